@@ -1,0 +1,40 @@
+// Errors. Two kinds only: what the user can mend (exit code 2) and a fault of ours (exit code 1).
+//
+//   throw UserError("job.json: model.d_modl: unknown key; did you mean model.d_model?");
+//   user_error("{}: line {}: expected a number, found '{}'", path, line, word);
+//   BRISK_CHECK(rows >= 0, "rows = {}", rows);          // an assertion about our own code, never about input
+#pragma once
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace brisk {
+
+// Something the user can mend: the message names the place, what was found, what was expected, and the fix.
+class UserError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// A fault of ours.
+class InternalError : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+template <typename... Args>
+[[noreturn]] void user_error(fmt::format_string<Args...> format, Args&&... args) {
+  throw UserError(fmt::format(format, std::forward<Args>(args)...));
+}
+
+[[noreturn]] void check_failed(const char* file, int line, const char* condition, const std::string& detail);
+
+}  // namespace brisk
+
+#define BRISK_CHECK(condition, ...)                                                                       \
+  do {                                                                                                    \
+    if (!(condition)) ::brisk::check_failed(__FILE__, __LINE__, #condition, fmt::format("" __VA_ARGS__)); \
+  } while (false)

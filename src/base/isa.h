@@ -1,0 +1,20 @@
+// The instruction sets brisk has kernels for, and the one in use. BRISK_ISA=avx2 (or avx512, avx512bf16, amx, baseline)
+// in the environment forces a lower one, so that every path can be tested on one machine.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace brisk {
+
+// Each includes those before it.
+enum class Isa { baseline, avx2, avx512, avx512bf16, amx };
+
+std::string_view isa_name(Isa isa);
+Isa best_isa();                     // what this machine and its kernel allow
+Isa active_isa();                   // best_isa(), or less if forced; UserError if more is asked than there is
+void set_active_isa(Isa isa);       // for tests and benchmarks
+std::vector<Isa> available_isas();  // from baseline to best_isa()
+inline bool has_bf16_instructions(Isa isa) { return isa >= Isa::avx512bf16; }
+
+}  // namespace brisk

@@ -1,0 +1,103 @@
+#include "base/job.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/job_options.h"
+
+namespace brisk {
+
+namespace {
+
+// The defaults of a job are those of the structs, unless its type names a family with another shape.
+Job defaults_for(const std::string& requested_type) {
+  Job job;
+  if (requested_type == "llama") {
+    job.model.norm = "rmsnorm";
+    job.model.activation = "swiglu";
+    job.model.positions = "rotary";
+    job.model.bias = false;
+    job.model.tie_embeddings = false;
+  }
+  return job;
+}
+
+// The declarations with every word of model.type a choice of its own, so that "llama" can still be told from "gpt2".
+std::vector<Option> declare_with_families(Job& job) {
+  std::vector<Option> options = declare_job_options(job);
+  for (Option& option : options) {
+    if (option.path != "model.type") continue;
+    for (const auto& [word, choice] : option.choice_aliases) option.choices.push_back(word);
+    option.choice_aliases.clear();
+  }
+  return options;
+}
+
+}  // namespace
+
+Job job_from_json_text(const std::string& text, const std::string& source_name,
+                       const std::vector<std::string>& overrides, std::vector<std::string>& notes) {
+  Job first;
+  read_options(declare_with_families(first), text, source_name, overrides);
+  Job job = defaults_for(first.model.type);
+  const ReadResult result = read_options(declare_with_families(job), text, source_name, overrides);
+  notes.insert(notes.end(), result.notes.begin(), result.notes.end());
+  if (job.model.type == "llama") {
+    notes.push_back(
+        "type llama: a decoder; norm rmsnorm, activation swiglu, positions rotary, no bias, untied, where not given");
+  }
+  job.model.type = "decoder";
+  if (job.model.norm == "rmsnorm" && job.model.bias && !result.given.contains("model.bias")) {
+    job.model.bias = false;
+    notes.push_back("bias = false (norm is rmsnorm)");
+  }
+  return job;
+}
+
+Job job_from_json_text(const std::string& text, const std::string& source_name) {
+  std::vector<std::string> notes;
+  return job_from_json_text(text, source_name, {}, notes);
+}
+
+Job load_job(const std::string& path, const std::vector<std::string>& overrides, std::vector<std::string>& notes) {
+  Job job = job_from_json_text(read_file(path), path, overrides, notes);
+  if (job.name.empty()) job.name = std::filesystem::path(path).stem().string();
+  return job;
+}
+
+std::string job_to_json_text(const Job& job) {
+  Job copy = job;
+  return options_to_json_text(declare_job_options(copy));
+}
+
+std::string job_schema() {
+  Job job;
+  return options_schema(declare_job_options(job), "brisk job", job_sections());
+}
+
+std::string job_reference_markdown() {
+  Job job;
+  return "# Job reference\n\n"
+         "<!-- Generated from src/base/job_options.cpp and src/base/job.h by scripts/make_job_reference.sh. -->\n\n"
+         "A job is one JSON file; `brisk train job.json` runs it. Every key has a default, so the smallest job is "
+         "`{}`, with\n"
+         "`--data` to say what to learn from:\n\n"
+         "```json\n"
+         "{\n"
+         "  \"model\": {\"d_model\": 256, \"num_layers\": 2, \"vocab_size\": 10000},\n"
+         "  \"training\": {\"max_length\": 64, \"batch_size\": 32, \"num_epochs\": 1},\n"
+         "  \"data\": {\"train\": \"books/*.txt\"}\n"
+         "}\n"
+         "```\n\n"
+         "- Comments (`//` and `/* */`) are allowed. A key that is not in these tables is an error that names the "
+         "nearest one.\n"
+         "- `--set training.batch_size=64` changes a key from the command line.\n"
+         "- The other spellings are understood and the name used here is shown; giving two spellings of one option is "
+         "an error.\n"
+         "- `\"auto\"` for a number, and `null` for anything, mean the default.\n"
+         "- `brisk job schema` prints the JSON schema, for editors that complete and check.\n\n" +
+         options_markdown(declare_job_options(job), job_sections());
+}
+
+}  // namespace brisk

@@ -1,0 +1,117 @@
+// A job: everything that decides a training run, resolved from one JSON file and the command line.
+//
+//   std::vector<std::string> notes;
+//   Job job = load_job("job.json", {"training.batch_size=64"}, notes);   // UserError on any problem
+//   for (const std::string& line : resolve_defaults(job)) say("{}", line);   // "num_heads = 4 (d_model / 64)"
+//   write_file_atomically(job.output + "/job.json", job_to_json_text(job));
+//
+// The structs below hold the defaults; everything else about an option (spellings, range, choices, help) stands in
+// its one declaration in base/job_options.cpp. From the two come parsing, checking, error messages, the JSON schema
+// and docs/job.md. A value of 0 or "" that means "brisk chooses" is filled by resolve_defaults.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace brisk {
+
+// The decoder; the defaults are GPT-2's shape. `"type": "llama"` in a job changes the defaults of norm, activation,
+// positions, bias and tie_embeddings to Llama's shape; the resolved type is always "decoder".
+struct ModelOptions {
+  std::string type = "decoder";
+  int64_t d_model = 256;
+  int64_t num_layers = 4;
+  int64_t num_heads = 0;     // 0: d_model / 64
+  int64_t num_kv_heads = 0;  // 0: num_heads
+  int64_t d_ff = 0;          // 0: 4 d_model; swiglu: 8/3 d_model, rounded up to 64
+  int64_t vocab_size = 8192;
+  std::string norm = "layernorm";     // layernorm | rmsnorm
+  std::string activation = "gelu";    // gelu (tanh form) | gelu_erf | swiglu | relu
+  std::string positions = "learned";  // learned | rotary | none
+  bool tie_embeddings = true;         // the output projection is the token embedding
+  bool bias = true;                   // of linear layers and layernorm; false in a job with rmsnorm unless given
+  double dropout = 0.0;
+  double norm_epsilon = 1e-5;
+  double rope_theta = 10000.0;
+};
+
+struct TrainingOptions {
+  int64_t max_length = 128;  // tokens a sequence; also the number of learned positions
+  int64_t batch_size = 32;   // sequences; times gradient_accumulation_steps they form an optimizer step
+  int64_t gradient_accumulation_steps = 1;
+  int64_t num_epochs = 1;
+  int64_t max_steps = 0;  // optimizer steps; 0: as num_epochs says, otherwise it overrides num_epochs
+
+  std::string optimizer = "adamw";
+  double learning_rate = 0;              // 0: 1e-3 sqrt(256 / d_model)
+  std::string lr_scheduler = "cosine";   // constant | linear | cosine
+  int64_t warmup_steps = -1;             // -1: from warmup_ratio (see warmup_steps_of)
+  double warmup_ratio = 0.05;            // of all optimizer steps
+  double min_learning_rate_ratio = 0.0;  // linear and cosine end at this share of learning_rate
+  double weight_decay = 0.1;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double adam_epsilon = 1e-8;
+  double max_grad_norm = 1.0;  // 0: no clipping
+  double label_smoothing = 0.0;
+  std::string precision = "auto";      // auto | fp32 | bf16 | fp16
+  int64_t gradient_checkpointing = 0;  // 0: off; n: keep the activations of every n-th layer only
+  int64_t seed = 1;
+
+  int64_t eval_steps = 0;  // optimizer steps; 0: after each epoch
+  int64_t logging_steps = 10;
+  int64_t save_steps = 0;        // optimizer steps; 0: after each epoch
+  int64_t save_total_limit = 2;  // last checkpoints kept besides the best; 0: all
+  bool load_best_model_at_end = true;
+  int64_t early_stopping_patience = 0;  // evaluations without a better loss; 0: never stop early
+
+  int64_t num_workers = 1;         // loader threads; 0: load on the training thread
+  int64_t micro_batch_tokens = 0;  // token rows of a micro-batch; 0: chosen by measuring
+  int64_t threads = 0;             // compute threads; 0: all cores
+};
+
+struct DataOptions {
+  std::vector<std::string> train;       // files, folders, globs
+  std::vector<std::string> validation;  // empty: validation_fraction of train
+  double validation_fraction = 0.05;
+  std::string text_field = "text";  // of a .jsonl object
+  std::string document = "auto";    // file | block | line | auto
+  std::string tokenizer;            // path; empty: train a byte-level BPE of model.vocab_size entries
+  std::string cache_dir;            // of token files; empty: $XDG_CACHE_HOME/brisk or ~/.cache/brisk
+};
+
+struct Job {
+  std::string name;  // empty: the job file's name without .json
+  std::string task = "language_model";
+  std::string comment;  // free text
+  std::string output;   // the run directory; empty: runs/<name>
+  ModelOptions model;
+  TrainingOptions training;
+  DataOptions data;
+};
+
+// Reads a job file and applies `overrides` ("training.batch_size=64") on top. `notes` gets a line for each other
+// spelling understood ("job.json: model.n_layers is model.num_layers here") and each default that another key changed.
+Job load_job(const std::string& path, const std::vector<std::string>& overrides, std::vector<std::string>& notes);
+
+// The same from text; `source_name` stands in for the file in messages.
+Job job_from_json_text(const std::string& text, const std::string& source_name);
+Job job_from_json_text(const std::string& text, const std::string& source_name,
+                       const std::vector<std::string>& overrides, std::vector<std::string>& notes);
+
+// Every key with its value, canonical names; job_from_json_text reads it back to an equal job.
+std::string job_to_json_text(const Job& job);
+
+// Fills what brisk chooses and checks what only the whole job can tell (d_model and num_heads, ...): UserError.
+// Returns a line for each value filled. A second call fills nothing.
+std::vector<std::string> resolve_defaults(Job& job);
+
+// Warm-up of a run of `total_steps` optimizer steps: warmup_steps where given, otherwise warmup_ratio of them.
+int64_t warmup_steps_of(const TrainingOptions& training, int64_t total_steps);
+
+// JSON schema, draft 2020-12, other spellings included; and docs/job.md.
+std::string job_schema();
+std::string job_reference_markdown();
+
+}  // namespace brisk

@@ -1,0 +1,141 @@
+// What brisk chooses where a job does not say, and the checks that need the whole job.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/job.h"
+
+namespace brisk {
+
+namespace {
+
+constexpr int64_t kHeadWidth = 64;
+
+bool heads_fit(const ModelOptions& model, int64_t heads) {
+  return model.d_model % heads == 0 && (model.positions != "rotary" || model.d_model / heads % 2 == 0);
+}
+
+// The number of heads nearest to `wanted` that fits the width; the larger of two equally near. 1 always divides.
+int64_t nearest_heads(const ModelOptions& model, int64_t wanted) {
+  for (int64_t distance = 0; distance < model.d_model; ++distance) {
+    for (const int64_t heads : {wanted + distance, wanted - distance}) {
+      if (heads >= 1 && heads <= model.d_model && heads_fit(model, heads)) return heads;
+    }
+  }
+  return 1;
+}
+
+int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+// Two digits, the precision with which a rate is ever chosen.
+double two_digits(double value) {
+  const double scale = std::pow(10.0, std::floor(std::log10(value)) - 1);
+  return std::stod(fmt::format("{:.1e}", std::round(value / scale) * scale));
+}
+
+void check_heads(const ModelOptions& model) {
+  if (model.d_model % model.num_heads != 0) {
+    const int64_t heads = nearest_heads(model, model.num_heads);
+    const int64_t below = model.d_model / model.num_heads * model.num_heads;
+    const int64_t width = below > 0 && model.d_model - below < model.num_heads - (model.d_model - below)
+                              ? below
+                              : below + model.num_heads;
+    user_error(
+        "model.d_model = {} is not divisible by model.num_heads = {}; each head takes an equal share of the width: use "
+        "num_heads = {} or d_model = {}",
+        model.d_model, model.num_heads, heads, width);
+  }
+  if (model.positions == "rotary" && model.d_model / model.num_heads % 2 != 0) {
+    const int64_t heads = nearest_heads(model, model.num_heads);
+    const std::string mend =
+        heads_fit(model, heads) ? fmt::format("num_heads = {}", heads) : fmt::format("d_model = {}", 2 * model.d_model);
+    user_error(
+        "model.positions = rotary turns pairs of columns, but d_model / num_heads = {} / {} = {} is odd: use {} or "
+        "positions "
+        "= learned",
+        model.d_model, model.num_heads, model.d_model / model.num_heads, mend);
+  }
+  if (model.num_heads % model.num_kv_heads != 0) {
+    int64_t nearest = 1;
+    for (int64_t kv_heads = 1; kv_heads <= model.num_heads; ++kv_heads) {
+      if (model.num_heads % kv_heads == 0 &&
+          std::abs(kv_heads - model.num_kv_heads) < std::abs(nearest - model.num_kv_heads)) {
+        nearest = kv_heads;
+      }
+    }
+    user_error(
+        "model.num_heads = {} is not a multiple of model.num_kv_heads = {}; each key/value head serves a group of "
+        "equal size: "
+        "use num_kv_heads = {}",
+        model.num_heads, model.num_kv_heads, nearest);
+  }
+}
+
+std::string default_cache_dir(const Job& job) {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0') {
+    return (std::filesystem::path(cache) / "brisk").string();
+  }
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') {
+    return (std::filesystem::path(home) / ".cache" / "brisk").string();
+  }
+  return (std::filesystem::path(job.output) / "cache").string();
+}
+
+}  // namespace
+
+std::vector<std::string> resolve_defaults(Job& job) {
+  std::vector<std::string> lines;
+  const auto tell = [&](const char* name, const auto& value, const std::string& rule) {
+    lines.push_back(fmt::format("{} = {} ({})", name, value, rule));
+  };
+  ModelOptions& model = job.model;
+  if (model.num_heads == 0) {
+    const int64_t wanted = std::max<int64_t>(1, model.d_model / kHeadWidth);
+    model.num_heads = nearest_heads(model, wanted);
+    tell("num_heads", model.num_heads,
+         model.num_heads == wanted ? fmt::format("d_model / {}", kHeadWidth)
+                                   : fmt::format("the nearest to d_model / {} that divides d_model", kHeadWidth));
+  }
+  if (model.num_kv_heads == 0) {
+    model.num_kv_heads = model.num_heads;
+    tell("num_kv_heads", model.num_kv_heads, "num_heads");
+  }
+  check_heads(model);
+  if (model.d_ff == 0) {
+    // SwiGLU has three matrices instead of two: 8/3 keeps the number of weights.
+    const bool gated = model.activation == "swiglu";
+    model.d_ff = gated ? round_up((8 * model.d_model + 2) / 3, 64) : 4 * model.d_model;
+    tell("d_ff", model.d_ff, gated ? "8/3 d_model, rounded up to a multiple of 64" : "4 d_model");
+  }
+
+  TrainingOptions& training = job.training;
+  if (training.learning_rate == 0) {
+    training.learning_rate =
+        two_digits(std::clamp(1e-3 * std::sqrt(256.0 / static_cast<double>(model.d_model)), 1e-4, 3e-3));
+    tell("learning_rate", training.learning_rate, "1e-3 sqrt(256 / d_model), 1e-4 to 3e-3");
+  }
+  if (job.name.empty()) {
+    job.name = job.output.empty() ? "run" : std::filesystem::path(job.output).filename().string();
+    if (job.name.empty()) job.name = "run";
+  }
+  if (job.output.empty()) {
+    job.output = "runs/" + job.name;
+    tell("output", job.output, "runs/ and the job's name");
+  }
+  if (job.data.cache_dir.empty()) {
+    job.data.cache_dir = default_cache_dir(job);
+    tell("cache_dir", job.data.cache_dir, "token files, shared between runs");
+  }
+  return lines;
+}
+
+int64_t warmup_steps_of(const TrainingOptions& training, int64_t total_steps) {
+  if (training.warmup_steps >= 0) return std::min(training.warmup_steps, total_steps);
+  return std::min<int64_t>(total_steps, std::llround(training.warmup_ratio * static_cast<double>(total_steps)));
+}
+
+}  // namespace brisk

@@ -1,0 +1,306 @@
+// Each option of a job, once. Defaults stand in base/job.h.
+#include "base/job_options.h"
+
+namespace brisk {
+
+namespace {
+
+void declare_top(Job& job, std::vector<Option>& all) {
+  all.push_back(Option("name", job.name, "name of the run").automatic("the job file's name without .json"));
+  all.push_back(Option("task", job.task, "what is learned")
+                    .one_of({"language_model"})
+                    .same_as("lm", "language_model")
+                    .same_as("causal_lm", "language_model"));
+  all.push_back(Option("comment", job.comment, "free text, for people"));
+  all.push_back(Option("output", job.output, "the run directory: checkpoints, tokenizer, metrics")
+                    .automatic("runs/ and the name")
+                    .also({"output_dir", "run_dir", "out_dir", "training.output_dir"}));
+}
+
+void declare_model(ModelOptions& model, std::vector<Option>& all) {
+  all.push_back(
+      Option("model.type", model.type,
+             "the architecture; `gpt2` is a decoder with the defaults of this table, `llama` one whose defaults "
+             "are rmsnorm, swiglu, rotary, no bias and an output projection of its own")
+          .one_of({"decoder"})
+          .same_as("gpt2", "decoder")
+          .same_as("gpt", "decoder")
+          .same_as("llama", "decoder")
+          .same_as("transformer", "decoder")
+          .also({"model_type", "architecture"}));
+  all.push_back(Option("model.d_model", model.d_model, "width of the model")
+                    .at_least(1)
+                    .at_most(65536)
+                    .also({"hidden_size", "n_embd", "dim", "hidden_dim", "embedding_dim", "embed_dim", "width"}));
+  all.push_back(Option("model.num_layers", model.num_layers, "transformer layers")
+                    .at_least(1)
+                    .at_most(1000)
+                    .also({"n_layers", "n_layer", "num_hidden_layers", "layers", "depth"}));
+  all.push_back(Option("model.num_heads", model.num_heads, "attention heads")
+                    .at_least(1)
+                    .at_most(4096)
+                    .automatic(0, "d_model / 64, or the nearest number that divides d_model")
+                    .also({"n_heads", "n_head", "num_attention_heads", "heads"}));
+  all.push_back(
+      Option("model.num_kv_heads", model.num_kv_heads, "key/value heads; fewer than num_heads share them in groups")
+          .at_least(1)
+          .at_most(4096)
+          .automatic(0, "num_heads")
+          .also({"n_kv_heads", "num_key_value_heads"}));
+  all.push_back(Option("model.d_ff", model.d_ff, "width inside the feed-forward layers")
+                    .at_least(1)
+                    .at_most(1048576)
+                    .automatic(0, "4 d_model; with swiglu 8/3 d_model, rounded up to a multiple of 64")
+                    .also({"intermediate_size", "ffn_dim", "n_inner", "d_hidden", "ffn_hidden_size",
+                           "feed_forward_size", "dim_feedforward"}));
+  all.push_back(Option("model.vocab_size", model.vocab_size,
+                       "entries of the vocabulary; a smaller one is used where the text does not support so many")
+                    .at_least(1)
+                    .at_most(16777216)
+                    .also({"n_vocab", "vocabulary_size", "data.vocab_size"}));
+  all.push_back(Option("model.norm", model.norm, "normalisation before each sub-layer and at the end")
+                    .one_of({"layernorm", "rmsnorm"})
+                    .same_as("layer_norm", "layernorm")
+                    .same_as("rms_norm", "rmsnorm")
+                    .also({"norm_type", "normalization"}));
+  all.push_back(Option("model.activation", model.activation,
+                       "of the feed-forward layers; gelu is the tanh form, gelu_erf the exact one")
+                    .one_of({"gelu", "gelu_erf", "swiglu", "relu"})
+                    .same_as("gelu_new", "gelu")
+                    .same_as("gelu_tanh", "gelu")
+                    .same_as("gelu_pytorch_tanh", "gelu")
+                    .same_as("silu", "swiglu")
+                    .also({"activation_function", "hidden_act"}));
+  all.push_back(Option("model.positions", model.positions,
+                       "how positions are told apart: a learned table, rotation of queries and keys, or not at all")
+                    .one_of({"learned", "rotary", "none"})
+                    .same_as("absolute", "learned")
+                    .same_as("rope", "rotary")
+                    .also({"position_embedding_type", "position_embedding", "pos_encoding", "positional_encoding"}));
+  all.push_back(Option("model.tie_embeddings", model.tie_embeddings,
+                       "the output projection is the token embedding, one matrix for both")
+                    .also({"tie_word_embeddings", "tie_weights", "weight_tying"}));
+  all.push_back(Option("model.bias", model.bias,
+                       "linear layers and layernorm have biases; false where norm is rmsnorm, unless given")
+                    .also({"use_bias"}));
+  all.push_back(Option("model.dropout", model.dropout, "share of activations dropped in training")
+                    .at_least(0)
+                    .below(1)
+                    .also({"dropout_rate", "hidden_dropout_prob", "resid_pdrop", "training.dropout"}));
+  all.push_back(Option("model.norm_epsilon", model.norm_epsilon, "added to the variance")
+                    .above(0)
+                    .at_most(1)
+                    .also({"layer_norm_epsilon", "layer_norm_eps", "rms_norm_eps", "norm_eps"}));
+  all.push_back(Option("model.rope_theta", model.rope_theta, "base of the rotary frequencies")
+                    .above(1)
+                    .also({"rotary_base", "rope_base"}));
+}
+
+void declare_batches(TrainingOptions& training, std::vector<Option>& all) {
+  all.push_back(Option("training.max_length", training.max_length,
+                       "longest sequence; longer documents are cut into chunks, shorter ones are never padded")
+                    .at_least(1)
+                    .at_most(1048576)
+                    .in("tokens")
+                    .also({"max_seq_len", "max_seq_length", "block_size", "seq_len", "seq_length", "sequence_length",
+                           "context_length", "model.max_position_embeddings", "model.n_positions", "model.n_ctx",
+                           "model.block_size", "model.max_seq_len", "model.max_length", "model.context_length",
+                           "data.max_length"}));
+  all.push_back(Option("training.batch_size", training.batch_size,
+                       "sequences of a batch; times gradient_accumulation_steps they form an optimizer step")
+                    .at_least(1)
+                    .at_most(1048576)
+                    .in("sequences")
+                    .also({"per_device_train_batch_size", "train_batch_size", "data.batch_size"}));
+  all.push_back(
+      Option("training.gradient_accumulation_steps", training.gradient_accumulation_steps,
+             "batches of an optimizer step; the gradient is that of one batch as large")
+          .at_least(1)
+          .at_most(65536)
+          .in("batches")
+          .also({"grad_accum_steps", "accumulate_grad_batches", "accumulation_steps", "grad_accumulation_steps"}));
+  all.push_back(Option("training.num_epochs", training.num_epochs, "passes over the training data")
+                    .at_least(1)
+                    .at_most(1e6)
+                    .also({"num_train_epochs", "epochs", "n_epochs", "max_epochs"}));
+  all.push_back(Option("training.max_steps", training.max_steps,
+                       "end after so many optimizer steps, in whichever epoch; 0: num_epochs decides")
+                    .at_least(0)
+                    .in("optimizer steps")
+                    .also({"max_iters", "train_steps", "num_train_steps", "total_steps"}));
+}
+
+void declare_optimizer(TrainingOptions& training, std::vector<Option>& all) {
+  all.push_back(Option("training.optimizer", training.optimizer, "the update rule")
+                    .one_of({"adamw"})
+                    .same_as("adamw_torch", "adamw")
+                    .same_as("adamw_torch_fused", "adamw")
+                    .same_as("AdamW", "adamw")
+                    .also({"optim"}));
+  all.push_back(Option("training.learning_rate", training.learning_rate, "the highest rate of the schedule")
+                    .above(0)
+                    .at_most(10)
+                    .automatic(0, "1e-3 sqrt(256 / d_model)")
+                    .also({"lr", "max_lr", "peak_lr", "learning_rate_init"}));
+  all.push_back(Option("training.lr_scheduler", training.lr_scheduler, "the rate after warm-up")
+                    .one_of({"constant", "linear", "cosine"})
+                    .same_as("constant_with_warmup", "constant")
+                    .also({"lr_scheduler_type", "scheduler", "lr_schedule"}));
+  all.push_back(Option("training.warmup_steps", training.warmup_steps, "steps in which the rate rises from zero")
+                    .at_least(0)
+                    .automatic(-1, "warmup_ratio of all steps")
+                    .in("optimizer steps")
+                    .also({"warmup_iters", "num_warmup_steps", "warmup"}));
+  all.push_back(
+      Option("training.warmup_ratio", training.warmup_ratio, "share of all steps, where warmup_steps is not given")
+          .at_least(0)
+          .at_most(1)
+          .also({"warmup_fraction"}));
+  all.push_back(Option("training.min_learning_rate_ratio", training.min_learning_rate_ratio,
+                       "linear and cosine end at this share of learning_rate")
+                    .at_least(0)
+                    .at_most(1)
+                    .also({"min_lr_ratio", "min_lr_rate"}));
+  all.push_back(Option("training.weight_decay", training.weight_decay, "of matrices; norms and biases have none")
+                    .at_least(0)
+                    .at_most(10)
+                    .also({"wd"}));
+  all.push_back(Option("training.beta1", training.beta1, "memory of the mean gradient")
+                    .at_least(0)
+                    .below(1)
+                    .also({"adam_beta1"}));
+  all.push_back(Option("training.beta2", training.beta2, "memory of the mean squared gradient")
+                    .at_least(0)
+                    .below(1)
+                    .also({"adam_beta2"}));
+  all.push_back(Option("training.adam_epsilon", training.adam_epsilon, "added to the root of the mean square")
+                    .above(0)
+                    .at_most(1)
+                    .also({"adam_eps", "epsilon"}));
+  all.push_back(
+      Option("training.max_grad_norm", training.max_grad_norm, "the gradient's norm is clipped to this; 0: never")
+          .at_least(0)
+          .also({"grad_clip", "gradient_clip", "clip_grad_norm", "gradient_clip_val", "grad_norm_clip"}));
+  all.push_back(
+      Option("training.label_smoothing", training.label_smoothing, "share of the target spread over the vocabulary")
+          .at_least(0)
+          .below(1)
+          .also({"label_smoothing_factor"}));
+  all.push_back(
+      Option("training.precision", training.precision,
+             "of matrix operands; weights, gradients and optimizer state stay fp32; auto takes the fastest measured")
+          .one_of({"auto", "fp32", "bf16", "fp16"})
+          .same_as("float32", "fp32")
+          .same_as("no", "fp32")
+          .same_as("bfloat16", "bf16")
+          .same_as("float16", "fp16")
+          .flag("bf16", "bf16")
+          .flag("fp16", "fp16")
+          .also({"dtype", "mixed_precision", "torch_dtype"}));
+  all.push_back(
+      Option(
+          "training.gradient_checkpointing", training.gradient_checkpointing,
+          "keep the activations of every n-th layer and recompute the rest: less memory, more time; true is 1, 0 off")
+          .at_least(0)
+          .at_most(1000)
+          .or_flag()
+          .in("layers")
+          .also({"activation_checkpointing", "checkpoint_every_n_layers", "model.gradient_checkpointing"}));
+  all.push_back(Option("training.seed", training.seed, "of the initial weights, the order of the data and dropout")
+                    .at_least(0)
+                    .also({"random_seed", ".seed"}));
+}
+
+void declare_course(TrainingOptions& training, std::vector<Option>& all) {
+  all.push_back(Option("training.eval_steps", training.eval_steps, "evaluate each so many steps; 0: after each epoch")
+                    .at_least(0)
+                    .in("optimizer steps")
+                    .also({"eval_interval", "evaluation_steps", "eval_every"}));
+  all.push_back(Option("training.logging_steps", training.logging_steps, "a line of metrics.jsonl each so many steps")
+                    .at_least(1)
+                    .in("optimizer steps")
+                    .also({"log_interval", "log_every", "log_steps"}));
+  all.push_back(
+      Option("training.save_steps", training.save_steps, "save a checkpoint each so many steps; 0: after each epoch")
+          .at_least(0)
+          .in("optimizer steps")
+          .also({"save_interval", "save_every", "checkpoint_steps"}));
+  all.push_back(Option("training.save_total_limit", training.save_total_limit,
+                       "checkpoints kept: the last so many, and the best; 0: all")
+                    .at_least(0)
+                    .in("checkpoints")
+                    .also({"keep_checkpoints", "max_checkpoints"}));
+  all.push_back(Option("training.load_best_model_at_end", training.load_best_model_at_end,
+                       "the run ends with the weights of the lowest validation loss"));
+  all.push_back(Option("training.early_stopping_patience", training.early_stopping_patience,
+                       "end after so many evaluations without a lower validation loss; 0: never")
+                    .at_least(0)
+                    .in("evaluations")
+                    .also({"patience"}));
+  all.push_back(Option("training.num_workers", training.num_workers,
+                       "threads that prepare batches; 0: none besides the training thread")
+                    .at_least(0)
+                    .at_most(256)
+                    .in("threads")
+                    .also({"dataloader_num_workers", "data.num_workers"}));
+  all.push_back(Option("training.micro_batch_tokens", training.micro_batch_tokens,
+                       "token rows computed at once; changes memory and speed, never the result")
+                    .at_least(1)
+                    .at_most(16777216)
+                    .automatic(0, "chosen by measuring")
+                    .in("tokens"));
+  all.push_back(Option("training.threads", training.threads, "threads that compute")
+                    .at_least(1)
+                    .at_most(4096)
+                    .automatic(0, "all cores")
+                    .in("threads")
+                    .also({"num_threads", "n_threads"}));
+}
+
+void declare_data(DataOptions& data, std::vector<Option>& all) {
+  all.push_back(Option("data.train", data.train, "text to learn from: .txt and .jsonl files, folders, globs; or --data")
+                    .also({"train_file", "train_files", "train_path", "train_data", "path", "files"}));
+  all.push_back(
+      Option("data.validation", data.validation, "text to evaluate on")
+          .automatic("validation_fraction of train")
+          .also({"validation_file", "validation_files", "valid", "val", "eval", "validation_path", "eval_file"}));
+  all.push_back(Option("data.validation_fraction", data.validation_fraction,
+                       "share of train kept for evaluation where validation is not given; 0: none")
+                    .at_least(0)
+                    .at_most(0.5)
+                    .also({"validation_split", "val_split", "val_fraction", "eval_fraction", "validation_ratio"}));
+  all.push_back(Option("data.text_field", data.text_field, "the key of a .jsonl line that holds its text")
+                    .also({"text_column", "text_key"}));
+  all.push_back(Option("data.document", data.document,
+                       "what a document of a .txt is: the file, a block between blank lines, or a line")
+                    .one_of({"auto", "file", "block", "line"})
+                    .same_as("paragraph", "block"));
+  all.push_back(Option("data.tokenizer", data.tokenizer, "a tokenizer file or folder")
+                    .automatic("a byte-level BPE of model.vocab_size entries, trained on the training text")
+                    .also({"tokenizer_path", "tokenizer_file", "tokenizer_name", ".tokenizer", "model.tokenizer"}));
+  all.push_back(Option("data.cache_dir", data.cache_dir, "where token files are kept between runs")
+                    .automatic("$XDG_CACHE_HOME/brisk or ~/.cache/brisk")
+                    .also({"cache"}));
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> job_sections() {
+  return {{"", "A training job of brisk."},
+          {"model", "The network."},
+          {"training", "How it is trained, evaluated, saved and computed."},
+          {"data", "What it learns from."}};
+}
+
+std::vector<Option> declare_job_options(Job& job) {
+  std::vector<Option> all;
+  declare_top(job, all);
+  declare_model(job.model, all);
+  declare_batches(job.training, all);
+  declare_optimizer(job.training, all);
+  declare_course(job.training, all);
+  declare_data(job.data, all);
+  return all;
+}
+
+}  // namespace brisk

@@ -1,0 +1,18 @@
+// The declarations of a job's options, bound to the fields of `job`.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/job.h"
+#include "base/options.h"
+
+namespace brisk {
+
+std::vector<Option> declare_job_options(Job& job);
+
+// Section name and what it holds, in the order of the reference; "" is the top of the file.
+std::vector<std::pair<std::string, std::string>> job_sections();
+
+}  // namespace brisk

@@ -1,0 +1,224 @@
+#include "base/options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+
+namespace brisk {
+
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char letter : text) {
+    if (letter == '"' || letter == '\\') result += '\\';
+    result += letter;
+  }
+  return result + '"';
+}
+
+// batch-size, batchSize and BATCH_SIZE differ from batch_size by habit, not by meaning.
+std::string plain_spelling(std::string_view name) {
+  std::string result;
+  for (const char letter : name) {
+    if (letter == '-' || letter == ' ' || letter == '_') continue;
+    result += static_cast<char>(letter >= 'A' && letter <= 'Z' ? letter - 'A' + 'a' : letter);
+  }
+  return result;
+}
+
+std::string leaf(const std::string& path) {
+  const size_t dot = path.rfind('.');
+  return dot == std::string::npos ? path : path.substr(dot + 1);
+}
+
+// A slip changes a letter or two, or a third of a long word.
+bool near_enough(int64_t distance, size_t length) {
+  return distance <= std::max<int64_t>(1, static_cast<int64_t>(length) / 3);
+}
+
+}  // namespace
+
+Option& Option::at_least(double bound) {
+  least = bound;
+  return *this;
+}
+Option& Option::above(double bound) {
+  least = bound;
+  least_open = true;
+  return *this;
+}
+Option& Option::at_most(double bound) {
+  most = bound;
+  return *this;
+}
+Option& Option::below(double bound) {
+  most = bound;
+  most_open = true;
+  return *this;
+}
+Option& Option::one_of(std::vector<std::string> words) {
+  choices = std::move(words);
+  return *this;
+}
+Option& Option::same_as(std::string word, std::string choice) {
+  BRISK_CHECK(std::find(choices.begin(), choices.end(), choice) != choices.end(), "{}: {}", path, choice);
+  choice_aliases.emplace_back(std::move(word), std::move(choice));
+  return *this;
+}
+Option& Option::also(std::vector<std::string> names) {
+  aliases = std::move(names);
+  return *this;
+}
+Option& Option::flag(std::string flag_name, std::string value) {
+  flags.emplace_back(std::move(flag_name), std::move(value));
+  return *this;
+}
+Option& Option::automatic(double value, std::string rule) {
+  automatic_value = value;
+  automatic_rule = std::move(rule);
+  default_text = value_text();
+  return *this;
+}
+Option& Option::automatic(std::string rule) {
+  automatic_rule = std::move(rule);
+  default_text = value_text();
+  return *this;
+}
+Option& Option::in(std::string unit_name) {
+  unit = std::move(unit_name);
+  return *this;
+}
+Option& Option::or_flag() {
+  BRISK_CHECK(std::holds_alternative<int64_t*>(field), "{}", path);
+  accepts_flag = true;
+  return *this;
+}
+
+std::string Option::section() const {
+  const size_t dot = path.find('.');
+  return dot == std::string::npos ? "" : path.substr(0, dot);
+}
+
+std::string Option::name() const { return leaf(path); }
+
+std::string Option::alias_path(const std::string& alias) const {
+  if (alias.starts_with('.')) return alias.substr(1);
+  if (alias.find('.') != std::string::npos || section().empty()) return alias;
+  return section() + "." + alias;
+}
+
+bool Option::is_automatic() const {
+  if (automatic_rule.empty()) return false;
+  if (const auto* number = std::get_if<int64_t*>(&field)) return static_cast<double>(**number) == automatic_value;
+  if (const auto* number = std::get_if<double*>(&field)) return **number == automatic_value;
+  if (const auto* text = std::get_if<std::string*>(&field)) return (*text)->empty();
+  if (const auto* list = std::get_if<std::vector<std::string>*>(&field)) return (*list)->empty();
+  return false;
+}
+
+std::string Option::value_text() const {
+  if (is_automatic() && automatic_value) return "\"auto\"";
+  struct Writer {
+    std::string operator()(bool* value) const { return *value ? "true" : "false"; }
+    std::string operator()(int64_t* value) const { return fmt::format("{}", *value); }
+    std::string operator()(double* value) const { return fmt::format("{}", *value); }
+    std::string operator()(std::string* value) const { return quoted(*value); }
+    std::string operator()(std::vector<std::string>* values) const {
+      std::vector<std::string> words;
+      for (const std::string& value : *values) words.push_back(quoted(value));
+      return fmt::format("[{}]", fmt::join(words, ", "));
+    }
+  };
+  return std::visit(Writer{}, field);
+}
+
+std::string Option::range() const {
+  if (!choices.empty()) return fmt::format("{}", fmt::join(choices, ", "));
+  if (least && most) {
+    return fmt::format("{}{} to {}{}", least_open ? "above " : "", *least, most_open ? "below " : "", *most);
+  }
+  if (least) return fmt::format("{} {}", least_open ? "above" : "at least", *least);
+  if (most) return fmt::format("{} {}", most_open ? "below" : "at most", *most);
+  return "";
+}
+
+std::string Option::expected() const {
+  const bool has_auto = automatic_value.has_value();
+  const std::string bounds = range();
+  const auto with_bounds = [&](const char* noun) {
+    std::string text = noun;
+    if (!bounds.empty())
+      text += (least && !most && !least_open ? " of " : least && most && !least_open ? " from " : " ") + bounds;
+    if (accepts_flag) text += ", true or false";
+    if (has_auto) text += " or \"auto\"";
+    return text;
+  };
+  if (std::holds_alternative<bool*>(field)) return "true or false";
+  if (std::holds_alternative<int64_t*>(field)) return with_bounds("an integer");
+  if (std::holds_alternative<double*>(field)) return with_bounds("a number");
+  if (std::holds_alternative<std::vector<std::string>*>(field)) return "a string or a list of strings";
+  if (choices.size() == 1) return quoted(choices[0]);
+  if (!choices.empty()) return "one of " + bounds;
+  return "a string";
+}
+
+int64_t edit_distance(std::string_view a, std::string_view b) {
+  // Three rows of the usual table: a swap of neighbours looks two rows up.
+  std::vector<int64_t> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) above[j] = static_cast<int64_t>(j);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = static_cast<int64_t>(i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    std::swap(before, above);
+    std::swap(above, row);
+  }
+  return above[b.size()];
+}
+
+std::string nearest_word(const std::string& word, const std::vector<std::string>& words) {
+  std::string best;
+  int64_t best_distance = std::numeric_limits<int64_t>::max();
+  for (const std::string& candidate : words) {
+    const int64_t distance = edit_distance(plain_spelling(word), plain_spelling(candidate));
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = candidate;
+    }
+  }
+  return near_enough(best_distance, word.size()) ? best : "";
+}
+
+std::string nearest_option(const std::vector<Option>& options, const std::string& path) {
+  const std::string wanted = plain_spelling(leaf(path));
+  const std::string section = path.find('.') == std::string::npos ? "" : path.substr(0, path.find('.'));
+  std::string best;
+  // Twice the distance, plus one for another section: the same section wins between equals only.
+  int64_t best_cost = std::numeric_limits<int64_t>::max();
+  int64_t best_distance = best_cost;
+  const auto consider = [&](const Option& option, const std::string& candidate) {
+    const int64_t distance = edit_distance(wanted, plain_spelling(leaf(candidate)));
+    const bool same_section = option.alias_path(candidate).starts_with(section + ".") ||
+                              (section.empty() && option.alias_path(candidate).find('.') == std::string::npos);
+    const int64_t cost = 2 * distance + (same_section ? 0 : 1);
+    if (cost < best_cost) {
+      best_cost = cost;
+      best_distance = distance;
+      best = option.path;
+    }
+  };
+  for (const Option& option : options) {
+    consider(option, option.path);
+    for (const std::string& alias : option.aliases) consider(option, alias);
+  }
+  return near_enough(best_distance, wanted.size()) ? best : "";
+}
+
+}  // namespace brisk

@@ -1,0 +1,346 @@
+// Reading and writing options as JSON. All problems of a file are collected, so that one run names them all.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/options.h"
+
+namespace brisk {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string found_text(const Json& value) {
+  if (value.is_object()) return "an object {...}";
+  if (value.is_array()) return "a list [...]";
+  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (text.size() > 60) text = text.substr(0, 57) + "...";
+  return text;
+}
+
+// The slip behind a value of the wrong type, or the default as an example.
+std::string fix_for(const Option& option, const Json& value) {
+  const std::string name = option.name();
+  const bool wants_bare = !std::holds_alternative<std::string*>(option.field) &&
+                          !std::holds_alternative<std::vector<std::string>*>(option.field);
+  if (wants_bare && value.is_string()) {
+    const Json inner = Json::parse(value.get<std::string>(), nullptr, false);
+    const bool is_flag = std::holds_alternative<bool*>(option.field);
+    if (is_flag ? inner.is_boolean() : inner.is_number()) {
+      return fmt::format("remove the quotation marks: \"{}\": {}", name, inner.dump());
+    }
+  }
+  if (!wants_bare && (value.is_number() || value.is_boolean())) {
+    return fmt::format("put it in quotation marks: \"{}\": \"{}\"", name, value.dump());
+  }
+  if (!option.choices.empty() && value.is_string()) {
+    std::vector<std::string> words = option.choices;
+    for (const auto& [word, choice] : option.choice_aliases) words.push_back(word);
+    const std::string nearest = nearest_word(value.get<std::string>(), words);
+    if (!nearest.empty()) return fmt::format("did you mean \"{}\"?", nearest);
+  }
+  if (option.default_text == "\"\"" || option.default_text == "[]") return "leave it out for the default";
+  return fmt::format("leave it out for the default, {}", option.default_text);
+}
+
+bool in_range(const Option& option, double value) {
+  if (std::isnan(value)) return false;
+  if (option.automatic_value && value == *option.automatic_value) return true;
+  if (option.least && (option.least_open ? value <= *option.least : value < *option.least)) return false;
+  if (option.most && (option.most_open ? value >= *option.most : value > *option.most)) return false;
+  return true;
+}
+
+// Puts the value into the option's field; false where the type or the range does not fit.
+bool assign(const Option& option, const Json& value, const std::string& source, std::vector<std::string>& notes) {
+  if (option.automatic_value && value == "auto") {
+    if (auto* const* number = std::get_if<int64_t*>(&option.field))
+      **number = static_cast<int64_t>(*option.automatic_value);
+    if (auto* const* number = std::get_if<double*>(&option.field)) **number = *option.automatic_value;
+    return true;
+  }
+  if (auto* const* flag = std::get_if<bool*>(&option.field)) {
+    if (!value.is_boolean()) return false;
+    **flag = value.get<bool>();
+    return true;
+  }
+  if (auto* const* number = std::get_if<int64_t*>(&option.field)) {
+    if (option.accepts_flag && value.is_boolean()) {
+      **number = value.get<bool>() ? 1 : 0;
+      return true;
+    }
+    if (!value.is_number()) return false;
+    // 1e3 and 32.0 are integers to people; beyond 2^53 a double is not exact, and no option needs it.
+    const double exact = value.get<double>();
+    if (exact != std::floor(exact) || std::abs(exact) > 9007199254740992.0 || !in_range(option, exact)) return false;
+    **number = value.is_number_integer() ? value.get<int64_t>() : static_cast<int64_t>(exact);
+    return true;
+  }
+  if (auto* const* number = std::get_if<double*>(&option.field)) {
+    if (!value.is_number() || !in_range(option, value.get<double>())) return false;
+    **number = value.get<double>();
+    return true;
+  }
+  if (auto* const* list = std::get_if<std::vector<std::string>*>(&option.field)) {
+    std::vector<std::string> items;
+    if (value.is_string()) {
+      if (!value.get<std::string>().empty()) items.push_back(value.get<std::string>());
+    } else {
+      if (!value.is_array()) return false;
+      for (const Json& item : value) {
+        if (!item.is_string() || item.get<std::string>().empty()) return false;
+        items.push_back(item.get<std::string>());
+      }
+    }
+    **list = std::move(items);
+    return true;
+  }
+  if (!value.is_string()) return false;
+  std::string word = value.get<std::string>();
+  if (!option.choices.empty()) {
+    for (const auto& [other, choice] : option.choice_aliases) {
+      if (word != other) continue;
+      notes.push_back(fmt::format("{}: {} \"{}\" is \"{}\" here", source, option.path, other, choice));
+      word = choice;
+    }
+    if (std::find(option.choices.begin(), option.choices.end(), word) == option.choices.end()) return false;
+  }
+  *std::get<std::string*>(option.field) = std::move(word);
+  return true;
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::vector<Option>& options) : options_(options) {
+    const auto add = [&](const std::string& key, Target target) {
+      BRISK_CHECK(keys_.emplace(key, target).second, "the key {} is declared twice", key);
+    };
+    for (const Option& option : options) {
+      add(option.path, {&option, nullptr});
+      for (const std::string& alias : option.aliases) {
+        const std::string path = option.alias_path(alias);
+        add(path, {&option, nullptr});
+        if (const size_t dot = path.find('.'); dot != std::string::npos) sections_.insert(path.substr(0, dot));
+      }
+      for (const auto& [name, value] : option.flags) add(option.alias_path(name), {&option, &value});
+      if (!option.section().empty()) sections_.insert(option.section());
+    }
+  }
+
+  void read_text(const std::string& text, const std::string& source) {
+    source_ = source;
+    if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
+      user_error("{}: the file is empty; expected a JSON object, at least {{}}", source);
+    }
+    const Json root = parse(text);
+    if (!root.is_object()) {
+      user_error("{}: found {}, expected an object {{...}} with the sections {}", source, found_text(root),
+                 fmt::join(sections_, ", "));
+    }
+    for (const auto& [key, value] : root.items()) {
+      if (key == "$schema") continue;  // editors look there for the schema
+      if (!sections_.contains(key)) {
+        read_key(key, value);
+      } else if (!value.is_object()) {
+        problems_.push_back(
+            fmt::format("{}: {}: found {}, expected an object {{...}}; put the section's keys inside it", source, key,
+                        found_text(value)));
+      } else {
+        for (const auto& [name, item] : value.items()) read_key(key + "." + name, item);
+      }
+    }
+  }
+
+  void read_override(const std::string& text) {
+    source_ = "--set " + text;
+    spelled_.clear();  // an override replaces whatever spelling the file used
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      problems_.push_back(fmt::format("{}: expected key=value; write for example --set {}={}", source_,
+                                      options_.back().path, options_.back().default_text));
+      return;
+    }
+    const std::string key = text.substr(0, equals), raw = text.substr(equals + 1);
+    Json value = Json::parse(raw, nullptr, false);
+    if (value.is_discarded()) value = raw;
+    const auto found = keys_.find(key);
+    if (found != keys_.end() && found->second.flag_value == nullptr) {
+      // A file called 2024 is a number only to JSON.
+      const Option& option = *found->second.option;
+      if (std::holds_alternative<std::string*>(option.field) && !value.is_string()) value = raw;
+      if (std::holds_alternative<std::vector<std::string>*>(option.field) && !value.is_string() && !value.is_array())
+        value = raw;
+    }
+    read_key(key, value);
+  }
+
+  ReadResult finish() {
+    if (!problems_.empty()) throw UserError(fmt::format("{}", fmt::join(problems_, "\n")));
+    return std::move(result_);
+  }
+
+ private:
+  struct Target {
+    const Option* option;
+    const std::string* flag_value;  // of a key such as "bf16": true
+  };
+
+  void read_key(const std::string& key, const Json& value) {
+    const auto found = keys_.find(key);
+    if (found == keys_.end()) {
+      problems_.push_back(unknown_key(key, value));
+      return;
+    }
+    const Option& option = *found->second.option;
+    if (value.is_null()) return;  // null is "left out"
+    Json meant = value;
+    if (found->second.flag_value != nullptr) {
+      if (!value.is_boolean()) {
+        problems_.push_back(fmt::format("{}: {}: found {}, expected true or false; write \"{}\": \"{}\" instead",
+                                        source_, key, found_text(value), option.name(), *found->second.flag_value));
+        return;
+      }
+      if (!value.get<bool>()) return;
+      meant = *found->second.flag_value;
+    }
+    const auto [spelling, first] = spelled_.emplace(option.path, key);
+    if (!first) {
+      problems_.push_back(fmt::format("{}: {} and {} are the same option, and both are given; remove one of them",
+                                      source_, spelling->second, key));
+      return;
+    }
+    if (!assign(option, meant, source_, result_.notes)) {
+      problems_.push_back(fmt::format("{}: {}: found {}, expected {}; {}", source_, key, found_text(value),
+                                      option.expected(), fix_for(option, value)));
+      return;
+    }
+    result_.given.insert(option.path);
+    if (found->second.flag_value != nullptr) {
+      result_.notes.push_back(fmt::format("{}: {} is {} = {} here", source_, key, option.path, option.value_text()));
+    } else if (key != option.path) {
+      result_.notes.push_back(fmt::format("{}: {} is {} here", source_, key, option.path));
+    }
+  }
+
+  std::string unknown_key(const std::string& key, const Json& value) const {
+    const std::string start = fmt::format("{}: {}: unknown key; ", source_, key);
+    if (value.is_object() && key.find('.') == std::string::npos) {
+      const std::string section = nearest_word(key, {sections_.begin(), sections_.end()});
+      if (!section.empty()) return start + fmt::format("did you mean the section {}?", section);
+    }
+    const std::string nearest = nearest_option(options_, key);
+    if (!nearest.empty()) return start + fmt::format("did you mean {}?", nearest);
+    const std::string section = key.find('.') == std::string::npos ? "" : key.substr(0, key.find('.'));
+    std::vector<std::string> known;
+    for (const Option& option : options_) {
+      if (option.section() == section) known.push_back(option.name());
+    }
+    if (section.empty()) known.insert(known.end(), sections_.begin(), sections_.end());
+    return start + fmt::format("{} has {}", section.empty() ? "the file" : section, fmt::join(known, ", "));
+  }
+
+  // nlohmann takes the last of two equal keys without a word; here it is a problem.
+  Json parse(const std::string& text) {
+    std::map<int, std::set<std::string>> keys_at;
+    std::map<int, std::string> last_key_at;
+    const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+      if (event == Json::parse_event_t::object_start) keys_at[depth + 1].clear();
+      if (event == Json::parse_event_t::key) {
+        const std::string key = parsed.get<std::string>();
+        last_key_at[depth] = key;
+        if (!keys_at[depth].insert(key).second) {
+          std::string path = key;
+          for (int up = depth - 1; up >= 1; --up) path = last_key_at[up] + "." + path;
+          problems_.push_back(fmt::format("{}: {}: given twice; remove one of them", source_, path));
+        }
+      }
+      return true;
+    };
+    try {
+      return Json::parse(text, watch, true, true);
+    } catch (const Json::parse_error& error) {
+      throw UserError(syntax_error(text, error));
+    } catch (const Json::exception& error) {
+      // A number no double can hold: "[json.exception.out_of_range.406] number overflow parsing '1e400'".
+      const std::string what = error.what();
+      const size_t bracket = what.find("] ");
+      user_error("{}: {}; write a smaller number", source_,
+                 bracket == std::string::npos ? what : what.substr(bracket + 2));
+    }
+  }
+
+  std::string syntax_error(const std::string& text, const Json::parse_error& error) const {
+    const size_t end = std::min(error.byte == 0 ? 0 : error.byte - 1, text.size());
+    const std::string before = text.substr(0, end);
+    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+    const size_t line_start = before.rfind('\n');
+    const size_t column = 1 + end - (line_start == std::string::npos ? 0 : line_start + 1);
+    std::string what = error.what();
+    // "[json.exception.parse_error.101] parse error at line 3, column 5: syntax error while parsing ..."
+    if (const size_t place = what.find("column "); place != std::string::npos) {
+      if (const size_t colon = what.find(": ", place); colon != std::string::npos) what = what.substr(colon + 2);
+    }
+    // The last token may be a whole book in one string.
+    if (what.size() > 300) what = what.substr(0, 150) + " ... " + what.substr(what.size() - 145);
+    const auto says = [&](const char* words) { return what.find(words) != std::string::npos; };
+    const char offending = end < text.size() ? text[end] : '\0';
+    const char* fix = "";
+    if (says("object key - unexpected '}'") || says("value - unexpected ']'")) {
+      fix = "; remove the comma before it";
+    } else if (says("object - unexpected string literal") || says("array - unexpected string literal")) {
+      fix = "; put a comma before it";
+    } else if (says("invalid literal") && offending == '\'') {
+      fix = "; JSON takes double quotation marks";
+    } else if (says("invalid literal") && std::string_view("TFN").find(offending) != std::string_view::npos) {
+      fix = "; JSON spells true, false and null in small letters";
+    } else if (says("unexpected end of input")) {
+      fix = "; a closing bracket or quotation mark is missing";
+    }
+    return fmt::format("{}:{}:{}: {}{}", source_, line, column, what, fix);
+  }
+
+  const std::vector<Option>& options_;
+  std::map<std::string, Target> keys_;
+  std::set<std::string> sections_;
+  std::string source_;
+  std::map<std::string, std::string> spelled_;  // canonical path to the spelling the current source used
+  std::vector<std::string> problems_;
+  ReadResult result_;
+};
+
+}  // namespace
+
+ReadResult read_options(const std::vector<Option>& options, const std::string& json_text,
+                        const std::string& source_name, const std::vector<std::string>& overrides) {
+  Reader reader(options);
+  reader.read_text(json_text, source_name);
+  for (const std::string& text : overrides) reader.read_override(text);
+  return reader.finish();
+}
+
+std::string options_to_json_text(const std::vector<Option>& options) {
+  Json root = Json::object();
+  for (const Option& option : options) {
+    Json value;
+    if (option.is_automatic() && option.automatic_value) {
+      value = "auto";
+    } else {
+      std::visit([&](const auto* field) { value = *field; }, option.field);
+    }
+    if (option.section().empty()) {
+      root[option.name()] = std::move(value);
+    } else {
+      root[option.section()][option.name()] = std::move(value);
+    }
+  }
+  return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace brisk

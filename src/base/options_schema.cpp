@@ -1,0 +1,153 @@
+// The declarations as a JSON schema and as documentation.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/options.h"
+
+namespace brisk {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(double value) {
+  if (value == std::floor(value) && std::abs(value) < 9e15) return static_cast<int64_t>(value);
+  return value;
+}
+
+Json schema_of(const Option& option) {
+  Json value = Json::object();
+  if (std::holds_alternative<bool*>(option.field)) {
+    value["type"] = "boolean";
+  } else if (std::holds_alternative<std::vector<std::string>*>(option.field)) {
+    value["type"] = {"string", "array"};
+    value["items"] = {{"type", "string"}, {"minLength", 1}};
+  } else if (std::holds_alternative<std::string*>(option.field)) {
+    value["type"] = "string";
+    for (const std::string& word : option.choices) value["enum"].push_back(word);
+    for (const auto& [word, choice] : option.choice_aliases) value["enum"].push_back(word);
+  } else {
+    value["type"] = std::holds_alternative<int64_t*>(option.field) ? "integer" : "number";
+    if (option.least) value[option.least_open ? "exclusiveMinimum" : "minimum"] = number(*option.least);
+    if (option.most) value[option.most_open ? "exclusiveMaximum" : "maximum"] = number(*option.most);
+  }
+
+  Json schema = Json::object();
+  Json forms = Json::array();
+  if (option.accepts_flag) forms.push_back({{"type", "boolean"}});
+  if (option.automatic_value) forms.push_back({{"enum", {"auto", number(*option.automatic_value)}}});
+  if (forms.empty()) {
+    schema = value;
+  } else {
+    forms.insert(forms.begin(), value);
+    schema["anyOf"] = forms;
+  }
+  std::string description = option.help;
+  if (!option.unit.empty()) description += fmt::format(" ({})", option.unit);
+  if (!option.automatic_rule.empty()) description += fmt::format("; default: {}", option.automatic_rule);
+  schema["description"] = description;
+  schema["default"] = Json::parse(option.default_text);
+  return schema;
+}
+
+std::string pointer_to(const Option& option) {
+  return option.section().empty() ? "#/properties/" + option.name()
+                                  : fmt::format("#/properties/{}/properties/{}", option.section(), option.name());
+}
+
+// A cell of a Markdown table: | would end it.
+std::string cell(const std::string& text) {
+  std::string result;
+  for (const char letter : text) {
+    if (letter == '|') result += '\\';
+    result += letter;
+  }
+  return result;
+}
+
+std::string type_name(const Option& option) {
+  if (std::holds_alternative<bool*>(option.field)) return "true or false";
+  if (std::holds_alternative<int64_t*>(option.field)) return option.accepts_flag ? "integer, true or false" : "integer";
+  if (std::holds_alternative<double*>(option.field)) return "number";
+  if (std::holds_alternative<std::vector<std::string>*>(option.field)) return "string or list";
+  return option.choices.empty() ? "string" : "choice";
+}
+
+std::string documented_default(const Option& option) {
+  if (!option.automatic_rule.empty()) return option.automatic_rule;
+  if (option.default_text == "\"\"" || option.default_text == "[]") return "–";
+  return "`" + option.default_text + "`";
+}
+
+}  // namespace
+
+std::string options_schema(const std::vector<Option>& options, const std::string& title,
+                           const std::vector<std::pair<std::string, std::string>>& sections) {
+  Json root = {{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", title}, {"type", "object"}};
+  root["properties"]["$schema"] = {{"type", "string"}};
+  for (const auto& [section, description] : sections) {
+    Json& place = section.empty() ? root : root["properties"][section];
+    place["description"] = description;
+    place["type"] = "object";
+    place["additionalProperties"] = false;
+  }
+  const auto properties_of = [&](const std::string& path) -> Json& {
+    const size_t dot = path.find('.');
+    return dot == std::string::npos ? root["properties"] : root["properties"][path.substr(0, dot)]["properties"];
+  };
+  const auto leaf = [](const std::string& path) { return path.substr(path.find('.') + 1); };  // npos + 1 is 0
+  for (const Option& option : options) properties_of(option.path)[option.name()] = schema_of(option);
+  for (const Option& option : options) {
+    for (const std::string& alias : option.aliases) {
+      const std::string path = option.alias_path(alias);
+      properties_of(path)[leaf(path)] = {{"$ref", pointer_to(option)},
+                                         {"description", "another spelling of " + option.path}};
+    }
+    for (const auto& [name, value] : option.flags) {
+      const std::string path = option.alias_path(name);
+      properties_of(path)[leaf(path)] = {{"type", "boolean"},
+                                         {"description", fmt::format("true: {} is {}", option.path, value)}};
+    }
+  }
+  return root.dump(2) + "\n";
+}
+
+std::string options_markdown(const std::vector<Option>& options,
+                             const std::vector<std::pair<std::string, std::string>>& sections) {
+  std::string text;
+  for (const auto& [section, description] : sections) {
+    text += section.empty() ? "## The top of the file\n\n" : fmt::format("## `{}`\n\n{}\n\n", section, description);
+    text += "| key | type | default | allowed | meaning | other spellings |\n|---|---|---|---|---|---|\n";
+    for (const Option& option : options) {
+      if (option.section() != section) continue;
+      std::string allowed;
+      if (!option.choices.empty()) {
+        allowed = fmt::format("`{}`", fmt::join(option.choices, "`, `"));
+        for (const auto& [word, choice] : option.choice_aliases) allowed += fmt::format("; `{}` is `{}`", word, choice);
+      } else {
+        allowed = option.range();
+      }
+      if (!option.unit.empty()) allowed += fmt::format("{}in {}", allowed.empty() ? "" : ", ", option.unit);
+      std::vector<std::string> spellings;
+      for (const std::string& alias : option.aliases) {
+        // Elsewhere in the file: the whole path tells where.
+        const bool same_section = alias.find('.') == std::string::npos;
+        spellings.push_back("`" + (same_section ? alias : option.alias_path(alias)) + "`" +
+                            (alias.starts_with('.') ? " at the top" : ""));
+      }
+      for (const auto& [name, value] : option.flags)
+        spellings.push_back(fmt::format("`{}: true` for `{}`", name, value));
+      text +=
+          fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", option.name(), type_name(option),
+                      cell(documented_default(option)), cell(allowed), cell(option.help), fmt::join(spellings, ", "));
+    }
+    text += "\n";
+  }
+  text.pop_back();
+  return text;
+}
+
+}  // namespace brisk

@@ -1,0 +1,60 @@
+// Counter-based randomness: a draw is a pure function of what it is for, never of how often someone drew before.
+// So packed = separate, recomputed = kept, and any number of threads or machines draw the same.
+//
+//   const uint64_t site = random_key({seed, step, op_site});              // once per op and step
+//   const uint32_t row  = random_row_key(site, sequence, position);        // once per row
+//   const uint32_t bits = random_bits(row, column);                        // once per element; vectorises: 32-bit only
+//
+// Draws are good enough for dropout and initialisation; they are not cryptographic.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <initializer_list>
+
+namespace brisk {
+
+// Steele, Lea and Flood's 64-bit finalizer.
+constexpr uint64_t mix64(uint64_t x) {
+  x += 0x9E3779B97F4A7C15ull;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+  return x ^ (x >> 31);
+}
+
+constexpr uint64_t random_key(std::initializer_list<uint64_t> parts) {
+  uint64_t key = 0;
+  for (const uint64_t part : parts) key = mix64(key ^ part);
+  return key;
+}
+
+constexpr uint32_t random_row_key(uint64_t site_key, uint32_t sequence, uint32_t position) {
+  return static_cast<uint32_t>(mix64(site_key ^ (uint64_t{sequence} << 32 | position)) >> 32);
+}
+
+// A 32-bit finalizer (two multiplications) over the row's key and the column.
+constexpr uint32_t random_bits(uint32_t row_key, uint32_t column) {
+  uint32_t x = row_key ^ (column * 0x9E3779B9u);
+  x = (x ^ (x >> 16)) * 0x7FEB352Du;
+  x = (x ^ (x >> 15)) * 0x846CA68Bu;
+  return x ^ (x >> 16);
+}
+
+// An element is dropped when its bits are below this.
+inline uint32_t dropout_threshold(double probability) {
+  return static_cast<uint32_t>(std::min(4294967295.0, probability * 4294967296.0));
+}
+
+// Uniform in (0, 1), never 0.
+constexpr double random_uniform(uint64_t key, uint64_t index) {
+  return (static_cast<double>(mix64(key ^ mix64(index)) >> 11) + 0.5) * 0x1.0p-53;
+}
+
+// Standard normal, by Box and Muller.
+inline double random_normal(uint64_t key, uint64_t index) {
+  const double radius = std::sqrt(-2.0 * std::log(random_uniform(key, 2 * index)));
+  return radius * std::cos(6.283185307179586 * random_uniform(key, 2 * index + 1));
+}
+
+}  // namespace brisk

@@ -1,0 +1,255 @@
+#include "base/terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <mutex>
+
+namespace brisk {
+
+namespace {
+
+// The bar on show, so that a line of talk does not land in the middle of it.
+std::mutex output_mutex;
+ProgressBar* bar_on_show = nullptr;
+
+constexpr std::string_view kClearLine = "\r\x1b[K";
+
+void write_all(int file_descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = ::write(file_descriptor, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return;  // nobody listens; that is no reason to stop a run
+    text.remove_prefix(static_cast<size_t>(count));
+  }
+}
+
+// Three digits: 1.23, 12.3, 123.
+std::string three_digits(double value) {
+  if (value < 9.995) return fmt::format("{:.2f}", value);
+  if (value < 99.95) return fmt::format("{:.1f}", value);
+  return fmt::format("{:.0f}", value);
+}
+
+std::string padded(std::string_view text, int64_t width, Align align) {
+  const std::string spaces(static_cast<size_t>(std::max<int64_t>(0, width - display_width(text))), ' ');
+  return align == Align::left ? std::string(text) + spaces : spaces + std::string(text);
+}
+
+std::string loss_text(double loss) {
+  return std::isfinite(loss) ? fmt::format("{:.3f}", loss) : fmt::format("{}", loss);
+}
+
+}  // namespace
+
+bool is_terminal(int file_descriptor) { return ::isatty(file_descriptor) == 1; }
+
+bool use_colour(int file_descriptor) {
+  const char* no_colour = std::getenv("NO_COLOR");
+  if (no_colour != nullptr && *no_colour != '\0') return false;
+  const char* kind = std::getenv("TERM");
+  if (kind == nullptr || std::string_view(kind) == "dumb") return false;
+  return is_terminal(file_descriptor);
+}
+
+int terminal_width(int file_descriptor, int otherwise) {
+  winsize size{};
+  if (::ioctl(file_descriptor, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return otherwise;
+  return size.ws_col;
+}
+
+std::string coloured(std::string_view text, Colour colour, int file_descriptor) {
+  if (!use_colour(file_descriptor)) return std::string(text);
+  constexpr std::array<const char*, 6> kCodes = {"31", "32", "33", "34", "1", "2"};
+  return fmt::format("\x1b[{}m{}\x1b[0m", kCodes[static_cast<size_t>(colour)], text);
+}
+
+void say_line(std::string_view line) {
+  const std::lock_guard lock(output_mutex);
+  if (bar_on_show != nullptr) bar_on_show->take_off_screen();
+  write_all(STDERR_FILENO, fmt::format("{}\n", line));
+}
+
+void warn_line(std::string_view line) {
+  say_line(fmt::format("{} {}", coloured("warning:", Colour::yellow, STDERR_FILENO), line));
+}
+
+std::string format_count(double count) {
+  if (!std::isfinite(count)) return fmt::format("{}", count);
+  if (count < 0) return fmt::format("-{}", format_count(-count));
+  if (count < 999.5) return count == std::floor(count) ? fmt::format("{:.0f}", count) : three_digits(count);
+  constexpr std::array<const char*, 6> kUnits = {"K", "M", "G", "T", "P", "E"};
+  size_t unit = 0;
+  double value = count / 1000;
+  while (value >= 999.5 && unit + 1 < kUnits.size()) {
+    value /= 1000;
+    ++unit;
+  }
+  return three_digits(value) + kUnits[unit];
+}
+
+std::string format_bytes(double bytes) {
+  if (!std::isfinite(bytes)) return fmt::format("{} B", bytes);
+  if (bytes < 0) return fmt::format("-{}", format_bytes(-bytes));
+  if (bytes < 1023.5) return fmt::format("{:.0f} B", bytes);
+  constexpr std::array<const char*, 6> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  size_t unit = 0;
+  double value = bytes / 1024;
+  while (value >= 999.5 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{} {}", three_digits(value), kUnits[unit]);
+}
+
+std::string format_duration(double seconds) {
+  if (!std::isfinite(seconds)) return fmt::format("{} s", seconds);
+  if (seconds < 0) return fmt::format("-{}", format_duration(-seconds));
+  if (seconds < 0.9995e-3) return three_digits(seconds * 1e6) + " us";
+  if (seconds < 0.9995) return three_digits(seconds * 1e3) + " ms";
+  if (seconds < 59.95) return three_digits(seconds) + " s";
+  const int64_t whole = std::llround(seconds);
+  if (whole < 3600) return fmt::format("{}m {:02}s", whole / 60, whole % 60);
+  if (whole < 86400) return fmt::format("{}h {:02}m", whole / 3600, whole % 3600 / 60);
+  return fmt::format("{}d {:02}h", whole / 86400, whole % 86400 / 3600);
+}
+
+int64_t display_width(std::string_view text) {
+  // Bytes that continue a code point start with the bits 10.
+  return std::count_if(text.begin(), text.end(),
+                       [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; });
+}
+
+void Table::add_row(std::vector<std::string> cells) {
+  cells.resize(columns_.size());
+  rows_.push_back(std::move(cells));
+}
+
+void Table::add_separator() { rows_.emplace_back(); }
+
+std::string Table::text() const {
+  std::vector<int64_t> widths;
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    int64_t width = display_width(columns_[i].title);
+    for (const auto& row : rows_) {
+      if (!row.empty()) width = std::max(width, display_width(row[i]));
+    }
+    widths.push_back(width);
+  }
+  std::string rule;
+  for (size_t i = 0; i < widths.size(); ++i) {
+    rule += (i == 0 ? "" : "  ") + std::string(static_cast<size_t>(widths[i]), '-');
+  }
+  const auto line = [&](const auto& cell_of) {
+    std::string result;
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      result += (i == 0 ? "" : "  ") + padded(cell_of(i), widths[i], columns_[i].align);
+    }
+    while (!result.empty() && result.back() == ' ') result.pop_back();
+    return result + "\n";
+  };
+  std::string result = line([&](size_t i) { return columns_[i].title; }) + rule + "\n";
+  for (const auto& row : rows_) result += row.empty() ? rule + "\n" : line([&](size_t i) { return row[i]; });
+  return result;
+}
+
+std::string Table::markdown() const {
+  std::string result = "|", rule = "|";
+  for (const Column& column : columns_) {
+    result += fmt::format(" {} |", column.title);
+    rule += column.align == Align::right ? "---:|" : "---|";
+  }
+  result += "\n" + rule + "\n";
+  for (const auto& row : rows_) {
+    if (row.empty()) continue;  // Markdown tables have no rules inside
+    result += "|";
+    for (const std::string& cell : row) result += fmt::format(" {} |", cell);
+    result += "\n";
+  }
+  return result;
+}
+
+std::string format_progress(const Progress& progress) {
+  std::string text;
+  if (progress.epochs > 0) text += fmt::format("epoch {}/{}  ", progress.epoch, progress.epochs);
+  text += fmt::format("step {}/{}  loss {}  {} tokens/s  elapsed {}", progress.step, progress.steps,
+                      loss_text(progress.loss), format_count(progress.tokens_per_second),
+                      format_duration(progress.elapsed_seconds));
+  if (progress.seconds_left >= 0) text += fmt::format("  left {}", format_duration(progress.seconds_left));
+  return text;
+}
+
+std::string format_progress_bar(const Progress& progress, int width) {
+  constexpr int kMostCells = 30, kFewestCells = 5;
+  const std::string words = format_progress(progress);
+  // One column stays free: a full line makes some terminals wrap, and then \r returns to the wrong one.
+  const int cells = std::min<int>(kMostCells, width - 1 - static_cast<int>(display_width(words)) - 3);
+  if (cells < kFewestCells) return words.substr(0, static_cast<size_t>(std::max(0, width - 1)));
+  const double share =
+      progress.steps > 0
+          ? std::clamp(static_cast<double>(progress.step) / static_cast<double>(progress.steps), 0.0, 1.0)
+          : 0;
+  const auto done = static_cast<size_t>(share * cells);
+  return fmt::format("[{}{}] {}", std::string(done, '#'), std::string(static_cast<size_t>(cells) - done, '-'), words);
+}
+
+ProgressBar::ProgressBar() : ProgressBar(STDERR_FILENO, is_terminal(STDERR_FILENO)) {}
+
+ProgressBar::ProgressBar(int file_descriptor, bool redraw) : file_descriptor_(file_descriptor), redraw_(redraw) {}
+
+ProgressBar::~ProgressBar() { finish(); }
+
+// The callers of draw() and take_off_screen() hold the lock.
+void ProgressBar::draw(const Progress& progress) {
+  const std::string line = format_progress_bar(progress, terminal_width(file_descriptor_));
+  write_all(file_descriptor_, fmt::format("{}{}", kClearLine, line));
+  on_screen_ = true;
+  pending_ = false;
+  drawn_at_ = std::chrono::steady_clock::now();
+  bar_on_show = this;
+}
+
+void ProgressBar::update(const Progress& progress) {
+  if (!redraw_) return;
+  const std::lock_guard lock(output_mutex);
+  last_ = progress;
+  pending_ = true;
+  if (std::chrono::steady_clock::now() - drawn_at_ >= std::chrono::milliseconds(100)) draw(progress);
+}
+
+void ProgressBar::log(const Progress& progress) {
+  if (redraw_) {
+    update(progress);
+    return;
+  }
+  const std::lock_guard lock(output_mutex);
+  write_all(file_descriptor_, format_progress(progress) + "\n");
+}
+
+void ProgressBar::clear() {
+  const std::lock_guard lock(output_mutex);
+  take_off_screen();
+}
+
+void ProgressBar::take_off_screen() {
+  if (!on_screen_) return;
+  write_all(file_descriptor_, kClearLine);
+  on_screen_ = false;
+  drawn_at_ = {};   // the next update draws at once
+  pending_ = true;  // and finish() does, where no update comes
+}
+
+void ProgressBar::finish() {
+  const std::lock_guard lock(output_mutex);
+  if (redraw_ && pending_) draw(last_);
+  if (on_screen_) write_all(file_descriptor_, "\n");
+  on_screen_ = false;
+  if (bar_on_show == this) bar_on_show = nullptr;
+}
+
+}  // namespace brisk

@@ -1,0 +1,144 @@
+#include "base/threads.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+
+namespace brisk {
+
+namespace {
+
+// Workers spin this many rounds (about 50 us) before they sleep: between two ops of a step they are wanted again
+// within microseconds, between two commands of a user they are not.
+constexpr int kSpinRounds = 20000;
+
+inline void pause_core() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+template <typename Done>
+void wait_until(std::atomic<uint32_t>& word, const Done& done) {
+  for (int round = 0; round < kSpinRounds; ++round) {
+    if (done(word.load(std::memory_order_acquire))) return;
+    pause_core();
+  }
+  for (;;) {
+    const uint32_t seen = word.load(std::memory_order_acquire);
+    if (done(seen)) return;
+    word.wait(seen, std::memory_order_acquire);
+  }
+}
+
+std::unique_ptr<Team>& instance_slot() {
+  static std::unique_ptr<Team> team;
+  return team;
+}
+
+}  // namespace
+
+struct Team::State {
+  std::vector<std::thread> workers;
+  const std::function<void(int)>* body = nullptr;
+  alignas(64) std::atomic<uint32_t> round{0};    // raised once per run()
+  alignas(64) std::atomic<uint32_t> working{0};  // workers not yet done with this round
+  alignas(64) std::atomic<uint32_t> arrived{0};  // at the barrier
+  alignas(64) std::atomic<uint32_t> barrier_round{0};
+  std::atomic<bool> quit{false};
+  bool running = false;
+};
+
+Team::Team(int threads) : size_(std::max(1, threads)), state_(std::make_unique<State>()) {
+  for (int thread = 1; thread < size_; ++thread) {
+    state_->workers.emplace_back([this, thread] {
+      State& state = *state_;
+      uint32_t seen = 0;
+      for (;;) {
+        wait_until(state.round, [&](uint32_t round) { return round != seen; });
+        ++seen;
+        if (state.quit.load(std::memory_order_acquire)) return;
+        (*state.body)(thread);
+        if (state.working.fetch_sub(1, std::memory_order_acq_rel) == 1) state.working.notify_one();
+      }
+    });
+  }
+}
+
+Team::~Team() {
+  state_->quit.store(true, std::memory_order_release);
+  state_->round.fetch_add(1, std::memory_order_acq_rel);
+  state_->round.notify_all();
+  for (std::thread& worker : state_->workers) worker.join();
+}
+
+Team& Team::instance() {
+  std::unique_ptr<Team>& team = instance_slot();
+  if (!team) team = std::make_unique<Team>(available_cores());
+  return *team;
+}
+
+void Team::set_size(int threads) {
+  std::unique_ptr<Team>& team = instance_slot();
+  if (team && team->size() == std::max(1, threads)) return;
+  team = std::make_unique<Team>(threads);
+}
+
+void Team::run(const std::function<void(int)>& body) {
+  State& state = *state_;
+  BRISK_CHECK(!state.running, "Team::run called inside Team::run");
+  if (size_ == 1) {
+    body(0);
+    return;
+  }
+  state.running = true;
+  state.body = &body;
+  state.working.store(static_cast<uint32_t>(size_ - 1), std::memory_order_release);
+  state.round.fetch_add(1, std::memory_order_acq_rel);
+  state.round.notify_all();
+  body(0);
+  wait_until(state.working, [](uint32_t working) { return working == 0; });
+  state.running = false;
+}
+
+void Team::barrier() {
+  if (size_ == 1) return;
+  State& state = *state_;
+  const uint32_t round = state.barrier_round.load(std::memory_order_acquire);
+  if (state.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(size_)) {
+    state.arrived.store(0, std::memory_order_relaxed);
+    state.barrier_round.fetch_add(1, std::memory_order_acq_rel);
+    state.barrier_round.notify_all();
+    return;
+  }
+  wait_until(state.barrier_round, [&](uint32_t now) { return now != round; });
+}
+
+Team::Range Team::share(int64_t n, int64_t grain, int part, int parts) {
+  const int64_t grains = (n + grain - 1) / grain;
+  const int64_t begin = grains * part / parts * grain;
+  const int64_t end = grains * (part + 1) / parts * grain;
+  return {std::min(begin, n), std::min(end, n)};
+}
+
+int available_cores() {
+  cpu_set_t mask;
+  int cores = sched_getaffinity(0, sizeof(mask), &mask) == 0 ? CPU_COUNT(&mask) : 1;
+  std::ifstream quota_file("/sys/fs/cgroup/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (quota_file >> quota >> period && quota != "max" && period > 0) {
+    cores = std::min(cores, std::max(1, static_cast<int>(std::ceil(std::stod(quota) / period))));
+  }
+  return std::max(1, cores);
+}
+
+}  // namespace brisk

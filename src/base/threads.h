@@ -1,0 +1,64 @@
+// One team of threads for all compute. It lives as long as the program, so a step starts no thread and
+// two libraries never fight over the cores.
+//
+//   Team& team = Team::instance();
+//   team.run([&](int thread) { ... });                        // once on every thread; returns when all are done
+//   team.for_range(n, 64, [&](int64_t begin, int64_t end, int thread) { ... });   // a fixed share for each thread
+//
+// Shares are fixed by n and the number of threads alone, so a reduction over threads in order is deterministic.
+// The body must not throw. Calls do not nest: a body that calls run() again is a fault of ours.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace brisk {
+
+class Team {
+ public:
+  static Team& instance();
+
+  // Sets the number of threads of the instance; call before the first run() or between runs.
+  static void set_size(int threads);
+
+  int size() const { return size_; }
+  void run(const std::function<void(int thread)>& body);
+
+  // Waits for every thread of the current run(); only from inside a body, by all threads.
+  void barrier();
+
+  // Divides [0, n) into size() contiguous shares, each but the last a multiple of `grain`.
+  template <typename Body>
+  void for_range(int64_t n, int64_t grain, const Body& body) {
+    if (n <= 0) return;
+    if (size_ == 1 || n <= grain) {
+      body(int64_t{0}, n, 0);
+      return;
+    }
+    run([&](int thread) {
+      const auto [begin, end] = share(n, grain, thread, size_);
+      if (begin < end) body(begin, end, thread);
+    });
+  }
+
+  struct Range {
+    int64_t begin, end;
+  };
+  static Range share(int64_t n, int64_t grain, int part, int parts);
+
+  explicit Team(int threads);
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+ private:
+  struct State;
+  int size_;
+  std::unique_ptr<State> state_;
+};
+
+// Cores this process may use (affinity mask and cgroup quota considered).
+int available_cores();
+
+}  // namespace brisk

@@ -1,0 +1,84 @@
+#include "train/bench.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/terminal.h"
+#include "cli/command.h"
+#include "train/tables.h"
+
+namespace brisk {
+
+namespace {
+
+struct BenchArguments {
+  BenchOptions options;
+  std::string device = "cpu";
+  bool json = false;
+};
+
+void run_bench(const BenchArguments& arguments) {
+  const BenchResult result = bench_language_model(arguments.options);
+  if (arguments.json) {
+    nlohmann::ordered_json json = {{"shape", arguments.options.shape},
+                                   {"tokens_per_second", result.tokens_per_second},
+                                   {"gflops", result.gflops},
+                                   {"peak_gflops", result.peak_gflops},
+                                   {"utilisation", result.utilisation},
+                                   {"peak_memory_bytes", result.peak_memory_bytes},
+                                   {"precision", result.precision},
+                                   {"isa", result.isa},
+                                   {"step_ms", result.step_ms},
+                                   {"steps", result.steps},
+                                   {"mean_tokens_per_second", result.mean_tokens_per_second},
+                                   {"parameters", result.parameters}};
+    for (int i = 0; i < kPhases; ++i) {
+      const Phase phase = static_cast<Phase>(i);
+      if (result.ledger.seconds(phase) > 0)
+        json["ledger"][std::string(phase_name(phase))] = result.ledger.seconds(phase);
+    }
+    fmt::print("{}\n", json.dump());
+    return;
+  }
+  say("precision: {}", result.reason);
+  fmt::print("{}", ledger_table(result.ledger, {.steps = result.steps}));
+  fmt::print(
+      "{}: {:.0f} tokens/s, {:.1f} ms a step (median of {}), {:.1f} GFLOP/s, {:.1f} % of {:.0f} GFLOP/s, peak memory "
+      "{}\n",
+      arguments.options.shape, result.tokens_per_second, result.step_ms, result.steps, result.gflops,
+      100 * result.utilisation, result.peak_gflops, format_bytes(static_cast<double>(result.peak_memory_bytes)));
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("bench", "Measure training speed");
+  command->require_subcommand(1);
+  CLI::App* lm =
+      command->add_subcommand("lm", "A decoder language model of a known shape, through the real training loop");
+  auto arguments = std::make_shared<BenchArguments>();
+  BenchOptions& options = arguments->options;
+  lm->add_option("--shape", options.shape, "small, large, production or gpt2")->capture_default_str();
+  lm->add_option("--batch", options.batch, "Sequences a step (default: the shape's)")->check(CLI::PositiveNumber);
+  lm->add_option("--max-length", options.max_length, "Tokens a sequence (default: the shape's)")
+      ->check(CLI::Range(2, 1 << 20));
+  lm->add_option("--device", arguments->device, "Where to run: cpu")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"cpu"}));
+  lm->add_option("--precision", options.precision, "fp32, bf16 or auto")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"fp32", "bf16", "auto"}));
+  lm->add_option("--seconds", options.seconds, "Time to measure")->capture_default_str()->check(CLI::PositiveNumber);
+  lm->add_option("--threads", options.threads, "Compute threads (default: all cores)")->check(CLI::PositiveNumber);
+  lm->add_option("--micro-batch-tokens", options.micro_batch_tokens, "Rows of a micro-batch (default: brisk chooses)")
+      ->check(CLI::PositiveNumber);
+  lm->add_flag("--json", arguments->json, "One JSON object on standard output");
+  lm->footer("Example:\n  brisk bench lm --shape small --precision fp32 --json");
+  lm->callback([arguments] { run_bench(*arguments); });
+}
+
+}  // namespace brisk

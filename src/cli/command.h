@@ -1,0 +1,24 @@
+// The commands of brisk. Each adds itself to the command line; when it was the one given, its callback runs and sets
+// the exit code. Exit codes: 0 done; 2 something the user can mend; 1 a fault of ours; 130 interrupted after saving.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace brisk {
+
+constexpr int kExitDone = 0;
+constexpr int kExitOurFault = 1;
+constexpr int kExitUserCanMend = 2;
+constexpr int kExitInterrupted = 130;
+
+void add_train_command(CLI::App& app, int& exit_code);
+void add_generate_command(CLI::App& app);
+void add_eval_command(CLI::App& app);
+void add_tokenizer_command(CLI::App& app);
+void add_machine_command(CLI::App& app);
+void add_bench_command(CLI::App& app);
+void add_job_command(CLI::App& app);
+
+}  // namespace brisk

@@ -1,0 +1,72 @@
+#include "train/generate.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "base/terminal.h"
+#include "cli/command.h"
+#include "train/trained_model.h"
+
+namespace brisk {
+
+namespace {
+
+struct GenerateArguments {
+  std::string model, tokenizer, prompt;
+  GenerateOptions options;
+};
+
+void run_generate(const GenerateArguments& arguments) {
+  const auto model = open_trained_model(arguments.model, arguments.tokenizer);
+  say("{}", model->source);
+  Generator generator(*model->decoder, model->store, *model->tokenizer);
+  const bool stream = is_terminal(STDOUT_FILENO);
+  if (stream) fmt::print("{}", arguments.prompt);
+  const Generated result = generator.generate(arguments.prompt, arguments.options, [&](std::string_view piece) {
+    if (!stream) return;
+    fmt::print("{}", piece);
+    std::fflush(stdout);
+  });
+  fmt::print("{}\n", stream ? "" : result.text);
+  say("{} tokens in {}: {:.0f} tokens/s{}", result.new_tokens, format_duration(result.seconds),
+      static_cast<double>(result.new_tokens) / result.seconds, result.ended ? "; the model ended the document" : "");
+}
+
+}  // namespace
+
+void add_generate_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("generate", "Continue a text with a trained model");
+  auto arguments = std::make_shared<GenerateArguments>();
+  GenerateOptions& options = arguments->options;
+  command->add_option("run", arguments->model, "Run directory, checkpoint, or llama2.c model file")->required();
+  command->add_option("--prompt", arguments->prompt, "Text to continue (default: start a new document)");
+  command->add_option("--max-tokens", options.max_tokens, "New tokens at most")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command->add_option("--temperature", options.temperature, "0: always the likeliest token")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--top-k", options.top_k, "Draw from the k likeliest; 0: all")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--top-p", options.top_p, "Draw from the fewest whose probabilities reach p")
+      ->capture_default_str()
+      ->check(CLI::Range(1e-6, 1.0));
+  command
+      ->add_option("--repetition-penalty", options.repetition_penalty,
+                   "Above 1: tokens already in the text become less likely")
+      ->capture_default_str()
+      ->check(CLI::Range(0.01, 100.0));
+  command->add_option("--seed", options.seed, "Of the draws")->capture_default_str();
+  command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer, when it is not the run's own");
+  command->footer(
+      "Examples:\n"
+      "  brisk generate runs/prototype --prompt \"In the beginning\" --max-tokens 200\n"
+      "  brisk generate stories260K.bin --temperature 0");
+  command->callback([arguments] { run_generate(*arguments); });
+}
+
+}  // namespace brisk

@@ -1,0 +1,23 @@
+#include "base/job.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/command.h"
+
+namespace brisk {
+
+void add_job_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("job", "What a job file may say");
+  command->require_subcommand(1);
+  command->add_subcommand("schema", "Print the JSON schema of job files")->callback([] {
+    fmt::print("{}\n", job_schema());
+  });
+  command->add_subcommand("reference", "Print the reference of all keys (Markdown)")->callback([] {
+    fmt::print("{}", job_reference_markdown());
+  });
+  command->footer("Examples:\n  brisk job schema > job.schema.json\n  brisk job reference");
+}
+
+}  // namespace brisk

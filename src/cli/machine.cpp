@@ -1,0 +1,86 @@
+#include "base/machine.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/isa.h"
+#include "base/terminal.h"
+#include "base/threads.h"
+#include "cli/command.h"
+#include "ops/peak.h"
+
+namespace brisk {
+
+namespace {
+
+void run_machine(bool as_json) {
+  const Machine machine = read_machine();
+  const MemoryBandwidth bandwidth = measure_memory_bandwidth();
+  const double peak_f32 = measured_peak_gflops(Arithmetic::f32), peak_bf16 = measured_peak_gflops(Arithmetic::bf16);
+  const double product_f32 = measured_product_gflops(Arithmetic::f32);
+  const double product_bf16 = peak_bf16 > 0 ? measured_product_gflops(Arithmetic::bf16) : 0;
+  const std::vector<std::string> sets = instruction_set_names(machine.instructions);
+  if (as_json) {
+    nlohmann::ordered_json json = {{"cpu", machine.cpu_model},
+                                   {"system", machine.system},
+                                   {"cores", machine.cores},
+                                   {"logical_processors", machine.logical_processors},
+                                   {"instruction_sets", sets},
+                                   {"isa", isa_name(active_isa())},
+                                   {"memory_total_bytes", machine.memory_total_bytes},
+                                   {"memory_available_bytes", machine.memory_available_bytes},
+                                   {"huge_pages", machine.huge_pages},
+                                   {"peak_gflops", {{"fp32", peak_f32}, {"bf16", peak_bf16}}},
+                                   {"product_gflops", {{"fp32", product_f32}, {"bf16", product_bf16}}},
+                                   {"memory_gb_per_second",
+                                    {{"read", bandwidth.read_gb_per_second},
+                                     {"copy", bandwidth.copy_gb_per_second},
+                                     {"triad", bandwidth.triad_gb_per_second}}}};
+    for (const Cache& cache : machine.caches) {
+      json["caches"].push_back(
+          {{"level", cache.level}, {"type", cache.type}, {"bytes", cache.bytes}, {"shared_by", cache.shared_by}});
+    }
+    fmt::print("{}\n", json.dump(2));
+    return;
+  }
+  Table table({"machine", "value"});
+  table.add_row({"processor", machine.cpu_model});
+  table.add_row({"cores", fmt::format("{} usable of {}", machine.cores, machine.logical_processors)});
+  table.add_row({"instruction sets", fmt::format("{}", fmt::join(sets, " "))});
+  table.add_row({"kernels in use", std::string(isa_name(active_isa()))});
+  for (const Cache& cache : machine.caches) {
+    table.add_row({fmt::format("L{} {}", cache.level, cache.type),
+                   fmt::format("{}, shared by {}", format_bytes(static_cast<double>(cache.bytes)), cache.shared_by)});
+  }
+  table.add_row(
+      {"memory", fmt::format("{}, {} available", format_bytes(static_cast<double>(machine.memory_total_bytes)),
+                             format_bytes(static_cast<double>(machine.memory_available_bytes)))});
+  table.add_row({"huge pages", machine.huge_pages});
+  table.add_separator();
+  const auto rate = [](double peak, double product) {
+    if (peak <= 0) return std::string("no instructions for it");
+    return fmt::format("{:.0f} GFLOP/s in registers, {:.0f} in products ({:.0f} %)", peak, product,
+                       100 * product / peak);
+  };
+  table.add_row({"fp32, measured", rate(peak_f32, product_f32)});
+  table.add_row({"bf16, measured", rate(peak_bf16, product_bf16)});
+  table.add_row(
+      {"memory, measured", fmt::format("read {:.1f}, copy {:.1f}, triad {:.1f} GB/s", bandwidth.read_gb_per_second,
+                                       bandwidth.copy_gb_per_second, bandwidth.triad_gb_per_second)});
+  fmt::print("{}", table.text());
+}
+
+}  // namespace
+
+void add_machine_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("machine", "What this machine has and what it measures");
+  auto as_json = std::make_shared<bool>(false);
+  command->add_flag("--json", *as_json, "One JSON object on standard output");
+  command->footer("Example:\n  brisk machine --json");
+  command->callback([as_json] { run_machine(*as_json); });
+}
+
+}  // namespace brisk

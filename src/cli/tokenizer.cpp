@@ -1,0 +1,106 @@
+#include "text/tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <iostream>
+#include <memory>
+
+#include "base/error.h"
+#include "base/terminal.h"
+#include "cli/command.h"
+#include "data/source.h"
+
+namespace brisk {
+
+namespace {
+
+struct TokenizerArguments {
+  std::vector<std::string> files;
+  std::string output, tokenizer;
+  int64_t vocab_size = 10000;
+};
+
+void run_train(const TokenizerArguments& arguments) {
+  Source source({.paths = arguments.files, .document = DocumentRule::kFile});
+  const BpeTrainingResult result = train_bpe(source.documents(), {.vocab_size = arguments.vocab_size});
+  if (result.reached < result.requested) {
+    warn("--vocab-size {} is more than this text supports: the vocabulary has {} entries", result.requested,
+         result.reached);
+  }
+  result.tokenizer->save(arguments.output);
+  say("{}: byte-level BPE of {} entries", arguments.output, result.tokenizer->vocab_size());
+}
+
+void run_encode(const TokenizerArguments& arguments) {
+  const auto tokenizer = load_tokenizer(arguments.tokenizer);
+  std::string line, out;
+  std::vector<TokenId> ids;
+  while (std::getline(std::cin, line)) {
+    ids.clear();
+    tokenizer->encode(line, ids);
+    out.clear();
+    fmt::format_to(std::back_inserter(out), "{}\n", fmt::join(ids, " "));
+    fmt::print("{}", out);
+  }
+}
+
+void run_decode(const TokenizerArguments& arguments) {
+  const auto tokenizer = load_tokenizer(arguments.tokenizer);
+  std::string line;
+  std::vector<TokenId> ids;
+  for (int64_t number = 1; std::getline(std::cin, line); ++number) {
+    ids.clear();
+    for (const char* at = line.data(); at < line.data() + line.size();) {
+      if (*at == ' ' || *at == '\t' || *at == '\r') {
+        ++at;
+        continue;
+      }
+      TokenId id = 0;
+      const auto [end, problem] = std::from_chars(at, line.data() + line.size(), id);
+      if (problem != std::errc() || id < 0 || id >= tokenizer->vocab_size()) {
+        user_error("standard input: line {}: '{}' is no token id; expected numbers from 0 to {} separated by spaces",
+                   number, std::string(at, std::min<size_t>(20, static_cast<size_t>(line.data() + line.size() - at))),
+                   tokenizer->vocab_size() - 1);
+      }
+      ids.push_back(id);
+      at = end;
+    }
+    const std::string text = tokenizer->decode(ids);
+    std::cout.write(text.data(), static_cast<std::streamsize>(text.size()));
+    std::cout.put('\n');
+  }
+}
+
+}  // namespace
+
+void add_tokenizer_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("tokenizer", "Train a vocabulary, encode and decode text");
+  command->require_subcommand(1);
+  auto arguments = std::make_shared<TokenizerArguments>();
+
+  CLI::App* train = command->add_subcommand("train", "Train a byte-level BPE vocabulary");
+  train->add_option("--vocab-size", arguments->vocab_size, "Entries: 256 bytes, merges and <|endoftext|>")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{257}, int64_t{1} << 24));
+  train->add_option("--output", arguments->output, "File to write")->required();
+  train->add_option("files", arguments->files, "Text files, folders or globs")->required();
+  train->footer("Example:\n  brisk tokenizer train --vocab-size 10000 --output tokenizer.json book.txt");
+  train->callback([arguments] { run_train(*arguments); });
+
+  const auto add_coder = [&](const char* name, const char* help, const char* example,
+                             void (*run)(const TokenizerArguments&)) {
+    CLI::App* coder = command->add_subcommand(name, help);
+    coder->add_option("--tokenizer", arguments->tokenizer, "brisk's tokenizer.json, GPT-2's folder or llama2.c's .bin")
+        ->required();
+    coder->footer(example);
+    coder->callback([arguments, run] { run(*arguments); });
+  };
+  add_coder("encode", "Lines of text on standard input to lines of ids",
+            "Example:\n  echo Hello | brisk tokenizer encode --tokenizer tokenizer.json", run_encode);
+  add_coder("decode", "Lines of ids on standard input to lines of text",
+            "Example:\n  echo 72 101 | brisk tokenizer decode --tokenizer tokenizer.json", run_decode);
+}
+
+}  // namespace brisk

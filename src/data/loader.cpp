@@ -1,0 +1,214 @@
+#include "data/loader.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace brisk {
+
+namespace {
+
+int64_t steps_of(int64_t chunks, int64_t sequences_per_step) {
+  return (chunks + sequences_per_step - 1) / sequences_per_step;
+}
+
+// The chunks of one step, in the order of its epoch.
+std::vector<Chunk> chunks_of_step(const std::vector<Chunk>& chunks, const LoaderOptions& options, DataCursor cursor) {
+  const auto count = static_cast<int64_t>(chunks.size());
+  const int64_t begin = cursor.step * options.sequences_per_step;
+  const int64_t end = std::min(begin + options.sequences_per_step, count);
+  std::vector<Chunk> step;
+  step.reserve(static_cast<size_t>(end - begin));
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t index = options.shuffle ? shuffled_index(options.seed, cursor.epoch, i, count) : i;
+    step.push_back(chunks[static_cast<size_t>(index)]);
+  }
+  return step;
+}
+
+}  // namespace
+
+// A Feistel network over the smallest square power of two that holds `count`, walked until it lands inside: four
+// visits at the worst on average, no memory, and any place of any epoch at once.
+int64_t shuffled_index(uint64_t seed, int64_t epoch, int64_t index, int64_t count) {
+  constexpr int kRounds = 6;
+  constexpr uint64_t kShuffleSite = 0x73687566666C65;  // "shuffle": apart from every other use of the seed
+  const uint64_t key = random_key({seed, kShuffleSite, static_cast<uint64_t>(epoch)});
+  int half_bits = 1;
+  while (half_bits < 31 && (int64_t{1} << (2 * half_bits)) < count) ++half_bits;
+  const uint64_t mask = (uint64_t{1} << half_bits) - 1;
+  auto place = static_cast<uint64_t>(index);
+  do {
+    uint64_t left = place >> half_bits, right = place & mask;
+    for (int round = 0; round < kRounds; ++round) {
+      const uint64_t mixed = mix64(key ^ (static_cast<uint64_t>(round) << 56) ^ right);
+      left = std::exchange(right, left ^ (mixed & mask));
+    }
+    place = left << half_bits | right;
+  } while (place >= static_cast<uint64_t>(count));
+  return static_cast<int64_t>(place);
+}
+
+struct Loader::State {
+  std::shared_ptr<const TokenStream> stream;
+  std::vector<Chunk> chunks;
+  LoaderOptions options;
+  int64_t steps_per_epoch = 0;
+  int64_t first = 0;      // steps before the first one, counted from the beginning of epoch 0
+  int64_t delivered = 0;  // by next(), since the first
+
+  // Step number n (since the first) waits in slot n modulo the number of slots.
+  struct Slot {
+    bool ready = false;
+    StepBatch batch;
+    std::exception_ptr exception;
+  };
+  std::mutex mutex;
+  std::condition_variable slot_free, slot_ready;
+  std::vector<Slot> slots;
+  int64_t claimed = 0;  // steps that a worker has begun
+  bool quit = false;
+  std::vector<std::thread> workers;
+
+  DataCursor cursor_of(int64_t number) const {
+    return {(first + number) / steps_per_epoch, (first + number) % steps_per_epoch};
+  }
+
+  StepBatch build(int64_t number) const {
+    StepBatch batch;
+    batch.cursor = cursor_of(number);
+    batch.next = cursor_of(number + 1);
+    batch.last_of_epoch = batch.next.step == 0;
+    const std::vector<Chunk> step = chunks_of_step(chunks, options, batch.cursor);
+    batch.sequences = static_cast<int64_t>(step.size());
+    for (const Chunk& chunk : step) batch.valid_tokens += chunk.length;  // every row has a target
+    batch.micro_batches = pack_step(*stream, step, options.micro_batch_tokens);
+    return batch;
+  }
+
+  void work() {
+    const auto ahead = static_cast<int64_t>(slots.size());
+    std::unique_lock lock(mutex);
+    for (;;) {
+      slot_free.wait(lock, [&] { return quit || claimed < delivered + ahead; });
+      if (quit) return;
+      const int64_t number = claimed++;
+      lock.unlock();
+      StepBatch batch;
+      std::exception_ptr exception;
+      try {
+        batch = build(number);
+      } catch (...) {
+        exception = std::current_exception();
+      }
+      lock.lock();
+      Slot& slot = slots[static_cast<size_t>(number % ahead)];
+      slot.batch = std::move(batch);
+      slot.exception = exception;
+      slot.ready = true;
+      slot_ready.notify_one();
+    }
+  }
+
+  void stop() {
+    {
+      const std::lock_guard lock(mutex);
+      quit = true;
+    }
+    slot_free.notify_all();
+    for (std::thread& worker : workers) worker.join();
+  }
+};
+
+Loader::Loader(std::shared_ptr<const TokenStream> stream, std::vector<Chunk> chunks, const LoaderOptions& options)
+    : state_(std::make_unique<State>()) {
+  BRISK_CHECK(!chunks.empty(), "a loader over no sequences");
+  BRISK_CHECK(options.sequences_per_step > 0, "sequences_per_step = {}", options.sequences_per_step);
+  BRISK_CHECK(options.steps_ahead > 0 && options.workers >= 0, "steps_ahead = {}, workers = {}", options.steps_ahead,
+              options.workers);
+  State& state = *state_;
+  state.stream = std::move(stream);
+  state.chunks = std::move(chunks);
+  state.options = options;
+  state.steps_per_epoch = steps_of(static_cast<int64_t>(state.chunks.size()), options.sequences_per_step);
+  const auto longest = std::max_element(state.chunks.begin(), state.chunks.end(),
+                                        [](const Chunk& a, const Chunk& b) { return a.length < b.length; });
+  BRISK_CHECK(longest->length <= options.micro_batch_tokens, "a sequence of {} tokens, micro-batches of {}",
+              longest->length, options.micro_batch_tokens);
+  const DataCursor start = options.start;
+  if (start.epoch < 0 || start.step < 0 || start.step > state.steps_per_epoch) {
+    user_error(
+        "the run stands at epoch {}, step {} of its data, but an epoch has {} steps now: the data, max_length, "
+        "batch_size or gradient_accumulation_steps changed since; use what the run began with, or start a new run",
+        start.epoch, start.step, state.steps_per_epoch);
+  }
+  state.first = start.epoch * state.steps_per_epoch + start.step;
+  state.slots.resize(static_cast<size_t>(options.steps_ahead));
+  try {
+    for (int i = 0; i < options.workers; ++i) state.workers.emplace_back([&state] { state.work(); });
+  } catch (...) {
+    state.stop();
+    throw;
+  }
+}
+
+Loader::~Loader() { state_->stop(); }
+
+StepBatch Loader::next() {
+  State& state = *state_;
+  if (state.workers.empty()) {
+    StepBatch batch = state.build(state.delivered);
+    ++state.delivered;
+    return batch;
+  }
+  StepBatch batch;
+  std::exception_ptr exception;
+  {
+    std::unique_lock lock(state.mutex);
+    State::Slot& slot = state.slots[static_cast<size_t>(state.delivered % static_cast<int64_t>(state.slots.size()))];
+    state.slot_ready.wait(lock, [&] { return slot.ready; });
+    batch = std::move(slot.batch);
+    exception = std::exchange(slot.exception, nullptr);
+    slot = {};
+    ++state.delivered;
+  }
+  state.slot_free.notify_one();
+  if (exception) std::rethrow_exception(exception);
+  return batch;
+}
+
+int64_t Loader::steps_per_epoch() const { return state_->steps_per_epoch; }
+
+DataCursor Loader::cursor() const { return state_->cursor_of(state_->delivered); }
+
+void measure_packing(const std::vector<Chunk>& chunks, const LoaderOptions& options, CorpusStatistics& statistics,
+                     int64_t steps_limit) {
+  if (chunks.empty() || steps_limit <= 0) return;
+  const int64_t steps = steps_of(static_cast<int64_t>(chunks.size()), options.sequences_per_step);
+  const int64_t measured = std::min(steps, steps_limit);
+  int64_t rows = 0, padded_rows = 0, micro_batches = 0;
+  for (int64_t i = 0; i < measured; ++i) {
+    const std::vector<Chunk> step = chunks_of_step(chunks, options, {0, i * steps / measured});
+    int64_t longest = 0;
+    for (const Chunk& chunk : step) {
+      rows += chunk.length;
+      longest = std::max<int64_t>(longest, chunk.length);
+    }
+    padded_rows += longest * static_cast<int64_t>(step.size());
+    micro_batches += static_cast<int64_t>(divide_step(step, options.micro_batch_tokens).size());
+  }
+  const auto ratio = [](int64_t a, int64_t b) { return static_cast<double>(a) / static_cast<double>(b); };
+  statistics.micro_batch_tokens = options.micro_batch_tokens;
+  statistics.packing_efficiency = ratio(rows, micro_batches * options.micro_batch_tokens);
+  statistics.padded_efficiency = ratio(rows, padded_rows);
+  statistics.micro_batches_per_step = ratio(micro_batches, measured);
+  statistics.rows_per_step = ratio(rows, measured);
+}
+
+}  // namespace brisk

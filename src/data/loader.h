@@ -1,0 +1,62 @@
+// Optimizer steps in order, built ahead of time by threads that sleep when they are ahead far enough.
+//
+//   Loader loader(stream, split.train.chunks, {.sequences_per_step = 32, .micro_batch_tokens = 4096, .seed = 1});
+//   for (int64_t i = 0; i < loader.steps_per_epoch(); ++i) {
+//     StepBatch step = loader.next();               // epochs follow each other without end
+//     for (const MicroBatch& batch : step.micro_batches) ...
+//     cursor = step.next;                           // to resume: LoaderOptions{..., .start = cursor}
+//   }
+//
+// The order of an epoch is a pure function of the seed, the epoch and the number of chunks, so what is delivered at a
+// cursor never depends on the number of workers or on where the loader started. The last step of an epoch may hold
+// fewer sequences; none is dropped, and none appears twice in an epoch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "data/batch.h"
+#include "data/corpus.h"
+#include "data/packer.h"
+#include "data/token_stream.h"
+
+namespace brisk {
+
+struct LoaderOptions {
+  int64_t sequences_per_step = 32;    // batch_size x gradient_accumulation_steps
+  int64_t micro_batch_tokens = 4096;  // at least the longest chunk
+  uint64_t seed = 1;
+  int workers = 1;  // 0: steps are built inside next()
+  bool shuffle = true;
+  DataCursor start;         // the first step to deliver
+  int64_t steps_ahead = 4;  // built at most this far ahead
+};
+
+class Loader {
+ public:
+  Loader(std::shared_ptr<const TokenStream> stream, std::vector<Chunk> chunks, const LoaderOptions& options);
+  ~Loader();  // at any time, whatever the workers are doing
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  // The next step; waits for it where it is not ready. What failed inside a worker is thrown here.
+  StepBatch next();
+
+  int64_t steps_per_epoch() const;
+  DataCursor cursor() const;  // of the step that next() will deliver
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// A permutation of [0, count) that needs no memory: element `index` of the order of (seed, epoch).
+int64_t shuffled_index(uint64_t seed, int64_t epoch, int64_t index, int64_t count);
+
+// Fills the packing figures of `statistics` by dividing the first epoch's steps (at most `steps_limit` of them, evenly
+// spaced) as a Loader with these options does.
+void measure_packing(const std::vector<Chunk>& chunks, const LoaderOptions& options, CorpusStatistics& statistics,
+                     int64_t steps_limit = 2000);
+
+}  // namespace brisk

@@ -1,0 +1,78 @@
+// The decoder language model: GPT-2's shape (learned positions, layer norm, GELU) and Llama's (rotary positions, RMS
+// norm, SwiGLU, grouped key/value heads) by options.
+//
+//   ParameterStore store;
+//   Decoder decoder(config, store);                  // declares the parameters
+//   LossValues loss = decoder.loss(tape, {});        // records one training or evaluation run
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ops/tape_ops.h"
+#include "tensor/parameter.h"
+#include "tensor/tape.h"
+
+namespace brisk {
+
+struct DecoderConfig {
+  int64_t vocab_size = 0;  // V
+  int64_t d_model = 256;   // D
+  int64_t num_layers = 2;  // L
+  int64_t num_heads = 4;   // H
+  int64_t num_kv_heads = 4;
+  int64_t d_ff = 1024;       // F
+  int64_t max_length = 128;  // T: rows of the table of learned positions
+  NormKind norm = NormKind::layer;
+  double norm_epsilon = 1e-5;
+  enum class FeedForward : uint8_t { gelu_tanh, gelu_erf, relu, swiglu } feed_forward = FeedForward::gelu_tanh;
+  enum class Positions : uint8_t { learned, rotary, none } positions = Positions::learned;
+  double rope_theta = 10000;
+  bool bias = true;  // in linear layers and layer norms
+  bool tie_embeddings = true;
+  double dropout = 0;
+
+  int64_t head_width() const { return d_model / num_heads; }
+};
+
+class Decoder {
+ public:
+  Decoder(const DecoderConfig& config, ParameterStore& store);
+
+  const DecoderConfig& config() const { return config_; }
+  // The last norm's output, [N, D].
+  Value hidden(Tape& tape) const;
+  LossValues loss(Tape& tape, const LossOptions& options) const;
+  Value next_token_logits(Tape& tape) const;  // [S, V]
+  Value logits(Tape& tape) const;             // [N, V], for tests
+
+ private:
+  struct Layer {
+    Parameter *attention_norm, *attention_norm_bias, *qkv, *qkv_bias, *attention_out, *attention_out_bias;
+    Parameter *feed_forward_norm, *feed_forward_norm_bias, *up, *up_bias, *down, *down_bias;
+  };
+  Value block(Tape& tape, const Layer& layer, Value h) const;
+
+  DecoderConfig config_;
+  Parameter* table_ = nullptr;
+  Parameter* positions_ = nullptr;
+  std::vector<Layer> layers_;
+  Parameter* final_norm_ = nullptr;
+  Parameter* final_norm_bias_ = nullptr;
+  Parameter* head_ = nullptr;  // the table when tied
+};
+
+// What a model costs, by component, for the table that `brisk train` prints.
+struct ComponentCost {
+  std::string component;
+  int64_t parameters = 0;
+  double flop_per_token = 0;  // training: forward and both gradients; attention at the given mean length
+};
+std::vector<ComponentCost> decoder_costs(const DecoderConfig& config, double mean_length);
+
+// FLOP a token of training, as docs/speed.md defines utilisation: 6 per weight of every matrix product, plus
+// attention's two products over a causal half of `length`.
+double decoder_flop_per_token(const DecoderConfig& config, double length);
+
+}  // namespace brisk

@@ -1,0 +1,54 @@
+// attention: softmax(scale Q K^T) V per sequence and head, over ragged rows; T x T is never stored.
+//
+// Query sequence s is rows [q_starts[s], q_starts[s+1]); its keys are rows [k_begin[s], k_end[s]) of k and v: the same
+// rows for self-attention, the encoder's for cross-attention, a cache's for generation. Causal: with Tq queries and Tk
+// keys, query i sees keys 0 .. Tk - Tq + i. Query head h reads key/value head h / (heads / kv_heads). q, k, v, y are
+// column ranges of wider matrices (stride > cols). Saved for backward: q, k, v, y and log_sum_exp. Dropout of the
+// probabilities: row key random_row_key(random_key({key, head}), sequence, query position), column = key position. A
+// bias per (head, distance), ALiBi or a window would be further members here.
+#pragma once
+
+#include "ops/dropout.h"
+#include "tensor/rows.h"
+#include "tensor/tensor.h"
+
+namespace brisk {
+
+struct AttentionShape {
+  int64_t heads = 1;        // H
+  int64_t kv_heads = 1;     // divides H
+  int64_t head_width = 64;  // K
+  float scale = 0.125f;
+  bool causal = true;
+};
+
+struct AttentionForward {
+  AttentionShape shape;
+  Tensor q;                          // [Nq, H K]
+  Tensor k, v;                       // [Nk, kv_heads K]
+  RowSet queries;                    // its starts, sequences, longest; position and sequence are for dropout alone
+  const int32_t* k_begin = nullptr;  // [S]
+  const int32_t* k_end = nullptr;    // [S]
+  int64_t longest_keys = 0;          // the largest k_end - k_begin
+  Dropout dropout;
+  Tensor y;            // [Nq, H K] out
+  Tensor log_sum_exp;  // [Nq, H] f32 out, or none without gradient
+};
+
+struct AttentionBackward {
+  AttentionForward forward;  // as it was, y and log_sum_exp filled
+  Tensor dy;                 // [Nq, H K]
+  Tensor dq;                 // [Nq, H K] out, overwritten
+  Tensor dk, dv;             // [Nk, kv_heads K] out, overwritten; rows of no sequence are left alone
+};
+
+namespace ref {
+void attention_forward(const AttentionForward& op);
+void attention_backward(const AttentionBackward& op);
+}  // namespace ref
+namespace cpu {
+void attention_forward(const AttentionForward& op);
+void attention_backward(const AttentionBackward& op);
+}  // namespace cpu
+
+}  // namespace brisk

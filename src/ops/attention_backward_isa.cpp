@@ -1,0 +1,149 @@
+#include "ops/attention_tile_simd.h"
+
+namespace brisk::BRISK_ISA {
+
+namespace {
+
+struct BackwardScratch {
+  BackwardScratch(const Head& head, void* memory) {
+    Scratch scratch{memory};
+    const int64_t block = std::min(kKeyBlock, round_up(head.keys, kPanel));
+    key_panels = scratch.take(block * round_up(head.width, 4));
+    value_panels = scratch.take(block * round_up(head.width, 4));
+    key_rows = scratch.take((block + kLanes) * head.padded);
+    value_rows = scratch.take((block + kLanes) * head.padded);
+    dkeys = scratch.take(block * head.padded);
+    dvalues = scratch.take(block * head.padded);
+    query_rows = scratch.take(kQueryTile * head.padded);
+    dy_rows = scratch.take(kQueryTile * head.padded);
+    scores = scratch.take(kQueryTile * kTileStride);
+    dscores = scratch.take(kQueryTile * kTileStride);
+    dqueries = scratch.take(head.group * head.queries * head.padded);
+    bytes = scratch.bytes();
+  }
+  float *key_panels, *value_panels, *key_rows, *value_rows, *dkeys, *dvalues;  // of the block
+  float *query_rows, *dy_rows, *scores, *dscores;                              // of the tile
+  float* dqueries;                                                             // [group, queries, padded]
+  int64_t bytes;
+};
+
+// Scores and dy . v of one row become what multiplies dy in dv (kept probabilities) and q in dk (the scores' gradient).
+void differentiate_row(float* scores, float* dscores, int64_t limit, int64_t zero_to, const RowDropout& dropout,
+                       float dropout_scale, int64_t block, float log_sum_exp, float dy_dot_y) {
+  const Vec shift = set1(log_sum_exp), mean = set1(dy_dot_y), scale = set1(dropout_scale);
+  if (dropout.active) {
+    for_columns(limit, [&](int64_t j, int64_t lanes) BRISK_INLINE {
+      const Vec p = first_lanes(exp(load(scores + j) - shift), lanes);
+      store(dscores + j, first_lanes(p * (dropout.keep(load(dscores + j) * scale, block + j) - mean), lanes));
+      store(scores + j, dropout.keep(p * scale, block + j));
+    });
+  } else {
+    for_columns(limit, [&](int64_t j, int64_t lanes) BRISK_INLINE {
+      const Vec p = first_lanes(exp(load(scores + j) - shift), lanes);
+      store(dscores + j, first_lanes(p * (load(dscores + j) - mean), lanes));
+      store(scores + j, p);
+    });
+  }
+  for (int64_t j = round_up(limit, kLanes); j < zero_to; j += kLanes) {
+    store(scores + j, zero());
+    store(dscores + j, zero());
+  }
+}
+
+float dot_row(const float* a, const Tensor& t, int64_t row, int64_t col, int64_t width) {
+  Vec sum = zero();
+  with_element(t.type, [&](auto of_t) {
+    const auto* b = t.as<decltype(of_t)>() + row * t.stride + col;
+    for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE { sum = fma(load(a + c), load(b + c, lanes), sum); });
+  });
+  return reduce_add(sum);
+}
+
+void backward_tile(const AttentionBackward& op, const Head& head, const Tile& tile, int64_t g,
+                   const BackwardScratch& scratch) {
+  const AttentionForward& forward = op.forward;
+  const int64_t query_head = head.first_head + g, column = query_head * head.width;
+  const int64_t first_row = head.row + tile.first;
+  const float dropout_scale = forward.dropout.active() ? forward.dropout.scale() : 1.0f;
+
+  // The query carries the scale: so do the scores and dk, and dq gets it at the end.
+  pack_rows(forward.q, first_row, tile.rows, column, head.width, forward.shape.scale, scratch.query_rows, head.padded);
+  pack_rows(op.dy, first_row, tile.rows, column, head.width, 1.0f, scratch.dy_rows, head.padded);
+  tile_products(head, tile, scratch.query_rows, scratch.key_panels, scratch.scores);
+  tile_products(head, tile, scratch.dy_rows, scratch.value_panels, scratch.dscores);
+  for (int64_t i = 0; i < tile.rows; ++i) {
+    const int64_t row = first_row + i;
+    // The products over rows below look up to a group of keys past a row's limit: zeros there.
+    const int64_t group_end = tile.group_limit(i / kGroupRows * kGroupRows);
+    differentiate_row(scratch.scores + i * kTileStride, scratch.dscores + i * kTileStride, tile.limit(i),
+                      round_up(group_end + kGroupRows, kLanes), RowDropout(forward, query_head, row), dropout_scale,
+                      tile.block, forward.log_sum_exp.f32()[row * forward.log_sum_exp.stride + query_head],
+                      dot_row(scratch.dy_rows + i * head.padded, forward.y, row, column, head.width));
+  }
+
+  float* dqueries = scratch.dqueries + (g * head.queries + tile.first) * head.padded;
+  for (int64_t i = 0; i < tile.rows; i += kGroupRows) {
+    product_of_group(tile.group_rows(i), head.vectors, tile.group_limit(i),
+                     {scratch.dscores + i * kTileStride, kTileStride, 1}, {scratch.key_rows, head.padded, kPanel},
+                     dqueries + i * head.padded, head.padded, tile.block > 0);
+  }
+  const int64_t seen = tile.limit(tile.rows - 1);
+  for (int64_t j = 0; j < seen; j += kGroupRows) {
+    const int64_t from = tile.first_row_of(j), rows = std::min(kGroupRows, seen - j);
+    product_of_group(rows, head.vectors, tile.rows - from, {scratch.scores + from * kTileStride + j, 1, kTileStride},
+                     {scratch.dy_rows + from * head.padded, head.padded, kPanel}, scratch.dvalues + j * head.padded,
+                     head.padded, true);
+    product_of_group(rows, head.vectors, tile.rows - from, {scratch.dscores + from * kTileStride + j, 1, kTileStride},
+                     {scratch.query_rows + from * head.padded, head.padded, kPanel}, scratch.dkeys + j * head.padded,
+                     head.padded, true);
+  }
+
+  if (!tile.last_of(head)) return;
+  for (int64_t i = 0; i < tile.rows; ++i) {
+    unpack_row(dqueries + i * head.padded, forward.shape.scale, op.dq, first_row + i, column, head.width);
+  }
+}
+
+// The gradient of a query that sees no key.
+void clear_row(const Tensor& t, int64_t row, int64_t col, int64_t width) {
+  with_element(t.type, [&](auto of_t) {
+    auto* out = t.as<decltype(of_t)>() + row * t.stride + col;
+    for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE { store(out + c, zero(), lanes); });
+  });
+}
+
+}  // namespace
+
+int64_t attention_backward_scratch(const AttentionForward& op, int64_t queries, int64_t keys) {
+  return BackwardScratch(Head(op, queries, keys), nullptr).bytes;
+}
+
+void attention_backward_task(const AttentionBackward& op, const AttentionTask& task, void* memory) {
+  const AttentionForward& forward = op.forward;
+  const Head head(forward, task);
+  const BackwardScratch scratch(head, memory);
+  for (int64_t i = 0; i < head.queries && std::min(head.visible(i), head.keys) <= 0; ++i) {
+    clear_row(op.dq, head.row + i, head.first_head * head.width, head.group * head.width);
+  }
+
+  for (int64_t block = 0; block < head.keys; block += kKeyBlock) {
+    const int64_t keys = std::min(kKeyBlock, head.keys - block), row = head.key_row + block;
+    pack_rows(forward.k, row, keys, head.kv_column, head.width, 1.0f, scratch.key_rows, head.padded);
+    pack_rows(forward.v, row, keys, head.kv_column, head.width, 1.0f, scratch.value_rows, head.padded);
+    pack_panels(scratch.key_rows, keys, head.padded, head.width, scratch.key_panels);
+    pack_panels(scratch.value_rows, keys, head.padded, head.width, scratch.value_panels);
+    for (int64_t i = 0; i < keys * head.padded; i += kLanes) {
+      store(scratch.dkeys + i, zero());
+      store(scratch.dvalues + i, zero());
+    }
+    for (int64_t g = 0; g < head.group; ++g) {
+      for_each_tile(head, block, [&](const Tile& tile) { backward_tile(op, head, tile, g, scratch); });
+    }
+    for (int64_t j = 0; j < keys; ++j) {
+      unpack_row(scratch.dkeys + j * head.padded, 1.0f, op.dk, row + j, head.kv_column, head.width);
+      unpack_row(scratch.dvalues + j * head.padded, 1.0f, op.dv, row + j, head.kv_column, head.width);
+    }
+  }
+}
+
+}  // namespace brisk::BRISK_ISA

@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "ops/attention_kernels.h"
+
+namespace brisk::cpu {
+
+namespace {
+
+// Shorter pieces of a sequence than this spend too much on packing the same keys again.
+constexpr int64_t kShortestPiece = 96;
+
+struct CostedTask {
+  AttentionTask task;
+  int64_t cost;
+};
+
+// The tasks of an op, dearest first. Every output is written by one task in an order of its own, so who runs which task
+// changes no bit. `may_split`: pieces of long sequences where there are fewer heads than would keep the threads busy.
+const std::vector<CostedTask>& tasks_of(const AttentionForward& op, int threads, bool may_split) {
+  static std::vector<CostedTask> tasks;  // kept, so that a step allocates nothing
+  tasks.clear();
+  const int64_t heads = op.queries.sequences * op.shape.kv_heads;
+  const int64_t wanted = may_split && threads > 1 && heads > 0 ? (4 * threads + heads - 1) / heads : 1;
+  for (int64_t s = 0; s < op.queries.sequences; ++s) {
+    const int64_t queries = op.queries.starts[s + 1] - op.queries.starts[s], keys = op.k_end[s] - op.k_begin[s];
+    const int64_t piece = std::max(kShortestPiece, ((queries + wanted - 1) / wanted + 23) / 24 * 24);
+    for (int64_t head = 0; head < op.shape.kv_heads; ++head) {
+      if (!may_split || queries <= piece) {
+        tasks.push_back({{s, head, 0, queries}, (queries + 1) * (keys + 64)});
+        continue;
+      }
+      for (int64_t first = 0; first < queries; first += piece) {
+        const int64_t count = std::min(piece, queries - first);
+        const int64_t seen = op.shape.causal ? std::max<int64_t>(0, keys - queries + first + count) : keys;
+        tasks.push_back({{s, head, first, count}, count * (seen + 64)});
+      }
+    }
+  }
+  std::sort(tasks.begin(), tasks.end(), [](const CostedTask& a, const CostedTask& b) { return a.cost > b.cost; });
+  return tasks;
+}
+
+// A thread's scratch, kept for the next call.
+void* scratch_of_thread(int64_t bytes) {
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  thread_local std::unique_ptr<void, Free> memory;
+  thread_local int64_t size = 0;
+  if (size < bytes) {
+    constexpr int64_t kPage = 4096;
+    size = (bytes + kPage - 1) / kPage * kPage;
+    memory.reset(std::aligned_alloc(kPage, static_cast<size_t>(size)));
+    BRISK_CHECK(memory != nullptr, "no memory for {} bytes of attention scratch", size);
+  }
+  return memory.get();
+}
+
+template <typename Run>
+void run_tasks(const std::vector<CostedTask>& tasks, int64_t scratch_bytes, const Run& run) {
+  std::atomic<size_t> next{0};
+  const auto work = [&](int) {
+    void* scratch = scratch_of_thread(scratch_bytes);
+    for (size_t t = next++; t < tasks.size(); t = next++) run(tasks[t].task, scratch);
+  };
+  // A hand-over to the team takes some microseconds: a single task, or very small ones, are done sooner here.
+  constexpr int64_t kSmallCost = 4096;
+  int64_t cost = 0;
+  for (size_t t = 0; t < tasks.size() && cost < kSmallCost; ++t) cost += tasks[t].cost;
+  if (tasks.size() <= 1 || cost < kSmallCost) {
+    work(0);
+  } else {
+    Team::instance().run(work);
+  }
+}
+
+int64_t most_queries(const std::vector<CostedTask>& tasks) {
+  int64_t most = 0;
+  for (const CostedTask& costed : tasks) most = std::max(most, costed.task.queries);
+  return most;
+}
+
+int64_t most_keys(const AttentionForward& op) {
+  int64_t most = 0;
+  for (int64_t s = 0; s < op.queries.sequences; ++s) most = std::max<int64_t>(most, op.k_end[s] - op.k_begin[s]);
+  return most;
+}
+
+}  // namespace
+
+void attention_forward(const AttentionForward& op) {
+  if (!has_vector_kernels()) return ref::attention_forward(op);
+  const auto run = BRISK_ACTIVE_ISA(attention_forward_task);
+  const auto& tasks = tasks_of(op, Team::instance().size(), true);
+  const int64_t bytes = BRISK_ACTIVE_ISA(attention_forward_scratch)(op, most_queries(tasks), most_keys(op));
+  run_tasks(tasks, bytes, [&](const AttentionTask& task, void* scratch) { run(op, task, scratch); });
+}
+
+void attention_backward(const AttentionBackward& op) {
+  if (!has_vector_kernels()) return ref::attention_backward(op);
+  const auto run = BRISK_ACTIVE_ISA(attention_backward_task);
+  const auto& tasks = tasks_of(op.forward, Team::instance().size(), false);
+  const int64_t bytes = BRISK_ACTIVE_ISA(attention_backward_scratch)(op.forward, most_queries(tasks), most_keys(op.forward));
+  run_tasks(tasks, bytes, [&](const AttentionTask& task, void* scratch) { run(op, task, scratch); });
+}
+
+}  // namespace brisk::cpu

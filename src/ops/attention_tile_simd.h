@@ -1,0 +1,126 @@
+// What attention's forward and backward share: which queries and keys a task works on, tile by tile.
+//
+// Attention runs in fp32, whatever the tensors' types. Key blocks are the outer loop: a block's keys and values are
+// packed once and stay in the second-level cache while all tiles of queries pass by; what a tile has so far (its sums,
+// maxima, gradients) waits in scratch for the next block.
+#pragma once
+
+#include "ops/attention_kernels.h"
+#include "ops/attention_product_simd.h"
+
+namespace brisk::BRISK_ISA {
+
+constexpr int64_t kQueryTile = 24;  // whole groups of rows
+constexpr int64_t kKeyBlock = 256;  // whole panels
+// Between a tile's rows: the block, and room for the zeros that round a row's end up.
+constexpr int64_t kTileStride = kKeyBlock + 2 * kLanes;
+
+// The sizes and places of one task.
+struct Head {
+  Head(const AttentionForward& op, const AttentionTask& task) : Head(op, task.queries, 0) {
+    const int32_t* starts = op.queries.starts + task.sequence;
+    first_head = task.kv_head * group;
+    kv_column = task.kv_head * width;
+    row = starts[0] + task.first_query;
+    key_row = op.k_begin[task.sequence];
+    keys = op.k_end[task.sequence] - key_row;
+    first_visible = op.shape.causal ? keys - (starts[1] - starts[0]) + task.first_query + 1 : keys;
+    growth = op.shape.causal ? 1 : 0;
+  }
+  // Sizes alone.
+  Head(const AttentionForward& op, int64_t queries, int64_t keys)
+      : width(op.shape.head_width),
+        padded(round_up(width, kLanes)),
+        vectors(padded / kLanes),
+        group(op.shape.heads / op.shape.kv_heads),
+        queries(queries),
+        keys(keys) {}
+
+  // How many keys the task's query i sees; below 0 and above `keys` mean none and all.
+  int64_t visible(int64_t i) const { return first_visible + growth * i; }
+
+  int64_t width, padded, vectors;  // a head's columns, and rounded up to whole vectors
+  int64_t group;                   // query heads per key/value head
+  int64_t queries, keys;
+  int64_t first_head = 0, kv_column = 0;  // the task's query heads are first_head .. first_head + group - 1
+  int64_t row = 0, key_row = 0;           // the first of q, y; of k, v
+  int64_t first_visible = 0, growth = 0;
+};
+
+// The part of a head's scores that is worked on at once: some queries by one block of keys.
+struct Tile {
+  Tile(const Head& head, int64_t first, int64_t block) : first(first), block(block) {
+    rows = std::min(kQueryTile, head.queries - first);
+    keys = std::min(kKeyBlock, head.keys - block);
+    limit0 = head.visible(first) - block;
+    growth = head.growth;
+  }
+  // How many keys of the block row i (within the tile) sees.
+  int64_t limit(int64_t i) const { return std::clamp<int64_t>(limit0 + growth * i, 0, keys); }
+  int64_t group_rows(int64_t i) const { return std::min(kGroupRows, rows - i); }
+  // What the group of rows beginning at i sees.
+  int64_t group_limit(int64_t i) const { return limit(i + group_rows(i) - 1); }
+  // The first row that sees key j (within the block): row i sees it when j < limit0 + growth i.
+  int64_t first_row_of(int64_t j) const { return growth == 0 ? 0 : std::clamp<int64_t>(j - limit0 + 1, 0, rows); }
+
+  // Whether its rows see no key of a later block.
+  bool last_of(const Head& head) const { return block + keys >= std::min(head.keys, head.visible(first + rows - 1)); }
+
+  int64_t first, block;  // of the task's queries; of the sequence's keys
+  int64_t rows, keys;
+  int64_t limit0, growth;
+};
+
+// Draws of one row of one head.
+struct RowDropout {
+  RowDropout(const AttentionForward& op, int64_t head, int64_t row)
+      : active(op.dropout.active()), threshold(op.dropout.threshold()) {
+    if (!active) return;
+    row_key = random_row_key(random_key({op.dropout.key, static_cast<uint64_t>(head)}),
+                             static_cast<uint32_t>(op.queries.sequence[row]),
+                             static_cast<uint32_t>(op.queries.position[row]));
+  }
+  // x where key j is kept, 0 where it is dropped; scaling is the caller's
+  Vec keep(Vec x, int64_t key) const {
+    return keep_at_least(random_bits(row_key, static_cast<uint32_t>(key)), int_set1(threshold), x);
+  }
+  bool active;
+  uint32_t threshold, row_key = 0;
+};
+
+// Hands out pieces of the scratch, each aligned to 64 bytes; without memory it only counts.
+struct Scratch {
+  float* take(int64_t floats) {
+    float* piece = memory == nullptr ? nullptr : static_cast<float*>(memory) + used;
+    used += round_up(floats, 16);
+    return piece;
+  }
+  int64_t bytes() const { return used * static_cast<int64_t>(sizeof(float)); }
+  void* memory;
+  int64_t used = 0;
+};
+
+// scores[i][j] = a_i . (panels' row j) for what each group of rows sees, rounded up to whole vectors.
+inline void tile_products(const Head& head, const Tile& tile, const float* a, const float* panels, float* scores) {
+  const int64_t panel_step = round_up(head.width, 4) * kPanel;
+  for (int64_t first = 0; first < tile.keys; first += kPanel) {
+    for (int64_t i = 0; i < tile.rows; i += kGroupRows) {
+      const int64_t vectors = (tile.group_limit(i) - first + kLanes - 1) / kLanes;
+      if (vectors <= 0) continue;
+      product_of_panel(tile.group_rows(i), std::min(vectors, kPanelVectors), head.width,
+                       {a + i * head.padded, head.padded, 1}, panels + first / kPanel * panel_step, kPanel,
+                       scores + i * kTileStride + first, kTileStride, false);
+    }
+  }
+}
+
+// Calls body(tile) for each tile of queries that sees any key of the block.
+template <typename Body>
+inline void for_each_tile(const Head& head, int64_t block, const Body& body) {
+  for (int64_t first = 0; first < head.queries; first += kQueryTile) {
+    const Tile tile(head, first, block);
+    if (tile.limit(tile.rows - 1) > 0) body(tile);
+  }
+}
+
+}  // namespace brisk::BRISK_ISA

@@ -1,0 +1,27 @@
+// One element of a tensor of any type, as a float: for references, where plain reading matters and speed does not.
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace brisk {
+
+inline float element(const Tensor& t, int64_t row, int64_t col) {
+  const int64_t at = row * t.stride + col;
+  return t.type == DType::bf16 ? to_float(t.bf16()[at]) : t.f32()[at];
+}
+
+inline void set_element(const Tensor& t, int64_t row, int64_t col, double value) {
+  const int64_t at = row * t.stride + col;
+  if (t.type == DType::bf16) {
+    t.bf16()[at] = to_bf16(static_cast<float>(value));
+  } else {
+    t.f32()[at] = static_cast<float>(value);
+  }
+}
+
+// value, or what is there plus value.
+inline void put_element(const Tensor& t, int64_t row, int64_t col, double value, bool adds) {
+  set_element(t, row, col, adds ? element(t, row, col) + value : value);
+}
+
+}  // namespace brisk

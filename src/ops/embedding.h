@@ -1,0 +1,40 @@
+// embedding: y = dropout(table[token] + positions[position]). Backward is deterministic: no atomics, a fixed order of
+// sums.
+#pragma once
+
+#include "ops/dropout.h"
+#include "tensor/rows.h"
+#include "tensor/tensor.h"
+
+namespace brisk {
+
+struct EmbeddingForward {
+  const int32_t* tokens = nullptr;  // [N]
+  RowSet rows;
+  Tensor table;      // [V, D] f32
+  Tensor positions;  // [T, D] f32, or none
+  Dropout dropout;
+  Tensor y;  // [N, D] f32 or bf16
+};
+
+struct EmbeddingBackward {
+  const int32_t* tokens = nullptr;
+  RowSet rows;
+  Dropout dropout;
+  Tensor dy;      // [N, D]
+  Tensor dtable;  // [V, D] f32; without `adds` the rows of no token become 0
+  bool dtable_adds = false;
+  Tensor dpositions;  // [T, D] f32, or none
+  bool dpositions_adds = false;
+};
+
+namespace ref {
+void embedding_forward(const EmbeddingForward& op);
+void embedding_backward(const EmbeddingBackward& op);
+}  // namespace ref
+namespace cpu {
+void embedding_forward(const EmbeddingForward& op);
+void embedding_backward(const EmbeddingBackward& op);
+}  // namespace cpu
+
+}  // namespace brisk

@@ -1,0 +1,45 @@
+#include "ops/element.h"
+#include "ops/embedding.h"
+
+namespace brisk::ref {
+
+namespace {
+
+// What row r, column c is multiplied by: 0 if dropped, 1 / (1 - p) if kept, 1 without dropout.
+float kept(const Dropout& dropout, const RowSet& rows, int64_t r, int64_t c) {
+  if (!dropout.active()) return 1;
+  const uint32_t row_key =
+      random_row_key(dropout.key, static_cast<uint32_t>(rows.sequence[r]), static_cast<uint32_t>(rows.position[r]));
+  return random_bits(row_key, static_cast<uint32_t>(c)) >= dropout.threshold() ? dropout.scale() : 0;
+}
+
+void fill_zero(const Tensor& t) {
+  for (int64_t r = 0; r < t.rows; ++r) {
+    for (int64_t c = 0; c < t.cols; ++c) set_element(t, r, c, 0);
+  }
+}
+
+}  // namespace
+
+void embedding_forward(const EmbeddingForward& op) {
+  for (int64_t r = 0; r < op.rows.rows; ++r) {
+    for (int64_t c = 0; c < op.y.cols; ++c) {
+      const float position = op.positions ? element(op.positions, op.rows.position[r], c) : 0.0f;
+      set_element(op.y, r, c, (element(op.table, op.tokens[r], c) + position) * kept(op.dropout, op.rows, r, c));
+    }
+  }
+}
+
+void embedding_backward(const EmbeddingBackward& op) {
+  if (op.dtable && !op.dtable_adds) fill_zero(op.dtable);
+  if (op.dpositions && !op.dpositions_adds) fill_zero(op.dpositions);
+  for (int64_t r = 0; r < op.rows.rows; ++r) {
+    for (int64_t c = 0; c < op.dy.cols; ++c) {
+      const float gradient = element(op.dy, r, c) * kept(op.dropout, op.rows, r, c);
+      if (op.dtable) put_element(op.dtable, op.tokens[r], c, gradient, true);
+      if (op.dpositions) put_element(op.dpositions, op.rows.position[r], c, gradient, true);
+    }
+  }
+}
+
+}  // namespace brisk::ref

@@ -1,0 +1,30 @@
+// gated: y = activation(a) * b where x = [a | b] (SwiGLU's middle). Saved for backward: x.
+#pragma once
+
+#include "ops/activation.h"
+#include "tensor/tensor.h"
+
+namespace brisk {
+
+struct GatedForward {
+  Activation activation = Activation::silu;
+  Tensor x;  // [N, 2 F]
+  Tensor y;  // [N, F]
+};
+
+struct GatedBackward {
+  Activation activation = Activation::silu;
+  Tensor x, dy;  // [N, 2 F], [N, F]
+  Tensor dx;     // [N, 2 F], overwritten
+};
+
+namespace ref {
+void gated_forward(const GatedForward& op);
+void gated_backward(const GatedBackward& op);
+}  // namespace ref
+namespace cpu {
+void gated_forward(const GatedForward& op);
+void gated_backward(const GatedBackward& op);
+}  // namespace cpu
+
+}  // namespace brisk

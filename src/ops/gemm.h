@@ -1,0 +1,48 @@
+// gemm: C = A B with an epilogue, the one matrix product under linear, linear_cross_entropy and their gradients.
+//
+// A is [M, Kd], B is [Kd, Nc]; each is a view with any of the two orders (`transposed`: element (i, j) is data[j *
+// stride + i]). Both are packed into panels as the product goes: weights change every step, and with thousands of rows
+// per weight a pack costs under 1 % of the product in fp32, so no packed copy of a weight is kept (it would cost 8
+// bytes a parameter).
+#pragma once
+
+#include "base/threads.h"
+#include "ops/activation.h"
+#include "ops/dropout.h"
+#include "tensor/rows.h"
+#include "tensor/tensor.h"
+
+namespace brisk {
+
+struct GemmOperand {
+  const void* data = nullptr;
+  DType type = DType::f32;
+  int64_t stride = 0;
+  bool transposed = false;
+};
+
+inline GemmOperand operand(const Tensor& t, bool transposed = false) { return {t.data, t.type, t.stride, transposed}; }
+
+// c = residual + dropout(activation(acc + bias)), or c += acc with `adds`; `before` gets acc + bias.
+// Types of c, before, residual: f32 or bf16 each.
+struct GemmEpilogue {
+  Tensor c = {};
+  bool adds = false;
+  const float* bias = nullptr;  // [Nc]
+  Activation activation = Activation::none;
+  Tensor before = {};
+  Dropout dropout = {};
+  RowSet rows = {};  // of C's rows, for dropout
+  Tensor residual = {};
+};
+
+enum class Arithmetic : uint8_t { f32, bf16 };
+
+namespace cpu {
+// Uses the whole Team. Which implementation runs is the active instruction set's best;
+// BRISK_GEMM=own|onednn|blas|reference forces one.
+void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b, const GemmEpilogue& epilogue,
+          Arithmetic arithmetic);
+}  // namespace cpu
+
+}  // namespace brisk

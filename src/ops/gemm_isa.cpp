@@ -1,0 +1,223 @@
+// gemm's kernels for one instruction set: panels multiplied into a tile that stays in registers over the whole depth block.
+#include <utility>
+
+#include "ops/gemm_epilogue_simd.h"
+#include "ops/gemm_kernels.h"
+#include "ops/gemm_pack_simd.h"
+
+namespace brisk::BRISK_ISA {
+
+namespace {
+
+#if defined(BRISK_ISA_avx2)
+constexpr int kPanelRows = 6;  // 6 x 16: 12 of the 16 registers hold C
+#else
+constexpr int kPanelRows = 14;  // 14 x 32: 28 of the 32 registers hold C
+#endif
+constexpr int kPanelVectors = 2;
+constexpr int64_t kPanelCols = kPanelVectors * kLanes;
+
+struct FloatProduct {
+  static Vec multiply_add(Vec a, Vec b, Vec c) { return fma(a, b, c); }
+};
+
+#if defined(BRISK_ISA_avx512bf16) || defined(BRISK_ISA_amx)
+struct PairProduct {
+  static Vec multiply_add(Vec a, Vec b, Vec c) { return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b); }
+};
+#endif
+
+template <typename Product, int kRows>
+void multiply_rows(const GemmTile& tile) {
+  Vec acc[kRows][kPanelVectors];
+  const float* a = tile.a_panel;
+  const float* b = tile.b_panel;
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    // C is cold: ask for it now, it is wanted after the loop.
+    const float* line = tile.out + r * tile.out_stride;
+    __builtin_prefetch(line, 1);
+    __builtin_prefetch(line + 16, 1);
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kPanelVectors; ++v) acc[r][v] = zero();
+  }
+  for (int64_t unit = 0; unit < tile.units; ++unit) {
+    Vec column[kPanelVectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < kPanelVectors; ++v) column[v] = load(b + v * kLanes);
+    __builtin_prefetch(b + 16 * kPanelCols);
+    if constexpr (kPanelCols > 16) __builtin_prefetch(b + 16 * kPanelCols + 16);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const Vec row = set1(a[r]);
+#pragma GCC unroll 2
+      for (int v = 0; v < kPanelVectors; ++v) acc[r][v] = Product::multiply_add(row, column[v], acc[r][v]);
+    }
+    a += kRows;
+    b += kPanelCols;
+  }
+  if (tile.start != nullptr) {
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kPanelVectors; ++v) acc[r][v] += load(tile.start + r * tile.start_stride + v * kLanes);
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kPanelVectors; ++v) store(tile.out + r * tile.out_stride + v * kLanes, acc[r][v]);
+  }
+}
+
+struct RowKernels {
+  void (*multiply[kPanelRows])(const GemmTile&);
+};
+template <typename Product, int... kIndex>
+constexpr RowKernels row_kernels(std::integer_sequence<int, kIndex...>) {
+  return {{multiply_rows<Product, kIndex + 1>...}};
+}
+
+template <typename Product>
+void multiply(const GemmTile& tile) {
+  static constexpr RowKernels kByRows = row_kernels<Product>(std::make_integer_sequence<int, kPanelRows>());
+  kByRows.multiply[tile.rows - 1](tile);
+}
+
+template <typename Units>
+void pack_rows(const GemmPanelSource& source, int64_t rows, float* panel) {
+  if (source.type == DType::bf16) return pack_by_unit<Units, bf16_t>(source, rows, panel);
+  pack_by_unit<Units, float>(source, rows, panel);
+}
+
+template <typename Units>
+void pack_cols(const GemmPanelSource& source, float* panel) {
+  if (source.type == DType::bf16) return pack_by_unit<Units, bf16_t>(source, kPanelCols, panel);
+  pack_by_unit<Units, float>(source, kPanelCols, panel);
+}
+
+void nothing() {}
+
+template <typename Units, typename Product>
+GemmKernels vector_kernels() {
+  GemmKernels kernels;
+  kernels.rows = kPanelRows;
+  kernels.cols = kPanelCols;
+  kernels.unit_depth = Units::kDepth;
+#if defined(BRISK_ISA_avx2)
+  kernels.units_block = 256;
+  kernels.rows_block = 144;
+#else
+  kernels.units_block = 512;
+  kernels.rows_block = 168;
+#endif
+  kernels.cols_block = 1024;
+  kernels.pack_a = pack_rows<Units>;
+  kernels.pack_b = pack_cols<Units>;
+  kernels.multiply = multiply<Product>;
+  kernels.finish = finish_tile;
+  kernels.begin_thread = nothing;
+  kernels.end_thread = nothing;
+  return kernels;
+}
+
+#if defined(BRISK_ISA_amx)
+
+// Eight tile registers of 16 rows x 64 bytes: 0-3 hold 2 x 2 tiles of C, 4 and 5 of A, 6 and 7 of B.
+constexpr int64_t kTileFloats = 256, kTileBytesPerRow = 64;
+
+struct alignas(64) TileConfiguration {
+  uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  uint16_t bytes_per_row[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+constexpr TileConfiguration kTileConfiguration;
+
+void configure_tiles() { _tile_loadconfig(&kTileConfiguration); }
+void release_tiles() { _tile_release(); }
+
+void multiply_tiles(const GemmTile& tile) {
+  const int64_t out_bytes = tile.out_stride * 4;
+  if (tile.start != nullptr) {
+    const int64_t start_bytes = tile.start_stride * 4;
+    const float* lower = tile.start + 16 * tile.start_stride;
+    _tile_loadd(0, tile.start, start_bytes);
+    _tile_loadd(1, tile.start + 16, start_bytes);
+    _tile_loadd(2, lower, start_bytes);
+    _tile_loadd(3, lower + 16, start_bytes);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  const float* a = tile.a_panel;
+  const float* b = tile.b_panel;
+  for (int64_t unit = 0; unit < tile.units; unit += 16) {
+    _tile_loadd(4, a, kTileBytesPerRow);
+    _tile_loadd(6, b, kTileBytesPerRow);
+    _tile_loadd(7, b + kTileFloats, kTileBytesPerRow);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_loadd(5, a + kTileFloats, kTileBytesPerRow);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+    a += 2 * kTileFloats;
+    b += 2 * kTileFloats;
+  }
+  float* lower = tile.out + 16 * tile.out_stride;
+  _tile_stored(0, tile.out, out_bytes);
+  _tile_stored(1, tile.out + 16, out_bytes);
+  _tile_stored(2, lower, out_bytes);
+  _tile_stored(3, lower + 16, out_bytes);
+}
+
+void pack_row_tiles(const GemmPanelSource& source, int64_t, float* panel) {
+  if (source.type == DType::bf16) return pack_by_tile<PairUnits, bf16_t, false>(source, 32, panel);
+  pack_by_tile<PairUnits, float, false>(source, 32, panel);
+}
+
+void pack_col_tiles(const GemmPanelSource& source, float* panel) {
+  if (source.type == DType::bf16) return pack_by_tile<PairUnits, bf16_t, true>(source, 32, panel);
+  pack_by_tile<PairUnits, float, true>(source, 32, panel);
+}
+
+GemmKernels tile_kernels() {
+  GemmKernels kernels;
+  kernels.rows = 32;
+  kernels.cols = 32;
+  kernels.whole_panels = true;
+  kernels.unit_depth = 2;
+  kernels.units_step = 16;
+  kernels.units_block = 512;
+  kernels.rows_block = 256;
+  kernels.cols_block = 1024;
+  kernels.pack_a = pack_row_tiles;
+  kernels.pack_b = pack_col_tiles;
+  kernels.multiply = multiply_tiles;
+  kernels.finish = finish_tile;
+  kernels.begin_thread = configure_tiles;
+  kernels.end_thread = release_tiles;
+  return kernels;
+}
+
+#endif
+
+}  // namespace
+
+const GemmKernels& gemm_kernels(Arithmetic arithmetic) {
+  static const GemmKernels f32 = vector_kernels<FloatUnits, FloatProduct>();
+#if defined(BRISK_ISA_amx)
+  static const GemmKernels bf16 = tile_kernels();
+#elif defined(BRISK_ISA_avx512bf16)
+  static const GemmKernels bf16 = vector_kernels<PairUnits, PairProduct>();
+#else
+  static const GemmKernels bf16 = vector_kernels<RoundedUnits, FloatProduct>();
+#endif
+  return arithmetic == Arithmetic::f32 ? f32 : bf16;
+}
+
+}  // namespace brisk::BRISK_ISA

@@ -1,0 +1,56 @@
+// linear: y = residual + dropout(activation(x W^T + b)).
+//
+//   Value h = linear(tape, x, weight, {.bias = bias, .activation = Activation::gelu_tanh});       // on the tape
+//   (ops/tape_ops.h) cpu::linear_forward({.x = x, .weight = w, .y = y});                                            //
+//   or directly
+//
+// The arithmetic is fp32 when the weight is f32 and bf16 with fp32 accumulation when it is bf16; x, y, dx may each be
+// f32 or bf16 (converted on the way). Saved for backward: x, and `before` where there is an activation.
+#pragma once
+
+#include "ops/activation.h"
+#include "ops/dropout.h"
+#include "tensor/rows.h"
+#include "tensor/tensor.h"
+
+namespace brisk {
+
+struct LinearForward {
+  Tensor x;       // [N, I]
+  Tensor weight;  // [O, I]
+  Tensor bias;    // [1, O] f32, or none
+  Activation activation = Activation::none;
+  Tensor before;  // [N, O] out: the value before the activation; none where nobody needs it (no gradient)
+  Dropout dropout;
+  RowSet rows;      // for dropout's draws
+  Tensor residual;  // [N, O] or none; may be the same memory as y
+  Tensor y;         // [N, O]
+};
+
+struct LinearBackward {
+  Tensor dy;      // [N, O]; must not be written: it is also the residual's gradient
+  Tensor x;       // [N, I]
+  Tensor weight;  // [O, I]
+  Activation activation = Activation::none;
+  Tensor before;  // [N, O]
+  Dropout dropout;
+  RowSet rows;
+  Tensor scratch;        // [N, O]: the gradient before the activation; given exactly when activation or dropout is on
+  Tensor dx;             // [N, I] or none
+  bool dx_adds = false;  // dx += instead of dx =
+  Tensor dweight;        // [O, I] f32 or none (frozen)
+  bool dweight_adds = false;
+  Tensor dbias;  // [1, O] f32 or none
+  bool dbias_adds = false;
+};
+
+namespace ref {
+void linear_forward(const LinearForward& op);
+void linear_backward(const LinearBackward& op);
+}  // namespace ref
+namespace cpu {
+void linear_forward(const LinearForward& op);
+void linear_backward(const LinearBackward& op);
+}  // namespace cpu
+
+}  // namespace brisk

@@ -1,0 +1,229 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "ops/gemm.h"
+#include "ops/linear_cross_entropy.h"
+#include "ops/linear_cross_entropy_kernels.h"
+
+namespace brisk {
+
+namespace {
+
+int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
+
+// Each chunk of rows reads the weight twice and adds to its gradient once, so a chunk wants to be high; its logits are the
+// largest temporary of a step, so not too high.
+constexpr int64_t kChunkBytes = 64 << 20;
+constexpr int64_t kFewestRows = 128;
+// Without gradient the vocabulary is walked in blocks, and a block of logits stays in cache.
+constexpr int64_t kBlockCols = 1024, kBlockRows = 1024;
+
+// Floats from one row of logits to the next: whole lines, and never a multiple of 4 KiB, which would put a column of
+// logits into one set of the first-level cache.
+int64_t logits_stride(int64_t vocabulary) {
+  const int64_t stride = round_up(vocabulary, 16);
+  return stride % 1024 == 0 ? stride + 16 : stride;
+}
+
+int64_t rows_of_chunk(int64_t rows, int64_t vocabulary) {
+  const int64_t most = std::max(kFewestRows, kChunkBytes / (4 * logits_stride(vocabulary)));
+  const int64_t chunks = std::max<int64_t>(1, (rows + most - 1) / most);
+  return round_up(std::max<int64_t>(1, (rows + chunks - 1) / chunks), 32);
+}
+
+constexpr int64_t kStateFloats = sizeof(SoftmaxState) / 4 + 1;  // and the target's logit
+
+}  // namespace
+
+int64_t linear_cross_entropy_scratch(int64_t rows, int64_t, int64_t vocabulary, DType, bool gradient) {
+  if (gradient) return rows_of_chunk(rows, vocabulary) * logits_stride(vocabulary) * 4;
+  return std::min(kBlockRows, round_up(std::max<int64_t>(rows, 1), 32)) * (kBlockCols + kStateFloats) * 4;
+}
+
+namespace cpu {
+
+namespace {
+
+// Machines without vector kernels.
+void plain_add(const float* logits, int64_t first, int64_t count, SoftmaxState& state) {
+  float largest = state.largest;
+  for (int64_t c = 0; c < count; ++c) {
+    state.total += logits[c];
+    if (logits[c] > largest) {
+      largest = logits[c];
+      state.argmax = static_cast<int32_t>(first + c);
+    }
+  }
+  double sum = state.sum > 0 ? state.sum * std::exp(state.largest - largest) : 0;
+  for (int64_t c = 0; c < count; ++c) sum += std::exp(logits[c] - largest);
+  state.sum = static_cast<float>(sum);
+  state.largest = largest;
+}
+
+void plain_gradient(float* logits, int64_t count, const SoftmaxGradient& gradient, bool to_16_bits) {
+  for (int64_t c = 0; c < count; ++c) {
+    float d = std::exp(logits[c] - gradient.log_sum_exp) * gradient.scale - gradient.everywhere;
+    if (c == gradient.target) d -= gradient.less_at_target;
+    if (to_16_bits) {
+      reinterpret_cast<bf16_t*>(logits)[c] = to_bf16(d);
+    } else {
+      logits[c] = d;
+    }
+  }
+}
+
+class Loss {
+ public:
+  explicit Loss(const LinearCrossEntropy& op)
+      : op_(op),
+        vocabulary_(op.weight.rows),
+        arithmetic_(op.weight.type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32) {
+    BRISK_CHECK(op.x.cols == op.weight.cols, "x [{}, {}], weight [{}, {}]", op.x.rows, op.x.cols, op.weight.rows,
+                op.weight.cols);
+    if (static_cast<int64_t>(plain_losses().size()) < op.x.rows) plain_losses().resize(static_cast<size_t>(op.x.rows));
+  }
+
+  // Chunks of rows: their logits, overwritten by their gradient, multiplied into both gradients.
+  void with_gradient() {
+    const int64_t stride = logits_stride(vocabulary_), width = op_.x.cols;
+    const int64_t chunk = op_.scratch.cols / stride;
+    BRISK_CHECK(chunk > 0 || op_.x.rows == 0, "scratch of {} floats holds no row of {} logits", op_.scratch.cols, stride);
+    const bool to_16_bits = arithmetic_ == Arithmetic::bf16;
+    bool adds = op_.dweight_adds;
+    if (op_.x.rows == 0 && op_.dweight && !adds) {
+      for (int64_t v = 0; v < vocabulary_; ++v) {
+        std::memset(op_.dweight.f32() + v * op_.dweight.stride, 0, static_cast<size_t>(width) * 4);
+      }
+    }
+    for (int64_t begin = 0; begin < op_.x.rows; begin += chunk) {
+      const int64_t rows = std::min(chunk, op_.x.rows - begin);
+      const Tensor logits{op_.scratch.data, DType::f32, rows, vocabulary_, stride};
+      const Tensor x = op_.x.row_range(begin, rows);
+      gemm(rows, vocabulary_, width, operand(x), operand(op_.weight, true), {.c = logits}, arithmetic_);
+      Team::instance().for_range(rows, 1, [&](int64_t first, int64_t last, int) {
+        for (int64_t r = first; r < last; ++r) finish_with_gradient(begin + r, logits.f32() + r * stride, to_16_bits);
+      });
+      Tensor dlogits = logits;
+      if (to_16_bits) dlogits = {op_.scratch.data, DType::bf16, rows, vocabulary_, 2 * stride};
+      if (op_.dx) {
+        gemm(rows, width, vocabulary_, operand(dlogits), operand(op_.weight), {.c = op_.dx.row_range(begin, rows)},
+             arithmetic_);
+      }
+      if (op_.dweight) {
+        gemm(vocabulary_, width, rows, operand(dlogits, true), operand(x), {.c = op_.dweight, .adds = adds}, arithmetic_);
+        adds = true;
+      }
+    }
+  }
+
+  // Blocks of rows and vocabulary: each block of logits is folded into its rows' states and forgotten.
+  void without_gradient() {
+    const int64_t chunk = op_.scratch.cols / (kBlockCols + kStateFloats);
+    BRISK_CHECK(chunk > 0 || op_.x.rows == 0, "scratch of {} floats holds no block of logits", op_.scratch.cols);
+    float* block_logits = op_.scratch.f32();
+    SoftmaxState* states = reinterpret_cast<SoftmaxState*>(block_logits + chunk * kBlockCols);
+    float* target_logits = reinterpret_cast<float*>(states + chunk);
+    for (int64_t begin = 0; begin < op_.x.rows; begin += chunk) {
+      const int64_t rows = std::min(chunk, op_.x.rows - begin);
+      std::fill(states, states + rows, SoftmaxState{});
+      for (int64_t first = 0; first < vocabulary_; first += kBlockCols) {
+        const int64_t count = std::min(kBlockCols, vocabulary_ - first);
+        const Tensor logits = matrix(block_logits, DType::f32, rows, kBlockCols);
+        gemm(rows, count, op_.x.cols, operand(op_.x.row_range(begin, rows)), operand(op_.weight.row_range(first, count), true),
+             {.c = logits}, arithmetic_);
+        Team::instance().for_range(rows, 1, [&](int64_t row, int64_t last, int) {
+          for (; row < last; ++row) {
+            const float* of_row = block_logits + row * kBlockCols;
+            add(of_row, first, count, states[row]);
+            const int64_t target = op_.targets[begin + row] - first;
+            if (target >= 0 && target < count) target_logits[row] = of_row[target];
+          }
+        });
+      }
+      for (int64_t r = 0; r < rows; ++r) finish(begin + r, states[r], op_.targets[begin + r] >= 0 ? target_logits[r] : 0);
+    }
+  }
+
+  void sum_up() const {
+    double sums[4] = {};
+    for (int64_t i = 0; i < op_.x.rows; ++i) {
+      if (op_.targets[i] < 0) continue;
+      const double loss = op_.loss.f32()[i * op_.loss.stride];
+      sums[0] += loss;
+      sums[1] += op_.argmax.i32()[i * op_.argmax.stride] == op_.targets[i];
+      sums[2] += 1;
+      sums[3] += plain_losses()[static_cast<size_t>(i)];
+    }
+    for (int64_t s = 0; s < 4; ++s) op_.sums.f32()[s] = static_cast<float>(sums[s]);
+  }
+
+ private:
+  // [N] losses without smoothing. Kept from call to call, so that steady training allocates nothing.
+  static std::vector<float>& plain_losses() {
+    static std::vector<float> losses;
+    return losses;
+  }
+
+  void add(const float* logits, int64_t first, int64_t count, SoftmaxState& state) const {
+    if (has_vector_kernels()) return BRISK_ACTIVE_ISA(softmax_add)(logits, first, count, state);
+    plain_add(logits, first, count, state);
+  }
+
+  // Returns the row's log-sum-exp.
+  float finish(int64_t row, const SoftmaxState& state, float target_logit) const {
+    const float log_sum_exp = state.largest + std::log(state.sum);
+    float loss = 0;
+    if (op_.targets[row] >= 0) {
+      const float plain = log_sum_exp - target_logit, mean = state.total / static_cast<float>(vocabulary_);
+      plain_losses()[static_cast<size_t>(row)] = plain;
+      loss = (1 - op_.label_smoothing) * plain + op_.label_smoothing * (log_sum_exp - mean);
+    }
+    op_.loss.f32()[row * op_.loss.stride] = loss;
+    if (op_.log_sum_exp) op_.log_sum_exp.f32()[row * op_.log_sum_exp.stride] = log_sum_exp;
+    op_.argmax.i32()[row * op_.argmax.stride] = state.argmax;
+    return log_sum_exp;
+  }
+
+  void finish_with_gradient(int64_t row, float* logits, bool to_16_bits) const {
+    SoftmaxState state;
+    add(logits, 0, vocabulary_, state);
+    const int32_t target = op_.targets[row];
+    const float log_sum_exp = finish(row, state, target >= 0 ? logits[target] : 0);
+    if (target < 0) {
+      std::memset(logits, 0, static_cast<size_t>(vocabulary_) * (to_16_bits ? 2 : 4));
+      return;
+    }
+    SoftmaxGradient gradient;
+    gradient.log_sum_exp = log_sum_exp;
+    gradient.scale = op_.scale;
+    gradient.everywhere = op_.scale * op_.label_smoothing / static_cast<float>(vocabulary_);
+    gradient.less_at_target = op_.scale * (1 - op_.label_smoothing);
+    gradient.target = target;
+    if (has_vector_kernels()) return BRISK_ACTIVE_ISA(softmax_gradient)(logits, vocabulary_, gradient, to_16_bits);
+    plain_gradient(logits, vocabulary_, gradient, to_16_bits);
+  }
+
+  const LinearCrossEntropy& op_;
+  const int64_t vocabulary_;
+  const Arithmetic arithmetic_;
+};
+
+}  // namespace
+
+void linear_cross_entropy(const LinearCrossEntropy& op) {
+  Loss loss(op);
+  if (op.dx || op.dweight) {
+    loss.with_gradient();
+  } else {
+    loss.without_gradient();
+  }
+  loss.sum_up();
+}
+
+}  // namespace cpu
+
+}  // namespace brisk

@@ -1,0 +1,77 @@
+// The plain reference of linear_cross_entropy: row by row, all logits of a row at once, in double.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "ops/element.h"
+#include "ops/linear_cross_entropy.h"
+
+namespace brisk::ref {
+
+namespace {
+
+// A factor of a product: rounded to bf16 where the weight is bf16.
+double factor(const Tensor& t, int64_t row, int64_t col, DType arithmetic) {
+  const float value = element(t, row, col);
+  return arithmetic == DType::bf16 ? to_float(to_bf16(value)) : value;
+}
+
+}  // namespace
+
+void linear_cross_entropy(const LinearCrossEntropy& op) {
+  const int64_t n = op.x.rows, width = op.x.cols, vocabulary = op.weight.rows;
+  const DType arithmetic = op.weight.type;
+  const double smoothing = op.label_smoothing, everywhere = smoothing / static_cast<double>(vocabulary);
+  std::vector<double> logits(static_cast<size_t>(vocabulary)), dx(static_cast<size_t>(width));
+  std::vector<double> dweight(op.dweight ? static_cast<size_t>(vocabulary * width) : 0);
+  double loss_sum = 0, plain_sum = 0, correct = 0, valid = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    double largest = -INFINITY, mean = 0, total = 0;
+    int64_t best = 0;
+    for (int64_t v = 0; v < vocabulary; ++v) {
+      double sum = 0;
+      for (int64_t d = 0; d < width; ++d) sum += factor(op.x, i, d, arithmetic) * factor(op.weight, v, d, arithmetic);
+      logits[static_cast<size_t>(v)] = sum;
+      mean += sum / static_cast<double>(vocabulary);
+      if (sum > largest) {
+        largest = sum;
+        best = v;
+      }
+    }
+    for (const double logit : logits) total += std::exp(logit - largest);
+    const double log_sum_exp = largest + std::log(total);
+    const int32_t target = op.targets[i];
+    double loss = 0;
+    if (target >= 0) {
+      const double plain = log_sum_exp - logits[static_cast<size_t>(target)];
+      loss = (1 - smoothing) * plain + smoothing * (log_sum_exp - mean);
+      loss_sum += loss;
+      plain_sum += plain;
+      correct += best == target;
+      valid += 1;
+    }
+    op.loss.f32()[i * op.loss.stride] = static_cast<float>(loss);
+    if (op.log_sum_exp) op.log_sum_exp.f32()[i * op.log_sum_exp.stride] = static_cast<float>(log_sum_exp);
+    op.argmax.i32()[i * op.argmax.stride] = static_cast<int32_t>(best);
+
+    std::fill(dx.begin(), dx.end(), 0.0);
+    for (int64_t v = 0; v < vocabulary && (op.dx || op.dweight); ++v) {
+      const double wanted = everywhere + (v == target ? 1 - smoothing : 0);
+      const double dlogit = target >= 0 ? op.scale * (std::exp(logits[static_cast<size_t>(v)] - log_sum_exp) - wanted) : 0;
+      for (int64_t d = 0; d < width; ++d) {
+        dx[static_cast<size_t>(d)] += dlogit * factor(op.weight, v, d, arithmetic);
+        if (op.dweight) dweight[static_cast<size_t>(v * width + d)] += dlogit * factor(op.x, i, d, arithmetic);
+      }
+    }
+    for (int64_t d = 0; d < width && op.dx; ++d) set_element(op.dx, i, d, dx[static_cast<size_t>(d)]);
+  }
+  for (int64_t v = 0; v < vocabulary && op.dweight; ++v) {
+    for (int64_t d = 0; d < width; ++d) {
+      put_element(op.dweight, v, d, dweight[static_cast<size_t>(v * width + d)], op.dweight_adds);
+    }
+  }
+  const double sums[4] = {loss_sum, correct, valid, plain_sum};
+  for (int64_t s = 0; s < 4; ++s) op.sums.f32()[s] = static_cast<float>(sums[s]);
+}
+
+}  // namespace brisk::ref

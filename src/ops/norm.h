@@ -1,0 +1,43 @@
+// norm: layer norm or RMS norm of every row, with gain and (layer norm) bias. Saved for backward: x, mean, inverse
+// deviation.
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace brisk {
+
+enum class NormKind : uint8_t { layer, rms };
+
+struct NormForward {
+  NormKind kind = NormKind::layer;
+  float epsilon = 1e-5f;
+  Tensor x;     // [N, D] f32 or bf16
+  Tensor gain;  // [1, D] f32
+  Tensor bias;  // [1, D] f32, or none
+  Tensor y;     // [N, D] f32 or bf16
+  Tensor mean;  // [N, 1] f32 out, or none (RMS norm, or no gradient)
+  Tensor rstd;  // [N, 1] f32 out, or none (no gradient)
+};
+
+struct NormBackward {
+  NormKind kind = NormKind::layer;
+  Tensor x, gain, mean, rstd;
+  Tensor dy;             // [N, D]
+  Tensor dx;             // [N, D]
+  bool dx_adds = false;  // the residual stream's gradient is added to in place
+  Tensor dgain;          // [1, D] f32
+  bool dgain_adds = false;
+  Tensor dbias;  // [1, D] f32, or none
+  bool dbias_adds = false;
+};
+
+namespace ref {
+void norm_forward(const NormForward& op);
+void norm_backward(const NormBackward& op);
+}  // namespace ref
+namespace cpu {
+void norm_forward(const NormForward& op);
+void norm_backward(const NormBackward& op);
+}  // namespace cpu
+
+}  // namespace brisk

@@ -1,0 +1,134 @@
+#include "ops/norm_kernels.h"
+#include "ops/simd.h"
+
+namespace brisk::BRISK_ISA {
+
+namespace {
+
+// Rows taken together: their sums are independent chains, and gain and the gradients of gain and bias are read once for
+// all.
+constexpr int kRowsAtOnce = 4;
+
+template <typename X, typename Y, int kRows>
+void forward_block(const NormForward& op, int64_t row) {
+  const int64_t width = op.x.cols, xs = op.x.stride, ys = op.y.stride;
+  const X* x = op.x.as<X>() + row * xs;
+  Y* y = op.y.as<Y>() + row * ys;
+  const float* gain = op.gain.f32();
+  const float* bias = op.bias.f32();
+  const float inverse_width = 1.0f / static_cast<float>(width);
+
+  float mean[kRows] = {}, rstd[kRows];
+  if (op.kind == NormKind::layer) {
+    Vec sum[kRows];
+    for (int r = 0; r < kRows; ++r) sum[r] = zero();
+    for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE {
+      for (int r = 0; r < kRows; ++r) sum[r] = sum[r] + load(x + r * xs + c, lanes);
+    });
+    for (int r = 0; r < kRows; ++r) mean[r] = reduce_add(sum[r]) * inverse_width;
+  }
+  Vec square[kRows];
+  for (int r = 0; r < kRows; ++r) square[r] = zero();
+  for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE {
+    for (int r = 0; r < kRows; ++r) {
+      const Vec d = first_lanes(load(x + r * xs + c, lanes) - set1(mean[r]), lanes);
+      square[r] = fma(d, d, square[r]);
+    }
+  });
+  for (int r = 0; r < kRows; ++r) {
+    rstd[r] = 1.0f / __builtin_sqrtf(reduce_add(square[r]) * inverse_width + op.epsilon);
+    if (op.mean) op.mean.f32()[(row + r) * op.mean.stride] = mean[r];
+    if (op.rstd) op.rstd.f32()[(row + r) * op.rstd.stride] = rstd[r];
+  }
+  for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE {
+    const Vec g = load(gain + c, lanes);
+    const Vec b = bias != nullptr ? load(bias + c, lanes) : zero();
+    for (int r = 0; r < kRows; ++r) {
+      const Vec normal = (load(x + r * xs + c, lanes) - set1(mean[r])) * set1(rstd[r]);
+      store(y + r * ys + c, fma(normal, g, b), lanes);
+    }
+  });
+}
+
+// dx = rstd (g - mean(g) - n mean(g n)) with g = gain dy, n = (x - mean) rstd
+template <typename X, typename Dy, typename Dx, int kRows>
+void backward_block(const NormBackward& op, int64_t row, float* dgain, float* dbias) {
+  const int64_t width = op.x.cols, xs = op.x.stride, dys = op.dy.stride, dxs = op.dx.stride;
+  const X* x = op.x.as<X>() + row * xs;
+  const Dy* dy = op.dy.as<Dy>() + row * dys;
+  Dx* dx = op.dx.as<Dx>() + row * dxs;
+  const float* gain = op.gain.f32();
+  const float inverse_width = 1.0f / static_cast<float>(width);
+  const bool centred = op.kind == NormKind::layer, adds = op.dx_adds;
+
+  float mean[kRows], rstd[kRows], mean_g[kRows], mean_gn[kRows];
+  Vec sum_g[kRows], sum_gn[kRows];
+  for (int r = 0; r < kRows; ++r) {
+    mean[r] = centred ? op.mean.f32()[(row + r) * op.mean.stride] : 0.0f;
+    rstd[r] = op.rstd.f32()[(row + r) * op.rstd.stride];
+    sum_g[r] = sum_gn[r] = zero();
+  }
+  for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE {
+    const Vec scale = load(gain + c, lanes);
+    for (int r = 0; r < kRows; ++r) {
+      const Vec g = scale * load(dy + r * dys + c, lanes);  // 0 in the lanes past the end
+      sum_g[r] = sum_g[r] + g;
+      sum_gn[r] = fma(g, load(x + r * xs + c, lanes) - set1(mean[r]), sum_gn[r]);
+    }
+  });
+  for (int r = 0; r < kRows; ++r) {
+    mean_g[r] = centred ? reduce_add(sum_g[r]) * inverse_width : 0.0f;
+    mean_gn[r] = reduce_add(sum_gn[r]) * inverse_width * rstd[r];
+  }
+  for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE {
+    const Vec scale = load(gain + c, lanes);
+    Vec gain_sum = dgain != nullptr ? load(dgain + c, lanes) : zero();
+    Vec bias_sum = dbias != nullptr ? load(dbias + c, lanes) : zero();
+    for (int r = 0; r < kRows; ++r) {
+      const Vec d = load(dy + r * dys + c, lanes);
+      const Vec normal = (load(x + r * xs + c, lanes) - set1(mean[r])) * set1(rstd[r]);
+      gain_sum = fma(d, normal, gain_sum);
+      bias_sum = bias_sum + d;
+      Vec result = (fma(scale, d, set1(-mean_g[r])) - normal * set1(mean_gn[r])) * set1(rstd[r]);
+      if (adds) result = result + load(dx + r * dxs + c, lanes);
+      store(dx + r * dxs + c, result, lanes);
+    }
+    if (dgain != nullptr) store(dgain + c, gain_sum, lanes);
+    if (dbias != nullptr) store(dbias + c, bias_sum, lanes);
+  });
+}
+
+}  // namespace
+
+void norm_forward_rows(const NormForward& op, int64_t begin, int64_t end) {
+  with_element(op.x.type, [&](auto of_x) {
+    with_element(op.y.type, [&](auto of_y) {
+      int64_t row = begin;
+      for (; row + kRowsAtOnce <= end; row += kRowsAtOnce) {
+        forward_block<decltype(of_x), decltype(of_y), kRowsAtOnce>(op, row);
+      }
+      for (; row < end; ++row) forward_block<decltype(of_x), decltype(of_y), 1>(op, row);
+    });
+  });
+}
+
+void norm_backward_rows(const NormBackward& op, int64_t begin, int64_t end, float* dgain, float* dbias) {
+  for (int64_t c = 0; dgain != nullptr && c < op.x.cols; ++c) dgain[c] = 0;
+  for (int64_t c = 0; dbias != nullptr && c < op.x.cols; ++c) dbias[c] = 0;
+  with_element(op.x.type, [&](auto of_x) {
+    with_element(op.dy.type, [&](auto of_dy) {
+      with_element(op.dx.type, [&](auto of_dx) {
+        using X = decltype(of_x);
+        using Dy = decltype(of_dy);
+        using Dx = decltype(of_dx);
+        int64_t row = begin;
+        for (; row + kRowsAtOnce <= end; row += kRowsAtOnce) {
+          backward_block<X, Dy, Dx, kRowsAtOnce>(op, row, dgain, dbias);
+        }
+        for (; row < end; ++row) backward_block<X, Dy, Dx, 1>(op, row, dgain, dbias);
+      });
+    });
+  });
+}
+
+}  // namespace brisk::BRISK_ISA

@@ -1,0 +1,14 @@
+// What is done to all parameters at once, through their flat arrays.
+#pragma once
+
+#include "tensor/parameter.h"
+
+namespace brisk {
+
+// Rewrites the bf16 compute copies from the masters: after initialisation, an import, or a load.
+void refresh_compute_copies(const ParameterStore& store);
+
+// The name of the first parameter with a value (or gradient) that is not finite, or "".
+std::string first_not_finite(const ParameterStore& store, bool gradients);
+
+}  // namespace brisk

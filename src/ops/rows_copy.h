@@ -1,0 +1,18 @@
+// Plain movements of rows that other ops need around them.
+#pragma once
+
+#include "tensor/rows.h"
+#include "tensor/tensor.h"
+
+namespace brisk {
+
+// to = from, or to += from; the types may differ.
+void copy_rows(const Tensor& from, const Tensor& to, bool adds);
+
+// Writes each row of `from` into its sequence's part of a key/value cache: row begin[s] + position.
+void append_to_cache(const Tensor& from, const RowSet& rows, const int32_t* begin, const Tensor& cache);
+
+// to[s] = the last row of sequence s.
+void gather_last_rows(const Tensor& from, const RowSet& rows, const Tensor& to);
+
+}  // namespace brisk

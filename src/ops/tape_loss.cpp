@@ -1,0 +1,120 @@
+// The ends of a tape: the loss, and logits for generation and tests.
+#include <utility>
+
+#include "base/error.h"
+#include "ops/backend.h"
+#include "ops/linear.h"
+#include "ops/linear_cross_entropy.h"
+#include "ops/rows_copy.h"
+#include "ops/tape_ops.h"
+#include "tensor/program.h"
+
+namespace brisk {
+
+namespace {
+
+class LinearCrossEntropyOp final : public Op {
+ public:
+  // Outputs: row losses, argmax, sums.
+  LinearCrossEntropyOp(int row_set, double label_smoothing)
+      : row_set_(row_set), label_smoothing_(static_cast<float>(label_smoothing)) {}
+  OpFamily family() const override { return OpFamily::loss; }
+  std::string name() const override { return "linear_cross_entropy"; }
+  void forward(OpRun& run) const override {
+    const LinearCrossEntropy op = arguments(run);
+    BRISK_RUN_OP(run, linear_cross_entropy, op);
+  }
+  void backward(OpRun& run) const override {
+    LinearCrossEntropy op = arguments(run);
+    op.dx = run.input_gradient(0);
+    BRISK_CHECK(!run.input_gradient_adds(0), "the loss comes last");
+    op.dweight = run.parameter_gradient(0);
+    op.dweight_adds = run.parameter_gradient_adds(0);
+    BRISK_RUN_OP(run, linear_cross_entropy, op);
+  }
+
+ private:
+  LinearCrossEntropy arguments(OpRun& run) const {
+    LinearCrossEntropy op;
+    op.x = run.input(0);
+    op.weight = run.compute(0);
+    op.targets = run.set(row_set_).targets;
+    op.label_smoothing = label_smoothing_;
+    op.scale = run.batch().loss_scale;
+    op.loss = run.output(0);
+    op.argmax = run.output(1);
+    op.sums = run.output(2);
+    if (run.scratch_bytes() > 0) op.scratch = run.scratch(DType::f32, 1, run.scratch_bytes() / size_of(DType::f32));
+    return op;
+  }
+  int row_set_;
+  float label_smoothing_;
+};
+
+class LogitsOp final : public Op {
+ public:
+  LogitsOp(int row_set, bool last_rows) : row_set_(row_set), last_rows_(last_rows) {}
+  OpFamily family() const override { return OpFamily::loss; }
+  std::string name() const override { return "logits"; }
+  void forward(OpRun& run) const override {
+    LinearForward op;
+    op.x = run.input(0);
+    op.weight = run.compute(0);
+    op.y = run.output(0);
+    if (last_rows_) {
+      const RowSet& rows = run.set(row_set_).rows;
+      const Tensor last = run.scratch(op.x.type, rows.sequences, op.x.cols);
+      gather_last_rows(op.x, rows, last);
+      op.x = last;
+      op.y = op.y.row_range(0, rows.sequences);
+    }
+    BRISK_RUN_OP(run, linear_forward, op);
+  }
+  void backward(OpRun&) const override { BRISK_CHECK(false, "logits are read, not trained"); }
+
+ private:
+  int row_set_;
+  bool last_rows_;
+};
+
+Value record_logits(Tape& tape, Value x, Parameter* weight, bool last_rows) {
+  const ValueSpec& spec = tape.spec(x);
+  ValueSpec out{.row_set = spec.row_set, .cols = weight->spec.rows, .type = DType::f32, .kept = true};
+  if (last_rows) out.fixed_rows = tape.rows(spec.row_set).sequences;
+  const Value logits = tape.add_value(out);
+  Node node;
+  node.op = std::make_unique<LogitsOp>(spec.row_set, last_rows);
+  node.inputs = {x};
+  node.outputs = {logits};
+  node.parameters = {weight};
+  if (last_rows) node.forward_scratch = out.fixed_rows * spec.cols * size_of(spec.type);
+  tape.record(std::move(node));
+  return logits;
+}
+
+}  // namespace
+
+LossValues linear_cross_entropy(Tape& tape, Value x, Parameter* weight, const LossOptions& options) {
+  const int row_set = tape.spec(x).row_set;
+  const LossValues values{
+      .row_losses = tape.add_value({.row_set = row_set, .cols = 1, .type = DType::f32, .kept = true}),
+      .sums = tape.add_value({.row_set = row_set, .fixed_rows = 1, .cols = 4, .type = DType::f32, .kept = true}),
+  };
+  Node node;
+  node.op = std::make_unique<LinearCrossEntropyOp>(row_set, options.label_smoothing);
+  node.inputs = {x};
+  node.outputs = {values.row_losses, tape.add_value({.row_set = row_set, .cols = 1, .type = DType::i32}), values.sums};
+  node.parameters = {weight};
+  node.is_loss = true;
+  const int64_t rows = tape.rows(row_set).rows;
+  const DType weight_type = tape.activation_type();
+  node.forward_scratch = linear_cross_entropy_scratch(rows, weight->spec.cols, weight->spec.rows, weight_type, false);
+  node.backward_scratch = linear_cross_entropy_scratch(rows, weight->spec.cols, weight->spec.rows, weight_type, true);
+  tape.record(std::move(node));
+  return values;
+}
+
+Value last_row_logits(Tape& tape, Value x, Parameter* weight) { return record_logits(tape, x, weight, true); }
+Value all_logits(Tape& tape, Value x, Parameter* weight) { return record_logits(tape, x, weight, false); }
+
+}  // namespace brisk

@@ -1,0 +1,59 @@
+#include "ops/simd.h"
+#include "ops/update_kernels.h"
+
+namespace brisk::BRISK_ISA {
+
+void adamw_update_range(const AdamWUpdate& op, int64_t begin, int64_t end) {
+  const Vec gradient_scale = set1(op.gradient_scale);
+  const Vec take1 = set1(1 - op.beta1), take2 = set1(1 - op.beta2);
+  const Vec inverse2 = set1(1 / op.correction2), epsilon = set1(op.epsilon);
+  const Vec rate = set1(op.rate / op.correction1);
+  const Vec left = set1(1 - op.rate * op.decay);
+  float* p = op.parameters + begin;
+  float* m = op.m + begin;
+  float* v = op.v + begin;
+  const float* gradient = op.gradient + begin;
+  bf16_t* copy = op.copy == nullptr ? nullptr : op.copy + begin;
+  for_columns(end - begin, [&](int64_t i, int64_t lanes) BRISK_INLINE {
+    const Vec g = load(gradient + i, lanes) * gradient_scale;
+    const Vec old_m = load(m + i, lanes), old_v = load(v + i, lanes);
+    const Vec new_m = fma(take1, g - old_m, old_m);
+    const Vec new_v = fma(take2, fma(g, g, zero() - old_v), old_v);
+    const Vec step = new_m / (sqrt(new_v * inverse2) + epsilon);
+    const Vec new_p = fma(load(p + i, lanes), left, zero() - rate * step);
+    store(m + i, new_m, lanes);
+    store(v + i, new_v, lanes);
+    store(p + i, new_p, lanes);
+    if (copy != nullptr) store(copy + i, new_p, lanes);
+  });
+}
+
+double squared_norm_range(const float* values, int64_t begin, int64_t end) {
+  // fp32 within a block, double across blocks.
+  constexpr int64_t kBlock = 4096;
+  double total = 0;
+  for (int64_t at = begin; at < end; at += kBlock) {
+    const int64_t count = std::min(kBlock, end - at);
+    Vec sum[4] = {zero(), zero(), zero(), zero()};
+    int64_t i = at;
+    for (; i + 4 * kLanes <= at + count; i += 4 * kLanes) {
+      for (int chain = 0; chain < 4; ++chain) {
+        const Vec x = load(values + i + chain * kLanes);
+        sum[chain] = fma(x, x, sum[chain]);
+      }
+    }
+    for (; i < at + count; i += kLanes) {
+      const Vec x = load(values + i, at + count - i);
+      sum[0] = fma(x, x, sum[0]);
+    }
+    total += reduce_add((sum[0] + sum[1]) + (sum[2] + sum[3]));
+  }
+  return total;
+}
+
+void convert_to_bf16_range(const float* values, bf16_t* out, int64_t begin, int64_t end) {
+  for_columns(end - begin, [&](int64_t i, int64_t lanes)
+                               BRISK_INLINE { store(out + begin + i, load(values + begin + i, lanes), lanes); });
+}
+
+}  // namespace brisk::BRISK_ISA

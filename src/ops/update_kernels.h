@@ -1,0 +1,14 @@
+// What update_isa.cpp offers update_cpu.cpp, per instruction set.
+#pragma once
+
+#include "ops/by_isa.h"
+#include "ops/update.h"
+
+namespace brisk {
+
+// Parameters [begin, end).
+BRISK_EVERY_ISA(void adamw_update_range(const AdamWUpdate& op, int64_t begin, int64_t end);)
+BRISK_EVERY_ISA(double squared_norm_range(const float* values, int64_t begin, int64_t end);)
+BRISK_EVERY_ISA(void convert_to_bf16_range(const float* values, bf16_t* out, int64_t begin, int64_t end);)
+
+}  // namespace brisk

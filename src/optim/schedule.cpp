@@ -1,0 +1,18 @@
+#include "optim/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace brisk {
+
+double Schedule::at(int64_t step) const {
+  if (step <= warmup_steps)
+    return rate * static_cast<double>(step) / static_cast<double>(std::max<int64_t>(1, warmup_steps));
+  if (kind == ScheduleKind::constant) return rate;
+  const double length = static_cast<double>(std::max<int64_t>(1, total_steps - warmup_steps));
+  const double done = std::clamp(static_cast<double>(step - warmup_steps - 1) / length, 0.0, 1.0);
+  const double left = kind == ScheduleKind::linear ? 1.0 - done : 0.5 * (1.0 + std::cos(3.141592653589793 * done));
+  return rate * (final_ratio + (1.0 - final_ratio) * left);
+}
+
+}  // namespace brisk

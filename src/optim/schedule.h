@@ -1,0 +1,20 @@
+// The learning rate of every optimizer step. Schedules count optimizer steps, never micro-batches.
+#pragma once
+
+#include <cstdint>
+
+namespace brisk {
+
+enum class ScheduleKind : uint8_t { constant, linear, cosine };
+
+struct Schedule {
+  ScheduleKind kind = ScheduleKind::cosine;
+  double rate = 1e-3;        // the peak
+  double final_ratio = 0;    // linear and cosine end at rate * final_ratio
+  int64_t warmup_steps = 0;  // linear from 0; step 1 already has rate / warmup_steps
+  int64_t total_steps = 1;
+
+  double at(int64_t step) const;  // of optimizer step 1, 2, ...
+};
+
+}  // namespace brisk

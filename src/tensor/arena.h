@@ -1,0 +1,38 @@
+// Where buffers with known lifetimes go in one arena: two buffers that are never alive together may share memory.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace brisk {
+
+// From the first to the last step (inclusive) that touches a buffer.
+struct Lifetime {
+  int first = -1;
+  int last = -1;
+  bool used() const { return first >= 0; }
+  void touch(int time) {
+    first = used() ? std::min(first, time) : time;
+    last = std::max(last, time);
+  }
+  bool overlaps(const Lifetime& other) const { return first <= other.last && other.first <= last; }
+};
+
+class ArenaPlanner {
+ public:
+  int add(int64_t bytes, Lifetime life);
+  int64_t place();  // gives every buffer its offset; returns the arena's size
+  int64_t offset(int buffer) const { return buffers_[static_cast<size_t>(buffer)].offset; }
+  int64_t total_bytes() const;
+
+ private:
+  struct Planned {
+    int64_t bytes = 0;
+    Lifetime life;
+    int64_t offset = -1;
+  };
+  std::vector<Planned> buffers_;
+};
+
+}  // namespace brisk

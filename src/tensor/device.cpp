@@ -1,0 +1,109 @@
+#include "tensor/device.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "base/error.h"
+
+namespace brisk {
+
+namespace {
+
+constexpr int64_t kHugePage = int64_t{2} << 20;
+
+void* map_memory(int64_t bytes, int protection) {
+  void* data =
+      mmap(nullptr, static_cast<size_t>(bytes), protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED) {
+    user_error(
+        "no memory: the system refused {} MiB; use a smaller model, training.batch_size or training.micro_batch_tokens",
+        bytes >> 20);
+  }
+  // Huge pages: an arena of hundreds of megabytes would otherwise miss the TLB on every panel of a product.
+  madvise(data, static_cast<size_t>(bytes), MADV_HUGEPAGE);
+  return data;
+}
+
+int64_t rounded(int64_t bytes) { return (std::max<int64_t>(bytes, 1) + kHugePage - 1) / kHugePage * kHugePage; }
+
+class CpuDevice final : public Device {
+ public:
+  const char* name() const override { return "cpu"; }
+  void* allocate(int64_t bytes) override { return map_memory(rounded(bytes), PROT_READ | PROT_WRITE); }
+  void release(void* data, int64_t bytes) override { munmap(data, static_cast<size_t>(rounded(bytes))); }
+  void copy_in(void* device, const void* host, int64_t bytes) override {
+    std::memcpy(device, host, static_cast<size_t>(bytes));
+  }
+  void copy_out(void* host, const void* device, int64_t bytes) override {
+    std::memcpy(host, device, static_cast<size_t>(bytes));
+  }
+};
+
+// CPU memory behind a lock: every mapping is PROT_NONE unless an op runs or a copy is made.
+class GuardedDevice final : public Device {
+ public:
+  const char* name() const override { return "guarded"; }
+  void* allocate(int64_t bytes) override {
+    void* data = map_memory(rounded(bytes), depth_ > 0 ? PROT_READ | PROT_WRITE : PROT_NONE);
+    mappings_[data] = rounded(bytes);
+    return data;
+  }
+  void release(void* data, int64_t bytes) override {
+    mappings_.erase(data);
+    munmap(data, static_cast<size_t>(rounded(bytes)));
+  }
+  void copy_in(void* device, const void* host, int64_t bytes) override {
+    DeviceAccess access(*this);
+    std::memcpy(device, host, static_cast<size_t>(bytes));
+  }
+  void copy_out(void* host, const void* device, int64_t bytes) override {
+    DeviceAccess access(*this);
+    std::memcpy(host, device, static_cast<size_t>(bytes));
+  }
+  void open() override {
+    if (depth_++ == 0) protect(PROT_READ | PROT_WRITE);
+  }
+  void close() override {
+    if (--depth_ == 0) protect(PROT_NONE);
+  }
+
+ private:
+  void protect(int protection) {
+    for (const auto& [data, bytes] : mappings_) mprotect(data, static_cast<size_t>(bytes), protection);
+  }
+  std::map<void*, int64_t> mappings_;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+Device& cpu_device() {
+  static CpuDevice device;
+  return device;
+}
+
+Device& guarded_device() {
+  static GuardedDevice device;
+  return device;
+}
+
+Buffer::Buffer(Device& device, int64_t bytes) : device_(&device), data_(device.allocate(bytes)), bytes_(bytes) {}
+
+Buffer::~Buffer() {
+  if (data_ != nullptr) device_->release(data_, bytes_);
+}
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : device_(other.device_), data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+}  // namespace brisk

@@ -1,0 +1,63 @@
+// A device owns memory. Outside ops/ its memory is opaque: bytes go in and out through copy_in and copy_out alone.
+//
+//   Device& device = cpu_device();
+//   Buffer weights(device, bytes);                 // huge pages where the system has them; zeroed
+//   device.copy_in(weights.data(), host, bytes);
+//
+// `guarded_device()` is a test device: its memory cannot be read or written except while an op runs (DeviceAccess) or
+// by a copy. What runs on it needs no change for a GPU.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+namespace brisk {
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const char* name() const = 0;
+  virtual void* allocate(int64_t bytes) = 0;  // zeroed, aligned to 4096; throws UserError when there is no memory
+  virtual void release(void* data, int64_t bytes) = 0;
+  virtual void copy_in(void* device, const void* host, int64_t bytes) = 0;
+  virtual void copy_out(void* host, const void* device, int64_t bytes) = 0;
+  // Bracket the run of an op; only ops/ and the tape that runs them may.
+  virtual void open() {}
+  virtual void close() {}
+};
+
+Device& cpu_device();
+Device& guarded_device();
+
+class DeviceAccess {
+ public:
+  explicit DeviceAccess(Device& device) : device_(device) { device_.open(); }
+  ~DeviceAccess() { device_.close(); }
+  DeviceAccess(const DeviceAccess&) = delete;
+  DeviceAccess& operator=(const DeviceAccess&) = delete;
+
+ private:
+  Device& device_;
+};
+
+// Device memory that is given back at the end of its life.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Device& device, int64_t bytes);
+  ~Buffer();
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+
+  void* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+  Device& device() const { return *device_; }
+  explicit operator bool() const { return data_ != nullptr; }
+
+ private:
+  Device* device_ = nullptr;
+  void* data_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace brisk

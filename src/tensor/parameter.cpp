@@ -1,0 +1,112 @@
+#include "tensor/parameter.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace brisk {
+
+namespace {
+
+// A parameter starts on a cache line, so that no two threads or shards share one.
+constexpr int64_t kAlignment = 16;
+
+int64_t aligned(int64_t count) { return (count + kAlignment - 1) / kAlignment * kAlignment; }
+
+uint64_t name_key(std::string_view name) {
+  uint64_t hash = 1469598103934665603ull;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  return hash;
+}
+
+}  // namespace
+
+Parameter* ParameterStore::add(ParameterSpec spec) {
+  BRISK_CHECK(find(spec.name) == nullptr, "parameter {} is declared twice", spec.name);
+  auto parameter = std::make_unique<Parameter>();
+  parameter->spec = std::move(spec);
+  parameter->index = static_cast<int64_t>(parameters_.size());
+  parameters_.push_back(std::move(parameter));
+  return parameters_.back().get();
+}
+
+Parameter* ParameterStore::find(std::string_view name) const {
+  for (const auto& parameter : parameters_) {
+    if (parameter->spec.name == name) return parameter.get();
+  }
+  return nullptr;
+}
+
+void ParameterStore::allocate(Device& device, const std::vector<Parameter*>& order, DType compute_type,
+                              Purpose purpose) {
+  device_ = &device;
+  compute_type_ = compute_type;
+  purpose_ = purpose;
+  order_ = order;
+  for (const auto& parameter : parameters_) {
+    if (std::find(order_.begin(), order_.end(), parameter.get()) == order_.end()) order_.push_back(parameter.get());
+  }
+  flat_count_ = 0;
+  for (Parameter* parameter : order_) {
+    parameter->offset = flat_count_;
+    flat_count_ += aligned(parameter->count());
+  }
+  const int64_t bytes = flat_count_ * size_of(DType::f32);
+  master_ = Buffer(device, bytes);
+  if (purpose == Purpose::training) {
+    gradient_ = Buffer(device, bytes);
+    first_moment_ = Buffer(device, bytes);
+    second_moment_ = Buffer(device, bytes);
+  }
+  if (compute_type == DType::bf16) copy_ = Buffer(device, flat_count_ * size_of(DType::bf16));
+  for (Parameter* parameter : order_) {
+    const auto view = [&](const Buffer& buffer, DType type) {
+      return matrix(static_cast<char*>(buffer.data()) + parameter->offset * size_of(type), type, parameter->spec.rows,
+                    parameter->spec.cols);
+    };
+    parameter->master = view(master_, DType::f32);
+    parameter->gradient = gradient_ ? view(gradient_, DType::f32) : Tensor{};
+    parameter->compute = copy_ && parameter->spec.multiplies ? view(copy_, DType::bf16) : parameter->master;
+  }
+}
+
+void ParameterStore::initialise(uint64_t seed) {
+  std::vector<float> values;
+  for (const auto& parameter : parameters_) {
+    const Initial& initial = parameter->spec.initial;
+    values.assign(static_cast<size_t>(parameter->count()), initial.kind == Initial::Kind::ones ? 1.0f : 0.0f);
+    if (initial.kind == Initial::Kind::normal) {
+      const uint64_t key = random_key({seed, name_key(parameter->spec.name)});
+      for (size_t i = 0; i < values.size(); ++i) {
+        values[i] = static_cast<float>(initial.deviation * random_normal(key, static_cast<uint64_t>(i)));
+      }
+    }
+    device_->copy_in(parameter->master.data, values.data(), parameter->count() * size_of(DType::f32));
+  }
+}
+
+int64_t ParameterStore::count() const {
+  int64_t sum = 0;
+  for (const auto& parameter : parameters_) sum += parameter->count();
+  return sum;
+}
+
+namespace {
+Tensor flat(const Buffer& buffer, DType type, int64_t count) {
+  return buffer ? matrix(buffer.data(), type, 1, count) : Tensor{};
+}
+}  // namespace
+
+Tensor ParameterStore::flat_master() const { return flat(master_, DType::f32, flat_count_); }
+Tensor ParameterStore::flat_gradient() const { return flat(gradient_, DType::f32, flat_count_); }
+Tensor ParameterStore::flat_first_moment() const { return flat(first_moment_, DType::f32, flat_count_); }
+Tensor ParameterStore::flat_second_moment() const { return flat(second_moment_, DType::f32, flat_count_); }
+Tensor ParameterStore::flat_copy() const { return flat(copy_, DType::bf16, flat_count_); }
+
+int64_t ParameterStore::bytes(int64_t parameters, DType compute_type, Purpose purpose) {
+  const int64_t each = (purpose == Purpose::training ? 16 : 4) + (compute_type == DType::bf16 ? 2 : 0);
+  return parameters * each;
+}
+
+}  // namespace brisk

@@ -1,0 +1,88 @@
+// A Parameter is an fp32 master, a slice of the flat gradient, optimizer state, and, in bf16, a compute copy that the
+// optimizer's pass rewrites. All of one kind lie in one flat array, in the order in which backward completes the
+// gradients, so that a reduction over machines can start early.
+//
+//   ParameterStore store;
+//   Parameter* w = store.add({.name = "blocks.0.qkv.weight", .rows = 3 * D, .cols = D, .decays = true, .initial =
+//   normal(0.02)}); store.allocate(cpu_device(), order, DType::bf16, Purpose::training); store.initialise(seed);
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tensor/device.h"
+#include "tensor/tensor.h"
+
+namespace brisk {
+
+struct Initial {
+  enum class Kind : uint8_t { zeros, ones, normal } kind = Kind::zeros;
+  double deviation = 0;  // of normal
+};
+
+struct ParameterSpec {
+  std::string name;
+  int64_t rows = 1;
+  int64_t cols = 1;
+  bool decays = false;      // weight decay: matrices yes, norms and biases no
+  bool multiplies = false;  // used as a matrix in products: has a compute copy in bf16
+  Initial initial;
+  std::vector<int64_t> parts;  // rows of the logical matrices stacked in it (Q, K, V apart); empty = one
+};
+
+struct Parameter {
+  ParameterSpec spec;
+  int64_t index = 0;   // in ParameterStore::all()
+  int64_t offset = 0;  // in the flat arrays, in elements
+  Tensor master;       // [rows, cols] f32
+  Tensor gradient;     // [rows, cols] f32; none for inference
+  Tensor compute;      // what products read: the master itself, or its bf16 copy
+
+  int64_t count() const { return spec.rows * spec.cols; }
+};
+
+class ParameterStore {
+ public:
+  enum class Purpose : uint8_t { training, inference };
+
+  Parameter* add(ParameterSpec spec);
+  Parameter* find(std::string_view name) const;                                       // nullptr if there is none
+  const std::vector<std::unique_ptr<Parameter>>& all() const { return parameters_; }  // in the order of add()
+  const std::vector<Parameter*>& flat_order() const { return order_; }                // in memory
+
+  // Gives every parameter its memory. `order` lists parameters in the order their gradients complete; those not listed
+  // follow. Compute copies exist when compute_type is bf16.
+  void allocate(Device& device, const std::vector<Parameter*>& order, DType compute_type, Purpose purpose);
+  void initialise(
+      uint64_t seed);  // draws depend on the seed and the name alone; compute copies are ops/parameters.h's business
+
+  int64_t count() const;                              // parameters
+  int64_t flat_count() const { return flat_count_; }  // elements of a flat array, alignment included
+  bool is_training() const { return purpose_ == Purpose::training; }
+  DType compute_type() const { return compute_type_; }
+  Device& device() const { return *device_; }
+
+  // The flat arrays, [1, flat_count].
+  Tensor flat_master() const;
+  Tensor flat_gradient() const;
+  Tensor flat_first_moment() const;
+  Tensor flat_second_moment() const;
+  Tensor flat_copy() const;  // bf16, or none
+
+  // Bytes allocate() would take.
+  static int64_t bytes(int64_t parameters, DType compute_type, Purpose purpose);
+
+ private:
+  Device* device_ = nullptr;
+  std::vector<std::unique_ptr<Parameter>> parameters_;
+  std::vector<Parameter*> order_;
+  int64_t flat_count_ = 0;
+  DType compute_type_ = DType::f32;
+  Purpose purpose_ = Purpose::training;
+  Buffer master_, gradient_, first_moment_, second_moment_, copy_;
+};
+
+}  // namespace brisk

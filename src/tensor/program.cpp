@@ -1,0 +1,317 @@
+#include "tensor/program.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "tensor/arena.h"
+
+namespace brisk {
+
+namespace {
+
+size_t index(int i) { return static_cast<size_t>(i); }
+
+}  // namespace
+
+Program::Program(const Tape& tape, const ProgramOptions& options) : tape_(tape), options_(options) {
+  plan_gradients();
+  make_schedule();
+  plan_memory();
+}
+
+// Walks the tape backwards and decides, once, who writes each gradient first (and overwrites) and who adds to it.
+void Program::plan_gradients() {
+  const auto& nodes = tape_.nodes();
+  const size_t value_count = tape_.values().size();
+  std::vector<bool> written(value_count, false);
+  gradient_owner_.assign(value_count, -1);
+  runs_backward_.assign(nodes.size(), false);
+  input_gradient_adds_.resize(nodes.size());
+  input_gradient_shared_.resize(nodes.size());
+  parameter_first_.resize(nodes.size());
+  std::vector<const Parameter*> parameters_written;
+  if (!tape_.training()) return;
+
+  for (int n = static_cast<int>(nodes.size()) - 1; n >= 0; --n) {
+    const Node& node = nodes[index(n)];
+    input_gradient_adds_[index(n)].assign(node.inputs.size(), false);
+    input_gradient_shared_[index(n)].assign(node.inputs.size(), false);
+    parameter_first_[index(n)].assign(node.parameters.size(), false);
+    bool runs = node.is_loss;
+    for (const Value output : node.outputs) runs = runs || (tape_.spec(output).gradient && written[index(output.id)]);
+    if (!runs) continue;
+    runs_backward_[index(n)] = true;
+
+    // The residual stream's gradient passes through unchanged: the input takes over the output's buffer, unless
+    // somebody wrote the input's gradient already or the same value is also another input (its product still reads the
+    // buffer).
+    if (node.residual >= 0) {
+      const Value stream = node.inputs[index(node.residual)];
+      const int uses = static_cast<int>(
+          std::count_if(node.inputs.begin(), node.inputs.end(), [&](Value v) { return v.id == stream.id; }));
+      const ValueSpec& in = tape_.spec(stream);
+      const ValueSpec& out = tape_.spec(node.outputs[0]);
+      if (in.gradient && !written[index(stream.id)] && uses == 1 && in.type == out.type && !in.kept) {
+        gradient_owner_[index(stream.id)] = gradient_owner_[index(node.outputs[0].id)];
+        input_gradient_shared_[index(n)][index(node.residual)] = true;
+        written[index(stream.id)] = true;
+      }
+    }
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const int id = node.inputs[i].id;
+      if (!tape_.spec(node.inputs[i]).gradient || input_gradient_shared_[index(n)][i]) continue;
+      input_gradient_adds_[index(n)][i] = written[index(id)];
+      if (!written[index(id)]) gradient_owner_[index(id)] = id;
+      written[index(id)] = true;
+    }
+    for (size_t p = 0; p < node.parameters.size(); ++p) {
+      Parameter* parameter = node.parameters[p];
+      const bool first =
+          std::find(parameters_written.begin(), parameters_written.end(), parameter) == parameters_written.end();
+      parameter_first_[index(n)][p] = first;
+      parameters_written.push_back(parameter);
+      // A tied parameter is complete after its last use: move it to the end.
+      std::erase(completion_order_, parameter);
+      completion_order_.push_back(parameter);
+    }
+  }
+}
+
+void Program::make_schedule() {
+  const auto& nodes = tape_.nodes();
+  const int node_count = static_cast<int>(nodes.size());
+  recomputed_.assign(tape_.values().size(), false);
+  for (int n = 0; n < node_count; ++n) {
+    if (!(tape_.training() && nodes[index(n)].is_loss)) forward_steps_.push_back({n, Pass::forward});
+  }
+  if (!tape_.training()) return;
+
+  const int64_t every = options_.checkpoint_every;
+  const auto group_of = [&](int n) -> int64_t {
+    const int layer = nodes[index(n)].layer;
+    return every > 0 && layer < tape_.layers() ? layer / every : -1;
+  };
+  std::vector<int> producer(tape_.values().size(), -1);
+  for (int n = 0; n < node_count; ++n) {
+    for (const Value output : nodes[index(n)].outputs) producer[index(output.id)] = n;
+  }
+
+  for (int last = node_count - 1; last >= 0;) {
+    const int64_t group = group_of(last);
+    int first = last;
+    while (group >= 0 && first > 0 && group_of(first - 1) == group) --first;
+
+    if (group >= 0) {
+      // Inside values: made and read in this group alone.
+      const auto is_inside = [&](int value) {
+        if (producer[index(value)] < first || producer[index(value)] > last || tape_.values()[index(value)].kept)
+          return false;
+        for (int n = last + 1; n < node_count; ++n) {
+          for (const Value input : nodes[index(n)].inputs) {
+            if (input.id == value) return false;
+          }
+        }
+        return true;
+      };
+      std::vector<bool> needed(tape_.values().size(), false);
+      for (int n = first; n <= last; ++n) {
+        const Node& node = nodes[index(n)];
+        for (size_t i = 0; i < node.inputs.size(); ++i) {
+          if (node.input_in_backward[i]) needed[index(node.inputs[i].id)] = true;
+        }
+        for (size_t o = 0; o < node.outputs.size(); ++o) {
+          if (node.output_in_backward[o]) needed[index(node.outputs[o].id)] = true;
+        }
+      }
+      std::vector<int> again;
+      for (int n = last; n >= first; --n) {
+        const Node& node = nodes[index(n)];
+        const bool wanted = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                        [&](Value v) { return needed[index(v.id)] && is_inside(v.id); });
+        if (!wanted) continue;
+        again.push_back(n);
+        for (const Value input : node.inputs) needed[index(input.id)] = true;
+        for (const Value output : node.outputs) {
+          if (is_inside(output.id)) recomputed_[index(output.id)] = true;
+        }
+      }
+      for (auto n = again.rbegin(); n != again.rend(); ++n) backward_steps_.push_back({*n, Pass::recompute});
+    }
+    for (int n = last; n >= first; --n) {
+      if (runs_backward_[index(n)]) backward_steps_.push_back({n, Pass::backward});
+    }
+    last = first - 1;
+  }
+}
+
+void Program::plan_memory() {
+  const auto& nodes = tape_.nodes();
+  const size_t value_count = tape_.values().size();
+  const int end = static_cast<int>(forward_steps_.size() + backward_steps_.size());
+  ArenaPlanner planner;
+  // One interval per (value, instance); -1 = not made.
+  std::vector<Lifetime> forward_life(value_count), backward_life(value_count), gradient_life(value_count);
+
+  const auto touch_value = [&](Value value, int time, bool in_backward) {
+    const bool second = in_backward && recomputed_[index(value.id)];
+    (second ? backward_life : forward_life)[index(value.id)].touch(time);
+  };
+  const auto touch_gradient = [&](Value value, int time) {
+    if (gradient_owner_[index(value.id)] >= 0) gradient_life[index(gradient_owner_[index(value.id)])].touch(time);
+  };
+
+  int time = 0;
+  for (const Step& step : forward_steps_) {
+    for (const Value value : nodes[index(step.node)].inputs) touch_value(value, time, false);
+    for (const Value value : nodes[index(step.node)].outputs) touch_value(value, time, false);
+    ++time;
+  }
+  for (const Step& step : backward_steps_) {
+    const Node& node = nodes[index(step.node)];
+    const bool everything = step.pass == Pass::recompute || node.is_loss;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (everything || node.input_in_backward[i]) touch_value(node.inputs[i], time, true);
+      if (step.pass == Pass::backward && tape_.spec(node.inputs[i]).gradient) touch_gradient(node.inputs[i], time);
+    }
+    for (size_t o = 0; o < node.outputs.size(); ++o) {
+      if (everything || node.output_in_backward[o]) touch_value(node.outputs[o], time, true);
+      if (step.pass == Pass::backward && tape_.spec(node.outputs[o]).gradient) touch_gradient(node.outputs[o], time);
+    }
+    ++time;
+  }
+
+  std::vector<int> forward_buffer(value_count, -1), backward_buffer(value_count, -1), gradient_buffer(value_count, -1);
+  for (size_t v = 0; v < value_count; ++v) {
+    const Value value{static_cast<int>(v)};
+    const bool kept = tape_.values()[v].kept;
+    if (kept && forward_life[v].used()) forward_life[v].touch(end);
+    if (kept && gradient_life[v].used()) gradient_life[v].touch(end);
+    if (forward_life[v].used()) forward_buffer[v] = planner.add(tape_.capacity_bytes(value), forward_life[v]);
+    if (backward_life[v].used()) backward_buffer[v] = planner.add(tape_.capacity_bytes(value), backward_life[v]);
+    if (gradient_life[v].used()) gradient_buffer[v] = planner.add(tape_.capacity_bytes(value), gradient_life[v]);
+  }
+  time = 0;
+  std::vector<std::pair<Step*, int>> scratch;
+  for (std::vector<Step>* steps : {&forward_steps_, &backward_steps_}) {
+    for (Step& step : *steps) {
+      const Node& node = nodes[index(step.node)];
+      step.scratch_bytes = step.pass == Pass::backward ? node.backward_scratch : node.forward_scratch;
+      Lifetime life;
+      life.touch(time++);
+      if (step.scratch_bytes > 0) scratch.emplace_back(&step, planner.add(step.scratch_bytes, life));
+    }
+  }
+  arena_bytes_ = planner.place();
+  total_bytes_ = planner.total_bytes();
+
+  const auto offsets = [&](const std::vector<int>& buffers) {
+    std::vector<int64_t> result(value_count, -1);
+    for (size_t v = 0; v < value_count; ++v) {
+      if (buffers[v] >= 0) result[v] = planner.offset(buffers[v]);
+    }
+    return result;
+  };
+  forward_offset_ = offsets(forward_buffer);
+  backward_offset_ = forward_offset_;
+  const std::vector<int64_t> second = offsets(backward_buffer);
+  for (size_t v = 0; v < value_count; ++v) {
+    if (recomputed_[v]) backward_offset_[v] = second[v];
+  }
+  gradient_offset_.assign(value_count, -1);
+  const std::vector<int64_t> own = offsets(gradient_buffer);
+  for (size_t v = 0; v < value_count; ++v) {
+    if (gradient_owner_[v] >= 0) gradient_offset_[v] = own[index(gradient_owner_[v])];
+  }
+  for (const auto& [step, buffer] : scratch) step->scratch_offset = planner.offset(buffer);
+}
+
+void Program::allocate(Device& device) { arena_ = Buffer(device, arena_bytes_); }
+
+void Program::run(const Step& step, const DeviceBatch& batch, Ledger& ledger) {
+  const Node& node = tape_.nodes()[index(step.node)];
+  const OpFamily family = node.op->family();
+  Ledger::Scope scope(ledger, step.pass == Pass::forward ? forward_phase(family) : backward_phase(family));
+  DeviceAccess access(arena_.device());
+  OpRun op_run(*this, node, step, batch);
+  if (step.pass == Pass::backward) {
+    node.op->backward(op_run);
+  } else {
+    node.op->forward(op_run);
+  }
+}
+
+void Program::forward(const DeviceBatch& batch, Ledger& ledger) {
+  BRISK_CHECK(arena_, "allocate() comes before forward()");
+  for (size_t s = 0; s < batch.sets.size(); ++s) {
+    BRISK_CHECK(batch.sets[s].rows.rows <= tape_.row_sets()[s].rows, "{} rows in a program for {}",
+                batch.sets[s].rows.rows, tape_.row_sets()[s].rows);
+  }
+  for (const Step& step : forward_steps_) run(step, batch, ledger);
+}
+
+void Program::backward(const DeviceBatch& batch, Ledger& ledger) {
+  BRISK_CHECK(tape_.training(), "a tape recorded for evaluation has no backward");
+  for (const Step& step : backward_steps_) run(step, batch, ledger);
+}
+
+namespace {
+Tensor view(const Tape& tape, const Buffer& arena, Value value, int64_t offset, const DeviceBatch& batch) {
+  if (offset < 0) return {};
+  const ValueSpec& spec = tape.spec(value);
+  const int64_t rows = spec.fixed_rows > 0 ? spec.fixed_rows : batch.sets[index(spec.row_set)].rows.rows;
+  return matrix(static_cast<char*>(arena.data()) + offset, spec.type, rows, spec.cols);
+}
+}  // namespace
+
+Tensor Program::value(Value value, const DeviceBatch& batch) const {
+  BRISK_CHECK(tape_.spec(value).kept, "only a kept value can be read after the run");
+  return view(tape_, arena_, value, forward_offset_[index(value.id)], batch);
+}
+
+Tensor Program::gradient(Value value, const DeviceBatch& batch) const {
+  BRISK_CHECK(tape_.spec(value).kept, "only a kept value can be read after the run");
+  return view(tape_, arena_, value, gradient_offset_[index(value.id)], batch);
+}
+
+std::string Program::describe(int node) const {
+  const Node& n = tape_.nodes()[index(node)];
+  return fmt::format("{} (op {}, layer {} of {})", n.op->name(), node, n.layer, tape_.layers());
+}
+
+Tensor OpRun::input(int i) const {
+  const auto& offsets = step_.pass == Program::Pass::forward ? program_.forward_offset_ : program_.backward_offset_;
+  const Value value = node_.inputs[index(i)];
+  return view(program_.tape_, program_.arena_, value, offsets[index(value.id)], batch_);
+}
+
+Tensor OpRun::output(int i) const {
+  const auto& offsets = step_.pass == Program::Pass::forward ? program_.forward_offset_ : program_.backward_offset_;
+  const Value value = node_.outputs[index(i)];
+  return view(program_.tape_, program_.arena_, value, offsets[index(value.id)], batch_);
+}
+
+Tensor OpRun::output_gradient(int i) const {
+  const Value value = node_.outputs[index(i)];
+  return view(program_.tape_, program_.arena_, value, program_.gradient_offset_[index(value.id)], batch_);
+}
+
+Tensor OpRun::input_gradient(int i) const {
+  const Value value = node_.inputs[index(i)];
+  if (!program_.tape_.spec(value).gradient || program_.input_gradient_shared_[node_index()][index(i)]) return {};
+  return view(program_.tape_, program_.arena_, value, program_.gradient_offset_[index(value.id)], batch_);
+}
+
+bool OpRun::input_gradient_adds(int i) const { return program_.input_gradient_adds_[node_index()][index(i)]; }
+
+bool OpRun::parameter_gradient_adds(int i) const {
+  return !batch_.first_of_step || !program_.parameter_first_[node_index()][index(i)];
+}
+
+Tensor OpRun::scratch(DType type, int64_t rows, int64_t cols) const {
+  BRISK_CHECK(rows * cols * size_of(type) <= step_.scratch_bytes, "{}: scratch of {} bytes is too small",
+              node_.op->name(), step_.scratch_bytes);
+  return matrix(static_cast<char*>(program_.arena_.data()) + step_.scratch_offset, type, rows, cols);
+}
+
+}  // namespace brisk

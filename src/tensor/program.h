@@ -1,0 +1,141 @@
+// A Program is a tape with its memory planned: every value, gradient and scratch has a fixed offset in one arena, from
+// lifetimes that include recomputation. Steady-state training allocates nothing, and the size is known before the first
+// step.
+//
+//   Program program(tape, {.checkpoint_every = 0});
+//   program.allocate(cpu_device());                        // program.arena_bytes() said how much beforehand
+//   program.forward(batch, ledger);
+//   program.backward(batch, ledger);
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/ledger.h"
+#include "tensor/tape.h"
+
+namespace brisk {
+
+enum class Backend : uint8_t { reference, cpu };
+
+// Keys and values of earlier positions, per layer, for generation. Sequence s owns rows [s * capacity, (s + 1) *
+// capacity).
+struct KeyValueCache {
+  std::vector<Tensor> keys;  // per attention op: [S * capacity, kv_heads K]
+  std::vector<Tensor> values;
+  int64_t capacity = 0;
+  const int32_t* begin = nullptr;  // [S]
+  const int32_t* end = nullptr;    // [S]: after this run's rows are appended
+  int64_t longest = 0;
+};
+
+// One micro-batch as the device sees it.
+struct DeviceBatch {
+  struct Set {
+    RowSet rows;
+    const int32_t* tokens = nullptr;   // [N]
+    const int32_t* targets = nullptr;  // [N], -1 = none
+  };
+  std::vector<Set> sets;
+  float loss_scale = 1;       // 1 / valid tokens of the whole optimizer step
+  bool first_of_step = true;  // parameter gradients are overwritten, not added to
+  uint64_t seed = 0;
+  uint64_t step = 0;
+  const KeyValueCache* cache = nullptr;
+};
+
+struct ProgramOptions {
+  int64_t checkpoint_every = 0;  // recompute the insides of every group of this many layers; 0 = keep everything
+  Backend backend = Backend::cpu;
+};
+
+class Program {
+ public:
+  // The tape must outlive the program.
+  Program(const Tape& tape, const ProgramOptions& options);
+
+  int64_t arena_bytes() const { return arena_bytes_; }
+  int64_t total_bytes() const { return total_bytes_; }  // of all buffers, had none shared memory
+  void allocate(Device& device);
+
+  // Runs every op (while training: all but the loss), then the gradients.
+  void forward(const DeviceBatch& batch, Ledger& ledger);
+  void backward(const DeviceBatch& batch, Ledger& ledger);
+
+  // A value that is `kept`, with the rows of the last batch.
+  Tensor value(Value value, const DeviceBatch& batch) const;
+  Tensor gradient(Value value, const DeviceBatch& batch) const;  // of a `kept` value
+
+  // Parameters in the order in which backward completes their gradients.
+  const std::vector<Parameter*>& completion_order() const { return completion_order_; }
+  // "attention_norm of layer 3", for messages about a value.
+  std::string describe(int node) const;
+  const Tape& tape() const { return tape_; }
+
+ private:
+  friend class OpRun;
+  enum class Pass : uint8_t { forward, recompute, backward };
+  struct Step {
+    int node = 0;
+    Pass pass = Pass::forward;
+    int64_t scratch_offset = -1;
+    int64_t scratch_bytes = 0;
+  };
+
+  void make_schedule();
+  void plan_gradients();
+  void plan_memory();
+  void run(const Step& step, const DeviceBatch& batch, Ledger& ledger);
+
+  const Tape& tape_;
+  ProgramOptions options_;
+  std::vector<Step> forward_steps_, backward_steps_;
+  std::vector<bool> recomputed_;          // per value: not kept from forward, made again for backward
+  std::vector<int64_t> forward_offset_;   // per value
+  std::vector<int64_t> backward_offset_;  // per value: the same, unless recomputed
+  std::vector<int64_t> gradient_offset_;  // per value; -1 = none
+  std::vector<int> gradient_owner_;       // per value: the value whose gradient buffer it shares (residual streams)
+  std::vector<std::vector<bool>> input_gradient_adds_;  // per node and input
+  std::vector<std::vector<bool>>
+      input_gradient_shared_;  // per node and input: it is output 0's gradient, nothing to write
+  std::vector<std::vector<bool>>
+      parameter_first_;              // per node and parameter: overwrites on the step's first micro-batch
+  std::vector<bool> runs_backward_;  // per node
+  std::vector<Parameter*> completion_order_;
+  int64_t arena_bytes_ = 0;
+  int64_t total_bytes_ = 0;
+  Buffer arena_;
+};
+
+// What an op sees while it runs. Missing things are empty Tensors.
+class OpRun {
+ public:
+  Tensor input(int i) const;
+  Tensor output(int i) const;
+  Tensor output_gradient(int i) const;
+  Tensor input_gradient(int i) const;  // empty: nobody wants it, or it is shared with output 0's gradient
+  bool input_gradient_adds(int i) const;
+  Tensor master(int i) const { return node_.parameters[static_cast<size_t>(i)]->master; }
+  Tensor compute(int i) const { return node_.parameters[static_cast<size_t>(i)]->compute; }
+  Tensor parameter_gradient(int i) const { return node_.parameters[static_cast<size_t>(i)]->gradient; }
+  bool parameter_gradient_adds(int i) const;
+  Tensor scratch(DType type, int64_t rows, int64_t cols) const;  // the node's scratch seen as this matrix
+  int64_t scratch_bytes() const { return step_.scratch_bytes; }
+  const DeviceBatch::Set& set(int i) const { return batch_.sets[static_cast<size_t>(i)]; }
+  const DeviceBatch& batch() const { return batch_; }
+  Backend backend() const { return program_.options_.backend; }
+
+ private:
+  friend class Program;
+  OpRun(const Program& program, const Node& node, const Program::Step& step, const DeviceBatch& batch)
+      : program_(program), node_(node), step_(step), batch_(batch) {}
+  size_t node_index() const { return static_cast<size_t>(step_.node); }
+
+  const Program& program_;
+  const Node& node_;
+  const Program::Step& step_;
+  const DeviceBatch& batch_;
+};
+
+}  // namespace brisk

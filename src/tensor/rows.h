@@ -1,0 +1,19 @@
+// A batch is ragged: there is no padding in brisk. A row set is N rows and where its S sequences start.
+#pragma once
+
+#include <cstdint>
+
+namespace brisk {
+
+// Pointers are to device memory.
+struct RowSet {
+  int64_t rows = 0;                   // N
+  int64_t sequences = 0;              // S
+  int64_t longest = 0;                // T
+  const int32_t* starts = nullptr;    // [S + 1] first row of each sequence; starts[S] = N
+  const int32_t* position = nullptr;  // [N] position of the row within its sequence
+  const int32_t* sequence =
+      nullptr;  // [N] number of the row's sequence within the optimizer step; for random draws alone
+};
+
+}  // namespace brisk

@@ -1,0 +1,111 @@
+// The tape: a model runs once on shapes alone and records ops; a Program (tensor/program.h) plans their memory and runs
+// them, forward and backward, as often as there are micro-batches. Model code is an ordinary function over Values:
+//
+//   Tape tape({.purpose = Tape::Purpose::training, .activation_type = DType::f32, .rows = {{.rows = 4096, ...}}});
+//   Value h = embedding(tape, 0, table, positions);          // ops/tape_ops.h
+//   tape.end_layer();
+//   h = linear(tape, h, weight, {.residual = h});
+//
+// Why record once instead of running eagerly every step: the plan needs every lifetime before the first step anyway
+// (the arena is sized, and refused, up front), a replay costs no allocation and no hashing, and a captured CUDA graph
+// is the same thing. The price: a model cannot branch on values, which the house forbids anyway.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/ledger.h"
+#include "tensor/parameter.h"
+#include "tensor/rows.h"
+#include "tensor/tensor.h"
+
+namespace brisk {
+
+class OpRun;
+
+// One recorded op: what it does when it is run.
+class Op {
+ public:
+  virtual ~Op() = default;
+  virtual OpFamily family() const = 0;
+  virtual std::string name() const = 0;
+  virtual void forward(OpRun& run) const = 0;
+  // A loss computes itself and its gradients here: while training its forward is not run.
+  virtual void backward(OpRun& run) const = 0;
+};
+
+struct Value {
+  int id = -1;
+  explicit operator bool() const { return id >= 0; }
+};
+
+struct ValueSpec {
+  int row_set = 0;         // its rows are this row set's rows ...
+  int64_t fixed_rows = 0;  // ... or, when > 0, this many
+  int64_t cols = 0;
+  DType type = DType::f32;
+  bool gradient = false;  // takes part in backward
+  bool kept = false;      // read by the host after the run: its memory is not reused
+};
+
+struct Node {
+  std::unique_ptr<Op> op;
+  std::vector<Value> inputs;
+  std::vector<Value> outputs;
+  std::vector<Parameter*> parameters;
+  std::vector<bool> input_in_backward;  // does backward read this input, this output?
+  std::vector<bool> output_in_backward;
+  int64_t forward_scratch = 0;  // bytes at capacity
+  int64_t backward_scratch = 0;
+  int residual = -1;  // input whose gradient is the gradient of output 0, unchanged
+  bool is_loss = false;
+  int layer = 0;
+};
+
+// The most a micro-batch can hold of one row set.
+struct RowCapacity {
+  int64_t rows = 0;
+  int64_t sequences = 0;
+  int64_t longest = 0;
+};
+
+class Tape {
+ public:
+  enum class Purpose : uint8_t { training, evaluation };
+  struct Options {
+    Purpose purpose = Purpose::training;
+    DType activation_type = DType::f32;  // what ops write between products; the residual stream is always f32
+    std::vector<RowCapacity> rows;
+  };
+
+  explicit Tape(Options options) : options_(std::move(options)) {}
+
+  bool training() const { return options_.purpose == Purpose::training; }
+  DType activation_type() const { return options_.activation_type; }
+  const RowCapacity& rows(int set) const { return options_.rows.at(static_cast<size_t>(set)); }
+  const std::vector<RowCapacity>& row_sets() const { return options_.rows; }
+
+  Value add_value(const ValueSpec& spec);
+  const ValueSpec& spec(Value value) const { return values_.at(static_cast<size_t>(value.id)); }
+  int64_t capacity_bytes(Value value) const;
+  void record(Node node);
+
+  // A layer ends here: activation checkpointing recomputes whole layers.
+  void end_layer() { ++layer_; }
+  int layers() const { return layer_; }
+  uint64_t next_site() { return ++sites_; }  // numbers the places that draw at random
+
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const std::vector<ValueSpec>& values() const { return values_; }
+
+ private:
+  Options options_;
+  std::vector<Node> nodes_;
+  std::vector<ValueSpec> values_;
+  int layer_ = 0;
+  uint64_t sites_ = 0;
+};
+
+}  // namespace brisk

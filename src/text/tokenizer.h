@@ -1,0 +1,90 @@
+// Text to token ids and back.
+//
+//   std::vector<std::string_view> texts = {"the cat sat on the mat ..."};
+//   BpeTrainingResult trained = train_bpe(texts, {.vocab_size = 10000});
+//   if (trained.reached < trained.requested) ...            // the text supports no more merges: a warning
+//   trained.tokenizer->save("tokenizer.json");              // written to the side and renamed
+//
+//   std::unique_ptr<Tokenizer> tokenizer = load_tokenizer("tokenizer.json");
+//   std::vector<TokenId> ids;
+//   tokenizer->encode("the cat", ids);                      // appends
+//   tokenizer->decode(ids);                                 // "the cat"
+//
+// A vocabulary trained here is byte-level BPE: ids 0 to 255 are the bytes of that value, then one id per merge in the
+// order the merges were learned, and last the special token <|endoftext|>. So 257 is the smallest vocabulary, any byte
+// string has an encoding, and decode(encode(text)) == text for all of them, valid UTF-8 or not.
+// encode() never yields a special token: "<|endoftext|>" inside a text is ordinary text.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace brisk {
+
+using TokenId = int32_t;
+
+// A tokenizer never changes once made: every member may be called from any number of threads at once.
+class Tokenizer {
+ public:
+  Tokenizer() = default;
+  virtual ~Tokenizer() = default;
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
+
+  // Appends the ids of `text` to `out`. Adds neither end_of_document() nor start_of_text().
+  virtual void encode(std::string_view text, std::vector<TokenId>& out) const = 0;
+
+  // The bytes of `ids`, joined: the inverse of encode(). A SentencePiece vocabulary (llama2.c) writes a space before
+  // every text; it is taken off again at the beginning of `ids` and after start_of_text(). So decode a sequence
+  // whole, or piece by piece with piece(), but not in slices. An id outside the vocabulary is a UserError.
+  virtual std::string decode(std::span<const TokenId> ids) const = 0;
+
+  // The bytes of one token, possibly a fraction of a UTF-8 character. Empty for llama2.c's <s> and </s>.
+  virtual std::string piece(TokenId id) const = 0;
+
+  virtual int64_t vocab_size() const = 0;
+
+  // The token that ends a document: <|endoftext|> of GPT-2 and of our own vocabularies, </s> of llama2.c.
+  virtual std::optional<TokenId> end_of_document() const = 0;
+
+  // The token that opens a text, for vocabularies that have one: <s> of llama2.c (its models also write it to stop).
+  virtual std::optional<TokenId> start_of_text() const = 0;
+
+  // A hash of everything that decides what encode() returns: it keys the token cache. The same for a tokenizer
+  // saved and loaded again, on every machine.
+  virtual uint64_t fingerprint() const = 0;
+
+  // Writes our own JSON file ("format": "brisk-bpe-1" or "brisk-sentencepiece-1") beside `path`, then renames it.
+  virtual void save(const std::string& path) const = 0;
+};
+
+// `path` is one of
+//   - our own JSON file, as save() writes it;
+//   - GPT-2's encoder.json (or vocab.json) with vocab.bpe (or merges.txt) beside it, or either of the two files;
+//   - llama2.c's tokenizer binary (tok512.bin, tokenizer.bin);
+//   - a directory that holds a tokenizer.json of ours or the two files of GPT-2.
+// A file that is missing, cut short or inconsistent is a UserError that names it, what was found and what to do.
+std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path);
+
+struct BpeTrainingOptions {
+  int64_t vocab_size = 10000;  // 256 bytes + merges + <|endoftext|>; at least 257
+  int64_t min_pair_count = 2;  // a pair seen less often than this is never merged; at least 1
+};
+
+struct BpeTrainingResult {
+  std::unique_ptr<Tokenizer> tokenizer;
+  int64_t requested = 0;  // options.vocab_size
+  int64_t reached = 0;    // smaller when the text supports no more merges
+};
+
+// Learns a byte-level BPE vocabulary on all cores of Team::instance() (so not from inside a run() of it). Each text is
+// a document of its own. The result depends on the texts and the options alone, never on the number of threads or the
+// order of the texts: of two pairs equally frequent, the one with the smaller ids is merged first.
+BpeTrainingResult train_bpe(std::span<const std::string_view> texts, const BpeTrainingOptions& options);
+
+}  // namespace brisk

@@ -1,0 +1,20 @@
+// How often each word (words.h) occurs in texts, counted on all cores.
+//
+//   std::vector<WordCount> counts = count_words(texts);     // {" the", 64023}, ... in no particular order
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace brisk {
+
+struct WordCount {
+  std::string_view word;  // a view into one of the texts
+  int64_t count;
+};
+
+std::vector<WordCount> count_words(std::span<const std::string_view> texts);
+
+}  // namespace brisk

@@ -1,0 +1,135 @@
+#include "train/bench.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/isa.h"
+#include "base/machine.h"
+#include "base/random.h"
+#include "base/threads.h"
+#include "data/loader.h"
+#include "ops/peak.h"
+#include "train/engine.h"
+#include "train/metrics_log.h"
+#include "train/precision.h"
+
+namespace brisk {
+
+namespace {
+
+struct Shape {
+  const char* name;
+  int64_t vocab_size, d_model, num_layers, num_heads, max_length, batch;
+};
+
+constexpr Shape kShapes[] = {{"small", 10000, 256, 2, 4, 128, 32},
+                             {"large", 50000, 512, 6, 8, 128, 16},
+                             {"production", 32000, 512, 6, 8, 128, 16},
+                             {"gpt2", 50304, 768, 12, 12, 1024, 32}};
+
+const Shape& find_shape(const std::string& name) {
+  for (const Shape& shape : kShapes) {
+    if (name == shape.name) return shape;
+  }
+  user_error("--shape {}: unknown; use small, large, production or gpt2", name);
+}
+
+// Documents that fill a sequence each, their tokens spread like words: few common, most rare.
+std::shared_ptr<const TokenStream> varied_tokens(int64_t documents, int64_t length, int64_t vocab_size) {
+  std::vector<std::vector<int32_t>> tokens(static_cast<size_t>(documents));
+  const uint64_t key = random_key({2024});
+  uint64_t drawn = 0;
+  for (auto& document : tokens) {
+    for (int64_t i = 0; i < length - 1; ++i) {
+      const double skewed = std::pow(random_uniform(key, drawn++), 3.0);
+      document.push_back(1 + static_cast<int32_t>(skewed * static_cast<double>(vocab_size - 1)));
+    }
+  }
+  return TokenStream::from_documents(tokens, 0);
+}
+
+}  // namespace
+
+BenchResult bench_language_model(const BenchOptions& options) {
+  const Shape& shape = find_shape(options.shape);
+  Team::set_size(options.threads > 0 ? static_cast<int>(options.threads) : available_cores());
+  const int64_t length = options.max_length > 0 ? options.max_length : shape.max_length;
+  const int64_t batch = options.batch > 0 ? options.batch : shape.batch;
+  EngineOptions engine_options;
+  engine_options.model = {.vocab_size = shape.vocab_size,
+                          .d_model = shape.d_model,
+                          .num_layers = shape.num_layers,
+                          .num_heads = shape.num_heads,
+                          .num_kv_heads = shape.num_heads,
+                          .d_ff = 4 * shape.d_model,
+                          .max_length = length};
+  const int64_t asked = options.micro_batch_tokens > 0 ? options.micro_batch_tokens : kMicroBatchTokens;
+  const int64_t rows = std::max(length, std::min(asked, batch * length));
+  engine_options.capacity = {rows, rows, length};
+  const PrecisionChoice precision = choose_precision(options.precision, engine_options.model, rows);
+  engine_options.compute_type = precision.compute_type;
+  Engine engine(engine_options);
+  engine.initialise(1);
+
+  const auto stream = varied_tokens(8 * batch, length, shape.vocab_size);
+  Loader loader(stream, whole_corpus(*stream, length).chunks,
+                {.sequences_per_step = batch, .micro_batch_tokens = rows});
+  const std::string log_path = fmt::format("/tmp/brisk-bench-{}.jsonl", getpid());
+  MetricsLog log(log_path);
+  Ledger ledger;
+  std::vector<double> seconds;
+  int64_t tokens = 0;
+  Ledger::Totals start;
+  constexpr int64_t kWarmUp = 2, kLeast = 3;
+  using Clock = std::chrono::steady_clock;
+  auto measured_from = Clock::now();
+  for (int64_t step = 1;; ++step) {
+    if (step == kWarmUp + 1) {
+      start = ledger.totals();
+      measured_from = Clock::now();
+    }
+    const auto before = Clock::now();
+    StepBatch data;
+    {
+      Ledger::Scope scope(ledger, Phase::data_wait);
+      data = loader.next();
+    }
+    const StepResult result = engine.train_step(data, step, 3e-4, ledger);
+    {
+      Ledger::Scope scope(ledger, Phase::logging);
+      log.append(
+          StepMetrics{.step = step, .tokens = tokens, .loss = result.loss_sum / static_cast<double>(result.tokens)});
+    }
+    if (step <= kWarmUp) continue;
+    tokens += result.tokens;
+    seconds.push_back(std::chrono::duration<double>(Clock::now() - before).count());
+    const double elapsed = std::chrono::duration<double>(Clock::now() - measured_from).count();
+    if (elapsed >= options.seconds && step >= kWarmUp + kLeast) break;
+  }
+  remove_file(log_path);
+
+  BenchResult result;
+  result.ledger = ledger.totals() - start;
+  result.steps = static_cast<int64_t>(seconds.size());
+  result.mean_tokens_per_second = static_cast<double>(tokens) / result.ledger.seconds();
+  std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
+  result.step_ms = 1e3 * seconds[seconds.size() / 2];
+  result.tokens_per_second = static_cast<double>(batch * length) / seconds[seconds.size() / 2];
+  result.gflops =
+      result.tokens_per_second * decoder_flop_per_token(engine_options.model, static_cast<double>(length)) * 1e-9;
+  result.peak_gflops = measured_peak_gflops(precision.compute_type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32);
+  result.utilisation = result.peak_gflops > 0 ? result.gflops / result.peak_gflops : 0;
+  result.parameters = engine.parameters().count();
+  result.peak_memory_bytes = peak_memory_bytes();
+  result.precision = precision.compute_type == DType::bf16 ? "bf16" : "fp32";
+  result.isa = std::string(isa_name(active_isa()));
+  result.reason = precision.reason;
+  return result;
+}
+
+}  // namespace brisk

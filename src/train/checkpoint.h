@@ -1,0 +1,66 @@
+// Checkpoints: RUN/checkpoints/step-00000123/ with model.safetensors, optimizer.safetensors and state.json.
+//
+//   const SaveResult saved = save_checkpoint(run, store, state);     // never throws: training goes on
+//   if (!saved.ok()) warn("{}", saved.problem);
+//   else prune_checkpoints(run, training.save_total_limit, state.best_step);
+//
+//   if (auto latest = latest_checkpoint(run)) state = load_checkpoint(*latest, store);   // to go on training
+//   load_model(*best_checkpoint(run), store);                                            // to use it
+//
+// A checkpoint is written as checkpoints/.step-00000123.partial/, every file flushed, and then renamed: the rename is
+// the moment it exists, so a process killed at any instant leaves whole checkpoints only. What is about to be deleted
+// is renamed to a name with a dot first, for the same reason.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tensor/parameter.h"
+#include "train/checkpoint_state.h"
+
+namespace brisk {
+
+struct SaveResult {
+  std::string path;  // of the checkpoint; empty where it failed
+  int64_t bytes = 0;
+  std::string problem;  // empty where it was saved; otherwise what failed and that earlier checkpoints are kept
+  bool ok() const { return problem.empty(); }
+};
+
+// `run` is the run directory throughout. A checkpoint of the same step is replaced. `store` must be for training.
+SaveResult save_checkpoint(const std::string& run, const ParameterStore& store, const CheckpointState& state);
+
+// Removes all but the last `keep` (0: all kept) and that of `best_step` (-1: none). Returns why something could not be
+// removed, or nothing.
+std::string prune_checkpoints(const std::string& run, int64_t keep, int64_t best_step);
+
+struct CheckpointPlace {
+  int64_t step = 0;
+  std::string path;
+};
+
+std::vector<CheckpointPlace> list_checkpoints(const std::string& run);  // complete ones, oldest first
+
+// Paths; of nothing where there is no checkpoint yet.
+std::optional<std::string> latest_checkpoint(const std::string& run);
+std::optional<std::string> best_checkpoint(const std::string& run);  // lowest validation loss; the latest where unknown
+
+// Removes what a killed process left half-written or half-deleted. For the process that holds the run's lock.
+void remove_stale_checkpoints(const std::string& run);
+
+// Masters and moments into a store allocated for training, and where the run stood. UserError where a file is missing,
+// truncated or of another model, before anything in the store has changed; the message names another checkpoint that
+// is whole, if there is one. Compute copies, where the store has them, are stale afterwards, here and in load_model.
+CheckpointState load_checkpoint(const std::string& checkpoint, ParameterStore& store);
+
+// Masters alone, for inference; `checkpoint` may also be a model.safetensors file.
+void load_model(const std::string& checkpoint, ParameterStore& store);
+
+// Disk space of one checkpoint, and the most that a run which saves `saves` times holds at once (the last
+// `save_total_limit`, the best, and one being written).
+int64_t checkpoint_bytes(int64_t parameter_count);
+int64_t checkpoints_bytes(int64_t parameter_count, int64_t save_total_limit, int64_t saves);
+
+}  // namespace brisk

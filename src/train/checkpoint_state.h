@@ -1,0 +1,37 @@
+// Where a run stands, beside its tensors: state.json of a checkpoint.
+//
+//   CheckpointState state = read_checkpoint_state("runs/bible/checkpoints/step-00000123");
+//
+// Doubles are kept as strings with as many digits as it takes to read the same bits back; infinity is one of them.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+
+#include "data/batch.h"
+
+namespace brisk {
+
+constexpr const char* kStateFile = "state.json";
+
+struct CheckpointState {
+  int64_t step = 0;         // optimizer steps done
+  DataCursor cursor;        // the next step's data
+  int64_t tokens_seen = 0;  // predicted tokens so far
+  double best_validation_loss = std::numeric_limits<double>::infinity();
+  int64_t best_step = -1;                       // where that was; -1: not evaluated yet
+  int64_t evaluations_without_improvement = 0;  // for early stopping
+  uint64_t seed = 0;
+  std::string choices_json = "{}";             // choices made by timing, a JSON object as text
+  std::map<std::string, double> accumulators;  // sums of the loss curve that a log line is made of, kept to the bit
+  std::string job_fingerprint;                 // of the settings that decide the curve
+};
+
+std::string checkpoint_state_to_json_text(const CheckpointState& state);
+
+// UserError where the file is missing, cut short or of another version.
+CheckpointState read_checkpoint_state(const std::string& checkpoint);
+
+}  // namespace brisk

@@ -1,0 +1,66 @@
+#include "train/choices.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+
+namespace brisk {
+
+namespace {
+
+using Json = nlohmann::json;
+
+// These may change between a run and its continuation: they do not touch the curve.
+const std::set<std::string> kFree = {"/name",
+                                     "/comment",
+                                     "/output",
+                                     "/model/vocab_size",  // what the tokenizer had; the tokenizer itself is the run's
+                                     "/training/logging_steps",
+                                     "/training/save_steps",
+                                     "/training/save_total_limit",
+                                     "/training/load_best_model_at_end",
+                                     "/training/early_stopping_patience",
+                                     "/training/num_workers",
+                                     "/training/threads",
+                                     "/data/tokenizer",
+                                     "/data/cache_dir"};
+
+}  // namespace
+
+std::string choices_to_json(const Choices& choices) {
+  return Json{{"compute_type", dtype_name(choices.compute_type)}, {"micro_batch_tokens", choices.micro_batch_tokens}}
+      .dump();
+}
+
+Choices choices_from_json(const std::string& text, const std::string& source) {
+  try {
+    const Json json = Json::parse(text);
+    return {json.at("compute_type") == "bf16" ? DType::bf16 : DType::f32, json.at("micro_batch_tokens").get<int64_t>()};
+  } catch (const Json::exception& error) {
+    user_error(
+        "{}: its choices cannot be read ({}); the checkpoint is damaged: remove it to resume from the one before",
+        source, error.what());
+  }
+}
+
+void check_same_job(const std::string& saved_text, const std::string& saved_path, const Job& job) {
+  const Json saved = Json::parse(job_to_json_text(job_from_json_text(saved_text, saved_path))).flatten();
+  const Json now = Json::parse(job_to_json_text(job)).flatten();
+  for (const auto& [key, value] : now.items()) {
+    if (kFree.contains(key)) continue;
+    const Json before = saved.contains(key) ? saved.at(key) : Json();
+    if (before == value) continue;
+    std::string name = key.substr(1);
+    for (char& c : name) c = c == '/' ? '.' : c;
+    user_error(
+        "{}: the run was started with {} = {}, the job now says {}; resuming would change the loss curve: set it back, "
+        "or "
+        "train anew with another --output",
+        saved_path, name, before.dump(), value.dump());
+  }
+}
+
+}  // namespace brisk

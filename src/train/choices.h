@@ -1,0 +1,25 @@
+// What was decided by timing, saved with every checkpoint so that a resumed run does not decide otherwise; and whether
+// a job is the one a run was started with.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/job.h"
+#include "tensor/dtype.h"
+#include "train/precision.h"
+
+namespace brisk {
+
+struct Choices {
+  DType compute_type = DType::f32;
+  int64_t micro_batch_tokens = 0;
+};
+
+std::string choices_to_json(const Choices& choices);
+Choices choices_from_json(const std::string& text, const std::string& source);
+
+// UserError when `job` differs from the run's saved job in a setting that decides the loss curve.
+void check_same_job(const std::string& saved_text, const std::string& saved_path, const Job& job);
+
+}  // namespace brisk

@@ -1,0 +1,92 @@
+// The engine: a decoder with its parameters, its planned programs and its optimizer. It knows steps, not files or
+// terminals; `brisk train`, `brisk bench` and the tests all run it.
+//
+//   Engine engine({.model = config, .capacity = {4096, 4096, 128}, .compute_type = DType::f32});
+//   engine.initialise(seed);
+//   StepResult result = engine.train_step(loader.next(), step, rate, ledger);
+//   EvaluationResult quality = engine.evaluate(stream, chunks, ledger);
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/ledger.h"
+#include "data/batch.h"
+#include "data/corpus.h"
+#include "models/decoder.h"
+#include "optim/adamw.h"
+#include "tensor/program.h"
+#include "train/batch_buffer.h"
+#include "train/evaluator.h"
+
+namespace brisk {
+
+// Rows of a micro-batch unless the job says otherwise. docs/log.md has the speeds of other sizes.
+constexpr int64_t kMicroBatchTokens = 4096;
+
+struct EngineOptions {
+  DecoderConfig model;
+  RowCapacity capacity;             // of a micro-batch
+  DType compute_type = DType::f32;  // f32 or bf16 products
+  int64_t checkpoint_every = 0;
+  double label_smoothing = 0;
+  AdamWOptions adamw;
+  double max_grad_norm = 1;  // 0: no clipping
+  uint64_t seed = 1;
+  Backend backend = Backend::cpu;
+  Device* device = nullptr;  // none: the CPU
+};
+
+struct StepResult {
+  double loss_sum = 0;  // over the step's valid tokens
+  int64_t correct = 0;
+  int64_t tokens = 0;  // valid ones
+  double gradient_norm = 0;
+  bool finite() const;
+};
+
+// What an engine with these options will take, before anything is allocated.
+struct MemoryPlan {
+  int64_t parameters = 0;        // number
+  int64_t state_bytes = 0;       // masters, gradients, moments, copies
+  int64_t activation_bytes = 0;  // the training arena
+  int64_t evaluation_bytes = 0;  // its arena
+  int64_t total() const { return state_bytes + activation_bytes + evaluation_bytes; }
+};
+MemoryPlan plan_memory(const EngineOptions& options);
+
+class Engine {
+ public:
+  explicit Engine(const EngineOptions& options);
+  ~Engine();
+
+  void initialise(uint64_t seed);
+  // After masters were written from outside (a checkpoint, an import).
+  void parameters_changed();
+
+  // One optimizer step (number `step`, from 1): every micro-batch forward and backward, then clipping and the update.
+  // When the result is not finite() the parameters are untouched.
+  StepResult train_step(const StepBatch& batch, int64_t step, double rate, Ledger& ledger);
+
+  EvaluationResult evaluate(const TokenStream& stream, std::span<const Chunk> chunks, Ledger& ledger);
+
+  ParameterStore& parameters() { return store_; }
+  const Decoder& decoder() const { return decoder_; }
+  const EngineOptions& options() const { return options_; }
+  // The tensor to name when a step was not finite.
+  std::string first_not_finite() const;
+
+ private:
+  struct Run;  // a tape, its program and the loss to read from it
+
+  EngineOptions options_;
+  Device& device_;
+  ParameterStore store_;
+  Decoder decoder_;
+  std::unique_ptr<Run> training_;
+  std::unique_ptr<Evaluator> evaluator_;  // made at the first evaluate()
+  BatchBuffer batch_buffer_;
+};
+
+}  // namespace brisk

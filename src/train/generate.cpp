@@ -1,0 +1,169 @@
+#include "train/generate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "tensor/program.h"
+#include "train/batch_buffer.h"
+
+namespace brisk {
+
+TokenId sample_token(std::span<float> logits, std::span<const TokenId> text, const GenerateOptions& options,
+                     double draw) {
+  if (options.repetition_penalty != 1.0) {
+    const auto penalty = static_cast<float>(options.repetition_penalty);
+    for (const TokenId id : std::set<TokenId>(text.begin(), text.end())) {
+      float& logit = logits[static_cast<size_t>(id)];
+      logit = logit > 0 ? logit / penalty : logit * penalty;
+    }
+  }
+  if (options.temperature <= 0)
+    return static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+
+  std::vector<TokenId> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  size_t kept = order.size();
+  if (options.top_k > 0) kept = std::min(kept, static_cast<size_t>(options.top_k));
+  const auto likelier = [&](TokenId a, TokenId b) {
+    const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
+    return x != y ? x > y : a < b;
+  };
+  const bool sorted = options.top_k > 0 || options.top_p < 1;
+  if (sorted)
+    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(), likelier);
+  const float largest = *std::max_element(logits.begin(), logits.end());
+  std::vector<double> weights(kept);
+  double sum = 0;
+  for (size_t i = 0; i < kept; ++i) {
+    weights[i] = std::exp((static_cast<double>(logits[static_cast<size_t>(order[i])]) - largest) / options.temperature);
+    sum += weights[i];
+  }
+  if (options.top_p < 1) {
+    double reached = 0;
+    size_t count = 0;
+    while (count < kept && reached < options.top_p * sum) reached += weights[count++];
+    kept = std::max<size_t>(1, count);
+    sum = std::accumulate(weights.begin(), weights.begin() + static_cast<std::ptrdiff_t>(kept), 0.0);
+  }
+  double left = draw * sum;
+  for (size_t i = 0; i < kept; ++i) {
+    left -= weights[i];
+    if (left <= 0) return order[i];
+  }
+  return order[kept - 1];
+}
+
+struct Generator::State {
+  Tape tape;
+  Value logits;
+  Program program;
+  BatchBuffer batch;
+  Buffer cache_memory, cache_range;
+  KeyValueCache cache;
+  int32_t filled = 0;  // positions in the cache
+
+  State(const Decoder& decoder, Device& device, DType activation_type)
+      : tape({.purpose = Tape::Purpose::evaluation,
+              .activation_type = activation_type,
+              .rows = {{decoder.config().max_length, 1, decoder.config().max_length}}}),
+        logits(decoder.next_token_logits(tape)),
+        program(tape, {}),
+        batch(device, tape.rows(0)) {
+    program.allocate(device);
+    const DecoderConfig& config = decoder.config();
+    const int64_t width = config.num_kv_heads * config.head_width();
+    const int64_t bytes = config.max_length * width * size_of(activation_type);
+    cache_memory = Buffer(device, 2 * config.num_layers * bytes);
+    cache_range = Buffer(device, 2 * size_of(DType::i32));
+    char* at = static_cast<char*>(cache_memory.data());
+    for (int64_t layer = 0; layer < config.num_layers; ++layer) {
+      cache.keys.push_back(matrix(at, activation_type, config.max_length, width));
+      cache.values.push_back(matrix(at + bytes, activation_type, config.max_length, width));
+      at += 2 * bytes;
+    }
+    cache.capacity = config.max_length;
+    cache.begin = static_cast<const int32_t*>(cache_range.data());
+    cache.end = cache.begin + 1;
+  }
+};
+
+Generator::Generator(const Decoder& decoder, const ParameterStore& store, const Tokenizer& tokenizer)
+    : decoder_(decoder),
+      store_(store),
+      tokenizer_(tokenizer),
+      state_(std::make_unique<State>(decoder, store.device(), store.compute_type())) {}
+
+Generator::~Generator() = default;
+
+void Generator::feed(std::span<const TokenId> tokens, std::vector<float>& logits) {
+  State& state = *state_;
+  Device& device = store_.device();
+  MicroBatch batch;
+  batch.tokens.assign(tokens.begin(), tokens.end());
+  batch.targets.assign(tokens.size(), -1);
+  batch.sequence.assign(tokens.size(), 0);
+  for (size_t i = 0; i < tokens.size(); ++i) batch.position.push_back(state.filled + static_cast<int32_t>(i));
+  batch.starts = {0, static_cast<int32_t>(tokens.size())};
+  batch.longest = static_cast<int64_t>(tokens.size());
+  state.filled += static_cast<int32_t>(tokens.size());
+  const int32_t range[2] = {0, state.filled};
+  device.copy_in(state.cache_range.data(), range, sizeof(range));
+  state.cache.longest = state.filled;
+
+  DeviceBatch device_batch;
+  device_batch.sets = {state.batch.load(batch)};
+  device_batch.cache = &state.cache;
+  Ledger ledger;
+  state.program.forward(device_batch, ledger);
+  logits.resize(static_cast<size_t>(decoder_.config().vocab_size));
+  device.copy_out(logits.data(), state.program.value(state.logits, device_batch).data,
+                  static_cast<int64_t>(logits.size()) * size_of(DType::f32));
+}
+
+Generated Generator::generate(std::string_view prompt, const GenerateOptions& options,
+                              const std::function<void(std::string_view)>& on_piece) {
+  const auto start = std::chrono::steady_clock::now();
+  // A document starts after an end-of-document token in training (data/token_stream.h), so a text does here.
+  const std::optional<TokenId> first =
+      tokenizer_.start_of_text() ? tokenizer_.start_of_text() : tokenizer_.end_of_document();
+  Generated result;
+  tokenizer_.encode(prompt, result.ids);
+  result.prompt_tokens = static_cast<int64_t>(result.ids.size());
+  std::vector<TokenId> pending;
+  if (first) pending.push_back(*first);
+  pending.insert(pending.end(), result.ids.begin(), result.ids.end());
+  BRISK_CHECK(!pending.empty(), "nothing to start from");
+
+  const auto capacity = static_cast<size_t>(decoder_.config().max_length);
+  state_->filled = 0;
+  std::vector<float> logits;
+  while (result.new_tokens < options.max_tokens) {
+    // A full cache goes on from the second half of the text: the model has seen no longer positions in training.
+    if (static_cast<size_t>(state_->filled) + pending.size() > capacity) {
+      const size_t keep = std::min(std::max<size_t>(1, capacity / 2), std::max<size_t>(1, result.ids.size()));
+      if (!result.ids.empty()) pending.assign(result.ids.end() - static_cast<std::ptrdiff_t>(keep), result.ids.end());
+      state_->filled = 0;
+    }
+    feed(pending, logits);
+    const double draw = random_uniform(random_key({options.seed}), static_cast<uint64_t>(result.ids.size()));
+    const TokenId next = sample_token(logits, result.ids, options, draw);
+    if (options.stop_at_end && (next == tokenizer_.end_of_document() || next == tokenizer_.start_of_text())) {
+      result.ended = true;
+      break;
+    }
+    result.ids.push_back(next);
+    ++result.new_tokens;
+    if (on_piece) on_piece(tokenizer_.piece(next));
+    pending.assign(1, next);
+  }
+  result.text = tokenizer_.decode(result.ids);
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+}  // namespace brisk

@@ -1,0 +1,65 @@
+// Text from a trained decoder, one token at a time, with a key/value cache.
+//
+//   Generator generator(decoder, parameters, tokenizer);
+//   Generated result = generator.generate("In the beginning", {.max_tokens = 100, .temperature = 0.8, .top_k = 50});
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/decoder.h"
+#include "tensor/parameter.h"
+#include "text/tokenizer.h"
+
+namespace brisk {
+
+struct GenerateOptions {
+  int64_t max_tokens = 100;
+  double temperature = 0.8;  // 0: always the likeliest token
+  int64_t top_k = 0;         // of the k likeliest only; 0: all
+  double top_p = 1.0;        // of the fewest likeliest whose probabilities reach p
+  double repetition_penalty =
+      1.0;  // > 1: tokens already in the text become less likely, each once however often it stands there
+  uint64_t seed = 1;
+  bool stop_at_end = true;  // at the end-of-document token
+};
+
+struct Generated {
+  std::string text;          // the prompt and what follows
+  std::vector<TokenId> ids;  // without the start token
+  int64_t prompt_tokens = 0;
+  int64_t new_tokens = 0;
+  bool ended = false;  // the model ended the document itself
+  double seconds = 0;
+};
+
+// The next token from logits, which are changed on the way. `draw` is uniform in (0, 1).
+TokenId sample_token(std::span<float> logits, std::span<const TokenId> text, const GenerateOptions& options,
+                     double draw);
+
+class Generator {
+ public:
+  // All three must outlive the generator.
+  Generator(const Decoder& decoder, const ParameterStore& store, const Tokenizer& tokenizer);
+  ~Generator();
+
+  // `on_piece` gets the bytes of each new token as it is drawn.
+  Generated generate(std::string_view prompt, const GenerateOptions& options,
+                     const std::function<void(std::string_view)>& on_piece = {});
+
+ private:
+  struct State;
+  void feed(std::span<const TokenId> tokens, std::vector<float>& logits);
+
+  const Decoder& decoder_;
+  const ParameterStore& store_;
+  const Tokenizer& tokenizer_;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace brisk

@@ -1,0 +1,17 @@
+// Ctrl-C and SIGTERM ask a run to stop; the loop sees it between two steps, saves and says how to resume. A second
+// Ctrl-C ends the process at once: the last checkpoint stands.
+#pragma once
+
+namespace brisk {
+
+class InterruptGuard {
+ public:
+  InterruptGuard();
+  ~InterruptGuard();
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+  static bool requested();
+};
+
+}  // namespace brisk

@@ -1,0 +1,128 @@
+#include "train/metrics_log.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace brisk {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The shortest decimal that reads back as the same double.
+std::string number(double value) {
+  if (!std::isfinite(value)) return "null";
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+// Writes all or nothing: what a full disk cut short is taken back. Returns errno's value, 0 for success.
+int append_whole(int file_descriptor, std::string_view text) {
+  struct stat facts {};
+  if (::fstat(file_descriptor, &facts) != 0) return errno;
+  size_t written = 0;
+  while (written < text.size()) {
+    const ssize_t count = ::write(file_descriptor, text.data() + written, text.size() - written);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) {
+      const int reason = count < 0 ? errno : EIO;
+      if (written > 0 && ::ftruncate(file_descriptor, facts.st_size) != 0) return errno;
+      return reason;
+    }
+    written += static_cast<size_t>(count);
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string to_json_line(const StepMetrics& metrics) {
+  return fmt::format(R"({{"step": {}, "epoch": {}, "tokens": {}, "loss": {}, "accuracy": {}, "learning_rate": {}, )"
+                     R"("gradient_norm": {}, "tokens_per_second": {}, "step_ms": {}}})",
+                     metrics.step, metrics.epoch, metrics.tokens, number(metrics.loss), number(metrics.accuracy),
+                     number(metrics.learning_rate), number(metrics.gradient_norm), number(metrics.tokens_per_second),
+                     number(metrics.step_ms));
+}
+
+std::string to_json_line(const EvaluationMetrics& metrics) {
+  return fmt::format(
+      R"({{"step": {}, "epoch": {}, "validation_loss": {}, "validation_perplexity": {}, "validation_accuracy": {}}})",
+      metrics.step, metrics.epoch, number(metrics.validation_loss), number(metrics.validation_perplexity),
+      number(metrics.validation_accuracy));
+}
+
+MetricsLog::MetricsLog(std::string path) : path_(std::move(path)) {
+  file_descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (file_descriptor_ < 0) user_error("{}: cannot open it for writing: {}", path_, explain_errno(errno));
+}
+
+MetricsLog::~MetricsLog() {
+  if (!waiting_.empty()) append_whole(file_descriptor_, waiting_);  // a last try
+  ::close(file_descriptor_);
+}
+
+void MetricsLog::append_line(const std::string& line) {
+  waiting_ += line;
+  waiting_ += '\n';
+  const int reason = append_whole(file_descriptor_, waiting_);
+  if (reason != 0) {
+    problem_ = fmt::format("{}: cannot write it: {}; the lines wait in memory", path_, explain_errno(reason));
+    return;
+  }
+  waiting_.clear();
+  problem_.clear();
+}
+
+void MetricsLog::sync() {
+  // EINVAL: what is written to has no disk behind it, as a pipe has not.
+  if (::fdatasync(file_descriptor_) != 0 && errno != EINVAL) {
+    problem_ = fmt::format("{}: cannot flush it to disk: {}", path_, explain_errno(errno));
+  }
+}
+
+std::string summary_to_json_text(const RunSummary& summary) {
+  Json json = Json::object();
+  const auto merge_step = [&] {
+    if (summary.last_step) json.update(Json::parse(to_json_line(*summary.last_step)));
+  };
+  const auto merge_evaluation = [&] {
+    if (summary.last_evaluation) json.update(Json::parse(to_json_line(*summary.last_evaluation)));
+  };
+  const bool evaluated_last =
+      !summary.last_step || !summary.last_evaluation || summary.last_evaluation->step >= summary.last_step->step;
+  if (!evaluated_last) merge_evaluation();
+  merge_step();
+  if (evaluated_last) merge_evaluation();
+  json["run_tokens_per_second"] = summary.run_tokens_per_second;
+  if (summary.best_evaluation) json["best"] = Json::parse(to_json_line(*summary.best_evaluation));
+  json["parameters"] = summary.parameters;
+  json["model_bytes"] = summary.model_bytes;
+  json["ledger"] = Json::object();
+  for (const auto& [phase, seconds] : summary.ledger) json["ledger"][phase] = seconds;
+  json["wall_seconds"] = summary.wall_seconds;
+  json["gflops"] = summary.gflops;
+  json["peak_gflops"] = summary.peak_gflops;
+  json["utilisation"] = summary.utilisation;
+  json["peak_memory_bytes"] = summary.peak_memory_bytes;
+  json["precision"] = summary.precision;
+  json["isa"] = summary.isa;
+  json["device"] = summary.device;
+  json["threads"] = summary.threads;
+  json["ended"] = summary.ended;
+  return json.dump(2) + "\n";
+}
+
+void write_summary(const std::string& path, const RunSummary& summary) {
+  write_file_atomically(path, summary_to_json_text(summary));
+}
+
+}  // namespace brisk

@@ -1,0 +1,90 @@
+// metrics.jsonl: a line per logged step and per evaluation; and summary.json at the end.
+//
+//   MetricsLog log(run.metrics_path());
+//   log.append(StepMetrics{.step = 10, .epoch = 1, .tokens = 40960, .loss = 6.5, ...});
+//   log.append(EvaluationMetrics{.step = 10, .epoch = 1, .validation_loss = 6.4, ...});
+//   if (!log.problem().empty()) warn("{}", log.problem());
+//   write_summary(run.summary_path(), summary);
+//
+// Numbers are printed with as many digits as it takes to read the same double back: loss curves are compared to the
+// bit on this file. What is not finite is null.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace brisk {
+
+struct StepMetrics {
+  int64_t step = 0;
+  int64_t epoch = 0;   // as the progress bar counts: from 1
+  int64_t tokens = 0;  // so far
+  double loss = 0;
+  double accuracy = 0;
+  double learning_rate = 0;
+  double gradient_norm = 0;
+  double tokens_per_second = 0;
+  double step_ms = 0;
+};
+
+struct EvaluationMetrics {
+  int64_t step = 0;
+  int64_t epoch = 0;
+  double validation_loss = 0;
+  double validation_perplexity = 0;
+  double validation_accuracy = 0;
+};
+
+// Without the newline.
+std::string to_json_line(const StepMetrics& metrics);
+std::string to_json_line(const EvaluationMetrics& metrics);
+
+class MetricsLog {
+ public:
+  explicit MetricsLog(std::string path);  // appends; creates the file; UserError where it cannot be written
+  ~MetricsLog();
+  MetricsLog(const MetricsLog&) = delete;
+  MetricsLog& operator=(const MetricsLog&) = delete;
+
+  // Each line is in the file when append returns. A full disk does not stop training: the file keeps whole lines, the
+  // rest waits in memory for the next append, and problem() says so.
+  void append(const StepMetrics& metrics) { append_line(to_json_line(metrics)); }
+  void append(const EvaluationMetrics& metrics) { append_line(to_json_line(metrics)); }
+  const std::string& problem() const { return problem_; }  // empty: none
+
+  void sync();  // to the disk itself; call before a checkpoint, so that a power cut leaves no gap in the curve
+
+ private:
+  void append_line(const std::string& line);
+
+  std::string path_, waiting_, problem_;
+  int file_descriptor_ = -1;
+};
+
+struct RunSummary {
+  std::optional<StepMetrics> last_step;
+  std::optional<EvaluationMetrics> last_evaluation;
+  std::optional<EvaluationMetrics> best_evaluation;
+  int64_t parameters = 0;
+  int64_t model_bytes = 0;
+  std::vector<std::pair<std::string, double>> ledger;  // phase -> seconds, in the order of the table
+  double wall_seconds = 0;
+  double run_tokens_per_second = 0;  // of the whole run, not of the last line
+  double gflops = 0;                 // reached, per second
+  double peak_gflops = 0;            // of the machine, measured
+  double utilisation = 0;
+  int64_t peak_memory_bytes = 0;
+  std::string precision, isa, device;
+  int64_t threads = 0;
+  std::string ended;  // "finished", "early stopping", "interrupted"
+};
+
+// One object: the keys of metrics.jsonl with their last values (`step` and `epoch` of the later line), `best` with
+// those of the best evaluation, and the fields above by name.
+std::string summary_to_json_text(const RunSummary& summary);
+void write_summary(const std::string& path, const RunSummary& summary);
+
+}  // namespace brisk

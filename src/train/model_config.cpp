@@ -1,0 +1,46 @@
+#include "train/model_config.h"
+
+#include "base/error.h"
+
+namespace brisk {
+
+DecoderConfig decoder_config(const ModelOptions& model, int64_t max_length) {
+  DecoderConfig config;
+  config.vocab_size = model.vocab_size;
+  config.d_model = model.d_model;
+  config.num_layers = model.num_layers;
+  config.num_heads = model.num_heads;
+  config.num_kv_heads = model.num_kv_heads;
+  config.d_ff = model.d_ff;
+  config.max_length = max_length;
+  config.norm = model.norm == "rmsnorm" ? NormKind::rms : NormKind::layer;
+  config.norm_epsilon = model.norm_epsilon;
+  using FeedForward = DecoderConfig::FeedForward;
+  config.feed_forward = model.activation == "swiglu"     ? FeedForward::swiglu
+                        : model.activation == "relu"     ? FeedForward::relu
+                        : model.activation == "gelu_erf" ? FeedForward::gelu_erf
+                                                         : FeedForward::gelu_tanh;
+  using Positions = DecoderConfig::Positions;
+  config.positions = model.positions == "rotary" ? Positions::rotary
+                     : model.positions == "none" ? Positions::none
+                                                 : Positions::learned;
+  config.rope_theta = model.rope_theta;
+  config.bias = model.bias;
+  config.tie_embeddings = model.tie_embeddings;
+  config.dropout = model.dropout;
+  return config;
+}
+
+Schedule schedule_of(const TrainingOptions& training, int64_t total_steps) {
+  Schedule schedule;
+  schedule.kind = training.lr_scheduler == "constant" ? ScheduleKind::constant
+                  : training.lr_scheduler == "linear" ? ScheduleKind::linear
+                                                      : ScheduleKind::cosine;
+  schedule.rate = training.learning_rate;
+  schedule.final_ratio = training.min_learning_rate_ratio;
+  schedule.warmup_steps = warmup_steps_of(training, total_steps);
+  schedule.total_steps = total_steps;
+  return schedule;
+}
+
+}  // namespace brisk

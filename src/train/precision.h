@@ -1,0 +1,21 @@
+// Which number format products run in, chosen by measuring this machine on this job's shapes.
+#pragma once
+
+#include <string>
+
+#include "models/decoder.h"
+#include "tensor/dtype.h"
+
+namespace brisk {
+
+struct PrecisionChoice {
+  DType compute_type = DType::f32;
+  std::string reason;  // for the user: what was measured or asked for
+  bool costs = false;  // what was asked for is slower than fp32 here, or is not what runs: a warning
+};
+
+// `asked` is training.precision: auto, fp32, bf16 or fp16. auto measures and never chooses bf16 without bf16
+// instructions.
+PrecisionChoice choose_precision(const std::string& asked, const DecoderConfig& model, int64_t rows);
+
+}  // namespace brisk

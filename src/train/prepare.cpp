@@ -1,0 +1,97 @@
+#include "train/prepare.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "data/source.h"
+
+namespace brisk {
+
+namespace {
+
+SourceOptions source_options(const std::vector<std::string>& paths, const DataOptions& data) {
+  return {.paths = paths, .text_field = data.text_field, .document = document_rule_from(data.document)};
+}
+
+std::string cache_directory(const DataOptions& data) {
+  return data.cache_dir.empty() ? default_cache_directory() : data.cache_dir;
+}
+
+// A vocabulary is trained once per text and size; the next run of the same job finds it.
+std::unique_ptr<Tokenizer> trained_tokenizer(Source& source, const Job& job, PreparedData& prepared) {
+  const std::string path =
+      fmt::format("{}/bpe-{:016x}-{}.json", cache_directory(job.data), source.content_hash(), job.model.vocab_size);
+  if (file_exists(path)) {
+    try {
+      auto tokenizer = load_tokenizer(path);
+      prepared.notes.push_back(
+          fmt::format("tokenizer: byte-level BPE of {} entries, from {}", tokenizer->vocab_size(), path));
+      return tokenizer;
+    } catch (const UserError& error) {
+      prepared.warnings.push_back(fmt::format("{}; training it again", error.what()));
+    }
+  }
+  BpeTrainingOptions options;
+  options.vocab_size = job.model.vocab_size;
+  BpeTrainingResult result = train_bpe(source.documents(), options);
+  make_directories(cache_directory(job.data));
+  result.tokenizer->save(path);
+  prepared.notes.push_back(fmt::format("tokenizer: byte-level BPE of {} entries, trained on {} documents",
+                                       result.tokenizer->vocab_size(), source.documents().size()));
+  return std::move(result.tokenizer);
+}
+
+}  // namespace
+
+PreparedData prepare_data(Job& job, const std::string& tokenizer_path) {
+  if (job.data.train.empty()) {
+    user_error("{}: data.train is missing: name the text to train on, in the job or with --data PATH", job.name);
+  }
+  PreparedData prepared;
+  Source source(source_options(job.data.train, job.data));
+  const std::string given = tokenizer_path.empty() ? job.data.tokenizer : tokenizer_path;
+  if (given.empty()) {
+    prepared.tokenizer = trained_tokenizer(source, job, prepared);
+  } else {
+    prepared.tokenizer = load_tokenizer(given);
+    prepared.notes.push_back(fmt::format("tokenizer: {} entries, from {}", prepared.tokenizer->vocab_size(), given));
+  }
+  if (const int64_t size = prepared.tokenizer->vocab_size(); size != job.model.vocab_size) {
+    if (given.empty()) {
+      prepared.warnings.push_back(
+          fmt::format("model.vocab_size {} is more than this text supports: using {}", job.model.vocab_size, size));
+    } else if (tokenizer_path.empty()) {
+      prepared.notes.push_back(
+          fmt::format("model.vocab_size = {} (the tokenizer's; the job says {})", size, job.model.vocab_size));
+    }
+    job.model.vocab_size = size;
+  }
+
+  TokenCache cache = open_token_cache(source, *prepared.tokenizer, cache_directory(job.data));
+  prepared.train_stream = cache.stream;
+  prepared.notes.insert(prepared.notes.end(), cache.notes.begin(), cache.notes.end());
+  const int64_t max_length = job.training.max_length;
+  if (job.data.validation.empty()) {
+    CorpusSplit split = split_corpus(*cache.stream, {.max_length = max_length,
+                                                     .validation_fraction = job.data.validation_fraction,
+                                                     .seed = static_cast<uint64_t>(job.training.seed)});
+    prepared.train = std::move(split.train);
+    prepared.validation = std::move(split.validation);
+    prepared.validation_stream = cache.stream;
+    if (!split.note.empty()) prepared.notes.push_back(split.note);
+  } else {
+    prepared.train = whole_corpus(*cache.stream, max_length);
+    prepared.validation =
+        prepare_evaluation(job.data.validation, job.data, *prepared.tokenizer, max_length, prepared.validation_stream);
+  }
+  return prepared;
+}
+
+CorpusPart prepare_evaluation(const std::vector<std::string>& paths, const DataOptions& options,
+                              const Tokenizer& tokenizer, int64_t max_length,
+                              std::shared_ptr<const TokenStream>& stream) {
+  Source source(source_options(paths, options));
+  stream = open_token_cache(source, tokenizer, cache_directory(options)).stream;
+  return whole_corpus(*stream, max_length);
+}
+
+}  // namespace brisk

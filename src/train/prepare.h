@@ -1,0 +1,34 @@
+// From the job's paths to tokens: the tokenizer (given, found in the cache, or trained) and the token streams.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/job.h"
+#include "data/corpus.h"
+#include "data/token_cache.h"
+#include "text/tokenizer.h"
+
+namespace brisk {
+
+struct PreparedData {
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::shared_ptr<const TokenStream> train_stream;
+  std::shared_ptr<const TokenStream> validation_stream;  // the same one when the split is by fraction
+  CorpusPart train;
+  CorpusPart validation;
+  std::vector<std::string> notes;
+  std::vector<std::string> warnings;
+};
+
+// `tokenizer_path`: the run's own tokenizer when resuming, else "". Sets job.model.vocab_size to what the tokenizer
+// has.
+PreparedData prepare_data(Job& job, const std::string& tokenizer_path);
+
+// Tokens of other files with a run's tokenizer, for evaluation.
+CorpusPart prepare_evaluation(const std::vector<std::string>& paths, const DataOptions& options,
+                              const Tokenizer& tokenizer, int64_t max_length,
+                              std::shared_ptr<const TokenStream>& stream);
+
+}  // namespace brisk

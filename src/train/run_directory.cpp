@@ -1,0 +1,166 @@
+#include "train/run_directory.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "train/checkpoint.h"
+
+namespace brisk {
+
+namespace {
+
+constexpr const char* kLockFile = ".lock";
+constexpr std::array<std::string_view, 4> kOurFiles = {"job.json", "tokenizer.json", "metrics.jsonl", "summary.json"};
+constexpr std::string_view kCheckpoints = "checkpoints";
+
+std::vector<std::string> names_in(const std::string& path) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  if (error && error.value() != ENOENT) user_error("{}: cannot list it: {}", path, explain_errno(error.value()));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// What a process killed while writing one of our files leaves.
+bool is_leftover(std::string_view name) {
+  return std::any_of(kOurFiles.begin(), kOurFiles.end(), [&](std::string_view ours) {
+    return name.starts_with(ours) && name.substr(ours.size()).starts_with(".partial-");
+  });
+}
+
+bool is_ours(std::string_view name) {
+  return name == kLockFile || name == kCheckpoints || is_leftover(name) ||
+         std::find(kOurFiles.begin(), kOurFiles.end(), name) != kOurFiles.end();
+}
+
+// What stands in the way of a fresh run; a process killed before it wrote anything leaves nothing of the kind.
+void check_nothing_is_lost(const std::string& path) {
+  if (file_exists(path + "/job.json") || !list_checkpoints(path).empty()) {
+    user_error("{}: it holds a run already; add --resume to go on with it, or choose another folder with --output",
+               path);
+  }
+  for (const std::string& name : names_in(path)) {
+    if (name == kLockFile || name == kCheckpoints || is_leftover(name)) continue;
+    user_error("{}: it is not empty (found '{}'); choose another folder with --output", path, name);
+  }
+}
+
+void check_is_a_run(const std::string& path) {
+  if (file_exists(path + "/job.json")) return;
+  for (const std::string& name : names_in(path)) {
+    if (is_ours(name)) continue;
+    user_error("{}: there is no run to resume: it has no job.json, but '{}'; check --output", path, name);
+  }
+}
+
+// Returns the descriptor that holds the lock. The kernel gives it back however the process ends.
+int lock_run(const std::string& path) {
+  const std::string lock_path = path + "/" + kLockFile;
+  const int file = ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0) user_error("{}: cannot write to the run directory: {}", path, explain_errno(errno));
+  if (::flock(file, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) {
+      std::array<char, 64> text{};
+      const ssize_t count = ::read(file, text.data(), text.size() - 1);
+      ::close(file);
+      const std::string holder(text.data(), static_cast<size_t>(std::max<ssize_t>(count, 0)));
+      user_error("{}: another brisk{} is training in it; wait for it, stop it, or choose another folder with --output",
+                 path, holder.empty() ? "" : fmt::format(" (process {})", holder));
+    }
+    // A network file system without locks: the user is trusted not to start two.
+  }
+  const std::string process = fmt::format("{}", ::getpid());
+  const bool named = ::ftruncate(file, 0) == 0 && ::pwrite(file, process.data(), process.size(), 0) > 0;
+  static_cast<void>(named);  // on a full disk the message above is poorer for it, no more
+  return file;
+}
+
+}  // namespace
+
+RunDirectory RunDirectory::open(const std::string& path, Mode mode) {
+  // Before the lock, so that nothing is written to a folder that is not ours, and again under it.
+  const auto check = [&] { mode == Mode::fresh ? check_nothing_is_lost(path) : check_is_a_run(path); };
+  check();
+  make_directories(path);
+  RunDirectory run;
+  run.path_ = path;
+  run.lock_ = lock_run(path);
+  check();
+  run.has_run_ = file_exists(run.job_path());
+  for (const std::string& name : names_in(path)) {
+    if (is_leftover(name)) remove_file(path + "/" + name);
+  }
+  make_directories(run.checkpoints_path());
+  remove_stale_checkpoints(path);
+  return run;
+}
+
+RunDirectory RunDirectory::open_for_reading(const std::string& path) {
+  if (!is_directory(path)) {
+    user_error("{}: {}; give the run directory that brisk train wrote", path,
+               file_exists(path) ? "it is a file" : "there is no such folder");
+  }
+  RunDirectory run;
+  run.path_ = path;
+  for (const std::string& file : {run.job_path(), run.tokenizer_path()}) {
+    if (!file_exists(file)) {
+      user_error("{}: not a run directory: it has no {}; give the one that brisk train wrote", path,
+                 std::filesystem::path(file).filename().string());
+    }
+  }
+  run.has_run_ = true;
+  return run;
+}
+
+RunDirectory::RunDirectory(RunDirectory&& other) noexcept
+    : path_(std::move(other.path_)), lock_(std::exchange(other.lock_, -1)), has_run_(other.has_run_) {}
+
+RunDirectory& RunDirectory::operator=(RunDirectory&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(lock_, other.lock_);
+  std::swap(has_run_, other.has_run_);
+  return *this;
+}
+
+RunDirectory::~RunDirectory() {
+  if (lock_ >= 0) ::close(lock_);
+}
+
+int64_t RunDirectory::cut_metrics(int64_t last_step) const {
+  if (!file_exists(metrics_path())) return 0;
+  const std::string text = read_file(metrics_path());
+  std::string kept;
+  int64_t removed = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t newline = text.find('\n', begin);
+    const size_t end = newline == std::string::npos ? text.size() : newline + 1;
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+    const bool whole =
+        newline != std::string::npos && json.is_object() && json.contains("step") && json["step"].is_number_integer();
+    if (whole && json["step"].get<int64_t>() <= last_step) {
+      kept += line;
+    } else {
+      ++removed;
+    }
+    begin = end;
+  }
+  if (removed > 0) write_file_atomically(metrics_path(), kept);
+  return removed;
+}
+
+}  // namespace brisk

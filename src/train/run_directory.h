@@ -1,0 +1,51 @@
+// The run directory: job.json, tokenizer.json, metrics.jsonl, summary.json, checkpoints/.
+//
+//   RunDirectory run = RunDirectory::open(job.output, RunDirectory::Mode::fresh);   // or resume; holds the run's lock
+//   write_file_atomically(run.job_path(), job_to_json_text(job));
+//   const std::optional<std::string> checkpoint = latest_checkpoint(run.path());
+//   if (resuming) run.cut_metrics(checkpoint ? state.step : 0);                     // lines after it will be written
+//   again
+//
+//   const RunDirectory trained = RunDirectory::open_for_reading("runs/bible");      // generate, eval: no lock
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace brisk {
+
+class RunDirectory {
+ public:
+  // fresh: creates the directory; UserError where it holds something already.
+  // resume: opens it, and clears what a killed process left half-written. A run that was killed before it wrote
+  // anything, or a directory that is not there, is a run at step 0: has_run() says which.
+  enum class Mode : uint8_t { fresh, resume };
+  static RunDirectory open(const std::string& path, Mode mode);
+  static RunDirectory open_for_reading(const std::string& path);  // UserError unless it has a job and a tokenizer
+
+  RunDirectory(RunDirectory&& other) noexcept;
+  RunDirectory& operator=(RunDirectory&& other) noexcept;
+  ~RunDirectory();
+
+  const std::string& path() const { return path_; }
+  std::string job_path() const { return path_ + "/job.json"; }
+  std::string tokenizer_path() const { return path_ + "/tokenizer.json"; }
+  std::string metrics_path() const { return path_ + "/metrics.jsonl"; }
+  std::string summary_path() const { return path_ + "/summary.json"; }
+  std::string checkpoints_path() const { return path_ + "/checkpoints"; }
+
+  bool has_run() const { return has_run_; }  // there was a job.json when it was opened
+
+  // Keeps the lines of metrics.jsonl with step <= last_step, so that a resumed curve has no step twice; a line that a
+  // crash cut short goes too. Atomic. Returns the lines removed.
+  int64_t cut_metrics(int64_t last_step) const;
+
+ private:
+  RunDirectory() = default;
+
+  std::string path_;
+  int lock_ = -1;  // file descriptor
+  bool has_run_ = false;
+};
+
+}  // namespace brisk

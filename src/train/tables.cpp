@@ -1,0 +1,75 @@
+#include "train/tables.h"
+
+#include <fmt/format.h>
+
+#include "base/machine.h"
+#include "base/terminal.h"
+
+namespace brisk {
+
+std::string model_table(const DecoderConfig& config, double mean_length) {
+  Table table({"component",
+               {"parameters", Align::right},
+               {"bytes (fp32)", Align::right},
+               {"MFLOP/token", Align::right},
+               {"share", Align::right}});
+  const std::vector<ComponentCost> costs = decoder_costs(config, mean_length);
+  const double total_flop = decoder_flop_per_token(config, mean_length);
+  int64_t parameters = 0;
+  for (const ComponentCost& cost : costs) {
+    parameters += cost.parameters;
+    table.add_row({cost.component, format_count(static_cast<double>(cost.parameters)),
+                   format_bytes(4.0 * static_cast<double>(cost.parameters)),
+                   fmt::format("{:.2f}", cost.flop_per_token * 1e-6),
+                   fmt::format("{:.1f} %", 100 * cost.flop_per_token / total_flop)});
+  }
+  table.add_separator();
+  table.add_row({"total", format_count(static_cast<double>(parameters)),
+                 format_bytes(4.0 * static_cast<double>(parameters)), fmt::format("{:.2f}", total_flop * 1e-6),
+                 "100.0 %"});
+  return table.text();
+}
+
+std::string memory_table(const MemoryPlan& plan) {
+  Table table({"memory", {"bytes", Align::right}});
+  table.add_row({"parameters, gradients, optimizer", format_bytes(static_cast<double>(plan.state_bytes))});
+  table.add_row({"activations (planned arena)", format_bytes(static_cast<double>(plan.activation_bytes))});
+  table.add_row({"evaluation arena", format_bytes(static_cast<double>(plan.evaluation_bytes))});
+  table.add_separator();
+  table.add_row({"total", format_bytes(static_cast<double>(plan.total()))});
+  return table.text();
+}
+
+double training_seconds(const Ledger::Totals& totals) {
+  return totals.seconds() - totals.seconds(Phase::start_up) - totals.seconds(Phase::evaluation) -
+         totals.seconds(Phase::checkpoint);
+}
+
+std::string ledger_table(const Ledger::Totals& totals, const Speed& speed) {
+  Table table({"phase", {"seconds", Align::right}, {"share", Align::right}, {"ms/step", Align::right}});
+  const double all = totals.seconds();
+  const double steps = static_cast<double>(std::max<int64_t>(1, speed.steps));
+  for (int i = 0; i < kPhases; ++i) {
+    const Phase phase = static_cast<Phase>(i);
+    const double seconds = totals.seconds(phase);
+    if (seconds <= 0) continue;
+    table.add_row({std::string(phase_name(phase)), fmt::format("{:.2f}", seconds),
+                   fmt::format("{:.1f} %", 100 * seconds / all), fmt::format("{:.2f}", 1e3 * seconds / steps)});
+  }
+  table.add_separator();
+  table.add_row({"wall time", fmt::format("{:.2f}", all), "100.0 %", fmt::format("{:.2f}", 1e3 * all / steps)});
+  return table.text();
+}
+
+std::string speed_line(const Speed& speed) {
+  const double steps = static_cast<double>(std::max<int64_t>(1, speed.steps));
+  const double samples = static_cast<double>(std::max<int64_t>(1, speed.sequences));
+  return fmt::format(
+      "{:.0f} tokens/s, {:.1f} ms a step, {:.2f} ms a sample, {:.1f} GFLOP/s, {:.1f} % of {:.0f} GFLOP/s, peak memory "
+      "{}",
+      speed.tokens_per_second(), 1e3 * speed.training_seconds / steps, 1e3 * speed.training_seconds / samples,
+      speed.gflops(), 100 * speed.utilisation(), speed.peak_gflops,
+      format_bytes(static_cast<double>(peak_memory_bytes())));
+}
+
+}  // namespace brisk

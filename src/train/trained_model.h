@@ -1,0 +1,26 @@
+// A trained model opened for use: from a run directory, or from a llama2.c file with its tokenizer.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/job.h"
+#include "models/decoder.h"
+#include "tensor/parameter.h"
+#include "text/tokenizer.h"
+
+namespace brisk {
+
+struct TrainedModel {
+  Job job;
+  std::unique_ptr<Tokenizer> tokenizer;
+  ParameterStore store;
+  std::unique_ptr<Decoder> decoder;
+  std::string source;  // the checkpoint or file it was read from
+};
+
+// `path`: a run directory (its best checkpoint), one of its checkpoints/step-... directories, or a llama2.c model file,
+// whose tokenizer is `tokenizer_path` or the only tok*.bin beside it.
+std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const std::string& tokenizer_path);
+
+}  // namespace brisk

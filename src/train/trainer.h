@@ -1,0 +1,30 @@
+// `brisk train`: from a job to a trained model in a run directory.
+//
+//   Job job = load_job("job.json", overrides, notes);
+//   resolve_defaults(job);
+//   TrainOutcome outcome = train(job, {.resume = false});
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/job.h"
+#include "train/metrics_log.h"
+
+namespace brisk {
+
+struct TrainRequest {
+  bool resume = false;
+  std::string sample_prompt;  // text to continue after each epoch; "" starts from nothing
+  int64_t sample_tokens = 0;  // 0: no samples
+};
+
+struct TrainOutcome {
+  bool interrupted = false;  // saved, and can be resumed
+  std::string run_path;
+  RunSummary summary;
+};
+
+TrainOutcome train(Job job, const TrainRequest& request);
+
+}  // namespace brisk

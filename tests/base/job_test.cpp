@@ -1,0 +1,266 @@
+#include "base/job.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/job_options.h"
+
+namespace brisk {
+namespace {
+
+std::string repository() { return std::filesystem::path(__FILE__).parent_path().parent_path().parent_path().string(); }
+
+std::string problem(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  try {
+    std::vector<std::string> notes;
+    Job job = job_from_json_text(text, "job.json", overrides, notes);
+    resolve_defaults(job);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no problem";
+}
+
+Job resolved(const std::string& text) {
+  Job job = job_from_json_text(text, "job.json");
+  resolve_defaults(job);
+  return job;
+}
+
+TEST(Job, OfTheOldTrainerLoadsAsItStands) {
+  const Job job = resolved(R"({"model": {"d_model": 256, "num_layers": 2, "vocab_size": 10000},
+                               "training": {"max_length": 64, "batch_size": 32, "num_epochs": 1}})");
+  EXPECT_EQ(job.model.d_model, 256);
+  EXPECT_EQ(job.model.num_layers, 2);
+  EXPECT_EQ(job.model.vocab_size, 10000);
+  EXPECT_EQ(job.model.num_heads, 4);
+  EXPECT_EQ(job.model.num_kv_heads, 4);
+  EXPECT_EQ(job.model.d_ff, 1024);
+  EXPECT_EQ(job.training.max_length, 64);
+  EXPECT_EQ(job.training.batch_size, 32);
+  EXPECT_EQ(job.training.num_epochs, 1);
+  EXPECT_DOUBLE_EQ(job.training.learning_rate, 1e-3);
+  EXPECT_EQ(job.output, "runs/run");
+}
+
+TEST(Job, OfHuggingFaceSpellingsLoadsAndSaysWhatTheyAreHere) {
+  std::vector<std::string> notes;
+  const Job job = job_from_json_text(
+      R"({"model": {"hidden_size": 128, "n_layers": 3, "num_attention_heads": 2, "intermediate_size": 300,
+                    "max_position_embeddings": 256, "tie_word_embeddings": false, "hidden_act": "gelu_new"},
+          "training": {"per_device_train_batch_size": 8, "num_train_epochs": 2, "lr": 5e-4, "bf16": true, "fp16": false,
+                       "grad_clip": 0.5, "lr_scheduler_type": "linear", "gradient_checkpointing": true}})",
+      "job.json", {}, notes);
+  EXPECT_EQ(job.model.d_model, 128);
+  EXPECT_EQ(job.model.num_layers, 3);
+  EXPECT_EQ(job.model.num_heads, 2);
+  EXPECT_EQ(job.model.d_ff, 300);
+  EXPECT_FALSE(job.model.tie_embeddings);
+  EXPECT_EQ(job.model.activation, "gelu");
+  EXPECT_EQ(job.training.max_length, 256);
+  EXPECT_EQ(job.training.batch_size, 8);
+  EXPECT_EQ(job.training.num_epochs, 2);
+  EXPECT_EQ(job.training.learning_rate, 5e-4);
+  EXPECT_EQ(job.training.precision, "bf16");
+  EXPECT_EQ(job.training.max_grad_norm, 0.5);
+  EXPECT_EQ(job.training.lr_scheduler, "linear");
+  EXPECT_EQ(job.training.gradient_checkpointing, 1);
+  const auto noted = [&](const char* line) { return std::find(notes.begin(), notes.end(), line) != notes.end(); };
+  EXPECT_TRUE(noted("job.json: model.n_layers is model.num_layers here"));
+  EXPECT_TRUE(noted("job.json: model.max_position_embeddings is training.max_length here"));
+  EXPECT_TRUE(noted("job.json: training.bf16 is training.precision = \"bf16\" here"));
+}
+
+TEST(Job, TypeLlamaChangesTheDefaultsAndNothingThatIsGiven) {
+  const Job llama = resolved(R"({"model": {"type": "llama", "d_model": 192, "tie_embeddings": true}})");
+  EXPECT_EQ(llama.model.type, "decoder");
+  EXPECT_EQ(llama.model.norm, "rmsnorm");
+  EXPECT_EQ(llama.model.activation, "swiglu");
+  EXPECT_EQ(llama.model.positions, "rotary");
+  EXPECT_FALSE(llama.model.bias);
+  EXPECT_TRUE(llama.model.tie_embeddings);
+  EXPECT_EQ(llama.model.d_ff, 512);  // 8/3 of 192
+  const Job gpt2 = resolved(R"({"model": {"type": "gpt2"}})");
+  EXPECT_EQ(gpt2.model.type, "decoder");
+  EXPECT_EQ(gpt2.model.norm, "layernorm");
+  EXPECT_TRUE(gpt2.model.bias);
+  std::vector<std::string> notes;
+  EXPECT_EQ(job_from_json_text("{}", "job.json", {"model.type=llama"}, notes).model.norm, "rmsnorm");
+}
+
+TEST(Job, RmsnormHasNoBiasUnlessAsked) {
+  EXPECT_FALSE(resolved(R"({"model": {"norm": "rmsnorm"}})").model.bias);
+  EXPECT_TRUE(resolved(R"({"model": {"norm": "rmsnorm", "bias": true}})").model.bias);
+}
+
+TEST(Job, UnknownKeysNameTheNearestOfAnySection) {
+  EXPECT_EQ(problem(R"({"batch_size": 8})"), "job.json: batch_size: unknown key; did you mean training.batch_size?");
+  EXPECT_EQ(problem(R"({"model": {"d_modl": 8}})"), "job.json: model.d_modl: unknown key; did you mean model.d_model?");
+  EXPECT_EQ(problem(R"({"training": {"num_layers": 8}})"),
+            "job.json: training.num_layers: unknown key; did you mean model.num_layers?");
+  EXPECT_EQ(problem(R"({"modle": {"d_model": 8}})"), "job.json: modle: unknown key; did you mean the section model?");
+}
+
+TEST(Job, HeadsThatDoNotDivideTheWidthNameBothAndWhatWorks) {
+  const std::string text = problem(R"({"model": {"d_model": 256, "num_heads": 6}})");
+  EXPECT_NE(text.find("model.d_model = 256 is not divisible by model.num_heads = 6"), std::string::npos) << text;
+  EXPECT_NE(text.find("num_heads = 8 or d_model = 258"), std::string::npos) << text;
+  const std::string groups = problem(R"({"model": {"d_model": 256, "num_heads": 8, "num_kv_heads": 3}})");
+  EXPECT_NE(groups.find("use num_kv_heads = 2"), std::string::npos) << groups;
+  const std::string odd = problem(R"({"model": {"d_model": 30, "num_heads": 2, "positions": "rotary"}})");
+  EXPECT_NE(odd.find("30 / 2 = 15 is odd: use num_heads = 3"), std::string::npos) << odd;
+  EXPECT_NE(problem(R"({"model": {"d_model": 15, "positions": "rotary"}})").find("use d_model = 30"),
+            std::string::npos);
+}
+
+TEST(Job, EveryHeadSuggestionWorks) {
+  for (int64_t width = 1; width <= 300; ++width) {
+    Job job;
+    job.model.d_model = width;
+    resolve_defaults(job);
+    EXPECT_EQ(width % job.model.num_heads, 0) << width;
+    Job rotary;
+    rotary.model.d_model = 2 * width;
+    rotary.model.positions = "rotary";
+    resolve_defaults(rotary);
+    EXPECT_EQ(2 * width / rotary.model.num_heads % 2, 0) << width;
+  }
+}
+
+TEST(Job, DefaultsThatWereChosenAreTold) {
+  Job job = job_from_json_text(R"({"model": {"d_model": 512}})", "job.json");
+  const std::vector<std::string> lines = resolve_defaults(job);
+  EXPECT_EQ(lines.at(0), "num_heads = 8 (d_model / 64)");
+  EXPECT_EQ(lines.at(1), "num_kv_heads = 8 (num_heads)");
+  EXPECT_EQ(lines.at(2), "d_ff = 2048 (4 d_model)");
+  EXPECT_DOUBLE_EQ(job.training.learning_rate, 7.1e-4);
+  EXPECT_TRUE(resolve_defaults(job).empty()) << "a second call has nothing left to choose";
+}
+
+TEST(Job, WarmUpIsTheStepsGivenOrAShareOfAll) {
+  TrainingOptions training;
+  EXPECT_EQ(warmup_steps_of(training, 1000), 50);
+  training.warmup_ratio = 0;
+  EXPECT_EQ(warmup_steps_of(training, 1000), 0);
+  training.warmup_steps = 30;
+  EXPECT_EQ(warmup_steps_of(training, 1000), 30);
+  EXPECT_EQ(warmup_steps_of(training, 10), 10);
+}
+
+TEST(Job, WrittenOutReadsBackTheSame) {
+  Job job = resolved(R"({"model": {"type": "llama", "d_model": 384, "bias": true}, "data": {"train": ["a.txt", "b/"]},
+                         "training": {"learning_rate": 3.3e-4, "warmup_steps": 7}, "comment": "\"quoted\""})");
+  const std::string text = job_to_json_text(job);
+  const Job again = job_from_json_text(text, "again");
+  EXPECT_EQ(job_to_json_text(again), text);
+  EXPECT_EQ(again.model.norm, "rmsnorm");
+  EXPECT_TRUE(again.model.bias);
+  EXPECT_EQ(again.data.train, job.data.train);
+  EXPECT_EQ(again.training.learning_rate, job.training.learning_rate);
+}
+
+TEST(Job, NotYetResolvedReadsBackTheSameToo) {
+  const std::string text = job_to_json_text(Job{});
+  EXPECT_NE(text.find("\"warmup_steps\": \"auto\""), std::string::npos);
+  EXPECT_EQ(job_to_json_text(job_from_json_text(text, "again")), text);
+}
+
+TEST(Job, DamagedInAnyWayLoadsOrSaysWhatIsWrong) {
+  const std::string whole = job_to_json_text(Job{});
+  uint64_t state = 1;
+  const auto random = [&](uint64_t below) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (state >> 33) % below;
+  };
+  int64_t refused = 0;
+  for (int round = 0; round < 2000; ++round) {
+    std::string text = whole;
+    for (uint64_t change = 0; change <= random(3); ++change) {
+      const size_t at = random(text.size());
+      switch (random(4)) {
+        case 0: text[at] = static_cast<char>(random(256)); break;
+        case 1: text.erase(at, 1 + random(40)); break;
+        case 2: text.insert(at, text.substr(random(text.size()), random(40))); break;
+        default: text.insert(at, std::string(1, "{}[],:\"0e-"[random(10)]));
+      }
+    }
+    try {
+      Job job = job_from_json_text(text, "job.json");
+      resolve_defaults(job);
+    } catch (const UserError& error) {
+      ++refused;
+      EXPECT_GT(std::string(error.what()).size(), 10u);
+    }
+  }
+  EXPECT_GT(refused, 1000);
+  EXPECT_EQ(problem(R"({"training": {"learning_rate": 1e400}})"),
+            "job.json: number overflow parsing '1e400'; write a smaller number");
+}
+
+TEST(Job, FileGivesTheRunItsName) {
+  const std::string path = testing::TempDir() + "/small_run.json";
+  write_file_atomically(path, "{}");
+  std::vector<std::string> notes;
+  Job job = load_job(path, {"training.batch_size=64"}, notes);
+  resolve_defaults(job);
+  EXPECT_EQ(job.training.batch_size, 64);
+  EXPECT_EQ(job.output, "runs/small_run");
+  remove_file(path);
+  EXPECT_THROW(load_job(path, {}, notes), UserError);
+}
+
+TEST(Job, TheExamplesLoad) {
+  for (const char* name : {"prototype", "quality", "production", "tiny"}) {
+    std::vector<std::string> notes;
+    Job job = load_job(repository() + "/examples/" + name + ".json", {}, notes);
+    resolve_defaults(job);
+    EXPECT_EQ(job.name, name);
+  }
+  std::vector<std::string> notes;
+  const Job production = load_job(repository() + "/examples/production.json", {}, notes);
+  EXPECT_EQ(production.model.d_model, 512);
+  EXPECT_EQ(production.model.vocab_size, 32000);
+  EXPECT_EQ(production.training.batch_size, 64);
+}
+
+TEST(JobSchema, HasEveryOptionAndEverySpelling) {
+  const auto schema = nlohmann::json::parse(job_schema());
+  EXPECT_EQ(schema.at("$schema"), "https://json-schema.org/draft/2020-12/schema");
+  const auto& properties = schema.at("properties");
+  EXPECT_EQ(schema.at("additionalProperties"), false);
+  EXPECT_EQ(properties.at("training").at("additionalProperties"), false);
+  EXPECT_EQ(properties.at("training").at("properties").at("batch_size").at("default"), 32);
+  EXPECT_EQ(properties.at("training").at("properties").at("batch_size").at("minimum"), 1);
+  Job job;
+  for (const Option& option : declare_job_options(job)) {
+    std::vector<std::string> paths = {option.path};
+    for (const std::string& alias : option.aliases) paths.push_back(option.alias_path(alias));
+    for (const auto& [name, value] : option.flags) paths.push_back(option.alias_path(name));
+    for (const std::string& path : paths) {
+      const size_t dot = path.find('.');
+      const auto& place = dot == std::string::npos ? properties : properties.at(path.substr(0, dot)).at("properties");
+      const std::string name = path.substr(dot + 1);
+      ASSERT_TRUE(place.contains(name)) << path;
+      if (place.at(name).contains("$ref")) {
+        const std::string target = place.at(name).at("$ref").get<std::string>().substr(1);
+        EXPECT_TRUE(schema.contains(nlohmann::json::json_pointer(target))) << path;
+      }
+    }
+    EXPECT_FALSE(option.help.empty()) << option.path;
+  }
+}
+
+TEST(JobReference, InTheDocumentationIsTheDeclarations) {
+  const std::string path = repository() + "/docs/job.md";
+  const char* write = std::getenv("BRISK_WRITE_JOB_REFERENCE");
+  if (write != nullptr && *write != '\0') write_file_atomically(path, job_reference_markdown());
+  EXPECT_EQ(read_file(path), job_reference_markdown()) << "run scripts/make_job_reference.sh";
+}
+
+}  // namespace
+}  // namespace brisk

@@ -1,0 +1,198 @@
+#include "base/terminal.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <thread>
+
+namespace brisk {
+namespace {
+
+TEST(Format, CountsHaveThreeDigits) {
+  EXPECT_EQ(format_count(0), "0");
+  EXPECT_EQ(format_count(950), "950");
+  EXPECT_EQ(format_count(999), "999");
+  EXPECT_EQ(format_count(3.14159), "3.14");
+  EXPECT_EQ(format_count(999.7), "1.00K");
+  EXPECT_EQ(format_count(1234), "1.23K");
+  EXPECT_EQ(format_count(12345), "12.3K");
+  EXPECT_EQ(format_count(999999), "1.00M");
+  EXPECT_EQ(format_count(1234567), "1.23M");
+  EXPECT_EQ(format_count(110e6), "110M");
+  EXPECT_EQ(format_count(2.5e12), "2.50T");
+  EXPECT_EQ(format_count(-1500), "-1.50K");
+}
+
+TEST(Format, BytesArePowersOf1024) {
+  EXPECT_EQ(format_bytes(0), "0 B");
+  EXPECT_EQ(format_bytes(512), "512 B");
+  EXPECT_EQ(format_bytes(1024), "1.00 KiB");
+  EXPECT_EQ(format_bytes(1.42 * 1024 * 1024 * 1024), "1.42 GiB");
+  EXPECT_EQ(format_bytes(150.0 * 1024 * 1024), "150 MiB");
+}
+
+TEST(Format, DurationsHaveTheUnitThatFits) {
+  EXPECT_EQ(format_duration(0.00085), "850 us");
+  EXPECT_EQ(format_duration(0.0123), "12.3 ms");
+  EXPECT_EQ(format_duration(0.9999), "1.00 s");
+  EXPECT_EQ(format_duration(4.2), "4.20 s");
+  EXPECT_EQ(format_duration(59.99), "1m 00s");
+  EXPECT_EQ(format_duration(185), "3m 05s");
+  EXPECT_EQ(format_duration(3599.6), "1h 00m");
+  EXPECT_EQ(format_duration(2 * 3600 + 7 * 60 + 59), "2h 07m");
+  EXPECT_EQ(format_duration(3 * 86400 + 4 * 3600), "3d 04h");
+}
+
+TEST(Table, AlignsItsColumns) {
+  Table table({"phase", {"seconds", Align::right}});
+  table.add_row({"forward", "12.10"});
+  table.add_row({"µ-batch", "3.00"});
+  table.add_separator();
+  table.add_row({"total"});
+  EXPECT_EQ(table.text(),
+            "phase    seconds\n"
+            "-------  -------\n"
+            "forward    12.10\n"
+            "µ-batch     3.00\n"
+            "-------  -------\n"
+            "total\n");
+  EXPECT_EQ(table.markdown(),
+            "| phase | seconds |\n|---|---:|\n| forward | 12.10 |\n| µ-batch | 3.00 |\n| total |  |\n");
+}
+
+const Progress kProgress = {.epoch = 1,
+                            .epochs = 3,
+                            .step = 40,
+                            .steps = 80,
+                            .loss = 5.3104,
+                            .tokens_per_second = 12345,
+                            .elapsed_seconds = 4.2,
+                            .seconds_left = 90};
+
+TEST(Progress, SaysEverythingInALine) {
+  EXPECT_EQ(format_progress(kProgress),
+            "epoch 1/3  step 40/80  loss 5.310  12.3K tokens/s  elapsed 4.20 s  left 1m 30s");
+  Progress early = kProgress;
+  early.seconds_left = -1;
+  early.loss = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(format_progress(early), "epoch 1/3  step 40/80  loss nan  12.3K tokens/s  elapsed 4.20 s");
+}
+
+TEST(Progress, BarFitsTheTerminal) {
+  const std::string wide = format_progress_bar(kProgress, 140);
+  EXPECT_TRUE(wide.starts_with("[###############---------------] epoch 1/3")) << wide;
+  for (int width = 1; width < 200; ++width) {
+    EXPECT_LT(display_width(format_progress_bar(kProgress, width)), width) << width;
+  }
+}
+
+class Pipe {
+ public:
+  Pipe() { EXPECT_EQ(::pipe(ends), 0); }
+  ~Pipe() {
+    ::close(ends[0]);
+    if (ends[1] >= 0) ::close(ends[1]);
+  }
+  std::string everything() {
+    ::close(ends[1]);
+    ends[1] = -1;
+    std::string text;
+    char buffer[4096];
+    for (ssize_t count = 0; (count = ::read(ends[0], buffer, sizeof(buffer))) > 0;)
+      text.append(buffer, static_cast<size_t>(count));
+    return text;
+  }
+  int ends[2];
+};
+
+TEST(ProgressBar, IsPlainLinesInAPipe) {
+  Pipe pipe;
+  {
+    ProgressBar bar(pipe.ends[1], false);
+    for (int i = 0; i < 10; ++i) bar.update(kProgress);
+    bar.log(kProgress);
+    bar.clear();
+    bar.finish();
+  }
+  EXPECT_EQ(pipe.everything(), format_progress(kProgress) + "\n");
+}
+
+TEST(ProgressBar, RedrawsTenTimesASecondAtMostAndEndsWithTheLastState) {
+  Pipe pipe;
+  {
+    ProgressBar bar(pipe.ends[1], true);
+    Progress progress = kProgress;
+    for (int i = 1; i <= 80; ++i) {
+      progress.step = i;
+      bar.update(progress);
+    }
+    bar.finish();
+    bar.finish();
+  }
+  const std::string text = pipe.everything();
+  // The first, the last, and more only if this machine took over 0.1 s for the loop.
+  EXPECT_LE(std::count(text.begin(), text.end(), '\r'), 10) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
+  EXPECT_NE(text.rfind("step 80/80"), std::string::npos);
+  EXPECT_EQ(text.back(), '\n');
+}
+
+TEST(Colour, IsForTerminalsAndHonoursNoColor) {
+  Pipe pipe;
+  EXPECT_FALSE(is_terminal(pipe.ends[1]));
+  EXPECT_EQ(coloured("text", Colour::red, pipe.ends[1]), "text");
+  EXPECT_EQ(terminal_width(pipe.ends[1], 77), 77);
+
+  const int controller = ::posix_openpt(O_RDWR | O_NOCTTY);
+  if (controller < 0 || ::grantpt(controller) != 0 || ::unlockpt(controller) != 0)
+    GTEST_SKIP() << "no pseudo-terminals here";
+  const int terminal = ::open(::ptsname(controller), O_RDWR | O_NOCTTY);
+  ASSERT_GE(terminal, 0);
+  winsize size{};
+  size.ws_row = 24;
+  size.ws_col = 91;
+  ::ioctl(terminal, TIOCSWINSZ, &size);
+  EXPECT_TRUE(is_terminal(terminal));
+  EXPECT_EQ(terminal_width(terminal), 91);
+  ::setenv("TERM", "xterm", 1);
+  ::unsetenv("NO_COLOR");
+  EXPECT_EQ(coloured("text", Colour::red, terminal), "\x1b[31mtext\x1b[0m");
+  ::setenv("NO_COLOR", "", 1);
+  EXPECT_TRUE(use_colour(terminal)) << "an empty NO_COLOR does not count";
+  ::setenv("NO_COLOR", "1", 1);
+  EXPECT_EQ(coloured("text", Colour::red, terminal), "text");
+  ::unsetenv("NO_COLOR");
+  ::setenv("TERM", "dumb", 1);
+  EXPECT_FALSE(use_colour(terminal));
+  ::close(terminal);
+  ::close(controller);
+}
+
+TEST(Say, GoesToStandardErrorAndLeavesStandardOutputToResults) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  say("{} tokens", 5);
+  warn("only {}", 5);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "5 tokens\nwarning: only 5\n");
+}
+
+TEST(Say, TakesTheBarOffTheScreenFirst) {
+  testing::internal::CaptureStderr();
+  {
+    ProgressBar bar(STDERR_FILENO, true);
+    bar.update(kProgress);
+    say("saved");
+    bar.update(kProgress);
+  }
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("\r\x1b[Ksaved\n\r\x1b[K["), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace brisk

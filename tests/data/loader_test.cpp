@@ -1,0 +1,310 @@
+#include "data/loader.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace brisk {
+namespace {
+
+// Token i of the stream is i, so a row says where it comes from; document ends too.
+std::shared_ptr<const TokenStream> numbered_stream(int64_t documents, int longest, uint64_t seed = 1) {
+  std::vector<std::vector<int32_t>> texts;
+  int32_t token = 0;
+  for (int64_t i = 0; i < documents; ++i) {
+    ++token;
+    std::vector<int32_t>& text = texts.emplace_back(mix64(seed ^ static_cast<uint64_t>(i)) % longest);
+    for (int32_t& value : text) value = token++;
+  }
+  return TokenStream::from_documents(texts, 0);
+}
+
+bool operator==(const MicroBatch& a, const MicroBatch& b) {
+  return a.tokens == b.tokens && a.targets == b.targets && a.starts == b.starts && a.position == b.position &&
+         a.sequence == b.sequence && a.longest == b.longest;
+}
+
+void expect_same(const StepBatch& a, const StepBatch& b) {
+  EXPECT_EQ(a.cursor, b.cursor);
+  EXPECT_EQ(a.next, b.next);
+  EXPECT_EQ(a.sequences, b.sequences);
+  EXPECT_EQ(a.valid_tokens, b.valid_tokens);
+  EXPECT_EQ(a.last_of_epoch, b.last_of_epoch);
+  ASSERT_EQ(a.micro_batches.size(), b.micro_batches.size());
+  for (size_t i = 0; i < a.micro_batches.size(); ++i) EXPECT_TRUE(a.micro_batches[i] == b.micro_batches[i]);
+}
+
+// Sequence number to its (token, target) rows, however the step was divided.
+std::map<int32_t, std::vector<std::pair<int32_t, int32_t>>> sequences_of(const std::vector<MicroBatch>& batches) {
+  std::map<int32_t, std::vector<std::pair<int32_t, int32_t>>> sequences;
+  for (const MicroBatch& batch : batches) {
+    for (int64_t row = 0; row < batch.rows(); ++row) {
+      auto& sequence = sequences[batch.sequence[row]];
+      EXPECT_EQ(batch.position[row], static_cast<int32_t>(sequence.size()));
+      sequence.emplace_back(batch.tokens[row], batch.targets[row]);
+    }
+  }
+  return sequences;
+}
+
+TEST(Packer, GivesRowsTargetsPositionsAndSequencesExactly) {
+  // 0 1 2 3 | 0 4 | 0: with chunks of 3, the remainder of the first document reads 3 and predicts the end.
+  const auto stream = TokenStream::from_documents({{1, 2, 3}, {4}}, 0);
+  const std::vector<Chunk> chunks = whole_corpus(*stream, 3).chunks;
+  const std::vector<MicroBatch> batches = pack_step(*stream, chunks, 100);
+  ASSERT_EQ(batches.size(), 1u);
+  const MicroBatch& batch = batches[0];
+  using Ids = std::vector<int32_t>;
+  EXPECT_EQ(batch.tokens, (Ids{0, 1, 2, 3, 0, 4}));
+  EXPECT_EQ(batch.targets, (Ids{1, 2, 3, 0, 4, 0}));
+  EXPECT_EQ(batch.starts, (Ids{0, 3, 4, 6}));
+  EXPECT_EQ(batch.position, (Ids{0, 1, 2, 0, 0, 1}));
+  EXPECT_EQ(batch.sequence, (Ids{0, 0, 0, 1, 2, 2}));
+  EXPECT_EQ(batch.longest, 3);
+  EXPECT_EQ(batch.sequences(), 3);
+}
+
+TEST(Packer, TheLastTokenOfAChunkPredictsTheFirstOfTheNext) {
+  const auto stream = numbered_stream(1, 1000);
+  const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
+  ASSERT_GT(chunks.size(), 3u);
+  const auto sequences = sequences_of(pack_step(*stream, chunks, 64));
+  for (size_t i = 0; i + 1 < chunks.size(); ++i) {
+    EXPECT_EQ(sequences.at(static_cast<int32_t>(i)).back().second,
+              sequences.at(static_cast<int32_t>(i) + 1).front().first);
+  }
+  EXPECT_EQ(sequences.rbegin()->second.back().second, 0);
+}
+
+TEST(Packer, DividesAStepWithoutChangingItsSequences) {
+  const auto stream = numbered_stream(60, 40);
+  const std::vector<Chunk> chunks = whole_corpus(*stream, 32).chunks;
+  const auto whole = sequences_of(pack_step(*stream, chunks, 1 << 20));
+  EXPECT_EQ(whole.size(), chunks.size());
+  for (const int64_t budget : {32, 33, 64, 100, 500}) {
+    const std::vector<MicroBatch> batches = pack_step(*stream, chunks, budget);
+    for (const MicroBatch& batch : batches) {
+      EXPECT_LE(batch.rows(), budget);
+      EXPECT_EQ(batch.starts.back(), batch.rows());
+      int64_t longest = 0;
+      for (int64_t i = 0; i < batch.sequences(); ++i) {
+        EXPECT_LT(batch.starts[i], batch.starts[i + 1]);
+        longest = std::max<int64_t>(longest, batch.starts[i + 1] - batch.starts[i]);
+      }
+      EXPECT_EQ(batch.longest, longest);
+    }
+    EXPECT_EQ(sequences_of(batches), whole) << budget;
+  }
+}
+
+TEST(Packer, BalancesTheRowsOfMicroBatches) {
+  const std::vector<Chunk> chunks(33, Chunk{0, 128});  // 4224 rows: a whole micro-batch of 4096 and 128 more
+  const auto members = divide_step(chunks, 4096);
+  ASSERT_EQ(members.size(), 2u);
+  EXPECT_EQ(members[0].size(), 17u);
+  EXPECT_EQ(members[1].size(), 16u);
+}
+
+TEST(Packer, TakesOneMoreMicroBatchWhereWholeSequencesDoNotFitExactly) {
+  const std::vector<Chunk> chunks(3, Chunk{0, 6});  // 18 rows in two of 9 would split a sequence
+  EXPECT_EQ(divide_step(chunks, 9).size(), 3u);
+  EXPECT_TRUE(divide_step({}, 9).empty());
+  EXPECT_THROW(divide_step(chunks, 5), InternalError);
+}
+
+TEST(EvaluationPacker, DeliversEveryChunkOnceInOrder) {
+  const auto stream = numbered_stream(100, 50);
+  const std::vector<Chunk> chunks = whole_corpus(*stream, 20).chunks;
+  EvaluationPacker packer(*stream, chunks, 64);
+  MicroBatch batch;
+  int64_t rows = 0;
+  int32_t sequence = 0;
+  while (packer.next(batch)) {
+    EXPECT_LE(batch.rows(), 64);
+    EXPECT_EQ(batch.sequence.front(), sequence);
+    sequence += static_cast<int32_t>(batch.sequences());
+    for (int64_t row = 0; row < batch.rows(); ++row, ++rows) {
+      ASSERT_EQ(batch.tokens[row], stream->token(rows));
+      ASSERT_EQ(batch.targets[row], stream->token(rows + 1));
+    }
+  }
+  EXPECT_EQ(rows, stream->rows());
+  EXPECT_EQ(sequence, static_cast<int32_t>(chunks.size()));
+  EXPECT_FALSE(packer.next(batch));
+}
+
+TEST(Shuffle, IsAPermutationForEveryCount) {
+  for (const int64_t count : {1, 2, 3, 4, 5, 16, 17, 100, 4096, 4097}) {
+    std::set<int64_t> seen;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t index = shuffled_index(7, 3, i, count);
+      ASSERT_TRUE(index >= 0 && index < count);
+      seen.insert(index);
+    }
+    EXPECT_EQ(static_cast<int64_t>(seen.size()), count);
+  }
+}
+
+TEST(Shuffle, PutsEachElementEverywhereEquallyOften) {
+  constexpr int64_t kCount = 10, kEpochs = 20000;
+  std::vector<int64_t> hits(kCount * kCount);
+  for (int64_t epoch = 0; epoch < kEpochs; ++epoch) {
+    for (int64_t i = 0; i < kCount; ++i) ++hits[i * kCount + shuffled_index(1, epoch, i, kCount)];
+  }
+  // 2000 expected, standard deviation 42.
+  for (const int64_t count : hits) EXPECT_NEAR(static_cast<double>(count), 2000, 250);
+}
+
+TEST(Shuffle, DiffersBetweenEpochsAndSeedsAndStaysWhatItIs) {
+  const auto order = [](uint64_t seed, int64_t epoch) {
+    std::vector<int64_t> indices;
+    for (int64_t i = 0; i < 8; ++i) indices.push_back(shuffled_index(seed, epoch, i, 100));
+    return indices;
+  };
+  EXPECT_NE(order(1, 0), order(1, 1));
+  EXPECT_NE(order(1, 0), order(2, 0));
+  // A run that is resumed with a newer brisk must see the same order: these numbers may never change.
+  EXPECT_EQ(order(1, 0), (std::vector<int64_t>{0, 62, 26, 92, 37, 13, 21, 12}));
+}
+
+TEST(Loader, DeliversEveryChunkExactlyOnceAnEpoch) {
+  const auto stream = numbered_stream(500, 30);
+  const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
+  Loader loader(stream, chunks, {.sequences_per_step = 7, .micro_batch_tokens = 40, .seed = 5, .workers = 2});
+  EXPECT_EQ(loader.steps_per_epoch(), static_cast<int64_t>((chunks.size() + 6) / 7));
+  std::vector<int32_t> first_tokens_of_epoch[2];
+  for (int64_t epoch = 0; epoch < 2; ++epoch) {
+    std::multiset<int32_t> targets;
+    int64_t sequences = 0;
+    for (int64_t step = 0; step < loader.steps_per_epoch(); ++step) {
+      const StepBatch batch = loader.next();
+      EXPECT_EQ(batch.cursor, (DataCursor{epoch, step}));
+      EXPECT_EQ(batch.last_of_epoch, step + 1 == loader.steps_per_epoch());
+      EXPECT_EQ(batch.next, batch.last_of_epoch ? (DataCursor{epoch + 1, 0}) : (DataCursor{epoch, step + 1}));
+      int64_t rows = 0;
+      for (const MicroBatch& part : batch.micro_batches) {
+        rows += part.rows();
+        targets.insert(part.targets.begin(), part.targets.end());
+      }
+      EXPECT_EQ(rows, batch.valid_tokens);
+      EXPECT_EQ(sequences_of(batch.micro_batches).size(), static_cast<size_t>(batch.sequences));
+      sequences += batch.sequences;
+      first_tokens_of_epoch[epoch].push_back(batch.micro_batches[0].tokens[0]);
+    }
+    EXPECT_EQ(sequences, static_cast<int64_t>(chunks.size()));
+    std::multiset<int32_t> expected;
+    for (int64_t row = 0; row < stream->rows(); ++row) expected.insert(stream->token(row + 1));
+    EXPECT_EQ(targets, expected);
+  }
+  EXPECT_NE(first_tokens_of_epoch[0], first_tokens_of_epoch[1]);
+}
+
+TEST(Loader, DeliversTheSameForAnyNumberOfWorkers) {
+  const auto stream = numbered_stream(300, 30);
+  const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
+  LoaderOptions options{.sequences_per_step = 8, .micro_batch_tokens = 50, .seed = 9, .workers = 0};
+  std::vector<StepBatch> expected;
+  {
+    Loader loader(stream, chunks, options);
+    for (int64_t i = 0; i < 2 * loader.steps_per_epoch() + 3; ++i) expected.push_back(loader.next());
+  }
+  for (const int workers : {1, 2, 4}) {
+    options.workers = workers;
+    Loader loader(stream, chunks, options);
+    for (const StepBatch& batch : expected) expect_same(loader.next(), batch);
+  }
+}
+
+TEST(Loader, ResumesAtAnyCursor) {
+  const auto stream = numbered_stream(50, 30);
+  const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
+  LoaderOptions options{.sequences_per_step = 8, .micro_batch_tokens = 50, .seed = 9, .workers = 2};
+  std::vector<StepBatch> expected;
+  Loader first(stream, chunks, options);
+  for (int64_t i = 0; i < 3 * first.steps_per_epoch(); ++i) expected.push_back(first.next());
+  for (size_t at = 0; at + 1 < expected.size(); ++at) {
+    options.start = expected[at].next;
+    Loader resumed(stream, chunks, options);
+    EXPECT_EQ(resumed.cursor(), options.start);
+    expect_same(resumed.next(), expected[at + 1]);
+  }
+  options.start = {1, first.steps_per_epoch()};  // the end of an epoch is the beginning of the next
+  Loader resumed(stream, chunks, options);
+  EXPECT_EQ(resumed.next().cursor, (DataCursor{2, 0}));
+}
+
+TEST(Loader, RefusesACursorThatIsNotInTheData) {
+  const auto stream = numbered_stream(20, 10);
+  const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
+  LoaderOptions options{.sequences_per_step = 8, .micro_batch_tokens = 50};
+  options.start = {0, 1000};
+  EXPECT_THROW(Loader(stream, chunks, options), UserError);
+}
+
+TEST(Loader, GivesTheSameSequencesHoweverAStepIsDivided) {
+  const auto stream = numbered_stream(100, 30);
+  const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
+  LoaderOptions small{.sequences_per_step = 8, .micro_batch_tokens = 16}, large = small;
+  large.micro_batch_tokens = 10000;
+  Loader divided(stream, chunks, small), whole(stream, chunks, large);
+  for (int64_t i = 0; i < whole.steps_per_epoch(); ++i) {
+    const StepBatch a = divided.next(), b = whole.next();
+    EXPECT_EQ(b.micro_batches.size(), 1u);
+    EXPECT_EQ(a.valid_tokens, b.valid_tokens);
+    EXPECT_EQ(a.sequences, b.sequences);
+    EXPECT_EQ(sequences_of(a.micro_batches), sequences_of(b.micro_batches));
+  }
+}
+
+TEST(Loader, KeepsTheOrderOfTheChunksWithoutShuffling) {
+  const auto stream = numbered_stream(20, 10);
+  const std::vector<Chunk> chunks = whole_corpus(*stream, 4).chunks;
+  Loader loader(stream, chunks, {.sequences_per_step = 1, .micro_batch_tokens = 4, .shuffle = false});
+  for (const Chunk& chunk : chunks) EXPECT_EQ(loader.next().micro_batches[0].tokens[0], stream->token(chunk.begin));
+}
+
+TEST(Loader, HandlesSequencesOfLengthOne) {
+  const auto stream = TokenStream::from_documents({{}, {}, {}}, 0);  // three documents that end at once
+  const std::vector<Chunk> chunks = whole_corpus(*stream, 1).chunks;
+  Loader loader(stream, chunks, {.sequences_per_step = 2, .micro_batch_tokens = 1});
+  const StepBatch first = loader.next(), last = loader.next();
+  EXPECT_EQ(first.micro_batches.size(), 2u);
+  EXPECT_EQ(first.micro_batches[1].sequence, (std::vector<int32_t>{1}));
+  EXPECT_EQ(last.sequences, 1);
+  EXPECT_TRUE(last.last_of_epoch);
+}
+
+TEST(Loader, MayBeDestroyedAtAnyTime) {
+  const auto stream = numbered_stream(200, 30);
+  const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
+  for (int steps = 0; steps < 30; ++steps) {
+    Loader loader(stream, chunks, {.sequences_per_step = 4, .micro_batch_tokens = 64, .workers = 3});
+    for (int i = 0; i < steps % 10; ++i) loader.next();
+  }
+}
+
+TEST(Loader, ThrowsWhatFailedInAWorkerFromNext) {
+  const auto stream = numbered_stream(20, 10);
+  std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
+  chunks.back().begin = stream->tokens() + 5;  // past the end: a fault that only the worker meets
+  Loader loader(stream, chunks, {.sequences_per_step = 4, .micro_batch_tokens = 64, .workers = 2, .shuffle = false});
+  for (int64_t i = 0; i + 1 < loader.steps_per_epoch(); ++i) EXPECT_NO_THROW(loader.next());
+  EXPECT_THROW(loader.next(), InternalError);
+  EXPECT_NO_THROW(loader.next());  // the next epoch begins
+}
+
+TEST(Loader, DeliversTenThousandDocumentsInAMoment) {
+  const auto stream = numbered_stream(10000, 200);
+  const CorpusSplit split = split_corpus(*stream, {.max_length = 128, .validation_fraction = 0.05, .seed = 1});
+  Loader loader(stream, split.train.chunks, {.sequences_per_step = 32, .micro_batch_tokens = 4096, .workers = 1});
+  int64_t rows = 0;
+  for (int64_t i = 0; i < loader.steps_per_epoch(); ++i) rows += loader.next().valid_tokens;
+  EXPECT_EQ(rows, split.train.rows());
+}
+
+}  // namespace
+}  // namespace brisk

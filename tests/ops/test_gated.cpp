@@ -1,0 +1,94 @@
+#include <gtest/gtest.h>
+
+#include "base/threads.h"
+#include "numeric.h"
+#include "ops/gated.h"
+
+namespace brisk {
+namespace {
+
+using testing::expect_close;
+using testing::for_each_isa;
+using testing::Matrix;
+
+constexpr Activation kAll[] = {Activation::none, Activation::gelu_tanh, Activation::gelu_erf, Activation::relu,
+                               Activation::silu};
+
+TEST(Gated, ReferenceGradientsAreTheSlopesOfItsForward) {
+  for (const Activation kind : kAll) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    Matrix x(2, 10, DType::f32, 1), dy(2, 5, DType::f32, 2), dx(2, 10), y(2, 5);
+    ref::gated_backward({kind, x, dy, dx});
+    const auto loss = [&] {
+      ref::gated_forward({kind, x, y});
+      double sum = 0;
+      for (int64_t r = 0; r < 2; ++r) {
+        for (int64_t c = 0; c < 5; ++c) sum += double{y.get(r, c)} * dy.get(r, c);
+      }
+      return sum;
+    };
+    for (int64_t r = 0; r < 2; ++r) {
+      for (int64_t c = 0; c < 10; ++c) {
+        const float step = 4e-3f, value = x.get(r, c);
+        if (kind == Activation::relu && std::fabs(value) < step) continue;
+        x.set(r, c, value + step);
+        const double above = loss();
+        x.set(r, c, value - step);
+        const double below = loss();
+        x.set(r, c, value);
+        ASSERT_NEAR(dx.get(r, c), (above - below) / (2 * double{step}), 1e-3) << r << " " << c;
+      }
+    }
+  }
+}
+
+TEST(Gated, MatchesTheReference) {
+  for (const Activation kind : kAll) {
+    for (const DType type : {DType::f32, DType::bf16}) {
+      for (const int64_t width : {1, 13, 64, 344}) {
+        SCOPED_TRACE(::testing::Message() << "activation " << static_cast<int>(kind) << ", width " << width);
+        const Matrix x(37, 2 * width, type, 1, 3.0, 2 * width + 8), dy(37, width, type, 2);
+        Matrix expected_y(37, width, type), expected_dx(37, 2 * width, type);
+        ref::gated_forward({kind, x, expected_y});
+        ref::gated_backward({kind, x, dy, expected_dx});
+        for_each_isa([&](Isa) {
+          Matrix y(37, width, type, 5), dx(37, 2 * width, type, 6);
+          cpu::gated_forward({kind, x, y});
+          cpu::gated_backward({kind, x, dy, dx});
+          expect_close(y, expected_y, type == DType::f32 ? 5e-6 : 8e-3, "y");
+          expect_close(dx, expected_dx, type == DType::f32 ? 5e-6 : 8e-3, "dx");
+        });
+      }
+    }
+  }
+}
+
+TEST(Gated, SaturatesWithoutInfinities) {
+  for_each_isa([&](Isa) {
+    for (const Activation kind : kAll) {
+      Matrix x(2, 32), y(2, 16), dy(2, 16), dx(2, 32);
+      for (int64_t c = 0; c < 16; ++c) {
+        x.set(0, c, 500);
+        x.set(1, c, -500);
+        x.set(0, 16 + c, 1);
+        x.set(1, 16 + c, 1);
+      }
+      cpu::gated_forward({kind, x, y});
+      cpu::gated_backward({kind, x, dy, dx});
+      EXPECT_NEAR(y.get(0, 3), 500, 1e-3);
+      EXPECT_NEAR(y.get(1, 3), kind == Activation::none ? -500 : 0, 1e-6);
+      for (int64_t c = 0; c < 32; ++c) ASSERT_TRUE(std::isfinite(dx.get(0, c)) && std::isfinite(dx.get(1, c)));
+    }
+  });
+}
+
+TEST(Gated, AnEmptyBatchDoesNothing) {
+  for_each_isa([&](Isa) {
+    const Matrix x(0, 32), y(0, 16);
+    cpu::gated_forward({Activation::silu, x, y});
+    cpu::gated_backward({Activation::silu, x, y, x});
+  });
+}
+
+}  // namespace
+}  // namespace brisk

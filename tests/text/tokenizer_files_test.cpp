@@ -1,0 +1,247 @@
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "text/byte_alphabet.h"
+#include "text/sample_text.h"
+#include "text/scratch_directory.h"
+#include "text/tokenizer.h"
+
+namespace brisk {
+namespace {
+
+using testing::ScratchDirectory;
+
+std::vector<TokenId> encode(const Tokenizer& tokenizer, std::string_view text) {
+  std::vector<TokenId> ids;
+  tokenizer.encode(text, ids);
+  return ids;
+}
+
+// The message of the UserError that loading `path` throws; empty if it throws none.
+std::string error_of(const std::string& path) {
+  try {
+    load_tokenizer(path);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+#define EXPECT_ERROR(path, ...)                                                                         \
+  do {                                                                                                  \
+    const std::string message = error_of(path);                                                         \
+    for (const char* part : {__VA_ARGS__}) EXPECT_NE(message.find(part), std::string::npos) << message; \
+  } while (false)
+
+// GPT-2's byte order puts the printable bytes first; then " t", "he", " the" and the special token.
+struct Gpt2Fixture {
+  nlohmann::json vocabulary = nlohmann::json::object();
+  std::string merges = "#version: 0.2\nĠ t\nh e\nĠt he\n";
+
+  Gpt2Fixture() {
+    int next_id = 0;
+    const auto add = [&](const std::string& token) { vocabulary[token] = next_id++; };
+    const auto is_printable = [](int byte) { return (byte > 32 && byte < 127) || (byte > 160 && byte != 173); };
+    for (const bool printable : {true, false}) {
+      for (int byte = 0; byte < 256; ++byte) {
+        if (is_printable(byte) == printable) add(byte_alphabet_encode(std::string(1, static_cast<char>(byte))));
+      }
+    }
+    for (const char* token : {"Ġt", "he", "Ġthe", "<|endoftext|>"}) add(token);
+  }
+
+  void write(const ScratchDirectory& directory) const {
+    directory.write("encoder.json", vocabulary.dump());
+    directory.write("vocab.bpe", merges);
+  }
+};
+
+TEST(ByteAlphabet, WritesEveryByteReadably) {
+  EXPECT_EQ(byte_alphabet_encode(" cat\n"), "ĠcatĊ");
+  EXPECT_EQ(byte_alphabet_encode("é"), "Ã©");
+  std::string all(256, '\0');
+  for (int byte = 0; byte < 256; ++byte) all[byte] = static_cast<char>(byte);
+  EXPECT_EQ(byte_alphabet_decode(byte_alphabet_encode(all)), all);
+  EXPECT_EQ(byte_alphabet_decode("a b"), std::nullopt);  // a bare space
+  EXPECT_EQ(byte_alphabet_decode("中"), std::nullopt);
+  EXPECT_EQ(byte_alphabet_decode("\xFF"), std::nullopt);
+}
+
+TEST(TokenizerFiles, SavedAndLoadedIsTheSame) {
+  const ScratchDirectory directory;
+  const std::string text = testing::prose(5000, 1) + testing::tricky_text(5000, 2);
+  const std::string_view view = text;
+  const auto trained = train_bpe({&view, 1}, {.vocab_size = 1200}).tokenizer;
+  trained->save(directory.file("tokenizer.json"));
+  for (const std::string& path : {directory.file("tokenizer.json"), directory.path()}) {
+    const auto loaded = load_tokenizer(path);
+    EXPECT_EQ(loaded->fingerprint(), trained->fingerprint());
+    EXPECT_EQ(loaded->vocab_size(), trained->vocab_size());
+    EXPECT_EQ(loaded->end_of_document(), trained->end_of_document());
+    EXPECT_EQ(encode(*loaded, text), encode(*trained, text));
+  }
+  EXPECT_TRUE(directory.read("tokenizer.json").starts_with("{\"format\": \"brisk-bpe-1\""));
+}
+
+TEST(TokenizerFiles, ReadsGpt2Files) {
+  const ScratchDirectory directory;
+  Gpt2Fixture().write(directory);
+  for (const std::string& path : {directory.path(), directory.file("encoder.json"), directory.file("vocab.bpe")}) {
+    const auto tokenizer = load_tokenizer(path);
+    EXPECT_EQ(tokenizer->vocab_size(), 260);
+    EXPECT_EQ(tokenizer->end_of_document(), 259);
+    // "!" is GPT-2's id 0 and "t" 83; the space is 220.
+    EXPECT_EQ(encode(*tokenizer, "the the t!\n"), (std::vector<TokenId>{83, 257, 258, 256, 0, 198}));
+    EXPECT_EQ(tokenizer->piece(258), " the");
+    EXPECT_EQ(tokenizer->piece(220), " ");
+  }
+}
+
+TEST(TokenizerFiles, ReadsGpt2FilesByTheirOtherNames) {
+  const ScratchDirectory directory;
+  const Gpt2Fixture fixture;
+  directory.write("vocab.json", fixture.vocabulary.dump());
+  directory.write("merges.txt", fixture.merges);
+  EXPECT_EQ(load_tokenizer(directory.path())->vocab_size(), 260);
+  EXPECT_EQ(load_tokenizer(directory.file("vocab.json"))->vocab_size(), 260);
+}
+
+TEST(TokenizerFiles, KeepsTheIdsOfGpt2InItsOwnFormat) {
+  const ScratchDirectory directory;
+  Gpt2Fixture().write(directory);
+  const auto gpt2 = load_tokenizer(directory.path());
+  gpt2->save(directory.file("own.json"));
+  const auto own = load_tokenizer(directory.file("own.json"));
+  EXPECT_EQ(own->fingerprint(), gpt2->fingerprint());
+  EXPECT_EQ(encode(*own, "the the t!"), encode(*gpt2, "the the t!"));
+}
+
+TEST(TokenizerFiles, SaysWhatIsMissing) {
+  const ScratchDirectory directory;
+  EXPECT_ERROR(directory.file("none.json"), "none.json", "no such file", "brisk tokenizer train");
+  EXPECT_ERROR(directory.path(), "a directory without a tokenizer");
+  Gpt2Fixture().write(directory);
+  std::filesystem::remove(directory.file("vocab.bpe"));
+  for (const std::string& path : {directory.path(), directory.file("encoder.json")}) {
+    EXPECT_ERROR(path, "vocab.bpe: no such file", "encoder.json");
+  }
+  Gpt2Fixture().write(directory);
+  std::filesystem::remove(directory.file("encoder.json"));
+  EXPECT_ERROR(directory.file("vocab.bpe"), "encoder.json: no such file");
+}
+
+TEST(TokenizerFiles, RefusesFilesOfAnotherKind) {
+  const ScratchDirectory directory;
+  EXPECT_ERROR(directory.write("empty", ""), "empty: the file is empty");
+  EXPECT_ERROR(directory.write("prose.txt", "Once upon a time there was a file."), "prose.txt", "no tokenizer");
+  EXPECT_ERROR(directory.write("blank", "   \n"), "blank");
+  EXPECT_ERROR(directory.write("list.json", "[1, 2, 3]"), "list.json");
+  EXPECT_ERROR(directory.write("job.json", R"({"training": {}})"), "job.json", "without a \"format\"");
+  EXPECT_ERROR(directory.write("hf.json", R"({"model": {"type": "BPE"}})"), "hf.json", "merges.txt");
+  EXPECT_ERROR(directory.write("new.json", R"({"format": "brisk-bpe-9"})"), "new.json", "brisk-bpe-9", "brisk-bpe-1");
+  EXPECT_ERROR(directory.write("bare.json", R"({"format": "brisk-bpe-1"})"), "bare.json", "\"tokens\"");
+  EXPECT_ERROR(directory.write("bad.json", "{\"format\": \xFF"), "bad.json", "no valid JSON");
+}
+
+TEST(TokenizerFiles, RefusesInconsistentGpt2Vocabularies) {
+  const ScratchDirectory directory;
+  const auto error_with = [&](const auto& damage) {
+    Gpt2Fixture fixture;
+    damage(fixture);
+    fixture.write(directory);
+    return error_of(directory.path());
+  };
+  EXPECT_EQ(error_with([](Gpt2Fixture&) {}), "");
+  const std::vector<std::pair<std::function<void(Gpt2Fixture&)>, const char*>> damages = {
+      {[](Gpt2Fixture& f) { f.vocabulary["he"] = 100000; }, "the id of \"he\" is 100000"},
+      {[](Gpt2Fixture& f) { f.vocabulary["he"] = -1; }, "the id of \"he\" is -1"},
+      {[](Gpt2Fixture& f) { f.vocabulary["he"] = "x"; }, "the id of \"he\" is \"x\""},
+      {[](Gpt2Fixture& f) { f.vocabulary["he"] = 1.5; }, "the id of \"he\" is 1.5"},
+      {[](Gpt2Fixture& f) { f.vocabulary["he"] = 256; }, "the id 256 belongs to both"},
+      {[](Gpt2Fixture& f) { f.vocabulary["a b"] = f.vocabulary.size(); }, "byte alphabet"},
+      {[](Gpt2Fixture& f) { f.vocabulary[""] = f.vocabulary.size(); }, "byte alphabet"},
+      {[](Gpt2Fixture& f) {
+         f.vocabulary = {{"a", 0}, {"b", 1}};
+       },
+       "no token for the byte 0x00"},
+      {[](Gpt2Fixture& f) {
+         f.vocabulary = {1, 2};
+       },
+       "encoder.json"},
+      {[](Gpt2Fixture& f) { f.merges += "Ġthe n\n"; }, "line 5: the merge \"Ġthe n\" needs the token \"Ġthen\""},
+      {[](Gpt2Fixture& f) { f.merges += "xx y\n"; }, "needs the token \"xx\""},
+      {[](Gpt2Fixture& f) { f.merges += "h e\n"; }, "occurs twice"},
+      {[](Gpt2Fixture& f) { f.merges += "h\n"; }, "expected two tokens"},
+      {[](Gpt2Fixture& f) { f.merges += "h e x\n"; }, "expected two tokens"},
+      {[](Gpt2Fixture& f) { f.merges = "#version: 0.2\nĠ t\nh e\n"; }, "no merge makes the token \"Ġthe\""},
+      {[](Gpt2Fixture& f) { f.merges = ""; }, "no merges"},
+  };
+  for (const auto& [damage, expected] : damages) {
+    const std::string message = error_with(damage);
+    EXPECT_NE(message.find(expected), std::string::npos) << "expected " << expected << "\nfound " << message;
+    EXPECT_TRUE(message.starts_with(directory.path())) << message;
+  }
+}
+
+TEST(TokenizerFiles, RefusesInconsistentFilesOfOurs) {
+  const ScratchDirectory directory;
+  const std::string_view text = "the cat and the hat and the cat";
+  train_bpe({&text, 1}, {.vocab_size = 270}).tokenizer->save(directory.file("good.json"));
+  const nlohmann::json good = nlohmann::json::parse(directory.read("good.json"));
+  const std::vector<std::pair<std::function<void(nlohmann::json&)>, const char*>> damages = {
+      {[](auto& j) { j["tokens"] = 7; }, "\"tokens\": found number"},
+      {[](auto& j) { j["tokens"][9] = 7; }, "\"tokens\"[9]: found 7"},
+      {[](auto& j) { j["tokens"][9] = j["tokens"][10]; }, "has the ids 9 and 10"},
+      {[](auto& j) { j["tokens"].erase(9); }, "no token for the byte 0x09"},
+      {[](auto& j) { j["merges"][0] = "q q"; }, "\"merges\"[0]: the merge \"q q\" needs the token \"qq\""},
+      {[](auto& j) { j["merges"][1] = nullptr; }, "\"merges\"[1]: found null"},
+      {[](auto& j) { j.erase("merges"); }, "\"merges\": found nothing"},
+      {[](auto& j) { j["words"] = "bert"; }, "\"words\" is \"bert\""},
+      {[](auto& j) { j["end_of_document"] = "<end>"; }, "\"end_of_document\" is \"<end>\""},
+      {[](auto& j) { j["end_of_document"] = 3; }, "\"end_of_document\" is 3"},
+  };
+  for (const auto& [damage, expected] : damages) {
+    nlohmann::json damaged = good;
+    damage(damaged);
+    const std::string path = directory.write("damaged.json", damaged.dump());
+    EXPECT_ERROR(path, expected, path.c_str());
+  }
+}
+
+TEST(TokenizerFiles, NeverCrashesOnDamagedFiles) {
+  const ScratchDirectory directory;
+  const std::string_view text = "the cat and the hat and the cat";
+  train_bpe({&text, 1}, {.vocab_size = 270}).tokenizer->save(directory.file("good.json"));
+  const std::string good = directory.read("good.json");
+  const size_t content_end = good.find_last_of('}');
+  std::mt19937 random(1);
+  for (int round = 0; round < 100; ++round) {
+    std::string damaged = good.substr(0, random() % content_end);
+    EXPECT_NE(error_of(directory.write("cut.json", damaged)), "") << "cut at " << damaged.size();
+    damaged = good;
+    for (int i = 0; i < 3; ++i) damaged[random() % damaged.size()] = static_cast<char>(random() & 0xFF);
+    error_of(directory.write("changed.json", damaged));  // may still be a valid file; must not crash
+  }
+}
+
+TEST(TokenizerFiles, ASaveThatFailsSaysWhereAndKeepsTheOldFile) {
+  const ScratchDirectory directory;
+  const std::string_view text = "";
+  const auto tokenizer = train_bpe({&text, 1}, {.vocab_size = 257}).tokenizer;
+  try {
+    tokenizer->save(directory.file("no/such/folder/tokenizer.json"));
+    FAIL() << "expected a UserError";
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("no/such/folder"), std::string::npos) << error.what();
+  }
+  tokenizer->save(directory.file("tokenizer.json"));
+  tokenizer->save(directory.file("tokenizer.json"));
+  const auto entries = std::filesystem::directory_iterator(directory.path());
+  EXPECT_EQ(std::distance(begin(entries), end(entries)), 1) << "nothing is left beside the file";
+}
+
+}  // namespace
+}  // namespace brisk
