@@ -1,3 +1,5 @@
+#include <signal.h>
+
 #include <CLI/CLI.hpp>
 #include <exception>
 #include <new>
@@ -47,6 +49,7 @@ int run(int argc, char** argv) {
 }  // namespace brisk
 
 int main(int argc, char** argv) {
+  signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then an ordinary write error, which a save survives
   try {
     return brisk::run(argc, argv);
   } catch (const brisk::UserError& error) {

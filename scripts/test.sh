@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Installs, builds and runs all tests.   scripts/test.sh --fast leaves out the slow ones and the sanitizers (the inner loop).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scripts/install_dependencies.sh build
+scripts/install_dependencies.sh test
+fast=0
+[ "${1:-}" = "--fast" ] && fast=1
+
+scripts/check_format.sh
+scripts/check_rooms.sh
+cmake -S . -B build-test -G Ninja -DBRISK_TESTS=ON -DBRISK_BENCH=$([ $fast = 1 ] && echo OFF || echo ON) >/dev/null
+cmake --build build-test
+if [ $fast = 1 ]; then
+  exec ctest --test-dir build-test --output-on-failure -j "$(nproc)" -E Slow
+fi
+# The same unit tests under the address and undefined-behaviour sanitizers, then everything as it ships.
+cmake -S . -B build-sanitize -G Ninja -DBRISK_TESTS=ON -DBRISK_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug >/dev/null
+cmake --build build-sanitize
+ctest --test-dir build-sanitize --output-on-failure -j "$(nproc)" -E 'Slow|^program'
+ctest --test-dir build-test --output-on-failure -j "$(nproc)"
