@@ -115,7 +115,12 @@ void clear_row(const Tensor& t, int64_t row, int64_t col, int64_t width) {
 }  // namespace
 
 int64_t attention_backward_scratch(const AttentionForward& op, int64_t queries, int64_t keys) {
-  return BackwardScratch(Head(op, queries, keys), nullptr).bytes;
+  const Head largest(op, queries, keys);
+  int64_t bytes = BackwardScratch(largest, nullptr).bytes;
+#if defined(__AVX512BF16__)
+  if (all_bf16(op)) bytes = std::max(bytes, bf16_backward_scratch(largest));
+#endif
+  return bytes;
 }
 
 void attention_backward_task(const AttentionBackward& op, const AttentionTask& task, void* memory) {
@@ -126,6 +131,10 @@ void attention_backward_task(const AttentionBackward& op, const AttentionTask& t
     clear_row(op.dq, head.row + i, head.first_head * head.width, head.group * head.width);
   }
 
+#if defined(__AVX512BF16__)
+  const bool bf16_gradients = op.dy.type == DType::bf16 && op.dq.type == DType::bf16;
+  if (all_bf16(forward) && bf16_gradients) return bf16_backward_task(op, head, memory);
+#endif
   for (int64_t block = 0; block < head.keys; block += kKeyBlock) {
     const int64_t keys = std::min(kKeyBlock, head.keys - block), row = head.key_row + block;
     pack_rows(forward.k, row, keys, head.kv_column, head.width, 1.0f, scratch.key_rows, head.padded);

@@ -1,8 +1,8 @@
-// The products inside attention in bf16 with fp32 sums, and the layouts they read. Included by attention's *_isa.cpp files
-// alone, where the instruction set multiplies bf16.
+// The products inside attention in bf16 with fp32 sums, and the layouts they read. Included by attention's *_isa.cpp
+// files alone, where the instruction set multiplies bf16.
 //
-// C[m][n] = sum over d of A[m][d] B[d][n]. A has plain rows. B has "pairs": row d / 2 holds, for each column n, the 32 bits
-// B[d][n], B[d + 1][n]. AMX and vdpbf16ps read these alike. Rows, columns and depth are multiples of kBlock32.
+// C[m][n] = sum over d of A[m][d] B[d][n]. A has plain rows. B has "pairs": row d / 2 holds, for each column n, the 32
+// bits B[d][n], B[d + 1][n]. AMX and vdpbf16ps read these alike. Rows, columns and depth are multiples of kBlock32.
 #pragma once
 
 #include "ops/attention_product_simd.h"
@@ -37,8 +37,8 @@ struct TilesInUse {
   ~TilesInUse() { _tile_release(); }
 };
 
-inline void product32(int64_t rows, int64_t cols, int64_t depth, const Bf16A& a, const Pairs& b, float* c, int64_t c_stride,
-                      bool adds) {
+inline void product32(int64_t rows, int64_t cols, int64_t depth, const Bf16A& a, const Pairs& b, float* c,
+                      int64_t c_stride, bool adds) {
   asm volatile("" ::: "memory");  // tile loads do not tell the compiler what they read
   const int64_t a_bytes = a.stride * 2, b_bytes = b.stride * 4, c_bytes = c_stride * 4;
   for (int64_t m = 0; m < rows; m += kBlock32) {
@@ -84,8 +84,8 @@ struct TilesInUse {
   TilesInUse() {}
 };
 
-inline void product32(int64_t rows, int64_t cols, int64_t depth, const Bf16A& a, const Pairs& b, float* c, int64_t c_stride,
-                      bool adds) {
+inline void product32(int64_t rows, int64_t cols, int64_t depth, const Bf16A& a, const Pairs& b, float* c,
+                      int64_t c_stride, bool adds) {
   constexpr int kRows = 8, kVectors = 2;
   for (int64_t n = 0; n < cols; n += kVectors * kLanes) {
     for (int64_t m = 0; m < rows; m += kRows) {
@@ -122,8 +122,8 @@ inline void product32(int64_t rows, int64_t cols, int64_t depth, const Bf16A& a,
 
 // 32 bf16 of two rows -> their 32 pairs, the first 16 in `low`.
 inline void interleave(__m512i first, __m512i second, __m512i& low, __m512i& high) {
-  alignas(64) static constexpr uint16_t kLow[32] = {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
-                                                    8,  40, 9,  41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
+  alignas(64) static constexpr uint16_t kLow[32] = {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
+                                                    8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
   const __m512i low_order = _mm512_load_si512(kLow);
   low = _mm512_permutex2var_epi16(first, low_order, second);
   high = _mm512_permutex2var_epi16(first, _mm512_add_epi16(low_order, _mm512_set1_epi16(16)), second);
@@ -139,8 +139,8 @@ inline Vec pair_bf16(Vec first, Vec second) {
   return _mm512_castsi512_ps(_mm512_or_si512(low, high));
 }
 
-// Rows [row, row + rows) and columns [col, col + width) of a bf16 tensor as contiguous rows of `padded` columns, zero to the
-// right and below, up to a multiple of kBlock32 rows.
+// Rows [row, row + rows) and columns [col, col + width) of a bf16 tensor as contiguous rows of `padded` columns, zero
+// to the right and below, up to a multiple of kBlock32 rows.
 inline void pack_bf16_rows(const Tensor& t, int64_t row, int64_t rows, int64_t col, int64_t width, bf16_t* out,
                            int64_t padded) {
   const int64_t all_rows = round_up(rows, kBlock32);
@@ -174,11 +174,11 @@ inline void turn_16(const float* in, int64_t in_stride, int64_t columns, float* 
 // 2^t for t at most about 0, within 4e-6: what is rounded to bf16 next needs no more.
 inline Vec power_of_two(Vec t) {
   const Vec f = _mm512_reduce_ps(t, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);  // t - floor(t)
-  Vec p = set1(0.0135581755f);
-  p = fma(p, f, set1(0.0520326991f));
-  p = fma(p, f, set1(0.241378993f));
-  p = fma(p, f, set1(0.693032006f));
-  p = fma(p, f, set1(1.00000359f));
+  Vec p = set1(0.0136703095f);
+  p = fma(p, f, set1(0.0517449978f));
+  p = fma(p, f, set1(0.241604357f));
+  p = fma(p, f, set1(0.692972922f));
+  p = fma(p, f, set1(1.00000349f));
   return _mm512_scalef_ps(p, t);  // times 2^floor(t)
 }
 

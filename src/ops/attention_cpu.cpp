@@ -106,7 +106,8 @@ void attention_backward(const AttentionBackward& op) {
   if (!has_vector_kernels()) return ref::attention_backward(op);
   const auto run = BRISK_ACTIVE_ISA(attention_backward_task);
   const auto& tasks = tasks_of(op.forward, Team::instance().size(), false);
-  const int64_t bytes = BRISK_ACTIVE_ISA(attention_backward_scratch)(op.forward, most_queries(tasks), most_keys(op.forward));
+  const int64_t bytes =
+      BRISK_ACTIVE_ISA(attention_backward_scratch)(op.forward, most_queries(tasks), most_keys(op.forward));
   run_tasks(tasks, bytes, [&](const AttentionTask& task, void* scratch) { run(op, task, scratch); });
 }
 

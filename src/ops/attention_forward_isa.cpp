@@ -141,7 +141,12 @@ void forward_single(const AttentionForward& op, const Head& head, int64_t query,
 }  // namespace
 
 int64_t attention_forward_scratch(const AttentionForward& op, int64_t queries, int64_t keys) {
-  return ForwardScratch(Head(op, queries, keys), nullptr).bytes;
+  const Head largest(op, queries, keys);
+  int64_t bytes = ForwardScratch(largest, nullptr).bytes;
+#if defined(__AVX512BF16__)
+  if (all_bf16(op)) bytes = std::max(bytes, bf16_forward_scratch(largest));
+#endif
+  return bytes;
 }
 
 void attention_forward_task(const AttentionForward& op, const AttentionTask& task, void* memory) {
@@ -156,6 +161,9 @@ void attention_forward_task(const AttentionForward& op, const AttentionTask& tas
     }
     return;
   }
+#if defined(__AVX512BF16__)
+  if (all_bf16(op)) return bf16_forward_task(op, head, memory);
+#endif
   for (int64_t block = 0; block < head.keys; block += kKeyBlock) {
     const int64_t keys = std::min(kKeyBlock, head.keys - block), row = head.key_row + block;
     pack_rows(op.k, row, keys, head.kv_column, head.width, 1.0f, scratch.key_rows, head.padded);

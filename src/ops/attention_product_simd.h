@@ -145,24 +145,26 @@ inline Vec low_halves(Vec a, Vec b) { return _mm512_shuffle_ps(a, b, 0x44); }
 inline Vec high_halves(Vec a, Vec b) { return _mm512_shuffle_ps(a, b, 0xEE); }
 #endif
 
+// kLanes rows of four columns -> four rows of kLanes. Moves bits only, so 32 bits of any kind will do.
+inline void turn_fours(const float* in, int64_t in_stride, float* out, int64_t out_stride) {
+  const Vec x0 = load_fours(in, in_stride), x1 = load_fours(in + in_stride, in_stride);
+  const Vec x2 = load_fours(in + 2 * in_stride, in_stride), x3 = load_fours(in + 3 * in_stride, in_stride);
+  const Vec low01 = unpack_low(x0, x1), high01 = unpack_high(x0, x1);
+  const Vec low23 = unpack_low(x2, x3), high23 = unpack_high(x2, x3);
+  store(out, low_halves(low01, low23));
+  store(out + out_stride, high_halves(low01, low23));
+  store(out + 2 * out_stride, low_halves(high01, high23));
+  store(out + 3 * out_stride, high_halves(high01, high23));
+}
+
 // Packed rows [rows, padded] (rows up to the next multiple of kLanes must be readable; they end up in columns nobody
-// uses) into panels of kPanel rows: panel p holds, for each of `width` columns, rows p * kPanel ... Width is a multiple
-// of 4 within `padded`.
+// uses) into panels of kPanel rows: panel p holds, for each of `width` columns (rounded up to 4), rows p * kPanel and
+// on.
 inline void pack_panels(const float* in, int64_t rows, int64_t padded, int64_t width, float* out) {
   const int64_t depth = round_up(width, 4);
   for (int64_t r = 0; r < rows; r += kLanes) {
     float* to = out + r / kPanel * (depth * kPanel) + r % kPanel;
-    const float* from = in + r * padded;
-    for (int64_t c = 0; c < depth; c += 4) {
-      const Vec x0 = load_fours(from + c, padded), x1 = load_fours(from + padded + c, padded);
-      const Vec x2 = load_fours(from + 2 * padded + c, padded), x3 = load_fours(from + 3 * padded + c, padded);
-      const Vec low01 = unpack_low(x0, x1), high01 = unpack_high(x0, x1);
-      const Vec low23 = unpack_low(x2, x3), high23 = unpack_high(x2, x3);
-      store(to + c * kPanel, low_halves(low01, low23));
-      store(to + (c + 1) * kPanel, high_halves(low01, low23));
-      store(to + (c + 2) * kPanel, low_halves(high01, high23));
-      store(to + (c + 3) * kPanel, high_halves(high01, high23));
-    }
+    for (int64_t c = 0; c < depth; c += 4) turn_fours(in + r * padded + c, padded, to + c * kPanel, kPanel);
   }
 }
 

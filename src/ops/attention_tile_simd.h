@@ -123,4 +123,15 @@ inline void for_each_tile(const Head& head, int64_t block, const Body& body) {
   }
 }
 
+#if defined(__AVX512BF16__)
+// attention_bf16_isa.cpp: the same tasks where all tensors are bf16.
+inline bool all_bf16(const AttentionForward& op) {
+  return op.q.type == DType::bf16 && op.k.type == DType::bf16 && op.v.type == DType::bf16 && op.y.type == DType::bf16;
+}
+int64_t bf16_forward_scratch(const Head& largest);
+int64_t bf16_backward_scratch(const Head& largest);
+void bf16_forward_task(const AttentionForward& op, const Head& head, void* memory);
+void bf16_backward_task(const AttentionBackward& op, const Head& head, void* memory);
+#endif
+
 }  // namespace brisk::BRISK_ISA

@@ -3,8 +3,9 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -53,7 +54,47 @@ Range divide(Range range, int64_t part, int64_t parts) {
   return {range.begin + range.size() * part / parts, range.begin + range.size() * (part + 1) / parts};
 }
 
-// One product: how it is cut into blocks and shared by the team.
+// Asks for the lines of a rectangle of memory, a few at a time, before they are packed: packing alone would wait for memory
+// while the multipliers idle.
+class Prefetcher {
+ public:
+  Prefetcher() = default;
+  Prefetcher(const GemmOperand& x, Range rows, Range cols) {
+    if (x.transposed) std::swap(rows, cols);
+    const int64_t bytes = size_of(x.type);
+    data_ = static_cast<const char*>(x.data) + (rows.begin * x.stride + cols.begin) * bytes;
+    stride_ = x.stride * bytes;
+    row_bytes_ = cols.size() * bytes;
+    rows_ = row_bytes_ > 0 ? rows.size() : 0;
+  }
+  int64_t lines() const { return rows_ * (row_bytes_ / 64 + 1); }
+  void ask(int64_t lines) {
+    for (; lines > 0 && row_ < rows_; --lines) {
+      __builtin_prefetch(data_ + row_ * stride_ + at_, 0, 2);
+      at_ += 64;
+      if (at_ >= row_bytes_) {
+        at_ = 0;
+        ++row_;
+      }
+    }
+  }
+
+ private:
+  const char* data_ = nullptr;
+  int64_t stride_ = 0, row_bytes_ = 0, rows_ = 0, row_ = 0, at_ = 0;
+};
+
+constexpr int kStepsAhead = 4;
+
+// How many of its share of the items of a step each thread has taken; one line each, so that nobody waits for a neighbour.
+struct alignas(64) Taken {
+  std::atomic<int64_t> count[kStepsAhead] = {};
+};
+
+// One product: how it is cut into steps and items, and shared by the team.
+//
+// A step is a block of columns and depth of B, packed by the whole team. In a step the rows of C are cut into items; each
+// thread begins with its own share of them and then helps the others, so that a core that others disturb delays nobody.
 class Product {
  public:
   Product(const GemmKernels& kernels, int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b,
@@ -61,41 +102,46 @@ class Product {
       : kernels_(kernels), m_(m), n_(n), k_(k), a_(a), b_(b), epilogue_(epilogue), team_(Team::instance()) {
     plain_ = epilogue.c.type == DType::f32 && epilogue.bias == nullptr && epilogue.activation == Activation::none &&
              !epilogue.before && !epilogue.dropout.active() && !epilogue.residual;
-    const int64_t depth_most = kernels.units_block * kernels.unit_depth;
-    depth_passes_ = std::max<int64_t>(1, divide_up(k, depth_most));
-    depth_block_ = round_up(std::max<int64_t>(1, divide_up(k, depth_passes_)), kernels.units_step * kernels.unit_depth);
+    const int64_t threads = team_.size(), depth_step = kernels.units_step * kernels.unit_depth;
+    depth_passes_ = std::max<int64_t>(1, divide_up(k, kernels.units_block * kernels.unit_depth));
+    depth_block_ = round_up(std::max<int64_t>(1, divide_up(k, depth_passes_)), depth_step);
     if (depth_passes_ > 1) depth_block_ = round_up(depth_block_, 16 * kernels.unit_depth);
     depth_passes_ = std::max<int64_t>(1, divide_up(k, depth_block_));
-    units_block_ = depth_block_ / kernels.unit_depth + (depth_block_ % kernels.unit_depth != 0);
+    const int64_t units_block = depth_block_ / kernels.unit_depth;
 
     col_passes_ = divide_up(n, kernels.cols_block);
     cols_block_ = round_up(divide_up(n, col_passes_), kernels.cols);
     col_passes_ = divide_up(n, cols_block_);
 
-    // A thread gets rows first: then it shares no row of A with anybody. Where that leaves it with few rows, columns too.
-    row_groups_ = team_.size();
-    while (row_groups_ > 1 && m < row_groups_ * 3 * kernels.rows) row_groups_ = smaller_divisor(row_groups_);
-    col_groups_ = team_.size() / row_groups_;
-    row_blocks_ = std::max<int64_t>(1, divide_up(divide_up(m, row_groups_), kernels.rows_block));
-    block_panels_ = divide_up(divide_up(divide_up(m, row_groups_), row_blocks_) + 1, kernels.rows);
+    // Items of rows: at least one and a multiple of the team where there are rows enough. A team that is large for the rows
+    // divides the columns too, and then packs rows of A more than once.
+    row_items_ = divide_up(m, kernels.rows_block);
+    row_items_ = std::min(round_up(row_items_, threads), divide_up(m, kernels.rows));
+    col_items_ = row_items_ >= threads ? 1 : std::min(divide_up(threads, row_items_), cols_block_ / kernels.cols);
+    if (m < threads * kernels.rows) col_items_ = std::min(divide_up(threads, row_items_) * 2, cols_block_ / kernels.cols);
+    item_panels_ = divide_up(divide_up(m, row_items_), kernels.rows);
 
     static Scratch scratch;
-    const int64_t b_floats = round_up(units_block_ * cols_block_, 16);
-    const int64_t a_floats = round_up(block_panels_ * kernels.rows * units_block_ + 64, 16);
+    static std::vector<Taken> taken;
+    if (static_cast<int64_t>(taken.size()) != threads) taken = std::vector<Taken>(static_cast<size_t>(threads));
+    for (Taken& of_thread : taken) {
+      for (std::atomic<int64_t>& count : of_thread.count) count.store(0, std::memory_order_relaxed);
+    }
+    taken_ = taken.data();
+    const int64_t b_floats = round_up(units_block * cols_block_, 16);
     const int64_t tile_floats = kernels.rows * kernels.cols;
+    a_floats_ = round_up(item_panels_ * kernels.rows * units_block + 64, 16);
     const bool keeps_partial = !plain_ && depth_passes_ > 1;
-    partial_floats_ =
-        keeps_partial ? row_blocks_ * block_panels_ * (cols_block_ / kernels.cols) * tile_floats : 0;
+    const int64_t partial_floats =
+        keeps_partial ? row_items_ * item_panels_ * (cols_block_ / kernels.cols) * tile_floats : 0;
     const int64_t keys_floats = epilogue.dropout.active() ? round_up(m, 16) : 0;
-    float* memory = scratch.reserve(2 * b_floats + team_.size() * (a_floats + tile_floats) +
-                                    row_groups_ * partial_floats_ + keys_floats);
+    float* memory = scratch.reserve(2 * b_floats + threads * (a_floats_ + tile_floats) + partial_floats + keys_floats);
     b_panels_[0] = memory;
     b_panels_[1] = memory += b_floats;
     a_panels_ = memory += b_floats;
-    a_floats_ = a_floats;
-    tile_buffers_ = memory += team_.size() * a_floats;
-    partial_ = memory += team_.size() * tile_floats;
-    row_keys_ = reinterpret_cast<uint32_t*>(memory + row_groups_ * partial_floats_);
+    tile_buffers_ = memory += threads * a_floats_;
+    partial_ = memory += threads * tile_floats;
+    row_keys_ = reinterpret_cast<uint32_t*>(memory + partial_floats);
   }
 
   void run() {
@@ -103,96 +149,155 @@ class Product {
   }
 
  private:
-  int smaller_divisor(int64_t groups) const {
-    int64_t smaller = groups - 1;
-    while (team_.size() % smaller != 0) --smaller;
-    return static_cast<int>(smaller);
+  struct Item {
+    Range rows;
+    int64_t row_item = 0;
+    Range panels;  // of B
+  };
+
+  struct Step {
+    Range cols, depth;
+    int64_t number = 0, depth_pass = 0;
+  };
+  int64_t steps() const { return col_passes_ * depth_passes_; }
+  Step step(int64_t number) const {
+    const int64_t col_pass = number / depth_passes_, depth_pass = number % depth_passes_;
+    return {{col_pass * cols_block_, std::min(n_, (col_pass + 1) * cols_block_)},
+            {depth_pass * depth_block_, std::min(k_, (depth_pass + 1) * depth_block_)},
+            number,
+            depth_pass};
   }
 
   void run_thread(int thread) {
-    const Range rows = divide({0, m_}, thread / col_groups_, row_groups_);
     kernels_.begin_thread();
-    if (epilogue_.dropout.active()) {
-      // Threads of one row group write the same keys: of its own columns each needs all of them before the barrier is passed.
-      const RowSet& set = epilogue_.rows;
-      const Range own = divide(rows, thread % col_groups_, col_groups_);
-      for (int64_t r = own.begin; r < own.end; ++r) {
-        row_keys_[r] = random_row_key(epilogue_.dropout.key, static_cast<uint32_t>(set.sequence[r]),
-                                      static_cast<uint32_t>(set.position[r]));
+    write_row_keys(thread);
+    for (int64_t number = 0; number < steps(); ++number) {
+      const Step now = step(number);
+      // Two buffers take turns: whoever passes the barrier knows that all are done with the step before.
+      float* b_panels = b_panels_[number % 2];
+      pack_b(thread, now, b_panels);
+      team_.barrier();
+      taken_[thread].count[(number + 2) % kStepsAhead].store(0, std::memory_order_relaxed);
+      Prefetcher b_soon;
+      if (number + 1 < steps()) {
+        const Step next = step(number + 1);
+        const Range panels = panels_to_pack(thread, next);
+        b_soon = Prefetcher(b_, next.depth, {next.cols.begin + panels.begin * kernels_.cols,
+                                             std::min(next.cols.end, next.cols.begin + panels.end * kernels_.cols)});
       }
-    }
-    int64_t step = 0;
-    for (int64_t col_pass = 0; col_pass < col_passes_; ++col_pass) {
-      const Range cols{col_pass * cols_block_, std::min(n_, (col_pass + 1) * cols_block_)};
-      for (int64_t depth_pass = 0; depth_pass < depth_passes_; ++depth_pass, ++step) {
-        const Range depth{depth_pass * depth_block_, std::min(k_, (depth_pass + 1) * depth_block_)};
-        // Two buffers take turns: whoever passes this barrier knows that all are done with the buffer before the last.
-        float* b_panels = b_panels_[step % 2];
-        pack_b(thread, cols, depth, b_panels);
-        team_.barrier();
-        multiply_block(thread, rows, cols, depth, depth_pass, b_panels);
-      }
+      multiply_step(thread, now, b_panels, b_soon);
     }
     kernels_.end_thread();
+  }
+
+  void write_row_keys(int thread) const {
+    if (!epilogue_.dropout.active()) return;
+    const RowSet& set = epilogue_.rows;
+    const Range own = divide({0, m_}, thread, team_.size());
+    for (int64_t r = own.begin; r < own.end; ++r) {
+      row_keys_[r] = random_row_key(epilogue_.dropout.key, static_cast<uint32_t>(set.sequence[r]),
+                                    static_cast<uint32_t>(set.position[r]));
+    }
   }
 
   int64_t units(Range depth) const {
     return round_up(divide_up(depth.size(), kernels_.unit_depth), kernels_.units_step);
   }
 
-  void pack_b(int thread, Range cols, Range depth, float* b_panels) const {
-    const Range own = divide({0, divide_up(cols.size(), kernels_.cols)}, thread, team_.size());
-    GemmPanelSource source{nullptr, b_.type, b_.stride, b_.transposed, 0, depth.size()};
+  Range panels_to_pack(int thread, const Step& step) const {
+    return divide({0, divide_up(step.cols.size(), kernels_.cols)}, thread, team_.size());
+  }
+
+  void pack_b(int thread, const Step& step, float* b_panels) const {
+    const Range own = panels_to_pack(thread, step);
+    GemmPanelSource source{nullptr, b_.type, b_.stride, b_.transposed, 0, step.depth.size()};
     for (int64_t panel = own.begin; panel < own.end; ++panel) {
-      const int64_t col = cols.begin + panel * kernels_.cols;
-      source.data = element(b_, depth.begin, col);
-      source.across = std::min(kernels_.cols, cols.end - col);
-      kernels_.pack_b(source, b_panels + panel * kernels_.cols * units(depth));
+      const int64_t col = step.cols.begin + panel * kernels_.cols;
+      source.data = element_of(b_, step.depth.begin, col);
+      source.across = std::min(kernels_.cols, step.cols.end - col);
+      kernels_.pack_b(source, b_panels + panel * kernels_.cols * units(step.depth));
     }
   }
 
-  static const void* element(const GemmOperand& operand, int64_t i, int64_t j) {
+  void pack_a(const Item& item, Range depth, float* a_panels) const {
+    const int64_t count = divide_up(item.rows.size(), kernels_.rows);
+    for (int64_t p = 0; p < count; ++p) {
+      const Range rows = row_range(item.rows, p, count);
+      const GemmPanelSource source{element_of(a_, rows.begin, depth.begin), a_.type,     a_.stride,
+                                   !a_.transposed,                          rows.size(), depth.size()};
+      kernels_.pack_a(source, rows.size(), a_panels + p * kernels_.rows * units(depth));
+    }
+  }
+
+  static const void* element_of(const GemmOperand& operand, int64_t i, int64_t j) {
     const int64_t index = operand.transposed ? j * operand.stride + i : i * operand.stride + j;
     return static_cast<const char*>(operand.data) + index * size_of(operand.type);
   }
 
-  void multiply_block(int thread, Range rows, Range cols, Range depth, int64_t depth_pass, const float* b_panels) const {
-    const int64_t panel_units = units(depth);
-    const Range panels = divide({0, divide_up(cols.size(), kernels_.cols)}, thread % col_groups_, col_groups_);
+  // The next item of the step for this thread: of its own share first, then of the others'. False if there is none left.
+  bool take(int thread, const Step& step, Item& item) const {
+    const int64_t items = row_items_ * col_items_;
+    for (int i = 0; i < team_.size(); ++i) {
+      const int owner = (thread + i) % team_.size();
+      const Range share = divide({0, items}, owner, team_.size());
+      std::atomic<int64_t>& count = taken_[owner].count[step.number % kStepsAhead];
+      if (count.load(std::memory_order_relaxed) >= share.size()) continue;
+      const int64_t taken = count.fetch_add(1, std::memory_order_relaxed);
+      if (taken >= share.size()) continue;
+      const int64_t number = share.begin + taken;
+      item.row_item = number / col_items_;
+      item.rows = row_range({0, m_}, item.row_item, row_items_);
+      item.panels =
+          divide({0, divide_up(step.cols.size(), kernels_.cols)}, number % col_items_, col_items_);
+      return true;
+    }
+    return false;
+  }
+
+  void multiply_step(int thread, const Step& step, const float* b_panels, Prefetcher b_soon) const {
+    Item item, next;
+    bool has_item = take(thread, step, item);
+    // What is asked for while an item is multiplied: the rows of the next item, and this thread's part of the next step.
+    const int64_t own_items = std::max<int64_t>(1, row_items_ * col_items_ / team_.size());
+    while (has_item) {
+      const bool has_next = take(thread, step, next);
+      Prefetcher a_soon;
+      if (has_next && next.row_item != item.row_item) a_soon = Prefetcher(a_, next.rows, step.depth);
+      multiply_item(thread, step, item, b_panels, a_soon, b_soon, divide_up(b_soon.lines(), own_items));
+      item = next;
+      has_item = has_next;
+    }
+  }
+
+  void multiply_item(int thread, const Step& step, const Item& item, const float* b_panels, Prefetcher& a_soon,
+                     Prefetcher& b_soon, int64_t b_lines) const {
+    const int64_t panel_units = units(step.depth), count = divide_up(item.rows.size(), kernels_.rows);
     float* a_panels = a_panels_ + thread * a_floats_;
     float* tile_buffer = tile_buffers_ + thread * kernels_.rows * kernels_.cols;
-    for (int64_t block = 0; block < row_blocks_; ++block) {
-      const Range block_rows = block_range(rows, block, row_blocks_);
-      const int64_t count = divide_up(block_rows.size(), kernels_.rows);
+    pack_a(item, step.depth, a_panels);
+    const int64_t tiles = std::max<int64_t>(1, item.panels.size() * count);
+    const int64_t a_lines_per_tile = divide_up(a_soon.lines(), tiles), b_lines_per_tile = divide_up(b_lines, tiles);
+    for (int64_t panel = item.panels.begin; panel < item.panels.end; ++panel) {
+      const int64_t col = step.cols.begin + panel * kernels_.cols;
       for (int64_t p = 0; p < count; ++p) {
-        const Range panel_rows = block_range(block_rows, p, count);
-        const GemmPanelSource source{element(a_, panel_rows.begin, depth.begin), a_.type, a_.stride, !a_.transposed,
-                                     panel_rows.size(), depth.size()};
-        kernels_.pack_a(source, panel_rows.size(), a_panels + p * kernels_.rows * panel_units);
-      }
-      for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
-        const int64_t col = cols.begin + panel * kernels_.cols;
-        for (int64_t p = 0; p < count; ++p) {
-          GemmTile tile;
-          tile.units = panel_units;
-          tile.a_panel = a_panels + p * kernels_.rows * panel_units;
-          tile.b_panel = b_panels + panel * kernels_.cols * panel_units;
-          const Range panel_rows = block_range(block_rows, p, count);
-          float* partial = partial_ + (thread / col_groups_) * partial_floats_ +
-                           ((block * block_panels_ + p) * (cols_block_ / kernels_.cols) + panel) * kernels_.rows *
-                               kernels_.cols;
-          multiply_tile(tile, panel_rows, {col, std::min(col + kernels_.cols, cols.end)}, depth_pass, partial, tile_buffer);
-        }
+        GemmTile tile;
+        tile.units = panel_units;
+        tile.a_panel = a_panels + p * kernels_.rows * panel_units;
+        tile.b_panel = b_panels + panel * kernels_.cols * panel_units;
+        const int64_t number = (item.row_item * item_panels_ + p) * (cols_block_ / kernels_.cols) + panel;
+        a_soon.ask(a_lines_per_tile);
+        b_soon.ask(b_lines_per_tile);
+        multiply_tile(tile, row_range(item.rows, p, count), {col, std::min(col + kernels_.cols, step.cols.end)},
+                      step.depth_pass, partial_ + number * kernels_.rows * kernels_.cols, tile_buffer);
       }
     }
   }
 
-  // Parts of a range in whole panels where the kernel wants whole ones, else nearly equal: 128 rows are ten panels of
-  // 12 or 13 rows, not nine of 14 and a thin one.
-  Range block_range(Range range, int64_t part, int64_t parts) const {
+  // Parts of a range of rows: of whole panels where the kernel wants whole ones, else nearly equal, so that 128 rows are
+  // ten panels of 12 or 13 rows, not nine of 14 and a thin one.
+  Range row_range(Range range, int64_t part, int64_t parts) const {
     if (!kernels_.whole_panels) return divide(range, part, parts);
-    const int64_t panels = divide_up(range.size(), kernels_.rows);
-    const Range whole = divide({0, panels}, part, parts);
+    const Range whole = divide({0, divide_up(range.size(), kernels_.rows)}, part, parts);
     return {range.begin + whole.begin * kernels_.rows, std::min(range.end, range.begin + whole.end * kernels_.rows)};
   }
 
@@ -240,15 +345,17 @@ class Product {
   const GemmEpilogue& epilogue_;
   Team& team_;
   bool plain_ = false;  // C gets the products and nothing else, in fp32: it can hold the partial sums itself
-  int64_t depth_passes_ = 1, depth_block_ = 0, units_block_ = 0;
+  int64_t depth_passes_ = 1, depth_block_ = 0;
   int64_t col_passes_ = 1, cols_block_ = 0;
-  int64_t row_groups_ = 1, col_groups_ = 1, row_blocks_ = 1, block_panels_ = 1;
+  int64_t row_items_ = 1, col_items_ = 1;
+  int64_t item_panels_ = 1;  // most panels of A in an item
+  Taken* taken_ = nullptr;
   float* b_panels_[2] = {};
   float* a_panels_ = nullptr;      // of each thread
+  int64_t a_floats_ = 0;
   float* tile_buffers_ = nullptr;  // of each thread
-  float* partial_ = nullptr;       // of each row group, tile by tile
-  int64_t a_floats_ = 0, partial_floats_ = 0;
-  uint32_t* row_keys_ = nullptr;  // [M]
+  float* partial_ = nullptr;       // of each tile of a block of columns
+  uint32_t* row_keys_ = nullptr;   // [M]
 };
 
 const GemmKernels* own_kernels(Arithmetic arithmetic) {

@@ -196,9 +196,16 @@ inline Vec exp(Vec x) {
 }
 
 // random_bits (base/random.h) for columns first, first + 1, ...
+inline IntVec random_bits_of(IntVec x);
 inline IntVec random_bits(uint32_t row_key, uint32_t first_column) {
   const IntVec column = int_add(int_set1(first_column), int_iota());
-  IntVec x = int_xor(int_set1(row_key), int_mul(column, int_set1(0x9E3779B9u)));
+  return random_bits_of(int_xor(int_set1(row_key), int_mul(column, int_set1(0x9E3779B9u))));
+}
+// ... and for one column of several rows.
+inline IntVec random_bits(IntVec row_keys, uint32_t column) {
+  return random_bits_of(int_xor(row_keys, int_set1(column * 0x9E3779B9u)));
+}
+inline IntVec random_bits_of(IntVec x) {
   x = int_mul(int_xor(x, int_shift_right<16>(x)), int_set1(0x7FEB352Du));
   x = int_mul(int_xor(x, int_shift_right<15>(x)), int_set1(0x846CA68Bu));
   return int_xor(x, int_shift_right<16>(x));

@@ -1,0 +1,109 @@
+"""The PyTorch twin of `brisk bench lm`: the same decoder, AdamW, clipping, real data movement, one median step time.
+
+  python bench/peers/lm_torch.py --shape small --mode compile --precision fp32 --seconds 10 --json
+
+Needs torch in the environment it runs in (a virtual environment outside this repository); brisk never does.
+"""
+import argparse
+import json
+import resource
+import statistics
+import time
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+SHAPES = {  # vocabulary, width, layers, heads, length, sequences
+    "small": (10000, 256, 2, 4, 128, 32),
+    "large": (50000, 512, 6, 8, 128, 16),
+    "production": (32000, 512, 6, 8, 128, 16),
+    "gpt2": (50304, 768, 12, 12, 1024, 32),
+}
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.attention_norm, self.feed_forward_norm = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.attention_out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, h):
+        batch, length, width = h.shape
+        heads = [t.view(batch, length, self.heads, -1).transpose(1, 2) for t in self.qkv(self.attention_norm(h)).chunk(3, 2)]
+        mixed = F.scaled_dot_product_attention(*heads, is_causal=True)
+        h = h + self.attention_out(mixed.transpose(1, 2).reshape(batch, length, width))
+        return h + self.down(F.gelu(self.up(self.feed_forward_norm(h)), approximate="tanh"))
+
+
+class Decoder(nn.Module):
+    def __init__(self, vocabulary, width, layers, heads, length):
+        super().__init__()
+        self.table, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(length, width)
+        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
+        for parameter in self.parameters():
+            if parameter.dim() > 1:
+                nn.init.normal_(parameter, 0, 0.02)
+
+    def forward(self, tokens, targets):
+        h = self.table(tokens) + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
+        for block in self.blocks:
+            h = block(h)
+        logits = F.linear(self.norm(h), self.table.weight)  # the head is tied
+        return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--shape", choices=SHAPES, default="small")
+    parser.add_argument("--mode", choices=["eager", "compile"], default="eager")
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
+    parser.add_argument("--batch", type=int)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    vocabulary, width, layers, heads, length, batch = SHAPES[options.shape]
+    batch = options.batch or batch
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(0)
+    model = Decoder(vocabulary, width, layers, heads, length)
+    run = torch.compile(model) if options.mode == "compile" else model
+    optimizer = torch.optim.AdamW(model.parameters(), 3e-4, fused=True)
+    # Eight batches in turn, spread like words: few tokens common, most rare.
+    data = (torch.rand(8, batch, length + 1) ** 3 * vocabulary).long()
+
+    def step(number):
+        tokens, targets = data[number % 8, :, :-1], data[number % 8, :, 1:]
+        with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bf16"):
+            loss = run(tokens, targets)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return loss.item()
+
+    for number in range(3):
+        step(number)
+    times, end = [], time.time() + options.seconds
+    while time.time() < end or len(times) < 3:
+        start = time.time()
+        step(len(times))
+        times.append(time.time() - start)
+    seconds = statistics.median(times)
+    flop = 6 * (12 * width * width * layers + vocabulary * width) + 6 * layers * length * width
+    speed = batch * length / seconds
+    result = {
+        "shape": options.shape, "mode": options.mode, "precision": options.precision, "tokens_per_second": speed,
+        "gflops": speed * flop * 1e-9, "step_ms": seconds * 1e3, "steps": len(times),
+        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, "torch": torch.__version__,
+    }
+    print(json.dumps(result) if options.json else
+          f"{options.shape} {options.mode} {options.precision}: {speed:.0f} tokens/s, {result['gflops']:.1f} GFLOP/s, "
+          f"{seconds * 1e3:.1f} ms a step, peak memory {result['peak_memory_bytes'] / 2**20:.0f} MiB")
+
+
+main()
