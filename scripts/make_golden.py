@@ -44,8 +44,9 @@ SHAPES = {
 }
 
 
-def make_parameters(shape, generator):
-    """Large enough values that every gradient matters: at GPT-2's 0.02 attention would be nearly uniform."""
+def make_parameters(shape, generator, dtype):
+    """Large enough values that every gradient matters: at GPT-2's 0.02 attention would be nearly uniform. Not larger:
+    with 1.5 instead of 1 in qkv, PyTorch's own bf16 gradients (autocast) are up to 2.4e-2 off, with 1 up to 1.3e-2."""
     d, f, v = shape["d_model"], shape["d_ff"], shape["vocab_size"]
     head = d // shape["num_heads"]
     q, kv = shape["num_heads"] * head, shape["num_kv_heads"] * head
@@ -70,7 +71,7 @@ def make_parameters(shape, generator):
     for layer in range(shape["num_layers"]):
         prefix = f"layers.{layer}."
         gain(prefix + "attention_norm")
-        weight(prefix + "qkv", q + 2 * kv, d, 1.5 / math.sqrt(d))
+        weight(prefix + "qkv", q + 2 * kv, d, 1 / math.sqrt(d))
         bias(prefix + "qkv", q + 2 * kv)
         weight(prefix + "attention_out", d, q, 0.7 / math.sqrt(q))
         bias(prefix + "attention_out", d)
@@ -82,8 +83,8 @@ def make_parameters(shape, generator):
     gain("final_norm")
     if not shape["tie_embeddings"]:
         weight("head", v, d, 0.3)
-    # float32 numbers, held in float64 for the arithmetic.
-    return {name: value.float().double().requires_grad_() for name, value in parameters.items()}
+    # float32 numbers, whatever type the arithmetic is in.
+    return {name: value.float().to(dtype).requires_grad_() for name, value in parameters.items()}
 
 
 def make_batches(shape, generator):
@@ -125,7 +126,7 @@ def turn(shape, x):
     _, length, width = x.shape
     frequency = shape["rope_theta"] ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
     angle = torch.arange(length, dtype=torch.float64)[:, None] * frequency[None, :]  # [T, K / 2]
-    cos, sin = angle.cos(), angle.sin()
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
     even, odd = x[..., 0::2], x[..., 1::2]
     return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
 
@@ -167,9 +168,9 @@ def batch_logits(shape, parameters, tokens, lengths):
     return torch.cat([decoder_logits(shape, parameters, part) for part in tokens.split(lengths.tolist())])
 
 
-def make_file(shape, seed):
+def make_file(shape, seed, dtype=torch.float64):
     generator = torch.Generator().manual_seed(seed)
-    parameters = make_parameters(shape, generator)
+    parameters = make_parameters(shape, generator, dtype)
     tokens, targets, lengths = make_batches(shape, generator)
     tensors = {"parameters/" + name: value.detach().clone() for name, value in parameters.items()}
 
@@ -205,6 +206,14 @@ def make_file(shape, seed):
     return arrays, metadata
 
 
+def is_well_conditioned(shape, seed):
+    """AdamW's first step is rate * sign(gradient): where one entry of a gradient happens to be 0 but for rounding, the
+    losses after it differ by 1e-5 between any two programs. A seed whose exact curve PyTorch's own float32 follows to
+    1e-6 has no such entry, so that a test can ask for 1e-5."""
+    exact, rounded = make_file(shape, seed)[0], make_file(shape, seed, torch.float32)[0]
+    return all(numpy.abs(rounded[name] / exact[name] - 1).max() < 1e-6 for name in ("losses", "gradient_norms"))
+
+
 def safetensors_bytes(arrays, metadata):
     header, offset = {"__metadata__": metadata}, 0
     for name, array in arrays.items():
@@ -233,10 +242,11 @@ def main():
     check = arguments.parse_args().check
     torch.set_default_dtype(torch.float64)
     failed = False
-    for seed, (name, shape) in enumerate(SHAPES.items(), start=1):
+    for name, shape in SHAPES.items():
         path = FOLDER / f"{name}.safetensors"
+        seed = next(seed for seed in range(1, 100) if is_well_conditioned(shape, seed))
         arrays, metadata = make_file(shape, seed)
-        print(f"{path.name}: losses " + " ".join(f"{loss:.4f}" for loss in arrays["losses"]) + ", gradient norms " +
+        print(f"{path.name}: seed {seed}, losses " + " ".join(f"{loss:.4f}" for loss in arrays["losses"]) + ", gradient norms " +
               " ".join(f"{norm:.3f}" for norm in arrays["gradient_norms"]))
         if not check:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -67,7 +67,7 @@ struct TrainingOptions {
   int64_t early_stopping_patience = 0;  // evaluations without a better loss; 0: never stop early
 
   int64_t num_workers = 1;         // loader threads; 0: load on the training thread
-  int64_t micro_batch_tokens = 0;  // token rows of a micro-batch; 0: chosen by measuring
+  int64_t micro_batch_tokens = 0;  // token rows of a micro-batch; 0: brisk chooses, at most 4096
   int64_t threads = 0;             // compute threads; 0: all cores
 };
 

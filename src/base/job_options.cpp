@@ -247,7 +247,7 @@ void declare_course(TrainingOptions& training, std::vector<Option>& all) {
                        "token rows computed at once; changes memory and speed, never the result")
                     .at_least(1)
                     .at_most(16777216)
-                    .automatic(0, "chosen by measuring")
+                    .automatic(0, "brisk chooses, at most 4096")
                     .in("tokens"));
   all.push_back(Option("training.threads", training.threads, "threads that compute")
                     .at_least(1)

@@ -51,10 +51,20 @@ constexpr double random_uniform(uint64_t key, uint64_t index) {
   return (static_cast<double>(mix64(key ^ mix64(index)) >> 11) + 0.5) * 0x1.0p-53;
 }
 
-// Standard normal, by Box and Muller.
-inline double random_normal(uint64_t key, uint64_t index) {
-  const double radius = std::sqrt(-2.0 * std::log(random_uniform(key, 2 * index)));
-  return radius * std::cos(6.283185307179586 * random_uniform(key, 2 * index + 1));
+// Two standard normals from pair `pair` of a key, by Box and Muller.
+struct NormalPair {
+  float first, second;
+};
+inline NormalPair random_normal_pair(uint64_t key, uint64_t pair) {
+  const float radius = std::sqrt(-2.0f * std::log(static_cast<float>(random_uniform(key, 2 * pair))));
+  const float angle = 6.2831853f * static_cast<float>(random_uniform(key, 2 * pair + 1));
+  return {radius * std::cos(angle), radius * std::sin(angle)};
+}
+
+// Element `index` of a stream of standard normals.
+inline float random_normal(uint64_t key, uint64_t index) {
+  const NormalPair pair = random_normal_pair(key, index / 2);
+  return index % 2 == 0 ? pair.first : pair.second;
 }
 
 }  // namespace brisk

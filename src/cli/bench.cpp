@@ -58,6 +58,7 @@ void run_bench(const BenchArguments& arguments) {
 void add_bench_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("bench", "Measure training speed");
   command->require_subcommand(1);
+  command->footer("Example:\n  brisk bench lm --shape small --json");
   CLI::App* lm =
       command->add_subcommand("lm", "A decoder language model of a known shape, through the real training loop");
   auto arguments = std::make_shared<BenchArguments>();

@@ -11,12 +11,12 @@ namespace brisk {
 void add_job_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("job", "What a job file may say");
   command->require_subcommand(1);
-  command->add_subcommand("schema", "Print the JSON schema of job files")->callback([] {
-    fmt::print("{}\n", job_schema());
-  });
-  command->add_subcommand("reference", "Print the reference of all keys (Markdown)")->callback([] {
-    fmt::print("{}", job_reference_markdown());
-  });
+  CLI::App* schema = command->add_subcommand("schema", "Print the JSON schema of job files");
+  schema->footer("Example:\n  brisk job schema > job.schema.json");
+  schema->callback([] { fmt::print("{}\n", job_schema()); });
+  CLI::App* reference = command->add_subcommand("reference", "Print the reference of all keys (Markdown)");
+  reference->footer("Example:\n  brisk job reference > job.md");
+  reference->callback([] { fmt::print("{}", job_reference_markdown()); });
   command->footer("Examples:\n  brisk job schema > job.schema.json\n  brisk job reference");
 }
 

@@ -1,15 +1,31 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <exception>
 #include <new>
+#include <system_error>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "base/options.h"
 #include "base/terminal.h"
 #include "cli/command.h"
 
 namespace brisk {
 namespace {
+
+// The parser would only say that a command is missing.
+void refuse_unknown_command(const CLI::App& app, const std::string& given) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  if (std::find(names.begin(), names.end(), given) != names.end()) return;
+  const std::string nearest = nearest_word(given, names);
+  user_error("'{}' is no command of brisk{}; there are {}", given,
+             nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest), fmt::join(names, ", "));
+}
 
 int run(int argc, char** argv) {
   CLI::App app{"brisk trains transformers as fast as the machine allows, and shows where every millisecond went.",
@@ -30,6 +46,7 @@ int run(int argc, char** argv) {
   add_machine_command(app);
   add_bench_command(app);
   add_job_command(app);
+  if (argc > 1 && argv[1][0] != '-') refuse_unknown_command(app, argv[1]);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
@@ -45,19 +62,33 @@ int run(int argc, char** argv) {
   return exit_code;
 }
 
+// What waits in the buffer may still meet a full disk: a script must not take half a result for a whole one.
+void finish_standard_output() {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  user_error("standard output: cannot write it: {}", explain_errno(errno != 0 ? errno : EIO));
+}
+
 }  // namespace
 }  // namespace brisk
 
 int main(int argc, char** argv) {
   signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then an ordinary write error, which a save survives
   try {
-    return brisk::run(argc, argv);
+    const int exit_code = brisk::run(argc, argv);
+    brisk::finish_standard_output();
+    return exit_code;
   } catch (const brisk::UserError& error) {
     brisk::say("{} {}", brisk::coloured("brisk:", brisk::Colour::red, 2), error.what());
     return brisk::kExitUserCanMend;
   } catch (const std::bad_alloc&) {
     brisk::say("brisk: out of memory; use a smaller model or training.micro_batch_tokens");
     return brisk::kExitUserCanMend;
+  } catch (const std::system_error& error) {
+    const bool output = std::ferror(stdout) != 0;
+    brisk::say("brisk: {}{}", output ? "standard output: cannot write it: " : "a fault in brisk itself: ",
+               output ? brisk::explain_errno(error.code().value()) : error.what());
+    return output ? brisk::kExitUserCanMend : brisk::kExitOurFault;
   } catch (const std::exception& error) {
     brisk::say("brisk: a fault in brisk itself: {}", error.what());
     return brisk::kExitOurFault;

@@ -78,6 +78,10 @@ void run_decode(const TokenizerArguments& arguments) {
 void add_tokenizer_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("tokenizer", "Train a vocabulary, encode and decode text");
   command->require_subcommand(1);
+  command->footer(
+      "Examples:\n"
+      "  brisk tokenizer train --vocab-size 10000 --output tokenizer.json book.txt\n"
+      "  echo Hello | brisk tokenizer encode --tokenizer tokenizer.json");
   auto arguments = std::make_shared<TokenizerArguments>();
 
   CLI::App* train = command->add_subcommand("train", "Train a byte-level BPE vocabulary");

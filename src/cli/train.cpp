@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 
@@ -30,9 +32,18 @@ int run_train(const TrainArguments& arguments) {
       job,
       {.resume = arguments.resume, .sample_prompt = arguments.sample_prompt, .sample_tokens = arguments.sample_tokens});
   if (outcome.interrupted) {
-    say("interrupted: everything is saved in {}; go on with\n  brisk train {} --output {} --resume", outcome.run_path,
-        arguments.job_path, outcome.run_path);
+    // The run's own job file holds what --data and --set said, too.
+    say("interrupted: everything is saved in {}; go on with\n  brisk train {}/job.json --output {} --resume",
+        outcome.run_path, outcome.run_path, outcome.run_path);
     return kExitInterrupted;
+  }
+  if (const auto& step = outcome.summary.last_step) {
+    const auto& evaluation = outcome.summary.best_evaluation;
+    fmt::print("{}: step {}, loss {:.4f}{}\n", outcome.run_path, step->step, step->loss,
+               evaluation
+                   ? fmt::format(", best validation loss {:.4f} (perplexity {:.2f}) at step {}",
+                                 evaluation->validation_loss, evaluation->validation_perplexity, evaluation->step)
+                   : "");
   }
   say("done: {}\n  brisk generate {} --prompt \"...\"", outcome.run_path, outcome.run_path);
   return kExitDone;
@@ -45,8 +56,10 @@ void add_train_command(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<TrainArguments>();
   command->add_option("job", arguments->job_path, "Job file (JSON; see `brisk job reference`)")->required();
   command->add_option("--data", arguments->data, "Text to train on: files, folders or globs; in place of data.train");
-  command->add_option("--set", arguments->settings,
-                      "Set a key of the job: training.batch_size=64 (may be given several times)");
+  command
+      ->add_option("--set", arguments->settings,
+                   "Set a key of the job: training.batch_size=64 (may be given several times)")
+      ->allow_extra_args(false);  // one each, so that the job file may come after it
   command->add_option("--output", arguments->output, "Run directory (default: runs/<name of the job>)");
   command->add_flag("--resume", arguments->resume, "Go on from the run directory's last checkpoint");
   command

@@ -123,7 +123,8 @@ int64_t attention_backward_scratch(const AttentionForward& op, int64_t queries, 
   return bytes;
 }
 
-void attention_backward_task(const AttentionBackward& op, const AttentionTask& task, void* memory) {
+void attention_backward_task(const AttentionBackward& op, const AttentionTask& task, const AttentionTask* next,
+                             void* memory) {
   const AttentionForward& forward = op.forward;
   const Head head(forward, task);
   const BackwardScratch scratch(head, memory);
@@ -133,8 +134,9 @@ void attention_backward_task(const AttentionBackward& op, const AttentionTask& t
 
 #if defined(__AVX512BF16__)
   const bool bf16_gradients = op.dy.type == DType::bf16 && op.dq.type == DType::bf16;
-  if (all_bf16(forward) && bf16_gradients) return bf16_backward_task(op, head, memory);
+  if (all_bf16(forward) && bf16_gradients) return bf16_backward_task(op, head, next, memory);
 #endif
+  ReadAhead ahead = read_ahead(op, next, head.group * head.queries / kQueryTile);
   for (int64_t block = 0; block < head.keys; block += kKeyBlock) {
     const int64_t keys = std::min(kKeyBlock, head.keys - block), row = head.key_row + block;
     pack_rows(forward.k, row, keys, head.kv_column, head.width, 1.0f, scratch.key_rows, head.padded);
@@ -146,7 +148,10 @@ void attention_backward_task(const AttentionBackward& op, const AttentionTask& t
       store(scratch.dvalues + i, zero());
     }
     for (int64_t g = 0; g < head.group; ++g) {
-      for_each_tile(head, block, [&](const Tile& tile) { backward_tile(op, head, tile, g, scratch); });
+      for_each_tile(head, block, [&](const Tile& tile) {
+        backward_tile(op, head, tile, g, scratch);
+        ahead.step();
+      });
     }
     for (int64_t j = 0; j < keys; ++j) {
       unpack_row(scratch.dkeys + j * head.padded, 1.0f, op.dk, row + j, head.kv_column, head.width);

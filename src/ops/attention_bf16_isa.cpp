@@ -15,6 +15,7 @@ namespace {
 constexpr int64_t kStripe = kBlock32;  // queries: two vectors
 constexpr int64_t kKeys = 128;         // of a block
 constexpr int64_t kQueries = 128;      // of a block, backward
+constexpr int64_t kStripesAtOnce = 4;
 constexpr float kLog2E = 1.44269504f, kLn2 = 0.693147181f;
 constexpr float kLowest = -3.0e38f;
 
@@ -112,8 +113,8 @@ struct ForwardScratch {
     keys = reinterpret_cast<bf16_t*>(scratch.take(floats_of_bf16(kKeys * padded)));
     values = reinterpret_cast<bf16_t*>(scratch.take(floats_of_bf16(kKeys * padded)));
     pairs = scratch.take(kKeys / 2 * padded);
-    scores = scratch.take(kKeys * kStripe);
-    powers = scratch.take(kKeys / 2 * kStripe);
+    scores = scratch.take(kStripesAtOnce * kKeys * kStripe);
+    powers = scratch.take(kStripesAtOnce * kKeys / 2 * kStripe);
     queries = scratch.take(head.group * stripes * padded / 2 * kStripe);
     sums = scratch.take(head.group * stripes * padded * kStripe);
     largest = scratch.take(head.group * stripes * kStripe);
@@ -180,40 +181,71 @@ void soften_stripe(const Stripe& stripe, const float* scores, float* powers, flo
   }
 }
 
-void forward_stripe(const AttentionForward& op, const Head& head, const Stripe& stripe, int64_t g,
-                    const ForwardScratch& scratch) {
-  const int64_t padded = scratch.padded, number = g * scratch.stripes + stripe.first / kStripe;
-  const int64_t query_head = head.first_head + g, row = head.row + stripe.first;
-  float* sums = scratch.sums + number * padded * kStripe;
-  float *largest = scratch.largest + number * kStripe, *total = scratch.total + number * kStripe;
-  const bool fresh = stripe.block == 0;
-  for (int64_t i = 0; fresh && i < kStripe; ++i) largest[i] = kLowest, total[i] = 0;
-
-  product32(stripe.rows, kStripe, padded, {scratch.keys, padded},
-            {scratch.queries + number * padded / 2 * kStripe, kStripe}, scratch.scores, kStripe, false);
-  Vec correction[2];
-  soften_stripe(stripe, scratch.scores, scratch.powers, op.shape.scale * kLog2E,
-                StripeDropout(op, query_head, row, stripe.queries), largest, total, correction);
-  for (int64_t c = 0; !fresh && c < padded; ++c) {
-    for (int half = 0; half < 2; ++half) {
-      float* sum = sums + c * kStripe + half * kLanes;
-      store(sum, load(sum) * correction[half]);
-    }
-  }
-  product32(padded, kStripe, stripe.rows, {scratch.values, kKeys}, {scratch.powers, kStripe}, sums, kStripe, !fresh);
-
-  if (!stripe.last) return;
+// y and log_sum_exp of a stripe that has seen all its keys.
+void finish_stripe(const AttentionForward& op, const Head& head, const Stripe& stripe, int64_t number,
+                   int64_t query_head, const ForwardScratch& scratch) {
+  const int64_t row = head.row + stripe.first;
+  const float *largest = scratch.largest + number * kStripe, *total = scratch.total + number * kStripe;
   const Vec dropout_scale = set1(op.dropout.active() ? op.dropout.scale() : 1.0f);
   Vec scale[2];
   for (int half = 0; half < 2; ++half) {
     const Vec sum = load(total + half * kLanes);
     scale[half] = select_greater(sum, zero(), dropout_scale / sum, zero());
   }
-  unpack_queries(sums, scale, op.y, row, stripe.queries, query_head * head.width, head.width);
+  unpack_queries(scratch.sums + number * scratch.padded * kStripe, scale, op.y, row, stripe.queries,
+                 query_head * head.width, head.width);
   if (!op.log_sum_exp) return;
-  for (int64_t i = 0; i < stripe.queries; ++i) {
-    op.log_sum_exp.f32()[(row + i) * op.log_sum_exp.stride + query_head] =
-        total[i] > 0 ? largest[i] * kLn2 + __builtin_logf(total[i]) : -__builtin_inff();
+  alignas(64) float log_sum_exp[kStripe];
+  for (int64_t half = 0; half < kStripe; half += kLanes) {
+    const Vec sum = load(total + half), log_sum = set1(kLn2) * (load(largest + half) + log_two(sum));
+    store(log_sum_exp + half, select_greater(sum, zero(), log_sum, set1(-__builtin_inff())));
+  }
+  float* out = op.log_sum_exp.f32() + row * op.log_sum_exp.stride + query_head;
+  for (int64_t i = 0; i < stripe.queries; ++i) out[i * op.log_sum_exp.stride] = log_sum_exp[i];
+}
+
+// Up to kStripesAtOnce stripes of one head, from the first, against one block of keys. All scores, then all powers,
+// then all sums: a tile that is loaded right after it was stored waits for the store to leave the core.
+void forward_stripes(const AttentionForward& op, const Head& head, int64_t first, int64_t block, int64_t g,
+                     const ForwardScratch& scratch, ReadAhead& ahead) {
+  const int64_t padded = scratch.padded, query_head = head.first_head + g;
+  const bool fresh = block == 0;
+  const int64_t end = std::min(first + kStripesAtOnce * kStripe, head.queries);
+  const auto number = [&](int64_t s) { return g * scratch.stripes + s / kStripe; };
+  const auto scores = [&](int64_t s) { return scratch.scores + (s - first) * kKeys; };
+  const auto powers = [&](int64_t s) { return scratch.powers + (s - first) * kKeys / 2; };
+
+  for (int64_t s = first; s < end; s += kStripe) {
+    const Stripe stripe(head, s, block);
+    product32(stripe.rows, kStripe, padded, {scratch.keys, padded},
+              {scratch.queries + number(s) * padded / 2 * kStripe, kStripe}, scores(s), kStripe, false);
+  }
+  for (int64_t s = first; s < end; s += kStripe) {
+    ahead.step();
+    const Stripe stripe(head, s, block);
+    if (stripe.rows == 0) continue;
+    float *largest = scratch.largest + number(s) * kStripe, *total = scratch.total + number(s) * kStripe;
+    for (int64_t i = 0; fresh && i < kStripe; ++i) largest[i] = kLowest, total[i] = 0;
+    Vec correction[2];
+    soften_stripe(stripe, scores(s), powers(s), op.shape.scale * kLog2E,
+                  StripeDropout(op, query_head, head.row + s, stripe.queries), largest, total, correction);
+    float* sums = scratch.sums + number(s) * padded * kStripe;
+    for (int64_t c = 0; !fresh && c < padded; ++c) {
+      for (int half = 0; half < 2; ++half) {
+        float* sum = sums + c * kStripe + half * kLanes;
+        store(sum, load(sum) * correction[half]);
+      }
+    }
+  }
+  for (int64_t s = first; s < end; s += kStripe) {
+    const Stripe stripe(head, s, block);
+    if (stripe.rows == 0) continue;
+    product32(padded, kStripe, stripe.rows, {scratch.values, kKeys}, {powers(s), kStripe},
+              scratch.sums + number(s) * padded * kStripe, kStripe, !fresh);
+  }
+  for (int64_t s = first; s < end; s += kStripe) {
+    const Stripe stripe(head, s, block);
+    if (stripe.rows > 0 && stripe.last) finish_stripe(op, head, stripe, number(s), query_head, scratch);
   }
 }
 
@@ -309,7 +341,7 @@ float dot_bf16(const bf16_t* a, const bf16_t* b, int64_t width) {
 
 // Up to kQueries queries, from `first`, of one head against one block of keys.
 void backward_block(const AttentionBackward& op, const Head& head, int64_t first, int64_t block, int64_t g,
-                    const BackwardScratch& scratch) {
+                    const BackwardScratch& scratch, ReadAhead& ahead) {
   const AttentionForward& forward = op.forward;
   const int64_t padded = scratch.padded, query_head = head.first_head + g, col = query_head * head.width;
   const int64_t count = std::min(kQueries, head.queries - first), row = head.row + first;
@@ -340,6 +372,7 @@ void backward_block(const AttentionBackward& op, const Head& head, int64_t first
   for (int64_t s = 0; s < rows; s += kStripe) {
     const Stripe stripe(head, first + s, block);
     seen[s / kStripe] = stripe.rows;
+    ahead.step();
     if (stripe.rows == 0) continue;
     product32(stripe.rows, kStripe, padded, {scratch.keys, padded}, {scratch.queries_turned + s * padded / 2, kStripe},
               scratch.stripe_scores, kStripe, false);
@@ -378,10 +411,11 @@ void turn_keys(const bf16_t* rows, int64_t keys, int64_t padded, float* pairs, b
 int64_t bf16_forward_scratch(const Head& largest) { return ForwardScratch(largest, nullptr).bytes; }
 int64_t bf16_backward_scratch(const Head& largest) { return BackwardScratch(largest, nullptr).bytes; }
 
-void bf16_forward_task(const AttentionForward& op, const Head& head, void* memory) {
+void bf16_forward_task(const AttentionForward& op, const Head& head, const AttentionTask* next, void* memory) {
   const ForwardScratch scratch(head, memory);
   const TilesInUse tiles;
   const int64_t padded = scratch.padded;
+  ReadAhead ahead = read_ahead(op, next, head.group * scratch.stripes);
   for (int64_t g = 0; g < head.group; ++g) {
     for (int64_t s = 0; s < scratch.stripes; ++s) {
       pack_queries(op.q, head.row + s * kStripe, std::min(kStripe, head.queries - s * kStripe),
@@ -395,19 +429,19 @@ void bf16_forward_task(const AttentionForward& op, const Head& head, void* memor
     pack_bf16_rows(op.v, row, keys, head.kv_column, head.width, scratch.rows, padded);
     turn_keys(scratch.rows, keys, padded, scratch.pairs, scratch.values);
     for (int64_t g = 0; g < head.group; ++g) {
-      for (int64_t s = 0; s < scratch.stripes; ++s) {
-        const Stripe stripe(head, s * kStripe, block);
-        if (stripe.rows > 0) forward_stripe(op, head, stripe, g, scratch);
+      for (int64_t first = 0; first < head.queries; first += kStripesAtOnce * kStripe) {
+        forward_stripes(op, head, first, block, g, scratch, ahead);
       }
     }
   }
 }
 
-void bf16_backward_task(const AttentionBackward& op, const Head& head, void* memory) {
+void bf16_backward_task(const AttentionBackward& op, const Head& head, const AttentionTask* next, void* memory) {
   const AttentionForward& forward = op.forward;
   const BackwardScratch scratch(head, memory);
   const TilesInUse tiles;
   const int64_t padded = scratch.padded;
+  ReadAhead ahead = read_ahead(op, next, head.group * scratch.stripes);
   for (int64_t block = 0; block < head.keys; block += kKeys) {
     const int64_t keys = std::min(kKeys, head.keys - block), row = head.key_row + block;
     pack_bf16_rows(forward.k, row, keys, head.kv_column, head.width, scratch.keys, padded);
@@ -419,7 +453,7 @@ void bf16_backward_task(const AttentionBackward& op, const Head& head, void* mem
     }
     for (int64_t g = 0; g < head.group; ++g) {
       for (int64_t first = 0; first < head.queries; first += kQueries)
-        backward_block(op, head, first, block, g, scratch);
+        backward_block(op, head, first, block, g, scratch, ahead);
     }
     for (int64_t j = 0; j < keys; ++j) {
       unpack_row(scratch.dkeys + j * padded, forward.shape.scale, op.dk, row + j, head.kv_column, head.width);

@@ -24,16 +24,18 @@ struct Pairs {
 
 #if defined(BRISK_ISA_amx)
 
-// Tiles of 16 rows of 64 bytes, for the scope's lifetime.
+// Eight tiles of 16 rows of 64 bytes. In memory of its own: the compiler does not know how much of it the instruction
+// reads.
+struct TileConfig {
+  uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+alignas(64) constexpr TileConfig kTileConfig;
+
+// The tiles are set up for the scope's lifetime.
 struct TilesInUse {
-  TilesInUse() {
-    struct alignas(64) {
-      uint8_t palette = 1, start_row = 0, reserved[14] = {};
-      uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-      uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-    } config;
-    _tile_loadconfig(&config);
-  }
+  TilesInUse() { _tile_loadconfig(&kTileConfig); }
   ~TilesInUse() { _tile_release(); }
 };
 
@@ -134,9 +136,9 @@ inline __m512i join_bf16(Vec first, Vec second) { return (__m512i)_mm512_cvtne2p
 
 // 16 pairs (first[i], second[i]).
 inline Vec pair_bf16(Vec first, Vec second) {
-  const __m512i low = _mm512_cvtepu16_epi32(round_to_bf16(first));
-  const __m512i high = _mm512_slli_epi32(_mm512_cvtepu16_epi32(round_to_bf16(second)), 16);
-  return _mm512_castsi512_ps(_mm512_or_si512(low, high));
+  alignas(64) static constexpr uint16_t kOrder[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                                      8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  return _mm512_castsi512_ps(_mm512_permutexvar_epi16(_mm512_load_si512(kOrder), join_bf16(first, second)));
 }
 
 // Rows [row, row + rows) and columns [col, col + width) of a bf16 tensor as contiguous rows of `padded` columns, zero
@@ -171,15 +173,30 @@ inline void turn_16(const float* in, int64_t in_stride, int64_t columns, float* 
   for (int64_t c = 0; c < columns; c += 4) turn_fours(in + c, in_stride, out + c * out_stride, out_stride);
 }
 
-// 2^t for t at most about 0, within 4e-6: what is rounded to bf16 next needs no more.
+// 2^t within 4e-6, exact for whole t: what is rounded to bf16 next needs no more.
 inline Vec power_of_two(Vec t) {
   const Vec f = _mm512_reduce_ps(t, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);  // t - floor(t)
-  Vec p = set1(0.0136703095f);
-  p = fma(p, f, set1(0.0517449978f));
-  p = fma(p, f, set1(0.241604357f));
-  p = fma(p, f, set1(0.692972922f));
-  p = fma(p, f, set1(1.00000349f));
+  Vec p = set1(0.0135553249f);
+  p = fma(p, f, set1(0.0520332094f));
+  p = fma(p, f, set1(0.241379167f));
+  p = fma(p, f, set1(0.693032299f));
+  p = fma(p, f, set1(1.0f));
   return _mm512_scalef_ps(p, t);  // times 2^floor(t)
+}
+
+// log2(x) of positive x, within 1e-6 of the larger of 1 and the result.
+inline Vec log_two(Vec x) {
+  Vec exponent = _mm512_getexp_ps(x), m = _mm512_getmant_ps(x, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src);  // m in [1, 2)
+  const __mmask16 upper = _mm512_cmp_ps_mask(m, set1(1.41421356f), _CMP_GT_OQ);
+  m = _mm512_mask_mul_ps(m, upper, m, set1(0.5f));
+  exponent = _mm512_mask_add_ps(exponent, upper, exponent, set1(1.0f));
+  const Vec s = (m - set1(1.0f)) / (m + set1(1.0f)), square = s * s;  // log m = 2 (s + s^3/3 + s^5/5 + ...)
+  Vec p = set1(2.88539008f / 9);
+  p = fma(p, square, set1(2.88539008f / 7));
+  p = fma(p, square, set1(2.88539008f / 5));
+  p = fma(p, square, set1(2.88539008f / 3));
+  p = fma(p, square, set1(2.88539008f));
+  return fma(p, s, exponent);
 }
 
 }  // namespace brisk::BRISK_ISA

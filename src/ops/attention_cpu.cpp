@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include "base/error.h"
@@ -12,8 +13,8 @@ namespace brisk::cpu {
 
 namespace {
 
-// Shorter pieces of a sequence than this spend too much on packing the same keys again.
-constexpr int64_t kShortestPiece = 96;
+// Pieces of a long sequence are multiples of this: whole tiles of every kernel, and worth packing the keys again for.
+constexpr int64_t kPiece = 96;
 
 struct CostedTask {
   AttentionTask task;
@@ -29,7 +30,7 @@ const std::vector<CostedTask>& tasks_of(const AttentionForward& op, int threads,
   const int64_t wanted = may_split && threads > 1 && heads > 0 ? (4 * threads + heads - 1) / heads : 1;
   for (int64_t s = 0; s < op.queries.sequences; ++s) {
     const int64_t queries = op.queries.starts[s + 1] - op.queries.starts[s], keys = op.k_end[s] - op.k_begin[s];
-    const int64_t piece = std::max(kShortestPiece, ((queries + wanted - 1) / wanted + 23) / 24 * 24);
+    const int64_t piece = std::max<int64_t>(1, (queries / wanted + kPiece - 1) / kPiece) * kPiece;
     for (int64_t head = 0; head < op.shape.kv_heads; ++head) {
       if (!may_split || queries <= piece) {
         tasks.push_back({{s, head, 0, queries}, (queries + 1) * (keys + 64)});
@@ -42,7 +43,10 @@ const std::vector<CostedTask>& tasks_of(const AttentionForward& op, int threads,
       }
     }
   }
-  std::sort(tasks.begin(), tasks.end(), [](const CostedTask& a, const CostedTask& b) { return a.cost > b.cost; });
+  // Heads of one sequence stay together: they share pages.
+  std::sort(tasks.begin(), tasks.end(), [](const CostedTask& a, const CostedTask& b) {
+    return std::tie(b.cost, a.task.sequence, a.task.kv_head) < std::tie(a.cost, b.task.sequence, b.task.kv_head);
+  });
   return tasks;
 }
 
@@ -64,10 +68,18 @@ void* scratch_of_thread(int64_t bytes) {
 
 template <typename Run>
 void run_tasks(const std::vector<CostedTask>& tasks, int64_t scratch_bytes, const Run& run) {
-  std::atomic<size_t> next{0};
+  std::atomic<size_t> unclaimed{0};
+  const size_t held_back = 2 * static_cast<size_t>(Team::instance().size());
   const auto work = [&](int) {
     void* scratch = scratch_of_thread(scratch_bytes);
-    for (size_t t = next++; t < tasks.size(); t = next++) run(tasks[t].task, scratch);
+    for (size_t t = unclaimed++; t < tasks.size();) {
+      // Claimed one ahead, so that its rows can be fetched early, except near the end, where another thread may be
+      // idle.
+      const bool ahead = t + held_back < tasks.size();
+      const size_t next = ahead ? unclaimed++ : tasks.size();
+      run(tasks[t].task, next < tasks.size() ? &tasks[next].task : nullptr, scratch);
+      t = ahead ? next : unclaimed++;
+    }
   };
   // A hand-over to the team takes some microseconds: a single task, or very small ones, are done sooner here.
   constexpr int64_t kSmallCost = 4096;
@@ -99,7 +111,8 @@ void attention_forward(const AttentionForward& op) {
   const auto run = BRISK_ACTIVE_ISA(attention_forward_task);
   const auto& tasks = tasks_of(op, Team::instance().size(), true);
   const int64_t bytes = BRISK_ACTIVE_ISA(attention_forward_scratch)(op, most_queries(tasks), most_keys(op));
-  run_tasks(tasks, bytes, [&](const AttentionTask& task, void* scratch) { run(op, task, scratch); });
+  run_tasks(tasks, bytes,
+            [&](const AttentionTask& task, const AttentionTask* next, void* scratch) { run(op, task, next, scratch); });
 }
 
 void attention_backward(const AttentionBackward& op) {
@@ -108,7 +121,8 @@ void attention_backward(const AttentionBackward& op) {
   const auto& tasks = tasks_of(op.forward, Team::instance().size(), false);
   const int64_t bytes =
       BRISK_ACTIVE_ISA(attention_backward_scratch)(op.forward, most_queries(tasks), most_keys(op.forward));
-  run_tasks(tasks, bytes, [&](const AttentionTask& task, void* scratch) { run(op, task, scratch); });
+  run_tasks(tasks, bytes,
+            [&](const AttentionTask& task, const AttentionTask* next, void* scratch) { run(op, task, next, scratch); });
 }
 
 }  // namespace brisk::cpu

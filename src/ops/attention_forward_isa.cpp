@@ -149,7 +149,8 @@ int64_t attention_forward_scratch(const AttentionForward& op, int64_t queries, i
   return bytes;
 }
 
-void attention_forward_task(const AttentionForward& op, const AttentionTask& task, void* memory) {
+void attention_forward_task(const AttentionForward& op, const AttentionTask& task, const AttentionTask* next,
+                            void* memory) {
   const Head head(op, task);
   const ForwardScratch scratch(head, memory);
   int64_t blind = 0;  // causal, with more queries than keys: the first ones see nothing
@@ -162,15 +163,19 @@ void attention_forward_task(const AttentionForward& op, const AttentionTask& tas
     return;
   }
 #if defined(__AVX512BF16__)
-  if (all_bf16(op)) return bf16_forward_task(op, head, memory);
+  if (all_bf16(op)) return bf16_forward_task(op, head, next, memory);
 #endif
+  ReadAhead ahead = read_ahead(op, next, head.group * head.queries / kQueryTile);
   for (int64_t block = 0; block < head.keys; block += kKeyBlock) {
     const int64_t keys = std::min(kKeyBlock, head.keys - block), row = head.key_row + block;
     pack_rows(op.k, row, keys, head.kv_column, head.width, 1.0f, scratch.key_rows, head.padded);
     pack_panels(scratch.key_rows, keys, head.padded, head.width, scratch.key_panels);
     pack_rows(op.v, row, keys, head.kv_column, head.width, 1.0f, scratch.value_rows, head.padded);
     for (int64_t g = 0; g < head.group; ++g) {
-      for_each_tile(head, block, [&](const Tile& tile) { forward_tile(op, head, tile, g, scratch); });
+      for_each_tile(head, block, [&](const Tile& tile) {
+        forward_tile(op, head, tile, g, scratch);
+        ahead.step();
+      });
     }
   }
 }

@@ -88,6 +88,39 @@ struct RowDropout {
   uint32_t threshold, row_key = 0;
 };
 
+// Asks for the rows that the next task will read and write, some at a time while the present task computes.
+class ReadAhead {
+ public:
+  // `steps`: how often step() will be called, at least.
+  explicit ReadAhead(int64_t steps) : steps_(std::max<int64_t>(1, steps)) {}
+  void add(const Tensor& t, int64_t row, int64_t rows, int64_t col, int64_t cols) {
+    if (!t || count_ == kMost) return;
+    parts_[count_++] = {static_cast<const char*>(t.data) + (row * t.stride + col) * size_of(t.type),
+                        t.stride * size_of(t.type), cols * size_of(t.type), rows};
+    rows_ += rows;
+  }
+  void step() {
+    int64_t left = (rows_ + steps_ - 1) / steps_;
+    while (left > 0 && part_ < count_) {
+      Part& part = parts_[part_];
+      for (; left > 0 && part.rows > 0; --left, --part.rows, part.first += part.stride) {
+        for (int64_t b = 0; b < part.bytes; b += 64) _mm_prefetch(part.first + b, _MM_HINT_T1);
+      }
+      if (part.rows == 0) ++part_;
+    }
+  }
+
+ private:
+  struct Part {
+    const char* first;
+    int64_t stride, bytes, rows;
+  };
+  static constexpr int kMost = 8;
+  Part parts_[kMost];
+  int count_ = 0, part_ = 0;
+  int64_t steps_, rows_ = 0;
+};
+
 // Hands out pieces of the scratch, each aligned to 64 bytes; without memory it only counts.
 struct Scratch {
   float* take(int64_t floats) {
@@ -123,6 +156,30 @@ inline void for_each_tile(const Head& head, int64_t block, const Body& body) {
   }
 }
 
+inline ReadAhead read_ahead(const AttentionForward& op, const AttentionTask* next, int64_t steps) {
+  ReadAhead ahead(steps);
+  if (next == nullptr) return ahead;
+  const Head head(op, *next);
+  const int64_t col = head.first_head * head.width, cols = head.group * head.width;
+  ahead.add(op.q, head.row, head.queries, col, cols);
+  ahead.add(op.k, head.key_row, head.keys, head.kv_column, head.width);
+  ahead.add(op.v, head.key_row, head.keys, head.kv_column, head.width);
+  ahead.add(op.y, head.row, head.queries, col, cols);
+  return ahead;
+}
+
+inline ReadAhead read_ahead(const AttentionBackward& op, const AttentionTask* next, int64_t steps) {
+  ReadAhead ahead = read_ahead(op.forward, next, steps);
+  if (next == nullptr) return ahead;
+  const Head head(op.forward, *next);
+  const int64_t col = head.first_head * head.width, cols = head.group * head.width;
+  ahead.add(op.dy, head.row, head.queries, col, cols);
+  ahead.add(op.dq, head.row, head.queries, col, cols);
+  ahead.add(op.dk, head.key_row, head.keys, head.kv_column, head.width);
+  ahead.add(op.dv, head.key_row, head.keys, head.kv_column, head.width);
+  return ahead;
+}
+
 #if defined(__AVX512BF16__)
 // attention_bf16_isa.cpp: the same tasks where all tensors are bf16.
 inline bool all_bf16(const AttentionForward& op) {
@@ -130,8 +187,8 @@ inline bool all_bf16(const AttentionForward& op) {
 }
 int64_t bf16_forward_scratch(const Head& largest);
 int64_t bf16_backward_scratch(const Head& largest);
-void bf16_forward_task(const AttentionForward& op, const Head& head, void* memory);
-void bf16_backward_task(const AttentionBackward& op, const Head& head, void* memory);
+void bf16_forward_task(const AttentionForward& op, const Head& head, const AttentionTask* next, void* memory);
+void bf16_backward_task(const AttentionBackward& op, const Head& head, const AttentionTask* next, void* memory);
 #endif
 
 }  // namespace brisk::BRISK_ISA

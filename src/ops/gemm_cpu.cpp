@@ -1,5 +1,3 @@
-#include "ops/gemm.h"
-
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "ops/gemm.h"
 #include "ops/gemm_kernels.h"
 #include "ops/gemm_library.h"
 
@@ -28,12 +27,12 @@ class Scratch {
     const int64_t bytes = round_up(std::max<int64_t>(floats, 1) * 4, kHugePage);
     if (bytes > bytes_) {
       if (memory_ != nullptr) munmap(memory_, static_cast<size_t>(bytes_ + kHugePage));
-      memory_ = mmap(nullptr, static_cast<size_t>(bytes + kHugePage), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                     -1, 0);
+      memory_ = mmap(nullptr, static_cast<size_t>(bytes + kHugePage), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       BRISK_CHECK(memory_ != MAP_FAILED, "no memory for {} bytes of packed panels", bytes);
       bytes_ = bytes;
-      data_ = reinterpret_cast<float*>(static_cast<uintptr_t>(
-          round_up(static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory_)), kHugePage)));
+      data_ = reinterpret_cast<float*>(
+          static_cast<uintptr_t>(round_up(static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory_)), kHugePage)));
       madvise(data_, static_cast<size_t>(bytes_), MADV_HUGEPAGE);
     }
     return data_;
@@ -54,8 +53,8 @@ Range divide(Range range, int64_t part, int64_t parts) {
   return {range.begin + range.size() * part / parts, range.begin + range.size() * (part + 1) / parts};
 }
 
-// Asks for the lines of a rectangle of memory, a few at a time, before they are packed: packing alone would wait for memory
-// while the multipliers idle.
+// Asks for the lines of a rectangle of memory, a few at a time, before they are packed: packing alone would wait for
+// memory while the multipliers idle.
 class Prefetcher {
  public:
   Prefetcher() = default;
@@ -68,15 +67,18 @@ class Prefetcher {
     rows_ = row_bytes_ > 0 ? rows.size() : 0;
   }
   int64_t lines() const { return rows_ * (row_bytes_ / 64 + 1); }
-  void ask(int64_t lines) {
-    for (; lines > 0 && row_ < rows_; --lines) {
-      __builtin_prefetch(data_ + row_ * stride_ + at_, 0, 2);
+  // Writes the addresses of the next lines, at most `count`; returns how many.
+  int64_t next(const char** lines, int64_t count) {
+    int64_t written = 0;
+    for (; written < count && row_ < rows_; ++written) {
+      lines[written] = data_ + row_ * stride_ + at_;
       at_ += 64;
       if (at_ >= row_bytes_) {
         at_ = 0;
         ++row_;
       }
     }
+    return written;
   }
 
  private:
@@ -84,17 +86,21 @@ class Prefetcher {
   int64_t stride_ = 0, row_bytes_ = 0, rows_ = 0, row_ = 0, at_ = 0;
 };
 
+constexpr int64_t kMostSoon = 256;  // lines asked for during one tile
+
 constexpr int kStepsAhead = 4;
 
-// How many of its share of the items of a step each thread has taken; one line each, so that nobody waits for a neighbour.
+// How many of its share of the items of a step each thread has taken; one line each, so that nobody waits for a
+// neighbour.
 struct alignas(64) Taken {
   std::atomic<int64_t> count[kStepsAhead] = {};
 };
 
 // One product: how it is cut into steps and items, and shared by the team.
 //
-// A step is a block of columns and depth of B, packed by the whole team. In a step the rows of C are cut into items; each
-// thread begins with its own share of them and then helps the others, so that a core that others disturb delays nobody.
+// A step is a block of columns and depth of B, packed by the whole team. In a step the rows of C are cut into items;
+// each thread begins with its own share of them and then helps the others, so that a core that others disturb delays
+// nobody.
 class Product {
  public:
   Product(const GemmKernels& kernels, int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b,
@@ -113,12 +119,12 @@ class Product {
     cols_block_ = round_up(divide_up(n, col_passes_), kernels.cols);
     col_passes_ = divide_up(n, cols_block_);
 
-    // Items of rows: at least one and a multiple of the team where there are rows enough. A team that is large for the rows
-    // divides the columns too, and then packs rows of A more than once.
-    row_items_ = divide_up(m, kernels.rows_block);
-    row_items_ = std::min(round_up(row_items_, threads), divide_up(m, kernels.rows));
-    col_items_ = row_items_ >= threads ? 1 : std::min(divide_up(threads, row_items_), cols_block_ / kernels.cols);
-    if (m < threads * kernels.rows) col_items_ = std::min(divide_up(threads, row_items_) * 2, cols_block_ / kernels.cols);
+    // High items, since each reads all of B's block; several for each thread, so that threads can help each other: of
+    // few rows each item is cut by columns too, and a thread that goes on with the same rows need not pack them again.
+    row_items_ = std::min(round_up(divide_up(m, kernels.rows_block), threads), divide_up(m, kernels.rows));
+    const int64_t panels = cols_block_ / kernels.cols;
+    col_items_ = std::clamp<int64_t>(divide_up(4 * threads, row_items_), 1, std::max<int64_t>(1, panels / 2));
+    if (row_items_ * col_items_ < threads) col_items_ = std::min(divide_up(threads, row_items_), panels);
     item_panels_ = divide_up(divide_up(m, row_items_), kernels.rows);
 
     static Scratch scratch;
@@ -130,7 +136,7 @@ class Product {
     taken_ = taken.data();
     const int64_t b_floats = round_up(units_block * cols_block_, 16);
     const int64_t tile_floats = kernels.rows * kernels.cols;
-    a_floats_ = round_up(item_panels_ * kernels.rows * units_block + 64, 16);
+    a_floats_ = item_panels_ * kernels.row_floats * units_block;
     const bool keeps_partial = !plain_ && depth_passes_ > 1;
     const int64_t partial_floats =
         keeps_partial ? row_items_ * item_panels_ * (cols_block_ / kernels.cols) * tile_floats : 0;
@@ -182,8 +188,9 @@ class Product {
       if (number + 1 < steps()) {
         const Step next = step(number + 1);
         const Range panels = panels_to_pack(thread, next);
-        b_soon = Prefetcher(b_, next.depth, {next.cols.begin + panels.begin * kernels_.cols,
-                                             std::min(next.cols.end, next.cols.begin + panels.end * kernels_.cols)});
+        b_soon = Prefetcher(b_, next.depth,
+                            {next.cols.begin + panels.begin * kernels_.cols,
+                             std::min(next.cols.end, next.cols.begin + panels.end * kernels_.cols)});
       }
       multiply_step(thread, now, b_panels, b_soon);
     }
@@ -208,25 +215,44 @@ class Product {
     return divide({0, divide_up(step.cols.size(), kernels_.cols)}, thread, team_.size());
   }
 
-  void pack_b(int thread, const Step& step, float* b_panels) const {
-    const Range own = panels_to_pack(thread, step);
-    GemmPanelSource source{nullptr, b_.type, b_.stride, b_.transposed, 0, step.depth.size()};
-    for (int64_t panel = own.begin; panel < own.end; ++panel) {
-      const int64_t col = step.cols.begin + panel * kernels_.cols;
-      source.data = element_of(b_, step.depth.begin, col);
-      source.across = std::min(kernels_.cols, step.cols.end - col);
-      kernels_.pack_b(source, b_panels + panel * kernels_.cols * units(step.depth));
+  // Where neighbours along the depth lie far apart in memory, panels are packed a stretch of depth at a time, side by
+  // side: else every panel would walk over all the pages of the block again.
+  static constexpr int64_t kStretch = 32;
+  template <typename PackPanel>
+  void pack_panels(Range panels, Range depth, bool depth_contiguous, const PackPanel& pack_panel) const {
+    const int64_t stretch = depth_contiguous ? std::max<int64_t>(1, depth.size()) : kStretch;
+    for (int64_t begin = depth.begin; begin < depth.end; begin += stretch) {
+      for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
+        pack_panel(panel, Range{begin, std::min(begin + stretch, depth.end)});
+      }
     }
   }
 
-  void pack_a(const Item& item, Range depth, float* a_panels) const {
-    const int64_t count = divide_up(item.rows.size(), kernels_.rows);
-    for (int64_t p = 0; p < count; ++p) {
-      const Range rows = row_range(item.rows, p, count);
-      const GemmPanelSource source{element_of(a_, rows.begin, depth.begin), a_.type,     a_.stride,
-                                   !a_.transposed,                          rows.size(), depth.size()};
-      kernels_.pack_a(source, rows.size(), a_panels + p * kernels_.rows * units(depth));
-    }
+  void pack_b(int thread, const Step& step, float* b_panels) const {
+    const int64_t panel_floats = kernels_.cols * units(step.depth);
+    pack_panels(panels_to_pack(thread, step), step.depth, b_.transposed, [&](int64_t panel, Range depth) {
+      const int64_t col = step.cols.begin + panel * kernels_.cols,
+                    unit = (depth.begin - step.depth.begin) / kernels_.unit_depth;
+      const GemmPanelSource source{element_of(b_, depth.begin, col),
+                                   b_.type,
+                                   b_.stride,
+                                   b_.transposed,
+                                   std::min(kernels_.cols, step.cols.end - col),
+                                   depth.size()};
+      kernels_.pack_b(source, b_panels + panel * panel_floats + unit * kernels_.cols);
+    });
+  }
+
+  void pack_a(const Item& item, Range all_depth, float* a_panels) const {
+    const int64_t count = divide_up(item.rows.size(), kernels_.rows),
+                  panel_floats = kernels_.row_floats * units(all_depth);
+    pack_panels({0, count}, all_depth, !a_.transposed, [&](int64_t panel, Range depth) {
+      const Range rows = row_range(item.rows, panel, count);
+      const int64_t unit = (depth.begin - all_depth.begin) / kernels_.unit_depth;
+      const GemmPanelSource source{
+          element_of(a_, rows.begin, depth.begin), a_.type, a_.stride, !a_.transposed, rows.size(), depth.size()};
+      kernels_.pack_a(source, a_panels + panel * panel_floats + unit * kernels_.row_floats);
+    });
   }
 
   static const void* element_of(const GemmOperand& operand, int64_t i, int64_t j) {
@@ -234,10 +260,11 @@ class Product {
     return static_cast<const char*>(operand.data) + index * size_of(operand.type);
   }
 
-  // The next item of the step for this thread: of its own share first, then of the others'. False if there is none left.
-  bool take(int thread, const Step& step, Item& item) const {
+  // The next item of the step for this thread: of its own share first, then of the others' if it may. False if there is
+  // none.
+  bool take(int thread, const Step& step, bool may_help, Item& item) const {
     const int64_t items = row_items_ * col_items_;
-    for (int i = 0; i < team_.size(); ++i) {
+    for (int i = 0; i < (may_help ? team_.size() : 1); ++i) {
       const int owner = (thread + i) % team_.size();
       const Range share = divide({0, items}, owner, team_.size());
       std::atomic<int64_t>& count = taken_[owner].count[step.number % kStepsAhead];
@@ -247,23 +274,39 @@ class Product {
       const int64_t number = share.begin + taken;
       item.row_item = number / col_items_;
       item.rows = row_range({0, m_}, item.row_item, row_items_);
-      item.panels =
-          divide({0, divide_up(step.cols.size(), kernels_.cols)}, number % col_items_, col_items_);
+      item.panels = divide({0, divide_up(step.cols.size(), kernels_.cols)}, number % col_items_, col_items_);
       return true;
     }
     return false;
   }
 
+  // The item this thread begins a step with, unless another takes it first.
+  Range first_rows(int thread) const {
+    const int64_t number = divide({0, row_items_ * col_items_}, thread, team_.size()).begin;
+    return row_range({0, m_}, number / col_items_, row_items_);
+  }
+
   void multiply_step(int thread, const Step& step, const float* b_panels, Prefetcher b_soon) const {
     Item item, next;
-    bool has_item = take(thread, step, item);
-    // What is asked for while an item is multiplied: the rows of the next item, and this thread's part of the next step.
+    bool has_item = take(thread, step, true, item);
+    int64_t packed_item = -1;
+    // What is asked for while an item is multiplied: the rows of the next item, and this thread's part of the next
+    // step.
     const int64_t own_items = std::max<int64_t>(1, row_items_ * col_items_ / team_.size());
     while (has_item) {
-      const bool has_next = take(thread, step, next);
+      // Known before this one is multiplied, so that its rows can be asked for; another thread's only once this is
+      // done.
+      bool has_next = take(thread, step, false, next);
       Prefetcher a_soon;
-      if (has_next && next.row_item != item.row_item) a_soon = Prefetcher(a_, next.rows, step.depth);
+      if (has_next) {
+        if (next.row_item != item.row_item) a_soon = Prefetcher(a_, next.rows, step.depth);
+      } else if (step.number + 1 < steps()) {
+        a_soon = Prefetcher(a_, first_rows(thread), this->step(step.number + 1).depth);
+      }
+      if (item.row_item != packed_item) pack_a(item, step.depth, a_panels_ + thread * a_floats_);
+      packed_item = item.row_item;
       multiply_item(thread, step, item, b_panels, a_soon, b_soon, divide_up(b_soon.lines(), own_items));
+      if (!has_next) has_next = take(thread, step, true, next);
       item = next;
       has_item = has_next;
     }
@@ -272,9 +315,9 @@ class Product {
   void multiply_item(int thread, const Step& step, const Item& item, const float* b_panels, Prefetcher& a_soon,
                      Prefetcher& b_soon, int64_t b_lines) const {
     const int64_t panel_units = units(step.depth), count = divide_up(item.rows.size(), kernels_.rows);
-    float* a_panels = a_panels_ + thread * a_floats_;
+    const int64_t panel_floats = kernels_.cols * panel_units;
+    const float* a_panels = a_panels_ + thread * a_floats_;
     float* tile_buffer = tile_buffers_ + thread * kernels_.rows * kernels_.cols;
-    pack_a(item, step.depth, a_panels);
     const int64_t tiles = std::max<int64_t>(1, item.panels.size() * count);
     const int64_t a_lines_per_tile = divide_up(a_soon.lines(), tiles), b_lines_per_tile = divide_up(b_lines, tiles);
     for (int64_t panel = item.panels.begin; panel < item.panels.end; ++panel) {
@@ -282,19 +325,22 @@ class Product {
       for (int64_t p = 0; p < count; ++p) {
         GemmTile tile;
         tile.units = panel_units;
-        tile.a_panel = a_panels + p * kernels_.rows * panel_units;
-        tile.b_panel = b_panels + panel * kernels_.cols * panel_units;
+        tile.a_panel = a_panels + p * kernels_.row_floats * panel_units;
+        tile.b_panel = b_panels + panel * panel_floats;
+        const char* soon[kMostSoon];
+        const int64_t most = std::min(kMostSoon, panel_units / kGemmUnitsPerLine);
+        tile.soon = soon;
+        tile.soon_count = a_soon.next(soon, std::min(most, a_lines_per_tile));
+        tile.soon_count += b_soon.next(soon + tile.soon_count, std::min(most - tile.soon_count, b_lines_per_tile));
         const int64_t number = (item.row_item * item_panels_ + p) * (cols_block_ / kernels_.cols) + panel;
-        a_soon.ask(a_lines_per_tile);
-        b_soon.ask(b_lines_per_tile);
         multiply_tile(tile, row_range(item.rows, p, count), {col, std::min(col + kernels_.cols, step.cols.end)},
                       step.depth_pass, partial_ + number * kernels_.rows * kernels_.cols, tile_buffer);
       }
     }
   }
 
-  // Parts of a range of rows: of whole panels where the kernel wants whole ones, else nearly equal, so that 128 rows are
-  // ten panels of 12 or 13 rows, not nine of 14 and a thin one.
+  // Parts of a range of rows: of whole panels where the kernel wants whole ones, else nearly equal, so that 128 rows
+  // are ten panels of 12 or 13 rows, not nine of 14 and a thin one.
   Range row_range(Range range, int64_t part, int64_t parts) const {
     if (!kernels_.whole_panels) return divide(range, part, parts);
     const Range whole = divide({0, divide_up(range.size(), kernels_.rows)}, part, parts);
@@ -326,7 +372,8 @@ class Product {
       }
       tile.out = buffer;
       kernels_.multiply(tile);
-      kernels_.finish(buffer, kernels_.cols, rows.begin, rows.size(), cols.begin, cols.size(), {.c = epilogue_.c}, nullptr);
+      kernels_.finish(buffer, kernels_.cols, rows.begin, rows.size(), cols.begin, cols.size(), {.c = epilogue_.c},
+                      nullptr);
       return;
     }
     tile.start = first ? nullptr : partial;
@@ -351,7 +398,7 @@ class Product {
   int64_t item_panels_ = 1;  // most panels of A in an item
   Taken* taken_ = nullptr;
   float* b_panels_[2] = {};
-  float* a_panels_ = nullptr;      // of each thread
+  float* a_panels_ = nullptr;  // of each thread
   int64_t a_floats_ = 0;
   float* tile_buffers_ = nullptr;  // of each thread
   float* partial_ = nullptr;       // of each tile of a block of columns

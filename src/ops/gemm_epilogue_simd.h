@@ -61,10 +61,11 @@ inline void finish_rows(const float* acc, int64_t acc_stride, int64_t row, int64
 inline void finish_tile(const float* acc, int64_t acc_stride, int64_t row, int64_t rows, int64_t col, int64_t cols,
                         const GemmEpilogue& epilogue, const uint32_t* row_keys) {
   const bool converts_only = epilogue.c.type == DType::bf16 && epilogue.bias == nullptr && !epilogue.before &&
-                             epilogue.activation == Activation::none && !epilogue.dropout.active() && !epilogue.residual &&
-                             !epilogue.adds;
+                             epilogue.activation == Activation::none && !epilogue.dropout.active() &&
+                             !epilogue.residual && !epilogue.adds;
   if (converts_only) {
-    return store_tile(acc, acc_stride, rows, cols, epilogue.c.bf16() + row * epilogue.c.stride + col, epilogue.c.stride);
+    return store_tile(acc, acc_stride, rows, cols, epilogue.c.bf16() + row * epilogue.c.stride + col,
+                      epilogue.c.stride);
   }
   with_activation(epilogue.activation, [&]<Activation kKind>() {
     with_element(epilogue.c.type, [&](auto of_c) {

@@ -22,7 +22,11 @@ struct GemmTile {
   int64_t start_stride = 0;
   float* out = nullptr;  // [rows, cols]; may be `start`
   int64_t out_stride = 0;
+  const char* const* soon =
+      nullptr;             // lines to ask for meanwhile, a few cycles apart: all at once they would be in the way
+  int64_t soon_count = 0;  // at most units / kGemmUnitsPerLine
 };
+constexpr int64_t kGemmUnitsPerLine = 4;
 
 // An operand seen from a panel: `across` counts rows of A or columns of B.
 struct GemmPanelSource {
@@ -30,21 +34,21 @@ struct GemmPanelSource {
   DType type = DType::f32;
   int64_t stride = 0;
   bool depth_contiguous = false;  // neighbours along the depth are neighbours in memory
-  int64_t across = 0;             // how many there are; the rest of the panel becomes zero
+  int64_t across = 0;             // how many there are; the rest of the panel may be anything
   int64_t depth = 0;
 };
 
 struct GemmKernels {
   int64_t rows = 0;           // most rows of a panel of A
   int64_t cols = 0;           // columns of a panel of B
+  int64_t row_floats = 0;     // floats of a unit of depth of a panel of A; of a panel of B it is cols
   bool whole_panels = false;  // a tile always has `rows` rows (AMX); otherwise exactly as many as its panel
   int64_t unit_depth = 1;     // depth of a unit: 1 float or 2 bf16
   int64_t units_step = 1;     // packed depth is a multiple of this many units
   int64_t units_block = 256;  // most packed depth of one pass
   int64_t rows_block = 168;   // rows of A packed at a time, which stay in the second-level cache
   int64_t cols_block = 1024;  // columns of B packed at a time, shared by the team
-  void (*pack_a)(const GemmPanelSource& source, int64_t rows,
-                 float* panel) = nullptr;  // writes up to 15 floats too many
+  void (*pack_a)(const GemmPanelSource& source, float* panel) = nullptr;
   void (*pack_b)(const GemmPanelSource& source, float* panel) = nullptr;
   void (*multiply)(const GemmTile& tile) = nullptr;
   // acc [rows, cols] at (row, col) of C goes through the epilogue; row_keys of the tile's rows, for dropout.

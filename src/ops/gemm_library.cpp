@@ -28,7 +28,10 @@ GemmImplementation choose() {
     const GemmImplementation implementation = static_cast<GemmImplementation>(i);
     if (kNames[i] != forced) continue;
     if (!has_gemm_implementation(implementation)) {
-      user_error("BRISK_GEMM={}: this program was built without it; leave BRISK_GEMM unset, or build where its development package is installed", forced);
+      user_error(
+          "BRISK_GEMM={}: this program was built without it; leave BRISK_GEMM unset, or build where its development "
+          "package is installed",
+          forced);
     }
     return implementation;
   }
@@ -41,7 +44,8 @@ GemmImplementation& active_slot() {
 }
 
 // [rows, cols] as floats in plain order, rounded to bf16 where the arithmetic is bf16.
-const float* as_floats(const GemmOperand& x, int64_t rows, int64_t cols, Arithmetic arithmetic, std::vector<float>& copy) {
+const float* as_floats(const GemmOperand& x, int64_t rows, int64_t cols, Arithmetic arithmetic,
+                       std::vector<float>& copy) {
   if (x.type == DType::f32 && !x.transposed && x.stride == cols && arithmetic == Arithmetic::f32) {
     return static_cast<const float*>(x.data);
   }
@@ -62,9 +66,10 @@ const float* as_floats(const GemmOperand& x, int64_t rows, int64_t cols, Arithme
 
 void finish_row(const float* acc, int64_t row, int64_t n, const GemmEpilogue& epilogue) {
   const Dropout& dropout = epilogue.dropout;
-  const uint32_t key = dropout.active() ? random_row_key(dropout.key, static_cast<uint32_t>(epilogue.rows.sequence[row]),
-                                                         static_cast<uint32_t>(epilogue.rows.position[row]))
-                                        : 0;
+  const uint32_t key = dropout.active()
+                           ? random_row_key(dropout.key, static_cast<uint32_t>(epilogue.rows.sequence[row]),
+                                            static_cast<uint32_t>(epilogue.rows.position[row]))
+                           : 0;
   for (int64_t j = 0; j < n; ++j) {
     float x = acc[j];
     if (epilogue.bias != nullptr) x += epilogue.bias[j];
@@ -80,8 +85,8 @@ void finish_row(const float* acc, int64_t row, int64_t n, const GemmEpilogue& ep
 }
 
 // Row by row of A: a row of C is a sum of rows of B, which any compiler turns into vector code.
-void gemm_reference(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b, const GemmEpilogue& epilogue,
-                    Arithmetic arithmetic) {
+void gemm_reference(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b,
+                    const GemmEpilogue& epilogue, Arithmetic arithmetic) {
   std::vector<float> a_copy, b_copy;
   const float* a_floats = as_floats(a, m, k, arithmetic, a_copy);
   const float* b_floats = as_floats(b, k, n, arithmetic, b_copy);
@@ -103,8 +108,9 @@ void gemm_reference(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const
 // Libraries get the product alone, into a float matrix of their own if there is an epilogue; ours comes after it.
 template <typename Multiply>
 void gemm_with(int64_t m, int64_t n, const GemmEpilogue& epilogue, const Multiply& multiply) {
-  const bool plain = epilogue.c.type == DType::f32 && epilogue.bias == nullptr && epilogue.activation == Activation::none &&
-                     !epilogue.before && !epilogue.dropout.active() && !epilogue.residual;
+  const bool plain = epilogue.c.type == DType::f32 && epilogue.bias == nullptr &&
+                     epilogue.activation == Activation::none && !epilogue.before && !epilogue.dropout.active() &&
+                     !epilogue.residual;
   if (plain) return multiply(epilogue.c.f32(), epilogue.c.stride, epilogue.adds);
   static std::vector<float> acc;
   acc.resize(static_cast<size_t>(m * n));
@@ -117,24 +123,27 @@ void gemm_with(int64_t m, int64_t n, const GemmEpilogue& epilogue, const Multipl
 #endif
 
 #if defined(BRISK_HAVE_BLAS)
-void gemm_blas(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b, const GemmEpilogue& epilogue,
-               Arithmetic arithmetic) {
+void gemm_blas(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b,
+               const GemmEpilogue& epilogue, Arithmetic arithmetic) {
   std::vector<float> a_copy, b_copy;
   GemmOperand a_floats = a, b_floats = b;
-  if (a.type != DType::f32 || arithmetic != Arithmetic::f32) a_floats = {as_floats(a, m, k, arithmetic, a_copy), DType::f32, k, false};
-  if (b.type != DType::f32 || arithmetic != Arithmetic::f32) b_floats = {as_floats(b, k, n, arithmetic, b_copy), DType::f32, n, false};
+  if (a.type != DType::f32 || arithmetic != Arithmetic::f32)
+    a_floats = {as_floats(a, m, k, arithmetic, a_copy), DType::f32, k, false};
+  if (b.type != DType::f32 || arithmetic != Arithmetic::f32)
+    b_floats = {as_floats(b, k, n, arithmetic, b_copy), DType::f32, n, false};
   gemm_with(m, n, epilogue, [&](float* c, int64_t stride, bool adds) {
-    cblas_sgemm(CblasRowMajor, a_floats.transposed ? CblasTrans : CblasNoTrans, b_floats.transposed ? CblasTrans : CblasNoTrans,
-                static_cast<int>(m), static_cast<int>(n), static_cast<int>(k), 1.0f, static_cast<const float*>(a_floats.data),
-                static_cast<int>(a_floats.stride), static_cast<const float*>(b_floats.data), static_cast<int>(b_floats.stride),
-                adds ? 1.0f : 0.0f, c, static_cast<int>(stride));
+    cblas_sgemm(CblasRowMajor, a_floats.transposed ? CblasTrans : CblasNoTrans,
+                b_floats.transposed ? CblasTrans : CblasNoTrans, static_cast<int>(m), static_cast<int>(n),
+                static_cast<int>(k), 1.0f, static_cast<const float*>(a_floats.data), static_cast<int>(a_floats.stride),
+                static_cast<const float*>(b_floats.data), static_cast<int>(b_floats.stride), adds ? 1.0f : 0.0f, c,
+                static_cast<int>(stride));
   });
 }
 #endif
 
 #if defined(BRISK_HAVE_ONEDNN)
-void gemm_onednn(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b, const GemmEpilogue& epilogue,
-                 Arithmetic arithmetic) {
+void gemm_onednn(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b,
+                 const GemmEpilogue& epilogue, Arithmetic arithmetic) {
   using dnnl::memory;
   static dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   static dnnl::stream stream(engine);
@@ -162,9 +171,10 @@ void gemm_onednn(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const Ge
       sum.append_sum(1.0f);
       attributes.set_post_ops(sum);
     }
-    const dnnl::matmul product(dnnl::matmul::primitive_desc(dnnl::matmul::desc(a_desc, b_desc, c_desc), attributes, engine));
-    memory a_memory(a_desc, engine, const_cast<void*>(left.data)), b_memory(b_desc, engine, const_cast<void*>(right.data)),
-        c_memory(c_desc, engine, c);
+    const dnnl::matmul product(
+        dnnl::matmul::primitive_desc(dnnl::matmul::desc(a_desc, b_desc, c_desc), attributes, engine));
+    memory a_memory(a_desc, engine, const_cast<void*>(left.data)),
+        b_memory(b_desc, engine, const_cast<void*>(right.data)), c_memory(c_desc, engine, c);
     product.execute(stream, {{DNNL_ARG_SRC, a_memory}, {DNNL_ARG_WEIGHTS, b_memory}, {DNNL_ARG_DST, c_memory}});
     stream.wait();
   });
@@ -186,8 +196,8 @@ bool has_gemm_implementation(GemmImplementation implementation) {
   return implementation == GemmImplementation::own || implementation == GemmImplementation::reference;
 }
 
-void gemm_by([[maybe_unused]] GemmImplementation implementation, int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b,
-             const GemmEpilogue& epilogue, Arithmetic arithmetic) {
+void gemm_by([[maybe_unused]] GemmImplementation implementation, int64_t m, int64_t n, int64_t k, const GemmOperand& a,
+             const GemmOperand& b, const GemmEpilogue& epilogue, Arithmetic arithmetic) {
 #if defined(BRISK_HAVE_ONEDNN)
   if (implementation == GemmImplementation::onednn && k > 0) return gemm_onednn(m, n, k, a, b, epilogue, arithmetic);
 #endif

@@ -30,7 +30,61 @@ inline void transpose(Vec (&r)[8]) {
   }
 }
 
+// The same from memory, `offset` elements along eight rows: the halves of four rows below join those above while they
+// are loaded, which no shuffle has to do.
+template <typename T>
+inline void transpose_memory(const T* const (&row)[8], int64_t offset, Vec (&r)[8]) {
+  Vec z[2][4];
+  for (int i = 0; i < 4; ++i) {
+    const float* low = reinterpret_cast<const float*>(row[i] + offset);
+    const float* high = reinterpret_cast<const float*>(row[4 + i] + offset);
+    for (int q = 0; q < 2; ++q) {
+      z[q][i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low + 4 * q)), _mm_loadu_ps(high + 4 * q), 1);
+    }
+  }
+  for (int q = 0; q < 2; ++q) {
+    const Vec t0 = _mm256_unpacklo_ps(z[q][0], z[q][1]), t1 = _mm256_unpackhi_ps(z[q][0], z[q][1]);
+    const Vec t2 = _mm256_unpacklo_ps(z[q][2], z[q][3]), t3 = _mm256_unpackhi_ps(z[q][2], z[q][3]);
+    r[4 * q] = _mm256_shuffle_ps(t0, t2, 0x44);
+    r[4 * q + 1] = _mm256_shuffle_ps(t0, t2, 0xEE);
+    r[4 * q + 2] = _mm256_shuffle_ps(t1, t3, 0x44);
+    r[4 * q + 3] = _mm256_shuffle_ps(t1, t3, 0xEE);
+  }
+}
+
 #else
+
+// From memory, `offset` elements along sixteen rows: quarters of four rows join in one vector while they are loaded, so
+// that half of the shuffles remain.
+template <typename T>
+inline void transpose_memory(const T* const (&row)[16], int64_t offset, Vec (&r)[16]) {
+  __m512 z[4][4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const float* p0 = reinterpret_cast<const float*>(row[i] + offset);
+    const float* p1 = reinterpret_cast<const float*>(row[4 + i] + offset);
+    const float* p2 = reinterpret_cast<const float*>(row[8 + i] + offset);
+    const float* p3 = reinterpret_cast<const float*>(row[12 + i] + offset);
+#pragma GCC unroll 4
+    for (int q = 0; q < 4; ++q) {
+      __m512 x = _mm512_castps128_ps512(_mm_loadu_ps(p0 + 4 * q));
+      x = _mm512_mask_broadcast_f32x4(x, 0x00F0, _mm_loadu_ps(p1 + 4 * q));
+      x = _mm512_mask_broadcast_f32x4(x, 0x0F00, _mm_loadu_ps(p2 + 4 * q));
+      z[q][i] = _mm512_mask_broadcast_f32x4(x, 0xF000, _mm_loadu_ps(p3 + 4 * q));
+    }
+  }
+#pragma GCC unroll 4
+  for (int q = 0; q < 4; ++q) {
+    const __m512d t0 = _mm512_castps_pd(_mm512_unpacklo_ps(z[q][0], z[q][1]));
+    const __m512d t1 = _mm512_castps_pd(_mm512_unpackhi_ps(z[q][0], z[q][1]));
+    const __m512d t2 = _mm512_castps_pd(_mm512_unpacklo_ps(z[q][2], z[q][3]));
+    const __m512d t3 = _mm512_castps_pd(_mm512_unpackhi_ps(z[q][2], z[q][3]));
+    r[4 * q] = _mm512_castpd_ps(_mm512_unpacklo_pd(t0, t2));
+    r[4 * q + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(t0, t2));
+    r[4 * q + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(t1, t3));
+    r[4 * q + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(t1, t3));
+  }
+}
 
 inline void transpose(Vec (&rows)[16]) {
   __m512i r[16], t[16];
@@ -61,15 +115,24 @@ inline void transpose(Vec (&rows)[16]) {
 #endif
 
 // How elements become units. `along` reads kLanes units that follow each other along the depth (`left` elements are
-// left there), `across` one unit of each of `lanes` neighbours across.
+// left there), `across` one unit of each of `lanes` neighbours across, `across_one` the same where only half a unit is
+// left.
 struct FloatUnits {
   static constexpr int64_t kDepth = 1;
+  template <typename T>
+  static constexpr bool is_raw() {
+    return sizeof(T) == 4;
+  }
   template <typename T>
   static Vec along(const T* p, int64_t left) {
     return load(p, left);
   }
   template <typename T>
-  static Vec across(const T* p, int64_t, int64_t, int64_t lanes) {
+  static Vec across(const T* p, int64_t, int64_t lanes) {
+    return load(p, lanes);
+  }
+  template <typename T>
+  static Vec across_one(const T* p, int64_t lanes) {
     return load(p, lanes);
   }
 };
@@ -77,20 +140,37 @@ struct FloatUnits {
 // bf16 arithmetic without bf16 instructions: floats rounded to bf16, multiplied as floats (exactly).
 struct RoundedUnits {
   static constexpr int64_t kDepth = 1;
-  static Vec rounded(Vec x) {
+  template <typename T>
+  static constexpr bool is_raw() {
+    return false;
+  }
+  static Vec read(const bf16_t* p, int64_t lanes) { return load(p, lanes); }
+  static Vec read(const float* p, int64_t lanes) {
     bf16_t bits[kLanes];
-    store(bits, x);
+    store(bits, load(p, lanes));
     return load(bits);
   }
-  static Vec along(const bf16_t* p, int64_t left) { return load(p, left); }
-  static Vec along(const float* p, int64_t left) { return rounded(load(p, left)); }
-  static Vec across(const bf16_t* p, int64_t, int64_t, int64_t lanes) { return load(p, lanes); }
-  static Vec across(const float* p, int64_t, int64_t, int64_t lanes) { return rounded(load(p, lanes)); }
+  template <typename T>
+  static Vec along(const T* p, int64_t left) {
+    return read(p, left);
+  }
+  template <typename T>
+  static Vec across(const T* p, int64_t, int64_t lanes) {
+    return read(p, lanes);
+  }
+  template <typename T>
+  static Vec across_one(const T* p, int64_t lanes) {
+    return read(p, lanes);
+  }
 };
 
 #if defined(BRISK_ISA_avx512bf16) || defined(BRISK_ISA_amx)
 struct PairUnits {
   static constexpr int64_t kDepth = 2;
+  template <typename T>
+  static constexpr bool is_raw() {
+    return sizeof(T) == 2;
+  }
   static Vec along(const bf16_t* p, int64_t left) {
     if (left >= 2 * kLanes) return _mm512_loadu_ps(p);
     return _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(_bzhi_u32(0xFFFFFFFFu, static_cast<unsigned>(left)), p));
@@ -108,83 +188,124 @@ struct PairUnits {
     return _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(load(p, lanes)));
   }
   template <typename T>
-  static Vec across(const T* p, int64_t stride, int64_t left, int64_t lanes) {
-    __m512i pair = bits(p, lanes);
-    if (left > 1) pair = _mm512_or_si512(pair, _mm512_slli_epi32(bits(p + stride, lanes), 16));
-    return _mm512_castsi512_ps(pair);
+  static Vec across(const T* p, int64_t stride, int64_t lanes) {
+    return _mm512_castsi512_ps(_mm512_or_si512(bits(p, lanes), _mm512_slli_epi32(bits(p + stride, lanes), 16)));
+  }
+  template <typename T>
+  static Vec across_one(const T* p, int64_t lanes) {
+    return _mm512_castsi512_ps(bits(p, lanes));
   }
 };
 #endif
 
-// The block of kLanes units from `unit` on, and kLanes neighbours from `first` on, as one vector per unit (kByUnit) or
-// per neighbour; zero outside of the source.
-template <typename Units, typename T, bool kByUnit>
-inline void fetch_block(const GemmPanelSource& source, int64_t first, int64_t unit, Vec (&r)[kLanes]) {
-  const T* data = static_cast<const T*>(source.data);
-  const int64_t depth = unit * Units::kDepth;
-  if (source.depth_contiguous) {
-    const int64_t left = source.depth - depth, rows = std::min(source.across - first, kLanes);
-    const T* p = data + first * source.stride + depth;
-    if (rows == kLanes) {
-      for (int i = 0; i < kLanes; ++i) r[i] = Units::along(p + i * source.stride, left);
-    } else {
-      for (int i = 0; i < kLanes; ++i) r[i] = i < rows ? Units::along(p + i * source.stride, left) : zero();
-    }
-  } else {
-    const int64_t lanes = source.across - first;
-    const T* p = data + depth * source.stride + first;
-    for (int u = 0; u < kLanes; ++u) {
-      const int64_t left = source.depth - depth - u * Units::kDepth;
-      r[u] = left > 0 && lanes > 0 ? Units::across(p + u * Units::kDepth * source.stride, source.stride, left, lanes)
-                                   : zero();
+// Where kLanes neighbours across begin, each a row of memory; the last one is repeated where there are fewer.
+template <typename T>
+struct RowStarts {
+  const T* row[kLanes];
+  RowStarts(const GemmPanelSource& source, int64_t first) {
+    const T* p = static_cast<const T*>(source.data) + first * source.stride;
+    const int64_t most = source.across - first - 1;
+    for (int64_t i = 0; i < kLanes; ++i) {
+      row[i] = p;
+      if (i < most) p += source.stride;
     }
   }
-  if (source.depth_contiguous == kByUnit) transpose(r);
+};
+
+// Their kLanes units from `depth` elements on, as one vector per unit of depth: a transposition in registers.
+template <typename Units, typename T>
+inline void transposed_block(const RowStarts<T>& starts, int64_t depth, int64_t left, Vec (&r)[kLanes]) {
+  if constexpr (Units::template is_raw<T>()) {
+    if (left >= kLanes * Units::kDepth) return transpose_memory(starts.row, depth, r);
+  }
+  for (int i = 0; i < kLanes; ++i) r[i] = Units::along(starts.row[i] + depth, left);
+  transpose(r);
 }
 
-// panel[unit][width]: width is a multiple of kLanes, or at most kLanes: then each store runs over the end of its row,
-// and the next row overwrites that.
+// panel[unit][width], with width a multiple of kLanes. What lies beyond the source across is anything; what lies beyond
+// it along the depth is not written.
 template <typename Units, typename T>
 inline void pack_by_unit(const GemmPanelSource& source, int64_t width, float* panel) {
   const int64_t units = (source.depth + Units::kDepth - 1) / Units::kDepth;
-  for (int64_t unit = 0; unit < units; unit += kLanes) {
-    const int64_t count = std::min(units - unit, kLanes);
-    for (int64_t first = 0; first < width; first += kLanes) {
-      float* out = panel + unit * width + first;
-      if (!source.depth_contiguous) {  // already in the panel's order: no reason to pass through a block
-        const T* p = static_cast<const T*>(source.data) + unit * Units::kDepth * source.stride + first;
-        const int64_t lanes = source.across - first;
-        for (int64_t u = 0; u < count; ++u) {
-          const int64_t left = source.depth - (unit + u) * Units::kDepth;
-          store(out + u * width,
-                lanes > 0 ? Units::across(p + u * Units::kDepth * source.stride, source.stride, left, lanes) : zero());
+  if (source.depth_contiguous) {
+    for (int64_t first = 0; first < std::min(width, source.across); first += kLanes) {
+      const RowStarts<T> starts(source, first);
+      for (int64_t unit = 0; unit < units; unit += kLanes) {
+        const int64_t count = std::min(units - unit, kLanes), depth = unit * Units::kDepth;
+        float* out = panel + unit * width + first;
+        Vec block[kLanes];
+        transposed_block<Units, T>(starts, depth, source.depth - depth, block);
+        if (count == kLanes) {
+          for (int u = 0; u < kLanes; ++u) store(out + u * width, block[u]);
+        } else {
+          for (int u = 0; u < count; ++u) store(out + u * width, block[u]);
         }
-        continue;
-      }
-      Vec block[kLanes];
-      fetch_block<Units, T, true>(source, first, unit, block);
-      if (count == kLanes) {
-        for (int u = 0; u < kLanes; ++u) store(out + u * width, block[u]);
-      } else {
-        for (int u = 0; u < count; ++u) store(out + u * width, block[u]);
       }
     }
+    return;
+  }
+  const int64_t whole = source.depth / Units::kDepth,
+                step = Units::kDepth * source.stride;  // units without a remainder
+  for (int64_t first = 0; first < std::min(width, source.across); first += kLanes) {
+    const T* p = static_cast<const T*>(source.data) + first;
+    float* out = panel + first;
+    const int64_t lanes = source.across - first;
+    if (lanes >= kLanes) {
+#pragma GCC unroll 4
+      for (int64_t u = 0; u < whole; ++u) store(out + u * width, Units::across(p + u * step, source.stride, kLanes));
+    } else {
+#pragma GCC unroll 4
+      for (int64_t u = 0; u < whole; ++u) store(out + u * width, Units::across(p + u * step, source.stride, lanes));
+    }
+    if (whole < units) store(out + whole * width, Units::across_one(p + whole * step, lanes));
   }
 }
 
-// panel[unit / kLanes][width][kLanes units] for tiles of A, or panel[unit / kLanes][width / kLanes][kLanes][kLanes]
-// with a vector per unit for tiles of B; depth padded to whole tiles.
-template <typename Units, typename T, bool kByUnit>
+#if defined(BRISK_ISA_amx)
+// Tiles of 16 x 16 units, one after the other: panel[unit / 16][width / 16][16][16], with a vector per unit (tiles of
+// B) or per neighbour across (tiles of A). Depth is padded with zeros to whole tiles; what lies beyond the source
+// across is anything.
+template <typename T, bool kByUnit>
 inline void pack_by_tile(const GemmPanelSource& source, int64_t width, float* panel) {
+  using Units = PairUnits;
   const int64_t units = (source.depth + Units::kDepth - 1) / Units::kDepth;
-  for (int64_t unit = 0; unit < units; unit += kLanes) {
-    for (int64_t first = 0; first < width; first += kLanes) {
+  for (int64_t first = 0; first < std::min(width, source.across); first += kLanes) {
+    const int64_t lanes = source.across - first;
+    if (source.depth_contiguous) {
+      const RowStarts<T> starts(source, first);
+      for (int64_t unit = 0; unit < units; unit += kLanes) {
+        const int64_t depth = unit * Units::kDepth, left = source.depth - depth;
+        float* out = panel + unit * width + first * kLanes;
+        Vec block[kLanes];
+        if constexpr (kByUnit) {
+          transposed_block<Units, T>(starts, depth, left, block);
+        } else {
+          for (int i = 0; i < kLanes; ++i) block[i] = Units::along(starts.row[i] + depth, left);
+        }
+        for (int u = 0; u < kLanes; ++u) store(out + u * kLanes, block[u]);
+      }
+      continue;
+    }
+    for (int64_t unit = 0; unit < units; unit += kLanes) {
+      const int64_t depth = unit * Units::kDepth, left = source.depth - depth;
+      const T* p = static_cast<const T*>(source.data) + depth * source.stride + first;
+      float* out = panel + unit * width + first * kLanes;
       Vec block[kLanes];
-      fetch_block<Units, T, kByUnit>(source, first, unit, block);
-      for (int u = 0; u < kLanes; ++u) store(panel + u * kLanes, block[u]);
-      panel += kLanes * kLanes;
+      if (left >= 2 * kLanes && lanes >= kLanes) {
+        for (int u = 0; u < kLanes; ++u) block[u] = Units::across(p + 2 * u * source.stride, source.stride, kLanes);
+      } else {
+        for (int u = 0; u < kLanes; ++u) {
+          const T* q = p + 2 * u * source.stride;
+          block[u] = left >= 2 * u + 2   ? Units::across(q, source.stride, lanes)
+                     : left == 2 * u + 1 ? Units::across_one(q, lanes)
+                                         : zero();
+        }
+      }
+      if constexpr (!kByUnit) transpose(block);
+      for (int u = 0; u < kLanes; ++u) store(out + u * kLanes, block[u]);
     }
   }
 }
+#endif
 
 }  // namespace brisk::BRISK_ISA

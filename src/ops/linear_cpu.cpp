@@ -18,9 +18,10 @@ Arithmetic arithmetic_of(const Tensor& weight) {
 // Machines without vector kernels.
 void plain_gradient_rows(const LinearBackward& op, int64_t begin, int64_t end, float* column_sums) {
   for (int64_t row = begin; row < end; ++row) {
-    const uint32_t key = op.dropout.active() ? random_row_key(op.dropout.key, static_cast<uint32_t>(op.rows.sequence[row]),
-                                                              static_cast<uint32_t>(op.rows.position[row]))
-                                             : 0;
+    const uint32_t key = op.dropout.active()
+                             ? random_row_key(op.dropout.key, static_cast<uint32_t>(op.rows.sequence[row]),
+                                              static_cast<uint32_t>(op.rows.position[row]))
+                             : 0;
     for (int64_t c = 0; c < op.dy.cols; ++c) {
       float du = element(op.dy, row, c);
       if (op.dropout.active()) {
@@ -39,8 +40,9 @@ void plain_column_sums(const Tensor& x, int64_t begin, int64_t end, float* colum
   }
 }
 
-// One pass over the rows of dy: the gradient before the activation where there is one, and the bias's gradient. Each thread
-// sums its own rows, and the sums are added in the order of the threads, so that the result is the same on every run.
+// One pass over the rows of dy: the gradient before the activation where there is one, and the bias's gradient. Each
+// thread sums its own rows, and the sums are added in the order of the threads, so that the result is the same on every
+// run.
 void gradient_before_activation(const LinearBackward& op, bool scaled) {
   static std::vector<float> partial;
   Team& team = Team::instance();
@@ -76,8 +78,8 @@ void gradient_before_activation(const LinearBackward& op, bool scaled) {
 
 void linear_forward(const LinearForward& op) {
   BRISK_CHECK(op.x.cols == op.weight.cols && op.y.cols == op.weight.rows && op.y.rows == op.x.rows,
-              "x [{}, {}], weight [{}, {}], y [{}, {}]", op.x.rows, op.x.cols, op.weight.rows, op.weight.cols, op.y.rows,
-              op.y.cols);
+              "x [{}, {}], weight [{}, {}], y [{}, {}]", op.x.rows, op.x.cols, op.weight.rows, op.weight.cols,
+              op.y.rows, op.y.cols);
   GemmEpilogue epilogue;
   epilogue.c = op.y;
   epilogue.bias = op.bias.f32();
@@ -86,14 +88,15 @@ void linear_forward(const LinearForward& op) {
   epilogue.dropout = op.dropout;
   epilogue.rows = op.rows;
   epilogue.residual = op.residual;
-  gemm(op.x.rows, op.weight.rows, op.x.cols, operand(op.x), operand(op.weight, true), epilogue, arithmetic_of(op.weight));
+  gemm(op.x.rows, op.weight.rows, op.x.cols, operand(op.x), operand(op.weight, true), epilogue,
+       arithmetic_of(op.weight));
 }
 
 void linear_backward(const LinearBackward& op) {
   const int64_t n = op.x.rows, inputs = op.weight.cols, outputs = op.weight.rows;
   const bool scaled = op.activation != Activation::none || op.dropout.active();
-  BRISK_CHECK(op.x.cols == inputs && op.dy.cols == outputs && op.dy.rows == n, "x [{}, {}], weight [{}, {}], dy [{}, {}]", n,
-              op.x.cols, outputs, inputs, op.dy.rows, op.dy.cols);
+  BRISK_CHECK(op.x.cols == inputs && op.dy.cols == outputs && op.dy.rows == n,
+              "x [{}, {}], weight [{}, {}], dy [{}, {}]", n, op.x.cols, outputs, inputs, op.dy.rows, op.dy.cols);
   BRISK_CHECK(!scaled || op.scratch || n == 0, "an activation or dropout needs scratch in linear's backward");
   if (scaled || op.dbias) gradient_before_activation(op, scaled);
   const Tensor du = scaled ? op.scratch : op.dy;

@@ -15,8 +15,8 @@ namespace {
 
 int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
-// Each chunk of rows reads the weight twice and adds to its gradient once, so a chunk wants to be high; its logits are the
-// largest temporary of a step, so not too high.
+// Each chunk of rows reads the weight twice and adds to its gradient once, so a chunk wants to be high; its logits are
+// the largest temporary of a step, so not too high.
 constexpr int64_t kChunkBytes = 64 << 20;
 constexpr int64_t kFewestRows = 128;
 // Without gradient the vocabulary is walked in blocks, and a block of logits stays in cache.
@@ -91,7 +91,8 @@ class Loss {
   void with_gradient() {
     const int64_t stride = logits_stride(vocabulary_), width = op_.x.cols;
     const int64_t chunk = op_.scratch.cols / stride;
-    BRISK_CHECK(chunk > 0 || op_.x.rows == 0, "scratch of {} floats holds no row of {} logits", op_.scratch.cols, stride);
+    BRISK_CHECK(chunk > 0 || op_.x.rows == 0, "scratch of {} floats holds no row of {} logits", op_.scratch.cols,
+                stride);
     const bool to_16_bits = arithmetic_ == Arithmetic::bf16;
     bool adds = op_.dweight_adds;
     if (op_.x.rows == 0 && op_.dweight && !adds) {
@@ -114,7 +115,8 @@ class Loss {
              arithmetic_);
       }
       if (op_.dweight) {
-        gemm(vocabulary_, width, rows, operand(dlogits, true), operand(x), {.c = op_.dweight, .adds = adds}, arithmetic_);
+        gemm(vocabulary_, width, rows, operand(dlogits, true), operand(x), {.c = op_.dweight, .adds = adds},
+             arithmetic_);
         adds = true;
       }
     }
@@ -133,8 +135,8 @@ class Loss {
       for (int64_t first = 0; first < vocabulary_; first += kBlockCols) {
         const int64_t count = std::min(kBlockCols, vocabulary_ - first);
         const Tensor logits = matrix(block_logits, DType::f32, rows, kBlockCols);
-        gemm(rows, count, op_.x.cols, operand(op_.x.row_range(begin, rows)), operand(op_.weight.row_range(first, count), true),
-             {.c = logits}, arithmetic_);
+        gemm(rows, count, op_.x.cols, operand(op_.x.row_range(begin, rows)),
+             operand(op_.weight.row_range(first, count), true), {.c = logits}, arithmetic_);
         Team::instance().for_range(rows, 1, [&](int64_t row, int64_t last, int) {
           for (; row < last; ++row) {
             const float* of_row = block_logits + row * kBlockCols;
@@ -144,7 +146,8 @@ class Loss {
           }
         });
       }
-      for (int64_t r = 0; r < rows; ++r) finish(begin + r, states[r], op_.targets[begin + r] >= 0 ? target_logits[r] : 0);
+      for (int64_t r = 0; r < rows; ++r)
+        finish(begin + r, states[r], op_.targets[begin + r] >= 0 ? target_logits[r] : 0);
     }
   }
 

@@ -67,8 +67,8 @@ void softmax_add(const float* logits, int64_t first, int64_t count, SoftmaxState
 void softmax_gradient(float* logits, int64_t count, const SoftmaxGradient& gradient, bool to_bf16) {
   const Vec shift = set1(gradient.log_sum_exp), scale = set1(gradient.scale), everywhere = set1(gradient.everywhere);
   // The target's, from its logit before it is overwritten.
-  const float at_target = reduce_max(exp(set1(logits[gradient.target]) - shift) * scale) - gradient.everywhere -
-                          gradient.less_at_target;
+  const float at_target =
+      reduce_max(exp(set1(logits[gradient.target]) - shift) * scale) - gradient.everywhere - gradient.less_at_target;
   const auto run = [&](auto* out) {
     for_columns(count, [&](int64_t c, int64_t lanes) BRISK_INLINE {
       store(out + c, fma(exp(load(logits + c, lanes) - shift), scale, zero() - everywhere), lanes);

@@ -57,7 +57,8 @@ void linear_cross_entropy(const LinearCrossEntropy& op) {
     std::fill(dx.begin(), dx.end(), 0.0);
     for (int64_t v = 0; v < vocabulary && (op.dx || op.dweight); ++v) {
       const double wanted = everywhere + (v == target ? 1 - smoothing : 0);
-      const double dlogit = target >= 0 ? op.scale * (std::exp(logits[static_cast<size_t>(v)] - log_sum_exp) - wanted) : 0;
+      const double dlogit =
+          target >= 0 ? op.scale * (std::exp(logits[static_cast<size_t>(v)] - log_sum_exp) - wanted) : 0;
       for (int64_t d = 0; d < width; ++d) {
         dx[static_cast<size_t>(d)] += dlogit * factor(op.weight, v, d, arithmetic);
         if (op.dweight) dweight[static_cast<size_t>(v * width + d)] += dlogit * factor(op.x, i, d, arithmetic);

@@ -29,7 +29,8 @@ void linear_gradient_rows(const LinearBackward& op, int64_t begin, int64_t end, 
 void linear_column_sums(const Tensor& x, int64_t begin, int64_t end, float* column_sums) {
   with_element(x.type, [&](auto of_x) {
     const auto* data = x.as<decltype(of_x)>();
-    for (int64_t row = begin; row < end; row += 4) {  // four rows at a time: the sums are read and written a quarter as often
+    for (int64_t row = begin; row < end;
+         row += 4) {  // four rows at a time: the sums are read and written a quarter as often
       const int64_t rows = std::min<int64_t>(4, end - row);
       for_columns(x.cols, [&](int64_t c, int64_t lanes) BRISK_INLINE {
         Vec sum = load(column_sums + c, lanes);

@@ -16,8 +16,8 @@ double factor(const Tensor& t, int64_t row, int64_t col, DType arithmetic) {
 // 0 for a dropped element, else dropout's scale.
 double dropout_factor(const Dropout& dropout, const RowSet& rows, int64_t row, int64_t col) {
   if (!dropout.active()) return 1;
-  const uint32_t key = random_row_key(dropout.key, static_cast<uint32_t>(rows.sequence[row]),
-                                      static_cast<uint32_t>(rows.position[row]));
+  const uint32_t key =
+      random_row_key(dropout.key, static_cast<uint32_t>(rows.sequence[row]), static_cast<uint32_t>(rows.position[row]));
   return random_bits(key, static_cast<uint32_t>(col)) >= dropout.threshold() ? dropout.scale() : 0;
 }
 
@@ -42,7 +42,8 @@ void linear_backward(const LinearBackward& op) {
   const int64_t n = op.x.rows, inputs = op.x.cols, outputs = op.weight.rows;
   const DType arithmetic = op.weight.type;
   const bool scaled = op.activation != Activation::none || op.dropout.active();
-  BRISK_CHECK(scaled == static_cast<bool>(op.scratch) || n == 0, "linear_backward needs scratch with an activation or dropout");
+  BRISK_CHECK(scaled == static_cast<bool>(op.scratch) || n == 0,
+              "linear_backward needs scratch with an activation or dropout");
   if (scaled) {
     for (int64_t i = 0; i < n; ++i) {
       for (int64_t o = 0; o < outputs; ++o) {

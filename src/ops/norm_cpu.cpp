@@ -36,7 +36,7 @@ void norm_backward(const NormBackward& op) {
   std::fill_n(partial.begin(), needed, 0.0f);
   const auto sums = [&](int thread, int which) { return partial.data() + (2 * thread + which) * padded; };
   team.for_range(op.x.rows, row_grain(width), [&](int64_t begin, int64_t end, int thread) {
-    rows(op, begin, end, op.dgain ? sums(thread, 0) : nullptr, op.dbias ? sums(thread, 1) : nullptr);
+    rows(op, begin, end, sums(thread, 0), op.dbias ? sums(thread, 1) : nullptr);
   });
   const auto finish = [&](const Tensor& gradient, bool adds, int which) {
     if (!gradient) return;

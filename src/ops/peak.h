@@ -1,6 +1,7 @@
 // The multiply-add rate of this machine in registers: what "utilisation" divides by, everywhere.
 //
-//   const double peak = measured_peak_gflops(Arithmetic::f32);   // all threads of the Team, active instruction set; ~50 ms
+//   const double peak = measured_peak_gflops(Arithmetic::f32);   // all threads of the Team, active instruction set;
+//   ~50 ms
 #pragma once
 
 #include "ops/gemm.h"

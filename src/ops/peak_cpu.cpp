@@ -40,7 +40,8 @@ double measured_peak_gflops(Arithmetic arithmetic) {
   int64_t rounds = 20000;
   const double start = seconds_now();
   burst(arithmetic, rounds);
-  rounds = std::max<int64_t>(rounds, static_cast<int64_t>(static_cast<double>(rounds) * kTrialSeconds / (seconds_now() - start)));
+  rounds = std::max<int64_t>(
+      rounds, static_cast<int64_t>(static_cast<double>(rounds) * kTrialSeconds / (seconds_now() - start)));
   double best = 0;
   for (int trial = 0; trial < kTrials; ++trial) {
     const double begin = seconds_now();

@@ -41,9 +41,11 @@ inline Vec select_greater(Vec a, Vec b, Vec yes, Vec no) {
 inline __m256i lane_mask(int64_t lanes) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(lanes)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
-inline Vec first_lanes(Vec x, int64_t lanes) { return _mm256_and_ps(x, _mm256_castsi256_ps(lane_mask(lanes))); }
+inline Vec first_lanes(Vec x, int64_t lanes) {
+  return lanes >= kLanes ? x : _mm256_and_ps(x, _mm256_castsi256_ps(lane_mask(lanes)));
+}
 inline Vec first_lanes(Vec x, int64_t lanes, Vec rest) {
-  return _mm256_blendv_ps(rest, x, _mm256_castsi256_ps(lane_mask(lanes)));
+  return lanes >= kLanes ? x : _mm256_blendv_ps(rest, x, _mm256_castsi256_ps(lane_mask(lanes)));
 }
 inline Vec swap_pairs(Vec x) { return _mm256_permute_ps(x, 0xB1); }  // lanes 1 0 3 2 ...
 inline Vec load(const float* p) { return _mm256_loadu_ps(p); }
@@ -129,8 +131,10 @@ inline Vec select_greater(Vec a, Vec b, Vec yes, Vec no) {
 inline __mmask16 lane_mask(int64_t lanes) {
   return static_cast<__mmask16>(_bzhi_u32(0xFFFF, static_cast<unsigned>(lanes)));
 }
-inline Vec first_lanes(Vec x, int64_t lanes) { return _mm512_maskz_mov_ps(lane_mask(lanes), x); }
-inline Vec first_lanes(Vec x, int64_t lanes, Vec rest) { return _mm512_mask_mov_ps(rest, lane_mask(lanes), x); }
+inline Vec first_lanes(Vec x, int64_t lanes) { return lanes >= kLanes ? x : _mm512_maskz_mov_ps(lane_mask(lanes), x); }
+inline Vec first_lanes(Vec x, int64_t lanes, Vec rest) {
+  return lanes >= kLanes ? x : _mm512_mask_mov_ps(rest, lane_mask(lanes), x);
+}
 inline Vec swap_pairs(Vec x) { return _mm512_permute_ps(x, 0xB1); }
 inline Vec load(const float* p) { return _mm512_loadu_ps(p); }
 inline Vec load(const float* p, int64_t lanes) {

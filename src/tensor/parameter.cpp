@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "base/threads.h"
 
 namespace brisk {
 
@@ -78,9 +79,14 @@ void ParameterStore::initialise(uint64_t seed) {
     values.assign(static_cast<size_t>(parameter->count()), initial.kind == Initial::Kind::ones ? 1.0f : 0.0f);
     if (initial.kind == Initial::Kind::normal) {
       const uint64_t key = random_key({seed, name_key(parameter->spec.name)});
-      for (size_t i = 0; i < values.size(); ++i) {
-        values[i] = static_cast<float>(initial.deviation * random_normal(key, static_cast<uint64_t>(i)));
-      }
+      const auto deviation = static_cast<float>(initial.deviation);
+      Team::instance().for_range(parameter->count(), 1024, [&](int64_t begin, int64_t end, int) {
+        for (int64_t i = begin; i < end; i += 2) {
+          const NormalPair pair = random_normal_pair(key, static_cast<uint64_t>(i / 2));
+          values[static_cast<size_t>(i)] = deviation * pair.first;
+          if (i + 1 < end) values[static_cast<size_t>(i + 1)] = deviation * pair.second;
+        }
+      });
     }
     device_->copy_in(parameter->master.data, values.data(), parameter->count() * size_of(DType::f32));
   }

@@ -49,17 +49,21 @@ Choices choices_from_json(const std::string& text, const std::string& source) {
 void check_same_job(const std::string& saved_text, const std::string& saved_path, const Job& job) {
   const Json saved = Json::parse(job_to_json_text(job_from_json_text(saved_text, saved_path))).flatten();
   const Json now = Json::parse(job_to_json_text(job)).flatten();
-  for (const auto& [key, value] : now.items()) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : saved.items()) keys.insert(key);
+  for (const auto& [key, value] : now.items()) keys.insert(key);
+  for (const std::string& key : keys) {
     if (kFree.contains(key)) continue;
     const Json before = saved.contains(key) ? saved.at(key) : Json();
-    if (before == value) continue;
+    const Json after = now.contains(key) ? now.at(key) : Json();
+    if (before == after) continue;
     std::string name = key.substr(1);
     for (char& c : name) c = c == '/' ? '.' : c;
+    const auto text = [](const Json& value) { return value.is_null() ? "nothing" : value.dump(); };
     user_error(
         "{}: the run was started with {} = {}, the job now says {}; resuming would change the loss curve: set it back, "
-        "or "
-        "train anew with another --output",
-        saved_path, name, before.dump(), value.dump());
+        "or train anew with another --output",
+        saved_path, name, text(before), text(after));
   }
 }
 

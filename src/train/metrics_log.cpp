@@ -89,6 +89,35 @@ void MetricsLog::sync() {
   }
 }
 
+void recall_metrics(const std::string& metrics_path, int64_t best_step, RunSummary& summary) {
+  if (!file_exists(metrics_path)) return;
+  const std::string text = read_file(metrics_path);
+  for (size_t begin = 0, end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    const Json json = Json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
+                                  text.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
+    const auto value = [&](const char* key) {  // null: it was not finite
+      return json.contains(key) && json[key].is_number() ? json[key].get<double>() : std::nan("");
+    };
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) continue;
+    const int64_t step = json["step"].get<int64_t>(), epoch = std::llround(value("epoch"));
+    if (json.contains("validation_loss")) {
+      summary.last_evaluation = EvaluationMetrics{step, epoch, value("validation_loss"), value("validation_perplexity"),
+                                                  value("validation_accuracy")};
+      if (step == best_step) summary.best_evaluation = summary.last_evaluation;
+    } else if (json.contains("loss")) {
+      summary.last_step = StepMetrics{step,
+                                      epoch,
+                                      std::llround(value("tokens")),
+                                      value("loss"),
+                                      value("accuracy"),
+                                      value("learning_rate"),
+                                      value("gradient_norm"),
+                                      value("tokens_per_second"),
+                                      value("step_ms")};
+    }
+  }
+}
+
 std::string summary_to_json_text(const RunSummary& summary) {
   Json json = Json::object();
   const auto merge_step = [&] {

@@ -82,6 +82,9 @@ struct RunSummary {
   std::string ended;  // "finished", "early stopping", "interrupted"
 };
 
+// Fills last_step, last_evaluation and best_evaluation (that of `best_step`) from the lines of an earlier process.
+void recall_metrics(const std::string& metrics_path, int64_t best_step, RunSummary& summary);
+
 // One object: the keys of metrics.jsonl with their last values (`step` and `epoch` of the later line), `best` with
 // those of the best evaluation, and the fields above by name.
 std::string summary_to_json_text(const RunSummary& summary);

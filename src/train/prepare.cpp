@@ -1,5 +1,7 @@
 #include "train/prepare.h"
 
+#include <filesystem>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "data/source.h"
@@ -40,6 +42,15 @@ std::unique_ptr<Tokenizer> trained_tokenizer(Source& source, const Job& job, Pre
   return std::move(result.tokenizer);
 }
 
+// A token file is named by a hash of all that decides its tokens.
+std::string hash_of(const TokenCache& cache) { return std::filesystem::path(cache.path).stem().string(); }
+
+TokenCache evaluation_tokens(const std::vector<std::string>& paths, const DataOptions& options,
+                             const Tokenizer& tokenizer) {
+  Source source(source_options(paths, options));
+  return open_token_cache(source, tokenizer, cache_directory(options));
+}
+
 }  // namespace
 
 PreparedData prepare_data(Job& job, const std::string& tokenizer_path) {
@@ -68,6 +79,7 @@ PreparedData prepare_data(Job& job, const std::string& tokenizer_path) {
 
   TokenCache cache = open_token_cache(source, *prepared.tokenizer, cache_directory(job.data));
   prepared.train_stream = cache.stream;
+  prepared.fingerprint = hash_of(cache);
   prepared.notes.insert(prepared.notes.end(), cache.notes.begin(), cache.notes.end());
   const int64_t max_length = job.training.max_length;
   if (job.data.validation.empty()) {
@@ -80,8 +92,10 @@ PreparedData prepare_data(Job& job, const std::string& tokenizer_path) {
     if (!split.note.empty()) prepared.notes.push_back(split.note);
   } else {
     prepared.train = whole_corpus(*cache.stream, max_length);
-    prepared.validation =
-        prepare_evaluation(job.data.validation, job.data, *prepared.tokenizer, max_length, prepared.validation_stream);
+    const TokenCache validation = evaluation_tokens(job.data.validation, job.data, *prepared.tokenizer);
+    prepared.validation_stream = validation.stream;
+    prepared.validation = whole_corpus(*validation.stream, max_length);
+    prepared.fingerprint += "-" + hash_of(validation);
   }
   return prepared;
 }
@@ -89,8 +103,7 @@ PreparedData prepare_data(Job& job, const std::string& tokenizer_path) {
 CorpusPart prepare_evaluation(const std::vector<std::string>& paths, const DataOptions& options,
                               const Tokenizer& tokenizer, int64_t max_length,
                               std::shared_ptr<const TokenStream>& stream) {
-  Source source(source_options(paths, options));
-  stream = open_token_cache(source, tokenizer, cache_directory(options)).stream;
+  stream = evaluation_tokens(paths, options, tokenizer).stream;
   return whole_corpus(*stream, max_length);
 }
 

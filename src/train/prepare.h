@@ -18,6 +18,7 @@ struct PreparedData {
   std::shared_ptr<const TokenStream> validation_stream;  // the same one when the split is by fraction
   CorpusPart train;
   CorpusPart validation;
+  std::string fingerprint;  // of the tokens, training and validation: other text or another tokenizer, another one
   std::vector<std::string> notes;
   std::vector<std::string> warnings;
 };

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -89,15 +90,30 @@ int lock_run(const std::string& path) {
   return file;
 }
 
+// Of what open() makes, outermost first, what is not there yet.
+std::vector<std::string> missing_of(const std::string& path) {
+  std::vector<std::string> missing;
+  for (std::filesystem::path folder = std::filesystem::absolute(path).lexically_normal();
+       !folder.empty() && !file_exists(folder.string()) && folder != folder.root_path();
+       folder = folder.parent_path()) {
+    missing.insert(missing.begin(), folder.string());
+  }
+  for (const std::string& name : {std::string(kLockFile), std::string(kCheckpoints)}) {
+    if (!file_exists(path + "/" + name)) missing.push_back(path + "/" + name);
+  }
+  return missing;
+}
+
 }  // namespace
 
 RunDirectory RunDirectory::open(const std::string& path, Mode mode) {
   // Before the lock, so that nothing is written to a folder that is not ours, and again under it.
   const auto check = [&] { mode == Mode::fresh ? check_nothing_is_lost(path) : check_is_a_run(path); };
   check();
-  make_directories(path);
   RunDirectory run;
   run.path_ = path;
+  run.made_ = missing_of(path);
+  make_directories(path);
   run.lock_ = lock_run(path);
   check();
   run.has_run_ = file_exists(run.job_path());
@@ -127,17 +143,26 @@ RunDirectory RunDirectory::open_for_reading(const std::string& path) {
 }
 
 RunDirectory::RunDirectory(RunDirectory&& other) noexcept
-    : path_(std::move(other.path_)), lock_(std::exchange(other.lock_, -1)), has_run_(other.has_run_) {}
+    : path_(std::move(other.path_)),
+      lock_(std::exchange(other.lock_, -1)),
+      has_run_(other.has_run_),
+      made_(std::move(other.made_)) {}
 
 RunDirectory& RunDirectory::operator=(RunDirectory&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(lock_, other.lock_);
   std::swap(has_run_, other.has_run_);
+  std::swap(made_, other.made_);
   return *this;
 }
 
 RunDirectory::~RunDirectory() {
   if (lock_ >= 0) ::close(lock_);
+}
+
+void RunDirectory::abandon() {
+  for (auto place = made_.rbegin(); place != made_.rend(); ++place) ::remove(place->c_str());  // a folder only if empty
+  made_.clear();
 }
 
 int64_t RunDirectory::cut_metrics(int64_t last_step) const {

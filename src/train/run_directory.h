@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace brisk {
 
@@ -36,6 +37,10 @@ class RunDirectory {
 
   bool has_run() const { return has_run_; }  // there was a job.json when it was opened
 
+  // Takes back what open() made, for a job that was refused before it wrote anything: a folder that was not there is
+  // gone again. What anyone else put there stays.
+  void abandon();
+
   // Keeps the lines of metrics.jsonl with step <= last_step, so that a resumed curve has no step twice; a line that a
   // crash cut short goes too. Atomic. Returns the lines removed.
   int64_t cut_metrics(int64_t last_step) const;
@@ -46,6 +51,7 @@ class RunDirectory {
   std::string path_;
   int lock_ = -1;  // file descriptor
   bool has_run_ = false;
+  std::vector<std::string> made_;  // by open(), in the order made
 };
 
 }  // namespace brisk

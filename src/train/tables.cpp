@@ -61,6 +61,26 @@ std::string ledger_table(const Ledger::Totals& totals, const Speed& speed) {
   return table.text();
 }
 
+std::string epoch_table(const std::vector<EpochRow>& rows) {
+  Table table({{"epoch", Align::right},
+               {"step", Align::right},
+               {"loss", Align::right},
+               {"validation", Align::right},
+               {"perplexity", Align::right},
+               {"accuracy", Align::right},
+               {"tokens/s", Align::right},
+               {"time", Align::right}});
+  for (const EpochRow& row : rows) {
+    const auto& evaluation = row.evaluation;
+    table.add_row({fmt::format("{}", row.epoch), fmt::format("{}", row.step), fmt::format("{:.4f}", row.training_loss),
+                   evaluation ? fmt::format("{:.4f}", evaluation->validation_loss) : "-",
+                   evaluation ? fmt::format("{:.2f}", evaluation->validation_perplexity) : "-",
+                   evaluation ? fmt::format("{:.2f} %", 100 * evaluation->validation_accuracy) : "-",
+                   fmt::format("{:.0f}", row.speed.tokens_per_second()), format_duration(row.speed.seconds)});
+  }
+  return table.text();
+}
+
 std::string speed_line(const Speed& speed) {
   const double steps = static_cast<double>(std::max<int64_t>(1, speed.steps));
   const double samples = static_cast<double>(std::max<int64_t>(1, speed.sequences));

@@ -1,12 +1,14 @@
 // The tables a run prints: what the model is made of, and where the time went.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/ledger.h"
 #include "models/decoder.h"
 #include "train/engine.h"
+#include "train/metrics_log.h"
 
 namespace brisk {
 
@@ -28,6 +30,15 @@ struct Speed {
   double gflops() const { return tokens_per_second() * flop_per_token * 1e-9; }
   double utilisation() const { return peak_gflops > 0 ? gflops() / peak_gflops : 0; }
 };
+
+// One line an epoch: losses, perplexity, accuracy, speed, time.
+struct EpochRow {
+  int64_t epoch = 0, step = 0;
+  double training_loss = 0;
+  std::optional<EvaluationMetrics> evaluation;
+  Speed speed;
+};
+std::string epoch_table(const std::vector<EpochRow>& rows);
 
 // Seconds of a stretch that were training: everything but start-up, evaluation and checkpoints.
 double training_seconds(const Ledger::Totals& totals);

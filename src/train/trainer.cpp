@@ -35,9 +35,14 @@ class Trainer {
   TrainOutcome run() {
     {
       Ledger::Scope scope(ledger_, Phase::start_up);
-      prepare();
-      build_engine();
-      restore();
+      try {
+        prepare();
+        build_engine();
+        restore();
+      } catch (...) {
+        run_.abandon();
+        throw;
+      }
       write_run_files();
       describe();
     }
@@ -52,12 +57,39 @@ class Trainer {
   void prepare() {
     Team::set_size(job_.training.threads > 0 ? static_cast<int>(job_.training.threads) : available_cores());
     checkpoint_path_ = request_.resume ? latest_checkpoint(run_.path()) : std::nullopt;
-    if (request_.resume && run_.has_run()) check_same_job(read_file(run_.job_path()), run_.job_path(), job_);
+    if (request_.resume && run_.has_run()) {
+      const std::string saved = read_file(run_.job_path());
+      // --data need not be said again.
+      if (job_.data.train.empty()) job_.data.train = job_from_json_text(saved, run_.job_path()).data.train;
+      check_same_job(saved, run_.job_path(), job_);
+    }
     const bool own_tokenizer = request_.resume && file_exists(run_.tokenizer_path());
     data_ = prepare_data(job_, own_tokenizer ? run_.tokenizer_path() : "");
     for (const std::string& note : data_.notes) say("{}", note);
     for (const std::string& warning : data_.warnings) warn("{}", warning);
     if (data_.train.chunks.empty()) user_error("{}: no training sequences in it", job_.data.train.front());
+    if (checkpoint_path_) {
+      const std::string before = saved_state().job_fingerprint;
+      if (!before.empty() && before != data_.fingerprint) {
+        user_error(
+            "{}: the text in data.train or data.validation is not what the run was started with; resuming would change "
+            "the loss curve: put it back, or train anew with another --output",
+            run_.path());
+      }
+    }
+  }
+
+  // Of the checkpoint to resume from; where it cannot be read, the message says which one to go on with instead.
+  CheckpointState saved_state() const {
+    try {
+      return read_checkpoint_state(*checkpoint_path_);
+    } catch (const UserError& error) {
+      const std::vector<CheckpointPlace> places = list_checkpoints(run_.path());
+      if (places.size() < 2) throw;
+      const CheckpointPlace& before = places[places.size() - 2];
+      user_error("{}\nremove {} and resume again to go on from step {} ({})", error.what(), *checkpoint_path_,
+                 before.step, before.path);
+    }
   }
 
   void build_engine() {
@@ -76,17 +108,18 @@ class Trainer {
           asked, longest);
     }
     micro_batch_tokens_ = std::max(longest, std::min(asked, sequences * longest));
+    options.checkpoint_every = training.gradient_checkpointing;
+    options.capacity = {micro_batch_tokens_, micro_batch_tokens_, longest};
+    refuse_what_cannot_fit(options);  // before anything is measured: that takes memory too
     choices_ = make_choices(options.model);
     micro_batch_tokens_ = choices_.micro_batch_tokens;
     options.capacity = {micro_batch_tokens_, micro_batch_tokens_, longest};
     options.compute_type = choices_.compute_type;
-    options.checkpoint_every = training.gradient_checkpointing;
     options.label_smoothing = training.label_smoothing;
     options.adamw = {training.beta1, training.beta2, training.adam_epsilon, training.weight_decay};
     options.max_grad_norm = training.max_grad_norm;
     options.seed = static_cast<uint64_t>(training.seed);
 
-    memory_ = plan_memory(options);
     refuse_what_cannot_fit(options);
     engine_ = std::make_unique<Engine>(options);
 
@@ -107,8 +140,7 @@ class Trainer {
   }
 
   Choices make_choices(const DecoderConfig& model) {
-    if (checkpoint_path_)
-      return choices_from_json(read_checkpoint_state(*checkpoint_path_).choices_json, *checkpoint_path_);
+    if (checkpoint_path_) return choices_from_json(saved_state().choices_json, *checkpoint_path_);
     const PrecisionChoice precision = choose_precision(job_.training.precision, model, micro_batch_tokens_);
     if (precision.costs) {
       warn("{}", precision.reason);
@@ -118,7 +150,8 @@ class Trainer {
     return {precision.compute_type, micro_batch_tokens_};
   }
 
-  void refuse_what_cannot_fit(const EngineOptions& options) const {
+  void refuse_what_cannot_fit(const EngineOptions& options) {
+    memory_ = plan_memory(options);
     constexpr int64_t kProgram = int64_t{100} << 20;  // the program itself, tokenizer and loader included
     const int64_t available = memory_available();
     if (memory_.total() + kProgram <= available) return;
@@ -144,7 +177,9 @@ class Trainer {
     const int64_t every = job_.training.save_steps > 0 ? job_.training.save_steps : steps_per_epoch_;
     const int64_t needed =
         checkpoints_bytes(memory_.parameters, job_.training.save_total_limit, total_steps_ / every + 1);
-    const int64_t there = disk_free_bytes(run_.path());
+    // What a run to be resumed has on the disk already is not needed again.
+    const int64_t saved = std::ssize(list_checkpoints(run_.path())) * checkpoint_bytes(memory_.parameters);
+    const int64_t there = disk_free_bytes(run_.path()) + saved;
     if (needed <= there) return;
     user_error(
         "{}: the checkpoints of this run need {} and the disk has {} free; free some, choose another --output, or "
@@ -165,7 +200,16 @@ class Trainer {
       if (request_.resume) say("{} holds no checkpoint yet: starting from the beginning", run_.path());
     }
     state_.choices_json = choices_to_json(choices_);
-    if (request_.resume) run_.cut_metrics(state_.step);
+    state_.job_fingerprint = data_.fingerprint;
+    if (!request_.resume) return;
+    run_.cut_metrics(state_.step);
+    recall_metrics(run_.metrics_path(), state_.best_step, summary_);
+    stop_early_ = patience_is_over();
+  }
+
+  bool patience_is_over() const {
+    const int64_t patience = job_.training.early_stopping_patience;
+    return patience > 0 && state_.evaluations_without_improvement >= patience;
   }
 
   void write_run_files() {
@@ -328,9 +372,9 @@ class Trainer {
       state_.best_step = state_.step;
       state_.evaluations_without_improvement = 0;
       summary_.best_evaluation = line;
-    } else if (++state_.evaluations_without_improvement >= job_.training.early_stopping_patience &&
-               job_.training.early_stopping_patience > 0) {
-      stop_early_ = true;
+    } else {
+      ++state_.evaluations_without_improvement;
+      stop_early_ = patience_is_over();
     }
     bar.clear();
     say("step {}: validation loss {:.4f}, perplexity {:.2f}, accuracy {:.2f} %{}", state_.step, result.loss,
@@ -356,6 +400,9 @@ class Trainer {
             : std::string());
     say("{}", ledger_table(epoch, speed));
     say("{}\n", speed_line(speed));
+    epoch_rows_.push_back({batch.cursor.epoch + 1, state_.step,
+                           epoch_loss_ / static_cast<double>(std::max<int64_t>(1, epoch_tokens_)),
+                           summary_.last_evaluation, speed});
     if (request_.sample_tokens > 0) {
       Ledger::Hold hold(ledger_, Phase::evaluation);
       Generator generator(engine_->decoder(), engine_->parameters(), *data_.tokenizer);
@@ -431,10 +478,20 @@ class Trainer {
     summary_.device = "cpu";
     summary_.threads = Team::instance().size();
     summary_.ended = interrupted_ ? "interrupted" : stop_early_ ? "early stopping" : "finished";
-    write_summary(run_.summary_path(), summary_);
+    std::string unsaved = save_failed_ ? "the last checkpoint" : "";
+    try {
+      write_summary(run_.summary_path(), summary_);
+    } catch (const UserError& error) {
+      warn("{}", error.what());
+      if (unsaved.empty()) unsaved = "summary.json";
+    }
+    if (!epoch_rows_.empty()) say("{}", epoch_table(epoch_rows_));
     say("whole run:\n{}", ledger_table(totals, speed));
     say("{}", speed_line(speed));
-    if (interrupted_ && save_failed_) user_error("{}: interrupted, and the checkpoint could not be saved", run_.path());
+    if (!unsaved.empty()) {
+      user_error("{}: {}, but {} could not be saved; mend that and add --resume to go on from {}", run_.path(),
+                 summary_.ended, unsaved, latest_checkpoint(run_.path()).value_or("the beginning"));
+    }
     return {interrupted_, run_.path(), summary_};
   }
 
@@ -466,6 +523,7 @@ class Trainer {
   int64_t tokens_ = 0, steps_ = 0, sequences_ = 0;
   int64_t epoch_tokens_ = 0, epoch_steps_ = 0, epoch_sequences_ = 0;
   double epoch_loss_ = 0;
+  std::vector<EpochRow> epoch_rows_;
   int64_t window_tokens_ = 0;
   double window_seconds_ = 0, last_gradient_norm_ = 0, last_logged_loss_ = 0;
   bool stop_early_ = false, interrupted_ = false, save_failed_ = false;

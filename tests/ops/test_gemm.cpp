@@ -1,5 +1,3 @@
-#include "ops/gemm.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 
 #include "base/threads.h"
 #include "ops/element.h"
+#include "ops/gemm.h"
 #include "ops/gemm_library.h"
 #include "ops/numeric.h"
 
@@ -22,7 +21,8 @@ using testing::Ragged;
 struct Shape {
   int64_t m, n, k;
 };
-// Ones, odd numbers, one more than a tile, several panels, several passes over depth (above 1024) and columns (above 1024).
+// Ones, odd numbers, one more than a tile, several panels, several passes over depth (above 1024) and columns (above
+// 1024).
 const Shape kShapes[] = {{1, 1, 1},    {7, 33, 5},      {14, 32, 64},  {15, 31, 17},   {100, 50, 300}, {33, 100, 7},
                          {64, 64, 64}, {129, 257, 130}, {2, 1100, 40}, {50, 40, 2100}, {300, 70, 33},  {1, 300, 256}};
 
@@ -35,11 +35,13 @@ float at(const GemmOperand& x, int64_t i, int64_t j) {
 }
 
 // The product and its epilogue as the header states them.
-void expected_gemm(const Shape& s, const GemmOperand& a, const GemmOperand& b, const GemmEpilogue& e, Arithmetic arithmetic) {
+void expected_gemm(const Shape& s, const GemmOperand& a, const GemmOperand& b, const GemmEpilogue& e,
+                   Arithmetic arithmetic) {
   for (int64_t i = 0; i < s.m; ++i) {
     for (int64_t j = 0; j < s.n; ++j) {
       double acc = e.bias != nullptr ? e.bias[j] : 0;
-      for (int64_t p = 0; p < s.k; ++p) acc += double{rounded(at(a, i, p), arithmetic)} * rounded(at(b, p, j), arithmetic);
+      for (int64_t p = 0; p < s.k; ++p)
+        acc += double{rounded(at(a, i, p), arithmetic)} * rounded(at(b, p, j), arithmetic);
       if (e.before) set_element(e.before, i, j, acc);
       double y = activate(e.activation, static_cast<float>(acc));
       if (e.dropout.active()) {
@@ -60,13 +62,16 @@ TEST(Gemm, MultipliesEveryShapeInEveryOrderAndType) {
     for (const int order : {0, 1, 2, 3}) {
       for (const auto& [a_type, b_type, arithmetic] :
            {std::tuple{DType::f32, DType::f32, Arithmetic::f32}, std::tuple{DType::bf16, DType::f32, Arithmetic::f32},
-            std::tuple{DType::bf16, DType::bf16, Arithmetic::bf16}, std::tuple{DType::f32, DType::bf16, Arithmetic::bf16},
+            std::tuple{DType::bf16, DType::bf16, Arithmetic::bf16},
+            std::tuple{DType::f32, DType::bf16, Arithmetic::bf16},
             std::tuple{DType::bf16, DType::f32, Arithmetic::bf16}}) {
         SCOPED_TRACE(fmt::format("{} x {} x {}, order {}, types {} {}, arithmetic {}", s.m, s.n, s.k, order,
-                                 dtype_name(a_type), dtype_name(b_type), arithmetic == Arithmetic::bf16 ? "bf16" : "f32"));
+                                 dtype_name(a_type), dtype_name(b_type),
+                                 arithmetic == Arithmetic::bf16 ? "bf16" : "f32"));
         const bool a_transposed = (order & 1) != 0, b_transposed = (order & 2) != 0;
         const double scale = 1 / std::sqrt(static_cast<double>(s.k));
-        const Matrix a = a_transposed ? Matrix(s.k, s.m, a_type, 1, 1, s.m + 3) : Matrix(s.m, s.k, a_type, 1, 1, s.k + 5);
+        const Matrix a =
+            a_transposed ? Matrix(s.k, s.m, a_type, 1, 1, s.m + 3) : Matrix(s.m, s.k, a_type, 1, 1, s.k + 5);
         const Matrix b =
             b_transposed ? Matrix(s.n, s.k, b_type, 2, scale, s.k + 2) : Matrix(s.k, s.n, b_type, 2, scale, s.n + 1);
         const Matrix c(s.m, s.n, DType::f32, 3, 1, s.n + 4), wanted(s.m, s.n, DType::f32, 3);
@@ -127,7 +132,8 @@ TEST(Gemm, AddsToWhatIsThere) {
 TEST(Gemm, WritesIntoItsOwnResidual) {
   for_each_isa([&](Isa) {
     const Shape s{70, 90, 1500};
-    const Matrix a(s.m, s.k), b(s.n, s.k, DType::f32, 2, 0.05), c(s.m, s.n, DType::f32, 3), wanted(s.m, s.n, DType::f32, 3);
+    const Matrix a(s.m, s.k), b(s.n, s.k, DType::f32, 2, 0.05), c(s.m, s.n, DType::f32, 3),
+        wanted(s.m, s.n, DType::f32, 3);
     cpu::gemm(s.m, s.n, s.k, operand(a), operand(b, true), {.c = c, .residual = c}, Arithmetic::f32);
     expected_gemm(s, operand(a), operand(b, true), {.c = wanted, .residual = wanted}, Arithmetic::f32);
     expect_close(c, wanted, 2e-5, "c");
@@ -197,8 +203,9 @@ TEST(Gemm, AgreesWithEveryLibraryItWasBuiltWith) {
   const Matrix a(s.m, s.k), b(s.n, s.k), bias(1, s.n), c(s.m, s.n), wanted(s.m, s.n);
   for (const Arithmetic arithmetic : {Arithmetic::f32, Arithmetic::bf16}) {
     expected_gemm(s, operand(a), operand(b, true), {.c = wanted, .bias = bias.view().f32()}, arithmetic);
-    for (const cpu::GemmImplementation implementation : {cpu::GemmImplementation::own, cpu::GemmImplementation::onednn,
-                                                         cpu::GemmImplementation::blas, cpu::GemmImplementation::reference}) {
+    for (const cpu::GemmImplementation implementation :
+         {cpu::GemmImplementation::own, cpu::GemmImplementation::onednn, cpu::GemmImplementation::blas,
+          cpu::GemmImplementation::reference}) {
       if (!cpu::has_gemm_implementation(implementation)) continue;
       cpu::set_gemm_implementation(implementation);
       cpu::gemm(s.m, s.n, s.k, operand(a), operand(b, true), {.c = c, .bias = bias.view().f32()}, arithmetic);

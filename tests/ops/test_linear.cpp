@@ -1,5 +1,3 @@
-#include "ops/linear.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "base/threads.h"
+#include "ops/linear.h"
 #include "ops/numeric.h"
 
 namespace brisk {
@@ -44,7 +43,15 @@ struct Setting {
         dx(n, c.inputs, c.type, 9),
         dweight(c.outputs, c.inputs, DType::f32, 10),
         dbias(1, c.outputs, DType::f32, 11) {
-    forward = {.x = x, .weight = weight, .bias = {}, .activation = c.activation, .before = {}, .dropout = {}, .rows = ragged.view(), .residual = {}, .y = y};
+    forward = {.x = x,
+               .weight = weight,
+               .bias = {},
+               .activation = c.activation,
+               .before = {},
+               .dropout = {},
+               .rows = ragged.view(),
+               .residual = {},
+               .y = y};
     if (c.bias) forward.bias = bias;
     if (c.activation != Activation::none) forward.before = before;
     forward.dropout = {.probability = c.dropout, .key = 99};
@@ -94,9 +101,9 @@ TEST(Linear, AgreesWithTheReferenceForwardAndBackward) {
                                  static_cast<int>(c.activation), c.dropout));
         expect_close(fast.y, plain.y, tolerance, "y");
         expect_close(fast.before, plain.before, tolerance, "before");
-        for (Setting* s : {&fast, &plain}) s->backward.dx_adds = s->backward.dweight_adds = s->backward.dbias_adds = adds;
-        fast.before = plain.before;  // the same starting point: relu's slope jumps
-        fast.backward.before = plain.backward.before;
+        for (Setting* s : {&fast, &plain})
+          s->backward.dx_adds = s->backward.dweight_adds = s->backward.dbias_adds = adds;
+        fast.backward.before = plain.backward.before;  // the same starting point: relu's slope jumps
         cpu::linear_backward(fast.backward);
         ref::linear_backward(plain.backward);
         expect_close(fast.dx, plain.dx, tolerance, "dx");

@@ -1,5 +1,3 @@
-#include "ops/linear_cross_entropy.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "base/threads.h"
+#include "ops/linear_cross_entropy.h"
 #include "ops/numeric.h"
 
 namespace brisk {
@@ -34,10 +33,15 @@ struct Setting {
         sums(1, 4),
         dx(c.rows, c.width, c.type, 3),
         dweight(c.vocabulary, c.width, DType::f32, 4),
-        scratch(1, linear_cross_entropy_scratch(c.scratch_rows == 0 ? c.rows : c.scratch_rows, c.width, c.vocabulary, c.type,
-                                                gradient) / 4, DType::f32, 5, 0) {
+        scratch(1,
+                linear_cross_entropy_scratch(c.scratch_rows == 0 ? c.rows : c.scratch_rows, c.width, c.vocabulary,
+                                             c.type, gradient) /
+                    4,
+                DType::f32, 5, 0) {
     for (int64_t i = 0; i < c.rows; ++i) {
-      targets.push_back(i % 5 == 3 ? -1 : static_cast<int32_t>(mix64(static_cast<uint64_t>(i)) % static_cast<uint64_t>(c.vocabulary)));
+      targets.push_back(
+          i % 5 == 3 ? -1
+                     : static_cast<int32_t>(mix64(static_cast<uint64_t>(i)) % static_cast<uint64_t>(c.vocabulary)));
     }
     op.x = x;
     op.weight = weight;
@@ -65,8 +69,8 @@ std::vector<Case> cases() {
     all.push_back({37, 24, 100, type});
     all.push_back({1, 1, 1, type});
     all.push_back({50, 33, 1025, type, 0.1f});
-    all.push_back({100, 16, 517, type, 0, 1, 40});      // three chunks with gradient, and a short last one
-    all.push_back({20, 16, 3000, type, 0.2f, 30});      // logits up to hundreds: e^x alone would overflow
+    all.push_back({100, 16, 517, type, 0, 1, 40});  // three chunks with gradient, and a short last one
+    all.push_back({20, 16, 3000, type, 0.2f, 30});  // logits up to hundreds: e^x alone would overflow
   }
   return all;
 }
@@ -93,7 +97,9 @@ TEST(LinearCrossEntropy, AgreesWithTheReference) {
         cpu::linear_cross_entropy(fast.op);
         ref::linear_cross_entropy(plain.op);
         expect_same_losses(fast, plain);
-        const double tolerance = c.type == DType::bf16 ? 5e-3 : c.logit_scale > 1 ? 1e-5 : 2e-6;  // large logits have larger errors
+        const double tolerance = c.type == DType::bf16 ? 5e-3
+                                 : c.logit_scale > 1   ? 1e-5
+                                                       : 2e-6;  // large logits have larger errors
         expect_close(fast.dx, plain.dx, tolerance, "dx");
         expect_close(fast.dweight, plain.dweight, tolerance, "dweight");
       }
@@ -146,8 +152,8 @@ TEST(LinearCrossEntropy, GivesOneThreadsBitsWithTwo) {
 TEST(LinearCrossEntropyReference, HasTheGradientsOfFiniteDifferences) {
   for (const float smoothing : {0.0f, 0.1f}) {
     Setting s({7, 6, 20, DType::f32, smoothing});
-    ref::linear_cross_entropy(s.op);
-    const Matrix dx = s.dx, dweight = s.dweight;
+    Setting center({7, 6, 20, DType::f32, smoothing});
+    ref::linear_cross_entropy(center.op);
     const auto objective = [&] {
       ref::linear_cross_entropy(s.op);
       double sum = 0;
@@ -157,18 +163,18 @@ TEST(LinearCrossEntropyReference, HasTheGradientsOfFiniteDifferences) {
     const auto check = [&](Matrix& values, const Matrix& gradient, const char* what) {
       for (int64_t i = 0; i < values.rows(); ++i) {
         for (int64_t j = 0; j < values.cols(); ++j) {
-          const float center = values.get(i, j), step = 1e-2f;
-          values.set(i, j, center + step);
+          const float value = values.get(i, j), step = 1e-2f;
+          values.set(i, j, value + step);
           const double up = objective();
-          values.set(i, j, center - step);
+          values.set(i, j, value - step);
           const double down = objective();
-          values.set(i, j, center);
+          values.set(i, j, value);
           EXPECT_NEAR((up - down) / (2 * step), gradient.get(i, j), 1e-4) << what << " at " << i << ", " << j;
         }
       }
     };
-    check(s.x, dx, "dx");
-    check(s.weight, dweight, "dweight");
+    check(s.x, center.dx, "dx");
+    check(s.weight, center.dweight, "dweight");
   }
 }
 

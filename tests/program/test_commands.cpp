@@ -1,0 +1,219 @@
+// The commands besides train, as scripts use them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "program/small_job.h"
+
+namespace brisk::program {
+namespace {
+
+TEST(Help, OfEveryCommandEndsWithAnExample) {
+  TemporaryFolder folder;
+  for (const std::string command :
+       {"", "train", "generate", "eval", "tokenizer", "tokenizer train", "tokenizer encode", "tokenizer decode",
+        "machine", "bench", "bench lm", "job", "job schema", "job reference"}) {
+    std::vector<std::string> arguments;
+    std::istringstream words(command);
+    for (std::string word; words >> word;) arguments.push_back(word);
+    arguments.emplace_back("--help");
+    const Outcome outcome = run_brisk(arguments, folder);
+    EXPECT_EQ(outcome.exit_code, 0) << command;
+    EXPECT_EQ(outcome.err, "") << command;
+    const size_t example = outcome.out.find("Example");
+    ASSERT_NE(example, std::string::npos) << command << "\n" << outcome.out;
+    EXPECT_NE(outcome.out.find("brisk " + command, example), std::string::npos) << command << "\n" << outcome.out;
+  }
+  const Outcome version = run_brisk({"--version"}, folder);
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_EQ(version.out.substr(0, 6), "brisk ");
+}
+
+// A model that knows its text, made once for all tests that ask something of it.
+class TrainedModel : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder = new TemporaryFolder;
+    write_text(*folder / "text.txt", english_like_text(300));
+    write_text(*folder / "held-out.txt", english_like_text(40, 9));
+    Json job = small_job();
+    job["training"]["max_steps"] = 120;
+    job["training"]["eval_steps"] = 30;
+    job["data"]["validation"] = "held-out.txt";
+    train_small(*folder, job, "run");
+  }
+  static void TearDownTestSuite() {
+    delete folder;
+    folder = nullptr;
+  }
+
+  static Outcome generate(std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"generate",     "run", "--prompt", "The little dog watches",
+                                          "--max-tokens", "30"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = run_brisk(arguments, *folder);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return outcome;
+  }
+
+  static TemporaryFolder* folder;
+};
+TemporaryFolder* TrainedModel::folder = nullptr;
+
+TEST_F(TrainedModel, ContinuesAPromptTheSameWayWhenGreedy) {
+  const Outcome first = generate({"--temperature", "0"}), second = generate({"--temperature", "0", "--seed", "5"});
+  EXPECT_EQ(first.out, second.out);
+  EXPECT_EQ(first.out.substr(0, 22), "The little dog watches");
+  EXPECT_GT(first.out.size(), 30U);
+  EXPECT_EQ(first.out.substr(22, 5), " the ") << first.out;  // it has learned how such sentences go on
+  EXPECT_NE(first.err.find("tokens/s"), std::string::npos);
+  EXPECT_EQ(first.out.find("tokens/s"), std::string::npos);
+}
+
+TEST_F(TrainedModel, DrawsAsTheSeedSays) {
+  const Outcome first = generate({"--seed", "3"}), again = generate({"--seed", "3"}), other = generate({"--seed", "4"});
+  EXPECT_EQ(first.out, again.out);
+  EXPECT_NE(first.out, other.out);
+  EXPECT_EQ(generate({"--seed", "3", "--top-k", "1"}).out, generate({"--temperature", "0"}).out);
+}
+
+TEST_F(TrainedModel, GoesOnBeyondItsContext) {
+  const Outcome outcome = run_brisk({"generate", "run", "--max-tokens", "100", "--temperature", "0.5"}, *folder);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+}
+
+TEST_F(TrainedModel, EvaluatesToTheLossOfTheRun) {
+  const Outcome outcome = run_brisk({"eval", "run", "--data", "held-out.txt", "--json"}, *folder);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json result = Json::parse(outcome.out);
+  const Json best = read_json(*folder / "run/summary.json")["best"];
+  EXPECT_NEAR(result["loss"].get<double>(), best["validation_loss"].get<double>(), 1e-5);
+  EXPECT_NEAR(result["accuracy"].get<double>(), best["validation_accuracy"].get<double>(), 1e-3);
+  EXPECT_NEAR(result["perplexity"].get<double>(), std::exp(result["loss"].get<double>()), 1e-6);
+  EXPECT_GT(result["tokens"].get<int64_t>(), 500);
+  // A checkpoint by name, too.
+  const std::string checkpoint = "run/checkpoints/" + checkpoints_of(*folder / "run").back();
+  const Outcome last = run_brisk({"eval", checkpoint, "--data", "held-out.txt", "--json"}, *folder);
+  ASSERT_EQ(last.exit_code, 0) << last.err;
+  EXPECT_NEAR(Json::parse(last.out)["loss"].get<double>(),
+              evaluation_lines(metrics_of(*folder / "run")).back()["validation_loss"].get<double>(), 1e-5);
+}
+
+TEST_F(TrainedModel, IsOpenForReadingWhileItTrains) {
+  Json job = small_job();
+  job["training"]["max_steps"] = 1000000;
+  job["training"]["save_steps"] = 5;
+  write_job(*folder, job, "long.json");
+  Process process({"train", "long.json", "--output", "long"}, *folder);
+  ASSERT_TRUE(process.wait_for("step 20/"));
+  for (int i = 0; i < 5; ++i) {
+    const Outcome outcome = run_brisk({"generate", "long", "--max-tokens", "5"}, *folder);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  }
+}
+
+TEST(Tokenizer, EncodesAndDecodesLines) {
+  TemporaryFolder folder;
+  write_text(folder / "text.txt", english_like_text(100));
+  const Outcome trained =
+      run_brisk({"tokenizer", "train", "--vocab-size", "300", "--output", "t.json", "text.txt"}, folder);
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const std::string lines = english_like_text(5, 2) +
+                            "\n  two  spaces\ttab \nGr\xc3\xbc\xc3\x9f"
+                            "e, \xe4\xbd\xa0\xe5\xa5\xbd \xf0\x9f\x98\x80\n" +
+                            "<|endoftext|> 123\n";
+  const Outcome encoded = run_brisk({"tokenizer", "encode", "--tokenizer", "t.json"}, folder, {.input = lines});
+  ASSERT_EQ(encoded.exit_code, 0) << encoded.err;
+  EXPECT_EQ(std::count(encoded.out.begin(), encoded.out.end(), '\n'), std::count(lines.begin(), lines.end(), '\n'));
+  EXPECT_EQ(encoded.out.find_first_not_of("0123456789 \n"), std::string::npos) << encoded.out;
+  EXPECT_LT(encoded.out.find('\n'), lines.find('\n') * 3);  // merges were learned: fewer tokens than bytes
+  const Outcome decoded = run_brisk({"tokenizer", "decode", "--tokenizer", "t.json"}, folder, {.input = encoded.out});
+  ASSERT_EQ(decoded.exit_code, 0) << decoded.err;
+  EXPECT_EQ(decoded.out, lines);
+
+  for (const char* wrong : {"12 300\n", "12 x\n", "-1\n"}) {
+    const Outcome refused = run_brisk({"tokenizer", "decode", "--tokenizer", "t.json"}, folder, {.input = wrong});
+    EXPECT_EQ(refused.exit_code, 2) << wrong;
+    EXPECT_NE(refused.err.find("line 1"), std::string::npos) << refused.err;
+  }
+}
+
+TEST(Machine, DescribesItselfInJson) {
+  TemporaryFolder folder;
+  const Outcome outcome = run_brisk({"machine", "--json"}, folder);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json machine = Json::parse(outcome.out);
+  EXPECT_GE(machine["cores"].get<int64_t>(), 1);
+  EXPECT_TRUE(machine["instruction_sets"].is_array());
+  EXPECT_GT(machine["memory_total_bytes"].get<int64_t>(), 1 << 20);
+  EXPECT_GT(machine["peak_gflops"]["fp32"].get<double>(), 0.1);
+  EXPECT_GT(machine["product_gflops"]["fp32"].get<double>(), 0.1);
+  EXPECT_TRUE(machine["peak_gflops"].contains("bf16"));
+  EXPECT_GT(machine["memory_gb_per_second"]["read"].get<double>(), 0.1);
+}
+
+TEST(Bench, PrintsOneObject) {
+  TemporaryFolder folder;
+  const Outcome outcome =
+      run_brisk({"bench", "lm", "--shape", "small", "--batch", "2", "--max-length", "32", "--device", "cpu",
+                 "--precision", "fp32", "--seconds", "0.05", "--threads", "1", "--json"},
+                folder);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json result = Json::parse(outcome.out);
+  for (const char* key : {"tokens_per_second", "gflops", "peak_gflops", "utilisation"}) {
+    EXPECT_GT(result[key].get<double>(), 0.0) << key;
+  }
+  EXPECT_GT(result["peak_memory_bytes"].get<int64_t>(), 1 << 20);
+  EXPECT_EQ(result["precision"], "fp32");
+  EXPECT_TRUE(result["isa"].is_string());
+  EXPECT_LT(result["utilisation"].get<double>(), 1.0);
+  EXPECT_NEAR(result["utilisation"].get<double>(), result["gflops"].get<double>() / result["peak_gflops"].get<double>(),
+              1e-6);
+}
+
+TEST(JobSchema, IsValidJsonThatNamesTheKeys) {
+  TemporaryFolder folder;
+  const Outcome outcome = run_brisk({"job", "schema"}, folder);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json schema = Json::parse(outcome.out);
+  EXPECT_EQ(schema["type"], "object");
+  const Json job = small_job();
+  for (const auto& [section, keys] : job.items()) {
+    for (const auto& [key, value] : keys.items()) {
+      EXPECT_TRUE(schema["properties"][section]["properties"].contains(key)) << section << "." << key;
+    }
+  }
+  const Outcome reference = run_brisk({"job", "reference"}, folder);
+  EXPECT_EQ(reference.exit_code, 0);
+  EXPECT_NE(reference.out.find("gradient_accumulation_steps"), std::string::npos);
+}
+
+TEST(StandardOutput, ThatCannotBeWrittenToIsAFailure) {
+  TemporaryFolder folder;
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"job", "schema"}, {"job", "reference"}, {"machine", "--help"}}) {
+    const Outcome outcome = run_brisk(command, folder, {.output_path = "/dev/full"});
+    EXPECT_EQ(outcome.exit_code, 2) << command[1];
+    EXPECT_NE(outcome.err.find("standard output"), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("No space left"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST(Terminal, ShowsABarThatAPipeDoesNot) {
+  TemporaryFolder folder;
+  Json job = small_job();
+  job["model"]["vocab_size"] = 5000;  // a warning, which is in colour
+  const Outcome seen = train_small(folder, job, "seen", {.terminal = true});
+  EXPECT_NE(seen.err.find('\r'), std::string::npos);
+  EXPECT_NE(seen.err.find("[####"), std::string::npos) << seen.err;
+  EXPECT_NE(seen.err.find("\x1b[33m"), std::string::npos) << seen.err;
+  const Outcome plain = train_small(folder, job, "plain", {.environment = {"NO_COLOR=1"}, .terminal = true});
+  EXPECT_NE(plain.err.find("[####"), std::string::npos);
+  EXPECT_EQ(plain.err.find("\x1b[33m"), std::string::npos);
+  EXPECT_EQ(plain.err.find("\x1b[1m"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace brisk::program

@@ -1,0 +1,264 @@
+// A run that was interrupted or killed goes on where it stood, and nothing about its curve shows it.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cmath>
+#include <filesystem>
+#include <random>
+#include <sstream>
+
+#include "program/small_job.h"
+
+namespace brisk::program {
+namespace {
+
+// All that a checkpoint must bring back: dropout, sums of a log line that is not finished, evaluations, the best model.
+Json job_with_everything() {
+  Json job = small_job();
+  job["model"]["dropout"] = 0.1;
+  job["training"]["max_steps"] = 120;
+  job["training"]["learning_rate"] = 0.02;
+  job["training"]["lr_scheduler"] = "constant";
+  job["training"]["logging_steps"] = 3;
+  job["training"]["eval_steps"] = 17;
+  job["training"]["save_steps"] = 13;
+  job["training"]["weight_decay"] = 0.1;
+  return job;
+}
+
+void expect_same_run(const std::string& run, const std::string& reference) {
+  const std::vector<Json> curve = curve_of(run), expected = curve_of(reference);
+  ASSERT_EQ(curve.size(), expected.size());
+  for (size_t i = 0; i < curve.size(); ++i) ASSERT_EQ(curve[i], expected[i]);
+  EXPECT_EQ(checkpoints_of(run).back(), checkpoints_of(reference).back());
+  EXPECT_EQ(last_model_bytes(run), last_model_bytes(reference));
+  const Json summary = read_json(run + "/summary.json"), other = read_json(reference + "/summary.json");
+  for (const char* key : {"step", "epoch", "tokens", "loss", "validation_loss", "best", "parameters", "ended"}) {
+    EXPECT_EQ(summary[key], other[key]) << key;
+  }
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+// The command that the program says to go on with, without "brisk" itself.
+std::vector<std::string> advised_command(const std::string& talk) {
+  const size_t begin = talk.rfind("  brisk train ");
+  if (begin == std::string::npos) return {};
+  std::vector<std::string> words = words_of(talk.substr(begin, talk.find('\n', begin + 2) - begin));
+  words.erase(words.begin());
+  return words;
+}
+
+class Resume : public testing::Test {
+ protected:
+  // So little text that it is learned by heart: the validation loss rises again, and the best model is not the last.
+  Resume() { write_text(folder / "text.txt", english_like_text(60)); }
+
+  Outcome resume(const std::string& run, std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments = {"train", "job.json", "--output", run, "--resume"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_brisk(arguments, folder);
+  }
+
+  // Starts a run and stops it with a signal; it has saved a checkpoint by then.
+  void interrupt_a_run(const Json& job, const std::string& run) {
+    write_job(folder, job);
+    Process process({"train", "job.json", "--output", run}, folder);
+    ASSERT_TRUE(process.wait_for("step 9/"));
+    process.send(SIGTERM);
+    const Outcome outcome = process.finish();
+    ASSERT_EQ(outcome.exit_code, 130) << outcome.err;
+  }
+
+  Json long_job() {
+    Json job = job_with_everything();
+    job["training"]["max_steps"] = 100000;
+    return job;
+  }
+
+  TemporaryFolder folder;
+};
+
+class ResumeInEachPrecision : public Resume, public testing::WithParamInterface<const char*> {};
+
+TEST_P(ResumeInEachPrecision, AfterInterruptionsTheCurveIsThatOfARunWithoutThem) {
+  Json job = job_with_everything();
+  job["training"]["precision"] = GetParam();
+  job["training"]["threads"] = std::string(GetParam()) == "fp32" ? 2 : 1;
+  train_small(folder, job, "reference");
+  const Json reference = read_json(folder / "reference/summary.json");
+  EXPECT_LT(reference["best"]["step"], 120) << reference.dump(2);
+
+  // --data and --set stand on the command line, and the advice must work without them.
+  job["training"].erase("learning_rate");
+  job.erase("data");
+  write_job(folder, job);
+  std::vector<std::string> command = {
+      "train", "job.json",           "--data",   "text.txt", "--set", "training.learning_rate=0.02",
+      "--set", "data.document=line", "--output", "run"};
+  std::mt19937_64 random(7);
+  int interruptions = 0;
+  for (int64_t step = 3 * (1 + random() % 5); step < 110; step += 3 * (3 + random() % 6)) {
+    Process process(command, folder);
+    if (!process.wait_for("step " + std::to_string(step) + "/")) break;
+    process.send(interruptions % 2 == 0 ? SIGINT : SIGTERM);
+    const Outcome outcome = process.finish();
+    if (outcome.exit_code == 0) break;  // it was faster than the signal
+    ASSERT_EQ(outcome.exit_code, 130) << outcome.err;
+    ++interruptions;
+    EXPECT_EQ(read_json(folder / "run/summary.json")["ended"], "interrupted");
+    command = advised_command(outcome.err);
+    ASSERT_FALSE(command.empty()) << outcome.err;
+  }
+  EXPECT_GE(interruptions, 2);
+  const Outcome outcome = run_brisk(command, folder);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  expect_same_run(folder / "run", folder / "reference");
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, ResumeInEachPrecision, testing::Values("fp32", "bf16"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_F(Resume, OfAFinishedRunChangesNothing) {
+  const Json job = job_with_everything();
+  train_small(folder, job, "run");
+  std::filesystem::copy(folder / "run", folder / "before", std::filesystem::copy_options::recursive);
+  write_job(folder, job);
+  const Outcome outcome = resume("run");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  expect_same_run(folder / "run", folder / "before");
+}
+
+TEST_F(Resume, OfARunThatStoppedEarlyDoesNotTrainOn) {
+  Json job = job_with_everything();
+  job["training"]["learning_rate"] = 0.2;  // soon too wild to get better
+  job["training"]["eval_steps"] = 5;
+  job["training"]["early_stopping_patience"] = 3;
+  job["training"]["max_steps"] = 1000;
+  train_small(folder, job, "run");
+  const Json summary = read_json(folder / "run/summary.json");
+  ASSERT_EQ(summary["ended"], "early stopping");
+  EXPECT_LT(summary["step"], 1000);
+  EXPECT_EQ(summary["step"], summary["best"]["step"].get<int64_t>() + 3 * 5);
+  write_job(folder, job);
+  EXPECT_EQ(resume("run").exit_code, 0);
+  EXPECT_EQ(read_json(folder / "run/summary.json")["step"], summary["step"]);
+  EXPECT_EQ(read_json(folder / "run/summary.json")["ended"], "early stopping");
+}
+
+TEST_F(Resume, IsAskedForWhenTheFolderHoldsARun) {
+  interrupt_a_run(long_job(), "run");
+  const std::string before = listing(folder / "run");
+  const Outcome fresh = run_brisk({"train", "job.json", "--output", "run"}, folder);
+  EXPECT_EQ(fresh.exit_code, 2);
+  EXPECT_NE(fresh.err.find("--resume"), std::string::npos) << fresh.err;
+  EXPECT_EQ(listing(folder / "run"), before);
+}
+
+TEST_F(Resume, RefusesSettingsThatWouldChangeTheCurve) {
+  interrupt_a_run(long_job(), "run");
+  const std::string before = listing(folder / "run");
+  for (const auto& [setting, name] :
+       std::vector<std::pair<std::string, std::string>>{{"training.learning_rate=0.01", "training.learning_rate"},
+                                                        {"training.batch_size=16", "training.batch_size"},
+                                                        {"model.dropout=0", "model.dropout"},
+                                                        {"model.num_layers=3", "model.num_layers"},
+                                                        {"training.seed=2", "training.seed"}}) {
+    const Outcome outcome = resume("run", {"--set", setting});
+    EXPECT_EQ(outcome.exit_code, 2) << setting << "\n" << outcome.err;
+    EXPECT_NE(outcome.err.find(name), std::string::npos) << outcome.err;
+    EXPECT_EQ(listing(folder / "run"), before) << setting;
+  }
+}
+
+TEST_F(Resume, RefusesOtherText) {
+  interrupt_a_run(long_job(), "run");
+  const std::string before = listing(folder / "run");
+  write_text(folder / "text.txt", english_like_text(60, 2));
+  const Outcome changed = resume("run");
+  EXPECT_EQ(changed.exit_code, 2);
+  EXPECT_NE(changed.err.find("data.train"), std::string::npos) << changed.err;
+  write_text(folder / "text.txt", english_like_text(60));
+  write_text(folder / "more.txt", english_like_text(10, 3));
+  const Outcome more = resume("run", {"--data", "text.txt", "more.txt"});
+  EXPECT_EQ(more.exit_code, 2);
+  EXPECT_NE(more.err.find("data.train"), std::string::npos) << more.err;
+  EXPECT_EQ(listing(folder / "run"), before);
+}
+
+TEST_F(Resume, AllowsWhatDoesNotTouchTheCurve) {
+  Json job = job_with_everything();
+  train_small(folder, job, "reference");
+  interrupt_a_run(job, "run");
+  const Outcome outcome = resume("run", {"--set", "training.save_steps=11", "--set", "training.save_total_limit=3"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(curve_of(folder / "run"), curve_of(folder / "reference"));
+}
+
+TEST_F(Resume, IsForOneProcessAtATime) {
+  write_job(folder, long_job());
+  Process first({"train", "job.json", "--output", "run"}, folder);
+  ASSERT_TRUE(first.wait_for("step 9/"));
+  const Outcome second = resume("run");
+  EXPECT_EQ(second.exit_code, 2);
+  EXPECT_NE(second.err.find("another brisk"), std::string::npos) << second.err;
+  EXPECT_EQ(run_brisk({"train", "job.json", "--output", "run"}, folder).exit_code, 2);
+  first.send(SIGINT);
+  EXPECT_EQ(first.finish().exit_code, 130);
+  EXPECT_FALSE(checkpoints_of(folder / "run").empty());  // and the first one was not disturbed
+}
+
+TEST_F(Resume, OfNothingIsAFreshStart) {
+  Json job = small_job();
+  write_job(folder, job);
+  const Outcome outcome = resume("run");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  train_small(folder, job, "reference");
+  expect_same_run(folder / "run", folder / "reference");
+}
+
+// kill -9 leaves no time to tidy up. Wherever it hits (vocabulary, token file, a step, a checkpoint half written, the
+// summary), the run goes on and ends with the same bits.
+TEST_F(Resume, SlowSurvivesKillsAtRandomMoments) {
+  Json job = job_with_everything();
+  job["training"]["save_steps"] = 4;
+  job["training"]["max_steps"] = 240;
+  train_small(folder, job, "reference");
+  std::mt19937_64 random(11);
+  const auto uniform = [&] { return static_cast<double>(random() % 10000) / 10000; };
+  int kills = 0, kills_with_checkpoint = 0;
+  for (int number = 0; kills < 40; ++number) {
+    const std::string run = "run" + std::to_string(number);
+    std::filesystem::remove_all(folder / "cache");  // so that kills hit the making of it, too
+    write_job(folder, job);
+    bool finished = false;
+    for (int attempt = 0; attempt < 15 && !finished; ++attempt) {
+      std::vector<std::string> command = {"train", "job.json", "--output", run};
+      if (attempt > 0) command.emplace_back("--resume");
+      Process process(command, folder);
+      process.sleep(attempt == 0 ? 0.2 * uniform() : 0.05 + 0.4 * uniform());
+      process.send(SIGKILL);
+      const Outcome outcome = process.finish();
+      finished = outcome.exit_code == 0;
+      if (finished) break;
+      ASSERT_EQ(outcome.ended_by, SIGKILL) << "exit code " << outcome.exit_code << "\n" << outcome.err;
+      ++kills;
+      kills_with_checkpoint += checkpoints_of(folder / run).empty() ? 0 : 1;
+    }
+    const Outcome outcome = resume(run);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    expect_same_run(folder / run, folder / "reference");
+    if (HasFailure()) return;
+  }
+  EXPECT_GE(kills, 30);
+  EXPECT_GE(kills_with_checkpoint, 10);
+  std::printf("%d kills, %d of them after a first checkpoint\n", kills, kills_with_checkpoint);
+}
+
+}  // namespace
+}  // namespace brisk::program

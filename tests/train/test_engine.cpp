@@ -1,0 +1,376 @@
+// What must not change the loss curve: how a step is divided, whether activations are kept, threads, the back end, a
+// resume, the device. Dropout is on everywhere, since it is the first thing to differ.
+#include <gtest/gtest.h>
+
+#include "ops/numeric.h"
+#include "ops/parameters.h"
+#include "train/engine.h"
+#include "train/generate.h"
+#include "train/tiny_job.h"
+
+namespace brisk {
+namespace {
+
+using namespace brisk::testing;
+
+class TrainingCurve : public ::testing::TestWithParam<Shape> {
+ protected:
+  EngineOptions options_ = tiny_options(GetParam().config);
+  Corpus corpus_ = tiny_corpus();
+};
+INSTANTIATE_TEST_SUITE_P(Decoder, TrainingCurve, ::testing::ValuesIn(both_shapes()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(TrainingCurve, FallsAndDependsOnTheSeedOfDropout) {
+  const std::vector<StepBatch> steps(40, packed_steps(corpus_, 1)[0]);
+  const Curve curve = train_curve(options_, steps);
+  EXPECT_LT(curve.losses.back(), curve.losses.front() - 1.0);
+  Engine engine(options_);
+  engine.initialise(options_.seed);
+  options_.seed = 6;
+  Engine other(options_);
+  other.initialise(5);
+  Curve same_start, other_draws;
+  train_on(engine, std::span(steps).first(1), same_start);
+  train_on(other, std::span(steps).first(1), other_draws);
+  EXPECT_EQ(same_start.losses[0], curve.losses[0]);
+  EXPECT_NE(other_draws.losses[0], curve.losses[0]);
+}
+
+TEST_P(TrainingCurve, IsTheSameToTheBitWithTheSameSeed) {
+  for (const DType type : {DType::f32, DType::bf16}) {
+    options_.compute_type = type;
+    const std::vector<StepBatch> steps = packed_steps(corpus_, 4);
+    expect_same_bits(train_curve(options_, steps), train_curve(options_, steps));
+  }
+}
+
+TEST_P(TrainingCurve, IsTheSamePackedAndSequenceBySequence) {
+  const Curve packed = train_curve(options_, packed_steps(corpus_, 6, 16, 16));
+  expect_same_curve(train_curve(options_, packed_steps(corpus_, 6, 16, 1)), packed, 1e-5);
+}
+
+TEST_P(TrainingCurve, IsTheSameWithLabelSmoothingPackedAndSequenceBySequence) {
+  options_.label_smoothing = 0.1;
+  const Curve packed = train_curve(options_, packed_steps(corpus_, 4, 16, 16));
+  expect_same_curve(train_curve(options_, packed_steps(corpus_, 4, 16, 1)), packed, 1e-5);
+  options_.label_smoothing = 0;
+  EXPECT_GT(std::fabs(train_curve(options_, packed_steps(corpus_, 4, 16, 16)).losses.back() - packed.losses.back()),
+            1e-3);
+}
+
+TEST_P(TrainingCurve, IsTheSameFor32SequencesAtOnceAndAccumulatedFourTimesEight) {
+  const Curve together = train_curve(options_, packed_steps(corpus_, 6, 32, 32));
+  expect_same_curve(train_curve(options_, packed_steps(corpus_, 6, 32, 8)), together, 1e-5);
+}
+
+TEST_P(TrainingCurve, IsTheSameWhateverMicroBatchTheLoaderCuts) {
+  const auto steps_of = [&](int64_t tokens, int workers) {
+    Loader loader(corpus_.stream, corpus_.chunks,
+                  {.sequences_per_step = 24, .micro_batch_tokens = tokens, .seed = 3, .workers = workers});
+    std::vector<StepBatch> steps;
+    for (int i = 0; i < 5; ++i) steps.push_back(loader.next());
+    return steps;
+  };
+  const Curve wide = train_curve(options_, steps_of(1024, 0));
+  const std::vector<StepBatch> narrow = steps_of(40, 2);
+  ASSERT_GT(narrow[0].micro_batches.size(), 4u);
+  expect_same_curve(train_curve(options_, narrow), wide, 1e-5);
+}
+
+TEST_P(TrainingCurve, IsTheSameToTheBitWhenActivationsAreRecomputed) {
+  const std::vector<StepBatch> steps = packed_steps(corpus_, 4, 32, 8);
+  for (const DType type : {DType::f32, DType::bf16}) {
+    options_.compute_type = type;
+    options_.checkpoint_every = 0;
+    const Curve kept = train_curve(options_, steps);
+    for (const int64_t every : {1, 2}) {
+      SCOPED_TRACE(every);
+      options_.checkpoint_every = every;
+      expect_same_bits(train_curve(options_, steps), kept);
+    }
+  }
+}
+
+TEST_P(TrainingCurve, IsTheSameOnOneThreadAndOnTwo) {
+  const int threads = Team::instance().size();
+  // Large enough that every op has work for two.
+  options_.model.d_model = 128;
+  options_.model.d_ff = 256;
+  options_.model.vocab_size = 517;
+  const std::vector<StepBatch> steps = packed_steps(corpus_, 6);
+  Team::set_size(1);
+  const Curve one = train_curve(options_, steps);
+  Team::set_size(2);
+  const Curve two = train_curve(options_, steps);
+  Team::set_size(threads);
+  expect_same_curve(two, one, 1e-5);
+}
+
+TEST_P(TrainingCurve, IsTheSameResumedAndUninterruptedToTheBit) {
+  for (const DType type : {DType::f32, DType::bf16}) {
+    options_.compute_type = type;
+    const std::vector<StepBatch> steps = packed_steps(corpus_, 6, 24, 8);
+    const Curve whole = train_curve(options_, steps);
+    Curve resumed;
+    std::vector<std::vector<float>> state;
+    const auto arrays = [](ParameterStore& store) {
+      return std::vector<Tensor>{store.flat_master(), store.flat_first_moment(), store.flat_second_moment()};
+    };
+    {
+      Engine engine(options_);
+      engine.initialise(options_.seed);
+      train_on(engine, std::span(steps).first(3), resumed);
+      for (const Tensor& array : arrays(engine.parameters())) state.push_back(values_of(cpu_device(), array));
+    }
+    Engine engine(options_);
+    engine.initialise(99);
+    for (size_t i = 0; i < state.size(); ++i) put_values(cpu_device(), arrays(engine.parameters())[i], state[i]);
+    engine.parameters_changed();
+    train_on(engine, std::span(steps).last(3), resumed, 4);
+    expect_same_bits(resumed, whole);
+  }
+}
+
+TEST_P(TrainingCurve, IsTheSameOnTheReferenceAndOnEveryInstructionSet) {
+  const std::vector<StepBatch> steps = packed_steps(corpus_, 3, 16, 8);
+  for (const DType type : {DType::f32, DType::bf16}) {
+    options_.compute_type = type;
+    options_.backend = Backend::reference;
+    const Curve reference = train_curve(options_, steps);
+    options_.backend = Backend::cpu;
+    for_each_isa(
+        [&](Isa) { expect_same_curve(train_curve(options_, steps), reference, type == DType::f32 ? 1e-5 : 1e-2); });
+  }
+}
+
+TEST_P(TrainingCurve, IsTheSameInAProgramPlannedForLargerMicroBatches) {
+  const std::vector<StepBatch> steps = packed_steps(corpus_, 4, 16, 2);
+  const Curve roomy = train_curve(options_, steps);
+  options_.capacity = {48, 2, 24};
+  expect_same_curve(train_curve(options_, steps), roomy, 1e-6);
+}
+
+TEST_P(TrainingCurve, IsNotDisturbedByAnEvaluation) {
+  const std::vector<StepBatch> steps = packed_steps(corpus_, 4);
+  const Curve alone = train_curve(options_, steps);
+  Engine engine(options_);
+  engine.initialise(options_.seed);
+  Curve with_evaluation;
+  Ledger ledger;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    train_on(engine, std::span(steps).subspan(i, 1), with_evaluation, static_cast<int64_t>(i) + 1);
+    engine.evaluate(*corpus_.stream, corpus_.chunks, ledger);
+  }
+  expect_same_bits(with_evaluation, alone);
+}
+
+std::vector<float> gradient_of(Engine& engine, const std::string& name) {
+  return values_of(engine.parameters().device(), engine.parameters().find(name)->gradient);
+}
+
+TEST_P(TrainingCurve, TiedHeadGetsTheGradientsOfBothUses) {
+  const std::vector<StepBatch> steps = packed_steps(corpus_, 1, 16, 4);
+  options_.model.tie_embeddings = true;
+  Engine tied(options_);
+  options_.model.tie_embeddings = false;
+  Engine untied(options_);
+  tied.initialise(5);
+  untied.initialise(5);
+  put_values(cpu_device(), untied.parameters().find("head.weight")->master,
+             values_of(cpu_device(), tied.parameters().find("embedding.weight")->master));
+  untied.parameters_changed();
+  Ledger ledger;
+  const StepResult a = tied.train_step(steps[0], 1, 0.0, ledger), b = untied.train_step(steps[0], 1, 0.0, ledger);
+  EXPECT_NEAR(a.loss_sum, b.loss_sum, 1e-6 * b.loss_sum);
+  std::vector<float> sum = gradient_of(untied, "embedding.weight");
+  const std::vector<float> head = gradient_of(untied, "head.weight");
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] += head[i];
+  EXPECT_LE(distance(gradient_of(tied, "embedding.weight"), sum), 1e-5);
+}
+
+TEST_P(TrainingCurve, LossIsTheSmoothedCrossEntropyOfTheLogits) {
+  options_.model.dropout = 0;
+  options_.label_smoothing = 0.2;
+  Engine engine(options_);
+  engine.initialise(5);
+  const StepBatch step = packed_steps(corpus_, 1, 8, 8)[0];
+  const MicroBatch& batch = step.micro_batches[0];
+  Tape tape({.purpose = Tape::Purpose::evaluation, .rows = {options_.capacity}});
+  const Value logits_value = engine.decoder().logits(tape);
+  Program program(tape, {});
+  program.allocate(cpu_device());
+  BatchBuffer buffer(cpu_device(), options_.capacity);
+  DeviceBatch device_batch;
+  device_batch.sets = {buffer.load(batch)};
+  Ledger ledger;
+  program.forward(device_batch, ledger);
+  const std::vector<float> logits = values_of(cpu_device(), program.value(logits_value, device_batch));
+
+  const int64_t V = options_.model.vocab_size;
+  double smoothed = 0, plain = 0;
+  for (int64_t n = 0; n < batch.rows(); ++n) {
+    const float* row = logits.data() + n * V;
+    double sum = 0, mean = 0;
+    for (int64_t v = 0; v < V; ++v) sum += std::exp(static_cast<double>(row[v]));
+    for (int64_t v = 0; v < V; ++v) mean += (std::log(sum) - row[v]) / static_cast<double>(V);
+    const double target = std::log(sum) - row[batch.targets[static_cast<size_t>(n)]];
+    smoothed += 0.8 * target + 0.2 * mean;
+    plain += target;
+  }
+  EXPECT_NEAR(engine.train_step(step, 1, 0.0, ledger).loss_sum, smoothed, 1e-5 * smoothed);
+  // Evaluation is without smoothing.
+  const EvaluationResult result = engine.evaluate(*corpus_.stream, std::span(corpus_.chunks).first(8), ledger);
+  EXPECT_EQ(result.tokens, batch.rows());
+  EXPECT_NEAR(result.loss * static_cast<double>(result.tokens), plain, 1e-5 * plain);
+}
+
+// A step whose result is not finite changes nothing, and the tensor at fault is named.
+TEST_P(TrainingCurve, GoesOnUntouchedAfterAStepThatIsNotFinite) {
+  for (const DType type : {DType::f32, DType::bf16}) {
+    options_.compute_type = type;
+    const std::vector<StepBatch> steps = packed_steps(corpus_, 4);
+    const Curve clean = train_curve(options_, steps);
+    Engine engine(options_);
+    engine.initialise(options_.seed);
+    Curve curve;
+    train_on(engine, std::span(steps).first(2), curve);
+    EXPECT_EQ(engine.first_not_finite(), "");
+
+    ParameterStore& store = engine.parameters();
+    const Tensor poisoned = store.find("layers.1.up.weight")->master;
+    const std::vector<float> good = values_of(cpu_device(), poisoned);
+    std::vector<float> bad = good;
+    bad[17] = std::nanf("");
+    put_values(cpu_device(), poisoned, bad);
+    engine.parameters_changed();
+    const auto state = [&] {
+      std::vector<float> all;
+      for (const Tensor& array : {store.flat_master(), store.flat_first_moment(), store.flat_second_moment()}) {
+        const std::vector<float> values = values_of(cpu_device(), array);
+        all.insert(all.end(), values.begin(), values.end());
+      }
+      return all;
+    };
+    const std::vector<float> before = state();
+    Ledger ledger;
+    const StepResult result = engine.train_step(steps[2], 3, 1e-2, ledger);
+    EXPECT_FALSE(result.finite());
+    EXPECT_EQ(engine.first_not_finite(), "layers.1.up.weight");
+    const std::vector<float> after = state();
+    EXPECT_EQ(std::memcmp(before.data(), after.data(), before.size() * sizeof(float)), 0);
+
+    put_values(cpu_device(), poisoned, good);
+    engine.parameters_changed();
+    train_on(engine, std::span(steps).last(2), curve, 3);
+    expect_same_bits(curve, clean);
+  }
+}
+
+TEST_P(TrainingCurve, NamesAGradientWhenEveryParameterIsFinite) {
+  options_.model.tie_embeddings = false;
+  Engine engine(options_);
+  engine.initialise(options_.seed);
+  // The two factors make a gradient of the residual stream whose square is beyond fp32.
+  for (const auto& [name, factor] : {std::pair{"final_norm.gain", 1e17f}, std::pair{"head.weight", 1e19f}}) {
+    const Tensor tensor = engine.parameters().find(name)->master;
+    std::vector<float> values = values_of(cpu_device(), tensor);
+    for (float& value : values) value *= factor;
+    put_values(cpu_device(), tensor, values);
+  }
+  engine.parameters_changed();
+  const std::vector<float> before = values_of(cpu_device(), engine.parameters().flat_master());
+  Ledger ledger;
+  EXPECT_FALSE(engine.train_step(packed_steps(corpus_, 1)[0], 1, 1e-2, ledger).finite());
+  EXPECT_EQ(first_not_finite(engine.parameters(), /*gradients=*/false), "");
+  EXPECT_NE(engine.first_not_finite(), "");
+  EXPECT_EQ(engine.first_not_finite(), first_not_finite(engine.parameters(), /*gradients=*/true));
+  EXPECT_EQ(values_of(cpu_device(), engine.parameters().flat_master()), before);
+}
+
+// Memory.
+
+TEST_P(TrainingCurve, TakesLessMemoryWhenActivationsAreRecomputed) {
+  options_.model.num_layers = 8;
+  const int64_t kept = plan_memory(options_).activation_bytes;
+  options_.checkpoint_every = 1;
+  const int64_t each = plan_memory(options_).activation_bytes;
+  options_.checkpoint_every = 2;
+  const int64_t pairs = plan_memory(options_).activation_bytes;
+  EXPECT_LT(each, kept / 2);
+  EXPECT_LT(pairs, kept);
+}
+
+class CountingDevice final : public Device {
+ public:
+  const char* name() const override { return "counting"; }
+  void* allocate(int64_t bytes) override {
+    ++allocations;
+    live_bytes += bytes;
+    return cpu_device().allocate(bytes);
+  }
+  void release(void* data, int64_t bytes) override {
+    live_bytes -= bytes;
+    cpu_device().release(data, bytes);
+  }
+  void copy_in(void* device, const void* host, int64_t bytes) override { cpu_device().copy_in(device, host, bytes); }
+  void copy_out(void* host, const void* device, int64_t bytes) override { cpu_device().copy_out(host, device, bytes); }
+  int64_t allocations = 0;
+  int64_t live_bytes = 0;
+};
+
+TEST_P(TrainingCurve, AllocatesNothingOnceItRunsAndNoMoreThanPlanned) {
+  CountingDevice device;
+  options_.device = &device;
+  Ledger ledger;
+  {
+    Engine engine(options_);
+    engine.initialise(options_.seed);
+    const std::vector<StepBatch> steps = packed_steps(corpus_, 6, 32, 8);
+    Curve curve;
+    train_on(engine, std::span(steps).first(1), curve);
+    engine.evaluate(*corpus_.stream, corpus_.chunks, ledger);
+    const int64_t allocations = device.allocations;
+    EXPECT_GT(allocations, 0);
+    train_on(engine, std::span(steps).subspan(1), curve, 2);
+    engine.evaluate(*corpus_.stream, corpus_.chunks, ledger);
+    EXPECT_EQ(device.allocations, allocations);
+    // The plan counts parameters without their alignment and evaluation without its batch: 64 KiB covers both here.
+    EXPECT_LE(device.live_bytes, plan_memory(options_).total() + (int64_t{64} << 10));
+    EXPECT_GE(device.live_bytes, plan_memory(options_).total());
+  }
+  EXPECT_EQ(device.live_bytes, 0);
+}
+
+// The guarded device: memory that cannot be touched outside ops. What trains there needs no change for a GPU.
+
+TEST_P(TrainingCurve, IsTheSameOnMemoryThatIsUnreadableOutsideOps) {
+  for (const DType type : {DType::f32, DType::bf16}) {
+    options_.compute_type = type;
+    const std::vector<StepBatch> steps = packed_steps(corpus_, 3, 16, 8);
+    const auto run = [&](Device& device, std::vector<TokenId>& text, EvaluationResult& quality) {
+      options_.device = &device;
+      Engine engine(options_);
+      engine.initialise(options_.seed);
+      Curve curve;
+      train_on(engine, steps, curve);
+      Ledger ledger;
+      quality = engine.evaluate(*corpus_.stream, corpus_.chunks, ledger);
+      const LetterTokenizer tokenizer;
+      Generator generator(engine.decoder(), engine.parameters(), tokenizer);
+      text = generator.generate("abc", {.max_tokens = 40, .temperature = 0.9, .top_k = 20, .stop_at_end = false}).ids;
+      return curve;
+    };
+    std::vector<TokenId> text, guarded_text;
+    EvaluationResult quality, guarded_quality;
+    const Curve plain = run(cpu_device(), text, quality);
+    expect_same_bits(run(guarded_device(), guarded_text, guarded_quality), plain);
+    EXPECT_EQ(guarded_quality.loss, quality.loss);
+    EXPECT_EQ(guarded_quality.accuracy, quality.accuracy);
+    EXPECT_EQ(guarded_text, text);
+    EXPECT_EQ(text.size(), 43u);
+  }
+}
+
+}  // namespace
+}  // namespace brisk

@@ -1,0 +1,179 @@
+// brisk against PyTorch: logits, every gradient and ten AdamW steps of both decoder shapes, from the files that
+// scripts/make_golden.py writes. fp32 within 1e-5, bf16 within 2e-2 of the exact values, norm-wise per tensor.
+#include <gtest/gtest.h>
+
+#include "hub/safetensors.h"
+#include "ops/numeric.h"
+#include "train/tiny_job.h"
+
+namespace brisk {
+namespace {
+
+using testing::distance;
+using testing::for_each_isa;
+using testing::put_values;
+using testing::values_of;
+
+class Golden {
+ public:
+  explicit Golden(const std::string& name) : file_(std::string(BRISK_GOLDEN) + "/" + name + ".safetensors") {
+    const std::span<const int32_t> lengths = integers("lengths");
+    const std::span<const int32_t> tokens = integers("tokens"), targets = integers("targets");
+    const auto steps = static_cast<size_t>(file_.find("lengths")->shape.at(0));
+    const size_t sequences = lengths.size() / steps, rows = tokens.size() / steps;
+    for (size_t step = 0; step < steps; ++step) {
+      MicroBatch batch;
+      batch.tokens.assign(tokens.begin() + static_cast<std::ptrdiff_t>(step * rows),
+                          tokens.begin() + static_cast<std::ptrdiff_t>((step + 1) * rows));
+      batch.targets.assign(targets.begin() + static_cast<std::ptrdiff_t>(step * rows),
+                           targets.begin() + static_cast<std::ptrdiff_t>((step + 1) * rows));
+      batch.starts = {0};
+      for (size_t s = 0; s < sequences; ++s) {
+        const int32_t length = lengths[step * sequences + s];
+        for (int32_t p = 0; p < length; ++p) {
+          batch.position.push_back(p);
+          batch.sequence.push_back(static_cast<int32_t>(s));
+        }
+        batch.starts.push_back(batch.starts.back() + length);
+        batch.longest = std::max<int64_t>(batch.longest, length);
+      }
+      StepBatch& whole = steps_.emplace_back();
+      for (const int32_t target : batch.targets) whole.valid_tokens += target >= 0 ? 1 : 0;
+      whole.sequences = static_cast<int64_t>(sequences);
+      whole.micro_batches = {std::move(batch)};
+    }
+  }
+
+  EngineOptions options(DType compute_type, Backend backend) const {
+    EngineOptions options;
+    DecoderConfig& model = options.model;
+    model.vocab_size = integer("vocab_size");
+    model.d_model = integer("d_model");
+    model.num_layers = integer("num_layers");
+    model.num_heads = integer("num_heads");
+    model.num_kv_heads = integer("num_kv_heads");
+    model.d_ff = integer("d_ff");
+    model.max_length = integer("max_length");
+    model.norm = text("norm") == "rms" ? NormKind::rms : NormKind::layer;
+    model.norm_epsilon = number("norm_epsilon");
+    model.feed_forward =
+        text("feed_forward") == "swiglu" ? DecoderConfig::FeedForward::swiglu : DecoderConfig::FeedForward::gelu_tanh;
+    model.positions =
+        text("positions") == "rotary" ? DecoderConfig::Positions::rotary : DecoderConfig::Positions::learned;
+    model.rope_theta = number("rope_theta");
+    model.bias = integer("bias") == 1;
+    model.tie_embeddings = integer("tie_embeddings") == 1;
+    options.adamw = {number("beta1"), number("beta2"), number("epsilon"), number("weight_decay")};
+    options.max_grad_norm = number("max_grad_norm");
+    options.capacity = {40, 8, model.max_length};
+    options.compute_type = compute_type;
+    options.backend = backend;
+    return options;
+  }
+
+  void load_parameters(Engine& engine) const {
+    int64_t loaded = 0;
+    for (const auto& parameter : engine.parameters().all()) {
+      put_values(engine.parameters().device(), parameter->master, numbers("parameters/" + parameter->spec.name));
+      loaded += parameter->count();
+    }
+    // Nothing in the file is left over.
+    int64_t in_file = 0;
+    for (const SafetensorsEntry& entry : file_.entries()) {
+      if (entry.name.starts_with("parameters/")) in_file += entry.count();
+    }
+    ASSERT_EQ(loaded, in_file);
+    engine.parameters_changed();
+  }
+
+  std::vector<float> numbers(const std::string& name) const {
+    const SafetensorsEntry* entry = file_.find(name);
+    if (entry == nullptr || entry->type != SafetensorsType::f32) {
+      ADD_FAILURE() << name << " is not in " << file_.path();
+      return {};
+    }
+    std::vector<float> values(static_cast<size_t>(entry->count()));
+    std::memcpy(values.data(), entry->data, static_cast<size_t>(entry->bytes));
+    return values;
+  }
+  const std::vector<StepBatch>& steps() const { return steps_; }
+
+ private:
+  std::span<const int32_t> integers(const std::string& name) const {
+    const SafetensorsEntry* entry = file_.find(name);
+    return {static_cast<const int32_t*>(entry->data), static_cast<size_t>(entry->count())};
+  }
+  std::string text(const std::string& key) const { return file_.metadata().at(key); }
+  int64_t integer(const std::string& key) const { return std::stoll(text(key)); }
+  double number(const std::string& key) const { return std::stod(text(key)); }
+
+  SafetensorsFile file_;
+  std::vector<StepBatch> steps_;
+};
+
+std::vector<float> logits_of(Engine& engine, const MicroBatch& batch) {
+  Device& device = engine.parameters().device();
+  Tape tape({.purpose = Tape::Purpose::evaluation,
+             .activation_type = engine.options().compute_type,
+             .rows = {engine.options().capacity}});
+  const Value logits = engine.decoder().logits(tape);
+  Program program(tape, {.backend = engine.options().backend});
+  program.allocate(device);
+  BatchBuffer buffer(device, engine.options().capacity);
+  DeviceBatch device_batch;
+  device_batch.sets = {buffer.load(batch)};
+  Ledger ledger;
+  program.forward(device_batch, ledger);
+  return values_of(device, program.value(logits, device_batch));
+}
+
+void compare(const Golden& golden, const EngineOptions& options, double tolerance) {
+  Engine engine(options);
+  golden.load_parameters(engine);
+  EXPECT_LE(distance(logits_of(engine, golden.steps()[0].micro_batches[0]), golden.numbers("logits")), tolerance)
+      << "logits";
+
+  const std::vector<float> losses = golden.numbers("losses"), rates = golden.numbers("rates"),
+                           norms = golden.numbers("gradient_norms");
+  ASSERT_EQ(losses.size(), 10u);
+  Ledger ledger;
+  for (size_t i = 0; i < losses.size(); ++i) {
+    const StepResult result =
+        engine.train_step(golden.steps()[i], static_cast<int64_t>(i) + 1, static_cast<double>(rates[i]), ledger);
+    EXPECT_EQ(result.tokens, golden.steps()[i].valid_tokens);
+    EXPECT_NEAR(result.loss_sum / static_cast<double>(result.tokens), losses[i], tolerance * losses[i])
+        << "loss of step " << i + 1;
+    EXPECT_NEAR(result.gradient_norm, norms[i], tolerance * norms[i]) << "gradient norm of step " << i + 1;
+    if (i > 0) continue;
+    for (const auto& parameter : engine.parameters().all()) {
+      EXPECT_LE(distance(values_of(engine.parameters().device(), parameter->gradient),
+                         golden.numbers("gradients/" + parameter->spec.name)),
+                tolerance)
+          << "gradient of " << parameter->spec.name;
+    }
+  }
+}
+
+class PyTorch : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(PyTorch, AgreesInFp32OnEveryInstructionSet) {
+  const Golden golden(GetParam());
+  for_each_isa([&](Isa) { compare(golden, golden.options(DType::f32, Backend::cpu), 1e-5); });
+}
+
+TEST_P(PyTorch, AgreesInBf16OnEveryInstructionSet) {
+  const Golden golden(GetParam());
+  for_each_isa([&](Isa) { compare(golden, golden.options(DType::bf16, Backend::cpu), 2e-2); });
+}
+
+TEST_P(PyTorch, AgreesWithTheReferenceBackend) {
+  const Golden golden(GetParam());
+  compare(golden, golden.options(DType::f32, Backend::reference), 1e-5);
+  compare(golden, golden.options(DType::bf16, Backend::reference), 2e-2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, PyTorch, ::testing::Values("gpt", "llama"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace brisk
