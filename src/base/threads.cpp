@@ -18,7 +18,7 @@ namespace {
 
 // Workers spin this many rounds (about 50 us) before they sleep: between two ops of a step they are wanted again
 // within microseconds, between two commands of a user they are not.
-constexpr int kSpinRounds = 20000;
+constexpr int kSpinRounds = 3000;
 
 inline void pause_core() {
 #if defined(__x86_64__)

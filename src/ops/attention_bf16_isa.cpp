@@ -339,9 +339,10 @@ float dot_bf16(const bf16_t* a, const bf16_t* b, int64_t width) {
   return reduce_add(sum);
 }
 
-// Up to kQueries queries, from `first`, of one head against one block of keys.
+// Up to kQueries queries, from `first`, of one head against one block of keys. The gradients of the block's first
+// `filled` keys are added to, those of the others written.
 void backward_block(const AttentionBackward& op, const Head& head, int64_t first, int64_t block, int64_t g,
-                    const BackwardScratch& scratch, ReadAhead& ahead) {
+                    const BackwardScratch& scratch, int64_t& filled, ReadAhead& ahead) {
   const AttentionForward& forward = op.forward;
   const int64_t padded = scratch.padded, query_head = head.first_head + g, col = query_head * head.width;
   const int64_t count = std::min(kQueries, head.queries - first), row = head.row + first;
@@ -386,15 +387,17 @@ void backward_block(const AttentionBackward& op, const Head& head, int64_t first
     if (stripe.last) unpack_queries(dqueries, unit, op.dq, row + s, stripe.queries, col, head.width);
   }
   // A block of 32 keys takes part from the first stripe that sees it.
+  const int64_t seen_by_last = seen[rows / kStripe - 1];
   int64_t from = 0;
-  for (int64_t j = 0; j < seen[rows / kStripe - 1]; j += kBlock32) {
+  for (int64_t j = 0; j < seen_by_last; j += kBlock32) {
     while (seen[from] <= j) ++from;
     const int64_t skip = from * kStripe, at = j * kQueries + skip;
     product32(kBlock32, padded, rows - skip, {scratch.probabilities + at, kQueries},
-              {scratch.dy_pairs + skip / 2 * padded, padded}, scratch.dvalues + j * padded, padded, true);
+              {scratch.dy_pairs + skip / 2 * padded, padded}, scratch.dvalues + j * padded, padded, j < filled);
     product32(kBlock32, padded, rows - skip, {scratch.dscores + at, kQueries},
-              {scratch.query_pairs + skip / 2 * padded, padded}, scratch.dkeys + j * padded, padded, true);
+              {scratch.query_pairs + skip / 2 * padded, padded}, scratch.dkeys + j * padded, padded, j < filled);
   }
+  filled = std::max(filled, seen_by_last);
 }
 
 // [keys, padded] -> [padded, kKeys], by way of pairs.
@@ -447,13 +450,14 @@ void bf16_backward_task(const AttentionBackward& op, const Head& head, const Att
     pack_bf16_rows(forward.k, row, keys, head.kv_column, head.width, scratch.keys, padded);
     pack_bf16_rows(forward.v, row, keys, head.kv_column, head.width, scratch.values, padded);
     turn_keys(scratch.keys, keys, padded, scratch.pairs, scratch.keys_turned);
-    for (int64_t i = 0; i < round_up(keys, kBlock32) * padded; i += kLanes) {
-      store(scratch.dkeys + i, zero());
-      store(scratch.dvalues + i, zero());
-    }
+    int64_t filled = 0;  // keys whose gradients have been written; the first product into them does not add
     for (int64_t g = 0; g < head.group; ++g) {
       for (int64_t first = 0; first < head.queries; first += kQueries)
-        backward_block(op, head, first, block, g, scratch, ahead);
+        backward_block(op, head, first, block, g, scratch, filled, ahead);
+    }
+    for (int64_t i = filled * padded; i < keys * padded; i += kLanes) {  // keys that no query sees
+      store(scratch.dkeys + i, zero());
+      store(scratch.dvalues + i, zero());
     }
     for (int64_t j = 0; j < keys; ++j) {
       unpack_row(scratch.dkeys + j * padded, forward.shape.scale, op.dk, row + j, head.kv_column, head.width);

@@ -53,41 +53,6 @@ Range divide(Range range, int64_t part, int64_t parts) {
   return {range.begin + range.size() * part / parts, range.begin + range.size() * (part + 1) / parts};
 }
 
-// Asks for the lines of a rectangle of memory, a few at a time, before they are packed: packing alone would wait for
-// memory while the multipliers idle.
-class Prefetcher {
- public:
-  Prefetcher() = default;
-  Prefetcher(const GemmOperand& x, Range rows, Range cols) {
-    if (x.transposed) std::swap(rows, cols);
-    const int64_t bytes = size_of(x.type);
-    data_ = static_cast<const char*>(x.data) + (rows.begin * x.stride + cols.begin) * bytes;
-    stride_ = x.stride * bytes;
-    row_bytes_ = cols.size() * bytes;
-    rows_ = row_bytes_ > 0 ? rows.size() : 0;
-  }
-  int64_t lines() const { return rows_ * (row_bytes_ / 64 + 1); }
-  // Writes the addresses of the next lines, at most `count`; returns how many.
-  int64_t next(const char** lines, int64_t count) {
-    int64_t written = 0;
-    for (; written < count && row_ < rows_; ++written) {
-      lines[written] = data_ + row_ * stride_ + at_;
-      at_ += 64;
-      if (at_ >= row_bytes_) {
-        at_ = 0;
-        ++row_;
-      }
-    }
-    return written;
-  }
-
- private:
-  const char* data_ = nullptr;
-  int64_t stride_ = 0, row_bytes_ = 0, rows_ = 0, row_ = 0, at_ = 0;
-};
-
-constexpr int64_t kMostSoon = 256;  // lines asked for during one tile
-
 constexpr int kStepsAhead = 4;
 
 // How many of its share of the items of a step each thread has taken; one line each, so that nobody waits for a
@@ -184,15 +149,7 @@ class Product {
       pack_b(thread, now, b_panels);
       team_.barrier();
       taken_[thread].count[(number + 2) % kStepsAhead].store(0, std::memory_order_relaxed);
-      Prefetcher b_soon;
-      if (number + 1 < steps()) {
-        const Step next = step(number + 1);
-        const Range panels = panels_to_pack(thread, next);
-        b_soon = Prefetcher(b_, next.depth,
-                            {next.cols.begin + panels.begin * kernels_.cols,
-                             std::min(next.cols.end, next.cols.begin + panels.end * kernels_.cols)});
-      }
-      multiply_step(thread, now, b_panels, b_soon);
+      multiply_step(thread, now, b_panels);
     }
     kernels_.end_thread();
   }
@@ -260,11 +217,11 @@ class Product {
     return static_cast<const char*>(operand.data) + index * size_of(operand.type);
   }
 
-  // The next item of the step for this thread: of its own share first, then of the others' if it may. False if there is
-  // none.
-  bool take(int thread, const Step& step, bool may_help, Item& item) const {
+  // The next item of the step for this thread: of its own share first, then of the others'. False if there is none
+  // left.
+  bool take(int thread, const Step& step, Item& item) const {
     const int64_t items = row_items_ * col_items_;
-    for (int i = 0; i < (may_help ? team_.size() : 1); ++i) {
+    for (int i = 0; i < team_.size(); ++i) {
       const int owner = (thread + i) % team_.size();
       const Range share = divide({0, items}, owner, team_.size());
       std::atomic<int64_t>& count = taken_[owner].count[step.number % kStepsAhead];
@@ -280,58 +237,28 @@ class Product {
     return false;
   }
 
-  // The item this thread begins a step with, unless another takes it first.
-  Range first_rows(int thread) const {
-    const int64_t number = divide({0, row_items_ * col_items_}, thread, team_.size()).begin;
-    return row_range({0, m_}, number / col_items_, row_items_);
-  }
-
-  void multiply_step(int thread, const Step& step, const float* b_panels, Prefetcher b_soon) const {
-    Item item, next;
-    bool has_item = take(thread, step, true, item);
+  void multiply_step(int thread, const Step& step, const float* b_panels) const {
+    float* a_panels = a_panels_ + thread * a_floats_;
     int64_t packed_item = -1;
-    // What is asked for while an item is multiplied: the rows of the next item, and this thread's part of the next
-    // step.
-    const int64_t own_items = std::max<int64_t>(1, row_items_ * col_items_ / team_.size());
-    while (has_item) {
-      // Known before this one is multiplied, so that its rows can be asked for; another thread's only once this is
-      // done.
-      bool has_next = take(thread, step, false, next);
-      Prefetcher a_soon;
-      if (has_next) {
-        if (next.row_item != item.row_item) a_soon = Prefetcher(a_, next.rows, step.depth);
-      } else if (step.number + 1 < steps()) {
-        a_soon = Prefetcher(a_, first_rows(thread), this->step(step.number + 1).depth);
-      }
-      if (item.row_item != packed_item) pack_a(item, step.depth, a_panels_ + thread * a_floats_);
+    Item item;
+    while (take(thread, step, item)) {
+      if (item.row_item != packed_item) pack_a(item, step.depth, a_panels);
       packed_item = item.row_item;
-      multiply_item(thread, step, item, b_panels, a_soon, b_soon, divide_up(b_soon.lines(), own_items));
-      if (!has_next) has_next = take(thread, step, true, next);
-      item = next;
-      has_item = has_next;
+      multiply_item(thread, step, item, a_panels, b_panels);
     }
   }
 
-  void multiply_item(int thread, const Step& step, const Item& item, const float* b_panels, Prefetcher& a_soon,
-                     Prefetcher& b_soon, int64_t b_lines) const {
+  void multiply_item(int thread, const Step& step, const Item& item, const float* a_panels,
+                     const float* b_panels) const {
     const int64_t panel_units = units(step.depth), count = divide_up(item.rows.size(), kernels_.rows);
-    const int64_t panel_floats = kernels_.cols * panel_units;
-    const float* a_panels = a_panels_ + thread * a_floats_;
     float* tile_buffer = tile_buffers_ + thread * kernels_.rows * kernels_.cols;
-    const int64_t tiles = std::max<int64_t>(1, item.panels.size() * count);
-    const int64_t a_lines_per_tile = divide_up(a_soon.lines(), tiles), b_lines_per_tile = divide_up(b_lines, tiles);
     for (int64_t panel = item.panels.begin; panel < item.panels.end; ++panel) {
       const int64_t col = step.cols.begin + panel * kernels_.cols;
       for (int64_t p = 0; p < count; ++p) {
         GemmTile tile;
         tile.units = panel_units;
         tile.a_panel = a_panels + p * kernels_.row_floats * panel_units;
-        tile.b_panel = b_panels + panel * panel_floats;
-        const char* soon[kMostSoon];
-        const int64_t most = std::min(kMostSoon, panel_units / kGemmUnitsPerLine);
-        tile.soon = soon;
-        tile.soon_count = a_soon.next(soon, std::min(most, a_lines_per_tile));
-        tile.soon_count += b_soon.next(soon + tile.soon_count, std::min(most - tile.soon_count, b_lines_per_tile));
+        tile.b_panel = b_panels + panel * kernels_.cols * panel_units;
         const int64_t number = (item.row_item * item_panels_ + p) * (cols_block_ / kernels_.cols) + panel;
         multiply_tile(tile, row_range(item.rows, p, count), {col, std::min(col + kernels_.cols, step.cols.end)},
                       step.depth_pass, partial_ + number * kernels_.rows * kernels_.cols, tile_buffer);

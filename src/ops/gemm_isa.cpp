@@ -85,16 +85,8 @@ void multiply_rows(const GemmTile& tile) {
 #pragma GCC unroll 2
     for (int v = 0; v < kPanelVectors; ++v) acc[r][v] = zero();
   }
-  constexpr int64_t kUnroll = kGemmUnitsPerLine;
+  constexpr int64_t kUnroll = 4;
   int64_t unit = 0;
-  const char* const* soon = tile.soon;
-  const int64_t asking = tile.soon_count * kUnroll;
-#pragma GCC unroll 1
-  for (; unit < asking; unit += kUnroll, a += kUnroll * kRowFloats, b += kUnroll * kPanelCols) {
-    __builtin_prefetch(*soon++, 0, 2);
-#pragma GCC unroll 4
-    for (int u = 0; u < kUnroll; ++u) multiply_unit<Product, kRows>(a + u * kRowFloats, b + u * kPanelCols, acc);
-  }
 #pragma GCC unroll 1
   for (; unit + kUnroll <= tile.units; unit += kUnroll, a += kUnroll * kRowFloats, b += kUnroll * kPanelCols) {
 #pragma GCC unroll 4
@@ -200,10 +192,7 @@ void multiply_tiles(const GemmTile& tile) {
   }
   const float* a = tile.a_panel;
   const float* b = tile.b_panel;
-  const char* const* soon = tile.soon;
-  const char* const* const soon_end = soon + tile.soon_count;
   for (int64_t unit = 0; unit < tile.units; unit += 16) {
-    for (int i = 0; i < 16 / kGemmUnitsPerLine && soon < soon_end; ++i) __builtin_prefetch(*soon++, 0, 2);
     _tile_loadd(4, a, kTileBytesPerRow);
     _tile_loadd(6, b, kTileBytesPerRow);
     _tile_loadd(7, b + kTileFloats, kTileBytesPerRow);
@@ -241,7 +230,7 @@ GemmKernels tile_kernels() {
   kernels.unit_depth = 2;
   kernels.units_step = 16;
   kernels.units_block = 512;
-  kernels.rows_block = 256;
+  kernels.rows_block = 128;
   kernels.cols_block = 1024;
   kernels.pack_a = pack_row_tiles;
   kernels.pack_b = pack_col_tiles;

@@ -22,11 +22,7 @@ struct GemmTile {
   int64_t start_stride = 0;
   float* out = nullptr;  // [rows, cols]; may be `start`
   int64_t out_stride = 0;
-  const char* const* soon =
-      nullptr;             // lines to ask for meanwhile, a few cycles apart: all at once they would be in the way
-  int64_t soon_count = 0;  // at most units / kGemmUnitsPerLine
 };
-constexpr int64_t kGemmUnitsPerLine = 4;
 
 // An operand seen from a panel: `across` counts rows of A or columns of B.
 struct GemmPanelSource {

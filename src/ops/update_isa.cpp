@@ -29,8 +29,7 @@ void adamw_update_range(const AdamWUpdate& op, int64_t begin, int64_t end) {
 }
 
 double squared_norm_range(const float* values, int64_t begin, int64_t end) {
-  // fp32 within a block, double across blocks.
-  constexpr int64_t kBlock = 4096;
+  constexpr int64_t kBlock = 4096;  // fp32 within a block, double across blocks
   double total = 0;
   for (int64_t at = begin; at < end; at += kBlock) {
     const int64_t count = std::min(kBlock, end - at);

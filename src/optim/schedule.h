@@ -9,8 +9,9 @@ enum class ScheduleKind : uint8_t { constant, linear, cosine };
 
 struct Schedule {
   ScheduleKind kind = ScheduleKind::cosine;
-  double rate = 1e-3;        // the peak
-  double final_ratio = 0;    // linear and cosine end at rate * final_ratio
+  double rate = 1e-3;  // the peak
+  double final_ratio =
+      0;  // linear and cosine fall towards rate * final_ratio, one step after the last: no step is lost to 0
   int64_t warmup_steps = 0;  // linear from 0; step 1 already has rate / warmup_steps
   int64_t total_steps = 1;
 

@@ -52,7 +52,7 @@ void Program::plan_gradients() {
           std::count_if(node.inputs.begin(), node.inputs.end(), [&](Value v) { return v.id == stream.id; }));
       const ValueSpec& in = tape_.spec(stream);
       const ValueSpec& out = tape_.spec(node.outputs[0]);
-      if (in.gradient && !written[index(stream.id)] && uses == 1 && in.type == out.type && !in.kept) {
+      if (in.gradient && !written[index(stream.id)] && uses == 1 && in.type == out.type && !in.kept && !out.kept) {
         gradient_owner_[index(stream.id)] = gradient_owner_[index(node.outputs[0].id)];
         input_gradient_shared_[index(n)][index(node.residual)] = true;
         written[index(stream.id)] = true;

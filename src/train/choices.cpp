@@ -31,14 +31,18 @@ const std::set<std::string> kFree = {"/name",
 }  // namespace
 
 std::string choices_to_json(const Choices& choices) {
-  return Json{{"compute_type", dtype_name(choices.compute_type)}, {"micro_batch_tokens", choices.micro_batch_tokens}}
+  return Json{{"compute_type", dtype_name(choices.compute_type)},
+              {"micro_batch_tokens", choices.micro_batch_tokens},
+              {"isa", choices.isa},
+              {"threads", choices.threads}}
       .dump();
 }
 
 Choices choices_from_json(const std::string& text, const std::string& source) {
   try {
     const Json json = Json::parse(text);
-    return {json.at("compute_type") == "bf16" ? DType::bf16 : DType::f32, json.at("micro_batch_tokens").get<int64_t>()};
+    return {json.at("compute_type") == "bf16" ? DType::bf16 : DType::f32, json.at("micro_batch_tokens").get<int64_t>(),
+            json.value("isa", ""), json.value("threads", int64_t{0})};
   } catch (const Json::exception& error) {
     user_error(
         "{}: its choices cannot be read ({}); the checkpoint is damaged: remove it to resume from the one before",

@@ -14,6 +14,9 @@ namespace brisk {
 struct Choices {
   DType compute_type = DType::f32;
   int64_t micro_batch_tokens = 0;
+  // Where it was made. Elsewhere the curve goes on, but not to the bit.
+  std::string isa;
+  int64_t threads = 0;
 };
 
 std::string choices_to_json(const Choices& choices);

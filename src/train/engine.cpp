@@ -74,6 +74,7 @@ StepResult Engine::train_step(const StepBatch& batch, int64_t step, double rate,
     device_batch.first_of_step = i == 0;
     training_->program->forward(device_batch, ledger);
     training_->program->backward(device_batch, ledger);
+    Ledger::Scope scope(ledger, Phase::copy);
     float sums[4] = {};
     device_.copy_out(sums, training_->program->value(training_->loss.sums, device_batch).data, sizeof(sums));
     result.loss_sum += sums[0];

@@ -18,6 +18,14 @@ std::string cache_directory(const DataOptions& data) {
   return data.cache_dir.empty() ? default_cache_directory() : data.cache_dir;
 }
 
+void make_cache_directory(const DataOptions& data) {
+  try {
+    make_directories(cache_directory(data));
+  } catch (const UserError& error) {
+    user_error("{}; tokens are kept there: name a folder that can be written to with data.cache_dir", error.what());
+  }
+}
+
 // A vocabulary is trained once per text and size; the next run of the same job finds it.
 std::unique_ptr<Tokenizer> trained_tokenizer(Source& source, const Job& job, PreparedData& prepared) {
   const std::string path =
@@ -32,10 +40,17 @@ std::unique_ptr<Tokenizer> trained_tokenizer(Source& source, const Job& job, Pre
       prepared.warnings.push_back(fmt::format("{}; training it again", error.what()));
     }
   }
+  constexpr int64_t kSmallest = 257;
+  if (job.model.vocab_size < kSmallest) {
+    user_error(
+        "model.vocab_size = {}: a vocabulary trained from text has 256 bytes and an end of document at least: use {} "
+        "or "
+        "more, or name a tokenizer with data.tokenizer",
+        job.model.vocab_size, kSmallest);
+  }
   BpeTrainingOptions options;
   options.vocab_size = job.model.vocab_size;
   BpeTrainingResult result = train_bpe(source.documents(), options);
-  make_directories(cache_directory(job.data));
   result.tokenizer->save(path);
   prepared.notes.push_back(fmt::format("tokenizer: byte-level BPE of {} entries, trained on {} documents",
                                        result.tokenizer->vocab_size(), source.documents().size()));
@@ -58,6 +73,7 @@ PreparedData prepare_data(Job& job, const std::string& tokenizer_path) {
     user_error("{}: data.train is missing: name the text to train on, in the job or with --data PATH", job.name);
   }
   PreparedData prepared;
+  make_cache_directory(job.data);
   Source source(source_options(job.data.train, job.data));
   const std::string given = tokenizer_path.empty() ? job.data.tokenizer : tokenizer_path;
   if (given.empty()) {

@@ -33,19 +33,17 @@ class Trainer {
   }
 
   TrainOutcome run() {
-    {
-      Ledger::Scope scope(ledger_, Phase::start_up);
-      try {
-        prepare();
-        build_engine();
-        restore();
-      } catch (...) {
-        run_.abandon();
-        throw;
-      }
-      write_run_files();
-      describe();
+    try {
+      prepare();
+      build_engine();
+      restore();
+    } catch (...) {
+      run_.abandon();
+      throw;
     }
+    write_run_files();
+    describe();
+    ledger_.enter(Phase::other);
     loop();
     return finish();
   }
@@ -140,14 +138,23 @@ class Trainer {
   }
 
   Choices make_choices(const DecoderConfig& model) {
-    if (checkpoint_path_) return choices_from_json(saved_state().choices_json, *checkpoint_path_);
+    const std::string isa(isa_name(active_isa()));
+    const int64_t threads = Team::instance().size();
+    if (checkpoint_path_) {
+      Choices choices = choices_from_json(saved_state().choices_json, *checkpoint_path_);
+      if (!choices.isa.empty() && (choices.isa != isa || choices.threads != threads)) {
+        warn("the run was computed with {} and {} threads, now with {} and {}: its curve goes on, but not to the bit",
+             choices.isa, choices.threads, isa, threads);
+      }
+      return {choices.compute_type, choices.micro_batch_tokens, isa, threads};
+    }
     const PrecisionChoice precision = choose_precision(job_.training.precision, model, micro_batch_tokens_);
     if (precision.costs) {
       warn("{}", precision.reason);
     } else {
       say("precision: {}", precision.reason);
     }
-    return {precision.compute_type, micro_batch_tokens_};
+    return {precision.compute_type, micro_batch_tokens_, isa, threads};
   }
 
   void refuse_what_cannot_fit(const EngineOptions& options) {
@@ -213,8 +220,8 @@ class Trainer {
   }
 
   void write_run_files() {
+    write_file_atomically(run_.job_path(), job_to_json_text(job_));  // first: it makes the folder a run
     data_.tokenizer->save(run_.tokenizer_path());
-    write_file_atomically(run_.job_path(), job_to_json_text(job_));
     metrics_ = std::make_unique<MetricsLog>(run_.metrics_path());
     const int64_t sequences = job_.training.batch_size * job_.training.gradient_accumulation_steps;
     loader_options_ = {.sequences_per_step = sequences,
@@ -260,6 +267,7 @@ class Trainer {
       const auto before = std::chrono::steady_clock::now();
       const StepResult result = engine_->train_step(batch, step, rate, ledger_);
       if (!result.finite()) not_finite(step, result);
+      Ledger::Scope scope(ledger_, Phase::logging);
       count(batch, result, std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count());
       after_step(bar, batch, rate);
     }
@@ -293,16 +301,13 @@ class Trainer {
   void after_step(ProgressBar& bar, const StepBatch& batch, double rate) {
     const TrainingOptions& training = job_.training;
     const bool last = state_.step == total_steps_;
-    {
-      Ledger::Scope scope(ledger_, Phase::logging);
-      if (steps_ == 3) say_time_per_epoch();
-      const Progress progress = make_progress(batch);
-      if (state_.step % training.logging_steps == 0 || last) {
-        log_step(batch, rate);
-        bar.log(progress);
-      } else {
-        bar.update(progress);
-      }
+    if (steps_ == 3) say_time_per_epoch();
+    const Progress progress = make_progress(batch);
+    if (state_.step % training.logging_steps == 0 || last) {
+      log_step(batch, rate);
+      bar.log(progress);
+    } else {
+      bar.update(progress);
     }
     const bool evaluates = training.eval_steps > 0 ? state_.step % training.eval_steps == 0 : batch.last_of_epoch;
     bool best = false;
@@ -501,7 +506,7 @@ class Trainer {
 
   Job job_;
   TrainRequest request_;
-  Ledger ledger_;
+  Ledger ledger_{Phase::start_up};
   RunDirectory run_;
   std::optional<std::string> checkpoint_path_;
   PreparedData data_;

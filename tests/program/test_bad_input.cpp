@@ -123,6 +123,12 @@ const std::vector<BadJob> kBadJobs = {
        job["model"]["num_layers"] = 50;
      },
      {"memory", "available", "training.micro_batch_tokens"}},
+    {"VocabularyWithoutRoomForAllBytes",
+     [](const auto&, Json& job) { job["model"]["vocab_size"] = 100; },
+     {"model.vocab_size = 100", "257"}},
+    {"CacheThatCannotBeMade",
+     [](const auto&, Json& job) { job["data"]["cache_dir"] = "/proc/cache"; },
+     {"/proc/cache", "data.cache_dir"}},
     {"MissingTokenizer", [](const auto&, Json& job) { job["data"]["tokenizer"] = "nowhere.json"; }, {"nowhere.json"}},
 };
 

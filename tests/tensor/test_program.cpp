@@ -54,44 +54,31 @@ class SimpleOp final : public Op {
     ++counts_->backward;
     const float* p = run.master(0).f32();
     const Tensor dy = run.output_gradient(0);
-    std::vector<float> dp(kCols), da(static_cast<size_t>(dy.rows * kCols)), db(da.size());
-    for (int64_t r = 0; r < dy.rows; ++r) {
-      for (int64_t c = 0; c < kCols; ++c) {
-        const int64_t i = r * kCols + c;
-        const float g = dy.f32()[i];
-        const auto at = static_cast<size_t>(i), col = static_cast<size_t>(c);
-        switch (kind_) {
-          case Kind::source: dp[col] += g * static_cast<float>(run.set(0).tokens[r]); break;
-          case Kind::product: {
-            const float a = run.input(0).f32()[i], b = run.input(1).f32()[i];
-            dp[col] += g * a * b;
-            da[at] = g * p[c] * b;
-            db[at] = g * p[c] * a;
-            break;
-          }
-          case Kind::residual:
-            dp[col] += g * run.input(1).f32()[i];
-            da[at] = g;
-            db[at] = g * p[c];
-            break;
-          case Kind::curve: {
-            const float y = run.output(0).f32()[i];
-            da[at] = g * (1 - y * y);
-            dp[col] += da[at];
-            break;
-          }
-        }
+    // Inputs before the parameter, so that an input's gradient written over dy while it is still read is seen.
+    for (int k = kind_ == Kind::source ? 2 : 0; k < (kind_ == Kind::curve ? 1 : 2); ++k) {
+      const Tensor dx = run.input_gradient(k);
+      if (!dx) continue;
+      for (int64_t i = 0; i < dy.rows * kCols; ++i) {
+        float slope = 1;  // of y by this input
+        if (kind_ == Kind::product) slope = p[i % kCols] * run.input(1 - k).f32()[i];
+        if (kind_ == Kind::residual && k == 1) slope = p[i % kCols];
+        if (kind_ == Kind::curve) slope = 1 - run.output(0).f32()[i] * run.output(0).f32()[i];
+        dx.f32()[i] = (run.input_gradient_adds(k) ? dx.f32()[i] : 0.0f) + dy.f32()[i] * slope;
       }
     }
-    const auto write = [](const Tensor& out, const std::vector<float>& values, bool adds) {
-      if (!out) return;
-      for (size_t i = 0; i < values.size(); ++i) out.f32()[i] = (adds ? out.f32()[i] : 0.0f) + values[i];
-    };
-    if (kind_ != Kind::source) write(run.input_gradient(0), da, run.input_gradient_adds(0));
-    if (kind_ == Kind::product || kind_ == Kind::residual) {
-      write(run.input_gradient(1), db, run.input_gradient_adds(1));
+    std::vector<float> dp(kCols);
+    for (int64_t i = 0; i < dy.rows * kCols; ++i) {
+      float slope = 0;  // of y by the parameter
+      switch (kind_) {
+        case Kind::source: slope = static_cast<float>(run.set(0).tokens[i / kCols]); break;
+        case Kind::product: slope = run.input(0).f32()[i] * run.input(1).f32()[i]; break;
+        case Kind::residual: slope = run.input(1).f32()[i]; break;
+        case Kind::curve: slope = 1 - run.output(0).f32()[i] * run.output(0).f32()[i]; break;
+      }
+      dp[static_cast<size_t>(i % kCols)] += dy.f32()[i] * slope;
     }
-    write(run.parameter_gradient(0), dp, run.parameter_gradient_adds(0));
+    float* out = run.parameter_gradient(0).f32();
+    for (size_t c = 0; c < kCols; ++c) out[c] = (run.parameter_gradient_adds(0) ? out[c] : 0.0f) + dp[c];
   }
 
  private:

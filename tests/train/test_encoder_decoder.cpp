@@ -182,6 +182,7 @@ class Job {
   int64_t arena_bytes() const { return program_.arena_bytes(); }
 
  private:
+  Threads threads_{1};
   Device& device_;
   ParameterStore store_;
   EncoderDecoder model_;

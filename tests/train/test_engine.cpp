@@ -15,6 +15,7 @@ using namespace brisk::testing;
 
 class TrainingCurve : public ::testing::TestWithParam<Shape> {
  protected:
+  Threads threads_{1};
   EngineOptions options_ = tiny_options(GetParam().config);
   Corpus corpus_ = tiny_corpus();
 };
@@ -38,6 +39,7 @@ TEST_P(TrainingCurve, FallsAndDependsOnTheSeedOfDropout) {
 }
 
 TEST_P(TrainingCurve, IsTheSameToTheBitWithTheSameSeed) {
+  const Threads two(2);
   for (const DType type : {DType::f32, DType::bf16}) {
     options_.compute_type = type;
     const std::vector<StepBatch> steps = packed_steps(corpus_, 4);
@@ -93,24 +95,21 @@ TEST_P(TrainingCurve, IsTheSameToTheBitWhenActivationsAreRecomputed) {
 }
 
 TEST_P(TrainingCurve, IsTheSameOnOneThreadAndOnTwo) {
-  const int threads = Team::instance().size();
   // Large enough that every op has work for two.
   options_.model.d_model = 128;
   options_.model.d_ff = 256;
   options_.model.vocab_size = 517;
   const std::vector<StepBatch> steps = packed_steps(corpus_, 6);
-  Team::set_size(1);
   const Curve one = train_curve(options_, steps);
-  Team::set_size(2);
-  const Curve two = train_curve(options_, steps);
-  Team::set_size(threads);
-  expect_same_curve(two, one, 1e-5);
+  const Threads two(2);
+  expect_same_curve(train_curve(options_, steps), one, 1e-5);
 }
 
 TEST_P(TrainingCurve, IsTheSameResumedAndUninterruptedToTheBit) {
+  const Threads two(2);
   for (const DType type : {DType::f32, DType::bf16}) {
     options_.compute_type = type;
-    const std::vector<StepBatch> steps = packed_steps(corpus_, 6, 24, 8);
+    const std::vector<StepBatch> steps = packed_steps(corpus_, 4, 16, 8);
     const Curve whole = train_curve(options_, steps);
     Curve resumed;
     std::vector<std::vector<float>> state;
@@ -120,14 +119,14 @@ TEST_P(TrainingCurve, IsTheSameResumedAndUninterruptedToTheBit) {
     {
       Engine engine(options_);
       engine.initialise(options_.seed);
-      train_on(engine, std::span(steps).first(3), resumed);
+      train_on(engine, std::span(steps).first(2), resumed);
       for (const Tensor& array : arrays(engine.parameters())) state.push_back(values_of(cpu_device(), array));
     }
     Engine engine(options_);
     engine.initialise(99);
     for (size_t i = 0; i < state.size(); ++i) put_values(cpu_device(), arrays(engine.parameters())[i], state[i]);
     engine.parameters_changed();
-    train_on(engine, std::span(steps).last(3), resumed, 4);
+    train_on(engine, std::span(steps).last(2), resumed, 3);
     expect_same_bits(resumed, whole);
   }
 }

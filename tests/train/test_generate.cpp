@@ -138,7 +138,10 @@ class CachedRun {
   std::vector<int32_t> filled_;
 };
 
-class Generation : public ::testing::TestWithParam<Shape> {};
+class Generation : public ::testing::TestWithParam<Shape> {
+ protected:
+  Threads threads_{1};
+};
 INSTANTIATE_TEST_SUITE_P(Decoder, Generation, ::testing::ValuesIn(both_shapes()),
                          [](const auto& info) { return info.param.name; });
 

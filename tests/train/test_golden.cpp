@@ -154,7 +154,10 @@ void compare(const Golden& golden, const EngineOptions& options, double toleranc
   }
 }
 
-class PyTorch : public ::testing::TestWithParam<const char*> {};
+class PyTorch : public ::testing::TestWithParam<const char*> {
+ protected:
+  testing::Threads threads_{1};
+};
 
 TEST_P(PyTorch, AgreesInFp32OnEveryInstructionSet) {
   const Golden golden(GetParam());
@@ -170,6 +173,13 @@ TEST_P(PyTorch, AgreesWithTheReferenceBackend) {
   const Golden golden(GetParam());
   compare(golden, golden.options(DType::f32, Backend::reference), 1e-5);
   compare(golden, golden.options(DType::bf16, Backend::reference), 2e-2);
+}
+
+TEST_P(PyTorch, AgreesOnTwoThreads) {
+  const testing::Threads two(2);
+  const Golden golden(GetParam());
+  compare(golden, golden.options(DType::f32, Backend::cpu), 1e-5);
+  compare(golden, golden.options(DType::bf16, Backend::cpu), 2e-2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Golden, PyTorch, ::testing::Values("gpt", "llama"),

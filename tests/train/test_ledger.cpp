@@ -236,15 +236,12 @@ class NappingDevice final : public Device {
 class NappingStep : public ::testing::Test {
  protected:
   NappingStep() : options_(tiny_options(gpt_shape())) {
-    Team::set_size(1);  // two threads that wait for each other on a busy machine are naps of their own
     options_.device = &device_;
     engine_ = std::make_unique<Engine>(options_);
     engine_->initialise(1);
     steps_ = packed_steps(corpus_, 1, 4, 4);
     step(-1);
   }
-  ~NappingStep() override { Team::set_size(threads_); }
-
   // One step, with a nap in access `nap_at`.
   Ledger::Totals step(int nap_at) {
     device_.opened = 0;
@@ -257,7 +254,7 @@ class NappingStep : public ::testing::Test {
     expect_naps_in([&] { return step(nap_at); }, phase);
   }
 
-  int threads_ = Team::instance().size();
+  Threads threads_{1};  // two that wait for each other on a busy machine are naps of their own
   Corpus corpus_ = tiny_corpus(20);
   NappingDevice device_;
   EngineOptions options_;

@@ -86,6 +86,19 @@ inline Corpus tiny_corpus(int documents = 160, uint64_t seed = 11, int64_t max_l
   return corpus;
 }
 
+// This many compute threads while it lives. Most tests take one: ops this small are done sooner than two threads of a
+// busy machine meet. Those about threads and about bits take two.
+class Threads {
+ public:
+  explicit Threads(int threads) { Team::set_size(threads); }
+  ~Threads() { Team::set_size(before_); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+ private:
+  int before_ = Team::instance().size();
+};
+
 // The step's sequences divided as `members` says: numbers of chunks, one list a micro-batch.
 inline StepBatch divided_step(const Corpus& corpus, std::span<const Chunk> chunks,
                               const std::vector<std::vector<int32_t>>& members) {
