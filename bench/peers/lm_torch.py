@@ -106,4 +106,5 @@ def main():
           f"{seconds * 1e3:.1f} ms a step, peak memory {result['peak_memory_bytes'] / 2**20:.0f} MiB")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -181,7 +181,7 @@ inline ReadAhead read_ahead(const AttentionBackward& op, const AttentionTask* ne
 }
 
 #if defined(__AVX512BF16__)
-// attention_bf16_isa.cpp: the same tasks where all tensors are bf16.
+// attention_bf16_forward_isa.cpp and attention_bf16_backward_isa.cpp: the same tasks where all tensors are bf16.
 inline bool all_bf16(const AttentionForward& op) {
   return op.q.type == DType::bf16 && op.k.type == DType::bf16 && op.v.type == DType::bf16 && op.y.type == DType::bf16;
 }

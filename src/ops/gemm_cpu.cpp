@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "ops/gemm.h"
+#include "ops/gemm_few_rows.h"
 #include "ops/gemm_kernels.h"
 #include "ops/gemm_library.h"
 
@@ -332,6 +333,24 @@ class Product {
   uint32_t* row_keys_ = nullptr;   // [M]
 };
 
+// Whole blocks of columns of C to each thread; see gemm_few_rows.h.
+void multiply_few(const GemmKernels& kernels, int64_t m, int64_t n, int64_t k, const GemmOperand& a,
+                  const GemmOperand& b, const GemmEpilogue& epilogue, Arithmetic arithmetic) {
+  uint32_t row_keys[kFewRows] = {};
+  for (int64_t r = 0; r < m && epilogue.dropout.active(); ++r) {
+    row_keys[r] = random_row_key(epilogue.dropout.key, static_cast<uint32_t>(epilogue.rows.sequence[r]),
+                                 static_cast<uint32_t>(epilogue.rows.position[r]));
+  }
+  Team::instance().for_range(n, kFewRowsCols, [&](int64_t begin, int64_t end, int) {
+    alignas(64) float acc[kFewRows * kFewRowsCols];
+    for (int64_t col = begin; col < end; col += kFewRowsCols) {
+      const int64_t count = std::min(kFewRowsCols, end - col);
+      BRISK_ACTIVE_ISA(multiply_few_rows)(m, k, a, b, arithmetic, col, count, acc);
+      kernels.finish(acc, kFewRowsCols, 0, m, col, count, epilogue, row_keys);
+    }
+  });
+}
+
 const GemmKernels* own_kernels(Arithmetic arithmetic) {
   return has_vector_kernels() ? &BRISK_ACTIVE_ISA(gemm_kernels)(arithmetic) : nullptr;
 }
@@ -344,6 +363,9 @@ void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOpera
   const GemmImplementation implementation = gemm_implementation();
   const GemmKernels* kernels = own_kernels(arithmetic);
   if (implementation == GemmImplementation::own && kernels != nullptr) {
+    if (m <= (arithmetic == Arithmetic::f32 ? kFewRows : kFewRowsBf16) && !a.transposed && b.transposed) {
+      return multiply_few(*kernels, m, n, std::max<int64_t>(k, 0), a, b, epilogue, arithmetic);
+    }
     Product(*kernels, m, n, std::max<int64_t>(k, 0), a, b, epilogue).run();
     return;
   }

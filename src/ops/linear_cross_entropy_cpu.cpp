@@ -17,7 +17,7 @@ int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
 // Each chunk of rows reads the weight twice and adds to its gradient once, so a chunk wants to be high; its logits are
 // the largest temporary of a step, so not too high.
-constexpr int64_t kChunkBytes = 64 << 20;
+constexpr int64_t kChunkBytes = 104 << 20;
 constexpr int64_t kFewestRows = 128;
 // Without gradient the vocabulary is walked in blocks, and a block of logits stays in cache.
 constexpr int64_t kBlockCols = 1024, kBlockRows = 1024;

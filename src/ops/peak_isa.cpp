@@ -1,3 +1,4 @@
+#include "base/random.h"
 #include "ops/peak_kernels.h"
 #include "ops/simd.h"
 
@@ -40,14 +41,21 @@ double multiply_add_burst(Arithmetic arithmetic, int64_t rounds) {
   };
   static constexpr Tiles kTiles;
   _tile_loadconfig(&kTiles);
+  // Real numbers: on zeros the unit draws less power and ran a quarter faster than it ever does in a product.
+  bf16_t factors[4][512];
+  for (uint32_t i = 0; i < 2048; ++i) {
+    const uint32_t bits = brisk::random_bits(1, i);
+    factors[i / 512][i % 512].bits =
+        static_cast<uint16_t>(0x3F00u | (bits & 0x807Fu));  // between 0.5 and 1, either sign
+  }
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);
-  _tile_zero(4);
-  _tile_zero(5);
-  _tile_zero(6);
-  _tile_zero(7);
+  _tile_loadd(4, factors[0], 64);
+  _tile_loadd(5, factors[1], 64);
+  _tile_loadd(6, factors[2], 64);
+  _tile_loadd(7, factors[3], 64);
   for (int64_t round = 0; round < rounds; ++round) {
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 7);
