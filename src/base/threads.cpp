@@ -46,28 +46,44 @@ std::unique_ptr<Team>& instance_slot() {
 
 }  // namespace
 
+// A ticket is 2 * round while the part waits for its thread and 2 * round + 1 once somebody has taken it. A thread that
+// wakes late finds a later round's ticket, or its own taken, and goes back to waiting.
+struct alignas(64) Ticket {
+  std::atomic<uint32_t> value{0};
+  bool take(uint32_t round) {
+    uint32_t waiting = 2 * round;
+    return value.compare_exchange_strong(waiting, waiting + 1, std::memory_order_acq_rel);
+  }
+};
+
 struct Team::State {
   std::vector<std::thread> workers;
+  std::vector<Ticket> tickets;
   const std::function<void(int)>* body = nullptr;
-  alignas(64) std::atomic<uint32_t> round{0};    // raised once per run()
-  alignas(64) std::atomic<uint32_t> working{0};  // workers not yet done with this round
+  alignas(64) std::atomic<uint32_t> round{0};    // raised once per run
+  alignas(64) std::atomic<uint32_t> working{0};  // parts not done yet, without part 0
   alignas(64) std::atomic<uint32_t> arrived{0};  // at the barrier
   alignas(64) std::atomic<uint32_t> barrier_round{0};
   std::atomic<bool> quit{false};
   bool running = false;
+
+  void run_part(int part) {
+    (*body)(part);
+    if (working.fetch_sub(1, std::memory_order_acq_rel) == 1) working.notify_one();
+  }
 };
 
 Team::Team(int threads) : size_(std::max(1, threads)), state_(std::make_unique<State>()) {
+  state_->tickets = std::vector<Ticket>(static_cast<size_t>(size_));
   for (int thread = 1; thread < size_; ++thread) {
     state_->workers.emplace_back([this, thread] {
       State& state = *state_;
       uint32_t seen = 0;
       for (;;) {
         wait_until(state.round, [&](uint32_t round) { return round != seen; });
-        ++seen;
+        seen = state.round.load(std::memory_order_acquire);
         if (state.quit.load(std::memory_order_acquire)) return;
-        (*state.body)(thread);
-        if (state.working.fetch_sub(1, std::memory_order_acq_rel) == 1) state.working.notify_one();
+        if (state.tickets[static_cast<size_t>(thread)].take(seen)) state.run_part(thread);
       }
     });
   }
@@ -92,21 +108,39 @@ void Team::set_size(int threads) {
   team = std::make_unique<Team>(threads);
 }
 
-void Team::run(const std::function<void(int)>& body) {
+void Team::start(const std::function<void(int)>& body) {
   State& state = *state_;
   BRISK_CHECK(!state.running, "Team::run called inside Team::run");
-  if (size_ == 1) {
-    body(0);
-    return;
-  }
   state.running = true;
   state.body = &body;
   state.working.store(static_cast<uint32_t>(size_ - 1), std::memory_order_release);
-  state.round.fetch_add(1, std::memory_order_acq_rel);
+  const uint32_t round = state.round.load(std::memory_order_relaxed) + 1;
+  for (Ticket& ticket : state.tickets) ticket.value.store(2 * round, std::memory_order_release);
+  state.round.store(round, std::memory_order_release);
   state.round.notify_all();
+}
+
+void Team::wait() {
+  wait_until(state_->working, [](uint32_t working) { return working == 0; });
+  state_->running = false;
+}
+
+void Team::run(const std::function<void(int)>& body) {
+  if (size_ == 1) return body(0);
+  start(body);
   body(0);
-  wait_until(state.working, [](uint32_t working) { return working == 0; });
-  state.running = false;
+  wait();
+}
+
+void Team::run_parts(const std::function<void(int)>& body) {
+  if (size_ == 1) return body(0);
+  start(body);
+  body(0);
+  const uint32_t round = state_->round.load(std::memory_order_relaxed);
+  for (int part = 1; part < size_; ++part) {
+    if (state_->tickets[static_cast<size_t>(part)].take(round)) state_->run_part(part);
+  }
+  wait();
 }
 
 void Team::barrier() {

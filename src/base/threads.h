@@ -2,8 +2,9 @@
 // two libraries never fight over the cores.
 //
 //   Team& team = Team::instance();
-//   team.run([&](int thread) { ... });                        // once on every thread; returns when all are done
-//   team.for_range(n, 64, [&](int64_t begin, int64_t end, int thread) { ... });   // a fixed share for each thread
+//   team.run([&](int thread) { ... });                        // once on every thread, at the same time; may use
+//   barrier() team.for_range(n, 64, [&](int64_t begin, int64_t end, int thread) { ... });   // a fixed share for each
+//   thread
 //
 // Shares are fixed by n and the number of threads alone, so a reduction over threads in order is deterministic.
 // The body must not throw. Calls do not nest: a body that calls run() again is a fault of ours.
@@ -23,7 +24,11 @@ class Team {
   static void set_size(int threads);
 
   int size() const { return size_; }
+  // body(0) ... body(size() - 1), each once, all at the same time: they may wait for each other in barrier().
   void run(const std::function<void(int thread)>& body);
+  // The same, but independent of each other: the caller does what a thread that got no core yet has not begun, so that
+  // a busy machine slows a step by its share of the cores and no more.
+  void run_parts(const std::function<void(int part)>& body);
 
   // Waits for every thread of the current run(); only from inside a body, by all threads.
   void barrier();
@@ -36,9 +41,9 @@ class Team {
       body(int64_t{0}, n, 0);
       return;
     }
-    run([&](int thread) {
-      const auto [begin, end] = share(n, grain, thread, size_);
-      if (begin < end) body(begin, end, thread);
+    run_parts([&](int part) {
+      const auto [begin, end] = share(n, grain, part, size_);
+      if (begin < end) body(begin, end, part);
     });
   }
 
@@ -54,6 +59,9 @@ class Team {
 
  private:
   struct State;
+  void start(const std::function<void(int)>& body);
+  void wait();
+
   int size_;
   std::unique_ptr<State> state_;
 };

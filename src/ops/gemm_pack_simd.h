@@ -262,12 +262,47 @@ inline void pack_by_unit(const GemmPanelSource& source, int64_t width, float* pa
 }
 
 #if defined(BRISK_ISA_amx)
+// Two tiles side by side from 32 rows along the depth of 32 neighbours across: pairs of rows are interleaved, which
+// leaves the neighbours in the order 0-3, 8-11, 16-19, 24-27 in one vector and the others in the second.
+template <bool kByUnit>
+inline void pack_two_tiles(const bf16_t* p, int64_t stride, float* out) {
+  __m512 low[kLanes], high[kLanes];
+  for (int u = 0; u < kLanes; ++u) {
+    const __m512i even = _mm512_loadu_si512(p + 2 * u * stride), odd = _mm512_loadu_si512(p + (2 * u + 1) * stride);
+    low[u] = _mm512_castsi512_ps(_mm512_unpacklo_epi16(even, odd));
+    high[u] = _mm512_castsi512_ps(_mm512_unpackhi_epi16(even, odd));
+    if constexpr (kByUnit) {
+      const __m512i first_half = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+      const __m512i second_half = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+      const __m512i a = _mm512_castps_si512(low[u]), b = _mm512_castps_si512(high[u]);
+      store(out + u * kLanes, _mm512_castsi512_ps(_mm512_permutex2var_epi64(a, first_half, b)));
+      store(out + (kLanes + u) * kLanes, _mm512_castsi512_ps(_mm512_permutex2var_epi64(a, second_half, b)));
+    }
+  }
+  if constexpr (!kByUnit) {
+    transpose(low);
+    for (int i = 0; i < kLanes; ++i) store(out + (8 * (i / 4) + i % 4) * kLanes, low[i]);
+    transpose(high);
+    for (int i = 0; i < kLanes; ++i) store(out + (8 * (i / 4) + 4 + i % 4) * kLanes, high[i]);
+  }
+}
+
 // Tiles of 16 x 16 units, one after the other: panel[unit / 16][width / 16][16][16], with a vector per unit (tiles of
 // B) or per neighbour across (tiles of A). Depth is padded with zeros to whole tiles; what lies beyond the source
 // across is anything.
 template <typename T, bool kByUnit>
-inline void pack_by_tile(const GemmPanelSource& source, int64_t width, float* panel) {
+inline void pack_by_tile(GemmPanelSource source, int64_t width, float* panel) {
   using Units = PairUnits;
+  if constexpr (sizeof(T) == 2) {
+    if (!source.depth_contiguous && width == 2 * kLanes && source.across >= width) {
+      const T* p = static_cast<const T*>(source.data);
+      for (; source.depth >= 2 * kLanes; source.depth -= 2 * kLanes, panel += 2 * kLanes * kLanes) {
+        pack_two_tiles<kByUnit>(p, source.stride, panel);
+        p += 2 * kLanes * source.stride;
+      }
+      source.data = p;
+    }
+  }
   const int64_t units = (source.depth + Units::kDepth - 1) / Units::kDepth;
   for (int64_t first = 0; first < std::min(width, source.across); first += kLanes) {
     const int64_t lanes = source.across - first;

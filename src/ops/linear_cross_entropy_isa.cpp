@@ -18,7 +18,9 @@ Vec load_or_none(const float* p, int64_t lanes) {
 // Fits the first-level cache: the largest first, then the sum, from memory once.
 constexpr int64_t kBlock = 2048;
 
-void add_block(const float* logits, int64_t first, int64_t count, SoftmaxState& state) {
+// Raises the state's largest to that of the block; its place is found by looking again, which is rare once a row has
+// shown a large logit.
+void raise_largest(const float* logits, int64_t first, int64_t count, SoftmaxState& state) {
   Vec top[4] = {set1(kNoLogit), set1(kNoLogit), set1(kNoLogit), set1(kNoLogit)};
   Vec total[4] = {zero(), zero(), zero(), zero()};
   int64_t c = 0;
@@ -36,43 +38,59 @@ void add_block(const float* logits, int64_t first, int64_t count, SoftmaxState& 
   state.total += reduce_add((total[0] + total[1]) + (total[2] + total[3]));
   const float largest = reduce_max(max(max(top[0], top[1]), max(top[2], top[3])));
   if (largest > state.largest) {
-    // The first place of the largest, found by looking again: rare once the row has shown a large logit.
     int64_t place = 0;
     while (place < count && logits[place] != largest) ++place;
     state.argmax = static_cast<int32_t>(first + place);
     state.sum *= reduce_max(exp(set1(std::max(state.largest, kNoLogit) - largest)));
     state.largest = largest;
   }
-  const Vec shift = set1(state.largest);
+}
+
+// The sum of e^(logit - largest); with kKeeps each takes the place of its logit.
+template <bool kKeeps, typename Logits>
+float sum_powers(Logits* logits, int64_t count, float largest) {
+  const Vec shift = set1(largest);
   Vec sum[4] = {zero(), zero(), zero(), zero()};
-  for (c = 0; c + 4 * kLanes <= count; c += 4 * kLanes) {
-    for (int v = 0; v < 4; ++v) sum[v] += exp(load(logits + c + v * kLanes) - shift);
+  int64_t c = 0;
+  for (; c + 4 * kLanes <= count; c += 4 * kLanes) {
+    for (int v = 0; v < 4; ++v) {
+      const Vec power = exp(load(logits + c + v * kLanes) - shift);
+      sum[v] += power;
+      if constexpr (kKeeps) store(logits + c + v * kLanes, power);
+    }
   }
   float rest = 0;
   for (; c < count; c += kLanes) {
     const int64_t lanes = std::min(count - c, kLanes);
     float part[kLanes];
-    store(part, exp(load(logits + c, lanes) - shift));
+    const Vec power = exp(load(logits + c, lanes) - shift);
+    store(part, power);
     for (int64_t i = 0; i < lanes; ++i) rest += part[i];
+    if constexpr (kKeeps) store(logits + c, power, lanes);
   }
-  state.sum += reduce_add((sum[0] + sum[1]) + (sum[2] + sum[3])) + rest;
+  return reduce_add((sum[0] + sum[1]) + (sum[2] + sum[3])) + rest;
 }
 
 }  // namespace
 
 void softmax_add(const float* logits, int64_t first, int64_t count, SoftmaxState& state) {
-  for (int64_t c = 0; c < count; c += kBlock) add_block(logits + c, first + c, std::min(kBlock, count - c), state);
+  for (int64_t c = 0; c < count; c += kBlock) {
+    const int64_t size = std::min(kBlock, count - c);
+    raise_largest(logits + c, first + c, size, state);
+    state.sum += sum_powers<false>(logits + c, size, state.largest);
+  }
 }
 
-void softmax_gradient(float* logits, int64_t count, const SoftmaxGradient& gradient, bool to_bf16) {
-  const Vec shift = set1(gradient.log_sum_exp), scale = set1(gradient.scale), everywhere = set1(gradient.everywhere);
-  // The target's, from its logit before it is overwritten.
-  const float at_target =
-      reduce_max(exp(set1(logits[gradient.target]) - shift) * scale) - gradient.everywhere - gradient.less_at_target;
+SoftmaxState softmax_gradient(float* logits, int64_t count, const SoftmaxGradient& gradient, bool to_bf16) {
+  SoftmaxState state;
+  for (int64_t c = 0; c < count; c += kBlock) raise_largest(logits + c, c, std::min(kBlock, count - c), state);
+  state.sum = sum_powers<true>(logits, count, state.largest);
+  const float factor = gradient.scale / state.sum;
+  const float at_target = logits[gradient.target] * factor - gradient.everywhere - gradient.less_at_target;
   const auto run = [&](auto* out) {
-    for_columns(count, [&](int64_t c, int64_t lanes) BRISK_INLINE {
-      store(out + c, fma(exp(load(logits + c, lanes) - shift), scale, zero() - everywhere), lanes);
-    });
+    const Vec scale = set1(factor), everywhere = set1(gradient.everywhere);
+    for_columns(count, [&](int64_t c, int64_t lanes)
+                           BRISK_INLINE { store(out + c, load(logits + c, lanes) * scale - everywhere, lanes); });
   };
   if (to_bf16) {  // in place: a bf16 is written no later in memory than its float was read
     bf16_t* out = reinterpret_cast<bf16_t*>(logits);
@@ -82,6 +100,7 @@ void softmax_gradient(float* logits, int64_t count, const SoftmaxGradient& gradi
     run(logits);
     logits[gradient.target] = at_target;
   }
+  return state;
 }
 
 }  // namespace brisk::BRISK_ISA

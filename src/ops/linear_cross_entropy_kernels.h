@@ -15,15 +15,17 @@ struct SoftmaxState {
   float total = 0;
 };
 
-// The gradient of a row: (e^(logit - log_sum_exp) * scale) - everywhere, and less_at_target less at the target.
+// What the gradient of a row's loss is made of: softmax * scale - everywhere, and less_at_target less at the target.
 struct SoftmaxGradient {
-  float log_sum_exp = 0, scale = 0, everywhere = 0, less_at_target = 0;
+  float scale = 0, everywhere = 0, less_at_target = 0;
   int64_t target = 0;
 };
 
 // Adds logits [count], which are those of columns first, first + 1, ..., to the state.
 BRISK_EVERY_ISA(void softmax_add(const float* logits, int64_t first, int64_t count, SoftmaxState& state);)
-// Overwrites logits [count] by their gradient; with to_bf16 as bf16 in the first half of the same memory.
-BRISK_EVERY_ISA(void softmax_gradient(float* logits, int64_t count, const SoftmaxGradient& gradient, bool to_bf16);)
+// The state of a whole row of logits [count], which are overwritten by their gradient; with to_bf16 as bf16 in the
+// first half of the same memory.
+BRISK_EVERY_ISA(SoftmaxState softmax_gradient(float* logits, int64_t count, const SoftmaxGradient& gradient,
+                                              bool to_bf16);)
 
 }  // namespace brisk

@@ -1,0 +1,238 @@
+#include "train/setup.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/isa.h"
+#include "base/machine.h"
+#include "base/terminal.h"
+#include "base/threads.h"
+#include "ops/peak.h"
+#include "train/model_config.h"
+#include "train/tables.h"
+
+namespace brisk {
+
+namespace {
+
+class Starter {
+ public:
+  explicit Starter(TrainingSetup& setup) : setup_(setup) {}
+
+  void start() {
+    try {
+      prepare();
+      build_engine();
+      restore();
+    } catch (...) {
+      setup_.directory.abandon();
+      throw;
+    }
+    write_run_files();
+    describe();
+  }
+
+ private:
+  void prepare() {
+    Team::set_size(setup_.job.training.threads > 0 ? static_cast<int>(setup_.job.training.threads) : available_cores());
+    checkpoint_path_ = setup_.request.resume ? latest_checkpoint(setup_.directory.path()) : std::nullopt;
+    if (setup_.request.resume && setup_.directory.has_run()) {
+      const std::string saved = read_file(setup_.directory.job_path());
+      // --data need not be said again.
+      if (setup_.job.data.train.empty())
+        setup_.job.data.train = job_from_json_text(saved, setup_.directory.job_path()).data.train;
+      check_same_job(saved, setup_.directory.job_path(), setup_.job);
+    }
+    const bool own_tokenizer = setup_.request.resume && file_exists(setup_.directory.tokenizer_path());
+    setup_.data = prepare_data(setup_.job, own_tokenizer ? setup_.directory.tokenizer_path() : "");
+    for (const std::string& note : setup_.data.notes) say("{}", note);
+    for (const std::string& warning : setup_.data.warnings) warn("{}", warning);
+    if (setup_.data.train.chunks.empty()) user_error("{}: no training sequences in it", setup_.job.data.train.front());
+    if (checkpoint_path_) {
+      const std::string before = saved_state().job_fingerprint;
+      if (!before.empty() && before != setup_.data.fingerprint) {
+        user_error(
+            "{}: the text in data.train or data.validation is not what the run was started with; resuming would change "
+            "the loss curve: put it back, or train anew with another --output",
+            setup_.directory.path());
+      }
+    }
+  }
+
+  // Of the checkpoint to resume from; where it cannot be read, the message says which one to go on with instead.
+  CheckpointState saved_state() const {
+    try {
+      return read_checkpoint_state(*checkpoint_path_);
+    } catch (const UserError& error) {
+      const std::vector<CheckpointPlace> places = list_checkpoints(setup_.directory.path());
+      if (places.size() < 2) throw;
+      const CheckpointPlace& before = places[places.size() - 2];
+      user_error("{}\nremove {} and resume again to go on from step {} ({})", error.what(), *checkpoint_path_,
+                 before.step, before.path);
+    }
+  }
+
+  void build_engine() {
+    const TrainingOptions& training = setup_.job.training;
+    const int64_t sequences = training.batch_size * training.gradient_accumulation_steps;
+    int64_t longest = 1;
+    for (const Chunk& chunk : setup_.data.train.chunks) longest = std::max<int64_t>(longest, chunk.length);
+    for (const Chunk& chunk : setup_.data.validation.chunks) longest = std::max<int64_t>(longest, chunk.length);
+    EngineOptions options;
+    options.model = decoder_config(setup_.job.model, training.max_length);
+    const int64_t asked = training.micro_batch_tokens > 0 ? training.micro_batch_tokens : kMicroBatchTokens;
+    if (training.micro_batch_tokens > 0 && asked < longest) {
+      user_error(
+          "training.micro_batch_tokens {} is less than the longest sequence, {}: raise it, or lower "
+          "training.max_length",
+          asked, longest);
+    }
+    setup_.micro_batch_tokens = std::max(longest, std::min(asked, sequences * longest));
+    options.checkpoint_every = training.gradient_checkpointing;
+    options.capacity = {setup_.micro_batch_tokens, setup_.micro_batch_tokens, longest};
+    refuse_what_cannot_fit(options);  // before anything is measured: that takes memory too
+    setup_.choices = make_choices(options.model);
+    setup_.micro_batch_tokens = setup_.choices.micro_batch_tokens;
+    options.capacity = {setup_.micro_batch_tokens, setup_.micro_batch_tokens, longest};
+    options.compute_type = setup_.choices.compute_type;
+    options.label_smoothing = training.label_smoothing;
+    options.adamw = {training.beta1, training.beta2, training.adam_epsilon, training.weight_decay};
+    options.max_grad_norm = training.max_grad_norm;
+    options.seed = static_cast<uint64_t>(training.seed);
+
+    refuse_what_cannot_fit(options);
+    setup_.engine = std::make_unique<Engine>(options);
+
+    const int64_t count = static_cast<int64_t>(setup_.data.train.chunks.size());
+    setup_.steps_per_epoch = (count + sequences - 1) / sequences;
+    setup_.total_steps = training.max_steps > 0 ? training.max_steps : training.num_epochs * setup_.steps_per_epoch;
+    setup_.epochs = (setup_.total_steps + setup_.steps_per_epoch - 1) / setup_.steps_per_epoch;
+    setup_.schedule = schedule_of(training, setup_.total_steps);
+    double rows = 0, squares = 0;
+    for (const Chunk& chunk : setup_.data.train.chunks) {
+      rows += chunk.length;
+      squares += static_cast<double>(chunk.length) * chunk.length;
+    }
+    setup_.mean_length = squares / rows;  // as a token sees it
+    setup_.flop_per_token = decoder_flop_per_token(options.model, setup_.mean_length);
+    setup_.peak_gflops = measured_peak_gflops(options.compute_type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32);
+    refuse_full_disk();
+  }
+
+  Choices make_choices(const DecoderConfig& model) {
+    const std::string isa(isa_name(active_isa()));
+    const int64_t threads = Team::instance().size();
+    if (checkpoint_path_) {
+      Choices choices = choices_from_json(saved_state().choices_json, *checkpoint_path_);
+      if (!choices.isa.empty() && (choices.isa != isa || choices.threads != threads)) {
+        warn("the run was computed with {} and {} threads, now with {} and {}: its curve goes on, but not to the bit",
+             choices.isa, choices.threads, isa, threads);
+      }
+      return {choices.compute_type, choices.micro_batch_tokens, isa, threads};
+    }
+    const PrecisionChoice precision = choose_precision(setup_.job.training.precision, model, setup_.micro_batch_tokens);
+    if (precision.costs) {
+      warn("{}", precision.reason);
+    } else {
+      say("precision: {}", precision.reason);
+    }
+    return {precision.compute_type, setup_.micro_batch_tokens, isa, threads};
+  }
+
+  void refuse_what_cannot_fit(const EngineOptions& options) {
+    setup_.memory = plan_memory(options);
+    constexpr int64_t kProgram = int64_t{100} << 20;  // the program itself, tokenizer and loader included
+    const int64_t available = memory_available();
+    if (setup_.memory.total() + kProgram <= available) return;
+    // The largest micro-batch that would fit, if any would.
+    EngineOptions smaller = options;
+    while (smaller.capacity.rows > smaller.capacity.longest) {
+      smaller.capacity.rows = std::max(smaller.capacity.longest, smaller.capacity.rows / 2);
+      if (plan_memory(smaller).total() + kProgram <= available) {
+        user_error(
+            "this job needs {} of memory and {} are available; \"training.micro_batch_tokens\": {} would fit ({})",
+            format_bytes(static_cast<double>(setup_.memory.total())), format_bytes(static_cast<double>(available)),
+            smaller.capacity.rows, format_bytes(static_cast<double>(plan_memory(smaller).total())));
+      }
+    }
+    user_error(
+        "this job needs {} of memory ({} for parameters, gradients and optimizer) and {} are available; use a smaller "
+        "model.d_model, model.num_layers or model.vocab_size, or \"training.gradient_checkpointing\": 1",
+        format_bytes(static_cast<double>(setup_.memory.total())),
+        format_bytes(static_cast<double>(setup_.memory.state_bytes)), format_bytes(static_cast<double>(available)));
+  }
+
+  void refuse_full_disk() const {
+    const int64_t every = setup_.job.training.save_steps > 0 ? setup_.job.training.save_steps : setup_.steps_per_epoch;
+    const int64_t needed = checkpoints_bytes(setup_.memory.parameters, setup_.job.training.save_total_limit,
+                                             setup_.total_steps / every + 1);
+    // What a run to be resumed has on the disk already is not needed again.
+    const int64_t saved =
+        std::ssize(list_checkpoints(setup_.directory.path())) * checkpoint_bytes(setup_.memory.parameters);
+    const int64_t there = disk_free_bytes(setup_.directory.path()) + saved;
+    if (needed <= there) return;
+    user_error(
+        "{}: the checkpoints of this run need {} and the disk has {} free; free some, choose another --output, or "
+        "lower "
+        "training.save_total_limit (now {})",
+        setup_.directory.path(), format_bytes(static_cast<double>(needed)), format_bytes(static_cast<double>(there)),
+        setup_.job.training.save_total_limit);
+  }
+
+  void restore() {
+    if (checkpoint_path_) {
+      setup_.state = load_checkpoint(*checkpoint_path_, setup_.engine->parameters());
+      setup_.engine->parameters_changed();
+      say("resuming {} after step {}", setup_.directory.path(), setup_.state.step);
+    } else {
+      setup_.engine->initialise(static_cast<uint64_t>(setup_.job.training.seed));
+      setup_.state.seed = static_cast<uint64_t>(setup_.job.training.seed);
+      if (setup_.request.resume)
+        say("{} holds no checkpoint yet: starting from the beginning", setup_.directory.path());
+    }
+    setup_.state.choices_json = choices_to_json(setup_.choices);
+    setup_.state.job_fingerprint = setup_.data.fingerprint;
+    if (!setup_.request.resume) return;
+    setup_.directory.cut_metrics(setup_.state.step);
+    recall_metrics(setup_.directory.metrics_path(), setup_.state.best_step, setup_.summary);
+  }
+
+  void write_run_files() {
+    write_file_atomically(setup_.directory.job_path(),
+                          job_to_json_text(setup_.job));  // first: it makes the folder a run
+    setup_.data.tokenizer->save(setup_.directory.tokenizer_path());
+    setup_.metrics = std::make_unique<MetricsLog>(setup_.directory.metrics_path());
+    const int64_t sequences = setup_.job.training.batch_size * setup_.job.training.gradient_accumulation_steps;
+    setup_.loader_options = {.sequences_per_step = sequences,
+                             .micro_batch_tokens = setup_.micro_batch_tokens,
+                             .seed = static_cast<uint64_t>(setup_.job.training.seed),
+                             .workers = static_cast<int>(setup_.job.training.num_workers),
+                             .start = setup_.state.cursor};
+    setup_.loader = std::make_unique<Loader>(setup_.data.train_stream, setup_.data.train.chunks, setup_.loader_options);
+  }
+
+  void describe() const {
+    CorpusStatistics statistics = corpus_statistics(setup_.data.train, setup_.job.training.max_length);
+    measure_packing(setup_.data.train.chunks, setup_.loader_options, statistics);
+    say("{}", statistics_text(statistics));
+    say("validation: {} sequences, {} tokens", setup_.data.validation.chunks.size(), setup_.data.validation.rows());
+    say("\n{}", model_table(setup_.engine->options().model, setup_.mean_length));
+    say("{}", memory_table(setup_.memory));
+    say("{} steps of {} sequences, {} an epoch; {} threads, {}, {}, peak {:.0f} GFLOP/s in registers",
+        setup_.total_steps, setup_.loader_options.sequences_per_step, setup_.steps_per_epoch, Team::instance().size(),
+        isa_name(active_isa()), dtype_name(setup_.choices.compute_type), setup_.peak_gflops);
+  }
+
+  TrainingSetup& setup_;
+  std::optional<std::string> checkpoint_path_;
+};
+
+}  // namespace
+
+TrainingSetup::TrainingSetup(Job job_to_run, const TrainRequest& what)
+    : job(std::move(job_to_run)),
+      request(what),
+      directory(RunDirectory::open(job.output, what.resume ? RunDirectory::Mode::resume : RunDirectory::Mode::fresh)) {
+  Starter(*this).start();
+}
+
+}  // namespace brisk

@@ -1,0 +1,48 @@
+// Everything before the first step: data, choices, checks of memory and disk, the engine (new or restored), the run's
+// files.
+//
+//   TrainingSetup setup(job, request);          // UserError where the job cannot run; then nothing is left behind
+//   StepBatch batch = setup.loader->next();
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/job.h"
+#include "base/ledger.h"
+#include "data/loader.h"
+#include "optim/schedule.h"
+#include "train/checkpoint.h"
+#include "train/choices.h"
+#include "train/engine.h"
+#include "train/metrics_log.h"
+#include "train/prepare.h"
+#include "train/run_directory.h"
+#include "train/trainer.h"
+
+namespace brisk {
+
+struct TrainingSetup {
+  TrainingSetup(Job job, const TrainRequest& request);
+
+  Job job;
+  TrainRequest request;
+  Ledger ledger{Phase::start_up};
+  RunDirectory directory;
+  PreparedData data;
+  Choices choices;
+  MemoryPlan memory;
+  std::unique_ptr<Engine> engine;
+  CheckpointState state;
+  LoaderOptions loader_options;
+  std::unique_ptr<Loader> loader;
+  std::unique_ptr<MetricsLog> metrics;
+  Schedule schedule;
+  RunSummary summary;  // of a resumed run: what its metrics say so far
+
+  int64_t micro_batch_tokens = 0, steps_per_epoch = 0, total_steps = 0, epochs = 0;
+  double mean_length = 0;  // of its sequence, as a token sees it
+  double flop_per_token = 0, peak_gflops = 0;
+};
+
+}  // namespace brisk
