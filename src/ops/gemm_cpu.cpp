@@ -62,6 +62,9 @@ struct alignas(64) Taken {
   std::atomic<int64_t> count[kStepsAhead] = {};
 };
 
+// Multiply-adds below which one thread does it all: 30 microseconds of work in fp32, which two would not halve.
+constexpr int64_t kSmallProduct = 2 << 20;
+
 // One product: how it is cut into steps and items, and shared by the team.
 //
 // A step is a block of columns and depth of B, packed by the whole team. In a step the rows of C are cut into items;
@@ -71,10 +74,17 @@ class Product {
  public:
   Product(const GemmKernels& kernels, int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b,
           const GemmEpilogue& epilogue)
-      : kernels_(kernels), m_(m), n_(n), k_(k), a_(a), b_(b), epilogue_(epilogue), team_(Team::instance()) {
+      : kernels_(kernels),
+        m_(m),
+        n_(n),
+        k_(k),
+        a_(a),
+        b_(b),
+        epilogue_(epilogue),
+        threads_(m * n * k < kSmallProduct ? 1 : Team::instance().size()) {
     plain_ = epilogue.c.type == DType::f32 && epilogue.bias == nullptr && epilogue.activation == Activation::none &&
              !epilogue.before && !epilogue.dropout.active() && !epilogue.residual;
-    const int64_t threads = team_.size(), depth_step = kernels.units_step * kernels.unit_depth;
+    const int64_t threads = threads_, depth_step = kernels.units_step * kernels.unit_depth;
     depth_passes_ = std::max<int64_t>(1, divide_up(k, kernels.units_block * kernels.unit_depth));
     depth_block_ = round_up(std::max<int64_t>(1, divide_up(k, depth_passes_)), depth_step);
     if (depth_passes_ > 1) depth_block_ = round_up(depth_block_, 16 * kernels.unit_depth);
@@ -95,7 +105,7 @@ class Product {
 
     static Scratch scratch;
     static std::vector<Taken> taken;
-    if (static_cast<int64_t>(taken.size()) != threads) taken = std::vector<Taken>(static_cast<size_t>(threads));
+    if (static_cast<int64_t>(taken.size()) < threads) taken = std::vector<Taken>(static_cast<size_t>(threads));
     for (Taken& of_thread : taken) {
       for (std::atomic<int64_t>& count : of_thread.count) count.store(0, std::memory_order_relaxed);
     }
@@ -117,7 +127,8 @@ class Product {
   }
 
   void run() {
-    team_.run([this](int thread) { run_thread(thread); });
+    if (threads_ == 1) return run_thread(0);
+    Team::instance().run([this](int thread) { run_thread(thread); });
   }
 
  private:
@@ -148,7 +159,7 @@ class Product {
       // Two buffers take turns: whoever passes the barrier knows that all are done with the step before.
       float* b_panels = b_panels_[number % 2];
       pack_b(thread, now, b_panels);
-      team_.barrier();
+      if (threads_ > 1) Team::instance().barrier();
       taken_[thread].count[(number + 2) % kStepsAhead].store(0, std::memory_order_relaxed);
       multiply_step(thread, now, b_panels);
     }
@@ -158,7 +169,7 @@ class Product {
   void write_row_keys(int thread) const {
     if (!epilogue_.dropout.active()) return;
     const RowSet& set = epilogue_.rows;
-    const Range own = divide({0, m_}, thread, team_.size());
+    const Range own = divide({0, m_}, thread, threads_);
     for (int64_t r = own.begin; r < own.end; ++r) {
       row_keys_[r] = random_row_key(epilogue_.dropout.key, static_cast<uint32_t>(set.sequence[r]),
                                     static_cast<uint32_t>(set.position[r]));
@@ -170,7 +181,7 @@ class Product {
   }
 
   Range panels_to_pack(int thread, const Step& step) const {
-    return divide({0, divide_up(step.cols.size(), kernels_.cols)}, thread, team_.size());
+    return divide({0, divide_up(step.cols.size(), kernels_.cols)}, thread, threads_);
   }
 
   // Where neighbours along the depth lie far apart in memory, panels are packed a stretch of depth at a time, side by
@@ -222,9 +233,9 @@ class Product {
   // left.
   bool take(int thread, const Step& step, Item& item) const {
     const int64_t items = row_items_ * col_items_;
-    for (int i = 0; i < team_.size(); ++i) {
-      const int owner = (thread + i) % team_.size();
-      const Range share = divide({0, items}, owner, team_.size());
+    for (int i = 0; i < threads_; ++i) {
+      const int owner = (thread + i) % threads_;
+      const Range share = divide({0, items}, owner, threads_);
       std::atomic<int64_t>& count = taken_[owner].count[step.number % kStepsAhead];
       if (count.load(std::memory_order_relaxed) >= share.size()) continue;
       const int64_t taken = count.fetch_add(1, std::memory_order_relaxed);
@@ -318,7 +329,7 @@ class Product {
   const GemmOperand& a_;
   const GemmOperand& b_;
   const GemmEpilogue& epilogue_;
-  Team& team_;
+  const int threads_;
   bool plain_ = false;  // C gets the products and nothing else, in fp32: it can hold the partial sums itself
   int64_t depth_passes_ = 1, depth_block_ = 0;
   int64_t col_passes_ = 1, cols_block_ = 0;
@@ -341,7 +352,8 @@ void multiply_few(const GemmKernels& kernels, int64_t m, int64_t n, int64_t k, c
     row_keys[r] = random_row_key(epilogue.dropout.key, static_cast<uint32_t>(epilogue.rows.sequence[r]),
                                  static_cast<uint32_t>(epilogue.rows.position[r]));
   }
-  Team::instance().for_range(n, kFewRowsCols, [&](int64_t begin, int64_t end, int) {
+  const int64_t grain = m * n * k < kSmallProduct ? n : kFewRowsCols;
+  Team::instance().for_range(n, grain, [&](int64_t begin, int64_t end, int) {
     alignas(64) float acc[kFewRows * kFewRowsCols];
     for (int64_t col = begin; col < end; col += kFewRowsCols) {
       const int64_t count = std::min(kFewRowsCols, end - col);

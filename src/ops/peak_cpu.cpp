@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <chrono>
+#include <numeric>
+#include <vector>
 
 #include "base/threads.h"
 #include "ops/peak.h"
@@ -34,24 +36,26 @@ double seconds_now() {
 double measured_peak_gflops(Arithmetic arithmetic) {
   if (arithmetic == Arithmetic::bf16 && !has_bf16_instructions(active_isa())) return 0;
   Team& team = Team::instance();
-  constexpr double kTrialSeconds = 0.004;
-  constexpr int kTrials = 12;
-  // Rounds of a trial, from a short burst: it also wakes the units.
-  int64_t rounds = 20000;
-  const double start = seconds_now();
-  burst(arithmetic, rounds);
-  rounds = std::max<int64_t>(
-      rounds, static_cast<int64_t>(static_cast<double>(rounds) * kTrialSeconds / (seconds_now() - start)));
+  // Short bursts that all threads begin together; a trial counts what they reached side by side (two threads of one
+  // core do not reach twice one thread's rate), and the best trial counts, so that moments in which another program
+  // held a core do not.
+  constexpr double kBurstSeconds = 0.001;
+  constexpr int kTrials = 60;
+  std::vector<double> rates(static_cast<size_t>(team.size()), 0.0);
   double best = 0;
-  for (int trial = 0; trial < kTrials; ++trial) {
-    const double begin = seconds_now();
-    double operations = 0;
-    team.run([&](int thread) {
-      const double own = burst(arithmetic, rounds);
-      if (thread == 0) operations = own;
-    });
-    best = std::max(best, operations * team.size() / (seconds_now() - begin) * 1e-9);
-  }
+  team.run([&](int thread) {
+    int64_t rounds = 5000;
+    for (int trial = 0; trial < kTrials; ++trial) {
+      team.barrier();
+      const double start = seconds_now();
+      const double operations = burst(arithmetic, rounds);
+      const double seconds = seconds_now() - start;
+      rates[static_cast<size_t>(thread)] = operations / seconds * 1e-9;
+      if (seconds < kBurstSeconds / 2) rounds *= 2;
+      team.barrier();
+      if (thread == 0) best = std::max(best, std::accumulate(rates.begin(), rates.end(), 0.0));
+    }
+  });
   return best;
 }
 

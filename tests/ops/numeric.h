@@ -30,6 +30,8 @@ class Matrix {
       }
     }
   }
+  Matrix(const Matrix&) = delete;  // a copy would be aligned elsewhere
+  Matrix& operator=(const Matrix&) = delete;
   Tensor view() const {
     auto address = reinterpret_cast<uintptr_t>(bytes_.data());
     address = (address + 63) / 64 * 64;
