@@ -78,7 +78,7 @@ class LogitsOp final : public Op {
 };
 
 Value record_logits(Tape& tape, Value x, Parameter* weight, bool last_rows) {
-  const ValueSpec& spec = tape.spec(x);
+  const ValueSpec spec = tape.spec(x);  // a copy: add_value moves the specs
   ValueSpec out{.row_set = spec.row_set, .cols = weight->spec.rows, .type = DType::f32, .kept = true};
   if (last_rows) out.fixed_rows = tape.rows(spec.row_set).sequences;
   const Value logits = tape.add_value(out);
