@@ -110,6 +110,7 @@ std::string format_bytes(double bytes) {
 std::string format_duration(double seconds) {
   if (!std::isfinite(seconds)) return fmt::format("{} s", seconds);
   if (seconds < 0) return fmt::format("-{}", format_duration(-seconds));
+  if (seconds == 0) return "0 s";
   if (seconds < 0.9995e-3) return three_digits(seconds * 1e6) + " us";
   if (seconds < 0.9995) return three_digits(seconds * 1e3) + " ms";
   if (seconds < 59.95) return three_digits(seconds) + " s";
