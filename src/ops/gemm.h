@@ -1,8 +1,7 @@
 // gemm: C = A B with an epilogue, the one matrix product under linear, linear_cross_entropy and their gradients.
 //
-//   cpu::gemm(n, outputs, inputs, operand(x), operand(w, true), {.c = y, .bias = b, .activation = Activation::silu},
-//   Arithmetic::f32); cpu::gemm(outputs, inputs, n, operand(dy, true), operand(x), {.c = dw, .adds = true},
-//   Arithmetic::bf16);   // dw += dy^T x
+//   cpu::gemm(n, outputs, inputs, operand(x), operand(w, true), {.c = y, .bias = b}, Arithmetic::f32);
+//   cpu::gemm(outputs, inputs, n, operand(dy, true), operand(x), {.c = dw, .adds = true}, Arithmetic::f32);
 //
 // A is [M, Kd], B is [Kd, Nc]; each is a view with any of the two orders (`transposed`: element (i, j) is data[j *
 // stride + i]). Both are packed into panels as the product goes: weights change every step, and with thousands of rows
