@@ -62,14 +62,18 @@ struct alignas(64) Taken {
   std::atomic<int64_t> count[kStepsAhead] = {};
 };
 
+// The most of B a step packs (2 MiB), and of A where a thread keeps all passes of an item.
+constexpr int64_t kStepFloats = 1 << 19, kItemFloats = 1 << 17;
+
 // Multiply-adds below which one thread does it all: 30 microseconds of work in fp32, which two would not halve.
 constexpr int64_t kSmallProduct = 2 << 20;
 
 // One product: how it is cut into steps and items, and shared by the team.
 //
-// A step is a block of columns and depth of B, packed by the whole team. In a step the rows of C are cut into items;
-// each thread begins with its own share of them and then helps the others, so that a core that others disturb delays
-// nobody.
+// A step is a block of columns and depth of B, packed by the whole team, which then meets: few steps, since whoever
+// comes late holds up the others (a meeting every 256 of depth took up to 10 % of a product). In a step the rows of C
+// are cut into items; each thread begins with its own share of them and then helps the others, so that a core that
+// others disturb delays nobody. An item goes through the depth of its step in passes whose panels fit the caches.
 class Product {
  public:
   Product(const GemmKernels& kernels, int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b,
@@ -90,6 +94,7 @@ class Product {
     if (depth_passes_ > 1) depth_block_ = round_up(depth_block_, 16 * kernels.unit_depth);
     depth_passes_ = std::max<int64_t>(1, divide_up(k, depth_block_));
     const int64_t units_block = depth_block_ / kernels.unit_depth;
+    a_by_row_ = kernels.row_stride > 0 && !a.transposed && a.type == DType::f32;
 
     col_passes_ = divide_up(n, kernels.cols_block);
     cols_block_ = round_up(divide_up(n, col_passes_), kernels.cols);
@@ -97,11 +102,27 @@ class Product {
 
     // High items, since each reads all of B's block; several for each thread, so that threads can help each other: of
     // few rows each item is cut by columns too, and a thread that goes on with the same rows need not pack them again.
-    row_items_ = std::min(round_up(divide_up(m, kernels.rows_block), threads), divide_up(m, kernels.rows));
+    const int64_t wanted = threads == 1 ? 1 : 4 * threads;
+    const int64_t low_items = std::min(wanted, m / kernels.rows_least);
+    row_items_ =
+        std::min(round_up(std::max(divide_up(m, kernels.rows_block), low_items), threads), divide_up(m, kernels.rows));
     const int64_t panels = cols_block_ / kernels.cols;
-    col_items_ = std::clamp<int64_t>(divide_up(4 * threads, row_items_), 1, std::max<int64_t>(1, panels / 2));
+    col_items_ = 1;
+    if (2 * row_items_ < wanted) {
+      col_items_ = std::clamp<int64_t>(divide_up(wanted, row_items_), 1, std::max<int64_t>(1, panels / 2));
+    }
     if (row_items_ * col_items_ < threads) col_items_ = std::min(divide_up(threads, row_items_), panels);
     item_panels_ = divide_up(divide_up(m, row_items_), kernels.rows);
+    panel_floats_ = a_by_row_ ? kernels.rows * kernels.row_stride : kernels.row_floats * units_block;
+
+    // As many passes to a step as keep its share of B (and of A, where several items want the same rows) near.
+    const int64_t b_pass_floats = units_block * cols_block_;
+    step_passes_ = std::clamp<int64_t>(kStepFloats / b_pass_floats, 1, depth_passes_);
+    if (col_items_ > 1) {
+      step_passes_ = std::clamp<int64_t>(kItemFloats / (item_panels_ * panel_floats_), 1, step_passes_);
+    }
+    depth_steps_ = divide_up(depth_passes_, step_passes_);
+    step_passes_ = divide_up(depth_passes_, depth_steps_);
 
     static Scratch scratch;
     static std::vector<Taken> taken;
@@ -110,9 +131,9 @@ class Product {
       for (std::atomic<int64_t>& count : of_thread.count) count.store(0, std::memory_order_relaxed);
     }
     taken_ = taken.data();
-    const int64_t b_floats = round_up(units_block * cols_block_, 16);
+    const int64_t b_floats = round_up(b_pass_floats * step_passes_, 16);
     const int64_t tile_floats = kernels.rows * kernels.cols;
-    a_floats_ = item_panels_ * kernels.row_floats * units_block;
+    a_floats_ = item_panels_ * panel_floats_ * (col_items_ > 1 ? step_passes_ : 1);
     const bool keeps_partial = !plain_ && depth_passes_ > 1;
     const int64_t partial_floats =
         keeps_partial ? row_items_ * item_panels_ * (cols_block_ / kernels.cols) * tile_floats : 0;
@@ -139,16 +160,20 @@ class Product {
   };
 
   struct Step {
-    Range cols, depth;
-    int64_t number = 0, depth_pass = 0;
+    Range cols, passes;
+    int64_t number = 0;
   };
-  int64_t steps() const { return col_passes_ * depth_passes_; }
+  int64_t steps() const { return col_passes_ * depth_steps_; }
   Step step(int64_t number) const {
-    const int64_t col_pass = number / depth_passes_, depth_pass = number % depth_passes_;
+    const int64_t col_pass = number / depth_steps_, depth_step = number % depth_steps_;
     return {{col_pass * cols_block_, std::min(n_, (col_pass + 1) * cols_block_)},
-            {depth_pass * depth_block_, std::min(k_, (depth_pass + 1) * depth_block_)},
-            number,
-            depth_pass};
+            {depth_step * step_passes_, std::min(depth_passes_, (depth_step + 1) * step_passes_)},
+            number};
+  }
+  Range depth_of(int64_t pass) const { return {pass * depth_block_, std::min(k_, (pass + 1) * depth_block_)}; }
+  // Where a pass of a step begins in B's panels.
+  int64_t b_offset(const Step& step, int64_t pass) const {
+    return (pass - step.passes.begin) * (depth_block_ / kernels_.unit_depth) * cols_block_;
   }
 
   void run_thread(int thread) {
@@ -158,7 +183,9 @@ class Product {
       const Step now = step(number);
       // Two buffers take turns: whoever passes the barrier knows that all are done with the step before.
       float* b_panels = b_panels_[number % 2];
-      pack_b(thread, now, b_panels);
+      for (int64_t pass = now.passes.begin; pass < now.passes.end; ++pass) {
+        pack_b(thread, now, depth_of(pass), b_panels + b_offset(now, pass));
+      }
       if (threads_ > 1) Team::instance().barrier();
       taken_[thread].count[(number + 2) % kStepsAhead].store(0, std::memory_order_relaxed);
       multiply_step(thread, now, b_panels);
@@ -197,11 +224,11 @@ class Product {
     }
   }
 
-  void pack_b(int thread, const Step& step, float* b_panels) const {
-    const int64_t panel_floats = kernels_.cols * units(step.depth);
-    pack_panels(panels_to_pack(thread, step), step.depth, b_.transposed, [&](int64_t panel, Range depth) {
+  void pack_b(int thread, const Step& step, Range all_depth, float* b_panels) const {
+    const int64_t panel_floats = kernels_.cols * units(all_depth);
+    pack_panels(panels_to_pack(thread, step), all_depth, b_.transposed, [&](int64_t panel, Range depth) {
       const int64_t col = step.cols.begin + panel * kernels_.cols,
-                    unit = (depth.begin - step.depth.begin) / kernels_.unit_depth;
+                    unit = (depth.begin - all_depth.begin) / kernels_.unit_depth;
       const GemmPanelSource source{element_of(b_, depth.begin, col),
                                    b_.type,
                                    b_.stride,
@@ -213,14 +240,15 @@ class Product {
   }
 
   void pack_a(const Item& item, Range all_depth, float* a_panels) const {
-    const int64_t count = divide_up(item.rows.size(), kernels_.rows),
-                  panel_floats = kernels_.row_floats * units(all_depth);
+    const int64_t count = divide_up(item.rows.size(), kernels_.rows);
     pack_panels({0, count}, all_depth, !a_.transposed, [&](int64_t panel, Range depth) {
       const Range rows = row_range(item.rows, panel, count);
       const int64_t unit = (depth.begin - all_depth.begin) / kernels_.unit_depth;
       const GemmPanelSource source{
           element_of(a_, rows.begin, depth.begin), a_.type, a_.stride, !a_.transposed, rows.size(), depth.size()};
-      kernels_.pack_a(source, a_panels + panel * panel_floats + unit * kernels_.row_floats);
+      float* out = a_panels + panel * panel_floats_;
+      if (a_by_row_) return kernels_.pack_a_by_row(source, out);
+      kernels_.pack_a(source, out + unit * kernels_.row_floats);
     });
   }
 
@@ -250,30 +278,35 @@ class Product {
   }
 
   void multiply_step(int thread, const Step& step, const float* b_panels) const {
-    float* a_panels = a_panels_ + thread * a_floats_;
+    const bool keeps_all = col_items_ > 1;  // passes of A, for the next item of the same rows
     int64_t packed_item = -1;
     Item item;
     while (take(thread, step, item)) {
-      if (item.row_item != packed_item) pack_a(item, step.depth, a_panels);
+      for (int64_t pass = step.passes.begin; pass < step.passes.end; ++pass) {
+        float* a_panels = a_panels_ + thread * a_floats_;
+        if (keeps_all) a_panels += (pass - step.passes.begin) * item_panels_ * panel_floats_;
+        if (!keeps_all || item.row_item != packed_item) pack_a(item, depth_of(pass), a_panels);
+        multiply_item(thread, step, pass, item, a_panels, b_panels + b_offset(step, pass));
+      }
       packed_item = item.row_item;
-      multiply_item(thread, step, item, a_panels, b_panels);
     }
   }
 
-  void multiply_item(int thread, const Step& step, const Item& item, const float* a_panels,
+  void multiply_item(int thread, const Step& step, int64_t pass, const Item& item, const float* a_panels,
                      const float* b_panels) const {
-    const int64_t panel_units = units(step.depth), count = divide_up(item.rows.size(), kernels_.rows);
+    const int64_t panel_units = units(depth_of(pass)), count = divide_up(item.rows.size(), kernels_.rows);
     float* tile_buffer = tile_buffers_ + thread * kernels_.rows * kernels_.cols;
     for (int64_t panel = item.panels.begin; panel < item.panels.end; ++panel) {
       const int64_t col = step.cols.begin + panel * kernels_.cols;
       for (int64_t p = 0; p < count; ++p) {
         GemmTile tile;
         tile.units = panel_units;
-        tile.a_panel = a_panels + p * kernels_.row_floats * panel_units;
+        tile.a_panel = a_panels + p * panel_floats_;
+        tile.a_by_row = a_by_row_;
         tile.b_panel = b_panels + panel * kernels_.cols * panel_units;
         const int64_t number = (item.row_item * item_panels_ + p) * (cols_block_ / kernels_.cols) + panel;
-        multiply_tile(tile, row_range(item.rows, p, count), {col, std::min(col + kernels_.cols, step.cols.end)},
-                      step.depth_pass, partial_ + number * kernels_.rows * kernels_.cols, tile_buffer);
+        multiply_tile(tile, row_range(item.rows, p, count), {col, std::min(col + kernels_.cols, step.cols.end)}, pass,
+                      partial_ + number * kernels_.rows * kernels_.cols, tile_buffer);
       }
     }
   }
@@ -331,10 +364,13 @@ class Product {
   const GemmEpilogue& epilogue_;
   const int threads_;
   bool plain_ = false;  // C gets the products and nothing else, in fp32: it can hold the partial sums itself
+  bool a_by_row_ = false;
   int64_t depth_passes_ = 1, depth_block_ = 0;
+  int64_t step_passes_ = 1, depth_steps_ = 1;  // passes of a step, steps of a block of columns
   int64_t col_passes_ = 1, cols_block_ = 0;
   int64_t row_items_ = 1, col_items_ = 1;
-  int64_t item_panels_ = 1;  // most panels of A in an item
+  int64_t item_panels_ = 1;   // most panels of A in an item
+  int64_t panel_floats_ = 0;  // from one panel of A to the next
   Taken* taken_ = nullptr;
   float* b_panels_[2] = {};
   float* a_panels_ = nullptr;  // of each thread

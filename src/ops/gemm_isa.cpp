@@ -1,5 +1,6 @@
 // gemm's kernels for one instruction set: panels multiplied into a tile that stays in registers over the whole depth
 // block.
+#include <type_traits>
 #include <utility>
 
 #include "ops/gemm_epilogue_simd.h"
@@ -18,6 +19,17 @@ constexpr int kPanelRows = 14;  // 14 x 32: 28 of the 32 registers hold C
 constexpr int kPanelVectors = 2;
 constexpr int64_t kPanelCols = kPanelVectors * kLanes;
 constexpr int64_t kRowFloats = kLanes;  // a unit of a panel of A: a whole vector, so that packing stores whole vectors
+
+// Depth of a pass. With AVX2 a panel of B and one of A fit the first-level cache together, and A is copied by row; with
+// AVX-512 both were slower (14 rows to read side by side, twice as many passes): B's panels come from the second level.
+#if defined(BRISK_ISA_avx2)
+constexpr int64_t kUnitsBlock = 256, kRowsBlock = 144;
+constexpr bool kCopiesRows = true;
+#else
+constexpr int64_t kUnitsBlock = 512, kRowsBlock = 168;
+constexpr bool kCopiesRows = false;
+#endif
+constexpr int64_t kRowStride = kUnitsBlock + 16;  // not a multiple of 4 KiB apart: such rows share a cache set
 
 // A row of A times a vector of B, added to C. `add_broadcast` reads the row's unit inside the multiplication: one
 // instruction less to issue, one load more.
@@ -46,8 +58,8 @@ struct PairProduct {
 // same; more would run out of loads (two a cycle).
 constexpr int broadcast_rows(int rows) { return rows * 6 / 7 > 2 ? rows * 6 / 7 - 2 : 0; }
 
-// One unit of depth: kRows rows of A times the vectors of B.
-template <typename Product, int kRows>
+// One unit of depth: kRows rows of A, kStep floats apart, times the vectors of B.
+template <typename Product, int kRows, int64_t kStep>
 __attribute__((always_inline)) inline void multiply_unit(const float* a, const float* b,
                                                          Vec (&acc)[kRows][kPanelVectors]) {
   Vec column[kPanelVectors];
@@ -58,18 +70,19 @@ __attribute__((always_inline)) inline void multiply_unit(const float* a, const f
 #if !defined(BRISK_ISA_avx2)
     if (r < broadcast_rows(kRows)) {
 #pragma GCC unroll 2
-      for (int v = 0; v < kPanelVectors; ++v) acc[r][v] = Product::add_broadcast(a[r], column[v], acc[r][v]);
+      for (int v = 0; v < kPanelVectors; ++v) acc[r][v] = Product::add_broadcast(a[r * kStep], column[v], acc[r][v]);
       continue;
     }
 #endif
-    const Vec row = set1(a[r]);
+    const Vec row = set1(a[r * kStep]);
 #pragma GCC unroll 2
     for (int v = 0; v < kPanelVectors; ++v) acc[r][v] = Product::add(row, column[v], acc[r][v]);
   }
 }
 
-template <typename Product, int kRows>
+template <typename Product, int kRows, bool kByRow>
 void multiply_rows(const GemmTile& tile) {
+  constexpr int64_t kRowStep = kByRow ? kRowStride : 1, kUnitStep = kByRow ? 1 : kRowFloats;
   Vec acc[kRows][kPanelVectors];
   const float* a = tile.a_panel;
   const float* b = tile.b_panel;
@@ -88,12 +101,16 @@ void multiply_rows(const GemmTile& tile) {
   constexpr int64_t kUnroll = 4;
   int64_t unit = 0;
 #pragma GCC unroll 1
-  for (; unit + kUnroll <= tile.units; unit += kUnroll, a += kUnroll * kRowFloats, b += kUnroll * kPanelCols) {
+  for (; unit + kUnroll <= tile.units; unit += kUnroll, a += kUnroll * kUnitStep, b += kUnroll * kPanelCols) {
 #pragma GCC unroll 4
-    for (int u = 0; u < kUnroll; ++u) multiply_unit<Product, kRows>(a + u * kRowFloats, b + u * kPanelCols, acc);
+    for (int u = 0; u < kUnroll; ++u) {
+      multiply_unit<Product, kRows, kRowStep>(a + u * kUnitStep, b + u * kPanelCols, acc);
+    }
   }
 #pragma GCC unroll 1
-  for (; unit < tile.units; ++unit, a += kRowFloats, b += kPanelCols) multiply_unit<Product, kRows>(a, b, acc);
+  for (; unit < tile.units; ++unit, a += kUnitStep, b += kPanelCols) {
+    multiply_unit<Product, kRows, kRowStep>(a, b, acc);
+  }
   if (tile.start != nullptr) {
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
@@ -111,21 +128,38 @@ void multiply_rows(const GemmTile& tile) {
 struct RowKernels {
   void (*multiply[kPanelRows])(const GemmTile&);
 };
-template <typename Product, int... kIndex>
+template <typename Product, bool kByRow, int... kIndex>
 constexpr RowKernels row_kernels(std::integer_sequence<int, kIndex...>) {
-  return {{multiply_rows<Product, kIndex + 1>...}};
+  return {{multiply_rows<Product, kIndex + 1, kByRow>...}};
 }
 
 template <typename Product>
 void multiply(const GemmTile& tile) {
-  static constexpr RowKernels kByRows = row_kernels<Product>(std::make_integer_sequence<int, kPanelRows>());
-  kByRows.multiply[tile.rows - 1](tile);
+  constexpr auto kRows = std::make_integer_sequence<int, kPanelRows>();
+  static constexpr RowKernels kByUnit = row_kernels<Product, false>(kRows);
+  if constexpr (kCopiesRows && std::is_same_v<Product, FloatProduct>) {
+    static constexpr RowKernels kByRow = row_kernels<Product, true>(kRows);
+    if (tile.a_by_row) return kByRow.multiply[tile.rows - 1](tile);
+  }
+  kByUnit.multiply[tile.rows - 1](tile);
 }
 
 template <typename Units>
 void pack_rows(const GemmPanelSource& source, float* panel) {
   if (source.type == DType::bf16) return pack_by_unit<Units, bf16_t>(source, kRowFloats, panel);
   pack_by_unit<Units, float>(source, kRowFloats, panel);
+}
+
+[[maybe_unused]] void copy_rows(const GemmPanelSource& source, float* panel) {
+  const float* row = static_cast<const float*>(source.data);
+  for (int64_t r = 0; r < source.across; ++r, row += source.stride, panel += kRowStride) {
+    int64_t unit = 0;
+    for (; unit + 4 * kLanes <= source.depth; unit += 4 * kLanes) {
+#pragma GCC unroll 4
+      for (int v = 0; v < 4; ++v) store(panel + unit + v * kLanes, load(row + unit + v * kLanes));
+    }
+    for (; unit < source.depth; unit += kLanes) store(panel + unit, load(row + unit, source.depth - unit));
+  }
 }
 
 template <typename Units>
@@ -143,14 +177,13 @@ GemmKernels vector_kernels() {
   kernels.cols = kPanelCols;
   kernels.row_floats = kRowFloats;
   kernels.unit_depth = Units::kDepth;
-#if defined(BRISK_ISA_avx2)
-  kernels.units_block = 256;
-  kernels.rows_block = 144;
-#else
-  kernels.units_block = 512;
-  kernels.rows_block = 168;
-#endif
+  kernels.units_block = kUnitsBlock;
+  kernels.rows_block = kRowsBlock;
   kernels.cols_block = 1024;
+  if constexpr (kCopiesRows && std::is_same_v<Units, FloatUnits>) {
+    kernels.row_stride = kRowStride;
+    kernels.pack_a_by_row = copy_rows;
+  }
   kernels.pack_a = pack_rows<Units>;
   kernels.pack_b = pack_cols<Units>;
   kernels.multiply = multiply<Product>;

@@ -1,14 +1,32 @@
 // The multiply-add rate of this machine in registers: what "utilisation" divides by, everywhere.
 //
-//   const double peak = measured_peak_gflops(Arithmetic::f32);   // all threads of the Team, active instruction set;
-//   ~50 ms
+//   PeakMeter peak(Arithmetic::f32);        // all threads of the Team, active instruction set
+//   peak.sample();                          // 3 ms; between the steps of what is measured
+//   const double gflops = peak.gflops();    // the median of the samples
+//   const double now = measured_peak_gflops(Arithmetic::f32);   // 20 samples at once, 60 ms
+//
+// A shared machine changes its rate by a factor of two from second to second (other tenants, clock, hardware threads
+// of one core), so a rate and the peak it is compared with are measured side by side, and medians are compared: the
+// best burst of a run divides by a moment that no step saw.
 #pragma once
+
+#include <vector>
 
 #include "ops/gemm.h"
 
 namespace brisk {
 
-// Best of several short trials; 0 for bf16 where there are no bf16 instructions.
+class PeakMeter {
+ public:
+  explicit PeakMeter(Arithmetic arithmetic);
+  void sample();          // nothing for bf16 where there are no bf16 instructions
+  double gflops() const;  // 0 before the first sample
+
+ private:
+  Arithmetic arithmetic_;
+  std::vector<double> rates_;  // of a sample each
+};
+
 double measured_peak_gflops(Arithmetic arithmetic);
 
 // The rate of one large product (1024 x 1024 x 1024) through gemm(); best of several trials.

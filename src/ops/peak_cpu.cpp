@@ -33,30 +33,45 @@ double seconds_now() {
 
 }  // namespace
 
-double measured_peak_gflops(Arithmetic arithmetic) {
-  if (arithmetic == Arithmetic::bf16 && !has_bf16_instructions(active_isa())) return 0;
+PeakMeter::PeakMeter(Arithmetic arithmetic) : arithmetic_(arithmetic) {}
+
+// Short bursts that all threads begin together; a burst counts what they reached side by side (two threads of one core
+// do not reach twice one thread's rate).
+void PeakMeter::sample() {
+  if (arithmetic_ == Arithmetic::bf16 && !has_bf16_instructions(active_isa())) return;
   Team& team = Team::instance();
-  // Short bursts that all threads begin together; a trial counts what they reached side by side (two threads of one
-  // core do not reach twice one thread's rate), and the best trial counts, so that moments in which another program
-  // held a core do not.
   constexpr double kBurstSeconds = 0.001;
-  constexpr int kTrials = 60;
+  constexpr int kBursts = 3;
   std::vector<double> rates(static_cast<size_t>(team.size()), 0.0);
-  double best = 0;
+  double sum = 0;
   team.run([&](int thread) {
-    int64_t rounds = 5000;
-    for (int trial = 0; trial < kTrials; ++trial) {
+    for (int trial = 0; trial < kBursts; ++trial) {
       team.barrier();
       const double start = seconds_now();
-      const double operations = burst(arithmetic, rounds);
-      const double seconds = seconds_now() - start;
+      double operations = 0, seconds = 0;
+      while (seconds < kBurstSeconds) {
+        operations += burst(arithmetic_, 5000);
+        seconds = seconds_now() - start;
+      }
       rates[static_cast<size_t>(thread)] = operations / seconds * 1e-9;
-      if (seconds < kBurstSeconds / 2) rounds *= 2;
       team.barrier();
-      if (thread == 0) best = std::max(best, std::accumulate(rates.begin(), rates.end(), 0.0));
+      if (thread == 0) sum += std::accumulate(rates.begin(), rates.end(), 0.0);
     }
   });
-  return best;
+  rates_.push_back(sum / kBursts);
+}
+
+double PeakMeter::gflops() const {
+  if (rates_.empty()) return 0;
+  std::vector<double> rates = rates_;
+  std::nth_element(rates.begin(), rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2), rates.end());
+  return rates[rates.size() / 2];
+}
+
+double measured_peak_gflops(Arithmetic arithmetic) {
+  PeakMeter meter(arithmetic);
+  for (int i = 0; i < 20; ++i) meter.sample();
+  return meter.gflops();
 }
 
 }  // namespace brisk

@@ -82,9 +82,10 @@ BenchResult bench_language_model(const BenchOptions& options) {
   const std::string log_path = fmt::format("/tmp/brisk-bench-{}.jsonl", getpid());
   MetricsLog log(log_path);
   Ledger ledger;
+  PeakMeter peak(precision.compute_type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32);
   std::vector<double> seconds;
   int64_t tokens = 0;
-  Ledger::Totals start;
+  Ledger::Totals start, beside;  // `beside`: spent on the peak, not on steps
   constexpr int64_t kWarmUp = 2, kLeast = 3;
   using Clock = std::chrono::steady_clock;
   auto measured_from = Clock::now();
@@ -92,6 +93,11 @@ BenchResult bench_language_model(const BenchOptions& options) {
     if (step == kWarmUp + 1) {
       start = ledger.totals();
       measured_from = Clock::now();
+    }
+    if (step > kWarmUp) {
+      const Ledger::Totals before_sample = ledger.totals();
+      peak.sample();
+      beside += ledger.totals() - before_sample;
     }
     const auto before = Clock::now();
     StepBatch data;
@@ -114,7 +120,7 @@ BenchResult bench_language_model(const BenchOptions& options) {
   remove_file(log_path);
 
   BenchResult result;
-  result.ledger = ledger.totals() - start;
+  result.ledger = ledger.totals() - start - beside;
   result.steps = static_cast<int64_t>(seconds.size());
   result.mean_tokens_per_second = static_cast<double>(tokens) / result.ledger.seconds();
   std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
@@ -122,7 +128,7 @@ BenchResult bench_language_model(const BenchOptions& options) {
   result.tokens_per_second = static_cast<double>(batch * length) / seconds[seconds.size() / 2];
   result.gflops =
       result.tokens_per_second * decoder_flop_per_token(engine_options.model, static_cast<double>(length)) * 1e-9;
-  result.peak_gflops = measured_peak_gflops(precision.compute_type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32);
+  result.peak_gflops = peak.gflops();
   result.utilisation = result.peak_gflops > 0 ? result.gflops / result.peak_gflops : 0;
   result.parameters = engine.parameters().count();
   result.peak_memory_bytes = peak_memory_bytes();

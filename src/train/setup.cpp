@@ -114,7 +114,8 @@ class Starter {
     }
     setup_.mean_length = squares / rows;  // as a token sees it
     setup_.flop_per_token = decoder_flop_per_token(options.model, setup_.mean_length);
-    setup_.peak_gflops = measured_peak_gflops(options.compute_type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32);
+    setup_.peak = std::make_unique<PeakMeter>(options.compute_type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32);
+    for (int i = 0; i < 10; ++i) setup_.peak->sample();
     refuse_full_disk();
   }
 
@@ -219,7 +220,7 @@ class Starter {
     say("{}", memory_table(setup_.memory));
     say("{} steps of {} sequences, {} an epoch; {} threads, {}, {}, peak {:.0f} GFLOP/s in registers",
         setup_.total_steps, setup_.loader_options.sequences_per_step, setup_.steps_per_epoch, Team::instance().size(),
-        isa_name(active_isa()), dtype_name(setup_.choices.compute_type), setup_.peak_gflops);
+        isa_name(active_isa()), dtype_name(setup_.choices.compute_type), setup_.peak->gflops());
   }
 
   TrainingSetup& setup_;

@@ -11,6 +11,7 @@
 #include "base/job.h"
 #include "base/ledger.h"
 #include "data/loader.h"
+#include "ops/peak.h"
 #include "optim/schedule.h"
 #include "train/checkpoint.h"
 #include "train/choices.h"
@@ -42,7 +43,8 @@ struct TrainingSetup {
 
   int64_t micro_batch_tokens = 0, steps_per_epoch = 0, total_steps = 0, epochs = 0;
   double mean_length = 0;  // of its sequence, as a token sees it
-  double flop_per_token = 0, peak_gflops = 0;
+  double flop_per_token = 0;
+  std::unique_ptr<PeakMeter> peak;  // sampled now and then while the run goes on
 };
 
 }  // namespace brisk

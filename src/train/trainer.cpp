@@ -36,7 +36,7 @@ class Trainer {
   void loop() {
     InterruptGuard guard;
     ProgressBar bar;
-    started_ = std::chrono::steady_clock::now();
+    started_ = peak_sampled_ = std::chrono::steady_clock::now();
     epoch_start_ = setup_.ledger.totals();
     while (setup_.state.step < setup_.total_steps && !stop_early_) {
       if (InterruptGuard::requested()) {
@@ -132,6 +132,13 @@ class Trainer {
         format_count(static_cast<double>(setup_.data.train.rows())));
   }
 
+  // The peak beside the steps it is compared with: at most 3 ms a second.
+  void sample_peak() {
+    if (seconds_since(peak_sampled_) < 1) return;
+    setup_.peak->sample();
+    peak_sampled_ = std::chrono::steady_clock::now();
+  }
+
   void log_step(const StepBatch& batch, double rate) {
     auto& sums = setup_.state.accumulators;
     StepMetrics line;
@@ -146,6 +153,7 @@ class Trainer {
     line.tokens_per_second = window_seconds_ > 0 ? static_cast<double>(window_tokens_) / window_seconds_ : 0;
     line.step_ms = 1e3 * window_seconds_ / std::max(1.0, sums["steps"]);
     setup_.metrics->append(line);
+    sample_peak();
     setup_.summary.last_step = line;
     last_logged_loss_ = line.loss;
     sums.clear();
@@ -184,8 +192,8 @@ class Trainer {
     bar.clear();
     const Ledger::Totals now = setup_.ledger.totals();
     const Ledger::Totals epoch = now - epoch_start_;
-    const Speed speed{epoch.seconds(),       epoch_tokens_,      epoch_steps_,           epoch_sequences_,
-                      setup_.flop_per_token, setup_.peak_gflops, training_seconds(epoch)};
+    const Speed speed{epoch.seconds(),       epoch_tokens_,         epoch_steps_,           epoch_sequences_,
+                      setup_.flop_per_token, setup_.peak->gflops(), training_seconds(epoch)};
     say("\nepoch {}/{}: training loss {:.4f}{}", batch.cursor.epoch + 1, setup_.epochs,
         epoch_loss_ / static_cast<double>(std::max<int64_t>(1, epoch_tokens_)),
         setup_.summary.last_evaluation ? fmt::format(", validation loss {:.4f}, perplexity {:.2f}",
@@ -252,8 +260,9 @@ class Trainer {
     }
     if (!setup_.metrics->problem().empty()) warn("{}", setup_.metrics->problem());
     const Ledger::Totals totals = setup_.ledger.totals();
-    const Speed speed{totals.seconds(),        tokens_, steps_, sequences_, setup_.flop_per_token, setup_.peak_gflops,
-                      training_seconds(totals)};
+    const Speed speed{
+        totals.seconds(),        tokens_, steps_, sequences_, setup_.flop_per_token, setup_.peak->gflops(),
+        training_seconds(totals)};
     setup_.summary.parameters = setup_.memory.parameters;
     setup_.summary.model_bytes = setup_.memory.parameters * size_of(DType::f32);
     for (int i = 0; i < kPhases; ++i) {
@@ -263,7 +272,7 @@ class Trainer {
     setup_.summary.wall_seconds = totals.seconds();
     setup_.summary.run_tokens_per_second = speed.tokens_per_second();
     setup_.summary.gflops = speed.gflops();
-    setup_.summary.peak_gflops = setup_.peak_gflops;
+    setup_.summary.peak_gflops = setup_.peak->gflops();
     setup_.summary.utilisation = speed.utilisation();
     setup_.summary.peak_memory_bytes = peak_memory_bytes();
     setup_.summary.precision = setup_.choices.compute_type == DType::bf16 ? "bf16" : "fp32";
@@ -294,7 +303,7 @@ class Trainer {
   }
 
   TrainingSetup setup_;
-  std::chrono::steady_clock::time_point started_;
+  std::chrono::steady_clock::time_point started_, peak_sampled_;
   Ledger::Totals epoch_start_;
   // Of this process: the whole, the epoch, and since the last logged line.
   int64_t tokens_ = 0, steps_ = 0, sequences_ = 0;

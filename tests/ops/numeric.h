@@ -94,7 +94,11 @@ inline void expect_close(const Matrix& a, const Matrix& b, double tolerance, con
     for (int64_t c = 0; c < a.cols(); ++c) {
       largest = std::max<double>(largest, std::fabs(b.get(r, c)));
       const double gap = std::fabs(a.get(r, c) - b.get(r, c));
-      if (!(gap <= worst)) {
+      if (std::isnan(gap)) {  // no comparison sees it
+        ADD_FAILURE() << what << " at (" << r << ", " << c << "): " << a.get(r, c) << " against " << b.get(r, c);
+        return;
+      }
+      if (gap > worst) {
         worst = gap;
         worst_row = r;
         worst_col = c;
