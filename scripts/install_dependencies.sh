@@ -2,7 +2,8 @@
 # Installs the Debian packages brisk builds with; does nothing where all are there. Needs root (or sudo) only to install.
 #   scripts/install_dependencies.sh build|test|demo
 set -euo pipefail
-packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libcli11-dev libdnnl-dev)
+packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libcli11-dev libdnnl-dev
+  zlib1g-dev libzstd-dev)
 case "${1:-build}" in
   build) ;;
   test) packages+=(libgtest-dev libbenchmark-dev clang-format) ;;

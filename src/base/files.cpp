@@ -223,4 +223,8 @@ void MappedFile::advise_sequential() const {
   ::madvise(const_cast<std::byte*>(data_), static_cast<size_t>(size_), MADV_WILLNEED);
 }
 
+void MappedFile::advise_random() const {
+  if (data_ != nullptr) ::madvise(const_cast<std::byte*>(data_), static_cast<size_t>(size_), MADV_RANDOM);
+}
+
 }  // namespace brisk

@@ -73,6 +73,7 @@ class MappedFile {
 
   // Tells the kernel that the pages will be read in order, and soon.
   void advise_sequential() const;
+  void advise_random() const;  // that reading ahead is of no use
 
  private:
   const std::byte* data_ = nullptr;

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace brisk {
@@ -71,11 +72,23 @@ struct TrainingOptions {
   int64_t threads = 0;             // compute threads; 0: all cores
 };
 
+// Text to learn from. Sources given by their path alone are one source together.
+struct DataSource {
+  DataSource() = default;
+  DataSource(std::string path) : path(std::move(path)) {}  // NOLINT: a path is a source wherever one is asked for
+  bool operator==(const DataSource&) const = default;
+
+  std::string path;        // a file, a folder or a glob
+  double weight = 1;       // how often an epoch draws its sequences: 2: each twice, 0.5: half of them
+  std::string text_field;  // empty: data.text_field
+  std::string document;    // empty: data.document
+};
+
 struct DataOptions {
-  std::vector<std::string> train;       // files, folders, globs
+  std::vector<DataSource> train;
   std::vector<std::string> validation;  // empty: validation_fraction of train
   double validation_fraction = 0.05;
-  std::string text_field = "text";  // of a .jsonl object
+  std::string text_field = "text";  // of a .jsonl object; "article.body.text" for one inside others
   std::string document = "auto";    // file | block | line | auto
   std::string tokenizer;            // path; empty: train a byte-level BPE of model.vocab_size entries
   std::string cache_dir;            // of token files; empty: $XDG_CACHE_HOME/brisk or ~/.cache/brisk

@@ -43,6 +43,11 @@ bool near_enough(int64_t distance, size_t length) {
 
 }  // namespace
 
+Option::Option(std::string path, std::shared_ptr<OptionItems> items, std::string help)
+    : path(std::move(path)), field(std::move(items)), help(std::move(help)) {
+  default_text = value_text();
+}
+
 Option& Option::at_least(double bound) {
   least = bound;
   return *this;
@@ -133,6 +138,19 @@ std::string Option::value_text() const {
       for (const std::string& value : *values) words.push_back(quoted(value));
       return fmt::format("[{}]", fmt::join(words, ", "));
     }
+    std::string operator()(const std::shared_ptr<OptionItems>& items) const {
+      std::vector<std::string> words;
+      for (const std::vector<Option>& item : items->items()) {
+        std::vector<std::string> given;
+        for (const Option& option : item) {
+          if (option.value_text() == option.default_text) continue;
+          given.push_back(fmt::format("{}: {}", quoted(option.path), option.value_text()));
+        }
+        const bool plain = given.size() == 1 && item[0].value_text() != item[0].default_text;
+        words.push_back(plain ? item[0].value_text() : fmt::format("{{{}}}", fmt::join(given, ", ")));
+      }
+      return fmt::format("[{}]", fmt::join(words, ", "));
+    }
   };
   return std::visit(Writer{}, field);
 }
@@ -162,6 +180,11 @@ std::string Option::expected() const {
   if (std::holds_alternative<int64_t*>(field)) return with_bounds("an integer");
   if (std::holds_alternative<double*>(field)) return with_bounds("a number");
   if (std::holds_alternative<std::vector<std::string>*>(field)) return "a string or a list of strings";
+  if (const auto* items = std::get_if<std::shared_ptr<OptionItems>>(&field)) {
+    const std::vector<Option> example = (*items)->example();
+    return fmt::format("a string, or a list of strings and objects such as {{{}: \"...\", {}: {}}}",
+                       quoted(example.at(0).path), quoted(example.at(1).path), example.at(1).default_text);
+  }
   if (choices.size() == 1) return quoted(choices[0]);
   if (!choices.empty()) return "one of " + bounds;
   return "a string";

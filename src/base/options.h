@@ -9,10 +9,12 @@
 //   ReadResult result = read_options(options, R"({"cake": {"num_eggs": 4}})", "cake.json", {"cake.icing=sugar"});
 //   // cake.eggs is 4, cake.icing "sugar"; result.notes: "cake.json: cake.num_eggs is cake.eggs here"
 //
-// A key is "section.name" or, at the top of the file, "name".
+// A key is "section.name" or, at the top of the file, "name". An option may also be a list of items with options of
+// their own (OptionItems): "layers": ["chocolate", {"flavour": "cream", "height": 2}].
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -23,14 +25,29 @@
 
 namespace brisk {
 
+class Option;
+
+// A list whose items are JSON objects with options of their own; a plain string stands for an item with only the first
+// of them given.
+class OptionItems {
+ public:
+  virtual ~OptionItems() = default;
+  virtual void clear() = 0;
+  virtual std::vector<Option> append() = 0;              // a new item at the end: its options
+  virtual std::vector<std::vector<Option>> items() = 0;  // those of each item there is, with their defaults
+  virtual std::vector<Option> example() = 0;             // those of an item with defaults alone, to describe
+};
+
 class Option {
  public:
-  using Field = std::variant<bool*, int64_t*, double*, std::string*, std::vector<std::string>*>;
+  using Field =
+      std::variant<bool*, int64_t*, double*, std::string*, std::vector<std::string>*, std::shared_ptr<OptionItems>>;
 
   template <typename T>
   Option(std::string path, T& field, std::string help) : path(std::move(path)), field(&field), help(std::move(help)) {
     default_text = value_text();
   }
+  Option(std::string path, std::shared_ptr<OptionItems> items, std::string help);
 
   // Declaring, each returns the option so that calls chain.
   Option& at_least(double bound);

@@ -28,8 +28,9 @@ std::string found_text(const Json& value) {
 // The slip behind a value of the wrong type, or the default as an example.
 std::string fix_for(const Option& option, const Json& value) {
   const std::string name = option.name();
-  const bool wants_bare = !std::holds_alternative<std::string*>(option.field) &&
-                          !std::holds_alternative<std::vector<std::string>*>(option.field);
+  const bool wants_bare = std::holds_alternative<bool*>(option.field) ||
+                          std::holds_alternative<int64_t*>(option.field) ||
+                          std::holds_alternative<double*>(option.field);
   if (wants_bare && value.is_string()) {
     const Json inner = Json::parse(value.get<std::string>(), nullptr, false);
     const bool is_flag = std::holds_alternative<bool*>(option.field);
@@ -177,6 +178,7 @@ class Reader {
       if (std::holds_alternative<std::string*>(option.field) && !value.is_string()) value = raw;
       if (std::holds_alternative<std::vector<std::string>*>(option.field) && !value.is_string() && !value.is_array())
         value = raw;
+      if (std::holds_alternative<std::shared_ptr<OptionItems>>(option.field) && value.is_primitive()) value = raw;
     }
     read_key(key, value);
   }
@@ -216,7 +218,7 @@ class Reader {
                                       source_, spelling->second, key));
       return;
     }
-    if (!assign(option, meant, source_, result_.notes)) {
+    if (!read_value(option, meant)) {
       problems_.push_back(fmt::format("{}: {}: found {}, expected {}; {}", source_, key, found_text(value),
                                       option.expected(), fix_for(option, value)));
       return;
@@ -227,6 +229,44 @@ class Reader {
     } else if (key != option.path) {
       result_.notes.push_back(fmt::format("{}: {} is {} here", source_, key, option.path));
     }
+  }
+
+  // Each item by a reader of its own, which knows the item's options. False where `value` is no list at all.
+  bool read_items(const Option& option, OptionItems& items, const Json& value) {
+    items.clear();
+    const bool many = value.is_array();
+    if (!many && !value.is_string() && !value.is_object()) return false;
+    if (value.is_string() && value.get<std::string>().empty()) return true;
+    for (size_t i = 0; i < (many ? value.size() : 1); ++i) {
+      const Json& item = many ? value[i] : value;
+      const std::string place =
+          many ? fmt::format("{}: {}[{}]", source_, option.path, i) : source_ + ": " + option.path;
+      if (!item.is_object() && !(item.is_string() && !item.get<std::string>().empty())) {
+        problems_.push_back(fmt::format("{}: found {}, expected {}", place, found_text(item), option.expected()));
+        continue;
+      }
+      const std::vector<Option> declared = items.append();
+      Reader reader(declared);
+      reader.source_ = place;
+      if (item.is_string()) {
+        reader.read_key(declared[0].path, item);
+      } else {
+        for (const auto& [key, inner] : item.items()) reader.read_key(key, inner);
+      }
+      if (!reader.result_.given.contains(declared[0].path)) {
+        reader.problems_.push_back(fmt::format("{}: {} is missing", place, declared[0].path));
+      }
+      problems_.insert(problems_.end(), reader.problems_.begin(), reader.problems_.end());
+      result_.notes.insert(result_.notes.end(), reader.result_.notes.begin(), reader.result_.notes.end());
+    }
+    return true;
+  }
+
+  bool read_value(const Option& option, const Json& value) {
+    if (const auto* items = std::get_if<std::shared_ptr<OptionItems>>(&option.field)) {
+      return read_items(option, **items, value);
+    }
+    return assign(option, value, source_, result_.notes);
   }
 
   std::string unknown_key(const std::string& key, const Json& value) const {
@@ -331,8 +371,14 @@ std::string options_to_json_text(const std::vector<Option>& options) {
     Json value;
     if (option.is_automatic() && option.automatic_value) {
       value = "auto";
+    } else if (std::holds_alternative<std::shared_ptr<OptionItems>>(option.field)) {
+      value = Json::parse(option.value_text());
     } else {
-      std::visit([&](const auto* field) { value = *field; }, option.field);
+      std::visit(
+          [&](const auto& field) {
+            if constexpr (std::is_pointer_v<std::decay_t<decltype(field)>>) value = *field;
+          },
+          option.field);
     }
     if (option.section().empty()) {
       root[option.name()] = std::move(value);

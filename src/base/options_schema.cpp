@@ -25,6 +25,13 @@ Json schema_of(const Option& option) {
   } else if (std::holds_alternative<std::vector<std::string>*>(option.field)) {
     value["type"] = {"string", "array"};
     value["items"] = {{"type", "string"}, {"minLength", 1}};
+  } else if (const auto* items = std::get_if<std::shared_ptr<OptionItems>>(&option.field)) {
+    Json object = {{"type", "object"}, {"additionalProperties", false}};
+    const std::vector<Option> example = (*items)->example();
+    for (const Option& inner : example) object["properties"][inner.path] = schema_of(inner);
+    object["required"] = {example.at(0).path};
+    const Json text = {{"type", "string"}, {"minLength", 1}};
+    value["anyOf"] = {{{"type", "string"}}, object, {{"type", "array"}, {"items", {{"anyOf", {text, object}}}}}};
   } else if (std::holds_alternative<std::string*>(option.field)) {
     value["type"] = "string";
     for (const std::string& word : option.choices) value["enum"].push_back(word);
@@ -73,6 +80,7 @@ std::string type_name(const Option& option) {
   if (std::holds_alternative<int64_t*>(option.field)) return option.accepts_flag ? "integer, true or false" : "integer";
   if (std::holds_alternative<double*>(option.field)) return "number";
   if (std::holds_alternative<std::vector<std::string>*>(option.field)) return "string or list";
+  if (std::holds_alternative<std::shared_ptr<OptionItems>>(option.field)) return "string, object or list of these";
   return option.choices.empty() ? "string" : "choice";
 }
 
@@ -80,6 +88,27 @@ std::string documented_default(const Option& option) {
   if (!option.automatic_rule.empty()) return option.automatic_rule;
   if (option.default_text == "\"\"" || option.default_text == "[]") return "–";
   return "`" + option.default_text + "`";
+}
+
+std::string table_row(const Option& option, const std::string& name) {
+  std::string allowed;
+  if (!option.choices.empty()) {
+    allowed = fmt::format("`{}`", fmt::join(option.choices, "`, `"));
+    for (const auto& [word, choice] : option.choice_aliases) allowed += fmt::format("; `{}` is `{}`", word, choice);
+  } else {
+    allowed = option.range();
+  }
+  if (!option.unit.empty()) allowed += fmt::format("{}in {}", allowed.empty() ? "" : ", ", option.unit);
+  std::vector<std::string> spellings;
+  for (const std::string& alias : option.aliases) {
+    // Elsewhere in the file: the whole path tells where.
+    const bool same_section = alias.find('.') == std::string::npos;
+    spellings.push_back("`" + (same_section ? alias : option.alias_path(alias)) + "`" +
+                        (alias.starts_with('.') ? " at the top" : ""));
+  }
+  for (const auto& [flag, value] : option.flags) spellings.push_back(fmt::format("`{}: true` for `{}`", flag, value));
+  return fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", name, type_name(option), cell(documented_default(option)),
+                     cell(allowed), cell(option.help), fmt::join(spellings, ", "));
 }
 
 }  // namespace
@@ -123,26 +152,10 @@ std::string options_markdown(const std::vector<Option>& options,
     text += "| key | type | default | allowed | meaning | other spellings |\n|---|---|---|---|---|---|\n";
     for (const Option& option : options) {
       if (option.section() != section) continue;
-      std::string allowed;
-      if (!option.choices.empty()) {
-        allowed = fmt::format("`{}`", fmt::join(option.choices, "`, `"));
-        for (const auto& [word, choice] : option.choice_aliases) allowed += fmt::format("; `{}` is `{}`", word, choice);
-      } else {
-        allowed = option.range();
+      text += table_row(option, option.name());
+      if (const auto* items = std::get_if<std::shared_ptr<OptionItems>>(&option.field)) {
+        for (const Option& inner : (*items)->example()) text += table_row(inner, option.name() + "[]." + inner.path);
       }
-      if (!option.unit.empty()) allowed += fmt::format("{}in {}", allowed.empty() ? "" : ", ", option.unit);
-      std::vector<std::string> spellings;
-      for (const std::string& alias : option.aliases) {
-        // Elsewhere in the file: the whole path tells where.
-        const bool same_section = alias.find('.') == std::string::npos;
-        spellings.push_back("`" + (same_section ? alias : option.alias_path(alias)) + "`" +
-                            (alias.starts_with('.') ? " at the top" : ""));
-      }
-      for (const auto& [name, value] : option.flags)
-        spellings.push_back(fmt::format("`{}: true` for `{}`", name, value));
-      text +=
-          fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", option.name(), type_name(option),
-                      cell(documented_default(option)), cell(allowed), cell(option.help), fmt::join(spellings, ", "));
     }
     text += "\n";
   }

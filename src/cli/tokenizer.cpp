@@ -24,7 +24,14 @@ struct TokenizerArguments {
 
 void run_train(const TokenizerArguments& arguments) {
   Source source({.paths = arguments.files, .document = DocumentRule::kFile});
-  const BpeTrainingResult result = train_bpe(source.documents(), {.vocab_size = arguments.vocab_size});
+  constexpr int64_t kSampleBytes = int64_t{512} << 20;  // is held in memory
+  const TextSample sample = source.sample(kSampleBytes);
+  if (sample.texts.empty()) user_error("{}: no text in it; give files with text", arguments.files.front());
+  if (!sample.whole) {
+    say("learning from a sample of {}, spread over files of {}", format_bytes(static_cast<double>(sample.bytes)),
+        format_bytes(static_cast<double>(source.bytes())));
+  }
+  const BpeTrainingResult result = train_bpe(sample.texts, {.vocab_size = arguments.vocab_size});
   if (result.reached < result.requested) {
     warn("--vocab-size {} is more than this text supports: the vocabulary has {} entries", result.requested,
          result.reached);

@@ -24,7 +24,7 @@ struct TrainArguments {
 int run_train(const TrainArguments& arguments) {
   std::vector<std::string> notes;
   Job job = load_job(arguments.job_path, arguments.settings, notes);
-  if (!arguments.data.empty()) job.data.train = arguments.data;
+  if (!arguments.data.empty()) job.data.train.assign(arguments.data.begin(), arguments.data.end());
   if (!arguments.output.empty()) job.output = arguments.output;
   for (const std::string& note : notes) say("{}", note);
   for (const std::string& line : resolve_defaults(job)) say("{}", line);

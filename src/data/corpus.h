@@ -15,27 +15,38 @@
 #include <string>
 #include <vector>
 
+#include "data/chunk_list.h"
+#include "data/document_lengths.h"
 #include "data/token_stream.h"
 
 namespace brisk {
 
-// Rows begin .. begin + length - 1 of a token stream: one training sequence.
-struct Chunk {
-  int64_t begin = 0;
-  int32_t length = 0;
-  bool operator==(const Chunk&) const = default;
+// The chunks of one source, which lie together, and how many of them an epoch draws: chunks x weight.
+struct SourceShare {
+  int64_t chunks = 0;
+  int64_t draws = 0;
+  double weight = 1;
+  int64_t documents = 0, rows = 0;  // of all its chunks
 };
 
 struct CorpusPart {
-  std::vector<Chunk> chunks;              // in the order of the stream
-  std::vector<int64_t> document_lengths;  // rows: tokens and one end of document each
-  int64_t rows() const;
+  ChunkList chunks;         // in the order of the stream
+  DocumentLengths lengths;  // rows: tokens and one end of document each
+  std::vector<SourceShare> sources;
+  int64_t documents_split = 0;  // longer than max_length
+  int64_t chunks_of_split = 0;  // chunks that these became
+
+  int64_t rows() const { return chunks.rows(); }
+  int64_t sequences_per_epoch() const;  // draws of all sources
+  double rows_per_epoch() const;        // expected
 };
 
 struct SplitOptions {
   int64_t max_length = 128;
   double validation_fraction = 0.05;  // of the documents; 0: no validation part
   uint64_t seed = 1;
+  std::vector<double> weights = {};    // of the stream's parts; empty: 1 each
+  std::string scratch_directory = "";  // for long lists of chunks
 };
 
 struct CorpusSplit {
@@ -44,33 +55,13 @@ struct CorpusSplit {
 };
 
 // The whole corpus, for validation data of its own or an evaluation.
-CorpusPart whole_corpus(const TokenStream& stream, int64_t max_length);
+CorpusPart whole_corpus(const TokenStream& stream, int64_t max_length, const std::vector<double>& weights = {},
+                        const std::string& scratch_directory = "");
 
-// Which documents are for validation depends on the seed and the number of the document alone; each part gets at least
-// one. A corpus of a single document gives the last chunks of it; of a single chunk, no validation part.
+// Which documents are for validation depends on the seed and the documents' texts alone, so that copies of a text are
+// on the same side; each part gets at least one. A text with more copies than the validation part may have documents
+// is for training. A corpus of a single document gives the last chunks of it; of a single chunk, or where all
+// documents are the same, no validation part.
 CorpusSplit split_corpus(const TokenStream& stream, const SplitOptions& options);
-
-struct CorpusStatistics {
-  int64_t documents = 0;
-  int64_t tokens = 0;  // rows: tokens to predict in an epoch
-  int64_t shortest = 0, median = 0, percentile_95 = 0, longest = 0;
-  double mean = 0;
-  int64_t max_length = 0;
-  int64_t chunks = 0;
-  int64_t documents_split = 0;
-  int64_t chunks_of_split = 0;  // chunks that the split documents became
-
-  // Filled by measure_packing (data/loader.h): shares between 0 and 1, 0 where not measured.
-  double packing_efficiency = 0;  // rows / capacity of the micro-batches
-  double padded_efficiency = 0;   // what padding each step to its longest sequence would have had
-  double micro_batches_per_step = 0;
-  double rows_per_step = 0;
-  int64_t micro_batch_tokens = 0;
-};
-
-CorpusStatistics corpus_statistics(const CorpusPart& part, int64_t max_length);
-
-// A few lines of text, without a line end at the end.
-std::string statistics_text(const CorpusStatistics& statistics);
 
 }  // namespace brisk

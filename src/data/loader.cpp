@@ -18,17 +18,61 @@ int64_t steps_of(int64_t chunks, int64_t sequences_per_step) {
   return (chunks + sequences_per_step - 1) / sequences_per_step;
 }
 
+// Which chunk stands where in an epoch. Nothing is held but the sources.
+class EpochOrder {
+ public:
+  EpochOrder(int64_t chunks, const LoaderOptions& options) : seed_(options.seed), shuffle_(options.shuffle) {
+    sources_ = options.sources;
+    if (sources_.empty()) sources_ = {{.chunks = chunks, .draws = chunks}};
+    int64_t covered = 0;
+    for (const SourceShare& source : sources_) {
+      covered += source.chunks;
+      draws_ += source.draws;
+      BRISK_CHECK((source.chunks > 0) == (source.draws > 0), "{} draws of {} chunks", source.draws, source.chunks);
+    }
+    BRISK_CHECK(covered == chunks, "sources of {} chunks, and {} there are", covered, chunks);
+  }
+
+  int64_t draws() const { return draws_; }
+
+  int64_t chunk(int64_t epoch, int64_t place) const {
+    int64_t drawn = shuffle_ ? shuffled_index(seed_, epoch, place, draws_) : place;
+    int64_t first = 0;
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      const SourceShare& source = sources_[i];
+      if (drawn < source.draws) return first + within(i, epoch * source.draws + drawn);
+      drawn -= source.draws;
+      first += source.chunks;
+    }
+    BRISK_CHECK(false, "place {} of {}", place, draws_);
+    return 0;
+  }
+
+ private:
+  // Draw number `draw` of a source since the first epoch: its chunks are gone through again and again. Which of them a
+  // part of a pass takes must not depend on where they lie, so a pass that epochs share has an order of its own.
+  int64_t within(size_t number, int64_t draw) const {
+    const SourceShare& source = sources_[number];
+    const int64_t pass = draw / source.chunks, place = draw % source.chunks;
+    if (source.draws % source.chunks == 0 || !shuffle_) return place;
+    constexpr uint64_t kSourceSite = 0x736F75726365;  // "source": apart from every other use of the seed
+    return shuffled_index(random_key({seed_, kSourceSite, number}), pass, place, source.chunks);
+  }
+
+  uint64_t seed_;
+  bool shuffle_;
+  std::vector<SourceShare> sources_;
+  int64_t draws_ = 0;
+};
+
 // The chunks of one step, in the order of its epoch.
-std::vector<Chunk> chunks_of_step(const std::vector<Chunk>& chunks, const LoaderOptions& options, DataCursor cursor) {
-  const auto count = static_cast<int64_t>(chunks.size());
-  const int64_t begin = cursor.step * options.sequences_per_step;
-  const int64_t end = std::min(begin + options.sequences_per_step, count);
+std::vector<Chunk> chunks_of_step(const ChunkList& chunks, const EpochOrder& order, int64_t sequences_per_step,
+                                  DataCursor cursor) {
+  const int64_t begin = cursor.step * sequences_per_step;
+  const int64_t end = std::min(begin + sequences_per_step, order.draws());
   std::vector<Chunk> step;
   step.reserve(static_cast<size_t>(end - begin));
-  for (int64_t i = begin; i < end; ++i) {
-    const int64_t index = options.shuffle ? shuffled_index(options.seed, cursor.epoch, i, count) : i;
-    step.push_back(chunks[static_cast<size_t>(index)]);
-  }
+  for (int64_t i = begin; i < end; ++i) step.push_back(chunks[static_cast<size_t>(order.chunk(cursor.epoch, i))]);
   return step;
 }
 
@@ -57,8 +101,9 @@ int64_t shuffled_index(uint64_t seed, int64_t epoch, int64_t index, int64_t coun
 
 struct Loader::State {
   std::shared_ptr<const TokenStream> stream;
-  std::vector<Chunk> chunks;
+  ChunkList chunks;
   LoaderOptions options;
+  std::optional<EpochOrder> order;
   int64_t steps_per_epoch = 0;
   int64_t first = 0;      // steps before the first one, counted from the beginning of epoch 0
   int64_t delivered = 0;  // by next(), since the first
@@ -85,7 +130,7 @@ struct Loader::State {
     batch.cursor = cursor_of(number);
     batch.next = cursor_of(number + 1);
     batch.last_of_epoch = batch.next.step == 0;
-    const std::vector<Chunk> step = chunks_of_step(chunks, options, batch.cursor);
+    const std::vector<Chunk> step = chunks_of_step(chunks, *order, options.sequences_per_step, batch.cursor);
     batch.sequences = static_cast<int64_t>(step.size());
     for (const Chunk& chunk : step) batch.valid_tokens += chunk.length;  // every row has a target
     batch.micro_batches = pack_step(*stream, step, options.micro_batch_tokens);
@@ -126,7 +171,7 @@ struct Loader::State {
   }
 };
 
-Loader::Loader(std::shared_ptr<const TokenStream> stream, std::vector<Chunk> chunks, const LoaderOptions& options)
+Loader::Loader(std::shared_ptr<const TokenStream> stream, ChunkList chunks, const LoaderOptions& options)
     : state_(std::make_unique<State>()) {
   BRISK_CHECK(!chunks.empty(), "a loader over no sequences");
   BRISK_CHECK(options.sequences_per_step > 0, "sequences_per_step = {}", options.sequences_per_step);
@@ -136,15 +181,15 @@ Loader::Loader(std::shared_ptr<const TokenStream> stream, std::vector<Chunk> chu
   state.stream = std::move(stream);
   state.chunks = std::move(chunks);
   state.options = options;
-  state.steps_per_epoch = steps_of(static_cast<int64_t>(state.chunks.size()), options.sequences_per_step);
-  const auto longest = std::max_element(state.chunks.begin(), state.chunks.end(),
-                                        [](const Chunk& a, const Chunk& b) { return a.length < b.length; });
-  BRISK_CHECK(longest->length <= options.micro_batch_tokens, "a sequence of {} tokens, micro-batches of {}",
-              longest->length, options.micro_batch_tokens);
+  state.order.emplace(std::ssize(state.chunks), options);
+  state.steps_per_epoch = steps_of(state.order->draws(), options.sequences_per_step);
+  BRISK_CHECK(state.chunks.longest() <= options.micro_batch_tokens, "a sequence of {} tokens, micro-batches of {}",
+              state.chunks.longest(), options.micro_batch_tokens);
   const DataCursor start = options.start;
   if (start.epoch < 0 || start.step < 0 || start.step > state.steps_per_epoch) {
     user_error(
-        "the run stands at epoch {}, step {} of its data, but an epoch has {} steps now: the data, max_length, "
+        "the run stands at epoch {}, step {} of its data, but an epoch has {} steps now: the data, its weights, "
+        "max_length, "
         "batch_size or gradient_accumulation_steps changed since; use what the run began with, or start a new run",
         start.epoch, start.step, state.steps_per_epoch);
   }
@@ -185,16 +230,22 @@ StepBatch Loader::next() {
 
 int64_t Loader::steps_per_epoch() const { return state_->steps_per_epoch; }
 
+std::vector<Chunk> Loader::chunks_at(DataCursor cursor) const {
+  return chunks_of_step(state_->chunks, *state_->order, state_->options.sequences_per_step, cursor);
+}
+
 DataCursor Loader::cursor() const { return state_->cursor_of(state_->delivered); }
 
-void measure_packing(const std::vector<Chunk>& chunks, const LoaderOptions& options, CorpusStatistics& statistics,
+void measure_packing(const ChunkList& chunks, const LoaderOptions& options, CorpusStatistics& statistics,
                      int64_t steps_limit) {
   if (chunks.empty() || steps_limit <= 0) return;
-  const int64_t steps = steps_of(static_cast<int64_t>(chunks.size()), options.sequences_per_step);
+  const EpochOrder order(std::ssize(chunks), options);
+  const int64_t steps = steps_of(order.draws(), options.sequences_per_step);
   const int64_t measured = std::min(steps, steps_limit);
   int64_t rows = 0, padded_rows = 0, micro_batches = 0;
   for (int64_t i = 0; i < measured; ++i) {
-    const std::vector<Chunk> step = chunks_of_step(chunks, options, {0, i * steps / measured});
+    const std::vector<Chunk> step =
+        chunks_of_step(chunks, order, options.sequences_per_step, {0, i * steps / measured});
     int64_t longest = 0;
     for (const Chunk& chunk : step) {
       rows += chunk.length;

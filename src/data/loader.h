@@ -10,6 +10,10 @@
 // The order of an epoch is a pure function of the seed, the epoch and the number of chunks, so what is delivered at a
 // cursor never depends on the number of workers or on where the loader started. The last step of an epoch may hold
 // fewer sequences; none is dropped, and none appears twice in an epoch.
+//
+// Several sources (CorpusPart::sources) are drawn as their weights say: at weight 2 each of its sequences appears twice
+// in an epoch, at 0.5 half of them do, and the other half in the next. Over epochs all sequences of a source appear
+// equally often, give or take one.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +23,7 @@
 #include "data/batch.h"
 #include "data/corpus.h"
 #include "data/packer.h"
+#include "data/statistics.h"
 #include "data/token_stream.h"
 
 namespace brisk {
@@ -29,13 +34,14 @@ struct LoaderOptions {
   uint64_t seed = 1;
   int workers = 1;  // 0: steps are built inside next()
   bool shuffle = true;
-  DataCursor start;         // the first step to deliver
-  int64_t steps_ahead = 4;  // built at most this far ahead
+  DataCursor start;                       // the first step to deliver
+  int64_t steps_ahead = 4;                // built at most this far ahead
+  std::vector<SourceShare> sources = {};  // of the chunks, in their order; empty: one, drawn once
 };
 
 class Loader {
  public:
-  Loader(std::shared_ptr<const TokenStream> stream, std::vector<Chunk> chunks, const LoaderOptions& options);
+  Loader(std::shared_ptr<const TokenStream> stream, ChunkList chunks, const LoaderOptions& options);
   ~Loader();  // at any time, whatever the workers are doing
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
@@ -44,7 +50,8 @@ class Loader {
   StepBatch next();
 
   int64_t steps_per_epoch() const;
-  DataCursor cursor() const;  // of the step that next() will deliver
+  DataCursor cursor() const;                              // of the step that next() will deliver
+  std::vector<Chunk> chunks_at(DataCursor cursor) const;  // the sequences of any step, in their order
 
  private:
   struct State;
@@ -56,7 +63,7 @@ int64_t shuffled_index(uint64_t seed, int64_t epoch, int64_t index, int64_t coun
 
 // Fills the packing figures of `statistics` by dividing the first epoch's steps (at most `steps_limit` of them, evenly
 // spaced) as a Loader with these options does.
-void measure_packing(const std::vector<Chunk>& chunks, const LoaderOptions& options, CorpusStatistics& statistics,
+void measure_packing(const ChunkList& chunks, const LoaderOptions& options, CorpusStatistics& statistics,
                      int64_t steps_limit = 2000);
 
 }  // namespace brisk

@@ -1,11 +1,20 @@
 #include "data/source.h"
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "base/terminal.h"
+#include "data/byte_reader.h"
+#include "data/file_memo.h"
+#include "data/piece_waves.h"
 #include "data/pieces.h"
+#include "data/plain_reader.h"
 #include "data/source_files.h"
 #include "text/hash.h"
+#include "text/words.h"
 
 namespace brisk {
 
@@ -19,9 +28,48 @@ constexpr int64_t kSmallFileBytes = 64 * 1024;
 // Text with a blank line every so many lines on average is in paragraphs; with fewer, a blank line is a stray one.
 constexpr int64_t kLinesOfBlock = 100;
 
-constexpr size_t kManyMaps = 10000;
+constexpr int64_t kHashPieceBytes = int64_t{1} << 20;
 
-constexpr size_t kHashPieceBytes = size_t{16} << 20;
+// What text packs to is about a third; nothing is decided by this but how a sample is spread.
+constexpr int64_t kUsualPacking = 3;
+
+// At most `most` bytes of the text; `whole` becomes false where there are more.
+std::string beginning_of(const std::string& path, int64_t most, bool& whole) {
+  constexpr size_t kStep = size_t{1} << 16;
+  const auto reader = open_byte_reader(path);
+  std::string text;
+  for (;;) {
+    const size_t before = text.size();
+    text.resize(before + kStep);
+    const size_t count = reader->read(text.data() + before, kStep);
+    text.resize(before + count);
+    if (count == 0) return text;
+    if (std::ssize(text) < most) continue;
+    whole = false;
+    text.resize(static_cast<size_t>(most));
+    return text;
+  }
+}
+
+// Each piece on one core, constant memory a core.
+uint64_t hash_file(const std::string& path, int64_t size) {
+  const int64_t pieces = (size + kHashPieceBytes - 1) / kHashPieceBytes;
+  std::vector<uint64_t> hashes(static_cast<size_t>(pieces));
+  run_pieces(pieces, [&](int64_t piece) {
+    PlainReader file(path);
+    file.skip(piece * kHashPieceBytes);
+    std::string bytes(static_cast<size_t>(std::min(kHashPieceBytes, size - piece * kHashPieceBytes)), '\0');
+    for (size_t filled = 0; filled < bytes.size();) {
+      const size_t count = file.read(bytes.data() + filled, bytes.size() - filled);
+      if (count == 0) user_error("{}: it became shorter while it was read; is it being written to?", path);
+      filled += count;
+    }
+    hashes[static_cast<size_t>(piece)] = hash_bytes(bytes);
+  });
+  uint64_t hash = static_cast<uint64_t>(size);
+  for (const uint64_t piece : hashes) hash = hash_mix(hash, piece);
+  return hash;
+}
 
 }  // namespace
 
@@ -44,17 +92,14 @@ const char* name_of(DocumentRule rule) {
 }
 
 Source::Source(SourceOptions options) : options_(std::move(options)), rule_(options_.document) {
-  const std::vector<std::string> found = expand_paths(options_.paths);
+  SkippedFiles skipped;
+  const std::vector<std::string> found = expand_paths(options_.paths, &skipped);
   int64_t empty_files = 0;
   for (const std::string& path : found) {
     check_extension(path);
-    File file;
-    if (found.size() > kManyMaps && file_size(path) < kSmallFileBytes) {
-      file.contents = read_file(path);
-    } else {
-      file.map = MappedFile(path);
-    }
-    if (file.text().empty()) {
+    const int64_t size = file_size(path);
+    PlainReader may_be_read(path);
+    if (size == 0) {
       // By its name it was meant; in a folder or a glob it is one of many.
       if (std::find(options_.paths.begin(), options_.paths.end(), path) != options_.paths.end()) {
         user_error("{}: the file is empty; give a file with text", path);
@@ -62,100 +107,204 @@ Source::Source(SourceOptions options) : options_(std::move(options)), rule_(opti
       ++empty_files;
       continue;
     }
-    bytes_ += static_cast<int64_t>(file.text().size());
+    bytes_ += size;
     paths_.push_back(path);
-    opened_.push_back(std::move(file));
+    sizes_.push_back(size);
+    json_.push_back(is_json_lines(path));
   }
   if (paths_.empty()) {
     user_error("{}: every file is empty ({} of them); give files with text", fmt::join(options_.paths, ", "),
                empty_files);
   }
   if (empty_files > 0) notes_.push_back(fmt::format("{} empty files were left out", empty_files));
+  if (!skipped.empty()) {
+    int64_t count = 0;
+    std::vector<std::string> kinds;
+    for (const auto& [kind, number] : skipped) {
+      count += number;
+      kinds.push_back(fmt::format("{} {}", number, kind));
+    }
+    notes_.push_back(fmt::format("{} {} no text by {} left out: {}", count,
+                                 count == 1 ? "file that is" : "files that are",
+                                 count == 1 ? "its name was" : "their names were", fmt::join(kinds, ", ")));
+  }
 }
 
-uint64_t Source::content_hash() const {
-  struct Piece {
-    size_t file, begin;
-  };
-  std::vector<Piece> pieces;
-  for (size_t file = 0; file < opened_.size(); ++file) {
-    const size_t size = opened_[file].text().size();
-    for (size_t begin = 0; begin < size; begin += kHashPieceBytes) pieces.push_back({file, begin});
-  }
-  std::vector<uint64_t> hashes(pieces.size());
-  run_pieces(static_cast<int64_t>(pieces.size()), [&](int64_t i) {
-    const Piece& piece = pieces[static_cast<size_t>(i)];
-    hashes[static_cast<size_t>(i)] = hash_bytes(opened_[piece.file].text().substr(piece.begin, kHashPieceBytes));
-  });
+bool Source::is_named(size_t file) const {
+  return std::find(options_.paths.begin(), options_.paths.end(), paths_[file]) != options_.paths.end();
+}
+
+int64_t Source::expected_bytes(size_t file) const {
+  return sizes_[file] * (packing_of(paths_[file]) == Packing::kNone ? 1 : kUsualPacking);
+}
+
+uint64_t Source::content_hash(const std::string& memo_directory) const {
   uint64_t hash = hash_bytes(name_of(options_.document));
   bool json = false;
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    if (pieces[i].begin == 0) {
-      const bool lines = is_json_lines(paths_[pieces[i].file]);
-      json |= lines;
-      hash = hash_mix(hash_mix(hash, lines ? 2 : 1), opened_[pieces[i].file].text().size());
+  for (size_t i = 0; i < paths_.size(); ++i) {
+    std::optional<uint64_t> of_file;
+    if (!memo_directory.empty()) of_file = recall_about(memo_directory, paths_[i], "content");
+    if (!of_file) {
+      of_file = hash_file(paths_[i], sizes_[i]);
+      if (!memo_directory.empty()) remember_about(memo_directory, paths_[i], "content", *of_file);
     }
-    hash = hash_mix(hash, hashes[i]);
+    json |= json_[i];
+    const auto kind = static_cast<uint64_t>(packing_of(paths_[i])) * 4 + (json_[i] ? 2 : 1);
+    hash = hash_mix(hash_mix(hash, kind), *of_file);
   }
   return json ? hash_bytes(options_.text_field, hash) : hash;
 }
 
-void Source::choose_rule() {
-  int64_t files = 0, bytes = 0, lines = 0, blocks = 0;
-  for (size_t i = 0; i < opened_.size(); ++i) {
-    if (is_json_lines(paths_[i])) continue;
-    const TextShape shape = measure_text_shape(opened_[i].text());
-    ++files;
-    bytes += static_cast<int64_t>(opened_[i].text().size());
-    lines += shape.lines;
-    blocks += shape.blocks;
+DocumentRule Source::choose_rule(int64_t sample_bytes) {
+  if (rule_ != DocumentRule::kAuto) return rule_;
+  int64_t files = 0, bytes = 0;
+  for (size_t i = 0; i < paths_.size(); ++i) {
+    files += json_[i] ? 0 : 1;
+    bytes += json_[i] ? 0 : expected_bytes(i);
   }
   if (files >= kManyFiles && bytes / files < kSmallFileBytes) {
     rule_ = DocumentRule::kFile;
     notes_.push_back(
         fmt::format("a document is a file (auto: {} text files of {} bytes on average)", files, bytes / files));
-  } else if (blocks > files && lines <= blocks * kLinesOfBlock) {
+    return rule_;
+  }
+  TextShape shape;
+  int64_t left = sample_bytes;
+  bool whole = true;
+  for (size_t i = 0; i < paths_.size() && left > 0; ++i) {
+    if (json_[i]) continue;
+    // Each file gives what it has, up to a share that leaves something for those after it.
+    const std::string text = beginning_of(paths_[i], std::max<int64_t>(left / 4, 1), whole);
+    left -= std::ssize(text);
+    const TextShape of_file = measure_text_shape(text);
+    shape.lines += of_file.lines;
+    shape.blocks += of_file.blocks;
+  }
+  const std::string where =
+      whole ? "" : fmt::format(", in {} of them", format_bytes(static_cast<double>(sample_bytes - left)));
+  if (shape.blocks > files && shape.lines <= shape.blocks * kLinesOfBlock) {
     rule_ = DocumentRule::kBlock;
     notes_.push_back(
-        fmt::format("a document is a block between blank lines (auto: {} blocks of {:.1f} lines on average)", blocks,
-                    static_cast<double>(lines) / static_cast<double>(blocks)));
+        fmt::format("a document is a block between blank lines (auto: {} blocks of {:.1f} lines on average{})",
+                    shape.blocks, static_cast<double>(shape.lines) / static_cast<double>(shape.blocks), where));
   } else {
     rule_ = DocumentRule::kLine;
     if (files > 0) {
-      notes_.push_back(fmt::format("a document is a line (auto: {} lines, {})", lines,
-                                   blocks > files ? "hardly a blank one between them" : "no blank one between them"));
+      notes_.push_back(
+          fmt::format("a document is a line (auto: {} lines, {}{})", shape.lines,
+                      shape.blocks > files ? "hardly a blank one between them" : "no blank one between them", where));
     }
   }
+  return rule_;
 }
 
-std::span<const std::string_view> Source::documents() {
-  if (read_) return documents_;
-  for (size_t i = 0; i < opened_.size(); ++i) {
-    opened_[i].map.advise_sequential();
-    check_text(paths_[i], opened_[i].text());
+namespace {
+
+struct PieceTexts {
+  std::string storage;
+  std::vector<size_t> ends;
+
+  void add(std::string_view text) {
+    storage += text;
+    ends.push_back(storage.size());
   }
-  if (rule_ == DocumentRule::kAuto) choose_rule();
-  int64_t without_text = 0;
-  for (size_t i = 0; i < opened_.size(); ++i) {
-    const size_t before = documents_.size();
-    if (is_json_lines(paths_[i])) {
-      without_text += append_json_documents(paths_[i], opened_[i].text(), options_.text_field, decoded_, documents_);
-    } else {
-      append_text_documents(opened_[i].text(), rule_, documents_);
+};
+
+void append(PieceTexts texts, TextSample& sample) {
+  const std::string& storage = sample.storage.emplace_back(std::move(texts.storage));
+  for (size_t i = 0, begin = 0; i < texts.ends.size(); begin = texts.ends[i++]) {
+    sample.texts.push_back(std::string_view(storage).substr(begin, texts.ends[i] - begin));
+  }
+  sample.bytes += std::ssize(storage);
+}
+
+struct SampleRange {
+  SourcePosition start;
+  int64_t bytes = 0;
+};
+
+int64_t lines_before(const std::string& path, int64_t offset) {
+  const auto reader = open_byte_reader(path);
+  std::string bytes(size_t{1} << 16, '\0');
+  int64_t lines = 1;
+  while (offset > 0) {
+    const size_t count = reader->read(bytes.data(), std::min(bytes.size(), static_cast<size_t>(offset)));
+    if (count == 0) break;
+    lines += std::count(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count), '\n');
+    offset -= static_cast<int64_t>(count);
+  }
+  return lines;
+}
+
+// Documents from the beginning of a range on; the last one is cut where they would be too many.
+PieceTexts read_range(const Source& source, const SampleRange& range) {
+  PieceTexts texts;
+  TextPieceReader reader(source, range.start, cut_between_words, range.start.offset > 0);
+  TextPiece piece;
+  while (std::ssize(texts.storage) < range.bytes && reader.next(piece) && piece.begin.file == range.start.file) {
+    for_each_document(source, piece, [&](std::string_view text) {
+      const int64_t left = range.bytes - std::ssize(texts.storage);
+      if (left <= 0) return;
+      texts.add(std::ssize(text) > left ? text.substr(0, cut_between_words(text, static_cast<size_t>(left))) : text);
+    });
+  }
+  return texts;
+}
+
+}  // namespace
+
+TextSample Source::sample(int64_t most_bytes) {
+  choose_rule();
+  std::vector<int64_t> expected;
+  for (size_t i = 0; i < paths_.size(); ++i) expected.push_back(expected_bytes(i));
+  const auto total = std::accumulate(expected.begin(), expected.end(), int64_t{0});
+  TextSample sample;
+  if (total <= most_bytes) {
+    TextPieceReader reader(*this, {}, cut_between_words);
+    const auto decode = [&](const TextPiece& piece) {
+      PieceTexts texts;
+      for_each_document(*this, piece, [&](std::string_view text) { texts.add(text); });
+      return texts;
+    };
+    run_waves(reader, decode, [&](const TextPiece&, PieceTexts texts) {
+      append(std::move(texts), sample);
+      sample.whole = sample.bytes <= most_bytes;
+      return sample.whole;
+    });
+    return sample;
+  }
+
+  // The share of very small files is collected until one of them is worth opening.
+  constexpr int64_t kRangeBytes = int64_t{1} << 20, kLeastBytes = int64_t{64} << 10;
+  std::vector<SampleRange> ranges;
+  double due = 0;
+  for (size_t i = 0; i < paths_.size(); ++i) {
+    due += static_cast<double>(most_bytes) * static_cast<double>(expected[i]) / static_cast<double>(total);
+    if (due < kLeastBytes && i + 1 < paths_.size()) continue;
+    const auto bytes = static_cast<int64_t>(due);
+    due -= static_cast<double>(std::min(bytes, expected[i]));
+    const int64_t count = packing_of(paths_[i]) == Packing::kNone ? std::max<int64_t>(1, bytes / kRangeBytes) : 1;
+    for (int64_t k = 0; k < count; ++k) {
+      const auto offset =
+          static_cast<int64_t>(static_cast<double>(sizes_[i]) * static_cast<double>(k) / static_cast<double>(count));
+      ranges.push_back({{static_cast<int64_t>(i), offset, 1}, std::max<int64_t>(1, bytes / count)});
     }
-    if (documents_.size() == before &&
-        std::find(options_.paths.begin(), options_.paths.end(), paths_[i]) != options_.paths.end()) {
-      user_error("{}: no text in it, only blank lines{}; give a file with text", paths_[i],
-                 is_json_lines(paths_[i]) ? fmt::format(" and empty \"{}\" fields", options_.text_field) : "");
+  }
+  std::vector<PieceTexts> texts(ranges.size());
+  run_pieces(std::ssize(ranges), [&](int64_t i) {
+    SampleRange& range = ranges[static_cast<size_t>(i)];
+    try {
+      texts[static_cast<size_t>(i)] = read_range(*this, range);
+    } catch (const UserError&) {
+      // Only a message needs to know the line, so it is counted now.
+      range.start.line = lines_before(paths_[static_cast<size_t>(range.start.file)], range.start.offset);
+      read_range(*this, range);
+      throw;
     }
-  }
-  if (documents_.empty())
-    user_error("{}: no text in any of the files; give files with text", fmt::join(options_.paths, ", "));
-  if (without_text > 0) {
-    notes_.push_back(fmt::format("{} objects with an empty \"{}\" were left out", without_text, options_.text_field));
-  }
-  read_ = true;
-  return documents_;
+  });
+  for (PieceTexts& piece : texts) append(std::move(piece), sample);
+  sample.whole = false;
+  return sample;
 }
 
 }  // namespace brisk

@@ -1,12 +1,11 @@
-// The pieces Source is made of: checking a file's bytes, cutting plain text into documents, decoding JSON lines.
+// The kinds of files a Source reads, and plain text cut into documents.
 //
-//   check_text("a.txt", bytes);                                    // UserError: binary, or not UTF-8
+//   check_extension("a.csv");                                      // UserError with the fix
+//   check_text("a.txt", bytes, 0, 1);                              // UserError: binary, or not UTF-8
 //   append_text_documents(bytes, DocumentRule::kBlock, documents);
-//   append_json_documents("a.jsonl", bytes, "text", decoded, documents);
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,13 +16,18 @@ namespace brisk {
 
 std::string lowercase_extension(const std::string& path);  // ".txt", "" where there is none
 
+// .jsonl and .ndjson, and .json where it is compressed: that is how large JSON lines corpora are named.
 bool is_json_lines(const std::string& path);
 
-// UserError for a file whose name says that it holds something other than text (.gz, .csv, .json, ...), with the fix.
+// Is it text by its name? What a folder stands for; ".jsonl.gz" counts, ".tar.gz" does not.
+bool is_text_file(const std::string& path);
+
+// UserError for a file whose name says that it holds something other than text (.zip, .csv, .json, ...), with the fix.
 void check_extension(const std::string& path);
 
-// UserError where the bytes are binary (NUL) or not UTF-8; names the byte and the line. Uses Team::instance().
-void check_text(const std::string& path, std::string_view bytes);
+// UserError where the bytes are binary (NUL) or not UTF-8; names the byte and the line. `offset` and `line` are those
+// of the first byte in the file.
+void check_text(const std::string& path, std::string_view bytes, int64_t offset, int64_t line);
 
 // What kAuto goes by.
 struct TextShape {
@@ -32,17 +36,17 @@ struct TextShape {
 };
 TextShape measure_text_shape(std::string_view text);
 
+bool is_blank(std::string_view line);
+bool has_text(std::string_view text);
+std::string_view without_byte_order_mark(std::string_view text);
+
 // Appends views of the documents of `text`. They begin with the first line that is not blank and end without its line
-// end; a byte order mark is left out.
+// end.
 void append_text_documents(std::string_view text, DocumentRule rule, std::vector<std::string_view>& documents);
 
-// Appends the texts of a file of JSON objects, a line each; `decoded` holds them. Returns how many had no text.
-int64_t append_json_documents(const std::string& path, std::string_view bytes, const std::string& text_field,
-                              std::deque<std::string>& decoded, std::vector<std::string_view>& documents);
-
-int64_t line_of_byte(std::string_view bytes, size_t offset);  // from 1
-
-// [0, bytes.size()) cut into pieces of about `size` bytes, each ending with a line end: their ends.
-std::vector<size_t> cut_at_lines(std::string_view bytes, size_t size);
+// A document that is longer than a piece of work comes in parts: the first without blank lines before it, the last
+// without the blank lines and the line end after it.
+std::string_view first_part_of_document(std::string_view text);
+std::string_view last_part_of_document(std::string_view text);
 
 }  // namespace brisk

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/byte_reader.h"
 #include "data/source.h"
 #include "data/source_files.h"
 
@@ -41,18 +42,23 @@ bool is_plain_folder(const fs::path& path) {
   return fs::is_directory(fs::symlink_status(path, error));
 }
 
-// The usable files of a folder; `others` counts the rest by extension, for the error when there is none.
-void collect_folder(const fs::path& folder, std::vector<std::string>& found, std::set<std::string>& others) {
+std::string kind_of(const fs::path& path) {
+  const std::string extension = lowercase_extension(path.string());
+  const std::string inner = lowercase_extension(unpacked_name(path.string()));
+  return extension.empty() ? "no extension" : inner == extension ? extension : inner + extension;
+}
+
+// The usable files of a folder; `others` counts the rest by extension.
+void collect_folder(const fs::path& folder, std::vector<std::string>& found, SkippedFiles& others) {
   for (const fs::path& entry : sorted_entries(folder)) {
     std::error_code error;
     if (is_plain_folder(entry)) {
       collect_folder(entry, found, others);
     } else if (fs::is_regular_file(entry, error)) {
-      const std::string extension = lowercase_extension(entry.string());
-      if (extension == ".txt" || extension == ".jsonl") {
+      if (is_text_file(entry.string())) {
         found.push_back(entry.string());
       } else {
-        others.insert(extension.empty() ? "no extension" : extension);
+        ++others[kind_of(entry)];
       }
     }
   }
@@ -95,17 +101,22 @@ void collect_glob(const fs::path& folder, const std::vector<std::string>& patter
   }
 }
 
-void add_folder(const std::string& folder, std::vector<std::string>& files) {
-  std::set<std::string> others;
+void add_folder(const std::string& folder, std::vector<std::string>& files, SkippedFiles& skipped) {
+  SkippedFiles others;
   const size_t before = files.size();
   collect_folder(folder, files, others);
-  if (files.size() > before) return;
-  user_error(
-      "{}: no .txt or .jsonl file in this folder or below it ({}); give the text as .txt or .jsonl, or name the files",
-      folder, others.empty() ? "it is empty" : fmt::format("found only {}", fmt::join(others, ", ")));
+  if (files.size() == before) {
+    std::vector<std::string> kinds;
+    for (const auto& [kind, count] : others) kinds.push_back(kind);
+    user_error(
+        "{}: no .txt or .jsonl file, plain or compressed (.gz, .zst), in this folder or below it ({}); give the text "
+        "in one of these, or name the files",
+        folder, kinds.empty() ? "it is empty" : fmt::format("found only {}", fmt::join(kinds, ", ")));
+  }
+  for (const auto& [kind, count] : others) skipped[kind] += count;
 }
 
-void add_glob(const std::string& glob, std::vector<std::string>& files) {
+void add_glob(const std::string& glob, std::vector<std::string>& files, SkippedFiles& skipped) {
   std::vector<std::string> pattern;
   const fs::path path(glob);
   for (const fs::path& component : path.relative_path()) {
@@ -122,15 +133,16 @@ void add_glob(const std::string& glob, std::vector<std::string>& files) {
   const size_t before = files.size();
   for (const fs::path& match : found) {
     std::error_code error;
-    const std::string extension = lowercase_extension(match.string());
     if (fs::is_directory(match, error)) {
-      std::set<std::string> others;
-      collect_folder(match, files, others);
-    } else if (!matches_any_name || extension == ".txt" || extension == ".jsonl") {
+      collect_folder(match, files, skipped);
+    } else if (!matches_any_name || is_text_file(match.string())) {
       files.push_back(match.string());
+    } else {
+      ++skipped[kind_of(match)];
     }
   }
-  if (files.size() == before) user_error("{}: matches no .txt or .jsonl file; check the pattern", glob);
+  if (files.size() == before)
+    user_error("{}: matches no .txt or .jsonl file, plain or compressed; check the pattern", glob);
 }
 
 }  // namespace
@@ -141,21 +153,23 @@ std::string lowercase_extension(const std::string& path) {
   return extension;
 }
 
-std::vector<std::string> expand_paths(const std::vector<std::string>& entries) {
+std::vector<std::string> expand_paths(const std::vector<std::string>& entries, SkippedFiles* skipped) {
+  SkippedFiles uncounted;
+  SkippedFiles& others = skipped != nullptr ? *skipped : uncounted;
   if (entries.empty()) user_error("no data: give data.train in the job, or --data PATH");
   std::vector<std::string> files;
   for (const std::string& entry : entries) {
     std::error_code error;
     const fs::file_status status = fs::status(entry, error);
     if (fs::is_directory(status)) {
-      add_folder(entry, files);
+      add_folder(entry, files, others);
     } else if (fs::exists(status)) {  // a name that exists is a name, whatever wildcards it holds
       if (!fs::is_regular_file(status)) user_error("{}: not a regular file; give a file, a folder or a glob", entry);
       files.push_back(entry);
     } else if (error && error != std::errc::no_such_file_or_directory) {
       user_error("{}: cannot be read: {}", entry, explain_errno(error.value()));
     } else if (has_wildcard(entry)) {
-      add_glob(entry, files);
+      add_glob(entry, files, others);
     } else {
       user_error("{}: no such file or folder{}; check data.train or --data", entry,
                  entry.empty() || entry[0] == '/' ? "" : fmt::format(" (looked from {})", fs::current_path().string()));

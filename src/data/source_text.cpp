@@ -1,9 +1,10 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 
 #include "base/error.h"
-#include "data/pieces.h"
+#include "data/byte_reader.h"
 #include "data/source_files.h"
 #include "text/unicode.h"
 
@@ -11,15 +12,8 @@ namespace brisk {
 
 namespace {
 
-bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r\v\f") == std::string_view::npos; }
-
 std::string_view without_line_end(std::string_view text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
-  return text;
-}
-
-std::string_view without_byte_order_mark(std::string_view text) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   return text;
 }
 
@@ -34,72 +28,72 @@ void for_each_line(std::string_view text, const Body& body) {
   }
 }
 
+int64_t newlines_in(std::string_view bytes) { return std::count(bytes.begin(), bytes.end(), '\n'); }
+
 }  // namespace
 
-int64_t line_of_byte(std::string_view bytes, size_t offset) {
-  return 1 + std::count(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(offset), '\n');
-}
+bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r\v\f") == std::string_view::npos; }
 
-std::vector<size_t> cut_at_lines(std::string_view bytes, size_t size) {
-  std::vector<size_t> ends;
-  for (size_t begin = 0; begin < bytes.size();) {
-    size_t end = bytes.size();
-    if (bytes.size() - begin > size) {
-      const size_t newline = bytes.find('\n', begin + size);
-      if (newline != std::string_view::npos) end = newline + 1;
-    }
-    ends.push_back(end);
-    begin = end;
-  }
-  return ends;
+bool has_text(std::string_view text) { return text.find_first_not_of(" \t\r\n\v\f") != std::string_view::npos; }
+
+std::string_view without_byte_order_mark(std::string_view text) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  return text;
 }
 
 bool is_json_lines(const std::string& path) {
-  const std::string extension = lowercase_extension(path);
-  return extension == ".jsonl" || extension == ".ndjson";
+  const std::string extension = lowercase_extension(unpacked_name(path));
+  return extension == ".jsonl" || extension == ".ndjson" ||
+         (extension == ".json" && packing_of(path) != Packing::kNone);
+}
+
+bool is_text_file(const std::string& path) {
+  const std::string extension = lowercase_extension(unpacked_name(path));
+  return extension == ".txt" || is_json_lines(path) || (extension.empty() && packing_of(path) != Packing::kNone);
 }
 
 void check_extension(const std::string& path) {
   static const std::map<std::string, const char*> fixes = {
-      {".gz", "compressed; unpack it first (gunzip -k)"},
-      {".bz2", "compressed; unpack it first (bunzip2 -k)"},
-      {".xz", "compressed; unpack it first (unxz -k)"},
-      {".zst", "compressed; unpack it first (unzstd)"},
+      {".bz2", "compressed with bzip2; compress it with gzip or zstd instead (bunzip2 -k)"},
+      {".xz", "compressed with xz; compress it with gzip or zstd instead (unxz -k)"},
       {".zip", "an archive; unpack it first (unzip)"},
       {".tar", "an archive; unpack it first (tar -xf)"},
+      {".tgz", "an archive; unpack it first (tar -xf)"},
       {".json", "a JSON file; write one object a line to a .jsonl file (jq -c '.[]' file.json > file.jsonl)"},
       {".csv", "a table; write its text column to a .txt or .jsonl file"},
       {".tsv", "a table; write its text column to a .txt or .jsonl file"},
       {".parquet", "a Parquet table; write its text column to a .txt or .jsonl file"},
       {".pdf", "a PDF; extract its text to a .txt file (pdftotext)"},
   };
-  const auto found = fixes.find(lowercase_extension(path));
-  if (found != fixes.end()) user_error("{}: expected .txt or .jsonl, this is {}", path, found->second);
+  if (is_json_lines(path)) return;
+  const auto found = fixes.find(lowercase_extension(unpacked_name(path)));
+  if (found != fixes.end()) {
+    user_error("{}: expected .txt or .jsonl, plain or compressed (.gz, .zst); this is {}", path, found->second);
+  }
 }
 
-void check_text(const std::string& path, std::string_view bytes) {
-  const std::vector<size_t> ends = cut_at_lines(bytes, size_t{4} << 20);
-  run_pieces(static_cast<int64_t>(ends.size()), [&](int64_t piece) {
-    const size_t begin = piece == 0 ? 0 : ends[static_cast<size_t>(piece) - 1];
-    const std::string_view part = bytes.substr(begin, ends[static_cast<size_t>(piece)] - begin);
-    const size_t nul = part.find('\0');
-    const std::optional<size_t> invalid = find_invalid_utf8(part.substr(0, nul));
-    if (!invalid && nul == std::string_view::npos) return;
-    const size_t offset = begin + invalid.value_or(nul);
-    const int64_t line = line_of_byte(bytes, offset);
-    // A file with NUL bytes near its first bad byte is no text in any encoding but UTF-16 and UTF-32.
-    if (!invalid || bytes.substr(0, offset + 4096).find('\0') != std::string_view::npos) {
-      const size_t first = bytes.find('\0');
-      user_error(
-          "{}: byte {} (line {}): a NUL byte, so this is binary data, not text; give UTF-8 text "
-          "(if it is UTF-16: iconv -f utf-16 -t utf-8)",
-          path, first, line_of_byte(bytes, first));
-    }
+void check_text(const std::string& path, std::string_view bytes, int64_t offset, int64_t line) {
+  const size_t nul = bytes.find('\0');
+  const std::optional<size_t> invalid = find_invalid_utf8(bytes.substr(0, nul));
+  if (!invalid && nul == std::string_view::npos) return;
+  const auto place = [&](size_t at) {
+    return fmt::format("byte {} (line {})", offset + static_cast<int64_t>(at), line + newlines_in(bytes.substr(0, at)));
+  };
+  const std::string_view first_bytes = bytes.substr(0, 4);
+  if (offset == 0 && packing_of(path) == Packing::kNone &&
+      (first_bytes.starts_with("\x1F\x8B") || first_bytes == "\x28\xB5\x2F\xFD")) {
+    user_error("{}: compressed data; rename it to {}{}", path, path, first_bytes[0] == '\x1F' ? ".gz" : ".zst");
+  }
+  // A file with NUL bytes near its first bad byte is no text in any encoding but UTF-16 and UTF-32.
+  if (!invalid || (nul != std::string_view::npos && nul < *invalid + 4096)) {
     user_error(
-        "{}: byte {} (line {}): not UTF-8: found 0x{:02X}; convert the file (if it is Latin-1: "
-        "iconv -f latin1 -t utf-8 FILE > NEW)",
-        path, offset, line, static_cast<unsigned>(static_cast<unsigned char>(bytes[offset])));
-  });
+        "{}: {}: a NUL byte, so this is binary data, not text; give UTF-8 text (if it is UTF-16: iconv -f utf-16 -t "
+        "utf-8)",
+        path, place(nul));
+  }
+  user_error(
+      "{}: {}: not UTF-8: found 0x{:02X}; convert the file (if it is Latin-1: iconv -f latin1 -t utf-8 FILE > NEW)",
+      path, place(*invalid), static_cast<unsigned>(static_cast<unsigned char>(bytes[*invalid])));
 }
 
 TextShape measure_text_shape(std::string_view text) {
@@ -116,7 +110,6 @@ TextShape measure_text_shape(std::string_view text) {
 
 void append_text_documents(std::string_view text, DocumentRule rule, std::vector<std::string_view>& documents) {
   BRISK_CHECK(rule != DocumentRule::kAuto, "the rule is chosen by Source");
-  text = without_byte_order_mark(text);
   const char* first = nullptr;  // of the document under way
   const char* last = nullptr;   // past its last line that is not blank
   const auto finish = [&] {
@@ -133,6 +126,22 @@ void append_text_documents(std::string_view text, DocumentRule rule, std::vector
     if (rule == DocumentRule::kLine) finish();
   });
   finish();
+}
+
+std::string_view first_part_of_document(std::string_view text) {
+  size_t begin = 0;
+  for (size_t newline; (newline = text.find('\n', begin)) != std::string_view::npos; begin = newline + 1) {
+    if (!is_blank(text.substr(begin, newline - begin))) break;
+  }
+  return text.substr(begin);
+}
+
+std::string_view last_part_of_document(std::string_view text) {
+  for (size_t newline; (newline = text.rfind('\n')) != std::string_view::npos;) {
+    if (!is_blank(text.substr(newline + 1))) break;
+    text = text.substr(0, newline);
+  }
+  return without_line_end(text);
 }
 
 }  // namespace brisk

@@ -3,11 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "data/pieces.h"
+#include "base/file_lock.h"
+#include "base/files.h"
+#include "base/terminal.h"
+#include "data/piece_waves.h"
+#include "data/text_hash.h"
 #include "data/token_file.h"
 #include "text/hash.h"
 #include "text/words.h"
@@ -16,26 +22,8 @@ namespace brisk {
 
 namespace {
 
-// A piece of work for one core. Short documents share a piece, a long one is cut into several where the tokenizer
-// allows.
-constexpr size_t kPieceBytes = size_t{128} << 10;
-// Pieces tokenised before they are written: bounds the memory to a few times this, whatever the corpus.
-constexpr size_t kWaveBytes = size_t{32} << 20;
 // Text on each side of a cut that is tokenised both ways to see that the cut changes nothing.
 constexpr size_t kCutContext = 200;
-
-// One part of a document.
-struct Part {
-  std::string_view text;
-  bool opens_document;
-};
-
-struct Piece {
-  std::vector<Part> parts;
-  size_t bytes = 0;
-  std::vector<TokenId> tokens;
-  std::vector<size_t> ends;  // of each part, in tokens
-};
 
 // Byte-level BPE never merges across words, so its texts may be cut between them; a vocabulary that writes something
 // before each text, or merges across words, may not. The tokenizer is asked by example, on the text at hand.
@@ -52,88 +40,167 @@ bool cut_changes_nothing(const Tokenizer& tokenizer, std::string_view text, size
   return whole == parts;
 }
 
-std::vector<std::string_view> cut_document(const Tokenizer& tokenizer, std::string_view text) {
-  std::vector<std::string_view> parts;
-  size_t begin = 0;
-  while (text.size() - begin > 2 * kPieceBytes) {
-    const size_t cut = cut_between_words(text, begin + kPieceBytes);
-    if (cut >= text.size() || !cut_changes_nothing(tokenizer, text, cut)) break;
-    parts.push_back(text.substr(begin, cut - begin));
-    begin = cut;
+// Errors of the cache's own files also say how to choose another folder; those of the data do not.
+template <typename Body>
+auto in_cache(const Body& body) {
+  try {
+    return body();
+  } catch (const UserError& error) {
+    user_error("{} (the token cache; data.cache_dir chooses another folder)", error.what());
   }
-  parts.push_back(text.substr(begin));
-  return parts;
 }
 
-// Tokenises documents in waves: a wave on all cores, then written in order.
-class TokenizeWaves {
+// What a core makes of a piece.
+struct PieceTokens {
+  struct Document {
+    size_t end;  // in tokens
+    uint64_t hash;
+  };
+  std::vector<TokenId> tokens;
+  std::vector<Document> documents;
+  std::string_view part;  // the text, where the piece is a part of a document
+  int64_t without_text = 0;
+};
+
+// Where a build stands, besides what is in the token file.
+struct Place {
+  SourcePosition position;
+  int64_t documents_in_file = 0, without_text = 0;
+
+  std::string text() const {
+    return nlohmann::json({position.file, position.offset, position.line, documents_in_file, without_text}).dump();
+  }
+  static Place from(const std::string& text) {
+    const auto numbers = nlohmann::json::parse(text).get<std::vector<int64_t>>();
+    return {{numbers.at(0), numbers.at(1), numbers.at(2)}, numbers.at(3), numbers.at(4)};
+  }
+};
+
+class TokenFileBuilder {
  public:
-  TokenizeWaves(const Tokenizer& tokenizer, TokenId end_of_document, TokenFileWriter& writer,
-                const TokenizeProgress& progress, int64_t bytes_total)
-      : tokenizer_(tokenizer),
+  TokenFileBuilder(Source& source, const Tokenizer& tokenizer, TokenId end_of_document, TokenFileWriter& writer,
+                   const TokenizeProgress& progress, double journal_seconds)
+      : source_(source),
+        tokenizer_(tokenizer),
         end_of_document_(end_of_document),
         writer_(writer),
         progress_(progress),
-        bytes_total_(bytes_total) {}
+        journal_seconds_(journal_seconds) {}
 
-  void add(std::string_view document) {
-    bool opens = true;
-    for (const std::string_view text : cut_document(tokenizer_, document)) {
-      add_part({text, opens});
-      opens = false;
-    }
-  }
-
-  void run() {
-    run_pieces(static_cast<int64_t>(pieces_.size()), [&](int64_t index) {
-      Piece& piece = pieces_[static_cast<size_t>(index)];
-      piece.tokens.reserve(piece.bytes / 3);
-      for (const Part& part : piece.parts) {
-        tokenizer_.encode(part.text, piece.tokens);
-        piece.ends.push_back(piece.tokens.size());
-      }
-    });
-    for (const Piece& piece : pieces_) {
-      size_t begin = 0;
-      for (size_t i = 0; i < piece.parts.size(); ++i) {
-        if (piece.parts[i].opens_document) writer_.begin_document(end_of_document_);
-        writer_.append(std::span(piece.tokens).subspan(begin, piece.ends[i] - begin));
-        begin = piece.ends[i];
-      }
-    }
-    bytes_done_ += static_cast<int64_t>(waiting_);
-    if (progress_ && waiting_ > 0) progress_(bytes_done_, bytes_total_);
-    pieces_.clear();
-    waiting_ = 0;
+  void build() {
+    source_.choose_rule();
+    if (!writer_.resumed_at().empty()) place_ = Place::from(writer_.resumed_at());
+    const auto cut = [&](std::string_view text, size_t from) {
+      const size_t at = cut_between_words(text, from);
+      return at < text.size() && cut_changes_nothing(tokenizer_, text, at) ? at : text.size();
+    };
+    TextPieceReader reader(source_, place_.position, cut);
+    run_waves(
+        reader, [&](const TextPiece& piece) { return tokenise(piece); },
+        [&](const TextPiece& piece, PieceTokens tokens) {
+          take(piece, tokens);
+          return true;
+        });
+    finish();
   }
 
  private:
-  void add_part(const Part& part) {
-    if (pieces_.empty() || pieces_.back().bytes + part.text.size() > kPieceBytes) pieces_.emplace_back();
-    pieces_.back().parts.push_back(part);
-    pieces_.back().bytes += part.text.size();
-    waiting_ += part.text.size();
-    if (waiting_ >= kWaveBytes) run();
+  using Clock = std::chrono::steady_clock;
+
+  PieceTokens tokenise(const TextPiece& piece) const {
+    PieceTokens made;
+    made.tokens.reserve(piece.text.size() / 3);
+    const bool whole = piece.opens && piece.closes;
+    made.without_text = for_each_document(source_, piece, [&](std::string_view text) {
+      tokenizer_.encode(text, made.tokens);
+      if (whole) {
+        made.documents.push_back({made.tokens.size(), text_hash(text)});
+      } else {
+        made.part = text;  // a view into the piece
+      }
+    });
+    return made;
   }
 
+  void take(const TextPiece& piece, const PieceTokens& made) {
+    in_cache([&] { piece.opens&& piece.closes ? write_documents(made) : write_part(piece, made); });
+    place_.without_text += made.without_text;
+    place_.position = piece.end;
+    if (piece.ends_file) end_file(static_cast<size_t>(piece.begin.file));
+    if (progress_) progress_(piece.disk_bytes, source_.bytes());
+    const auto now = Clock::now();
+    if (piece.closes && std::chrono::duration<double>(now - saved_).count() >= journal_seconds_) {
+      in_cache([&] { writer_.save_progress(place_.text()); });
+      saved_ = Clock::now();
+    }
+  }
+
+  void write_documents(const PieceTokens& made) {
+    size_t begin = 0;
+    for (const PieceTokens::Document& document : made.documents) {
+      writer_.begin_document(end_of_document_);
+      writer_.append(std::span(made.tokens).subspan(begin, document.end - begin));
+      writer_.end_document(document.hash);
+      begin = document.end;
+    }
+    place_.documents_in_file += std::ssize(made.documents);
+  }
+
+  void write_part(const TextPiece& piece, const PieceTokens& made) {
+    if (piece.opens) {
+      writer_.begin_document(end_of_document_);
+      part_hash_ = {};
+    }
+    writer_.append(made.tokens);
+    part_hash_.add(made.part);
+    if (!piece.closes) return;
+    writer_.end_document(part_hash_.value());
+    ++place_.documents_in_file;
+  }
+
+  void end_file(size_t file) {
+    if (place_.documents_in_file == 0 && source_.is_named(file)) {
+      user_error("{}: no text in it, only blank lines{}; give a file with text", source_.files()[file],
+                 source_.is_json(file) ? fmt::format(" and empty \"{}\" fields", source_.options().text_field) : "");
+    }
+    place_.documents_in_file = 0;
+    place_.position = {static_cast<int64_t>(file) + 1, 0, 1};
+  }
+
+  void finish() {
+    if (writer_.documents() == 0) {
+      user_error("{}: no text in any of the files; give files with text", fmt::join(source_.options().paths, ", "));
+    }
+    std::vector<std::string> notes = source_.notes();
+    if (place_.without_text > 0) {
+      notes.push_back(fmt::format("{} objects with an empty \"{}\" were left out", place_.without_text,
+                                  source_.options().text_field));
+    }
+    in_cache([&] { writer_.commit(end_of_document_, fmt::format("{}", fmt::join(notes, "\n"))); });
+  }
+
+  Source& source_;
   const Tokenizer& tokenizer_;
   TokenId end_of_document_;
   TokenFileWriter& writer_;
   const TokenizeProgress& progress_;
-  int64_t bytes_done_ = 0, bytes_total_;
-  std::vector<Piece> pieces_;
-  size_t waiting_ = 0;
+  double journal_seconds_;
+  Clock::time_point saved_ = Clock::now();
+  Place place_;
+  TextHash part_hash_;
 };
 
-void write_tokens(Source& source, const Tokenizer& tokenizer, TokenId end_of_document, TokenFileWriter& writer,
-                  const TokenizeProgress& progress) {
-  const std::span<const std::string_view> documents = source.documents();
-  int64_t total = 0;
-  for (const std::string_view document : documents) total += static_cast<int64_t>(document.size());
-  TokenizeWaves waves(tokenizer, end_of_document, writer, progress, total);
-  for (const std::string_view document : documents) waves.add(document);
-  waves.run();
-  writer.commit(end_of_document, fmt::format("{}", fmt::join(source.notes(), "\n")));
+// What killed processes left and nobody came back for.
+void remove_forgotten_builds(const std::string& directory) {
+  constexpr auto kForgotten = std::chrono::hours(24 * 7);
+  std::error_code error;
+  const auto now = std::filesystem::file_time_type::clock::now();
+  for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.find(".tokens.building") == std::string::npos) continue;
+    std::error_code ignored;
+    if (now - it->last_write_time(ignored) > kForgotten && !ignored) std::filesystem::remove(it->path(), ignored);
+  }
 }
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -149,34 +216,50 @@ std::vector<std::string> lines_of(const std::string& text) {
 }  // namespace
 
 TokenCache open_token_cache(Source& source, const Tokenizer& tokenizer, const std::string& directory,
-                            const TokenizeProgress& progress) {
+                            const TokenizeProgress& progress, double journal_seconds) {
   const std::optional<TokenId> end_of_document =
       tokenizer.end_of_document() ? tokenizer.end_of_document() : tokenizer.start_of_text();
   if (!end_of_document) {
     user_error("the tokenizer has neither an end-of-document nor a start-of-text token; train on one that has");
   }
-  uint64_t key = hash_mix(source.content_hash(), tokenizer.fingerprint());
+  uint64_t key = hash_mix(source.content_hash(directory), tokenizer.fingerprint());
   key = hash_mix(key, hash_mix(static_cast<uint64_t>(*end_of_document), kTokenFileVersion));
 
   TokenCache cache;
   cache.path = (std::filesystem::path(directory) / fmt::format("{:016x}.tokens", key)).string();
   std::string problem;
-  cache.stream = open_token_file(cache.path, key, tokenizer.vocab_size(), problem);
+  const auto open = [&] { return open_token_file(cache.path, key, tokenizer.vocab_size(), problem, directory); };
+  cache.stream = open();
   cache.reused = cache.stream != nullptr;
   if (!problem.empty()) cache.notes.push_back(fmt::format("{}: {}; made again", cache.path, problem));
   if (!cache.reused) {
-    source.documents();  // what is wrong with the data is said before anything is written
-    try {
-      make_directories(directory);
-      TokenFileWriter writer(cache.path, key, tokenizer.vocab_size());
-      write_tokens(source, tokenizer, *end_of_document, writer, progress);
-    } catch (const UserError& error) {
-      user_error("{} (the token cache; data.cache_dir chooses another folder)", error.what());
-    }
-    cache.stream = open_token_file(cache.path, key, tokenizer.vocab_size(), problem);
-    if (!cache.stream) {
-      user_error("{}: {} right after it was written; check the disk or set data.cache_dir to another", cache.path,
-                 problem.empty() ? "gone" : problem);
+    in_cache([&] { make_directories(directory); });
+    const FileLock lock = in_cache([&] {
+      return FileLock(cache.path + ".lock",
+                      [] { say("another brisk is making the tokens of this text; waiting for it"); });
+    });
+    cache.stream = open();  // it may be there by now
+    cache.reused = cache.stream != nullptr;
+    if (!cache.reused) {
+      remove_forgotten_builds(directory);
+      auto writer =
+          in_cache([&] { return std::make_unique<TokenFileWriter>(cache.path, key, tokenizer.vocab_size()); });
+      cache.resumed = !writer->resumed_at().empty();
+      if (cache.resumed) {
+        cache.notes.push_back(fmt::format(
+            "the tokens of {} documents were there, of a process that did not end its work", writer->documents()));
+      }
+      try {
+        TokenFileBuilder(source, tokenizer, *end_of_document, *writer, progress, journal_seconds).build();
+      } catch (const UserError&) {
+        writer->discard();  // mended data has another key
+        throw;
+      }
+      cache.stream = open();
+      if (!cache.stream) {
+        user_error("{}: {} right after it was written; check the disk or set data.cache_dir to another", cache.path,
+                   problem.empty() ? "gone" : problem);
+      }
     }
   }
   for (std::string& line : lines_of(cache.stream->description())) cache.notes.push_back(std::move(line));

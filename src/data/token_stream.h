@@ -9,6 +9,12 @@
 //   stream->rows();                  // 5: every token but the last
 //   stream->copy(2, 3, out);         // tokens 2, 3, 4 as int32
 //   stream->document_rows(0);        // {0, 3}
+//
+// Streams of several sources join into one whose tokens and documents follow each other; each part keeps its own last
+// end of document, which no row reads:
+//
+//   auto both = TokenStream::join({books, news});
+//   both->part_documents(1);         // how many are of the news
 #pragma once
 
 #include <cstdint>
@@ -28,36 +34,67 @@ class TokenStream {
     int64_t size() const { return end - begin; }
   };
 
-  // In memory: for tests and benchmarks.
+  // Where the parts of a mapped token file lie.
+  struct Layout {
+    int64_t tokens_offset = 0, tokens = 0;
+    int token_bytes = 2;        // or 4
+    int64_t starts_offset = 0;  // of the documents, and their end: 8 bytes each
+    int64_t hashes_offset = 0;  // of the documents' texts, 8 bytes each
+    int64_t documents = 0;
+    int64_t vocab_size = 0;
+  };
+
+  // In memory: for tests and benchmarks. The hash of a document is that of its ids.
   static std::shared_ptr<const TokenStream> from_documents(const std::vector<std::vector<int32_t>>& documents,
                                                            int32_t end_of_document);
 
-  // Over a mapped file that holds the tokens, of 2 or 4 bytes each, and the starts of the documents and their end.
-  TokenStream(MappedFile file, int64_t tokens_offset, int64_t tokens, int token_bytes, int64_t starts_offset,
-              int64_t documents, std::string description);
+  TokenStream(MappedFile file, const Layout& layout, std::string description, std::string path);
+
+  static std::shared_ptr<const TokenStream> join(const std::vector<std::shared_ptr<const TokenStream>>& streams);
 
   int64_t tokens() const { return tokens_; }
-  int64_t rows() const { return tokens_ - 1; }
-  int64_t documents() const { return static_cast<int64_t>(starts_.size()) - 1; }
-  Rows document_rows(int64_t document) const { return {starts_[document], starts_[document + 1]}; }
-  std::span<const int64_t> document_starts() const { return starts_; }  // [documents + 1], the last is rows()
+  int64_t rows() const { return tokens_ - parts(); }
+  int64_t documents() const { return documents_; }
+  Rows document_rows(int64_t document) const;
+  uint64_t document_hash(int64_t document) const;
+  std::span<const int64_t> document_starts() const;  // [documents + 1], the last is rows(); of a stream of one part
+
+  int64_t parts() const { return std::ssize(parts_); }
+  int64_t part_documents(int64_t part) const { return std::ssize(parts_[static_cast<size_t>(part)].data->hashes); }
 
   int32_t token(int64_t index) const;
+  // A UserError where an id is outside the vocabulary: the file was damaged since it was checked.
   void copy(int64_t begin, int64_t count, int32_t* out) const;
 
   // What the user should know about how it was read (Source::notes()), a line each.
   const std::string& description() const { return description_; }
 
  private:
-  TokenStream() = default;
+  struct Data {
+    MappedFile file;
+    std::vector<int32_t> owned_tokens;
+    std::vector<int64_t> owned_starts;
+    std::vector<uint64_t> owned_hashes;
+    std::string path;
+    const std::byte* tokens = nullptr;
+    int64_t count = 0;
+    int token_bytes = 4;
+    int32_t largest_token = INT32_MAX;
+    std::span<const int64_t> starts;
+    std::span<const uint64_t> hashes;
+  };
+  struct Part {
+    std::shared_ptr<const Data> data;
+    int64_t first_token, first_document;
+  };
 
-  MappedFile file_;
-  std::vector<int32_t> owned_tokens_;
-  std::vector<int64_t> owned_starts_;
-  const std::byte* data_ = nullptr;
-  int token_bytes_ = 4;
-  int64_t tokens_ = 0;
-  std::span<const int64_t> starts_;
+  TokenStream() = default;
+  void add(std::shared_ptr<const Data> data);
+  const Part& part_of_document(int64_t document) const;
+  const Part& part_of_token(int64_t index) const;
+
+  std::vector<Part> parts_;
+  int64_t tokens_ = 0, documents_ = 0;
   std::string description_;
 };
 

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/job.h"
 #include "data/corpus.h"
+#include "data/duplicates.h"
+#include "data/statistics.h"
 #include "data/token_cache.h"
 #include "text/tokenizer.h"
 
@@ -18,6 +21,9 @@ struct PreparedData {
   std::shared_ptr<const TokenStream> validation_stream;  // the same one when the split is by fraction
   CorpusPart train;
   CorpusPart validation;
+  std::vector<std::string> source_names;            // of the parts of train_stream
+  std::optional<DuplicateCount> duplicates;         // in train_stream
+  std::optional<DuplicateCount> validation_shared;  // of data.validation's documents, those in data.train
   std::string fingerprint;  // of the tokens, training and validation: other text or another tokenizer, another one
   std::vector<std::string> notes;
   std::vector<std::string> warnings;
@@ -26,6 +32,9 @@ struct PreparedData {
 // `tokenizer_path`: the run's own tokenizer when resuming, else "". Sets job.model.vocab_size to what the tokenizer
 // has.
 PreparedData prepare_data(Job& job, const std::string& tokenizer_path);
+
+// What the user should know of the training data; the packing is left to measure_packing.
+CorpusStatistics statistics_of(const PreparedData& prepared, int64_t max_length);
 
 // Tokens of other files with a run's tokenizer, for evaluation.
 CorpusPart prepare_evaluation(const std::vector<std::string>& paths, const DataOptions& options,

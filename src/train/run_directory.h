@@ -1,4 +1,4 @@
-// The run directory: job.json, tokenizer.json, metrics.jsonl, summary.json, checkpoints/.
+// The run directory: job.json, tokenizer.json, metrics.jsonl, statistics.json, summary.json, checkpoints/.
 //
 //   RunDirectory run = RunDirectory::open(job.output, RunDirectory::Mode::fresh);   // or resume; holds the run's lock
 //   write_file_atomically(run.job_path(), job_to_json_text(job));
@@ -33,6 +33,7 @@ class RunDirectory {
   std::string tokenizer_path() const { return path_ + "/tokenizer.json"; }
   std::string metrics_path() const { return path_ + "/metrics.jsonl"; }
   std::string summary_path() const { return path_ + "/summary.json"; }
+  std::string statistics_path() const { return path_ + "/statistics.json"; }  // of the data
   std::string checkpoints_path() const { return path_ + "/checkpoints"; }
 
   bool has_run() const { return has_run_; }  // there was a job.json when it was opened

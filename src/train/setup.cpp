@@ -46,7 +46,8 @@ class Starter {
     setup_.data = prepare_data(setup_.job, own_tokenizer ? setup_.directory.tokenizer_path() : "");
     for (const std::string& note : setup_.data.notes) say("{}", note);
     for (const std::string& warning : setup_.data.warnings) warn("{}", warning);
-    if (setup_.data.train.chunks.empty()) user_error("{}: no training sequences in it", setup_.job.data.train.front());
+    if (setup_.data.train.chunks.empty())
+      user_error("{}: no training sequences in it", setup_.job.data.train.front().path);
     if (checkpoint_path_) {
       const std::string before = saved_state().job_fingerprint;
       if (!before.empty() && before != setup_.data.fingerprint) {
@@ -74,9 +75,8 @@ class Starter {
   void build_engine() {
     const TrainingOptions& training = setup_.job.training;
     const int64_t sequences = training.batch_size * training.gradient_accumulation_steps;
-    int64_t longest = 1;
-    for (const Chunk& chunk : setup_.data.train.chunks) longest = std::max<int64_t>(longest, chunk.length);
-    for (const Chunk& chunk : setup_.data.validation.chunks) longest = std::max<int64_t>(longest, chunk.length);
+    const int64_t longest =
+        std::max<int64_t>({1, setup_.data.train.chunks.longest(), setup_.data.validation.chunks.longest()});
     EngineOptions options;
     options.model = decoder_config(setup_.job.model, training.max_length);
     const int64_t asked = training.micro_batch_tokens > 0 ? training.micro_batch_tokens : kMicroBatchTokens;
@@ -102,17 +102,13 @@ class Starter {
     refuse_what_cannot_fit(options);
     setup_.engine = std::make_unique<Engine>(options);
 
-    const int64_t count = static_cast<int64_t>(setup_.data.train.chunks.size());
+    const int64_t count = setup_.data.train.sequences_per_epoch();
     setup_.steps_per_epoch = (count + sequences - 1) / sequences;
     setup_.total_steps = training.max_steps > 0 ? training.max_steps : training.num_epochs * setup_.steps_per_epoch;
     setup_.epochs = (setup_.total_steps + setup_.steps_per_epoch - 1) / setup_.steps_per_epoch;
     setup_.schedule = schedule_of(training, setup_.total_steps);
-    double rows = 0, squares = 0;
-    for (const Chunk& chunk : setup_.data.train.chunks) {
-      rows += chunk.length;
-      squares += static_cast<double>(chunk.length) * chunk.length;
-    }
-    setup_.mean_length = squares / rows;  // as a token sees it
+    setup_.mean_length =
+        setup_.data.train.chunks.squared_rows() / static_cast<double>(setup_.data.train.rows());  // as a token sees it
     setup_.flop_per_token = decoder_flop_per_token(options.model, setup_.mean_length);
     setup_.peak = std::make_unique<PeakMeter>(options.compute_type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32);
     for (int i = 0; i < 10; ++i) setup_.peak->sample();
@@ -207,14 +203,16 @@ class Starter {
                              .micro_batch_tokens = setup_.micro_batch_tokens,
                              .seed = static_cast<uint64_t>(setup_.job.training.seed),
                              .workers = static_cast<int>(setup_.job.training.num_workers),
-                             .start = setup_.state.cursor};
+                             .start = setup_.state.cursor,
+                             .sources = setup_.data.train.sources};
     setup_.loader = std::make_unique<Loader>(setup_.data.train_stream, setup_.data.train.chunks, setup_.loader_options);
   }
 
   void describe() const {
-    CorpusStatistics statistics = corpus_statistics(setup_.data.train, setup_.job.training.max_length);
+    CorpusStatistics statistics = statistics_of(setup_.data, setup_.job.training.max_length);
     measure_packing(setup_.data.train.chunks, setup_.loader_options, statistics);
     say("{}", statistics_text(statistics));
+    write_file_atomically(setup_.directory.statistics_path(), statistics_json_text(statistics));
     say("validation: {} sequences, {} tokens", setup_.data.validation.chunks.size(), setup_.data.validation.rows());
     say("\n{}", model_table(setup_.engine->options().model, setup_.mean_length));
     say("{}", memory_table(setup_.memory));

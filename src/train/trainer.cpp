@@ -128,8 +128,8 @@ class Trainer {
   void say_time_per_epoch() {
     const double per_token = window_seconds_ / static_cast<double>(std::max<int64_t>(1, window_tokens_));
     say("time per epoch: about {} ({} tokens, measured over the first steps)",
-        format_duration(per_token * static_cast<double>(setup_.data.train.rows())),
-        format_count(static_cast<double>(setup_.data.train.rows())));
+        format_duration(per_token * setup_.data.train.rows_per_epoch()),
+        format_count(setup_.data.train.rows_per_epoch()));
   }
 
   // The peak beside the steps it is compared with: at most 3 ms a second.

@@ -1,11 +1,18 @@
 #include "data/corpus.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 
+#include "data/duplicates.h"
 #include "data/loader.h"
+#include "data/statistics.h"
 
 namespace brisk {
 namespace {
@@ -47,8 +54,8 @@ TEST(Chunks, CoverEveryRowOnce) {
 TEST(Split, IsByDocumentAndLosesNothing) {
   const auto stream = stream_of(std::vector<int>(200, 10));
   const CorpusSplit split = split_corpus(*stream, {.max_length = 4, .validation_fraction = 0.1, .seed = 3});
-  EXPECT_EQ(split.validation.document_lengths.size(), 20u);
-  EXPECT_EQ(split.train.document_lengths.size(), 180u);
+  EXPECT_EQ(split.validation.lengths.documents(), 20);
+  EXPECT_EQ(split.train.lengths.documents(), 180);
   EXPECT_EQ(split.train.rows() + split.validation.rows(), stream->rows());
   std::set<int64_t> train_documents, validation_documents;
   for (const Chunk& chunk : split.train.chunks) train_documents.insert(chunk.begin / 11);
@@ -59,8 +66,8 @@ TEST(Split, IsByDocumentAndLosesNothing) {
   EXPECT_EQ(split.note, "validation: 20 of 200 documents, 10.0 % of the tokens");
 }
 
-TEST(Split, DependsOnTheSeedAlone) {
-  const auto stream = stream_of(std::vector<int>(100, 5)), longer = stream_of(std::vector<int>(100, 9));
+TEST(Split, DependsOnTheSeedAndTheTextsAlone) {
+  const auto stream = stream_of(std::vector<int>(100, 5));
   const auto documents = [](const TokenStream& from, uint64_t seed) {
     std::vector<int64_t> numbers;
     const int64_t rows = from.document_rows(0).size();
@@ -69,14 +76,93 @@ TEST(Split, DependsOnTheSeedAlone) {
     return numbers;
   };
   EXPECT_EQ(documents(*stream, 1), documents(*stream, 1));
-  EXPECT_EQ(documents(*stream, 1), documents(*longer, 1));  // not on what the documents hold
   EXPECT_NE(documents(*stream, 1), documents(*stream, 2));
 }
 
 TEST(Split, GivesEachPartAtLeastOneDocument) {
   const auto stream = stream_of({5, 5, 5});
-  EXPECT_EQ(split_corpus(*stream, {8, 0.001, 1}).validation.document_lengths.size(), 1u);
-  EXPECT_EQ(split_corpus(*stream, {8, 0.999, 1}).train.document_lengths.size(), 1u);
+  EXPECT_EQ(split_corpus(*stream, {8, 0.001, 1}).validation.lengths.documents(), 1);
+  EXPECT_EQ(split_corpus(*stream, {8, 0.999, 1}).train.lengths.documents(), 1);
+}
+
+// The hashes of the documents that the chunks of a part come from.
+std::multiset<uint64_t> texts_of(const TokenStream& stream, const CorpusPart& part) {
+  std::set<int64_t> begins;
+  for (const Chunk& chunk : part.chunks) begins.insert(chunk.begin);
+  std::multiset<uint64_t> texts;
+  for (int64_t document = 0; document < stream.documents(); ++document) {
+    if (begins.contains(stream.document_rows(document).begin)) texts.insert(stream.document_hash(document));
+  }
+  return texts;
+}
+
+TEST(Split, PutsAllCopiesOfATextOnOneSide) {
+  std::vector<std::vector<int32_t>> documents;
+  for (int32_t i = 0; i < 400; ++i) documents.push_back({i % 150 + 1, 7, i % 150 + 1});  // two or three copies of each
+  const auto stream = TokenStream::from_documents(documents, 0);
+  for (const uint64_t seed : {1, 2, 3}) {
+    const CorpusSplit split = split_corpus(*stream, {.max_length = 2, .validation_fraction = 0.2, .seed = seed});
+    const auto train = texts_of(*stream, split.train), validation = texts_of(*stream, split.validation);
+    EXPECT_EQ(train.size() + validation.size(), 400u);
+    EXPECT_NEAR(static_cast<double>(validation.size()), 80, 3);
+    for (const uint64_t text : validation) EXPECT_FALSE(train.contains(text));
+  }
+}
+
+TEST(Split, LeavesATextOfVeryManyCopiesToTraining) {
+  std::vector<std::vector<int32_t>> documents(90, {1, 2, 3});
+  for (int32_t i = 0; i < 10; ++i) documents.push_back({i + 10});
+  const auto stream = TokenStream::from_documents(documents, 0);
+  for (const uint64_t seed : {1, 2, 3, 4, 5}) {
+    const CorpusSplit split = split_corpus(*stream, {.max_length = 8, .validation_fraction = 0.05, .seed = seed});
+    EXPECT_EQ(split.validation.lengths.documents(), 5) << seed;
+    EXPECT_EQ(split.validation.lengths.longest(), 2) << seed;  // none of the many
+  }
+  const auto same = TokenStream::from_documents(std::vector<std::vector<int32_t>>(9, {1, 2}), 0);
+  const CorpusSplit split = split_corpus(*same, {8, 0.2, 1});
+  EXPECT_TRUE(split.validation.chunks.empty());
+  EXPECT_EQ(split.train.lengths.documents(), 9);
+  EXPECT_EQ(split.note, "no validation part: too few different documents");
+}
+
+TEST(Split, KeepsSourcesApartAndCountsTheirDraws) {
+  const auto joined = TokenStream::join({stream_of(std::vector<int>(40, 9)), stream_of(std::vector<int>(20, 4))});
+  const CorpusSplit split =
+      split_corpus(*joined, {.max_length = 5, .validation_fraction = 0.1, .seed = 1, .weights = {0.5, 3}});
+  ASSERT_EQ(split.train.sources.size(), 2u);
+  const SourceShare &first = split.train.sources[0], &second = split.train.sources[1];
+  EXPECT_EQ(first.chunks, 2 * first.documents);
+  EXPECT_EQ(second.chunks, second.documents);
+  EXPECT_EQ(first.chunks + second.chunks, std::ssize(split.train.chunks));
+  EXPECT_EQ(first.draws, first.documents);
+  EXPECT_EQ(second.draws, 3 * second.documents);
+  EXPECT_EQ(split.train.sequences_per_epoch(), first.draws + second.draws);
+  EXPECT_DOUBLE_EQ(split.train.rows_per_epoch(), 5.0 * static_cast<double>(first.documents + 3 * second.documents));
+  for (const Chunk& chunk : split.train.chunks) {
+    std::vector<int32_t> tokens(static_cast<size_t>(chunk.length) + 1);
+    joined->copy(chunk.begin, chunk.length + 1, tokens.data());  // each chunk lies within its source
+  }
+}
+
+TEST(ChunkList, ThatIsLongLiesInAFileWithoutAName) {
+  std::string name = (std::filesystem::temp_directory_path() / "brisk-chunks-XXXXXX").string();
+  ASSERT_NE(mkdtemp(name.data()), nullptr);
+  Chunks expected;
+  ChunkListBuilder builder(name, 100);
+  for (int32_t i = 0; i < 1050; ++i) {
+    expected.push_back({i * int64_t{10}, i % 7 + 1});
+    builder.add(expected.back());
+  }
+  {
+    const ChunkList chunks = std::move(builder).finish();
+    const ChunkList copy = chunks;
+    EXPECT_EQ(copy, expected);
+    EXPECT_EQ(copy.longest(), 7);
+    EXPECT_EQ(copy.rows(), ChunkList(expected).rows());
+    EXPECT_DOUBLE_EQ(copy.squared_rows(), ChunkList(expected).squared_rows());
+    EXPECT_TRUE(std::filesystem::is_empty(name));
+  }
+  std::filesystem::remove_all(name);
 }
 
 TEST(Split, OfASingleDocumentTakesItsLastChunks) {
@@ -84,7 +170,7 @@ TEST(Split, OfASingleDocumentTakesItsLastChunks) {
   const CorpusSplit split = split_corpus(*stream, {10, 0.2, 1});
   EXPECT_EQ(split.train.chunks.size(), 8u);
   EXPECT_EQ(split.validation.chunks, (Chunks{{80, 10}, {90, 10}}));
-  EXPECT_EQ(split.train.document_lengths, (std::vector<int64_t>{80}));
+  EXPECT_EQ(split.train.lengths.longest(), 80);
   EXPECT_EQ(split.note, "validation: the last 2 of 10 sequences of the one document");
 }
 
@@ -131,6 +217,66 @@ TEST(Statistics, MeasureThePackingOfTheLoadersSteps) {
   EXPECT_NE(text.find("4 with 30 tokens"), std::string::npos) << text;
   EXPECT_NE(text.find("no document was longer"), std::string::npos) << text;
   EXPECT_NE(text.find("75.0 % of the micro-batches' capacity"), std::string::npos) << text;
+}
+
+TEST(Statistics, HistogramCountsByPowersOfTwo) {
+  DocumentLengths lengths;
+  for (const int64_t length : {1, 2, 3, 4, 5, 8, 8, 33}) lengths.add(length);
+  std::vector<std::array<int64_t, 4>> bars;
+  for (const auto& bar : lengths.histogram()) bars.push_back({bar.from, bar.to, bar.documents, bar.tokens});
+  EXPECT_EQ(
+      bars,
+      (std::vector<std::array<int64_t, 4>>{
+          {1, 1, 1, 1}, {2, 2, 1, 2}, {3, 4, 2, 7}, {5, 8, 3, 21}, {9, 16, 0, 0}, {17, 32, 0, 0}, {33, 64, 1, 33}}));
+  const std::string text = histogram_text(lengths.histogram());
+  EXPECT_NE(text.find(" 5 to 8 ######################################## 3 (37.5 %)"), std::string::npos) << text;
+  EXPECT_NE(text.find("33 to 64 #############"), std::string::npos) << text;
+}
+
+TEST(Statistics, LongLengthsAreKnownToThreePercent) {
+  DocumentLengths lengths;
+  for (int64_t length = 60000; length < 4000000; length += 1000) lengths.add(length);
+  for (const double share : {0.01, 0.1, 0.5, 0.9, 0.99}) {
+    const double exact = 60000 + 1000 * (std::ceil(share * static_cast<double>(lengths.documents())) - 1);
+    EXPECT_NEAR(static_cast<double>(lengths.at_share(share)), exact, 0.032 * exact) << share;
+  }
+  EXPECT_EQ(lengths.longest(), 3999000);
+  EXPECT_EQ(lengths.at_share(1), 3999000);
+}
+
+TEST(Statistics, AreWrittenAsJson) {
+  CorpusStatistics statistics = corpus_statistics(whole_corpus(*stream_of({9, 4, 4, 9}), 10), 10);
+  statistics.duplicates = DuplicateCount{2, false};
+  statistics.sources = {{"books", 2, 3, 20, 0.8}};
+  const auto json = nlohmann::json::parse(statistics_json_text(statistics));
+  EXPECT_EQ(json["documents"], 4);
+  EXPECT_EQ(json["length"]["median"], 5);
+  EXPECT_EQ(json["histogram"].size(), 2u);
+  EXPECT_EQ(json["histogram"][1]["documents"], 2);
+  EXPECT_EQ(json["duplicates"]["documents"], 2);
+  EXPECT_EQ(json["sources"][0]["share_of_epoch"], 0.8);
+  EXPECT_NE(statistics_text(statistics).find("2 documents are copies"), std::string::npos);
+}
+
+TEST(Duplicates, AreCountedInOnePassOrSeveralAndEstimatedBeyond) {
+  std::vector<std::vector<int32_t>> documents;
+  for (int32_t i = 0; i < 12000; ++i) documents.push_back({i % 9000, 1});
+  const auto stream = TokenStream::from_documents(documents, 0);
+  const DuplicateCount one = count_duplicates(*stream), several = count_duplicates(*stream, 4000);
+  EXPECT_EQ(one.documents, 3000);
+  EXPECT_EQ(several.documents, 3000);
+  EXPECT_FALSE(several.estimated);
+  const DuplicateCount sampled = count_duplicates(*stream, 1000);
+  EXPECT_TRUE(sampled.estimated);
+  EXPECT_NEAR(static_cast<double>(sampled.documents), 3000, 600);
+}
+
+TEST(Duplicates, BetweenTwoStreamsAreCountedWhicheverIsLarger) {
+  const auto small = TokenStream::from_documents({{1}, {2}, {2}, {9}}, 0);
+  const auto large = TokenStream::from_documents({{2}, {3}, {4}, {1}, {1}, {5}, {6}}, 0);
+  EXPECT_EQ(count_shared(*small, *large).documents, 3);  // 1, 2, 2
+  EXPECT_EQ(count_shared(*large, *small).documents, 3);  // 2, 1, 1
+  EXPECT_EQ(count_shared(*small, *large, 1).documents, 3);
 }
 
 TEST(Statistics, TextTellsOfSplitDocumentsAndLargeNumbers) {

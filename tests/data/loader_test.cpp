@@ -306,5 +306,79 @@ TEST(Loader, DeliversTenThousandDocumentsInAMoment) {
   EXPECT_EQ(rows, split.train.rows());
 }
 
+// How often each chunk is delivered in each of `epochs` epochs.
+std::vector<std::vector<int64_t>> deliveries(const std::vector<SourceShare>& sources, int64_t epochs) {
+  int64_t count = 0;
+  for (const SourceShare& source : sources) count += source.chunks;
+  const auto stream = TokenStream::from_documents(std::vector<std::vector<int32_t>>(static_cast<size_t>(count)), 0);
+  std::vector<Chunk> chunks;
+  for (int64_t i = 0; i < count; ++i) chunks.push_back({i, 1});
+  Loader loader(stream, chunks,
+                {.sequences_per_step = 8, .micro_batch_tokens = 8, .seed = 3, .workers = 0, .sources = sources});
+  std::vector<std::vector<int64_t>> hits;
+  for (int64_t epoch = 0; epoch < epochs; ++epoch) {
+    hits.emplace_back(static_cast<size_t>(count));
+    for (int64_t step = 0; step < loader.steps_per_epoch(); ++step) {
+      for (const Chunk& chunk : loader.chunks_at({epoch, step})) ++hits.back()[static_cast<size_t>(chunk.begin)];
+    }
+  }
+  return hits;
+}
+
+TEST(Weights, SayHowOftenAnEpochDrawsASequence) {
+  // Twice, once, and half of them: the other half comes in the next epoch.
+  const auto hits =
+      deliveries({{.chunks = 10, .draws = 20}, {.chunks = 30, .draws = 30}, {.chunks = 20, .draws = 10}}, 4);
+  for (int64_t epoch = 0; epoch < 4; ++epoch) {
+    for (size_t i = 0; i < 10; ++i) EXPECT_EQ(hits[static_cast<size_t>(epoch)][i], 2);
+    for (size_t i = 10; i < 40; ++i) EXPECT_EQ(hits[static_cast<size_t>(epoch)][i], 1);
+  }
+  int64_t drawn = 0;
+  for (size_t i = 40; i < 60; ++i) {
+    EXPECT_EQ(hits[0][i] + hits[1][i], 1);
+    EXPECT_EQ(hits[2][i] + hits[3][i], 1);
+    drawn += hits[0][i];
+  }
+  EXPECT_EQ(drawn, 10);
+}
+
+TEST(Weights, OfAnySizeDrawAllSequencesEquallyOftenOverEpochs) {
+  const auto hits = deliveries({{.chunks = 17, .draws = 24}, {.chunks = 5, .draws = 5}}, 17);
+  for (size_t i = 0; i < 17; ++i) {
+    int64_t sum = 0;
+    for (const auto& epoch : hits) sum += epoch[i];
+    EXPECT_EQ(sum, 24);  // 17 epochs of 24 draws are 24 passes over 17
+  }
+  int64_t of_first_epoch = 0;
+  for (size_t i = 0; i < 17; ++i) of_first_epoch += hits[0][i];
+  EXPECT_EQ(of_first_epoch, 24);
+}
+
+TEST(Weights, OfOneChangeNothingInTheOrder) {
+  const auto stream = numbered_stream(300, 30);
+  const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
+  const int64_t count = std::ssize(chunks);
+  const LoaderOptions plain{.sequences_per_step = 7, .micro_batch_tokens = 64, .seed = 5, .workers = 0};
+  LoaderOptions divided = plain;
+  divided.sources = {{.chunks = 40, .draws = 40}, {.chunks = count - 40, .draws = count - 40}};
+  Loader a(stream, chunks, plain), b(stream, chunks, divided);
+  for (int i = 0; i < 60; ++i) expect_same(a.next(), b.next());
+}
+
+TEST(Weights, AreResumedAtAnyStep) {
+  const auto stream = numbered_stream(300, 30);
+  const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
+  const int64_t count = std::ssize(chunks);
+  LoaderOptions options{.sequences_per_step = 7, .micro_batch_tokens = 64, .seed = 5, .workers = 1};
+  options.sources = {{.chunks = 40, .draws = 90}, {.chunks = count - 40, .draws = (count - 40) / 3}};
+  Loader first(stream, chunks, options);
+  for (int64_t i = 0; i < 2 * first.steps_per_epoch() + 3; ++i) {
+    const StepBatch step = first.next();
+    options.start = step.cursor;
+    Loader resumed(stream, chunks, options);
+    expect_same(step, resumed.next());
+  }
+}
+
 }  // namespace
 }  // namespace brisk

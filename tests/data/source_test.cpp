@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "data/scratch_folder.h"
+#include "data/token_cache.h"
 
 namespace brisk {
 namespace {
@@ -12,21 +13,26 @@ using Texts = std::vector<std::string>;
 
 Texts documents_of(const SourceOptions& options) {
   Source source(options);
-  Texts texts;
-  for (const std::string_view document : source.documents()) texts.emplace_back(document);
-  return texts;
+  const TextSample sample = source.sample(int64_t{1} << 40);
+  EXPECT_TRUE(sample.whole);
+  return {sample.texts.begin(), sample.texts.end()};
 }
 
 Texts documents_of(const std::string& path, DocumentRule rule) { return documents_of({{path}, "text", rule}); }
 
+// What a run says that trains on it.
 std::string error_of(const SourceOptions& options) {
-  return user_error_of([&] { Source(options).documents(); });
+  const ScratchFolder folder;
+  return user_error_of([&] {
+    Source source(options);
+    open_token_cache(source, ByteTokenizer(), folder.path());
+  });
 }
 
 std::string notes_of(const SourceOptions& options) {
+  const ScratchFolder folder;
   Source source(options);
-  source.documents();
-  return fmt::format("{}", fmt::join(source.notes(), "\n"));
+  return fmt::format("{}", fmt::join(open_token_cache(source, ByteTokenizer(), folder.path()).notes, "\n"));
 }
 
 const char* const kPoem = "\n\none\ntwo\n  \n\nthree\r\n\r\nfour";
@@ -43,13 +49,6 @@ TEST(Source, KeepsTheSpacesOfALineAndDropsAByteOrderMark) {
   const ScratchFolder folder;
   const std::string path = folder.write("a.txt", "\xEF\xBB\xBF = Title = \n body\n");
   EXPECT_EQ(documents_of(path, DocumentRule::kLine), (Texts{" = Title = ", " body"}));
-}
-
-TEST(Source, TextOfTxtFilesIsNotCopied) {
-  const ScratchFolder folder;
-  Source source({{folder.write("a.txt", "first\nsecond\n")}, "text", DocumentRule::kLine});
-  const auto documents = source.documents();
-  EXPECT_EQ(documents[1].data() - documents[0].data(), 6);  // as far apart as in the file
 }
 
 TEST(Source, AutoChoosesBlocksWhereBlankLinesSeparateParagraphs) {
@@ -198,7 +197,8 @@ TEST(SourceErrors, TheFirstBadLineIsNamedWhateverTheThreadsDo) {
 
 TEST(SourceErrors, SayWhatToDoWithOtherKindsOfFiles) {
   const ScratchFolder folder;
-  EXPECT_HAS(error_of({{folder.write("a.txt.gz", "x")}}), "a.txt.gz: expected .txt or .jsonl, this is compressed");
+  EXPECT_HAS(error_of({{folder.write("a.txt.xz", "x")}}), "a.txt.xz: expected .txt or .jsonl, plain or compressed");
+  EXPECT_HAS(error_of({{folder.write("a.tar.gz", "x")}}), "an archive; unpack it first");
   EXPECT_HAS(error_of({{folder.write("a.csv", "x")}}), "a table");
   EXPECT_HAS(user_error_of([] { document_rule_from("page"); }), "data.document: expected auto, file, block or line");
 }

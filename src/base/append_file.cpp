@@ -1,0 +1,73 @@
+#include "base/append_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace brisk {
+
+AppendFile::AppendFile(std::string path) : path_(std::move(path)) {
+  file_descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (file_descriptor_ < 0) fail("cannot create it", errno);
+  struct stat facts {};
+  if (::fstat(file_descriptor_, &facts) != 0) fail("cannot read it", errno);
+  size_ = facts.st_size;
+}
+
+AppendFile::~AppendFile() {
+  if (file_descriptor_ >= 0) ::close(file_descriptor_);
+}
+
+void AppendFile::fail(const char* action, int error_number) const {
+  user_error("{}: {}: {}", path_, action, explain_errno(error_number));
+}
+
+void AppendFile::cut(int64_t size) {
+  if (::ftruncate(file_descriptor_, size) != 0) fail("cannot cut it", errno);
+  size_ = size;
+}
+
+void AppendFile::write(const void* data, int64_t size) {
+  const char* next = static_cast<const char*>(data);
+  for (int64_t left = size; left > 0;) {
+    const ssize_t count = ::pwrite(file_descriptor_, next, static_cast<size_t>(left), size_);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail("cannot write it", errno);
+    next += count;
+    left -= count;
+    size_ += count;
+  }
+}
+
+void AppendFile::read(int64_t offset, void* data, int64_t size) const {
+  char* next = static_cast<char*>(data);
+  for (int64_t left = size; left > 0;) {
+    const ssize_t count = ::pread(file_descriptor_, next, static_cast<size_t>(left), offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail("cannot read it", errno);
+    if (count == 0) user_error("{}: it became shorter while it was read; is another program writing to it?", path_);
+    next += count;
+    left -= count;
+    offset += count;
+  }
+}
+
+void AppendFile::sync() {
+  // Some network file systems cannot flush and say so with EINVAL.
+  if (::fdatasync(file_descriptor_) != 0 && errno != EINVAL && errno != EROFS) fail("cannot flush it to disk", errno);
+}
+
+void AppendFile::rename_to(const std::string& path) {
+  sync();
+  const int number = std::exchange(file_descriptor_, -1);
+  if (::close(number) != 0 && errno != EINTR) fail("cannot close it", errno);
+  rename_file(path_, path);
+}
+
+}  // namespace brisk

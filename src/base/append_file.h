@@ -1,0 +1,40 @@
+// A file that grows for hours: what a killed process wrote of it stays, and the next one goes on from a place it knows.
+//
+//   AppendFile file(path + ".building");      // made where it is missing
+//   file.cut(journal.size);                   // what came after is not in the journal
+//   file.write(data, size);
+//   file.sync();                              // now the journal may say so
+//   file.rename_to(path);
+//
+// Errors are UserErrors that name the file and the fix, as in base/files.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace brisk {
+
+class AppendFile {
+ public:
+  explicit AppendFile(std::string path);
+  ~AppendFile();
+  AppendFile(const AppendFile&) = delete;
+  AppendFile& operator=(const AppendFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  int64_t size() const { return size_; }
+  void cut(int64_t size);
+  void write(const void* data, int64_t size);  // at the end
+  void read(int64_t offset, void* data, int64_t size) const;
+  void sync();
+  void rename_to(const std::string& path);  // flushed before; the file is closed after it
+
+ private:
+  [[noreturn]] void fail(const char* action, int error_number) const;
+
+  std::string path_;
+  int file_descriptor_ = -1;
+  int64_t size_ = 0;
+};
+
+}  // namespace brisk

@@ -1,0 +1,40 @@
+// Progress of work that is measured in bytes: a bar on a terminal, a line each ten seconds elsewhere.
+//
+//   WorkBar bar("tokens of corpus.txt");
+//   bar.update(done, total);        // as often as you like
+//
+//   tokens of corpus.txt [#########---------------------] 1.20 of 4.00 GiB, 48.1 MiB/s, left 1m 00s
+//
+// The bar is gone when its life ends: what was done is said by whoever did it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace brisk {
+
+// The line above, fitted into `width` columns; a speed of 0 is not shown.
+std::string format_work(const std::string& what, int64_t done, int64_t total, double bytes_per_second, int width);
+
+class WorkBar {
+ public:
+  explicit WorkBar(std::string what);
+  WorkBar(std::string what, int file_descriptor, bool redraw);  // chosen by the caller, as tests do
+  ~WorkBar();
+  WorkBar(const WorkBar&) = delete;
+  WorkBar& operator=(const WorkBar&) = delete;
+
+  void update(int64_t done, int64_t total);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::string what_;
+  int file_descriptor_;
+  bool redraw_, on_screen_ = false;
+  int64_t first_ = -1;  // done at the first update: what an earlier process did is not our speed
+  Clock::time_point started_, drawn_;
+};
+
+}  // namespace brisk

@@ -1,0 +1,157 @@
+#include "data/json_lines.h"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/error.h"
+#include "data/source_files.h"
+
+namespace brisk {
+
+namespace {
+
+using Json = nlohmann::json;
+
+// What went wrong without the library's own prefix: "[json.exception...] parse error at line 1, column 5: ".
+std::string parse_problem(const Json::exception& error) {
+  std::string_view what = error.what();
+  const size_t column = what.find("column");
+  const size_t colon = what.find(": ", column == std::string_view::npos ? 0 : column);
+  if (colon != std::string_view::npos) what.remove_prefix(colon + 2);
+  // The last token may be a whole book in one string.
+  if (what.size() > 300) return fmt::format("{} ... {}", what.substr(0, 150), what.substr(what.size() - 145));
+  return std::string(what);
+}
+
+std::string with_article(const Json& value) {
+  if (value.is_null()) return "null";
+  return fmt::format("{} {}", value.is_array() || value.is_object() ? "an" : "a", value.type_name());
+}
+
+std::string keys_of(const Json& object) {
+  constexpr size_t kMost = 20;
+  std::vector<std::string> keys;
+  for (const auto& item : object.items()) {
+    if (keys.size() == kMost) {
+      keys.push_back(fmt::format("... ({} in all)", object.size()));
+      break;
+    }
+    keys.push_back(item.key().substr(0, 60));
+  }
+  return keys.empty() ? "none" : fmt::format("{}", fmt::join(keys, ", "));
+}
+
+// One line's text; knows where it is for the messages.
+class LineReader {
+ public:
+  LineReader(const std::string& path, int64_t line, const std::string& text_field)
+      : path_(path), line_(line), field_(text_field) {}
+
+  std::string text_of(std::string_view line) const {
+    Json object;
+    try {
+      object = Json::parse(line);
+    } catch (const Json::parse_error& error) {
+      user_error("{}: column {}: not valid JSON: {}; expected one object a line, such as {{\"{}\": \"...\"}}", where(),
+                 error.byte, parse_problem(error), field_);
+    } catch (const Json::exception& error) {  // a number no double can hold
+      user_error("{}: not valid JSON: {}", where(), parse_problem(error));
+    }
+    if (!object.is_object()) {
+      user_error("{}: expected an object, found {}; write {{\"{}\": \"...\"}}", where(), with_article(object), field_);
+    }
+    std::string text;
+    append(object, field_, text, 0);
+    return text;
+  }
+
+ private:
+  std::string where() const { return fmt::format("{}: line {}", path_, line_); }
+
+  // `rest` is what remains of the field's name below `value`.
+  void append(Json& value, std::string_view rest, std::string& text, int depth) const {
+    constexpr int kDeepest = 100;  // lists within lists of no end would end the stack
+    if (depth > kDeepest) user_error("{}: field \"{}\": lists nested more than {} deep", where(), field_, kDeepest);
+    if (value.is_array()) {
+      append_array(value, rest, text, depth);
+    } else if (rest.empty()) {
+      append_leaf(value, text);
+    } else if (value.is_object()) {
+      append_member(value, rest, text, depth);
+    } else {
+      user_error("{}: no field \"{}\": {} holds {}, not an object; set data.text_field to the one that holds the text",
+                 where(), field_, above(rest), with_article(value));
+    }
+  }
+
+  void append_member(Json& object, std::string_view rest, std::string& text, int depth) const {
+    if (const auto whole = object.find(rest); whole != object.end()) return append(*whole, "", text, depth + 1);
+    for (size_t dot = rest.find('.'); dot != std::string_view::npos; dot = rest.find('.', dot + 1)) {
+      const auto found = object.find(rest.substr(0, dot));
+      if (found != object.end()) return append(*found, rest.substr(dot + 1), text, depth + 1);
+    }
+    const std::string place = above(rest);
+    user_error("{}: no field \"{}\"; found{}: {}; set data.text_field to the one that holds the text", where(), field_,
+               place.empty() ? "" : " in " + place, keys_of(object));
+  }
+
+  void append_array(Json& array, std::string_view rest, std::string& text, int depth) const {
+    const std::string_view first = rest.substr(0, rest.find('.'));
+    size_t index = 0;
+    const auto [end, problem] = std::from_chars(first.data(), first.data() + first.size(), index);
+    if (!first.empty() && problem == std::errc() && end == first.data() + first.size()) {
+      if (index >= array.size()) {
+        user_error("{}: no field \"{}\": {} has {} elements, and they are counted from 0", where(), field_, above(rest),
+                   array.size());
+      }
+      return append(array[index], rest.substr(std::min(rest.size(), first.size() + 1)), text, depth + 1);
+    }
+    for (Json& element : array) {
+      if (!text.empty()) text += '\n';
+      append(element, rest, text, depth + 1);
+    }
+  }
+
+  void append_leaf(Json& value, std::string& text) const {
+    if (value.is_null()) return;
+    if (!value.is_string()) {
+      user_error("{}: field \"{}\": expected a string, found {}", where(), field_, with_article(value));
+    }
+    const auto& found = value.get_ref<std::string&>();
+    text.empty() ? text = std::move(value.get_ref<std::string&>()) : text += found;
+  }
+
+  // The part of the field's name that led to where `rest` begins: "article.body" of "article.body.text".
+  std::string above(std::string_view rest) const {
+    const size_t length = field_.size() - std::min(field_.size(), rest.size());
+    return length < 2 ? "" : fmt::format("\"{}\"", field_.substr(0, rest.empty() ? length : length - 1));
+  }
+
+  const std::string& path_;
+  int64_t line_;
+  const std::string& field_;
+};
+
+}  // namespace
+
+int64_t read_json_lines(const std::string& path, std::string_view bytes, const std::string& text_field,
+                        int64_t first_line, const std::function<void(std::string_view text)>& body) {
+  int64_t without_text = 0, number = first_line;
+  for (size_t begin = 0; begin < bytes.size(); ++number) {
+    const size_t end = std::min(bytes.find('\n', begin), bytes.size());
+    const std::string_view line = bytes.substr(begin, end - begin);
+    begin = end + 1;
+    if (!has_text(line)) continue;
+    const std::string text = LineReader(path, number, text_field).text_of(line);
+    if (has_text(text)) {
+      body(text);
+    } else {
+      ++without_text;
+    }
+  }
+  return without_text;
+}
+
+}  // namespace brisk

@@ -1,0 +1,25 @@
+// JSON lines: an object a line, the text in one of its fields.
+//
+//   read_json_lines("a.jsonl", bytes, "article.body.text", /*first_line=*/1, [&](std::string_view text) { ... });
+//
+//   {"article": {"body": {"text": "..."}}}                   "article.body.text"
+//   {"pages": [{"text": "one"}, {"text": "two"}]}            "pages.0.text" is "one", "pages.text" is "one\ntwo"
+//
+// A dot goes into an object; a key that holds the dots itself is taken first. In a list a number chooses an element,
+// anything else is looked up in each of them, and their texts are joined by line ends. null is no text.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace brisk {
+
+// Calls `body` with each text that is not blank, in order; returns how many objects had no text. Blank lines are passed
+// over. What is no object, has no such field or none of text there is a UserError with the line. `path` is for
+// messages.
+int64_t read_json_lines(const std::string& path, std::string_view bytes, const std::string& text_field,
+                        int64_t first_line, const std::function<void(std::string_view text)>& body);
+
+}  // namespace brisk
