@@ -14,6 +14,7 @@ struct BenchOptions {
   int64_t batch = 0;               // sequences; 0: the shape's own
   int64_t max_length = 0;          // 0: the shape's own
   std::string precision = "auto";  // fp32 | bf16 | auto
+  std::string optimizer = "adamw";  // adamw, as the PyTorch twin's, or muon
   double seconds = 10;
   int64_t threads = 0;
   int64_t micro_batch_tokens = 0;
