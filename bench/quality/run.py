@@ -116,7 +116,7 @@ class Quality:
         device = self.options.twin_device
         result = self.twin(f"loss-{rate:g}-seed-{seed}", "--rate", f"{rate:g}", "--seed", str(seed), "--device", device,
                            "--mode", "eager" if device == "cuda" else "compile", "--precision", self.options.twin_precision,
-                           "--evaluations", "16")
+                           "--evaluations", "16", "--fraction", f"{self.options.twin_fraction:g}")
         say(f"twin, rate {rate:g}, seed {seed}: validation loss {result['validation_loss']:.4f} after {result['tokens']} tokens")
         return result
 
@@ -285,7 +285,12 @@ def main():
     parser.add_argument("--speed-precisions", type=lambda text: text.split(","), default=["fp32", "bf16"])
     parser.add_argument("--check-adamw", action="store_true", help="also one epoch of brisk with the twin's own recipe")
     parser.add_argument("--stages", type=lambda text: text.split(","), default=["tokens", "twin-loss", "race", "report"])
+    parser.add_argument("--smoke", action="store_true", help="the whole path in few steps, to see that it runs; its figures mean nothing")
     options = parser.parse_args()
+    options.twin_fraction = 1.0
+    if options.smoke:
+        options.twin_fraction, options.twin_rates, options.seeds = 0.004, [1e-3], [1]
+        options.fractions, options.speed_steps, options.speed_precisions = [0.002, 0.004], 2, ["fp32"]
     quality = Quality(options)
     if "tokens" in options.stages:
         quality.tokens()

@@ -153,7 +153,8 @@ void declare_optimizer(TrainingOptions& training, std::vector<Option>& all) {
   all.push_back(Option("training.muon_momentum", training.muon_momentum, "memory of the mean gradient in Muon")
                     .at_least(0)
                     .below(1));
-  all.push_back(Option("training.lr_scheduler", training.lr_scheduler, "the rate after warm-up; wsd (warm-up, stable, decay) is constant, then linear")
+  all.push_back(Option("training.lr_scheduler", training.lr_scheduler,
+                       "the rate after warm-up; wsd (warm-up, stable, decay) is constant, then linear")
                     .one_of({"constant", "linear", "cosine", "wsd"})
                     .same_as("constant_with_warmup", "constant")
                     .same_as("warmup_stable_decay", "wsd")

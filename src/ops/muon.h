@@ -35,8 +35,8 @@ struct MuonUpdate {
   std::span<const MuonMatrix> matrices;
   float* workspace = nullptr;
   float rate = 0, momentum = 0.95f, decay = 0;
-  float gradient_scale = 1;                    // the clipping factor
-  Arithmetic arithmetic = Arithmetic::f32;     // of the products
+  float gradient_scale = 1;                 // the clipping factor
+  Arithmetic arithmetic = Arithmetic::f32;  // of the products
 };
 
 // The quintic whose five-fold application brings singular values from (0.003, 1] to about [0.7, 1.2]; a steeper start

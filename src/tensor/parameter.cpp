@@ -43,8 +43,8 @@ Parameter* ParameterStore::find(std::string_view name) const {
   return nullptr;
 }
 
-void ParameterStore::allocate(Device& device, const std::vector<Parameter*>& order, DType compute_type,
-                              Purpose purpose, Moments moments) {
+void ParameterStore::allocate(Device& device, const std::vector<Parameter*>& order, DType compute_type, Purpose purpose,
+                              Moments moments) {
   device_ = &device;
   compute_type_ = compute_type;
   purpose_ = purpose;

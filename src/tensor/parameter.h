@@ -36,11 +36,11 @@ struct ParameterSpec {
 
 struct Parameter {
   ParameterSpec spec;
-  int64_t index = 0;   // in ParameterStore::all()
-  int64_t offset = 0;  // in the flat arrays, in elements
-  Tensor master;       // [rows, cols] f32
-  Tensor gradient;     // [rows, cols] f32; none for inference
-  Tensor compute;      // what products read: the master itself, or its bf16 copy
+  int64_t index = 0;                   // in ParameterStore::all()
+  int64_t offset = 0;                  // in the flat arrays, in elements
+  Tensor master;                       // [rows, cols] f32
+  Tensor gradient;                     // [rows, cols] f32; none for inference
+  Tensor compute;                      // what products read: the master itself, or its bf16 copy
   Tensor first_moment, second_moment;  // [rows, cols] f32; none for inference, and no second one where Muon updates
 
   int64_t count() const { return spec.rows * spec.cols; }
@@ -75,7 +75,7 @@ class ParameterStore {
   Tensor flat_gradient() const;
   Tensor flat_first_moment() const;
   Tensor flat_second_moment() const;  // [1, elements of the parameters that have one], in the same order
-  Tensor flat_copy() const;  // bf16, or none
+  Tensor flat_copy() const;           // bf16, or none
 
   // Bytes allocate() would take.
   int64_t bytes(DType compute_type, Purpose purpose, Moments moments = Moments::two) const;

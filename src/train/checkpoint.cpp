@@ -198,11 +198,11 @@ struct CheckedCheckpoint {
 
 CheckedCheckpoint check_checkpoint(const std::string& path, const ParameterStore& store) {
   if (!is_directory(path)) user_error("{}: no such checkpoint; checkpoints lie in RUN/checkpoints/step-...", path);
-  CheckedCheckpoint checked{TensorsOfFile(path + "/" + kModelFile, store, kMasters),
-                            TensorsOfFile(path + "/" + kOptimizerFile, store,
-                                          {{kFirstMoment, &Parameter::first_moment},
-                                           {kSecondMoment, &Parameter::second_moment}}),
-                            read_checkpoint_state(path)};
+  CheckedCheckpoint checked{
+      TensorsOfFile(path + "/" + kModelFile, store, kMasters),
+      TensorsOfFile(path + "/" + kOptimizerFile, store,
+                    {{kFirstMoment, &Parameter::first_moment}, {kSecondMoment, &Parameter::second_moment}}),
+      read_checkpoint_state(path)};
   checked.model.check_step(checked.state.step);
   checked.optimizer.check_step(checked.state.step);
   return checked;

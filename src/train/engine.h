@@ -35,7 +35,7 @@ struct EngineOptions {
   double label_smoothing = 0;
   AdamWOptions adamw;
   std::optional<MuonOptions> muon;  // of the hidden matrices; none: AdamW updates them too
-  double max_grad_norm = 1;  // 0: no clipping
+  double max_grad_norm = 1;         // 0: no clipping
   uint64_t seed = 1;
   Backend backend = Backend::cpu;
   Device* device = nullptr;  // none: the CPU

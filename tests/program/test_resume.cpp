@@ -168,14 +168,14 @@ TEST_F(Resume, IsAskedForWhenTheFolderHoldsARun) {
 TEST_F(Resume, RefusesSettingsThatWouldChangeTheCurve) {
   interrupt_a_run(long_job(), "run");
   const std::string before = listing(folder / "run");
-  for (const auto& [setting, name] :
-       std::vector<std::pair<std::string, std::string>>{{"training.learning_rate=0.01", "training.learning_rate"},
-                                                        {"training.batch_size=16", "training.batch_size"},
-                                                        {"training.optimizer=adamw", "training.optimizer"},
-                                                        {"training.muon_learning_rate=1", "training.muon_learning_rate"},
-                                                        {"model.dropout=0", "model.dropout"},
-                                                        {"model.num_layers=3", "model.num_layers"},
-                                                        {"training.seed=2", "training.seed"}}) {
+  for (const auto& [setting, name] : std::vector<std::pair<std::string, std::string>>{
+           {"training.learning_rate=0.01", "training.learning_rate"},
+           {"training.batch_size=16", "training.batch_size"},
+           {"training.optimizer=adamw", "training.optimizer"},
+           {"training.muon_learning_rate=1", "training.muon_learning_rate"},
+           {"model.dropout=0", "model.dropout"},
+           {"model.num_layers=3", "model.num_layers"},
+           {"training.seed=2", "training.seed"}}) {
     const Outcome outcome = resume("run", {"--set", setting});
     EXPECT_EQ(outcome.exit_code, 2) << setting << "\n" << outcome.err;
     EXPECT_NE(outcome.err.find(name), std::string::npos) << outcome.err;

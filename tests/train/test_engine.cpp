@@ -27,9 +27,7 @@ class TrainingCurve : public ::testing::TestWithParam<std::tuple<Shape, const ch
 };
 INSTANTIATE_TEST_SUITE_P(Decoder, TrainingCurve,
                          ::testing::Combine(::testing::ValuesIn(both_shapes()), ::testing::Values("adamw", "muon")),
-                         [](const auto& info) {
-                           return std::get<0>(info.param).name + "_" + std::get<1>(info.param);
-                         });
+                         [](const auto& info) { return std::get<0>(info.param).name + "_" + std::get<1>(info.param); });
 
 TEST_P(TrainingCurve, FallsAndDependsOnTheSeedOfDropout) {
   const std::vector<StepBatch> steps(40, packed_steps(corpus_, 1)[0]);
@@ -147,8 +145,9 @@ TEST_P(TrainingCurve, IsTheSameOnTheReferenceAndOnEveryInstructionSet) {
     options_.backend = Backend::reference;
     const Curve reference = train_curve(options_, steps);
     options_.backend = Backend::cpu;
-    for_each_isa(
-        [&](Isa) { expect_same_curve(train_curve(options_, steps), reference, type == DType::f32 ? rounding(1e-5) : 1e-2); });
+    for_each_isa([&](Isa) {
+      expect_same_curve(train_curve(options_, steps), reference, type == DType::f32 ? rounding(1e-5) : 1e-2);
+    });
   }
 }
 
