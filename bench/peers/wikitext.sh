@@ -12,7 +12,7 @@ tr '\n' ' ' < "$1" > "$folder/train.txt"
 tr '\n' ' ' < "$2" > "$folder/valid.txt"
 cat > "$folder/job.json" <<'JOB'
 { "model": { "d_model": 256, "num_layers": 2, "vocab_size": 10000 },
-  "training": { "max_length": 128, "batch_size": 32, "num_epochs": 1, "learning_rate": 0.001 },
+  "training": { "optimizer": "adamw", "max_length": 128, "batch_size": 32, "num_epochs": 1, "learning_rate": 0.001 },
   "data": { "document": "file" } }
 JOB
 for precision in ${PRECISIONS:-auto fp32}; do

@@ -10,9 +10,14 @@ namespace brisk {
 
 namespace {
 
-// The defaults of a job are those of the structs, unless its type names a family with another shape.
-Job defaults_for(const std::string& requested_type) {
+// The defaults of a job are those of the structs, unless its type names a family with another shape, or its optimizer
+// another recipe.
+Job defaults_for(const std::string& requested_type, const std::string& optimizer) {
   Job job;
+  if (optimizer == "adamw") {
+    job.training.batch_size = 32;
+    job.training.lr_scheduler = "cosine";
+  }
   if (requested_type == "llama") {
     job.model.norm = "rmsnorm";
     job.model.activation = "swiglu";
@@ -40,7 +45,7 @@ Job job_from_json_text(const std::string& text, const std::string& source_name,
                        const std::vector<std::string>& overrides, std::vector<std::string>& notes) {
   Job first;
   read_options(declare_with_families(first), text, source_name, overrides);
-  Job job = defaults_for(first.model.type);
+  Job job = defaults_for(first.model.type, first.training.optimizer);
   const ReadResult result = read_options(declare_with_families(job), text, source_name, overrides);
   notes.insert(notes.end(), result.notes.begin(), result.notes.end());
   if (job.model.type == "llama") {
@@ -48,6 +53,9 @@ Job job_from_json_text(const std::string& text, const std::string& source_name,
         "type llama: a decoder; norm rmsnorm, activation swiglu, positions rotary, no bias, untied, where not given");
   }
   job.model.type = "decoder";
+  if (job.training.optimizer == "adamw") {
+    notes.push_back("optimizer adamw: lr_scheduler cosine, batch_size 32, where not given");
+  }
   if (job.model.norm == "rmsnorm" && job.model.bias && !result.given.contains("model.bias")) {
     job.model.bias = false;
     notes.push_back("bias = false (norm is rmsnorm)");

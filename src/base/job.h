@@ -39,17 +39,22 @@ struct ModelOptions {
 
 struct TrainingOptions {
   int64_t max_length = 128;  // tokens a sequence; also the number of learned positions
-  int64_t batch_size = 32;   // sequences; times gradient_accumulation_steps they form an optimizer step
+  int64_t batch_size = 16;   // sequences; 32 where the optimizer is adamw, unless given; times
+                             // gradient_accumulation_steps they form an optimizer step
   int64_t gradient_accumulation_steps = 1;
   int64_t num_epochs = 1;
   int64_t max_steps = 0;  // optimizer steps; 0: as num_epochs says, otherwise it overrides num_epochs
 
-  std::string optimizer = "adamw";
-  double learning_rate = 0;              // 0: 1e-3 sqrt(256 / d_model)
-  std::string lr_scheduler = "cosine";   // constant | linear | cosine
+  // `"optimizer": "adamw"` in a job changes the defaults of batch_size and lr_scheduler.
+  std::string optimizer = "muon";    // muon | adamw
+  double learning_rate = 0;          // of AdamW; 0: muon 4e-3, adamw 1e-3, times sqrt(256 / d_model)
+  double muon_learning_rate = 0.01;  // of hidden matrices
+  double muon_momentum = 0.95;
+  std::string lr_scheduler = "wsd";      // constant | linear | cosine | wsd; cosine where the optimizer is adamw
+  double decay_ratio = 0.5;              // of all optimizer steps: the falling end of wsd
   int64_t warmup_steps = -1;             // -1: from warmup_ratio (see warmup_steps_of)
   double warmup_ratio = 0.05;            // of all optimizer steps
-  double min_learning_rate_ratio = 0.0;  // linear and cosine end at this share of learning_rate
+  double min_learning_rate_ratio = 0.0;  // linear, cosine and wsd end at this share of learning_rate
   double weight_decay = 0.1;
   double beta1 = 0.9;
   double beta2 = 0.95;

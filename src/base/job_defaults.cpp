@@ -114,9 +114,11 @@ std::vector<std::string> resolve_defaults(Job& job) {
 
   TrainingOptions& training = job.training;
   if (training.learning_rate == 0) {
-    training.learning_rate =
-        two_digits(std::clamp(1e-3 * std::sqrt(256.0 / static_cast<double>(model.d_model)), 1e-4, 3e-3));
-    tell("learning_rate", training.learning_rate, "1e-3 sqrt(256 / d_model), 1e-4 to 3e-3");
+    const double at_256 = training.optimizer == "muon" ? 4e-3 : 1e-3;
+    training.learning_rate = two_digits(
+        std::clamp(at_256 * std::sqrt(256.0 / static_cast<double>(model.d_model)), 0.1 * at_256, 3 * at_256));
+    tell("learning_rate", training.learning_rate,
+         fmt::format("{:g} sqrt(256 / d_model), {:g} to {:g}", at_256, 0.1 * at_256, 3 * at_256));
   }
   if (job.name.empty()) {
     job.name = job.output.empty() ? "run" : std::filesystem::path(job.output).filename().string();

@@ -131,21 +131,39 @@ void declare_batches(TrainingOptions& training, std::vector<Option>& all) {
 }
 
 void declare_optimizer(TrainingOptions& training, std::vector<Option>& all) {
-  all.push_back(Option("training.optimizer", training.optimizer, "the update rule")
-                    .one_of({"adamw"})
+  all.push_back(Option("training.optimizer", training.optimizer,
+                       "the update rule: muon for matrices between hidden layers and AdamW for the rest, or AdamW for "
+                       "all (then lr_scheduler is cosine and batch_size 32, unless given)")
+                    .one_of({"muon", "adamw"})
                     .same_as("adamw_torch", "adamw")
                     .same_as("adamw_torch_fused", "adamw")
                     .same_as("AdamW", "adamw")
                     .also({"optim"}));
-  all.push_back(Option("training.learning_rate", training.learning_rate, "the highest rate of the schedule")
+  all.push_back(Option("training.learning_rate", training.learning_rate,
+                       "the highest rate of the schedule, for what AdamW updates")
                     .above(0)
                     .at_most(10)
-                    .automatic(0, "1e-3 sqrt(256 / d_model)")
+                    .automatic(0, "sqrt(256 / d_model) times 4e-3 with muon, 1e-3 with adamw")
                     .also({"lr", "max_lr", "peak_lr", "learning_rate_init"}));
-  all.push_back(Option("training.lr_scheduler", training.lr_scheduler, "the rate after warm-up")
-                    .one_of({"constant", "linear", "cosine"})
+  all.push_back(Option("training.muon_learning_rate", training.muon_learning_rate,
+                       "the highest rate of the schedule, for what Muon updates; it serves all widths")
+                    .above(0)
+                    .at_most(10)
+                    .also({"muon_lr", "matrix_lr"}));
+  all.push_back(Option("training.muon_momentum", training.muon_momentum, "memory of the mean gradient in Muon")
+                    .at_least(0)
+                    .below(1));
+  all.push_back(Option("training.lr_scheduler", training.lr_scheduler,
+                       "the rate after warm-up; wsd (warm-up, stable, decay) is constant, then linear")
+                    .one_of({"constant", "linear", "cosine", "wsd"})
                     .same_as("constant_with_warmup", "constant")
+                    .same_as("warmup_stable_decay", "wsd")
                     .also({"lr_scheduler_type", "scheduler", "lr_schedule"}));
+  all.push_back(Option("training.decay_ratio", training.decay_ratio,
+                       "share of all steps, the last ones, in which wsd falls linearly; before it is constant")
+                    .above(0)
+                    .at_most(1)
+                    .also({"decay_fraction", "cooldown_fraction", "cooldown_ratio"}));
   all.push_back(Option("training.warmup_steps", training.warmup_steps, "steps in which the rate rises from zero")
                     .at_least(0)
                     .automatic(-1, "warmup_ratio of all steps")
@@ -157,7 +175,7 @@ void declare_optimizer(TrainingOptions& training, std::vector<Option>& all) {
           .at_most(1)
           .also({"warmup_fraction"}));
   all.push_back(Option("training.min_learning_rate_ratio", training.min_learning_rate_ratio,
-                       "linear and cosine end at this share of learning_rate")
+                       "linear, cosine and wsd end at this share of learning_rate")
                     .at_least(0)
                     .at_most(1)
                     .also({"min_lr_ratio", "min_lr_rate"}));

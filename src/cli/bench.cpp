@@ -25,6 +25,7 @@ void run_bench(const BenchArguments& arguments) {
   const BenchResult result = bench_language_model(arguments.options);
   if (arguments.json) {
     nlohmann::ordered_json json = {{"shape", arguments.options.shape},
+                                   {"optimizer", arguments.options.optimizer},
                                    {"tokens_per_second", result.tokens_per_second},
                                    {"gflops", result.gflops},
                                    {"peak_gflops", result.peak_gflops},
@@ -73,6 +74,10 @@ void add_bench_command(CLI::App& app) {
   lm->add_option("--precision", options.precision, "fp32, bf16 or auto")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "bf16", "auto"}));
+  lm->add_option("--optimizer", options.optimizer,
+                 "adamw, which the PyTorch twin runs (bench/peers), or muon, which `brisk train` runs by default")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"adamw", "muon"}));
   lm->add_option("--seconds", options.seconds, "Time to measure")->capture_default_str()->check(CLI::PositiveNumber);
   lm->add_option("--threads", options.threads, "Compute threads (default: all cores)")->check(CLI::PositiveNumber);
   lm->add_option("--micro-batch-tokens", options.micro_batch_tokens, "Rows of a micro-batch (default: brisk chooses)")

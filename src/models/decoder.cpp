@@ -29,9 +29,12 @@ Decoder::Decoder(const DecoderConfig& config, ParameterStore& store) : config_(c
   const Initial shrunk{Initial::Kind::normal, 0.02 / std::sqrt(2.0 * static_cast<double>(config.num_layers))};
   const bool gated = config.feed_forward == DecoderConfig::FeedForward::swiglu;
 
+  const auto table = [&](const std::string& name) {
+    return store.add({name + ".weight", config.vocab_size, D, true, true, normal, {}});
+  };
   const auto weight = [&](const std::string& name, int64_t rows, int64_t cols, Initial initial,
                           std::vector<int64_t> parts = {}) {
-    return store.add({name + ".weight", rows, cols, true, true, initial, std::move(parts)});
+    return store.add({name + ".weight", rows, cols, true, true, initial, std::move(parts), true});
   };
   const auto bias = [&](const std::string& name, int64_t cols) -> Parameter* {
     if (!config.bias) return nullptr;
@@ -44,7 +47,7 @@ Decoder::Decoder(const DecoderConfig& config, ParameterStore& store) : config_(c
     return config.norm == NormKind::layer ? bias(name, D) : nullptr;
   };
 
-  table_ = weight("embedding", config.vocab_size, D, normal);
+  table_ = table("embedding");
   if (config.positions == DecoderConfig::Positions::learned) {
     positions_ = store.add({"positions.weight", config.max_length, D, true, false, normal, {}});
   }
@@ -68,7 +71,7 @@ Decoder::Decoder(const DecoderConfig& config, ParameterStore& store) : config_(c
   }
   final_norm_ = gain("final_norm");
   final_norm_bias_ = norm_bias("final_norm");
-  head_ = config.tie_embeddings ? table_ : weight("head", config.vocab_size, D, normal);
+  head_ = config.tie_embeddings ? table_ : table("head");
 }
 
 Value Decoder::block(Tape& tape, const Layer& layer, Value h) const {

@@ -47,6 +47,12 @@ namespace cpu {
 // BRISK_GEMM=own|onednn|blas|reference forces one.
 void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b, const GemmEpilogue& epilogue,
           Arithmetic arithmetic);
+
+// The same bits, computed by the calling thread alone: threads of a Team may each multiply matrices of their own. Only
+// where can_gemm_alone(): the libraries' products and the reference share their work with the Team.
+void gemm_alone(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b,
+                const GemmEpilogue& epilogue, Arithmetic arithmetic);
+bool can_gemm_alone();
 }  // namespace cpu
 
 }  // namespace brisk

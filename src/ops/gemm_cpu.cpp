@@ -23,8 +23,10 @@ int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
 // pages, since a panel is read from end to end by every tile.
 class Scratch {
  public:
+  ~Scratch() {
+    if (memory_ != nullptr) munmap(memory_, static_cast<size_t>(bytes_ + kHugePage));
+  }
   float* reserve(int64_t floats) {
-    constexpr int64_t kHugePage = 2 << 20;
     const int64_t bytes = round_up(std::max<int64_t>(floats, 1) * 4, kHugePage);
     if (bytes > bytes_) {
       if (memory_ != nullptr) munmap(memory_, static_cast<size_t>(bytes_ + kHugePage));
@@ -40,6 +42,7 @@ class Scratch {
   }
 
  private:
+  static constexpr int64_t kHugePage = 2 << 20;
   void* memory_ = nullptr;
   float* data_ = nullptr;
   int64_t bytes_ = 0;
@@ -77,7 +80,7 @@ constexpr int64_t kSmallProduct = 2 << 20;
 class Product {
  public:
   Product(const GemmKernels& kernels, int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b,
-          const GemmEpilogue& epilogue)
+          const GemmEpilogue& epilogue, int team_size)
       : kernels_(kernels),
         m_(m),
         n_(n),
@@ -85,7 +88,7 @@ class Product {
         a_(a),
         b_(b),
         epilogue_(epilogue),
-        threads_(m * n * k < kSmallProduct ? 1 : Team::instance().size()) {
+        threads_(m * n * k < kSmallProduct ? 1 : team_size) {
     plain_ = epilogue.c.type == DType::f32 && epilogue.bias == nullptr && epilogue.activation == Activation::none &&
              !epilogue.before && !epilogue.dropout.active() && !epilogue.residual;
     const int64_t threads = threads_, depth_step = kernels.units_step * kernels.unit_depth;
@@ -124,8 +127,13 @@ class Product {
     depth_steps_ = divide_up(depth_passes_, step_passes_);
     step_passes_ = divide_up(depth_passes_, depth_steps_);
 
-    static Scratch scratch;
-    static std::vector<Taken> taken;
+    // The team's memory, and each thread's for what it multiplies alone.
+    static Scratch team_scratch;
+    static std::vector<Taken> team_taken;
+    static thread_local Scratch own_scratch;
+    static thread_local std::vector<Taken> own_taken;
+    Scratch& scratch = threads > 1 ? team_scratch : own_scratch;
+    std::vector<Taken>& taken = threads > 1 ? team_taken : own_taken;
     if (static_cast<int64_t>(taken.size()) < threads) taken = std::vector<Taken>(static_cast<size_t>(threads));
     for (Taken& of_thread : taken) {
       for (std::atomic<int64_t>& count : of_thread.count) count.store(0, std::memory_order_relaxed);
@@ -414,10 +422,18 @@ void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOpera
     if (m <= (arithmetic == Arithmetic::f32 ? kFewRows : kFewRowsBf16) && !a.transposed && b.transposed) {
       return multiply_few(*kernels, m, n, std::max<int64_t>(k, 0), a, b, epilogue, arithmetic);
     }
-    Product(*kernels, m, n, std::max<int64_t>(k, 0), a, b, epilogue).run();
+    Product(*kernels, m, n, std::max<int64_t>(k, 0), a, b, epilogue, Team::instance().size()).run();
     return;
   }
   gemm_by(implementation, m, n, k, a, b, epilogue, arithmetic);
 }
+
+void gemm_alone(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b,
+                const GemmEpilogue& epilogue, Arithmetic arithmetic) {
+  BRISK_CHECK(can_gemm_alone(), "only brisk's own product runs on one thread of a team");
+  if (m > 0 && n > 0) Product(*own_kernels(arithmetic), m, n, std::max<int64_t>(k, 0), a, b, epilogue, 1).run();
+}
+
+bool can_gemm_alone() { return gemm_implementation() == GemmImplementation::own && has_vector_kernels(); }
 
 }  // namespace brisk::cpu

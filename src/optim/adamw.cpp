@@ -21,14 +21,19 @@ void adamw_step(const ParameterStore& store, const AdamWOptions& options, int64_
   update.gradient_scale = static_cast<float>(gradient_scale);
   // Neighbours that decay alike are one run; the alignment gaps between them stay zero.
   for (size_t first = 0; first < order.size();) {
+    if (!order[first]->second_moment) {
+      ++first;
+      continue;
+    }
     size_t end = first + 1;
-    while (end < order.size() && order[end]->spec.decays == order[first]->spec.decays) ++end;
+    while (end < order.size() && order[end]->second_moment && order[end]->spec.decays == order[first]->spec.decays)
+      ++end;
     const int64_t begin = order[first]->offset;
     const int64_t stop = end < order.size() ? order[end]->offset : store.flat_count();
     update.parameters = store.flat_master().f32() + begin;
     update.gradient = store.flat_gradient().f32() + begin;
     update.m = store.flat_first_moment().f32() + begin;
-    update.v = store.flat_second_moment().f32() + begin;
+    update.v = order[first]->second_moment.f32();
     update.copy = store.flat_copy() ? store.flat_copy().bf16() + begin : nullptr;
     update.count = stop - begin;
     update.decay = order[first]->spec.decays ? static_cast<float>(options.weight_decay) : 0.0f;

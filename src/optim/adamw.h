@@ -1,5 +1,5 @@
-// AdamW over all parameters: one pass reads the gradient and rewrites the master, both moments and the bf16 compute
-// copy.
+// AdamW over all parameters that have a second moment (where Muon updates the hidden matrices, the others): one pass
+// reads the gradient and rewrites the master, both moments and the bf16 compute copy.
 #pragma once
 
 #include <cstdint>

@@ -5,13 +5,14 @@
 
 namespace brisk {
 
-enum class ScheduleKind : uint8_t { constant, linear, cosine };
+enum class ScheduleKind : uint8_t { constant, linear, cosine, wsd };  // wsd: warm-up, stable, decay
 
 struct Schedule {
   ScheduleKind kind = ScheduleKind::cosine;
   double rate = 1e-3;  // the peak
   double final_ratio =
-      0;  // linear and cosine fall towards rate * final_ratio, one step after the last: no step is lost to 0
+      0;  // all but constant fall towards rate * final_ratio, one step after the last: no step is lost to 0
+  double decay_ratio = 1;    // wsd: the last share of all steps, in which the rate falls linearly
   int64_t warmup_steps = 0;  // linear from 0; step 1 already has rate / warmup_steps
   int64_t total_steps = 1;
 

@@ -15,6 +15,10 @@ constexpr int64_t kAlignment = 16;
 
 int64_t aligned(int64_t count) { return (count + kAlignment - 1) / kAlignment * kAlignment; }
 
+bool has_second_moment(const ParameterSpec& spec, ParameterStore::Moments moments) {
+  return moments == ParameterStore::Moments::two || !spec.hidden;
+}
+
 uint64_t name_key(std::string_view name) {
   uint64_t hash = 1469598103934665603ull;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
@@ -39,8 +43,8 @@ Parameter* ParameterStore::find(std::string_view name) const {
   return nullptr;
 }
 
-void ParameterStore::allocate(Device& device, const std::vector<Parameter*>& order, DType compute_type,
-                              Purpose purpose) {
+void ParameterStore::allocate(Device& device, const std::vector<Parameter*>& order, DType compute_type, Purpose purpose,
+                              Moments moments) {
   device_ = &device;
   compute_type_ = compute_type;
   purpose_ = purpose;
@@ -48,27 +52,37 @@ void ParameterStore::allocate(Device& device, const std::vector<Parameter*>& ord
   for (const auto& parameter : parameters_) {
     if (std::find(order_.begin(), order_.end(), parameter.get()) == order_.end()) order_.push_back(parameter.get());
   }
-  flat_count_ = 0;
+  flat_count_ = second_moment_count_ = 0;
+  std::vector<int64_t> second_moment_offsets;
   for (Parameter* parameter : order_) {
     parameter->offset = flat_count_;
     flat_count_ += aligned(parameter->count());
+    second_moment_offsets.push_back(second_moment_count_);
+    if (has_second_moment(parameter->spec, moments)) second_moment_count_ += aligned(parameter->count());
   }
   const int64_t bytes = flat_count_ * size_of(DType::f32);
   master_ = Buffer(device, bytes);
   if (purpose == Purpose::training) {
     gradient_ = Buffer(device, bytes);
     first_moment_ = Buffer(device, bytes);
-    second_moment_ = Buffer(device, bytes);
+    if (second_moment_count_ > 0) second_moment_ = Buffer(device, second_moment_count_ * size_of(DType::f32));
   }
   if (compute_type == DType::bf16) copy_ = Buffer(device, flat_count_ * size_of(DType::bf16));
-  for (Parameter* parameter : order_) {
-    const auto view = [&](const Buffer& buffer, DType type) {
-      return matrix(static_cast<char*>(buffer.data()) + parameter->offset * size_of(type), type, parameter->spec.rows,
+  for (size_t i = 0; i < order_.size(); ++i) {
+    Parameter* parameter = order_[i];
+    const auto view = [&](const Buffer& buffer, DType type, int64_t offset) {
+      if (!buffer) return Tensor{};
+      return matrix(static_cast<char*>(buffer.data()) + offset * size_of(type), type, parameter->spec.rows,
                     parameter->spec.cols);
     };
-    parameter->master = view(master_, DType::f32);
-    parameter->gradient = gradient_ ? view(gradient_, DType::f32) : Tensor{};
-    parameter->compute = copy_ && parameter->spec.multiplies ? view(copy_, DType::bf16) : parameter->master;
+    parameter->master = view(master_, DType::f32, parameter->offset);
+    parameter->gradient = view(gradient_, DType::f32, parameter->offset);
+    parameter->first_moment = view(first_moment_, DType::f32, parameter->offset);
+    parameter->second_moment = has_second_moment(parameter->spec, moments)
+                                   ? view(second_moment_, DType::f32, second_moment_offsets[i])
+                                   : Tensor{};
+    parameter->compute =
+        copy_ && parameter->spec.multiplies ? view(copy_, DType::bf16, parameter->offset) : parameter->master;
   }
 }
 
@@ -107,12 +121,16 @@ Tensor flat(const Buffer& buffer, DType type, int64_t count) {
 Tensor ParameterStore::flat_master() const { return flat(master_, DType::f32, flat_count_); }
 Tensor ParameterStore::flat_gradient() const { return flat(gradient_, DType::f32, flat_count_); }
 Tensor ParameterStore::flat_first_moment() const { return flat(first_moment_, DType::f32, flat_count_); }
-Tensor ParameterStore::flat_second_moment() const { return flat(second_moment_, DType::f32, flat_count_); }
+Tensor ParameterStore::flat_second_moment() const { return flat(second_moment_, DType::f32, second_moment_count_); }
 Tensor ParameterStore::flat_copy() const { return flat(copy_, DType::bf16, flat_count_); }
 
-int64_t ParameterStore::bytes(int64_t parameters, DType compute_type, Purpose purpose) {
-  const int64_t each = (purpose == Purpose::training ? 16 : 4) + (compute_type == DType::bf16 ? 2 : 0);
-  return parameters * each;
+int64_t ParameterStore::bytes(DType compute_type, Purpose purpose, Moments moments) const {
+  int64_t sum = 0;
+  for (const auto& parameter : parameters_) {
+    const int64_t floats = purpose == Purpose::inference ? 1 : has_second_moment(parameter->spec, moments) ? 4 : 3;
+    sum += aligned(parameter->count()) * (4 * floats + (compute_type == DType::bf16 ? 2 : 0));
+  }
+  return sum;
 }
 
 }  // namespace brisk

@@ -31,15 +31,17 @@ struct ParameterSpec {
   bool multiplies = false;  // used as a matrix in products: has a compute copy in bf16
   Initial initial;
   std::vector<int64_t> parts;  // rows of the logical matrices stacked in it (Q, K, V apart); empty = one
+  bool hidden = false;         // a matrix between hidden layers, not a table, head, norm or bias: what Muon updates
 };
 
 struct Parameter {
   ParameterSpec spec;
-  int64_t index = 0;   // in ParameterStore::all()
-  int64_t offset = 0;  // in the flat arrays, in elements
-  Tensor master;       // [rows, cols] f32
-  Tensor gradient;     // [rows, cols] f32; none for inference
-  Tensor compute;      // what products read: the master itself, or its bf16 copy
+  int64_t index = 0;                   // in ParameterStore::all()
+  int64_t offset = 0;                  // in the flat arrays, in elements
+  Tensor master;                       // [rows, cols] f32
+  Tensor gradient;                     // [rows, cols] f32; none for inference
+  Tensor compute;                      // what products read: the master itself, or its bf16 copy
+  Tensor first_moment, second_moment;  // [rows, cols] f32; none for inference, and no second one where Muon updates
 
   int64_t count() const { return spec.rows * spec.cols; }
 };
@@ -47,6 +49,8 @@ struct Parameter {
 class ParameterStore {
  public:
   enum class Purpose : uint8_t { training, inference };
+  // Which moments training keeps: two of every parameter, or only the first of hidden matrices (Muon).
+  enum class Moments : uint8_t { two, one_of_hidden };
 
   Parameter* add(ParameterSpec spec);
   Parameter* find(std::string_view name) const;                                       // nullptr if there is none
@@ -55,7 +59,8 @@ class ParameterStore {
 
   // Gives every parameter its memory. `order` lists parameters in the order their gradients complete; those not listed
   // follow. Compute copies exist when compute_type is bf16.
-  void allocate(Device& device, const std::vector<Parameter*>& order, DType compute_type, Purpose purpose);
+  void allocate(Device& device, const std::vector<Parameter*>& order, DType compute_type, Purpose purpose,
+                Moments moments = Moments::two);
   void initialise(
       uint64_t seed);  // draws depend on the seed and the name alone; compute copies are ops/parameters.h's business
 
@@ -69,17 +74,17 @@ class ParameterStore {
   Tensor flat_master() const;
   Tensor flat_gradient() const;
   Tensor flat_first_moment() const;
-  Tensor flat_second_moment() const;
-  Tensor flat_copy() const;  // bf16, or none
+  Tensor flat_second_moment() const;  // [1, elements of the parameters that have one], in the same order
+  Tensor flat_copy() const;           // bf16, or none
 
   // Bytes allocate() would take.
-  static int64_t bytes(int64_t parameters, DType compute_type, Purpose purpose);
+  int64_t bytes(DType compute_type, Purpose purpose, Moments moments = Moments::two) const;
 
  private:
   Device* device_ = nullptr;
   std::vector<std::unique_ptr<Parameter>> parameters_;
   std::vector<Parameter*> order_;
-  int64_t flat_count_ = 0;
+  int64_t flat_count_ = 0, second_moment_count_ = 0;
   DType compute_type_ = DType::f32;
   Purpose purpose_ = Purpose::training;
   Buffer master_, gradient_, first_moment_, second_moment_, copy_;

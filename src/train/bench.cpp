@@ -73,6 +73,7 @@ BenchResult bench_language_model(const BenchOptions& options) {
   engine_options.capacity = {rows, rows, length};
   const PrecisionChoice precision = choose_precision(options.precision, engine_options.model, rows);
   engine_options.compute_type = precision.compute_type;
+  if (options.optimizer == "muon") engine_options.muon = MuonOptions{};
   Engine engine(engine_options);
   engine.initialise(1);
 

@@ -10,10 +10,11 @@
 namespace brisk {
 
 struct BenchOptions {
-  std::string shape = "small";     // small | large | production | gpt2
-  int64_t batch = 0;               // sequences; 0: the shape's own
-  int64_t max_length = 0;          // 0: the shape's own
-  std::string precision = "auto";  // fp32 | bf16 | auto
+  std::string shape = "small";      // small | large | production | gpt2
+  int64_t batch = 0;                // sequences; 0: the shape's own
+  int64_t max_length = 0;           // 0: the shape's own
+  std::string precision = "auto";   // fp32 | bf16 | auto
+  std::string optimizer = "adamw";  // adamw, as the PyTorch twin's, or muon
   double seconds = 10;
   int64_t threads = 0;
   int64_t micro_batch_tokens = 0;

@@ -58,12 +58,15 @@ std::string replaced_path(const std::string& run, int64_t step) {
   return fmt::format("{}/.{}.replaced", folder_of(run), name_of(step));
 }
 
-// The parts of a flat array, under the names of their parameters.
+using TensorOfParameter = Tensor Parameter::*;  // the master or a moment
+
+// One tensor of each parameter that has it, under the parameter's name.
 void add_tensors(SafetensorsWriter& writer, const ParameterStore& store, const std::string& prefix,
-                 const Tensor& flat) {
+                 TensorOfParameter which) {
   Device& device = store.device();
   for (const auto& parameter : store.all()) {
-    const auto* data = static_cast<const std::byte*>(flat.data) + parameter->offset * size_of(DType::f32);
+    const auto* data = static_cast<const std::byte*>((parameter.get()->*which).data);
+    if (data == nullptr) continue;
     writer.add(prefix + parameter->spec.name, SafetensorsType::f32, {parameter->spec.rows, parameter->spec.cols},
                [&device, data](int64_t offset, std::span<std::byte> block) {
                  device.copy_out(block.data(), data + offset, std::ssize(block));
@@ -76,11 +79,11 @@ int64_t write_files(const std::string& folder, const ParameterStore& store, cons
   SafetensorsWriter model(folder + "/" + kModelFile);
   model.add_metadata("format", "pt");
   model.add_metadata("step", step);
-  add_tensors(model, store, "", store.flat_master());
+  add_tensors(model, store, "", &Parameter::master);
   SafetensorsWriter optimizer(folder + "/" + kOptimizerFile);
   optimizer.add_metadata("step", step);
-  add_tensors(optimizer, store, kFirstMoment, store.flat_first_moment());
-  add_tensors(optimizer, store, kSecondMoment, store.flat_second_moment());
+  add_tensors(optimizer, store, kFirstMoment, &Parameter::first_moment);
+  add_tensors(optimizer, store, kSecondMoment, &Parameter::second_moment);
   const std::string text = checkpoint_state_to_json_text(state);
   const int64_t bytes = model.finish() + optimizer.finish() + std::ssize(text);
   write_file_atomically(folder + "/" + kStateFile, text);
@@ -116,22 +119,33 @@ std::string save_problem(const std::string& run, int64_t step, const std::string
 // Finds the tensor of each parameter, checks it, and copies nothing yet.
 class TensorsOfFile {
  public:
-  TensorsOfFile(const std::string& path, const ParameterStore& store, std::vector<std::string> prefixes)
-      : file_(path), prefixes_(std::move(prefixes)) {
-    for (const std::string& prefix : prefixes_) {
-      for (const auto& parameter : store.all()) check(prefix + parameter->spec.name, parameter->spec);
+  struct Kind {
+    std::string prefix;
+    TensorOfParameter which;
+  };
+
+  TensorsOfFile(const std::string& path, const ParameterStore& store, std::vector<Kind> kinds)
+      : file_(path), kinds_(std::move(kinds)) {
+    size_t expected = 0;
+    for (const Kind& kind : kinds_) {
+      for (const auto& parameter : store.all()) {
+        if (!(parameter.get()->*kind.which)) continue;
+        check(kind.prefix + parameter->spec.name, parameter->spec);
+        ++expected;
+      }
     }
-    const size_t expected = prefixes_.size() * store.all().size();
     if (file_.entries().size() != expected) complain_of_strangers(store);
   }
 
-  // Bytes of a part of a flat array.
-  void copy_into(const ParameterStore& store, const std::string& prefix, const Tensor& flat) const {
+  void copy_into(const ParameterStore& store) const {
     file_.advise_sequential();
-    for (const auto& parameter : store.all()) {
-      const SafetensorsEntry* entry = file_.find(prefix + parameter->spec.name);
-      store.device().copy_in(static_cast<std::byte*>(flat.data) + parameter->offset * size_of(DType::f32), entry->data,
-                             entry->bytes);
+    for (const Kind& kind : kinds_) {
+      for (const auto& parameter : store.all()) {
+        const Tensor& tensor = parameter.get()->*kind.which;
+        if (!tensor) continue;
+        const SafetensorsEntry* entry = file_.find(kind.prefix + parameter->spec.name);
+        store.device().copy_in(tensor.data, entry->data, entry->bytes);
+      }
     }
   }
 
@@ -157,8 +171,10 @@ class TensorsOfFile {
 
   [[noreturn]] void complain_of_strangers(const ParameterStore& store) const {
     for (const SafetensorsEntry& entry : file_.entries()) {
-      const bool known = std::any_of(prefixes_.begin(), prefixes_.end(), [&](const std::string& prefix) {
-        return entry.name.starts_with(prefix) && store.find(entry.name.substr(prefix.size())) != nullptr;
+      const bool known = std::any_of(kinds_.begin(), kinds_.end(), [&](const Kind& kind) {
+        if (!entry.name.starts_with(kind.prefix)) return false;
+        const Parameter* parameter = store.find(entry.name.substr(kind.prefix.size()));
+        return parameter != nullptr && parameter->*kind.which;
       });
       if (!known) {
         user_error("{}: it has '{}', which the model has not; is it a checkpoint of this job?", file_.path(),
@@ -170,8 +186,10 @@ class TensorsOfFile {
   }
 
   SafetensorsFile file_;
-  std::vector<std::string> prefixes_;
+  std::vector<Kind> kinds_;
 };
+
+const std::vector<TensorsOfFile::Kind> kMasters = {{"", &Parameter::master}};
 
 struct CheckedCheckpoint {
   TensorsOfFile model, optimizer;
@@ -180,9 +198,11 @@ struct CheckedCheckpoint {
 
 CheckedCheckpoint check_checkpoint(const std::string& path, const ParameterStore& store) {
   if (!is_directory(path)) user_error("{}: no such checkpoint; checkpoints lie in RUN/checkpoints/step-...", path);
-  CheckedCheckpoint checked{TensorsOfFile(path + "/" + kModelFile, store, {""}),
-                            TensorsOfFile(path + "/" + kOptimizerFile, store, {kFirstMoment, kSecondMoment}),
-                            read_checkpoint_state(path)};
+  CheckedCheckpoint checked{
+      TensorsOfFile(path + "/" + kModelFile, store, kMasters),
+      TensorsOfFile(path + "/" + kOptimizerFile, store,
+                    {{kFirstMoment, &Parameter::first_moment}, {kSecondMoment, &Parameter::second_moment}}),
+      read_checkpoint_state(path)};
   checked.model.check_step(checked.state.step);
   checked.optimizer.check_step(checked.state.step);
   return checked;
@@ -303,9 +323,8 @@ CheckpointState load_checkpoint(const std::string& checkpoint, ParameterStore& s
   BRISK_CHECK(store.is_training(), "a checkpoint has optimizer state");
   try {
     const CheckedCheckpoint checked = check_checkpoint(checkpoint, store);
-    checked.model.copy_into(store, "", store.flat_master());
-    checked.optimizer.copy_into(store, kFirstMoment, store.flat_first_moment());
-    checked.optimizer.copy_into(store, kSecondMoment, store.flat_second_moment());
+    checked.model.copy_into(store);
+    checked.optimizer.copy_into(store);
     return checked.state;
   } catch (const UserError& error) {
     throw UserError(error.what() + advice_on_damage(checkpoint, store));
@@ -314,7 +333,7 @@ CheckpointState load_checkpoint(const std::string& checkpoint, ParameterStore& s
 
 void load_model(const std::string& checkpoint, ParameterStore& store) {
   const std::string path = is_directory(checkpoint) ? checkpoint + "/" + kModelFile : checkpoint;
-  TensorsOfFile(path, store, {""}).copy_into(store, "", store.flat_master());
+  TensorsOfFile(path, store, kMasters).copy_into(store);
 }
 
 int64_t checkpoint_bytes(int64_t parameter_count) {

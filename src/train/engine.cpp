@@ -21,6 +21,12 @@ struct Engine::Run {
 
 bool StepResult::finite() const { return std::isfinite(loss_sum) && std::isfinite(gradient_norm); }
 
+namespace {
+ParameterStore::Moments moments_of(const EngineOptions& options) {
+  return options.muon ? ParameterStore::Moments::one_of_hidden : ParameterStore::Moments::two;
+}
+}  // namespace
+
 MemoryPlan plan_memory(const EngineOptions& options) {
   ParameterStore store;
   const Decoder decoder(options.model, store);
@@ -33,7 +39,8 @@ MemoryPlan plan_memory(const EngineOptions& options) {
   };
   MemoryPlan plan;
   plan.parameters = store.count();
-  plan.state_bytes = ParameterStore::bytes(store.count(), options.compute_type, ParameterStore::Purpose::training);
+  plan.state_bytes = store.bytes(options.compute_type, ParameterStore::Purpose::training, moments_of(options)) +
+                     (options.muon ? Muon::workspace_bytes(store) : 0);
   plan.activation_bytes = arena(Tape::Purpose::training) + BatchBuffer::bytes(options.capacity);
   plan.evaluation_bytes = arena(Tape::Purpose::evaluation);
   return plan;
@@ -46,7 +53,8 @@ Engine::Engine(const EngineOptions& options)
       training_(std::make_unique<Run>(options, decoder_)),
       batch_buffer_(device_, options.capacity) {
   store_.allocate(device_, training_->program->completion_order(), options.compute_type,
-                  ParameterStore::Purpose::training);
+                  ParameterStore::Purpose::training, moments_of(options));
+  if (options.muon) muon_ = std::make_unique<Muon>(store_, *options.muon);
   training_->program->allocate(device_);
 }
 
@@ -92,6 +100,7 @@ StepResult Engine::train_step(const StepBatch& batch, int64_t step, double rate,
   if (result.finite()) {
     Ledger::Scope scope(ledger, Phase::optimizer);
     adamw_step(store_, options_.adamw, step, rate, scale);
+    if (muon_) muon_->step(rate, scale);
   }
   return result;
 }

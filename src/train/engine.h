@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "base/ledger.h"
@@ -16,6 +17,7 @@
 #include "data/corpus.h"
 #include "models/decoder.h"
 #include "optim/adamw.h"
+#include "optim/muon.h"
 #include "tensor/program.h"
 #include "train/batch_buffer.h"
 #include "train/evaluator.h"
@@ -32,7 +34,8 @@ struct EngineOptions {
   int64_t checkpoint_every = 0;
   double label_smoothing = 0;
   AdamWOptions adamw;
-  double max_grad_norm = 1;  // 0: no clipping
+  std::optional<MuonOptions> muon;  // of the hidden matrices; none: AdamW updates them too
+  double max_grad_norm = 1;         // 0: no clipping
   uint64_t seed = 1;
   Backend backend = Backend::cpu;
   Device* device = nullptr;  // none: the CPU
@@ -49,7 +52,7 @@ struct StepResult {
 // What an engine with these options will take, before anything is allocated.
 struct MemoryPlan {
   int64_t parameters = 0;        // number
-  int64_t state_bytes = 0;       // masters, gradients, moments, copies
+  int64_t state_bytes = 0;       // masters, gradients, moments, copies, the optimizer's workspace
   int64_t activation_bytes = 0;  // the training arena
   int64_t evaluation_bytes = 0;  // its arena
   int64_t total() const { return state_bytes + activation_bytes + evaluation_bytes; }
@@ -84,6 +87,7 @@ class Engine {
   Device& device_;
   ParameterStore store_;
   Decoder decoder_;
+  std::unique_ptr<Muon> muon_;
   std::unique_ptr<Run> training_;
   std::unique_ptr<Evaluator> evaluator_;  // made at the first evaluate()
   BatchBuffer batch_buffer_;

@@ -1,14 +1,18 @@
-// From the job's words to the decoder's configuration.
+// From the job's words to the decoder's configuration and its optimizer's.
 #pragma once
+
+#include <optional>
 
 #include "base/job.h"
 #include "models/decoder.h"
+#include "optim/muon.h"
 #include "optim/schedule.h"
 
 namespace brisk {
 
 // `vocab_size` of the job is the tokenizer's by then.
 DecoderConfig decoder_config(const ModelOptions& model, int64_t max_length);
+std::optional<MuonOptions> muon_options(const TrainingOptions& training);  // none where AdamW does it all
 Schedule schedule_of(const TrainingOptions& training, int64_t total_steps);
 
 }  // namespace brisk

@@ -89,6 +89,7 @@ class Starter {
     setup_.micro_batch_tokens = std::max(longest, std::min(asked, sequences * longest));
     options.checkpoint_every = training.gradient_checkpointing;
     options.capacity = {setup_.micro_batch_tokens, setup_.micro_batch_tokens, longest};
+    options.muon = muon_options(training);
     refuse_what_cannot_fit(options);  // before anything is measured: that takes memory too
     setup_.choices = make_choices(options.model);
     setup_.micro_batch_tokens = setup_.choices.micro_batch_tokens;

@@ -44,8 +44,24 @@ TEST(Job, OfTheOldTrainerLoadsAsItStands) {
   EXPECT_EQ(job.training.max_length, 64);
   EXPECT_EQ(job.training.batch_size, 32);
   EXPECT_EQ(job.training.num_epochs, 1);
-  EXPECT_DOUBLE_EQ(job.training.learning_rate, 1e-3);
+  EXPECT_EQ(job.training.optimizer, "muon");
+  EXPECT_DOUBLE_EQ(job.training.learning_rate, 4e-3);
   EXPECT_EQ(job.output, "runs/run");
+}
+
+TEST(Job, OptimizerAdamwAloneIsAdamwWithACosineAndItsOwnRate) {
+  const Job muon = resolved("{}"), adamw = resolved(R"({"training": {"optimizer": "adamw"}})");
+  EXPECT_EQ(muon.training.lr_scheduler, "wsd");
+  EXPECT_EQ(muon.training.batch_size, 16);
+  EXPECT_EQ(adamw.training.lr_scheduler, "cosine");
+  EXPECT_EQ(adamw.training.batch_size, 32);
+  EXPECT_DOUBLE_EQ(adamw.training.learning_rate, 1e-3);
+  const Job mixed = resolved(R"({"training": {"optimizer": "adamw", "lr_scheduler": "wsd", "batch_size": 8}})");
+  EXPECT_EQ(mixed.training.lr_scheduler, "wsd");
+  EXPECT_EQ(mixed.training.batch_size, 8);
+  std::vector<std::string> notes;
+  EXPECT_EQ(job_from_json_text("{}", "job.json", {"training.optimizer=adamw"}, notes).training.lr_scheduler, "cosine");
+  EXPECT_FALSE(notes.empty());
 }
 
 TEST(Job, OfHuggingFaceSpellingsLoadsAndSaysWhatTheyAreHere) {
@@ -138,7 +154,7 @@ TEST(Job, DefaultsThatWereChosenAreTold) {
   EXPECT_EQ(lines.at(0), "num_heads = 8 (d_model / 64)");
   EXPECT_EQ(lines.at(1), "num_kv_heads = 8 (num_heads)");
   EXPECT_EQ(lines.at(2), "d_ff = 2048 (4 d_model)");
-  EXPECT_DOUBLE_EQ(job.training.learning_rate, 7.1e-4);
+  EXPECT_DOUBLE_EQ(job.training.learning_rate, 2.8e-3);
   EXPECT_TRUE(resolve_defaults(job).empty()) << "a second call has nothing left to choose";
 }
 

@@ -84,12 +84,14 @@ class Resume : public testing::Test {
   TemporaryFolder folder;
 };
 
-class ResumeInEachPrecision : public Resume, public testing::WithParamInterface<const char*> {};
+class ResumeOfEachKind : public Resume, public testing::WithParamInterface<std::tuple<const char*, const char*>> {};
 
-TEST_P(ResumeInEachPrecision, AfterInterruptionsTheCurveIsThatOfARunWithoutThem) {
+TEST_P(ResumeOfEachKind, AfterInterruptionsTheCurveIsThatOfARunWithoutThem) {
+  const auto& [precision, optimizer] = GetParam();
   Json job = job_with_everything();
-  job["training"]["precision"] = GetParam();
-  job["training"]["threads"] = std::string(GetParam()) == "fp32" ? 2 : 1;
+  job["training"]["precision"] = precision;
+  job["training"]["optimizer"] = optimizer;
+  job["training"]["threads"] = std::string(precision) == "fp32" ? 2 : 1;
   train_small(folder, job, "reference");
   const Json reference = read_json(folder / "reference/summary.json");
   EXPECT_LT(reference["best"]["step"], 120) << reference.dump(2);
@@ -121,8 +123,11 @@ TEST_P(ResumeInEachPrecision, AfterInterruptionsTheCurveIsThatOfARunWithoutThem)
   expect_same_run(folder / "run", folder / "reference");
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, ResumeInEachPrecision, testing::Values("fp32", "bf16"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Kinds, ResumeOfEachKind,
+                         testing::Combine(testing::Values("fp32", "bf16"), testing::Values("muon", "adamw")),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
+                         });
 
 TEST_F(Resume, OfAFinishedRunChangesNothing) {
   const Json job = job_with_everything();
@@ -163,12 +168,14 @@ TEST_F(Resume, IsAskedForWhenTheFolderHoldsARun) {
 TEST_F(Resume, RefusesSettingsThatWouldChangeTheCurve) {
   interrupt_a_run(long_job(), "run");
   const std::string before = listing(folder / "run");
-  for (const auto& [setting, name] :
-       std::vector<std::pair<std::string, std::string>>{{"training.learning_rate=0.01", "training.learning_rate"},
-                                                        {"training.batch_size=16", "training.batch_size"},
-                                                        {"model.dropout=0", "model.dropout"},
-                                                        {"model.num_layers=3", "model.num_layers"},
-                                                        {"training.seed=2", "training.seed"}}) {
+  for (const auto& [setting, name] : std::vector<std::pair<std::string, std::string>>{
+           {"training.learning_rate=0.01", "training.learning_rate"},
+           {"training.batch_size=16", "training.batch_size"},
+           {"training.optimizer=adamw", "training.optimizer"},
+           {"training.muon_learning_rate=1", "training.muon_learning_rate"},
+           {"model.dropout=0", "model.dropout"},
+           {"model.num_layers=3", "model.num_layers"},
+           {"training.seed=2", "training.seed"}}) {
     const Outcome outcome = resume("run", {"--set", setting});
     EXPECT_EQ(outcome.exit_code, 2) << setting << "\n" << outcome.err;
     EXPECT_NE(outcome.err.find(name), std::string::npos) << outcome.err;

@@ -76,6 +76,27 @@ TEST(ParameterStore, FlatArraysFollowTheOrderGivenOnCacheLines) {
   EXPECT_TRUE(store.flat_second_moment());
 }
 
+TEST(ParameterStore, HoldsOneMomentOfHiddenMatricesWhereAsked) {
+  ParameterStore store;
+  const Parameter* a = store.add(spec("a", 3, 5, kNormal, true));
+  ParameterSpec hidden_spec = spec("hidden", 4, 16, kNormal, true);
+  hidden_spec.hidden = true;
+  const Parameter* hidden = store.add(hidden_spec);
+  const Parameter* c = store.add(spec("c", 1, 7, kNormal));
+  const int64_t two = store.bytes(DType::f32, ParameterStore::Purpose::training);
+  EXPECT_EQ(two, 16 * (16 + 64 + 16));
+  EXPECT_EQ(store.bytes(DType::f32, ParameterStore::Purpose::training, ParameterStore::Moments::one_of_hidden),
+            two - 4 * 64);
+  store.allocate(guarded_device(), {}, DType::f32, ParameterStore::Purpose::training,
+                 ParameterStore::Moments::one_of_hidden);
+  EXPECT_TRUE(hidden->first_moment);
+  EXPECT_FALSE(hidden->second_moment);
+  EXPECT_EQ(store.flat_second_moment().cols, 32);
+  EXPECT_EQ(a->second_moment.data, store.flat_second_moment().data);
+  EXPECT_EQ(c->second_moment.f32(), store.flat_second_moment().f32() + 16);
+  EXPECT_EQ(c->first_moment.f32(), store.flat_first_moment().f32() + c->offset);
+}
+
 TEST(ParameterStore, InferenceHoldsNoGradientsAndNoMoments) {
   ParameterStore store;
   const Parameter* a = store.add(spec("a", 3, 5, kNormal, true));

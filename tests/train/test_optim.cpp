@@ -1,10 +1,11 @@
-// Schedules and AdamW against their definitions, worked out in double.
+// Schedules, AdamW and Muon against their definitions, worked out in double.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "ops/numeric.h"
 #include "optim/adamw.h"
+#include "optim/muon.h"
 #include "optim/schedule.h"
 #include "train/tiny_job.h"
 
@@ -53,6 +54,32 @@ TEST(Schedule, CosineIsHalfWayInTheMiddleAndFlatAtBothEnds) {
   EXPECT_NEAR(schedule.at(500), 0.4, 1e-12);
   EXPECT_LT(schedule.at(1) - schedule.at(2), 0.001);
   for (int64_t step = 1; step < 100; ++step) EXPECT_GT(schedule.at(step), schedule.at(step + 1));
+}
+
+TEST(Schedule, WsdIsConstantAndThenFallsLinearlyOverItsShareOfAllSteps) {
+  const Schedule schedule{.kind = ScheduleKind::wsd,
+                          .rate = 2.0,
+                          .final_ratio = 0.5,
+                          .decay_ratio = 0.4,
+                          .warmup_steps = 10,
+                          .total_steps = 100};
+  EXPECT_DOUBLE_EQ(schedule.at(5), 1.0);
+  for (const int64_t step : {10, 11, 40, 60, 61}) EXPECT_DOUBLE_EQ(schedule.at(step), 2.0) << step;
+  for (int64_t step = 61; step <= 100; ++step) {
+    EXPECT_NEAR(schedule.at(step), 2.0 - static_cast<double>(step - 61) / 40, 1e-12) << step;
+  }
+  EXPECT_NEAR(schedule.at(101), 1.0, 1e-12);
+  EXPECT_NEAR(schedule.at(1000), 1.0, 1e-12);
+}
+
+TEST(Schedule, WsdThatDecaysAllTheTimeIsLinear) {
+  for (const int64_t warm_up : {0, 7}) {
+    const Schedule wsd{
+        .kind = ScheduleKind::wsd, .rate = 1.0, .decay_ratio = 1.0, .warmup_steps = warm_up, .total_steps = 30};
+    Schedule linear = wsd;
+    linear.kind = ScheduleKind::linear;
+    for (int64_t step = 1; step <= 40; ++step) EXPECT_DOUBLE_EQ(wsd.at(step), linear.at(step)) << step;
+  }
 }
 
 TEST(Schedule, AWarmUpLongerThanTheRunNeverReachesThePeak) {
@@ -152,6 +179,47 @@ TEST_F(AdamW, NormIsOfTheWholeGradient) {
       for (const float value : values(parameter->gradient)) sum += static_cast<double>(value) * value;
     }
     EXPECT_NEAR(gradient_norm(*store_), std::sqrt(sum), 1e-6 * std::sqrt(sum));
+  });
+}
+
+// A packed weight of two parts between a table and a bias that AdamW updates.
+TEST_F(AdamW, LeavesHiddenMatricesToMuonWhichTakesTheirPartsApart) {
+  for_each_isa([&](Isa) {
+    const auto store_of = [](const std::vector<int64_t>& parts) {
+      auto store = std::make_unique<ParameterStore>();
+      const Initial normal{Initial::Kind::normal, 1.0};
+      store->add({"table", 7, 8, true, true, normal, {}});
+      store->add({"packed", 12, 8, true, true, normal, parts, true});
+      store->add({"bias", 1, 12, false, false, normal, {}});
+      store->allocate(guarded_device(), {}, DType::bf16, ParameterStore::Purpose::training,
+                      ParameterStore::Moments::one_of_hidden);
+      store->initialise(1);
+      return store;
+    };
+    store_ = store_of({8, 4});
+    const std::vector<float> start = values(store_->flat_master());
+    put_gradients(3);
+    const std::vector<float> weight = values(store_->all()[1]->master);
+    adamw_step(*store_, {}, 1, 0.1, 0.5);
+    EXPECT_EQ(values(store_->all()[1]->master), weight);
+    const std::vector<float> table = values(store_->all()[0]->master), bias = values(store_->all()[2]->master);
+    EXPECT_NE(table, std::vector<float>(start.begin(), start.begin() + 56));
+    EXPECT_FALSE(store_->all()[1]->second_moment);
+
+    Muon(*store_, {.rate_ratio = 2, .momentum = 0.9, .weight_decay = 0.3}).step(0.1, 0.5);
+    EXPECT_EQ(values(store_->all()[0]->master), table);
+    EXPECT_EQ(values(store_->all()[2]->master), bias);
+    const std::vector<float> got = values(store_->all()[1]->master), gradient = values(store_->all()[1]->gradient);
+    for (const auto& [first, rows] : {std::pair<int64_t, int64_t>{0, 8}, {8, 4}}) {
+      const size_t begin = static_cast<size_t>(first * 8), count = static_cast<size_t>(rows * 8);
+      std::vector<float> p(weight.begin() + begin, weight.begin() + begin + count), m(count, 0.0f);
+      const MuonMatrix part{p.data(), gradient.data() + begin, m.data(), nullptr, rows, 8};
+      ref::muon_update({.matrices = {&part, 1}, .rate = 0.2f, .momentum = 0.9f, .decay = 0.3f, .gradient_scale = 0.5f});
+      EXPECT_LE(distance(std::span(got).subspan(begin, count), p), 1e-2) << "rows from " << first;  // products in bf16
+    }
+    std::vector<bf16_t> copies(got.size());
+    store_->device().copy_out(copies.data(), store_->all()[1]->compute.data, std::ssize(copies) * size_of(DType::bf16));
+    for (size_t i = 0; i < got.size(); ++i) ASSERT_EQ(copies[i].bits, to_bf16(got[i]).bits) << i;
   });
 }
 

@@ -1,0 +1,64 @@
+#include "optim/muon.h"
+
+#include "base/error.h"
+
+namespace brisk {
+
+namespace {
+
+// The logical matrices of the store, in flat order; without memory where the store has none yet.
+std::vector<MuonMatrix> hidden_matrices(const ParameterStore& store) {
+  std::vector<MuonMatrix> matrices;
+  for (const auto& parameter : store.all()) {
+    const ParameterSpec& spec = parameter->spec;
+    if (!spec.hidden) continue;
+    const std::vector<int64_t> parts = spec.parts.empty() ? std::vector<int64_t>{spec.rows} : spec.parts;
+    int64_t row = 0;
+    for (const int64_t rows : parts) {
+      MuonMatrix matrix{.rows = rows, .cols = spec.cols};
+      if (parameter->master) {
+        const int64_t offset = row * spec.cols;
+        matrix.parameters = parameter->master.f32() + offset;
+        matrix.gradient = parameter->gradient.f32() + offset;
+        matrix.momentum = parameter->first_moment.f32() + offset;
+        if (parameter->compute.type == DType::bf16) matrix.copy = parameter->compute.bf16() + offset;
+      }
+      matrices.push_back(matrix);
+      row += rows;
+    }
+    BRISK_CHECK(row == spec.rows, "{}: its parts have {} rows, it has {}", spec.name, row, spec.rows);
+  }
+  return matrices;
+}
+
+int64_t bytes_for(const std::vector<MuonMatrix>& matrices) {
+  return cpu::muon_workspace_floats(matrices) * size_of(DType::f32);
+}
+
+}  // namespace
+
+Muon::Muon(const ParameterStore& store, const MuonOptions& options)
+    : store_(store), options_(options), matrices_(hidden_matrices(store)) {}
+
+int64_t Muon::workspace_bytes(const ParameterStore& store) { return bytes_for(hidden_matrices(store)); }
+
+void Muon::step(double rate, double gradient_scale) {
+  if (matrices_.empty()) return;
+  // The number of threads may have changed since.
+  if (const int64_t bytes = bytes_for(matrices_); workspace_.bytes() < bytes) {
+    workspace_ = Buffer();
+    workspace_ = Buffer(store_.device(), bytes);
+  }
+  DeviceAccess access(store_.device());
+  MuonUpdate update;
+  update.matrices = matrices_;
+  update.workspace = static_cast<float*>(workspace_.data());
+  update.rate = static_cast<float>(options_.rate_ratio * rate);
+  update.momentum = static_cast<float>(options_.momentum);
+  update.decay = static_cast<float>(options_.weight_decay);
+  update.gradient_scale = static_cast<float>(gradient_scale);
+  update.arithmetic = store_.compute_type() == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32;
+  cpu::muon_update(update);
+}
+
+}  // namespace brisk
