@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/job_options.h"
+#include "base/stop.h"
 
 namespace brisk {
 
@@ -39,6 +40,39 @@ std::vector<Option> declare_with_families(Job& job) {
   return options;
 }
 
+// `stop` and the older keys say the same thing: two answers from one place are an error, and the command line goes
+// before the file.
+void settle_length(Job& job, const std::string& text, const std::string& source_name,
+                   const std::vector<std::string>& overrides, std::vector<std::string>& notes) {
+  TrainingOptions& training = job.training;
+  if (training.stop.empty()) return;
+  Job in_file, in_overrides;
+  in_file.training.num_epochs = in_overrides.training.num_epochs = 0;
+  read_options(declare_with_families(in_file), text, source_name);
+  read_options(declare_with_families(in_overrides), "{}", source_name, overrides);
+  const auto other_of = [](const Job& place) {
+    return place.training.max_steps > 0    ? fmt::format("training.max_steps = {}", place.training.max_steps)
+           : place.training.num_epochs > 0 ? fmt::format("training.num_epochs = {}", place.training.num_epochs)
+                                           : std::string();
+  };
+  const std::string file_other = other_of(in_file), override_other = other_of(in_overrides);
+  const std::string stop_text = fmt::format("training.stop = \"{}\"", training.stop);
+  const bool stop_on_command_line = !in_overrides.training.stop.empty();
+  const std::string& rival = stop_on_command_line ? override_other : file_other;
+  if (!rival.empty() && (stop_on_command_line || override_other.empty())) {
+    user_error("{}: {} and {} both say how long the run is; remove one of them",
+               stop_on_command_line ? "the command line" : source_name, stop_text, rival);
+  }
+  if (!stop_on_command_line && !override_other.empty()) {
+    notes.push_back(fmt::format("{} replaces {} of {}", override_other, stop_text, source_name));
+    training.stop.clear();
+    return;
+  }
+  if (!file_other.empty()) notes.push_back(fmt::format("{} replaces {} of {}", stop_text, file_other, source_name));
+  parse_stop(training.stop, fmt::format("{}training.stop", stop_on_command_line ? std::string() : source_name + ": "));
+  training.num_epochs = training.max_steps = 0;
+}
+
 }  // namespace
 
 Job job_from_json_text(const std::string& text, const std::string& source_name,
@@ -56,6 +90,7 @@ Job job_from_json_text(const std::string& text, const std::string& source_name,
   if (job.training.optimizer == "adamw") {
     notes.push_back("optimizer adamw: lr_scheduler cosine, batch_size 32, where not given");
   }
+  settle_length(job, text, source_name, overrides, notes);
   if (job.model.norm == "rmsnorm" && job.model.bias && !result.given.contains("model.bias")) {
     job.model.bias = false;
     notes.push_back("bias = false (norm is rmsnorm)");

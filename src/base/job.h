@@ -40,10 +40,11 @@ struct ModelOptions {
 struct TrainingOptions {
   int64_t max_length = 128;  // tokens a sequence; also the number of learned positions
   int64_t batch_size = 16;   // sequences; 32 where the optimizer is adamw, unless given; times
-                             // gradient_accumulation_steps they form an optimizer step
+                             // gradient_accumulation_steps they form an optimizer step; 0 ("auto"): 4096 tokens
   int64_t gradient_accumulation_steps = 1;
-  int64_t num_epochs = 1;
-  int64_t max_steps = 0;  // optimizer steps; 0: as num_epochs says, otherwise it overrides num_epochs
+  int64_t num_epochs = 1;  // 0: 1, unless stop says how long
+  int64_t max_steps = 0;   // optimizer steps; 0: as num_epochs says, otherwise it overrides num_epochs
+  std::string stop;  // "2e", "500u", "10Mt" or "30m" (base/stop.h), in place of the two above; num_epochs is 0 then
 
   // `"optimizer": "adamw"` in a job changes the defaults of batch_size and lr_scheduler.
   std::string optimizer = "muon";    // muon | adamw
@@ -68,13 +69,19 @@ struct TrainingOptions {
   int64_t eval_steps = 0;  // optimizer steps; 0: after each epoch
   int64_t logging_steps = 10;
   int64_t save_steps = 0;        // optimizer steps; 0: after each epoch
+  double save_minutes = 0;       // besides, when this long ago; 0: never
   int64_t save_total_limit = 2;  // last checkpoints kept besides the best; 0: all
   bool load_best_model_at_end = true;
   int64_t early_stopping_patience = 0;  // evaluations without a better loss; 0: never stop early
 
-  int64_t num_workers = 1;         // loader threads; 0: load on the training thread
-  int64_t micro_batch_tokens = 0;  // token rows of a micro-batch; 0: brisk chooses, at most 4096
-  int64_t threads = 0;             // compute threads; 0: all cores
+  bool divergence_guard = true;           // skip outlier updates; go back when they repeat (train/divergence_guard.h)
+  double divergence_gradient_ratio = 10;  // an outlier's gradient norm, in running medians
+  int64_t divergence_rollbacks = 3;       // at most
+
+  int64_t num_workers = 1;           // loader threads; 0: load on the training thread
+  int64_t micro_batch_tokens = 0;    // token rows of a micro-batch; 0: brisk chooses, at most 4096
+  bool measure_micro_batch = false;  // choose it by timing a few sizes; always with batch_size auto
+  int64_t threads = 0;               // compute threads; 0: all cores
 };
 
 // Text to learn from. Sources given by their path alone are one source together.

@@ -14,6 +14,7 @@ namespace brisk {
 namespace {
 
 constexpr int64_t kHeadWidth = 64;
+constexpr int64_t kAutomaticBatchTokens = 4096;  // of an optimizer step, where batch_size is auto
 
 bool heads_fit(const ModelOptions& model, int64_t heads) {
   return model.d_model % heads == 0 && (model.positions != "rotary" || model.d_model / heads % 2 == 0);
@@ -113,6 +114,15 @@ std::vector<std::string> resolve_defaults(Job& job) {
   }
 
   TrainingOptions& training = job.training;
+  if (training.num_epochs == 0 && training.stop.empty() && training.max_steps == 0) training.num_epochs = 1;
+  if (training.batch_size == 0) {
+    training.batch_size = std::max<int64_t>(1, kAutomaticBatchTokens / training.max_length);
+    training.measure_micro_batch = training.micro_batch_tokens == 0;
+    tell("batch_size", training.batch_size,
+         fmt::format("auto: {} tokens / max_length; part of the maths, as any batch size is, so it never depends on "
+                     "timing",
+                     kAutomaticBatchTokens));
+  }
   if (training.learning_rate == 0) {
     const double at_256 = training.optimizer == "muon" ? 4e-3 : 1e-3;
     training.learning_rate = two_digits(

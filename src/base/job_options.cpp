@@ -107,9 +107,11 @@ void declare_batches(TrainingOptions& training, std::vector<Option>& all) {
                            "model.block_size", "model.max_seq_len", "model.max_length", "model.context_length",
                            "data.max_length"}));
   all.push_back(Option("training.batch_size", training.batch_size,
-                       "sequences of a batch; times gradient_accumulation_steps they form an optimizer step")
+                       "sequences of a batch; times gradient_accumulation_steps they form an optimizer step; auto sets "
+                       "measure_micro_batch, too")
                     .at_least(1)
                     .at_most(1048576)
+                    .automatic(0, "4096 tokens: 4096 / max_length, at least 1")
                     .in("sequences")
                     .also({"per_device_train_batch_size", "train_batch_size", "data.batch_size"}));
   all.push_back(
@@ -122,12 +124,18 @@ void declare_batches(TrainingOptions& training, std::vector<Option>& all) {
   all.push_back(Option("training.num_epochs", training.num_epochs, "passes over the training data")
                     .at_least(1)
                     .at_most(1e6)
+                    .automatic(0, "1, unless stop says how long")
                     .also({"num_train_epochs", "epochs", "n_epochs", "max_epochs"}));
   all.push_back(Option("training.max_steps", training.max_steps,
                        "end after so many optimizer steps, in whichever epoch; 0: num_epochs decides")
                     .at_least(0)
                     .in("optimizer steps")
                     .also({"max_iters", "train_steps", "num_train_steps", "total_steps"}));
+  all.push_back(Option("training.stop", training.stop,
+                       "how long to train, in place of num_epochs and max_steps: `2e` epochs, `500u` optimizer steps, "
+                       "`10Mt` tokens (K, M, G), `30m` time (s, m, h), all of the run included; or --stop")
+                    .automatic("num_epochs or max_steps decides")
+                    .also({"stop_after", ".stop"}));
 }
 
 void declare_optimizer(TrainingOptions& training, std::vector<Option>& all) {
@@ -243,6 +251,11 @@ void declare_course(TrainingOptions& training, std::vector<Option>& all) {
           .at_least(0)
           .in("optimizer steps")
           .also({"save_interval", "save_every", "checkpoint_steps"}));
+  all.push_back(Option("training.save_minutes", training.save_minutes,
+                       "save a checkpoint besides when the last one is so old; 0: never")
+                    .at_least(0)
+                    .at_most(1e6)
+                    .in("minutes"));
   all.push_back(Option("training.save_total_limit", training.save_total_limit,
                        "checkpoints kept: the last so many, and the best; 0: all")
                     .at_least(0)
@@ -255,6 +268,17 @@ void declare_course(TrainingOptions& training, std::vector<Option>& all) {
                     .at_least(0)
                     .in("evaluations")
                     .also({"patience"}));
+  all.push_back(Option("training.divergence_guard", training.divergence_guard,
+                       "skip updates that are not finite, or whose gradient norm or loss is far above the last ones'; "
+                       "when they repeat, go back to the last good checkpoint at half the rate")
+                    .also({"guard"}));
+  all.push_back(Option("training.divergence_gradient_ratio", training.divergence_gradient_ratio,
+                       "an update is skipped when its gradient norm is above so many times the median of the last 64")
+                    .above(1));
+  all.push_back(Option("training.divergence_rollbacks", training.divergence_rollbacks,
+                       "go back so many times at most, then stop; 0: stop at the first divergence")
+                    .at_least(0)
+                    .at_most(100));
   all.push_back(Option("training.num_workers", training.num_workers,
                        "threads that prepare batches; 0: none besides the training thread")
                     .at_least(0)
@@ -267,6 +291,9 @@ void declare_course(TrainingOptions& training, std::vector<Option>& all) {
                     .at_most(16777216)
                     .automatic(0, "brisk chooses, at most 4096")
                     .in("tokens"));
+  all.push_back(
+      Option("training.measure_micro_batch", training.measure_micro_batch,
+             "time a few micro-batch sizes at the start and keep the fastest; changes speed, never the result"));
   all.push_back(Option("training.threads", training.threads, "threads that compute")
                     .at_least(1)
                     .at_most(4096)

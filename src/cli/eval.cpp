@@ -19,11 +19,11 @@ struct EvalArguments {
   std::string model, tokenizer;
   std::vector<std::string> data;
   int64_t max_length = 0;
-  bool json = false;
+  bool json = false, fp32 = false;
 };
 
 void run_eval(const EvalArguments& arguments) {
-  const auto model = open_trained_model(arguments.model, arguments.tokenizer);
+  const auto model = open_trained_model(arguments.model, arguments.tokenizer, !arguments.fp32);
   const int64_t longest = model->job.training.max_length;
   const int64_t max_length = arguments.max_length > 0 ? std::min(arguments.max_length, longest) : longest;
   std::shared_ptr<const TokenStream> stream;
@@ -33,11 +33,13 @@ void run_eval(const EvalArguments& arguments) {
   Ledger ledger;
   const EvaluationResult result = evaluator.evaluate(*stream, part.chunks, ledger);
   const double seconds = ledger.totals().seconds();
-  say("{}", model->source);
+  const char* precision = model->store.compute_type() == DType::bf16 ? "bf16" : "fp32";
+  say("{}, computed in {}", model->source, precision);
   if (arguments.json) {
     const nlohmann::ordered_json json = {{"loss", result.loss},         {"perplexity", result.perplexity()},
                                          {"accuracy", result.accuracy}, {"tokens", result.tokens},
-                                         {"seconds", seconds},          {"checkpoint", model->source}};
+                                         {"seconds", seconds},          {"checkpoint", model->source},
+                                         {"precision", precision}};
     fmt::print("{}\n", json.dump());
     return;
   }
@@ -57,6 +59,7 @@ void add_eval_command(CLI::App& app) {
       ->check(CLI::PositiveNumber);
   command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer, when it is not the run's own");
   command->add_flag("--json", arguments->json, "One JSON object on standard output");
+  command->add_flag("--fp32", arguments->fp32, "Compute in fp32 (default: in the number format of the run)");
   command->footer("Example:\n  brisk eval runs/prototype --data held-out.txt --json");
   command->callback([arguments] { run_eval(*arguments); });
 }

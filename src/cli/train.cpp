@@ -7,6 +7,7 @@
 #include "base/job.h"
 #include "base/terminal.h"
 #include "cli/command.h"
+#include "cli/smoke_test.h"
 #include "train/trainer.h"
 
 namespace brisk {
@@ -14,20 +15,26 @@ namespace brisk {
 namespace {
 
 struct TrainArguments {
-  std::string job_path, output;
+  std::string job_path, output, stop;
   std::vector<std::string> data, settings;
-  bool resume = false;
+  bool resume = false, smoke_test = false;
   int64_t sample_tokens = 0;
   std::string sample_prompt;
 };
 
 int run_train(const TrainArguments& arguments) {
   std::vector<std::string> notes;
-  Job job = load_job(arguments.job_path, arguments.settings, notes);
+  std::vector<std::string> settings = arguments.settings;
+  if (!arguments.stop.empty()) settings.push_back("training.stop=" + arguments.stop);
+  Job job = load_job(arguments.job_path, settings, notes);
   if (!arguments.data.empty()) job.data.train.assign(arguments.data.begin(), arguments.data.end());
   if (!arguments.output.empty()) job.output = arguments.output;
   for (const std::string& note : notes) say("{}", note);
   for (const std::string& line : resolve_defaults(job)) say("{}", line);
+  if (arguments.smoke_test) {
+    run_smoke_test(job);
+    return kExitDone;
+  }
   const TrainOutcome outcome = train(
       job,
       {.resume = arguments.resume, .sample_prompt = arguments.sample_prompt, .sample_tokens = arguments.sample_tokens});
@@ -61,6 +68,10 @@ void add_train_command(CLI::App& app, int& exit_code) {
                    "Set a key of the job: training.batch_size=64 (may be given several times)")
       ->allow_extra_args(false);  // one each, so that the job file may come after it
   command->add_option("--output", arguments->output, "Run directory (default: runs/<name of the job>)");
+  command->add_option("--stop", arguments->stop,
+                      "How long to train: 2e epochs, 500u steps, 10Mt tokens, 30m time (shorthand for training.stop)");
+  command->add_flag("--smoke-test", arguments->smoke_test,
+                    "Try the whole path in seconds on a sliver of the data; writes nothing to the run directory");
   command->add_flag("--resume", arguments->resume, "Go on from the run directory's last checkpoint");
   command
       ->add_option("--sample-tokens", arguments->sample_tokens, "After each epoch, print a sample of this many tokens")
@@ -70,6 +81,7 @@ void add_train_command(CLI::App& app, int& exit_code) {
       "Examples:\n"
       "  brisk train examples/prototype.json --data book.txt\n"
       "  brisk train job.json --set training.batch_size=64 --set training.precision=fp32 --output runs/b64\n"
+      "  brisk train job.json --stop 30m\n"
       "  brisk train job.json --output runs/b64 --resume");
   command->callback([arguments, &exit_code] { exit_code = run_train(*arguments); });
 }

@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "hub/safetensors.h"
 #include "train/checkpoint_state.h"
+#include "train/checksum.h"
 
 namespace brisk {
 
@@ -74,7 +75,7 @@ void add_tensors(SafetensorsWriter& writer, const ParameterStore& store, const s
   }
 }
 
-int64_t write_files(const std::string& folder, const ParameterStore& store, const CheckpointState& state) {
+int64_t write_files(const std::string& folder, const ParameterStore& store, CheckpointState state) {
   const std::string step = fmt::format("{}", state.step);
   SafetensorsWriter model(folder + "/" + kModelFile);
   model.add_metadata("format", "pt");
@@ -84,8 +85,11 @@ int64_t write_files(const std::string& folder, const ParameterStore& store, cons
   optimizer.add_metadata("step", step);
   add_tensors(optimizer, store, kFirstMoment, &Parameter::first_moment);
   add_tensors(optimizer, store, kSecondMoment, &Parameter::second_moment);
+  const int64_t tensor_bytes = model.finish() + optimizer.finish();
+  state.model_checksum = checksum_of_file(folder + "/" + kModelFile);
+  state.optimizer_checksum = checksum_of_file(folder + "/" + kOptimizerFile);
   const std::string text = checkpoint_state_to_json_text(state);
-  const int64_t bytes = model.finish() + optimizer.finish() + std::ssize(text);
+  const int64_t bytes = tensor_bytes + std::ssize(text);
   write_file_atomically(folder + "/" + kStateFile, text);
   return bytes;
 }
@@ -196,6 +200,15 @@ struct CheckedCheckpoint {
   CheckpointState state;
 };
 
+// `expected` as state.json has it.
+void check_bytes(const std::string& path, const std::string& expected) {
+  if (expected.empty()) return;  // of an earlier brisk
+  const std::string found = checksum_of_file(path);
+  if (found == expected) return;
+  user_error("{}: its bytes are not those that were saved (checksum {}, expected {}): the disk or a copy changed them",
+             path, found, expected);
+}
+
 CheckedCheckpoint check_checkpoint(const std::string& path, const ParameterStore& store) {
   if (!is_directory(path)) user_error("{}: no such checkpoint; checkpoints lie in RUN/checkpoints/step-...", path);
   CheckedCheckpoint checked{
@@ -205,6 +218,8 @@ CheckedCheckpoint check_checkpoint(const std::string& path, const ParameterStore
       read_checkpoint_state(path)};
   checked.model.check_step(checked.state.step);
   checked.optimizer.check_step(checked.state.step);
+  check_bytes(path + "/" + kModelFile, checked.state.model_checksum);
+  check_bytes(path + "/" + kOptimizerFile, checked.state.optimizer_checksum);
   return checked;
 }
 
@@ -225,6 +240,13 @@ std::string advice_on_damage(const std::string& checkpoint, const ParameterStore
                        place->step);
   }
   return fmt::format("\nno other checkpoint in {} is whole", folder.string());
+}
+
+void remove_checkpoint(const std::string& run, const CheckpointPlace& place) {
+  const std::string deleted = deleted_path(run, place.step);
+  remove_directory_tree(deleted);
+  rename_file(place.path, deleted);
+  remove_directory_tree(deleted);
 }
 
 }  // namespace
@@ -266,15 +288,18 @@ std::string prune_checkpoints(const std::string& run, int64_t keep, int64_t best
       const CheckpointPlace oldest = places.front();
       places.erase(places.begin());
       if (oldest.step == best_step) continue;  // kept besides the last ones
-      const std::string deleted = deleted_path(run, oldest.step);
-      remove_directory_tree(deleted);
-      rename_file(oldest.path, deleted);
-      remove_directory_tree(deleted);
+      remove_checkpoint(run, oldest);
     }
   } catch (const UserError& error) {
     return fmt::format("an old checkpoint was not removed: {}", error.what());
   }
   return "";
+}
+
+void remove_checkpoints_after(const std::string& run, int64_t step) {
+  std::vector<CheckpointPlace> places = list_checkpoints(run);
+  // The last one first: a process killed in between resumes from one that is still part of the same curve.
+  for (; !places.empty() && places.back().step > step; places.pop_back()) remove_checkpoint(run, places.back());
 }
 
 std::vector<CheckpointPlace> list_checkpoints(const std::string& run) {
@@ -333,7 +358,10 @@ CheckpointState load_checkpoint(const std::string& checkpoint, ParameterStore& s
 
 void load_model(const std::string& checkpoint, ParameterStore& store) {
   const std::string path = is_directory(checkpoint) ? checkpoint + "/" + kModelFile : checkpoint;
-  TensorsOfFile(path, store, kMasters).copy_into(store);
+  const TensorsOfFile tensors(path, store, kMasters);
+  if (is_directory(checkpoint) && file_exists(checkpoint + "/" + kStateFile))
+    check_bytes(path, read_checkpoint_state(checkpoint).model_checksum);
+  tensors.copy_into(store);
 }
 
 int64_t checkpoint_bytes(int64_t parameter_count) {

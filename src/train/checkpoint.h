@@ -36,6 +36,9 @@ SaveResult save_checkpoint(const std::string& run, const ParameterStore& store, 
 // removed, or nothing.
 std::string prune_checkpoints(const std::string& run, int64_t keep, int64_t best_step);
 
+// Removes those of later steps than `step`: what a run that goes back leaves behind. UserError where it cannot.
+void remove_checkpoints_after(const std::string& run, int64_t step);
+
 struct CheckpointPlace {
   int64_t step = 0;
   std::string path;

@@ -39,8 +39,10 @@ class StateReader {
     return value.get<uint64_t>();
   }
 
-  std::string string(const char* key) const {
-    const Json& value = field(json_, key);
+  std::string string(const char* key) const { return string(json_, key); }
+
+  std::string string(const Json& object, const char* key) const {
+    const Json& value = field(object, key);
     if (!value.is_string()) complain(key, value, "a string");
     return value.get<std::string>();
   }
@@ -65,6 +67,19 @@ class StateReader {
     return object[key];
   }
 
+  // As object(), but of a state written before there was such a thing.
+  const Json* object_if_there(const char* key) const { return json_.contains(key) ? &object(key) : nullptr; }
+
+  double exact_number(const Json& object, const char* key) const { return exact_number(key, field(object, key)); }
+
+  std::vector<double> exact_numbers(const Json& object, const char* key) const {
+    const Json& list = field(object, key);
+    if (!list.is_array()) complain(key, list, "a list");
+    std::vector<double> numbers;
+    for (const Json& item : list) numbers.push_back(exact_number(key, item));
+    return numbers;
+  }
+
   const Json& json() const { return json_; }
   const std::string& path() const { return path_; }
 
@@ -76,6 +91,42 @@ class StateReader {
   std::string path_;
   Json json_;
 };
+
+Json exact_texts(const std::vector<double>& values) {
+  Json list = Json::array();
+  for (const double value : values) list.push_back(exact_text(value));
+  return list;
+}
+
+Json guard_to_json(const GuardState& guard) {
+  Json json;
+  json["gradient_norms"] = exact_texts(guard.gradient_norms);
+  json["losses"] = exact_texts(guard.losses);
+  json["recent_skips"] = guard.recent_skips;
+  json["first_loss"] = exact_text(guard.first_loss);
+  json["lowest_loss"] = exact_text(guard.lowest_loss);
+  json["skipped"] = guard.skipped;
+  json["rollbacks"] = guard.rollbacks;
+  json["rate_factor"] = exact_text(guard.rate_factor);
+  json["healthy"] = guard.healthy;
+  return json;
+}
+
+GuardState guard_from_json(const StateReader& reader, const Json& json) {
+  GuardState guard;
+  guard.gradient_norms = reader.exact_numbers(json, "gradient_norms");
+  guard.losses = reader.exact_numbers(json, "losses");
+  for (const Json& step : reader.field(json, "recent_skips")) {
+    if (step.is_number_integer()) guard.recent_skips.push_back(step.get<int64_t>());
+  }
+  guard.first_loss = reader.exact_number(json, "first_loss");
+  guard.lowest_loss = reader.exact_number(json, "lowest_loss");
+  guard.skipped = reader.integer(json, "skipped");
+  guard.rollbacks = reader.integer(json, "rollbacks");
+  guard.rate_factor = reader.exact_number(json, "rate_factor");
+  guard.healthy = reader.field(json, "healthy") == true;
+  return guard;
+}
 
 }  // namespace
 
@@ -94,6 +145,9 @@ std::string checkpoint_state_to_json_text(const CheckpointState& state) {
   json["evaluations_without_improvement"] = state.evaluations_without_improvement;
   json["seed"] = state.seed;
   json["accumulators"] = accumulators;
+  json["guard"] = guard_to_json(state.guard);
+  json["clock"] = {{"elapsed_seconds", exact_text(state.elapsed_seconds)}, {"progress", exact_text(state.progress)}};
+  json["checksums"] = {{"model", state.model_checksum}, {"optimizer", state.optimizer_checksum}};
   json["choices"] = choices;
   json["job_fingerprint"] = state.job_fingerprint;
   return json.dump(2) + "\n";
@@ -118,6 +172,15 @@ CheckpointState read_checkpoint_state(const std::string& checkpoint) {
   state.seed = reader.unsigned_integer("seed");
   for (const auto& [name, value] : reader.object("accumulators").items()) {
     state.accumulators[name] = reader.exact_number(name.c_str(), value);
+  }
+  if (const Json* guard = reader.object_if_there("guard")) state.guard = guard_from_json(reader, *guard);
+  if (const Json* clock = reader.object_if_there("clock")) {
+    state.elapsed_seconds = reader.exact_number(*clock, "elapsed_seconds");
+    state.progress = reader.exact_number(*clock, "progress");
+  }
+  if (const Json* checksums = reader.object_if_there("checksums")) {
+    state.model_checksum = reader.string(*checksums, "model");
+    state.optimizer_checksum = reader.string(*checksums, "optimizer");
   }
   state.choices_json = reader.object("choices").dump();
   state.job_fingerprint = reader.string("job_fingerprint");

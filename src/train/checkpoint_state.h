@@ -11,6 +11,7 @@
 #include <string>
 
 #include "data/batch.h"
+#include "train/divergence_guard.h"
 
 namespace brisk {
 
@@ -26,7 +27,11 @@ struct CheckpointState {
   uint64_t seed = 0;
   std::string choices_json = "{}";             // choices made by timing, a JSON object as text
   std::map<std::string, double> accumulators;  // sums of the loss curve that a log line is made of, kept to the bit
-  std::string job_fingerprint;                 // of the settings that decide the curve
+  GuardState guard;
+  double elapsed_seconds = 0;                      // wall time of the run so far, all its processes
+  double progress = 0;                             // of a time box; 1: it is over
+  std::string model_checksum, optimizer_checksum;  // of the files beside it; empty: written before there were any
+  std::string job_fingerprint;                     // of the settings that decide the curve
 };
 
 std::string checkpoint_state_to_json_text(const CheckpointState& state);

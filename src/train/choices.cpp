@@ -20,6 +20,7 @@ const std::set<std::string> kFree = {"/name",
                                      "/model/vocab_size",  // what the tokenizer had; the tokenizer itself is the run's
                                      "/training/logging_steps",
                                      "/training/save_steps",
+                                     "/training/save_minutes",
                                      "/training/save_total_limit",
                                      "/training/load_best_model_at_end",
                                      "/training/early_stopping_patience",

@@ -67,7 +67,8 @@ void Engine::initialise(uint64_t seed) {
 
 void Engine::parameters_changed() { refresh_compute_copies(store_); }
 
-StepResult Engine::train_step(const StepBatch& batch, int64_t step, double rate, Ledger& ledger) {
+StepResult Engine::train_step(const StepBatch& batch, int64_t step, double rate, Ledger& ledger,
+                              const UpdateLimits& limits) {
   StepResult result;
   DeviceBatch device_batch;
   device_batch.sets.resize(1);
@@ -97,7 +98,9 @@ StepResult Engine::train_step(const StepBatch& batch, int64_t step, double rate,
       scale = options_.max_grad_norm / result.gradient_norm;
     }
   }
-  if (result.finite()) {
+  const double loss = result.loss_sum / static_cast<double>(std::max<int64_t>(1, result.tokens));
+  result.updated = result.finite() && result.gradient_norm <= limits.gradient_norm && loss <= limits.loss;
+  if (result.updated) {
     Ledger::Scope scope(ledger, Phase::optimizer);
     adamw_step(store_, options_.adamw, step, rate, scale);
     if (muon_) muon_->step(rate, scale);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -46,7 +47,14 @@ struct StepResult {
   int64_t correct = 0;
   int64_t tokens = 0;  // valid ones
   double gradient_norm = 0;
+  bool updated = false;  // false: not finite, or above a limit
   bool finite() const;
+};
+
+// A step above either is computed, but not applied.
+struct UpdateLimits {
+  double gradient_norm = std::numeric_limits<double>::infinity();
+  double loss = std::numeric_limits<double>::infinity();  // mean over the step's tokens
 };
 
 // What an engine with these options will take, before anything is allocated.
@@ -69,8 +77,9 @@ class Engine {
   void parameters_changed();
 
   // One optimizer step (number `step`, from 1): every micro-batch forward and backward, then clipping and the update.
-  // When the result is not finite() the parameters are untouched.
-  StepResult train_step(const StepBatch& batch, int64_t step, double rate, Ledger& ledger);
+  // When the result is not finite(), or above `limits`, the parameters and the optimizer's state are untouched.
+  StepResult train_step(const StepBatch& batch, int64_t step, double rate, Ledger& ledger,
+                        const UpdateLimits& limits = {});
 
   EvaluationResult evaluate(const TokenStream& stream, std::span<const Chunk> chunks, Ledger& ledger);
 

@@ -47,10 +47,11 @@ int append_whole(int file_descriptor, std::string_view text) {
 
 std::string to_json_line(const StepMetrics& metrics) {
   return fmt::format(R"({{"step": {}, "epoch": {}, "tokens": {}, "loss": {}, "accuracy": {}, "learning_rate": {}, )"
-                     R"("gradient_norm": {}, "tokens_per_second": {}, "step_ms": {}}})",
+                     R"("gradient_norm": {}, "tokens_per_second": {}, "step_ms": {}, "skipped_updates": {}, )"
+                     R"("rollbacks": {}}})",
                      metrics.step, metrics.epoch, metrics.tokens, number(metrics.loss), number(metrics.accuracy),
                      number(metrics.learning_rate), number(metrics.gradient_norm), number(metrics.tokens_per_second),
-                     number(metrics.step_ms));
+                     number(metrics.step_ms), metrics.skipped_updates, metrics.rollbacks);
 }
 
 std::string to_json_line(const EvaluationMetrics& metrics) {
@@ -113,7 +114,9 @@ void recall_metrics(const std::string& metrics_path, int64_t best_step, RunSumma
                                       value("learning_rate"),
                                       value("gradient_norm"),
                                       value("tokens_per_second"),
-                                      value("step_ms")};
+                                      value("step_ms"),
+                                      json.value("skipped_updates", int64_t{0}),
+                                      json.value("rollbacks", int64_t{0})};
     }
   }
 }
@@ -146,6 +149,8 @@ std::string summary_to_json_text(const RunSummary& summary) {
   json["isa"] = summary.isa;
   json["device"] = summary.device;
   json["threads"] = summary.threads;
+  json["skipped_updates"] = summary.skipped_updates;
+  json["rollbacks"] = summary.rollbacks;
   json["ended"] = summary.ended;
   return json.dump(2) + "\n";
 }

@@ -28,6 +28,8 @@ struct StepMetrics {
   double gradient_norm = 0;
   double tokens_per_second = 0;
   double step_ms = 0;
+  int64_t skipped_updates = 0;  // so far, by the divergence guard
+  int64_t rollbacks = 0;
 };
 
 struct EvaluationMetrics {
@@ -79,7 +81,8 @@ struct RunSummary {
   int64_t peak_memory_bytes = 0;
   std::string precision, isa, device;
   int64_t threads = 0;
-  std::string ended;  // "finished", "early stopping", "interrupted"
+  int64_t skipped_updates = 0, rollbacks = 0;  // of the whole run
+  std::string ended;                           // "finished", "early stopping", "interrupted"
 };
 
 // Fills last_step, last_evaluation and best_evaluation (that of `best_step`) from the lines of an earlier process.

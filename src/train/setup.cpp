@@ -1,5 +1,7 @@
 #include "train/setup.h"
 
+#include <cmath>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "base/isa.h"
@@ -7,6 +9,7 @@
 #include "base/terminal.h"
 #include "base/threads.h"
 #include "ops/peak.h"
+#include "train/micro_batch.h"
 #include "train/model_config.h"
 #include "train/tables.h"
 
@@ -91,7 +94,7 @@ class Starter {
     options.capacity = {setup_.micro_batch_tokens, setup_.micro_batch_tokens, longest};
     options.muon = muon_options(training);
     refuse_what_cannot_fit(options);  // before anything is measured: that takes memory too
-    setup_.choices = make_choices(options.model);
+    setup_.choices = make_choices(options);
     setup_.micro_batch_tokens = setup_.choices.micro_batch_tokens;
     options.capacity = {setup_.micro_batch_tokens, setup_.micro_batch_tokens, longest};
     options.compute_type = setup_.choices.compute_type;
@@ -105,18 +108,57 @@ class Starter {
 
     const int64_t count = setup_.data.train.sequences_per_epoch();
     setup_.steps_per_epoch = (count + sequences - 1) / sequences;
-    setup_.total_steps = training.max_steps > 0 ? training.max_steps : training.num_epochs * setup_.steps_per_epoch;
-    setup_.epochs = (setup_.total_steps + setup_.steps_per_epoch - 1) / setup_.steps_per_epoch;
-    setup_.schedule = schedule_of(training, setup_.total_steps);
     setup_.mean_length =
         setup_.data.train.chunks.squared_rows() / static_cast<double>(setup_.data.train.rows());  // as a token sees it
     setup_.flop_per_token = decoder_flop_per_token(options.model, setup_.mean_length);
     setup_.peak = std::make_unique<PeakMeter>(options.compute_type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32);
     for (int i = 0; i < 10; ++i) setup_.peak->sample();
+    set_length();
     refuse_full_disk();
   }
 
-  Choices make_choices(const DecoderConfig& model) {
+  void set_length() {
+    const TrainingOptions& training = setup_.job.training;
+    const double tokens_per_step =
+        setup_.data.train.rows_per_epoch() / static_cast<double>(setup_.steps_per_epoch);
+    if (training.stop.empty()) {
+      setup_.total_steps = training.max_steps > 0 ? training.max_steps : training.num_epochs * setup_.steps_per_epoch;
+    } else {
+      setup_.stop = parse_stop(training.stop, "training.stop");
+      const double steps = setup_.stop->unit == Stop::Unit::epochs
+                               ? setup_.stop->amount * static_cast<double>(setup_.steps_per_epoch)
+                           : setup_.stop->unit == Stop::Unit::updates ? setup_.stop->amount
+                           : setup_.stop->unit == Stop::Unit::tokens  ? setup_.stop->amount / tokens_per_step
+                                                                      : set_time_box(tokens_per_step);
+      setup_.total_steps = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(steps - 1e-9)));
+    }
+    setup_.epochs = (setup_.total_steps + setup_.steps_per_epoch - 1) / setup_.steps_per_epoch;
+    setup_.schedule = schedule_of(training, setup_.total_steps);
+  }
+
+  // Returns the steps that should fit. All costs are guesses until they are measured.
+  double set_time_box(double tokens_per_step) {
+    constexpr double kUtilisation = 0.4, kForwardShare = 0.4, kDiskBytesPerSecond = 300e6;
+    const TrainingOptions& training = setup_.job.training;
+    TimeBoxOptions options;
+    options.seconds = setup_.stop->amount;
+    options.schedule = schedule_of(training, TimeBox::kScheduleLength);
+    if (training.warmup_steps >= 0) {
+      options.warmup_steps = training.warmup_steps;
+      options.schedule.warmup_steps = 0;
+    }
+    options.step_seconds =
+        tokens_per_step * setup_.flop_per_token * 1e-9 / (kUtilisation * std::max(1.0, setup_.peak->gflops()));
+    options.save_seconds = static_cast<double>(checkpoint_bytes(setup_.memory.parameters)) / kDiskBytesPerSecond;
+    options.evaluation_steps = kForwardShare * static_cast<double>(setup_.data.validation.rows()) / tokens_per_step;
+    options.evaluate_every = training.eval_steps > 0 ? training.eval_steps : setup_.steps_per_epoch;
+    options.save_every = training.save_steps > 0 ? training.save_steps : setup_.steps_per_epoch;
+    setup_.time_box.emplace(options, 0.0);
+    return setup_.time_box->steps_left(setup_.ledger.totals().seconds());
+  }
+
+  Choices make_choices(const EngineOptions& engine_options) {
+    const DecoderConfig& model = engine_options.model;
     const std::string isa(isa_name(active_isa()));
     const int64_t threads = Team::instance().size();
     if (checkpoint_path_) {
@@ -133,12 +175,31 @@ class Starter {
     } else {
       say("precision: {}", precision.reason);
     }
-    return {precision.compute_type, setup_.micro_batch_tokens, isa, threads};
+    int64_t micro_batch_tokens = setup_.micro_batch_tokens;
+    if (setup_.job.training.measure_micro_batch && setup_.job.training.micro_batch_tokens == 0) {
+      micro_batch_tokens = fastest_micro_batch(engine_options, precision.compute_type);
+    }
+    return {precision.compute_type, micro_batch_tokens, isa, threads};
   }
+
+  int64_t fastest_micro_batch(EngineOptions options, DType compute_type) {
+    options.compute_type = compute_type;
+    const LoaderOptions loader_options{
+        .sequences_per_step = setup_.job.training.batch_size * setup_.job.training.gradient_accumulation_steps,
+        .seed = static_cast<uint64_t>(setup_.job.training.seed)};
+    const auto fits = [](const EngineOptions& sized) {
+      return plan_memory(sized).total() + kProgram <= memory_available();
+    };
+    const MicroBatchChoice choice =
+        measure_micro_batch(options, setup_.data.train_stream, setup_.data.train.chunks, loader_options, fits);
+    say("micro-batch: {}", choice.reason);
+    return choice.tokens;
+  }
+
+  static constexpr int64_t kProgram = int64_t{100} << 20;  // the program itself, tokenizer and loader included
 
   void refuse_what_cannot_fit(const EngineOptions& options) {
     setup_.memory = plan_memory(options);
-    constexpr int64_t kProgram = int64_t{100} << 20;  // the program itself, tokenizer and loader included
     const int64_t available = memory_available();
     if (setup_.memory.total() + kProgram <= available) return;
     // The largest micro-batch that would fit, if any would.
@@ -181,9 +242,9 @@ class Starter {
       setup_.state = load_checkpoint(*checkpoint_path_, setup_.engine->parameters());
       setup_.engine->parameters_changed();
       say("resuming {} after step {}", setup_.directory.path(), setup_.state.step);
+      if (setup_.time_box) setup_.time_box->go_back_to(setup_.state.progress);
     } else {
-      setup_.engine->initialise(static_cast<uint64_t>(setup_.job.training.seed));
-      setup_.state.seed = static_cast<uint64_t>(setup_.job.training.seed);
+      setup_.begin();
       if (setup_.request.resume)
         say("{} holds no checkpoint yet: starting from the beginning", setup_.directory.path());
     }
@@ -217,8 +278,9 @@ class Starter {
     say("validation: {} sequences, {} tokens", setup_.data.validation.chunks.size(), setup_.data.validation.rows());
     say("\n{}", model_table(setup_.engine->options().model, setup_.mean_length));
     say("{}", memory_table(setup_.memory));
-    say("{} steps of {} sequences, {} an epoch; {} threads, {}, {}, peak {:.0f} GFLOP/s in registers",
-        setup_.total_steps, setup_.loader_options.sequences_per_step, setup_.steps_per_epoch, Team::instance().size(),
+    say("{} steps{} of {} sequences, {} an epoch; {} threads, {}, {}, peak {:.0f} GFLOP/s in registers",
+        setup_.total_steps, setup_.time_box ? " (a guess until the first ones are measured)" : "",
+        setup_.loader_options.sequences_per_step, setup_.steps_per_epoch, Team::instance().size(),
         isa_name(active_isa()), dtype_name(setup_.choices.compute_type), setup_.peak->gflops());
   }
 
@@ -227,6 +289,12 @@ class Starter {
 };
 
 }  // namespace
+
+void TrainingSetup::begin() {
+  state = {};
+  state.seed = static_cast<uint64_t>(job.training.seed);
+  engine->initialise(state.seed);
+}
 
 TrainingSetup::TrainingSetup(Job job_to_run, const TrainRequest& what)
     : job(std::move(job_to_run)),

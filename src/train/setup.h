@@ -7,9 +7,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "base/job.h"
 #include "base/ledger.h"
+#include "base/stop.h"
 #include "data/loader.h"
 #include "ops/peak.h"
 #include "optim/schedule.h"
@@ -19,12 +21,16 @@
 #include "train/metrics_log.h"
 #include "train/prepare.h"
 #include "train/run_directory.h"
+#include "train/time_box.h"
 #include "train/trainer.h"
 
 namespace brisk {
 
 struct TrainingSetup {
   TrainingSetup(Job job, const TrainRequest& request);
+
+  // Where the run stands at step 0, and its first parameters; the engine is new.
+  void begin();
 
   Job job;
   TrainRequest request;
@@ -41,7 +47,11 @@ struct TrainingSetup {
   Schedule schedule;
   RunSummary summary;  // of a resumed run: what its metrics say so far
 
-  int64_t micro_batch_tokens = 0, steps_per_epoch = 0, total_steps = 0, epochs = 0;
+  int64_t micro_batch_tokens = 0, steps_per_epoch = 0;
+  // Of a time-boxed run they are what is expected.
+  int64_t total_steps = 0, epochs = 0;
+  std::optional<Stop> stop;  // where the job has one
+  std::optional<TimeBox> time_box;
   double mean_length = 0;  // of its sequence, as a token sees it
   double flop_per_token = 0;
   std::unique_ptr<PeakMeter> peak;  // sampled now and then while the run goes on

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/machine.h"
 #include "base/terminal.h"
 
@@ -62,21 +64,28 @@ std::string ledger_table(const Ledger::Totals& totals, const Speed& speed) {
 }
 
 std::string epoch_table(const std::vector<EpochRow>& rows) {
-  Table table({{"epoch", Align::right},
-               {"step", Align::right},
-               {"loss", Align::right},
-               {"validation", Align::right},
-               {"perplexity", Align::right},
-               {"accuracy", Align::right},
-               {"tokens/s", Align::right},
-               {"time", Align::right}});
+  const bool skipped =
+      std::any_of(rows.begin(), rows.end(), [](const EpochRow& row) { return row.skipped_updates > 0; });
+  std::vector<Table::Column> columns({{"epoch", Align::right},
+                                      {"step", Align::right},
+                                      {"loss", Align::right},
+                                      {"validation", Align::right},
+                                      {"perplexity", Align::right},
+                                      {"accuracy", Align::right},
+                                      {"tokens/s", Align::right},
+                                      {"time", Align::right}});
+  if (skipped) columns.emplace_back("skipped", Align::right);
+  Table table(std::move(columns));
   for (const EpochRow& row : rows) {
     const auto& evaluation = row.evaluation;
-    table.add_row({fmt::format("{}", row.epoch), fmt::format("{}", row.step), fmt::format("{:.4f}", row.training_loss),
-                   evaluation ? fmt::format("{:.4f}", evaluation->validation_loss) : "-",
-                   evaluation ? fmt::format("{:.2f}", evaluation->validation_perplexity) : "-",
-                   evaluation ? fmt::format("{:.2f} %", 100 * evaluation->validation_accuracy) : "-",
-                   fmt::format("{:.0f}", row.speed.tokens_per_second()), format_duration(row.speed.seconds)});
+    std::vector<std::string> cells(
+        {fmt::format("{}", row.epoch), fmt::format("{}", row.step), fmt::format("{:.4f}", row.training_loss),
+         evaluation ? fmt::format("{:.4f}", evaluation->validation_loss) : "-",
+         evaluation ? fmt::format("{:.2f}", evaluation->validation_perplexity) : "-",
+         evaluation ? fmt::format("{:.2f} %", 100 * evaluation->validation_accuracy) : "-",
+         fmt::format("{:.0f}", row.speed.tokens_per_second()), format_duration(row.speed.seconds)});
+    if (skipped) cells.push_back(fmt::format("{}", row.skipped_updates));
+    table.add_row(std::move(cells));
   }
   return table.text();
 }

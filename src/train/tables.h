@@ -37,6 +37,7 @@ struct EpochRow {
   double training_loss = 0;
   std::optional<EvaluationMetrics> evaluation;
   Speed speed;
+  int64_t skipped_updates = 0;  // a column where any epoch has some
 };
 std::string epoch_table(const std::vector<EpochRow>& rows);
 

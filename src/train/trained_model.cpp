@@ -4,8 +4,11 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/isa.h"
 #include "hub/llama2c.h"
+#include "ops/parameters.h"
 #include "train/checkpoint.h"
+#include "train/choices.h"
 #include "train/model_config.h"
 #include "train/run_directory.h"
 
@@ -15,10 +18,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void build(TrainedModel& model) {
+void build(TrainedModel& model, DType compute_type) {
   model.decoder =
       std::make_unique<Decoder>(decoder_config(model.job.model, model.job.training.max_length), model.store);
-  model.store.allocate(cpu_device(), {}, DType::f32, ParameterStore::Purpose::inference);
+  model.store.allocate(cpu_device(), {}, compute_type, ParameterStore::Purpose::inference);
+}
+
+DType trained_type(const std::string& checkpoint) {
+  if (!has_bf16_instructions(active_isa())) return DType::f32;
+  return choices_from_json(read_checkpoint_state(checkpoint).choices_json, checkpoint).compute_type;
 }
 
 std::string tokenizer_beside(const std::string& path) {
@@ -36,7 +44,8 @@ std::string tokenizer_beside(const std::string& path) {
 
 }  // namespace
 
-std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const std::string& tokenizer_path) {
+std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const std::string& tokenizer_path,
+                                                 bool as_trained) {
   auto model = std::make_unique<TrainedModel>();
   if (!file_exists(path)) user_error("{}: no such run directory or model file", path);
   if (!is_directory(path)) {
@@ -49,7 +58,7 @@ std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const 
           "{}: a vocabulary of {}, but the tokenizer has {} entries: name the one it was trained with (--tokenizer)",
           path, file.vocabulary, model->tokenizer->vocab_size());
     }
-    build(*model);
+    build(*model, DType::f32);
     load_into(file, model->store);
     model->source = path;
     return model;
@@ -65,8 +74,9 @@ std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const 
       is_checkpoint ? std::optional<std::string>(path) : best_checkpoint(run.path());
   if (!checkpoint)
     user_error("{}: no checkpoint in it yet: train on with `brisk train ... --output {} --resume`", path, path);
-  build(*model);
+  build(*model, as_trained ? trained_type(*checkpoint) : DType::f32);
   load_model(*checkpoint, model->store);
+  refresh_compute_copies(model->store);
   model->source = *checkpoint;
   return model;
 }

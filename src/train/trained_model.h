@@ -20,7 +20,9 @@ struct TrainedModel {
 };
 
 // `path`: a run directory (its best checkpoint), one of its checkpoints/step-... directories, or a llama2.c model file,
-// whose tokenizer is `tokenizer_path` or the only tok*.bin beside it.
-std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const std::string& tokenizer_path);
+// whose tokenizer is `tokenizer_path` or the only tok*.bin beside it. Products run in fp32 or, `as_trained`, in the
+// format that the run chose, where this machine has instructions for it: store.compute_type() says which.
+std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const std::string& tokenizer_path,
+                                                 bool as_trained = false);
 
 }  // namespace brisk

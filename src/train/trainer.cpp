@@ -10,6 +10,7 @@
 #include "base/threads.h"
 #include "train/generate.h"
 #include "train/interrupt.h"
+#include "train/rollback.h"
 #include "train/setup.h"
 #include "train/tables.h"
 
@@ -19,7 +20,11 @@ namespace {
 
 class Trainer {
  public:
-  Trainer(Job job, const TrainRequest& request) : setup_(std::move(job), request), stop_early_(patience_is_over()) {}
+  Trainer(Job job, const TrainRequest& request)
+      : setup_(std::move(job), request),
+        guard_(setup_.job.training, setup_.state.guard),
+        elapsed_before_(setup_.state.elapsed_seconds),
+        stop_early_(patience_is_over()) {}
 
   TrainOutcome run() {
     setup_.ledger.enter(Phase::other);
@@ -36,25 +41,28 @@ class Trainer {
   void loop() {
     InterruptGuard guard;
     ProgressBar bar;
-    started_ = peak_sampled_ = std::chrono::steady_clock::now();
+    started_ = last_save_ = peak_sampled_ = std::chrono::steady_clock::now();
     epoch_start_ = setup_.ledger.totals();
-    while (setup_.state.step < setup_.total_steps && !stop_early_) {
+    while (!is_over() && !stop_early_) {
       if (InterruptGuard::requested()) {
         interrupted_ = true;
         break;
       }
+      step_start_ = std::chrono::steady_clock::now();
       StepBatch batch;
       {
         Ledger::Scope scope(setup_.ledger, Phase::data_wait);
         batch = setup_.loader->next();
       }
       const int64_t step = setup_.state.step + 1;
-      const double rate = setup_.schedule.at(step);
+      const double rate = setup_.state.guard.rate_factor *
+                          (setup_.time_box ? setup_.time_box->rate(step, elapsed()) : setup_.schedule.at(step));
       const auto before = std::chrono::steady_clock::now();
-      const StepResult result = setup_.engine->train_step(batch, step, rate, setup_.ledger);
-      if (!result.finite()) not_finite(step, result);
+      const StepResult result = setup_.engine->train_step(batch, step, rate, setup_.ledger, guard_.limits());
       Ledger::Scope scope(setup_.ledger, Phase::logging);
-      count(batch, result, std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count());
+      if (!passes(step, result)) continue;
+      count(batch, result, seconds_since(before));
+      if (setup_.time_box) follow_the_clock();
       after_step(bar, batch, rate);
     }
     bar.clear();
@@ -63,22 +71,81 @@ class Trainer {
     }
   }
 
+  bool is_over() const {
+    return setup_.time_box ? setup_.time_box->is_over() : setup_.state.step >= setup_.total_steps;
+  }
+
+  // Wall time of the run, earlier processes included.
+  double elapsed() { return elapsed_before_ + setup_.ledger.totals().seconds(); }
+
+  // What the guard says of a step; false where the run went back to an earlier one.
+  bool passes(int64_t step, const StepResult& result) {
+    if (!guard_.is_on()) {
+      if (!result.finite()) give_up(step, result, "");
+      return true;
+    }
+    const DivergenceGuard::Verdict verdict = guard_.observe(step, result);
+    if (verdict.diverged) {
+      if (setup_.state.guard.rollbacks >= setup_.job.training.divergence_rollbacks)
+        give_up(step, result, verdict.reason);
+      go_back(step, verdict.reason);
+      return false;
+    }
+    constexpr int64_t kToldOneByOne = 5;
+    if (verdict.skipped) {
+      ++epoch_skipped_;
+      const int64_t skipped = setup_.state.guard.skipped;
+      if (skipped <= kToldOneByOne) {
+        warn("step {}: the update is skipped: {}{}", step, verdict.reason,
+             skipped == kToldOneByOne ? "; later ones are only counted" : "");
+      }
+    }
+    return true;
+  }
+
+  void go_back(int64_t step, const std::string& reason) {
+    setup_.state.elapsed_seconds = elapsed();
+    const int64_t place = roll_back(setup_);
+    warn("step {}: training diverged: {}. Back to {}, at {:g} times the learning rate from here on ({} of {} times)",
+         step, reason, place > 0 ? fmt::format("the checkpoint of step {}", place) : "the beginning",
+         setup_.state.guard.rate_factor, setup_.state.guard.rollbacks, setup_.job.training.divergence_rollbacks);
+    std::erase_if(epoch_rows_, [&](const EpochRow& row) { return row.step > place; });
+    epoch_tokens_ = epoch_steps_ = epoch_sequences_ = epoch_skipped_ = 0;
+    epoch_loss_ = window_seconds_ = 0;
+    window_tokens_ = 0;
+    epoch_start_ = setup_.ledger.totals();
+    last_save_ = std::chrono::steady_clock::now();
+  }
+
+  // After each step of a time-boxed run: is there time for another, and how far will it come?
+  void follow_the_clock() {
+    TimeBox& box = *setup_.time_box;
+    const double now = elapsed();
+    box.step_took(seconds_since(step_start_));
+    box.advance(now);
+    setup_.state.progress = box.progress();
+    setup_.total_steps = setup_.state.step + std::llround(box.steps_left(now));
+    setup_.epochs = (setup_.total_steps + setup_.steps_per_epoch - 1) / setup_.steps_per_epoch;
+  }
+
   void count(const StepBatch& batch, const StepResult& result, double seconds) {
     ++setup_.state.step;
     setup_.state.cursor = batch.next;
     setup_.state.tokens_seen += result.tokens;
     auto& sums =
         setup_.state.accumulators;  // since the last logged line; saved, so that a resumed curve has the same lines
-    sums["loss_sum"] += result.loss_sum;
-    sums["correct"] += static_cast<double>(result.correct);
-    sums["tokens"] += static_cast<double>(result.tokens);
+    if (std::isfinite(result.loss_sum)) {  // a skipped step that is finite shows in the curve; one that is not, cannot
+      sums["loss_sum"] += result.loss_sum;
+      sums["correct"] += static_cast<double>(result.correct);
+      sums["tokens"] += static_cast<double>(result.tokens);
+      epoch_loss_ += result.loss_sum;
+    }
     sums["steps"] += 1;
     window_seconds_ += seconds;
     window_tokens_ += result.tokens;
     last_gradient_norm_ = result.gradient_norm;
     tokens_ += result.tokens;
     epoch_tokens_ += result.tokens;
-    epoch_loss_ += result.loss_sum;
     ++steps_;
     ++epoch_steps_;
     sequences_ += batch.sequences;
@@ -87,8 +154,12 @@ class Trainer {
 
   void after_step(ProgressBar& bar, const StepBatch& batch, double rate) {
     const TrainingOptions& training = setup_.job.training;
-    const bool last = setup_.state.step == setup_.total_steps;
+    const bool last = is_over();
     if (steps_ == 3) say_time_per_epoch();
+    if (setup_.time_box && steps_ + 1 == kStepsBeforeExpecting && !setup_.data.validation.chunks.empty())
+      probe_evaluation();
+    if (setup_.time_box && (steps_ == kStepsBeforeExpecting || (last && steps_ < kStepsBeforeExpecting)))
+      say_expectation();
     const Progress progress = make_progress(batch);
     if (setup_.state.step % training.logging_steps == 0 || last) {
       log_step(batch, rate);
@@ -98,9 +169,13 @@ class Trainer {
     }
     const bool evaluates = training.eval_steps > 0 ? setup_.state.step % training.eval_steps == 0 : batch.last_of_epoch;
     bool best = false;
-    if ((evaluates || last) && !setup_.data.validation.chunks.empty()) best = evaluate(bar, batch);
+    const auto pause = std::chrono::steady_clock::now();
+    const bool evaluated = (evaluates || last) && !setup_.data.validation.chunks.empty();
+    if (evaluated) best = evaluate(bar, batch);
     if (batch.last_of_epoch || last) end_epoch(bar, batch);
-    const bool saves = training.save_steps > 0 ? setup_.state.step % training.save_steps == 0 : batch.last_of_epoch;
+    if (evaluated && setup_.time_box) setup_.time_box->evaluation_took(seconds_since(pause));
+    const bool saves = (training.save_steps > 0 ? setup_.state.step % training.save_steps == 0 : batch.last_of_epoch) ||
+                       (training.save_minutes > 0 && seconds_since(last_save_) >= 60 * training.save_minutes);
     if (saves || last || stop_early_ || (best && training.load_best_model_at_end)) {
       bar.clear();
       save();
@@ -139,19 +214,46 @@ class Trainer {
     peak_sampled_ = std::chrono::steady_clock::now();
   }
 
+  // How long the evaluation at the end will take, from a small part of it: the end of a short box depends on it.
+  void probe_evaluation() {
+    const ChunkList& all = setup_.data.validation.chunks;
+    const auto part = std::span(all).first(std::min<size_t>(all.size(), 32));
+    double seconds = 0;
+    for (int trial = 0; trial < 2; ++trial) {  // the first allocates
+      const auto start = std::chrono::steady_clock::now();
+      setup_.engine->evaluate(*setup_.data.validation_stream, part, setup_.ledger);
+      seconds = seconds_since(start);
+    }
+    double rows = 0;
+    for (const Chunk& chunk : part) rows += static_cast<double>(chunk.length);
+    setup_.time_box->evaluation_took(seconds * static_cast<double>(setup_.data.validation.rows()) / rows);
+  }
+
+  void say_expectation() {
+    const double steps = static_cast<double>(setup_.total_steps);
+    const double epochs = steps / static_cast<double>(setup_.steps_per_epoch);
+    say("training.stop {}: should reach about {} steps, {} tokens, {:.2f} epochs with its schedule complete; an "
+        "estimate from the speed of the first steps, and the schedule follows the clock",
+        setup_.job.training.stop, setup_.total_steps,
+        format_count(epochs * setup_.data.train.rows_per_epoch()), epochs);
+    expected_steps_ = setup_.total_steps;
+  }
+
   void log_step(const StepBatch& batch, double rate) {
     auto& sums = setup_.state.accumulators;
     StepMetrics line;
     line.step = setup_.state.step;
     line.epoch = batch.cursor.epoch + 1;
     line.tokens = setup_.state.tokens_seen;
-    const double tokens = std::max(1.0, sums["tokens"]);
-    line.loss = sums["loss_sum"] / tokens;
-    line.accuracy = sums["correct"] / tokens;
+    const double tokens = sums["tokens"];  // 0: none of the steps was finite, nor is the loss
+    line.loss = tokens > 0 ? sums["loss_sum"] / tokens : std::nan("");
+    line.accuracy = tokens > 0 ? sums["correct"] / tokens : std::nan("");
     line.learning_rate = rate;
     line.gradient_norm = last_gradient_norm_;
     line.tokens_per_second = window_seconds_ > 0 ? static_cast<double>(window_tokens_) / window_seconds_ : 0;
     line.step_ms = 1e3 * window_seconds_ / std::max(1.0, sums["steps"]);
+    line.skipped_updates = setup_.state.guard.skipped;
+    line.rollbacks = setup_.state.guard.rollbacks;
     setup_.metrics->append(line);
     sample_peak();
     setup_.summary.last_step = line;
@@ -204,7 +306,7 @@ class Trainer {
     say("{}\n", speed_line(speed));
     epoch_rows_.push_back({batch.cursor.epoch + 1, setup_.state.step,
                            epoch_loss_ / static_cast<double>(std::max<int64_t>(1, epoch_tokens_)),
-                           setup_.summary.last_evaluation, speed});
+                           setup_.summary.last_evaluation, speed, epoch_skipped_});
     if (setup_.request.sample_tokens > 0) {
       Ledger::Hold hold(setup_.ledger, Phase::evaluation);
       Generator generator(setup_.engine->decoder(), setup_.engine->parameters(), *setup_.data.tokenizer);
@@ -216,12 +318,15 @@ class Trainer {
       say("sample: {}\n", generator.generate(setup_.request.sample_prompt, options).text);
     }
     epoch_start_ = setup_.ledger.totals();
-    epoch_tokens_ = epoch_steps_ = epoch_sequences_ = 0;
+    epoch_tokens_ = epoch_steps_ = epoch_sequences_ = epoch_skipped_ = 0;
     epoch_loss_ = 0;
   }
 
   void save() {
     Ledger::Hold hold(setup_.ledger, Phase::checkpoint);
+    last_save_ = std::chrono::steady_clock::now();
+    setup_.state.elapsed_seconds = elapsed();
+    setup_.state.guard.healthy = guard_.healthy();
     setup_.metrics->sync();
     const SaveResult saved = save_checkpoint(setup_.directory.path(), setup_.engine->parameters(), setup_.state);
     if (!saved.ok()) {
@@ -233,17 +338,26 @@ class Trainer {
     const std::string problem =
         prune_checkpoints(setup_.directory.path(), setup_.job.training.save_total_limit, setup_.state.best_step);
     if (!problem.empty()) warn("{}", problem);
+    if (setup_.time_box) setup_.time_box->save_took(seconds_since(last_save_));
   }
 
-  [[noreturn]] void not_finite(int64_t step, const StepResult& result) {
-    const std::string tensor = setup_.engine->first_not_finite();
+  // `reason` is the guard's; empty without it.
+  [[noreturn]] void give_up(int64_t step, const StepResult& result, const std::string& reason) {
+    const std::string tensor = result.finite() ? "" : setup_.engine->first_not_finite();
+    const std::string what = result.finite()
+                                 ? fmt::format("training diverged: {}", reason)
+                                 : fmt::format("{} is not finite{}; the parameters are still those before this step",
+                                               std::isfinite(result.loss_sum) ? "the gradient" : "the loss",
+                                               tensor.empty() ? "" : fmt::format(" (first in {})", tensor));
+    const int64_t rollbacks = setup_.state.guard.rollbacks;
     user_error(
-        "step {}: {} is not finite{}; the parameters are still those before this step. Lower training.learning_rate "
-        "(now {:g}), "
-        "set training.max_grad_norm to 1 or less, or lengthen training.warmup_steps; the last checkpoint is {}",
-        step, std::isfinite(result.loss_sum) ? "the gradient" : "the loss",
-        tensor.empty() ? "" : fmt::format(" (first in {})", tensor), setup_.job.training.learning_rate,
-        latest_checkpoint(setup_.directory.path()).value_or("none yet"));
+        "step {}: {}{}. Lower training.learning_rate (now {:g}), set training.max_grad_norm to 1 or less, or lengthen "
+        "training.warmup_steps; the last checkpoint is {}",
+        step, what,
+        rollbacks > 0 ? fmt::format("; going back {} times, to {:g} times the rate, did not help", rollbacks,
+                                    setup_.state.guard.rate_factor)
+                      : "",
+        setup_.job.training.learning_rate, latest_checkpoint(setup_.directory.path()).value_or("none yet"));
   }
 
   TrainOutcome finish() {
@@ -279,6 +393,8 @@ class Trainer {
     setup_.summary.isa = std::string(isa_name(active_isa()));
     setup_.summary.device = "cpu";
     setup_.summary.threads = Team::instance().size();
+    setup_.summary.skipped_updates = setup_.state.guard.skipped;
+    setup_.summary.rollbacks = setup_.state.guard.rollbacks;
     setup_.summary.ended = interrupted_ ? "interrupted" : stop_early_ ? "early stopping" : "finished";
     std::string unsaved = save_failed_ ? "the last checkpoint" : "";
     try {
@@ -290,6 +406,15 @@ class Trainer {
     if (!epoch_rows_.empty()) say("{}", epoch_table(epoch_rows_));
     say("whole run:\n{}", ledger_table(totals, speed));
     say("{}", speed_line(speed));
+    if (setup_.state.guard.skipped > 0) {
+      say("divergence guard: {} updates skipped, {} times back to an earlier step; the rate is {:g} times the "
+          "schedule's",
+          setup_.state.guard.skipped, setup_.state.guard.rollbacks, setup_.state.guard.rate_factor);
+    }
+    if (setup_.time_box && finished) {
+      say("training.stop {}: ended after {}, {} steps{}", setup_.job.training.stop, format_duration(elapsed()),
+          setup_.state.step, expected_steps_ > 0 ? fmt::format(" ({} were expected)", expected_steps_) : "");
+    }
     if (!unsaved.empty()) {
       user_error("{}: {}, but {} could not be saved; mend that and add --resume to go on from {}",
                  setup_.directory.path(), setup_.summary.ended, unsaved,
@@ -302,12 +427,17 @@ class Trainer {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
+  static constexpr int64_t kStepsBeforeExpecting = 5;
+
   TrainingSetup setup_;
-  std::chrono::steady_clock::time_point started_, peak_sampled_;
+  DivergenceGuard guard_;
+  double elapsed_before_;
+  std::chrono::steady_clock::time_point started_, step_start_, last_save_, peak_sampled_;
   Ledger::Totals epoch_start_;
   // Of this process: the whole, the epoch, and since the last logged line.
   int64_t tokens_ = 0, steps_ = 0, sequences_ = 0;
-  int64_t epoch_tokens_ = 0, epoch_steps_ = 0, epoch_sequences_ = 0;
+  int64_t epoch_tokens_ = 0, epoch_steps_ = 0, epoch_sequences_ = 0, epoch_skipped_ = 0;
+  int64_t expected_steps_ = 0;  // of a time-boxed run, as it was told
   double epoch_loss_ = 0;
   std::vector<EpochRow> epoch_rows_;
   int64_t window_tokens_ = 0;

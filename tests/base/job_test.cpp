@@ -114,6 +114,51 @@ TEST(Job, RmsnormHasNoBiasUnlessAsked) {
   EXPECT_TRUE(resolved(R"({"model": {"norm": "rmsnorm", "bias": true}})").model.bias);
 }
 
+TEST(Job, SaysHowLongItIsOnlyOnce) {
+  for (const char* other : {R"("num_epochs": 1)", R"("max_steps": 10)", R"("epochs": 3)"}) {
+    const std::string message = problem(std::string(R"({"training": {"stop": "30m", )") + other + "}}");
+    EXPECT_NE(message.find("training.stop = \"30m\""), std::string::npos) << message;
+    EXPECT_NE(message.find(std::string(other).find("steps") == std::string::npos ? "training.num_epochs" : "max_steps"),
+              std::string::npos)
+        << message;
+  }
+  EXPECT_NE(problem("{}", {"training.stop=2e", "training.max_steps=5"}).find("the command line"), std::string::npos);
+  EXPECT_NE(problem(R"({"training": {"stop": "30"}})").find("job.json: training.stop"), std::string::npos);
+}
+
+TEST(Job, TakesTheCommandLinesLengthBeforeTheFiles) {
+  std::vector<std::string> notes;
+  const Job boxed = job_from_json_text(R"({"training": {"num_epochs": 3, "max_steps": 7}})", "job.json",
+                                       {"training.stop=30m"}, notes);
+  EXPECT_EQ(boxed.training.stop, "30m");
+  EXPECT_EQ(boxed.training.max_steps, 0);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_NE(notes[0].find("training.max_steps = 7"), std::string::npos) << notes[0];
+  const Job counted = job_from_json_text(R"({"stop": "30m"})", "job.json", {"training.max_steps=5"}, notes);
+  EXPECT_EQ(counted.training.stop, "");
+  EXPECT_EQ(counted.training.max_steps, 5);
+}
+
+TEST(Job, WithAStopReadsBackAsItWasWritten) {
+  const Job job = resolved(R"({"training": {"stop": "0.5e"}})");
+  const std::string text = job_to_json_text(job);
+  EXPECT_EQ(job_to_json_text(resolved(text)), text);
+  EXPECT_EQ(resolved(R"({"training": {"num_epochs": "auto"}})").training.num_epochs, 1);
+}
+
+TEST(Job, AutomaticBatchSizeIsARuleAndNotATiming) {
+  Job job = job_from_json_text(R"({"training": {"batch_size": "auto", "max_length": 256}})", "job.json");
+  const std::vector<std::string> lines = resolve_defaults(job);
+  EXPECT_EQ(job.training.batch_size, 16);
+  EXPECT_TRUE(job.training.measure_micro_batch);
+  EXPECT_TRUE(std::any_of(lines.begin(), lines.end(),
+                          [](const std::string& line) { return line.find("maths") != std::string::npos; }));
+  EXPECT_EQ(resolved(R"({"training": {"batch_size": "auto", "max_length": 100000}})").training.batch_size, 1);
+  EXPECT_FALSE(
+      resolved(R"({"training": {"batch_size": "auto", "micro_batch_tokens": 512}})").training.measure_micro_batch);
+  EXPECT_FALSE(resolved("{}").training.measure_micro_batch);
+}
+
 TEST(Job, UnknownKeysNameTheNearestOfAnySection) {
   EXPECT_EQ(problem(R"({"batch_size": 8})"), "job.json: batch_size: unknown key; did you mean training.batch_size?");
   EXPECT_EQ(problem(R"({"model": {"d_modl": 8}})"), "job.json: model.d_modl: unknown key; did you mean model.d_model?");

@@ -1,0 +1,265 @@
+#include "cli/smoke_test.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/machine.h"
+#include "base/terminal.h"
+#include "cli/child_process.h"
+#include "data/source.h"
+#include "train/checkpoint.h"
+#include "train/engine.h"
+#include "train/model_config.h"
+
+namespace brisk {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kSliverBytes = 200'000;  // of all files together: a vocabulary is trained on it in a moment
+constexpr size_t kSliverFiles = 8;
+constexpr int64_t kSteps = 24, kSaveSteps = 4;
+constexpr double kStageSeconds = 60;  // a stage takes a second or two; this one hangs
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (fs::temp_directory_path() / "brisk-smoke-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr)
+      user_error("{}: cannot make a folder there: {}", pattern, explain_errno(errno));
+    path_ = pattern;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// Text is cut after a line; what cannot be cut (a compressed file) is taken whole, so a small one is chosen.
+bool can_be_cut(const std::string& path) { return path.ends_with(".txt") || path.ends_with(".jsonl"); }
+
+// The beginnings of a few of the job's files, under names with the same endings. Returns their bytes.
+int64_t copy_sliver(const std::vector<std::string>& entries, const std::string& folder) {
+  std::vector<std::string> files = expand_paths(entries);
+  if (std::none_of(files.begin(), files.end(), can_be_cut)) {
+    std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return file_size(a) < file_size(b); });
+    files.resize(1);
+  }
+  std::erase_if(files, [&](const std::string& path) { return files.size() > 1 && !can_be_cut(path); });
+  const size_t count = std::min(files.size(), kSliverFiles);
+  int64_t bytes = 0;
+  make_directories(folder);
+  for (size_t i = 0; i < count; ++i) {
+    const std::string& path = files[i * files.size() / count];  // evenly spaced: early and late ones
+    const MappedFile file(path);
+    std::string_view text = file.text();
+    const size_t most = static_cast<size_t>(kSliverBytes) / count;
+    if (can_be_cut(path) && text.size() > most) {
+      const size_t newline = text.rfind('\n', most);
+      // One line longer than all that is taken: of .txt any part is text, of .jsonl only the whole line is.
+      const size_t whole_line = path.ends_with(".jsonl") ? text.find('\n', most) : most;
+      text = text.substr(0, newline != std::string_view::npos ? newline + 1 : whole_line);
+    }
+    write_file_atomically(fmt::format("{}/{:02}{}", folder, i, fs::path(path).extension().string()), text);
+    bytes += static_cast<int64_t>(text.size());
+  }
+  return bytes;
+}
+
+// The job's settings with everything small: what is tested is the path.
+Job stand_in(Job job, const std::string& folder) {
+  ModelOptions& model = job.model;
+  const bool shared_heads = model.num_kv_heads < model.num_heads;
+  model.num_heads = 2;
+  model.num_kv_heads = shared_heads ? 1 : 2;
+  model.d_model = std::min<int64_t>(64, model.d_model / 4 * 4 > 0 ? model.d_model / 4 * 4 : 4);
+  model.num_layers = std::min<int64_t>(2, model.num_layers);
+  model.d_ff = 0;
+  if (job.data.tokenizer.empty()) model.vocab_size = std::min<int64_t>(1000, model.vocab_size);
+  TrainingOptions& training = job.training;
+  training.stop.clear();
+  training.num_epochs = 1;
+  training.max_steps = kSteps;
+  training.max_length = std::min<int64_t>(64, training.max_length);
+  training.batch_size = std::min<int64_t>(8, training.batch_size);
+  training.gradient_accumulation_steps = std::min<int64_t>(2, training.gradient_accumulation_steps);
+  training.micro_batch_tokens = 0;
+  training.measure_micro_batch = false;
+  training.logging_steps = 1;
+  training.eval_steps = kSteps / 2;
+  training.save_steps = kSaveSteps;
+  training.save_minutes = 0;
+  training.save_total_limit = 2;
+  training.early_stopping_patience = 0;
+  training.warmup_steps = std::min<int64_t>(training.warmup_steps, kSteps / 4);
+  job.output = folder + "/run";
+  job.data.cache_dir = folder + "/cache";
+  resolve_defaults(job);
+  return job;
+}
+
+class SmokeTest {
+ public:
+  explicit SmokeTest(const Job& job) : job_(job), small_(stand_in(job, folder_.path())) {}
+
+  void run() {
+    say("smoke test of {}: the whole path on a sliver of its data, with {} layers {} wide in place of the model",
+        job_.name, small_.model.num_layers, small_.model.d_model);
+    stage("memory", [&] { return plan(); });
+    stage("data", [&] { return take_sliver(); });
+    stage("train", [&] { return train(); });
+    stage("kill", [&] { return kill(); });
+    stage("resume", [&] { return resume(); });
+    stage("evaluate", [&] { return evaluate(); });
+    stage("generate", [&] { return generate(); });
+    stage("export", [&] { return export_model(); });
+    say("smoke test: all of it works, in {}. Its loss means nothing: the model is a stand-in that has seen {} steps",
+        format_duration(seconds_since(start_)), kSteps);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+
+  void stage(const char* name, const std::function<std::string()>& body) {
+    const auto start = Clock::now();
+    try {
+      const std::string what = body();
+      say("  {:<9} {:>8}  {}", name, format_duration(seconds_since(start)), what);
+    } catch (const UserError& error) {
+      user_error("smoke test: {} failed: {}", name, error.what());
+    }
+  }
+
+  std::string child(const std::vector<std::string>& arguments) {
+    const std::string output = folder_.path() + "/talk.txt";
+    ChildProcess process(arguments, output);
+    process.wait(kStageSeconds);
+    if (!process.succeeded()) user_error("{} ({})", process.last_words(), process.how_it_ended());
+    return read_file(output);
+  }
+
+  std::string write_job(const Job& job, const char* name) {
+    const std::string path = folder_.path() + "/" + name;
+    write_file_atomically(path, job_to_json_text(job));
+    return path;
+  }
+
+  // Of the real model, with the vocabulary that the job asks for.
+  std::string plan() {
+    EngineOptions options;
+    options.model = decoder_config(job_.model, job_.training.max_length);
+    const int64_t longest = job_.training.max_length;
+    const int64_t step = job_.training.batch_size * job_.training.gradient_accumulation_steps * longest;
+    const int64_t asked = job_.training.micro_batch_tokens > 0 ? job_.training.micro_batch_tokens : kMicroBatchTokens;
+    const int64_t rows = std::max(longest, std::min(asked, step));
+    options.capacity = {rows, rows, longest};
+    options.checkpoint_every = job_.training.gradient_checkpointing;
+    const MemoryPlan plan = plan_memory(options);
+    const int64_t available = memory_available();
+    const std::string needs =
+        fmt::format("the job itself needs about {} of memory, {} are available",
+                    format_bytes(static_cast<double>(plan.total())), format_bytes(static_cast<double>(available)));
+    if (plan.total() > available) user_error("{}; use a smaller model or training.micro_batch_tokens", needs);
+    return needs;
+  }
+
+  std::string take_sliver() {
+    if (job_.data.train.empty())
+      user_error("data.train is missing: name the text to train on, in the job or with --data");
+    int64_t bytes = copy_sliver(job_.data.train, folder_.path() + "/sliver");
+    small_.data.train = {folder_.path() + "/sliver"};
+    if (!job_.data.validation.empty()) {
+      bytes += copy_sliver(job_.data.validation, folder_.path() + "/validation");
+      small_.data.validation = {folder_.path() + "/validation"};
+    }
+    return fmt::format("{} of the job's own text", format_bytes(static_cast<double>(bytes)));
+  }
+
+  std::string train() {
+    Job whole = small_;
+    whole.output = folder_.path() + "/whole";
+    child({"train", write_job(whole, "whole.json")});
+    const Json summary = Json::parse(read_file(whole.output + "/summary.json"));
+    small_.training.precision = summary.at("precision");  // "auto" might measure otherwise the next time
+    const bool evaluated = summary.contains("validation_loss");
+    return fmt::format("tokenizer, {} steps, {}, {} checkpoints kept", summary.at("step").get<int64_t>(),
+                       evaluated ? "evaluation" : "no evaluation (no text to spare for it)",
+                       list_checkpoints(whole.output).size());
+  }
+
+  std::string kill() {
+    ChildProcess process({"train", write_job(small_, "job.json")}, folder_.path() + "/talk.txt");
+    const bool ended = process.wait(kStageSeconds, [&] { return !list_checkpoints(small_.output).empty(); });
+    if (!ended) {
+      const bool saved = !list_checkpoints(small_.output).empty();
+      process.kill();
+      if (!saved) user_error("no checkpoint after {:g} s", kStageSeconds);
+      return fmt::format("SIGKILL after the checkpoint of step {}", list_checkpoints(small_.output).back().step);
+    }
+    if (!process.succeeded()) user_error("{} ({})", process.last_words(), process.how_it_ended());
+    return "it was done before it could be killed";
+  }
+
+  std::string resume() {
+    child({"train", folder_.path() + "/job.json", "--resume"});
+    const auto bytes_of = [](const std::string& run) {
+      return read_file(latest_checkpoint(run).value() + "/model.safetensors");
+    };
+    if (bytes_of(small_.output) != bytes_of(folder_.path() + "/whole"))
+      user_error("the weights differ from those of the run that was not killed");
+    return "the weights are those of the run that was not killed, to the bit";
+  }
+
+  std::string evaluate() {
+    const Json result =
+        Json::parse(last_line(child({"eval", small_.output, "--data", folder_.path() + "/sliver", "--json"})));
+    return fmt::format("{} tokens", result.at("tokens").get<int64_t>());
+  }
+
+  std::string generate() {
+    child({"generate", small_.output, "--max-tokens", "16", "--temperature", "0"});
+    return "16 tokens";
+  }
+
+  std::string export_model() {
+    ChildProcess asked({"export", "--help"}, folder_.path() + "/talk.txt");
+    asked.wait(kStageSeconds);
+    if (!asked.succeeded()) return "this brisk has no export command";
+    child({"export", small_.output, "--format", "huggingface", "--output", folder_.path() + "/exported"});
+    return "Hugging Face format";
+  }
+
+  static std::string last_line(const std::string& text) {
+    const size_t begin = text.rfind("\n{");
+    return begin == std::string::npos ? text : text.substr(begin + 1);
+  }
+
+  const Job& job_;
+  TemporaryFolder folder_;
+  Job small_;
+  Clock::time_point start_ = Clock::now();
+};
+
+}  // namespace
+
+void run_smoke_test(const Job& job) { SmokeTest(job).run(); }
+
+}  // namespace brisk

@@ -1,0 +1,16 @@
+// `brisk train --smoke-test`: the whole path of a job (tokenizer, training, evaluation, checkpoint, kill, resume,
+// generation, export) on a sliver of its own data with a small stand-in for its model, in seconds. Each stage that
+// trains or uses a model is a process of its own, as it will be in earnest, so that one can really be killed.
+//
+//   Job job = load_job(path, settings, notes);
+//   resolve_defaults(job);
+//   run_smoke_test(job);       // UserError that names the stage that failed; leaves nothing behind
+#pragma once
+
+#include "base/job.h"
+
+namespace brisk {
+
+void run_smoke_test(const Job& job);
+
+}  // namespace brisk
