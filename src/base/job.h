@@ -66,6 +66,11 @@ struct TrainingOptions {
   bool load_best_model_at_end = true;
   int64_t early_stopping_patience = 0;  // evaluations without a better loss; 0: never stop early
 
+  std::vector<std::string> sample_prompts;  // texts to continue at each evaluation
+  int64_t sample_tokens = 0;    // of each sample; 0: 64 where there are prompts. Without prompts: from an empty text
+  bool tensorboard = true;      // event files in the run directory
+  int64_t histogram_steps = 0;  // optimizer steps between histograms of parameters and gradients; 0: never
+
   int64_t num_workers = 1;         // loader threads; 0: load on the training thread
   int64_t micro_batch_tokens = 0;  // token rows of a micro-batch; 0: brisk chooses, at most 4096
   int64_t threads = 0;             // compute threads; 0: all cores

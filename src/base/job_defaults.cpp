@@ -118,6 +118,10 @@ std::vector<std::string> resolve_defaults(Job& job) {
         two_digits(std::clamp(1e-3 * std::sqrt(256.0 / static_cast<double>(model.d_model)), 1e-4, 3e-3));
     tell("learning_rate", training.learning_rate, "1e-3 sqrt(256 / d_model), 1e-4 to 3e-3");
   }
+  if (training.sample_tokens == 0 && !training.sample_prompts.empty()) {
+    training.sample_tokens = 64;
+    tell("sample_tokens", training.sample_tokens, "of each of sample_prompts");
+  }
   if (job.name.empty()) {
     job.name = job.output.empty() ? "run" : std::filesystem::path(job.output).filename().string();
     if (job.name.empty()) job.name = "run";

@@ -18,7 +18,7 @@ struct TrainArguments {
   std::vector<std::string> data, settings;
   bool resume = false;
   int64_t sample_tokens = 0;
-  std::string sample_prompt;
+  std::vector<std::string> sample_prompts;
 };
 
 int run_train(const TrainArguments& arguments) {
@@ -26,11 +26,11 @@ int run_train(const TrainArguments& arguments) {
   Job job = load_job(arguments.job_path, arguments.settings, notes);
   if (!arguments.data.empty()) job.data.train = arguments.data;
   if (!arguments.output.empty()) job.output = arguments.output;
+  if (!arguments.sample_prompts.empty()) job.training.sample_prompts = arguments.sample_prompts;
+  if (arguments.sample_tokens > 0) job.training.sample_tokens = arguments.sample_tokens;
   for (const std::string& note : notes) say("{}", note);
   for (const std::string& line : resolve_defaults(job)) say("{}", line);
-  const TrainOutcome outcome = train(
-      job,
-      {.resume = arguments.resume, .sample_prompt = arguments.sample_prompt, .sample_tokens = arguments.sample_tokens});
+  const TrainOutcome outcome = train(job, {.resume = arguments.resume});
   if (outcome.interrupted) {
     // The run's own job file holds what --data and --set said, too.
     say("interrupted: everything is saved in {}; go on with\n  brisk train {}/job.json --output {} --resume",
@@ -63,9 +63,13 @@ void add_train_command(CLI::App& app, int& exit_code) {
   command->add_option("--output", arguments->output, "Run directory (default: runs/<name of the job>)");
   command->add_flag("--resume", arguments->resume, "Go on from the run directory's last checkpoint");
   command
-      ->add_option("--sample-tokens", arguments->sample_tokens, "After each epoch, print a sample of this many tokens")
+      ->add_option("--sample-tokens", arguments->sample_tokens,
+                   "At each evaluation, a sample of this many tokens; in place of training.sample_tokens")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--sample-prompt", arguments->sample_prompt, "What the samples begin with");
+  command
+      ->add_option("--sample-prompt", arguments->sample_prompts,
+                   "What a sample begins with; in place of training.sample_prompts (may be given several times)")
+      ->allow_extra_args(false);
   command->footer(
       "Examples:\n"
       "  brisk train examples/prototype.json --data book.txt\n"

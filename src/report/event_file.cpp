@@ -31,12 +31,19 @@ constexpr int kTag = 1, kSimpleValue = 2, kHistogram = 5, kTensor = 8, kMetadata
 
 double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-std::vector<std::string> event_files(const std::string& folder) {
+// In the order of their names. What a process killed while it cut a file left behind is no event file, whatever
+// TensorBoard would take it for.
+std::vector<std::string> event_files(const std::string& folder, std::vector<std::string>* leftovers = nullptr) {
   std::vector<std::string> paths;
   std::error_code error;
   for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    if (name.starts_with(kPrefix) && name.find(".partial-") == std::string::npos) paths.push_back(it->path().string());
+    if (!name.starts_with(kPrefix)) continue;
+    if (name.find(".partial-") == std::string::npos) {
+      paths.push_back(it->path().string());
+    } else if (leftovers != nullptr) {
+      leftovers->push_back(it->path().string());
+    }
   }
   std::sort(paths.begin(), paths.end());
   return paths;
@@ -140,7 +147,10 @@ void EventFile::write() {
 
 int64_t cut_events(const std::string& folder, int64_t last_step) {
   int64_t removed = 0;
-  for (const std::string& path : event_files(folder)) {
+  std::vector<std::string> leftovers;
+  const std::vector<std::string> paths = event_files(folder, &leftovers);
+  for (const std::string& path : leftovers) remove_file(path);
+  for (const std::string& path : paths) {
     const std::string bytes = read_file(path);
     std::string kept;
     int64_t gone = 0;

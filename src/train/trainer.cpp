@@ -8,8 +8,8 @@
 #include "base/machine.h"
 #include "base/terminal.h"
 #include "base/threads.h"
-#include "train/generate.h"
 #include "train/interrupt.h"
+#include "train/run_watch.h"
 #include "train/setup.h"
 #include "train/tables.h"
 
@@ -19,7 +19,8 @@ namespace {
 
 class Trainer {
  public:
-  Trainer(Job job, const TrainRequest& request) : setup_(std::move(job), request), stop_early_(patience_is_over()) {}
+  Trainer(Job job, const TrainRequest& request)
+      : setup_(std::move(job), request), watch_(setup_), stop_early_(patience_is_over()) {}
 
   TrainOutcome run() {
     setup_.ledger.enter(Phase::other);
@@ -83,6 +84,7 @@ class Trainer {
     ++epoch_steps_;
     sequences_ += batch.sequences;
     epoch_sequences_ += batch.sequences;
+    watch_.count(batch.cursor.epoch + 1, result.tokens, batch.sequences);
   }
 
   void after_step(ProgressBar& bar, const StepBatch& batch, double rate) {
@@ -99,6 +101,8 @@ class Trainer {
     const bool evaluates = training.eval_steps > 0 ? setup_.state.step % training.eval_steps == 0 : batch.last_of_epoch;
     bool best = false;
     if ((evaluates || last) && !setup_.data.validation.chunks.empty()) best = evaluate(bar, batch);
+    if (evaluates || last) sample(bar, batch);
+    watch_.histograms(setup_.state.step);
     if (batch.last_of_epoch || last) end_epoch(bar, batch);
     const bool saves = training.save_steps > 0 ? setup_.state.step % training.save_steps == 0 : batch.last_of_epoch;
     if (saves || last || stop_early_ || (best && training.load_best_model_at_end)) {
@@ -145,7 +149,9 @@ class Trainer {
     line.gradient_norm = last_gradient_norm_;
     line.tokens_per_second = window_seconds_ > 0 ? static_cast<double>(window_tokens_) / window_seconds_ : 0;
     line.step_ms = 1e3 * window_seconds_ / std::max(1.0, sums["steps"]);
+    line.seconds = watch_.seconds();
     setup_.metrics->append(line);
+    watch_.step(line);
     setup_.summary.last_step = line;
     last_logged_loss_ = line.loss;
     sums.clear();
@@ -156,9 +162,10 @@ class Trainer {
   bool evaluate(ProgressBar& bar, const StepBatch& batch) {
     const EvaluationResult result =
         setup_.engine->evaluate(*setup_.data.validation_stream, setup_.data.validation.chunks, setup_.ledger);
-    EvaluationMetrics line{setup_.state.step, batch.cursor.epoch + 1, result.loss, result.perplexity(),
-                           result.accuracy};
+    EvaluationMetrics line{setup_.state.step,   batch.cursor.epoch + 1, result.loss,
+                           result.perplexity(), result.accuracy,        watch_.seconds()};
     setup_.metrics->append(line);
+    watch_.evaluation(line);
     setup_.summary.last_evaluation = line;
     const bool best = result.loss < setup_.state.best_validation_loss;
     if (best) {
@@ -180,6 +187,11 @@ class Trainer {
     return best;
   }
 
+  void sample(ProgressBar& bar, const StepBatch& batch) {
+    bar.clear();
+    watch_.sample(setup_.state.step, batch.cursor.epoch + 1);
+  }
+
   void end_epoch(ProgressBar& bar, const StepBatch& batch) {
     bar.clear();
     const Ledger::Totals now = setup_.ledger.totals();
@@ -197,16 +209,7 @@ class Trainer {
     epoch_rows_.push_back({batch.cursor.epoch + 1, setup_.state.step,
                            epoch_loss_ / static_cast<double>(std::max<int64_t>(1, epoch_tokens_)),
                            setup_.summary.last_evaluation, speed});
-    if (setup_.request.sample_tokens > 0) {
-      Ledger::Hold hold(setup_.ledger, Phase::evaluation);
-      Generator generator(setup_.engine->decoder(), setup_.engine->parameters(), *setup_.data.tokenizer);
-      GenerateOptions options;
-      options.max_tokens = setup_.request.sample_tokens;
-      options.temperature = 0.8;
-      options.top_k = 50;
-      options.seed = static_cast<uint64_t>(setup_.state.step);
-      say("sample: {}\n", generator.generate(setup_.request.sample_prompt, options).text);
-    }
+    watch_.end_epoch(epoch);
     epoch_start_ = setup_.ledger.totals();
     epoch_tokens_ = epoch_steps_ = epoch_sequences_ = 0;
     epoch_loss_ = 0;
@@ -215,6 +218,8 @@ class Trainer {
   void save() {
     Ledger::Hold hold(setup_.ledger, Phase::checkpoint);
     setup_.metrics->sync();
+    watch_.close_stretch();  // before the checkpoint: what comes after it is written again by a resumed run
+    watch_.sync();
     const SaveResult saved = save_checkpoint(setup_.directory.path(), setup_.engine->parameters(), setup_.state);
     if (!saved.ok()) {
       warn("{}", saved.problem);
@@ -250,7 +255,10 @@ class Trainer {
             setup_.state.best_validation_loss);
       }
     }
-    if (!setup_.metrics->problem().empty()) warn("{}", setup_.metrics->problem());
+    watch_.close_stretch();
+    for (const std::string& problem : {setup_.metrics->problem(), watch_.problem()}) {
+      if (!problem.empty()) warn("{}", problem);
+    }
     const Ledger::Totals totals = setup_.ledger.totals();
     const Speed speed{totals.seconds(),        tokens_, steps_, sequences_, setup_.flop_per_token, setup_.peak_gflops,
                       training_seconds(totals)};
@@ -294,6 +302,7 @@ class Trainer {
   }
 
   TrainingSetup setup_;
+  RunWatch watch_;
   std::chrono::steady_clock::time_point started_;
   Ledger::Totals epoch_start_;
   // Of this process: the whole, the epoch, and since the last logged line.

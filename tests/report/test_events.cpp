@@ -183,7 +183,8 @@ TEST(EventFile, AResumedRunHasNoStepTwice) {
     path = events.path();
   }
   put_contents(path, contents_of(path) + "half a record that a crash");
-  EXPECT_EQ(cut_events(folder.path(), 20), 11);  // ten steps and the torn end
+  put_contents(path + ".partial-7", contents_of(path));  // a process killed while it cut the file
+  EXPECT_EQ(cut_events(folder.path(), 20), 11);          // ten steps and the torn end
   EXPECT_EQ(cut_events(folder.path(), 20), 0);
   EventFile events(folder.path(), 20);
   for (int64_t step = 21; step <= 40; ++step) events.scalar("loss/train", step, 1);
