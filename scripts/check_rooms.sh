@@ -12,7 +12,7 @@ declare -A below=(
   [data]="data text tensor base"
   [optim]="optim ops tensor base"
   [hub]="hub text tensor base"
-  [report]="report base"
+  [report]="report text base"
   [train]="train report models data optim hub text ops tensor base"
   [cli]="cli train report models data optim hub text ops tensor base"
 )

@@ -248,6 +248,11 @@ void RunWatch::end_epoch(const Ledger::Totals& whole_epoch) {
   events_->write();
 }
 
+void RunWatch::end(const std::string& how) {
+  close_stretch();
+  ledger_file_.append(line_of({{"kind", "end"}, {"step", setup_.state.step}, {"time", utc_now()}, {"ended", how}}));
+}
+
 void RunWatch::sync() {
   ledger_file_.sync();
   if (samples_file_) samples_file_->sync();

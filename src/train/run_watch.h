@@ -40,6 +40,7 @@ class RunWatch {
 
   void close_stretch();                               // a line of ledger.jsonl for the time since the last one
   void end_epoch(const Ledger::Totals& whole_epoch);  // that, and the shares of the epoch for TensorBoard
+  void end(const std::string& how);                   // "finished", "interrupted", ...: the last line of this process
   void sync();
   std::string problem() const;  // why something could not be written; empty: nothing
 

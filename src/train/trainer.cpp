@@ -255,10 +255,7 @@ class Trainer {
             setup_.state.best_validation_loss);
       }
     }
-    watch_.close_stretch();
-    for (const std::string& problem : {setup_.metrics->problem(), watch_.problem()}) {
-      if (!problem.empty()) warn("{}", problem);
-    }
+    if (!setup_.metrics->problem().empty()) warn("{}", setup_.metrics->problem());
     const Ledger::Totals totals = setup_.ledger.totals();
     const Speed speed{totals.seconds(),        tokens_, steps_, sequences_, setup_.flop_per_token, setup_.peak_gflops,
                       training_seconds(totals)};
@@ -279,6 +276,8 @@ class Trainer {
     setup_.summary.device = "cpu";
     setup_.summary.threads = Team::instance().size();
     setup_.summary.ended = interrupted_ ? "interrupted" : stop_early_ ? "early stopping" : "finished";
+    watch_.end(setup_.summary.ended);
+    if (!watch_.problem().empty()) warn("{}", watch_.problem());
     std::string unsaved = save_failed_ ? "the last checkpoint" : "";
     try {
       write_summary(setup_.directory.summary_path(), setup_.summary);
