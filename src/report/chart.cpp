@@ -46,15 +46,15 @@ std::vector<ChartPoint> finite_points(const std::vector<ChartPoint>& points) {
   return finite;
 }
 
-// A running mean whose memory is a thirtieth of the points.
+// The mean of as many points on either side as there are on both, at most a fortieth of all: it does not lag behind a
+// curve that falls.
 std::vector<ChartPoint> smoothed(const std::vector<ChartPoint>& points) {
-  const double keep = 1 - 1 / std::max(2.0, static_cast<double>(points.size()) / 30);
+  std::vector<double> sums = {0};
+  for (const ChartPoint& point : points) sums.push_back(sums.back() + point.second);
   std::vector<ChartPoint> result;
-  double sum = 0, weight = 0;
-  for (const auto& [x, y] : points) {
-    sum = keep * sum + (1 - keep) * y;
-    weight = keep * weight + (1 - keep);
-    result.emplace_back(x, sum / weight);
+  for (size_t i = 0; i < points.size(); ++i) {
+    const size_t reach = std::min({i, points.size() - 1 - i, points.size() / 40 + 1});
+    result.emplace_back(points[i].first, (sums[i + reach + 1] - sums[i - reach]) / static_cast<double>(2 * reach + 1));
   }
   return result;
 }
@@ -75,6 +75,8 @@ Frame frame_of(const Chart& chart) {
     frame.x.include(frame.x.low - margin);
     frame.x.include(frame.x.high + margin);
   }
+  if (frame.x.low > 0) frame.x.low = 0;    // steps, seconds and tokens all count from there
+  frame.x.high += 0.006 * frame.x.size();  // the last dot is not cut in half
   if (chart.focus) {
     const double settled = frame.x.low + 0.03 * frame.x.size();
     Range later;
@@ -103,10 +105,17 @@ std::string number_text(double value, double step) {
   return fmt::format("{:.{}f}", value, decimals);
 }
 
-std::string time_text(double seconds) {
-  if (seconds < 120) return fmt::format("{:g} s", seconds);
-  if (seconds < 2 * 3600) return fmt::format("{:g} min", seconds / 60);
-  if (seconds < 2 * 86400) return fmt::format("{:g} h", seconds / 3600);
+// Marks of one axis are in one unit.
+std::string time_text(double seconds, double step, double longest) {
+  if (longest < 120) return fmt::format("{:g} s", seconds);
+  const auto whole = static_cast<int64_t>(std::llround(seconds));
+  if (longest < 2 * 3600) {
+    return step >= 60 ? fmt::format("{} min", whole / 60) : fmt::format("{}:{:02}", whole / 60, whole % 60);
+  }
+  if (longest < 2 * 86400) {
+    return step >= 3600 ? fmt::format("{} h", whole / 3600)
+                        : fmt::format("{}:{:02} h", whole / 3600, whole % 3600 / 60);
+  }
   return fmt::format("{:g} d", seconds / 86400);
 }
 
@@ -141,7 +150,7 @@ std::vector<Mark> x_marks(const Frame& frame, bool is_time) {
       is_time ? time_ticks(frame.x.low, frame.x.high, 7) : axis_ticks(frame.x.low, frame.x.high, 7);
   const double step = ticks.size() > 1 ? ticks[1] - ticks[0] : 1;
   for (const double value : ticks) {
-    marks.push_back({frame.left(value), is_time ? time_text(value) : number_text(value, step)});
+    marks.push_back({frame.left(value), is_time ? time_text(value, step, frame.x.high) : number_text(value, step)});
   }
   return marks;
 }

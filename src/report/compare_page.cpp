@@ -13,24 +13,42 @@ namespace {
 
 std::string swatch(size_t run) { return fmt::format("<i class=\"c{}\"></i>", run % 8 + 1); }
 
+std::string label_html(const Comparison& comparison, size_t run) {
+  return fmt::format("<span class=\"label\">{}{}</span>", swatch(run), html_escape(comparison.labels[run]));
+}
+
 std::string table_section(const Comparison& comparison) {
   const std::vector<ComparedColumn> columns = compared_columns(comparison);
+  const auto cell = [](const ComparedColumn& column, size_t run) {
+    return column.best == static_cast<int>(run) ? fmt::format("<b class=\"best\">{}</b>", column.cells[run])
+                                                : column.cells[run];
+  };
   HtmlTable table;
   table.numbers = true;
-  table.header = {"run", "status"};
-  for (const ComparedColumn& column : columns) table.header.push_back(html_escape(column.title));
-  for (size_t i = 0; i < comparison.runs.size(); ++i) {
-    std::vector<std::string> row = {
-        fmt::format("<span class=\"legend\" style=\"margin:0;color:inherit\"><span>{}{}</span></span>", swatch(i),
-                    html_escape(comparison.labels[i])),
-        status_pill(comparison.runs[i].status)};
-    for (const ComparedColumn& column : columns) {
-      row.push_back(column.best == static_cast<int>(i) ? fmt::format("<b class=\"best\">{}</b>", column.cells[i])
-                                                       : column.cells[i]);
+  constexpr size_t kFew = 6;
+  if (comparison.runs.size() <= kFew) {  // a column each: that fits on a page, and two on a telephone
+    table.header = {""};
+    std::vector<std::string> statuses = {"status"};
+    for (size_t i = 0; i < comparison.runs.size(); ++i) {
+      table.header.push_back(label_html(comparison, i));
+      statuses.push_back(status_pill(comparison.runs[i].status));
     }
-    table.rows.push_back(std::move(row));
+    table.rows.push_back(statuses);
+    for (const ComparedColumn& column : columns) {
+      std::vector<std::string> row = {html_escape(column.title)};
+      for (size_t i = 0; i < comparison.runs.size(); ++i) row.push_back(cell(column, i));
+      table.rows.push_back(std::move(row));
+    }
+  } else {
+    table.header = {"run", "status"};
+    for (const ComparedColumn& column : columns) table.header.push_back(html_escape(column.title));
+    for (size_t i = 0; i < comparison.runs.size(); ++i) {
+      std::vector<std::string> row = {label_html(comparison, i), status_pill(comparison.runs[i].status)};
+      for (const ComparedColumn& column : columns) row.push_back(cell(column, i));
+      table.rows.push_back(std::move(row));
+    }
   }
-  return html_section("Figures", "The best of each column is green.", html_table(table));
+  return html_section("Figures", "The best of each kind is green.", html_table(table));
 }
 
 enum class Against { steps, time, tokens };
@@ -85,8 +103,7 @@ std::string differences_section(const Comparison& comparison) {
   HtmlTable table;
   table.header = {"setting"};
   for (size_t i = 0; i < comparison.labels.size(); ++i) {
-    table.header.push_back(fmt::format("<span class=\"legend\" style=\"margin:0\"><span>{}{}</span></span>", swatch(i),
-                                       html_escape(comparison.labels[i])));
+    table.header.push_back(label_html(comparison, i));
   }
   for (const Difference& difference : comparison.differences) {
     std::vector<std::string> row = {fmt::format("<span class=\"mono\">{}</span>", html_escape(difference.path))};
@@ -108,7 +125,7 @@ std::string comparison_page(const Comparison& comparison) {
     const auto& seconds = comparison.seconds_to_common;
     size_t first = 0;
     for (size_t i = 1; i < seconds.size(); ++i) {
-      if (!(seconds[first] <= seconds[i])) first = i;
+      if (seconds[i] < seconds[first] || std::isnan(seconds[first])) first = i;
     }
     lead = fmt::format("<p class=\"lead\">A validation loss of {} was reached first by {}, after {}.</p>",
                        words::loss(comparison.common_loss), html_escape(comparison.labels[first]),

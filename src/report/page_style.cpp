@@ -30,12 +30,12 @@ section{background:var(--card);border:1px solid var(--line);border-radius:12px;p
 .pill{display:inline-block;font-size:.78rem;font-weight:600;border-radius:99px;padding:2px 10px;white-space:nowrap}
 .good{color:var(--good);background:var(--good-bg)}.busy{color:var(--busy);background:var(--busy-bg)}.warn{color:var(--warn);background:var(--warn-bg)}
 .notes{background:var(--warn-bg);color:var(--warn);border-radius:10px;padding:10px 16px 10px 32px;margin:14px 0 0;font-size:.88rem;overflow-wrap:anywhere}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(148px,1fr));gap:12px;margin-top:18px}
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(180px,1fr));gap:12px;margin-top:18px}
 .tile{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:12px 14px;display:flex;flex-direction:column}
 .tile span{color:var(--soft);font-size:.8rem}.tile b{font-size:1.35rem;line-height:1.3;font-weight:650;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
 .tile small{color:var(--soft);font-size:.78rem;overflow-wrap:anywhere}
 .grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr));gap:18px}
-.grid>section{min-width:0}
+.grid{margin-top:18px}.grid>section{min-width:0;margin-top:0}
 .choice{position:relative}.tabs{display:inline-flex;flex-wrap:wrap;border:1px solid var(--line);border-radius:8px;overflow:hidden;margin-bottom:10px}
 .tabs input{position:absolute;opacity:0;pointer-events:none}.tabs span{display:block;padding:3px 12px;font-size:.82rem;color:var(--soft);cursor:pointer}
 .tabs input:checked+span{background:var(--l1);color:var(--card);font-weight:600}.tabs input:focus-visible+span{outline:2px solid var(--l2);outline-offset:-2px}
@@ -67,15 +67,17 @@ table{border-collapse:collapse;width:100%;font-size:.86rem}th,td{text-align:left
 thead th{color:var(--soft);font-weight:600;font-size:.78rem;vertical-align:bottom}tbody th{font-weight:500}
 tbody tr:last-child>*{border-bottom:0}tr.total>*{font-weight:650}
 table.num td,table.num th{text-align:right;white-space:nowrap;padding:5px 0 5px 18px}
-table.num th:first-child{text-align:left;padding-left:0;position:sticky;left:0;background:var(--card);z-index:1;padding-right:8px}
+table.num th:first-child{text-align:left;padding-left:0}.scroll th:first-child{position:sticky;left:0;background:var(--card);z-index:1}
+.label{white-space:nowrap}.label i{display:inline-block;width:14px;height:3px;border-radius:2px;margin-right:6px;vertical-align:middle}
 td.best,b.best{color:var(--good)}.dim,.dim *{color:var(--soft)}.set td,.set th{font-weight:650}
-.key{white-space:nowrap}.value{overflow-wrap:anywhere;min-width:90px}
+.key{white-space:nowrap}.value{overflow-wrap:anywhere;min-width:90px}span.value{display:inline-block}
 .sample{border-left:3px solid var(--line);padding:2px 0 2px 12px;margin:8px 0}.sample small{color:var(--soft);display:block}
 .sample p{margin:2px 0;white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:isolate}.sample p b{font-weight:650}
 details summary{cursor:pointer;color:var(--soft);font-size:.86rem;padding:4px 0}
 footer{color:var(--soft);font-size:.8rem;margin-top:26px;overflow-wrap:anywhere}
 @media(max-width:640px){main{padding:18px 12px 40px}section{padding:14px}.frame{grid-template-columns:46px 1fr;padding-right:14px}
 .xaxis span:nth-child(even){display:none}.plot{height:calc(var(--h,280px)*.8)}.bars{grid-template-columns:max-content 1fr}.bars .r{grid-column:2;margin-top:-6px;text-align:left}
+.settings td.dim{display:none}.settings .key{white-space:normal;overflow-wrap:anywhere}
 .tiles{grid-template-columns:repeat(auto-fit,minmax(130px,1fr))}}
 @media print{section{break-inside:avoid}}
 )css";

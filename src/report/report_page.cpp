@@ -121,7 +121,7 @@ std::string small_chart(const RunRecord& run, const char* title, const char* why
 std::string accuracy_chart(const RunRecord& run) {
   std::vector<std::pair<std::string, std::string>> views;
   for (const Axis& axis : {kAxes[0], kAxes[1]}) {
-    Chart chart{.x_name = axis.name, .y_name = "accuracy", .x_is_time = axis.is_time, .height = 190};
+    Chart chart{.x_name = axis.name, .y_name = "accuracy", .x_is_time = axis.is_time, .height = 190, .from_zero = true};
     ChartLine training = line_of(run.steps, &StepPoint::accuracy, axis);
     training.name = "training";
     training.smooth = true;
@@ -130,9 +130,12 @@ std::string accuracy_chart(const RunRecord& run) {
     validation.colour = 2;
     validation.dots = validation.points.size() <= 60;
     chart.lines = {training, validation};
+    for (ChartLine& line : chart.lines) {
+      for (ChartPoint& point : line.points) point.second *= 100;
+    }
     views.emplace_back(axis.tab, chart_html(chart));
   }
-  return html_section("Accuracy", "Share of tokens predicted exactly.", html_choice("accuracy", views));
+  return html_section("Accuracy", "Percent of the tokens predicted exactly.", html_choice("accuracy", views));
 }
 
 std::string ledger_section(const RunRecord& run) {
@@ -180,14 +183,15 @@ std::string samples_section(const RunRecord& run) {
                                                : fmt::format(", validation loss {}", words::loss(loss->second))));
     }
     body += fmt::format("<h3>{}</h3>\n", prompt.empty() ? "(no prompt)" : "“" + html_escape(prompt) + "”");
-    constexpr size_t kShown = 2;
-    for (size_t i = 0; i < std::min(kShown, texts.size()); ++i) body += texts[i];
-    if (texts.size() <= kShown) continue;
-    body += fmt::format("<details><summary>{} earlier</summary>\n", texts.size() - kShown);
-    for (size_t i = kShown; i < texts.size(); ++i) body += texts[i];
-    body += "</details>\n";
+    body += texts.front();
+    if (texts.size() > 2) {
+      body += fmt::format("<details><summary>{} between</summary>\n", texts.size() - 2);
+      for (size_t i = 1; i + 1 < texts.size(); ++i) body += texts[i];
+      body += "</details>\n";
+    }
+    if (texts.size() > 1) body += texts.back();
   }
-  return html_section("Samples", "The same draws at each evaluation; the latest first.", body);
+  return html_section("Samples", "The same draws at each evaluation; the last one first, the first one last.", body);
 }
 
 std::string settings_section(const RunRecord& run) {
@@ -204,8 +208,10 @@ std::string settings_section(const RunRecord& run) {
     return rows;
   };
   const auto table = [](const std::string& rows) {
-    return rows.empty() ? std::string()
-                        : fmt::format("<div class=\"scroll\"><table><tbody>\n{}</tbody></table></div>\n", rows);
+    return rows.empty()
+               ? std::string()
+               : fmt::format("<div class=\"scroll\"><table class=\"settings\"><tbody>\n{}</tbody></table></div>\n",
+                             rows);
   };
   const auto defaults = std::count_if(run.settings.begin(), run.settings.end(),
                                       [](const Setting& setting) { return setting.is_default; });
