@@ -56,10 +56,11 @@ std::vector<Setting> read_settings(const std::string& job_text, const std::strin
   try {
     Job job = job_from_json_text(job_text, job_path);
     resolve_defaults(job);
+    const Json resolved = Json::parse(job_to_json_text(job));  // every key, by its own name
     std::vector<Setting> settings;
     for (const Option& option : declare_job_options(job)) {
       const std::string value = option.value_text();
-      settings.push_back({option.path, value, option.help, value == value_without(json, option, job_path)});
+      settings.push_back({option.path, value, option.help, value == value_without(resolved, option, job_path)});
     }
     return settings;
   } catch (const UserError& error) {
