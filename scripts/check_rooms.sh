@@ -12,8 +12,9 @@ declare -A below=(
   [data]="data text tensor base"
   [optim]="optim ops tensor base"
   [hub]="hub text tensor base"
-  [train]="train models data optim hub text ops tensor base"
-  [cli]="cli train models data optim hub text ops tensor base"
+  [report]="report text base"
+  [train]="train report models data optim hub text ops tensor base"
+  [cli]="cli train report models data optim hub text ops tensor base"
 )
 status=0
 for directory in src/*/; do

@@ -78,6 +78,11 @@ struct TrainingOptions {
   double divergence_gradient_ratio = 10;  // an outlier's gradient norm, in running medians
   int64_t divergence_rollbacks = 3;       // at most
 
+  std::vector<std::string> sample_prompts;  // texts to continue at each evaluation
+  int64_t sample_tokens = 0;    // of each sample; 0: 64 where there are prompts. Without prompts: from an empty text
+  bool tensorboard = true;      // event files in the run directory
+  int64_t histogram_steps = 0;  // optimizer steps between histograms of parameters and gradients; 0: never
+
   int64_t num_workers = 1;           // loader threads; 0: load on the training thread
   int64_t micro_batch_tokens = 0;    // token rows of a micro-batch; 0: brisk chooses, at most 4096
   bool measure_micro_batch = false;  // choose it by timing a few sizes; always with batch_size auto

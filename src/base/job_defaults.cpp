@@ -130,6 +130,10 @@ std::vector<std::string> resolve_defaults(Job& job) {
     tell("learning_rate", training.learning_rate,
          fmt::format("{:g} sqrt(256 / d_model), {:g} to {:g}", at_256, 0.1 * at_256, 3 * at_256));
   }
+  if (training.sample_tokens == 0 && !training.sample_prompts.empty()) {
+    training.sample_tokens = 64;
+    tell("sample_tokens", training.sample_tokens, "of each of sample_prompts");
+  }
   if (job.name.empty()) {
     job.name = job.output.empty() ? "run" : std::filesystem::path(job.output).filename().string();
     if (job.name.empty()) job.name = "run";

@@ -279,6 +279,23 @@ void declare_course(TrainingOptions& training, std::vector<Option>& all) {
                        "go back so many times at most, then stop; 0: stop at the first divergence")
                     .at_least(0)
                     .at_most(100));
+  all.push_back(
+      Option("training.sample_prompts", training.sample_prompts,
+             "texts that the model continues at each evaluation, to samples.jsonl, TensorBoard and the terminal")
+          .also({"sample_prompt", "prompts"}));
+  all.push_back(Option("training.sample_tokens", training.sample_tokens,
+                       "length of these samples; given without prompts: one sample, from an empty text")
+                    .at_least(1)
+                    .at_most(65536)
+                    .automatic(0, "64 where there are prompts, otherwise no samples")
+                    .in("tokens"));
+  all.push_back(Option("training.tensorboard", training.tensorboard,
+                       "write event files that TensorBoard reads, in the run directory under tensorboard/"));
+  all.push_back(Option("training.histogram_steps", training.histogram_steps,
+                       "histograms of parameters and gradients for TensorBoard each so many steps; 0: none")
+                    .at_least(0)
+                    .in("optimizer steps")
+                    .also({"histogram_interval", "histogram_freq"}));
   all.push_back(Option("training.num_workers", training.num_workers,
                        "threads that prepare batches; 0: none besides the training thread")
                     .at_least(0)

@@ -32,7 +32,7 @@ enum class Phase : uint8_t {
   communication,
   clipping,  // the gradient's norm
   optimizer,
-  evaluation,
+  evaluation,  // and the samples shown with it
   checkpoint,
   logging,
   other,

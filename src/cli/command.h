@@ -16,6 +16,8 @@ constexpr int kExitInterrupted = 130;
 void add_train_command(CLI::App& app, int& exit_code);
 void add_generate_command(CLI::App& app);
 void add_eval_command(CLI::App& app);
+void add_report_command(CLI::App& app);
+void add_compare_command(CLI::App& app);
 void add_tokenizer_command(CLI::App& app);
 void add_machine_command(CLI::App& app);
 void add_bench_command(CLI::App& app);

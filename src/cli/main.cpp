@@ -42,6 +42,8 @@ int run(int argc, char** argv) {
   add_train_command(app, exit_code);
   add_generate_command(app);
   add_eval_command(app);
+  add_report_command(app);
+  add_compare_command(app);
   add_tokenizer_command(app);
   add_machine_command(app);
   add_bench_command(app);

@@ -19,7 +19,7 @@ struct TrainArguments {
   std::vector<std::string> data, settings;
   bool resume = false, smoke_test = false;
   int64_t sample_tokens = 0;
-  std::string sample_prompt;
+  std::vector<std::string> sample_prompts;
 };
 
 int run_train(const TrainArguments& arguments) {
@@ -29,15 +29,15 @@ int run_train(const TrainArguments& arguments) {
   Job job = load_job(arguments.job_path, settings, notes);
   if (!arguments.data.empty()) job.data.train.assign(arguments.data.begin(), arguments.data.end());
   if (!arguments.output.empty()) job.output = arguments.output;
+  if (!arguments.sample_prompts.empty()) job.training.sample_prompts = arguments.sample_prompts;
+  if (arguments.sample_tokens > 0) job.training.sample_tokens = arguments.sample_tokens;
   for (const std::string& note : notes) say("{}", note);
   for (const std::string& line : resolve_defaults(job)) say("{}", line);
   if (arguments.smoke_test) {
     run_smoke_test(job);
     return kExitDone;
   }
-  const TrainOutcome outcome = train(
-      job,
-      {.resume = arguments.resume, .sample_prompt = arguments.sample_prompt, .sample_tokens = arguments.sample_tokens});
+  const TrainOutcome outcome = train(job, {.resume = arguments.resume});
   if (outcome.interrupted) {
     // The run's own job file holds what --data and --set said, too.
     say("interrupted: everything is saved in {}; go on with\n  brisk train {}/job.json --output {} --resume",
@@ -74,9 +74,13 @@ void add_train_command(CLI::App& app, int& exit_code) {
                     "Try the whole path in seconds on a sliver of the data; writes nothing to the run directory");
   command->add_flag("--resume", arguments->resume, "Go on from the run directory's last checkpoint");
   command
-      ->add_option("--sample-tokens", arguments->sample_tokens, "After each epoch, print a sample of this many tokens")
+      ->add_option("--sample-tokens", arguments->sample_tokens,
+                   "At each evaluation, a sample of this many tokens; in place of training.sample_tokens")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--sample-prompt", arguments->sample_prompt, "What the samples begin with");
+  command
+      ->add_option("--sample-prompt", arguments->sample_prompts,
+                   "What a sample begins with; in place of training.sample_prompts (may be given several times)")
+      ->allow_extra_args(false);
   command->footer(
       "Examples:\n"
       "  brisk train examples/prototype.json --data book.txt\n"

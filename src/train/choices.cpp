@@ -24,6 +24,9 @@ const std::set<std::string> kFree = {"/name",
                                      "/training/save_total_limit",
                                      "/training/load_best_model_at_end",
                                      "/training/early_stopping_patience",
+                                     "/training/sample_tokens",
+                                     "/training/tensorboard",
+                                     "/training/histogram_steps",
                                      "/training/num_workers",
                                      "/training/threads",
                                      "/data/tokenizer",
@@ -58,7 +61,7 @@ void check_same_job(const std::string& saved_text, const std::string& saved_path
   for (const auto& [key, value] : saved.items()) keys.insert(key);
   for (const auto& [key, value] : now.items()) keys.insert(key);
   for (const std::string& key : keys) {
-    if (kFree.contains(key)) continue;
+    if (kFree.contains(key) || key.starts_with("/training/sample_prompts")) continue;
     const Json before = saved.contains(key) ? saved.at(key) : Json();
     const Json after = now.contains(key) ? now.at(key) : Json();
     if (before == after) continue;

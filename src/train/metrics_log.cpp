@@ -1,10 +1,5 @@
 #include "train/metrics_log.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -25,69 +20,22 @@ std::string number(double value) {
   return text;
 }
 
-// Writes all or nothing: what a full disk cut short is taken back. Returns errno's value, 0 for success.
-int append_whole(int file_descriptor, std::string_view text) {
-  struct stat facts {};
-  if (::fstat(file_descriptor, &facts) != 0) return errno;
-  size_t written = 0;
-  while (written < text.size()) {
-    const ssize_t count = ::write(file_descriptor, text.data() + written, text.size() - written);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) {
-      const int reason = count < 0 ? errno : EIO;
-      if (written > 0 && ::ftruncate(file_descriptor, facts.st_size) != 0) return errno;
-      return reason;
-    }
-    written += static_cast<size_t>(count);
-  }
-  return 0;
-}
-
 }  // namespace
 
 std::string to_json_line(const StepMetrics& metrics) {
   return fmt::format(R"({{"step": {}, "epoch": {}, "tokens": {}, "loss": {}, "accuracy": {}, "learning_rate": {}, )"
-                     R"("gradient_norm": {}, "tokens_per_second": {}, "step_ms": {}, "skipped_updates": {}, )"
-                     R"("rollbacks": {}}})",
+                     R"("gradient_norm": {}, "tokens_per_second": {}, "step_ms": {}, "seconds": {}, )"
+                     R"("skipped_updates": {}, "rollbacks": {}}})",
                      metrics.step, metrics.epoch, metrics.tokens, number(metrics.loss), number(metrics.accuracy),
                      number(metrics.learning_rate), number(metrics.gradient_norm), number(metrics.tokens_per_second),
-                     number(metrics.step_ms), metrics.skipped_updates, metrics.rollbacks);
+                     number(metrics.step_ms), number(metrics.seconds), metrics.skipped_updates, metrics.rollbacks);
 }
 
 std::string to_json_line(const EvaluationMetrics& metrics) {
   return fmt::format(
-      R"({{"step": {}, "epoch": {}, "validation_loss": {}, "validation_perplexity": {}, "validation_accuracy": {}}})",
+      R"({{"step": {}, "epoch": {}, "validation_loss": {}, "validation_perplexity": {}, "validation_accuracy": {}, "seconds": {}}})",
       metrics.step, metrics.epoch, number(metrics.validation_loss), number(metrics.validation_perplexity),
-      number(metrics.validation_accuracy));
-}
-
-MetricsLog::MetricsLog(std::string path) : path_(std::move(path)) {
-  file_descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (file_descriptor_ < 0) user_error("{}: cannot open it for writing: {}", path_, explain_errno(errno));
-}
-
-MetricsLog::~MetricsLog() {
-  if (!waiting_.empty()) append_whole(file_descriptor_, waiting_);  // a last try
-  ::close(file_descriptor_);
-}
-
-void MetricsLog::append_line(const std::string& line) {
-  waiting_ += line;
-  waiting_ += '\n';
-  const int reason = append_whole(file_descriptor_, waiting_);
-  if (reason != 0) {
-    problem_ = fmt::format("{}: cannot write it: {}; the lines wait in memory", path_, explain_errno(reason));
-    return;
-  }
-  waiting_.clear();
-  problem_.clear();
-}
-
-void MetricsLog::sync() {
-  // EINVAL: what is written to has no disk behind it, as a pipe has not.
-  if (::fdatasync(file_descriptor_) != 0 && errno != EINVAL) {
-    problem_ = fmt::format("{}: cannot flush it to disk: {}", path_, explain_errno(errno));
-  }
+      number(metrics.validation_accuracy), number(metrics.seconds));
 }
 
 void recall_metrics(const std::string& metrics_path, int64_t best_step, RunSummary& summary) {
@@ -102,8 +50,12 @@ void recall_metrics(const std::string& metrics_path, int64_t best_step, RunSumma
     if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) continue;
     const int64_t step = json["step"].get<int64_t>(), epoch = std::llround(value("epoch"));
     if (json.contains("validation_loss")) {
-      summary.last_evaluation = EvaluationMetrics{step, epoch, value("validation_loss"), value("validation_perplexity"),
-                                                  value("validation_accuracy")};
+      summary.last_evaluation = EvaluationMetrics{step,
+                                                  epoch,
+                                                  value("validation_loss"),
+                                                  value("validation_perplexity"),
+                                                  value("validation_accuracy"),
+                                                  value("seconds")};
       if (step == best_step) summary.best_evaluation = summary.last_evaluation;
     } else if (json.contains("loss")) {
       summary.last_step = StepMetrics{step,
@@ -115,6 +67,7 @@ void recall_metrics(const std::string& metrics_path, int64_t best_step, RunSumma
                                       value("gradient_norm"),
                                       value("tokens_per_second"),
                                       value("step_ms"),
+                                      value("seconds"),
                                       json.value("skipped_updates", int64_t{0}),
                                       json.value("rollbacks", int64_t{0})};
     }

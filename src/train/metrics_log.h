@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/record_log.h"
+
 namespace brisk {
 
 struct StepMetrics {
@@ -28,6 +30,7 @@ struct StepMetrics {
   double gradient_norm = 0;
   double tokens_per_second = 0;
   double step_ms = 0;
+  double seconds = 0;           // wall time of the run so far: start-up, evaluations and earlier processes included
   int64_t skipped_updates = 0;  // so far, by the divergence guard
   int64_t rollbacks = 0;
 };
@@ -38,6 +41,7 @@ struct EvaluationMetrics {
   double validation_loss = 0;
   double validation_perplexity = 0;
   double validation_accuracy = 0;
+  double seconds = 0;
 };
 
 // Without the newline.
@@ -46,24 +50,16 @@ std::string to_json_line(const EvaluationMetrics& metrics);
 
 class MetricsLog {
  public:
-  explicit MetricsLog(std::string path);  // appends; creates the file; UserError where it cannot be written
-  ~MetricsLog();
-  MetricsLog(const MetricsLog&) = delete;
-  MetricsLog& operator=(const MetricsLog&) = delete;
+  explicit MetricsLog(std::string path) : file_(std::move(path)) {}
 
-  // Each line is in the file when append returns. A full disk does not stop training: the file keeps whole lines, the
-  // rest waits in memory for the next append, and problem() says so.
-  void append(const StepMetrics& metrics) { append_line(to_json_line(metrics)); }
-  void append(const EvaluationMetrics& metrics) { append_line(to_json_line(metrics)); }
-  const std::string& problem() const { return problem_; }  // empty: none
-
-  void sync();  // to the disk itself; call before a checkpoint, so that a power cut leaves no gap in the curve
+  // Each line is in the file when append returns, a full disk aside (base/record_log.h).
+  void append(const StepMetrics& metrics) { file_.append(to_json_line(metrics) + "\n"); }
+  void append(const EvaluationMetrics& metrics) { file_.append(to_json_line(metrics) + "\n"); }
+  const std::string& problem() const { return file_.problem(); }  // empty: none
+  void sync() { file_.sync(); }
 
  private:
-  void append_line(const std::string& line);
-
-  std::string path_, waiting_, problem_;
-  int file_descriptor_ = -1;
+  RecordLog file_;
 };
 
 struct RunSummary {

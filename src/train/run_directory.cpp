@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "report/event_file.h"
 #include "train/checkpoint.h"
 
 namespace brisk {
@@ -22,9 +23,11 @@ namespace brisk {
 namespace {
 
 constexpr const char* kLockFile = ".lock";
-constexpr std::array<std::string_view, 5> kOurFiles = {"job.json", "tokenizer.json", "metrics.jsonl", "summary.json",
-                                                       "statistics.json"};
+constexpr std::array<std::string_view, 8> kOurFiles = {"job.json",     "tokenizer.json", "metrics.jsonl",
+                                                       "ledger.jsonl", "samples.jsonl",  "statistics.json",
+                                                       "summary.json", "report.html"};
 constexpr std::string_view kCheckpoints = "checkpoints";
+constexpr std::string_view kEvents = "tensorboard";
 
 std::vector<std::string> names_in(const std::string& path) {
   std::vector<std::string> names;
@@ -45,7 +48,7 @@ bool is_leftover(std::string_view name) {
 }
 
 bool is_ours(std::string_view name) {
-  return name == kLockFile || name == kCheckpoints || is_leftover(name) ||
+  return name == kLockFile || name == kCheckpoints || name == kEvents || is_leftover(name) ||
          std::find(kOurFiles.begin(), kOurFiles.end(), name) != kOurFiles.end();
 }
 
@@ -103,6 +106,30 @@ std::vector<std::string> missing_of(const std::string& path) {
     if (!file_exists(path + "/" + name)) missing.push_back(path + "/" + name);
   }
   return missing;
+}
+
+// Keeps the whole lines with step <= last_step; returns the others' number.
+int64_t cut_lines(const std::string& path, int64_t last_step) {
+  if (!file_exists(path)) return 0;
+  const std::string text = read_file(path);
+  std::string kept;
+  int64_t removed = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t newline = text.find('\n', begin);
+    const size_t end = newline == std::string::npos ? text.size() : newline + 1;
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+    const bool whole =
+        newline != std::string::npos && json.is_object() && json.contains("step") && json["step"].is_number_integer();
+    if (whole && json["step"].get<int64_t>() <= last_step) {
+      kept += line;
+    } else {
+      ++removed;
+    }
+    begin = end;
+  }
+  if (removed > 0) write_file_atomically(path, kept);
+  return removed;
 }
 
 }  // namespace
@@ -167,26 +194,10 @@ void RunDirectory::abandon() {
 }
 
 int64_t RunDirectory::cut_metrics(int64_t last_step) const {
-  if (!file_exists(metrics_path())) return 0;
-  const std::string text = read_file(metrics_path());
-  std::string kept;
-  int64_t removed = 0;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t newline = text.find('\n', begin);
-    const size_t end = newline == std::string::npos ? text.size() : newline + 1;
-    const std::string_view line = std::string_view(text).substr(begin, end - begin);
-    const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
-    const bool whole =
-        newline != std::string::npos && json.is_object() && json.contains("step") && json["step"].is_number_integer();
-    if (whole && json["step"].get<int64_t>() <= last_step) {
-      kept += line;
-    } else {
-      ++removed;
-    }
-    begin = end;
-  }
-  if (removed > 0) write_file_atomically(metrics_path(), kept);
-  return removed;
+  cut_events(events_path(), last_step);
+  cut_lines(ledger_path(), last_step);
+  cut_lines(samples_path(), last_step);
+  return cut_lines(metrics_path(), last_step);
 }
 
 }  // namespace brisk

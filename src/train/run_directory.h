@@ -1,4 +1,5 @@
-// The run directory: job.json, tokenizer.json, metrics.jsonl, statistics.json, summary.json, checkpoints/.
+// The run directory: job.json, tokenizer.json, metrics.jsonl, ledger.jsonl, samples.jsonl, statistics.json (of the
+// data), summary.json, checkpoints/, tensorboard/; and report.html where `brisk report` wrote one.
 //
 //   RunDirectory run = RunDirectory::open(job.output, RunDirectory::Mode::fresh);   // or resume; holds the run's lock
 //   write_file_atomically(run.job_path(), job_to_json_text(job));
@@ -32,6 +33,9 @@ class RunDirectory {
   std::string job_path() const { return path_ + "/job.json"; }
   std::string tokenizer_path() const { return path_ + "/tokenizer.json"; }
   std::string metrics_path() const { return path_ + "/metrics.jsonl"; }
+  std::string ledger_path() const { return path_ + "/ledger.jsonl"; }
+  std::string samples_path() const { return path_ + "/samples.jsonl"; }
+  std::string events_path() const { return path_ + "/tensorboard"; }
   std::string summary_path() const { return path_ + "/summary.json"; }
   std::string statistics_path() const { return path_ + "/statistics.json"; }  // of the data
   std::string checkpoints_path() const { return path_ + "/checkpoints"; }
@@ -43,7 +47,8 @@ class RunDirectory {
   void abandon();
 
   // Keeps the lines of metrics.jsonl with step <= last_step, so that a resumed curve has no step twice; a line that a
-  // crash cut short goes too. Atomic. Returns the lines removed.
+  // crash cut short goes too. Likewise ledger.jsonl, samples.jsonl and TensorBoard's events. Atomic file by file.
+  // Returns the lines of metrics.jsonl removed.
   int64_t cut_metrics(int64_t last_step) const;
 
  private:

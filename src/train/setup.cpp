@@ -119,8 +119,7 @@ class Starter {
 
   void set_length() {
     const TrainingOptions& training = setup_.job.training;
-    const double tokens_per_step =
-        setup_.data.train.rows_per_epoch() / static_cast<double>(setup_.steps_per_epoch);
+    const double tokens_per_step = setup_.data.train.rows_per_epoch() / static_cast<double>(setup_.steps_per_epoch);
     if (training.stop.empty()) {
       setup_.total_steps = training.max_steps > 0 ? training.max_steps : training.num_epochs * setup_.steps_per_epoch;
     } else {

@@ -8,9 +8,9 @@
 #include "base/machine.h"
 #include "base/terminal.h"
 #include "base/threads.h"
-#include "train/generate.h"
 #include "train/interrupt.h"
 #include "train/rollback.h"
+#include "train/run_watch.h"
 #include "train/setup.h"
 #include "train/tables.h"
 
@@ -24,6 +24,7 @@ class Trainer {
       : setup_(std::move(job), request),
         guard_(setup_.job.training, setup_.state.guard),
         elapsed_before_(setup_.state.elapsed_seconds),
+        watch_(setup_),
         stop_early_(patience_is_over()) {}
 
   TrainOutcome run() {
@@ -106,6 +107,7 @@ class Trainer {
   void go_back(int64_t step, const std::string& reason) {
     setup_.state.elapsed_seconds = elapsed();
     const int64_t place = roll_back(setup_);
+    watch_.reopen();
     warn("step {}: training diverged: {}. Back to {}, at {:g} times the learning rate from here on ({} of {} times)",
          step, reason, place > 0 ? fmt::format("the checkpoint of step {}", place) : "the beginning",
          setup_.state.guard.rate_factor, setup_.state.guard.rollbacks, setup_.job.training.divergence_rollbacks);
@@ -150,6 +152,7 @@ class Trainer {
     ++epoch_steps_;
     sequences_ += batch.sequences;
     epoch_sequences_ += batch.sequences;
+    watch_.count(batch.cursor.epoch + 1, result.tokens, batch.sequences);
   }
 
   void after_step(ProgressBar& bar, const StepBatch& batch, double rate) {
@@ -172,6 +175,8 @@ class Trainer {
     const auto pause = std::chrono::steady_clock::now();
     const bool evaluated = (evaluates || last) && !setup_.data.validation.chunks.empty();
     if (evaluated) best = evaluate(bar, batch);
+    if (evaluates || last) sample(bar, batch);
+    watch_.histograms(setup_.state.step);
     if (batch.last_of_epoch || last) end_epoch(bar, batch);
     if (evaluated && setup_.time_box) setup_.time_box->evaluation_took(seconds_since(pause));
     const bool saves = (training.save_steps > 0 ? setup_.state.step % training.save_steps == 0 : batch.last_of_epoch) ||
@@ -234,8 +239,8 @@ class Trainer {
     const double epochs = steps / static_cast<double>(setup_.steps_per_epoch);
     say("training.stop {}: should reach about {} steps, {} tokens, {:.2f} epochs with its schedule complete; an "
         "estimate from the speed of the first steps, and the schedule follows the clock",
-        setup_.job.training.stop, setup_.total_steps,
-        format_count(epochs * setup_.data.train.rows_per_epoch()), epochs);
+        setup_.job.training.stop, setup_.total_steps, format_count(epochs * setup_.data.train.rows_per_epoch()),
+        epochs);
     expected_steps_ = setup_.total_steps;
   }
 
@@ -252,9 +257,11 @@ class Trainer {
     line.gradient_norm = last_gradient_norm_;
     line.tokens_per_second = window_seconds_ > 0 ? static_cast<double>(window_tokens_) / window_seconds_ : 0;
     line.step_ms = 1e3 * window_seconds_ / std::max(1.0, sums["steps"]);
+    line.seconds = watch_.seconds();
     line.skipped_updates = setup_.state.guard.skipped;
     line.rollbacks = setup_.state.guard.rollbacks;
     setup_.metrics->append(line);
+    watch_.step(line);
     sample_peak();
     setup_.summary.last_step = line;
     last_logged_loss_ = line.loss;
@@ -266,9 +273,10 @@ class Trainer {
   bool evaluate(ProgressBar& bar, const StepBatch& batch) {
     const EvaluationResult result =
         setup_.engine->evaluate(*setup_.data.validation_stream, setup_.data.validation.chunks, setup_.ledger);
-    EvaluationMetrics line{setup_.state.step, batch.cursor.epoch + 1, result.loss, result.perplexity(),
-                           result.accuracy};
+    EvaluationMetrics line{setup_.state.step,   batch.cursor.epoch + 1, result.loss,
+                           result.perplexity(), result.accuracy,        watch_.seconds()};
     setup_.metrics->append(line);
+    watch_.evaluation(line);
     setup_.summary.last_evaluation = line;
     const bool best = result.loss < setup_.state.best_validation_loss;
     if (best) {
@@ -290,6 +298,11 @@ class Trainer {
     return best;
   }
 
+  void sample(ProgressBar& bar, const StepBatch& batch) {
+    bar.clear();
+    watch_.sample(setup_.state.step, batch.cursor.epoch + 1);
+  }
+
   void end_epoch(ProgressBar& bar, const StepBatch& batch) {
     bar.clear();
     const Ledger::Totals now = setup_.ledger.totals();
@@ -307,16 +320,7 @@ class Trainer {
     epoch_rows_.push_back({batch.cursor.epoch + 1, setup_.state.step,
                            epoch_loss_ / static_cast<double>(std::max<int64_t>(1, epoch_tokens_)),
                            setup_.summary.last_evaluation, speed, epoch_skipped_});
-    if (setup_.request.sample_tokens > 0) {
-      Ledger::Hold hold(setup_.ledger, Phase::evaluation);
-      Generator generator(setup_.engine->decoder(), setup_.engine->parameters(), *setup_.data.tokenizer);
-      GenerateOptions options;
-      options.max_tokens = setup_.request.sample_tokens;
-      options.temperature = 0.8;
-      options.top_k = 50;
-      options.seed = static_cast<uint64_t>(setup_.state.step);
-      say("sample: {}\n", generator.generate(setup_.request.sample_prompt, options).text);
-    }
+    watch_.end_epoch(epoch);
     epoch_start_ = setup_.ledger.totals();
     epoch_tokens_ = epoch_steps_ = epoch_sequences_ = epoch_skipped_ = 0;
     epoch_loss_ = 0;
@@ -328,6 +332,8 @@ class Trainer {
     setup_.state.elapsed_seconds = elapsed();
     setup_.state.guard.healthy = guard_.healthy();
     setup_.metrics->sync();
+    watch_.close_stretch();  // before the checkpoint: what comes after it is written again by a resumed run
+    watch_.sync();
     const SaveResult saved = save_checkpoint(setup_.directory.path(), setup_.engine->parameters(), setup_.state);
     if (!saved.ok()) {
       warn("{}", saved.problem);
@@ -396,6 +402,8 @@ class Trainer {
     setup_.summary.skipped_updates = setup_.state.guard.skipped;
     setup_.summary.rollbacks = setup_.state.guard.rollbacks;
     setup_.summary.ended = interrupted_ ? "interrupted" : stop_early_ ? "early stopping" : "finished";
+    watch_.end(setup_.summary.ended);
+    if (!watch_.problem().empty()) warn("{}", watch_.problem());
     std::string unsaved = save_failed_ ? "the last checkpoint" : "";
     try {
       write_summary(setup_.directory.summary_path(), setup_.summary);
@@ -432,6 +440,7 @@ class Trainer {
   TrainingSetup setup_;
   DivergenceGuard guard_;
   double elapsed_before_;
+  RunWatch watch_;
   std::chrono::steady_clock::time_point started_, step_start_, last_save_, peak_sampled_;
   Ledger::Totals epoch_start_;
   // Of this process: the whole, the epoch, and since the last logged line.

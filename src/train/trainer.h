@@ -15,8 +15,6 @@ namespace brisk {
 
 struct TrainRequest {
   bool resume = false;
-  std::string sample_prompt;  // text to continue after each epoch; "" starts from nothing
-  int64_t sample_tokens = 0;  // 0: no samples
 };
 
 struct TrainOutcome {

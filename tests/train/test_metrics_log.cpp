@@ -40,21 +40,22 @@ TEST(MetricsLog, ALoggedStepHasExactlyTheseKeys) {
   const json line = json::parse(to_json_line(step_metrics(3)));
   std::vector<std::string> keys;
   for (const auto& [key, value] : line.items()) keys.push_back(key);
-  EXPECT_EQ(keys, (std::vector<std::string>{"accuracy", "epoch", "gradient_norm", "learning_rate", "loss", "step",
-                                            "step_ms", "tokens", "tokens_per_second"}));
+  EXPECT_EQ(keys, (std::vector<std::string>{"accuracy", "epoch", "gradient_norm", "learning_rate", "loss", "seconds",
+                                            "step", "step_ms", "tokens", "tokens_per_second"}));
   EXPECT_EQ(line["step"], 3);
   EXPECT_EQ(line["tokens"], 3 * 4096);
   EXPECT_TRUE(line["gradient_norm"].is_number_float()) << "a whole number stays a float";
 }
 
 TEST(MetricsLog, AnEvaluationHasExactlyTheseKeys) {
-  const EvaluationMetrics metrics = {7, 2, 1.5, std::exp(1.5), 0.25};
+  const EvaluationMetrics metrics = {7, 2, 1.5, std::exp(1.5), 0.25, 12.5};
   const json line = json::parse(to_json_line(metrics));
   EXPECT_EQ(line, (json{{"step", 7},
                         {"epoch", 2},
                         {"validation_loss", 1.5},
                         {"validation_perplexity", std::exp(1.5)},
-                        {"validation_accuracy", 0.25}}));
+                        {"validation_accuracy", 0.25},
+                        {"seconds", 12.5}}));
 }
 
 TEST(MetricsLog, EveryNumberIsReadBackToTheBit) {

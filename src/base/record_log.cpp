@@ -1,0 +1,64 @@
+#include "base/record_log.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace brisk {
+
+namespace {
+
+// Writes all or nothing: what a full disk cut short is taken back. Returns errno's value, 0 for success.
+int append_whole(int file_descriptor, std::string_view text) {
+  struct stat facts {};
+  if (::fstat(file_descriptor, &facts) != 0) return errno;
+  size_t written = 0;
+  while (written < text.size()) {
+    const ssize_t count = ::write(file_descriptor, text.data() + written, text.size() - written);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) {
+      const int reason = count < 0 ? errno : EIO;
+      if (written > 0 && ::ftruncate(file_descriptor, facts.st_size) != 0) return errno;
+      return reason;
+    }
+    written += static_cast<size_t>(count);
+  }
+  return 0;
+}
+
+}  // namespace
+
+RecordLog::RecordLog(std::string path) : path_(std::move(path)) {
+  file_descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (file_descriptor_ < 0) user_error("{}: cannot open it for writing: {}", path_, explain_errno(errno));
+}
+
+RecordLog::~RecordLog() {
+  if (!waiting_.empty()) append_whole(file_descriptor_, waiting_);  // a last try
+  ::close(file_descriptor_);
+}
+
+void RecordLog::append(std::string_view record) {
+  waiting_ += record;
+  const int reason = append_whole(file_descriptor_, waiting_);
+  if (reason != 0) {
+    problem_ = fmt::format("{}: cannot write it: {}; the lines wait in memory", path_, explain_errno(reason));
+    return;
+  }
+  waiting_.clear();
+  problem_.clear();
+}
+
+void RecordLog::sync() {
+  // EINVAL: what is written to has no disk behind it, as a pipe has not.
+  if (::fdatasync(file_descriptor_) != 0 && errno != EINVAL) {
+    problem_ = fmt::format("{}: cannot flush it to disk: {}", path_, explain_errno(errno));
+  }
+}
+
+}  // namespace brisk

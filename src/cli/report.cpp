@@ -1,0 +1,52 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/files.h"
+#include "base/terminal.h"
+#include "cli/command.h"
+#include "report/report_page.h"
+
+namespace brisk {
+
+namespace {
+
+struct ReportArguments {
+  std::string run, output;
+  bool json = false;
+};
+
+void run_report(const ReportArguments& arguments) {
+  const RunRecord run = read_run(arguments.run);
+  for (const std::string& note : run.notes) warn("{}", note);
+  if (!arguments.output.empty() || !arguments.json) {
+    const std::string path = arguments.output.empty() ? arguments.run + "/report.html" : arguments.output;
+    write_file_atomically(path, report_page(run));
+    if (arguments.json) {
+      say("written: {}", path);
+    } else {
+      fmt::print("{}\n", path);
+    }
+  }
+  if (arguments.json) fmt::print("{}\n", report_json(run));
+}
+
+}  // namespace
+
+void add_report_command(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("report", "Write a page about a run: curves, speed, ledger, samples, settings");
+  auto arguments = std::make_shared<ReportArguments>();
+  command->add_option("run", arguments->run, "Run directory; the run may still be going on")->required();
+  command->add_option("--output", arguments->output, "The page (default: report.html in the run directory)");
+  command->add_flag("--json", arguments->json, "The figures as one JSON object on standard output, and no page");
+  command->footer(
+      "Examples:\n"
+      "  brisk report runs/prototype\n"
+      "  brisk report runs/prototype --output prototype.html\n"
+      "  brisk report runs/prototype --json");
+  command->callback([arguments] { run_report(*arguments); });
+}
+
+}  // namespace brisk

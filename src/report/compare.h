@@ -1,0 +1,44 @@
+// `brisk compare`: several runs beside each other.
+//
+//   const Comparison comparison = compare_runs({read_run("runs/a"), read_run("runs/b")});
+//   fmt::print("{}", comparison_text(comparison));                   // two tables
+//   write_file_atomically("compare.html", comparison_page(comparison));
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/run_facts.h"
+#include "report/run_record.h"
+
+namespace brisk {
+
+// A setting that is not the same in all runs.
+struct Difference {
+  std::string path;
+  std::vector<std::string> values;  // of each run, as in JSON; "–" where the run does not have it
+};
+
+struct Comparison {
+  std::vector<RunRecord> runs;
+  std::vector<std::string> labels;  // the folders' names where they tell the runs apart, otherwise their paths
+  std::vector<Difference> differences;
+  double common_loss = kUnknown;          // the lowest validation loss that every run with an evaluation reached
+  std::vector<double> seconds_to_common;  // when each first did
+};
+
+Comparison compare_runs(std::vector<RunRecord> runs);
+
+// One row of figures for each run; which of them is best where there is such a thing.
+struct ComparedColumn {
+  std::string title;
+  std::vector<std::string> cells;  // of each run
+  int best = -1;                   // row; -1: none is
+};
+std::vector<ComparedColumn> compared_columns(const Comparison& comparison);
+
+std::string comparison_text(const Comparison& comparison);
+std::string comparison_json(const Comparison& comparison);
+std::string comparison_page(const Comparison& comparison);
+
+}  // namespace brisk

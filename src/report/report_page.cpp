@@ -1,0 +1,262 @@
+#include "report/report_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/terminal.h"
+#include "report/chart.h"
+#include "report/html.h"
+#include "report/ledger_bars.h"
+#include "report/run_facts.h"
+
+namespace brisk {
+
+namespace {
+
+// The three things a curve can be drawn against.
+struct Axis {
+  const char* tab;
+  const char* name;
+  bool is_time;
+};
+constexpr Axis kAxes[] = {{"steps", "step", false}, {"time", "wall time", true}, {"tokens", "tokens", false}};
+
+double x_of(const auto& point, const Axis& axis) {
+  if (axis.is_time) return point.seconds;
+  return std::string_view(axis.name) == "tokens" ? point.tokens : point.step;
+}
+
+template <typename Point>
+ChartLine line_of(const std::vector<Point>& points, double Point::*field, const Axis& axis) {
+  ChartLine line;
+  for (const Point& point : points) line.points.emplace_back(x_of(point, axis), point.*field);
+  return line;
+}
+
+std::string header(const RunRecord& run) {
+  const RunFacts facts = facts_of(run);
+  std::string lead;
+  if (std::isfinite(facts.best_loss)) {
+    lead = fmt::format("validation loss {} (perplexity {}) ", words::loss(facts.best_loss),
+                       words::perplexity(facts.best_perplexity));
+  } else if (std::isfinite(facts.training_loss)) {
+    lead = fmt::format("training loss {}, no evaluation yet, ", words::loss(facts.training_loss));
+  } else {
+    lead = "no logged step yet, ";
+  }
+  lead += fmt::format("after {} and {} tokens", words::duration(run.seconds), words::count(run.tokens));
+  if (!run.processes.empty()) {
+    const ProcessStart& last = run.processes.back();
+    lead += fmt::format("; {}, {} threads, {}", last.cpu, words::exact(last.threads), last.precision);
+  }
+  std::string when;
+  if (!run.processes.empty()) {
+    when = fmt::format("<p class=\"lead\">started {}{}</p>\n", html_escape(run.processes.front().time),
+                       run.processes.size() > 1 ? fmt::format(", resumed {} times", run.processes.size() - 1) : "");
+  }
+  return fmt::format("<header><h1>{}{}</h1>\n<p class=\"lead\">{}</p>\n{}</header>\n", html_escape(run.name),
+                     status_pill(run.status), html_escape(lead), when);
+}
+
+std::string tiles(const RunRecord& run) {
+  const RunFacts facts = facts_of(run);
+  const std::string total =
+      std::isfinite(run.total_steps) ? fmt::format("of {}", words::exact(run.total_steps)) : std::string();
+  std::vector<Tile> all;
+  all.push_back({"best validation loss", words::loss(facts.best_loss),
+                 std::isfinite(facts.best_step) ? fmt::format("at step {}", words::exact(facts.best_step))
+                                                : std::string("no evaluation yet")});
+  all.push_back({"perplexity", words::perplexity(facts.best_perplexity), "of the best"});
+  all.push_back({"training loss", words::loss(facts.training_loss), "last logged"});
+  all.push_back({"wall time", words::duration(run.seconds), "of all processes"});
+  all.push_back({"steps", words::exact(run.step), total});
+  all.push_back({"tokens", words::count(run.tokens),
+                 run.training_tokens > 0 ? fmt::format("{:.2f} epochs of {}", run.tokens / run.training_tokens,
+                                                       words::count(run.training_tokens))
+                                         : std::string()});
+  all.push_back({"tokens/s", words::rate(run.tokens_per_second), "while training"});
+  all.push_back({"utilisation", words::percent(run.utilisation),
+                 std::isfinite(run.peak_gflops) ? fmt::format("of {:.0f} GFLOP/s", run.peak_gflops) : std::string()});
+  all.push_back({"parameters", words::count(run.parameters), words::bytes(4 * run.parameters) + " in fp32"});
+  all.push_back({"peak memory", words::bytes(run.peak_memory_bytes), "of the process"});
+  return html_tiles(all);
+}
+
+std::string loss_section(const RunRecord& run) {
+  std::vector<std::pair<std::string, std::string>> views;
+  for (const Axis& axis : kAxes) {
+    Chart chart{.x_name = axis.name, .y_name = "loss", .x_is_time = axis.is_time, .height = 340, .focus = true};
+    ChartLine training = line_of(run.steps, &StepPoint::loss, axis);
+    training.name = "training";
+    training.colour = 1;
+    training.smooth = true;
+    ChartLine validation = line_of(run.evaluations, &EvaluationPoint::loss, axis);
+    validation.name = "validation";
+    validation.colour = 2;
+    validation.dots = validation.points.size() <= 60;
+    chart.lines = {training, validation};
+    views.emplace_back(axis.tab, chart_html(chart));
+  }
+  return html_section("Loss", "Nats a token. The thin line is each logged step, the bold one its running mean.",
+                      html_choice("loss", views));
+}
+
+std::string small_chart(const RunRecord& run, const char* title, const char* why, double StepPoint::*field, int colour,
+                        bool smooth, bool from_zero) {
+  std::vector<std::pair<std::string, std::string>> views;
+  for (const Axis& axis : {kAxes[0], kAxes[1]}) {
+    Chart chart{.x_name = axis.name, .y_name = title, .x_is_time = axis.is_time, .height = 190, .from_zero = from_zero};
+    ChartLine line = line_of(run.steps, field, axis);
+    line.name = title;
+    line.colour = colour;
+    line.smooth = smooth;
+    chart.lines = {line};
+    views.emplace_back(axis.tab, chart_html(chart));
+  }
+  return html_section(title, why, html_choice(title, views));
+}
+
+std::string accuracy_chart(const RunRecord& run) {
+  std::vector<std::pair<std::string, std::string>> views;
+  for (const Axis& axis : {kAxes[0], kAxes[1]}) {
+    Chart chart{.x_name = axis.name, .y_name = "accuracy", .x_is_time = axis.is_time, .height = 190, .from_zero = true};
+    ChartLine training = line_of(run.steps, &StepPoint::accuracy, axis);
+    training.name = "training";
+    training.smooth = true;
+    ChartLine validation = line_of(run.evaluations, &EvaluationPoint::accuracy, axis);
+    validation.name = "validation";
+    validation.colour = 2;
+    validation.dots = validation.points.size() <= 60;
+    chart.lines = {training, validation};
+    for (ChartLine& line : chart.lines) {
+      for (ChartPoint& point : line.points) point.second *= 100;
+    }
+    views.emplace_back(axis.tab, chart_html(chart));
+  }
+  return html_section("Accuracy", "Percent of the tokens predicted exactly.", html_choice("accuracy", views));
+}
+
+std::string ledger_section(const RunRecord& run) {
+  if (run.ledger.empty()) return "";
+  std::vector<LedgerBar> bars = {{"whole run", words::duration(run.seconds), run.ledger}};
+  constexpr size_t kMostBars = 24;
+  const size_t first = run.epochs.size() > kMostBars ? run.epochs.size() - kMostBars : 0;
+  for (size_t i = first; i < run.epochs.size() && run.epochs.size() > 1; ++i) {
+    const EpochTime& time = run.epochs[i];
+    bars.push_back({fmt::format("epoch {}", time.epoch), words::duration(time.seconds), time.ledger});
+  }
+  const double steps = std::isfinite(run.step) ? run.step : 0;
+  return html_section(
+      "Where the time went",
+      first > 0 ? fmt::format("Every nanosecond belongs to one phase. The last {} epochs are drawn.", kMostBars)
+                : std::string("Every nanosecond belongs to one phase."),
+      ledger_bars_html(bars) + ledger_table_html(run.ledger, steps));
+}
+
+std::string sample_html(const Sample& sample, const std::string& loss) {
+  const bool starts = !sample.prompt.empty() && sample.text.starts_with(sample.prompt);
+  return fmt::format(
+      "<div class=\"sample\"><small>step {}{}</small><p><b>{}</b>{}{}</p></div>\n",
+      words::exact(static_cast<double>(sample.step)), loss, starts ? html_escape(sample.prompt) : "",
+      html_escape(starts ? std::string_view(sample.text).substr(sample.prompt.size()) : std::string_view(sample.text)),
+      sample.ended ? " <span class=\"dim\" title=\"the model ended the document\">■</span>" : "");
+}
+
+std::string samples_section(const RunRecord& run) {
+  if (run.samples.empty()) return "";
+  std::map<int64_t, double> loss_at;
+  for (const EvaluationPoint& point : run.evaluations) loss_at[std::llround(point.step)] = point.loss;
+  std::vector<std::string> prompts;  // in the order of their first sample
+  for (const Sample& sample : run.samples) {
+    if (std::find(prompts.begin(), prompts.end(), sample.prompt) == prompts.end()) prompts.push_back(sample.prompt);
+  }
+  std::string body;
+  for (const std::string& prompt : prompts) {
+    std::vector<std::string> texts;  // the latest first
+    for (auto sample = run.samples.rbegin(); sample != run.samples.rend(); ++sample) {
+      if (sample->prompt != prompt) continue;
+      const auto loss = loss_at.find(sample->step);
+      texts.push_back(sample_html(*sample, loss == loss_at.end()
+                                               ? std::string()
+                                               : fmt::format(", validation loss {}", words::loss(loss->second))));
+    }
+    body += fmt::format("<h3>{}</h3>\n", prompt.empty() ? "(no prompt)" : "“" + html_escape(prompt) + "”");
+    body += texts.front();
+    if (texts.size() > 2) {
+      body += fmt::format("<details><summary>{} between</summary>\n", texts.size() - 2);
+      for (size_t i = 1; i + 1 < texts.size(); ++i) body += texts[i];
+      body += "</details>\n";
+    }
+    if (texts.size() > 1) body += texts.back();
+  }
+  return html_section("Samples", "The same draws at each evaluation; the last one first, the first one last.", body);
+}
+
+std::string settings_section(const RunRecord& run) {
+  if (run.settings.empty()) return "";
+  const auto rows_of = [&](bool defaults) {
+    std::string rows;
+    for (const Setting& setting : run.settings) {
+      if (setting.is_default != defaults) continue;
+      rows += fmt::format(
+          "<tr><th scope=\"row\" class=\"key mono\">{}</th><td class=\"value mono\">{}</td><td "
+          "class=\"dim\">{}</td></tr>\n",
+          html_escape(setting.path), html_escape(setting.value), html_escape(setting.help));
+    }
+    return rows;
+  };
+  const auto table = [](const std::string& rows) {
+    return rows.empty()
+               ? std::string()
+               : fmt::format("<div class=\"scroll\"><table class=\"settings\"><tbody>\n{}</tbody></table></div>\n",
+                             rows);
+  };
+  const auto defaults = std::count_if(run.settings.begin(), run.settings.end(),
+                                      [](const Setting& setting) { return setting.is_default; });
+  return html_section("Settings", "What this job says; a job that left these out would be another.",
+                      table(rows_of(false)) +
+                          (defaults == 0 ? std::string()
+                                         : fmt::format("<details><summary>{} settings have their defaults</summary>\n"
+                                                       "{}</details>\n",
+                                                       defaults, table(rows_of(true)))));
+}
+
+std::string machine_section(const RunRecord& run) {
+  if (run.processes.empty()) return "";
+  HtmlTable table;
+  table.header = {"started", "from step", "host", "processor", "threads", "kernels", "precision", "peak", "memory"};
+  for (const ProcessStart& process : run.processes) {
+    table.rows.push_back({fmt::format("<span class=\"key\">{}</span>", html_escape(process.time)),
+                          words::exact(static_cast<double>(process.step)), html_escape(process.host),
+                          html_escape(process.cpu),
+                          fmt::format("<span class=\"key\">{} of {}</span>", words::exact(process.threads),
+                                      words::exact(process.logical_processors)),
+                          html_escape(process.isa), html_escape(process.precision),
+                          fmt::format("<span class=\"key\">{} GFLOP/s</span>", words::exact(process.peak_gflops)),
+                          fmt::format("<span class=\"key\">{}</span>", words::bytes(process.memory_bytes))});
+  }
+  return html_section("Machine", "One line for each process that worked on the run.", html_table(table));
+}
+
+}  // namespace
+
+std::string report_page(const RunRecord& run) {
+  std::string body = header(run) + html_notes(run.notes) + tiles(run) + loss_section(run);
+  body += "<div class=\"grid\">\n";
+  body += small_chart(run, "Learning rate", "Of the schedule, at each logged step.", &StepPoint::learning_rate, 3,
+                      false, true);
+  body += small_chart(run, "Gradient norm", "Before clipping.", &StepPoint::gradient_norm, 5, true, false);
+  body += small_chart(run, "Tokens per second", "Of the steps themselves, without evaluations and checkpoints.",
+                      &StepPoint::tokens_per_second, 6, true, true);
+  body += accuracy_chart(run);
+  body += "</div>\n";
+  body += ledger_section(run) + samples_section(run) + settings_section(run) + machine_section(run);
+  body += fmt::format("<footer>{} · written by <code>brisk report</code></footer>\n", html_escape(run.path));
+  return html_page(run.name + " · brisk", body);
+}
+
+std::string report_json(const RunRecord& run) { return facts_json(run, 2); }
+
+}  // namespace brisk

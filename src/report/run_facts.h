@@ -1,0 +1,37 @@
+// The figures by which runs are compared, as numbers and in words.
+//
+//   const RunFacts facts = facts_of(run);
+//   words::loss(facts.best_loss);        // "5.3240", or "–" where it is not known
+#pragma once
+
+#include <string>
+
+#include "report/run_record.h"
+
+namespace brisk {
+
+struct RunFacts {
+  double best_loss = kUnknown, best_perplexity = kUnknown, best_step = kUnknown, best_seconds = kUnknown;
+  double last_loss = kUnknown, last_perplexity = kUnknown;
+  double training_loss = kUnknown;  // of the last logged line
+};
+RunFacts facts_of(const RunRecord& run);
+
+// Seconds after which the run had an evaluation with a loss of at most `loss`; NaN: never.
+double seconds_to_loss(const RunRecord& run, double loss);
+
+// One JSON object (as text, indented by `indent` or on one line where it is -1) of a run's figures; null: not known.
+std::string facts_json(const RunRecord& run, int indent);
+
+namespace words {
+std::string loss(double value);
+std::string perplexity(double value);
+std::string count(double value);  // 1.23M
+std::string exact(double value);  // 1,234,567
+std::string bytes(double value);
+std::string duration(double seconds);
+std::string percent(double share);
+std::string rate(double value);  // 12.3K
+}  // namespace words
+
+}  // namespace brisk

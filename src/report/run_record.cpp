@@ -1,0 +1,295 @@
+#include "report/run_record.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/ledger.h"
+
+namespace brisk {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double number(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_number() ? found->get<double>() : kUnknown;
+}
+
+int64_t whole(const Json& json, const char* key) {
+  const double value = number(json, key);
+  return std::abs(value) < 9e15 ? static_cast<int64_t>(value) : 0;
+}
+
+std::string word(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+// The JSON objects of a file, line by line. A last line without its end is one that is being written, or that a killed
+// process left.
+void each_line(const std::string& path, std::vector<std::string>& notes, const std::function<void(const Json&)>& use) {
+  if (!file_exists(path)) return;
+  const std::string text = read_file(path);
+  int64_t bad = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t newline = text.find('\n', begin);
+    const size_t end = newline == std::string::npos ? text.size() : newline;
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    const Json json = Json::parse(line, nullptr, false);
+    if (json.is_object()) {
+      use(json);
+    } else if (newline == std::string::npos) {
+      notes.push_back(fmt::format("{}: the last line is not whole, and is left out", path));
+    } else if (line.find_first_not_of(" \t\r") != std::string_view::npos) {
+      ++bad;
+    }
+    begin = end + 1;
+  }
+  if (bad > 0) notes.push_back(fmt::format("{}: {} lines are no JSON objects, and are left out", path, bad));
+}
+
+void read_metrics(const std::string& path, RunRecord& run) {
+  each_line(path, run.notes, [&](const Json& line) {
+    if (line.contains("validation_loss")) {
+      EvaluationPoint point{number(line, "step"),
+                            number(line, "epoch"),
+                            kUnknown,
+                            number(line, "seconds"),
+                            number(line, "validation_loss"),
+                            number(line, "validation_perplexity"),
+                            number(line, "validation_accuracy")};
+      if (std::isnan(point.perplexity)) point.perplexity = std::exp(point.loss);
+      run.evaluations.push_back(point);
+    } else if (line.contains("loss")) {
+      StepPoint point{number(line, "step"),          number(line, "epoch"),         number(line, "tokens"),
+                      number(line, "seconds"),       number(line, "loss"),          number(line, "accuracy"),
+                      number(line, "learning_rate"), number(line, "gradient_norm"), number(line, "tokens_per_second")};
+      if (std::isnan(point.seconds)) {  // of an earlier brisk: the steps' own time, added up
+        const StepPoint before = run.steps.empty() ? StepPoint{0, 0, 0, 0} : run.steps.back();
+        point.seconds = before.seconds + 1e-3 * number(line, "step_ms") * (point.step - before.step);
+      }
+      run.steps.push_back(point);
+    }
+  });
+  std::erase_if(run.steps, [](const StepPoint& point) { return std::isnan(point.step); });
+  std::erase_if(run.evaluations, [](const EvaluationPoint& point) { return std::isnan(point.step); });
+  // Steps are written in order; a damaged file may have them otherwise, and curves go from left to right.
+  const auto earlier = [](const auto& a, const auto& b) { return a.step < b.step; };
+  std::stable_sort(run.steps.begin(), run.steps.end(), earlier);
+  std::stable_sort(run.evaluations.begin(), run.evaluations.end(), earlier);
+  for (EvaluationPoint& evaluation : run.evaluations) {  // an evaluation follows a step, and not always a logged one
+    const auto after = std::upper_bound(run.steps.begin(), run.steps.end(), evaluation.step,
+                                        [](double step, const StepPoint& point) { return step < point.step; });
+    if (after == run.steps.begin()) continue;
+    const StepPoint& before = *(after - 1);
+    const double share = before.step > 0 ? evaluation.step / before.step : 1;
+    evaluation.tokens = before.tokens * share;
+    if (std::isnan(evaluation.seconds)) evaluation.seconds = before.seconds * share;
+  }
+}
+
+void add_phase(PhaseSeconds& ledger, const std::string& phase, double seconds) {
+  for (auto& [name, sum] : ledger) {
+    if (name == phase) {
+      sum += seconds;
+      return;
+    }
+  }
+  ledger.emplace_back(phase, seconds);
+}
+
+void add_ledger(PhaseSeconds& ledger, const Json& line) {
+  const auto found = line.find("ledger");
+  if (found == line.end() || !found->is_object()) return;
+  for (const auto& [phase, seconds] : found->items()) {
+    if (seconds.is_number()) add_phase(ledger, phase, seconds.get<double>());
+  }
+}
+
+// Phases in the order of the ledger; those it does not know, of another brisk, last.
+void sort_phases(PhaseSeconds& ledger) {
+  const auto place = [](const std::string& name) {
+    for (int i = 0; i < kPhases; ++i) {
+      if (phase_name(static_cast<Phase>(i)) == name) return i;
+    }
+    return kPhases;
+  };
+  std::stable_sort(ledger.begin(), ledger.end(),
+                   [&](const auto& a, const auto& b) { return place(a.first) < place(b.first); });
+}
+
+bool is_alive(const Json& start) {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  const auto process = static_cast<pid_t>(whole(start, "process"));
+  if (word(start, "host") != host.data() || process <= 0) return false;
+  return ::kill(process, 0) == 0 || errno == EPERM;
+}
+
+struct Speed {
+  double tokens = 0, training_seconds = 0, flop_per_token = kUnknown;
+};
+
+void read_ledger(const std::string& path, RunRecord& run, Speed& speed) {
+  Json last_start;
+  each_line(path, run.notes, [&](const Json& line) {
+    const std::string kind = word(line, "kind");
+    if (kind == "start") {
+      last_start = line;
+      run.status = "unfinished";  // until its end is read
+      run.processes.push_back({whole(line, "step"), word(line, "time"), word(line, "host"), word(line, "cpu"),
+                               word(line, "system"), word(line, "isa"), word(line, "precision"), number(line, "cores"),
+                               number(line, "logical_processors"), number(line, "threads"),
+                               number(line, "memory_bytes"), number(line, "peak_gflops")});
+    } else if (kind == "end") {
+      run.status = word(line, "ended");
+      last_start = Json();
+    } else if (kind == "stretch") {
+      const int64_t epoch = whole(line, "epoch");
+      if (run.epochs.empty() || run.epochs.back().epoch != epoch) run.epochs.push_back({epoch});
+      EpochTime& time = run.epochs.back();
+      time.steps += whole(line, "steps");
+      time.tokens += whole(line, "tokens");
+      const double seconds = number(line, "seconds");
+      if (std::isfinite(seconds)) time.seconds += seconds;
+      add_ledger(time.ledger, line);
+      add_ledger(run.ledger, line);
+      run.peak_memory_bytes = std::fmax(run.peak_memory_bytes, number(line, "peak_memory_bytes"));
+      speed.tokens += static_cast<double>(whole(line, "tokens"));
+    }
+  });
+  if (last_start.is_object() && is_alive(last_start)) run.status = "running";
+  for (EpochTime& time : run.epochs) sort_phases(time.ledger);
+  sort_phases(run.ledger);
+  for (const auto& [phase, seconds] : run.ledger) {
+    const bool training = phase != "start_up" && phase != "evaluation" && phase != "checkpoint";
+    if (training) speed.training_seconds += seconds;
+  }
+  if (run.processes.empty()) return;
+  const ProcessStart& process = run.processes.back();
+  run.precision = process.precision;
+  run.isa = process.isa;
+  run.threads = process.threads;
+  run.peak_gflops = process.peak_gflops;
+}
+
+void read_start_facts(const std::string& path, RunRecord& run, Speed& speed) {
+  std::vector<std::string> said_already;
+  each_line(path, said_already, [&](const Json& line) {
+    if (word(line, "kind") != "start") return;
+    run.parameters = number(line, "parameters");
+    run.total_steps = number(line, "total_steps");
+    run.training_tokens = number(line, "training_tokens");
+    run.validation_tokens = number(line, "validation_tokens");
+    speed.flop_per_token = number(line, "flop_per_token");
+  });
+}
+
+// What ledger.jsonl did not say: all of it, for a run of an earlier brisk.
+void read_summary(const std::string& path, RunRecord& run) {
+  if (!file_exists(path)) return;
+  const Json json = Json::parse(read_file(path), nullptr, false);
+  if (!json.is_object()) {
+    run.notes.push_back(fmt::format("{}: it is no JSON object, and is left out", path));
+    return;
+  }
+  const auto fill = [&](double& value, const char* key) {
+    if (std::isnan(value)) value = number(json, key);
+  };
+  fill(run.parameters, "parameters");
+  fill(run.peak_memory_bytes, "peak_memory_bytes");
+  fill(run.tokens_per_second, "run_tokens_per_second");
+  fill(run.gflops, "gflops");
+  fill(run.peak_gflops, "peak_gflops");
+  fill(run.utilisation, "utilisation");
+  fill(run.threads, "threads");
+  if (run.processes.empty()) fill(run.seconds, "wall_seconds");
+  if (run.precision.empty()) run.precision = word(json, "precision");
+  if (run.isa.empty()) run.isa = word(json, "isa");
+  if (run.status.empty()) run.status = word(json, "ended");
+  if (run.ledger.empty()) {
+    add_ledger(run.ledger, json);
+    std::erase_if(run.ledger, [](const auto& phase) { return phase.second <= 0; });
+  }
+}
+
+void check_is_a_run(const std::string& path) {
+  if (!is_directory(path)) {
+    user_error("{}: {}; give the run directory that brisk train wrote", path,
+               file_exists(path) ? "it is a file" : "there is no such folder");
+  }
+  if (!file_exists(path + "/job.json")) {
+    user_error("{}: not a run directory: it has no job.json; give the one that brisk train wrote", path);
+  }
+}
+
+std::string name_of(const std::string& path) {
+  const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();
+  return whole.has_filename() ? whole.filename().string() : whole.parent_path().filename().string();
+}
+
+}  // namespace
+
+const EvaluationPoint* RunRecord::best_evaluation() const {
+  const EvaluationPoint* best = nullptr;
+  for (const EvaluationPoint& point : evaluations) {
+    if (std::isfinite(point.loss) && (best == nullptr || point.loss < best->loss)) best = &point;
+  }
+  return best;
+}
+
+const EvaluationPoint* RunRecord::last_evaluation() const {
+  return evaluations.empty() ? nullptr : &evaluations.back();
+}
+
+RunRecord read_run(const std::string& path) {
+  check_is_a_run(path);
+  RunRecord run;
+  run.path = path;
+  run.name = name_of(path);
+  run.settings = read_settings(read_file(path + "/job.json"), path + "/job.json", run.notes);
+  read_metrics(path + "/metrics.jsonl", run);
+  each_line(path + "/samples.jsonl", run.notes, [&](const Json& line) {
+    const auto ended = line.find("ended");
+    run.samples.push_back({whole(line, "step"), word(line, "prompt"), word(line, "text"),
+                           ended != line.end() && ended->is_boolean() && ended->get<bool>()});
+  });
+  Speed speed;
+  read_ledger(path + "/ledger.jsonl", run, speed);
+  read_start_facts(path + "/ledger.jsonl", run, speed);
+  double seconds = 0;
+  for (const EpochTime& time : run.epochs) seconds += time.seconds;
+  if (seconds > 0) run.seconds = seconds;
+  if (speed.tokens > 0 && speed.training_seconds > 0) {
+    run.tokens_per_second = speed.tokens / speed.training_seconds;
+    run.gflops = 1e-9 * run.tokens_per_second * speed.flop_per_token;
+    run.utilisation = run.peak_gflops > 0 ? run.gflops / run.peak_gflops : kUnknown;
+  }
+  read_summary(path + "/summary.json", run);
+  if (run.status.empty()) run.status = "unfinished";
+  if (!run.steps.empty()) {
+    run.step = run.steps.back().step;
+    run.tokens = run.steps.back().tokens;
+    // The time since the last stretch was written is in the curve already.
+    run.seconds = std::fmax(run.seconds, run.steps.back().seconds);
+  }
+  if (!run.evaluations.empty()) {
+    run.step = std::fmax(run.step, run.evaluations.back().step);
+    run.seconds = std::fmax(run.seconds, run.evaluations.back().seconds);
+  }
+  return run;
+}
+
+}  // namespace brisk

@@ -1,0 +1,79 @@
+// A run as its directory tells it: for pages and comparisons. Any run will do: finished, stopped, still running,
+// killed, of an earlier brisk. What is not known is NaN or empty, and what was found wrong stands in `notes`.
+//
+//   const RunRecord run = read_run("runs/bible");      // UserError unless it is a run directory
+//   if (!run.evaluations.empty()) best = run.best_evaluation()->loss;
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "report/run_settings.h"
+
+namespace brisk {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+struct StepPoint {  // a logged step of metrics.jsonl
+  double step = kUnknown, epoch = kUnknown, tokens = kUnknown, seconds = kUnknown;
+  double loss = kUnknown, accuracy = kUnknown, learning_rate = kUnknown, gradient_norm = kUnknown;
+  double tokens_per_second = kUnknown;
+};
+
+struct EvaluationPoint {  // an evaluation of metrics.jsonl
+  double step = kUnknown, epoch = kUnknown, tokens = kUnknown, seconds = kUnknown;
+  double loss = kUnknown, perplexity = kUnknown, accuracy = kUnknown;
+};
+
+struct Sample {  // a line of samples.jsonl
+  int64_t step = 0;
+  std::string prompt, text;  // the text begins with the prompt
+  bool ended = false;        // by the model itself
+};
+
+using PhaseSeconds = std::vector<std::pair<std::string, double>>;  // in the ledger's order
+
+struct EpochTime {  // the stretches of ledger.jsonl that belong to an epoch
+  int64_t epoch = 0, steps = 0, tokens = 0;
+  double seconds = 0;
+  PhaseSeconds ledger;
+};
+
+struct ProcessStart {  // a process that worked on the run
+  int64_t step = 0;
+  std::string time, host, cpu, system, isa, precision;
+  double cores = kUnknown, logical_processors = kUnknown, threads = kUnknown, memory_bytes = kUnknown;
+  double peak_gflops = kUnknown;
+};
+
+struct RunRecord {
+  std::string path, name;
+  std::string status;  // finished, early stopping, interrupted, running, unfinished: killed, or stopped by an error
+
+  std::vector<StepPoint> steps;
+  std::vector<EvaluationPoint> evaluations;
+  std::vector<Sample> samples;
+  std::vector<EpochTime> epochs;
+  PhaseSeconds ledger;  // of the whole run
+  std::vector<ProcessStart> processes;
+  std::vector<Setting> settings;
+  std::vector<std::string> notes;
+
+  double step = kUnknown, total_steps = kUnknown, tokens = kUnknown, parameters = kUnknown;
+  double seconds = kUnknown;  // wall time of all its processes
+  double tokens_per_second = kUnknown, gflops = kUnknown, peak_gflops = kUnknown, utilisation = kUnknown;
+  double peak_memory_bytes = kUnknown;
+  double training_tokens = kUnknown, validation_tokens = kUnknown;  // of the corpus
+  std::string precision, isa;
+  double threads = kUnknown;
+
+  const EvaluationPoint* best_evaluation() const;  // of the lowest loss; nullptr: none
+  const EvaluationPoint* last_evaluation() const;
+};
+
+RunRecord read_run(const std::string& path);
+
+}  // namespace brisk

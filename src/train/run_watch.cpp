@@ -1,0 +1,278 @@
+#include "train/run_watch.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <vector>
+
+#include "base/isa.h"
+#include "base/machine.h"
+#include "base/random.h"
+#include "base/terminal.h"
+#include "base/threads.h"
+#include "text/unicode.h"
+
+namespace brisk {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string line_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text.data();
+}
+
+// A byte that is no UTF-8 becomes U+FFFD: a model draws tokens, and a token may be half a character.
+std::string valid_utf8(std::string_view text) {
+  std::string valid;
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint point = decode_utf8(text, at);
+    append_utf8(point.value == kInvalidCodePoint ? 0xFFFD : point.value, valid);
+    at += point.length;
+  }
+  return valid;
+}
+
+// One line of at most `width` columns, without the control characters that a terminal would obey.
+std::string on_one_line(std::string_view valid, int64_t width) {
+  std::string line;
+  int64_t columns = 0;
+  bool space = true;  // none at the start, and never two
+  for (size_t at = 0; at < valid.size();) {
+    const CodePoint point = decode_utf8(valid, at);
+    at += point.length;
+    const bool blank = point.value <= 0x20 || (point.value >= 0x7F && point.value <= 0xA0);
+    if (blank && space) continue;
+    if (++columns > width) return line + "...";
+    space = blank;
+    append_utf8(blank ? ' ' : point.value, line);
+  }
+  return line;
+}
+
+// TensorBoard shows text as Markdown; a block of code is shown as it is.
+std::string as_code_block(std::string_view text) {
+  std::string block = "    ";
+  for (const char letter : text) {
+    block += letter;
+    if (letter == '\n') block += "    ";
+  }
+  return block;
+}
+
+Histogram histogram_of(Device& device, const Tensor& tensor, int64_t count, std::vector<float>& buffer) {
+  Histogram histogram;
+  const auto each_piece = [&](const auto& use) {
+    for (int64_t first = 0; first < count; first += std::ssize(buffer)) {
+      const int64_t size = std::min<int64_t>(std::ssize(buffer), count - first);
+      device.copy_out(buffer.data(), tensor.f32() + first, size * size_of(DType::f32));
+      use(std::span<const float>(buffer.data(), static_cast<size_t>(size)));
+    }
+  };
+  each_piece([&](std::span<const float> piece) { histogram.see(piece); });
+  each_piece([&](std::span<const float> piece) { histogram.count(piece); });
+  return histogram;
+}
+
+Json ledger_json(const Ledger::Totals& totals) {
+  Json json = Json::object();
+  for (int i = 0; i < kPhases; ++i) {
+    const Phase phase = static_cast<Phase>(i);
+    if (totals.seconds(phase) > 0) json[std::string(phase_name(phase))] = totals.seconds(phase);
+  }
+  return json;
+}
+
+}  // namespace
+
+RunWatch::RunWatch(TrainingSetup& setup) : setup_(setup) {
+  ledger_file_.emplace(setup.directory.ledger_path());
+  for (const double seconds : {setup.summary.last_step ? setup.summary.last_step->seconds : 0.0,
+                               setup.summary.last_evaluation ? setup.summary.last_evaluation->seconds : 0.0}) {
+    if (std::isfinite(seconds)) seconds_before_ = std::max(seconds_before_, seconds);
+  }
+  epoch_ = setup.state.cursor.epoch + 1;
+  start();
+  close_stretch();
+  if (!setup.job.training.tensorboard) return;
+  events_ = std::make_unique<EventFile>(setup.directory.events_path(), setup.state.step);
+  if (setup.state.step == 0) {
+    events_->text("job", 0, as_code_block(job_to_json_text(setup.job)));
+    events_->write();
+  }
+}
+
+void RunWatch::start() {
+  const Machine machine = read_machine();
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  ledger_file_->append(line_of({{"kind", "start"},
+                                {"step", setup_.state.step},
+                                {"time", utc_now()},
+                                {"host", host.data()},
+                                {"process", ::getpid()},
+                                {"cpu", machine.cpu_model},
+                                {"cores", machine.cores},
+                                {"logical_processors", machine.logical_processors},
+                                {"memory_bytes", machine.memory_total_bytes},
+                                {"system", machine.system},
+                                {"threads", Team::instance().size()},
+                                {"isa", isa_name(active_isa())},
+                                {"precision", setup_.choices.compute_type == DType::bf16 ? "bf16" : "fp32"},
+                                {"peak_gflops", setup_.peak->gflops()},
+                                {"flop_per_token", setup_.flop_per_token},
+                                {"parameters", setup_.memory.parameters},
+                                {"total_steps", setup_.total_steps},
+                                {"steps_per_epoch", setup_.steps_per_epoch},
+                                {"training_tokens", setup_.data.train.rows()},
+                                {"validation_tokens", setup_.data.validation.rows()}}));
+}
+
+double RunWatch::seconds() { return seconds_before_ + setup_.ledger.totals().seconds(); }
+
+void RunWatch::count(int64_t epoch, int64_t tokens, int64_t sequences) {
+  epoch_ = epoch;
+  ++steps_;
+  tokens_ += tokens;
+  sequences_ += sequences;
+}
+
+void RunWatch::step(const StepMetrics& line) {
+  if (!events_) return;
+  events_->scalar("loss/train", line.step, line.loss);
+  events_->scalar("accuracy/train", line.step, line.accuracy);
+  events_->scalar("learning_rate", line.step, line.learning_rate);
+  events_->scalar("gradient_norm", line.step, line.gradient_norm);
+  events_->scalar("speed/tokens_per_second", line.step, line.tokens_per_second);
+  events_->scalar("speed/step_ms", line.step, line.step_ms);
+  events_->write();
+}
+
+void RunWatch::evaluation(const EvaluationMetrics& line) {
+  if (!events_) return;
+  events_->scalar("loss/validation", line.step, line.validation_loss);
+  events_->scalar("perplexity/validation", line.step, line.validation_perplexity);
+  events_->scalar("accuracy/validation", line.step, line.validation_accuracy);
+  events_->write();
+}
+
+void RunWatch::sample(int64_t step, int64_t epoch) {
+  const TrainingOptions& training = setup_.job.training;
+  if (training.sample_tokens <= 0) return;
+  Ledger::Hold hold(setup_.ledger, Phase::evaluation);
+  if (!generator_) {
+    generator_ =
+        std::make_unique<Generator>(setup_.engine->decoder(), setup_.engine->parameters(), *setup_.data.tokenizer);
+    samples_file_ = std::make_unique<RecordLog>(setup_.directory.samples_path());
+  }
+  std::vector<std::string> prompts = training.sample_prompts;
+  if (prompts.empty()) prompts.emplace_back();
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    GenerateOptions options;
+    options.max_tokens = training.sample_tokens;
+    options.temperature = 0.8;
+    options.top_k = 50;
+    // The same draws at every evaluation: what differs between two samples of a prompt is what was learned.
+    options.seed = random_key({static_cast<uint64_t>(training.seed), i});
+    const Generated generated = generator_->generate(prompts[i], options);
+    const std::string text = valid_utf8(generated.text);
+    samples_file_->append(line_of({{"step", step},
+                                   {"epoch", epoch},
+                                   {"prompt", prompts[i]},
+                                   {"text", text},
+                                   {"tokens", generated.new_tokens},
+                                   {"ended", generated.ended}}));
+    if (events_) {
+      const std::string name = prompts[i].empty() ? "(no prompt)" : on_one_line(valid_utf8(prompts[i]), 60);
+      events_->text(fmt::format("samples/{} {}", i + 1, name), step, as_code_block(text));
+    }
+    say("{} {}", coloured("sample:", Colour::dim, STDERR_FILENO), on_one_line(text, 160));
+  }
+  if (events_) events_->write();
+}
+
+void RunWatch::histograms(int64_t step) {
+  const int64_t every = setup_.job.training.histogram_steps;
+  if (!events_ || every <= 0 || step % every != 0) return;
+  constexpr size_t kPiece = 1 << 16;
+  std::vector<float> buffer(kPiece);
+  const ParameterStore& store = setup_.engine->parameters();
+  for (const auto& parameter : store.all()) {
+    const auto write = [&](const char* kind, const Tensor& tensor) {
+      if (!tensor) return;
+      events_->histogram(fmt::format("{}/{}", kind, parameter->spec.name), step,
+                         histogram_of(store.device(), tensor, parameter->count(), buffer));
+    };
+    write("parameters", parameter->master);
+    write("gradients", parameter->gradient);
+  }
+  events_->write();
+}
+
+void RunWatch::close_stretch() {
+  const Ledger::Totals now = setup_.ledger.totals();
+  const Ledger::Totals stretch = now - stretch_start_;
+  ledger_file_->append(line_of({{"kind", "stretch"},
+                                {"epoch", epoch_},
+                                {"step", setup_.state.step},
+                                {"steps", steps_},
+                                {"tokens", tokens_},
+                                {"sequences", sequences_},
+                                {"seconds", stretch.seconds()},
+                                {"peak_memory_bytes", peak_memory_bytes()},
+                                {"ledger", ledger_json(stretch)}}));
+  stretch_start_ = now;
+  steps_ = tokens_ = sequences_ = 0;
+}
+
+void RunWatch::end_epoch(const Ledger::Totals& whole_epoch) {
+  close_stretch();
+  if (!events_) return;
+  for (int i = 0; i < kPhases; ++i) {
+    const Phase phase = static_cast<Phase>(i);
+    if (whole_epoch.seconds(phase) <= 0) continue;
+    events_->scalar(fmt::format("ledger_percent/{}", phase_name(phase)), setup_.state.step,
+                    100 * whole_epoch.seconds(phase) / whole_epoch.seconds());
+  }
+  events_->write();
+}
+
+void RunWatch::end(const std::string& how) {
+  close_stretch();
+  ledger_file_->append(line_of({{"kind", "end"}, {"step", setup_.state.step}, {"time", utc_now()}, {"ended", how}}));
+}
+
+void RunWatch::sync() {
+  ledger_file_->sync();
+  if (samples_file_) samples_file_->sync();
+  if (events_) events_->sync();
+}
+
+void RunWatch::reopen() {
+  ledger_file_.emplace(setup_.directory.ledger_path());
+  samples_file_.reset();
+  generator_.reset();  // of an engine that may be gone
+  if (events_) events_ = std::make_unique<EventFile>(setup_.directory.events_path(), setup_.state.step);
+}
+
+std::string RunWatch::problem() const {
+  for (const std::string& problem : {ledger_file_->problem(), samples_file_ ? samples_file_->problem() : std::string(),
+                                     events_ ? events_->problem() : std::string()}) {
+    if (!problem.empty()) return problem;
+  }
+  return "";
+}
+
+}  // namespace brisk
