@@ -116,7 +116,7 @@ class Quality:
         device = self.options.twin_device
         result = self.twin(f"loss-{rate:g}-seed-{seed}", "--rate", f"{rate:g}", "--seed", str(seed), "--device", device,
                            "--mode", "eager" if device == "cuda" else "compile", "--precision", self.options.twin_precision,
-                           "--evaluations", "16", "--fraction", f"{self.options.twin_fraction:g}")
+                           "--evaluations", str(self.options.evaluations), "--fraction", f"{self.options.twin_fraction:g}")
         say(f"twin, rate {rate:g}, seed {seed}: validation loss {result['validation_loss']:.4f} after {result['tokens']} tokens")
         return result
 
@@ -158,7 +158,7 @@ class Quality:
             subprocess.run(["rm", "-rf", self.path(name)], check=True)
             more = [word for setting in settings for word in ("--set", setting)]
             run([self.options.brisk, "train", self.path("job.json"), "--output", self.path(name), *more, "--set",
-                 f"training.max_steps={steps}", "--set", f"training.eval_steps={max(1, steps // 12)}"], self.path(name + ".log"))
+                 f"training.max_steps={steps}", "--set", f"training.eval_steps={max(1, steps // self.options.evaluations)}"], self.path(name + ".log"))
             write_json(result, self.read_run(name, fraction, seed))
             subprocess.run(["rm", "-rf", self.path(name + "/checkpoints")], check=True)
         outcome = read_json(result)
@@ -283,6 +283,7 @@ def main():
     parser.add_argument("--twin-batch", type=int, default=16)
     parser.add_argument("--speed-steps", type=int, default=20, help="compiled steps of the twin that are timed, for each seed")
     parser.add_argument("--speed-precisions", type=lambda text: text.split(","), default=["fp32", "bf16"])
+    parser.add_argument("--evaluations", type=int, default=12, help="points of each course in the plot; their time is not counted")
     parser.add_argument("--check-adamw", action="store_true", help="also one epoch of brisk with the twin's own recipe")
     parser.add_argument("--stages", type=lambda text: text.split(","), default=["tokens", "twin-loss", "race", "report"])
     parser.add_argument("--smoke", action="store_true", help="the whole path in few steps, to see that it runs; its figures mean nothing")
@@ -290,6 +291,7 @@ def main():
     options.twin_fraction = 1.0
     if options.smoke:
         options.twin_fraction, options.twin_rates, options.seeds = 0.004, [1e-3], [1]
+        options.evaluations = 1
         options.fractions, options.speed_steps, options.speed_precisions = [0.002, 0.004], 2, ["fp32"]
     quality = Quality(options)
     if "tokens" in options.stages:

@@ -295,7 +295,7 @@ TEST(JobSchema, HasEveryOptionAndEverySpelling) {
   const auto& properties = schema.at("properties");
   EXPECT_EQ(schema.at("additionalProperties"), false);
   EXPECT_EQ(properties.at("training").at("additionalProperties"), false);
-  EXPECT_EQ(properties.at("training").at("properties").at("batch_size").at("default"), 32);
+  EXPECT_EQ(properties.at("training").at("properties").at("batch_size").at("default"), 16);
   EXPECT_EQ(properties.at("training").at("properties").at("batch_size").at("minimum"), 1);
   Job job;
   for (const Option& option : declare_job_options(job)) {
