@@ -378,9 +378,10 @@ void declare_data(DataOptions& data, std::vector<Option>& all) {
   all.push_back(Option("data.tokenizer", data.tokenizer, "a tokenizer file or folder")
                     .automatic("a byte-level BPE of model.vocab_size entries, trained on the training text")
                     .also({"tokenizer_path", "tokenizer_file", "tokenizer_name", ".tokenizer", "model.tokenizer"}));
-  all.push_back(Option("data.cache_dir", data.cache_dir, "where token files are kept between runs")
-                    .automatic("$XDG_CACHE_HOME/brisk or ~/.cache/brisk")
-                    .also({"cache"}));
+  all.push_back(
+      Option("data.cache_dir", data.cache_dir, "where token files are kept between runs")
+          .automatic("$XDG_CACHE_HOME/brisk or ~/.cache/brisk; /tmp/brisk-cache-UID for a user without a home")
+          .also({"cache"}));
 }
 
 }  // namespace
