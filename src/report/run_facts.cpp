@@ -68,6 +68,8 @@ std::string facts_json(const RunRecord& run, int indent) {
                      {"gflops", number(run.gflops)},
                      {"peak_gflops", number(run.peak_gflops)},
                      {"utilisation", number(run.utilisation)},
+                     {"skipped_updates", whole(run.skipped_updates)},
+                     {"rollbacks", whole(run.rollbacks)},
                      {"peak_memory_bytes", whole(run.peak_memory_bytes)},
                      {"precision", text(run.precision)},
                      {"isa", text(run.isa)},
@@ -107,7 +109,10 @@ std::string exact(double value) {
 
 std::string bytes(double value) { return std::isfinite(value) ? format_bytes(value) : kNotKnown; }
 std::string duration(double seconds) { return std::isfinite(seconds) ? format_duration(seconds) : kNotKnown; }
-std::string percent(double share) { return std::isfinite(share) ? fmt::format("{:.1f} %", 100 * share) : kNotKnown; }
+std::string percent(double share) {
+  if (!std::isfinite(share)) return kNotKnown;
+  return share < 0.01 ? fmt::format("{:.2f} %", 100 * share) : fmt::format("{:.1f} %", 100 * share);
+}
 std::string rate(double value) { return std::isfinite(value) ? format_count(value) : kNotKnown; }
 
 }  // namespace words

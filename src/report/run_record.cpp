@@ -81,6 +81,8 @@ void read_metrics(const std::string& path, RunRecord& run) {
         point.seconds = before.seconds + 1e-3 * number(line, "step_ms") * (point.step - before.step);
       }
       run.steps.push_back(point);
+      run.skipped_updates = number(line, "skipped_updates");
+      run.rollbacks = number(line, "rollbacks");
     }
   });
   std::erase_if(run.steps, [](const StepPoint& point) { return std::isnan(point.step); });

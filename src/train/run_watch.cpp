@@ -97,46 +97,62 @@ Json ledger_json(const Ledger::Totals& totals) {
 
 }  // namespace
 
-RunWatch::RunWatch(TrainingSetup& setup) : setup_(setup), ledger_file_(setup.directory.ledger_path()) {
+RunWatch::RunWatch(TrainingSetup& setup) : setup_(setup) {
   for (const double seconds : {setup.summary.last_step ? setup.summary.last_step->seconds : 0.0,
                                setup.summary.last_evaluation ? setup.summary.last_evaluation->seconds : 0.0}) {
     if (std::isfinite(seconds)) seconds_before_ = std::max(seconds_before_, seconds);
   }
   epoch_ = setup.state.cursor.epoch + 1;
+  open_files();
   start();
   close_stretch();
-  if (!setup.job.training.tensorboard) return;
-  events_ = std::make_unique<EventFile>(setup.directory.events_path(), setup.state.step);
-  if (setup.state.step == 0) {
+  if (events_ && setup.state.step == 0) {
     events_->text("job", 0, as_code_block(job_to_json_text(setup.job)));
     events_->write();
   }
+}
+
+void RunWatch::open_files() {
+  ledger_file_ = std::make_unique<AppendFile>(setup_.directory.ledger_path());
+  samples_file_.reset();
+  generator_.reset();
+  if (!setup_.job.training.tensorboard) return;
+  events_ = std::make_unique<EventFile>(setup_.directory.events_path(), setup_.state.step);
+}
+
+void RunWatch::went_back() {
+  open_files();
+  while (!closed_.empty() && closed_.back().first > setup_.state.step) closed_.pop_back();
+  if (closed_.empty()) start();  // to before this process: its first line is gone, too
+  stretch_start_ = closed_.empty() ? Ledger::Totals() : closed_.back().second;
+  epoch_ = setup_.state.cursor.epoch + 1;
+  steps_ = tokens_ = sequences_ = 0;
 }
 
 void RunWatch::start() {
   const Machine machine = read_machine();
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
-  ledger_file_.append(line_of({{"kind", "start"},
-                               {"step", setup_.state.step},
-                               {"time", utc_now()},
-                               {"host", host.data()},
-                               {"process", ::getpid()},
-                               {"cpu", machine.cpu_model},
-                               {"cores", machine.cores},
-                               {"logical_processors", machine.logical_processors},
-                               {"memory_bytes", machine.memory_total_bytes},
-                               {"system", machine.system},
-                               {"threads", Team::instance().size()},
-                               {"isa", isa_name(active_isa())},
-                               {"precision", setup_.choices.compute_type == DType::bf16 ? "bf16" : "fp32"},
-                               {"peak_gflops", setup_.peak_gflops},
-                               {"flop_per_token", setup_.flop_per_token},
-                               {"parameters", setup_.memory.parameters},
-                               {"total_steps", setup_.total_steps},
-                               {"steps_per_epoch", setup_.steps_per_epoch},
-                               {"training_tokens", setup_.data.train.rows()},
-                               {"validation_tokens", setup_.data.validation.rows()}}));
+  ledger_file_->append(line_of({{"kind", "start"},
+                                {"step", setup_.state.step},
+                                {"time", utc_now()},
+                                {"host", host.data()},
+                                {"process", ::getpid()},
+                                {"cpu", machine.cpu_model},
+                                {"cores", machine.cores},
+                                {"logical_processors", machine.logical_processors},
+                                {"memory_bytes", machine.memory_total_bytes},
+                                {"system", machine.system},
+                                {"threads", Team::instance().size()},
+                                {"isa", isa_name(active_isa())},
+                                {"precision", setup_.choices.compute_type == DType::bf16 ? "bf16" : "fp32"},
+                                {"peak_gflops", setup_.peak_gflops},
+                                {"flop_per_token", setup_.flop_per_token},
+                                {"parameters", setup_.memory.parameters},
+                                {"total_steps", setup_.total_steps},
+                                {"steps_per_epoch", setup_.steps_per_epoch},
+                                {"training_tokens", setup_.data.train.rows()},
+                                {"validation_tokens", setup_.data.validation.rows()}}));
 }
 
 double RunWatch::seconds() { return seconds_before_ + setup_.ledger.totals().seconds(); }
@@ -223,16 +239,17 @@ void RunWatch::histograms(int64_t step) {
 void RunWatch::close_stretch() {
   const Ledger::Totals now = setup_.ledger.totals();
   const Ledger::Totals stretch = now - stretch_start_;
-  ledger_file_.append(line_of({{"kind", "stretch"},
-                               {"epoch", epoch_},
-                               {"step", setup_.state.step},
-                               {"steps", steps_},
-                               {"tokens", tokens_},
-                               {"sequences", sequences_},
-                               {"seconds", stretch.seconds()},
-                               {"peak_memory_bytes", peak_memory_bytes()},
-                               {"ledger", ledger_json(stretch)}}));
+  ledger_file_->append(line_of({{"kind", "stretch"},
+                                {"epoch", epoch_},
+                                {"step", setup_.state.step},
+                                {"steps", steps_},
+                                {"tokens", tokens_},
+                                {"sequences", sequences_},
+                                {"seconds", stretch.seconds()},
+                                {"peak_memory_bytes", peak_memory_bytes()},
+                                {"ledger", ledger_json(stretch)}}));
   stretch_start_ = now;
+  closed_.emplace_back(setup_.state.step, now);
   steps_ = tokens_ = sequences_ = 0;
 }
 
@@ -250,17 +267,17 @@ void RunWatch::end_epoch(const Ledger::Totals& whole_epoch) {
 
 void RunWatch::end(const std::string& how) {
   close_stretch();
-  ledger_file_.append(line_of({{"kind", "end"}, {"step", setup_.state.step}, {"time", utc_now()}, {"ended", how}}));
+  ledger_file_->append(line_of({{"kind", "end"}, {"step", setup_.state.step}, {"time", utc_now()}, {"ended", how}}));
 }
 
 void RunWatch::sync() {
-  ledger_file_.sync();
+  ledger_file_->sync();
   if (samples_file_) samples_file_->sync();
   if (events_) events_->sync();
 }
 
 std::string RunWatch::problem() const {
-  for (const std::string& problem : {ledger_file_.problem(), samples_file_ ? samples_file_->problem() : std::string(),
+  for (const std::string& problem : {ledger_file_->problem(), samples_file_ ? samples_file_->problem() : std::string(),
                                      events_ ? events_->problem() : std::string()}) {
     if (!problem.empty()) return problem;
   }
