@@ -49,7 +49,10 @@ std::string facts_json(const RunRecord& run, int indent) {
                       {"seconds", time.seconds},
                       {"ledger", phases}});
   }
-  for (const Setting& setting : run.settings) settings[setting.path] = Json::parse(setting.value, nullptr, false);
+  for (const Setting& setting : run.settings) {
+    const Json value = Json::parse(setting.value, nullptr, false);
+    settings[setting.path] = value.is_discarded() ? Json(setting.value) : value;  // a path need not be UTF-8
+  }
   const Json json = {{"run", run.path},
                      {"status", run.status},
                      {"step", whole(run.step)},
