@@ -79,7 +79,8 @@ std::string tiles(const RunRecord& run) {
   all.push_back({"tokens/s", words::rate(run.tokens_per_second), "while training"});
   all.push_back({"utilisation", words::percent(run.utilisation),
                  std::isfinite(run.peak_gflops) ? fmt::format("of {:.0f} GFLOP/s", run.peak_gflops) : std::string()});
-  all.push_back({"parameters", words::count(run.parameters), words::bytes(4 * run.parameters) + " in fp32"});
+  all.push_back({"parameters", words::count(run.parameters),
+                 std::isfinite(run.parameters) ? words::bytes(4 * run.parameters) + " in fp32" : std::string()});
   all.push_back({"peak memory", words::bytes(run.peak_memory_bytes), "of the process"});
   if (run.skipped_updates > 0) {
     all.push_back({"updates skipped", words::exact(run.skipped_updates),
