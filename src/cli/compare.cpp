@@ -48,7 +48,7 @@ void add_compare_command(CLI::App& app) {
   command->footer(
       "Examples:\n"
       "  brisk compare runs/a runs/b\n"
-      "  brisk compare runs/* --html compare.html");
+      "  brisk compare runs/*/ --html compare.html");
   command->callback([arguments] { run_compare(*arguments); });
 }
 

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -71,6 +72,14 @@ int run(int argc, char** argv) {
   return exit_code;
 }
 
+// A program started with a closed standard stream would get its number for the first file it opens, and write its talk
+// there.
+void open_closed_descriptors() {
+  for (int descriptor = 0; descriptor <= 2; ++descriptor) {
+    if (fcntl(descriptor, F_GETFD) < 0 && errno == EBADF) open("/dev/null", O_RDWR);  // the lowest free number
+  }
+}
+
 // What waits in the buffer may still meet a full disk: a script must not take half a result for a whole one.
 void finish_standard_output() {
   const bool failed_before = std::ferror(stdout) != 0;
@@ -86,7 +95,9 @@ void finish_standard_output() {
 }  // namespace brisk
 
 int main(int argc, char** argv) {
+  brisk::open_closed_descriptors();
   signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then an ordinary write error, which a save survives
+  signal(SIGPIPE, SIG_IGN);  // so is a pipe that nobody reads: `brisk train ... 2>&1 | tee log`, Ctrl-C, still saves
   try {
     const int exit_code = brisk::run(argc, argv);
     brisk::finish_standard_output();

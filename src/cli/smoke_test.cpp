@@ -184,8 +184,22 @@ class SmokeTest {
   std::string take_sliver() {
     if (job_.data.train.empty())
       user_error("data.train is missing: name the text to train on, in the job or with --data");
-    int64_t bytes = copy_sliver(job_.data.train, folder_.path() + "/sliver");
-    small_.data.train = {folder_.path() + "/sliver"};
+    int64_t bytes = 0;
+    std::vector<std::string> plain;  // paths alone: one source together
+    small_.data.train.clear();
+    for (const DataSource& source : job_.data.train) {
+      if (source == DataSource(source.path)) {
+        plain.push_back(source.path);
+        continue;
+      }
+      DataSource& sliver = small_.data.train.emplace_back(source);
+      sliver.path = fmt::format("{}/sliver-{}", folder_.path(), small_.data.train.size());
+      bytes += copy_sliver({source.path}, sliver.path);
+    }
+    if (!plain.empty()) {
+      small_.data.train.emplace_back(folder_.path() + "/sliver");
+      bytes += copy_sliver(plain, small_.data.train.back().path);
+    }
     if (!job_.data.validation.empty()) {
       bytes += copy_sliver(job_.data.validation, folder_.path() + "/validation");
       small_.data.validation = {folder_.path() + "/validation"};

@@ -53,8 +53,11 @@ std::vector<ChartPoint> smoothed(const std::vector<ChartPoint>& points) {
   for (const ChartPoint& point : points) sums.push_back(sums.back() + point.second);
   std::vector<ChartPoint> result;
   for (size_t i = 0; i < points.size(); ++i) {
-    const size_t reach = std::min({i, points.size() - 1 - i, points.size() / 40 + 1});
-    result.emplace_back(points[i].first, (sums[i + reach + 1] - sums[i - reach]) / static_cast<double>(2 * reach + 1));
+    const size_t most = points.size() / 40 + 1;
+    const size_t after = std::min({i, points.size() - 1 - i, most});
+    const size_t before = std::min({i, most, std::max(after, most / 2)});  // one last point alone is no mean
+    result.emplace_back(points[i].first,
+                        (sums[i + after + 1] - sums[i - before]) / static_cast<double>(before + after + 1));
   }
   return result;
 }

@@ -85,16 +85,12 @@ std::string framed_value(int64_t step, const WireMessage& one) {
 }  // namespace
 
 EventFile::EventFile(const std::string& folder, int64_t last_step) : file_(new_path(folder)) {
-  waiting_ += framed_event(0, event::kFileVersion, "brain.Event:2");
-  go_back(last_step);
-  write();
-}
-
-void EventFile::go_back(int64_t last_step) {
   constexpr int kStatus = 1, kStart = 1;
   WireMessage session;
   session.add_integer(kStatus, kStart);
+  waiting_ += framed_event(0, event::kFileVersion, "brain.Event:2");
   waiting_ += framed_event(last_step + 1, event::kSessionLog, session.bytes());
+  write();
 }
 
 void EventFile::scalar(std::string_view tag, int64_t step, double number) {
@@ -107,16 +103,13 @@ void EventFile::scalar(std::string_view tag, int64_t step, double number) {
 
 void EventFile::text(std::string_view tag, int64_t step, std::string_view valid_utf8) {
   constexpr int kType = 1, kShape = 2, kStrings = 8, kStringType = 7;  // TensorProto
-  constexpr int kDimension = 2, kSize = 1;                             // TensorShapeProto
   constexpr int kPluginData = 1, kDataClass = 4, kTensorClass = 2;     // SummaryMetadata
-  WireMessage plugin, metadata, size, shape, tensor, one;
+  WireMessage plugin, metadata, no_dimensions, tensor, one;
   plugin.add_text(1, "text");
   metadata.add_message(kPluginData, plugin);
   metadata.add_integer(kDataClass, kTensorClass);
-  size.add_integer(kSize, 1);
-  shape.add_message(kDimension, size);
   tensor.add_integer(kType, kStringType);
-  tensor.add_message(kShape, shape);
+  tensor.add_message(kShape, no_dimensions);
   tensor.add_text(kStrings, valid_utf8);
   one.add_text(value::kTag, tag);
   one.add_message(value::kTensor, tensor);

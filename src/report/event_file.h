@@ -28,8 +28,6 @@ class EventFile {
   void scalar(std::string_view tag, int64_t step, double value);  // nothing where it is not finite
   void text(std::string_view tag, int64_t step, std::string_view valid_utf8);
   void histogram(std::string_view tag, int64_t step, const Histogram& histogram);
-  // The steps after `last_step` are to be forgotten: the run went back to a checkpoint.
-  void go_back(int64_t last_step);
 
   void write();
   void sync() { file_.sync(); }

@@ -63,7 +63,7 @@ std::string header(const RunRecord& run) {
 std::string tiles(const RunRecord& run) {
   const RunFacts facts = facts_of(run);
   const std::string total =
-      std::isfinite(run.total_steps) ? fmt::format("of {}", words::exact(run.total_steps)) : std::string();
+      run.step < run.total_steps ? fmt::format("of {}", words::exact(run.total_steps)) : std::string();
   std::vector<Tile> all;
   all.push_back({"best validation loss", words::loss(facts.best_loss),
                  std::isfinite(facts.best_step) ? fmt::format("at step {}", words::exact(facts.best_step))
@@ -79,8 +79,14 @@ std::string tiles(const RunRecord& run) {
   all.push_back({"tokens/s", words::rate(run.tokens_per_second), "while training"});
   all.push_back({"utilisation", words::percent(run.utilisation),
                  std::isfinite(run.peak_gflops) ? fmt::format("of {:.0f} GFLOP/s", run.peak_gflops) : std::string()});
-  all.push_back({"parameters", words::count(run.parameters), words::bytes(4 * run.parameters) + " in fp32"});
+  all.push_back({"parameters", words::count(run.parameters),
+                 std::isfinite(run.parameters) ? words::bytes(4 * run.parameters) + " in fp32" : std::string()});
   all.push_back({"peak memory", words::bytes(run.peak_memory_bytes), "of the process"});
+  if (run.skipped_updates > 0) {
+    all.push_back({"updates skipped", words::exact(run.skipped_updates),
+                   run.rollbacks > 0 ? fmt::format("went back {} times", words::exact(run.rollbacks))
+                                     : std::string("by the divergence guard")});
+  }
   return html_tiles(all);
 }
 

@@ -49,7 +49,10 @@ std::string facts_json(const RunRecord& run, int indent) {
                       {"seconds", time.seconds},
                       {"ledger", phases}});
   }
-  for (const Setting& setting : run.settings) settings[setting.path] = Json::parse(setting.value, nullptr, false);
+  for (const Setting& setting : run.settings) {
+    const Json value = Json::parse(setting.value, nullptr, false);
+    settings[setting.path] = value.is_discarded() ? Json(setting.value) : value;  // a path need not be UTF-8
+  }
   const Json json = {{"run", run.path},
                      {"status", run.status},
                      {"step", whole(run.step)},
@@ -68,6 +71,8 @@ std::string facts_json(const RunRecord& run, int indent) {
                      {"gflops", number(run.gflops)},
                      {"peak_gflops", number(run.peak_gflops)},
                      {"utilisation", number(run.utilisation)},
+                     {"skipped_updates", whole(run.skipped_updates)},
+                     {"rollbacks", whole(run.rollbacks)},
                      {"peak_memory_bytes", whole(run.peak_memory_bytes)},
                      {"precision", text(run.precision)},
                      {"isa", text(run.isa)},
@@ -107,7 +112,10 @@ std::string exact(double value) {
 
 std::string bytes(double value) { return std::isfinite(value) ? format_bytes(value) : kNotKnown; }
 std::string duration(double seconds) { return std::isfinite(seconds) ? format_duration(seconds) : kNotKnown; }
-std::string percent(double share) { return std::isfinite(share) ? fmt::format("{:.1f} %", 100 * share) : kNotKnown; }
+std::string percent(double share) {
+  if (!std::isfinite(share)) return kNotKnown;
+  return share < 0.01 ? fmt::format("{:.2f} %", 100 * share) : fmt::format("{:.1f} %", 100 * share);
+}
 std::string rate(double value) { return std::isfinite(value) ? format_count(value) : kNotKnown; }
 
 }  // namespace words

@@ -81,6 +81,8 @@ void read_metrics(const std::string& path, RunRecord& run) {
         point.seconds = before.seconds + 1e-3 * number(line, "step_ms") * (point.step - before.step);
       }
       run.steps.push_back(point);
+      run.skipped_updates = number(line, "skipped_updates");
+      run.rollbacks = number(line, "rollbacks");
     }
   });
   std::erase_if(run.steps, [](const StepPoint& point) { return std::isnan(point.step); });
@@ -225,6 +227,18 @@ void read_summary(const std::string& path, RunRecord& run) {
   }
 }
 
+// Of an earlier brisk's run that did not end: what its lines say.
+double median_speed(const std::vector<StepPoint>& steps) {
+  std::vector<double> speeds;
+  for (const StepPoint& point : steps) {
+    if (std::isfinite(point.tokens_per_second)) speeds.push_back(point.tokens_per_second);
+  }
+  if (speeds.empty()) return kUnknown;
+  const auto middle = speeds.begin() + static_cast<std::ptrdiff_t>(speeds.size() / 2);
+  std::nth_element(speeds.begin(), middle, speeds.end());
+  return *middle;
+}
+
 void check_is_a_run(const std::string& path) {
   if (!is_directory(path)) {
     user_error("{}: {}; give the run directory that brisk train wrote", path,
@@ -279,6 +293,7 @@ RunRecord read_run(const std::string& path) {
   }
   read_summary(path + "/summary.json", run);
   if (run.status.empty()) run.status = "unfinished";
+  if (std::isnan(run.tokens_per_second)) run.tokens_per_second = median_speed(run.steps);
   if (!run.steps.empty()) {
     run.step = run.steps.back().step;
     run.tokens = run.steps.back().tokens;

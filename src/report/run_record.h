@@ -67,6 +67,7 @@ struct RunRecord {
   double tokens_per_second = kUnknown, gflops = kUnknown, peak_gflops = kUnknown, utilisation = kUnknown;
   double peak_memory_bytes = kUnknown;
   double training_tokens = kUnknown, validation_tokens = kUnknown;  // of the corpus
+  double skipped_updates = kUnknown, rollbacks = kUnknown;          // by the divergence guard
   std::string precision, isa;
   double threads = kUnknown;
 

@@ -2,6 +2,8 @@
 
 #include <signal.h>
 
+#include <iterator>
+
 namespace brisk {
 
 namespace {
@@ -15,7 +17,9 @@ void on_signal(int signal_number) {
   sigaction(signal_number, &standard, nullptr);
 }
 
-struct sigaction previous_interrupt, previous_terminate;
+// SIGHUP: the terminal is gone; a run started with nohup ignores it and goes on.
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+struct sigaction previous[std::size(kSignals)];
 
 }  // namespace
 
@@ -24,13 +28,15 @@ InterruptGuard::InterruptGuard() {
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
-  sigaction(SIGINT, &action, &previous_interrupt);
-  sigaction(SIGTERM, &action, &previous_terminate);
+  for (size_t i = 0; i < std::size(kSignals); ++i) {
+    sigaction(kSignals[i], nullptr, &previous[i]);
+    if (kSignals[i] == SIGHUP && previous[i].sa_handler == SIG_IGN) continue;
+    sigaction(kSignals[i], &action, nullptr);
+  }
 }
 
 InterruptGuard::~InterruptGuard() {
-  sigaction(SIGINT, &previous_interrupt, nullptr);
-  sigaction(SIGTERM, &previous_terminate, nullptr);
+  for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &previous[i], nullptr);
 }
 
 bool InterruptGuard::requested() { return interrupted != 0; }

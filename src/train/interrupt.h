@@ -1,4 +1,4 @@
-// Ctrl-C and SIGTERM ask a run to stop; the loop sees it between two steps, saves and says how to resume. A second
+// Ctrl-C, SIGTERM and a closed terminal ask a run to stop; the loop sees it between two steps, saves and says how to resume. A second
 // Ctrl-C ends the process at once: the last checkpoint stands.
 #pragma once
 

@@ -98,20 +98,35 @@ Json ledger_json(const Ledger::Totals& totals) {
 }  // namespace
 
 RunWatch::RunWatch(TrainingSetup& setup) : setup_(setup) {
-  ledger_file_.emplace(setup.directory.ledger_path());
   for (const double seconds : {setup.summary.last_step ? setup.summary.last_step->seconds : 0.0,
                                setup.summary.last_evaluation ? setup.summary.last_evaluation->seconds : 0.0}) {
     if (std::isfinite(seconds)) seconds_before_ = std::max(seconds_before_, seconds);
   }
   epoch_ = setup.state.cursor.epoch + 1;
+  open_files();
   start();
   close_stretch();
-  if (!setup.job.training.tensorboard) return;
-  events_ = std::make_unique<EventFile>(setup.directory.events_path(), setup.state.step);
-  if (setup.state.step == 0) {
+  if (events_ && setup.state.step == 0) {
     events_->text("job", 0, as_code_block(job_to_json_text(setup.job)));
     events_->write();
   }
+}
+
+void RunWatch::open_files() {
+  ledger_file_ = std::make_unique<RecordLog>(setup_.directory.ledger_path());
+  samples_file_.reset();
+  generator_.reset();
+  if (!setup_.job.training.tensorboard) return;
+  events_ = std::make_unique<EventFile>(setup_.directory.events_path(), setup_.state.step);
+}
+
+void RunWatch::went_back() {
+  open_files();
+  while (!closed_.empty() && closed_.back().first > setup_.state.step) closed_.pop_back();
+  if (closed_.empty()) start();  // to before this process: its first line is gone, too
+  stretch_start_ = closed_.empty() ? Ledger::Totals() : closed_.back().second;
+  epoch_ = setup_.state.cursor.epoch + 1;
+  steps_ = tokens_ = sequences_ = 0;
 }
 
 void RunWatch::start() {
@@ -234,6 +249,7 @@ void RunWatch::close_stretch() {
                                 {"peak_memory_bytes", peak_memory_bytes()},
                                 {"ledger", ledger_json(stretch)}}));
   stretch_start_ = now;
+  closed_.emplace_back(setup_.state.step, now);
   steps_ = tokens_ = sequences_ = 0;
 }
 
@@ -258,13 +274,6 @@ void RunWatch::sync() {
   ledger_file_->sync();
   if (samples_file_) samples_file_->sync();
   if (events_) events_->sync();
-}
-
-void RunWatch::reopen() {
-  ledger_file_.emplace(setup_.directory.ledger_path());
-  samples_file_.reset();
-  generator_.reset();  // of an engine that may be gone
-  if (events_) events_ = std::make_unique<EventFile>(setup_.directory.events_path(), setup_.state.step);
 }
 
 std::string RunWatch::problem() const {

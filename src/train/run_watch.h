@@ -14,8 +14,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/ledger.h"
 #include "base/record_log.h"
@@ -41,21 +42,25 @@ class RunWatch {
   void close_stretch();                               // a line of ledger.jsonl for the time since the last one
   void end_epoch(const Ledger::Totals& whole_epoch);  // that, and the shares of the epoch for TensorBoard
   void end(const std::string& how);                   // "finished", "interrupted", ...: the last line of this process
+  // After the run went back to an earlier checkpoint: state, engine and files are those of then (RunDirectory::
+  // cut_metrics). The time of what is lost is the next stretch's.
+  void went_back();
   void sync();
-  void reopen();                // after the run went back to an earlier step and its files were cut there
   std::string problem() const;  // why something could not be written; empty: nothing
 
  private:
+  void open_files();
   void start();
 
   TrainingSetup& setup_;
-  std::optional<RecordLog> ledger_file_;
+  std::unique_ptr<RecordLog> ledger_file_;
   std::unique_ptr<RecordLog> samples_file_;  // made with the first sample
   std::unique_ptr<EventFile> events_;        // none where the job wants none
   std::unique_ptr<Generator> generator_;     // made with the first sample
   double seconds_before_ = 0;                // of earlier processes
   // Since the last line of ledger.jsonl.
   Ledger::Totals stretch_start_;
+  std::vector<std::pair<int64_t, Ledger::Totals>> closed_;  // step and time of the lines that this process wrote
   int64_t epoch_ = 0, steps_ = 0, tokens_ = 0, sequences_ = 0;
 };
 

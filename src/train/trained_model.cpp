@@ -45,6 +45,14 @@ std::string tokenizer_beside(const std::string& path) {
   return found;
 }
 
+// Ids beyond the embedding would be read from beyond it. A model may have rows to spare: vocabularies are padded.
+void refuse_other_vocabulary(const TrainedModel& model, const std::string& path) {
+  const int64_t entries = model.tokenizer->vocab_size(), rows = model.job.model.vocab_size;
+  if (entries <= rows) return;
+  user_error("{}: a vocabulary of {}, but the tokenizer has {} entries: name the one it was trained with (--tokenizer)",
+             path, rows, entries);
+}
+
 }  // namespace
 
 std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const std::string& tokenizer_path,
@@ -59,11 +67,7 @@ std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const 
     model->job.model = model_options(file);
     model->job.training.max_length = file.context;
     model->tokenizer = load_tokenizer(tokenizer_path.empty() ? tokenizer_beside(path) : tokenizer_path);
-    if (model->tokenizer->vocab_size() != file.vocabulary) {
-      user_error(
-          "{}: a vocabulary of {}, but the tokenizer has {} entries: name the one it was trained with (--tokenizer)",
-          path, file.vocabulary, model->tokenizer->vocab_size());
-    }
+    refuse_other_vocabulary(*model, path);
     build(*model, DType::f32);
     load_into(file, model->store);
     model->source = path;
@@ -76,6 +80,7 @@ std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const 
   model->job = job_from_json_text(read_file(run.job_path()), run.job_path());
   resolve_defaults(model->job);
   model->tokenizer = load_tokenizer(tokenizer_path.empty() ? run.tokenizer_path() : tokenizer_path);
+  refuse_other_vocabulary(*model, path);
   const std::optional<std::string> checkpoint =
       is_checkpoint ? std::optional<std::string>(path) : best_checkpoint(run.path());
   if (!checkpoint)

@@ -108,7 +108,7 @@ class Trainer {
   void go_back(int64_t step, const std::string& reason) {
     setup_.state.elapsed_seconds = elapsed();
     const int64_t place = roll_back(setup_);
-    watch_.reopen();
+    watch_.went_back();
     warn("step {}: training diverged: {}. Back to {}, at {:g} times the learning rate from here on ({} of {} times)",
          step, reason, place > 0 ? fmt::format("the checkpoint of step {}", place) : "the beginning",
          setup_.state.guard.rate_factor, setup_.state.guard.rollbacks, setup_.job.training.divergence_rollbacks);

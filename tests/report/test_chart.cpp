@@ -41,6 +41,19 @@ TEST(Chart, OfAMillionPointsIsSmallAndKeepsTheSpike) {
   EXPECT_LT(chart_html(chart).size(), 60000u);
 }
 
+TEST(Chart, TheMeanOfANoisyLineDoesNotFollowItsLastPoint) {
+  Chart chart{.x_name = "step", .y_name = "norm"};
+  ChartLine line{.name = "norm", .smooth = true};
+  for (int i = 0; i < 400; ++i) line.points.emplace_back(i, i == 399 ? 10.0 : 1.0);
+  chart.lines = {line};
+  const std::string html = chart_html(chart);
+  const size_t name = html.find("data-name=\"norm\"");
+  const std::string points = html.substr(name, html.find("/>", name) - name);
+  const std::string last = points.substr(points.rfind(' ') + 1);
+  const double top = std::stod(last.substr(last.find(',') + 1));
+  EXPECT_GT(top, 500) << "the spike is at the top, the mean of the last points near the bottom: " << last;
+}
+
 TEST(Chart, DrawsWhatIsFiniteAndNothingElse) {
   Chart chart{.x_name = "step", .y_name = "loss"};
   chart.lines.push_back({.name = "a", .points = {{1, 2}, {2, std::nan("")}, {3, INFINITY}, {std::nan(""), 4}, {5, 1}}});

@@ -98,6 +98,7 @@ TEST_F(RunFolder, AHalfWrittenLastLineIsLeftOutAndSaid) {
   put("metrics.jsonl", whole + whole.substr(0, 30));
   const RunRecord run = read();
   EXPECT_EQ(run.steps.size(), 1u);
+  EXPECT_EQ(run.tokens_per_second, 1000) << "no ledger: the line's own speed";
   ASSERT_EQ(run.notes.size(), 1u);
   EXPECT_NE(run.notes[0].find("metrics.jsonl: the last line is not whole"), std::string::npos);
   EXPECT_NE(report_page(run).find("the last line is not whole"), std::string::npos);
