@@ -63,6 +63,7 @@ TEST_F(FileLocks, WaitForTheOtherProcessAndSaySoFirst) {
     EXPECT_TRUE(file_exists(folder + "/a.lock"));  // the one that others find, not the one that was removed
   }
   EXPECT_FALSE(file_exists(folder + "/a.lock"));
+  ::close(release);  // where it was not released, it ends now
   int status = 0;
   EXPECT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
