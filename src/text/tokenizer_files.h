@@ -25,6 +25,12 @@ TokenizerParts parts_from_llama2c(const std::string& path, std::string_view cont
 TokenizerParts byte_level_parts(BpeModelParts model);
 inline constexpr const char* kGpt2EndOfDocument = "<|endoftext|>";
 
+// The content of GPT-2's two files; nothing for a vocabulary that they cannot hold.
+struct Gpt2Texts {
+  std::string vocabulary, merges;
+};
+std::optional<Gpt2Texts> gpt2_texts(const BpeTokenizer& tokenizer);
+
 // A token that is special and never comes out of text in any other way.
 AddedToken special_token(TokenId id, std::string content);
 
