@@ -77,6 +77,10 @@ BpeTokenizer::BpeTokenizer(TokenizerParts parts, const std::string& path)
       ids->push_back(static_cast<TokenId>(found - tokens_.begin()));
     }
   }
+  // The library decodes a token that is looked for in normalized text to what it is looked for.
+  for (const AddedToken& token : parts_.added_tokens) {
+    if (token.normalized) tokens_[token.id] = normalizer_.apply(token.content);
+  }
   fingerprint_ = fingerprint_of(parts_, model_.parts());
 }
 
