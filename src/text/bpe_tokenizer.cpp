@@ -60,7 +60,8 @@ BpeTokenizer::BpeTokenizer(TokenizerParts parts, const std::string& path)
   }
   // Specials come before the other added tokens, where a text is that of both.
   for (auto* patterns : {&before, &after}) {
-    std::ranges::stable_partition(*patterns, [](const auto& pattern) { return pattern.token.special; });
+    std::stable_partition(patterns->begin(), patterns->end(),
+                          [](const AddedTokenFinder::Pattern& pattern) { return pattern.token.special; });
   }
   before_normalizing_ = AddedTokenFinder(std::move(before));
   after_normalizing_ = AddedTokenFinder(std::move(after));
