@@ -13,8 +13,9 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-const Names kStepKeys = {"accuracy", "epoch",   "gradient_norm", "learning_rate",    "loss",
-                         "step",     "step_ms", "tokens",        "tokens_per_second"};
+const Names kStepKeys = {"accuracy", "epoch",     "gradient_norm",    "learning_rate",
+                         "loss",     "rollbacks", "skipped_updates",  "step",
+                         "step_ms",  "tokens",    "tokens_per_second"};
 const Names kEvaluationKeys = {"epoch", "step", "validation_accuracy", "validation_loss", "validation_perplexity"};
 
 // Nats a token of a model that knows how often each token is, and nothing else.
