@@ -9,8 +9,6 @@
 
 namespace brisk {
 
-namespace {
-
 void time_evaluation(TrainingSetup& setup) {
   constexpr size_t kSequences = 32;
   const std::vector<Chunk>& all = setup.data.validation.chunks;
@@ -23,13 +21,19 @@ void time_evaluation(TrainingSetup& setup) {
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
   for (const Chunk& chunk : part) rows += static_cast<double>(chunk.length);
-  setup.time_box->evaluation_took(seconds * static_cast<double>(setup.data.validation.rows()) / rows);
+  const double whole = seconds * static_cast<double>(setup.data.validation.rows()) / rows;
+  setup.time_box->evaluation_took(whole);
+  constexpr double kMuch = 0.25;
+  if (whole > kMuch * setup.time_box->seconds()) {
+    warn(
+        "an evaluation of {} tokens takes about {}, much of the {} that training.stop allows; use less text in "
+        "data.validation or a smaller data.validation_fraction",
+        format_count(static_cast<double>(setup.data.validation.rows())), format_duration(whole),
+        setup.job.training.stop);
+  }
 }
 
-}  // namespace
-
 int64_t tell_expectation(TrainingSetup& setup) {
-  time_evaluation(setup);
   const double elapsed = setup.elapsed_before + setup.ledger.totals().seconds();
   const int64_t steps = setup.state.step + std::llround(setup.time_box->steps_left(elapsed));
   const double epochs = static_cast<double>(steps) / static_cast<double>(setup.steps_per_epoch);

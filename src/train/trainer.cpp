@@ -157,6 +157,7 @@ class Trainer {
     const TrainingOptions& training = setup_.job.training;
     const bool last = is_over();
     if (steps_ == 3) say_time_per_epoch();
+    if (setup_.time_box && steps_ == 1) time_evaluation(setup_);
     if (setup_.time_box && steps_ == kStepsBeforeExpecting) expected_steps_ = tell_expectation(setup_);
     const Progress progress = make_progress(batch);
     if (setup_.state.step % training.logging_steps == 0 || last) {
