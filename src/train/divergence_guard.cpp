@@ -20,7 +20,7 @@ double median_of(std::vector<double> values) {
 double highest_of(const std::vector<double>& values) { return *std::max_element(values.begin(), values.end()); }
 
 void remember(std::vector<double>& window, double value) {
-  if (window.size() == kGuardWindow) window.erase(window.begin());
+  if (window.size() >= kGuardWindow) window.erase(window.begin());
   window.push_back(value);
 }
 
