@@ -114,6 +114,7 @@ Job stand_in(Job job, const std::string& folder) {
   training.save_total_limit = 2;
   training.early_stopping_patience = 0;
   training.warmup_steps = std::min<int64_t>(training.warmup_steps, kSteps / 4);
+  training.threads = 1;  // ops this small are done sooner than two threads of a busy machine meet
   job.output = folder + "/run";
   job.data.cache_dir = folder + "/cache";
   resolve_defaults(job);
