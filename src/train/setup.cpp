@@ -241,6 +241,7 @@ class Starter {
       setup_.state = load_checkpoint(*checkpoint_path_, setup_.engine->parameters());
       setup_.engine->parameters_changed();
       say("resuming {} after step {}", setup_.directory.path(), setup_.state.step);
+      setup_.elapsed_before = setup_.state.elapsed_seconds;
       if (setup_.time_box) setup_.time_box->go_back_to(setup_.state.progress);
     } else {
       setup_.begin();

@@ -335,7 +335,7 @@ TEST(JobSchema, HasEveryOptionAndEverySpelling) {
   EXPECT_EQ(schema.at("additionalProperties"), false);
   EXPECT_EQ(properties.at("training").at("additionalProperties"), false);
   EXPECT_EQ(properties.at("training").at("properties").at("batch_size").at("default"), 16);
-  EXPECT_EQ(properties.at("training").at("properties").at("batch_size").at("minimum"), 1);
+  EXPECT_EQ(properties.at("training").at("properties").at("max_length").at("minimum"), 1);
   Job job;
   for (const Option& option : declare_job_options(job)) {
     std::vector<std::string> paths = {option.path};
