@@ -11,7 +11,7 @@ namespace brisk {
 
 void time_evaluation(TrainingSetup& setup) {
   constexpr size_t kSequences = 32;
-  const std::vector<Chunk>& all = setup.data.validation.chunks;
+  const ChunkList& all = setup.data.validation.chunks;
   if (all.empty()) return;
   const auto part = std::span(all).first(std::min(all.size(), kSequences));
   double seconds = 0, rows = 0;
@@ -39,7 +39,7 @@ int64_t tell_expectation(TrainingSetup& setup) {
   const double epochs = static_cast<double>(steps) / static_cast<double>(setup.steps_per_epoch);
   say("training.stop {}: should reach about {} steps, {} tokens, {:.2f} epochs with its schedule complete; an estimate "
       "from the speed of the first steps, and the schedule follows the clock",
-      setup.job.training.stop, steps, format_count(epochs * static_cast<double>(setup.data.train.rows())), epochs);
+      setup.job.training.stop, steps, format_count(epochs * setup.data.train.rows_per_epoch()), epochs);
   return steps;
 }
 
