@@ -70,6 +70,19 @@ def is_library_mark(code_point, normalizer=normalizers.StripAccents()):
     return code_point > 0x80 and normalizer.normalize_str(chr(code_point)) == ""
 
 
+def bert_normalizer(**what):
+    nothing = {"clean_text": False, "handle_chinese_chars": False, "strip_accents": False, "lowercase": False}
+    return normalizers.BertNormalizer(**(nothing | what))
+
+
+def is_bert_mark(code_point, normalizer=bert_normalizer(strip_accents=True)):
+    return code_point > 0x80 and normalizer.normalize_str(chr(code_point)) == ""
+
+
+def is_bert_control(code_point, normalizer=bert_normalizer(clean_text=True)):
+    return normalizer.normalize_str(chr(code_point)) == ""
+
+
 def is_other_word(code_point, pre_tokenizer=pre_tokenizers.Whitespace()):
     """In the library's \\w, but no letter, mark, number or connector."""
     value = category(code_point)
@@ -106,6 +119,9 @@ def write_categories(out):
     out.write("// What the library's Punctuation splits at, and what its StripAccents removes.\n")
     write_ranges(out, "kLibraryPunctuationRanges", is_library_punctuation)
     write_ranges(out, "kLibraryMarkRanges", is_library_mark)
+    out.write("// What its BertNormalizer removes as accents and as control characters.\n")
+    write_ranges(out, "kBertMarkRanges", is_bert_mark)
+    write_ranges(out, "kBertControlRanges", is_bert_control)
     write_entries(out, "LowercaseRange kLowercaseRanges", lowercase_entries())
 
 

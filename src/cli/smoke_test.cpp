@@ -53,6 +53,13 @@ class TemporaryFolder {
 // Text is cut after a line; what cannot be cut (a compressed file) is taken whole, so a small one is chosen.
 bool can_be_cut(const std::string& path) { return path.ends_with(".txt") || path.ends_with(".jsonl"); }
 
+// ".txt" or ".txt.gz".
+std::string endings_of(const std::string& path) {
+  const std::string name = fs::path(path).filename().string();
+  const size_t dot = name.find('.', 1);
+  return dot == std::string::npos ? "" : name.substr(dot);
+}
+
 // The beginnings of a few of the job's files, under names with the same endings. Returns their bytes.
 int64_t copy_sliver(const std::vector<std::string>& entries, const std::string& folder) {
   std::vector<std::string> files = expand_paths(entries);
@@ -75,7 +82,7 @@ int64_t copy_sliver(const std::vector<std::string>& entries, const std::string& 
       const size_t whole_line = path.ends_with(".jsonl") ? text.find('\n', most) : most;
       text = text.substr(0, newline != std::string_view::npos ? newline + 1 : whole_line);
     }
-    write_file_atomically(fmt::format("{}/{:02}{}", folder, i, fs::path(path).extension().string()), text);
+    write_file_atomically(fmt::format("{}/{:02}{}", folder, i, endings_of(path)), text);
     bytes += static_cast<int64_t>(text.size());
   }
   return bytes;
@@ -107,6 +114,7 @@ Job stand_in(Job job, const std::string& folder) {
   training.save_total_limit = 2;
   training.early_stopping_patience = 0;
   training.warmup_steps = std::min<int64_t>(training.warmup_steps, kSteps / 4);
+  training.threads = 1;  // ops this small are done sooner than two threads of a busy machine meet
   job.output = folder + "/run";
   job.data.cache_dir = folder + "/cache";
   resolve_defaults(job);

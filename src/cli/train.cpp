@@ -79,8 +79,10 @@ void add_train_command(CLI::App& app, int& exit_code) {
                    "Set a key of the job: training.batch_size=64 (may be given several times)")
       ->allow_extra_args(false);  // one each, so that the job file may come after it
   command->add_option("--output", arguments->output, "Run directory (default: runs/<name of the job>)");
-  command->add_option("--stop", arguments->stop,
-                      "How long to train: 2e epochs, 500u steps, 10Mt tokens, 30m time (shorthand for training.stop)");
+  command
+      ->add_option("--stop", arguments->stop,
+                   "How long to train: 2e epochs, 500u steps, 10Mt tokens, 30m time (shorthand for training.stop)")
+      ->check([](const std::string& text) { return std::string(text.empty() ? "it needs a length such as 30m" : ""); });
   command->add_flag("--smoke-test", arguments->smoke_test,
                     "Try the whole path in seconds on a sliver of the data; writes nothing to the run directory");
   command->add_flag("--resume", arguments->resume, "Go on from the run directory's last checkpoint");

@@ -50,7 +50,7 @@ struct Passes {
   int64_t shares, looked_at;
 
   Passes(int64_t documents, int64_t most_held) {
-    constexpr int64_t kMostPasses = 4;
+    constexpr int64_t kMostPasses = 16;
     shares = std::max<int64_t>(1, (documents + most_held - 1) / most_held);
     looked_at = shares <= kMostPasses ? shares : 1;
   }

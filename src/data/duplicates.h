@@ -3,9 +3,9 @@
 //   DuplicateCount copies = count_duplicates(*stream);        // of "a", "b", "a", "a": 2
 //   DuplicateCount shared = count_shared(*validation, *train) // documents of validation that training has, too
 //
-// At most `most_held` hashes are held at a time (8 to 16 bytes each). More documents than that are counted in several
-// passes, each over those whose hash falls into its share; more than four times that, by one pass over a share of them
-// as a sample. All copies of a text have one hash, so they are in the sample together and the count scales.
+// At most `most_held` hashes are held at a time (16 to 32 bytes each). More documents than that are counted in several
+// passes, each over those whose hash falls into its share; more than 16 times that, by one pass over a share of them as
+// a sample. All copies of a text have one hash, so they are in the sample together and the count scales.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct DuplicateCount {
   bool estimated = false;
 };
 
-inline constexpr int64_t kMostHashesHeld = int64_t{1} << 22;
+inline constexpr int64_t kMostHashesHeld = int64_t{1} << 20;
 
 // Documents whose text came before.
 DuplicateCount count_duplicates(const TokenStream& stream, int64_t most_held = kMostHashesHeld);

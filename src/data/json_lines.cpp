@@ -109,8 +109,10 @@ class LineReader {
       return append(array[index], rest.substr(std::min(rest.size(), first.size() + 1)), text, depth + 1);
     }
     for (Json& element : array) {
-      if (!text.empty()) text += '\n';
-      append(element, rest, text, depth + 1);
+      std::string part;
+      append(element, rest, part, depth + 1);
+      if (!text.empty() && !part.empty()) text += '\n';
+      text += part;
     }
   }
 
@@ -119,8 +121,7 @@ class LineReader {
     if (!value.is_string()) {
       user_error("{}: field \"{}\": expected a string, found {}", where(), field_, with_article(value));
     }
-    const auto& found = value.get_ref<std::string&>();
-    text.empty() ? text = std::move(value.get_ref<std::string&>()) : text += found;
+    text = std::move(value.get_ref<std::string&>());
   }
 
   // The part of the field's name that led to where `rest` begins: "article.body" of "article.body.text".

@@ -23,8 +23,8 @@ std::string duplicates_text(const CorpusStatistics& statistics) {
   if (!statistics.duplicates) return "";
   const DuplicateCount& copies = *statistics.duplicates;
   if (copies.documents == 0 && !copies.estimated) return "\nduplicates   none: every document is there once";
-  return fmt::format("\nduplicates   {}{} documents are copies of an earlier one", copies.estimated ? "about " : "",
-                     with_commas(copies.documents));
+  return fmt::format("\nduplicates   {}{} documents are copies of an earlier one, in training and validation together",
+                     copies.estimated ? "about " : "", with_commas(copies.documents));
 }
 
 std::string sources_text(const CorpusStatistics& statistics) {

@@ -36,6 +36,7 @@ bool CharacterClass::items_contain(uint32_t code_point) const {
       case Kind::kCategories: found = is_in(code_point, item.categories); break;
       case Kind::kSpace: found = is_white_space(code_point); break;
       case Kind::kWord: found = is_word_character(code_point, WordRule::kOniguruma); break;
+      case Kind::kSetWord: found = is_word_character(code_point, WordRule::kOnigurumaSet); break;
       case Kind::kClass: found = item.nested->contains(code_point); break;
     }
     return found != item.negated;

@@ -17,7 +17,7 @@ namespace brisk {
 
 class CharacterClass {
  public:
-  enum class Kind : uint8_t { kRange, kCategories, kSpace, kWord, kClass };
+  enum class Kind : uint8_t { kRange, kCategories, kSpace, kWord, kSetWord, kClass };  // kSetWord: \w inside [...]
 
   struct Item {
     Kind kind = Kind::kRange;

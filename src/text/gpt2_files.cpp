@@ -115,6 +115,22 @@ TokenizerParts byte_level_parts(BpeModelParts model) {
   return parts;
 }
 
+std::optional<Gpt2Texts> gpt2_texts(const BpeTokenizer& tokenizer) {
+  // Whether reading the files again would give the same tokenizer is asked of its fingerprint.
+  const BpeModelParts& model = tokenizer.model();
+  if (BpeTokenizer(byte_level_parts(model), "").fingerprint() != tokenizer.fingerprint()) return std::nullopt;
+  nlohmann::json vocabulary = nlohmann::json::object();
+  for (size_t id = 0; id < model.tokens.size(); ++id) {
+    if (!byte_alphabet_decode(model.tokens[id])) return std::nullopt;
+    vocabulary[model.tokens[id]] = id;
+  }
+  Gpt2Texts texts = {vocabulary.dump() + "\n", "#version: 0.2\n"};
+  for (const Merge& merge : model.merges) {
+    texts.merges += model.tokens[merge.left] + " " + model.tokens[merge.right] + "\n";
+  }
+  return texts;
+}
+
 TokenizerParts parts_from_gpt2(const std::string& vocabulary_path, const nlohmann::json& vocabulary,
                                const std::string& merges_path, std::string_view merges) {
   BpeModelParts model;

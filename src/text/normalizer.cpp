@@ -69,10 +69,10 @@ bool is_chinese(uint32_t c) {
 
 std::string clean(std::string_view text) {
   return map_characters(text, [](uint32_t c, std::string_view bytes, std::string& out) {
-    constexpr CategorySet kControl = category_set(GeneralCategory::Cc, GeneralCategory::Cf, GeneralCategory::Co);
-    if (is_white_space(c) && (c == '\t' || c == '\n' || c == '\r' || !is_in(c, kControl))) {
+    if (is_bert_control(c)) return;
+    if (is_white_space(c)) {
       out += ' ';
-    } else if (c != 0 && c != 0xFFFD && !is_in(c, kControl)) {
+    } else {
       out += bytes;
     }
   });
@@ -145,9 +145,7 @@ void Normalizer::add(const nlohmann::json& component, const std::string& place, 
     if (json_flag(component, "handle_chinese_chars", place, true)) add_step(space_chinese);
     if (json_flag(component, "strip_accents", place, lower)) {
       add_form(NormalForm::kNfd);
-      add_step([](std::string_view text) {
-        return remove_if(text, [](uint32_t c) { return is_in(c, category_set(GeneralCategory::Mn)); });
-      });
+      add_step([](std::string_view text) { return remove_if(text, is_bert_mark); });
     }
     if (lower) add_step(lowercase);
   } else {

@@ -125,6 +125,31 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path) {
   return tokenizer_from_memory(content, path);
 }
 
+void save_tokenizer(const Tokenizer& tokenizer, const std::string& path) {
+  const std::filesystem::path as_path = path;
+  if (path.ends_with('/') || is_directory(path)) {
+    make_directories(path);
+    return save_tokenizer_folder(tokenizer, path);
+  }
+  for (const auto& [vocabulary, merges] : kGpt2Names) {
+    if (as_path.filename() != vocabulary && as_path.filename() != merges) continue;
+    const auto* bpe = dynamic_cast<const BpeTokenizer*>(&tokenizer);
+    const std::optional<Gpt2Texts> texts = bpe ? gpt2_texts(*bpe) : std::nullopt;
+    if (!texts) {
+      user_error("{}: GPT-2's files hold byte-level vocabularies with GPT-2's words alone: write a tokenizer.json",
+                 path);
+    }
+    write_file_atomically(as_path.parent_path() / vocabulary, texts->vocabulary);
+    write_file_atomically(as_path.parent_path() / merges, texts->merges);
+    return;
+  }
+  const std::string extension = as_path.extension();
+  if (extension == ".model" || extension == ".bin") {
+    user_error("{}: brisk reads {} files but does not write them: write a tokenizer.json", path, extension);
+  }
+  tokenizer.save(path);
+}
+
 void save_tokenizer_folder(const Tokenizer& tokenizer, const std::string& directory) {
   tokenizer.save(directory + "/" + kTokenizerFile);
   write_file_atomically(directory + "/" + kConfigFile, tokenizer_config_text(tokenizer));

@@ -89,6 +89,10 @@ std::unique_ptr<Tokenizer> tokenizer_from_memory(std::string_view content, const
 // of a text.
 void save_tokenizer_folder(const Tokenizer& tokenizer, const std::string& directory);
 
+// By the name of `path`: a folder (one that is there, or a name with a slash at its end), GPT-2's two files (any of
+// their names; byte-level vocabularies only), or else a tokenizer.json.
+void save_tokenizer(const Tokenizer& tokenizer, const std::string& path);
+
 struct BpeTrainingOptions {
   int64_t vocab_size = 10000;  // 256 bytes + merges + <|endoftext|>; at least 257
   int64_t min_pair_count = 2;  // a pair seen less often than this is never merged; at least 1

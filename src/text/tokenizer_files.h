@@ -1,4 +1,5 @@
-// The file formats behind load_tokenizer(): each is read into TokenizerParts. Used inside text/ only.
+// The file formats behind load_tokenizer(): each is read into TokenizerParts. For text/ itself, and for formats of
+// models that carry a tokenizer inside (hub/).
 //
 //   TokenizerParts parts = parts_from_tokenizer_json("tokenizer.json", json);
 //   auto tokenizer = std::make_unique<BpeTokenizer>(std::move(parts), "tokenizer.json");
@@ -24,6 +25,12 @@ TokenizerParts parts_from_llama2c(const std::string& path, std::string_view cont
 // Byte-level BPE as GPT-2 has it, around a vocabulary written in the byte alphabet.
 TokenizerParts byte_level_parts(BpeModelParts model);
 inline constexpr const char* kGpt2EndOfDocument = "<|endoftext|>";
+
+// The content of GPT-2's two files; nothing for a vocabulary that they cannot hold.
+struct Gpt2Texts {
+  std::string vocabulary, merges;
+};
+std::optional<Gpt2Texts> gpt2_texts(const BpeTokenizer& tokenizer);
 
 // A token that is special and never comes out of text in any other way.
 AddedToken special_token(TokenId id, std::string content);

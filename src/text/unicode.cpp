@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <span>
 
 namespace brisk {
 
@@ -50,6 +51,11 @@ class PropertyTable {
 
   std::unique_ptr<uint8_t[]> properties_;
 };
+
+bool is_among(std::span<const CodePointRange> ranges, uint32_t code_point) {
+  const auto range = std::ranges::lower_bound(ranges, code_point, {}, &CodePointRange::last);
+  return range != ranges.end() && code_point >= range->first;
+}
 
 const PropertyTable& properties() {
   static const PropertyTable table;
@@ -151,19 +157,18 @@ bool is_white_space(uint32_t code_point) { return has_property(code_point, Prope
 bool is_word_character(uint32_t code_point, WordRule rule) {
   constexpr CategorySet kWord = kLetters | kMarks | category_set(Nd, Nl, Pc);
   if (is_in(code_point, kWord)) return true;
-  if (rule == WordRule::kOniguruma) {
-    if (code_point == 0x200C || code_point == 0x200D) return false;
-    if (code_point < 0x100 && is_in(code_point, kNumbers)) return true;
-  }
-  for (const CodePointRange& range : kOtherWordRanges) {
-    if (code_point >= range.first && code_point <= range.last) return true;
-  }
-  return false;
+  if (rule != WordRule::kRust && (code_point == 0x200C || code_point == 0x200D)) return false;
+  if (rule == WordRule::kOniguruma && code_point < 0x100 && is_in(code_point, kNumbers)) return true;
+  return is_among(kOtherWordRanges, code_point);
 }
 
 bool is_library_punctuation(uint32_t code_point) { return has_property(code_point, PropertyTable::kPunctuation); }
 
 bool is_library_mark(uint32_t code_point) { return has_property(code_point, PropertyTable::kMark); }
+
+bool is_bert_mark(uint32_t code_point) { return is_among(kBertMarkRanges, code_point); }
+
+bool is_bert_control(uint32_t code_point) { return is_among(kBertControlRanges, code_point); }
 
 uint32_t lowercase_of(uint32_t code_point) {
   if (code_point < 0x80) return code_point >= 'A' && code_point <= 'Z' ? code_point + 32 : code_point;

@@ -83,14 +83,17 @@ bool is_in(uint32_t code_point, CategorySet categories);
 bool is_white_space(uint32_t code_point);
 
 // What \w matches. The two engines of the tokenizers library differ: `kRust` (its Whitespace and single_word) has the
-// joiners U+200C and U+200D, `kOniguruma` (Split) has the digits and fractions of Latin-1.
-enum class WordRule { kRust, kOniguruma };
+// joiners U+200C and U+200D; `kOniguruma` (Split) has not, but has the small digits and fractions of Latin-1, though
+// not inside [...], which is `kOnigurumaSet`.
+enum class WordRule { kRust, kOniguruma, kOnigurumaSet };
 bool is_word_character(uint32_t code_point, WordRule rule);
 
 // What the library's Punctuation splits at: its table is older than the categories here.
 bool is_library_punctuation(uint32_t code_point);
-// What its StripAccents removes.
+// What its StripAccents removes, and what its BertNormalizer removes as accents and as control characters.
 bool is_library_mark(uint32_t code_point);
+bool is_bert_mark(uint32_t code_point);
+bool is_bert_control(uint32_t code_point);
 
 // The lower case of one code point; U+0130 alone has two ('i' and U+0307), of which this is the first.
 uint32_t lowercase_of(uint32_t code_point);

@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace brisk {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kJump = 2;  // nats
 
 double median_of(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -18,14 +17,10 @@ double median_of(std::vector<double> values) {
   return *middle;
 }
 
-// Median distance from the median: how far apart ordinary values lie, whatever the outliers are.
-double spread_of(std::vector<double> values, double median) {
-  for (double& value : values) value = std::fabs(value - median);
-  return median_of(std::move(values));
-}
+double highest_of(const std::vector<double>& values) { return *std::max_element(values.begin(), values.end()); }
 
 void remember(std::vector<double>& window, double value) {
-  if (window.size() == kGuardWindow) window.erase(window.begin());
+  if (window.size() >= kGuardWindow) window.erase(window.begin());
   window.push_back(value);
 }
 
@@ -43,11 +38,8 @@ UpdateLimits DivergenceGuard::limits() const {
     // A model that has stopped learning has norms of nothing; any is large beside them.
     limits.gradient_norm = std::max(training_.divergence_gradient_ratio * median, 1e-6);
   }
-  if (state_.losses.size() >= kGuardLeast) {
-    // A batch of rare text is no outlier: texts that differ widely make the spread wide, too.
-    const double median = median_of(state_.losses);
-    limits.loss = median + std::max(2.0, 10 * spread_of(state_.losses, median));
-  }
+  // Above the highest, not the median: a batch of rare text, the like of which has been seen, is no outlier.
+  if (state_.losses.size() >= kGuardLeast) limits.loss = highest_of(state_.losses) + kJump;
   return limits;
 }
 
@@ -70,8 +62,8 @@ DivergenceGuard::Verdict DivergenceGuard::observe(int64_t step, const StepResult
                                    result.gradient_norm, result.gradient_norm / std::max(median, 1e-12),
                                    state_.gradient_norms.size(), median);
     } else {
-      verdict.reason = fmt::format("the loss jumped to {:.4g} from {:.4g}, the median of the last {}", loss,
-                                   median_of(state_.losses), state_.losses.size());
+      verdict.reason = fmt::format("the loss jumped to {:.4g}; the highest of the last {} was {:.4g}", loss,
+                                   state_.losses.size(), highest_of(state_.losses));
     }
   }
   std::erase_if(state_.recent_skips, [&](int64_t skip) { return skip <= step - kGuardSkipWindow; });
@@ -82,11 +74,11 @@ DivergenceGuard::Verdict DivergenceGuard::observe(int64_t step, const StepResult
     return verdict;
   }
   if (!std::isfinite(loss)) return verdict;
-  if (state_.first_loss == 0) state_.first_loss = loss;
+  if (state_.first_loss == 0) state_.first_loss = state_.lowest_loss = loss;
   remember(state_.losses, loss);
   if (state_.losses.size() < kGuardLeast) return verdict;
   const double median = median_of(state_.losses);
-  if (state_.lowest_loss == 0 || median < state_.lowest_loss) state_.lowest_loss = median;
+  state_.lowest_loss = std::min(state_.lowest_loss, median);
   if (median > loss_to_fear()) {
     verdict.diverged = true;
     verdict.reason = fmt::format("the loss, a median of {:.4g} over {} steps, had been {:.4g}", median,
@@ -97,15 +89,13 @@ DivergenceGuard::Verdict DivergenceGuard::observe(int64_t step, const StepResult
 
 // Half of what was learned since the first step is lost; a nat at the least, so that a wavering loss is none.
 double DivergenceGuard::loss_to_fear() const {
-  if (state_.lowest_loss == 0) return kInfinity;
   return state_.lowest_loss + std::max(1.0, 0.5 * (state_.first_loss - state_.lowest_loss));
 }
 
 bool DivergenceGuard::healthy() const {
   if (!is_on()) return true;
   if (!state_.recent_skips.empty()) return false;
-  if (state_.losses.size() < kGuardLeast || state_.lowest_loss == 0) return true;
-  return median_of(state_.losses) <= 0.5 * (state_.lowest_loss + loss_to_fear());
+  return state_.losses.empty() || median_of(state_.losses) <= 0.5 * (state_.lowest_loss + loss_to_fear());
 }
 
 GuardState DivergenceGuard::after_rollback(GuardState saved, const GuardState& now) {

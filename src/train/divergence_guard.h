@@ -25,7 +25,7 @@ struct GuardState {
   std::vector<double> losses;          // of the last steps that were finite
   std::vector<int64_t> recent_skips;   // step numbers
   double first_loss = 0;               // of the run's first finite step; 0: none yet
-  double lowest_loss = 0;              // the lowest median of `losses` so far; 0: none yet
+  double lowest_loss = 0;              // that, or the lowest median of `losses` so far
   int64_t skipped = 0, rollbacks = 0;  // of the whole run, what was rolled back included
   double rate_factor = 1;              // the schedule's rate is multiplied by it
   bool healthy = true;                 // when it was saved: a place to go back to

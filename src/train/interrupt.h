@@ -1,5 +1,5 @@
-// Ctrl-C, SIGTERM and a closed terminal ask a run to stop; the loop sees it between two steps, saves and says how to resume. A second
-// Ctrl-C ends the process at once: the last checkpoint stands.
+// Ctrl-C, SIGTERM and a closed terminal ask a run to stop; the loop sees it between two steps, saves and says how to
+// resume. A second Ctrl-C ends the process at once: the last checkpoint stands.
 #pragma once
 
 namespace brisk {

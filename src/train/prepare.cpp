@@ -1,5 +1,6 @@
 #include "train/prepare.h"
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "base/error.h"
@@ -131,8 +132,11 @@ std::string hash_of(const TokenCache& cache) { return std::filesystem::path(cach
 
 TokenCache tokens_of(Source& source, const std::string& name, const DataOptions& options, const Tokenizer& tokenizer) {
   WorkBar bar("tokens of " + name);
-  return open_token_cache(source, tokenizer, cache_directory(options),
-                          [&](int64_t done, int64_t total) { bar.update(done, total); });
+  // Tests kill a process right after its first journal.
+  const char* journal_seconds = std::getenv("BRISK_JOURNAL_SECONDS");
+  return open_token_cache(
+      source, tokenizer, cache_directory(options), [&](int64_t done, int64_t total) { bar.update(done, total); },
+      journal_seconds != nullptr ? std::strtod(journal_seconds, nullptr) : 5);
 }
 
 TokenCache evaluation_tokens(const std::vector<std::string>& paths, const DataOptions& options,

@@ -1,5 +1,7 @@
 #include "train/rollback.h"
 
+#include <cmath>
+
 #include "base/error.h"
 #include "base/terminal.h"
 
@@ -10,13 +12,16 @@ namespace {
 // Empty: the beginning.
 std::string place_to_go_back_to(const std::string& run) {
   const std::vector<CheckpointPlace> places = list_checkpoints(run);
+  std::string otherwise;
   for (auto place = places.rbegin(); place != places.rend(); ++place) {
     try {
-      if (read_checkpoint_state(place->path).guard.healthy) return place->path;
+      const GuardState guard = read_checkpoint_state(place->path).guard;
+      if (guard.healthy) return place->path;
+      if (guard.lowest_loss < guard.first_loss - 0.5) otherwise = place->path;  // it had learned something
     } catch (const UserError&) {  // a damaged one is no place to go back to
     }
   }
-  return places.empty() ? "" : places.front().path;
+  return otherwise;
 }
 
 }  // namespace
@@ -54,6 +59,24 @@ int64_t roll_back(TrainingSetup& setup) {
   setup.loader.reset();
   setup.loader = std::make_unique<Loader>(setup.data.train_stream, setup.data.train.chunks, setup.loader_options);
   return state.step;
+}
+
+void give_up(const TrainingSetup& setup, int64_t step, const StepResult& result, const std::string& reason) {
+  const std::string tensor = result.finite() ? "" : setup.engine->first_not_finite();
+  const std::string what = result.finite()
+                               ? fmt::format("training diverged: {}", reason)
+                               : fmt::format("{} is not finite{}; the parameters are still those before this step",
+                                             std::isfinite(result.loss_sum) ? "the gradient" : "the loss",
+                                             tensor.empty() ? "" : fmt::format(" (first in {})", tensor));
+  const GuardState& guard = setup.state.guard;
+  user_error(
+      "step {}: {}{}. Lower training.learning_rate (now {:g}), set training.max_grad_norm to 1 or less, or lengthen "
+      "training.warmup_steps; the last checkpoint is {}",
+      step, what,
+      guard.rollbacks > 0 ? fmt::format("; going back {} times, to {:g} times the rate, did not help", guard.rollbacks,
+                                        guard.rate_factor)
+                          : "",
+      setup.job.training.learning_rate, latest_checkpoint(setup.directory.path()).value_or("none yet"));
 }
 
 }  // namespace brisk

@@ -8,13 +8,19 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "train/setup.h"
 
 namespace brisk {
 
-// The newest checkpoint that was healthy when it was saved, the oldest there is where none was, or the beginning of
-// the run. Returns its step.
+// The newest checkpoint that was healthy when it was saved, the oldest that had learned something where none was, or
+// the beginning of the run. Returns its step.
 int64_t roll_back(TrainingSetup& setup);
+
+// Where going back is not allowed any more: what happened at `step`, and advice. `reason` is the guard's; empty without
+// it.
+[[noreturn]] void give_up(const TrainingSetup& setup, int64_t step, const StepResult& result,
+                          const std::string& reason);
 
 }  // namespace brisk

@@ -23,9 +23,9 @@ namespace brisk {
 namespace {
 
 constexpr const char* kLockFile = ".lock";
-constexpr std::array<std::string_view, 8> kOurFiles = {"job.json",     "tokenizer.json", "metrics.jsonl",
-                                                       "ledger.jsonl", "samples.jsonl",  "statistics.json",
-                                                       "summary.json", "report.html"};
+constexpr std::array<std::string_view, 9> kOurFiles = {"job.json",        "tokenizer.json", "tokenizer_config.json",
+                                                       "metrics.jsonl",   "ledger.jsonl",   "samples.jsonl",
+                                                       "statistics.json", "summary.json",   "report.html"};
 constexpr std::string_view kCheckpoints = "checkpoints";
 constexpr std::string_view kEvents = "tensorboard";
 

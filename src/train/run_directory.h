@@ -1,5 +1,6 @@
-// The run directory: job.json, tokenizer.json, metrics.jsonl, ledger.jsonl, samples.jsonl, statistics.json (of the
-// data), summary.json, checkpoints/, tensorboard/; and report.html where `brisk report` wrote one.
+// The run directory: job.json, tokenizer.json, tokenizer_config.json, metrics.jsonl, ledger.jsonl, samples.jsonl,
+// statistics.json (of the data), summary.json, checkpoints/, tensorboard/; and report.html where `brisk report` wrote
+// one.
 //
 //   RunDirectory run = RunDirectory::open(job.output, RunDirectory::Mode::fresh);   // or resume; holds the run's lock
 //   write_file_atomically(run.job_path(), job_to_json_text(job));

@@ -254,6 +254,7 @@ class Starter {
       setup_.state = load_checkpoint(*checkpoint_path_, setup_.engine->parameters());
       setup_.engine->parameters_changed();
       say("resuming {} after step {}", setup_.directory.path(), setup_.state.step);
+      setup_.elapsed_before = setup_.state.elapsed_seconds;
       if (setup_.time_box) setup_.time_box->go_back_to(setup_.state.progress);
     } else {
       setup_.begin();
@@ -280,7 +281,7 @@ class Starter {
 
   void write_run_files() {
     write_file_atomically(setup_.directory.job_path(), job_to_json_text(job_to_save()));  // first: it makes a run of it
-    setup_.data.tokenizer->save(setup_.directory.tokenizer_path());
+    save_tokenizer_folder(*setup_.data.tokenizer, setup_.directory.path());
     setup_.metrics = std::make_unique<MetricsLog>(setup_.directory.metrics_path());
     const int64_t sequences = setup_.job.training.batch_size * setup_.job.training.gradient_accumulation_steps;
     setup_.loader_options = {.sequences_per_step = sequences,

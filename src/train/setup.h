@@ -52,7 +52,8 @@ struct TrainingSetup {
   int64_t total_steps = 0, epochs = 0;
   std::optional<Stop> stop;  // where the job has one
   std::optional<TimeBox> time_box;
-  double mean_length = 0;  // of its sequence, as a token sees it
+  double elapsed_before = 0;  // seconds, of earlier processes of the run
+  double mean_length = 0;     // of its sequence, as a token sees it
   double flop_per_token = 0;
   std::unique_ptr<PeakMeter> peak;  // sampled now and then while the run goes on
 };

@@ -9,6 +9,7 @@
 #include "base/machine.h"
 #include "base/terminal.h"
 #include "base/threads.h"
+#include "train/expectation.h"
 #include "train/interrupt.h"
 #include "train/rollback.h"
 #include "train/run_watch.h"
@@ -24,7 +25,6 @@ class Trainer {
   Trainer(Job job, const TrainRequest& request)
       : setup_(std::move(job), request),
         guard_(setup_.job.training, setup_.state.guard),
-        elapsed_before_(setup_.state.elapsed_seconds),
         watch_(setup_),
         stop_early_(patience_is_over()) {}
 
@@ -78,18 +78,18 @@ class Trainer {
   }
 
   // Wall time of the run, earlier processes included.
-  double elapsed() { return elapsed_before_ + setup_.ledger.totals().seconds(); }
+  double elapsed() { return setup_.elapsed_before + setup_.ledger.totals().seconds(); }
 
   // What the guard says of a step; false where the run went back to an earlier one.
   bool passes(int64_t step, const StepResult& result) {
     if (!guard_.is_on()) {
-      if (!result.finite()) give_up(step, result, "");
+      if (!result.finite()) give_up(setup_, step, result, "");
       return true;
     }
     const DivergenceGuard::Verdict verdict = guard_.observe(step, result);
     if (verdict.diverged) {
       if (setup_.state.guard.rollbacks >= setup_.job.training.divergence_rollbacks)
-        give_up(step, result, verdict.reason);
+        give_up(setup_, step, result, verdict.reason);
       go_back(step, verdict.reason);
       return false;
     }
@@ -164,10 +164,8 @@ class Trainer {
     const TrainingOptions& training = setup_.job.training;
     const bool last = is_over();
     if (steps_ == kEarlySteps) say_time_per_epoch();
-    if (setup_.time_box && steps_ + 1 == kStepsBeforeExpecting && !setup_.data.validation.chunks.empty())
-      probe_evaluation();
-    if (setup_.time_box && (steps_ == kStepsBeforeExpecting || (last && steps_ < kStepsBeforeExpecting)))
-      say_expectation();
+    if (setup_.time_box && steps_ == 1) time_evaluation(setup_);
+    if (setup_.time_box && steps_ == kStepsBeforeExpecting) expected_steps_ = tell_expectation(setup_);
     const Progress progress = make_progress(batch);
     if (setup_.state.step % training.logging_steps == 0 || last) {
       log_step(batch, rate);
@@ -222,31 +220,6 @@ class Trainer {
     if (seconds_since(peak_sampled_) < 1) return;
     setup_.peak->sample();
     peak_sampled_ = std::chrono::steady_clock::now();
-  }
-
-  // How long the evaluation at the end will take, from a small part of it: the end of a short box depends on it.
-  void probe_evaluation() {
-    const ChunkList& all = setup_.data.validation.chunks;
-    const auto part = std::span(all).first(std::min<size_t>(all.size(), 32));
-    double seconds = 0;
-    for (int trial = 0; trial < 2; ++trial) {  // the first allocates
-      const auto start = std::chrono::steady_clock::now();
-      setup_.engine->evaluate(*setup_.data.validation_stream, part, setup_.ledger);
-      seconds = seconds_since(start);
-    }
-    double rows = 0;
-    for (const Chunk& chunk : part) rows += static_cast<double>(chunk.length);
-    setup_.time_box->evaluation_took(seconds * static_cast<double>(setup_.data.validation.rows()) / rows);
-  }
-
-  void say_expectation() {
-    const double steps = static_cast<double>(setup_.total_steps);
-    const double epochs = steps / static_cast<double>(setup_.steps_per_epoch);
-    say("training.stop {}: should reach about {} steps, {} tokens, {:.2f} epochs with its schedule complete; an "
-        "estimate from the speed of the first steps, and the schedule follows the clock",
-        setup_.job.training.stop, setup_.total_steps, format_count(epochs * setup_.data.train.rows_per_epoch()),
-        epochs);
-    expected_steps_ = setup_.total_steps;
   }
 
   void log_step(const StepBatch& batch, double rate) {
@@ -364,25 +337,6 @@ class Trainer {
     if (setup_.time_box) setup_.time_box->save_took(seconds_since(last_save_));
   }
 
-  // `reason` is the guard's; empty without it.
-  [[noreturn]] void give_up(int64_t step, const StepResult& result, const std::string& reason) {
-    const std::string tensor = result.finite() ? "" : setup_.engine->first_not_finite();
-    const std::string what = result.finite()
-                                 ? fmt::format("training diverged: {}", reason)
-                                 : fmt::format("{} is not finite{}; the parameters are still those before this step",
-                                               std::isfinite(result.loss_sum) ? "the gradient" : "the loss",
-                                               tensor.empty() ? "" : fmt::format(" (first in {})", tensor));
-    const int64_t rollbacks = setup_.state.guard.rollbacks;
-    user_error(
-        "step {}: {}{}. Lower training.learning_rate (now {:g}), set training.max_grad_norm to 1 or less, or lengthen "
-        "training.warmup_steps; the last checkpoint is {}",
-        step, what,
-        rollbacks > 0 ? fmt::format("; going back {} times, to {:g} times the rate, did not help", rollbacks,
-                                    setup_.state.guard.rate_factor)
-                      : "",
-        setup_.job.training.learning_rate, latest_checkpoint(setup_.directory.path()).value_or("none yet"));
-  }
-
   void load_best() {
     Ledger::Scope scope(setup_.ledger, Phase::checkpoint);
     for (const CheckpointPlace& place : list_checkpoints(setup_.directory.path())) {
@@ -445,7 +399,7 @@ class Trainer {
     if (!epoch_rows_.empty()) say("{}", epoch_table(epoch_rows_));
     say("whole run:\n{}", ledger_table(totals, speed));
     say("{}", speed_line(speed));
-    if (setup_.state.guard.skipped > 0) {
+    if (setup_.state.guard.skipped + setup_.state.guard.rollbacks > 0) {
       say("divergence guard: {} updates skipped, {} times back to an earlier step; the rate is {:g} times the "
           "schedule's",
           setup_.state.guard.skipped, setup_.state.guard.rollbacks, setup_.state.guard.rate_factor);
@@ -471,7 +425,6 @@ class Trainer {
 
   TrainingSetup setup_;
   DivergenceGuard guard_;
-  double elapsed_before_;
   RunWatch watch_;
   std::chrono::steady_clock::time_point started_, step_start_, last_save_, peak_sampled_;
   Ledger::Totals epoch_start_;

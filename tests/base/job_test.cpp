@@ -198,7 +198,7 @@ TEST(Job, DefaultsThatWereChosenAreTold) {
   Job job = job_from_json_text(R"({"model": {"d_model": 512}})", "job.json");
   const std::vector<std::string> lines = resolve_defaults(job);
   EXPECT_EQ(lines.at(0), "model.num_heads = 8 (d_model / 64)");
-  EXPECT_EQ(lines.at(1), "num_kv_heads = 8 (num_heads)");
+  EXPECT_EQ(lines.at(1), "model.num_kv_heads = 8 (num_heads)");
   EXPECT_EQ(lines.at(2), "model.d_ff = 2048 (4 d_model)");
   EXPECT_DOUBLE_EQ(job.training.learning_rate, 2.8e-3);
   EXPECT_TRUE(resolve_defaults(job).empty()) << "a second call has nothing left to choose";
@@ -290,6 +290,45 @@ TEST(Job, TheExamplesLoad) {
   EXPECT_EQ(production.training.batch_size, 64);
 }
 
+TEST(JobSources, ArePathsOrObjectsWithSettingsOfTheirOwn) {
+  const Job job = resolved(R"({"data": {"train": ["a.txt", {"path": "b/", "weight": 2.5, "text_field": "x.y"}]}})");
+  ASSERT_EQ(job.data.train.size(), 2u);
+  EXPECT_EQ(job.data.train[0], DataSource("a.txt"));
+  EXPECT_EQ(job.data.train[1].path, "b/");
+  EXPECT_EQ(job.data.train[1].weight, 2.5);
+  EXPECT_EQ(job.data.train[1].text_field, "x.y");
+  EXPECT_EQ(job.data.train[1].document, "");
+  EXPECT_EQ(resolved(R"({"data": {"train": "a.txt"}})").data.train, std::vector<DataSource>{DataSource("a.txt")});
+  EXPECT_EQ(resolved(R"({"data": {"train": {"path": "a.txt", "document": "paragraph"}}})").data.train[0].document,
+            "block");
+  std::vector<std::string> notes;
+  EXPECT_EQ(job_from_json_text("{}", "job.json", {"data.train=2024"}, notes).data.train[0].path, "2024");
+  EXPECT_EQ(
+      job_from_json_text("{}", "job.json", {R"(data.train=[{"path": "x", "weight": 3}])"}, notes).data.train[0].weight,
+      3);
+}
+
+TEST(JobSources, AreWrittenAsTheyWereRead) {
+  const Job job = resolved(R"({"data": {"train": ["a \"b\".txt", {"path": "c", "weight": 0.5, "document": "line"}]}})");
+  const auto train = nlohmann::json::parse(job_to_json_text(job)).at("data").at("train");
+  EXPECT_EQ(train, nlohmann::json::parse(R"(["a \"b\".txt", {"path": "c", "weight": 0.5, "document": "line"}])"));
+  EXPECT_EQ(job_from_json_text(job_to_json_text(job), "job.json").data.train, job.data.train);
+}
+
+TEST(JobSources, NameTheItemAndTheKeyThatIsWrong) {
+  EXPECT_EQ(
+      problem(R"({"data": {"train": ["a", {"path": "b", "weight": 0}]}})"),
+      "job.json: data.train[1]: weight: found 0, expected a number above 0 to 1000; leave it out for the default, 1");
+  EXPECT_EQ(problem(R"({"data": {"train": {"path": "b", "wieght": 1}}})"),
+            "job.json: data.train: wieght: unknown key; did you mean weight?");
+  EXPECT_EQ(problem(R"({"data": {"train": [{"weight": 1}]}})"), "job.json: data.train[0]: path is missing");
+  EXPECT_EQ(problem(R"({"data": {"train": [3]}})"),
+            "job.json: data.train[0]: found 3, expected a string, or a list of strings and objects such as "
+            "{\"path\": \"...\", \"weight\": 1}");
+  EXPECT_EQ(problem(R"({"data": {"train": 3}})").find("job.json: data.train: found 3, expected a string, or a list"),
+            0u);
+}
+
 TEST(JobSchema, HasEveryOptionAndEverySpelling) {
   const auto schema = nlohmann::json::parse(job_schema());
   EXPECT_EQ(schema.at("$schema"), "https://json-schema.org/draft/2020-12/schema");
@@ -297,7 +336,7 @@ TEST(JobSchema, HasEveryOptionAndEverySpelling) {
   EXPECT_EQ(schema.at("additionalProperties"), false);
   EXPECT_EQ(properties.at("training").at("additionalProperties"), false);
   EXPECT_EQ(properties.at("training").at("properties").at("batch_size").at("default"), 16);
-  EXPECT_EQ(properties.at("training").at("properties").at("batch_size").at("minimum"), 1);
+  EXPECT_EQ(properties.at("training").at("properties").at("max_length").at("minimum"), 1);
   Job job;
   for (const Option& option : declare_job_options(job)) {
     std::vector<std::string> paths = {option.path};

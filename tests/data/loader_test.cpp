@@ -333,13 +333,16 @@ TEST(Weights, SayHowOftenAnEpochDrawsASequence) {
     for (size_t i = 0; i < 10; ++i) EXPECT_EQ(hits[static_cast<size_t>(epoch)][i], 2);
     for (size_t i = 10; i < 40; ++i) EXPECT_EQ(hits[static_cast<size_t>(epoch)][i], 1);
   }
-  int64_t drawn = 0;
+  int64_t drawn = 0, of_the_last = 0;
   for (size_t i = 40; i < 60; ++i) {
     EXPECT_EQ(hits[0][i] + hits[1][i], 1);
     EXPECT_EQ(hits[2][i] + hits[3][i], 1);
     drawn += hits[0][i];
+    of_the_last += i >= 50 ? hits[0][i] : 0;
   }
   EXPECT_EQ(drawn, 10);
+  EXPECT_GT(of_the_last, 0);  // the half is chosen from all over the source
+  EXPECT_LT(of_the_last, 10);
 }
 
 TEST(Weights, OfAnySizeDrawAllSequencesEquallyOftenOverEpochs) {

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "base/threads.h"
+#include "data/file_memo.h"
+#include "data/packed_text.h"
 #include "data/scratch_folder.h"
+#include "data/text_hash.h"
 #include "data/token_file.h"
 
 namespace brisk {
@@ -232,6 +235,141 @@ TEST(TokenCache, IsTheSameWhateverTheNumberOfThreads) {
   Team::set_size(threads);
   EXPECT_EQ(contents[1], contents[0]);
   EXPECT_EQ(contents[2], contents[0]);
+}
+
+struct Killed {};
+
+// Builds until `bytes` are done, then goes as a killed process does: nothing is cleaned up.
+void build_and_die(const std::string& path, const ScratchFolder& folder, const Tokenizer& tokenizer, int64_t bytes,
+                   DocumentRule rule) {
+  Source source({{path}, "text", rule});
+  const auto progress = [&](int64_t done, int64_t) {
+    if (done >= bytes) throw Killed();
+  };
+  EXPECT_THROW(open_token_cache(source, tokenizer, folder / "cache", progress, 0), Killed);
+}
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(TokenCacheResumed, IsTheFileThatOneProcessMakes) {
+  std::string text;
+  for (int i = 0; text.size() < (10u << 20); ++i)
+    text += fmt::format("Line {} of many.\n{}", i, i % 9 == 0 ? "\n" : "");
+  std::string lines;
+  for (int i = 0; lines.size() < (10u << 20); ++i) lines += fmt::format("{{\"text\": \"Line {} of many.\"}}\n", i);
+  for (const auto& [name, contents] : {std::pair{"a.txt", text}, std::pair{"a.txt.gz", gzipped(text, 1)},
+                                       std::pair{"a.jsonl", lines}, std::pair{"a.jsonl.gz", gzipped(lines, 1)}}) {
+    const ScratchFolder folder, other;
+    const std::string path = folder.write(name, contents);
+    const CountingTokenizer tokenizer;
+    const TokenCache whole = open(path, other, tokenizer, DocumentRule::kBlock);
+    const int texts = tokenizer.texts.exchange(0);
+    build_and_die(path, folder, tokenizer, std::ssize(contents) / 2, DocumentRule::kBlock);
+    tokenizer.texts = 0;
+    const TokenCache cache = open(path, folder, tokenizer, DocumentRule::kBlock);
+    EXPECT_FALSE(cache.reused);
+    EXPECT_TRUE(cache.resumed) << name;
+    EXPECT_LT(tokenizer.texts, 0.9 * texts) << name;  // the first half was not done again
+    EXPECT_GT(tokenizer.texts, 0) << name;
+    EXPECT_TRUE(bytes_of(cache.path) == bytes_of(whole.path)) << name;
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "cache"), {}), 1) << name;
+  }
+}
+
+TEST(TokenCacheResumed, StartsAnewWhereWhatIsThereIsDamaged) {
+  std::string text;
+  for (int i = 0; text.size() < (6u << 20); ++i) text += fmt::format("Line {} of many.\n", i);
+  const ByteTokenizer tokenizer;
+  const ScratchFolder other;
+  const std::string whole = bytes_of(open(other.write("a.txt", text), other, tokenizer).path);
+  for (const char* part : {".building", ".building-documents", ".building-journal"}) {
+    const ScratchFolder folder;
+    const std::string path = folder.write("a.txt", text);
+    build_and_die(path, folder, tokenizer, 5 << 20, DocumentRule::kLine);
+    int changed = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder / "cache")) {
+      if (!entry.path().string().ends_with(part)) continue;
+      std::string bytes = bytes_of(entry.path());
+      bytes[bytes.size() / 4] = static_cast<char>(bytes[bytes.size() / 4] ^ 1);
+      std::ofstream(entry.path(), std::ios::binary) << bytes;
+      ++changed;
+    }
+    ASSERT_EQ(changed, 1) << part;
+    const TokenCache cache = open(path, folder, tokenizer);
+    EXPECT_FALSE(cache.resumed) << part;
+    EXPECT_TRUE(bytes_of(cache.path) == whole) << part;
+  }
+}
+
+TEST(TokenCache, LeavesNothingUnfinishedWhereTheDataIsBad) {
+  const ScratchFolder folder;
+  std::string text;
+  for (int i = 0; text.size() < (12u << 20); ++i) text += fmt::format("Line {} of many.\n", i);
+  Source source({{folder.write("a.txt", text + "caf\xE9\n")}, "text", DocumentRule::kLine});
+  EXPECT_HAS(user_error_of([&] { open_token_cache(source, ByteTokenizer(), folder / "cache", {}, 0); }), "not UTF-8");
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "cache"));
+}
+
+TEST(TokenCache, KnowsADocumentByItsTextHoweverLongAndWhereverItLies) {
+  const ScratchFolder folder;
+  std::string text = long_text() + long_text() + long_text();  // is read in parts
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  const std::string path = folder.write("a.txt", "short\n" + text + "\nanother\n" + text + "\nshort\n");
+  const TokenCache cache = open(path, folder, ByteTokenizer());
+  ASSERT_EQ(cache.stream->documents(), 5);
+  EXPECT_EQ(cache.stream->document_hash(1), cache.stream->document_hash(3));
+  EXPECT_EQ(cache.stream->document_hash(0), cache.stream->document_hash(4));
+  EXPECT_NE(cache.stream->document_hash(0), cache.stream->document_hash(2));
+  EXPECT_EQ(cache.stream->document_hash(0), text_hash("short"));
+}
+
+TEST(TextHash, DoesNotDependOnHowATextIsCut) {
+  const std::string text = "The quick brown fox jumps over the lazy dog.";
+  for (size_t a = 0; a <= text.size(); ++a) {
+    for (size_t b = a; b <= text.size(); ++b) {
+      TextHash hash;
+      hash.add(text.substr(0, a));
+      hash.add(text.substr(a, b - a));
+      hash.add(text.substr(b));
+      ASSERT_EQ(hash.value(), text_hash(text));
+    }
+  }
+  EXPECT_NE(text_hash(""), text_hash(std::string(1, '\0')));
+  EXPECT_NE(text_hash(std::string(7, '\0')), text_hash(std::string(8, '\0')));
+}
+
+TEST(TokenStream, JoinsStreamsAndKeepsTheirRowsApart) {
+  const auto joined = TokenStream::join(
+      {TokenStream::from_documents({{1, 2}, {3}}, 0), TokenStream::from_documents({{4}}, 0)});  // 0 1 2 0 3 0 | 0 4 0
+  EXPECT_EQ(joined->tokens(), 9);
+  EXPECT_EQ(joined->rows(), 7);
+  EXPECT_EQ(joined->documents(), 3);
+  EXPECT_EQ(joined->parts(), 2);
+  EXPECT_EQ(joined->part_documents(0), 2);
+  EXPECT_EQ(joined->document_rows(1).end, 5);
+  EXPECT_EQ(joined->document_rows(2).begin, 6);
+  EXPECT_EQ(joined->document_rows(2).end, 8);
+  EXPECT_EQ(joined->token(7), 4);
+  std::vector<int32_t> tokens(4);
+  EXPECT_THROW(joined->copy(4, 4, tokens.data()), InternalError);  // would reach into the next source
+}
+
+TEST(FileMemo, IsKeptForLargeSettledFilesUntilTheyChange) {
+  const ScratchFolder folder;
+  const std::string path = folder.write("a.txt", "some text");
+  remember_about(folder.path(), path, "content", 7, 1);
+  EXPECT_FALSE(recall_about(folder.path(), path, "content"));  // changed just now
+  std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  remember_about(folder.path(), path, "content", 7);
+  EXPECT_FALSE(recall_about(folder.path(), path, "content"));  // small
+  remember_about(folder.path(), path, "content", 7, 1);
+  EXPECT_EQ(recall_about(folder.path(), path, "content"), 7u);
+  EXPECT_FALSE(recall_about(folder.path(), path, "whole"));
+  folder.write("a.txt", "other text");
+  EXPECT_FALSE(recall_about(folder.path(), path, "content"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,6 +70,9 @@ Process::Process(std::vector<std::string> arguments, const TemporaryFolder& fold
   if (pid_ == 0) {
     const int standard_input = ::open(input.c_str(), O_RDONLY);
     if (!options_.output_path.empty()) out[1] = ::open(options_.output_path.c_str(), O_WRONLY | O_CREAT, 0666);
+    const rlimit memory = {static_cast<rlim_t>(options_.memory_limit_bytes),
+                           static_cast<rlim_t>(options_.memory_limit_bytes)};
+    if (options_.memory_limit_bytes > 0 && ::setrlimit(RLIMIT_DATA, &memory) != 0) ::_exit(126);
     const bool ready = standard_input >= 0 && ::dup2(standard_input, 0) >= 0 && ::dup2(out[1], 1) >= 0 &&
                        ::dup2(err[1], 2) >= 0 && ::chdir(folder.path().c_str()) == 0;
     if (ready) ::execve(argv[0], argv.data(), envp.data());

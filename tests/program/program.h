@@ -46,6 +46,7 @@ struct ProcessOptions {
   std::string output_path;               // standard output goes there, and not into Outcome::out
   bool terminal = false;                 // standard error is a terminal, 120 columns wide, and not a pipe
   double timeout_seconds = 120;
+  int64_t memory_limit_bytes = 0;  // of everything but files that are mapped (RLIMIT_DATA); 0: none
 };
 
 // One run of the program. Its current folder is `folder`, and its token cache lies there too.

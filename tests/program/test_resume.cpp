@@ -58,7 +58,7 @@ std::vector<std::string> advised_command(const std::string& talk) {
 class Resume : public testing::Test {
  protected:
   // So little text that it is learned by heart: the validation loss rises again, and the best model is not the last.
-  Resume() { write_text(folder / "text.txt", english_like_text(60)); }
+  Resume() { write_text(folder / "text.txt", english_like_text(24)); }
 
   Outcome resume(const std::string& run, std::vector<std::string> more = {}) {
     std::vector<std::string> arguments = {"train", "job.json", "--output", run, "--resume"};

@@ -13,8 +13,9 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-const Names kStepKeys = {"accuracy", "epoch", "gradient_norm", "learning_rate", "loss",
-                         "seconds",  "step",  "step_ms",       "tokens",        "tokens_per_second"};
+const Names kStepKeys = {"accuracy", "epoch",     "gradient_norm", "learning_rate",
+                         "loss",     "rollbacks", "seconds",       "skipped_updates",
+                         "step",     "step_ms",   "tokens",        "tokens_per_second"};
 const Names kEvaluationKeys = {
     "epoch", "seconds", "step", "validation_accuracy", "validation_loss", "validation_perplexity"};
 

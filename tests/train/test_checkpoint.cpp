@@ -4,14 +4,17 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/threads.h"
 #include "hub/safetensors.h"
 #include "hub/scratch_folder.h"
 #include "train/checkpoint.h"
+#include "train/checksum.h"
 #include "train/metrics_log.h"
 #include "train/run_directory.h"
 
@@ -266,6 +269,64 @@ TEST_F(Checkpoint, NoChangedByteOfTheStateIsMoreThanAUserError) {
     }
   }
   EXPECT_GT(refused, 500);
+}
+
+TEST_F(Checkpoint, AnyFlippedBitOfATensorIsFoundAndOneThatIsWholeIsNamed) {
+  saved(4);
+  const std::string path = saved(5);
+  const auto store = make_store();
+  fill_all(*store, 9.0f);
+  const std::vector<float> untouched = values_of(*store, store->flat_master());
+  for (const char* name : {"/model.safetensors", "/optimizer.safetensors"}) {
+    const std::string whole = contents_of(path + name);
+    for (size_t i = 0; i < whole.size(); i += 7) {
+      std::string damaged = whole;
+      damaged[whole.size() - 1 - i] ^= static_cast<char>(1 << (i % 8));
+      put_contents(path + name, damaged);
+      const std::string message = message_of<UserError>([&] { load_checkpoint(path, *store); });
+      ASSERT_TRUE(has(message, path + name)) << i << ": " << message;
+      ASSERT_TRUE(has(message, "step-00000004")) << i << ": " << message;
+    }
+    put_contents(path + name, whole);
+  }
+  EXPECT_EQ(values_of(*store, store->flat_master()), untouched);
+  EXPECT_EQ(message_of<UserError>([&] { load_checkpoint(path, *store); }), "");
+}
+
+TEST_F(Checkpoint, AFlippedBitIsFoundWhenTheModelIsUsed) {
+  const std::string path = saved(5);
+  std::string damaged = contents_of(path + "/model.safetensors");
+  damaged.back() ^= 1;
+  put_contents(path + "/model.safetensors", damaged);
+  const auto store = make_store(Purpose::inference);
+  EXPECT_TRUE(has(message_of<UserError>([&] { load_model(path, *store); }), "not those that were saved"));
+}
+
+TEST_F(Checkpoint, OneWithoutChecksumsIsReadAsItIs) {
+  const std::string path = saved(5);
+  auto state = nlohmann::json::parse(contents_of(path + "/state.json"));
+  for (const char* key : {"checksums", "guard", "clock"}) ASSERT_EQ(state.erase(key), 1u);
+  put_contents(path + "/state.json", state.dump());
+  const auto store = make_store();
+  EXPECT_EQ(message_of<UserError>([&] { load_checkpoint(path, *store); }), "");
+}
+
+TEST(Checksum, IsTheSameForAnyNumberOfThreadsAndAnotherForAnyLength) {
+  std::vector<std::byte> bytes((size_t{3} << 20) + 77);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i >> 3);
+  const int threads = Team::instance().size();
+  Team::set_size(1);
+  const uint64_t one = checksum(bytes);
+  Team::set_size(3);
+  EXPECT_EQ(checksum(bytes), one);
+  Team::set_size(threads);
+  EXPECT_NE(checksum(std::span(bytes).first(bytes.size() - 1)), one);
+  EXPECT_NE(checksum(std::vector<std::byte>(8)), checksum(std::vector<std::byte>(16)));
+  bytes[5] = std::byte{1};
+  const uint64_t changed = checksum(bytes);
+  std::swap(bytes[5], bytes[(size_t{1} << 20) + 6]);  // into another block
+  EXPECT_NE(changed, one);
+  EXPECT_NE(checksum(bytes), changed);
 }
 
 TEST_F(Checkpoint, StateFilesThatDoNotFitAreRefusedByTheirKey) {

@@ -40,8 +40,9 @@ TEST(MetricsLog, ALoggedStepHasExactlyTheseKeys) {
   const json line = json::parse(to_json_line(step_metrics(3)));
   std::vector<std::string> keys;
   for (const auto& [key, value] : line.items()) keys.push_back(key);
-  EXPECT_EQ(keys, (std::vector<std::string>{"accuracy", "epoch", "gradient_norm", "learning_rate", "loss", "seconds",
-                                            "step", "step_ms", "tokens", "tokens_per_second"}));
+  EXPECT_EQ(keys,
+            (std::vector<std::string>{"accuracy", "epoch", "gradient_norm", "learning_rate", "loss", "rollbacks",
+                                      "seconds", "skipped_updates", "step", "step_ms", "tokens", "tokens_per_second"}));
   EXPECT_EQ(line["step"], 3);
   EXPECT_EQ(line["tokens"], 3 * 4096);
   EXPECT_TRUE(line["gradient_norm"].is_number_float()) << "a whole number stays a float";

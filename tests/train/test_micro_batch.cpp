@@ -1,0 +1,37 @@
+#include <gtest/gtest.h>
+
+#include "train/micro_batch.h"
+#include "train/tiny_job.h"
+
+namespace brisk {
+namespace {
+
+TEST(MicroBatch, TriesTheUsualSizeAndItsNeighbours) {
+  EXPECT_EQ(micro_batch_candidates(128, 1000), (std::vector<int64_t>{4096, 2048, 8192, 1024, 16384, 512}));
+}
+
+TEST(MicroBatch, NeverHoldsLessThanASequenceOrMoreThanAStep) {
+  EXPECT_EQ(micro_batch_candidates(128, 8), (std::vector<int64_t>{1024, 512}));
+  EXPECT_EQ(micro_batch_candidates(3000, 2), (std::vector<int64_t>{4096, 3000, 6000}));
+  EXPECT_EQ(micro_batch_candidates(50000, 4), (std::vector<int64_t>{50000}));
+}
+
+TEST(MicroBatch, IsOneOfThoseThatFitAndSaysWhatWasMeasured) {
+  const testing::Threads threads(1);
+  const testing::Corpus corpus = testing::tiny_corpus(800);
+  EngineOptions options = testing::tiny_options(testing::gpt_shape());
+  std::vector<int64_t> tried;
+  const auto fits = [&](const EngineOptions& sized) {
+    tried.push_back(sized.capacity.rows);
+    return sized.capacity.rows <= 1024;
+  };
+  const MicroBatchChoice choice =
+      measure_micro_batch(options, corpus.stream, corpus.chunks, {.sequences_per_step = 200}, fits);
+  EXPECT_EQ(tried, micro_batch_candidates(24, 200));
+  EXPECT_TRUE(choice.tokens == 512 || choice.tokens == 1024) << choice.tokens;
+  for (const char* part : {"fastest measured", "512 ", "1024 ", "4096 does not fit", "not the maths"})
+    EXPECT_NE(choice.reason.find(part), std::string::npos) << choice.reason;
+}
+
+}  // namespace
+}  // namespace brisk
