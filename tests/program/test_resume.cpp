@@ -149,6 +149,7 @@ TEST_F(Resume, SaysSoWhereTheBestModelIsGone) {
   EXPECT_NE(trained.err.find("is loaded"), std::string::npos) << trained.err;
   ASSERT_EQ(checkpoints_of(folder / "run").size(), 3U);  // the best, and the last two
   std::filesystem::remove_all(folder / "run/checkpoints/" + checkpoints_of(folder / "run").front());
+  write_job(folder, job);
   const Outcome outcome = resume("run");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(outcome.err.find("is loaded"), std::string::npos) << outcome.err;
