@@ -110,10 +110,7 @@ class Product {
     row_items_ =
         std::min(round_up(std::max(divide_up(m, kernels.rows_block), low_items), threads), divide_up(m, kernels.rows));
     const int64_t panels = cols_block_ / kernels.cols;
-    col_items_ = 1;
-    if (2 * row_items_ < wanted) {
-      col_items_ = std::clamp<int64_t>(divide_up(wanted, row_items_), 1, std::max<int64_t>(1, panels / 2));
-    }
+    col_items_ = std::clamp<int64_t>(divide_up(wanted, row_items_), 1, std::max<int64_t>(1, panels / 2));
     if (row_items_ * col_items_ < threads) col_items_ = std::min(divide_up(threads, row_items_), panels);
     item_panels_ = divide_up(divide_up(m, row_items_), kernels.rows);
     panel_floats_ = a_by_row_ ? kernels.rows * kernels.row_stride : kernels.row_floats * units_block;

@@ -266,6 +266,7 @@ GemmKernels tile_kernels() {
   kernels.units_step = 16;
   kernels.units_block = 256;
   kernels.rows_block = 128;
+  kernels.rows_least = 128;  // tiles are done with a panel of B in no time: fewer rows would wait for the next one
   kernels.cols_block = 1024;
   kernels.pack_a = pack_row_tiles;
   kernels.pack_b = pack_col_tiles;
