@@ -2,7 +2,11 @@
 # Every C++ file is as clang-format writes it (.clang-format).   scripts/check_format.sh --fix rewrites them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-mapfile -t files < <(git ls-files --cached --others --exclude-standard '*.cpp' '*.h' '*.cu')
+# Without git, or where it does not trust the folder: what lies in the folders of sources.
+list=$(git ls-files --cached --others --exclude-standard '*.cpp' '*.h' '*.cu' 2>/dev/null) ||
+  list=$(find src tests bench -name '*.cpp' -o -name '*.h' -o -name '*.cu')
+[ -n "$list" ] || { echo "check_format.sh: no C++ files found in $PWD" >&2; exit 1; }
+mapfile -t files <<<"$list"
 if [ "${1:-}" = "--fix" ]; then
   clang-format -i "${files[@]}"
 else

@@ -117,6 +117,17 @@ void remove_file(const std::string& path) {
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail(path, "cannot remove it", errno);
 }
 
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  if (error && error.value() != ENOENT) fail(folder, "cannot list it", error.value());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 void remove_directory_tree(const std::string& path) {
   std::error_code error;
   std::filesystem::remove_all(path, error);
@@ -141,22 +152,35 @@ void write_file_atomically(const std::string& path, std::string_view contents) {
   file.commit();
 }
 
-AtomicFile::AtomicFile(std::string path)
-    : path_(std::move(path)), partial_path_(fmt::format("{}.partial-{}", path_, ::getpid())) {
-  file_descriptor_ = ::open(partial_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  struct stat facts {};
+  if (::stat(path_.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode)) {
+    // /dev/null, a pipe: to replace it would be to lose it.
+    file_descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+  } else {
+    // A symbolic link stays one: the file it names is replaced.
+    std::error_code error;
+    if (std::filesystem::is_symlink(path_, error)) path_ = std::filesystem::weakly_canonical(path_, error).string();
+    partial_path_ = fmt::format("{}.partial-{}", path_, ::getpid());
+    file_descriptor_ = ::open(partial_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  }
   if (file_descriptor_ < 0) brisk::fail(path_, "cannot create it", errno);
 }
 
 AtomicFile::~AtomicFile() {
   if (file_descriptor_ < 0) return;
   ::close(file_descriptor_);
-  ::unlink(partial_path_.c_str());
+  remove_partial();
+}
+
+void AtomicFile::remove_partial() const {
+  if (!partial_path_.empty()) ::unlink(partial_path_.c_str());
 }
 
 void AtomicFile::fail(const char* action, int error_number) {
   ::close(file_descriptor_);
   file_descriptor_ = -1;
-  ::unlink(partial_path_.c_str());
+  remove_partial();
   brisk::fail(path_, action, error_number);
 }
 
@@ -180,12 +204,13 @@ void AtomicFile::commit() {
   const int number = std::exchange(file_descriptor_, -1);
   if (::close(number) != 0 && errno != EINTR) {
     const int reason = errno;
-    ::unlink(partial_path_.c_str());
+    remove_partial();
     brisk::fail(path_, "cannot close it", reason);
   }
+  if (partial_path_.empty()) return;
   if (::rename(partial_path_.c_str(), path_.c_str()) != 0) {
     const int reason = errno;
-    ::unlink(partial_path_.c_str());
+    remove_partial();
     brisk::fail(path_, "cannot rename the finished file to it", reason);
   }
   sync_directory(parent_of(path_));

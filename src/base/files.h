@@ -18,6 +18,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace brisk {
 
@@ -27,8 +28,9 @@ int64_t file_size(const std::string& path);
 
 std::string read_file(const std::string& path);
 
-void make_directories(const std::string& path);  // and its parents; nothing where it exists
-void remove_file(const std::string& path);       // nothing where there is none
+void make_directories(const std::string& path);                // and its parents; nothing where it exists
+void remove_file(const std::string& path);                     // nothing where there is none
+std::vector<std::string> names_in(const std::string& folder);  // sorted; none where there is no folder
 void remove_directory_tree(const std::string& path);
 void rename_file(const std::string& from, const std::string& to);  // then flushes the folder, so it survives a crash
 void sync_directory(const std::string& path);
@@ -40,7 +42,8 @@ std::string explain_errno(int error_number);
 
 class AtomicFile {
  public:
-  explicit AtomicFile(std::string path);  // creates path + ".partial-<process>"; the folder must exist
+  // Creates path + ".partial-<process>"; the folder must exist. A device or a pipe is written to as it is.
+  explicit AtomicFile(std::string path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -52,8 +55,9 @@ class AtomicFile {
 
  private:
   [[noreturn]] void fail(const char* action, int error_number);
+  void remove_partial() const;
 
-  std::string path_, partial_path_;
+  std::string path_, partial_path_;  // no partial one where what exists is written to in place
   int file_descriptor_ = -1;
   int64_t size_ = 0;
 };

@@ -1,16 +1,10 @@
 #include "base/isa.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstdlib>
 
 #include "base/error.h"
-
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
+#include "base/machine.h"
 
 namespace brisk {
 
@@ -18,34 +12,15 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kNames = {"baseline", "avx2", "avx512", "avx512bf16", "amx"};
 
-#if defined(__x86_64__)
-bool has_avx512_bf16() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1u << 5)) != 0;
-}
-
-// AMX needs the processor, the kernel, and permission for this process: tile data is state that is off until asked for.
-bool has_amx() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
-  const bool tile = (d & (1u << 24)) != 0, bf16 = (d & (1u << 22)) != 0;
-  constexpr long kRequestPermission = 0x1023, kTileData = 18;
-  return tile && bf16 && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-}
-#endif
-
 Isa detect() {
 #if defined(__x86_64__)
+  const InstructionSets& sets = instruction_sets();
   __builtin_cpu_init();
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("bmi2")) {
-    return Isa::baseline;
-  }
-  if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
-      !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl")) {
-    return Isa::avx2;
-  }
-  if (!has_avx512_bf16()) return Isa::avx512;
-  return has_amx() ? Isa::amx : Isa::avx512bf16;
+  // What the files of each are compiled with (CMakeLists.txt).
+  if (!sets.avx2 || !sets.fma || !sets.f16c || !__builtin_cpu_supports("bmi2")) return Isa::baseline;
+  if (!sets.avx512f || !sets.avx512bw || !sets.avx512dq || !sets.avx512vl) return Isa::avx2;
+  if (!sets.avx512_bf16) return Isa::avx512;
+  return sets.amx_tile && sets.amx_bf16 ? Isa::amx : Isa::avx512bf16;
 #else
   return Isa::baseline;
 #endif

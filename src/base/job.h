@@ -2,7 +2,7 @@
 //
 //   std::vector<std::string> notes;
 //   Job job = load_job("job.json", {"training.batch_size=64"}, notes);   // UserError on any problem
-//   for (const std::string& line : resolve_defaults(job)) say("{}", line);   // "num_heads = 4 (d_model / 64)"
+//   for (const std::string& line : resolve_defaults(job)) say("{}", line);   // "model.num_heads = 4 (d_model / 64)"
 //   write_file_atomically(job.output + "/job.json", job_to_json_text(job));
 //
 // The structs below hold the defaults; everything else about an option (spellings, range, choices, help) stands in
@@ -136,6 +136,9 @@ std::string job_to_json_text(const Job& job);
 // Fills what brisk chooses and checks what only the whole job can tell (d_model and num_heads, ...): UserError.
 // Returns a line for each value filled. A second call fills nothing.
 std::vector<std::string> resolve_defaults(Job& job);
+
+// $XDG_CACHE_HOME/brisk, or ~/.cache/brisk, or a folder under /tmp for a user without a home.
+std::string default_cache_directory();
 
 // Warm-up of a run of `total_steps` optimizer steps: warmup_steps where given, otherwise warmup_ratio of them.
 int64_t warmup_steps_of(const TrainingOptions& training, int64_t total_steps);

@@ -1,5 +1,6 @@
 // What brisk chooses where a job does not say, and the checks that need the whole job.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -76,17 +77,15 @@ void check_heads(const ModelOptions& model) {
   }
 }
 
-std::string default_cache_dir(const Job& job) {
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0') {
-    return (std::filesystem::path(cache) / "brisk").string();
-  }
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') {
-    return (std::filesystem::path(home) / ".cache" / "brisk").string();
-  }
-  return (std::filesystem::path(job.output) / "cache").string();
-}
-
 }  // namespace
+
+std::string default_cache_directory() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && cache[0] == '/') return fmt::format("{}/brisk", cache);
+  const char* home = std::getenv("HOME");
+  if (home != nullptr && home[0] == '/') return fmt::format("{}/.cache/brisk", home);
+  return fmt::format("/tmp/brisk-cache-{}", ::getuid());
+}
 
 std::vector<std::string> resolve_defaults(Job& job) {
   std::vector<std::string> lines;
@@ -97,20 +96,20 @@ std::vector<std::string> resolve_defaults(Job& job) {
   if (model.num_heads == 0) {
     const int64_t wanted = std::max<int64_t>(1, model.d_model / kHeadWidth);
     model.num_heads = nearest_heads(model, wanted);
-    tell("num_heads", model.num_heads,
+    tell("model.num_heads", model.num_heads,
          model.num_heads == wanted ? fmt::format("d_model / {}", kHeadWidth)
                                    : fmt::format("the nearest to d_model / {} that divides d_model", kHeadWidth));
   }
   if (model.num_kv_heads == 0) {
     model.num_kv_heads = model.num_heads;
-    tell("num_kv_heads", model.num_kv_heads, "num_heads");
+    tell("model.num_kv_heads", model.num_kv_heads, "num_heads");
   }
   check_heads(model);
   if (model.d_ff == 0) {
     // SwiGLU has three matrices instead of two: 8/3 keeps the number of weights.
     const bool gated = model.activation == "swiglu";
     model.d_ff = gated ? round_up((8 * model.d_model + 2) / 3, 64) : 4 * model.d_model;
-    tell("d_ff", model.d_ff, gated ? "8/3 d_model, rounded up to a multiple of 64" : "4 d_model");
+    tell("model.d_ff", model.d_ff, gated ? "8/3 d_model, rounded up to a multiple of 64" : "4 d_model");
   }
 
   TrainingOptions& training = job.training;
@@ -118,7 +117,7 @@ std::vector<std::string> resolve_defaults(Job& job) {
   if (training.batch_size == 0) {
     training.batch_size = std::max<int64_t>(1, kAutomaticBatchTokens / training.max_length);
     training.measure_micro_batch = training.micro_batch_tokens == 0;
-    tell("batch_size", training.batch_size,
+    tell("training.batch_size", training.batch_size,
          fmt::format("auto: {} tokens / max_length; part of the maths, as any batch size is, so it never depends on "
                      "timing",
                      kAutomaticBatchTokens));
@@ -127,12 +126,12 @@ std::vector<std::string> resolve_defaults(Job& job) {
     const double at_256 = training.optimizer == "muon" ? 4e-3 : 1e-3;
     training.learning_rate = two_digits(
         std::clamp(at_256 * std::sqrt(256.0 / static_cast<double>(model.d_model)), 0.1 * at_256, 3 * at_256));
-    tell("learning_rate", training.learning_rate,
+    tell("training.learning_rate", training.learning_rate,
          fmt::format("{:g} sqrt(256 / d_model), {:g} to {:g}", at_256, 0.1 * at_256, 3 * at_256));
   }
   if (training.sample_tokens == 0 && !training.sample_prompts.empty()) {
     training.sample_tokens = 64;
-    tell("sample_tokens", training.sample_tokens, "of each of sample_prompts");
+    tell("training.sample_tokens", training.sample_tokens, "of each of sample_prompts");
   }
   if (job.name.empty()) {
     job.name = job.output.empty() ? "run" : std::filesystem::path(job.output).filename().string();
@@ -143,8 +142,8 @@ std::vector<std::string> resolve_defaults(Job& job) {
     tell("output", job.output, "runs/ and the job's name");
   }
   if (job.data.cache_dir.empty()) {
-    job.data.cache_dir = default_cache_dir(job);
-    tell("cache_dir", job.data.cache_dir, "token files, shared between runs");
+    job.data.cache_dir = default_cache_directory();
+    tell("data.cache_dir", job.data.cache_dir, "token files, shared between runs");
   }
   return lines;
 }

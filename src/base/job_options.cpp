@@ -379,9 +379,10 @@ void declare_data(DataOptions& data, std::vector<Option>& all) {
                        "a tokenizer.json, SentencePiece .model, GPT-2's or llama2.c's files, or a folder with one")
                     .automatic("a byte-level BPE of model.vocab_size entries, trained on the training text")
                     .also({"tokenizer_path", "tokenizer_file", "tokenizer_name", ".tokenizer", "model.tokenizer"}));
-  all.push_back(Option("data.cache_dir", data.cache_dir, "where token files are kept between runs")
-                    .automatic("$XDG_CACHE_HOME/brisk or ~/.cache/brisk")
-                    .also({"cache"}));
+  all.push_back(
+      Option("data.cache_dir", data.cache_dir, "where token files are kept between runs")
+          .automatic("$XDG_CACHE_HOME/brisk or ~/.cache/brisk; /tmp/brisk-cache-UID for a user without a home")
+          .also({"cache"}));
 }
 
 }  // namespace

@@ -48,11 +48,22 @@ int64_t number_in(const std::string& path, int64_t otherwise) {
   return file >> value ? value : otherwise;  // "max" is no number
 }
 
+// Of memory.stat: what the kernel keeps of files and gives up when memory is asked for.
+int64_t reclaimable_in(const std::string& path) {
+  std::ifstream file(path);
+  std::string name;
+  int64_t value = 0, bytes = 0;
+  while (file >> name >> value) {
+    if (name == "inactive_file" || name == "active_file") bytes += value;
+  }
+  return bytes;
+}
+
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
 struct CgroupMemory {
   int64_t limit = kNoLimit;
-  int64_t used = 0;
+  int64_t used = 0;  // without the page cache, which MemAvailable does not count either
 };
 
 // The tightest limit from this process's group up to the root; version 2 of cgroups first, then version 1.
@@ -62,7 +73,10 @@ CgroupMemory cgroup_memory() {
     for (;;) {
       const std::string folder = root + group;
       const int64_t limit = number_in(folder + "/" + limit_name, kNoLimit);
-      if (limit > 0 && limit < tightest.limit) tightest = {limit, number_in(folder + "/" + used_name, 0)};
+      if (limit > 0 && limit < tightest.limit) {
+        const int64_t used = number_in(folder + "/" + used_name, 0);
+        tightest = {limit, std::max<int64_t>(0, used - reclaimable_in(folder + "/memory.stat"))};
+      }
       if (group.empty() || group == "/") return;
       group = group.substr(0, group.rfind('/'));
     }

@@ -17,6 +17,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr double kLargestInteger = 9007199254740992.0;  // 2^53: beyond it a double is not exact, and no option needs it
+
 std::string found_text(const Json& value) {
   if (value.is_object()) return "an object {...}";
   if (value.is_array()) return "a list [...]";
@@ -40,6 +42,10 @@ std::string fix_for(const Option& option, const Json& value) {
   }
   if (!wants_bare && (value.is_number() || value.is_boolean())) {
     return fmt::format("put it in quotation marks: \"{}\": \"{}\"", name, value.dump());
+  }
+  if (std::holds_alternative<int64_t*>(option.field) && value.is_number() &&
+      std::abs(value.get<double>()) > kLargestInteger) {
+    return fmt::format("the largest is {:.0f}", kLargestInteger);
   }
   if (!option.choices.empty() && value.is_string()) {
     std::vector<std::string> words = option.choices;
@@ -78,9 +84,9 @@ bool assign(const Option& option, const Json& value, const std::string& source, 
       return true;
     }
     if (!value.is_number()) return false;
-    // 1e3 and 32.0 are integers to people; beyond 2^53 a double is not exact, and no option needs it.
+    // 1e3 and 32.0 are integers to people.
     const double exact = value.get<double>();
-    if (exact != std::floor(exact) || std::abs(exact) > 9007199254740992.0 || !in_range(option, exact)) return false;
+    if (exact != std::floor(exact) || std::abs(exact) > kLargestInteger || !in_range(option, exact)) return false;
     **number = value.is_number_integer() ? value.get<int64_t>() : static_cast<int64_t>(exact);
     return true;
   }
@@ -149,6 +155,8 @@ class Reader {
       if (key == "$schema") continue;  // editors look there for the schema
       if (!sections_.contains(key)) {
         read_key(key, value);
+      } else if (value.is_null()) {
+        continue;  // left out, as any key
       } else if (!value.is_object()) {
         problems_.push_back(
             fmt::format("{}: {}: found {}, expected an object {{...}}; put the section's keys inside it", source, key,
@@ -164,8 +172,12 @@ class Reader {
     spelled_.clear();  // an override replaces whatever spelling the file used
     const size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {
-      problems_.push_back(fmt::format("{}: expected key=value; write for example --set {}={}", source_,
-                                      options_.back().path, options_.back().default_text));
+      const auto number = std::find_if(options_.begin(), options_.end(), [](const Option& option) {
+        return std::holds_alternative<int64_t*>(option.field);
+      });
+      const Option& example = number != options_.end() ? *number : options_.back();
+      problems_.push_back(fmt::format("{}: expected key=value; write for example --set {}={}", source_, example.path,
+                                      example.default_text));
       return;
     }
     const std::string key = text.substr(0, equals), raw = text.substr(equals + 1);

@@ -49,12 +49,16 @@ std::string loss_text(double loss) {
 
 bool is_terminal(int file_descriptor) { return ::isatty(file_descriptor) == 1; }
 
+bool can_redraw(int file_descriptor) {
+  const char* kind = std::getenv("TERM");
+  return (kind == nullptr || std::string_view(kind) != "dumb") && is_terminal(file_descriptor);
+}
+
 bool use_colour(int file_descriptor) {
   const char* no_colour = std::getenv("NO_COLOR");
   if (no_colour != nullptr && *no_colour != '\0') return false;
   const char* kind = std::getenv("TERM");
-  if (kind == nullptr || std::string_view(kind) == "dumb") return false;
-  return is_terminal(file_descriptor);
+  return kind != nullptr && can_redraw(file_descriptor);
 }
 
 int terminal_width(int file_descriptor, int otherwise) {
@@ -199,7 +203,7 @@ std::string format_progress_bar(const Progress& progress, int width) {
   return fmt::format("[{}{}] {}", std::string(done, '#'), std::string(static_cast<size_t>(cells) - done, '-'), words);
 }
 
-ProgressBar::ProgressBar() : ProgressBar(STDERR_FILENO, is_terminal(STDERR_FILENO)) {}
+ProgressBar::ProgressBar() : ProgressBar(STDERR_FILENO, can_redraw(STDERR_FILENO)) {}
 
 ProgressBar::ProgressBar(int file_descriptor, bool redraw) : file_descriptor_(file_descriptor), redraw_(redraw) {}
 

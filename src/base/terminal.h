@@ -28,6 +28,8 @@ namespace brisk {
 
 bool is_terminal(int file_descriptor);
 
+bool can_redraw(int file_descriptor);  // a terminal that knows how to clear a line: TERM is not "dumb"
+
 // A terminal, NO_COLOR unset or empty, and TERM not "dumb".
 bool use_colour(int file_descriptor);
 

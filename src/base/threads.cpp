@@ -7,6 +7,7 @@
 #include <cmath>
 #include <fstream>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -19,6 +20,9 @@ namespace {
 // Workers spin this many rounds (about 50 us) before they sleep: between two ops of a step they are wanted again
 // within microseconds, between two commands of a user they are not.
 constexpr int kSpinRounds = 3000;
+
+// With 4 threads a core a step takes several times as long as with one, with 32 some take seconds.
+constexpr int64_t kMostThreadsPerCore = 8;
 
 inline void pause_core() {
 #if defined(__x86_64__)
@@ -75,25 +79,34 @@ struct Team::State {
 
 Team::Team(int threads) : size_(std::max(1, threads)), state_(std::make_unique<State>()) {
   state_->tickets = std::vector<Ticket>(static_cast<size_t>(size_));
-  for (int thread = 1; thread < size_; ++thread) {
-    state_->workers.emplace_back([this, thread] {
-      State& state = *state_;
-      uint32_t seen = 0;
-      for (;;) {
-        wait_until(state.round, [&](uint32_t round) { return round != seen; });
-        seen = state.round.load(std::memory_order_acquire);
-        if (state.quit.load(std::memory_order_acquire)) return;
-        if (state.tickets[static_cast<size_t>(thread)].take(seen)) state.run_part(thread);
-      }
-    });
+  const auto work = [this](int thread) {
+    State& state = *state_;
+    uint32_t seen = 0;
+    for (;;) {
+      wait_until(state.round, [&](uint32_t round) { return round != seen; });
+      seen = state.round.load(std::memory_order_acquire);
+      if (state.quit.load(std::memory_order_acquire)) return;
+      if (state.tickets[static_cast<size_t>(thread)].take(seen)) state.run_part(thread);
+    }
+  };
+  state_->workers.reserve(static_cast<size_t>(size_));
+  try {
+    for (int thread = 1; thread < size_; ++thread) state_->workers.emplace_back(work, thread);
+  } catch (const std::system_error& error) {
+    const size_t started = state_->workers.size() + 1;
+    stop_workers();
+    user_error("the system gave {} of {} threads ({}): use fewer, or raise ulimit -u", started, size_, error.what());
   }
 }
 
-Team::~Team() {
+Team::~Team() { stop_workers(); }
+
+void Team::stop_workers() {
   state_->quit.store(true, std::memory_order_release);
   state_->round.fetch_add(1, std::memory_order_acq_rel);
   state_->round.notify_all();
   for (std::thread& worker : state_->workers) worker.join();
+  state_->workers.clear();
 }
 
 Team& Team::instance() {
@@ -161,6 +174,18 @@ Team::Range Team::share(int64_t n, int64_t grain, int part, int parts) {
   const int64_t begin = grains * part / parts * grain;
   const int64_t end = grains * (part + 1) / parts * grain;
   return {std::min(begin, n), std::min(end, n)};
+}
+
+int team_size_for(int64_t asked, std::string_view name) {
+  const int cores = available_cores();
+  if (asked <= 0) return cores;
+  if (asked > kMostThreadsPerCore * cores) {
+    user_error(
+        "{} = {}: this process may use {} core{}, and more threads than cores only wait for each other: use {} "
+        "or leave it out",
+        name, asked, cores, cores == 1 ? "" : "s", cores);
+  }
+  return static_cast<int>(asked);
 }
 
 int available_cores() {

@@ -2,9 +2,8 @@
 // two libraries never fight over the cores.
 //
 //   Team& team = Team::instance();
-//   team.run([&](int thread) { ... });                        // once on every thread, at the same time; may use
-//   barrier() team.for_range(n, 64, [&](int64_t begin, int64_t end, int thread) { ... });   // a fixed share for each
-//   thread
+//   team.run([&](int thread) { ... });     // once on every thread, at the same time; may use barrier()
+//   team.for_range(n, 64, [&](int64_t begin, int64_t end, int thread) { ... });     // a fixed share for each
 //
 // Shares are fixed by n and the number of threads alone, so a reduction over threads in order is deterministic.
 // The body must not throw. Calls do not nest: a body that calls run() again is a fault of ours.
@@ -13,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string_view>
 
 namespace brisk {
 
@@ -61,6 +61,7 @@ class Team {
   struct State;
   void start(const std::function<void(int)>& body);
   void wait();
+  void stop_workers();
 
   int size_;
   std::unique_ptr<State> state_;
@@ -68,5 +69,9 @@ class Team {
 
 // Cores this process may use (affinity mask and cgroup quota considered).
 int available_cores();
+
+// For Team::set_size: the number of threads `asked` for, 0 for one a core. UserError, with the option's name, for so
+// many on so few cores that they would only wait for each other.
+int team_size_for(int64_t asked, std::string_view name);
 
 }  // namespace brisk

@@ -38,7 +38,7 @@ std::string format_work(const std::string& what, int64_t done, int64_t total, do
                      words);
 }
 
-WorkBar::WorkBar(std::string what) : WorkBar(std::move(what), STDERR_FILENO, is_terminal(STDERR_FILENO)) {}
+WorkBar::WorkBar(std::string what) : WorkBar(std::move(what), STDERR_FILENO, can_redraw(STDERR_FILENO)) {}
 
 WorkBar::WorkBar(std::string what, int file_descriptor, bool redraw)
     : what_(std::move(what)), file_descriptor_(file_descriptor), redraw_(redraw) {}

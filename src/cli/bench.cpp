@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/terminal.h"
 #include "cli/command.h"
+#include "cli/limits.h"
 #include "train/tables.h"
 
 namespace brisk {
@@ -65,9 +66,9 @@ void add_bench_command(CLI::App& app) {
   auto arguments = std::make_shared<BenchArguments>();
   BenchOptions& options = arguments->options;
   lm->add_option("--shape", options.shape, "small, large, production or gpt2")->capture_default_str();
-  lm->add_option("--batch", options.batch, "Sequences a step (default: the shape's)")->check(CLI::PositiveNumber);
+  lm->add_option("--batch", options.batch, "Sequences a step (default: the shape's)")->check(at_least(1));
   lm->add_option("--max-length", options.max_length, "Tokens a sequence (default: the shape's)")
-      ->check(CLI::Range(2, 1 << 20));
+      ->check(between(2, 1 << 20));
   lm->add_option("--device", arguments->device, "Where to run: cpu")
       ->capture_default_str()
       ->check(CLI::IsMember({"cpu"}));
@@ -78,10 +79,10 @@ void add_bench_command(CLI::App& app) {
                  "adamw, which the PyTorch twin runs (bench/peers), or muon, which `brisk train` runs by default")
       ->capture_default_str()
       ->check(CLI::IsMember({"adamw", "muon"}));
-  lm->add_option("--seconds", options.seconds, "Time to measure")->capture_default_str()->check(CLI::PositiveNumber);
-  lm->add_option("--threads", options.threads, "Compute threads (default: all cores)")->check(CLI::PositiveNumber);
+  lm->add_option("--seconds", options.seconds, "Time to measure")->capture_default_str()->check(above(0));
+  lm->add_option("--threads", options.threads, "Compute threads (default: all cores)")->check(at_least(1));
   lm->add_option("--micro-batch-tokens", options.micro_batch_tokens, "Rows of a micro-batch (default: brisk chooses)")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   lm->add_flag("--json", arguments->json, "One JSON object on standard output");
   lm->footer("Example:\n  brisk bench lm --shape small --precision fp32 --json");
   lm->callback([arguments] { run_bench(*arguments); });

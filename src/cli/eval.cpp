@@ -7,8 +7,10 @@
 #include "base/terminal.h"
 #include "base/threads.h"
 #include "cli/command.h"
+#include "cli/limits.h"
 #include "train/evaluator.h"
 #include "train/prepare.h"
+#include "train/tables.h"
 #include "train/trained_model.h"
 
 namespace brisk {
@@ -43,8 +45,8 @@ void run_eval(const EvalArguments& arguments) {
     fmt::print("{}\n", json.dump());
     return;
   }
-  fmt::print("loss {:.4f}, perplexity {:.2f}, accuracy {:.2f} % over {} tokens\n", result.loss, result.perplexity(),
-             100 * result.accuracy, result.tokens);
+  fmt::print("loss {:.4f}, perplexity {}, accuracy {:.2f} % over {} tokens\n", result.loss,
+             format_perplexity(result.perplexity()), 100 * result.accuracy, result.tokens);
   say("{}: {:.0f} tokens/s", format_duration(seconds), static_cast<double>(result.tokens) / seconds);
 }
 
@@ -56,7 +58,7 @@ void add_eval_command(CLI::App& app) {
   command->add_option("run", arguments->model, "Run directory, checkpoint, or llama2.c model file")->required();
   command->add_option("--data", arguments->data, "Text: files, folders or globs")->required();
   command->add_option("--max-length", arguments->max_length, "Tokens a sequence (default: as in training)")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer, when it is not the run's own");
   command->add_flag("--json", arguments->json, "One JSON object on standard output");
   command->add_flag("--fp32", arguments->fp32, "Compute in fp32 (default: in the number format of the run)");

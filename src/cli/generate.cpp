@@ -8,6 +8,7 @@
 
 #include "base/terminal.h"
 #include "cli/command.h"
+#include "cli/limits.h"
 #include "train/trained_model.h"
 
 namespace brisk {
@@ -45,22 +46,22 @@ void add_generate_command(CLI::App& app) {
   command->add_option("--prompt", arguments->prompt, "Text to continue (default: start a new document)");
   command->add_option("--max-tokens", options.max_tokens, "New tokens at most")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->add_option("--temperature", options.temperature, "0: always the likeliest token")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   command->add_option("--top-k", options.top_k, "Draw from the k likeliest; 0: all")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   command->add_option("--top-p", options.top_p, "Draw from the fewest whose probabilities reach p")
       ->capture_default_str()
-      ->check(CLI::Range(1e-6, 1.0));
+      ->check(between(1e-6, 1));
   command
       ->add_option("--repetition-penalty", options.repetition_penalty,
                    "Above 1: tokens already in the text become less likely")
       ->capture_default_str()
-      ->check(CLI::Range(0.01, 100.0));
-  command->add_option("--seed", options.seed, "Of the draws")->capture_default_str();
+      ->check(between(0.01, 100));
+  command->add_option("--seed", options.seed, "Of the draws")->capture_default_str()->check(at_least(0));
   command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer, when it is not the run's own");
   command->footer(
       "Examples:\n"

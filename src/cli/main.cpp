@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <string_view>
 #include <system_error>
 
 #include "base/error.h"
@@ -58,6 +60,11 @@ int run(int argc, char** argv) {
     return app.exit(help);
   } catch (const CLI::CallForVersion& version) {
     return app.exit(version);
+  } catch (const CLI::RequiredError& error) {
+    const bool has_data = std::find(argv, argv + argc, std::string_view("--data")) != argv + argc;
+    say("brisk: {}{}\nRun with --help for more information.", error.what(),
+        has_data ? "; --data takes all the names after it: put the job or the run before it" : "");
+    return kExitUserCanMend;
   } catch (const CLI::ParseError& error) {
     say("brisk: {}\nRun with --help for more information.", error.what());
     return kExitUserCanMend;
@@ -75,9 +82,13 @@ void open_closed_descriptors() {
 
 // What waits in the buffer may still meet a full disk: a script must not take half a result for a whole one.
 void finish_standard_output() {
+  const bool failed_before = std::ferror(stdout) != 0;
   errno = 0;
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
-  user_error("standard output: cannot write it: {}", explain_errno(errno != 0 ? errno : EIO));
+  if (std::fflush(stdout) == 0 && !failed_before) return;
+  int reason = errno;
+  // Where an earlier write failed, its reason is lost: a last one fails for the same.
+  if (reason == 0 && ::write(STDOUT_FILENO, "\n", 1) < 0) reason = errno;
+  user_error("standard output: cannot write it: {}", explain_errno(reason != 0 ? reason : EIO));
 }
 
 }  // namespace

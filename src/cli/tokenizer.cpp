@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/terminal.h"
 #include "cli/command.h"
+#include "cli/limits.h"
 #include "data/source.h"
 
 namespace brisk {
@@ -83,11 +84,12 @@ void run_decode(const TokenizerArguments& arguments) {
         continue;
       }
       TokenId id = 0;
-      const auto [end, problem] = std::from_chars(at, line.data() + line.size(), id);
-      if (problem != std::errc() || id < 0 || id >= tokenizer->vocab_size()) {
+      const std::string_view rest(at, static_cast<size_t>(line.data() + line.size() - at));
+      const std::string_view word = rest.substr(0, rest.find_first_of(" \t\r"));
+      const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), id);
+      if (problem != std::errc() || end != word.data() + word.size() || id < 0 || id >= tokenizer->vocab_size()) {
         user_error("standard input: line {}: '{}' is no token id; expected numbers from 0 to {} separated by spaces",
-                   number, std::string(at, std::min<size_t>(20, static_cast<size_t>(line.data() + line.size() - at))),
-                   tokenizer->vocab_size() - 1);
+                   number, word.substr(0, 40), tokenizer->vocab_size() - 1);
       }
       ids.push_back(id);
       at = end;
@@ -118,7 +120,7 @@ void add_tokenizer_command(CLI::App& app) {
   CLI::App* train = command->add_subcommand("train", "Train a byte-level BPE vocabulary");
   train->add_option("--vocab-size", arguments->vocab_size, "Entries: 256 bytes, merges and <|endoftext|>")
       ->capture_default_str()
-      ->check(CLI::Range(int64_t{257}, int64_t{1} << 24));
+      ->check(between(257, 1 << 24));
   train->add_option("--output", arguments->output, kOutputHelp)->required();
   train->add_option("files", arguments->files, "Text files, folders or globs")->required();
   train->footer("Example:\n  brisk tokenizer train --vocab-size 10000 --output tokenizer.json book.txt");

@@ -7,7 +7,9 @@
 #include "base/job.h"
 #include "base/terminal.h"
 #include "cli/command.h"
+#include "cli/limits.h"
 #include "cli/smoke_test.h"
+#include "train/tables.h"
 #include "train/trainer.h"
 
 namespace brisk {
@@ -21,6 +23,15 @@ struct TrainArguments {
   int64_t sample_tokens = 0;
   std::vector<std::string> sample_prompts;
 };
+
+// As a shell reads it back: quoted where it has anything but plain characters.
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:=+@%";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
 
 int run_train(const TrainArguments& arguments) {
   std::vector<std::string> notes;
@@ -40,19 +51,19 @@ int run_train(const TrainArguments& arguments) {
   const TrainOutcome outcome = train(job, {.resume = arguments.resume});
   if (outcome.interrupted) {
     // The run's own job file holds what --data and --set said, too.
-    say("interrupted: everything is saved in {}; go on with\n  brisk train {}/job.json --output {} --resume",
-        outcome.run_path, outcome.run_path, outcome.run_path);
+    say("interrupted: everything is saved in {}; go on with\n  brisk train {} --output {} --resume", outcome.run_path,
+        shell_word(outcome.run_path + "/job.json"), shell_word(outcome.run_path));
     return kExitInterrupted;
   }
   if (const auto& step = outcome.summary.last_step) {
     const auto& evaluation = outcome.summary.best_evaluation;
     fmt::print("{}: step {}, loss {:.4f}{}\n", outcome.run_path, step->step, step->loss,
-               evaluation
-                   ? fmt::format(", best validation loss {:.4f} (perplexity {:.2f}) at step {}",
-                                 evaluation->validation_loss, evaluation->validation_perplexity, evaluation->step)
-                   : "");
+               evaluation ? fmt::format(", best validation loss {:.4f} (perplexity {}) at step {}",
+                                        evaluation->validation_loss,
+                                        format_perplexity(evaluation->validation_perplexity), evaluation->step)
+                          : "");
   }
-  say("done: {}\n  brisk generate {} --prompt \"...\"", outcome.run_path, outcome.run_path);
+  say("done: {}\n  brisk generate {} --prompt \"...\"", outcome.run_path, shell_word(outcome.run_path));
   return kExitDone;
 }
 
@@ -78,7 +89,7 @@ void add_train_command(CLI::App& app, int& exit_code) {
   command
       ->add_option("--sample-tokens", arguments->sample_tokens,
                    "At each evaluation, a sample of this many tokens; in place of training.sample_tokens")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   command
       ->add_option("--sample-prompt", arguments->sample_prompts,
                    "What a sample begins with; in place of training.sample_prompts (may be given several times)")

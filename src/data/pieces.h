@@ -34,7 +34,7 @@ void run_pieces(int64_t pieces, const Body& body) {
       }
     }
   };
-  pieces > 1 ? Team::instance().run(work) : work(0);
+  pieces > 1 ? Team::instance().run_parts(work) : work(0);
   if (exception) std::rethrow_exception(exception);
 }
 

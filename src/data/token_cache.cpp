@@ -1,10 +1,7 @@
 #include "data/token_cache.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -264,14 +261,6 @@ TokenCache open_token_cache(Source& source, const Tokenizer& tokenizer, const st
   }
   for (std::string& line : lines_of(cache.stream->description())) cache.notes.push_back(std::move(line));
   return cache;
-}
-
-std::string default_cache_directory() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && cache[0] == '/') return std::string(cache) + "/brisk";
-  const char* home = std::getenv("HOME");
-  if (home != nullptr && home[0] == '/') return std::string(home) + "/.cache/brisk";
-  return fmt::format("/tmp/brisk-cache-{}", ::getuid());
 }
 
 }  // namespace brisk

@@ -42,7 +42,4 @@ using TokenizeProgress = std::function<void(int64_t bytes_done, int64_t bytes_to
 TokenCache open_token_cache(Source& source, const Tokenizer& tokenizer, const std::string& directory,
                             const TokenizeProgress& progress = {}, double journal_seconds = 5);
 
-// $XDG_CACHE_HOME/brisk, or ~/.cache/brisk, or a folder under /tmp for a user without a home.
-std::string default_cache_directory();
-
 }  // namespace brisk

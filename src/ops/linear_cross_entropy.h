@@ -19,7 +19,7 @@ struct LinearCrossEntropy {
   Tensor loss;         // [N, 1] f32 out: per row (includes label smoothing)
   Tensor log_sum_exp;  // [N, 1] f32 out, or none
   Tensor argmax;       // [N, 1] i32 out
-  Tensor sums;         // [1, 4] f32 out: sum of losses, correct rows, valid rows, sum of plain (unsmoothed) losses
+  Tensor sums;         // [1, 3] f32 out: sum of losses, correct rows, valid rows
   Tensor dx;           // [N, D] out, or none; overwritten
   Tensor dweight;      // [V, D] f32 out, or none
   bool dweight_adds = false;

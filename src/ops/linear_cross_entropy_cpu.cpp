@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <vector>
 
 #include "base/error.h"
 #include "base/threads.h"
@@ -88,7 +87,6 @@ class Loss {
         arithmetic_(op.weight.type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32) {
     BRISK_CHECK(op.x.cols == op.weight.cols, "x [{}, {}], weight [{}, {}]", op.x.rows, op.x.cols, op.weight.rows,
                 op.weight.cols);
-    if (static_cast<int64_t>(plain_losses().size()) < op.x.rows) plain_losses().resize(static_cast<size_t>(op.x.rows));
   }
 
   // Chunks of rows: their logits, overwritten by their gradient, multiplied into both gradients.
@@ -156,25 +154,18 @@ class Loss {
   }
 
   void sum_up() const {
-    double sums[4] = {};
+    double sums[3] = {};
     for (int64_t i = 0; i < op_.x.rows; ++i) {
       if (op_.targets[i] < 0) continue;
       const double loss = op_.loss.f32()[i * op_.loss.stride];
       sums[0] += loss;
       sums[1] += op_.argmax.i32()[i * op_.argmax.stride] == op_.targets[i];
       sums[2] += 1;
-      sums[3] += plain_losses()[static_cast<size_t>(i)];
     }
-    for (int64_t s = 0; s < 4; ++s) op_.sums.f32()[s] = static_cast<float>(sums[s]);
+    for (int64_t s = 0; s < 3; ++s) op_.sums.f32()[s] = static_cast<float>(sums[s]);
   }
 
  private:
-  // [N] losses without smoothing. Kept from call to call, so that steady training allocates nothing.
-  static std::vector<float>& plain_losses() {
-    static std::vector<float> losses;
-    return losses;
-  }
-
   void add(const float* logits, int64_t first, int64_t count, SoftmaxState& state) const {
     if (has_vector_kernels()) return BRISK_ACTIVE_ISA(softmax_add)(logits, first, count, state);
     plain_add(logits, first, count, state);
@@ -185,7 +176,6 @@ class Loss {
     float loss = 0;
     if (op_.targets[row] >= 0) {
       const float plain = log_sum_exp - target_logit, mean = state.total / static_cast<float>(vocabulary_);
-      plain_losses()[static_cast<size_t>(row)] = plain;
       loss = (1 - op_.label_smoothing) * plain + op_.label_smoothing * (log_sum_exp - mean);
     }
     op_.loss.f32()[row * op_.loss.stride] = loss;

@@ -24,7 +24,7 @@ void linear_cross_entropy(const LinearCrossEntropy& op) {
   const double smoothing = op.label_smoothing, everywhere = smoothing / static_cast<double>(vocabulary);
   std::vector<double> logits(static_cast<size_t>(vocabulary)), dx(static_cast<size_t>(width));
   std::vector<double> dweight(op.dweight ? static_cast<size_t>(vocabulary * width) : 0);
-  double loss_sum = 0, plain_sum = 0, correct = 0, valid = 0;
+  double loss_sum = 0, correct = 0, valid = 0;
   for (int64_t i = 0; i < n; ++i) {
     double largest = -INFINITY, mean = 0, total = 0;
     int64_t best = 0;
@@ -46,7 +46,6 @@ void linear_cross_entropy(const LinearCrossEntropy& op) {
       const double plain = log_sum_exp - logits[static_cast<size_t>(target)];
       loss = (1 - smoothing) * plain + smoothing * (log_sum_exp - mean);
       loss_sum += loss;
-      plain_sum += plain;
       correct += best == target;
       valid += 1;
     }
@@ -71,8 +70,8 @@ void linear_cross_entropy(const LinearCrossEntropy& op) {
       put_element(op.dweight, v, d, dweight[static_cast<size_t>(v * width + d)], op.dweight_adds);
     }
   }
-  const double sums[4] = {loss_sum, correct, valid, plain_sum};
-  for (int64_t s = 0; s < 4; ++s) op.sums.f32()[s] = static_cast<float>(sums[s]);
+  const double sums[3] = {loss_sum, correct, valid};
+  for (int64_t s = 0; s < 3; ++s) op.sums.f32()[s] = static_cast<float>(sums[s]);
 }
 
 }  // namespace brisk::ref

@@ -98,7 +98,7 @@ LossValues linear_cross_entropy(Tape& tape, Value x, Parameter* weight, const Lo
   const int row_set = tape.spec(x).row_set;
   const LossValues values{
       .row_losses = tape.add_value({.row_set = row_set, .cols = 1, .type = DType::f32, .kept = true}),
-      .sums = tape.add_value({.row_set = row_set, .fixed_rows = 1, .cols = 4, .type = DType::f32, .kept = true}),
+      .sums = tape.add_value({.row_set = row_set, .fixed_rows = 1, .cols = 3, .type = DType::f32, .kept = true}),
   };
   Node node;
   node.op = std::make_unique<LinearCrossEntropyOp>(row_set, options.label_smoothing);

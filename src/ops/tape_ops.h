@@ -20,7 +20,7 @@ struct LossOptions {
   double label_smoothing = 0;
 };
 
-// What the host reads after a run. sums: [1, 4] sum of losses, correct rows, valid rows, sum of unsmoothed losses.
+// What the host reads after a run. sums: [1, 3] sum of losses, correct rows, valid rows.
 struct LossValues {
   Value row_losses;  // [N, 1]
   Value sums;

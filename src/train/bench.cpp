@@ -1,5 +1,6 @@
 #include "train/bench.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,7 +8,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/isa.h"
 #include "base/machine.h"
 #include "base/random.h"
@@ -57,7 +57,7 @@ std::shared_ptr<const TokenStream> varied_tokens(int64_t documents, int64_t leng
 
 BenchResult bench_language_model(const BenchOptions& options) {
   const Shape& shape = find_shape(options.shape);
-  Team::set_size(options.threads > 0 ? static_cast<int>(options.threads) : available_cores());
+  Team::set_size(team_size_for(options.threads, "--threads"));
   const int64_t length = options.max_length > 0 ? options.max_length : shape.max_length;
   const int64_t batch = options.batch > 0 ? options.batch : shape.batch;
   EngineOptions engine_options;
@@ -71,7 +71,7 @@ BenchResult bench_language_model(const BenchOptions& options) {
   const int64_t asked = options.micro_batch_tokens > 0 ? options.micro_batch_tokens : kMicroBatchTokens;
   const int64_t rows = std::max(length, std::min(asked, batch * length));
   engine_options.capacity = {rows, rows, length};
-  const PrecisionChoice precision = choose_precision(options.precision, engine_options.model, rows);
+  const PrecisionChoice precision = choose_precision(options.precision, engine_options.model);
   engine_options.compute_type = precision.compute_type;
   if (options.optimizer == "muon") engine_options.muon = MuonOptions{};
   Engine engine(engine_options);
@@ -80,8 +80,8 @@ BenchResult bench_language_model(const BenchOptions& options) {
   const auto stream = varied_tokens(8 * batch, length, shape.vocab_size);
   Loader loader(stream, whole_corpus(*stream, length).chunks,
                 {.sequences_per_step = batch, .micro_batch_tokens = rows});
-  const std::string log_path = fmt::format("/tmp/brisk-bench-{}.jsonl", getpid());
-  MetricsLog log(log_path);
+  const int log_file = ::memfd_create("brisk-bench", MFD_CLOEXEC);  // leaves nothing behind, however this ends
+  MetricsLog log(fmt::format("/proc/self/fd/{}", log_file));
   Ledger ledger;
   PeakMeter peak(precision.compute_type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32);
   std::vector<double> seconds;
@@ -118,7 +118,7 @@ BenchResult bench_language_model(const BenchOptions& options) {
     const double elapsed = std::chrono::duration<double>(Clock::now() - measured_from).count();
     if (elapsed >= options.seconds && step >= kWarmUp + kLeast) break;
   }
-  remove_file(log_path);
+  ::close(log_file);
 
   BenchResult result;
   result.ledger = ledger.totals() - start - beside;

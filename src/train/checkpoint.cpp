@@ -38,16 +38,6 @@ std::optional<int64_t> step_of(std::string_view name) {
   return std::stoll(std::string(name));
 }
 
-std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    names.push_back(it->path().filename().string());
-  }
-  if (error && error.value() != ENOENT) user_error("{}: cannot list it: {}", folder, explain_errno(error.value()));
-  return names;
-}
-
 // A name with a dot is no checkpoint, whatever state its files are in.
 std::string partial_path(const std::string& run, int64_t step) {
   return fmt::format("{}/.{}.partial", folder_of(run), name_of(step));

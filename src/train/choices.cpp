@@ -13,6 +13,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr int64_t kMostMicroBatchTokens = 16777216;  // as a job may ask for
+
 // These may change between a run and its continuation: they do not touch the curve.
 const std::set<std::string> kFree = {"/name",
                                      "/comment",
@@ -32,6 +34,14 @@ const std::set<std::string> kFree = {"/name",
                                      "/data/tokenizer",
                                      "/data/cache_dir"};
 
+bool is_free(const std::string& key) {
+  if (kFree.contains(key) || key.starts_with("/training/sample_prompts")) return true;
+  // Where the text lies. That it is the same text is seen by its fingerprint.
+  if (key.starts_with("/data/validation/")) return true;
+  constexpr std::string_view kTrain = "/data/train/";
+  return key.starts_with(kTrain) && (key.find('/', kTrain.size()) == std::string::npos || key.ends_with("/path"));
+}
+
 }  // namespace
 
 std::string choices_to_json(const Choices& choices) {
@@ -45,8 +55,15 @@ std::string choices_to_json(const Choices& choices) {
 Choices choices_from_json(const std::string& text, const std::string& source) {
   try {
     const Json json = Json::parse(text);
-    return {json.at("compute_type") == "bf16" ? DType::bf16 : DType::f32, json.at("micro_batch_tokens").get<int64_t>(),
-            json.value("isa", ""), json.value("threads", int64_t{0})};
+    const auto tokens = json.at("micro_batch_tokens").get<int64_t>();
+    if (tokens < 1 || tokens > kMostMicroBatchTokens) {
+      user_error(
+          "{}: its micro_batch_tokens are {}, expected 1 to {}; the checkpoint is damaged: remove it to resume "
+          "from the one before",
+          source, tokens, kMostMicroBatchTokens);
+    }
+    return {json.at("compute_type") == "bf16" ? DType::bf16 : DType::f32, tokens, json.value("isa", ""),
+            json.value("threads", int64_t{0})};
   } catch (const Json::exception& error) {
     user_error(
         "{}: its choices cannot be read ({}); the checkpoint is damaged: remove it to resume from the one before",
@@ -61,7 +78,7 @@ void check_same_job(const std::string& saved_text, const std::string& saved_path
   for (const auto& [key, value] : saved.items()) keys.insert(key);
   for (const auto& [key, value] : now.items()) keys.insert(key);
   for (const std::string& key : keys) {
-    if (kFree.contains(key) || key.starts_with("/training/sample_prompts")) continue;
+    if (is_free(key)) continue;
     const Json before = saved.contains(key) ? saved.at(key) : Json();
     const Json after = now.contains(key) ? now.at(key) : Json();
     if (before == after) continue;

@@ -84,7 +84,7 @@ StepResult Engine::train_step(const StepBatch& batch, int64_t step, double rate,
     training_->program->forward(device_batch, ledger);
     training_->program->backward(device_batch, ledger);
     Ledger::Scope scope(ledger, Phase::copy);
-    float sums[4] = {};
+    float sums[3] = {};
     device_.copy_out(sums, training_->program->value(training_->loss.sums, device_batch).data, sizeof(sums));
     result.loss_sum += sums[0];
     result.correct += std::lround(sums[1]);

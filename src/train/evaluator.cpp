@@ -26,7 +26,7 @@ EvaluationResult Evaluator::evaluate(const TokenStream& stream, std::span<const 
   while (packer.next(batch)) {
     device_batch.sets = {batch_buffer_.load(batch)};
     program_.forward(device_batch, ledger);
-    float sums[4] = {};
+    float sums[3] = {};
     store_.device().copy_out(sums, program_.value(loss_.sums, device_batch).data, sizeof(sums));
     loss += sums[0];
     correct += sums[1];

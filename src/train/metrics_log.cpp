@@ -112,4 +112,11 @@ void write_summary(const std::string& path, const RunSummary& summary) {
   write_file_atomically(path, summary_to_json_text(summary));
 }
 
+bool summary_says(const std::string& path, int64_t step, const std::string& ended) {
+  if (!file_exists(path)) return false;
+  const Json json = Json::parse(read_file(path), nullptr, false);
+  return json.is_object() && json.contains("step") && json["step"] == step && json.contains("ended") &&
+         json["ended"] == ended;
+}
+
 }  // namespace brisk

@@ -88,5 +88,7 @@ void recall_metrics(const std::string& metrics_path, int64_t best_step, RunSumma
 // those of the best evaluation, and the fields above by name.
 std::string summary_to_json_text(const RunSummary& summary);
 void write_summary(const std::string& path, const RunSummary& summary);
+// Whether an earlier process wrote there that the run ended so, at this step.
+bool summary_says(const std::string& path, int64_t step, const std::string& ended);
 
 }  // namespace brisk

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <vector>
 
 #include "base/isa.h"
 #include "ops/linear.h"
@@ -14,43 +13,63 @@ namespace brisk {
 
 namespace {
 
-// Seconds of the forward product of the job's widest layer; the best of three, so that a busy moment does not decide.
+// The forward product of the job's widest layer, and the least time one took.
 // Above 2048 wide the ratio of the two formats stays the same, and a start should not take seconds.
-double time_product(const DecoderConfig& model, int64_t rows, DType type) {
-  const int64_t in = std::min<int64_t>(model.d_model, 2048), out = std::min<int64_t>(model.d_ff, 2048);
-  Device& device = cpu_device();
-  Buffer x(device, rows * in * size_of(type)), w(device, in * out * size_of(type)),
-      y(device, rows * out * size_of(type));
-  LinearForward op;
-  op.x = matrix(x.data(), type, rows, in);
-  op.weight = matrix(w.data(), type, out, in);
-  op.y = matrix(y.data(), type, rows, out);
-  double best = 1e9;
-  for (int trial = 0; trial < 4; ++trial) {
-    const auto start = std::chrono::steady_clock::now();
-    cpu::linear_forward(op);
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (trial > 0) best = std::min(best, seconds);  // the first one touches the memory
+class TimedProduct {
+ public:
+  TimedProduct(int64_t rows, int64_t in, int64_t out, DType type)
+      : x_(cpu_device(), rows * in * size_of(type)),
+        w_(cpu_device(), in * out * size_of(type)),
+        y_(cpu_device(), rows * out * size_of(type)) {
+    op_.x = matrix(x_.data(), type, rows, in);
+    op_.weight = matrix(w_.data(), type, out, in);
+    op_.y = matrix(y_.data(), type, rows, out);
+    cpu::linear_forward(op_);  // touches the memory
   }
-  return best;
+
+  void run() {
+    const auto start = std::chrono::steady_clock::now();
+    cpu::linear_forward(op_);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    best_ = std::min(best_, seconds);
+    spent_ += seconds;
+  }
+  double best() const { return best_; }
+  double spent() const { return spent_; }
+
+ private:
+  Buffer x_, w_, y_;
+  LinearForward op_;
+  double best_ = 1e9, spent_ = 0;
+};
+
+// How many times as fast bf16 is. One product of each in turn and the least time of many: on a busy machine single
+// ones, measured one format after the other, chose either. Enough rows that the product is more than the waking of
+// threads.
+double measure_ratio(const DecoderConfig& model, bool instructions) {
+  constexpr double kSeconds = 5e-3;  // in each
+  constexpr int kFewest = 3, kMost = 1000;
+  const int64_t in = std::min<int64_t>(model.d_model, 2048), out = std::min<int64_t>(model.d_ff, 2048);
+  const int64_t rows = std::clamp<int64_t>((int64_t{1} << 24) / (in * out), 512, 4096);
+  const int64_t half_rows = instructions ? rows : 32;  // emulated, few are enough to tell the user the cost
+  TimedProduct full(rows, in, out, DType::f32), half(half_rows, in, out, DType::bf16);
+  for (int i = 0; i < kMost && (i < kFewest || std::min(full.spent(), half.spent()) < kSeconds); ++i) {
+    full.run();
+    half.run();
+  }
+  return full.best() / static_cast<double>(rows) / (half.best() / static_cast<double>(half_rows));
 }
 
 }  // namespace
 
-PrecisionChoice choose_precision(const std::string& asked, const DecoderConfig& model, int64_t rows) {
+PrecisionChoice choose_precision(const std::string& asked, const DecoderConfig& model) {
   const bool instructions = has_bf16_instructions(active_isa());
   const std::string isa(isa_name(active_isa()));
   if (asked == "fp32") return {DType::f32, "fp32, as the job asks", false};
   if (asked == "auto" && !instructions)
     return {DType::f32, fmt::format("fp32: {} has no bf16 instructions", isa), false};
 
-  const int64_t sample = std::min<int64_t>(rows, 512);
-  const double full = time_product(model, sample, DType::f32);
-  // Without the instructions a small sample is enough to tell the user the cost.
-  const double half =
-      time_product(model, instructions ? sample : std::min<int64_t>(sample, 32), DType::bf16) *
-      (instructions ? 1.0 : static_cast<double>(sample) / static_cast<double>(std::min<int64_t>(sample, 32)));
-  const double ratio = full / half;
+  const double ratio = measure_ratio(model, instructions);
   if (asked == "auto") {
     if (ratio > 1.1)
       return {DType::bf16, fmt::format("bf16: products measured {:.1f}x as fast as fp32 ({})", ratio, isa), false};

@@ -16,6 +16,6 @@ struct PrecisionChoice {
 
 // `asked` is training.precision: auto, fp32, bf16 or fp16. auto measures and never chooses bf16 without bf16
 // instructions.
-PrecisionChoice choose_precision(const std::string& asked, const DecoderConfig& model, int64_t rows);
+PrecisionChoice choose_precision(const std::string& asked, const DecoderConfig& model);
 
 }  // namespace brisk

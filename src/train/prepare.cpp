@@ -204,6 +204,9 @@ PreparedData prepare_data(Job& job, const std::string& tokenizer_path) {
     } else if (tokenizer_path.empty()) {
       prepared.notes.push_back(
           fmt::format("model.vocab_size = {} (the tokenizer's; the job says {})", size, job.model.vocab_size));
+    } else {
+      prepared.notes.push_back(fmt::format("model.vocab_size = {} (of the run's own tokenizer; the job says {})", size,
+                                           job.model.vocab_size));
     }
     job.model.vocab_size = size;
   }

@@ -29,17 +29,6 @@ constexpr std::array<std::string_view, 9> kOurFiles = {"job.json",        "token
 constexpr std::string_view kCheckpoints = "checkpoints";
 constexpr std::string_view kEvents = "tensorboard";
 
-std::vector<std::string> names_in(const std::string& path) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
-    names.push_back(it->path().filename().string());
-  }
-  if (error && error.value() != ENOENT) user_error("{}: cannot list it: {}", path, explain_errno(error.value()));
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 // What a process killed while writing one of our files leaves.
 bool is_leftover(std::string_view name) {
   return std::any_of(kOurFiles.begin(), kOurFiles.end(), [&](std::string_view ours) {

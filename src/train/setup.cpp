@@ -1,6 +1,7 @@
 #include "train/setup.h"
 
 #include <cmath>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -36,7 +37,11 @@ class Starter {
 
  private:
   void prepare() {
-    Team::set_size(setup_.job.training.threads > 0 ? static_cast<int>(setup_.job.training.threads) : available_cores());
+    Team::set_size(team_size_for(setup_.job.training.threads, "training.threads"));
+    if (Team::instance().size() > available_cores()) {
+      warn("training.threads = {} on {} cores: threads that share a core wait for each other; {} would be faster",
+           Team::instance().size(), available_cores(), available_cores());
+    }
     checkpoint_path_ = setup_.request.resume ? latest_checkpoint(setup_.directory.path()) : std::nullopt;
     if (setup_.request.resume && setup_.directory.has_run()) {
       const std::string saved = read_file(setup_.directory.job_path());
@@ -111,7 +116,9 @@ class Starter {
     setup_.mean_length =
         setup_.data.train.chunks.squared_rows() / static_cast<double>(setup_.data.train.rows());  // as a token sees it
     setup_.flop_per_token = decoder_flop_per_token(options.model, setup_.mean_length);
-    setup_.peak = std::make_unique<PeakMeter>(options.compute_type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32);
+    setup_.peak = std::make_unique<PeakMeter>(options.compute_type == DType::bf16 && has_bf16_instructions(active_isa())
+                                                  ? Arithmetic::bf16
+                                                  : Arithmetic::f32);
     for (int i = 0; i < 10; ++i) setup_.peak->sample();
     set_length();
     refuse_full_disk();
@@ -162,13 +169,19 @@ class Starter {
     const int64_t threads = Team::instance().size();
     if (checkpoint_path_) {
       Choices choices = choices_from_json(saved_state().choices_json, *checkpoint_path_);
+      if (choices.micro_batch_tokens < engine_options.capacity.longest) {
+        user_error(
+            "{}: its micro_batch_tokens are {}, less than the longest sequence, {}; the checkpoint is damaged: remove "
+            "it to resume from the one before",
+            *checkpoint_path_, choices.micro_batch_tokens, engine_options.capacity.longest);
+      }
       if (!choices.isa.empty() && (choices.isa != isa || choices.threads != threads)) {
         warn("the run was computed with {} and {} threads, now with {} and {}: its curve goes on, but not to the bit",
              choices.isa, choices.threads, isa, threads);
       }
       return {choices.compute_type, choices.micro_batch_tokens, isa, threads};
     }
-    const PrecisionChoice precision = choose_precision(setup_.job.training.precision, model, setup_.micro_batch_tokens);
+    const PrecisionChoice precision = choose_precision(setup_.job.training.precision, model);
     if (precision.costs) {
       warn("{}", precision.reason);
     } else {
@@ -255,9 +268,19 @@ class Starter {
     recall_metrics(setup_.directory.metrics_path(), setup_.state.best_step, setup_.summary);
   }
 
+  // With the places of the text from the root, so that the run can be resumed from any folder.
+  Job job_to_save() const {
+    Job job = setup_.job;
+    const auto whole = [](const std::string& path) {
+      return std::filesystem::absolute(path).lexically_normal().string();
+    };
+    for (DataSource& source : job.data.train) source.path = whole(source.path);
+    for (std::string& path : job.data.validation) path = whole(path);
+    return job;
+  }
+
   void write_run_files() {
-    write_file_atomically(setup_.directory.job_path(),
-                          job_to_json_text(setup_.job));  // first: it makes the folder a run
+    write_file_atomically(setup_.directory.job_path(), job_to_json_text(job_to_save()));  // first: it makes a run of it
     save_tokenizer_folder(*setup_.data.tokenizer, setup_.directory.path());
     setup_.metrics = std::make_unique<MetricsLog>(setup_.directory.metrics_path());
     const int64_t sequences = setup_.job.training.batch_size * setup_.job.training.gradient_accumulation_steps;
@@ -278,6 +301,18 @@ class Starter {
     say("validation: {} sequences, {} tokens", setup_.data.validation.chunks.size(), setup_.data.validation.rows());
     say("\n{}", model_table(setup_.engine->options().model, setup_.mean_length));
     say("{}", memory_table(setup_.memory));
+    const ModelOptions& model = setup_.job.model;
+    const TrainingOptions& training = setup_.job.training;
+    say("model: {}, {}, {} positions, {}, dropout {:g}", model.norm, model.activation, model.positions,
+        model.tie_embeddings ? "tied embeddings" : "an output projection of its own", model.dropout);
+    say("schedule: {}, {} of {} steps warm-up{}; weight decay {:g}, gradient norm {}, seed {}", training.lr_scheduler,
+        setup_.schedule.warmup_steps, setup_.total_steps,
+        training.lr_scheduler == "constant"
+            ? ""
+            : fmt::format(", to {:g}", setup_.schedule.final_ratio * training.learning_rate),
+        training.weight_decay,
+        training.max_grad_norm > 0 ? fmt::format("at most {:g}", training.max_grad_norm) : "not clipped",
+        training.seed);
     say("{} steps{} of {} sequences, {} an epoch; {} threads, {}, {}, peak {:.0f} GFLOP/s in registers",
         setup_.total_steps, setup_.time_box ? " (a guess until the first ones are measured)" : "",
         setup_.loader_options.sequences_per_step, setup_.steps_per_epoch, Team::instance().size(),

@@ -32,6 +32,10 @@ std::string model_table(const DecoderConfig& config, double mean_length) {
   return table.text();
 }
 
+std::string format_perplexity(double perplexity) {
+  return perplexity < 1e6 ? fmt::format("{:.2f}", perplexity) : fmt::format("{:.3g}", perplexity);
+}
+
 std::string memory_table(const MemoryPlan& plan) {
   Table table({"memory", {"bytes", Align::right}});
   table.add_row({"parameters, gradients, optimizer", format_bytes(static_cast<double>(plan.state_bytes))});
@@ -81,7 +85,7 @@ std::string epoch_table(const std::vector<EpochRow>& rows) {
     std::vector<std::string> cells(
         {fmt::format("{}", row.epoch), fmt::format("{}", row.step), fmt::format("{:.4f}", row.training_loss),
          evaluation ? fmt::format("{:.4f}", evaluation->validation_loss) : "-",
-         evaluation ? fmt::format("{:.2f}", evaluation->validation_perplexity) : "-",
+         evaluation ? format_perplexity(evaluation->validation_perplexity) : "-",
          evaluation ? fmt::format("{:.2f} %", 100 * evaluation->validation_accuracy) : "-",
          fmt::format("{:.0f}", row.speed.tokens_per_second()), format_duration(row.speed.seconds)});
     if (skipped) cells.push_back(fmt::format("{}", row.skipped_updates));

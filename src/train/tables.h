@@ -41,6 +41,8 @@ struct EpochRow {
 };
 std::string epoch_table(const std::vector<EpochRow>& rows);
 
+std::string format_perplexity(double perplexity);  // 12.34, 1.23e+45
+
 // Seconds of a stretch that were training: everything but start-up, evaluation and checkpoints.
 double training_seconds(const Ledger::Totals& totals);
 

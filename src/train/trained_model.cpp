@@ -31,12 +31,15 @@ DType trained_type(const std::string& checkpoint) {
 
 std::string tokenizer_beside(const std::string& path) {
   std::string found;
-  for (const fs::directory_entry& entry : fs::directory_iterator(fs::absolute(path).parent_path())) {
-    const std::string name = entry.path().filename().string();
+  std::error_code error;
+  // A folder that cannot be listed has no tokenizer to be found.
+  for (fs::directory_iterator entry(fs::absolute(path).parent_path(), error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
     if (!name.starts_with("tok") || !name.ends_with(".bin")) continue;
     if (!found.empty())
       user_error("{}: two tokenizers beside it ({} and {}): choose one with --tokenizer", path, found, name);
-    found = entry.path().string();
+    found = entry->path().string();
   }
   if (found.empty()) user_error("{}: no tok*.bin beside it: name the tokenizer with --tokenizer FILE", path);
   return found;
@@ -57,6 +60,9 @@ std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const 
   auto model = std::make_unique<TrainedModel>();
   if (!file_exists(path)) user_error("{}: no such run directory or model file", path);
   if (!is_directory(path)) {
+    const fs::path folder = fs::absolute(path).parent_path();
+    if (path.ends_with(".safetensors") && file_exists((folder / "state.json").string()))
+      user_error("{}: a part of a checkpoint; name its folder, {}", path, folder.string());
     const Llama2cModel file = open_llama2c(path);
     model->job.model = model_options(file);
     model->job.training.max_length = file.context;

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <optional>
 
 #include "base/error.h"
 #include "base/isa.h"
@@ -114,7 +115,7 @@ class Trainer {
     std::erase_if(epoch_rows_, [&](const EpochRow& row) { return row.step > place; });
     epoch_tokens_ = epoch_steps_ = epoch_sequences_ = epoch_skipped_ = 0;
     epoch_loss_ = window_seconds_ = 0;
-    window_tokens_ = 0;
+    window_tokens_ = window_steps_ = 0;
     epoch_start_ = setup_.ledger.totals();
     last_save_ = std::chrono::steady_clock::now();
   }
@@ -142,14 +143,18 @@ class Trainer {
       sums["tokens"] += static_cast<double>(result.tokens);
       epoch_loss_ += result.loss_sum;
     }
-    sums["steps"] += 1;
     window_seconds_ += seconds;
     window_tokens_ += result.tokens;
+    ++window_steps_;
     last_gradient_norm_ = result.gradient_norm;
     tokens_ += result.tokens;
     epoch_tokens_ += result.tokens;
     ++steps_;
     ++epoch_steps_;
+    if (steps_ > 1 && steps_ <= kEarlySteps) {
+      early_seconds_ += seconds;
+      early_tokens_ += result.tokens;
+    }
     sequences_ += batch.sequences;
     epoch_sequences_ += batch.sequences;
     watch_.count(batch.cursor.epoch + 1, result.tokens, batch.sequences);
@@ -158,7 +163,7 @@ class Trainer {
   void after_step(ProgressBar& bar, const StepBatch& batch, double rate) {
     const TrainingOptions& training = setup_.job.training;
     const bool last = is_over();
-    if (steps_ == 3) say_time_per_epoch();
+    if (steps_ == kEarlySteps) say_time_per_epoch();
     if (setup_.time_box && steps_ == 1) time_evaluation(setup_);
     if (setup_.time_box && steps_ == kStepsBeforeExpecting) expected_steps_ = tell_expectation(setup_);
     const Progress progress = make_progress(batch);
@@ -204,7 +209,7 @@ class Trainer {
   }
 
   void say_time_per_epoch() {
-    const double per_token = window_seconds_ / static_cast<double>(std::max<int64_t>(1, window_tokens_));
+    const double per_token = early_seconds_ / static_cast<double>(std::max<int64_t>(1, early_tokens_));
     say("time per epoch: about {} ({} tokens, measured over the first steps)",
         format_duration(per_token * setup_.data.train.rows_per_epoch()),
         format_count(setup_.data.train.rows_per_epoch()));
@@ -229,7 +234,7 @@ class Trainer {
     line.learning_rate = rate;
     line.gradient_norm = last_gradient_norm_;
     line.tokens_per_second = window_seconds_ > 0 ? static_cast<double>(window_tokens_) / window_seconds_ : 0;
-    line.step_ms = 1e3 * window_seconds_ / std::max(1.0, sums["steps"]);
+    line.step_ms = 1e3 * window_seconds_ / static_cast<double>(std::max<int64_t>(1, window_steps_));
     line.seconds = watch_.seconds();
     line.skipped_updates = setup_.state.guard.skipped;
     line.rollbacks = setup_.state.guard.rollbacks;
@@ -240,7 +245,7 @@ class Trainer {
     last_logged_loss_ = line.loss;
     sums.clear();
     window_seconds_ = 0;
-    window_tokens_ = 0;
+    window_tokens_ = window_steps_ = 0;
   }
 
   bool evaluate(ProgressBar& bar, const StepBatch& batch) {
@@ -253,6 +258,8 @@ class Trainer {
     setup_.summary.last_evaluation = line;
     const bool best = result.loss < setup_.state.best_validation_loss;
     if (best) {
+      best_before_ =
+          BestEvaluation{setup_.state.best_validation_loss, setup_.state.best_step, setup_.summary.best_evaluation};
       setup_.state.best_validation_loss = result.loss;
       setup_.state.best_step = setup_.state.step;
       setup_.state.evaluations_without_improvement = 0;
@@ -262,8 +269,8 @@ class Trainer {
       stop_early_ = patience_is_over();
     }
     bar.clear();
-    say("step {}: validation loss {:.4f}, perplexity {:.2f}, accuracy {:.2f} %{}", setup_.state.step, result.loss,
-        result.perplexity(), 100 * result.accuracy, best ? ", the best so far" : "");
+    say("step {}: validation loss {:.4f}, perplexity {}, accuracy {:.2f} %{}", setup_.state.step, result.loss,
+        format_perplexity(result.perplexity()), 100 * result.accuracy, best ? ", the best so far" : "");
     if (stop_early_) {
       say("early stopping: no better validation loss in {} evaluations; the best was {:.4f} at step {}",
           setup_.state.evaluations_without_improvement, setup_.state.best_validation_loss, setup_.state.best_step);
@@ -284,10 +291,10 @@ class Trainer {
                       setup_.flop_per_token, setup_.peak->gflops(), training_seconds(epoch)};
     say("\nepoch {}/{}: training loss {:.4f}{}", batch.cursor.epoch + 1, setup_.epochs,
         epoch_loss_ / static_cast<double>(std::max<int64_t>(1, epoch_tokens_)),
-        setup_.summary.last_evaluation ? fmt::format(", validation loss {:.4f}, perplexity {:.2f}",
-                                                     setup_.summary.last_evaluation->validation_loss,
-                                                     setup_.summary.last_evaluation->validation_perplexity)
-                                       : std::string());
+        setup_.summary.last_evaluation
+            ? fmt::format(", validation loss {:.4f}, perplexity {}", setup_.summary.last_evaluation->validation_loss,
+                          format_perplexity(setup_.summary.last_evaluation->validation_perplexity))
+            : std::string());
     say("{}", ledger_table(epoch, speed));
     say("{}\n", speed_line(speed));
     epoch_rows_.push_back({batch.cursor.epoch + 1, setup_.state.step,
@@ -297,6 +304,14 @@ class Trainer {
     epoch_start_ = setup_.ledger.totals();
     epoch_tokens_ = epoch_steps_ = epoch_sequences_ = epoch_skipped_ = 0;
     epoch_loss_ = 0;
+  }
+
+  // The best model is one that can be loaded: where it could not be saved, the best before it is kept instead.
+  void forget_best() {
+    setup_.state.best_validation_loss = best_before_->loss;
+    setup_.state.best_step = best_before_->step;
+    setup_.summary.best_evaluation = best_before_->line;
+    best_before_.reset();
   }
 
   void save() {
@@ -311,26 +326,36 @@ class Trainer {
     if (!saved.ok()) {
       warn("{}", saved.problem);
       save_failed_ = true;
+      if (setup_.job.training.load_best_model_at_end && best_before_) forget_best();
       return;
     }
     save_failed_ = false;
+    best_before_.reset();
     const std::string problem =
         prune_checkpoints(setup_.directory.path(), setup_.job.training.save_total_limit, setup_.state.best_step);
     if (!problem.empty()) warn("{}", problem);
     if (setup_.time_box) setup_.time_box->save_took(seconds_since(last_save_));
   }
 
+  void load_best() {
+    Ledger::Scope scope(setup_.ledger, Phase::checkpoint);
+    for (const CheckpointPlace& place : list_checkpoints(setup_.directory.path())) {
+      if (place.step != setup_.state.best_step) continue;
+      load_model(place.path, setup_.engine->parameters());
+      setup_.engine->parameters_changed();
+      say("the best model, of step {} (validation loss {:.4f}), is loaded", setup_.state.best_step,
+          setup_.state.best_validation_loss);
+      return;
+    }
+    warn("the checkpoint of the best model, of step {} (validation loss {:.4f}), is gone; the model is that of step {}",
+         setup_.state.best_step, setup_.state.best_validation_loss, setup_.state.step);
+  }
+
   TrainOutcome finish() {
     const bool finished = !interrupted_;
     if (finished && setup_.job.training.load_best_model_at_end && setup_.state.best_step >= 0 &&
         setup_.state.best_step != setup_.state.step) {
-      Ledger::Scope scope(setup_.ledger, Phase::checkpoint);
-      if (const auto best = best_checkpoint(setup_.directory.path())) {
-        load_model(*best, setup_.engine->parameters());
-        setup_.engine->parameters_changed();
-        say("the best model, of step {} (validation loss {:.4f}), is loaded", setup_.state.best_step,
-            setup_.state.best_validation_loss);
-      }
+      load_best();
     }
     if (!setup_.metrics->problem().empty()) warn("{}", setup_.metrics->problem());
     const Ledger::Totals totals = setup_.ledger.totals();
@@ -356,6 +381,12 @@ class Trainer {
     setup_.summary.skipped_updates = setup_.state.guard.skipped;
     setup_.summary.rollbacks = setup_.state.guard.rollbacks;
     setup_.summary.ended = interrupted_ ? "interrupted" : stop_early_ ? "early stopping" : "finished";
+    if (finished && steps_ == 0 &&
+        summary_says(setup_.directory.summary_path(), setup_.state.step, setup_.summary.ended)) {
+      say("{} had ended after step {} ({}): nothing was left to do", setup_.directory.path(), setup_.state.step,
+          setup_.summary.ended);
+      return {interrupted_, setup_.directory.path(), setup_.summary};
+    }
     watch_.end(setup_.summary.ended);
     if (!watch_.problem().empty()) warn("{}", watch_.problem());
     std::string unsaved = save_failed_ ? "the last checkpoint" : "";
@@ -389,6 +420,7 @@ class Trainer {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
+  static constexpr int64_t kEarlySteps = 3;
   static constexpr int64_t kStepsBeforeExpecting = 5;
 
   TrainingSetup setup_;
@@ -402,7 +434,15 @@ class Trainer {
   int64_t expected_steps_ = 0;  // of a time-boxed run, as it was told
   double epoch_loss_ = 0;
   std::vector<EpochRow> epoch_rows_;
-  int64_t window_tokens_ = 0;
+  struct BestEvaluation {
+    double loss;
+    int64_t step;
+    std::optional<EvaluationMetrics> line;
+  };
+  std::optional<BestEvaluation> best_before_;  // while the best model is not saved yet
+  int64_t window_tokens_ = 0, window_steps_ = 0;
+  int64_t early_tokens_ = 0;  // of the first steps but the very first, which is slow
+  double early_seconds_ = 0;
   double window_seconds_ = 0, last_gradient_norm_ = 0, last_logged_loss_ = 0;
   bool stop_early_, interrupted_ = false, save_failed_ = false;
 };

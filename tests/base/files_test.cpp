@@ -1,5 +1,6 @@
 #include "base/files.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -148,6 +149,27 @@ TEST_F(Files, RenamedReplaceTheirTarget) {
   EXPECT_EQ(read_file(folder + "/b"), "a");
   EXPECT_FALSE(file_exists(folder + "/a"));
   EXPECT_EQ(file_size(folder + "/b"), 1);
+}
+
+TEST_F(Files, ThatAreLinksStayLinks) {
+  write_file_atomically(folder + "/target", "old");
+  std::filesystem::create_symlink("target", folder + "/link");
+  write_file_atomically(folder + "/link", "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder + "/link"));
+  EXPECT_EQ(read_file(folder + "/target"), "new");
+  EXPECT_EQ(files_in_folder(), 2);
+}
+
+TEST_F(Files, ThatAreNoFilesAreWrittenToAndNotReplaced) {
+  ASSERT_EQ(::mkfifo((folder + "/pipe").c_str(), 0600), 0);
+  const int reader = ::open((folder + "/pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  write_file_atomically(folder + "/pipe", "text");
+  char text[8] = {};
+  EXPECT_EQ(::read(reader, text, sizeof text), 4);
+  EXPECT_STREQ(text, "text");
+  ::close(reader);
+  EXPECT_TRUE(std::filesystem::is_fifo(folder + "/pipe"));
+  EXPECT_EQ(files_in_folder(), 1);
 }
 
 }  // namespace

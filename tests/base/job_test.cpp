@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -196,9 +197,9 @@ TEST(Job, EveryHeadSuggestionWorks) {
 TEST(Job, DefaultsThatWereChosenAreTold) {
   Job job = job_from_json_text(R"({"model": {"d_model": 512}})", "job.json");
   const std::vector<std::string> lines = resolve_defaults(job);
-  EXPECT_EQ(lines.at(0), "num_heads = 8 (d_model / 64)");
-  EXPECT_EQ(lines.at(1), "num_kv_heads = 8 (num_heads)");
-  EXPECT_EQ(lines.at(2), "d_ff = 2048 (4 d_model)");
+  EXPECT_EQ(lines.at(0), "model.num_heads = 8 (d_model / 64)");
+  EXPECT_EQ(lines.at(1), "model.num_kv_heads = 8 (num_heads)");
+  EXPECT_EQ(lines.at(2), "model.d_ff = 2048 (4 d_model)");
   EXPECT_DOUBLE_EQ(job.training.learning_rate, 2.8e-3);
   EXPECT_TRUE(resolve_defaults(job).empty()) << "a second call has nothing left to choose";
 }
@@ -353,6 +354,50 @@ TEST(JobSchema, HasEveryOptionAndEverySpelling) {
     }
     EXPECT_FALSE(option.help.empty()) << option.path;
   }
+}
+
+TEST(Job, NullSectionsAreLeftOut) { EXPECT_EQ(problem(R"({"model": null, "training": null})"), "no problem"); }
+
+TEST(Job, NamesTheLargestInteger) {
+  const std::string text = problem(R"({"training": {"seed": 18446744073709551615}})");
+  EXPECT_NE(text.find("the largest is 9007199254740992"), std::string::npos) << text;
+}
+
+TEST(Job, ShowsHowToSetAKey) {
+  const std::string text = problem("{}", {"foo"});
+  EXPECT_NE(text.find("--set model.d_model=256"), std::string::npos) << text;
+}
+
+// Sets or, with nullptr, unsets a variable of the environment for as long as it lives.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    value != nullptr ? ::setenv(name, value, 1) : ::unsetenv(name);
+  }
+  ~Variable() { before_ ? ::setenv(name_, before_->c_str(), 1) : ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+TEST(CacheDirectory, IsNeverInTheRunDirectory) {
+  {
+    const Variable cache("XDG_CACHE_HOME", "/var/cache"), home("HOME", "/home/ada");
+    EXPECT_EQ(default_cache_directory(), "/var/cache/brisk");
+  }
+  {
+    const Variable cache("XDG_CACHE_HOME", "relative"), home("HOME", "/home/ada");  // which its specification ignores
+    EXPECT_EQ(default_cache_directory(), "/home/ada/.cache/brisk");
+  }
+  const Variable cache("XDG_CACHE_HOME", nullptr), home("HOME", nullptr);
+  EXPECT_TRUE(default_cache_directory().starts_with("/tmp/brisk-cache-"));
+  Job job = job_from_json_text(R"({"output": "runs/here"})", "job.json");
+  resolve_defaults(job);
+  EXPECT_EQ(job.data.cache_dir, default_cache_directory());
 }
 
 TEST(JobReference, InTheDocumentationIsTheDeclarations) {

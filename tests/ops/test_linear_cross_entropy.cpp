@@ -30,7 +30,7 @@ struct Setting {
         loss(c.rows, 1),
         log_sum_exp(c.rows, 1),
         argmax(c.rows, 1, DType::i32, 1, 0),
-        sums(1, 4),
+        sums(1, 3),
         dx(c.rows, c.width, c.type, 3),
         dweight(c.vocabulary, c.width, DType::f32, 4),
         scratch(1,
@@ -129,7 +129,7 @@ TEST(LinearCrossEntropy, OfNoRowsHasNoLossAndNoGradient) {
   for_each_isa([&](Isa) {
     Setting s({0, 8, 20});
     cpu::linear_cross_entropy(s.op);
-    expect_close(s.sums, Matrix(1, 4, DType::f32, 1, 0), 0, "sums");
+    expect_close(s.sums, Matrix(1, 3, DType::f32, 1, 0), 0, "sums");
     expect_close(s.dweight, Matrix(20, 8, DType::f32, 1, 0), 0, "dweight");
   });
 }

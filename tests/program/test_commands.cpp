@@ -133,11 +133,37 @@ TEST(Tokenizer, EncodesAndDecodesLines) {
   ASSERT_EQ(decoded.exit_code, 0) << decoded.err;
   EXPECT_EQ(decoded.out, lines);
 
-  for (const char* wrong : {"12 300\n", "12 x\n", "-1\n"}) {
-    const Outcome refused = run_brisk({"tokenizer", "decode", "--tokenizer", "t.json"}, folder, {.input = wrong});
+  for (const char* wrong : {"300", "x", "-1", "1.5", "1,2", "0xff"}) {
+    const Outcome refused = run_brisk({"tokenizer", "decode", "--tokenizer", "t.json"}, folder,
+                                      {.input = "12 " + std::string(wrong) + " 13\n"});
     EXPECT_EQ(refused.exit_code, 2) << wrong;
-    EXPECT_NE(refused.err.find("line 1"), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find("line 1: '" + std::string(wrong) + "'"), std::string::npos) << refused.err;
   }
+}
+
+TEST(CommandLine, RefusesNumbersThatAreNone) {
+  TemporaryFolder folder;
+  const auto refuses = [&](std::vector<std::string> command, const std::string& words) {
+    const Outcome outcome = run_brisk(std::move(command), folder, {.timeout_seconds = 20});
+    EXPECT_EQ(outcome.exit_code, 2) << words;
+    EXPECT_NE(outcome.err.find(words), std::string::npos) << outcome.err;
+    EXPECT_LT(outcome.err.size(), 200U) << outcome.err;
+  };
+  refuses({"generate", "run", "--temperature", "nan"}, "--temperature: found nan, expected at least 0");
+  refuses({"generate", "run", "--top-p", "nan"}, "--top-p: found nan, expected 1e-06 to 1");
+  refuses({"generate", "run", "--repetition-penalty", "inf"}, "--repetition-penalty: found inf, expected 0.01 to 100");
+  refuses({"generate", "run", "--max-tokens", "0"}, "--max-tokens: found 0, expected at least 1");
+  refuses({"generate", "run", "--max-tokens", "99999999999999999999"}, "expected at most 9223372036854775807");
+  refuses({"generate", "run", "--seed", "-1"}, "--seed: found -1, expected at least 0");
+  refuses({"bench", "lm", "--seconds", "nan"}, "--seconds: found nan, expected more than 0");
+  refuses({"bench", "lm", "--threads", "100000"}, "--threads = 100000: this process may use");
+}
+
+TEST(CommandLine, SaysWhereTheJobGoes) {
+  TemporaryFolder folder;
+  const Outcome outcome = run_brisk({"train", "--data", "text.txt", "job.json", "--resume"}, folder);
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_NE(outcome.err.find("job is required; --data takes all the names after it"), std::string::npos) << outcome.err;
 }
 
 TEST(Tokenizer, ConvertsBetweenFormatsWithTheSameIds) {
@@ -219,6 +245,21 @@ TEST(StandardOutput, ThatCannotBeWrittenToIsAFailure) {
     EXPECT_NE(outcome.err.find("standard output"), std::string::npos) << outcome.err;
     EXPECT_NE(outcome.err.find("No space left"), std::string::npos) << outcome.err;
   }
+  // More than a buffer holds: the write that fails is not the last one.
+  write_text(folder / "text.txt", english_like_text(100));
+  ASSERT_EQ(
+      run_brisk({"tokenizer", "train", "--vocab-size", "300", "--output", "t.json", "text.txt"}, folder).exit_code, 0);
+  for (const auto& [command, input] : std::vector<std::pair<std::string, std::string>>{
+           {"encode", english_like_text(2000)}, {"decode", std::string(200000, '1')}}) {
+    std::string lines = input;
+    if (command == "decode") {
+      for (size_t i = 1; i < lines.size(); i += 2) lines[i] = i % 100 == 99 ? '\n' : ' ';
+    }
+    const Outcome outcome = run_brisk({"tokenizer", command, "--tokenizer", "t.json"}, folder,
+                                      {.input = lines, .output_path = "/dev/full"});
+    EXPECT_EQ(outcome.exit_code, 2) << command;
+    EXPECT_NE(outcome.err.find("No space left"), std::string::npos) << outcome.err;
+  }
 }
 
 TEST(Terminal, ShowsABarThatAPipeDoesNot) {
@@ -233,6 +274,13 @@ TEST(Terminal, ShowsABarThatAPipeDoesNot) {
   EXPECT_NE(plain.err.find("[####"), std::string::npos);
   EXPECT_EQ(plain.err.find("\x1b[33m"), std::string::npos);
   EXPECT_EQ(plain.err.find("\x1b[1m"), std::string::npos);
+}
+
+TEST(Terminal, ThatIsDumbGetsLines) {
+  TemporaryFolder folder;
+  const Outcome seen = train_small(folder, small_job(), "run", {.environment = {"TERM=dumb"}, .terminal = true});
+  EXPECT_EQ(seen.err.find('\x1b'), std::string::npos) << seen.err;
+  EXPECT_NE(seen.err.find("step 30/30"), std::string::npos) << seen.err;
 }
 
 }  // namespace

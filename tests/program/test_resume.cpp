@@ -138,6 +138,42 @@ TEST_F(Resume, OfAFinishedRunChangesNothing) {
   const Outcome outcome = resume("run");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   expect_same_run(folder / "run", folder / "before");
+  // The time and the speed are those of the training, not of the process that found nothing to do.
+  EXPECT_EQ(read_text(folder / "run/summary.json"), read_text(folder / "before/summary.json"));
+  EXPECT_NE(outcome.err.find("nothing was left to do"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Resume, SaysSoWhereTheBestModelIsGone) {
+  const Json job = job_with_everything();
+  const Outcome trained = train_small(folder, job, "run");
+  EXPECT_NE(trained.err.find("is loaded"), std::string::npos) << trained.err;
+  ASSERT_EQ(checkpoints_of(folder / "run").size(), 3U);  // the best, and the last two
+  std::filesystem::remove_all(folder / "run/checkpoints/" + checkpoints_of(folder / "run").front());
+  write_job(folder, job);
+  const Outcome outcome = resume("run");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err.find("is loaded"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("is gone; the model is that of step 120"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Resume, FindsTheTextWhereverItLies) {
+  const Json job = job_with_everything();
+  train_small(folder, job, "reference");
+  interrupt_a_run(job, "run");
+  std::filesystem::rename(folder / "text.txt", folder / "moved.txt");
+  const Outcome outcome = resume("run", {"--data", "moved.txt"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  expect_same_run(folder / "run", folder / "reference");
+}
+
+TEST_F(Resume, IsAdvisedInWordsThatAShellReadsBack) {
+  write_job(folder, long_job());
+  Process process({"train", "job.json", "--output", "a run's"}, folder);
+  ASSERT_TRUE(process.wait_for("step 9/"));
+  process.send(SIGINT);
+  const Outcome outcome = process.finish();
+  EXPECT_NE(outcome.err.find(R"(brisk train 'a run'\''s/job.json' --output 'a run'\''s' --resume)"), std::string::npos)
+      << outcome.err;
 }
 
 TEST_F(Resume, OfARunThatStoppedEarlyDoesNotTrainOn) {

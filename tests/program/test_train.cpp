@@ -64,7 +64,7 @@ TEST(Train, FillsTheRunDirectory) {
   const Json saved = read_json(run + "/job.json");  // resolved: what brisk chose stands there as well
   EXPECT_EQ(saved["model"]["d_ff"], 128);
   EXPECT_EQ(saved["training"]["max_steps"], 30);
-  EXPECT_EQ(saved["data"]["train"], Json({"text.txt"}));
+  EXPECT_EQ(saved["data"]["train"], Json({folder / "text.txt"}));  // from anywhere
   EXPECT_TRUE(read_json(run + "/tokenizer.json").is_object());
 
   const std::vector<Json> lines = metrics_of(run);
@@ -139,8 +139,8 @@ TEST(Train, PrintsResultsOnStandardOutputAndTalkOnStandardErrorAsPlainLines) {
   const Outcome outcome = train_small(folder, small_job(), "run");
   EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1) << outcome.out;
   EXPECT_NE(outcome.out.find("validation loss"), std::string::npos) << outcome.out;
-  for (const char* part :
-       {"d_ff = 128", "feed-forward", "documents", "step 30/30", "wall time", "tokens/s", "brisk generate run"}) {
+  for (const char* part : {"model.d_ff = 128", "model: layernorm", "schedule: ", "feed-forward", "documents",
+                           "step 30/30", "wall time", "tokens/s", "brisk generate run"}) {
     EXPECT_NE(outcome.err.find(part), std::string::npos) << part << "\n" << outcome.err;
   }
   for (const std::string& text : {outcome.out, outcome.err}) {

@@ -1,0 +1,42 @@
+#include "cli/limits.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdint>
+
+namespace brisk {
+
+namespace {
+
+// The parser takes a larger integer for the largest one, without a word.
+constexpr double kTooLarge = 9223372036854775808.0;
+
+template <typename Allowed>
+CLI::Validator limit(std::string expected, const Allowed& allowed) {
+  return CLI::Validator(
+      [expected, allowed](const std::string& text) -> std::string {
+        double value = 0;
+        if (!CLI::detail::lexical_cast(text, value) || !std::isfinite(value) || !allowed(value))
+          return fmt::format("found {}, expected {}", text, expected);
+        if (value >= kTooLarge) return fmt::format("found {}, expected at most {}", text, INT64_MAX);
+        return "";
+      },
+      "");
+}
+
+}  // namespace
+
+CLI::Validator at_least(double least) {
+  return limit(fmt::format("at least {}", least), [least](double value) { return value >= least; });
+}
+
+CLI::Validator above(double limit_value) {
+  return limit(fmt::format("more than {}", limit_value), [limit_value](double value) { return value > limit_value; });
+}
+
+CLI::Validator between(double least, double most) {
+  return limit(fmt::format("{} to {}", least, most), [=](double value) { return value >= least && value <= most; });
+}
+
+}  // namespace brisk

@@ -1,0 +1,58 @@
+// What a resumed run takes over from its checkpoint, and which changes of its job it allows.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "train/choices.h"
+
+namespace brisk {
+namespace {
+
+template <typename Action>
+std::string problem(const Action& action) {
+  try {
+    action();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no problem";
+}
+
+TEST(Choices, OfADamagedCheckpointAreRefused) {
+  const Choices choices{.compute_type = DType::bf16, .micro_batch_tokens = 2048, .isa = "amx", .threads = 2};
+  EXPECT_EQ(choices_from_json(choices_to_json(choices), "here").micro_batch_tokens, 2048);
+  for (const int64_t tokens : {int64_t{0}, int64_t{-5}, int64_t{9223372036854775807}}) {
+    Choices damaged = choices;
+    damaged.micro_batch_tokens = tokens;
+    const std::string message = problem([&] { choices_from_json(choices_to_json(damaged), "step-1"); });
+    EXPECT_NE(message.find("step-1: its micro_batch_tokens are"), std::string::npos) << message;
+  }
+}
+
+class SameJob : public testing::Test {
+ protected:
+  static Job job_with(const std::string& data) {
+    return job_from_json_text(R"({"output": "run", "data": )" + data + "}", "job.json");
+  }
+  static std::string change(const std::string& before, const std::string& after) {
+    return problem([&] { check_same_job(job_to_json_text(job_with(before)), "run/job.json", job_with(after)); });
+  }
+};
+
+TEST_F(SameJob, MayFindItsTextElsewhere) {
+  EXPECT_EQ(change(R"({"train": "a.txt"})", R"({"train": "/data/a.txt"})"), "no problem");
+  EXPECT_EQ(change(R"({"train": ["a.txt", "b.txt"]})", R"({"train": "*.txt"})"), "no problem");
+  EXPECT_EQ(change(R"({"train": "a", "validation": "b"})", R"({"train": "a", "validation": "c"})"), "no problem");
+  EXPECT_EQ(change(R"({"train": {"path": "a", "weight": 2}})", R"({"train": {"path": "b", "weight": 2}})"),
+            "no problem");
+}
+
+TEST_F(SameJob, ReadsItTheSameWay) {
+  EXPECT_NE(change(R"({"train": {"path": "a", "weight": 2}})", R"({"train": {"path": "a", "weight": 3}})")
+                .find("data.train.0.weight = 2"),
+            std::string::npos);
+  EXPECT_NE(change(R"({"train": "a"})", R"({"train": "a", "document": "line"})").find("data.document"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace brisk
