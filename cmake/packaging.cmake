@@ -32,7 +32,13 @@ install(CODE "
   file(INSTALL \"${documents}/_brisk\" DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/zsh/\${folder}\")")
 install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples FILES_MATCHING PATTERN "*.json")
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)  # the name Debian asks for
+install(FILES cmake/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# Header libraries become part of the program, and ask that their notices go with it.
+foreach(library nlohmann-json3-dev libcli11-dev)
+  if(EXISTS /usr/share/doc/${library}/copyright)
+    install(FILES /usr/share/doc/${library}/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR}/third-party RENAME ${library})
+  endif()
+endforeach()
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_VENDOR "brisk developers")
