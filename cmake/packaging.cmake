@@ -1,6 +1,6 @@
 # What an installation holds besides the program, and the Debian package.
 #   cmake --install build --prefix /usr/local
-#   cpack --config build/CPackConfig.cmake -B build      # build/brisk_<version>_<architecture>.deb
+#   scripts/package.sh                               # build/package/brisk_<version>_<architecture>.deb
 include(GNUInstallDirs)
 
 # The manual page and the completion scripts are what the program itself says of its commands and options.
