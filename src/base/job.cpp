@@ -48,6 +48,7 @@ Job job_from_json_text(const std::string& text, const std::string& source_name,
         "type llama: a decoder; norm rmsnorm, activation swiglu, positions rotary, no bias, untied, where not given");
   }
   job.model.type = "decoder";
+  job.given = result.given;
   if (job.model.norm == "rmsnorm" && job.model.bias && !result.given.contains("model.bias")) {
     job.model.bias = false;
     notes.push_back("bias = false (norm is rmsnorm)");

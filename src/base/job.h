@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ struct ModelOptions {
   double dropout = 0.0;
   double norm_epsilon = 1e-5;
   double rope_theta = 10000.0;
+  int64_t context = 0;  // longest text, and rows of the table of learned positions; 0: training.max_length
+  std::string from;     // a trained model to start from; empty: new weights
 };
 
 struct TrainingOptions {
@@ -58,6 +61,11 @@ struct TrainingOptions {
   std::string precision = "auto";      // auto | fp32 | bf16 | fp16
   int64_t gradient_checkpointing = 0;  // 0: off; n: keep the activations of every n-th layer only
   int64_t seed = 1;
+
+  int64_t train_layers = 0;                // of model.from: the last so many layers; 0: everything
+  int64_t lora_rank = 0;                   // of model.from: adapters of this rank instead of the weights; 0: none
+  double lora_alpha = 0;                   // their scale times lora_rank; 0: 2 lora_rank
+  std::vector<std::string> lora_matrices;  // qkv, attention_out, up, down; empty: all of them
 
   int64_t eval_steps = 0;  // optimizer steps; 0: after each epoch
   int64_t logging_steps = 10;
@@ -89,6 +97,7 @@ struct Job {
   ModelOptions model;
   TrainingOptions training;
   DataOptions data;
+  std::set<std::string> given;  // canonical keys that the file or --set named; not saved
 };
 
 // Reads a job file and applies `overrides` ("training.batch_size=64") on top. `notes` gets a line for each other

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/job.h"
+#include "base/options.h"
 
 namespace brisk {
 
@@ -75,6 +76,30 @@ void check_heads(const ModelOptions& model) {
   }
 }
 
+void check_fine_tuning(const Job& job) {
+  const TrainingOptions& training = job.training;
+  if (training.train_layers == 0 && training.lora_rank == 0) return;
+  const char* key = training.lora_rank > 0 ? "training.lora_rank" : "training.train_layers";
+  if (job.model.from.empty()) {
+    user_error("{} freezes weights that were never trained: name the trained model to start from with model.from", key);
+  }
+  if (training.lora_rank > 0 && training.train_layers > 0) {
+    user_error("training.lora_rank = {} and training.train_layers = {}: choose one of them", training.lora_rank,
+               training.train_layers);
+  }
+  if (training.train_layers > job.model.num_layers) {
+    user_error("training.train_layers = {}, but the model has {} layers: use {} or less, or 0 to train everything",
+               training.train_layers, job.model.num_layers, job.model.num_layers);
+  }
+  const std::vector<std::string> known = {"qkv", "attention_out", "up", "down"};
+  for (const std::string& name : training.lora_matrices) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string nearest = nearest_word(name, known);
+    user_error("training.lora_matrices: '{}' is none of {}{}", name, fmt::join(known, ", "),
+               nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
+  }
+}
+
 std::string default_cache_dir(const Job& job) {
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0') {
     return (std::filesystem::path(cache) / "brisk").string();
@@ -113,10 +138,29 @@ std::vector<std::string> resolve_defaults(Job& job) {
   }
 
   TrainingOptions& training = job.training;
+  if (model.context == 0) model.context = training.max_length;
+  if (training.max_length > model.context) {
+    if (model.positions == "learned") {
+      user_error(
+          "training.max_length = {} is more than the model's {} learned positions (model.context): use {} or less",
+          training.max_length, model.context, model.context);
+    }
+    model.context = training.max_length;
+  }
+  check_fine_tuning(job);
+  if (training.lora_rank > 0 && training.lora_alpha == 0) {
+    training.lora_alpha = 2 * static_cast<double>(training.lora_rank);
+    tell("lora_alpha", training.lora_alpha, "2 lora_rank");
+  }
   if (training.learning_rate == 0) {
     training.learning_rate =
         two_digits(std::clamp(1e-3 * std::sqrt(256.0 / static_cast<double>(model.d_model)), 1e-4, 3e-3));
-    tell("learning_rate", training.learning_rate, "1e-3 sqrt(256 / d_model), 1e-4 to 3e-3");
+    std::string rule = "1e-3 sqrt(256 / d_model), 1e-4 to 3e-3";
+    if (!model.from.empty() && training.lora_rank == 0) {
+      training.learning_rate = two_digits(training.learning_rate / 10);  // learned weights are soon unlearned
+      rule += "; a tenth of it for weights that are trained already";
+    }
+    tell("learning_rate", training.learning_rate, rule);
   }
   if (job.name.empty()) {
     job.name = job.output.empty() ? "run" : std::filesystem::path(job.output).filename().string();

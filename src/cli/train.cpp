@@ -7,6 +7,7 @@
 #include "base/job.h"
 #include "base/terminal.h"
 #include "cli/command.h"
+#include "train/model_source.h"
 #include "train/trainer.h"
 
 namespace brisk {
@@ -27,6 +28,7 @@ int run_train(const TrainArguments& arguments) {
   if (!arguments.data.empty()) job.data.train = arguments.data;
   if (!arguments.output.empty()) job.output = arguments.output;
   for (const std::string& note : notes) say("{}", note);
+  for (const std::string& line : take_model_from_source(job, arguments.resume)) say("{}", line);
   for (const std::string& line : resolve_defaults(job)) say("{}", line);
   const TrainOutcome outcome = train(
       job,

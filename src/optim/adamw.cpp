@@ -9,7 +9,8 @@ namespace brisk {
 void adamw_step(const ParameterStore& store, const AdamWOptions& options, int64_t step, double rate,
                 double gradient_scale) {
   DeviceAccess access(store.device());
-  const std::vector<Parameter*>& order = store.flat_order();
+  std::vector<Parameter*> order = store.flat_order();
+  while (!order.empty() && !order.back()->spec.trained) order.pop_back();  // frozen ones are the last
   const double steps = static_cast<double>(step);
   AdamWUpdate update;
   update.rate = static_cast<float>(rate);
@@ -24,7 +25,7 @@ void adamw_step(const ParameterStore& store, const AdamWOptions& options, int64_
     size_t end = first + 1;
     while (end < order.size() && order[end]->spec.decays == order[first]->spec.decays) ++end;
     const int64_t begin = order[first]->offset;
-    const int64_t stop = end < order.size() ? order[end]->offset : store.flat_count();
+    const int64_t stop = end < order.size() ? order[end]->offset : store.flat_gradient().cols;
     update.parameters = store.flat_master().f32() + begin;
     update.gradient = store.flat_gradient().f32() + begin;
     update.m = store.flat_first_moment().f32() + begin;
@@ -39,7 +40,7 @@ void adamw_step(const ParameterStore& store, const AdamWOptions& options, int64_
 
 double gradient_norm(const ParameterStore& store) {
   DeviceAccess access(store.device());
-  return std::sqrt(cpu::squared_norm(store.flat_gradient().f32(), store.flat_count()));
+  return std::sqrt(cpu::squared_norm(store.flat_gradient().f32(), store.flat_gradient().cols));
 }
 
 }  // namespace brisk

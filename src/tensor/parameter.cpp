@@ -48,14 +48,16 @@ void ParameterStore::allocate(Device& device, const std::vector<Parameter*>& ord
   for (const auto& parameter : parameters_) {
     if (std::find(order_.begin(), order_.end(), parameter.get()) == order_.end()) order_.push_back(parameter.get());
   }
-  flat_count_ = 0;
+  std::stable_partition(order_.begin(), order_.end(), [](const Parameter* p) { return p->spec.trained; });
+  flat_count_ = trained_flat_count_ = 0;
   for (Parameter* parameter : order_) {
     parameter->offset = flat_count_;
     flat_count_ += aligned(parameter->count());
+    if (parameter->spec.trained) trained_flat_count_ = flat_count_;
   }
-  const int64_t bytes = flat_count_ * size_of(DType::f32);
-  master_ = Buffer(device, bytes);
+  master_ = Buffer(device, flat_count_ * size_of(DType::f32));
   if (purpose == Purpose::training) {
+    const int64_t bytes = trained_flat_count_ * size_of(DType::f32);
     gradient_ = Buffer(device, bytes);
     first_moment_ = Buffer(device, bytes);
     second_moment_ = Buffer(device, bytes);
@@ -67,7 +69,7 @@ void ParameterStore::allocate(Device& device, const std::vector<Parameter*>& ord
                     parameter->spec.cols);
     };
     parameter->master = view(master_, DType::f32);
-    parameter->gradient = gradient_ ? view(gradient_, DType::f32) : Tensor{};
+    parameter->gradient = gradient_ && parameter->spec.trained ? view(gradient_, DType::f32) : Tensor{};
     parameter->compute = copy_ && parameter->spec.multiplies ? view(copy_, DType::bf16) : parameter->master;
   }
 }
@@ -98,6 +100,12 @@ int64_t ParameterStore::count() const {
   return sum;
 }
 
+int64_t ParameterStore::trained_count() const {
+  int64_t sum = 0;
+  for (const auto& parameter : parameters_) sum += parameter->spec.trained ? parameter->count() : 0;
+  return sum;
+}
+
 namespace {
 Tensor flat(const Buffer& buffer, DType type, int64_t count) {
   return buffer ? matrix(buffer.data(), type, 1, count) : Tensor{};
@@ -105,14 +113,14 @@ Tensor flat(const Buffer& buffer, DType type, int64_t count) {
 }  // namespace
 
 Tensor ParameterStore::flat_master() const { return flat(master_, DType::f32, flat_count_); }
-Tensor ParameterStore::flat_gradient() const { return flat(gradient_, DType::f32, flat_count_); }
-Tensor ParameterStore::flat_first_moment() const { return flat(first_moment_, DType::f32, flat_count_); }
-Tensor ParameterStore::flat_second_moment() const { return flat(second_moment_, DType::f32, flat_count_); }
+Tensor ParameterStore::flat_gradient() const { return flat(gradient_, DType::f32, trained_flat_count_); }
+Tensor ParameterStore::flat_first_moment() const { return flat(first_moment_, DType::f32, trained_flat_count_); }
+Tensor ParameterStore::flat_second_moment() const { return flat(second_moment_, DType::f32, trained_flat_count_); }
 Tensor ParameterStore::flat_copy() const { return flat(copy_, DType::bf16, flat_count_); }
 
-int64_t ParameterStore::bytes(int64_t parameters, DType compute_type, Purpose purpose) {
-  const int64_t each = (purpose == Purpose::training ? 16 : 4) + (compute_type == DType::bf16 ? 2 : 0);
-  return parameters * each;
+int64_t ParameterStore::bytes(int64_t parameters, int64_t trained, DType compute_type, Purpose purpose) {
+  const int64_t each = size_of(DType::f32) + (compute_type == DType::bf16 ? size_of(DType::bf16) : 0);
+  return parameters * each + (purpose == Purpose::training ? 3 * size_of(DType::f32) * trained : 0);
 }
 
 }  // namespace brisk

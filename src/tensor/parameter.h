@@ -31,6 +31,8 @@ struct ParameterSpec {
   bool multiplies = false;  // used as a matrix in products: has a compute copy in bf16
   Initial initial;
   std::vector<int64_t> parts;  // rows of the logical matrices stacked in it (Q, K, V apart); empty = one
+  bool trained = true;         // false: frozen; it has no gradient and no optimizer state
+  bool adapter = false;        // one of the two factors of a low-rank change to another matrix
 };
 
 struct Parameter {
@@ -38,7 +40,7 @@ struct Parameter {
   int64_t index = 0;   // in ParameterStore::all()
   int64_t offset = 0;  // in the flat arrays, in elements
   Tensor master;       // [rows, cols] f32
-  Tensor gradient;     // [rows, cols] f32; none for inference
+  Tensor gradient;     // [rows, cols] f32; none for inference and where it is frozen
   Tensor compute;      // what products read: the master itself, or its bf16 copy
 
   int64_t count() const { return spec.rows * spec.cols; }
@@ -54,32 +56,34 @@ class ParameterStore {
   const std::vector<Parameter*>& flat_order() const { return order_; }                // in memory
 
   // Gives every parameter its memory. `order` lists parameters in the order their gradients complete; those not listed
-  // follow. Compute copies exist when compute_type is bf16.
+  // follow, and last the frozen ones. Compute copies exist when compute_type is bf16.
   void allocate(Device& device, const std::vector<Parameter*>& order, DType compute_type, Purpose purpose);
   void initialise(
       uint64_t seed);  // draws depend on the seed and the name alone; compute copies are ops/parameters.h's business
 
   int64_t count() const;                              // parameters
+  int64_t trained_count() const;                      // those that are not frozen
   int64_t flat_count() const { return flat_count_; }  // elements of a flat array, alignment included
   bool is_training() const { return purpose_ == Purpose::training; }
   DType compute_type() const { return compute_type_; }
   Device& device() const { return *device_; }
 
-  // The flat arrays, [1, flat_count].
+  // The flat arrays, [1, flat_count]; those of the trained parameters, which come first, are as long as these.
   Tensor flat_master() const;
   Tensor flat_gradient() const;
   Tensor flat_first_moment() const;
   Tensor flat_second_moment() const;
   Tensor flat_copy() const;  // bf16, or none
 
-  // Bytes allocate() would take.
-  static int64_t bytes(int64_t parameters, DType compute_type, Purpose purpose);
+  // Bytes allocate() would take for so many parameters, `trained` of them not frozen.
+  static int64_t bytes(int64_t parameters, int64_t trained, DType compute_type, Purpose purpose);
 
  private:
   Device* device_ = nullptr;
   std::vector<std::unique_ptr<Parameter>> parameters_;
   std::vector<Parameter*> order_;
   int64_t flat_count_ = 0;
+  int64_t trained_flat_count_ = 0;
   DType compute_type_ = DType::f32;
   Purpose purpose_ = Purpose::training;
   Buffer master_, gradient_, first_moment_, second_moment_, copy_;

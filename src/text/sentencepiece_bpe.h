@@ -32,6 +32,8 @@ class SentencePieceBpe final : public Tokenizer {
   uint64_t fingerprint() const override { return fingerprint_; }
   void save(const std::string& path) const override;
 
+  const SentencePieceVocabulary& vocabulary() const { return vocabulary_; }
+
  private:
   std::optional<TokenId> find(std::string_view piece) const;
 

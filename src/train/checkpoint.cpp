@@ -63,6 +63,7 @@ void add_tensors(SafetensorsWriter& writer, const ParameterStore& store, const s
                  const Tensor& flat) {
   Device& device = store.device();
   for (const auto& parameter : store.all()) {
+    if (!parameter->spec.trained) continue;  // train/fine_tuned.h saves them once
     const auto* data = static_cast<const std::byte*>(flat.data) + parameter->offset * size_of(DType::f32);
     writer.add(prefix + parameter->spec.name, SafetensorsType::f32, {parameter->spec.rows, parameter->spec.cols},
                [&device, data](int64_t offset, std::span<std::byte> block) {
@@ -77,12 +78,15 @@ int64_t write_files(const std::string& folder, const ParameterStore& store, cons
   model.add_metadata("format", "pt");
   model.add_metadata("step", step);
   add_tensors(model, store, "", store.flat_master());
-  SafetensorsWriter optimizer(folder + "/" + kOptimizerFile);
-  optimizer.add_metadata("step", step);
-  add_tensors(optimizer, store, kFirstMoment, store.flat_first_moment());
-  add_tensors(optimizer, store, kSecondMoment, store.flat_second_moment());
   const std::string text = checkpoint_state_to_json_text(state);
-  const int64_t bytes = model.finish() + optimizer.finish() + std::ssize(text);
+  int64_t bytes = model.finish() + std::ssize(text);
+  if (store.is_training()) {
+    SafetensorsWriter optimizer(folder + "/" + kOptimizerFile);
+    optimizer.add_metadata("step", step);
+    add_tensors(optimizer, store, kFirstMoment, store.flat_first_moment());
+    add_tensors(optimizer, store, kSecondMoment, store.flat_second_moment());
+    bytes += optimizer.finish();
+  }
   write_file_atomically(folder + "/" + kStateFile, text);
   return bytes;
 }
@@ -118,10 +122,14 @@ class TensorsOfFile {
  public:
   TensorsOfFile(const std::string& path, const ParameterStore& store, std::vector<std::string> prefixes)
       : file_(path), prefixes_(std::move(prefixes)) {
+    size_t expected = 0;
     for (const std::string& prefix : prefixes_) {
-      for (const auto& parameter : store.all()) check(prefix + parameter->spec.name, parameter->spec);
+      for (const auto& parameter : store.all()) {
+        if (!parameter->spec.trained) continue;
+        check(prefix + parameter->spec.name, parameter->spec);
+        ++expected;
+      }
     }
-    const size_t expected = prefixes_.size() * store.all().size();
     if (file_.entries().size() != expected) complain_of_strangers(store);
   }
 
@@ -129,6 +137,7 @@ class TensorsOfFile {
   void copy_into(const ParameterStore& store, const std::string& prefix, const Tensor& flat) const {
     file_.advise_sequential();
     for (const auto& parameter : store.all()) {
+      if (!parameter->spec.trained) continue;
       const SafetensorsEntry* entry = file_.find(prefix + parameter->spec.name);
       store.device().copy_in(static_cast<std::byte*>(flat.data) + parameter->offset * size_of(DType::f32), entry->data,
                              entry->bytes);
@@ -158,7 +167,9 @@ class TensorsOfFile {
   [[noreturn]] void complain_of_strangers(const ParameterStore& store) const {
     for (const SafetensorsEntry& entry : file_.entries()) {
       const bool known = std::any_of(prefixes_.begin(), prefixes_.end(), [&](const std::string& prefix) {
-        return entry.name.starts_with(prefix) && store.find(entry.name.substr(prefix.size())) != nullptr;
+        if (!entry.name.starts_with(prefix)) return false;
+        const Parameter* parameter = store.find(entry.name.substr(prefix.size()));
+        return parameter != nullptr && parameter->spec.trained;
       });
       if (!known) {
         user_error("{}: it has '{}', which the model has not; is it a checkpoint of this job?", file_.path(),
@@ -180,6 +191,12 @@ struct CheckedCheckpoint {
 
 CheckedCheckpoint check_checkpoint(const std::string& path, const ParameterStore& store) {
   if (!is_directory(path)) user_error("{}: no such checkpoint; checkpoints lie in RUN/checkpoints/step-...", path);
+  if (!file_exists(path + "/" + kOptimizerFile) && read_checkpoint_state(path).step == 0) {
+    user_error(
+        "{}: an imported model, which has no optimizer state to resume with; train from it with \"model\": {{\"from\": "
+        "...}} in a job and another --output",
+        path);
+  }
   CheckedCheckpoint checked{TensorsOfFile(path + "/" + kModelFile, store, {""}),
                             TensorsOfFile(path + "/" + kOptimizerFile, store, {kFirstMoment, kSecondMoment}),
                             read_checkpoint_state(path)};
@@ -210,7 +227,6 @@ std::string advice_on_damage(const std::string& checkpoint, const ParameterStore
 }  // namespace
 
 SaveResult save_checkpoint(const std::string& run, const ParameterStore& store, const CheckpointState& state) {
-  BRISK_CHECK(store.is_training(), "a checkpoint has optimizer state");
   const std::string partial = partial_path(run, state.step);
   std::string reason;
   try {

@@ -33,7 +33,9 @@ MemoryPlan plan_memory(const EngineOptions& options) {
   };
   MemoryPlan plan;
   plan.parameters = store.count();
-  plan.state_bytes = ParameterStore::bytes(store.count(), options.compute_type, ParameterStore::Purpose::training);
+  plan.trained_parameters = store.trained_count();
+  plan.state_bytes = ParameterStore::bytes(store.count(), store.trained_count(), options.compute_type,
+                                           ParameterStore::Purpose::training);
   plan.activation_bytes = arena(Tape::Purpose::training) + BatchBuffer::bytes(options.capacity);
   plan.evaluation_bytes = arena(Tape::Purpose::evaluation);
   return plan;

@@ -23,9 +23,10 @@ struct PreparedData {
   std::vector<std::string> warnings;
 };
 
-// `tokenizer_path`: the run's own tokenizer when resuming, else "". Sets job.model.vocab_size to what the tokenizer
-// has.
-PreparedData prepare_data(Job& job, const std::string& tokenizer_path);
+// `tokenizer_path`: the run's own tokenizer when resuming, else "". `model_tokenizer`: that of model.from, or none.
+// Sets job.model.vocab_size to what the tokenizer has, unless the model comes with its own size (model.from).
+PreparedData prepare_data(Job& job, const std::string& tokenizer_path,
+                          std::unique_ptr<Tokenizer> model_tokenizer = nullptr);
 
 // Tokens of other files with a run's tokenizer, for evaluation.
 CorpusPart prepare_evaluation(const std::vector<std::string>& paths, const DataOptions& options,

@@ -16,13 +16,15 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "train/checkpoint.h"
+#include "train/fine_tuned.h"
 
 namespace brisk {
 
 namespace {
 
 constexpr const char* kLockFile = ".lock";
-constexpr std::array<std::string_view, 4> kOurFiles = {"job.json", "tokenizer.json", "metrics.jsonl", "summary.json"};
+constexpr std::array<std::string_view, 5> kOurFiles = {"job.json", "tokenizer.json", "metrics.jsonl", "summary.json",
+                                                       kFrozenFile};
 constexpr std::string_view kCheckpoints = "checkpoints";
 
 std::vector<std::string> names_in(const std::string& path) {

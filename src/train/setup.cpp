@@ -7,7 +7,9 @@
 #include "base/terminal.h"
 #include "base/threads.h"
 #include "ops/peak.h"
+#include "train/fine_tuned.h"
 #include "train/model_config.h"
+#include "train/model_source.h"
 #include "train/tables.h"
 
 namespace brisk {
@@ -43,7 +45,12 @@ class Starter {
       check_same_job(saved, setup_.directory.job_path(), setup_.job);
     }
     const bool own_tokenizer = setup_.request.resume && file_exists(setup_.directory.tokenizer_path());
-    setup_.data = prepare_data(setup_.job, own_tokenizer ? setup_.directory.tokenizer_path() : "");
+    std::unique_ptr<Tokenizer> model_tokenizer;
+    if (!own_tokenizer && !setup_.job.model.from.empty() && setup_.job.data.tokenizer.empty()) {
+      model_tokenizer = open_model_source(setup_.job.model.from).tokenizer();
+    }
+    setup_.data =
+        prepare_data(setup_.job, own_tokenizer ? setup_.directory.tokenizer_path() : "", std::move(model_tokenizer));
     for (const std::string& note : setup_.data.notes) say("{}", note);
     for (const std::string& warning : setup_.data.warnings) warn("{}", warning);
     if (setup_.data.train.chunks.empty()) user_error("{}: no training sequences in it", setup_.job.data.train.front());
@@ -78,7 +85,7 @@ class Starter {
     for (const Chunk& chunk : setup_.data.train.chunks) longest = std::max<int64_t>(longest, chunk.length);
     for (const Chunk& chunk : setup_.data.validation.chunks) longest = std::max<int64_t>(longest, chunk.length);
     EngineOptions options;
-    options.model = decoder_config(setup_.job.model, training.max_length);
+    options.model = training_config(setup_.job);
     const int64_t asked = training.micro_batch_tokens > 0 ? training.micro_batch_tokens : kMicroBatchTokens;
     if (training.micro_batch_tokens > 0 && asked < longest) {
       user_error(
@@ -163,11 +170,11 @@ class Starter {
 
   void refuse_full_disk() const {
     const int64_t every = setup_.job.training.save_steps > 0 ? setup_.job.training.save_steps : setup_.steps_per_epoch;
-    const int64_t needed = checkpoints_bytes(setup_.memory.parameters, setup_.job.training.save_total_limit,
+    const int64_t needed = checkpoints_bytes(setup_.memory.trained_parameters, setup_.job.training.save_total_limit,
                                              setup_.total_steps / every + 1);
     // What a run to be resumed has on the disk already is not needed again.
     const int64_t saved =
-        std::ssize(list_checkpoints(setup_.directory.path())) * checkpoint_bytes(setup_.memory.parameters);
+        std::ssize(list_checkpoints(setup_.directory.path())) * checkpoint_bytes(setup_.memory.trained_parameters);
     const int64_t there = disk_free_bytes(setup_.directory.path()) + saved;
     if (needed <= there) return;
     user_error(
@@ -181,10 +188,15 @@ class Starter {
   void restore() {
     if (checkpoint_path_) {
       setup_.state = load_checkpoint(*checkpoint_path_, setup_.engine->parameters());
+      load_frozen(setup_.directory.path(), setup_.engine->parameters());
       setup_.engine->parameters_changed();
       say("resuming {} after step {}", setup_.directory.path(), setup_.state.step);
     } else {
       setup_.engine->initialise(static_cast<uint64_t>(setup_.job.training.seed));
+      if (!setup_.job.model.from.empty()) {
+        open_model_source(setup_.job.model.from).load_into(setup_.engine->parameters());
+        setup_.engine->parameters_changed();
+      }
       setup_.state.seed = static_cast<uint64_t>(setup_.job.training.seed);
       if (setup_.request.resume)
         say("{} holds no checkpoint yet: starting from the beginning", setup_.directory.path());
@@ -200,6 +212,7 @@ class Starter {
     write_file_atomically(setup_.directory.job_path(),
                           job_to_json_text(setup_.job));  // first: it makes the folder a run
     setup_.data.tokenizer->save(setup_.directory.tokenizer_path());
+    if (!checkpoint_path_) save_frozen(setup_.directory.path(), setup_.engine->parameters());
     setup_.metrics = std::make_unique<MetricsLog>(setup_.directory.metrics_path());
     const int64_t sequences = setup_.job.training.batch_size * setup_.job.training.gradient_accumulation_steps;
     setup_.loader_options = {.sequences_per_step = sequences,
@@ -216,6 +229,11 @@ class Starter {
     say("{}", statistics_text(statistics));
     say("validation: {} sequences, {} tokens", setup_.data.validation.chunks.size(), setup_.data.validation.rows());
     say("\n{}", model_table(setup_.engine->options().model, setup_.mean_length));
+    if (setup_.memory.trained_parameters < setup_.memory.parameters) {
+      say("trained: {} of {} parameters, the rest is frozen",
+          format_count(static_cast<double>(setup_.memory.trained_parameters)),
+          format_count(static_cast<double>(setup_.memory.parameters)));
+    }
     say("{}", memory_table(setup_.memory));
     say("{} steps of {} sequences, {} an epoch; {} threads, {}, {}, peak {:.0f} GFLOP/s in registers",
         setup_.total_steps, setup_.loader_options.sequences_per_step, setup_.steps_per_epoch, Team::instance().size(),
