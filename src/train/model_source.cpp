@@ -53,6 +53,7 @@ ModelSource from_llama2c(const std::string& path) {
   source.tokenizer = [path] { return load_tokenizer(tokenizer_beside(path)); };
   source.load_into = [file](ParameterStore& store) { brisk::load_into(*file, store); };
   describe(source, path);
+  source.job.name = fs::path(path).stem().string();
   return source;
 }
 
