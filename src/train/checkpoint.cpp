@@ -191,12 +191,6 @@ struct CheckedCheckpoint {
 
 CheckedCheckpoint check_checkpoint(const std::string& path, const ParameterStore& store) {
   if (!is_directory(path)) user_error("{}: no such checkpoint; checkpoints lie in RUN/checkpoints/step-...", path);
-  if (!file_exists(path + "/" + kOptimizerFile) && read_checkpoint_state(path).step == 0) {
-    user_error(
-        "{}: an imported model, which has no optimizer state to resume with; train from it with \"model\": {{\"from\": "
-        "...}} in a job and another --output",
-        path);
-  }
   CheckedCheckpoint checked{TensorsOfFile(path + "/" + kModelFile, store, {""}),
                             TensorsOfFile(path + "/" + kOptimizerFile, store, {kFirstMoment, kSecondMoment}),
                             read_checkpoint_state(path)};
@@ -332,6 +326,8 @@ void load_model(const std::string& checkpoint, ParameterStore& store) {
   const std::string path = is_directory(checkpoint) ? checkpoint + "/" + kModelFile : checkpoint;
   TensorsOfFile(path, store, {""}).copy_into(store, "", store.flat_master());
 }
+
+bool has_optimizer_state(const std::string& checkpoint) { return file_exists(checkpoint + "/" + kOptimizerFile); }
 
 int64_t checkpoint_bytes(int64_t parameter_count) {
   constexpr int64_t kHeadersAndState = int64_t{1} << 20;

@@ -61,6 +61,8 @@ CheckpointState load_checkpoint(const std::string& checkpoint, ParameterStore& s
 // Masters alone, of what is trained; `checkpoint` may also be a model.safetensors file.
 void load_model(const std::string& checkpoint, ParameterStore& store);
 
+bool has_optimizer_state(const std::string& checkpoint);  // false: it can be used, but not resumed
+
 // Disk space of one checkpoint, and the most that a run which saves `saves` times holds at once (the last
 // `save_total_limit`, the best, and one being written).
 int64_t checkpoint_bytes(int64_t parameter_count);

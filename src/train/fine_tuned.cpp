@@ -136,7 +136,7 @@ void load_whole_model(const std::string& checkpoint, ParameterStore& store, doub
     if (spec.adapter) continue;
     Adapted adapted{parameter.get(), &model.find(spec.name, spec.rows, spec.cols), nullptr, nullptr};
     const std::string adapter = spec.name.substr(0, spec.name.rfind('.')) + ".lora_";
-    if (model.has(adapter + "a.weight")) {
+    if (spec.name.ends_with(".weight") && model.has(adapter + "a.weight")) {
       const int64_t rank = model.rank_of(adapter + "a.weight");
       adapted.a = &model.find(adapter + "a.weight", rank, spec.cols);
       adapted.b = &model.find(adapter + "b.weight", spec.rows, rank);

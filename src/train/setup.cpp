@@ -37,6 +37,12 @@ class Starter {
   void prepare() {
     Team::set_size(setup_.job.training.threads > 0 ? static_cast<int>(setup_.job.training.threads) : available_cores());
     checkpoint_path_ = setup_.request.resume ? latest_checkpoint(setup_.directory.path()) : std::nullopt;
+    if (checkpoint_path_ && !has_optimizer_state(*checkpoint_path_) && saved_state().step == 0) {
+      user_error(
+          "{}: an imported model, which has no training to go on with; train from it with \"model\": {{\"from\": "
+          "\"{}\"}} in a job and another --output",
+          setup_.directory.path(), setup_.directory.path());
+    }
     if (setup_.request.resume && setup_.directory.has_run()) {
       const std::string saved = read_file(setup_.directory.job_path());
       // --data need not be said again.

@@ -36,7 +36,8 @@ void write_sample(const std::string& path) {
   writer.add("matrix", GgufType::f32, {3, 5}, counting());
   writer.add("vector", GgufType::f16, {7}, counting());
   writer.add("rest", GgufType::bf16, {2, 2}, counting());
-  EXPECT_EQ(writer.finish(), std::ssize(contents_of(path)));
+  const int64_t bytes = writer.finish();
+  EXPECT_EQ(bytes, std::ssize(contents_of(path)));
 }
 
 TEST(Gguf, ReadsBackWhatItWrote) {

@@ -65,6 +65,7 @@ TEST_F(FineTune, WithAdaptersOrLastLayersIsResumedToTheBit) {
     ASSERT_GE(checkpoints.size(), 2u);
     std::filesystem::remove_all(folder / (broken + "/checkpoints/" + checkpoints.back()));
     std::filesystem::rename(folder / "base", folder / "moved");
+    write_job(folder, job);
     const Outcome resumed = run_brisk({"train", "job.json", "--output", broken, "--resume"}, folder);
     std::filesystem::rename(folder / "moved", folder / "base");
     ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
