@@ -43,7 +43,8 @@ struct WeightSource {
 };
 
 // Fills the masters of `store` from f32, f16 or bf16 tensors. UserError, before anything changes, where a tensor is
-// missing or has another shape or type. Adapters are left alone. Compute copies, where the store has them, are stale afterwards.
+// missing or has another shape or type. Adapters are left alone. Compute copies, where the store has them, are stale
+// afterwards.
 void load_weights(const std::vector<WeightMap>& map, const WeightSource& source, ParameterStore& store);
 
 // A tensor to write: its bytes are made when they are asked for.
