@@ -20,7 +20,13 @@ struct TokenizerArguments {
   std::vector<std::string> files;
   std::string output, tokenizer;
   int64_t vocab_size = 10000;
+  bool add_special_tokens = false;
 };
+
+constexpr const char* kOutputHelp =
+    "tokenizer.json to write, a folder for it and its tokenizer_config.json, or vocab.json for GPT-2's two files";
+constexpr const char* kTokenizerHelp =
+    "A tokenizer.json, a SentencePiece .model, GPT-2's two files, llama2.c's .bin, or a folder with one of them";
 
 void run_train(const TokenizerArguments& arguments) {
   Source source({.paths = arguments.files, .document = DocumentRule::kFile});
@@ -29,7 +35,7 @@ void run_train(const TokenizerArguments& arguments) {
     warn("--vocab-size {} is more than this text supports: the vocabulary has {} entries", result.requested,
          result.reached);
   }
-  result.tokenizer->save(arguments.output);
+  save_tokenizer(*result.tokenizer, arguments.output);
   say("{}: byte-level BPE of {} entries", arguments.output, result.tokenizer->vocab_size());
 }
 
@@ -37,13 +43,25 @@ void run_encode(const TokenizerArguments& arguments) {
   const auto tokenizer = load_tokenizer(arguments.tokenizer);
   std::string line, out;
   std::vector<TokenId> ids;
+  const auto write = [&] {
+    std::cout.write(out.data(), static_cast<std::streamsize>(out.size()));
+    out.clear();
+  };
   while (std::getline(std::cin, line)) {
     ids.clear();
-    tokenizer->encode(line, ids);
-    out.clear();
-    fmt::format_to(std::back_inserter(out), "{}\n", fmt::join(ids, " "));
-    fmt::print("{}", out);
+    if (arguments.add_special_tokens) {
+      tokenizer->encode_with_specials(line, ids);
+    } else {
+      tokenizer->encode(line, ids);
+    }
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (i > 0) out += ' ';
+      out += fmt::format_int(ids[i]).c_str();
+    }
+    out += '\n';
+    if (std::cin.rdbuf()->in_avail() <= 0) write();  // someone may be waiting for this line
   }
+  write();
 }
 
 void run_decode(const TokenizerArguments& arguments) {
@@ -73,10 +91,16 @@ void run_decode(const TokenizerArguments& arguments) {
   }
 }
 
+void run_convert(const TokenizerArguments& arguments) {
+  const auto tokenizer = load_tokenizer(arguments.tokenizer);
+  save_tokenizer(*tokenizer, arguments.output);
+  say("{}: {} entries, from {}", arguments.output, tokenizer->vocab_size(), arguments.tokenizer);
+}
+
 }  // namespace
 
 void add_tokenizer_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("tokenizer", "Train a vocabulary, encode and decode text");
+  CLI::App* command = app.add_subcommand("tokenizer", "Train a vocabulary, encode and decode text, convert files");
   command->require_subcommand(1);
   command->footer(
       "Examples:\n"
@@ -88,7 +112,7 @@ void add_tokenizer_command(CLI::App& app) {
   train->add_option("--vocab-size", arguments->vocab_size, "Entries: 256 bytes, merges and <|endoftext|>")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{257}, int64_t{1} << 24));
-  train->add_option("--output", arguments->output, "File to write")->required();
+  train->add_option("--output", arguments->output, kOutputHelp)->required();
   train->add_option("files", arguments->files, "Text files, folders or globs")->required();
   train->footer("Example:\n  brisk tokenizer train --vocab-size 10000 --output tokenizer.json book.txt");
   train->callback([arguments] { run_train(*arguments); });
@@ -96,15 +120,22 @@ void add_tokenizer_command(CLI::App& app) {
   const auto add_coder = [&](const char* name, const char* help, const char* example,
                              void (*run)(const TokenizerArguments&)) {
     CLI::App* coder = command->add_subcommand(name, help);
-    coder->add_option("--tokenizer", arguments->tokenizer, "brisk's tokenizer.json, GPT-2's folder or llama2.c's .bin")
-        ->required();
+    coder->add_option("--tokenizer", arguments->tokenizer, kTokenizerHelp)->required();
     coder->footer(example);
     coder->callback([arguments, run] { run(*arguments); });
+    return coder;
   };
-  add_coder("encode", "Lines of text on standard input to lines of ids",
-            "Example:\n  echo Hello | brisk tokenizer encode --tokenizer tokenizer.json", run_encode);
+  CLI::App* encode =
+      add_coder("encode", "Lines of text on standard input to lines of ids",
+                "Example:\n  echo Hello | brisk tokenizer encode --tokenizer tokenizer.json", run_encode);
+  encode->add_flag("--add-special-tokens", arguments->add_special_tokens,
+                   "Put the special tokens around each line that the file asks for (<s>, [CLS], ...)");
   add_coder("decode", "Lines of ids on standard input to lines of text",
             "Example:\n  echo 72 101 | brisk tokenizer decode --tokenizer tokenizer.json", run_decode);
+  CLI::App* convert =
+      add_coder("convert", "Any tokenizer that brisk reads to one of the formats it writes",
+                "Example:\n  brisk tokenizer convert --tokenizer tokenizer.model --output tokenizer.json", run_convert);
+  convert->add_option("--output", arguments->output, kOutputHelp)->required();
 }
 
 }  // namespace brisk

@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "hub/huggingface_tokenizer.h"
 
 namespace brisk {
 
@@ -210,7 +209,7 @@ void write_huggingface(const std::string& folder, const ModelOptions& model, con
     }
   }
   writer.finish();
-  write_huggingface_tokenizer(folder, tokenizer, model.context);
+  save_tokenizer_folder(tokenizer, folder);
   const std::string text = to_json_text(config, type, tokenizer);
   const Json json = Json::parse(text);
   Json generation;

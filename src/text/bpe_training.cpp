@@ -5,15 +5,14 @@
 #include <queue>
 
 #include "base/error.h"
-#include "text/byte_bpe.h"
+#include "text/byte_alphabet.h"
 #include "text/hash.h"
+#include "text/tokenizer_files.h"
 #include "text/word_counts.h"
 
 namespace brisk {
 
 namespace {
-
-constexpr const char* kEndOfDocument = "<|endoftext|>";
 
 using Place = uint32_t;  // an index into the symbols
 constexpr Place kNowhere = std::numeric_limits<Place>::max();
@@ -182,27 +181,29 @@ BpeTrainingResult train_bpe(std::span<const std::string_view> texts, const BpeTr
   constexpr int64_t kBytes = 256, kSpecials = 1, kMost = int64_t{1} << 30;
   if (options.vocab_size < kBytes + kSpecials || options.vocab_size > kMost) {
     user_error("a vocabulary of {} tokens; expected {} (256 bytes and {}) to {}", options.vocab_size,
-               kBytes + kSpecials, kEndOfDocument, kMost);
+               kBytes + kSpecials, kGpt2EndOfDocument, kMost);
   }
   BRISK_CHECK(options.min_pair_count >= 1, "min_pair_count = {}", options.min_pair_count);
 
-  ByteBpeVocabulary vocabulary;
-  for (int byte = 0; byte < kBytes; ++byte) vocabulary.pieces.emplace_back(1, static_cast<char>(byte));
+  std::vector<std::string> pieces;
+  std::vector<Merge> merges;
+  for (int byte = 0; byte < kBytes; ++byte) pieces.emplace_back(1, static_cast<char>(byte));
   MergeLearner learner(count_words(texts), options.min_pair_count);
-  while (static_cast<int64_t>(vocabulary.pieces.size()) < options.vocab_size - kSpecials) {
-    const auto merge = learner.learn_next(static_cast<TokenId>(vocabulary.pieces.size()),
-                                          static_cast<uint32_t>(vocabulary.merges.size()));
+  while (static_cast<int64_t>(pieces.size()) < options.vocab_size - kSpecials) {
+    const auto merge = learner.learn_next(static_cast<TokenId>(pieces.size()), static_cast<uint32_t>(merges.size()));
     if (!merge) break;
-    vocabulary.merges.push_back(*merge);
-    vocabulary.pieces.push_back(vocabulary.pieces[merge->left] + vocabulary.pieces[merge->right]);
+    merges.push_back(*merge);
+    pieces.push_back(pieces[merge->left] + pieces[merge->right]);
   }
-  vocabulary.end_of_document = static_cast<TokenId>(vocabulary.pieces.size());
-  vocabulary.pieces.emplace_back(kEndOfDocument);  // no merge can make it: letters and symbols are different words
+  BpeModelParts model;
+  for (const std::string& piece : pieces) model.tokens.push_back(byte_alphabet_encode(piece));
+  model.tokens.emplace_back(kGpt2EndOfDocument);  // no merge can make it: letters and symbols are different words
+  model.merges = std::move(merges);
 
   BpeTrainingResult result;
   result.requested = options.vocab_size;
-  result.reached = static_cast<int64_t>(vocabulary.pieces.size());
-  result.tokenizer = std::make_unique<ByteBpe>(std::move(vocabulary));
+  result.reached = static_cast<int64_t>(model.tokens.size());
+  result.tokenizer = std::make_unique<BpeTokenizer>(byte_level_parts(std::move(model)), "trained");
   return result;
 }
 

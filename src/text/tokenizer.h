@@ -10,10 +10,14 @@
 //   tokenizer->encode("the cat", ids);                      // appends
 //   tokenizer->decode(ids);                                 // "the cat"
 //
+// All files that are read become a tokenizer of Hugging Face's kind, and save() writes its tokenizer.json: encode()
+// gives the ids that `tokenizers` gives for that file with add_special_tokens=False. So "<|endoftext|>" inside a text
+// is that token, as it is there. Text that is no UTF-8 is taken as it is: a bad byte is a symbol that is neither
+// letter, number nor space, byte-level vocabularies have a token for it, and those with byte fallback, too.
+//
 // A vocabulary trained here is byte-level BPE: ids 0 to 255 are the bytes of that value, then one id per merge in the
 // order the merges were learned, and last the special token <|endoftext|>. So 257 is the smallest vocabulary, any byte
 // string has an encoding, and decode(encode(text)) == text for all of them, valid UTF-8 or not.
-// encode() never yields a special token: "<|endoftext|>" inside a text is ordinary text.
 #pragma once
 
 #include <cstdint>
@@ -39,37 +43,55 @@ class Tokenizer {
   // Appends the ids of `text` to `out`. Adds neither end_of_document() nor start_of_text().
   virtual void encode(std::string_view text, std::vector<TokenId>& out) const = 0;
 
-  // The bytes of `ids`, joined: the inverse of encode(). A SentencePiece vocabulary (llama2.c) writes a space before
-  // every text; it is taken off again at the beginning of `ids` and after start_of_text(). So decode a sequence
-  // whole, or piece by piece with piece(), but not in slices. An id outside the vocabulary is a UserError.
+  // The same with the special tokens that the file puts around a text, as the library does by default.
+  virtual void encode_with_specials(std::string_view text, std::vector<TokenId>& out) const { encode(text, out); }
+
+  // The text of `ids`, special tokens included: the inverse of encode(). A SentencePiece vocabulary writes a space
+  // before every text; it is taken off again at the beginning of `ids`. So decode a sequence whole, or piece by piece
+  // with piece(), but not in slices. An id outside the vocabulary is a UserError.
   virtual std::string decode(std::span<const TokenId> ids) const = 0;
 
-  // The bytes of one token, possibly a fraction of a UTF-8 character. Empty for llama2.c's <s> and </s>.
+  // The bytes of one token, possibly a fraction of a UTF-8 character.
   virtual std::string piece(TokenId id) const = 0;
 
-  virtual int64_t vocab_size() const = 0;
+  virtual int64_t vocab_size() const = 0;  // the largest id and one
 
-  // The token that ends a document: <|endoftext|> of GPT-2 and of our own vocabularies, </s> of llama2.c.
+  // The token that ends a document: <|endoftext|> of GPT-2 and of our own vocabularies, </s> of Llama. From
+  // tokenizer_config.json where that lies beside the file, else by the usual names.
   virtual std::optional<TokenId> end_of_document() const = 0;
 
-  // The token that opens a text, for vocabularies that have one: <s> of llama2.c (its models also write it to stop).
+  // The token that opens a text, for vocabularies that have one: <s> of Llama (llama2.c's models also write it to
+  // stop).
   virtual std::optional<TokenId> start_of_text() const = 0;
 
   // A hash of everything that decides what encode() returns: it keys the token cache. The same for a tokenizer
   // saved and loaded again, on every machine.
   virtual uint64_t fingerprint() const = 0;
 
-  // Writes our own JSON file ("format": "brisk-bpe-1" or "brisk-sentencepiece-1") beside `path`, then renames it.
+  // Writes a tokenizer.json that Hugging Face's libraries read, to the side of `path`, then renames it.
   virtual void save(const std::string& path) const = 0;
 };
 
 // `path` is one of
-//   - our own JSON file, as save() writes it;
+//   - a tokenizer.json, of ours or of Hugging Face's tokenizers library, with BPE;
+//   - a SentencePiece .model with BPE;
 //   - GPT-2's encoder.json (or vocab.json) with vocab.bpe (or merges.txt) beside it, or either of the two files;
 //   - llama2.c's tokenizer binary (tok512.bin, tokenizer.bin);
-//   - a directory that holds a tokenizer.json of ours or the two files of GPT-2.
-// A file that is missing, cut short or inconsistent is a UserError that names it, what was found and what to do.
+//   - a directory that holds a tokenizer.json, a tokenizer.model or the two files of GPT-2.
+// A file that is missing, cut short or inconsistent, or has a component that is not known, is a UserError that names
+// it, what was found and what to do.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path);
+
+// The same from the content of a file (not GPT-2's, which are two). `name` is named in errors.
+std::unique_ptr<Tokenizer> tokenizer_from_memory(std::string_view content, const std::string& name);
+
+// tokenizer.json, and the tokenizer_config.json that tells Hugging Face's AutoTokenizer (and load_tokenizer) the ends
+// of a text.
+void save_tokenizer_folder(const Tokenizer& tokenizer, const std::string& directory);
+
+// By the name of `path`: a folder (one that is there, or a name with a slash at its end), GPT-2's two files (any of
+// their names; byte-level vocabularies only), or else a tokenizer.json.
+void save_tokenizer(const Tokenizer& tokenizer, const std::string& path);
 
 struct BpeTrainingOptions {
   int64_t vocab_size = 10000;  // 256 bytes + merges + <|endoftext|>; at least 257

@@ -1,42 +1,81 @@
 #include "text/unicode.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
+#include <span>
 
 namespace brisk {
 
 namespace {
 
+using enum GeneralCategory;
+
 struct CodePointRange {
   uint32_t first, last;
 };
 
+struct CategoryRange {
+  uint32_t first, last;
+  GeneralCategory category;
+};
+
+struct LowercaseRange {
+  uint32_t first, last;
+  uint32_t stride;
+  int32_t distance;
+};
+
 #include "text/unicode_tables.inc"
 
-constexpr uint32_t kCodePoints = 0x110000;
-
-// Two bits per code point, 278 KB, unpacked from the ranges at first use: one load instead of a binary search.
-class CategoryTable {
+// A byte per code point, unpacked from the ranges at first use: one load instead of a binary search.
+class PropertyTable {
  public:
-  CategoryTable() : packed_(std::make_unique<uint8_t[]>(kCodePoints / 4)) {
-    for (const CodePointRange& range : kLetterRanges) fill(range, Category::kLetter);
-    for (const CodePointRange& range : kNumberRanges) fill(range, Category::kNumber);
-    for (const CodePointRange& range : kSpaceRanges) fill(range, Category::kSpace);
+  static constexpr uint8_t kCategoryBits = 0x1F, kSpace = 0x20, kPunctuation = 0x40, kMark = 0x80;
+
+  PropertyTable() : properties_(std::make_unique<uint8_t[]>(kCodePoints)) {
+    for (const CategoryRange& range : kCategoryRanges)
+      mark({range.first, range.last}, static_cast<uint8_t>(range.category));
+    for (const CodePointRange& range : kSpaceRanges) mark(range, kSpace);
+    for (const CodePointRange& range : kLibraryPunctuationRanges) mark(range, kPunctuation);
+    for (const CodePointRange& range : kLibraryMarkRanges) mark(range, kMark);
   }
 
-  Category operator[](uint32_t code_point) const {
-    return static_cast<Category>(packed_[code_point >> 2] >> (2 * (code_point & 3)) & 3);
-  }
+  uint8_t operator[](uint32_t code_point) const { return properties_[code_point]; }
 
  private:
-  void fill(const CodePointRange& range, Category category) {
-    for (uint32_t code_point = range.first; code_point <= range.last; ++code_point) {
-      packed_[code_point >> 2] |= static_cast<uint8_t>(static_cast<unsigned>(category) << (2 * (code_point & 3)));
-    }
+  void mark(const CodePointRange& range, uint8_t bits) {
+    for (uint32_t code_point = range.first; code_point <= range.last; ++code_point) properties_[code_point] |= bits;
   }
 
-  std::unique_ptr<uint8_t[]> packed_;
+  std::unique_ptr<uint8_t[]> properties_;
 };
+
+bool is_among(std::span<const CodePointRange> ranges, uint32_t code_point) {
+  const auto range = std::ranges::lower_bound(ranges, code_point, {}, &CodePointRange::last);
+  return range != ranges.end() && code_point >= range->first;
+}
+
+const PropertyTable& properties() {
+  static const PropertyTable table;
+  return table;
+}
+
+bool has_property(uint32_t code_point, uint8_t bit) {
+  return code_point < kCodePoints && (properties()[code_point] & bit) != 0;
+}
+
+// The class of GPT-2's pattern for a byte of the table without its two upper bits.
+constexpr std::array<Category, 64> kPatternCategories = [] {
+  std::array<Category, 64> categories{};
+  for (int category = 0; category < kGeneralCategories; ++category) {
+    if (kLetters >> category & 1) categories[category] = Category::kLetter;
+    if (kNumbers >> category & 1) categories[category] = Category::kNumber;
+  }
+  for (int i = 32; i < 64; ++i) categories[i] = Category::kSpace;
+  return categories;
+}();
 
 bool is_continuation(unsigned char byte) { return (byte & 0xC0) == 0x80; }
 
@@ -104,9 +143,44 @@ std::optional<size_t> find_invalid_utf8(std::string_view text) {
   return std::nullopt;
 }
 
+GeneralCategory general_category_of(uint32_t code_point) {
+  if (code_point >= kCodePoints) return Cn;
+  return static_cast<GeneralCategory>(properties()[code_point] & PropertyTable::kCategoryBits);
+}
+
+bool is_in(uint32_t code_point, CategorySet categories) {
+  return code_point < kCodePoints && (categories >> (properties()[code_point] & PropertyTable::kCategoryBits) & 1) != 0;
+}
+
+bool is_white_space(uint32_t code_point) { return has_property(code_point, PropertyTable::kSpace); }
+
+bool is_word_character(uint32_t code_point, WordRule rule) {
+  constexpr CategorySet kWord = kLetters | kMarks | category_set(Nd, Nl, Pc);
+  if (is_in(code_point, kWord)) return true;
+  if (rule != WordRule::kRust && (code_point == 0x200C || code_point == 0x200D)) return false;
+  if (rule == WordRule::kOniguruma && code_point < 0x100 && is_in(code_point, kNumbers)) return true;
+  return is_among(kOtherWordRanges, code_point);
+}
+
+bool is_library_punctuation(uint32_t code_point) { return has_property(code_point, PropertyTable::kPunctuation); }
+
+bool is_library_mark(uint32_t code_point) { return has_property(code_point, PropertyTable::kMark); }
+
+bool is_bert_mark(uint32_t code_point) { return is_among(kBertMarkRanges, code_point); }
+
+bool is_bert_control(uint32_t code_point) { return is_among(kBertControlRanges, code_point); }
+
+uint32_t lowercase_of(uint32_t code_point) {
+  if (code_point < 0x80) return code_point >= 'A' && code_point <= 'Z' ? code_point + 32 : code_point;
+  if (code_point == 0x130) return 'i';
+  const auto* range = std::ranges::lower_bound(kLowercaseRanges, code_point, {}, &LowercaseRange::last);
+  if (range == std::end(kLowercaseRanges) || code_point < range->first) return code_point;
+  if ((code_point - range->first) % range->stride != 0) return code_point;
+  return code_point + static_cast<uint32_t>(range->distance);
+}
+
 Category category_of(uint32_t code_point) {
-  static const CategoryTable table;
-  return code_point < kCodePoints ? table[code_point] : Category::kOther;
+  return code_point < kCodePoints ? kPatternCategories[properties()[code_point] & 0x3F] : Category::kOther;
 }
 
 }  // namespace brisk

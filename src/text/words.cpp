@@ -85,6 +85,104 @@ size_t word_end(std::string_view text, size_t begin) {
   return end;
 }
 
+namespace {
+
+// 's 't 're 've 'm 'll 'd in upper or lower case at text[at], which is an apostrophe; the letter ſ is an s.
+size_t contraction_length_any_case(std::string_view text, size_t at) {
+  const std::string_view rest = text.substr(at + 1, 2);
+  if (rest.empty()) return 0;
+  if (rest == "\u017F") return 3;
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  const char first = lower(rest[0]);
+  if (first == 's' || first == 't' || first == 'm' || first == 'd') return 2;
+  if (rest.size() < 2) return 0;
+  const char second = lower(rest[1]);
+  const bool matches =
+      (first == 'r' && second == 'e') || (first == 'v' && second == 'e') || (first == 'l' && second == 'l');
+  return matches ? 3 : 0;
+}
+
+bool is_newline(char c) { return c == '\n' || c == '\r'; }
+
+// \s*[\r\n]+|\s+(?!\S)|\s+ at white space.
+size_t white_space_end(std::string_view text, size_t begin) {
+  size_t last = begin, end = begin, after_newline = begin;
+  while (end < text.size()) {
+    const Symbol symbol = symbol_at(text, end);
+    if (symbol.category != Category::kSpace) break;
+    last = end;
+    end += symbol.length;
+    if (is_newline(text[last])) after_newline = end;
+  }
+  if (after_newline > begin) return after_newline;
+  if (end == text.size() || last == begin) return end;
+  return last;
+}
+
+size_t cl100k_word_end(std::string_view text, size_t begin, size_t longest_number) {
+  const char first_byte = text[begin];
+  if (first_byte == '\'') {
+    if (const size_t length = contraction_length_any_case(text, begin)) return begin + length;
+  }
+  const Symbol first = symbol_at(text, begin);
+  const size_t after = begin + first.length;
+  if (first.category == Category::kLetter) return run_end(text, after, Category::kLetter);
+  if (first.category == Category::kNumber) {
+    size_t end = after;
+    for (size_t count = 1; count < longest_number && end < text.size(); ++count) {
+      const Symbol symbol = symbol_at(text, end);
+      if (symbol.category != Category::kNumber) break;
+      end += symbol.length;
+    }
+    return end;
+  }
+  // Anything but a newline may stand before the letters of a word.
+  if (after < text.size() && !is_newline(first_byte)) {
+    const Symbol second = symbol_at(text, after);
+    if (second.category == Category::kLetter) return run_end(text, after + second.length, Category::kLetter);
+  }
+  size_t symbols = begin;
+  if (first_byte == ' ' && after < text.size() && symbol_at(text, after).category == Category::kOther) symbols = after;
+  if (symbols == after || first.category == Category::kOther) {
+    size_t end = run_end(text, symbols, Category::kOther);
+    while (end < text.size() && is_newline(text[end])) ++end;
+    return end;
+  }
+  return white_space_end(text, begin);
+}
+
+}  // namespace
+
+size_t word_end(std::string_view text, size_t begin, WordPattern pattern) {
+  switch (pattern) {
+    case WordPattern::kGpt2: return word_end(text, begin);
+    case WordPattern::kCl100k: return cl100k_word_end(text, begin, 3);
+    case WordPattern::kQwen2: return cl100k_word_end(text, begin, 1);
+  }
+  return text.size();
+}
+
+std::optional<WordPattern> known_word_pattern(std::string_view regex) {
+  struct Known {
+    std::string_view regex;
+    WordPattern pattern;
+  };
+  static constexpr Known kKnown[] = {
+      {R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", WordPattern::kGpt2},
+      {R"('(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", WordPattern::kGpt2},
+      {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
+       R"(\s*[\r\n]+|\s+(?!\S)|\s+)",
+       WordPattern::kCl100k},
+      {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
+       R"(\s*[\r\n]+|\s+(?!\S)|\s+)",
+       WordPattern::kQwen2},
+  };
+  for (const Known& known : kKnown) {
+    if (regex == known.regex) return known.pattern;
+  }
+  return std::nullopt;
+}
+
 size_t cut_between_words(std::string_view text, size_t from) {
   // Before a lone space ("x y" -> "x", " y"), or after a lone newline ("x\ny" -> "x", "\n", "y").
   for (size_t at = from; at + 1 < text.size(); ++at) {

@@ -21,7 +21,7 @@ ImportResult import_model(const std::string& path, const std::string& tokenizer_
     run.abandon();
     throw UserError(saved.problem);
   }
-  model->tokenizer->save(run.tokenizer_path());
+  save_tokenizer_folder(*model->tokenizer, run.path());
   write_file_atomically(run.job_path(), job_to_json_text(job));  // last: it makes the folder a run
   return {kind, model->store.count(), saved.bytes};
 }

@@ -23,8 +23,8 @@ namespace brisk {
 namespace {
 
 constexpr const char* kLockFile = ".lock";
-constexpr std::array<std::string_view, 5> kOurFiles = {"job.json", "tokenizer.json", "metrics.jsonl", "summary.json",
-                                                       kFrozenFile};
+constexpr std::array<std::string_view, 6> kOurFiles = {"job.json",      "tokenizer.json", "tokenizer_config.json",
+                                                       "metrics.jsonl", "summary.json",   kFrozenFile};
 constexpr std::string_view kCheckpoints = "checkpoints";
 
 std::vector<std::string> names_in(const std::string& path) {

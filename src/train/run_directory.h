@@ -1,4 +1,4 @@
-// The run directory: job.json, tokenizer.json, metrics.jsonl, summary.json, checkpoints/.
+// The run directory: job.json, tokenizer.json, tokenizer_config.json, metrics.jsonl, summary.json, checkpoints/.
 //
 //   RunDirectory run = RunDirectory::open(job.output, RunDirectory::Mode::fresh);   // or resume; holds the run's lock
 //   write_file_atomically(run.job_path(), job_to_json_text(job));

@@ -217,7 +217,7 @@ class Starter {
   void write_run_files() {
     write_file_atomically(setup_.directory.job_path(),
                           job_to_json_text(setup_.job));  // first: it makes the folder a run
-    setup_.data.tokenizer->save(setup_.directory.tokenizer_path());
+    save_tokenizer_folder(*setup_.data.tokenizer, setup_.directory.path());
     if (!checkpoint_path_) save_frozen(setup_.directory.path(), setup_.engine->parameters());
     setup_.metrics = std::make_unique<MetricsLog>(setup_.directory.metrics_path());
     const int64_t sequences = setup_.job.training.batch_size * setup_.job.training.gradient_accumulation_steps;

@@ -1,0 +1,18 @@
+// The four normal forms of Unicode.
+//
+//   normalize_unicode("e\u0301", NormalForm::kNfc)     // "é", one code point
+//   normalize_unicode("ﬁ", NormalForm::kNfkd)          // "fi"
+//
+// Bytes that are no UTF-8 stay as they are.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace brisk {
+
+enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
+
+std::string normalize_unicode(std::string_view text, NormalForm form);
+
+}  // namespace brisk
