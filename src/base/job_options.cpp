@@ -309,7 +309,8 @@ void declare_data(DataOptions& data, std::vector<Option>& all) {
                        "what a document of a .txt is: the file, a block between blank lines, or a line")
                     .one_of({"auto", "file", "block", "line"})
                     .same_as("paragraph", "block"));
-  all.push_back(Option("data.tokenizer", data.tokenizer, "a tokenizer file or folder")
+  all.push_back(Option("data.tokenizer", data.tokenizer,
+                       "a tokenizer.json, SentencePiece .model, GPT-2's or llama2.c's files, or a folder with one")
                     .automatic("a byte-level BPE of model.vocab_size entries, trained on the training text")
                     .also({"tokenizer_path", "tokenizer_file", "tokenizer_name", ".tokenizer", "model.tokenizer"}));
   all.push_back(Option("data.cache_dir", data.cache_dir, "where token files are kept between runs")

@@ -10,8 +10,8 @@ namespace brisk {
 AddedTokenFinder::AddedTokenFinder(std::vector<Pattern> patterns) : patterns_(std::move(patterns)) {
   std::erase_if(patterns_, [](const Pattern& pattern) { return pattern.text.empty(); });
   std::ranges::stable_sort(patterns_, {}, &Pattern::text);
-  const auto same = std::ranges::unique(patterns_, {}, &Pattern::text);
-  patterns_.erase(same.begin(), same.end());
+  const auto is_same = [](const Pattern& a, const Pattern& b) { return a.text == b.text; };
+  patterns_.erase(std::unique(patterns_.begin(), patterns_.end(), is_same), patterns_.end());
   for (const Pattern& pattern : patterns_) begins_[static_cast<unsigned char>(pattern.text[0])] = true;
   if (std::ranges::count(begins_, true) == 1) only_first_byte_ = static_cast<unsigned char>(patterns_[0].text[0]);
 }

@@ -60,7 +60,8 @@ BpeTokenizer::BpeTokenizer(TokenizerParts parts, const std::string& path)
   }
   // Specials come before the other added tokens, where a text is that of both.
   for (auto* patterns : {&before, &after}) {
-    std::ranges::stable_partition(*patterns, [](const auto& pattern) { return pattern.token.special; });
+    std::stable_partition(patterns->begin(), patterns->end(),
+                          [](const AddedTokenFinder::Pattern& pattern) { return pattern.token.special; });
   }
   before_normalizing_ = AddedTokenFinder(std::move(before));
   after_normalizing_ = AddedTokenFinder(std::move(after));
@@ -76,6 +77,10 @@ BpeTokenizer::BpeTokenizer(TokenizerParts parts, const std::string& path)
       }
       ids->push_back(static_cast<TokenId>(found - tokens_.begin()));
     }
+  }
+  // The library decodes a token that is looked for in normalized text to what it is looked for.
+  for (const AddedToken& token : parts_.added_tokens) {
+    if (token.normalized) tokens_[token.id] = normalizer_.apply(token.content);
   }
   fingerprint_ = fingerprint_of(parts_, model_.parts());
 }

@@ -1,5 +1,5 @@
-// The file formats behind load_tokenizer(): each is read into TokenizerParts. Used inside text/, and by hub/ for the
-// tokenizers inside GGUF files.
+// The file formats behind load_tokenizer(): each is read into TokenizerParts. For text/ itself, and for formats of
+// models that carry a tokenizer inside (hub/).
 //
 //   TokenizerParts parts = parts_from_tokenizer_json("tokenizer.json", json);
 //   auto tokenizer = std::make_unique<BpeTokenizer>(std::move(parts), "tokenizer.json");

@@ -137,6 +137,9 @@ ModelSource open_model_source(const std::string& path) {
   if (is_gguf_file(path)) return from_gguf(path);
   if (!is_directory(path)) return from_llama2c(path);
   if (is_huggingface_folder(path)) return from_huggingface(path);
+  if (!file_exists(path + "/job.json") && !file_exists(path + "/state.json")) {
+    user_error("{}: not a run directory: it has no job.json; and no Hugging Face model: it has no config.json", path);
+  }
   return from_run(path);
 }
 

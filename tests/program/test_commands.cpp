@@ -14,7 +14,7 @@ TEST(Help, OfEveryCommandEndsWithAnExample) {
   TemporaryFolder folder;
   for (const std::string command :
        {"", "train", "generate", "eval", "tokenizer", "tokenizer train", "tokenizer encode", "tokenizer decode",
-        "machine", "bench", "bench lm", "job", "job schema", "job reference"}) {
+        "tokenizer convert", "machine", "bench", "bench lm", "job", "job schema", "job reference"}) {
     std::vector<std::string> arguments;
     std::istringstream words(command);
     for (std::string word; words >> word;) arguments.push_back(word);
@@ -138,6 +138,26 @@ TEST(Tokenizer, EncodesAndDecodesLines) {
     EXPECT_EQ(refused.exit_code, 2) << wrong;
     EXPECT_NE(refused.err.find("line 1"), std::string::npos) << refused.err;
   }
+}
+
+TEST(Tokenizer, ConvertsBetweenFormatsWithTheSameIds) {
+  TemporaryFolder folder;
+  write_text(folder / "text.txt", english_like_text(100));
+  ASSERT_EQ(
+      run_brisk({"tokenizer", "train", "--vocab-size", "300", "--output", "t.json", "text.txt"}, folder).exit_code, 0);
+  const std::string lines = english_like_text(5, 2) + "\n";
+  const auto ids = [&](const std::string& tokenizer) {
+    return run_brisk({"tokenizer", "encode", "--tokenizer", tokenizer}, folder, {.input = lines}).out;
+  };
+  for (const std::string output : {"vocab.json", "folder/", "again.json"}) {
+    const Outcome converted = run_brisk({"tokenizer", "convert", "--tokenizer", "t.json", "--output", output}, folder);
+    ASSERT_EQ(converted.exit_code, 0) << converted.err;
+    EXPECT_EQ(ids(output), ids("t.json")) << output;
+  }
+  EXPECT_TRUE(read_json(folder / "folder/tokenizer_config.json")["eos_token"] == "<|endoftext|>");
+  const Outcome refused = run_brisk({"tokenizer", "convert", "--tokenizer", "t.json", "--output", "t.model"}, folder);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("t.model"), std::string::npos) << refused.err;
 }
 
 TEST(Machine, DescribesItselfInJson) {

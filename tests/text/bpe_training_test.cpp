@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
-#include "text/byte_bpe.h"
+#include "text/bpe_tokenizer.h"
 #include "text/sample_text.h"
 #include "text/tokenizer.h"
 #include "text/words.h"
@@ -25,7 +25,7 @@ std::vector<std::string> learned_pieces(const Tokenizer& tokenizer) {
 
 std::vector<std::pair<TokenId, TokenId>> merges_of(const Tokenizer& tokenizer) {
   std::vector<std::pair<TokenId, TokenId>> pairs;
-  for (const Merge& merge : dynamic_cast<const ByteBpe&>(tokenizer).vocabulary().merges) {
+  for (const Merge& merge : dynamic_cast<const BpeTokenizer&>(tokenizer).model().merges) {
     pairs.emplace_back(merge.left, merge.right);
   }
   return pairs;

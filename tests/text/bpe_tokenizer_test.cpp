@@ -1,9 +1,10 @@
-#include "text/byte_bpe.h"
+#include "text/bpe_tokenizer.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/error.h"
@@ -24,9 +25,9 @@ std::vector<TokenId> encode(const Tokenizer& tokenizer, std::string_view text) {
 }
 
 // BPE as it is explained: in each word, join the pair of the lowest rank, the leftmost first, until none is left.
-std::vector<TokenId> encode_slowly(const ByteBpe& tokenizer, std::string_view text) {
+std::vector<TokenId> encode_slowly(const BpeTokenizer& tokenizer, std::string_view text) {
   std::map<std::pair<TokenId, TokenId>, Merge> merges;
-  for (const Merge& merge : tokenizer.vocabulary().merges) merges[{merge.left, merge.right}] = merge;
+  for (const Merge& merge : tokenizer.model().merges) merges[{merge.left, merge.right}] = merge;
   std::vector<TokenId> ids;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = word_end(text, begin);
@@ -50,7 +51,7 @@ std::vector<TokenId> encode_slowly(const ByteBpe& tokenizer, std::string_view te
   return ids;
 }
 
-TEST(ByteBpe, GivesBackAnyBytes) {
+TEST(BpeTokenizer, GivesBackAnyBytes) {
   const auto tokenizer = trained_on(testing::prose(5000, 1) + testing::tricky_text(5000, 1), 2000);
   for (uint32_t seed = 0; seed < 30; ++seed) {
     for (const std::string& text : {testing::random_bytes(3000, seed), testing::tricky_text(1000, seed),
@@ -60,9 +61,9 @@ TEST(ByteBpe, GivesBackAnyBytes) {
   }
 }
 
-TEST(ByteBpe, EncodesAsTheSlowMethodDoes) {
+TEST(BpeTokenizer, EncodesAsTheSlowMethodDoes) {
   const auto tokenizer = trained_on(testing::prose(5000, 1) + testing::tricky_text(5000, 1), 2000);
-  const auto& bpe = dynamic_cast<const ByteBpe&>(*tokenizer);
+  const auto& bpe = dynamic_cast<const BpeTokenizer&>(*tokenizer);
   for (uint32_t seed = 0; seed < 10; ++seed) {
     std::string text = testing::prose(200, seed) + testing::tricky_text(300, seed) + testing::random_bytes(300, seed);
     ASSERT_EQ(encode(bpe, text), encode_slowly(bpe, text)) << "seed " << seed;
@@ -76,7 +77,7 @@ TEST(ByteBpe, EncodesAsTheSlowMethodDoes) {
   }
 }
 
-TEST(ByteBpe, AppendsToWhatIsThere) {
+TEST(BpeTokenizer, AppendsToWhatIsThere) {
   const auto tokenizer = trained_on("", 257);
   std::vector<TokenId> ids = {7};
   tokenizer->encode("ab", ids);
@@ -84,16 +85,35 @@ TEST(ByteBpe, AppendsToWhatIsThere) {
   EXPECT_EQ(ids, (std::vector<TokenId>{7, 'a', 'b'}));
 }
 
-TEST(ByteBpe, NeverMakesTheSpecialTokenFromText) {
+TEST(BpeTokenizer, FindsTheSpecialTokenInText) {
   std::string text;
   for (int i = 0; i < 100; ++i) text += "<|endoftext|> ";
   const auto tokenizer = trained_on(text, 400);
-  const std::vector<TokenId> ids = encode(*tokenizer, "<|endoftext|>");
-  EXPECT_EQ(std::ranges::count(ids, *tokenizer->end_of_document()), 0);
-  EXPECT_EQ(tokenizer->decode(ids), "<|endoftext|>");
+  const TokenId end = *tokenizer->end_of_document();
+  EXPECT_EQ(encode(*tokenizer, "<|endoftext|>"), (std::vector<TokenId>{end}));
+  const std::vector<TokenId> ids = encode(*tokenizer, "a<|endoftext|><|endoftext|> <|endoftext");
+  EXPECT_EQ(std::ranges::count(ids, end), 2);
+  EXPECT_EQ(tokenizer->decode(ids), "a<|endoftext|><|endoftext|> <|endoftext");
 }
 
-TEST(ByteBpe, DoesNotMixUpTheWordsOfTwoTokenizersOnOneThread) {
+TEST(BpeTokenizer, TellsTokenizersApartByFingerprint) {
+  const auto tokenizer = trained_on("aaaa bbbb aaaa bbbb", 262);
+  const nlohmann::json json = nlohmann::json::parse(dynamic_cast<const BpeTokenizer&>(*tokenizer).to_json());
+  const auto fingerprint_with = [&](const auto& change) {
+    nlohmann::json changed = json;
+    change(changed);
+    return tokenizer_from_memory(changed.dump(), "changed")->fingerprint();
+  };
+  EXPECT_EQ(fingerprint_with([](auto&) {}), tokenizer->fingerprint());
+  EXPECT_EQ(fingerprint_with([](auto& j) { j["decoder"] = nullptr; }), tokenizer->fingerprint());
+  EXPECT_NE(fingerprint_with([](auto& j) { j["normalizer"] = {{"type", "NFC"}}; }), tokenizer->fingerprint());
+  EXPECT_NE(fingerprint_with([](auto& j) { j["pre_tokenizer"]["add_prefix_space"] = true; }), tokenizer->fingerprint());
+  EXPECT_NE(fingerprint_with([](auto& j) { j["added_tokens"][0]["lstrip"] = true; }), tokenizer->fingerprint());
+  EXPECT_NE(fingerprint_with([](auto& j) { j["model"]["ignore_merges"] = true; }), tokenizer->fingerprint());
+  EXPECT_NE(fingerprint_with([](auto& j) { j["model"]["merges"].erase(0); }), tokenizer->fingerprint());
+}
+
+TEST(BpeTokenizer, DoesNotMixUpTheWordsOfTwoTokenizersOnOneThread) {
   const auto one = trained_on("aaaa bbbb aaaa bbbb", 300);
   const auto other = trained_on("", 257);
   const std::vector<TokenId> joined = encode(*one, "aaaa");
@@ -102,7 +122,7 @@ TEST(ByteBpe, DoesNotMixUpTheWordsOfTwoTokenizersOnOneThread) {
   EXPECT_EQ(encode(*one, "aaaa"), joined);
 }
 
-TEST(ByteBpe, TellsWordsApartThatDifferInZeroBytes) {
+TEST(BpeTokenizer, TellsWordsApartThatDifferInZeroBytes) {
   const auto tokenizer = trained_on("", 257);
   for (const size_t size : {1, 2, 3, 4, 5, 8, 9, 16, 17, 24, 25}) {
     const std::string zeros(size, '\0');
@@ -110,7 +130,7 @@ TEST(ByteBpe, TellsWordsApartThatDifferInZeroBytes) {
   }
 }
 
-TEST(ByteBpe, EncodesTheSameOnManyThreadsAtOnce) {
+TEST(BpeTokenizer, EncodesTheSameOnManyThreadsAtOnce) {
   const std::string text = testing::prose(20000, 3);
   const auto tokenizer = trained_on(text, 1000);
   const std::vector<TokenId> expected = encode(*tokenizer, text);
@@ -121,7 +141,7 @@ TEST(ByteBpe, EncodesTheSameOnManyThreadsAtOnce) {
   for (const std::vector<TokenId>& result : results) EXPECT_EQ(result, expected);
 }
 
-TEST(ByteBpe, RefusesIdsOutsideTheVocabulary) {
+TEST(BpeTokenizer, RefusesIdsOutsideTheVocabulary) {
   const auto tokenizer = trained_on("", 257);
   EXPECT_THROW(tokenizer->piece(257), UserError);
   EXPECT_THROW(tokenizer->piece(-1), UserError);
