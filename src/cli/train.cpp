@@ -8,6 +8,7 @@
 #include "base/terminal.h"
 #include "cli/command.h"
 #include "cli/smoke_test.h"
+#include "train/model_source.h"
 #include "train/trainer.h"
 
 namespace brisk {
@@ -32,6 +33,7 @@ int run_train(const TrainArguments& arguments) {
   if (!arguments.sample_prompts.empty()) job.training.sample_prompts = arguments.sample_prompts;
   if (arguments.sample_tokens > 0) job.training.sample_tokens = arguments.sample_tokens;
   for (const std::string& note : notes) say("{}", note);
+  for (const std::string& line : take_model_from_source(job, arguments.resume)) say("{}", line);
   for (const std::string& line : resolve_defaults(job)) say("{}", line);
   if (arguments.smoke_test) {
     run_smoke_test(job);
