@@ -53,6 +53,8 @@ int run(int argc, char** argv) {
   add_job_command(app);
   add_completion_command(app);
   add_manual_command(app);
+  add_import_command(app);
+  add_export_command(app);
   if (argc > 1 && argv[1][0] != '-') refuse_unknown_command(app, argv[1]);
   try {
     app.parse(argc, argv);

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/limits.h"
 #include "cli/smoke_test.h"
+#include "train/model_source.h"
 #include "train/tables.h"
 #include "train/trainer.h"
 
@@ -43,6 +44,7 @@ int run_train(const TrainArguments& arguments) {
   if (!arguments.sample_prompts.empty()) job.training.sample_prompts = arguments.sample_prompts;
   if (arguments.sample_tokens > 0) job.training.sample_tokens = arguments.sample_tokens;
   for (const std::string& note : notes) say("{}", note);
+  for (const std::string& line : take_model_from_source(job, arguments.resume)) say("{}", line);
   for (const std::string& line : resolve_defaults(job)) say("{}", line);
   if (arguments.smoke_test) {
     run_smoke_test(job);
