@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages brisk builds with; does nothing where all are there. Needs root (or sudo) only to install.
-#   scripts/install_dependencies.sh build|test|demo
+#   scripts/install_dependencies.sh build|test|demo|package
 set -euo pipefail
 packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libcli11-dev libdnnl-dev
   zlib1g-dev libzstd-dev)
@@ -8,7 +8,8 @@ case "${1:-build}" in
   build) ;;
   test) packages+=(libgtest-dev libbenchmark-dev clang-format) ;;
   demo) packages+=(bible-kjv) ;;
-  *) echo "usage: scripts/install_dependencies.sh build|test|demo" >&2; exit 2 ;;
+  package) packages+=(dpkg-dev file) ;;  # which package each library it is linked to comes from
+  *) echo "usage: scripts/install_dependencies.sh build|test|demo|package" >&2; exit 2 ;;
 esac
 missing=()
 for package in "${packages[@]}"; do

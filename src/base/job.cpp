@@ -91,6 +91,7 @@ Job job_from_json_text(const std::string& text, const std::string& source_name,
     notes.push_back("optimizer adamw: lr_scheduler cosine, batch_size 32, where not given");
   }
   settle_length(job, text, source_name, overrides, notes);
+  job.given = result.given;
   if (job.model.norm == "rmsnorm" && job.model.bias && !result.given.contains("model.bias")) {
     job.model.bias = false;
     notes.push_back("bias = false (norm is rmsnorm)");

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,10 +36,12 @@ struct ModelOptions {
   double dropout = 0.0;
   double norm_epsilon = 1e-5;
   double rope_theta = 10000.0;
+  int64_t context = 0;  // longest text, and rows of the table of learned positions; 0: training.max_length
+  std::string from;     // a trained model to start from; empty: new weights
 };
 
 struct TrainingOptions {
-  int64_t max_length = 128;  // tokens a sequence; also the number of learned positions
+  int64_t max_length = 128;  // tokens a sequence
   int64_t batch_size = 16;   // sequences; 32 where the optimizer is adamw, unless given; times
                              // gradient_accumulation_steps they form an optimizer step; 0 ("auto"): 4096 tokens
   int64_t gradient_accumulation_steps = 1;
@@ -47,9 +50,9 @@ struct TrainingOptions {
   std::string stop;  // "2e", "500u", "10Mt" or "30m" (base/stop.h), in place of the two above; num_epochs is 0 then
 
   // `"optimizer": "adamw"` in a job changes the defaults of batch_size and lr_scheduler.
-  std::string optimizer = "muon";    // muon | adamw
-  double learning_rate = 0;          // of AdamW; 0: muon 4e-3, adamw 1e-3, times sqrt(256 / d_model)
-  double muon_learning_rate = 0.01;  // of hidden matrices
+  std::string optimizer = "muon";  // muon | adamw
+  double learning_rate = 0;        // of AdamW; 0: muon 4e-3, adamw and lora_rank 1e-3, times sqrt(256 / d_model)
+  double muon_learning_rate = 0;   // of hidden matrices; 0: 0.01. Both are a tenth with model.from, but not lora_rank
   double muon_momentum = 0.95;
   std::string lr_scheduler = "wsd";      // constant | linear | cosine | wsd; cosine where the optimizer is adamw
   double decay_ratio = 0.5;              // of all optimizer steps: the falling end of wsd
@@ -65,6 +68,11 @@ struct TrainingOptions {
   std::string precision = "auto";      // auto | fp32 | bf16 | fp16
   int64_t gradient_checkpointing = 0;  // 0: off; n: keep the activations of every n-th layer only
   int64_t seed = 1;
+
+  int64_t train_layers = 0;                // of model.from: the last so many layers; 0: everything
+  int64_t lora_rank = 0;                   // of model.from: adapters of this rank instead of the weights; 0: none
+  double lora_alpha = 0;                   // their scale times lora_rank; 0: 2 lora_rank
+  std::vector<std::string> lora_matrices;  // qkv, attention_out, up, down; empty: all of them
 
   int64_t eval_steps = 0;  // optimizer steps; 0: after each epoch
   int64_t logging_steps = 10;
@@ -119,6 +127,7 @@ struct Job {
   ModelOptions model;
   TrainingOptions training;
   DataOptions data;
+  std::set<std::string> given;  // canonical keys that the file or --set named; not saved
 };
 
 // Reads a job file and applies `overrides` ("training.batch_size=64") on top. `notes` gets a line for each other

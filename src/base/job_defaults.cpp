@@ -9,12 +9,14 @@
 
 #include "base/error.h"
 #include "base/job.h"
+#include "base/options.h"
 
 namespace brisk {
 
 namespace {
 
 constexpr int64_t kHeadWidth = 64;
+constexpr double kMuonRate = 0.01;
 constexpr int64_t kAutomaticBatchTokens = 4096;  // of an optimizer step, where batch_size is auto
 
 bool heads_fit(const ModelOptions& model, int64_t heads) {
@@ -77,6 +79,30 @@ void check_heads(const ModelOptions& model) {
   }
 }
 
+void check_fine_tuning(const Job& job) {
+  const TrainingOptions& training = job.training;
+  if (training.train_layers == 0 && training.lora_rank == 0) return;
+  const char* key = training.lora_rank > 0 ? "training.lora_rank" : "training.train_layers";
+  if (job.model.from.empty()) {
+    user_error("{} freezes weights that were never trained: name the trained model to start from with model.from", key);
+  }
+  if (training.lora_rank > 0 && training.train_layers > 0) {
+    user_error("training.lora_rank = {} and training.train_layers = {}: choose one of them", training.lora_rank,
+               training.train_layers);
+  }
+  if (training.train_layers > job.model.num_layers) {
+    user_error("training.train_layers = {}, but the model has {} layers: use {} or less, or 0 to train everything",
+               training.train_layers, job.model.num_layers, job.model.num_layers);
+  }
+  const std::vector<std::string> known = {"qkv", "attention_out", "up", "down"};
+  for (const std::string& name : training.lora_matrices) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string nearest = nearest_word(name, known);
+    user_error("training.lora_matrices: '{}' is none of {}{}", name, fmt::join(known, ", "),
+               nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
+  }
+}
+
 }  // namespace
 
 std::string default_cache_directory() {
@@ -114,6 +140,15 @@ std::vector<std::string> resolve_defaults(Job& job) {
 
   TrainingOptions& training = job.training;
   if (training.num_epochs == 0 && training.stop.empty() && training.max_steps == 0) training.num_epochs = 1;
+  if (model.context == 0) model.context = training.max_length;
+  if (training.max_length > model.context) {
+    if (model.positions == "learned") {
+      user_error(
+          "training.max_length = {} is more than the model's {} learned positions (model.context): use {} or less",
+          training.max_length, model.context, model.context);
+    }
+    model.context = training.max_length;
+  }
   if (training.batch_size == 0) {
     training.batch_size = std::max<int64_t>(1, kAutomaticBatchTokens / training.max_length);
     training.measure_micro_batch = training.micro_batch_tokens == 0;
@@ -122,12 +157,26 @@ std::vector<std::string> resolve_defaults(Job& job) {
                      "timing",
                      kAutomaticBatchTokens));
   }
+  check_fine_tuning(job);
+  if (training.lora_rank > 0 && training.lora_alpha == 0) {
+    training.lora_alpha = 2 * static_cast<double>(training.lora_rank);
+    tell("training.lora_alpha", training.lora_alpha, "2 lora_rank");
+  }
+  // Learned weights are soon unlearned. Adapters are new, and AdamW's.
+  const bool learned = !model.from.empty() && training.lora_rank == 0;
+  const std::string why_less = learned ? "; a tenth of it for weights that are trained already" : "";
   if (training.learning_rate == 0) {
-    const double at_256 = training.optimizer == "muon" ? 4e-3 : 1e-3;
-    training.learning_rate = two_digits(
-        std::clamp(at_256 * std::sqrt(256.0 / static_cast<double>(model.d_model)), 0.1 * at_256, 3 * at_256));
+    const double at_256 = training.optimizer == "muon" && training.lora_rank == 0 ? 4e-3 : 1e-3;
+    const double rate =
+        std::clamp(at_256 * std::sqrt(256.0 / static_cast<double>(model.d_model)), 0.1 * at_256, 3 * at_256);
+    training.learning_rate = two_digits(learned ? rate / 10 : rate);
     tell("training.learning_rate", training.learning_rate,
-         fmt::format("{:g} sqrt(256 / d_model), {:g} to {:g}", at_256, 0.1 * at_256, 3 * at_256));
+         fmt::format("{:g} sqrt(256 / d_model), {:g} to {:g}{}", at_256, 0.1 * at_256, 3 * at_256, why_less));
+  }
+  if (training.muon_learning_rate == 0) {
+    training.muon_learning_rate = learned ? kMuonRate / 10 : kMuonRate;
+    if (learned && training.optimizer == "muon")
+      tell("training.muon_learning_rate", training.muon_learning_rate, fmt::format("{:g}{}", kMuonRate, why_less));
   }
   if (training.sample_tokens == 0 && !training.sample_prompts.empty()) {
     training.sample_tokens = 64;

@@ -94,6 +94,17 @@ void declare_model(ModelOptions& model, std::vector<Option>& all) {
   all.push_back(Option("model.rope_theta", model.rope_theta, "base of the rotary frequencies")
                     .above(1)
                     .also({"rotary_base", "rope_base"}));
+  all.push_back(Option("model.context", model.context,
+                       "longest text the model reads, and the rows of its table of learned positions")
+                    .at_least(1)
+                    .at_most(16777216)
+                    .automatic(0, "training.max_length")
+                    .in("tokens"));
+  all.push_back(Option("model.from", model.from,
+                       "a trained model to start from: a run, a checkpoint, a Hugging Face folder, a .gguf or llama2.c "
+                       "file; the other keys of model and the tokenizer come from it")
+                    .automatic("new weights")
+                    .also({"init_from", "pretrained", "model_name_or_path", "training.init_from"}));
 }
 
 void declare_batches(TrainingOptions& training, std::vector<Option>& all) {
@@ -151,12 +162,15 @@ void declare_optimizer(TrainingOptions& training, std::vector<Option>& all) {
                        "the highest rate of the schedule, for what AdamW updates")
                     .above(0)
                     .at_most(10)
-                    .automatic(0, "sqrt(256 / d_model) times 4e-3 with muon, 1e-3 with adamw")
+                    .automatic(0,
+                               "sqrt(256 / d_model) times 4e-3 with muon, 1e-3 with adamw or lora_rank; a tenth of it "
+                               "with model.from, unless lora_rank is given")
                     .also({"lr", "max_lr", "peak_lr", "learning_rate_init"}));
   all.push_back(Option("training.muon_learning_rate", training.muon_learning_rate,
                        "the highest rate of the schedule, for what Muon updates; it serves all widths")
                     .above(0)
                     .at_most(10)
+                    .automatic(0, "0.01; a tenth of it with model.from")
                     .also({"muon_lr", "matrix_lr"}));
   all.push_back(Option("training.muon_momentum", training.muon_momentum, "memory of the mean gradient in Muon")
                     .at_least(0)
@@ -235,6 +249,29 @@ void declare_optimizer(TrainingOptions& training, std::vector<Option>& all) {
   all.push_back(Option("training.seed", training.seed, "of the initial weights, the order of the data and dropout")
                     .at_least(0)
                     .also({"random_seed", ".seed"}));
+}
+
+void declare_fine_tuning(TrainingOptions& training, std::vector<Option>& all) {
+  all.push_back(Option("training.train_layers", training.train_layers,
+                       "of a model that comes from model.from, train the last so many layers, the final norm and an "
+                       "output projection of its own; the rest is frozen; 0: train everything")
+                    .at_least(0)
+                    .at_most(1000)
+                    .in("layers")
+                    .also({"unfrozen_layers", "trainable_layers"}));
+  all.push_back(Option("training.lora_rank", training.lora_rank,
+                       "of a model that comes from model.from, train low-rank adapters of this rank and freeze the "
+                       "weights; 0: no adapters")
+                    .at_least(0)
+                    .at_most(4096)
+                    .also({"lora_r"}));
+  all.push_back(Option("training.lora_alpha", training.lora_alpha, "adapters are multiplied by lora_alpha / lora_rank")
+                    .above(0)
+                    .automatic(0, "2 lora_rank"));
+  all.push_back(Option("training.lora_matrices", training.lora_matrices,
+                       "matrices with adapters, of `qkv`, `attention_out`, `up` and `down`")
+                    .automatic("all four")
+                    .also({"lora_target_modules", "target_modules"}));
 }
 
 void declare_course(TrainingOptions& training, std::vector<Option>& all) {
@@ -400,6 +437,7 @@ std::vector<Option> declare_job_options(Job& job) {
   declare_model(job.model, all);
   declare_batches(job.training, all);
   declare_optimizer(job.training, all);
+  declare_fine_tuning(job.training, all);
   declare_course(job.training, all);
   declare_data(job.data, all);
   return all;

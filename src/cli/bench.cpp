@@ -65,7 +65,9 @@ void add_bench_command(CLI::App& app) {
       command->add_subcommand("lm", "A decoder language model of a known shape, through the real training loop");
   auto arguments = std::make_shared<BenchArguments>();
   BenchOptions& options = arguments->options;
-  lm->add_option("--shape", options.shape, "small, large, production or gpt2")->capture_default_str();
+  lm->add_option("--shape", options.shape, "small, large, production or gpt2")
+      ->type_name("NAME")
+      ->capture_default_str();
   lm->add_option("--batch", options.batch, "Sequences a step (default: the shape's)")->check(at_least(1));
   lm->add_option("--max-length", options.max_length, "Tokens a sequence (default: the shape's)")
       ->check(between(2, 1 << 20));

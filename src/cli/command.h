@@ -22,5 +22,9 @@ void add_tokenizer_command(CLI::App& app);
 void add_machine_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_job_command(CLI::App& app);
+void add_completion_command(CLI::App& app);
+void add_manual_command(CLI::App& app);
+void add_import_command(CLI::App& app);
+void add_export_command(CLI::App& app);
 
 }  // namespace brisk

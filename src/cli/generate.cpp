@@ -43,7 +43,8 @@ void add_generate_command(CLI::App& app) {
   auto arguments = std::make_shared<GenerateArguments>();
   GenerateOptions& options = arguments->options;
   command->add_option("run", arguments->model, "Run directory, checkpoint, or llama2.c model file")->required();
-  command->add_option("--prompt", arguments->prompt, "Text to continue (default: start a new document)");
+  command->add_option("--prompt", arguments->prompt, "Text to continue (default: start a new document)")
+      ->type_name("PROMPT");
   command->add_option("--max-tokens", options.max_tokens, "New tokens at most")
       ->capture_default_str()
       ->check(at_least(1));

@@ -34,7 +34,7 @@ int run(int argc, char** argv) {
   CLI::App app{"brisk trains transformers as fast as the machine allows, and shows where every millisecond went.",
                "brisk"};
   app.require_subcommand(1);
-  app.set_version_flag("--version", "brisk 0.1.0");
+  app.set_version_flag("--version", "brisk " BRISK_VERSION);
   app.footer(
       "Examples:\n"
       "  brisk train examples/prototype.json --data text.txt\n"
@@ -51,6 +51,10 @@ int run(int argc, char** argv) {
   add_machine_command(app);
   add_bench_command(app);
   add_job_command(app);
+  add_completion_command(app);
+  add_manual_command(app);
+  add_import_command(app);
+  add_export_command(app);
   if (argc > 1 && argv[1][0] != '-') refuse_unknown_command(app, argv[1]);
   try {
     app.parse(argc, argv);

@@ -3,6 +3,7 @@
 // trains or uses a model is a process of its own, as it will be in earnest, so that one can really be killed.
 //
 //   Job job = load_job(path, settings, notes);
+//   take_model_from_source(job, false);
 //   resolve_defaults(job);
 //   run_smoke_test(job);       // UserError that names the stage that failed; leaves nothing behind
 #pragma once

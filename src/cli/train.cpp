@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/limits.h"
 #include "cli/smoke_test.h"
+#include "train/model_source.h"
 #include "train/tables.h"
 #include "train/trainer.h"
 
@@ -43,6 +44,7 @@ int run_train(const TrainArguments& arguments) {
   if (!arguments.sample_prompts.empty()) job.training.sample_prompts = arguments.sample_prompts;
   if (arguments.sample_tokens > 0) job.training.sample_tokens = arguments.sample_tokens;
   for (const std::string& note : notes) say("{}", note);
+  for (const std::string& line : take_model_from_source(job, arguments.resume)) say("{}", line);
   for (const std::string& line : resolve_defaults(job)) say("{}", line);
   if (arguments.smoke_test) {
     run_smoke_test(job);
@@ -77,11 +79,13 @@ void add_train_command(CLI::App& app, int& exit_code) {
   command
       ->add_option("--set", arguments->settings,
                    "Set a key of the job: training.batch_size=64 (may be given several times)")
+      ->type_name("KEY=VALUE")
       ->allow_extra_args(false);  // one each, so that the job file may come after it
   command->add_option("--output", arguments->output, "Run directory (default: runs/<name of the job>)");
   command
       ->add_option("--stop", arguments->stop,
                    "How long to train: 2e epochs, 500u steps, 10Mt tokens, 30m time (shorthand for training.stop)")
+      ->type_name("LENGTH")
       ->check([](const std::string& text) { return std::string(text.empty() ? "it needs a length such as 30m" : ""); });
   command->add_flag("--smoke-test", arguments->smoke_test,
                     "Try the whole path in seconds on a sliver of the data; writes nothing to the run directory");
@@ -93,6 +97,7 @@ void add_train_command(CLI::App& app, int& exit_code) {
   command
       ->add_option("--sample-prompt", arguments->sample_prompts,
                    "What a sample begins with; in place of training.sample_prompts (may be given several times)")
+      ->type_name("PROMPT")
       ->allow_extra_args(false);
   command->footer(
       "Examples:\n"

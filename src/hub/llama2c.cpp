@@ -113,7 +113,7 @@ class ParameterFiller {
 
   void check_all_filled() const {
     for (const auto& parameter : store_.all()) {
-      if (!filled_.contains(parameter->spec.name)) {
+      if (!parameter->spec.adapter && !filled_.contains(parameter->spec.name)) {
         user_error("{}: the decoder has '{}', the file has not; take the model's options from the file", model_.path,
                    parameter->spec.name);
       }

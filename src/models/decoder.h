@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ops/tape_ops.h"
@@ -33,7 +34,16 @@ struct DecoderConfig {
   bool tie_embeddings = true;
   double dropout = 0;
 
+  // Fine-tuning. What is frozen has no gradient, and nothing below the lowest trained layer has a backward.
+  int64_t trained_layers = 0;  // > 0: the last so many layers, the final norm and an untied head; 0: everything
+  int64_t lora_rank = 0;       // > 0: everything is frozen, and the matrices named below get low-rank adapters
+  double lora_scale = 1;       // y = x W^T + scale (x A^T) B^T, A [rank, in], B [out, rank]
+  std::vector<std::string> lora_matrices = {"qkv", "attention_out", "up", "down"};
+
   int64_t head_width() const { return d_model / num_heads; }
+  bool adapts(std::string_view matrix) const;  // has it an adapter?
+  bool trains_layer(int64_t layer) const;      // are its weights trained?
+  bool runs_backward_in(int64_t layer) const;  // does a gradient pass through it?
 };
 
 class Decoder {
@@ -48,10 +58,15 @@ class Decoder {
   Value logits(Tape& tape) const;             // [N, V], for tests
 
  private:
-  struct Layer {
-    Parameter *attention_norm, *attention_norm_bias, *qkv, *qkv_bias, *attention_out, *attention_out_bias;
-    Parameter *feed_forward_norm, *feed_forward_norm_bias, *up, *up_bias, *down, *down_bias;
+  struct Matrix {
+    Parameter *weight, *bias;          // bias may be none
+    Parameter *adapter_a, *adapter_b;  // of lora; none without
   };
+  struct Layer {
+    Parameter *attention_norm, *attention_norm_bias, *feed_forward_norm, *feed_forward_norm_bias;
+    Matrix qkv, attention_out, up, down;
+  };
+  Value product(Tape& tape, Value x, const Matrix& matrix, LinearOptions options) const;
   Value block(Tape& tape, const Layer& layer, Value h) const;
 
   DecoderConfig config_;
@@ -72,7 +87,7 @@ struct ComponentCost {
 std::vector<ComponentCost> decoder_costs(const DecoderConfig& config, double mean_length);
 
 // FLOP a token of training, as docs/speed.md defines utilisation: 6 per weight of every matrix product, plus
-// attention's two products over a causal half of `length`.
+// attention's two products over a causal half of `length`; less where weights are frozen.
 double decoder_flop_per_token(const DecoderConfig& config, double length);
 
 }  // namespace brisk

@@ -23,9 +23,9 @@ struct NormBackward {
   NormKind kind = NormKind::layer;
   Tensor x, gain, mean, rstd;
   Tensor dy;             // [N, D]
-  Tensor dx;             // [N, D]
+  Tensor dx;             // [N, D], or none
   bool dx_adds = false;  // the residual stream's gradient is added to in place
-  Tensor dgain;          // [1, D] f32
+  Tensor dgain;          // [1, D] f32, or none
   bool dgain_adds = false;
   Tensor dbias;  // [1, D] f32, or none
   bool dbias_adds = false;

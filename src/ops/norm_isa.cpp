@@ -91,7 +91,7 @@ void backward_block(const NormBackward& op, int64_t row, float* dgain, float* db
     shift[r] = centred ? rstd[r] * set1(reduce_add(sum_g[r]) * inverse_width) : zero();
     pull[r] = rstd[r] * rstd[r] * set1(reduce_add(sum_gn[r]) * inverse_width);
   }
-  const auto columns = [&](int64_t c, int64_t lanes, bool add_dx, bool want_dbias) BRISK_INLINE {
+  const auto columns = [&](int64_t c, int64_t lanes, bool add_dx, bool want_dbias, bool want_dx) BRISK_INLINE {
     const Vec scale = load(gain + c, lanes);
     Vec gain_sum = load(dgain + c, lanes), bias_sum = want_dbias ? load(dbias + c, lanes) : zero();
     for (int r = 0; r < kRows; ++r) {
@@ -101,18 +101,18 @@ void backward_block(const NormBackward& op, int64_t row, float* dgain, float* db
       bias_sum = bias_sum + d;
       Vec result = fma(scale * d, rstd[r], zero() - fma(normal, pull[r], shift[r]));
       if (add_dx) result = result + load(dx + r * dxs + c, lanes);
-      store(dx + r * dxs + c, result, lanes);
+      if (want_dx) store(dx + r * dxs + c, result, lanes);
     }
     store(dgain + c, gain_sum, lanes);
     if (want_dbias) store(dbias + c, bias_sum, lanes);
   };
   if (op.dx_adds && dbias != nullptr) {
-    for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE { columns(c, lanes, true, true); });
+    for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE { columns(c, lanes, true, true, true); });
   } else if (op.dx_adds) {
-    for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE { columns(c, lanes, true, false); });
+    for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE { columns(c, lanes, true, false, true); });
   } else {
-    const bool want_dbias = dbias != nullptr;
-    for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE { columns(c, lanes, false, want_dbias); });
+    const bool want_dbias = dbias != nullptr, want_dx = static_cast<bool>(op.dx);
+    for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE { columns(c, lanes, false, want_dbias, want_dx); });
   }
 }
 

@@ -41,7 +41,7 @@ void norm_backward(const NormBackward& op) {
       dgain[static_cast<size_t>(c)] += dy * normal(c);
       dbias[static_cast<size_t>(c)] += dy;
     }
-    for (int64_t c = 0; c < width; ++c) {
+    for (int64_t c = 0; op.dx && c < width; ++c) {
       const double g = double{element(op.dy, r, c)} * element(op.gain, 0, c);
       put_element(op.dx, r, c, rstd * (g - mean_g - normal(c) * mean_gn), op.dx_adds);
     }

@@ -7,6 +7,7 @@
 #include "ops/embedding.h"
 #include "ops/gated.h"
 #include "ops/linear.h"
+#include "ops/pointwise.h"
 #include "ops/rotary.h"
 #include "ops/rows_copy.h"
 #include "tensor/program.h"
@@ -202,6 +203,27 @@ class GatedOp final : public Op {
   Activation activation_;
 };
 
+class PointwiseOp final : public Op {
+ public:
+  PointwiseOp(Activation activation, double factor) : activation_(activation), factor_(static_cast<float>(factor)) {}
+  OpFamily family() const override { return OpFamily::elementwise; }
+  std::string name() const override { return "pointwise"; }
+  void forward(OpRun& run) const override {
+    const PointwiseForward op{activation_, factor_, run.input(0), run.output(0)};
+    BRISK_RUN_OP(run, pointwise_forward, op);
+  }
+  void backward(OpRun& run) const override {
+    BRISK_CHECK(!run.input_gradient_adds(0), "the input of pointwise is read by nobody else");
+    const Tensor x = activation_ == Activation::none ? Tensor{} : run.input(0);
+    const PointwiseBackward op{activation_, factor_, x, run.output_gradient(0), run.input_gradient(0)};
+    BRISK_RUN_OP(run, pointwise_backward, op);
+  }
+
+ private:
+  Activation activation_;
+  float factor_;
+};
+
 class RotaryOp final : public Op {
  public:
   RotaryOp(int row_set, int64_t rotated, int64_t head_width, double theta)
@@ -342,7 +364,7 @@ Value linear(Tape& tape, Value x, Parameter* weight, const LinearOptions& option
   Node node;
   node.op = std::make_unique<LinearOp>(label_of(weight), tape.spec(x).row_set, options, dropout, saves_before);
   node.inputs = {x};
-  node.input_in_backward = {true};
+  node.input_in_backward = {spec.trained};  // only the weight's own gradient reads x
   node.outputs = {y};
   node.output_in_backward = {false};
   node.parameters = {weight};
@@ -391,6 +413,17 @@ Value gated(Tape& tape, Value x, Activation activation) {
   node.op = std::make_unique<GatedOp>(activation);
   node.inputs = {x};
   node.input_in_backward = {true};
+  node.outputs = {y};
+  tape.record(std::move(node));
+  return y;
+}
+
+Value pointwise(Tape& tape, Value x, Activation activation, double factor) {
+  const Value y = make_value(tape, x, tape.spec(x).cols, tape.activation_type(), true);
+  Node node;
+  node.op = std::make_unique<PointwiseOp>(activation, factor);
+  node.inputs = {x};
+  node.input_in_backward = {activation != Activation::none};
   node.outputs = {y};
   tape.record(std::move(node));
   return y;

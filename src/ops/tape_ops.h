@@ -31,6 +31,8 @@ Value embedding(Tape& tape, int row_set, Parameter* table, Parameter* positions,
 Value linear(Tape& tape, Value x, Parameter* weight, const LinearOptions& options = {});
 Value norm(Tape& tape, Value x, NormKind kind, Parameter* gain, Parameter* bias, double epsilon);
 Value gated(Tape& tape, Value x, Activation activation);
+// factor * activation(x)
+Value pointwise(Tape& tape, Value x, Activation activation, double factor);
 // Turns the first `rotated` columns of x, heads of width `head_width`.
 Value rotary(Tape& tape, Value x, int64_t rotated, int64_t head_width, double theta);
 // qkv: [N, (heads + 2 kv_heads) K], queries first, then keys, then values.

@@ -21,7 +21,7 @@ void adamw_step(const ParameterStore& store, const AdamWOptions& options, int64_
   update.gradient_scale = static_cast<float>(gradient_scale);
   // Neighbours that decay alike are one run; the alignment gaps between them stay zero.
   for (size_t first = 0; first < order.size();) {
-    if (!order[first]->second_moment) {
+    if (!order[first]->second_moment) {  // Muon's, or frozen
       ++first;
       continue;
     }
@@ -29,7 +29,7 @@ void adamw_step(const ParameterStore& store, const AdamWOptions& options, int64_
     while (end < order.size() && order[end]->second_moment && order[end]->spec.decays == order[first]->spec.decays)
       ++end;
     const int64_t begin = order[first]->offset;
-    const int64_t stop = end < order.size() ? order[end]->offset : store.flat_count();
+    const int64_t stop = end < order.size() ? order[end]->offset : store.flat_gradient().cols;
     update.parameters = store.flat_master().f32() + begin;
     update.gradient = store.flat_gradient().f32() + begin;
     update.m = store.flat_first_moment().f32() + begin;
@@ -44,7 +44,7 @@ void adamw_step(const ParameterStore& store, const AdamWOptions& options, int64_
 
 double gradient_norm(const ParameterStore& store) {
   DeviceAccess access(store.device());
-  return std::sqrt(cpu::squared_norm(store.flat_gradient().f32(), store.flat_count()));
+  return std::sqrt(cpu::squared_norm(store.flat_gradient().f32(), store.flat_gradient().cols));
 }
 
 }  // namespace brisk

@@ -11,7 +11,7 @@ std::vector<MuonMatrix> hidden_matrices(const ParameterStore& store) {
   std::vector<MuonMatrix> matrices;
   for (const auto& parameter : store.all()) {
     const ParameterSpec& spec = parameter->spec;
-    if (!spec.hidden) continue;
+    if (!spec.hidden || !spec.trained) continue;
     const std::vector<int64_t> parts = spec.parts.empty() ? std::vector<int64_t>{spec.rows} : spec.parts;
     int64_t row = 0;
     for (const int64_t rows : parts) {

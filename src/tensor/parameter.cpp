@@ -16,7 +16,7 @@ constexpr int64_t kAlignment = 16;
 int64_t aligned(int64_t count) { return (count + kAlignment - 1) / kAlignment * kAlignment; }
 
 bool has_second_moment(const ParameterSpec& spec, ParameterStore::Moments moments) {
-  return moments == ParameterStore::Moments::two || !spec.hidden;
+  return spec.trained && (moments == ParameterStore::Moments::two || !spec.hidden);
 }
 
 uint64_t name_key(std::string_view name) {
@@ -52,17 +52,19 @@ void ParameterStore::allocate(Device& device, const std::vector<Parameter*>& ord
   for (const auto& parameter : parameters_) {
     if (std::find(order_.begin(), order_.end(), parameter.get()) == order_.end()) order_.push_back(parameter.get());
   }
-  flat_count_ = second_moment_count_ = 0;
+  std::stable_partition(order_.begin(), order_.end(), [](const Parameter* p) { return p->spec.trained; });
+  flat_count_ = trained_flat_count_ = second_moment_count_ = 0;
   std::vector<int64_t> second_moment_offsets;
   for (Parameter* parameter : order_) {
     parameter->offset = flat_count_;
     flat_count_ += aligned(parameter->count());
+    if (parameter->spec.trained) trained_flat_count_ = flat_count_;
     second_moment_offsets.push_back(second_moment_count_);
     if (has_second_moment(parameter->spec, moments)) second_moment_count_ += aligned(parameter->count());
   }
-  const int64_t bytes = flat_count_ * size_of(DType::f32);
-  master_ = Buffer(device, bytes);
+  master_ = Buffer(device, flat_count_ * size_of(DType::f32));
   if (purpose == Purpose::training) {
+    const int64_t bytes = trained_flat_count_ * size_of(DType::f32);
     gradient_ = Buffer(device, bytes);
     first_moment_ = Buffer(device, bytes);
     if (second_moment_count_ > 0) second_moment_ = Buffer(device, second_moment_count_ * size_of(DType::f32));
@@ -75,9 +77,10 @@ void ParameterStore::allocate(Device& device, const std::vector<Parameter*>& ord
       return matrix(static_cast<char*>(buffer.data()) + offset * size_of(type), type, parameter->spec.rows,
                     parameter->spec.cols);
     };
+    const bool trained = parameter->spec.trained;
     parameter->master = view(master_, DType::f32, parameter->offset);
-    parameter->gradient = view(gradient_, DType::f32, parameter->offset);
-    parameter->first_moment = view(first_moment_, DType::f32, parameter->offset);
+    parameter->gradient = trained ? view(gradient_, DType::f32, parameter->offset) : Tensor{};
+    parameter->first_moment = trained ? view(first_moment_, DType::f32, parameter->offset) : Tensor{};
     parameter->second_moment = has_second_moment(parameter->spec, moments)
                                    ? view(second_moment_, DType::f32, second_moment_offsets[i])
                                    : Tensor{};
@@ -112,6 +115,12 @@ int64_t ParameterStore::count() const {
   return sum;
 }
 
+int64_t ParameterStore::trained_count() const {
+  int64_t sum = 0;
+  for (const auto& parameter : parameters_) sum += parameter->spec.trained ? parameter->count() : 0;
+  return sum;
+}
+
 namespace {
 Tensor flat(const Buffer& buffer, DType type, int64_t count) {
   return buffer ? matrix(buffer.data(), type, 1, count) : Tensor{};
@@ -119,15 +128,16 @@ Tensor flat(const Buffer& buffer, DType type, int64_t count) {
 }  // namespace
 
 Tensor ParameterStore::flat_master() const { return flat(master_, DType::f32, flat_count_); }
-Tensor ParameterStore::flat_gradient() const { return flat(gradient_, DType::f32, flat_count_); }
-Tensor ParameterStore::flat_first_moment() const { return flat(first_moment_, DType::f32, flat_count_); }
+Tensor ParameterStore::flat_gradient() const { return flat(gradient_, DType::f32, trained_flat_count_); }
+Tensor ParameterStore::flat_first_moment() const { return flat(first_moment_, DType::f32, trained_flat_count_); }
 Tensor ParameterStore::flat_second_moment() const { return flat(second_moment_, DType::f32, second_moment_count_); }
 Tensor ParameterStore::flat_copy() const { return flat(copy_, DType::bf16, flat_count_); }
 
 int64_t ParameterStore::bytes(DType compute_type, Purpose purpose, Moments moments) const {
   int64_t sum = 0;
   for (const auto& parameter : parameters_) {
-    const int64_t floats = purpose == Purpose::inference ? 1 : has_second_moment(parameter->spec, moments) ? 4 : 3;
+    const bool trains = purpose == Purpose::training && parameter->spec.trained;
+    const int64_t floats = !trains ? 1 : has_second_moment(parameter->spec, moments) ? 4 : 3;
     sum += aligned(parameter->count()) * (4 * floats + (compute_type == DType::bf16 ? 2 : 0));
   }
   return sum;

@@ -32,6 +32,8 @@ struct ParameterSpec {
   Initial initial;
   std::vector<int64_t> parts;  // rows of the logical matrices stacked in it (Q, K, V apart); empty = one
   bool hidden = false;         // a matrix between hidden layers, not a table, head, norm or bias: what Muon updates
+  bool trained = true;         // false: frozen; it has no gradient and no optimizer state
+  bool adapter = false;        // one of the two factors of a low-rank change to another matrix
 };
 
 struct Parameter {
@@ -39,9 +41,9 @@ struct Parameter {
   int64_t index = 0;                   // in ParameterStore::all()
   int64_t offset = 0;                  // in the flat arrays, in elements
   Tensor master;                       // [rows, cols] f32
-  Tensor gradient;                     // [rows, cols] f32; none for inference
+  Tensor gradient;                     // [rows, cols] f32; none for inference and where it is frozen
   Tensor compute;                      // what products read: the master itself, or its bf16 copy
-  Tensor first_moment, second_moment;  // [rows, cols] f32; none for inference, and no second one where Muon updates
+  Tensor first_moment, second_moment;  // as the gradient; no second one where Muon updates
 
   int64_t count() const { return spec.rows * spec.cols; }
 };
@@ -58,19 +60,20 @@ class ParameterStore {
   const std::vector<Parameter*>& flat_order() const { return order_; }                // in memory
 
   // Gives every parameter its memory. `order` lists parameters in the order their gradients complete; those not listed
-  // follow. Compute copies exist when compute_type is bf16.
+  // follow, and last the frozen ones. Compute copies exist when compute_type is bf16.
   void allocate(Device& device, const std::vector<Parameter*>& order, DType compute_type, Purpose purpose,
                 Moments moments = Moments::two);
   void initialise(
       uint64_t seed);  // draws depend on the seed and the name alone; compute copies are ops/parameters.h's business
 
   int64_t count() const;                              // parameters
+  int64_t trained_count() const;                      // those that are not frozen
   int64_t flat_count() const { return flat_count_; }  // elements of a flat array, alignment included
   bool is_training() const { return purpose_ == Purpose::training; }
   DType compute_type() const { return compute_type_; }
   Device& device() const { return *device_; }
 
-  // The flat arrays, [1, flat_count].
+  // The flat arrays, [1, flat_count]; those of the trained parameters, which come first, are as long as these.
   Tensor flat_master() const;
   Tensor flat_gradient() const;
   Tensor flat_first_moment() const;
@@ -84,7 +87,7 @@ class ParameterStore {
   Device* device_ = nullptr;
   std::vector<std::unique_ptr<Parameter>> parameters_;
   std::vector<Parameter*> order_;
-  int64_t flat_count_ = 0, second_moment_count_ = 0;
+  int64_t flat_count_ = 0, trained_flat_count_ = 0, second_moment_count_ = 0;
   DType compute_type_ = DType::f32;
   Purpose purpose_ = Purpose::training;
   Buffer master_, gradient_, first_moment_, second_moment_, copy_;

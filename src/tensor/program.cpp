@@ -15,9 +15,23 @@ size_t index(int i) { return static_cast<size_t>(i); }
 }  // namespace
 
 Program::Program(const Tape& tape, const ProgramOptions& options) : tape_(tape), options_(options) {
+  find_wanted_gradients();
   plan_gradients();
   make_schedule();
   plan_memory();
+}
+
+// Backward stops where nothing below is trained: what frozen parameters alone have made needs no gradient.
+void Program::find_wanted_gradients() {
+  for (const ValueSpec& spec : tape_.values()) wants_gradient_.push_back(spec.gradient);
+  for (const Node& node : tape_.nodes()) {
+    if (node.parameters.empty() && node.inputs.empty()) continue;
+    const bool wants =
+        std::any_of(node.parameters.begin(), node.parameters.end(),
+                    [](const Parameter* p) { return p->spec.trained; }) ||
+        std::any_of(node.inputs.begin(), node.inputs.end(), [&](Value v) { return wants_gradient_[index(v.id)]; });
+    for (const Value output : node.outputs) wants_gradient_[index(output.id)] = wants && tape_.spec(output).gradient;
+  }
 }
 
 // Walks the tape backwards and decides, once, who writes each gradient first (and overwrites) and who adds to it.
@@ -39,7 +53,8 @@ void Program::plan_gradients() {
     input_gradient_shared_[index(n)].assign(node.inputs.size(), false);
     parameter_first_[index(n)].assign(node.parameters.size(), false);
     bool runs = node.is_loss;
-    for (const Value output : node.outputs) runs = runs || (tape_.spec(output).gradient && written[index(output.id)]);
+    for (const Value output : node.outputs)
+      runs = runs || (wants_gradient_[index(output.id)] && written[index(output.id)]);
     if (!runs) continue;
     runs_backward_[index(n)] = true;
 
@@ -52,7 +67,8 @@ void Program::plan_gradients() {
           std::count_if(node.inputs.begin(), node.inputs.end(), [&](Value v) { return v.id == stream.id; }));
       const ValueSpec& in = tape_.spec(stream);
       const ValueSpec& out = tape_.spec(node.outputs[0]);
-      if (in.gradient && !written[index(stream.id)] && uses == 1 && in.type == out.type && !in.kept && !out.kept) {
+      if (wants_gradient_[index(stream.id)] && !written[index(stream.id)] && uses == 1 && in.type == out.type &&
+          !in.kept && !out.kept) {
         gradient_owner_[index(stream.id)] = gradient_owner_[index(node.outputs[0].id)];
         input_gradient_shared_[index(n)][index(node.residual)] = true;
         written[index(stream.id)] = true;
@@ -60,13 +76,14 @@ void Program::plan_gradients() {
     }
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const int id = node.inputs[i].id;
-      if (!tape_.spec(node.inputs[i]).gradient || input_gradient_shared_[index(n)][i]) continue;
+      if (!wants_gradient_[index(id)] || input_gradient_shared_[index(n)][i]) continue;
       input_gradient_adds_[index(n)][i] = written[index(id)];
       if (!written[index(id)]) gradient_owner_[index(id)] = id;
       written[index(id)] = true;
     }
     for (size_t p = 0; p < node.parameters.size(); ++p) {
       Parameter* parameter = node.parameters[p];
+      if (!parameter->spec.trained) continue;
       const bool first =
           std::find(parameters_written.begin(), parameters_written.end(), parameter) == parameters_written.end();
       parameter_first_[index(n)][p] = first;
@@ -116,6 +133,7 @@ void Program::make_schedule() {
       };
       std::vector<bool> needed(tape_.values().size(), false);
       for (int n = first; n <= last; ++n) {
+        if (!runs_backward_[index(n)]) continue;
         const Node& node = nodes[index(n)];
         for (size_t i = 0; i < node.inputs.size(); ++i) {
           if (node.input_in_backward[i]) needed[index(node.inputs[i].id)] = true;
@@ -172,11 +190,13 @@ void Program::plan_memory() {
     const bool everything = step.pass == Pass::recompute || node.is_loss;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (everything || node.input_in_backward[i]) touch_value(node.inputs[i], time, true);
-      if (step.pass == Pass::backward && tape_.spec(node.inputs[i]).gradient) touch_gradient(node.inputs[i], time);
+      if (step.pass == Pass::backward && wants_gradient_[index(node.inputs[i].id)])
+        touch_gradient(node.inputs[i], time);
     }
     for (size_t o = 0; o < node.outputs.size(); ++o) {
       if (everything || node.output_in_backward[o]) touch_value(node.outputs[o], time, true);
-      if (step.pass == Pass::backward && tape_.spec(node.outputs[o]).gradient) touch_gradient(node.outputs[o], time);
+      if (step.pass == Pass::backward && wants_gradient_[index(node.outputs[o].id)])
+        touch_gradient(node.outputs[o], time);
     }
     ++time;
   }
@@ -298,7 +318,7 @@ Tensor OpRun::output_gradient(int i) const {
 
 Tensor OpRun::input_gradient(int i) const {
   const Value value = node_.inputs[index(i)];
-  if (!program_.tape_.spec(value).gradient || program_.input_gradient_shared_[node_index()][index(i)]) return {};
+  if (!program_.wants_gradient_[index(value.id)] || program_.input_gradient_shared_[node_index()][index(i)]) return {};
   return view(program_.tape_, program_.arena_, value, program_.gradient_offset_[index(value.id)], batch_);
 }
 

@@ -83,14 +83,16 @@ class Program {
     int64_t scratch_bytes = 0;
   };
 
-  void make_schedule();
+  void find_wanted_gradients();
   void plan_gradients();
+  void make_schedule();
   void plan_memory();
   void run(const Step& step, const DeviceBatch& batch, Ledger& ledger);
 
   const Tape& tape_;
   ProgramOptions options_;
   std::vector<Step> forward_steps_, backward_steps_;
+  std::vector<bool> wants_gradient_;      // per value: a trained parameter lies below it
   std::vector<bool> recomputed_;          // per value: not kept from forward, made again for backward
   std::vector<int64_t> forward_offset_;   // per value
   std::vector<int64_t> backward_offset_;  // per value: the same, unless recomputed

@@ -51,13 +51,18 @@ std::string replaced_path(const std::string& run, int64_t step) {
 
 using TensorOfParameter = Tensor Parameter::*;  // the master or a moment
 
+// What is frozen is not in checkpoints: train/fine_tuned.h saves it once.
+bool is_saved(const Parameter& parameter, TensorOfParameter which) {
+  return parameter.spec.trained && static_cast<bool>(parameter.*which);
+}
+
 // One tensor of each parameter that has it, under the parameter's name.
 void add_tensors(SafetensorsWriter& writer, const ParameterStore& store, const std::string& prefix,
                  TensorOfParameter which) {
   Device& device = store.device();
   for (const auto& parameter : store.all()) {
+    if (!is_saved(*parameter, which)) continue;
     const auto* data = static_cast<const std::byte*>((parameter.get()->*which).data);
-    if (data == nullptr) continue;
     writer.add(prefix + parameter->spec.name, SafetensorsType::f32, {parameter->spec.rows, parameter->spec.cols},
                [&device, data](int64_t offset, std::span<std::byte> block) {
                  device.copy_out(block.data(), data + offset, std::ssize(block));
@@ -71,15 +76,18 @@ int64_t write_files(const std::string& folder, const ParameterStore& store, Chec
   model.add_metadata("format", "pt");
   model.add_metadata("step", step);
   add_tensors(model, store, "", &Parameter::master);
-  SafetensorsWriter optimizer(folder + "/" + kOptimizerFile);
-  optimizer.add_metadata("step", step);
-  add_tensors(optimizer, store, kFirstMoment, &Parameter::first_moment);
-  add_tensors(optimizer, store, kSecondMoment, &Parameter::second_moment);
-  const int64_t tensor_bytes = model.finish() + optimizer.finish();
+  int64_t bytes = model.finish();
   state.model_checksum = checksum_of_file(folder + "/" + kModelFile);
-  state.optimizer_checksum = checksum_of_file(folder + "/" + kOptimizerFile);
+  if (store.is_training()) {
+    SafetensorsWriter optimizer(folder + "/" + kOptimizerFile);
+    optimizer.add_metadata("step", step);
+    add_tensors(optimizer, store, kFirstMoment, &Parameter::first_moment);
+    add_tensors(optimizer, store, kSecondMoment, &Parameter::second_moment);
+    bytes += optimizer.finish();
+    state.optimizer_checksum = checksum_of_file(folder + "/" + kOptimizerFile);
+  }
   const std::string text = checkpoint_state_to_json_text(state);
-  const int64_t bytes = tensor_bytes + std::ssize(text);
+  bytes += std::ssize(text);
   write_file_atomically(folder + "/" + kStateFile, text);
   return bytes;
 }
@@ -123,7 +131,7 @@ class TensorsOfFile {
     size_t expected = 0;
     for (const Kind& kind : kinds_) {
       for (const auto& parameter : store.all()) {
-        if (!(parameter.get()->*kind.which)) continue;
+        if (!is_saved(*parameter, kind.which)) continue;
         check(kind.prefix + parameter->spec.name, parameter->spec);
         ++expected;
       }
@@ -135,10 +143,9 @@ class TensorsOfFile {
     file_.advise_sequential();
     for (const Kind& kind : kinds_) {
       for (const auto& parameter : store.all()) {
-        const Tensor& tensor = parameter.get()->*kind.which;
-        if (!tensor) continue;
+        if (!is_saved(*parameter, kind.which)) continue;
         const SafetensorsEntry* entry = file_.find(kind.prefix + parameter->spec.name);
-        store.device().copy_in(tensor.data, entry->data, entry->bytes);
+        store.device().copy_in((parameter.get()->*kind.which).data, entry->data, entry->bytes);
       }
     }
   }
@@ -168,7 +175,7 @@ class TensorsOfFile {
       const bool known = std::any_of(kinds_.begin(), kinds_.end(), [&](const Kind& kind) {
         if (!entry.name.starts_with(kind.prefix)) return false;
         const Parameter* parameter = store.find(entry.name.substr(kind.prefix.size()));
-        return parameter != nullptr && parameter->*kind.which;
+        return parameter != nullptr && is_saved(*parameter, kind.which);
       });
       if (!known) {
         user_error("{}: it has '{}', which the model has not; is it a checkpoint of this job?", file_.path(),
@@ -242,7 +249,6 @@ void remove_checkpoint(const std::string& run, const CheckpointPlace& place) {
 }  // namespace
 
 SaveResult save_checkpoint(const std::string& run, const ParameterStore& store, const CheckpointState& state) {
-  BRISK_CHECK(store.is_training(), "a checkpoint has optimizer state");
   const std::string partial = partial_path(run, state.step);
   std::string reason;
   try {
@@ -349,10 +355,15 @@ CheckpointState load_checkpoint(const std::string& checkpoint, ParameterStore& s
 void load_model(const std::string& checkpoint, ParameterStore& store) {
   const std::string path = is_directory(checkpoint) ? checkpoint + "/" + kModelFile : checkpoint;
   const TensorsOfFile tensors(path, store, kMasters);
-  if (is_directory(checkpoint) && file_exists(checkpoint + "/" + kStateFile))
-    check_bytes(path, read_checkpoint_state(checkpoint).model_checksum);
+  if (is_directory(checkpoint) && file_exists(checkpoint + "/" + kStateFile)) check_model_bytes(checkpoint);
   tensors.copy_into(store);
 }
+
+void check_model_bytes(const std::string& checkpoint) {
+  check_bytes(checkpoint + "/" + kModelFile, read_checkpoint_state(checkpoint).model_checksum);
+}
+
+bool has_optimizer_state(const std::string& checkpoint) { return file_exists(checkpoint + "/" + kOptimizerFile); }
 
 int64_t checkpoint_bytes(int64_t parameter_count) {
   constexpr int64_t kHeadersAndState = int64_t{1} << 20;

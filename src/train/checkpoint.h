@@ -7,6 +7,8 @@
 //   if (auto latest = latest_checkpoint(run)) state = load_checkpoint(*latest, store);   // to go on training
 //   load_model(*best_checkpoint(run), store);                                            // to use it
 //
+// Frozen parameters are not in a checkpoint: train/fine_tuned.h.
+//
 // A checkpoint is written as checkpoints/.step-00000123.partial/, every file flushed, and then renamed: the rename is
 // the moment it exists, so a process killed at any instant leaves whole checkpoints only. What is about to be deleted
 // is renamed to a name with a dot first, for the same reason.
@@ -29,7 +31,8 @@ struct SaveResult {
   bool ok() const { return problem.empty(); }
 };
 
-// `run` is the run directory throughout. A checkpoint of the same step is replaced. `store` must be for training.
+// `run` is the run directory throughout. A checkpoint of the same step is replaced. That of a store for inference (an
+// imported model) has no optimizer state.
 SaveResult save_checkpoint(const std::string& run, const ParameterStore& store, const CheckpointState& state);
 
 // Removes all but the last `keep` (0: all kept) and that of `best_step` (-1: none). Returns why something could not be
@@ -58,8 +61,13 @@ void remove_stale_checkpoints(const std::string& run);
 // is whole, if there is one. Compute copies, where the store has them, are stale afterwards, here and in load_model.
 CheckpointState load_checkpoint(const std::string& checkpoint, ParameterStore& store);
 
-// Masters alone, for inference; `checkpoint` may also be a model.safetensors file.
+// Masters alone, of what is trained; `checkpoint` may also be a model.safetensors file.
 void load_model(const std::string& checkpoint, ParameterStore& store);
+
+// UserError where the bytes of its weights are not those that were saved.
+void check_model_bytes(const std::string& checkpoint);
+
+bool has_optimizer_state(const std::string& checkpoint);  // false: it can be used, but not resumed
 
 // Disk space of one checkpoint, and the most that a run which saves `saves` times holds at once (the last
 // `save_total_limit`, the best, and one being written).

@@ -72,7 +72,9 @@ Choices choices_from_json(const std::string& text, const std::string& source) {
 }
 
 void check_same_job(const std::string& saved_text, const std::string& saved_path, const Job& job) {
-  const Json saved = Json::parse(job_to_json_text(job_from_json_text(saved_text, saved_path))).flatten();
+  Job saved_job = job_from_json_text(saved_text, saved_path);
+  resolve_defaults(saved_job);  // of keys that an earlier brisk did not have
+  const Json saved = Json::parse(job_to_json_text(saved_job)).flatten();
   const Json now = Json::parse(job_to_json_text(job)).flatten();
   std::set<std::string> keys;
   for (const auto& [key, value] : saved.items()) keys.insert(key);

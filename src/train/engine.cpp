@@ -39,6 +39,7 @@ MemoryPlan plan_memory(const EngineOptions& options) {
   };
   MemoryPlan plan;
   plan.parameters = store.count();
+  plan.trained_parameters = store.trained_count();
   plan.state_bytes = store.bytes(options.compute_type, ParameterStore::Purpose::training, moments_of(options)) +
                      (options.muon ? Muon::workspace_bytes(store) : 0);
   plan.activation_bytes = arena(Tape::Purpose::training) + BatchBuffer::bytes(options.capacity);

@@ -59,7 +59,8 @@ struct UpdateLimits {
 
 // What an engine with these options will take, before anything is allocated.
 struct MemoryPlan {
-  int64_t parameters = 0;        // number
+  int64_t parameters = 0;  // number
+  int64_t trained_parameters = 0;
   int64_t state_bytes = 0;       // masters, gradients, moments, copies, the optimizer's workspace
   int64_t activation_bytes = 0;  // the training arena
   int64_t evaluation_bytes = 0;  // its arena

@@ -58,6 +58,12 @@ TokenId sample_token(std::span<float> logits, std::span<const TokenId> text, con
   return order[kept - 1];
 }
 
+namespace {
+// A foreign model may read far longer texts than anyone has memory for.
+constexpr int64_t kLongestText = 4096;
+int64_t cached_rows(const Decoder& decoder) { return std::min(decoder.config().max_length, kLongestText); }
+}  // namespace
+
 struct Generator::State {
   Tape tape;
   Value logits;
@@ -70,23 +76,23 @@ struct Generator::State {
   State(const Decoder& decoder, Device& device, DType activation_type)
       : tape({.purpose = Tape::Purpose::evaluation,
               .activation_type = activation_type,
-              .rows = {{decoder.config().max_length, 1, decoder.config().max_length}}}),
+              .rows = {{cached_rows(decoder), 1, cached_rows(decoder)}}}),
         logits(decoder.next_token_logits(tape)),
         program(tape, {}),
         batch(device, tape.rows(0)) {
     program.allocate(device);
     const DecoderConfig& config = decoder.config();
     const int64_t width = config.num_kv_heads * config.head_width();
-    const int64_t bytes = config.max_length * width * size_of(activation_type);
+    const int64_t rows = cached_rows(decoder), bytes = rows * width * size_of(activation_type);
     cache_memory = Buffer(device, 2 * config.num_layers * bytes);
     cache_range = Buffer(device, 2 * size_of(DType::i32));
     char* at = static_cast<char*>(cache_memory.data());
     for (int64_t layer = 0; layer < config.num_layers; ++layer) {
-      cache.keys.push_back(matrix(at, activation_type, config.max_length, width));
-      cache.values.push_back(matrix(at + bytes, activation_type, config.max_length, width));
+      cache.keys.push_back(matrix(at, activation_type, rows, width));
+      cache.values.push_back(matrix(at + bytes, activation_type, rows, width));
       at += 2 * bytes;
     }
-    cache.capacity = config.max_length;
+    cache.capacity = rows;
     cache.begin = static_cast<const int32_t*>(cache_range.data());
     cache.end = cache.begin + 1;
   }
@@ -120,7 +126,8 @@ void Generator::feed(std::span<const TokenId> tokens, std::vector<float>& logits
   device_batch.cache = &state.cache;
   Ledger ledger;
   state.program.forward(device_batch, ledger);
-  logits.resize(static_cast<size_t>(decoder_.config().vocab_size));
+  // A model may have more entries than its tokenizer, never drawn in training.
+  logits.resize(static_cast<size_t>(std::min(decoder_.config().vocab_size, tokenizer_.vocab_size())));
   device.copy_out(logits.data(), state.program.value(state.logits, device_batch).data,
                   static_cast<int64_t>(logits.size()) * size_of(DType::f32));
 }
@@ -139,7 +146,7 @@ Generated Generator::generate(std::string_view prompt, const GenerateOptions& op
   pending.insert(pending.end(), result.ids.begin(), result.ids.end());
   BRISK_CHECK(!pending.empty(), "nothing to start from");
 
-  const auto capacity = static_cast<size_t>(decoder_.config().max_length);
+  const auto capacity = static_cast<size_t>(cached_rows(decoder_));
   state_->filled = 0;
   std::vector<float> logits;
   while (result.new_tokens < options.max_tokens) {

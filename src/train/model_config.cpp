@@ -4,7 +4,7 @@
 
 namespace brisk {
 
-DecoderConfig decoder_config(const ModelOptions& model, int64_t max_length) {
+DecoderConfig decoder_config(const ModelOptions& model) {
   DecoderConfig config;
   config.vocab_size = model.vocab_size;
   config.d_model = model.d_model;
@@ -12,7 +12,7 @@ DecoderConfig decoder_config(const ModelOptions& model, int64_t max_length) {
   config.num_heads = model.num_heads;
   config.num_kv_heads = model.num_kv_heads;
   config.d_ff = model.d_ff;
-  config.max_length = max_length;
+  config.max_length = model.context;
   config.norm = model.norm == "rmsnorm" ? NormKind::rms : NormKind::layer;
   config.norm_epsilon = model.norm_epsilon;
   using FeedForward = DecoderConfig::FeedForward;
@@ -31,11 +31,24 @@ DecoderConfig decoder_config(const ModelOptions& model, int64_t max_length) {
   return config;
 }
 
+DecoderConfig training_config(const Job& job) {
+  DecoderConfig config = decoder_config(job.model);
+  config.trained_layers = job.training.train_layers;
+  config.lora_rank = job.training.lora_rank;
+  config.lora_scale = adapter_scale(job.training);
+  if (!job.training.lora_matrices.empty()) config.lora_matrices = job.training.lora_matrices;
+  return config;
+}
+
 std::optional<MuonOptions> muon_options(const TrainingOptions& training) {
   if (training.optimizer != "muon") return std::nullopt;
   return MuonOptions{.rate_ratio = training.muon_learning_rate / training.learning_rate,
                      .momentum = training.muon_momentum,
                      .weight_decay = training.weight_decay};
+}
+
+double adapter_scale(const TrainingOptions& training) {
+  return training.lora_rank > 0 ? training.lora_alpha / static_cast<double>(training.lora_rank) : 0;
 }
 
 Schedule schedule_of(const TrainingOptions& training, int64_t total_steps) {

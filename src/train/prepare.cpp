@@ -183,7 +183,7 @@ void prepare_validation_files(const Job& job, PreparedData& prepared) {
 
 }  // namespace
 
-PreparedData prepare_data(Job& job, const std::string& tokenizer_path) {
+PreparedData prepare_data(Job& job, const std::string& tokenizer_path, std::unique_ptr<Tokenizer> model_tokenizer) {
   if (job.data.train.empty()) {
     user_error("{}: data.train is missing: name the text to train on, in the job or with --data PATH", job.name);
   }
@@ -191,13 +191,22 @@ PreparedData prepare_data(Job& job, const std::string& tokenizer_path) {
   make_cache_directory(job.data);
   std::vector<TrainSource> sources = train_sources(job.data);
   const std::string given = tokenizer_path.empty() ? job.data.tokenizer : tokenizer_path;
-  if (given.empty()) {
+  if (given.empty() && model_tokenizer) {
+    prepared.tokenizer = std::move(model_tokenizer);
+    prepared.notes.push_back(
+        fmt::format("tokenizer: {} entries, from {}", prepared.tokenizer->vocab_size(), job.model.from));
+  } else if (given.empty()) {
     prepared.tokenizer = trained_tokenizer(sources, job, prepared);
   } else {
     prepared.tokenizer = load_tokenizer(given);
     prepared.notes.push_back(fmt::format("tokenizer: {} entries, from {}", prepared.tokenizer->vocab_size(), given));
   }
-  if (const int64_t size = prepared.tokenizer->vocab_size(); size != job.model.vocab_size) {
+  if (const int64_t size = prepared.tokenizer->vocab_size(); !job.model.from.empty()) {
+    if (size > job.model.vocab_size) {
+      user_error("{}: a vocabulary of {}, but the tokenizer has {} entries: use the one it was trained with",
+                 job.model.from, job.model.vocab_size, size);
+    }
+  } else if (size != job.model.vocab_size) {
     if (given.empty()) {
       prepared.warnings.push_back(
           fmt::format("model.vocab_size {} is more than this text supports: using {}", job.model.vocab_size, size));

@@ -29,9 +29,10 @@ struct PreparedData {
   std::vector<std::string> warnings;
 };
 
-// `tokenizer_path`: the run's own tokenizer when resuming, else "". Sets job.model.vocab_size to what the tokenizer
-// has.
-PreparedData prepare_data(Job& job, const std::string& tokenizer_path);
+// `tokenizer_path`: the run's own tokenizer when resuming, else "". `model_tokenizer`: that of model.from, or none.
+// Sets job.model.vocab_size to what the tokenizer has, unless the model comes with its own size (model.from).
+PreparedData prepare_data(Job& job, const std::string& tokenizer_path,
+                          std::unique_ptr<Tokenizer> model_tokenizer = nullptr);
 
 // What the user should know of the training data; the packing is left to measure_packing.
 CorpusStatistics statistics_of(const PreparedData& prepared, int64_t max_length);

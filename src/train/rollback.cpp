@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/terminal.h"
+#include "train/fine_tuned.h"
 
 namespace brisk {
 
@@ -36,6 +37,7 @@ int64_t roll_back(TrainingSetup& setup) {
     setup.engine.reset();  // two would not fit into memory where one just does
     setup.engine = std::make_unique<Engine>(options);
     setup.begin();
+    save_frozen(run, setup.engine->parameters());  // model.from may have changed since a run that was resumed began
   } else {
     setup.state = load_checkpoint(place, setup.engine->parameters());
     setup.engine->parameters_changed();

@@ -17,15 +17,16 @@
 #include "base/files.h"
 #include "report/event_file.h"
 #include "train/checkpoint.h"
+#include "train/fine_tuned.h"
 
 namespace brisk {
 
 namespace {
 
 constexpr const char* kLockFile = ".lock";
-constexpr std::array<std::string_view, 9> kOurFiles = {"job.json",        "tokenizer.json", "tokenizer_config.json",
-                                                       "metrics.jsonl",   "ledger.jsonl",   "samples.jsonl",
-                                                       "statistics.json", "summary.json",   "report.html"};
+constexpr std::array<std::string_view, 10> kOurFiles = {
+    "job.json",      "tokenizer.json",  "tokenizer_config.json", "metrics.jsonl", "ledger.jsonl",
+    "samples.jsonl", "statistics.json", "summary.json",          "report.html",   kFrozenFile};
 constexpr std::string_view kCheckpoints = "checkpoints";
 constexpr std::string_view kEvents = "tensorboard";
 

@@ -10,8 +10,10 @@
 #include "base/terminal.h"
 #include "base/threads.h"
 #include "ops/peak.h"
+#include "train/fine_tuned.h"
 #include "train/micro_batch.h"
 #include "train/model_config.h"
+#include "train/model_source.h"
 #include "train/tables.h"
 
 namespace brisk {
@@ -43,6 +45,12 @@ class Starter {
            Team::instance().size(), available_cores(), available_cores());
     }
     checkpoint_path_ = setup_.request.resume ? latest_checkpoint(setup_.directory.path()) : std::nullopt;
+    if (checkpoint_path_ && !has_optimizer_state(*checkpoint_path_) && saved_state().step == 0) {
+      user_error(
+          "{}: an imported model, which has no training to go on with; train from it with \"model\": {{\"from\": "
+          "\"{}\"}} in a job and another --output",
+          setup_.directory.path(), setup_.directory.path());
+    }
     if (setup_.request.resume && setup_.directory.has_run()) {
       const std::string saved = read_file(setup_.directory.job_path());
       // --data need not be said again.
@@ -51,7 +59,12 @@ class Starter {
       check_same_job(saved, setup_.directory.job_path(), setup_.job);
     }
     const bool own_tokenizer = setup_.request.resume && file_exists(setup_.directory.tokenizer_path());
-    setup_.data = prepare_data(setup_.job, own_tokenizer ? setup_.directory.tokenizer_path() : "");
+    std::unique_ptr<Tokenizer> model_tokenizer;
+    if (!own_tokenizer && !setup_.job.model.from.empty() && setup_.job.data.tokenizer.empty()) {
+      model_tokenizer = open_model_source(setup_.job.model.from).tokenizer();
+    }
+    setup_.data =
+        prepare_data(setup_.job, own_tokenizer ? setup_.directory.tokenizer_path() : "", std::move(model_tokenizer));
     for (const std::string& note : setup_.data.notes) say("{}", note);
     for (const std::string& warning : setup_.data.warnings) warn("{}", warning);
     if (setup_.data.train.chunks.empty())
@@ -86,7 +99,7 @@ class Starter {
     const int64_t longest =
         std::max<int64_t>({1, setup_.data.train.chunks.longest(), setup_.data.validation.chunks.longest()});
     EngineOptions options;
-    options.model = decoder_config(setup_.job.model, training.max_length);
+    options.model = training_config(setup_.job);
     const int64_t asked = training.micro_batch_tokens > 0 ? training.micro_batch_tokens : kMicroBatchTokens;
     if (training.micro_batch_tokens > 0 && asked < longest) {
       user_error(
@@ -155,7 +168,8 @@ class Starter {
     }
     options.step_seconds =
         tokens_per_step * setup_.flop_per_token * 1e-9 / (kUtilisation * std::max(1.0, setup_.peak->gflops()));
-    options.save_seconds = static_cast<double>(checkpoint_bytes(setup_.memory.parameters)) / kDiskBytesPerSecond;
+    options.save_seconds =
+        static_cast<double>(checkpoint_bytes(setup_.memory.trained_parameters)) / kDiskBytesPerSecond;
     options.evaluation_steps = kForwardShare * static_cast<double>(setup_.data.validation.rows()) / tokens_per_step;
     options.evaluate_every = training.eval_steps > 0 ? training.eval_steps : setup_.steps_per_epoch;
     options.save_every = training.save_steps > 0 ? training.save_steps : setup_.steps_per_epoch;
@@ -234,11 +248,11 @@ class Starter {
 
   void refuse_full_disk() const {
     const int64_t every = setup_.job.training.save_steps > 0 ? setup_.job.training.save_steps : setup_.steps_per_epoch;
-    const int64_t needed = checkpoints_bytes(setup_.memory.parameters, setup_.job.training.save_total_limit,
+    const int64_t needed = checkpoints_bytes(setup_.memory.trained_parameters, setup_.job.training.save_total_limit,
                                              setup_.total_steps / every + 1);
     // What a run to be resumed has on the disk already is not needed again.
     const int64_t saved =
-        std::ssize(list_checkpoints(setup_.directory.path())) * checkpoint_bytes(setup_.memory.parameters);
+        std::ssize(list_checkpoints(setup_.directory.path())) * checkpoint_bytes(setup_.memory.trained_parameters);
     const int64_t there = disk_free_bytes(setup_.directory.path()) + saved;
     if (needed <= there) return;
     user_error(
@@ -252,6 +266,7 @@ class Starter {
   void restore() {
     if (checkpoint_path_) {
       setup_.state = load_checkpoint(*checkpoint_path_, setup_.engine->parameters());
+      load_frozen(setup_.directory.path(), setup_.engine->parameters());
       setup_.engine->parameters_changed();
       say("resuming {} after step {}", setup_.directory.path(), setup_.state.step);
       setup_.elapsed_before = setup_.state.elapsed_seconds;
@@ -282,6 +297,7 @@ class Starter {
   void write_run_files() {
     write_file_atomically(setup_.directory.job_path(), job_to_json_text(job_to_save()));  // first: it makes a run of it
     save_tokenizer_folder(*setup_.data.tokenizer, setup_.directory.path());
+    if (!checkpoint_path_) save_frozen(setup_.directory.path(), setup_.engine->parameters());
     setup_.metrics = std::make_unique<MetricsLog>(setup_.directory.metrics_path());
     const int64_t sequences = setup_.job.training.batch_size * setup_.job.training.gradient_accumulation_steps;
     setup_.loader_options = {.sequences_per_step = sequences,
@@ -300,6 +316,11 @@ class Starter {
     write_file_atomically(setup_.directory.statistics_path(), statistics_json_text(statistics));
     say("validation: {} sequences, {} tokens", setup_.data.validation.chunks.size(), setup_.data.validation.rows());
     say("\n{}", model_table(setup_.engine->options().model, setup_.mean_length));
+    if (setup_.memory.trained_parameters < setup_.memory.parameters) {
+      say("trained: {} of {} parameters, the rest is frozen",
+          format_count(static_cast<double>(setup_.memory.trained_parameters)),
+          format_count(static_cast<double>(setup_.memory.parameters)));
+    }
     say("{}", memory_table(setup_.memory));
     const ModelOptions& model = setup_.job.model;
     const TrainingOptions& training = setup_.job.training;
@@ -329,6 +350,9 @@ void TrainingSetup::begin() {
   state = {};
   state.seed = static_cast<uint64_t>(job.training.seed);
   engine->initialise(state.seed);
+  if (job.model.from.empty()) return;
+  open_model_source(job.model.from).load_into(engine->parameters());
+  engine->parameters_changed();
 }
 
 TrainingSetup::TrainingSetup(Job job_to_run, const TrainRequest& what)

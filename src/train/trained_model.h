@@ -1,4 +1,7 @@
-// A trained model opened for use: from a run directory, or from a llama2.c file with its tokenizer.
+// A trained model opened for use, with its tokenizer.
+//
+//   const auto model = open_trained_model("runs/bible", "");
+//   Generator generator(*model->decoder, model->store, *model->tokenizer);
 #pragma once
 
 #include <memory>
@@ -19,9 +22,10 @@ struct TrainedModel {
   std::string source;  // the checkpoint or file it was read from
 };
 
-// `path`: a run directory (its best checkpoint), one of its checkpoints/step-... directories, or a llama2.c model file,
-// whose tokenizer is `tokenizer_path` or the only tok*.bin beside it. Products run in fp32 or, `as_trained`, in the
-// format that the run chose, where this machine has instructions for it: store.compute_type() says which.
+// `path`: a run directory (its best checkpoint), one of its checkpoints/step-... directories, a Hugging Face folder, a
+// GGUF file, or a llama2.c model file with the only tok*.bin beside it. `tokenizer_path`, where given, replaces the
+// tokenizer found there. Products run in fp32 or, `as_trained`, in the format that the run chose, where this machine
+// has instructions for it: store.compute_type() says which.
 std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const std::string& tokenizer_path,
                                                  bool as_trained = false);
 

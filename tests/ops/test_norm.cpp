@@ -141,6 +141,29 @@ TEST(Norm, ReadsAndWritesDifferentTypes) {
   });
 }
 
+// A frozen gain, or nothing trained below.
+TEST(Norm, LeavesOutTheGradientsNobodyWants) {
+  for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
+    Norm expected(kind, 37, 50);
+    ref::norm_forward(expected.forward());
+    ref::norm_backward(expected.backward(false));
+    const auto check = [&](const auto& forward, const auto& backward) {
+      Norm without_dx(kind, 37, 50), without_gain(kind, 37, 50);
+      for (Norm* norm : {&without_dx, &without_gain}) forward(norm->forward());
+      NormBackward op = without_dx.backward(false);
+      op.dx = {};
+      backward(op);
+      expect_close(without_dx.dgain, expected.dgain, 2e-5, "dgain without dx");
+      op = without_gain.backward(false);
+      op.dgain = op.dbias = {};
+      backward(op);
+      expect_close(without_gain.dx, expected.dx, 2e-5, "dx without dgain");
+    };
+    check(ref::norm_forward, ref::norm_backward);
+    for_each_isa([&](Isa) { check(cpu::norm_forward, cpu::norm_backward); });
+  }
+}
+
 TEST(Norm, AnEmptyBatchHasZeroGradients) {
   for_each_isa([&](Isa) {
     Norm norm(NormKind::layer, 0, 20);

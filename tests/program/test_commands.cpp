@@ -12,9 +12,9 @@ namespace {
 
 TEST(Help, OfEveryCommandEndsWithAnExample) {
   TemporaryFolder folder;
-  for (const std::string command :
-       {"", "train", "generate", "eval", "tokenizer", "tokenizer train", "tokenizer encode", "tokenizer decode",
-        "tokenizer convert", "machine", "bench", "bench lm", "job", "job schema", "job reference"}) {
+  for (const std::string command : {"", "train", "generate", "eval", "tokenizer", "tokenizer train", "tokenizer encode",
+                                    "tokenizer decode", "tokenizer convert", "machine", "bench", "bench lm", "job",
+                                    "job schema", "job reference", "completion", "manual"}) {
     std::vector<std::string> arguments;
     std::istringstream words(command);
     for (std::string word; words >> word;) arguments.push_back(word);

@@ -51,6 +51,24 @@ TEST_F(SmokeTest, RunsASmallLlamaOnLinesOfJson) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
 }
 
+TEST_F(SmokeTest, FineTunesAStandInForTheModelToStartFrom) {
+  train_small(folder, small_job(), "base");
+  job["model"] = {{"from", "base"}};
+  job["training"].erase("max_length");
+  job["training"]["lora_rank"] = 4;
+  const Outcome outcome = smoke();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("to start from in place of base"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("to the bit"), std::string::npos) << outcome.err;
+}
+
+TEST_F(SmokeTest, PassesAJobWhoseShapeNoOtherProgramHas) {
+  job["model"] = {{"d_model", 32}, {"num_layers", 1}, {"positions", "rotary"}};
+  const Outcome outcome = smoke();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("not in Hugging Face format: "), std::string::npos) << outcome.err;
+}
+
 TEST_F(SmokeTest, NamesTheStageThatFailsAndItsError) {
   write_text(folder / "text.jsonl", "{\"text\": \"one\"}\n{\"body\": \"two\"}\n");
   job["data"] = {{"train", {"text.jsonl"}}};

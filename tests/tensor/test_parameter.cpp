@@ -97,6 +97,35 @@ TEST(ParameterStore, HoldsOneMomentOfHiddenMatricesWhereAsked) {
   EXPECT_EQ(c->first_moment.f32(), store.flat_first_moment().f32() + c->offset);
 }
 
+TEST(ParameterStore, FrozenParametersComeLastAndHoldNothingButTheirValues) {
+  ParameterStore store;
+  ParameterSpec frozen_spec = spec("frozen", 4, 16, kNormal, true);
+  frozen_spec.hidden = true;
+  frozen_spec.trained = false;
+  const Parameter* frozen = store.add(frozen_spec);
+  ParameterSpec hidden_spec = spec("hidden", 2, 16, kNormal, true);
+  hidden_spec.hidden = true;
+  const Parameter* hidden = store.add(hidden_spec);
+  const Parameter* c = store.add(spec("c", 1, 16, kNormal));
+  EXPECT_EQ(store.count(), 64 + 32 + 16);
+  EXPECT_EQ(store.trained_count(), 32 + 16);
+  EXPECT_EQ(store.bytes(DType::bf16, ParameterStore::Purpose::training, ParameterStore::Moments::one_of_hidden),
+            64 * (4 + 2) + 32 * (12 + 2) + 16 * (16 + 2));
+  store.allocate(guarded_device(), {}, DType::bf16, ParameterStore::Purpose::training,
+                 ParameterStore::Moments::one_of_hidden);
+  EXPECT_EQ(store.flat_order().back(), frozen);
+  EXPECT_EQ(store.flat_master().cols, 112);
+  EXPECT_EQ(store.flat_gradient().cols, 48);
+  EXPECT_EQ(store.flat_first_moment().cols, 48);
+  EXPECT_EQ(store.flat_second_moment().cols, 16);
+  EXPECT_FALSE(frozen->gradient);
+  EXPECT_FALSE(frozen->first_moment);
+  EXPECT_FALSE(frozen->second_moment);
+  EXPECT_EQ(frozen->compute.type, DType::bf16);
+  EXPECT_TRUE(hidden->first_moment);
+  EXPECT_EQ(c->second_moment.data, store.flat_second_moment().data);
+}
+
 TEST(ParameterStore, InferenceHoldsNoGradientsAndNoMoments) {
   ParameterStore store;
   const Parameter* a = store.add(spec("a", 3, 5, kNormal, true));

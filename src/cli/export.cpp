@@ -1,0 +1,67 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/files.h"
+#include "base/terminal.h"
+#include "cli/command.h"
+#include "hub/gguf_model.h"
+#include "hub/huggingface.h"
+#include "train/trained_model.h"
+
+namespace brisk {
+
+namespace {
+
+struct ExportArguments {
+  std::string model, tokenizer, output, format, precision = "fp32";
+};
+
+void run_export(const ExportArguments& arguments) {
+  const auto model = open_trained_model(arguments.model, arguments.tokenizer);
+  const ModelOptions& options = model->job.model;
+  if (arguments.format == "gguf") {
+    const GgufType type = arguments.precision == "fp32"   ? GgufType::f32
+                          : arguments.precision == "fp16" ? GgufType::f16
+                                                          : GgufType::bf16;
+    write_gguf(arguments.output, model->job.name, options, model->store, *model->tokenizer, type);
+    fmt::print("{}: {} of {}\n", arguments.output, format_bytes(static_cast<double>(file_size(arguments.output))),
+               model->source);
+    return;
+  }
+  const SafetensorsType type = arguments.precision == "fp32"   ? SafetensorsType::f32
+                               : arguments.precision == "fp16" ? SafetensorsType::f16
+                                                               : SafetensorsType::bf16;
+  write_huggingface(arguments.output, options, model->store, *model->tokenizer, type);
+  fmt::print("{}: {} parameters of {}\n", arguments.output, format_count(static_cast<double>(model->store.count())),
+             model->source);
+  say("  AutoModelForCausalLM.from_pretrained(\"{0}\"), AutoTokenizer.from_pretrained(\"{0}\")", arguments.output);
+}
+
+}  // namespace
+
+void add_export_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("export", "Write a trained model in another program's format");
+  auto arguments = std::make_shared<ExportArguments>();
+  command->add_option("run", arguments->model, "Run directory, checkpoint, or any model `brisk import` reads")
+      ->required();
+  command
+      ->add_option("--format", arguments->format,
+                   "huggingface: a folder for transformers; gguf: a file for llama.cpp (Llama's shape)")
+      ->required()
+      ->check(CLI::IsMember({"huggingface", "gguf"}));
+  command->add_option("--output", arguments->output, "Folder (huggingface) or file (gguf) to write")->required();
+  command->add_option("--precision", arguments->precision, "Of the weights")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
+  command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer, when it is not the run's own");
+  command->footer(
+      "Examples:\n"
+      "  brisk export runs/prototype --format huggingface --output prototype-hf\n"
+      "  brisk export runs/llama --format gguf --precision fp16 --output llama.gguf\n"
+      "Adapters (training.lora_rank) are merged into the weights.");
+  command->callback([arguments] { run_export(*arguments); });
+}
+
+}  // namespace brisk

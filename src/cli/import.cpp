@@ -1,0 +1,45 @@
+#include "train/import.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/terminal.h"
+#include "cli/command.h"
+
+namespace brisk {
+
+namespace {
+
+struct ImportArguments {
+  std::string model, tokenizer, output;
+};
+
+void run_import(const ImportArguments& arguments) {
+  const ImportResult result = import_model(arguments.model, arguments.tokenizer, arguments.output);
+  fmt::print("{}: {} parameters from the {} {}\n", arguments.output,
+             format_count(static_cast<double>(result.parameters)), result.kind, arguments.model);
+  say("  brisk generate {0} --prompt \"...\"\n  train on: {{\"model\": {{\"from\": \"{0}\"}}}} in a job",
+      arguments.output);
+}
+
+}  // namespace
+
+void add_import_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("import", "Make a run directory of another program's model");
+  auto arguments = std::make_shared<ImportArguments>();
+  command
+      ->add_option("model", arguments->model,
+                   "Hugging Face folder (GPT-2, Llama, Mistral), .gguf file (Llama), or llama2.c model file")
+      ->required();
+  command->add_option("--output", arguments->output, "Run directory to write")->required();
+  command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer, where it does not come with the model");
+  command->footer(
+      "Examples:\n"
+      "  brisk import gpt2 --output runs/gpt2\n"
+      "  brisk import stories260K.bin --output runs/stories");
+  command->callback([arguments] { run_import(*arguments); });
+}
+
+}  // namespace brisk

@@ -1,0 +1,44 @@
+// Models of Llama's shape in GGUF files, with llama.cpp's names, metadata keys and tokenizer.
+//
+//   write_gguf("model.gguf", "stories", job.model, store, *tokenizer, GgufType::f16);
+//
+//   const GgufModel model("model.gguf");        // UserError for another architecture or quantised weights
+//   job.model = model.options();
+//   std::unique_ptr<Tokenizer> tokenizer = model.tokenizer();
+//   model.load_into(store);
+//
+// llama.cpp keeps rotary pairs next to each other, as brisk does: its converter from Hugging Face reorders the rows of
+// queries and keys, and here nothing moves.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/job.h"
+#include "hub/gguf.h"
+#include "hub/safetensors.h"
+#include "tensor/parameter.h"
+#include "text/tokenizer.h"
+
+namespace brisk {
+
+class GgufModel {
+ public:
+  explicit GgufModel(const std::string& path);
+
+  const ModelOptions& options() const { return options_; }  // `context` included
+  std::unique_ptr<Tokenizer> tokenizer() const;             // UserError for a kind that brisk has not
+  // Fills the masters of a decoder built from options(); compute copies, where the store has them, are stale after it.
+  void load_into(ParameterStore& store) const;
+
+ private:
+  GgufFile file_;
+  ModelOptions options_;
+};
+
+// `name` is what tools show. Matrices are written as `type`, gains and biases always as f32. UserError where the model
+// is not of Llama's shape.
+void write_gguf(const std::string& path, const std::string& name, const ModelOptions& model,
+                const ParameterStore& store, const Tokenizer& tokenizer, GgufType type);
+
+}  // namespace brisk

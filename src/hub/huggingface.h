@@ -1,0 +1,54 @@
+// Models in the folders of Hugging Face: config.json, model.safetensors (or shards and their index), a tokenizer.
+//
+//   const HuggingFaceModel model = open_huggingface("gpt2");       // UserError unless configuration and files are
+//   there job.model = model.config().model;                              // build the decoder from these
+//   model.load_into(store);                                        // every parameter filled, or UserError
+//
+//   write_huggingface("export", job.model, store, *tokenizer, SafetensorsType::f32);
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "hub/huggingface_config.h"
+#include "hub/safetensors.h"
+#include "hub/weight_map.h"
+#include "tensor/parameter.h"
+#include "text/tokenizer.h"
+
+namespace brisk {
+
+// A folder that looks like a Hugging Face model: it has a config.json.
+bool is_huggingface_folder(const std::string& path);
+
+class HuggingFaceModel {
+ public:
+  explicit HuggingFaceModel(const std::string& folder);
+
+  const std::string& path() const { return path_; }
+  const HuggingFaceConfig& config() const { return config_; }
+  const SafetensorsEntry* find(const std::string& name) const;  // in any shard; nullptr if there is none
+
+  // Fills the masters of a decoder built from config().model; compute copies, where the store has them, are stale
+  // after it. A tied model's output projection may stand in the files too; it must be the embedding then.
+  void load_into(ParameterStore& store) const;
+
+ private:
+  void open_shards();
+
+  std::string path_;
+  HuggingFaceConfig config_;
+  std::vector<SafetensorsFile> shards_;
+  std::map<std::string, const SafetensorsFile*, std::less<>> shard_of_;  // by tensor name, for sharded checkpoints
+};
+
+// The names of Hugging Face. `prefix` is "transformer." or "" for GPT-2, "model." for Llama.
+std::vector<WeightMap> huggingface_weight_map(const HuggingFaceConfig& config, const std::string& prefix);
+
+// Writes config.json, generation_config.json, model.safetensors and the tokenizer into `folder`, which must not hold
+// a model yet. UserError where the model is of neither shape.
+void write_huggingface(const std::string& folder, const ModelOptions& model, const ParameterStore& store,
+                       const Tokenizer& tokenizer, SafetensorsType type);
+
+}  // namespace brisk

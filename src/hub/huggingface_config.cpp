@@ -1,0 +1,277 @@
+#include "hub/huggingface_config.h"
+
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace brisk {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Shape = HuggingFaceConfig::Shape;
+
+constexpr const char* kSupported = "gpt2, llama and mistral";
+constexpr int64_t kLargestSize = int64_t{1} << 24;  // of any size: keeps products within 64 bits, and is no model
+
+// Fields of config.json; null counts as absent, as it does to its own readers.
+class ConfigReader {
+ public:
+  explicit ConfigReader(const std::string& folder) : path_(folder + "/config.json") {
+    if (!file_exists(path_)) {
+      user_error("{}: no such file; a Hugging Face model is a folder with config.json and model.safetensors", path_);
+    }
+    const std::string text = read_file(path_);
+    json_ = Json::parse(text, nullptr, false);
+    if (!json_.is_object()) {
+      user_error("{}: found {} bytes that are not a JSON object; fetch the file again", path_, text.size());
+    }
+  }
+
+  const std::string& path() const { return path_; }
+  const Json* find(const char* key) const { return find(json_, key); }
+
+  int64_t size(const char* key) const {
+    const Json* value = find(key);
+    if (value == nullptr) user_error("{}: it has no {}; fetch the file again", path_, key);
+    return checked_size(key, *value);
+  }
+  int64_t size_or(const char* key, int64_t otherwise) const {
+    const Json* value = find(key);
+    return value == nullptr ? otherwise : checked_size(key, *value);
+  }
+  bool boolean_or(const char* key, bool otherwise) const {
+    const Json* value = find(key);
+    if (value != nullptr && !value->is_boolean()) complain(key, *value, "true or false");
+    return value == nullptr ? otherwise : value->get<bool>();
+  }
+  double number_or(const char* key, double otherwise) const { return number_in(json_, key, otherwise); }
+  double number_in(const Json& object, const char* key, double otherwise) const {
+    const Json* value = find(object, key);
+    if (value != nullptr && !value->is_number()) complain(key, *value, "a number");
+    return value == nullptr ? otherwise : value->get<double>();
+  }
+  std::string text_or(const char* key, const std::string& otherwise) const { return text_in(json_, key, otherwise); }
+  std::string text_in(const Json& object, const char* key, const std::string& otherwise) const {
+    const Json* value = find(object, key);
+    if (value != nullptr && !value->is_string()) complain(key, *value, "a string");
+    return value == nullptr ? otherwise : value->get<std::string>();
+  }
+  // For what brisk computes in one way only.
+  void require(const char* key, bool holds, const std::string& expected) const {
+    if (holds) return;
+    const Json* value = find(key);
+    user_error("{}: {} is {}, which brisk does not compute; supported is {}", path_, key,
+               value == nullptr ? "absent" : value->dump(), expected);
+  }
+
+ private:
+  static const Json* find(const Json& object, const char* key) {
+    const auto found = object.find(key);
+    return found == object.end() || found->is_null() ? nullptr : &*found;
+  }
+  int64_t checked_size(const char* key, const Json& value) const {
+    if (!value.is_number_integer() || value < 1 || value > kLargestSize) {
+      complain(key, value, fmt::format("an integer from 1 to {}", kLargestSize));
+    }
+    return value.get<int64_t>();
+  }
+  [[noreturn]] void complain(const char* key, const Json& value, const std::string& expected) const {
+    user_error("{}: {} is {}, expected {}; fetch the file again", path_, key, value.dump(), expected);
+  }
+
+  std::string path_;
+  Json json_;
+};
+
+std::string activation_from(const ConfigReader& reader, const std::string& word) {
+  if (word == "gelu_new" || word == "gelu_pytorch_tanh" || word == "gelu_fast") return "gelu";
+  if (word == "gelu") return "gelu_erf";
+  if (word == "relu") return "relu";
+  reader.require("activation_function", false, "gelu_new, gelu or relu");
+  return "";
+}
+
+HuggingFaceConfig read_gpt2(const ConfigReader& reader) {
+  HuggingFaceConfig config;
+  config.shape = Shape::gpt2;
+  ModelOptions& model = config.model;
+  model.d_model = reader.size("n_embd");
+  model.num_layers = reader.size("n_layer");
+  model.num_heads = model.num_kv_heads = reader.size("n_head");
+  model.d_ff = reader.size_or("n_inner", 4 * model.d_model);
+  model.vocab_size = reader.size("vocab_size");
+  model.context = reader.size_or("n_positions", 1024);
+  model.norm = "layernorm";
+  model.norm_epsilon = reader.number_or("layer_norm_epsilon", 1e-5);
+  model.activation = activation_from(reader, reader.text_or("activation_function", "gelu_new"));
+  model.positions = "learned";
+  model.bias = true;
+  model.tie_embeddings = reader.boolean_or("tie_word_embeddings", true);
+  reader.require("scale_attn_weights", reader.boolean_or("scale_attn_weights", true), "true");
+  reader.require("scale_attn_by_inverse_layer_idx", !reader.boolean_or("scale_attn_by_inverse_layer_idx", false),
+                 "false");
+  return config;
+}
+
+double rope_theta_of(const ConfigReader& reader) {
+  constexpr double kUsual = 10000;
+  // transformers 5 writes rope_parameters, earlier ones rope_theta and rope_scaling.
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    const Json* rope = reader.find(key);
+    if (rope == nullptr) continue;
+    const bool plain =
+        rope->is_object() && reader.text_in(*rope, "rope_type", reader.text_in(*rope, "type", "default")) == "default";
+    reader.require(key, plain, "rotary positions without scaling (rope_type default)");
+    if (rope->contains("rope_theta")) return reader.number_in(*rope, "rope_theta", kUsual);
+  }
+  return reader.number_or("rope_theta", kUsual);
+}
+
+HuggingFaceConfig read_llama(const ConfigReader& reader) {
+  HuggingFaceConfig config;
+  config.shape = Shape::llama;
+  ModelOptions& model = config.model;
+  model.d_model = reader.size("hidden_size");
+  model.num_layers = reader.size("num_hidden_layers");
+  model.num_heads = reader.size("num_attention_heads");
+  model.num_kv_heads = reader.size_or("num_key_value_heads", model.num_heads);
+  model.d_ff = reader.size("intermediate_size");
+  model.vocab_size = reader.size("vocab_size");
+  model.context = reader.size_or("max_position_embeddings", 2048);
+  model.norm = "rmsnorm";
+  model.norm_epsilon = reader.number_or("rms_norm_eps", 1e-6);
+  model.activation = "swiglu";
+  reader.require("hidden_act", reader.text_or("hidden_act", "silu") == "silu", "silu");
+  model.positions = "rotary";
+  model.rope_theta = rope_theta_of(reader);
+  config.attention_bias = reader.boolean_or("attention_bias", false);
+  config.feed_forward_bias = reader.boolean_or("mlp_bias", false);
+  model.bias = config.attention_bias || config.feed_forward_bias;
+  model.tie_embeddings = reader.boolean_or("tie_word_embeddings", false);
+  reader.require("head_dim",
+                 reader.size_or("head_dim", model.d_model / model.num_heads) * model.num_heads == model.d_model,
+                 fmt::format("hidden_size / num_attention_heads = {} / {}", model.d_model, model.num_heads));
+  reader.require("partial_rotary_factor", reader.number_or("partial_rotary_factor", 1) == 1, "1");
+  reader.require("sliding_window", reader.size_or("sliding_window", model.context) >= model.context,
+                 "attention to the whole text (null)");
+  return config;
+}
+
+// What GPT-2's shape lacks; empty where nothing is in the way.
+std::string beyond_gpt2(const ModelOptions& model) {
+  if (model.norm != "layernorm") return fmt::format("model.norm = {} (it has layernorm)", model.norm);
+  if (model.activation == "swiglu") return "model.activation = swiglu (it has gelu, gelu_erf or relu)";
+  if (model.positions == "rotary") return "model.positions = rotary (it has learned positions)";
+  if (model.num_kv_heads != model.num_heads) {
+    return fmt::format("model.num_kv_heads = {} (it has as many as heads, {})", model.num_kv_heads, model.num_heads);
+  }
+  return "";
+}
+
+std::string beyond_llama(const ModelOptions& model) {
+  if (model.norm != "rmsnorm") return fmt::format("model.norm = {} (it has rmsnorm)", model.norm);
+  if (model.activation != "swiglu") return fmt::format("model.activation = {} (it has swiglu)", model.activation);
+  if (model.positions != "rotary") {
+    return fmt::format("model.positions = {} (it has rotary positions)", model.positions);
+  }
+  return "";
+}
+
+HuggingFaceConfig config_of(Shape shape, const ModelOptions& model) {
+  HuggingFaceConfig config;
+  config.shape = shape;
+  config.model = model;
+  config.attention_bias = config.feed_forward_bias = model.bias;
+  return config;
+}
+
+void check_heads(const HuggingFaceConfig& config, const std::string& path) {
+  const ModelOptions& model = config.model;
+  const bool even = config.shape == Shape::gpt2 || model.d_model / model.num_heads % 2 == 0;
+  if (model.d_model % model.num_heads == 0 && model.num_heads % model.num_kv_heads == 0 && even) return;
+  user_error("{}: a width of {} in {} heads and {} key/value heads: expected heads of equal{} width, in equal groups",
+             path, model.d_model, model.num_heads, model.num_kv_heads, even ? "" : " and even");
+}
+
+}  // namespace
+
+HuggingFaceConfig read_huggingface_config(const std::string& folder) {
+  const ConfigReader reader(folder);
+  const std::string type = reader.text_or("model_type", "");
+  if (type != "gpt2" && type != "llama" && type != "mistral") {
+    user_error("{}: model_type is {}, which brisk does not have; supported are {}", reader.path(),
+               type.empty() ? "missing" : "\"" + type + "\"", kSupported);
+  }
+  const HuggingFaceConfig config = type == "gpt2" ? read_gpt2(reader) : read_llama(reader);
+  check_heads(config, reader.path());
+  return config;
+}
+
+HuggingFaceConfig huggingface_config_for(const ModelOptions& model) {
+  const std::string gpt2 = beyond_gpt2(model), llama = beyond_llama(model);
+  if (gpt2.empty()) return config_of(Shape::gpt2, model);
+  if (llama.empty()) return config_of(Shape::llama, model);
+  user_error(
+      "this model is neither of GPT-2's shape nor of Llama's, the two that brisk writes for Hugging Face: GPT-2's has "
+      "no {}, Llama's no {}",
+      gpt2, llama);
+}
+
+HuggingFaceConfig llama_config_for(const ModelOptions& model, const std::string& format) {
+  const std::string llama = beyond_llama(model);
+  if (llama.empty()) return config_of(Shape::llama, model);
+  user_error("brisk writes {} for Llama's shape alone, which has no {}; --format huggingface also has GPT-2's shape",
+             format, llama);
+}
+
+std::string to_json_text(const HuggingFaceConfig& config, SafetensorsType weights, const Tokenizer& tokenizer) {
+  const ModelOptions& model = config.model;
+  Json json;
+  const bool gpt2 = config.shape == Shape::gpt2;
+  json["architectures"] = {gpt2 ? "GPT2LMHeadModel" : "LlamaForCausalLM"};
+  json["model_type"] = gpt2 ? "gpt2" : "llama";
+  json["vocab_size"] = model.vocab_size;
+  if (gpt2) {
+    json["n_embd"] = model.d_model;
+    json["n_layer"] = model.num_layers;
+    json["n_head"] = model.num_heads;
+    json["n_inner"] = model.d_ff;
+    json["n_positions"] = model.context;
+    json["activation_function"] = model.activation == "gelu"       ? "gelu_new"
+                                  : model.activation == "gelu_erf" ? "gelu"
+                                                                   : model.activation;
+    json["layer_norm_epsilon"] = model.norm_epsilon;
+    for (const char* key : {"embd_pdrop", "attn_pdrop", "resid_pdrop"}) json[key] = model.dropout;
+  } else {
+    json["hidden_size"] = model.d_model;
+    json["num_hidden_layers"] = model.num_layers;
+    json["num_attention_heads"] = model.num_heads;
+    json["num_key_value_heads"] = model.num_kv_heads;
+    json["head_dim"] = model.d_model / model.num_heads;
+    json["intermediate_size"] = model.d_ff;
+    json["max_position_embeddings"] = model.context;
+    json["hidden_act"] = "silu";
+    json["rms_norm_eps"] = model.norm_epsilon;
+    json["rope_theta"] = model.rope_theta;  // of transformers 4; rope_parameters of transformers 5
+    json["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", model.rope_theta}};
+    json["attention_bias"] = config.attention_bias;
+    json["mlp_bias"] = config.feed_forward_bias;
+    json["attention_dropout"] = model.dropout;
+  }
+  json["tie_word_embeddings"] = model.tie_embeddings;
+  // A text begins after the end-of-document token in brisk, so that token stands for both.
+  const std::optional<TokenId> end = tokenizer.end_of_document();
+  const std::optional<TokenId> start = tokenizer.start_of_text() ? tokenizer.start_of_text() : end;
+  json["bos_token_id"] = start ? Json(*start) : Json(nullptr);
+  json["eos_token_id"] = end ? Json(*end) : Json(nullptr);
+  json["torch_dtype"] = weights == SafetensorsType::f32    ? "float32"
+                        : weights == SafetensorsType::bf16 ? "bfloat16"
+                                                           : "float16";
+  return json.dump(2) + "\n";
+}
+
+}  // namespace brisk

@@ -1,0 +1,176 @@
+#include "hub/weight_map.h"
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <set>
+
+#include "base/error.h"
+#include "hub/half_float.h"
+#include "tensor/dtype.h"
+
+namespace brisk {
+
+namespace {
+
+// Where output `row` of ours stands among those of the other program.
+int64_t row_there(const WeightPart& part, int64_t row) {
+  const int64_t width = part.split_head_width;
+  if (width == 0) return row;
+  const int64_t head = row / width, inside = row % width;
+  return head * width + (inside % 2) * (width / 2) + inside / 2;
+}
+
+// The index there of each element of ours, in our order.
+template <typename Visit>
+void for_each_element(const WeightPart& part, Visit&& visit) {
+  const int64_t inputs = part.inputs > 0 ? part.inputs : 1;
+  int64_t ours = 0;
+  for (int64_t row = 0; row < part.outputs; ++row) {
+    const int64_t there = row_there(part, row);
+    for (int64_t col = 0; col < inputs; ++col) {
+      visit(ours++, part.transposed ? col * part.outputs + there : there * inputs + col);
+    }
+  }
+}
+
+std::vector<float> read_floats(const SafetensorsEntry& entry) {
+  std::vector<float> values(static_cast<size_t>(entry.count()));
+  if (entry.type == SafetensorsType::f32) {
+    std::memcpy(values.data(), entry.data, static_cast<size_t>(entry.bytes));
+    return values;
+  }
+  const auto* bytes = static_cast<const std::byte*>(entry.data);
+  for (size_t i = 0; i < values.size(); ++i) {
+    uint16_t bits = 0;
+    std::memcpy(&bits, bytes + 2 * i, 2);
+    values[i] = entry.type == SafetensorsType::bf16 ? to_float(bf16_t{bits}) : half_to_float(bits);
+  }
+  return values;
+}
+
+bool is_readable(SafetensorsType type) {
+  return type == SafetensorsType::f32 || type == SafetensorsType::f16 || type == SafetensorsType::bf16;
+}
+
+// A vector may also be kept as a matrix of one row.
+bool has_shape(const SafetensorsEntry& entry, const WeightPart& part) {
+  if (entry.shape == part.shape()) return true;
+  return part.inputs == 0 && entry.shape == std::vector<int64_t>{1, part.outputs};
+}
+
+void check_part(const WeightPart& part, const WeightSource& source) {
+  if (part.name.empty()) return;
+  const SafetensorsEntry* entry = source.find(part.name);
+  if (entry == nullptr) {
+    user_error("{}: it has no tensor '{}' ([{}]), which its configuration asks for; fetch the checkpoint again",
+               source.path, part.name, fmt::join(part.shape(), ", "));
+  }
+  if (!has_shape(*entry, part)) {
+    user_error(
+        "{}: '{}' has the shape [{}], but its configuration asks for [{}]; configuration and weights are of two "
+        "models: fetch both again",
+        source.path, part.name, fmt::join(entry->shape, ", "), fmt::join(part.shape(), ", "));
+  }
+  if (!is_readable(entry->type)) {
+    user_error("{}: '{}' is {}; brisk reads weights in F32, F16 and BF16: convert the checkpoint", source.path,
+               part.name, safetensors_type_name(entry->type));
+  }
+}
+
+const Parameter& parameter_of(const WeightMap& entry, const ParameterStore& store) {
+  const Parameter* parameter = store.find(entry.parameter);
+  BRISK_CHECK(parameter != nullptr, "the decoder has no {}", entry.parameter);
+  int64_t count = 0;
+  for (const WeightPart& part : entry.parts) count += part.count();
+  BRISK_CHECK(count == parameter->count(), "{}: {} numbers for {}", entry.parameter, count, parameter->count());
+  return *parameter;
+}
+
+std::vector<std::byte> encode(const std::vector<float>& values, SafetensorsType type, const std::string& name) {
+  std::vector<std::byte> bytes(values.size() * static_cast<size_t>(size_of(type)));
+  if (type == SafetensorsType::f32) {
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    return bytes;
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    const uint16_t bits = type == SafetensorsType::bf16 ? to_bf16(values[i]).bits : float_to_half(values[i]);
+    if (type == SafetensorsType::f16 && std::isfinite(values[i]) && (bits & 0x7FFFu) == 0x7C00u) {
+      user_error("'{}' holds {}, more than fp16 can say (65504): export with --precision bf16 or fp32", name,
+                 values[i]);
+    }
+    std::memcpy(bytes.data() + 2 * i, &bits, 2);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<int64_t> WeightPart::shape() const {
+  if (inputs == 0) return {outputs};
+  return transposed ? std::vector<int64_t>{inputs, outputs} : std::vector<int64_t>{outputs, inputs};
+}
+
+void load_weights(const std::vector<WeightMap>& map, const WeightSource& source, ParameterStore& store) {
+  std::set<std::string> filled;
+  for (const WeightMap& entry : map) {
+    parameter_of(entry, store);
+    filled.insert(entry.parameter);
+    for (const WeightPart& part : entry.parts) check_part(part, source);
+  }
+  for (const auto& parameter : store.all()) {
+    if (parameter->spec.adapter) continue;
+    BRISK_CHECK(filled.contains(parameter->spec.name), "nothing fills {}", parameter->spec.name);
+  }
+  for (const WeightMap& entry : map) {
+    const Parameter& parameter = parameter_of(entry, store);
+    auto* target = static_cast<std::byte*>(parameter.master.data);
+    for (const WeightPart& part : entry.parts) {
+      std::vector<float> ours(static_cast<size_t>(part.count()), 0.0f);
+      if (!part.name.empty()) {
+        const std::vector<float> theirs = read_floats(*source.find(part.name));
+        for_each_element(part, [&](int64_t here, int64_t there) {
+          ours[static_cast<size_t>(here)] = theirs[static_cast<size_t>(there)];
+        });
+      }
+      const int64_t bytes = part.count() * size_of(DType::f32);
+      store.device().copy_in(target, ours.data(), bytes);
+      target += bytes;
+    }
+  }
+}
+
+std::vector<StoredTensor> stored_tensors(const WeightMap& entry, const ParameterStore& store, SafetensorsType type) {
+  const Parameter* parameter = store.find(entry.parameter);
+  if (parameter != nullptr) parameter_of(entry, store);
+  std::vector<StoredTensor> tensors;
+  int64_t offset = 0;
+  for (const WeightPart& part : entry.parts) {
+    BRISK_CHECK(!part.name.empty(), "{} has a part without a name", entry.parameter);
+    const auto make = [part, parameter, offset, type, &device = store.device()] {
+      std::vector<float> ours(static_cast<size_t>(part.count()), 0.0f), theirs(ours.size());
+      if (parameter != nullptr) {
+        device.copy_out(ours.data(), static_cast<const std::byte*>(parameter->master.data) + offset,
+                        part.count() * size_of(DType::f32));
+      }
+      for_each_element(part, [&](int64_t here, int64_t there) {
+        theirs[static_cast<size_t>(there)] = ours[static_cast<size_t>(here)];
+      });
+      return encode(theirs, type, part.name);
+    };
+    tensors.push_back({part.name, type, part.shape(), make});
+    offset += part.count() * size_of(DType::f32);
+  }
+  return tensors;
+}
+
+SafetensorsWriter::Fill fill_from(const StoredTensor& tensor) {
+  const auto made = std::make_shared<std::vector<std::byte>>();
+  return [tensor, made](int64_t offset, std::span<std::byte> block) {
+    if (offset == 0) *made = tensor.bytes();
+    std::memcpy(block.data(), made->data() + offset, block.size());
+    if (offset + std::ssize(block) == std::ssize(*made)) *made = {};
+  };
+}
+
+}  // namespace brisk

@@ -1,0 +1,62 @@
+// Where a parameter of brisk's decoder stands in another program's checkpoint, said once and used both ways.
+//
+//   const std::vector<WeightMap> map = llama_weight_map(model, HuggingFaceConfig{...});
+//   load_weights(map, source, store);                          // every parameter filled, or UserError and none changed
+//   for (const WeightMap& entry : map) {
+//     for (const StoredTensor& tensor : stored_tensors(entry, store, SafetensorsType::bf16)) ...
+//   }
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hub/safetensors.h"
+#include "tensor/parameter.h"
+
+namespace brisk {
+
+// A tensor of the other program that is part of a parameter of ours.
+struct WeightPart {
+  std::string name;         // there; empty: it has none, which means zeros
+  int64_t outputs = 0;      // rows of ours; of a bias or a gain its length
+  int64_t inputs = 0;       // columns of ours; 0: a bias or a gain
+  bool transposed = false;  // it is kept as [inputs, outputs] there (GPT-2's Conv1D)
+  // > 0: the outputs are heads of this width, and there the first of every rotary pair come before the second ones.
+  int64_t split_head_width = 0;
+
+  int64_t count() const { return outputs * (inputs > 0 ? inputs : 1); }
+  std::vector<int64_t> shape() const;  // there
+};
+
+struct WeightMap {
+  std::string parameter;          // ours; one that the store lacks is written as zeros
+  std::vector<WeightPart> parts;  // one after the other they are the parameter
+};
+
+// A checkpoint of another program, as load_weights sees it.
+struct WeightSource {
+  std::string path;
+  std::function<const SafetensorsEntry*(const std::string& name)> find;  // nullptr if there is none
+};
+
+// Fills the masters of `store` from f32, f16 or bf16 tensors. UserError, before anything changes, where a tensor is
+// missing or has another shape or type. Adapters are left alone. Compute copies, where the store has them, are stale
+// afterwards.
+void load_weights(const std::vector<WeightMap>& map, const WeightSource& source, ParameterStore& store);
+
+// A tensor to write: its bytes are made when they are asked for.
+struct StoredTensor {
+  std::string name;
+  SafetensorsType type = SafetensorsType::f32;
+  std::vector<int64_t> shape;
+  std::function<std::vector<std::byte>()> bytes;  // UserError where a number does not fit fp16
+};
+std::vector<StoredTensor> stored_tensors(const WeightMap& entry, const ParameterStore& store, SafetensorsType type);
+
+// `tensor` as a source of SafetensorsWriter and GgufWriter: made once, given out in blocks, and forgotten.
+SafetensorsWriter::Fill fill_from(const StoredTensor& tensor);
+
+}  // namespace brisk

@@ -1,0 +1,12 @@
+// What pointwise_isa.cpp offers pointwise_cpu.cpp, per instruction set: rows [begin, end).
+#pragma once
+
+#include "ops/by_isa.h"
+#include "ops/pointwise.h"
+
+namespace brisk {
+
+BRISK_EVERY_ISA(void pointwise_forward_rows(const PointwiseForward& op, int64_t begin, int64_t end);)
+BRISK_EVERY_ISA(void pointwise_backward_rows(const PointwiseBackward& op, int64_t begin, int64_t end);)
+
+}  // namespace brisk

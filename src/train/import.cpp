@@ -1,0 +1,29 @@
+#include "train/import.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "train/checkpoint.h"
+#include "train/model_source.h"
+#include "train/run_directory.h"
+#include "train/trained_model.h"
+
+namespace brisk {
+
+ImportResult import_model(const std::string& path, const std::string& tokenizer_path, const std::string& run_path) {
+  const std::string kind = open_model_source(path).kind;
+  const auto model = open_trained_model(path, tokenizer_path);
+  Job job = model->job;
+  job.output = run_path;
+  resolve_defaults(job);
+  RunDirectory run = RunDirectory::open(run_path, RunDirectory::Mode::fresh);
+  const SaveResult saved = save_checkpoint(run.path(), model->store, {});
+  if (!saved.ok()) {
+    run.abandon();
+    throw UserError(saved.problem);
+  }
+  save_tokenizer_folder(*model->tokenizer, run.path());
+  write_file_atomically(run.job_path(), job_to_json_text(job));  // last: it makes the folder a run
+  return {kind, model->store.count(), saved.bytes};
+}
+
+}  // namespace brisk

@@ -1,0 +1,168 @@
+#include "train/model_source.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "hub/gguf_model.h"
+#include "hub/huggingface.h"
+#include "hub/llama2c.h"
+#include "train/checkpoint.h"
+#include "train/fine_tuned.h"
+#include "train/model_config.h"
+#include "train/run_directory.h"
+
+namespace brisk {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr int64_t kUsualLength = 1024;  // of a foreign model's texts, where it could read longer ones
+
+// What a foreign model says about itself, as a job.
+void describe(ModelSource& source, const std::string& path) {
+  source.place = path;
+  source.job.model = source.model;
+  source.job.training.max_length = std::min(source.model.context, kUsualLength);
+  source.job.name = fs::path(path).lexically_normal().filename().string();
+  if (source.job.name.empty()) source.job.name = fs::path(path).lexically_normal().parent_path().filename().string();
+}
+
+std::string tokenizer_beside(const std::string& path) {
+  std::string found;
+  std::error_code error;
+  // A folder that cannot be listed has no tokenizer to be found.
+  for (fs::directory_iterator entry(fs::absolute(path).parent_path(), error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with("tok") || !name.ends_with(".bin")) continue;
+    if (!found.empty())
+      user_error("{}: two tokenizers beside it ({} and {}): choose one with --tokenizer", path, found, name);
+    found = entry->path().string();
+  }
+  if (found.empty()) user_error("{}: no tok*.bin beside it: name the tokenizer with --tokenizer FILE", path);
+  return found;
+}
+
+ModelSource from_llama2c(const std::string& path) {
+  const auto file = std::make_shared<Llama2cModel>(open_llama2c(path));
+  ModelSource source;
+  source.kind = "llama2.c file";
+  source.model = model_options(*file);
+  source.model.context = file->context;
+  source.tokenizer = [path] { return load_tokenizer(tokenizer_beside(path)); };
+  source.load_into = [file](ParameterStore& store) { brisk::load_into(*file, store); };
+  describe(source, path);
+  source.job.name = fs::path(path).stem().string();
+  return source;
+}
+
+ModelSource from_gguf(const std::string& path) {
+  const auto file = std::make_shared<GgufModel>(path);
+  ModelSource source;
+  source.kind = "GGUF file";
+  source.model = file->options();
+  source.tokenizer = [file] { return file->tokenizer(); };
+  source.load_into = [file](ParameterStore& store) { file->load_into(store); };
+  describe(source, path);
+  source.job.name = fs::path(path).stem().string();
+  return source;
+}
+
+ModelSource from_huggingface(const std::string& path) {
+  const auto folder = std::make_shared<HuggingFaceModel>(path);
+  ModelSource source;
+  source.kind = "Hugging Face folder";
+  source.model = folder->config().model;
+  source.tokenizer = [path] { return load_tokenizer(path); };
+  source.load_into = [folder](ParameterStore& store) { folder->load_into(store); };
+  describe(source, path);
+  return source;
+}
+
+ModelSource from_run(const std::string& path) {
+  const bool is_checkpoint = file_exists(path + "/state.json");
+  const fs::path given = fs::path(path).lexically_normal();
+  const std::string run_path = is_checkpoint ? fs::absolute(given / "../..").lexically_normal().string() : path;
+  const RunDirectory run = RunDirectory::open_for_reading(run_path);
+  ModelSource source;
+  source.kind = kRunSource;
+  source.job = job_from_json_text(read_file(run.job_path()), run.job_path());
+  resolve_defaults(source.job);
+  source.model = source.job.model;
+  const std::optional<std::string> checkpoint =
+      is_checkpoint ? std::optional<std::string>(path) : best_checkpoint(run.path());
+  if (!checkpoint)
+    user_error("{}: no checkpoint in it yet: train on with `brisk train ... --output {} --resume`", path, path);
+  source.place = *checkpoint;
+  source.tokenizer = [tokenizer_path = run.tokenizer_path()] { return load_tokenizer(tokenizer_path); };
+  source.load_into = [place = *checkpoint, scale = adapter_scale(source.job.training)](ParameterStore& store) {
+    load_whole_model(place, store, scale);
+  };
+  return source;
+}
+
+// The keys of `model` into the job, unless it says something else.
+void take(Job& job, const ModelOptions& model) {
+  // As JSON, so that a key added to the model is here without being named.
+  const auto json_of = [](const ModelOptions& options) {
+    Job with;
+    with.model = options;
+    return Json::parse(job_to_json_text(with)).at("model");
+  };
+  const Json asked = json_of(job.model), there = json_of(model);
+  std::string conflicts;
+  for (const auto& [key, value] : there.items()) {
+    if (key == "from" || key == "dropout" || key == "type" || !job.given.contains("model." + key)) continue;
+    if (asked.at(key) == value) continue;
+    conflicts += fmt::format("{}model.{} is {} there and {} in the job", conflicts.empty() ? "" : "; ", key,
+                             value.dump(), asked.at(key).dump());
+  }
+  if (!conflicts.empty()) {
+    user_error("{}: model.from decides the architecture: {}; leave out what comes from it", job.model.from, conflicts);
+  }
+  const ModelOptions before = job.model;
+  job.model = model;
+  job.model.from = before.from;
+  if (job.given.contains("model.dropout")) job.model.dropout = before.dropout;
+  if (!job.given.contains("training.max_length")) {
+    job.training.max_length = std::min(job.training.max_length, job.model.context);
+  }
+}
+
+}  // namespace
+
+ModelSource open_model_source(const std::string& path) {
+  if (!file_exists(path)) user_error("{}: no such run directory, checkpoint, model folder or model file", path);
+  if (is_gguf_file(path)) return from_gguf(path);
+  if (!is_directory(path)) {
+    const fs::path folder = fs::absolute(path).parent_path();
+    if (path.ends_with(".safetensors") && file_exists((folder / "state.json").string()))
+      user_error("{}: a part of a checkpoint; name its folder, {}", path, folder.string());
+    return from_llama2c(path);
+  }
+  if (is_huggingface_folder(path)) return from_huggingface(path);
+  if (!file_exists(path + "/job.json") && !file_exists(path + "/state.json")) {
+    user_error("{}: not a run directory: it has no job.json; and no Hugging Face model: it has no config.json", path);
+  }
+  return from_run(path);
+}
+
+std::vector<std::string> take_model_from_source(Job& job, bool resume) {
+  if (job.model.from.empty()) return {};
+  const std::string saved = (job.output.empty() ? "runs/" + job.name : job.output) + "/job.json";
+  if (resume && file_exists(saved)) {
+    const Job before = job_from_json_text(read_file(saved), saved);
+    if (before.model.from == job.model.from) take(job, before.model);
+    return {};  // otherwise the run was started from something else, which resuming complains of
+  }
+  const ModelSource source = open_model_source(job.model.from);
+  take(job, source.model);
+  return {fmt::format("model.from: {} ({}): {} layers, {} wide, vocabulary {}", source.place, source.kind,
+                      job.model.num_layers, job.model.d_model, job.model.vocab_size)};
+}
+
+}  // namespace brisk

@@ -1,0 +1,41 @@
+// Something on disk that holds a trained model, of whichever program.
+//
+//   const ModelSource source = open_model_source("runs/bible");     // or a checkpoint, a Hugging Face folder, a .gguf
+//   job.model = source.model;                                       // or llama2.c file
+//   std::unique_ptr<Tokenizer> tokenizer = source.tokenizer();
+//   source.load_into(engine.parameters());
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/job.h"
+#include "tensor/parameter.h"
+#include "text/tokenizer.h"
+
+namespace brisk {
+
+inline constexpr const char* kRunSource = "run";  // the kind of brisk's own
+
+struct ModelSource {
+  std::string kind;    // "Hugging Face folder", for messages
+  std::string place;   // the checkpoint or file that is read
+  Job job;             // a run's own; of other sources what they say about the model, the rest defaults
+  ModelOptions model;  // vocab_size and context included
+  // UserError where there is none that brisk reads.
+  std::function<std::unique_ptr<Tokenizer>()> tokenizer;
+  // Fills the masters of a decoder built from `model`, adapters merged; compute copies are stale afterwards.
+  std::function<void(ParameterStore&)> load_into;
+};
+
+// A run directory stands for its best checkpoint. UserError where it is none of these.
+ModelSource open_model_source(const std::string& path);
+
+// For a job with model.from: its other model keys and max_length become those of the source, and a line says so.
+// A run that is resumed has them in its job.json: the source may be gone by then. UserError that names every key of the
+// job that says otherwise. Comes before resolve_defaults(); without model.from it does nothing.
+std::vector<std::string> take_model_from_source(Job& job, bool resume);
+
+}  // namespace brisk

@@ -1,0 +1,60 @@
+#include <gtest/gtest.h>
+
+#include "numeric.h"
+#include "ops/pointwise.h"
+
+namespace brisk {
+namespace {
+
+using testing::expect_close;
+using testing::for_each_isa;
+using testing::Matrix;
+
+constexpr Activation kAll[] = {Activation::none, Activation::gelu_tanh, Activation::gelu_erf, Activation::relu,
+                               Activation::silu};
+
+TEST(Pointwise, ReferenceGradientsAreTheSlopesOfItsForward) {
+  for (const Activation kind : kAll) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    Matrix x(2, 5, DType::f32, 1), dy(2, 5, DType::f32, 2), dx(2, 5), y(2, 5);
+    ref::pointwise_backward({kind, 1.5f, x, dy, dx});
+    for (int64_t r = 0; r < 2; ++r) {
+      for (int64_t c = 0; c < 5; ++c) {
+        const float step = 4e-3f, value = x.get(r, c);
+        if (kind == Activation::relu && std::fabs(value) < step) continue;
+        const auto at = [&](float shifted) {
+          x.set(r, c, shifted);
+          ref::pointwise_forward({kind, 1.5f, x, y});
+          return double{y.get(r, c)} * dy.get(r, c);
+        };
+        const double slope = (at(value + step) - at(value - step)) / (2 * double{step});
+        x.set(r, c, value);
+        ASSERT_NEAR(dx.get(r, c), slope, 2e-3) << r << " " << c;
+      }
+    }
+  }
+}
+
+TEST(Pointwise, MatchesTheReference) {
+  for (const Activation kind : kAll) {
+    for (const DType type : {DType::f32, DType::bf16}) {
+      for (const int64_t width : {1, 13, 64, 344}) {
+        SCOPED_TRACE(::testing::Message() << "activation " << static_cast<int>(kind) << ", width " << width);
+        const Matrix x(37, width, type, 1, 3.0, width + 8), dy(37, width, type, 2);
+        Matrix expected_y(37, width, type), expected_dx(37, width, type);
+        ref::pointwise_forward({kind, 0.75f, x, expected_y});
+        ref::pointwise_backward({kind, 0.75f, x, dy, expected_dx});
+        for_each_isa([&](Isa) {
+          Matrix y(37, width, type, 5), dx(37, width, type, 6);
+          cpu::pointwise_forward({kind, 0.75f, x, y});
+          cpu::pointwise_backward({kind, 0.75f, x, dy, dx});
+          expect_close(y, expected_y, type == DType::f32 ? 2e-5 : 8e-3, "y");
+          expect_close(dx, expected_dx, type == DType::f32 ? 2e-5 : 8e-3, "dx");
+        });
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace brisk
