@@ -31,7 +31,9 @@ TEST(Choices, OfADamagedCheckpointAreRefused) {
 class SameJob : public testing::Test {
  protected:
   static Job job_with(const std::string& data) {
-    return job_from_json_text(R"({"output": "run", "data": )" + data + "}", "job.json");
+    Job job = job_from_json_text(R"({"output": "run", "data": )" + data + "}", "job.json");
+    resolve_defaults(job);
+    return job;
   }
   static std::string change(const std::string& before, const std::string& after) {
     return problem([&] { check_same_job(job_to_json_text(job_with(before)), "run/job.json", job_with(after)); });
