@@ -31,7 +31,7 @@ class TextHash {
     for (; text.size() >= sizeof(block_); text.remove_prefix(sizeof(block_))) {
       hash_ = hash_mix(hash_, load_short(text.data(), sizeof(block_)));
     }
-    std::memcpy(block_, text.data(), text.size());
+    if (!text.empty()) std::memcpy(block_, text.data(), text.size());  // an empty text may have no memory
     held_ = text.size();
   }
 

@@ -56,7 +56,7 @@ std::vector<std::string> files_of(const std::string& path) {
 }
 
 TEST(Corpus, LargerThanTheMemoryTrainsInConstantMemory) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef BRISK_SANITIZED
   GTEST_SKIP() << "the address sanitizer's own memory is more than the limit";
 #endif
   const TemporaryFolder folder;

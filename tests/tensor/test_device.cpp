@@ -64,7 +64,7 @@ TEST_P(EveryDevice, ABufferMovesWithItsMemory) {
 
 // By the signal, or (where a sanitizer catches it) by an exit that is not 0; without a fault the exits below are 0.
 bool died_of_access(int status) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(BRISK_SANITIZED)
   return WIFEXITED(status) && WEXITSTATUS(status) != 0;
 #else
   return WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
