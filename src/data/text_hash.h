@@ -18,6 +18,7 @@ namespace brisk {
 class TextHash {
  public:
   void add(std::string_view text) {
+    if (text.empty()) return;  // it may have no memory to copy from
     length_ += text.size();
     if (held_ > 0) {
       const size_t count = std::min(text.size(), sizeof(block_) - held_);
@@ -31,7 +32,7 @@ class TextHash {
     for (; text.size() >= sizeof(block_); text.remove_prefix(sizeof(block_))) {
       hash_ = hash_mix(hash_, load_short(text.data(), sizeof(block_)));
     }
-    if (!text.empty()) std::memcpy(block_, text.data(), text.size());  // an empty text may have no memory
+    std::memcpy(block_, text.data(), text.size());
     held_ = text.size();
   }
 
