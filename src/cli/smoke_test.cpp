@@ -211,6 +211,10 @@ class SmokeTest {
     if (!plain.empty()) {
       small_.data.train.emplace_back(folder_.path() + "/sliver");
       bytes += copy_sliver(plain, small_.data.train.back().path);
+    } else {  // `brisk eval` reads the last source, and has these from the job alone
+      const DataSource& last = small_.data.train.back();
+      if (!last.text_field.empty()) small_.data.text_field = last.text_field;
+      if (!last.document.empty()) small_.data.document = last.document;
     }
     if (!job_.data.validation.empty()) {
       bytes += copy_sliver(job_.data.validation, folder_.path() + "/validation");
@@ -269,7 +273,7 @@ class SmokeTest {
 
   std::string evaluate() {
     const Json result =
-        Json::parse(last_line(child({"eval", small_.output, "--data", folder_.path() + "/sliver", "--json"})));
+        Json::parse(last_line(child({"eval", small_.output, "--data", small_.data.train.back().path, "--json"})));
     return fmt::format("{} tokens", result.at("tokens").get<int64_t>());
   }
 
