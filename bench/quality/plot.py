@@ -70,6 +70,6 @@ def draw(results):
                     f'text-anchor="end" fill="{TWIN}" font-weight="600"'))
     last = rows[-1]
     place = 'text-anchor="end"' if x(last["train_seconds"]) > WIDTH / 2 else ""
-    out.append(text(x(last["train_seconds"]) + (-8 if place else 10), y(last["validation_loss"]) + (18 if place else 5),
+    out.append(text(x(last["train_seconds"]) + (-8 if place else 10), y(last["validation_loss"]) + (18 if place else -14),
                     f'brisk, default recipe: {last["validation_loss"]:.2f} after {last["fraction"]:g} epoch', f'{place} fill="{BRISK}" font-weight="600"'))
     return "\n".join(out + ["</svg>", ""])
