@@ -78,10 +78,8 @@ void refuse_what_cannot_fit(const Shape& shape, const MemoryPlan& plan) {
   const int64_t available = memory_available();
   if (needed + kProgram <= available) return;
   user_error(
-      "{} wide, {} layers, a vocabulary of {}, {} sequences of {} tokens: this needs {} of memory and {} are "
-      "available; "
-      "use a smaller --width, --layers, --vocabulary, --batch, --max-length or --micro-batch-tokens",
-      shape.d_model, shape.num_layers, shape.vocab_size, shape.batch, shape.max_length,
+      "this shape needs {} of memory and {} are available; use a smaller --width, --layers, --vocabulary, --batch or "
+      "--max-length",
       format_bytes(static_cast<double>(needed)), format_bytes(static_cast<double>(available)));
 }
 
