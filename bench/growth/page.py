@@ -51,7 +51,7 @@ CORPUS_REASONS = {("time", "first start"): "the merges cost much the same whatev
                   ("time", "10 steps"): "steps do not depend on the corpus, so this is noise, or pages read for the first time",
                   ("peak memory", "first start"): "the sample and the token file need not be there at the same time",
                   ("peak memory", "vocabulary there"): "pieces in flight are many for a small text",
-                  ("peak memory", "the same, less mapped files"): "the table of sequences, 16 bytes each, is held up to a million of them"}
+                  ("peak memory", "less mapped files"): "the table of sequences, 16 bytes each, is held up to a million of them"}
 
 
 def number(value):
@@ -120,10 +120,16 @@ def remarks(results, sweep):
         runs = runs_of(results, sweep)
         peak = {value: statistics.median(run["peak_gflops"] for run in each) for value, each in runs.items()}
         first, last = min(runs), max(runs)
+        if first == last:
+            return lines
         faster = time.series[0].measured[first] / time.series[0].measured[last]
         lines.append(f"{last} cores are {faster:.1f} times as fast as {first:g}; the multiply-add rate in registers, measured by the same program, grows "
                      f"{peak[last] / peak[first]:.1f} times.")
     return lines
+
+
+def theory(results, sweep):
+    return THEORY[sweep] + (f" The text: lines drawn from {results['text']}, seed {results['seed']}." if sweep == "corpus" else "")
 
 
 def shape_table(results, sweep):
@@ -168,7 +174,7 @@ def page(results):
              + " bytes that N rows of a micro-batch keep for backward, and the logits of one chunk of the loss, `4 · 1024 V` bytes and at most 104 MiB. "
                "*Planned* is what brisk says before the first step. Peak memory is VmHWM of the process."]
     for sweep in results["sweeps"]:
-        lines += ["", f"## {sweep.capitalize()}", "", f"![time and memory against {X_NAMES[sweep]}](growth/{sweep}.svg)", "", THEORY[sweep], ""]
+        lines += ["", f"## {sweep.capitalize()}", "", f"![time and memory against {X_NAMES[sweep]}](growth/{sweep}.svg)", "", theory(results, sweep), ""]
         lines += [f"- {remark}" for remark in remarks(results, sweep)]
         lines += ["", *(corpus_table(results) if sweep == "corpus" else shape_table(results, sweep))]
     return "\n".join(lines + [""])

@@ -112,7 +112,7 @@ def corpus_panels(results):
                                 series(f"{CORPUS_STEPS} steps", runs, seconds("again", "train_seconds"), flat, first)]),
             Panel("peak memory", "MiB", [series("first start", runs, memory("vocabulary"), with_bytes("bytes", "cache_bytes"), first),
                                          series("vocabulary there", runs, memory("tokens"), with_bytes("cache_bytes"), first),
-                                         series("the same, less mapped files", runs, memory("tokens", "anonymous_bytes"), flat, first)])]
+                                         series("less mapped files", runs, memory("tokens", "anonymous_bytes"), flat, first)])]
 
 
 def panels(results, sweep):

@@ -1,6 +1,4 @@
 """The six sweeps: what is varied, and over which values. All but the corpus start from one shape, where their lines are anchored."""
-import os
-
 from theory import Shape
 
 BASE = {"width": 256, "layers": 4, "vocabulary": 8192, "length": 128}
@@ -48,7 +46,3 @@ class Plan:
 
 def shape_of(setting):
     return Shape(setting["width"], setting["layers"], setting["vocabulary"], setting["length"])
-
-
-def usable_cores():
-    return len(os.sched_getaffinity(0))
