@@ -94,7 +94,7 @@ class Page(unittest.TestCase):
     def test_says_where_measurement_leaves_the_line(self):
         words = page.page(made_up_results())
         width = words[words.index("## Width"):words.index("## Layers")]
-        self.assertIn("Time: within 15 % of the line at 128 to 1024; farthest from it at 64, 2.00 times the line; products take", width)
+        self.assertIn("Time: within 15 % of the line at 128 to 1024; farthest from it at 32, 2.00 times the line; products take", width)
         self.assertIn("narrow products reach less of the peak", width)
         self.assertIn("| 256 (anchor) |", width)
         self.assertIn("Time: within 15 % of the line everywhere.", words[words.index("## Length"):])

@@ -6,7 +6,7 @@ QUICK_BASE = {"width": 64, "layers": 2, "vocabulary": 1024, "length": 64}
 TOKENS, QUICK_TOKENS = 4096, 1024  # of a step
 MEGABYTE = 1_000_000
 
-SWEEPS = {"width": [64, 128, 256, 512, 768, 1024], "layers": [1, 2, 4, 6, 8, 12],
+SWEEPS = {"width": [32, 64, 128, 256, 512, 1024], "layers": [1, 2, 4, 6, 8, 12],
           "vocabulary": [1024, 4096, 8192, 16384, 32768, 65536], "length": [32, 128, 256, 512, 1024, 2048],
           "cores": [], "corpus": [1, 2, 4, 8, 16, 32, 64]}
 QUICK_SWEEPS = {"width": [32, 64, 128], "layers": [1, 2, 4], "vocabulary": [512, 1024, 4096], "length": [32, 64, 256],
