@@ -102,6 +102,15 @@ class Page(unittest.TestCase):
         for sweep in SWEEPS:
             self.assertIn(f"(growth/{sweep}.svg)", words)
 
+    def test_gives_no_reason_that_points_the_other_way(self):
+        for factor, reason in ((3, "sequences are listed"), (1 / 3, None)):
+            results = made_up_results()
+            results["corpus"][-1]["runs"][0]["again"]["start_seconds"] *= factor
+            words = next(line for line in page.page(results).splitlines() if line.startswith("- Time, tokens there"))
+            self.assertIn(f"farthest from it at 64, {factor:.2f} times the line", words)
+            self.assertEqual("likely" in words, reason is not None, words)
+            self.assertIn(reason or "the line.", words)
+
     def test_joins_neighbours(self):
         self.assertEqual(page.ranges([1, 2, 4, 8, 16], [1, 4, 8, 16]), "1 and 4 to 16")
         self.assertEqual(page.ranges([1, 2], []), "")

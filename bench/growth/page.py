@@ -45,13 +45,14 @@ REASONS = {("products", "width"): ("wide weights leave the caches", "narrow prod
            ("the rest of the loop", "cores"): ("it is not shared among the cores",) * 2,
            ("the rest of the loop", ""): ("it is there whatever the FLOP",) * 2}
 
+# Likely reasons for more than the line has; for less there is none but in the memory of a first start.
 CORPUS_REASONS = {("time", "first start"): "the merges cost much the same whatever the text, so a small one is dear",
                   ("time", "vocabulary there"): "files are opened, hashed and checked whatever their size",
                   ("time", "tokens there"): "the text is hashed, the token file checked and its sequences are listed at each start",
                   ("time", "10 steps"): "steps do not depend on the corpus, so this is noise, or pages read for the first time",
-                  ("peak memory", "first start"): "the sample and the token file need not be there at the same time",
                   ("peak memory", "vocabulary there"): "pieces in flight are many for a small text",
                   ("peak memory", "less mapped files"): "the table of sequences, 16 bytes each, is held up to a million of them"}
+CORPUS_REASONS_LESS = {("peak memory", "first start"): "the sample and the token file need not be there at the same time"}
 
 
 def number(value):
@@ -107,10 +108,16 @@ def departure(series, name, explain=lambda value: ""):
     return f"{name}: {inside}farthest from it at {farthest:g}, {ratios[farthest]:.2f} times the line" + (f"; {because}." if because else ".")
 
 
+def corpus_reason(panel, series, value):
+    reasons = CORPUS_REASONS if series.ratio(value) > 1 else CORPUS_REASONS_LESS
+    reason = reasons.get((panel.title, series.name))
+    return f"likely: {reason}" if reason else ""
+
+
 def remarks(results, sweep):
     time, memory = panels(results, sweep)
     if sweep == "corpus":
-        return [departure(series, f"{panel.title.capitalize()}, {series.name}", lambda value, key=(panel.title, series.name): f"likely: {CORPUS_REASONS[key]}")
+        return [departure(series, f"{panel.title.capitalize()}, {series.name}", lambda value, p=panel, s=series: corpus_reason(p, s, value))
                 for panel in (time, memory) for series in panel.series]
     held = memory.series[0]
     beside = statistics.median(held.measured[value] - held.line(value) for value in held.measured)
