@@ -8,6 +8,7 @@
 #include "base/threads.h"
 #include "cli/command.h"
 #include "cli/limits.h"
+#include "data/chunk_sequences.h"
 #include "train/evaluator.h"
 #include "train/prepare.h"
 #include "train/tables.h"
@@ -31,9 +32,9 @@ void run_eval(const EvalArguments& arguments) {
   std::shared_ptr<const TokenStream> stream;
   const CorpusPart part = prepare_evaluation(arguments.data, model->job.data, *model->tokenizer, max_length, stream);
   const int64_t rows = std::max<int64_t>(max_length, 2048);
-  Evaluator evaluator(*model->decoder, model->store, {rows, rows, max_length}, Backend::cpu);
+  Evaluator evaluator(model->decoder(), model->store, {rows, rows, max_length}, {}, Backend::cpu);
   Ledger ledger;
-  const EvaluationResult result = evaluator.evaluate(*stream, part.chunks, ledger);
+  const EvaluationResult result = evaluator.evaluate(*text_sequences(stream, part.chunks), ledger);
   const double seconds = ledger.totals().seconds();
   const char* precision = model->store.compute_type() == DType::bf16 ? "bf16" : "fp32";
   say("{}, computed in {}", model->source, precision);

@@ -182,7 +182,7 @@ class SmokeTest {
     const int64_t step = job_.training.batch_size * job_.training.gradient_accumulation_steps * longest;
     const int64_t asked = job_.training.micro_batch_tokens > 0 ? job_.training.micro_batch_tokens : kMicroBatchTokens;
     const int64_t rows = std::max(longest, std::min(asked, step));
-    options.capacity = {rows, rows, longest};
+    options.capacity = options.picking.capacity(rows, longest);
     options.checkpoint_every = job_.training.gradient_checkpointing;
     const MemoryPlan plan = plan_memory(options);
     const int64_t available = memory_available();

@@ -96,13 +96,14 @@ std::string statistics_text(const CorpusStatistics& statistics) {
                             statistics.documents_split == 1 ? "document" : "documents",
                             with_commas(statistics.chunks_of_split));
   text += duplicates_text(statistics) + sources_text(statistics);
-  if (statistics.packing_efficiency > 0) {
+  if (statistics.packing.packing_efficiency > 0) {
     text += fmt::format(
         "\nstep         {:.0f} tokens in {:.1f} micro-batches of at most {}\n"
         "packing      {:.1f} % of the micro-batches' capacity is tokens, and no row is padding "
         "(padded to the longest sequence of each step, {:.1f} % would be tokens)",
-        statistics.rows_per_step, statistics.micro_batches_per_step, with_commas(statistics.micro_batch_tokens),
-        100 * statistics.packing_efficiency, 100 * statistics.padded_efficiency);
+        statistics.packing.rows_per_step, statistics.packing.micro_batches_per_step,
+        with_commas(statistics.packing.micro_batch_tokens), 100 * statistics.packing.packing_efficiency,
+        100 * statistics.packing.padded_efficiency);
   }
   return text;
 }
@@ -140,12 +141,12 @@ std::string statistics_json_text(const CorpusStatistics& statistics) {
                                {"tokens", source.tokens},
                                {"share_of_epoch", source.share}});
   }
-  if (statistics.packing_efficiency > 0) {
-    json["packing"] = {{"efficiency", statistics.packing_efficiency},
-                       {"padded_efficiency", statistics.padded_efficiency},
-                       {"tokens_per_step", statistics.rows_per_step},
-                       {"micro_batches_per_step", statistics.micro_batches_per_step},
-                       {"micro_batch_tokens", statistics.micro_batch_tokens}};
+  if (statistics.packing.packing_efficiency > 0) {
+    json["packing"] = {{"efficiency", statistics.packing.packing_efficiency},
+                       {"padded_efficiency", statistics.packing.padded_efficiency},
+                       {"tokens_per_step", statistics.packing.rows_per_step},
+                       {"micro_batches_per_step", statistics.packing.micro_batches_per_step},
+                       {"micro_batch_tokens", statistics.packing.micro_batch_tokens}};
   }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

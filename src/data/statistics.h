@@ -24,6 +24,16 @@ struct SourceStatistics {
   double share = 0;  // of the tokens of an epoch
 };
 
+// How the steps of an epoch divide into micro-batches; all 0 where it was not measured (measure_packing,
+// data/loader.h).
+struct PackingFigures {
+  int64_t micro_batch_tokens = 0;
+  double packing_efficiency = 0;  // rows / capacity of the micro-batches
+  double padded_efficiency = 0;   // what padding each step to its longest sequence would have had
+  double micro_batches_per_step = 0;
+  double rows_per_step = 0;
+};
+
 struct CorpusStatistics {
   int64_t documents = 0;
   int64_t tokens = 0;           // rows: tokens to predict, each counted once
@@ -41,12 +51,7 @@ struct CorpusStatistics {
   std::optional<DuplicateCount> duplicates;         // documents of train and validation whose text came before
   std::optional<DuplicateCount> validation_shared;  // documents of validation files that training has, too
 
-  // Filled by measure_packing (data/loader.h): shares between 0 and 1, 0 where not measured.
-  double packing_efficiency = 0;  // rows / capacity of the micro-batches
-  double padded_efficiency = 0;   // what padding each step to its longest sequence would have had
-  double micro_batches_per_step = 0;
-  double rows_per_step = 0;
-  int64_t micro_batch_tokens = 0;
+  PackingFigures packing;
 };
 
 CorpusStatistics corpus_statistics(const CorpusPart& part, int64_t max_length);

@@ -12,6 +12,8 @@
 #include "base/machine.h"
 #include "base/random.h"
 #include "base/threads.h"
+#include "data/chunk_sequences.h"
+#include "data/corpus.h"
 #include "data/loader.h"
 #include "ops/peak.h"
 #include "train/engine.h"
@@ -61,24 +63,24 @@ BenchResult bench_language_model(const BenchOptions& options) {
   const int64_t length = options.max_length > 0 ? options.max_length : shape.max_length;
   const int64_t batch = options.batch > 0 ? options.batch : shape.batch;
   EngineOptions engine_options;
-  engine_options.model = {.vocab_size = shape.vocab_size,
-                          .d_model = shape.d_model,
-                          .num_layers = shape.num_layers,
-                          .num_heads = shape.num_heads,
-                          .num_kv_heads = shape.num_heads,
-                          .d_ff = 4 * shape.d_model,
-                          .max_length = length};
+  engine_options.model = DecoderConfig{.vocab_size = shape.vocab_size,
+                                       .d_model = shape.d_model,
+                                       .num_layers = shape.num_layers,
+                                       .num_heads = shape.num_heads,
+                                       .num_kv_heads = shape.num_heads,
+                                       .d_ff = 4 * shape.d_model,
+                                       .max_length = length};
   const int64_t asked = options.micro_batch_tokens > 0 ? options.micro_batch_tokens : kMicroBatchTokens;
   const int64_t rows = std::max(length, std::min(asked, batch * length));
   engine_options.capacity = {rows, rows, length};
-  const PrecisionChoice precision = choose_precision(options.precision, engine_options.model);
+  const PrecisionChoice precision = choose_precision(options.precision, model_widths(engine_options.model));
   engine_options.compute_type = precision.compute_type;
   if (options.optimizer == "muon") engine_options.muon = MuonOptions{};
   Engine engine(engine_options);
   engine.initialise(1);
 
   const auto stream = varied_tokens(8 * batch, length, shape.vocab_size);
-  Loader loader(stream, whole_corpus(*stream, length).chunks,
+  Loader loader(text_sequences(stream, whole_corpus(*stream, length).chunks),
                 {.sequences_per_step = batch, .micro_batch_tokens = rows});
   const int log_file = ::memfd_create("brisk-bench", MFD_CLOEXEC);  // leaves nothing behind, however this ends
   MetricsLog log(fmt::format("/proc/self/fd/{}", log_file));
@@ -109,8 +111,7 @@ BenchResult bench_language_model(const BenchOptions& options) {
     const StepResult result = engine.train_step(data, step, 3e-4, ledger);
     {
       Ledger::Scope scope(ledger, Phase::logging);
-      log.append(
-          StepMetrics{.step = step, .tokens = tokens, .loss = result.loss_sum / static_cast<double>(result.tokens)});
+      log.append(StepMetrics{.step = step, .tokens = tokens, .loss = result.loss()});
     }
     if (step <= kWarmUp) continue;
     tokens += result.tokens;
@@ -128,7 +129,7 @@ BenchResult bench_language_model(const BenchOptions& options) {
   result.step_ms = 1e3 * seconds[seconds.size() / 2];
   result.tokens_per_second = static_cast<double>(batch * length) / seconds[seconds.size() / 2];
   result.gflops =
-      result.tokens_per_second * decoder_flop_per_token(engine_options.model, static_cast<double>(length)) * 1e-9;
+      result.tokens_per_second * model_flop_per_token(engine_options.model, static_cast<double>(length)) * 1e-9;
   result.peak_gflops = peak.gflops();
   result.utilisation = result.peak_gflops > 0 ? result.gflops / result.peak_gflops : 0;
   result.parameters = engine.parameters().count();

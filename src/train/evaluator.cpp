@@ -8,20 +8,25 @@ namespace brisk {
 
 double EvaluationResult::perplexity() const { return std::exp(loss); }
 
-Evaluator::Evaluator(const Decoder& decoder, const ParameterStore& store, const RowCapacity& capacity, Backend backend)
+Evaluator::Evaluator(const Model& model, const ParameterStore& store, const RowCapacity& capacity,
+                     const RowPicking& picking, Backend backend)
     : store_(store),
-      tape_({.purpose = Tape::Purpose::evaluation, .activation_type = store.compute_type(), .rows = {capacity}}),
-      loss_(decoder.loss(tape_, {})),
+      tape_({.purpose = Tape::Purpose::evaluation,
+             .activation_type = store.compute_type(),
+             .rows = picking.row_sets(capacity)}),
+      loss_(model.loss(tape_, {})),
       program_(tape_, {.backend = backend}),
       batch_buffer_(store.device(), capacity) {
   program_.allocate(store.device());
 }
 
-EvaluationResult Evaluator::evaluate(const TokenStream& stream, std::span<const Chunk> chunks, Ledger& ledger) {
+EvaluationResult Evaluator::evaluate(const Sequences& sequences, Ledger& ledger, int64_t count) {
   Ledger::Hold hold(ledger, Phase::evaluation);
-  double loss = 0, correct = 0, tokens = 0;
+  double loss = 0, correct = 0, targets = 0;
+  int64_t tokens = 0;
   DeviceBatch device_batch;
-  EvaluationPacker packer(stream, chunks, tape_.rows(0).rows);
+  EvaluationPacker packer(sequences,
+                          {.rows = tape_.rows(0).rows, .sequences = tape_.rows(0).sequences, .count = count});
   MicroBatch batch;
   while (packer.next(batch)) {
     device_batch.sets = {batch_buffer_.load(batch)};
@@ -30,10 +35,11 @@ EvaluationResult Evaluator::evaluate(const TokenStream& stream, std::span<const 
     store_.device().copy_out(sums, program_.value(loss_.sums, device_batch).data, sizeof(sums));
     loss += sums[0];
     correct += sums[1];
-    tokens += sums[2];
+    targets += sums[2];
+    tokens += batch.rows();
   }
-  const double count = std::max(1.0, tokens);
-  return {loss / count, correct / count, std::llround(tokens)};
+  const double divisor = std::max(1.0, targets);
+  return {loss / divisor, correct / divisor, std::llround(targets), tokens};
 }
 
 }  // namespace brisk

@@ -22,6 +22,10 @@ std::string number(double value) {
 
 }  // namespace
 
+EvaluationMetrics evaluation_metrics(int64_t step, int64_t epoch, const EvaluationResult& result, double seconds) {
+  return {step, epoch, result.loss, result.perplexity(), result.accuracy, seconds};
+}
+
 std::string to_json_line(const StepMetrics& metrics) {
   return fmt::format(R"({{"step": {}, "epoch": {}, "tokens": {}, "loss": {}, "accuracy": {}, "learning_rate": {}, )"
                      R"("gradient_norm": {}, "tokens_per_second": {}, "step_ms": {}, "seconds": {}, )"

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/record_log.h"
+#include "train/evaluator.h"
 
 namespace brisk {
 
@@ -43,6 +44,8 @@ struct EvaluationMetrics {
   double validation_accuracy = 0;
   double seconds = 0;
 };
+
+EvaluationMetrics evaluation_metrics(int64_t step, int64_t epoch, const EvaluationResult& result, double seconds);
 
 // Without the newline.
 std::string to_json_line(const StepMetrics& metrics);

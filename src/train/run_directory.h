@@ -17,6 +17,8 @@
 
 namespace brisk {
 
+constexpr const char* kTokenizerFile = "/tokenizer.json";  // of a run directory
+
 class RunDirectory {
  public:
   // fresh: creates the directory; UserError where it holds something already.
@@ -32,7 +34,7 @@ class RunDirectory {
 
   const std::string& path() const { return path_; }
   std::string job_path() const { return path_ + "/job.json"; }
-  std::string tokenizer_path() const { return path_ + "/tokenizer.json"; }
+  std::string tokenizer_path() const { return path_ + kTokenizerFile; }
   std::string metrics_path() const { return path_ + "/metrics.jsonl"; }
   std::string ledger_path() const { return path_ + "/ledger.jsonl"; }
   std::string samples_path() const { return path_ + "/samples.jsonl"; }

@@ -151,8 +151,8 @@ void RunWatch::start() {
                                 {"parameters", setup_.memory.parameters},
                                 {"total_steps", setup_.total_steps},
                                 {"steps_per_epoch", setup_.steps_per_epoch},
-                                {"training_tokens", setup_.data.train.rows()},
-                                {"validation_tokens", setup_.data.validation.rows()}}));
+                                {"training_tokens", setup_.data.train->total_rows()},
+                                {"validation_tokens", setup_.data.validation->total_rows()}}));
 }
 
 double RunWatch::seconds() { return seconds_before_ + setup_.ledger.totals().seconds(); }
@@ -188,8 +188,8 @@ void RunWatch::sample(int64_t step, int64_t epoch) {
   if (training.sample_tokens <= 0) return;
   Ledger::Hold hold(setup_.ledger, Phase::evaluation);
   if (!generator_) {
-    generator_ =
-        std::make_unique<Generator>(setup_.engine->decoder(), setup_.engine->parameters(), *setup_.data.tokenizer);
+    generator_ = std::make_unique<Generator>(as_decoder(setup_.engine->model()), setup_.engine->parameters(),
+                                             *setup_.data.tokenizer);
     samples_file_ = std::make_unique<RecordLog>(setup_.directory.samples_path());
   }
   std::vector<std::string> prompts = training.sample_prompts;

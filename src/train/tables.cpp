@@ -9,14 +9,14 @@
 
 namespace brisk {
 
-std::string model_table(const DecoderConfig& config, double mean_length) {
+std::string model_table(const std::vector<ComponentCost>& costs) {
   Table table({"component",
                {"parameters", Align::right},
                {"bytes (fp32)", Align::right},
                {"MFLOP/token", Align::right},
                {"share", Align::right}});
-  const std::vector<ComponentCost> costs = decoder_costs(config, mean_length);
-  const double total_flop = decoder_flop_per_token(config, mean_length);
+  double total_flop = 0;
+  for (const ComponentCost& cost : costs) total_flop += cost.flop_per_token;
   int64_t parameters = 0;
   for (const ComponentCost& cost : costs) {
     parameters += cost.parameters;
@@ -34,6 +34,11 @@ std::string model_table(const DecoderConfig& config, double mean_length) {
 
 std::string format_perplexity(double perplexity) {
   return perplexity < 1e6 ? fmt::format("{:.2f}", perplexity) : fmt::format("{:.3g}", perplexity);
+}
+
+std::string quality_text(const EvaluationMetrics& evaluation) {
+  return fmt::format("validation loss {:.4f}, perplexity {}", evaluation.validation_loss,
+                     format_perplexity(evaluation.validation_perplexity));
 }
 
 std::string memory_table(const MemoryPlan& plan) {
