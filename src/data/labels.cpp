@@ -37,8 +37,8 @@ std::string without_capitals(std::string_view text) {
 }  // namespace
 
 LabelSet::LabelSet(std::vector<std::string> labels) : names_(std::move(labels)) {
-  numbers_ = !names_.empty() &&
-             std::all_of(names_.begin(), names_.end(), [](const std::string& name) { return number_of(name).has_value(); });
+  numbers_ = !names_.empty() && std::all_of(names_.begin(), names_.end(),
+                                            [](const std::string& name) { return number_of(name).has_value(); });
   if (numbers_) {
     std::vector<double> values;
     for (const std::string& name : names_) values.push_back(*number_of(name));

@@ -20,8 +20,8 @@ namespace brisk {
 class LabelSet {
  public:
   LabelSet() = default;
-  explicit LabelSet(std::vector<std::string> labels);                 // in any order, any number of times
-  static LabelSet in_order(std::vector<std::string> names);           // as a model has them: name i is class i
+  explicit LabelSet(std::vector<std::string> labels);        // in any order, any number of times
+  static LabelSet in_order(std::vector<std::string> names);  // as a model has them: name i is class i
 
   int64_t count() const { return std::ssize(names_); }
   const std::string& name(int64_t label) const { return names_[static_cast<size_t>(label)]; }

@@ -9,15 +9,6 @@ namespace brisk {
 
 namespace {
 
-void clear(MicroBatch& batch) {
-  batch.tokens.clear();
-  batch.targets.clear();
-  batch.starts.assign(1, 0);
-  batch.position.clear();
-  batch.sequence.clear();
-  batch.longest = 0;
-}
-
 void append(const TokenStream& stream, const Chunk& chunk, int32_t sequence, MicroBatch& batch) {
   const size_t begin = batch.tokens.size();
   const auto length = static_cast<size_t>(chunk.length);
@@ -73,7 +64,7 @@ std::vector<std::vector<int32_t>> divide_step(std::span<const Chunk> chunks, int
 MicroBatch pack(const TokenStream& stream, std::span<const Chunk> chunks, std::span<const int32_t> members,
                 int32_t first_sequence) {
   MicroBatch batch;
-  clear(batch);
+  batch.clear();
   size_t rows = 0;
   for (const int32_t number : members) rows += static_cast<size_t>(chunks[static_cast<size_t>(number)].length);
   for (std::vector<int32_t>* column : {&batch.tokens, &batch.targets, &batch.position, &batch.sequence}) {
@@ -100,7 +91,7 @@ EvaluationPacker::EvaluationPacker(const TokenStream& stream, std::span<const Ch
 bool EvaluationPacker::next(MicroBatch& batch) {
   const auto count = static_cast<int64_t>(chunks_.size());
   if (at_ == count) return false;
-  clear(batch);
+  batch.clear();
   for (; at_ < count; ++at_) {
     const Chunk& chunk = chunks_[static_cast<size_t>(at_)];
     BRISK_CHECK(chunk.length <= micro_batch_tokens_, "a sequence of {} tokens, micro-batches of {}", chunk.length,

@@ -1,6 +1,6 @@
 // Tables of texts and labels: CSV, TSV and JSON lines, plain or compressed (.gz, .zst), in constant memory.
 //
-//   Table table({.paths = {"reviews.csv"}});             // reads the beginning of each file, finds the columns
+//   TextTable table({.paths = {"reviews.csv"}});             // reads the beginning of each file, finds the columns
 //   for (const std::string& note : table.notes()) say("{}", note);
 //       // reviews.csv: text in column "review", labels in "sentiment" (by their names)
 //   TableRowReader rows(table);                          // one after the other
@@ -58,9 +58,9 @@ struct TableRow {
   int64_t line = 0;                    // where it begins
 };
 
-class Table {
+class TextTable {
  public:
-  explicit Table(TableOptions options);
+  explicit TextTable(TableOptions options);
 
   const TableOptions& options() const { return options_; }
   const std::vector<TableFile>& files() const { return files_; }
@@ -86,15 +86,16 @@ class Table {
   std::vector<std::string> notes_;
 };
 
-// The kind, format, header and columns of a file by the beginning of its text (`whole`: that is all there is), as Table
-// finds them; `note` says what was found. For files of which the columns are known, `like` is the first of them.
+// The kind, format, header and columns of a file by the beginning of its text (`whole`: that is all there is), as
+// TextTable finds them; `note` says what was found. For files of which the columns are known, `like` is the first of
+// them.
 TableFile find_columns(const std::string& path, std::string_view beginning, bool whole, const TableOptions& options,
                        const TableFile* like, std::string& note);
 
 // Whole rows of the files in order, about 256 KiB at a time.
 class TablePieceReader {
  public:
-  explicit TablePieceReader(const Table& table, SourcePosition start = {});
+  explicit TablePieceReader(const TextTable& table, SourcePosition start = {});
 
   bool next(TextPiece& piece);  // false at the end
 
@@ -102,7 +103,7 @@ class TablePieceReader {
   bool next_of_file(TextPiece& piece);
   void fill(size_t size);
 
-  const Table& table_;
+  const TextTable& table_;
   SourcePosition at_;
   std::unique_ptr<ByteReader> reader_;
   std::string buffer_;
@@ -113,7 +114,7 @@ class TablePieceReader {
 using RowBody = std::function<void(const TableRow& row)>;
 
 // The rows of a piece, the header left out. A row with another number of columns than the first is a UserError.
-void for_each_row(const Table& table, const TextPiece& piece, const RowBody& body);
+void for_each_row(const TextTable& table, const TextPiece& piece, const RowBody& body);
 
 // The same for text in memory, of which `offset` bytes come before it: 0 is where a header is.
 void for_each_row(const TableFile& file, std::string_view text, int64_t offset, int64_t first_line,
@@ -122,7 +123,7 @@ void for_each_row(const TableFile& file, std::string_view text, int64_t offset, 
 // One row after the other, for those who need them in order and not on all cores.
 class TableRowReader {
  public:
-  explicit TableRowReader(const Table& table) : table_(table), pieces_(table) {}
+  explicit TableRowReader(const TextTable& table) : table_(table), pieces_(table) {}
 
   bool next(TableRow& row);         // false at the end; the row lives until the next call
   const std::string& path() const;  // of the row's file
@@ -133,7 +134,7 @@ class TableRowReader {
     int64_t line;
   };
 
-  const Table& table_;
+  const TextTable& table_;
   TablePieceReader pieces_;
   TextPiece piece_;
   std::vector<HeldRow> rows_;

@@ -8,7 +8,7 @@
 #include "base/terminal.h"
 #include "data/json_lines.h"
 #include "data/source_files.h"
-#include "data/table.h"
+#include "data/text_table.h"
 
 namespace brisk {
 

@@ -1,4 +1,4 @@
-#include "data/table.h"
+#include "data/text_table.h"
 
 #include <algorithm>
 #include <map>
@@ -60,7 +60,7 @@ TableKind table_kind_of(const std::string& path) {
              fix == fixes.end() ? "rename it to what it is" : fix->second);
 }
 
-Table::Table(TableOptions options) : options_(std::move(options)) {
+TextTable::TextTable(TableOptions options) : options_(std::move(options)) {
   SkippedFiles skipped;
   const std::vector<std::string> paths =
       expand_paths(options_.paths, &skipped, {is_table_file, ".csv, .tsv or .jsonl"});
@@ -90,11 +90,11 @@ Table::Table(TableOptions options) : options_(std::move(options)) {
   for (const auto& [kind, count] : skipped) notes_.push_back(fmt::format("{} files left out: {}", count, kind));
 }
 
-std::string Table::name_of_column(int64_t column) const {
+std::string TextTable::name_of_column(int64_t column) const {
   return column < 0 ? "" : files_[0].columns[static_cast<size_t>(column)];
 }
 
-uint64_t Table::content_hash(const std::string& memo_directory) const {
+uint64_t TextTable::content_hash(const std::string& memo_directory) const {
   uint64_t hash = 0;
   for (const TableFile& file : files_) {
     hash = hash_mix(hash, file_content_hash(file.path, memo_directory));
@@ -113,7 +113,7 @@ uint64_t Table::content_hash(const std::string& memo_directory) const {
   return hash;
 }
 
-TablePieceReader::TablePieceReader(const Table& table, SourcePosition start) : table_(table), at_(start) {
+TablePieceReader::TablePieceReader(const TextTable& table, SourcePosition start) : table_(table), at_(start) {
   for (int64_t file = 0; file < at_.file; ++file) disk_bytes_before_ += table.files()[static_cast<size_t>(file)].bytes;
 }
 
@@ -206,7 +206,7 @@ void for_each_row(const TableFile& file, std::string_view text, int64_t offset, 
   });
 }
 
-void for_each_row(const Table& table, const TextPiece& piece, const RowBody& body) {
+void for_each_row(const TextTable& table, const TextPiece& piece, const RowBody& body) {
   for_each_row(table.files()[static_cast<size_t>(piece.begin.file)], piece.text, piece.begin.offset, piece.begin.line,
                body);
 }
