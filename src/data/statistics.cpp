@@ -80,6 +80,16 @@ std::string histogram_text(const std::vector<DocumentLengths::Bar>& histogram) {
   return text;
 }
 
+std::string packing_text(const PackingFigures& packing) {
+  if (packing.packing_efficiency <= 0) return "";
+  return fmt::format(
+      "step         {:.0f} tokens in {:.1f} micro-batches of at most {}\n"
+      "packing      {:.1f} % of the micro-batches' capacity is tokens, and no row is padding "
+      "(padded to the longest sequence of each step, {:.1f} % would be tokens)",
+      packing.rows_per_step, packing.micro_batches_per_step, with_commas(packing.micro_batch_tokens),
+      100 * packing.packing_efficiency, 100 * packing.padded_efficiency);
+}
+
 std::string statistics_text(const CorpusStatistics& statistics) {
   std::string text = fmt::format(
       "documents    {} with {} tokens (each with its end of document)\n"
@@ -96,15 +106,7 @@ std::string statistics_text(const CorpusStatistics& statistics) {
                             statistics.documents_split == 1 ? "document" : "documents",
                             with_commas(statistics.chunks_of_split));
   text += duplicates_text(statistics) + sources_text(statistics);
-  if (statistics.packing.packing_efficiency > 0) {
-    text += fmt::format(
-        "\nstep         {:.0f} tokens in {:.1f} micro-batches of at most {}\n"
-        "packing      {:.1f} % of the micro-batches' capacity is tokens, and no row is padding "
-        "(padded to the longest sequence of each step, {:.1f} % would be tokens)",
-        statistics.packing.rows_per_step, statistics.packing.micro_batches_per_step,
-        with_commas(statistics.packing.micro_batch_tokens), 100 * statistics.packing.packing_efficiency,
-        100 * statistics.packing.padded_efficiency);
-  }
+  if (const std::string packing = packing_text(statistics.packing); !packing.empty()) text += "\n" + packing;
   return text;
 }
 

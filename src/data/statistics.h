@@ -34,6 +34,9 @@ struct PackingFigures {
   double rows_per_step = 0;
 };
 
+// Two lines for people; "" where nothing was measured.
+std::string packing_text(const PackingFigures& packing);
+
 struct CorpusStatistics {
   int64_t documents = 0;
   int64_t tokens = 0;           // rows: tokens to predict, each counted once

@@ -39,7 +39,7 @@ EvaluationResult Evaluator::evaluate(const Sequences& sequences, Ledger& ledger,
     tokens += batch.rows();
   }
   const double divisor = std::max(1.0, targets);
-  return {loss / divisor, correct / divisor, std::llround(targets), tokens};
+  return {loss / divisor, correct / divisor, std::llround(targets), tokens, {}};
 }
 
 }  // namespace brisk

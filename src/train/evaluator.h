@@ -7,12 +7,14 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "base/ledger.h"
 #include "data/sequences.h"
 #include "models/model.h"
 #include "tensor/program.h"
 #include "train/batch_buffer.h"
+#include "train/class_scores.h"
 #include "train/row_picking.h"
 
 namespace brisk {
@@ -21,7 +23,8 @@ struct EvaluationResult {
   double loss = 0;  // mean over the targets, in nats, without label smoothing
   double accuracy = 0;
   int64_t targets = 0;
-  int64_t tokens = 0;  // rows that were computed; of a language model each is a target
+  int64_t tokens = 0;                  // rows that were computed; of a language model each is a target
+  std::optional<ClassScores> classes;  // of a classifier
   double perplexity() const;
 };
 

@@ -43,6 +43,13 @@ struct EvaluationMetrics {
   double validation_perplexity = 0;
   double validation_accuracy = 0;
   double seconds = 0;
+
+  // Of a classifier, in place of the perplexity.
+  struct Classes {
+    double interval_low = 0, interval_high = 0;  // of the accuracy, 95 %
+    double macro_f1 = 0, weighted_f1 = 0, macro_precision = 0, macro_recall = 0;
+  };
+  std::optional<Classes> classes = {};
 };
 
 EvaluationMetrics evaluation_metrics(int64_t step, int64_t epoch, const EvaluationResult& result, double seconds);

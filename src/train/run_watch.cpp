@@ -178,7 +178,11 @@ void RunWatch::step(const StepMetrics& line) {
 void RunWatch::evaluation(const EvaluationMetrics& line) {
   if (!events_) return;
   events_->scalar("loss/validation", line.step, line.validation_loss);
-  events_->scalar("perplexity/validation", line.step, line.validation_perplexity);
+  if (line.classes) {
+    events_->scalar("f1/validation", line.step, line.classes->macro_f1);
+  } else {
+    events_->scalar("perplexity/validation", line.step, line.validation_perplexity);
+  }
   events_->scalar("accuracy/validation", line.step, line.validation_accuracy);
   events_->write();
 }

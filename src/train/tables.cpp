@@ -37,6 +37,10 @@ std::string format_perplexity(double perplexity) {
 }
 
 std::string quality_text(const EvaluationMetrics& evaluation) {
+  if (evaluation.classes) {
+    return fmt::format("validation accuracy {:.2f} %, F1 {:.2f} %, loss {:.4f}", 100 * evaluation.validation_accuracy,
+                       100 * evaluation.classes->macro_f1, evaluation.validation_loss);
+  }
   return fmt::format("validation loss {:.4f}, perplexity {}", evaluation.validation_loss,
                      format_perplexity(evaluation.validation_perplexity));
 }
@@ -75,11 +79,13 @@ std::string ledger_table(const Ledger::Totals& totals, const Speed& speed) {
 std::string epoch_table(const std::vector<EpochRow>& rows) {
   const bool skipped =
       std::any_of(rows.begin(), rows.end(), [](const EpochRow& row) { return row.skipped_updates > 0; });
+  const bool classes = std::any_of(rows.begin(), rows.end(),
+                                   [](const EpochRow& row) { return row.evaluation && row.evaluation->classes; });
   std::vector<Table::Column> columns({{"epoch", Align::right},
                                       {"step", Align::right},
                                       {"loss", Align::right},
                                       {"validation", Align::right},
-                                      {"perplexity", Align::right},
+                                      {classes ? "F1" : "perplexity", Align::right},
                                       {"accuracy", Align::right},
                                       {"tokens/s", Align::right},
                                       {"time", Align::right}});
@@ -90,7 +96,9 @@ std::string epoch_table(const std::vector<EpochRow>& rows) {
     std::vector<std::string> cells(
         {fmt::format("{}", row.epoch), fmt::format("{}", row.step), fmt::format("{:.4f}", row.training_loss),
          evaluation ? fmt::format("{:.4f}", evaluation->validation_loss) : "-",
-         evaluation ? format_perplexity(evaluation->validation_perplexity) : "-",
+         !evaluation           ? "-"
+         : evaluation->classes ? fmt::format("{:.2f} %", 100 * evaluation->classes->macro_f1)
+                               : format_perplexity(evaluation->validation_perplexity),
          evaluation ? fmt::format("{:.2f} %", 100 * evaluation->validation_accuracy) : "-",
          fmt::format("{:.0f}", row.speed.tokens_per_second()), format_duration(row.speed.seconds)});
     if (skipped) cells.push_back(fmt::format("{}", row.skipped_updates));

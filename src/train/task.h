@@ -63,6 +63,10 @@ class Task {
 
   // "loss 3.2100, perplexity 24.78, accuracy 31.20 %"
   virtual std::string quality(const EvaluationResult& result) const = 0;
+
+  // Tables about an evaluation, shown at the end of a run, and a JSON object for its evaluation.json; or nothing.
+  using Details = Description;
+  virtual Details details(const EvaluationResult& /*result*/) const { return {}; }
 };
 
 std::unique_ptr<Task> make_task(const Job& job);

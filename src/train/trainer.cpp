@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/terminal.h"
 #include "train/best_model.h"
 #include "train/expectation.h"
@@ -33,6 +34,7 @@ class Trainer {
     setup_.ledger.enter(Phase::other);
     loop();
     if (!interrupted_ && setup_.job.training.load_best_model_at_end) best_.load();
+    if (!details_.text.empty()) say("the best evaluation, of step {}:\n{}", setup_.state.best_step, details_.text);
     if (!setup_.metrics->problem().empty()) warn("{}", setup_.metrics->problem());
     return end_run(setup_, watch_,
                    {.ended = interrupted_  ? "interrupted"
@@ -192,11 +194,22 @@ class Trainer {
     watch_.evaluation(line);
     setup_.summary.last_evaluation = line;
     const bool best = best_.see(result, line);
+    if (best) keep_details(result);
     stop_early_ = !best && best_.patience_is_over();
     bar.clear();
     say("step {}: validation {}{}", setup_.state.step, setup_.task->quality(result), best ? ", the best so far" : "");
     if (stop_early_) say("{}", best_.early_stopping_text());
     return best;
+  }
+
+  void keep_details(const EvaluationResult& result) {
+    details_ = setup_.task->details(result);
+    if (details_.json.empty()) return;
+    try {
+      write_file_atomically(setup_.directory.evaluation_path(), details_.json + "\n");
+    } catch (const UserError& error) {  // a full disk: training goes on
+      warn("{}", error.what());
+    }
   }
 
   void sample(ProgressBar& bar, const StepBatch& batch) {
@@ -255,6 +268,7 @@ class Trainer {
   std::chrono::steady_clock::time_point step_start_, last_save_, peak_sampled_;
   int64_t expected_steps_ = 0;  // of a time-boxed run, as it was told
   std::vector<EpochRow> epoch_rows_;
+  Task::Details details_;  // of the best evaluation
   bool stop_early_, interrupted_ = false, save_failed_ = false;
 };
 
