@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <numeric>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/random.h"

@@ -7,8 +7,6 @@
 
 namespace brisk {
 
-namespace {
-
 std::string with_commas(int64_t number) {
   std::string digits = fmt::format("{}", number);
   for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
@@ -16,6 +14,8 @@ std::string with_commas(int64_t number) {
   }
   return digits;
 }
+
+namespace {
 
 std::string percent(double part, double whole) { return fmt::format("{:.1f} %", whole > 0 ? 100 * part / whole : 0.0); }
 

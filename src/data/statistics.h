@@ -65,6 +65,8 @@ std::string statistics_text(const CorpusStatistics& statistics);
 // The bars alone, a line each: "   33 - 64    ############  1,204 documents (31.2 %)".
 std::string histogram_text(const std::vector<DocumentLengths::Bar>& histogram);
 
+std::string with_commas(int64_t number);  // "1,204"
+
 // One object, the fields above by name.
 std::string statistics_json_text(const CorpusStatistics& statistics);
 
