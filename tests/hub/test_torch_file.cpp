@@ -52,7 +52,7 @@ void expect_complaint(const std::string& name, const std::string& part) {
 std::string archive_of(const std::vector<std::pair<std::string, std::string>>& records) {
   std::string archive, directory;
   const auto put = [](std::string& to, uint64_t value, int bytes) {
-    for (int i = 0; i < bytes; ++i) to += static_cast<char>(value >> (8 * i));
+    for (int i = 0; i < bytes; ++i) to += i < 8 ? static_cast<char>(value >> (8 * i)) : char{0};
   };
   for (const auto& [name, content] : records) {
     const size_t offset = archive.size();
