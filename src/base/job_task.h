@@ -1,0 +1,14 @@
+// What a job's task asks of the rest of it.
+#pragma once
+
+#include "base/job.h"
+
+namespace brisk {
+
+// UserError where the model or a setting does not belong to the task: nothing that is given is silently ignored.
+void check_task(const Job& job);
+
+// The rate of a job that gives none, from fine-tuning practice; 0 of a language model, which has a rule of its own.
+double encoder_learning_rate(const Job& job);
+
+}  // namespace brisk
