@@ -38,7 +38,7 @@ void run_train(const TokenizerArguments& arguments) {
     say("learning from a sample of {}, spread over files of {}", format_bytes(static_cast<double>(sample.bytes)),
         format_bytes(static_cast<double>(source.bytes())));
   }
-  const BpeTrainingResult result = train_bpe(sample.texts, {.vocab_size = arguments.vocab_size});
+  const TrainedTokenizer result = train_bpe(sample.texts, {.vocab_size = arguments.vocab_size});
   if (result.reached < result.requested) {
     warn("--vocab-size {} is more than this text supports: the vocabulary has {} entries", result.requested,
          result.reached);

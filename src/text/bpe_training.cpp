@@ -177,7 +177,7 @@ class MergeLearner {
 
 }  // namespace
 
-BpeTrainingResult train_bpe(std::span<const std::string_view> texts, const BpeTrainingOptions& options) {
+TrainedTokenizer train_bpe(std::span<const std::string_view> texts, const BpeTrainingOptions& options) {
   constexpr int64_t kBytes = 256, kSpecials = 1, kMost = int64_t{1} << 30;
   if (options.vocab_size < kBytes + kSpecials || options.vocab_size > kMost) {
     user_error("a vocabulary of {} tokens; expected {} (256 bytes and {}) to {}", options.vocab_size,
@@ -200,7 +200,7 @@ BpeTrainingResult train_bpe(std::span<const std::string_view> texts, const BpeTr
   model.tokens.emplace_back(kGpt2EndOfDocument);  // no merge can make it: letters and symbols are different words
   model.merges = std::move(merges);
 
-  BpeTrainingResult result;
+  TrainedTokenizer result;
   result.requested = options.vocab_size;
   result.reached = static_cast<int64_t>(model.tokens.size());
   result.tokenizer = std::make_unique<BpeTokenizer>(byte_level_parts(std::move(model)), "trained");

@@ -150,7 +150,8 @@ void save_tokenizer(const Tokenizer& tokenizer, const std::string& path) {
   tokenizer.save(path);
 }
 
-void save_tokenizer_folder(const Tokenizer& tokenizer, const std::string& directory) {
+void save_tokenizer_folder(const Tokenizer& tokenizer, const std::string& directory,
+                           const TokenizerFolderOptions& /*options*/) {
   tokenizer.save(directory + "/" + kTokenizerFile);
   write_file_atomically(directory + "/" + kConfigFile, tokenizer_config_text(tokenizer));
 }
