@@ -1,0 +1,38 @@
+// From the job's tables to examples: the tokenizer (given, the model's, or a WordPiece vocabulary that is trained), the
+// tokens, the classes, the two parts.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/job.h"
+#include "data/examples.h"
+#include "text/tokenizer.h"
+#include "train/task.h"
+
+namespace brisk {
+
+struct EncoderData {
+  std::unique_ptr<Tokenizer> tokenizer;
+  ExampleSet train, validation;
+  LabelSet labels;  // of a classifier
+  std::string fingerprint;
+  std::vector<std::string> notes, warnings;
+};
+
+// Sets job.model.vocab_size, the columns that were found (data.text_field, ...) and, of a classifier, model.num_labels.
+// `labels`: the classes that the run or the model has already, in its order; none: those of the training data.
+EncoderData prepare_encoder_data(Job& job, DataRequest request, const LabelSet& labels);
+
+// The rows of other files for a trained classifier, with its columns where the files have them.
+ExampleSet open_evaluation_examples(const std::vector<std::string>& paths, const Job& job, const Tokenizer& tokenizer,
+                                    const LabelSet& labels, std::vector<std::string>& notes);
+
+// A WordPiece vocabulary of at most so many entries from the beginning of a table.
+std::unique_ptr<Tokenizer> wordpiece_of_table(const TextTable& table, int64_t vocab_size, std::string& note);
+
+// UserError where max_length leaves no room for a token beside the special ones.
+void check_room_for_text(const ExampleSet& examples, int64_t max_length);
+
+}  // namespace brisk
