@@ -62,7 +62,7 @@ void check_task(const Job& job) {
   refuse(job.task != "mlm" && training.whole_word_masking, job, "training.whole_word_masking", "it masks nothing");
   if (!language_model) {
     check_encoder(job);
-    user_error("task {}: this brisk trains language models only (task language_model)", job.task);
+    return;
   }
   refuse(training.freeze >= 0, job, "training.freeze", "a decoder's last layers are trained by training.train_layers");
   refuse(!training.first_row_only, job, "training.first_row_only", "all rows of a decoder are used");

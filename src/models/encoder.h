@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "models/component_cost.h"
+#include "models/model.h"
 #include "ops/tape_ops.h"
 #include "tensor/parameter.h"
 #include "tensor/tape.h"
@@ -53,15 +54,16 @@ struct EncoderConfig {
   bool trains_layer(int64_t layer) const { return layer >= frozen_layers; }
 };
 
-class Encoder {
+class Encoder final : public Model {
  public:
   Encoder(const EncoderConfig& config, ParameterStore& store);
 
   const EncoderConfig& config() const { return config_; }
   // Of the rows of set 1, whose targets and weights it reads. The bias of `options` is the head's own.
-  LossValues loss(Tape& tape, const LossOptions& options) const;
+  LossValues loss(Tape& tape, const LossOptions& options) const override;
+  int64_t classes() const override { return config_.is_classifier() ? config_.num_labels : 0; }
   // [rows of set 1, C], kept: what a prediction reads.
-  Value class_logits(Tape& tape) const;
+  Value class_logits(Tape& tape) const override;
   // [rows of set 1, V], kept: what the masked rows could be.
   Value word_logits(Tape& tape) const;
 

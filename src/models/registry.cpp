@@ -10,6 +10,14 @@ std::unique_ptr<Model> make(const DecoderConfig& config, ParameterStore& store) 
   return std::make_unique<Decoder>(config, store);
 }
 
+std::unique_ptr<Model> make(const EncoderConfig& config, ParameterStore& store) {
+  return std::make_unique<Encoder>(config, store);
+}
+
+std::vector<ComponentCost> costs(const EncoderConfig& config, double mean_length, double picked) {
+  return encoder_costs(config, mean_length, picked);
+}
+
 std::vector<ComponentCost> costs(const DecoderConfig& config, double mean_length, double /*picked*/) {
   return decoder_costs(config, mean_length);
 }

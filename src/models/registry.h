@@ -12,11 +12,12 @@
 
 #include "models/component_cost.h"
 #include "models/decoder.h"
+#include "models/encoder.h"
 #include "models/model.h"
 
 namespace brisk {
 
-using ModelConfig = std::variant<DecoderConfig>;
+using ModelConfig = std::variant<DecoderConfig, EncoderConfig>;
 
 std::unique_ptr<Model> make_model(const ModelConfig& config, ParameterStore& store);
 

@@ -1,10 +1,6 @@
 #include "train/bench.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "base/error.h"
@@ -15,9 +11,8 @@
 #include "data/chunk_sequences.h"
 #include "data/corpus.h"
 #include "data/loader.h"
-#include "ops/peak.h"
+#include "train/bench_steps.h"
 #include "train/engine.h"
-#include "train/metrics_log.h"
 #include "train/precision.h"
 
 namespace brisk {
@@ -82,55 +77,17 @@ BenchResult bench_language_model(const BenchOptions& options) {
   const auto stream = varied_tokens(8 * batch, length, shape.vocab_size);
   Loader loader(text_sequences(stream, whole_corpus(*stream, length).chunks),
                 {.sequences_per_step = batch, .micro_batch_tokens = rows});
-  const int log_file = ::memfd_create("brisk-bench", MFD_CLOEXEC);  // leaves nothing behind, however this ends
-  MetricsLog log(fmt::format("/proc/self/fd/{}", log_file));
-  Ledger ledger;
-  PeakMeter peak(precision.compute_type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32);
-  std::vector<double> seconds;
-  int64_t tokens = 0;
-  Ledger::Totals start, beside;  // `beside`: spent on the peak, not on steps
-  constexpr int64_t kWarmUp = 2, kLeast = 3;
-  using Clock = std::chrono::steady_clock;
-  auto measured_from = Clock::now();
-  for (int64_t step = 1;; ++step) {
-    if (step == kWarmUp + 1) {
-      start = ledger.totals();
-      measured_from = Clock::now();
-    }
-    if (step > kWarmUp) {
-      const Ledger::Totals before_sample = ledger.totals();
-      peak.sample();
-      beside += ledger.totals() - before_sample;
-    }
-    const auto before = Clock::now();
-    StepBatch data;
-    {
-      Ledger::Scope scope(ledger, Phase::data_wait);
-      data = loader.next();
-    }
-    const StepResult result = engine.train_step(data, step, 3e-4, ledger);
-    {
-      Ledger::Scope scope(ledger, Phase::logging);
-      log.append(StepMetrics{.step = step, .tokens = tokens, .loss = result.loss()});
-    }
-    if (step <= kWarmUp) continue;
-    tokens += result.tokens;
-    seconds.push_back(std::chrono::duration<double>(Clock::now() - before).count());
-    const double elapsed = std::chrono::duration<double>(Clock::now() - measured_from).count();
-    if (elapsed >= options.seconds && step >= kWarmUp + kLeast) break;
-  }
-  ::close(log_file);
+  const MeasuredSteps measured = measure_steps(engine, loader, {.seconds = options.seconds});
 
   BenchResult result;
-  result.ledger = ledger.totals() - start - beside;
-  result.steps = static_cast<int64_t>(seconds.size());
-  result.mean_tokens_per_second = static_cast<double>(tokens) / result.ledger.seconds();
-  std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
-  result.step_ms = 1e3 * seconds[seconds.size() / 2];
-  result.tokens_per_second = static_cast<double>(batch * length) / seconds[seconds.size() / 2];
+  result.ledger = measured.ledger;
+  result.steps = measured.steps;
+  result.mean_tokens_per_second = static_cast<double>(measured.tokens) / result.ledger.seconds();
+  result.step_ms = 1e3 * measured.median_seconds;
+  result.tokens_per_second = static_cast<double>(batch * length) / measured.median_seconds;
   result.gflops =
       result.tokens_per_second * model_flop_per_token(engine_options.model, static_cast<double>(length)) * 1e-9;
-  result.peak_gflops = peak.gflops();
+  result.peak_gflops = measured.peak_gflops;
   result.utilisation = result.peak_gflops > 0 ? result.gflops / result.peak_gflops : 0;
   result.parameters = engine.parameters().count();
   result.peak_memory_bytes = peak_memory_bytes();

@@ -3,10 +3,12 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/file_lock.h"
 #include "base/files.h"
 #include "base/terminal.h"
 #include "base/work_bar.h"
 #include "data/text_table.h"
+#include "train/label_file.h"
 #include "train/run_directory.h"
 
 namespace brisk {
@@ -89,7 +91,7 @@ void prepare_tokenizer(Job& job, DataRequest request, const TextTable& table, En
         fmt::format("tokenizer: {} entries, from {}", prepared.tokenizer->vocab_size(), job.model.from));
   } else {
     std::string note;
-    prepared.tokenizer = wordpiece_of_table(table, job.model.vocab_size, note);
+    prepared.tokenizer = wordpiece_of_table(table, job.model.vocab_size, cache_directory(job.data), note);
     prepared.notes.push_back(note);
   }
   set_vocabulary(job, prepared, !given.empty());
@@ -105,7 +107,18 @@ void set_classes(Job& job, const LabelSet& labels) {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> wordpiece_of_table(const TextTable& table, int64_t vocab_size, std::string& note) {
+std::unique_ptr<Tokenizer> wordpiece_of_table(const TextTable& table, int64_t vocab_size,
+                                              const std::string& cache_directory, std::string& note) {
+  make_directories(cache_directory);
+  const std::string path =
+      fmt::format("{}/wordpiece-{:016x}-{}.json", cache_directory, table.content_hash(cache_directory), vocab_size);
+  const FileLock lock(path + ".lock",
+                      [] { say("another brisk is training the vocabulary of this text; waiting for it"); });
+  if (file_exists(path)) {
+    auto tokenizer = load_tokenizer(path);
+    note = fmt::format("tokenizer: WordPiece of {} entries, from {}", tokenizer->vocab_size(), path);
+    return tokenizer;
+  }
   std::vector<std::string> texts;
   int64_t bytes = 0;
   TableRowReader rows(table);
@@ -122,6 +135,7 @@ std::unique_ptr<Tokenizer> wordpiece_of_table(const TextTable& table, int64_t vo
   TrainedTokenizer trained = train_wordpiece(views, {.vocab_size = vocab_size, .lowercase = true});
   note = fmt::format("tokenizer: WordPiece of {} entries, lower case, trained on {} texts",
                      trained.tokenizer->vocab_size(), texts.size());
+  trained.tokenizer->save(path);
   return std::move(trained.tokenizer);
 }
 
@@ -132,9 +146,11 @@ void check_room_for_text(const ExampleSet& examples, int64_t max_length) {
              texts == 2 ? "a pair of texts" : "a text", specials + texts);
 }
 
-EncoderData prepare_encoder_data(Job& job, DataRequest request, const LabelSet& labels) {
+EncoderData prepare_encoder_data(Job& job, DataRequest request) {
   const bool classify = job.task == "classify";
   EncoderData prepared;
+  const LabelSet of_run = request.run.empty() ? LabelSet() : read_labels(request.run);
+  const LabelSet of_model = LabelSet::in_order(request.model_labels);
   const TextTable table(table_options(train_paths(job), job));
   take_notes(table.notes(), prepared.notes);
   prepare_tokenizer(job, std::move(request), table, prepared);
@@ -142,7 +158,8 @@ EncoderData prepare_encoder_data(Job& job, DataRequest request, const LabelSet& 
   take_notes(data->notes(), prepared.notes);
   prepared.fingerprint = hash_of(*data);
   if (classify) {
-    prepared.labels = labels.count() > 0 ? labels : training_labels(*data);
+    prepared.labels = of_run.count() > 0 ? of_run : training_labels(*data);
+    if (of_run.count() == 0 && LabelSet(of_model.names()) == prepared.labels) prepared.labels = of_model;
     if (const std::string near = prepared.labels.near_copies(); !near.empty()) prepared.warnings.push_back(near);
     set_classes(job, prepared.labels);
   }
@@ -153,8 +170,7 @@ EncoderData prepare_encoder_data(Job& job, DataRequest request, const LabelSet& 
   if (classify) job.data.label_field = table.label_column();
 
   if (job.data.validation.empty()) {
-    ExampleSplit split =
-        split_examples(all, job.data.validation_fraction, static_cast<uint64_t>(job.training.seed));
+    ExampleSplit split = split_examples(all, job.data.validation_fraction, static_cast<uint64_t>(job.training.seed));
     prepared.train = std::move(split.train);
     prepared.validation = std::move(split.validation);
     if (!split.note.empty()) prepared.notes.push_back(split.note);

@@ -22,15 +22,18 @@ struct EncoderData {
 };
 
 // Sets job.model.vocab_size, the columns that were found (data.text_field, ...) and, of a classifier, model.num_labels.
-// `labels`: the classes that the run or the model has already, in its order; none: those of the training data.
-EncoderData prepare_encoder_data(Job& job, DataRequest request, const LabelSet& labels);
+// The classes are those of the training data; in the order of the run that goes on, or of a classifier that is started
+// from, where it has the same.
+EncoderData prepare_encoder_data(Job& job, DataRequest request);
 
 // The rows of other files for a trained classifier, with its columns where the files have them.
 ExampleSet open_evaluation_examples(const std::vector<std::string>& paths, const Job& job, const Tokenizer& tokenizer,
                                     const LabelSet& labels, std::vector<std::string>& notes);
 
-// A WordPiece vocabulary of at most so many entries from the beginning of a table.
-std::unique_ptr<Tokenizer> wordpiece_of_table(const TextTable& table, int64_t vocab_size, std::string& note);
+// A WordPiece vocabulary of at most so many entries from the beginning of a table; trained once for the same texts, and
+// then found in `cache_directory`.
+std::unique_ptr<Tokenizer> wordpiece_of_table(const TextTable& table, int64_t vocab_size,
+                                              const std::string& cache_directory, std::string& note);
 
 // UserError where max_length leaves no room for a token beside the special ones.
 void check_room_for_text(const ExampleSet& examples, int64_t max_length);

@@ -44,7 +44,8 @@ MemoryPlan plan_memory(const EngineOptions& options) {
   plan.trained_parameters = store.trained_count();
   plan.state_bytes = store.bytes(options.compute_type, ParameterStore::Purpose::training, moments_of(options)) +
                      (options.muon ? Muon::workspace_bytes(store) : 0);
-  plan.activation_bytes = arena(Tape::Purpose::training) + BatchBuffer::bytes(options.capacity);
+  plan.activation_bytes =
+      arena(Tape::Purpose::training) + BatchBuffer::bytes(options.capacity, options.picking.second(options.capacity));
   plan.evaluation_bytes = arena(Tape::Purpose::evaluation);
   return plan;
 }
@@ -54,7 +55,7 @@ Engine::Engine(const EngineOptions& options)
       device_(options.device != nullptr ? *options.device : cpu_device()),
       model_(make_model(options.model, store_)),
       training_(std::make_unique<Run>(options, *model_)),
-      batch_buffer_(device_, options.capacity) {
+      batch_buffer_(device_, options.capacity, options.picking.second(options.capacity)) {
   store_.allocate(device_, training_->program->completion_order(), options.compute_type,
                   ParameterStore::Purpose::training, moments_of(options));
   if (options.muon) muon_ = std::make_unique<Muon>(store_, *options.muon);
@@ -74,25 +75,24 @@ StepResult Engine::train_step(const StepBatch& batch, int64_t step, double rate,
                               const UpdateLimits& limits) {
   StepResult result;
   DeviceBatch device_batch;
-  device_batch.sets.resize(1);
   device_batch.loss_scale = 1.0f / static_cast<float>(batch.loss_divisor() > 0 ? batch.loss_divisor() : 1.0);
   device_batch.seed = options_.seed;
   device_batch.step = static_cast<uint64_t>(step);
   for (size_t i = 0; i < batch.micro_batches.size(); ++i) {
     {
       Ledger::Scope scope(ledger, Phase::copy);
-      device_batch.sets[0] = batch_buffer_.load(batch.micro_batches[i]);
+      batch_buffer_.load(batch.micro_batches[i], device_batch.sets);
     }
     device_batch.first_of_step = i == 0;
     training_->program->forward(device_batch, ledger);
     training_->program->backward(device_batch, ledger);
     Ledger::Scope scope(ledger, Phase::copy);
-    float sums[3] = {};
+    float sums[4] = {};
     device_.copy_out(sums, training_->program->value(training_->loss.sums, device_batch).data, sizeof(sums));
     result.loss_sum += sums[0];
     result.correct += std::lround(sums[1]);
     result.targets += std::lround(sums[2]);
-    result.weight_sum += sums[2];
+    result.weight_sum += sums[3];
     result.tokens += batch.micro_batches[i].rows();
   }
   double scale = 1;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 
 #include "base/ledger.h"
@@ -14,6 +15,7 @@
 #include "models/model.h"
 #include "tensor/program.h"
 #include "train/batch_buffer.h"
+#include "train/class_predictor.h"
 #include "train/class_scores.h"
 #include "train/row_picking.h"
 
@@ -39,11 +41,21 @@ class Evaluator {
                             int64_t count = std::numeric_limits<int64_t>::max());
 
  private:
+  // Sums of the loss: all that a language model is judged by.
+  struct LossRun {
+    Tape tape;
+    LossValues loss;
+    Program program;
+    BatchBuffer buffer;
+    LossRun(const Model& model, const ParameterStore& store, const RowCapacity& capacity, const RowPicking& picking,
+            Backend backend);
+  };
+  EvaluationResult evaluate_loss(const Sequences& sequences, Ledger& ledger, int64_t count);
+  EvaluationResult evaluate_classes(const Sequences& sequences, Ledger& ledger, int64_t count);
+
   const ParameterStore& store_;
-  Tape tape_;
-  LossValues loss_;
-  Program program_;
-  BatchBuffer batch_buffer_;
+  std::unique_ptr<LossRun> loss_run_;  // one of the two
+  std::unique_ptr<ClassPredictor> predictor_;
 };
 
 }  // namespace brisk

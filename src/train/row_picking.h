@@ -1,6 +1,7 @@
 // Which rows of a micro-batch have targets: all of them, or a second row set that is picked from them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <limits>

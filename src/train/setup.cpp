@@ -22,6 +22,17 @@ namespace brisk {
 
 namespace {
 
+// What the data decided when the run began, where the job does not say it.
+void recall_found_keys(Job& job, const Job& saved) {
+  const auto recall = [](auto& value, const auto& found, const auto& unsaid) {
+    if (value == unsaid) value = found;
+  };
+  recall(job.data.text_field, saved.data.text_field, "");
+  recall(job.data.label_field, saved.data.label_field, "");
+  recall(job.data.pair_field, saved.data.pair_field, "");
+  recall(job.model.num_labels, saved.model.num_labels, 0);
+}
+
 class Starter {
  public:
   explicit Starter(TrainingSetup& setup) : setup_(setup) {}
@@ -58,12 +69,17 @@ class Starter {
       // --data need not be said again.
       if (setup_.job.data.train.empty())
         setup_.job.data.train = job_from_json_text(saved, setup_.directory.job_path()).data.train;
+      recall_found_keys(setup_.job, job_from_json_text(saved, setup_.directory.job_path()));
       check_same_job(saved, setup_.directory.job_path(), setup_.job);
     }
     const bool own_tokenizer = setup_.request.resume && file_exists(setup_.directory.tokenizer_path());
-    DataRequest request{.run = own_tokenizer ? setup_.directory.path() : "", .model_tokenizer = nullptr};
-    if (!own_tokenizer && !setup_.job.model.from.empty() && setup_.job.data.tokenizer.empty()) {
-      request.model_tokenizer = open_model_source(setup_.job.model.from).tokenizer();
+    DataRequest request;
+    if (own_tokenizer) {
+      request.run = setup_.directory.path();
+    } else if (!setup_.job.model.from.empty()) {
+      const ModelSource source = open_model_source(setup_.job.model.from);
+      if (setup_.job.data.tokenizer.empty()) request.model_tokenizer = source.tokenizer();
+      request.model_labels = source.labels;
     }
     setup_.data = setup_.task->prepare(setup_.job, std::move(request));
     for (const std::string& note : setup_.data.notes) say("{}", note);
@@ -236,7 +252,15 @@ void TrainingSetup::begin() {
   state.seed = static_cast<uint64_t>(job.training.seed);
   engine->initialise(state.seed);
   if (job.model.from.empty()) return;
-  open_model_source(job.model.from).load_into(engine->parameters());
+  const ModelSource source = open_model_source(job.model.from);
+  if (source.start) {
+    const bool student = job.model.num_layers < source.model.num_layers;
+    const std::vector<int64_t> layers =
+        student ? spread_layers(source.model.num_layers, job.model.num_layers) : std::vector<int64_t>();
+    for (const std::string& line : source.start(engine->parameters(), layers)) say("{}", line);
+  } else {
+    source.load_into(engine->parameters());
+  }
   engine->parameters_changed();
 }
 

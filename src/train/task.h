@@ -37,6 +37,7 @@ struct TaskData {
 struct DataRequest {
   std::string run;                             // the run directory, where it is resumed and has its files; else ""
   std::unique_ptr<Tokenizer> model_tokenizer;  // that of model.from; or none
+  std::vector<std::string> model_labels;       // the classes of model.from, in its order; or none
 };
 
 class Task {

@@ -44,7 +44,10 @@ std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const 
         "{}: a vocabulary of {}, but the tokenizer has {} entries: name the one it was trained with (--tokenizer)",
         path, source.model.vocab_size, model->tokenizer->vocab_size());
   }
-  model->model = make_model(decoder_config(source.model), model->store);
+  Job job = source.job;
+  job.model = source.model;
+  model->labels = LabelSet::in_order(source.labels);
+  model->model = make_model(trained_config(job), model->store);
   model->store.allocate(cpu_device(), {}, as_trained ? trained_type(source) : DType::f32,
                         ParameterStore::Purpose::inference);
   source.load_into(model->store);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/job.h"
+#include "data/labels.h"
 #include "models/registry.h"
 #include "tensor/parameter.h"
 #include "text/tokenizer.h"
@@ -19,6 +20,7 @@ struct TrainedModel {
   std::unique_ptr<Tokenizer> tokenizer;
   ParameterStore store;
   std::unique_ptr<Model> model;
+  LabelSet labels;     // of a classifier
   std::string source;  // the checkpoint or file it was read from
 
   const Decoder& decoder() const;  // UserError where it is something else
