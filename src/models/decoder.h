@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/component_cost.h"
 #include "ops/tape_ops.h"
 #include "tensor/parameter.h"
 #include "tensor/tape.h"
@@ -78,12 +79,6 @@ class Decoder {
   Parameter* head_ = nullptr;  // the table when tied
 };
 
-// What a model costs, by component, for the table that `brisk train` prints.
-struct ComponentCost {
-  std::string component;
-  int64_t parameters = 0;
-  double flop_per_token = 0;  // training: forward and both gradients; attention at the given mean length
-};
 std::vector<ComponentCost> decoder_costs(const DecoderConfig& config, double mean_length);
 
 // FLOP a token of training, as docs/speed.md defines utilisation: 6 per weight of every matrix product, plus
