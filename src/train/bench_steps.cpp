@@ -1,5 +1,6 @@
 #include "train/bench_steps.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
