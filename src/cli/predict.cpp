@@ -1,14 +1,17 @@
 #include "train/predict.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <chrono>
-#include <iostream>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/terminal.h"
 #include "base/threads.h"
 #include "cli/command.h"
@@ -66,20 +69,11 @@ class AnswerStream {
   int64_t bytes_ = 0, count_ = 0;
 };
 
-// A line is a text, whatever it holds.
-void predict_lines(std::istream& lines, AnswerStream& answers) {
-  std::string line;
-  while (std::getline(lines, line)) {
-    if (line.ends_with('\r')) line.pop_back();
-    answers.add(line);
-    if (lines.rdbuf()->in_avail() <= 0) answers.flush();  // someone waits at the other end of a pipe
-  }
-}
-
-void predict_plain_file(const std::string& path, AnswerStream& answers) {
-  const auto reader = open_byte_reader(path);
+// A line is a text, whatever it holds. `read` gives what is at hand, 0 at the end.
+void predict_lines(const std::function<size_t(char* out, size_t size)>& read, bool someone_waits,
+                   AnswerStream& answers) {
   std::string rest, block(size_t{1} << 16, '\0');
-  for (size_t size = 0; (size = reader->read(block.data(), block.size())) > 0;) {
+  for (size_t size = 0; (size = read(block.data(), block.size())) > 0;) {
     rest.append(block.data(), size);
     size_t begin = 0;
     for (size_t end = 0; (end = rest.find('\n', begin)) != std::string::npos; begin = end + 1) {
@@ -87,8 +81,17 @@ void predict_plain_file(const std::string& path, AnswerStream& answers) {
       answers.add(std::string_view(rest).substr(begin, end - begin - (windows ? 1 : 0)));
     }
     rest.erase(0, begin);
+    if (someone_waits) answers.flush();  // at the other end of a pipe; the next block may be long in coming
   }
   if (!rest.empty()) answers.add(rest);
+}
+
+size_t read_standard_input(char* out, size_t size) {
+  for (;;) {
+    const ssize_t count = ::read(STDIN_FILENO, out, size);
+    if (count >= 0) return static_cast<size_t>(count);
+    if (errno != EINTR) user_error("standard input: cannot read it: {}", explain_errno(errno));
+  }
 }
 
 TableOptions columns(const PredictArguments& arguments, const Job& job) {
@@ -110,7 +113,7 @@ void run_predict(const PredictArguments& arguments) {
     answers.add(arguments.text, arguments.pair);
   } else if (arguments.data.empty()) {
     if (pairs) user_error("{}: a classifier of pairs: give --data, or a text and --pair", arguments.model);
-    predict_lines(std::cin, answers);
+    predict_lines(read_standard_input, true, answers);
   } else if (is_table_file(arguments.data)) {
     const TextTable table(columns(arguments, model->job));
     for (const std::string& note : table.notes()) say("{}", note);
@@ -119,7 +122,8 @@ void run_predict(const PredictArguments& arguments) {
     while (rows.next(row)) answers.add(row.text, row.pair);
   } else {
     if (pairs) user_error("{}: a classifier of pairs reads tables (.csv, .tsv, .jsonl)", arguments.model);
-    predict_plain_file(arguments.data, answers);
+    const auto reader = open_byte_reader(arguments.data);
+    predict_lines([&](char* out, size_t size) { return reader->read(out, size); }, false, answers);
   }
   answers.flush();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -1,5 +1,7 @@
 #include "cli/sliver.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
