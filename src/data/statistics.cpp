@@ -90,6 +90,15 @@ std::string packing_text(const PackingFigures& packing) {
       100 * packing.packing_efficiency, 100 * packing.padded_efficiency);
 }
 
+std::string step_text(const PackingFigures& packing) {
+  if (packing.packing_efficiency <= 0) return "";
+  return fmt::format(
+      "step         {:.0f} tokens in {:.1f} micro-batches, none of them padding (padded to the longest text of each "
+      "step, "
+      "{:.1f} % would be tokens)",
+      packing.rows_per_step, packing.micro_batches_per_step, 100 * packing.padded_efficiency);
+}
+
 std::string statistics_text(const CorpusStatistics& statistics) {
   std::string text = fmt::format(
       "documents    {} with {} tokens (each with its end of document)\n"

@@ -36,6 +36,8 @@ struct PackingFigures {
 
 // Two lines for people; "" where nothing was measured.
 std::string packing_text(const PackingFigures& packing);
+// One line, for steps that are small beside a micro-batch: how full it is says nothing there.
+std::string step_text(const PackingFigures& packing);
 
 struct CorpusStatistics {
   int64_t documents = 0;

@@ -53,7 +53,7 @@ Task::Description ClassifyTask::describe_data(const Job& job, const TaskData& da
                                               const PackingFigures& packing) const {
   const ExampleStatistics statistics = example_statistics(data_.train, job.training.max_length);
   return {fmt::format("{}\n{}\nvalidation: {} examples, {} tokens", example_statistics_text(statistics),
-                      packing_text(packing), data.validation->count(), data.validation->total_rows()),
+                      step_text(packing), data.validation->count(), data.validation->total_rows()),
           example_statistics_json_text(statistics)};
 }
 

@@ -152,7 +152,6 @@ EncoderData prepare_encoder_data(Job& job, DataRequest request) {
   const LabelSet of_run = request.run.empty() ? LabelSet() : read_labels(request.run);
   const LabelSet of_model = LabelSet::in_order(request.model_labels);
   const TextTable table(table_options(train_paths(job), job));
-  take_notes(table.notes(), prepared.notes);
   prepare_tokenizer(job, std::move(request), table, prepared);
   const auto data = tokens_of(table, job, *prepared.tokenizer);
   take_notes(data->notes(), prepared.notes);
@@ -177,7 +176,6 @@ EncoderData prepare_encoder_data(Job& job, DataRequest request) {
   } else {
     prepared.train = std::move(all);
     const TextTable other(table_options(job.data.validation, job));
-    take_notes(other.notes(), prepared.notes);
     const auto held_out = tokens_of(other, job, *prepared.tokenizer);
     take_notes(held_out->notes(), prepared.notes);
     prepared.fingerprint += "-" + hash_of(*held_out);
@@ -189,7 +187,6 @@ EncoderData prepare_encoder_data(Job& job, DataRequest request) {
 ExampleSet open_evaluation_examples(const std::vector<std::string>& paths, const Job& job, const Tokenizer& tokenizer,
                                     const LabelSet& labels, std::vector<std::string>& notes) {
   const TextTable table(table_options(paths, job));
-  take_notes(table.notes(), notes);
   const auto data = tokens_of(table, job, tokenizer);
   take_notes(data->notes(), notes);
   return {data, tokenizer, labels};

@@ -51,7 +51,7 @@ Task::Description MlmTask::describe_data(const Job& job, const TaskData& data, c
   const ExampleStatistics statistics = example_statistics(data_.train, job.training.max_length);
   return {fmt::format("{}\n{}\nmasking      {:g} % of the tokens{}, other ones in each epoch\nvalidation: {} texts, {} "
                       "tokens",
-                      example_statistics_text(statistics), packing_text(packing), 100 * job.training.mlm_probability,
+                      example_statistics_text(statistics), step_text(packing), 100 * job.training.mlm_probability,
                       job.training.whole_word_masking ? ", whole words" : "", data.validation->count(),
                       data.validation->total_rows()),
           example_statistics_json_text(statistics)};

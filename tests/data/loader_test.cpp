@@ -378,7 +378,7 @@ TEST(Weights, OfOneChangeNothingInTheOrder) {
   const LoaderOptions plain{.sequences_per_step = 7, .micro_batch_tokens = 64, .seed = 5, .workers = 0};
   LoaderOptions divided = plain;
   divided.sources = {{.chunks = 40, .draws = 40}, {.chunks = count - 40, .draws = count - 40}};
-  Loader a(text_sequences(stream, chunks), plain), b(stream, chunks, divided);
+  Loader a(text_sequences(stream, chunks), plain), b(text_sequences(stream, chunks), divided);
   for (int i = 0; i < 60; ++i) expect_same(a.next(), b.next());
 }
 

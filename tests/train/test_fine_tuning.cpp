@@ -16,6 +16,7 @@ namespace {
 using test::ScratchFolder;
 using testing::both_shapes;
 using testing::Curve;
+using testing::decoder_of;
 using testing::distance;
 using testing::expect_same_bits;
 using testing::expect_same_curve;

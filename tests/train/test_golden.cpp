@@ -9,6 +9,7 @@
 namespace brisk {
 namespace {
 
+using testing::decoder_of;
 using testing::distance;
 using testing::for_each_isa;
 using testing::put_values;
