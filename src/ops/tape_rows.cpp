@@ -24,6 +24,7 @@ class EmbeddingOp final : public Op {
                : options.positions != nullptr ? 2
                                               : 1),
         position_offset_(options.position_offset),
+        several_types_(options.types != nullptr && options.types->spec.rows > 1),
         dropout_(dropout) {}
   OpFamily family() const override { return OpFamily::embedding; }
   std::string name() const override { return "embedding"; }
@@ -35,7 +36,7 @@ class EmbeddingOp final : public Op {
     if (positions_ >= 0) op.positions = run.master(positions_);
     op.position_offset = position_offset_;
     if (types_ >= 0) op.type_table = run.master(types_);
-    op.types = run.set(row_set_).types;
+    if (several_types_) op.types = run.set(row_set_).types;
     op.dropout = dropout_.at(run.batch());
     op.y = run.output(0);
     BRISK_RUN_OP(run, embedding_forward, op);
@@ -57,7 +58,7 @@ class EmbeddingOp final : public Op {
       op.dtypes = run.parameter_gradient(types_);
       op.dtypes_adds = run.parameter_gradient_adds(types_);
     }
-    op.types = run.set(row_set_).types;
+    if (several_types_) op.types = run.set(row_set_).types;
     BRISK_RUN_OP(run, embedding_backward, op);
   }
 
@@ -65,6 +66,7 @@ class EmbeddingOp final : public Op {
   int row_set_;
   int positions_, types_;  // their places among the parameters; -1: none
   int64_t position_offset_;
+  bool several_types_;  // with one type, what the batch says of them means nothing
   DropoutSite dropout_;
 };
 

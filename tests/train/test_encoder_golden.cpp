@@ -1,5 +1,6 @@
 // brisk against transformers: logits, every gradient and five AdamW steps of tiny BERT, DistilBERT and RoBERTa, from
-// the files that scripts/make_encoder_golden.py writes. fp32 within 1e-5 of the exact values, norm-wise per tensor.
+// the files that scripts/make_encoder_golden.py writes. fp32 within 1e-5, bf16 within 4e-2 of the exact
+// values, norm-wise per tensor.
 #include <gtest/gtest.h>
 
 #include "hub/safetensors.h"
@@ -147,8 +148,9 @@ TEST_P(Transformers, HasTheSameLogitsGradientsAndLossesWithAllRowsInTheLastLayer
   compare(golden_, config_, {}, 1e-5);
 }
 
+// The worst gradient of these models is 2.2e-2 off in PyTorch's autocast, 5.0e-2 with everything in bf16, 3.2e-2 here.
 TEST_P(Transformers, IsCloseInBf16WithEveryInstructionSet) {
-  for_each_isa([&](Isa) { compare(golden_, config_, {.type = DType::bf16}, 3e-2); });
+  for_each_isa([&](Isa) { compare(golden_, config_, {.type = DType::bf16}, 4e-2); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Golden, Transformers, ::testing::Values("bert", "distilbert", "roberta", "bert_mlm"),
