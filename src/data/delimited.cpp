@@ -86,7 +86,7 @@ void append_undoubled(std::string_view text, std::string& out) {
 // How a text looks in a format, from as much of it as is whole.
 struct Trial {
   bool well_formed = true;  // quotes are closed, and where a cell ends
-  bool needs_quotes = false;
+  bool doubled = false;     // there are quotes inside of quotes
   bool all_quoted = true;
   size_t least_cells = SIZE_MAX, most_cells = 0;
 
@@ -103,8 +103,7 @@ Trial try_format(std::string_view beginning, const DelimitedFormat& format) {
     const CellScanner::Cell cell = scanner.next();
     trial.well_formed &= cell.closed && cell.after_quote == 0;
     trial.all_quoted &= cell.quoted;
-    trial.needs_quotes |= cell.quoted && (cell.doubled || cell.text.find(format.separator) != kNowhere ||
-                                          cell.text.find('\n') != kNowhere);
+    trial.doubled |= cell.quoted && cell.doubled;
     ++cells;
     if (!cell.ends_record) continue;
     if (cells > 1 || cell.quoted || !is_blank(cell.text)) {
@@ -181,9 +180,10 @@ DelimitedFormat guess_csv_format(std::string_view beginning) {
 }
 
 DelimitedFormat guess_tsv_format(std::string_view beginning) {
-  const DelimitedFormat quoted{'\t', true};
-  const Trial trial = try_format(without_byte_order_mark(beginning), quoted);
-  return trial.is_table() && (trial.needs_quotes || trial.all_quoted) ? quoted : DelimitedFormat{'\t', false};
+  beginning = without_byte_order_mark(beginning);
+  const DelimitedFormat quoted{'\t', true}, plain{'\t', false};
+  const Trial with = try_format(beginning, quoted), without = try_format(beginning, plain);
+  return with.is_table() && (with.doubled || with.all_quoted || !without.is_table()) ? quoted : plain;
 }
 
 }  // namespace brisk
