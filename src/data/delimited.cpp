@@ -43,8 +43,10 @@ class CellScanner {
       at_ = cell.closed ? quote + 1 : text_.size();
     }
     const size_t rest = at_;
-    while (at_ < text_.size() && text_[at_] != format_.separator && text_[at_] != '\n') ++at_;
-    const bool at_line_end = at_ == text_.size() || text_[at_] == '\n';
+    if (line_end_ < rest || rest == 0) line_end_ = std::min(text_.find('\n', rest), text_.size());
+    const size_t separator = text_.substr(0, line_end_).find(format_.separator, rest);
+    const bool at_line_end = separator == kNowhere;
+    at_ = at_line_end ? line_end_ : separator;
     std::string_view tail = text_.substr(rest, at_ - rest);
     if (at_line_end && tail.ends_with('\r')) tail.remove_suffix(1);
     if (!cell.quoted) {
@@ -72,6 +74,7 @@ class CellScanner {
   std::string_view text_;
   DelimitedFormat format_;
   size_t at_ = 0;
+  size_t line_end_ = 0;  // the first line end that is not before the cell
 };
 
 void append_undoubled(std::string_view text, std::string& out) {

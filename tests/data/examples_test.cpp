@@ -227,6 +227,32 @@ TEST_F(Examples, WithoutLabelsAnExampleHasNone) {
   EXPECT_EQ(batch.picked.targets, (std::vector<int32_t>{-1}));
 }
 
+TEST_F(Examples, ALongTextInPiecesLosesNothing) {
+  const ExampleSet texts(data("a.csv", "text\nabcdefg\nxy\nabcdef\n", {.labelled = false}), tokenizer_);
+  const ExampleSet pieces = texts.in_pieces(5);
+  ASSERT_EQ(pieces.count(), 6);
+  MicroBatch batch;
+  for (int32_t i = 0; i < 6; ++i) {
+    const int64_t before = batch.rows();
+    pieces.append(i, 5, i, batch);
+    EXPECT_EQ(batch.rows() - before, pieces.length(i, 5));
+  }
+  EXPECT_EQ(shown(batch.tokens), "<abc><def><g><xy><abc><def>");
+  batch.clear();
+  const Masker masker(tokenizer_, {.masked = 1, .replaced = 0});
+  pieces.append_masked(0, 5, 0, masker, 0, batch);
+  EXPECT_EQ(batch.picked.rows(), 1);
+  EXPECT_EQ(batch.tokens[static_cast<size_t>(batch.picked.source[0])], 259);
+  EXPECT_EQ(example_statistics(pieces, 5).truncated, 0);
+}
+
+TEST_F(Examples, ARowHasOneLabel) {
+  EXPECT_HAS(user_error_of([&] { data("a.jsonl", "{\"text\": \"a\", \"label\": [\"x\", \"y\"]}\n"); }),
+             "line 1: several labels or lines (\"x\", \"y\") in column \"label\"; a row has one label");
+  EXPECT_HAS(user_error_of([&] { data("a.csv", "text,label\na," + std::string(2000, 'x') + "\nb,1\n"); }),
+             "line 2: a label of 2000 bytes");
+}
+
 std::map<std::string, int64_t> counts_of(const ExampleSet& examples) {
   std::map<std::string, int64_t> counts;
   const std::vector<int64_t> numbers = examples.class_counts();

@@ -148,6 +148,25 @@ TEST_F(TextTables, LabelsAreNotLookedForWhereTheyAreNotNeeded) {
   EXPECT_HAS(error_of("a.csv", "text\nonly texts\nhere\n"), "no column with labels was found");
 }
 
+TEST_F(TextTables, PlainTextIsATableOfTextsWhereNoLabelsAreNeeded) {
+  const std::vector<Read> blocks = rows_of(table("a.txt", "\none\ntwo\n\n\nthree\n", {.labelled = false}));
+  ASSERT_EQ(blocks.size(), 2u);
+  EXPECT_EQ(blocks[0].text, "one\ntwo");
+  EXPECT_EQ(blocks[0].line, 2);
+  EXPECT_EQ(blocks[1].text, "three");
+  EXPECT_EQ(blocks[1].line, 6);
+  EXPECT_EQ(rows_of(table("b.txt", "one\ntwo\n", {.labelled = false})).size(), 2u);
+  EXPECT_HAS(error_of("a.txt", "one\ntwo\n"), "plain text has no labels");
+}
+
+TEST_F(TextTables, AHeaderMayHaveColumnsWithoutAName) {
+  const TextTable spam = table("spam.csv",
+                               "v1,v2,,\nham,\"so it is, my friend\",,\nspam,free entry in a competition,,\n"
+                               "ham,ok then see you,,\n");
+  EXPECT_EQ(spam.text_column(), "v2");
+  EXPECT_EQ(spam.label_column(), "v1");
+}
+
 TEST_F(TextTables, SeveralFilesHaveTheirColumnsByName) {
   folder_.write("all/a.csv", "text,label\na,1\n");
   folder_.write("all/b.csv", "label,text\n0,b\n");
