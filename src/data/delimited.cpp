@@ -43,8 +43,10 @@ class CellScanner {
       at_ = cell.closed ? quote + 1 : text_.size();
     }
     const size_t rest = at_;
-    while (at_ < text_.size() && text_[at_] != format_.separator && text_[at_] != '\n') ++at_;
-    const bool at_line_end = at_ == text_.size() || text_[at_] == '\n';
+    if (line_end_ < rest || rest == 0) line_end_ = std::min(text_.find('\n', rest), text_.size());
+    const size_t separator = text_.substr(0, line_end_).find(format_.separator, rest);
+    const bool at_line_end = separator == kNowhere;
+    at_ = at_line_end ? line_end_ : separator;
     std::string_view tail = text_.substr(rest, at_ - rest);
     if (at_line_end && tail.ends_with('\r')) tail.remove_suffix(1);
     if (!cell.quoted) {
@@ -72,6 +74,7 @@ class CellScanner {
   std::string_view text_;
   DelimitedFormat format_;
   size_t at_ = 0;
+  size_t line_end_ = 0;  // the first line end that is not before the cell
 };
 
 void append_undoubled(std::string_view text, std::string& out) {
@@ -86,7 +89,7 @@ void append_undoubled(std::string_view text, std::string& out) {
 // How a text looks in a format, from as much of it as is whole.
 struct Trial {
   bool well_formed = true;  // quotes are closed, and where a cell ends
-  bool needs_quotes = false;
+  bool doubled = false;     // there are quotes inside of quotes
   bool all_quoted = true;
   size_t least_cells = SIZE_MAX, most_cells = 0;
 
@@ -103,8 +106,7 @@ Trial try_format(std::string_view beginning, const DelimitedFormat& format) {
     const CellScanner::Cell cell = scanner.next();
     trial.well_formed &= cell.closed && cell.after_quote == 0;
     trial.all_quoted &= cell.quoted;
-    trial.needs_quotes |= cell.quoted && (cell.doubled || cell.text.find(format.separator) != kNowhere ||
-                                          cell.text.find('\n') != kNowhere);
+    trial.doubled |= cell.quoted && cell.doubled;
     ++cells;
     if (!cell.ends_record) continue;
     if (cells > 1 || cell.quoted || !is_blank(cell.text)) {
@@ -181,9 +183,10 @@ DelimitedFormat guess_csv_format(std::string_view beginning) {
 }
 
 DelimitedFormat guess_tsv_format(std::string_view beginning) {
-  const DelimitedFormat quoted{'\t', true};
-  const Trial trial = try_format(without_byte_order_mark(beginning), quoted);
-  return trial.is_table() && (trial.needs_quotes || trial.all_quoted) ? quoted : DelimitedFormat{'\t', false};
+  beginning = without_byte_order_mark(beginning);
+  const DelimitedFormat quoted{'\t', true}, plain{'\t', false};
+  const Trial with = try_format(beginning, quoted), without = try_format(beginning, plain);
+  return with.is_table() && (with.doubled || with.all_quoted || !without.is_table()) ? quoted : plain;
 }
 
 }  // namespace brisk

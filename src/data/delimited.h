@@ -36,7 +36,8 @@ size_t whole_records(std::string_view text, const DelimitedFormat& format);
 
 // The format of a table by the beginning of its text. CSV: the separator (comma, semicolon, tab, bar) that gives all
 // records the same number of cells. TSV: are there quotes? Both kinds of file exist, and a text may begin with a quote
-// in either; only one written with quotes closes them all and has something in one of them that needs them.
+// in either. There are where they are all closed and one holds another, all cells have them, or records have the same
+// number of cells only with them.
 DelimitedFormat guess_csv_format(std::string_view beginning);
 DelimitedFormat guess_tsv_format(std::string_view beginning);
 

@@ -57,6 +57,18 @@ void from_json(const nlohmann::json& json, MissingRows& missing, std::vector<std
   labels = json.at("labels").get<std::vector<std::string>>();
 }
 
+// The first few lines of a cell.
+std::vector<std::string_view> words_of(std::string_view cell) {
+  constexpr size_t kMost = 4;
+  std::vector<std::string_view> words;
+  for (size_t begin = 0; begin < cell.size() && words.size() < kMost;) {
+    const size_t end = std::min(cell.find('\n', begin), cell.size());
+    words.push_back(cell.substr(begin, std::min<size_t>(end - begin, 40)));
+    begin = end + 1;
+  }
+  return words;
+}
+
 std::string places_text(const TextTable& table, const MissingRows& missing) {
   std::vector<std::string> places;
   int64_t file = -1;
@@ -138,16 +150,26 @@ class ExampleFileBuilder {
       }
       added.pair_end = made.tokens.size();
       if (!table_.has_labels()) return;
-      if (label.size() > kLongestLabel) {
-        user_error("{}: line {}: a label of {} bytes in column \"{}\"; set {}label_field to a column that holds labels",
-                   table_.files()[static_cast<size_t>(piece.begin.file)].path, row.line, label.size(),
-                   table_.label_column(), table_.options().option_prefix);
-      }
+      check_label(piece, row.line, label);
       const auto [found, is_new] = known.emplace(label, static_cast<int32_t>(made.labels.size()));
       if (is_new) made.labels.emplace_back(label);
       added.label = found->second;
     });
     return made;
+  }
+
+  void check_label(const TextPiece& piece, int64_t line, std::string_view label) const {
+    const bool several = label.find('\n') != std::string_view::npos;
+    if (label.size() <= kLongestLabel && !several) return;
+    const std::string what = several
+                                 ? fmt::format("several labels or lines (\"{}\")", fmt::join(words_of(label), "\", \""))
+                                 : fmt::format("a label of {} bytes", label.size());
+    user_error("{}: line {}: {} in column \"{}\"; a row has one label; set {}label_field to a column of such",
+               path_of(piece), line, what, table_.label_column(), table_.options().option_prefix);
+  }
+
+  const std::string& path_of(const TextPiece& piece) const {
+    return table_.files()[static_cast<size_t>(piece.begin.file)].path;
   }
 
   void take(const TextPiece& piece, const PieceRows& made) {
@@ -159,8 +181,7 @@ class ExampleFileBuilder {
     }
     if (labels_.size() > kMostClasses) {
       user_error("{}: more than {} different labels in column \"{}\"; set {}label_field to a column that holds labels",
-                 table_.files()[static_cast<size_t>(piece.begin.file)].path, kMostClasses, table_.label_column(),
-                 table_.options().option_prefix);
+                 path_of(piece), kMostClasses, table_.label_column(), table_.options().option_prefix);
     }
     in_cache([&] { write(made, numbers); });
     missing_.rows += made.missing.rows;

@@ -46,7 +46,7 @@ ExampleStatistics example_statistics(const ExampleSet& examples, int64_t max_len
     statistics.tokens_cut += full - kept;
     statistics.truncated += full > kept;
   }
-  count_copies(examples, statistics);
+  if (!examples.are_pieces()) count_copies(examples, statistics);
   return statistics;
 }
 

@@ -24,9 +24,11 @@ uint64_t ExampleData::text_hash_of(int64_t row) const {
   return pairs_ ? hash_mix(first, stream_->document_hash(document + 1)) : first;
 }
 
-void ExampleData::copy(int64_t row, int text, int64_t count, TokenId* out) const {
-  stream_->copy(stream_->document_rows(row * documents_per_row_ + text).begin + 1, count, out);
+int64_t ExampleData::place_of(int64_t row, int text) const {
+  return stream_->document_rows(row * documents_per_row_ + text).begin + 1;
 }
+
+void ExampleData::copy(int64_t place, int64_t count, TokenId* out) const { stream_->copy(place, count, out); }
 
 LabelSet training_labels(const ExampleData& data) {
   BRISK_CHECK(data.has_labels(), "data without labels");
@@ -79,14 +81,19 @@ ExampleSet::ExampleSet(std::shared_ptr<const ExampleData> data, const Tokenizer&
   rows_ = std::move(rows).finish();
 }
 
+int64_t ExampleSet::row_of(int64_t index) const {
+  BRISK_CHECK(!pieces_, "a piece is no row");
+  return rows_[static_cast<size_t>(index)].begin;
+}
+
 int32_t ExampleSet::label(int64_t index) const {
-  if (label_of_name_.empty()) return -1;
+  if (label_of_name_.empty() || pieces_) return -1;
   return label_of_name_[static_cast<size_t>(data_->label_of(row_of(index)))];
 }
 
 std::vector<int64_t> ExampleSet::class_counts() const {
   std::vector<int64_t> counts(static_cast<size_t>(labels_.count()));
-  if (label_of_name_.empty()) return counts;
+  if (label_of_name_.empty() || pieces_) return counts;
   for (int64_t i = 0; i < count(); ++i) ++counts[static_cast<size_t>(label(i))];
   return counts;
 }
@@ -98,10 +105,18 @@ int64_t ExampleSet::total_length(int64_t max_length) const {
 }
 
 void ExampleSet::append_rows(int64_t index, int64_t max_length, int32_t sequence, MicroBatch& batch) const {
+  if (pieces_) {
+    const Chunk& piece = rows_[static_cast<size_t>(index)];
+    frame_.append(
+        {piece.length - frame_.specials(), 0},
+        [&](int, int64_t count, TokenId* out) { data_->copy(piece.begin, count, out); }, max_length, sequence, batch);
+    return;
+  }
   const int64_t row = row_of(index);
   frame_.append(
-      data_->lengths_of(row), [&](int text, int64_t count, TokenId* out) { data_->copy(row, text, count, out); },
-      max_length, sequence, batch);
+      data_->lengths_of(row),
+      [&](int text, int64_t count, TokenId* out) { data_->copy(data_->place_of(row, text), count, out); }, max_length,
+      sequence, batch);
 }
 
 void ExampleSet::append(int64_t index, int64_t max_length, int32_t sequence, MicroBatch& batch) const {
@@ -114,12 +129,30 @@ void ExampleSet::append(int64_t index, int64_t max_length, int32_t sequence, Mic
 void ExampleSet::append_masked(int64_t index, int64_t max_length, int32_t sequence, const Masker& masker, int64_t epoch,
                                MicroBatch& batch) const {
   append_rows(index, max_length, sequence, batch);
-  masker.append_picked(epoch, row_of(index), batch);
+  masker.append_picked(epoch, rows_[static_cast<size_t>(index)].begin, batch);
 }
 
 ExampleSet ExampleSet::subset(ChunkList rows) const {
   ExampleSet set = *this;
   set.rows_ = std::move(rows);
+  return set;
+}
+
+ExampleSet ExampleSet::in_pieces(int64_t max_length) const {
+  BRISK_CHECK(!has_pairs() && !pieces_ && max_length > frame_.specials(), "max_length = {}", max_length);
+  const int64_t specials = frame_.specials(), most = max_length - specials;
+  ChunkListBuilder pieces;
+  for (int64_t i = 0; i < count(); ++i) {
+    const int64_t place = data_->place_of(row_of(i), 0), tokens = full_length(i) - specials;
+    int64_t begin = 0;
+    do {
+      const int64_t length = std::min(most, tokens - begin);
+      pieces.add({place + begin, static_cast<int32_t>(length + specials)});
+      begin += length;
+    } while (begin < tokens);
+  }
+  ExampleSet set = subset(std::move(pieces).finish());
+  set.pieces_ = true;
   return set;
 }
 

@@ -54,7 +54,8 @@ class ExampleData {
 
   TextFrame::Lengths lengths_of(int64_t row) const;  // in tokens
   uint64_t text_hash_of(int64_t row) const;          // the same for copies of a text, or of a pair
-  void copy(int64_t row, int text, int64_t count, TokenId* out) const;
+  int64_t place_of(int64_t row, int text) const;     // of its first token, among those of all rows
+  void copy(int64_t place, int64_t count, TokenId* out) const;
 
   const std::string& name() const { return name_; }  // the files, for messages
   const std::string& label_column() const { return label_column_; }
@@ -97,7 +98,7 @@ class ExampleSet {
   int32_t label(int64_t index) const;  // -1: no labels
   std::vector<int64_t> class_counts() const;
 
-  int64_t row_of(int64_t index) const { return rows_[static_cast<size_t>(index)].begin; }  // of the data
+  int64_t row_of(int64_t index) const;  // of the data; not of pieces
   uint64_t text_hash(int64_t index) const { return data_->text_hash_of(row_of(index)); }
   // Rows of a micro-batch, special ones included.
   int64_t full_length(int64_t index) const { return rows_[static_cast<size_t>(index)].length; }
@@ -118,6 +119,11 @@ class ExampleSet {
   const TextFrame& frame() const { return frame_; }
   ExampleSet subset(ChunkList rows) const;  // rows of this set's list, in any order
   ExampleSet first(int64_t count) const;    // no more than these
+
+  // The same texts, a long one as several examples of at most max_length rows, so that nothing is cut off: what a
+  // masked language model learns from. After the split, since pieces of a text belong on one side. Not of pairs.
+  ExampleSet in_pieces(int64_t max_length) const;
+  bool are_pieces() const { return pieces_; }
   const ChunkList& rows() const { return rows_; }
 
  private:
@@ -128,7 +134,10 @@ class ExampleSet {
   LabelSet labels_;
   std::vector<int32_t> label_of_name_;  // the label of each of the data's names
   std::vector<float> class_weights_;
-  ChunkList rows_;  // begin: row of the data; length: in rows of a micro-batch, nothing cut off
+  // begin: row of the data, or of pieces the place of its first token; length: in rows of a micro-batch, nothing cut
+  // off
+  ChunkList rows_;
+  bool pieces_ = false;
 };
 
 struct ExampleSplit {

@@ -21,18 +21,45 @@ constexpr size_t kPieceBytes = size_t{256} << 10;
 constexpr size_t kReadBytes = size_t{128} << 10;
 constexpr size_t kLongestRow = size_t{64} << 20;  // a quote that is never closed would hold the file in memory
 
-// At most `most` bytes; `whole` is whether that is all.
-std::string beginning_of(ByteReader& reader, size_t most, bool& whole) {
-  std::string text(most, '\0');
-  size_t filled = 0;
+bool is_table_or_text(const std::string& path) { return is_table_file(path) || is_text_file(path); }
+
+// A line at least, or all there is; `whole` is whether it is all.
+std::string beginning_of(ByteReader& reader, bool& whole) {
+  std::string text;
   whole = false;
-  while (filled < most && !whole) {
-    const size_t count = reader.read(text.data() + filled, most - filled);
+  while (!whole &&
+         (text.size() < kBeginningBytes || (text.size() < kLongestRow && text.find('\n') == std::string::npos))) {
+    const size_t before = text.size();
+    text.resize(before + kReadBytes);
+    const size_t count = reader.read(text.data() + before, kReadBytes);
+    text.resize(before + count);
     whole = count == 0;
-    filled += count;
   }
-  text.resize(filled);
   return text;
+}
+
+// Where the last row of a buffer ends, when more may come after it; 0: nowhere.
+size_t last_row_end(const TableFile& file, std::string_view buffer) {
+  switch (file.kind) {
+    case TableKind::kCsv:
+    case TableKind::kTsv: return whole_records(buffer, file.format);
+    case TableKind::kText:
+      if (file.blocks) return last_blank_line_end(buffer);
+      [[fallthrough]];
+    case TableKind::kJsonLines: return buffer.rfind('\n') + 1;  // npos + 1 is 0
+  }
+  return 0;
+}
+
+void for_each_text(const TableFile& file, std::string_view text, int64_t first_line, const RowBody& body) {
+  std::vector<std::string_view> documents;
+  append_text_documents(text, file.blocks ? DocumentRule::kBlock : DocumentRule::kLine, documents);
+  const char* counted = text.data();
+  for (const std::string_view document : documents) {
+    first_line += std::count(counted, document.data(), '\n');
+    counted = document.data();
+    body({document, {}, {}, first_line});
+  }
 }
 
 }  // namespace
@@ -42,11 +69,12 @@ bool is_table_file(const std::string& path) {
   return extension == ".csv" || extension == ".tsv" || extension == ".tab" || is_json_lines(path);
 }
 
-TableKind table_kind_of(const std::string& path) {
+TableKind table_kind_of(const std::string& path, bool plain_text) {
   if (is_json_lines(path)) return TableKind::kJsonLines;
   const std::string extension = lowercase_extension(unpacked_name(path));
   if (extension == ".csv") return TableKind::kCsv;
   if (extension == ".tsv" || extension == ".tab") return TableKind::kTsv;
+  if (plain_text && is_text_file(path)) return TableKind::kText;
   static const std::map<std::string, const char*> fixes = {
       {".txt", "plain text has no labels; a table is named by what it is"},
       {".json", "write one object a line to a .jsonl file (jq -c '.[]' file.json > file.jsonl)"},
@@ -56,21 +84,22 @@ TableKind table_kind_of(const std::string& path) {
       {".zip", "this is an archive; unpack it first (unzip)"},
   };
   const auto fix = fixes.find(extension);
-  user_error("{}: expected a table of texts: .csv, .tsv or .jsonl, plain or compressed (.gz, .zst); {}", path,
-             fix == fixes.end() ? "rename it to what it is" : fix->second);
+  user_error("{}: expected a table of texts: .csv, .tsv or .jsonl, plain or compressed (.gz, .zst){}; {}", path,
+             plain_text ? ", or .txt" : "", fix == fixes.end() ? "rename it to what it is" : fix->second);
 }
 
 TextTable::TextTable(TableOptions options) : options_(std::move(options)) {
   SkippedFiles skipped;
-  const std::vector<std::string> paths =
-      expand_paths(options_.paths, &skipped, {is_table_file, ".csv, .tsv or .jsonl"});
+  const FileChoice tables = {is_table_file, ".csv, .tsv or .jsonl"};
+  const FileChoice texts = {is_table_or_text, ".csv, .tsv, .jsonl or .txt"};
+  const std::vector<std::string> paths = expand_paths(options_.paths, &skipped, options_.labelled ? tables : texts);
   std::string note;
   for (const std::string& path : paths) {
-    table_kind_of(path);
+    table_kind_of(path, !options_.labelled);
     const int64_t size = file_size(path);
     const auto reader = open_byte_reader(path);
     bool whole = false;
-    const std::string beginning = beginning_of(*reader, kBeginningBytes, whole);
+    const std::string beginning = beginning_of(*reader, whole);
     if (!has_text(without_byte_order_mark(beginning)) && whole) {
       // By its name it was meant; in a folder or a glob it is one of many.
       const bool named = std::find(options_.paths.begin(), options_.paths.end(), path) != options_.paths.end();
@@ -150,12 +179,13 @@ bool TablePieceReader::next_of_file(TextPiece& piece) {
   for (size_t size = kPieceBytes; end == 0; size = 2 * std::max(size, buffer_.size())) {
     fill(size);
     if (buffer_.empty()) return false;
-    const bool is_json = file.kind == TableKind::kJsonLines;
-    end = file_ended_ ? buffer_.size() : is_json ? buffer_.rfind('\n') + 1 : whole_records(buffer_, file.format);
+    end = file_ended_ ? buffer_.size() : last_row_end(file, buffer_);
     if (end == 0 && buffer_.size() > kLongestRow) {
       user_error("{}: line {}: a row of more than {}{}", file.path, at_.line,
                  format_bytes(static_cast<double>(kLongestRow)),
-                 file.format.quotes && !is_json ? "; a quote is not closed in it" : "; divide it into several");
+                 file.format.quotes && (file.kind == TableKind::kCsv || file.kind == TableKind::kTsv)
+                     ? "; a quote is not closed in it"
+                     : "; divide it into several");
     }
   }
   const std::string_view text = std::string_view(buffer_).substr(0, end);
@@ -175,6 +205,7 @@ void for_each_row(const TableFile& file, std::string_view text, int64_t offset, 
                   const RowBody& body) {
   check_text(file.path, text, offset, first_line);
   if (offset == 0) text = without_byte_order_mark(text);
+  if (file.kind == TableKind::kText) return for_each_text(file, text, first_line, body);
   if (file.kind == TableKind::kJsonLines) {
     std::vector<std::string> fields;
     for (const int64_t column : {file.text, file.pair, file.label}) {

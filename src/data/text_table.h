@@ -13,7 +13,8 @@
 // A column is named by the first row of a file, by its number (from 0) where that is no header, or by the field of a
 // JSON object ("article.body.text", data/json_lines.h). Columns that are not named are looked for: by the usual names,
 // else by what is in the first rows. What a user can mend is a UserError with the file, the line, what was found and
-// the fix.
+// the fix. Where no labels are needed, plain text (.txt) is a table of texts, too: its blocks between blank lines or,
+// where there are none, its lines.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +29,11 @@
 
 namespace brisk {
 
-enum class TableKind : uint8_t { kCsv, kTsv, kJsonLines };
+enum class TableKind : uint8_t { kCsv, kTsv, kJsonLines, kText };
 
-bool is_table_file(const std::string& path);       // by its name
-TableKind table_kind_of(const std::string& path);  // UserError, with the fix, where it is none
+bool is_table_file(const std::string& path);  // by its name
+// UserError, with the fix, where it is none. Plain text (.txt) is one of texts alone.
+TableKind table_kind_of(const std::string& path, bool plain_text = false);
 
 struct TableOptions {
   std::vector<std::string> paths;       // files, folders, globs
@@ -48,6 +50,7 @@ struct TableFile {
   int64_t bytes = 0;  // on the disk
   TableKind kind = TableKind::kCsv;
   DelimitedFormat format;
+  bool blocks = false;  // of plain text: a text is what is between blank lines, and not a line
   bool header = false;
   std::vector<std::string> columns;          // their names; "0", "1", ... without a header
   int64_t text = -1, pair = -1, label = -1;  // which of the columns; -1: none

@@ -16,6 +16,9 @@ namespace {
 
 constexpr size_t kRowsLookedAt = 1000;
 
+// Text with a blank line every so many lines on average is in paragraphs; with fewer, a blank line is a stray one.
+constexpr int64_t kLinesOfBlock = 100;
+
 // The usual names, the likeliest first. Of two texts that belong together, both are given.
 const std::vector<std::string> kTextNames = {
     "text",        "sentence",    "review",    "content", "lyrics",   "lyric",   "comment",
@@ -113,18 +116,21 @@ bool is_usual_name(const std::string& cell) {
 bool has_header(const std::vector<Row>& rows, const TableOptions& options) {
   const Row first = trimmed(rows[0]);
   const std::set<std::string> different(first.begin(), first.end());
+  const auto unnamed = std::count(first.begin(), first.end(), "");  // spreadsheets have such columns
+  const bool all_different = std::ssize(different) - (unnamed > 0 ? 1 : 0) + unnamed == std::ssize(first);
   for (const std::string& field : {options.text_field, options.label_field, options.pair_field}) {
     if (!field.empty() && !is_number(field) && different.contains(field)) return true;
   }
   if (std::any_of(first.begin(), first.end(), is_number)) return false;
-  if (different.size() == first.size() && std::any_of(first.begin(), first.end(), is_usual_name) &&
+  if (all_different && std::any_of(first.begin(), first.end(), is_usual_name) &&
       std::all_of(first.begin(), first.end(), [](const std::string& cell) { return words_of(cell) <= 6; })) {
     return true;
   }
-  if (rows.size() < 2 || different.size() < first.size()) return false;
+  if (rows.size() < 2 || !all_different) return false;
   const std::vector<ColumnLook> looks = look_at(rows, 1, first.size());
   bool texts_below = false;
   for (size_t column = 0; column < first.size(); ++column) {
+    if (first[column].empty()) continue;
     if (looks[column].is_numeric()) return true;
     if (looks[column].values.contains(first[column]) || words_of(first[column]) > 2) return false;
     texts_below |= looks[column].mean_words() > 3;
@@ -282,7 +288,7 @@ class ColumnFinder {
 
 // The columns of a further file are those of the first, by name, or by place where there are no names.
 void take_columns_of(const TableFile& first, TableFile& file, const TableOptions& options) {
-  const bool names = first.header || first.kind == TableKind::kJsonLines;
+  const bool names = first.header || first.kind == TableKind::kJsonLines || first.kind == TableKind::kText;
   const auto same = [&](int64_t column) -> int64_t {
     if (column < 0) return -1;
     const std::string& name = first.columns[static_cast<size_t>(column)];
@@ -332,9 +338,17 @@ TableFile find_columns(const std::string& path, std::string_view beginning, bool
                        const TableFile* like, std::string& note) {
   TableFile file;
   file.path = path;
-  file.kind = table_kind_of(path);
+  file.kind = table_kind_of(path, !options.labelled);
   std::vector<Row> rows;
-  const auto is_csv = file.kind == TableKind::kCsv;
+  if (file.kind == TableKind::kText) {
+    const TextShape shape = measure_text_shape(beginning);
+    file.blocks = shape.blocks > 1 && shape.lines <= shape.blocks * kLinesOfBlock;
+    file.columns = {"text"};
+    file.text = 0;
+    note = fmt::format("{}: plain text; {} is a text", path,
+                       file.blocks ? "a block between blank lines" : "each line that is not blank");
+    return file;
+  }
   if (file.kind == TableKind::kJsonLines) {
     if (!whole) beginning = beginning.substr(0, beginning.rfind('\n') + 1);
     check_text(path, beginning, 0, 1);
@@ -343,7 +357,7 @@ TableFile find_columns(const std::string& path, std::string_view beginning, bool
     if (beginning.find('\n') == std::string_view::npos && beginning.find('\r') != std::string_view::npos) {
       user_error("{}: lines end with CR alone; convert them (tr '\\r' '\\n' < FILE > NEW)", path);
     }
-    file.format = is_csv ? guess_csv_format(beginning) : guess_tsv_format(beginning);
+    file.format = file.kind == TableKind::kCsv ? guess_csv_format(beginning) : guess_tsv_format(beginning);
     if (!whole) beginning = beginning.substr(0, whole_records(beginning, file.format));
     check_text(path, beginning, 0, 1);
     for_each_record(path, without_byte_order_mark(beginning), file.format, 1,
