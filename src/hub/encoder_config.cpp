@@ -135,12 +135,21 @@ HuggingFaceEncoderConfig read_encoder_config(const std::string& folder) {
   return config;
 }
 
+void check_activation_of_head(const HuggingFaceEncoderConfig& config) {
+  if (config.model.type != "roberta" || config.model.activation == "gelu_erf") return;
+  user_error(
+      "model.activation = {}: RoBERTa's head of masked words has gelu_erf whatever its layers have; use gelu_erf, or a "
+      "model of type bert",
+      config.model.activation);
+}
+
 std::string to_json_text(const HuggingFaceEncoderConfig& config, SafetensorsType weights, const Tokenizer& tokenizer) {
   const ModelOptions& model = config.model;
   const bool distilbert = model.type == "distilbert", roberta = model.type == "roberta";
   const double attention_dropout = model.attention_dropout >= 0 ? model.attention_dropout : model.dropout;
   const double classifier_dropout = model.classifier_dropout >= 0 ? model.classifier_dropout : model.dropout;
   BRISK_CHECK(is_encoder_type(model.type), "{}", model.type);
+  if (config.head == Head::masked_words) check_activation_of_head(config);
   Json json;
   const char* head = config.head == Head::classifier     ? "ForSequenceClassification"
                      : config.head == Head::masked_words ? "ForMaskedLM"

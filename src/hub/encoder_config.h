@@ -36,6 +36,10 @@ bool is_huggingface_encoder(const std::string& folder);
 // UserError where the file is missing or damaged, or asks for what brisk does not compute.
 HuggingFaceEncoderConfig read_encoder_config(const std::string& folder);
 
+// UserError where masked words would be found with another activation than here: RoBERTa's own head knows gelu_erf
+// alone.
+void check_activation_of_head(const HuggingFaceEncoderConfig& config);
+
 // UserError where Hugging Face's model of this type cannot have these options.
 std::string to_json_text(const HuggingFaceEncoderConfig& config, SafetensorsType weights, const Tokenizer& tokenizer);
 

@@ -194,7 +194,8 @@ const SafetensorsEntry* HuggingFaceEncoder::find(const std::string& name) const 
 }
 
 // The product with which masked words are found is the embedding's; files may hold it a second time.
-void HuggingFaceEncoder::check_output_table() const {
+void HuggingFaceEncoder::check_masked_words() const {
+  check_activation_of_head(config_);
   const Names names = names_of(config_.model.type);
   const SafetensorsEntry* output = files_.find(names.mlm_table);
   const SafetensorsEntry* table = find(names.prefix + "embeddings.word_embeddings.weight");
@@ -240,7 +241,7 @@ EncoderLoading HuggingFaceEncoder::load_into(ParameterStore& store, const std::v
     found.push_back(std::move(entry));
   }
   if (store.find("mlm.bias") != nullptr) {
-    check_output_table();
+    check_masked_words();
     used.insert(names.mlm_table);
     used.insert(names.mlm_bias_again);
   }
@@ -255,9 +256,14 @@ EncoderLoading HuggingFaceEncoder::load_into(ParameterStore& store, const std::v
 void write_huggingface_encoder(const std::string& folder, const HuggingFaceEncoderConfig& config,
                                const ParameterStore& store, const Tokenizer& tokenizer, SafetensorsType type) {
   HuggingFaceEncoderConfig written = config;
-  written.head = store.find("classifier.weight") != nullptr ? Head::classifier
-                 : store.find("mlm.bias") != nullptr        ? Head::masked_words
-                                                            : Head::none;
+  const Parameter* classifier = store.find("classifier.weight");
+  written.head = classifier != nullptr               ? Head::classifier
+                 : store.find("mlm.bias") != nullptr ? Head::masked_words
+                                                     : Head::none;
+  written.model.num_labels = classifier != nullptr ? classifier->spec.rows : 0;
+  for (int64_t i = std::ssize(written.labels); i < written.model.num_labels; ++i) {
+    written.labels.push_back(fmt::format("LABEL_{}", i));
+  }
   const std::string text = to_json_text(written, type, tokenizer);
   if (file_exists(folder + "/config.json") || file_exists(folder + "/" + kWeights)) {
     user_error("{}: it holds a model already; choose another folder with --output", folder);

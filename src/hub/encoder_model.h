@@ -45,7 +45,7 @@ class HuggingFaceEncoder {
 
  private:
   const SafetensorsEntry* find(const std::string& name) const;
-  void check_output_table() const;
+  void check_masked_words() const;
 
   std::string path_;
   HuggingFaceEncoderConfig config_;
