@@ -75,6 +75,7 @@ void eval_masked(const EvalArguments& arguments, const TrainedModel& model) {
   ExampleSet examples = open_evaluation_examples(arguments.data, model.job, *model.tokenizer, {}, notes);
   for (const std::string& note : notes) say("{}", note);
   check_room_for_text(examples, max_length);
+  if (!examples.has_pairs()) examples = examples.in_pieces(max_length);
   const Masker masker = masker_of(model.job, *model.tokenizer);
   const MaskedSequences sequences(std::move(examples), max_length, masker, training.mlm_probability);
   const RowPicking picking = masked_picking(masker);

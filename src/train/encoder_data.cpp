@@ -1,5 +1,6 @@
 #include "train/encoder_data.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
@@ -105,6 +106,21 @@ void set_classes(Job& job, const LabelSet& labels) {
   job.model.num_labels = labels.count();
 }
 
+LabelSet class_numbers(const LabelSet& labels) {
+  std::vector<std::string> numbers;
+  for (int64_t i = 0; i < labels.count(); ++i) numbers.push_back(fmt::format("{}", i));
+  return LabelSet::in_order(std::move(numbers));
+}
+
+// A model says NEGATIVE and POSITIVE, the table 0 and 1.
+bool are_class_numbers(const ExampleData& data, const LabelSet& labels) {
+  const auto all_in = [&](const LabelSet& set) {
+    return std::all_of(data.label_names().begin(), data.label_names().end(),
+                       [&](const std::string& name) { return set.find(name) >= 0; });
+  };
+  return labels.count() > 0 && !all_in(labels) && all_in(class_numbers(labels));
+}
+
 }  // namespace
 
 std::unique_ptr<Tokenizer> wordpiece_of_table(const TextTable& table, int64_t vocab_size,
@@ -189,7 +205,9 @@ ExampleSet open_evaluation_examples(const std::vector<std::string>& paths, const
   const TextTable table(table_options(paths, job));
   const auto data = tokens_of(table, job, tokenizer);
   take_notes(data->notes(), notes);
-  return {data, tokenizer, labels};
+  if (!are_class_numbers(*data, labels)) return {data, tokenizer, labels};
+  notes.push_back(fmt::format("labels are taken as the numbers of the classes {}", labels.text()));
+  return {data, tokenizer, class_numbers(labels)};
 }
 
 }  // namespace brisk

@@ -27,6 +27,9 @@ RowPicking masked_picking(const Masker& masker) {
 TaskData MlmTask::prepare(Job& job, DataRequest request) {
   data_ = prepare_encoder_data(job, std::move(request));
   const TrainingOptions& training = job.training;
+  for (ExampleSet* part : {&data_.train, &data_.validation}) {
+    if (!part->has_pairs()) *part = part->in_pieces(training.max_length);
+  }
   masker_ = masker_of(job, *data_.tokenizer);
   const auto masked = [&](const ExampleSet& examples) {
     return std::make_shared<const MaskedSequences>(examples, training.max_length, *masker_, training.mlm_probability);

@@ -106,6 +106,7 @@ ModelSource from_huggingface_encoder(const std::string& path) {
   };
   source.job.task = config.head == HuggingFaceEncoderConfig::Head::classifier ? "classify" : "mlm";
   source.job.training.optimizer = "adamw";
+  source.job.data.text_field.clear();  // found in the table that it is asked about
   describe(source, path);
   return source;
 }
