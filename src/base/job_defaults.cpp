@@ -117,6 +117,7 @@ std::string default_cache_directory() {
 std::vector<std::string> resolve_defaults(Job& job) {
   std::vector<std::string> lines;
   check_task(job);
+  resolve_encoder(job.model);
   const auto tell = [&](const char* name, const auto& value, const std::string& rule) {
     lines.push_back(fmt::format("{} = {} ({})", name, value, rule));
   };

@@ -71,6 +71,13 @@ void check_task(const Job& job) {
   refuse(model.token_types >= 0, job, "model.token_types", "a decoder has none");
 }
 
+void resolve_encoder(ModelOptions& model) {
+  if (!model.is_encoder()) return;
+  if (model.token_types < 0) model.token_types = model.type == "bert" ? 2 : model.type == "roberta" ? 1 : 0;
+  if (model.attention_dropout < 0) model.attention_dropout = model.dropout;
+  if (model.classifier_dropout < 0) model.classifier_dropout = model.dropout;
+}
+
 double encoder_learning_rate(const Job& job) {
   if (job.task == "language_model") return 0;
   const bool classify = job.task == "classify";

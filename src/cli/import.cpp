@@ -21,8 +21,12 @@ void run_import(const ImportArguments& arguments) {
   fmt::print("{}: {} parameters from the {} {}\n", arguments.output,
              format_count(static_cast<double>(result.parameters)), result.kind, arguments.model);
   say("  brisk {1} {0} {2}\n  train on: {{\"model\": {{\"from\": \"{0}\"}}}} in a job", arguments.output,
-      result.task == "classify" ? "predict" : result.task == "mlm" ? "eval" : "generate",
-      result.task == "classify" ? "\"...\"" : result.task == "mlm" ? "--data TABLE" : "--prompt \"...\"");
+      result.task == "classify" ? "predict"
+      : result.task == "mlm"    ? "eval"
+                                : "generate",
+      result.task == "classify" ? "\"...\""
+      : result.task == "mlm"    ? "--data TABLE"
+                                : "--prompt \"...\"");
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "base/job_task.h"
 
 namespace brisk {
 
@@ -45,7 +45,8 @@ DecoderConfig training_config(const Job& job) {
 }
 
 EncoderConfig encoder_config(const Job& job) {
-  const ModelOptions& model = job.model;
+  ModelOptions model = job.model;
+  resolve_encoder(model);
   const bool roberta = model.type == "roberta", distilbert = model.type == "distilbert";
   EncoderConfig config;
   config.vocab_size = model.vocab_size;
@@ -55,15 +56,15 @@ EncoderConfig encoder_config(const Job& job) {
   config.d_ff = model.d_ff;
   config.max_length = model.context;
   config.position_offset = roberta ? 2 : 0;
-  config.types = model.token_types >= 0 ? model.token_types : roberta ? 1 : distilbert ? 0 : 2;
+  config.types = model.token_types;
   config.norm_epsilon = model.norm_epsilon;
   using FeedForward = EncoderConfig::FeedForward;
   config.feed_forward = model.activation == "relu"       ? FeedForward::relu
                         : model.activation == "gelu_erf" ? FeedForward::gelu_erf
                                                          : FeedForward::gelu_tanh;
   config.dropout = model.dropout;
-  config.attention_dropout = model.attention_dropout >= 0 ? model.attention_dropout : model.dropout;
-  config.classifier_dropout = model.classifier_dropout >= 0 ? model.classifier_dropout : model.dropout;
+  config.attention_dropout = model.attention_dropout;
+  config.classifier_dropout = model.classifier_dropout;
   using Head = EncoderConfig::Head;
   config.head = job.task == "mlm" ? Head::mlm : roberta ? Head::roberta : distilbert ? Head::relu : Head::pooler_tanh;
   config.num_labels = std::max<int64_t>(1, model.num_labels);

@@ -47,6 +47,28 @@ TEST(TaskOfAJob, WhatIsGivenStandsBesideItsDefaults) {
   EXPECT_EQ(job.data.text_field, "review");
 }
 
+TEST(TaskOfAJob, FillsWhatAnEncoderOfItsTypeHas) {
+  const auto resolved = [](const std::string& type) {
+    Job job = read(R"({"task": "classify", "model": {"type": ")" + type + R"("}})");
+    resolve_defaults(job);
+    return job.model;
+  };
+  EXPECT_EQ(resolved("bert").token_types, 2);
+  EXPECT_EQ(resolved("distilbert").token_types, 0);
+  EXPECT_EQ(resolved("roberta").token_types, 1);
+  EXPECT_DOUBLE_EQ(resolved("bert").attention_dropout, 0.1);
+  EXPECT_DOUBLE_EQ(resolved("distilbert").classifier_dropout, 0.2);
+}
+
+TEST(TaskOfAJob, TakesTheUsualRates) {
+  Job job = read(R"({"task": "classify", "model": {"from": "somewhere"}})");
+  resolve_defaults(job);
+  EXPECT_DOUBLE_EQ(job.training.learning_rate, 5e-5);
+  job = read(R"({"task": "classify"})");
+  resolve_defaults(job);
+  EXPECT_DOUBLE_EQ(job.training.learning_rate, 5e-4);
+}
+
 TEST(TaskOfAJob, ModelCheckpointIsModelFrom) {
   EXPECT_EQ(read(R"({"task": "classify", "model": {"checkpoint": "bert"}})").model.from, "bert");
 }
