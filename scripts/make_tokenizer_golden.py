@@ -3,10 +3,12 @@
 library, and what the library makes of difficult texts with them.
 
     python3 -m venv venv && venv/bin/pip install tokenizers
-    venv/bin/python scripts/make_tokenizer_golden.py README.md tests/text/golden
+    venv/bin/python scripts/make_tokenizer_golden.py README.md tests/text/golden [NAME ...]
 
 NAME.json is the tokenizer; NAME.golden.json has "ids" (add_special_tokens=False), "with_specials" and "decoded"
-(skip_special_tokens=False) of the first texts of texts.json. README.md is the text they are trained on.
+(skip_special_tokens=False) of the first texts of texts.json, and "pairs": ids and token types of neighbours in it.
+The texts of WordPiece go on with those of more_texts.json. README.md is the text they are trained on; WordPiece is
+trained on the difficult texts, too, so that its vocabularies have their characters. With names, only those are made.
 """
 import json
 import random
@@ -44,9 +46,24 @@ POOLS = [(0x20, 0x7E), (0xA0, 0x24F), (0x300, 0x36F), (0x370, 0x52F), (0x590, 0x
          (0x1E00, 0x1FFF), (0x2000, 0x206F), (0x2070, 0x218F), (0x2190, 0x27BF), (0x3000, 0x30FF), (0x4E00, 0x4FFF), (0xAC00, 0xACFF),
          (0xFB00, 0xFBFF), (0xFF00, 0xFFEF), (0x1F300, 0x1F6FF), (0x1D400, 0x1D7FF), (0, 0x1F)]
 
+# What BERT's normalizer and pre-tokenizer stumble on.
+MORE_TEXTS = [
+    "a\u0301,b\u0301 ,\u0301a .\u0301\u0323. =\u0338 !\u20dd", "na\u00efve\u00e9t\u00e9 NAI\u0308VETE\u0301 \u00c9\u00c8\u00ca \u1ea4\u1ebe\u1ec0 \u01d8\u01dc",
+    "a\x00b c\ufffdd e\x01\u0301f g\x7fh i\u0085j k\u200bl m\u200dn o\u00adp q\ufeffr s\u2028t u\ue000v", "a\u00a0b\u2000c\u3000d\x0be\x0cf\x1cg\x1fh\u1680i",
+    "中a文b 字\u0301符 \u4e00\u9fff\u3400\u4dbf\u4dc0\u9fa6 \U00020000\U0002a6df\U0002a700\U0002b740\U0002b820\U0002ceaf\U0002cea1\U0002f800 \uf900\ufaff",
+    "かがガｶﾞ ヴ ゔ パ ﾊﾟ か\u3099", "한\u1112\u1161\u11ab 각 갂", "İ ı I i \u0130\u0307 \u1e9e ß ŉ ǰ ΐ ﬀ Σς ΣΑΣ Ǆǅ Ⅳⅳ Ⓐⓐ Ａａ 𐐀𐐨 Ꭰꭰ ᲐაႠⴀ",
+    "don't -- it's _under_score_ e-mail @user #tag $5 50% a/b a\\b <br /><br />it's", "¡hola! ¿qué? «x» „y“ ‚z‘ …—–‐ ‰ § ¶ † ‡ • · ※ ⁂ 、。・「」『』【】 ！？（）",
+    "$ € ¢ ∑ ∞ © ® ™ ° ± ² ½ × ÷ ^ ` ~ | + < = > ¨ ´ ¸ ˆ ˜", "[CLS] [SEP] [MASK] [PAD] [UNK] [cls] [MASK][MASK] a[MASK]b [ MASK ] [mask",
+    "w" * 99, "w" * 100, "w" * 101, "é" * 100, "é" * 101, "e\u0301" * 100, "e\u0301" * 101, "中" * 120, "." * 120, "speed" * 21,
+    "##speed ## # ##s #s", "x" * 23 + " " + "y" * 24 + " " + "z" * 25 + " speedspeedspeed thethethethethe", "\u0e01\u0e33\u0e34 \u0e33 नि ক্ষ ക്ഷ ខ្មែរ မြန်မာ བོད་",
+    "\u0300 \u0300a \u20dda \u0903a \u0488 \U0001d165 \U000e0100 \ufe0f \u180e\u2066\u202e", "\u16fe1 \U00016fe4 \U0001e000 \U0001e944 \U00010f46 \U00011f00 \U0001e4ec",
+    "\t\n\r", "\x01", "\u0301\u0301", "a\tb\nc\rd\r\ne", "The Quick BROWN fox, jumps; over: (the) lazy \"dog\"!?", "3.14 1,000 10:30 2024-01-01 A4 x86_64 C++ U.S.A.",
+    "http://www.imdb.com/title/tt0111161/?ref_=fn", "speed,speed.Speed:SPEED the-speed [THE] speed\u0301 sp\u00e9\u00e8d s\u200dpeed",
+]
 
-def random_texts(count):
-    generator = random.Random(7)
+
+def random_texts(count, seed=7):
+    generator = random.Random(seed)
     for _ in range(count):
         text = ""
         for _ in range(generator.randint(1, 24)):
@@ -58,10 +75,12 @@ def random_texts(count):
 
 
 class Maker:
-    def __init__(self, source, directory):
-        self.source, self.directory = source, directory
+    def __init__(self, source, directory, names):
+        self.source, self.directory, self.names = source, directory, names
         self.texts = TEXTS + list(random_texts(60))
+        self.more_texts = MORE_TEXTS + list(random_texts(60, seed=8))
         self.write("texts", self.texts)
+        self.write("more_texts", self.more_texts)
 
     def write(self, name, content):
         with open(f"{self.directory}/{name}.json", "w", encoding="utf-8") as out:
@@ -70,6 +89,9 @@ class Maker:
 
     def make(self, name, change=None, model=None, pre_tokenizer=None, normalizer=None, decoder=None, specials=("<|endoftext|>",),
              bytes_first=False, added=(), post_processor=None, size=420, **trainer):
+        if self.names and name not in self.names:
+            return
+        is_wordpiece = isinstance(model, models.WordPiece)
         tokenizer = Tokenizer(model or models.BPE())
         if pre_tokenizer:
             tokenizer.pre_tokenizer = pre_tokenizer
@@ -78,8 +100,13 @@ class Maker:
         if decoder:
             tokenizer.decoder = decoder
         alphabet = pre_tokenizers.ByteLevel.alphabet() if bytes_first else []
-        tokenizer.train([self.source], trainers.BpeTrainer(vocab_size=size, special_tokens=list(specials), initial_alphabet=alphabet,
-                                                           show_progress=False, **trainer))
+        trainer_class = trainers.WordPieceTrainer if is_wordpiece else trainers.BpeTrainer
+        learner = trainer_class(vocab_size=size, special_tokens=list(specials), initial_alphabet=alphabet, show_progress=False, **trainer)
+        if is_wordpiece:
+            with open(self.source, encoding="utf-8") as source:
+                tokenizer.train_from_iterator([source.read()] + self.texts + self.more_texts, learner)
+        else:
+            tokenizer.train([self.source], learner)
         tokenizer.add_tokens(list(added))
         if post_processor:
             tokenizer.post_processor = post_processor
@@ -88,10 +115,12 @@ class Maker:
             change(content)
             tokenizer = Tokenizer.from_str(json.dumps(content))
         self.write(name, content)
-        plain = [tokenizer.encode(text, add_special_tokens=False).ids for text in self.texts]
+        texts = self.texts + (self.more_texts if is_wordpiece else [])
+        plain = [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
         decoded = [tokenizer.decode(ids, skip_special_tokens=False) for ids in plain[:70]]
+        pairs = [tokenizer.encode(*pair) for pair in zip(texts[20:25], texts[21:26])]
         self.write(f"{name}.golden", {"ids": plain, "with_specials": [tokenizer.encode(text).ids for text in self.texts[:10]],
-                                      "decoded": decoded})
+                                      "decoded": decoded, "pairs": [[pair.ids, pair.type_ids] for pair in pairs]})
 
 
 def without_words(content):
@@ -112,7 +141,7 @@ def around(first, last, start_id, end_id):
 
 
 def main():
-    maker = Maker(sys.argv[1], sys.argv[2])
+    maker = Maker(sys.argv[1], sys.argv[2], sys.argv[3:])
     byte_level, split = pre_tokenizers.ByteLevel, pre_tokenizers.Split
 
     def words(regex):
@@ -150,6 +179,34 @@ def main():
     for behavior in ("removed", "merged_with_previous", "merged_with_next", "contiguous"):
         maker.make(f"split_{behavior}", model=models.BPE(unk_token="<unk>"), specials=["<unk>"], size=200, normalizer=normalizers.NFKD(),
                    pre_tokenizer=pre_tokenizers.Sequence([split(" ", behavior), split(Regex(ODD), behavior, invert=behavior == "contiguous")]))
+
+    roberta = ["<s>", "<pad>", "</s>", "<unk>"]
+    maker.make("roberta", pre_tokenizer=byte_level(add_prefix_space=False), decoder=decoders.ByteLevel(), bytes_first=True, specials=roberta,
+               added=[AddedToken("<mask>", lstrip=True, normalized=False, special=True)], size=330,
+               post_processor=processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False))
+    make_wordpiece(maker)
+
+
+def make_wordpiece(maker):
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+    def make(name, normalizer, post_processor=None, prefix="##", pre_tokenizer=None, longest=100, **other):
+        maker.make(name, model=models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=longest, continuing_subword_prefix=prefix),
+                   normalizer=normalizer, pre_tokenizer=pre_tokenizer or pre_tokenizers.BertPreTokenizer(), specials=specials,
+                   post_processor=post_processor or processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2)),
+                   continuing_subword_prefix=prefix, **other)
+
+    bert = normalizers.BertNormalizer
+    template = processors.TemplateProcessing(single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+                                             special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+    make("wordpiece_uncased", bert(), template, decoder=decoders.WordPiece(), size=2600)
+    make("wordpiece_cased", bert(lowercase=False), decoder=decoders.WordPiece(cleanup=False), size=1000, limit_alphabet=300)
+    make("wordpiece_bare", bert(lowercase=False, strip_accents=True, clean_text=False, handle_chinese_chars=False), size=1000, limit_alphabet=300)
+    make("wordpiece_lowercase", bert(strip_accents=False), size=1000, limit_alphabet=300,
+         added=[AddedToken("<x>", lstrip=True, rstrip=True, normalized=False), AddedToken("Speed", single_word=True, normalized=True)])
+    make("wordpiece_other", normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()]), prefix="@@", longest=20, size=800,
+         limit_alphabet=200, pre_tokenizer=pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation()]),
+         decoder=decoders.WordPiece(prefix="@@"), post_processor=processors.RobertaProcessing(("[SEP]", 3), ("[CLS]", 2)))
 
 
 if __name__ == "__main__":

@@ -156,7 +156,13 @@ def write_normalization(out):
             compatible.append(f"{{0x{code_point:X}, {literal(fully)}}}")
     write_entries(out, "CanonicalDecomposition kCanonicalDecompositions", canonical)
     write_entries(out, "CompatibilityDecomposition kCompatibilityDecompositions", compatible)
-    classes = ranges(lambda code_point: unicodedata.combining(chr(code_point)) or None)
+    def known_class(code_point):
+        """Marks that the library does not know stay where they are among others."""
+        mark, form = chr(code_point), library["NFD"]
+        moves = any(form.normalize_str("a" + pair) != "a" + pair for pair in (mark + "\u0334", "\u0345" + mark))
+        return unicodedata.combining(mark) if moves else None
+
+    classes = ranges(lambda code_point: known_class(code_point) if unicodedata.combining(chr(code_point)) else None)
     write_entries(out, "CombiningClassRange kCombiningClassRanges",
                   [f"{{{hexadecimal(first, last)}, {value}}}" for first, last, value in classes])
 

@@ -11,10 +11,34 @@ namespace brisk {
 
 namespace {
 
-// The defaults of a job are those of the structs, unless its type names a family with another shape, or its optimizer
-// another recipe.
-Job defaults_for(const std::string& requested_type, const std::string& optimizer) {
+// BERT's shape, and the recipe with which people fine-tune it.
+void encoder_defaults(Job& job, const std::string& task, const std::string& requested_type) {
+  job.task = task;
+  job.model.type = requested_type;
+  if (!job.model.is_encoder()) job.model.type = "bert";
+  job.model.activation = "gelu_erf";
+  job.model.norm_epsilon = job.model.type == "roberta" ? 1e-5 : 1e-12;
+  job.model.dropout = 0.1;
+  if (job.model.type == "distilbert") job.model.classifier_dropout = 0.2;
+  TrainingOptions& training = job.training;
+  training.optimizer = "adamw";
+  training.batch_size = 32;
+  training.lr_scheduler = "linear";
+  training.warmup_ratio = 0.1;
+  training.weight_decay = 0.01;
+  training.beta2 = 0.999;
+  if (task == "classify") training.best_by = "accuracy";
+}
+
+// The defaults of a job are those of the structs, unless its task or its type names a family with another shape, or its
+// optimizer another recipe.
+Job defaults_for(const Job& first) {
+  const std::string &requested_type = first.model.type, &optimizer = first.training.optimizer;
   Job job;
+  if (first.task != "language_model") {
+    encoder_defaults(job, first.task, requested_type);
+    return job;
+  }
   if (optimizer == "adamw") {
     job.training.batch_size = 32;
     job.training.lr_scheduler = "cosine";
@@ -79,15 +103,22 @@ Job job_from_json_text(const std::string& text, const std::string& source_name,
                        const std::vector<std::string>& overrides, std::vector<std::string>& notes) {
   Job first;
   read_options(declare_with_families(first), text, source_name, overrides);
-  Job job = defaults_for(first.model.type, first.training.optimizer);
+  Job job = defaults_for(first);
   const ReadResult result = read_options(declare_with_families(job), text, source_name, overrides);
   notes.insert(notes.end(), result.notes.begin(), result.notes.end());
   if (job.model.type == "llama") {
     notes.push_back(
         "type llama: a decoder; norm rmsnorm, activation swiglu, positions rotary, no bias, untied, where not given");
   }
-  job.model.type = "decoder";
-  if (job.training.optimizer == "adamw") {
+  if (!job.model.is_encoder()) job.model.type = "decoder";
+  if (job.task != "language_model") {
+    if (!result.given.contains("data.text_field")) job.data.text_field.clear();
+    notes.push_back(
+        fmt::format("task {}: {}'s shape, adamw, lr_scheduler linear, warmup_ratio 0.1, weight_decay 0.01, batch_size "
+                    "32, where not "
+                    "given",
+                    job.task, job.model.type));
+  } else if (job.training.optimizer == "adamw") {
     notes.push_back("optimizer adamw: lr_scheduler cosine, batch_size 32, where not given");
   }
   settle_length(job, text, source_name, overrides, notes);

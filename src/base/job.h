@@ -18,10 +18,11 @@
 
 namespace brisk {
 
-// The decoder; the defaults are GPT-2's shape. `"type": "llama"` in a job changes the defaults of norm, activation,
-// positions, bias and tie_embeddings to Llama's shape; the resolved type is always "decoder".
+// The network; the defaults are GPT-2's shape. `"type": "llama"` in a job changes the defaults of norm, activation,
+// positions, bias and tie_embeddings to Llama's shape; the resolved type is then "decoder". An encoder (bert,
+// distilbert, roberta) has BERT's defaults; some keys have one value there.
 struct ModelOptions {
-  std::string type = "decoder";
+  std::string type = "decoder";  // decoder | bert | distilbert | roberta
   int64_t d_model = 256;
   int64_t num_layers = 4;
   int64_t num_heads = 0;     // 0: d_model / 64
@@ -38,6 +39,14 @@ struct ModelOptions {
   double rope_theta = 10000.0;
   int64_t context = 0;  // longest text, and rows of the table of learned positions; 0: training.max_length
   std::string from;     // a trained model to start from; empty: new weights
+
+  // Of encoders.
+  double attention_dropout = -1;   // -1: dropout
+  double classifier_dropout = -1;  // -1: dropout
+  int64_t token_types = -1;        // rows of the table of token types; -1: bert 2, distilbert 0, roberta 1
+  int64_t num_labels = 0;          // classes; 0: those of the training data
+
+  bool is_encoder() const { return type == "bert" || type == "distilbert" || type == "roberta"; }
 };
 
 struct TrainingOptions {
@@ -74,12 +83,20 @@ struct TrainingOptions {
   double lora_alpha = 0;                   // their scale times lora_rank; 0: 2 lora_rank
   std::vector<std::string> lora_matrices;  // qkv, attention_out, up, down; empty: all of them
 
+  // Of encoders.
+  std::string class_weights = "none";  // none | balanced: a class counts in the loss as if all were equally frequent
+  int64_t freeze = -1;                 // -1: nothing; 0: the embeddings; n: those and the first n layers
+  bool first_row_only = true;          // the last layer computes only the rows whose outputs are used
+  double mlm_probability = 0.15;       // share of tokens that are masked
+  bool whole_word_masking = false;     // the pieces of a word are masked together
+
   int64_t eval_steps = 0;  // optimizer steps; 0: after each epoch
   int64_t logging_steps = 10;
   int64_t save_steps = 0;        // optimizer steps; 0: after each epoch
   double save_minutes = 0;       // besides, when this long ago; 0: never
   int64_t save_total_limit = 2;  // last checkpoints kept besides the best; 0: all
   bool load_best_model_at_end = true;
+  std::string best_by = "loss";         // loss | accuracy; accuracy where the task is classify, unless given
   int64_t early_stopping_patience = 0;  // evaluations without a better loss; 0: never stop early
 
   bool divergence_guard = true;           // skip outlier updates; go back when they repeat (train/divergence_guard.h)
@@ -115,15 +132,17 @@ struct DataOptions {
   double validation_fraction = 0.05;
   std::string text_field = "text";  // of a .jsonl object; "article.body.text" for one inside others
   std::string document = "auto";    // file | block | line | auto
+  std::string label_field;          // of a classifier's table; empty: found by its name
+  std::string pair_field;           // a second text; empty: none
   std::string tokenizer;            // path; empty: train a byte-level BPE of model.vocab_size entries
   std::string cache_dir;            // of token files; empty: $XDG_CACHE_HOME/brisk or ~/.cache/brisk
 };
 
 struct Job {
-  std::string name;  // empty: the job file's name without .json
-  std::string task = "language_model";
-  std::string comment;  // free text
-  std::string output;   // the run directory; empty: runs/<name>
+  std::string name;                     // empty: the job file's name without .json
+  std::string task = "language_model";  // language_model | classify | mlm
+  std::string comment;                  // free text
+  std::string output;                   // the run directory; empty: runs/<name>
   ModelOptions model;
   TrainingOptions training;
   DataOptions data;

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/job.h"
+#include "base/job_task.h"
 #include "base/options.h"
 
 namespace brisk {
@@ -115,6 +116,8 @@ std::string default_cache_directory() {
 
 std::vector<std::string> resolve_defaults(Job& job) {
   std::vector<std::string> lines;
+  check_task(job);
+  resolve_encoder(job.model);
   const auto tell = [&](const char* name, const auto& value, const std::string& rule) {
     lines.push_back(fmt::format("{} = {} ({})", name, value, rule));
   };
@@ -161,6 +164,10 @@ std::vector<std::string> resolve_defaults(Job& job) {
   if (training.lora_rank > 0 && training.lora_alpha == 0) {
     training.lora_alpha = 2 * static_cast<double>(training.lora_rank);
     tell("training.lora_alpha", training.lora_alpha, "2 lora_rank");
+  }
+  if (const double rate = encoder_learning_rate(job); training.learning_rate == 0 && rate > 0) {
+    training.learning_rate = two_digits(rate);
+    tell("training.learning_rate", training.learning_rate, fmt::format("task {}", job.task));
   }
   // Learned weights are soon unlearned. Adapters are new, and AdamW's.
   const bool learned = !model.from.empty() && training.lora_rank == 0;

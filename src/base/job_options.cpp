@@ -8,8 +8,12 @@ namespace {
 void declare_top(Job& job, std::vector<Option>& all) {
   all.push_back(Option("name", job.name, "name of the run").automatic("the job file's name without .json"));
   all.push_back(Option("task", job.task, "what is learned")
-                    .one_of({"language_model"})
+                    .one_of({"language_model", "classify", "mlm"})
                     .same_as("lm", "language_model")
+                    .same_as("classification", "classify")
+                    .same_as("text_classification", "classify")
+                    .same_as("sequence_classification", "classify")
+                    .same_as("masked_lm", "mlm")
                     .same_as("causal_lm", "language_model"));
   all.push_back(Option("comment", job.comment, "free text, for people"));
   all.push_back(Option("output", job.output, "the run directory: checkpoints, tokenizer, metrics")
@@ -21,8 +25,9 @@ void declare_model(ModelOptions& model, std::vector<Option>& all) {
   all.push_back(
       Option("model.type", model.type,
              "the architecture; `gpt2` is a decoder with the defaults of this table, `llama` one whose defaults "
-             "are rmsnorm, swiglu, rotary, no bias and an output projection of its own")
-          .one_of({"decoder"})
+             "are rmsnorm, swiglu, rotary, no bias and an output projection of its own; bert, distilbert and roberta "
+             "are encoders, for the tasks classify and mlm, whose default is bert")
+          .one_of({"decoder", "bert", "distilbert", "roberta"})
           .same_as("gpt2", "decoder")
           .same_as("gpt", "decoder")
           .same_as("llama", "decoder")
@@ -104,7 +109,7 @@ void declare_model(ModelOptions& model, std::vector<Option>& all) {
                        "a trained model to start from: a run, a checkpoint, a Hugging Face folder, a .gguf or llama2.c "
                        "file; the other keys of model and the tokenizer come from it")
                     .automatic("new weights")
-                    .also({"init_from", "pretrained", "model_name_or_path", "training.init_from"}));
+                    .also({"checkpoint", "init_from", "pretrained", "model_name_or_path", "training.init_from"}));
 }
 
 void declare_batches(TrainingOptions& training, std::vector<Option>& all) {
@@ -150,21 +155,24 @@ void declare_batches(TrainingOptions& training, std::vector<Option>& all) {
 }
 
 void declare_optimizer(TrainingOptions& training, std::vector<Option>& all) {
-  all.push_back(Option("training.optimizer", training.optimizer,
-                       "the update rule: muon for matrices between hidden layers and AdamW for the rest, or AdamW for "
-                       "all (then lr_scheduler is cosine and batch_size 32, unless given)")
-                    .one_of({"muon", "adamw"})
-                    .same_as("adamw_torch", "adamw")
-                    .same_as("adamw_torch_fused", "adamw")
-                    .same_as("AdamW", "adamw")
-                    .also({"optim"}));
+  all.push_back(
+      Option("training.optimizer", training.optimizer,
+             "the update rule: muon for matrices between hidden layers and AdamW for the rest, or AdamW for "
+             "all (then lr_scheduler is cosine and batch_size 32, unless given); of the tasks classify and mlm "
+             "adamw, with lr_scheduler linear, warmup_ratio 0.1, weight_decay 0.01 and beta2 0.999, unless given")
+          .one_of({"muon", "adamw"})
+          .same_as("adamw_torch", "adamw")
+          .same_as("adamw_torch_fused", "adamw")
+          .same_as("AdamW", "adamw")
+          .also({"optim"}));
   all.push_back(Option("training.learning_rate", training.learning_rate,
                        "the highest rate of the schedule, for what AdamW updates")
                     .above(0)
                     .at_most(10)
                     .automatic(0,
                                "sqrt(256 / d_model) times 4e-3 with muon, 1e-3 with adamw or lora_rank; a tenth of it "
-                               "with model.from, unless lora_rank is given")
+                               "with model.from, unless lora_rank is given; classify 5e-5 with model.from, 5e-4 "
+                               "sqrt(256 / d_model) without; mlm 1e-4 and 1e-3 sqrt(256 / d_model)")
                     .also({"lr", "max_lr", "peak_lr", "learning_rate_init"}));
   all.push_back(Option("training.muon_learning_rate", training.muon_learning_rate,
                        "the highest rate of the schedule, for what Muon updates; it serves all widths")
@@ -299,9 +307,16 @@ void declare_course(TrainingOptions& training, std::vector<Option>& all) {
                     .in("checkpoints")
                     .also({"keep_checkpoints", "max_checkpoints"}));
   all.push_back(Option("training.load_best_model_at_end", training.load_best_model_at_end,
-                       "the run ends with the weights of the lowest validation loss"));
+                       "the run ends with the weights of the best validation"));
+  all.push_back(Option("training.best_by", training.best_by,
+                       "what makes one validation better than another; accuracy (and the loss between equals) where "
+                       "the task is classify")
+                    .one_of({"loss", "accuracy"})
+                    .same_as("eval_loss", "loss")
+                    .same_as("eval_accuracy", "accuracy")
+                    .also({"metric_for_best_model"}));
   all.push_back(Option("training.early_stopping_patience", training.early_stopping_patience,
-                       "end after so many evaluations without a lower validation loss; 0: never")
+                       "end after so many evaluations without a better one (best_by); 0: never")
                     .at_least(0)
                     .in("evaluations")
                     .also({"patience"}));
@@ -356,72 +371,6 @@ void declare_course(TrainingOptions& training, std::vector<Option>& all) {
                     .also({"num_threads", "n_threads"}));
 }
 
-std::vector<Option> declare_source(DataSource& source) {
-  return {Option("path", source.path, "a file, a folder or a glob"),
-          Option("weight", source.weight,
-                 "how often an epoch draws its sequences: at 2 each twice, at 0.5 half of them, the others in the next "
-                 "epoch")
-              .above(0)
-              .at_most(1000),
-          Option("text_field", source.text_field, "of its .jsonl lines").automatic("data.text_field"),
-          Option("document", source.document, "what a document of its .txt files is")
-              .one_of({"auto", "file", "block", "line"})
-              .same_as("paragraph", "block")
-              .automatic("data.document")};
-}
-
-class DataSourceItems : public OptionItems {
- public:
-  explicit DataSourceItems(std::vector<DataSource>& sources) : sources_(sources) {}
-  void clear() override { sources_.clear(); }
-  std::vector<Option> append() override { return declare_source(sources_.emplace_back()); }
-  std::vector<Option> example() override { return declare_source(example_); }
-  std::vector<std::vector<Option>> items() override {
-    std::vector<std::vector<Option>> all;
-    for (DataSource& source : sources_) {
-      std::vector<Option>& item = all.emplace_back(declare_source(source));
-      for (size_t i = 0; i < item.size(); ++i) item[i].default_text = example()[i].default_text;
-    }
-    return all;
-  }
-
- private:
-  std::vector<DataSource>& sources_;
-  DataSource example_;
-};
-
-void declare_data(DataOptions& data, std::vector<Option>& all) {
-  all.push_back(Option("data.train", std::make_shared<DataSourceItems>(data.train),
-                       "text to learn from: .txt and .jsonl files, plain or compressed (.gz, .zst), folders, globs; or "
-                       "--data; an object gives a source a weight, a text_field or a document rule of its own")
-                    .also({"train_file", "train_files", "train_path", "train_data", "path", "files"}));
-  all.push_back(
-      Option("data.validation", data.validation, "text to evaluate on")
-          .automatic("validation_fraction of train")
-          .also({"validation_file", "validation_files", "valid", "val", "eval", "validation_path", "eval_file"}));
-  all.push_back(Option("data.validation_fraction", data.validation_fraction,
-                       "share of train kept for evaluation where validation is not given; 0: none")
-                    .at_least(0)
-                    .at_most(0.5)
-                    .also({"validation_split", "val_split", "val_fraction", "eval_fraction", "validation_ratio"}));
-  all.push_back(
-      Option("data.text_field", data.text_field,
-             "the key of a .jsonl line that holds its text; a dot goes into an object or a list: article.body.text")
-          .also({"text_column", "text_key"}));
-  all.push_back(Option("data.document", data.document,
-                       "what a document of a .txt is: the file, a block between blank lines, or a line")
-                    .one_of({"auto", "file", "block", "line"})
-                    .same_as("paragraph", "block"));
-  all.push_back(Option("data.tokenizer", data.tokenizer,
-                       "a tokenizer.json, SentencePiece .model, GPT-2's or llama2.c's files, or a folder with one")
-                    .automatic("a byte-level BPE of model.vocab_size entries, trained on the training text")
-                    .also({"tokenizer_path", "tokenizer_file", "tokenizer_name", ".tokenizer", "model.tokenizer"}));
-  all.push_back(
-      Option("data.cache_dir", data.cache_dir, "where token files are kept between runs")
-          .automatic("$XDG_CACHE_HOME/brisk or ~/.cache/brisk; /tmp/brisk-cache-UID for a user without a home")
-          .also({"cache"}));
-}
-
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> job_sections() {
@@ -435,9 +384,11 @@ std::vector<Option> declare_job_options(Job& job) {
   std::vector<Option> all;
   declare_top(job, all);
   declare_model(job.model, all);
+  declare_encoder(job.model, all);
   declare_batches(job.training, all);
   declare_optimizer(job.training, all);
   declare_fine_tuning(job.training, all);
+  declare_encoder_training(job.training, all);
   declare_course(job.training, all);
   declare_data(job.data, all);
   return all;

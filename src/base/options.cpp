@@ -103,6 +103,12 @@ Option& Option::or_flag() {
   accepts_flag = true;
   return *this;
 }
+Option& Option::or_word(std::string word, int64_t value) {
+  BRISK_CHECK(std::holds_alternative<int64_t*>(field), "{}", path);
+  words.emplace_back(std::move(word), value);
+  default_text = value_text();
+  return *this;
+}
 
 std::string Option::section() const {
   const size_t dot = path.find('.');
@@ -128,6 +134,11 @@ bool Option::is_automatic() const {
 
 std::string Option::value_text() const {
   if (is_automatic() && automatic_value) return "\"auto\"";
+  if (const auto* number = std::get_if<int64_t*>(&field)) {
+    for (const auto& [word, value] : words) {
+      if (**number == value) return quoted(word);
+    }
+  }
   struct Writer {
     std::string operator()(bool* value) const { return *value ? "true" : "false"; }
     std::string operator()(int64_t* value) const { return fmt::format("{}", *value); }
@@ -173,6 +184,7 @@ std::string Option::expected() const {
     if (!bounds.empty())
       text += (least && !most && !least_open ? " of " : least && most && !least_open ? " from " : " ") + bounds;
     if (accepts_flag) text += ", true or false";
+    for (const auto& [word, value] : words) text += " or " + quoted(word);
     if (has_auto) text += " or \"auto\"";
     return text;
   };

@@ -68,6 +68,8 @@ class Option {
   Option& in(std::string unit_name);
   // true is 1 and false 0, of an integer option.
   Option& or_flag();
+  // A word for one of the values of an integer option: or_word("none", -1).
+  Option& or_word(std::string word, int64_t value);
 
   std::string section() const;  // "training"; empty at the top
   std::string name() const;     // "batch_size"
@@ -93,6 +95,7 @@ class Option {
   std::string automatic_rule;
   std::string unit;
   bool accepts_flag = false;
+  std::vector<std::pair<std::string, int64_t>> words;
 };
 
 struct ReadResult {

@@ -79,6 +79,11 @@ bool assign(const Option& option, const Json& value, const std::string& source, 
     return true;
   }
   if (auto* const* number = std::get_if<int64_t*>(&option.field)) {
+    for (const auto& [word, meaning] : option.words) {
+      if (value != word) continue;
+      **number = meaning;
+      return true;
+    }
     if (option.accepts_flag && value.is_boolean()) {
       **number = value.get<bool>() ? 1 : 0;
       return true;
@@ -383,7 +388,7 @@ std::string options_to_json_text(const std::vector<Option>& options) {
     Json value;
     if (option.is_automatic() && option.automatic_value) {
       value = "auto";
-    } else if (std::holds_alternative<std::shared_ptr<OptionItems>>(option.field)) {
+    } else if (std::holds_alternative<std::shared_ptr<OptionItems>>(option.field) || !option.words.empty()) {
       value = Json::parse(option.value_text());
     } else {
       std::visit(

@@ -45,6 +45,7 @@ Json schema_of(const Option& option) {
   Json schema = Json::object();
   Json forms = Json::array();
   if (option.accepts_flag) forms.push_back({{"type", "boolean"}});
+  for (const auto& [word, meaning] : option.words) forms.push_back({{"const", word}});
   if (option.automatic_value) forms.push_back({{"enum", {"auto", number(*option.automatic_value)}}});
   if (forms.empty()) {
     schema = value;
@@ -77,7 +78,12 @@ std::string cell(const std::string& text) {
 
 std::string type_name(const Option& option) {
   if (std::holds_alternative<bool*>(option.field)) return "true or false";
-  if (std::holds_alternative<int64_t*>(option.field)) return option.accepts_flag ? "integer, true or false" : "integer";
+  if (std::holds_alternative<int64_t*>(option.field)) {
+    if (option.accepts_flag) return "integer, true or false";
+    std::string name = "integer";
+    for (const auto& [word, meaning] : option.words) name += fmt::format(" or `{}`", word);
+    return name;
+  }
   if (std::holds_alternative<double*>(option.field)) return "number";
   if (std::holds_alternative<std::vector<std::string>*>(option.field)) return "string or list";
   if (std::holds_alternative<std::shared_ptr<OptionItems>>(option.field)) return "string, object or list of these";

@@ -10,6 +10,7 @@
 #include "base/terminal.h"
 #include "cli/command.h"
 #include "cli/limits.h"
+#include "train/bench_classify.h"
 #include "train/tables.h"
 
 namespace brisk {
@@ -27,6 +28,81 @@ std::string name_of(const BenchOptions& options, const DecoderConfig& model) {
   if (options.width + options.layers + options.vocabulary + options.heads == 0) return options.shape;
   return fmt::format("{} wide, {} layers, {} heads, a vocabulary of {}", model.d_model, model.num_layers,
                      model.num_heads, model.vocab_size);
+}
+
+void add_ledger(const Ledger::Totals& ledger, nlohmann::ordered_json& json) {
+  for (int i = 0; i < kPhases; ++i) {
+    const Phase phase = static_cast<Phase>(i);
+    if (ledger.seconds(phase) > 0) json["ledger"][std::string(phase_name(phase))] = ledger.seconds(phase);
+  }
+}
+
+struct ClassifyArguments {
+  ClassifyBenchOptions options;
+  bool json = false;
+};
+
+void run_classify(const ClassifyArguments& arguments) {
+  const ClassifyBenchResult result = bench_classify(arguments.options);
+  if (arguments.json) {
+    nlohmann::ordered_json json = {{"model", arguments.options.model},
+                                   {"rows_per_second", result.rows_per_second},
+                                   {"tokens_per_second", result.tokens_per_second},
+                                   {"utilisation", result.utilisation},
+                                   {"peak_memory_bytes", result.peak_memory_bytes},
+                                   {"gflops", result.gflops},
+                                   {"peak_gflops", result.peak_gflops},
+                                   {"precision", result.precision},
+                                   {"isa", result.isa},
+                                   {"step_ms", result.step_ms},
+                                   {"steps", result.steps},
+                                   {"batch", arguments.options.batch},
+                                   {"max_length", arguments.options.max_length},
+                                   {"mean_length", result.mean_length},
+                                   {"parameters", result.parameters}};
+    add_ledger(result.ledger, json);
+    fmt::print("{}\n", json.dump());
+    return;
+  }
+  say("precision: {}", result.reason);
+  fmt::print("{}", ledger_table(result.ledger, {.steps = result.steps}));
+  fmt::print(
+      "{}: {:.1f} rows/s, {:.0f} tokens/s, {:.1f} ms a step (median of {}), {:.1f} GFLOP/s, {:.1f} % of {:.0f} "
+      "GFLOP/s, peak memory {}\n",
+      arguments.options.model, result.rows_per_second, result.tokens_per_second, result.step_ms, result.steps,
+      result.gflops, 100 * result.utilisation, result.peak_gflops,
+      format_bytes(static_cast<double>(result.peak_memory_bytes)));
+}
+
+void add_classify(CLI::App& bench) {
+  CLI::App* command = bench.add_subcommand(
+      "classify", "Fine-tuning a classifier of a known shape on a table's texts, with random weights");
+  auto arguments = std::make_shared<ClassifyArguments>();
+  ClassifyBenchOptions& options = arguments->options;
+  command->add_option("--model", options.model, "distilbert, bert or minilm")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"distilbert", "bert", "minilm"}));
+  command->add_option("--data", options.data, "A table with texts and labels (.csv, .tsv, .jsonl)")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("--max-length", options.max_length, "Tokens of a text, at most")
+      ->capture_default_str()
+      ->check(between(3, 512));
+  command->add_option("--batch", options.batch, "Texts a step")->capture_default_str()->check(between(1, 1 << 16));
+  command->add_option("--seconds", options.seconds, "Time to measure, 20 steps at least")
+      ->capture_default_str()
+      ->check(above(0));
+  command->add_option("--threads", options.threads, "Compute threads (default: all cores)")->check(at_least(1));
+  command->add_option("--precision", options.precision, "fp32, bf16 or auto")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"fp32", "bf16", "auto"}));
+  command->add_option("--tokenizer", options.tokenizer, "Its vocabulary (default: a WordPiece trained on the texts)");
+  command
+      ->add_option("--micro-batch-tokens", options.micro_batch_tokens, "Rows of a micro-batch (default: brisk chooses)")
+      ->check(at_least(1));
+  command->add_flag("--json", arguments->json, "One JSON object on standard output");
+  command->footer("Example:\n  brisk bench classify --model distilbert --data reviews.csv --max-length 128 --json");
+  command->callback([arguments] { run_classify(*arguments); });
 }
 
 void run_bench(const BenchArguments& arguments) {
@@ -57,11 +133,7 @@ void run_bench(const BenchArguments& arguments) {
                                    {"steps", result.steps},
                                    {"mean_tokens_per_second", result.mean_tokens_per_second},
                                    {"parameters", result.parameters}};
-    for (int i = 0; i < kPhases; ++i) {
-      const Phase phase = static_cast<Phase>(i);
-      if (result.ledger.seconds(phase) > 0)
-        json["ledger"][std::string(phase_name(phase))] = result.ledger.seconds(phase);
-    }
+    add_ledger(result.ledger, json);
     fmt::print("{}\n", json.dump());
     return;
   }
@@ -117,6 +189,7 @@ void add_bench_command(CLI::App& app) {
       "  brisk bench lm --shape small --precision fp32 --json\n"
       "  brisk bench lm --width 512 --layers 4 --vocabulary 16000 --batch 16 --max-length 256");
   lm->callback([arguments] { run_bench(*arguments); });
+  add_classify(*command);
 }
 
 }  // namespace brisk

@@ -15,6 +15,7 @@ constexpr int kExitInterrupted = 130;
 
 void add_train_command(CLI::App& app, int& exit_code);
 void add_generate_command(CLI::App& app);
+void add_predict_command(CLI::App& app);
 void add_eval_command(CLI::App& app);
 void add_report_command(CLI::App& app);
 void add_compare_command(CLI::App& app);

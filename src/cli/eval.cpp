@@ -8,7 +8,14 @@
 #include "base/threads.h"
 #include "cli/command.h"
 #include "cli/limits.h"
+#include "data/chunk_sequences.h"
+#include "data/example_sequences.h"
+#include "train/class_scores.h"
+#include "train/classify_task.h"
+#include "train/encoder_data.h"
 #include "train/evaluator.h"
+#include "train/mlm_task.h"
+#include "train/predict.h"
 #include "train/prepare.h"
 #include "train/tables.h"
 #include "train/trained_model.h"
@@ -24,45 +31,123 @@ struct EvalArguments {
   bool json = false, fp32 = false;
 };
 
-void run_eval(const EvalArguments& arguments) {
-  const auto model = open_trained_model(arguments.model, arguments.tokenizer, !arguments.fp32);
-  const int64_t longest = model->job.training.max_length;
-  const int64_t max_length = arguments.max_length > 0 ? std::min(arguments.max_length, longest) : longest;
-  std::shared_ptr<const TokenStream> stream;
-  const CorpusPart part = prepare_evaluation(arguments.data, model->job.data, *model->tokenizer, max_length, stream);
-  const int64_t rows = std::max<int64_t>(max_length, 2048);
-  Evaluator evaluator(*model->decoder, model->store, {rows, rows, max_length}, Backend::cpu);
-  Ledger ledger;
-  const EvaluationResult result = evaluator.evaluate(*stream, part.chunks, ledger);
-  const double seconds = ledger.totals().seconds();
-  const char* precision = model->store.compute_type() == DType::bf16 ? "bf16" : "fp32";
-  say("{}, computed in {}", model->source, precision);
+constexpr int64_t kEvaluationRows = 2048;  // of a micro-batch
+
+const char* precision_of(const TrainedModel& model) {
+  return model.store.compute_type() == DType::bf16 ? "bf16" : "fp32";
+}
+
+void print_loss(const EvalArguments& arguments, const TrainedModel& model, const EvaluationResult& result,
+                double seconds) {
+  const char* precision = precision_of(model);
+  say("{}, computed in {}", model.source, precision);
   if (arguments.json) {
     const nlohmann::ordered_json json = {{"loss", result.loss},         {"perplexity", result.perplexity()},
-                                         {"accuracy", result.accuracy}, {"tokens", result.tokens},
-                                         {"seconds", seconds},          {"checkpoint", model->source},
+                                         {"accuracy", result.accuracy}, {"tokens", result.targets},
+                                         {"seconds", seconds},          {"checkpoint", model.source},
                                          {"precision", precision}};
     fmt::print("{}\n", json.dump());
     return;
   }
   fmt::print("loss {:.4f}, perplexity {}, accuracy {:.2f} % over {} tokens\n", result.loss,
-             format_perplexity(result.perplexity()), 100 * result.accuracy, result.tokens);
+             format_perplexity(result.perplexity()), 100 * result.accuracy, result.targets);
   say("{}: {:.0f} tokens/s", format_duration(seconds), static_cast<double>(result.tokens) / seconds);
+}
+
+void eval_language_model(const EvalArguments& arguments, const TrainedModel& model) {
+  const int64_t longest = model.job.training.max_length;
+  const int64_t max_length = arguments.max_length > 0 ? std::min(arguments.max_length, longest) : longest;
+  std::shared_ptr<const TokenStream> stream;
+  const CorpusPart part = prepare_evaluation(arguments.data, model.job.data, *model.tokenizer, max_length, stream);
+  const int64_t rows = std::max(max_length, kEvaluationRows);
+  Evaluator evaluator(model.decoder(), model.store, {rows, rows, max_length}, {}, Backend::cpu);
+  Ledger ledger;
+  const EvaluationResult result = evaluator.evaluate(*text_sequences(stream, part.chunks), ledger);
+  print_loss(arguments, model, result, ledger.totals().seconds());
+}
+
+// The loss of guessing masked tokens, masked as in training.
+void eval_masked(const EvalArguments& arguments, const TrainedModel& model) {
+  const TrainingOptions& training = model.job.training;
+  const int64_t max_length =
+      std::min(model.job.model.context, arguments.max_length > 0 ? arguments.max_length : training.max_length);
+  std::vector<std::string> notes;
+  ExampleSet examples = open_evaluation_examples(arguments.data, model.job, *model.tokenizer, {}, notes);
+  for (const std::string& note : notes) say("{}", note);
+  check_room_for_text(examples, max_length);
+  if (!examples.has_pairs()) examples = examples.in_pieces(max_length);
+  const Masker masker = masker_of(model.job, *model.tokenizer);
+  const MaskedSequences sequences(std::move(examples), max_length, masker, training.mlm_probability);
+  const RowPicking picking = masked_picking(masker);
+  Evaluator evaluator(*model.model, model.store, picking.capacity(std::max(max_length, kEvaluationRows), max_length),
+                      picking, Backend::cpu);
+  Ledger ledger;
+  const EvaluationResult result = evaluator.evaluate(sequences, ledger);
+  print_loss(arguments, model, result, ledger.totals().seconds());
+}
+
+// Accuracy with its interval, and all that a confusion matrix says.
+void eval_classifier(const EvalArguments& arguments, const TrainedModel& model) {
+  require_classifier(model);
+  const int64_t longest = model.job.model.context;
+  const int64_t max_length =
+      std::min(longest, arguments.max_length > 0 ? arguments.max_length : model.job.training.max_length);
+  std::vector<std::string> notes;
+  ExampleSet examples = open_evaluation_examples(arguments.data, model.job, *model.tokenizer, model.labels, notes);
+  for (const std::string& note : notes) say("{}", note);
+  check_room_for_text(examples, max_length);
+  const ExampleSequences sequences(std::move(examples), max_length);
+  const RowPicking picking = first_row_picking(1);
+  Evaluator evaluator(*model.model, model.store, picking.capacity(std::max(max_length, kEvaluationRows), max_length),
+                      picking, Backend::cpu);
+  Ledger ledger;
+  const EvaluationResult result = evaluator.evaluate(sequences, ledger);
+  const double seconds = ledger.totals().seconds();
+  say("{}, computed in {}", model.source, precision_of(model));
+  if (arguments.json) {
+    auto json = nlohmann::ordered_json::parse(scores_json(*result.classes, model.labels.names()));
+    json["loss"] = result.loss;
+    json["tokens"] = result.tokens;
+    json["seconds"] = seconds;
+    json["checkpoint"] = model.source;
+    json["precision"] = precision_of(model);
+    fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    return;
+  }
+  const auto [low, high] = result.classes->accuracy_interval();
+  fmt::print("{}\naccuracy {:.2f} % (95 %: {:.2f} to {:.2f}), F1 {:.2f} %, loss {:.4f} over {} examples\n",
+             scores_text(*result.classes, model.labels.names()), 100 * result.accuracy, 100 * low, 100 * high,
+             100 * result.classes->macro().f1, result.loss, result.targets);
+  say("{}: {:.1f} examples/s, {:.0f} tokens/s", format_duration(seconds), static_cast<double>(result.targets) / seconds,
+      static_cast<double>(result.tokens) / seconds);
+}
+
+void run_eval(const EvalArguments& arguments) {
+  const auto model = open_trained_model(arguments.model, arguments.tokenizer, !arguments.fp32);
+  if (model->job.task == "classify") {
+    eval_classifier(arguments, *model);
+  } else if (model->job.task == "mlm") {
+    eval_masked(arguments, *model);
+  } else {
+    eval_language_model(arguments, *model);
+  }
 }
 
 }  // namespace
 
 void add_eval_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("eval", "Measure a trained model on text");
+  CLI::App* command = app.add_subcommand("eval", "Measure a trained model on text, or a classifier on a table");
   auto arguments = std::make_shared<EvalArguments>();
   command->add_option("run", arguments->model, "Run directory, checkpoint, or llama2.c model file")->required();
-  command->add_option("--data", arguments->data, "Text: files, folders or globs")->required();
+  command->add_option("--data", arguments->data, "Text, or a table with labels: files, folders or globs")->required();
   command->add_option("--max-length", arguments->max_length, "Tokens a sequence (default: as in training)")
       ->check(at_least(1));
   command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer, when it is not the run's own");
   command->add_flag("--json", arguments->json, "One JSON object on standard output");
   command->add_flag("--fp32", arguments->fp32, "Compute in fp32 (default: in the number format of the run)");
-  command->footer("Example:\n  brisk eval runs/prototype --data held-out.txt --json");
+  command->footer(
+      "Example:\n  brisk eval runs/prototype --data held-out.txt --json\n  brisk eval runs/reviews --data test.csv "
+      "--json");
   command->callback([arguments] { run_eval(*arguments); });
 }
 

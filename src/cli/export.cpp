@@ -3,9 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "base/error.h"
 #include "base/files.h"
 #include "base/terminal.h"
 #include "cli/command.h"
+#include "hub/encoder_model.h"
 #include "hub/gguf_model.h"
 #include "hub/huggingface.h"
 #include "train/trained_model.h"
@@ -22,6 +24,9 @@ void run_export(const ExportArguments& arguments) {
   const auto model = open_trained_model(arguments.model, arguments.tokenizer);
   const ModelOptions& options = model->job.model;
   if (arguments.format == "gguf") {
+    if (options.is_encoder())
+      user_error("--format gguf: {} is an encoder, which llama.cpp's files are not for: use huggingface",
+                 arguments.model);
     const GgufType type = arguments.precision == "fp32"   ? GgufType::f32
                           : arguments.precision == "fp16" ? GgufType::f16
                                                           : GgufType::bf16;
@@ -33,6 +38,19 @@ void run_export(const ExportArguments& arguments) {
   const SafetensorsType type = arguments.precision == "fp32"   ? SafetensorsType::f32
                                : arguments.precision == "fp16" ? SafetensorsType::f16
                                                                : SafetensorsType::bf16;
+  if (options.is_encoder()) {
+    using Head = HuggingFaceEncoderConfig::Head;
+    const bool classifier = model->job.task == "classify";
+    write_huggingface_encoder(
+        arguments.output,
+        {.model = options, .head = classifier ? Head::classifier : Head::masked_words, .labels = model->labels.names()},
+        model->store, *model->tokenizer, type);
+    fmt::print("{}: {} parameters of {}\n", arguments.output, format_count(static_cast<double>(model->store.count())),
+               model->source);
+    say("  {1}.from_pretrained(\"{0}\"), AutoTokenizer.from_pretrained(\"{0}\")", arguments.output,
+        classifier ? "AutoModelForSequenceClassification" : "AutoModelForMaskedLM");
+    return;
+  }
   write_huggingface(arguments.output, options, model->store, *model->tokenizer, type);
   fmt::print("{}: {} parameters of {}\n", arguments.output, format_count(static_cast<double>(model->store.count())),
              model->source);

@@ -20,8 +20,13 @@ void run_import(const ImportArguments& arguments) {
   const ImportResult result = import_model(arguments.model, arguments.tokenizer, arguments.output);
   fmt::print("{}: {} parameters from the {} {}\n", arguments.output,
              format_count(static_cast<double>(result.parameters)), result.kind, arguments.model);
-  say("  brisk generate {0} --prompt \"...\"\n  train on: {{\"model\": {{\"from\": \"{0}\"}}}} in a job",
-      arguments.output);
+  say("  brisk {1} {0} {2}\n  train on: {{\"model\": {{\"from\": \"{0}\"}}}} in a job", arguments.output,
+      result.task == "classify" ? "predict"
+      : result.task == "mlm"    ? "eval"
+                                : "generate",
+      result.task == "classify" ? "\"...\""
+      : result.task == "mlm"    ? "--data TABLE"
+                                : "--prompt \"...\"");
 }
 
 }  // namespace
@@ -31,7 +36,8 @@ void add_import_command(CLI::App& app) {
   auto arguments = std::make_shared<ImportArguments>();
   command
       ->add_option("model", arguments->model,
-                   "Hugging Face folder (GPT-2, Llama, Mistral), .gguf file (Llama), or llama2.c model file")
+                   "Hugging Face folder (GPT-2, Llama, Mistral, BERT, DistilBERT, RoBERTa), .gguf file (Llama), or "
+                   "llama2.c model file")
       ->required();
   command->add_option("--output", arguments->output, "Run directory to write")->required();
   command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer, where it does not come with the model");

@@ -44,6 +44,7 @@ int run(int argc, char** argv) {
   int exit_code = kExitDone;
   add_train_command(app, exit_code);
   add_generate_command(app);
+  add_predict_command(app);
   add_eval_command(app);
   add_report_command(app);
   add_compare_command(app);

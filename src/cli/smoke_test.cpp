@@ -13,9 +13,10 @@
 #include "base/machine.h"
 #include "base/terminal.h"
 #include "cli/child_process.h"
-#include "data/source.h"
+#include "cli/sliver.h"
 #include "hub/huggingface_config.h"
 #include "train/checkpoint.h"
+#include "train/classify_task.h"
 #include "train/engine.h"
 #include "train/model_config.h"
 
@@ -26,8 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kSliverBytes = 200'000;  // of all files together: a vocabulary is trained on it in a moment
-constexpr size_t kSliverFiles = 8;
 constexpr int64_t kSteps = 24, kSaveSteps = 4;
 constexpr double kStageSeconds = 60;  // a stage takes a second or two; this one hangs
 
@@ -50,44 +49,6 @@ class TemporaryFolder {
  private:
   std::string path_;
 };
-
-// Text is cut after a line; what cannot be cut (a compressed file) is taken whole, so a small one is chosen.
-bool can_be_cut(const std::string& path) { return path.ends_with(".txt") || path.ends_with(".jsonl"); }
-
-// ".txt" or ".txt.gz".
-std::string endings_of(const std::string& path) {
-  const std::string name = fs::path(path).filename().string();
-  const size_t dot = name.find('.', 1);
-  return dot == std::string::npos ? "" : name.substr(dot);
-}
-
-// The beginnings of a few of the job's files, under names with the same endings. Returns their bytes.
-int64_t copy_sliver(const std::vector<std::string>& entries, const std::string& folder) {
-  std::vector<std::string> files = expand_paths(entries);
-  if (std::none_of(files.begin(), files.end(), can_be_cut)) {
-    std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return file_size(a) < file_size(b); });
-    files.resize(1);
-  }
-  std::erase_if(files, [&](const std::string& path) { return files.size() > 1 && !can_be_cut(path); });
-  const size_t count = std::min(files.size(), kSliverFiles);
-  int64_t bytes = 0;
-  make_directories(folder);
-  for (size_t i = 0; i < count; ++i) {
-    const std::string& path = files[i * files.size() / count];  // evenly spaced: early and late ones
-    const MappedFile file(path);
-    std::string_view text = file.text();
-    const size_t most = static_cast<size_t>(kSliverBytes) / count;
-    if (can_be_cut(path) && text.size() > most) {
-      const size_t newline = text.rfind('\n', most);
-      // One line longer than all that is taken: of .txt any part is text, of .jsonl only the whole line is.
-      const size_t whole_line = path.ends_with(".jsonl") ? text.find('\n', most) : most;
-      text = text.substr(0, newline != std::string_view::npos ? newline + 1 : whole_line);
-    }
-    write_file_atomically(fmt::format("{}/{:02}{}", folder, i, endings_of(path)), text);
-    bytes += static_cast<int64_t>(text.size());
-  }
-  return bytes;
-}
 
 // The job's settings with everything small: what is tested is the path.
 Job stand_in(Job job, const std::string& folder) {
@@ -115,6 +76,7 @@ Job stand_in(Job job, const std::string& folder) {
   training.save_total_limit = 2;
   training.early_stopping_patience = 0;
   training.train_layers = std::min(training.train_layers, model.num_layers);
+  training.freeze = std::min(training.freeze, model.num_layers);
   training.warmup_steps = std::min<int64_t>(training.warmup_steps, kSteps / 4);
   training.threads = 1;  // ops this small are done sooner than two threads of a busy machine meet
   job.output = folder + "/run";
@@ -137,10 +99,11 @@ class SmokeTest {
     stage("kill", [&] { return kill(); });
     stage("resume", [&] { return resume(); });
     stage("evaluate", [&] { return evaluate(); });
-    stage("generate", [&] { return generate(); });
+    if (job_.task == "classify") stage("predict", [&] { return predict(); });
+    if (job_.task == "language_model") stage("generate", [&] { return generate(); });
     stage("export", [&] { return export_model(); });
-    say("smoke test: all of it works, in {}. Its loss means nothing: the model is a stand-in that has seen {} steps",
-        format_duration(seconds_since(start_)), kSteps);
+    say("smoke test: all of it works, in {}. Its {} means nothing: the model is a stand-in that has seen {} steps",
+        format_duration(seconds_since(start_)), job_.task == "classify" ? "accuracy" : "loss", kSteps);
   }
 
  private:
@@ -176,13 +139,23 @@ class SmokeTest {
   // Of the real model, with the vocabulary that the job asks for.
   std::string plan() {
     EngineOptions options;
-    options.model = training_config(job_);
+    if (job_.model.is_encoder()) {
+      options.model = encoder_config(job_);
+      options.picking = first_row_picking(job_.training.batch_size * job_.training.gradient_accumulation_steps);
+      const double share = job_.task == "mlm" ? job_.training.mlm_probability : 0;
+      options.picking.picked = [share](const RowCapacity& tokens) {
+        const auto masked = static_cast<int64_t>(share * static_cast<double>(tokens.rows));
+        return RowCapacity{tokens.sequences + masked, tokens.sequences, tokens.longest};
+      };
+    } else {
+      options.model = training_config(job_);
+    }
     options.muon = muon_options(job_.training);
     const int64_t longest = job_.training.max_length;
     const int64_t step = job_.training.batch_size * job_.training.gradient_accumulation_steps * longest;
     const int64_t asked = job_.training.micro_batch_tokens > 0 ? job_.training.micro_batch_tokens : kMicroBatchTokens;
     const int64_t rows = std::max(longest, std::min(asked, step));
-    options.capacity = {rows, rows, longest};
+    options.capacity = options.picking.capacity(rows, longest);
     options.checkpoint_every = job_.training.gradient_checkpointing;
     const MemoryPlan plan = plan_memory(options);
     const int64_t available = memory_available();
@@ -193,9 +166,28 @@ class SmokeTest {
     return needs;
   }
 
+  std::string take_rows() {
+    std::vector<std::string> paths;
+    for (const DataSource& source : job_.data.train) paths.push_back(source.path);
+    small_.data.train = {DataSource(folder_.path() + "/sliver.jsonl")};
+    RowSliver sliver;
+    copy_rows(job_, paths, small_.data.train[0].path, sliver);
+    if (!job_.data.validation.empty()) {
+      small_.data.validation = {folder_.path() + "/validation.jsonl"};
+      copy_rows(job_, job_.data.validation, small_.data.validation[0], sliver);
+    }
+    small_.data.validation_fraction = std::max(0.1, small_.data.validation_fraction);
+    small_.data.text_field = "text";
+    small_.data.label_field = sliver.labels ? "label" : "";
+    small_.data.pair_field = sliver.pairs ? "pair" : "";
+    return sliver.labels ? fmt::format("{} rows of the job's own, of {} classes", sliver.rows, sliver.classes.size())
+                         : fmt::format("{} rows of the job's own", sliver.rows);
+  }
+
   std::string take_sliver() {
     if (job_.data.train.empty())
       user_error("data.train is missing: name the text to train on, in the job or with --data");
+    if (job_.model.is_encoder()) return take_rows();
     int64_t bytes = 0;
     std::vector<std::string> plain;  // paths alone: one source together
     small_.data.train.clear();
@@ -229,6 +221,7 @@ class SmokeTest {
     base.output = folder_.path() + "/base";
     base.model.from.clear();
     base.training.train_layers = base.training.lora_rank = 0;
+    base.training.freeze = -1;
     base.training.max_steps = kSaveSteps;
     child({"train", write_job(base, "base.json")});
     small_.model = job_from_json_text(read_file(base.output + "/job.json"), base.output).model;
@@ -274,7 +267,14 @@ class SmokeTest {
   std::string evaluate() {
     const Json result =
         Json::parse(last_line(child({"eval", small_.output, "--data", small_.data.train.back().path, "--json"})));
-    return fmt::format("{} tokens", result.at("tokens").get<int64_t>());
+    return job_.task == "classify" ? fmt::format("{} examples", result.at("examples").get<int64_t>())
+                                   : fmt::format("{} tokens", result.at("tokens").get<int64_t>());
+  }
+
+  std::string predict() {
+    const std::string answers = child({"predict", small_.output, "--data", small_.data.train.back().path});
+    const auto count = std::count(answers.begin(), answers.end(), '{') / 2;  // each has an object of probabilities
+    return fmt::format("{} answers", count);
   }
 
   std::string generate() {
@@ -284,7 +284,7 @@ class SmokeTest {
 
   std::string export_model() {
     try {
-      huggingface_config_for(small_.model);
+      if (!small_.model.is_encoder()) huggingface_config_for(small_.model);
     } catch (const UserError& error) {  // nothing is wrong with such a job
       return fmt::format("not in Hugging Face format: {}", error.what());
     }

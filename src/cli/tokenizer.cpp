@@ -6,6 +6,7 @@
 #include <charconv>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "base/error.h"
 #include "base/terminal.h"
@@ -20,16 +21,23 @@ namespace {
 struct TokenizerArguments {
   std::vector<std::string> files;
   std::string output, tokenizer;
-  int64_t vocab_size = 10000;
+  std::string kind = "bpe";
+  std::optional<int64_t> vocab_size;
+  bool lowercase = false;
   bool add_special_tokens = false;
 };
 
+constexpr int64_t kBpeEntries = 10000, kWordPieceEntries = 30000;
 constexpr const char* kOutputHelp =
-    "tokenizer.json to write, a folder for it and its tokenizer_config.json, or vocab.json for GPT-2's two files";
+    "tokenizer.json to write, a folder for it and its tokenizer_config.json, vocab.json for GPT-2's two files, or "
+    "vocab.txt for BERT's";
 constexpr const char* kTokenizerHelp =
-    "A tokenizer.json, a SentencePiece .model, GPT-2's two files, llama2.c's .bin, or a folder with one of them";
+    "A tokenizer.json, a SentencePiece .model, GPT-2's two files, BERT's vocab.txt, llama2.c's .bin, or a folder with "
+    "one of them";
 
 void run_train(const TokenizerArguments& arguments) {
+  const bool is_wordpiece = arguments.kind == "wordpiece";
+  if (arguments.lowercase && !is_wordpiece) user_error("--lowercase is for --kind wordpiece; leave it out");
   Source source({.paths = arguments.files, .document = DocumentRule::kFile});
   constexpr int64_t kSampleBytes = int64_t{512} << 20;  // is held in memory
   const TextSample sample = source.sample(kSampleBytes);
@@ -38,13 +46,17 @@ void run_train(const TokenizerArguments& arguments) {
     say("learning from a sample of {}, spread over files of {}", format_bytes(static_cast<double>(sample.bytes)),
         format_bytes(static_cast<double>(source.bytes())));
   }
-  const BpeTrainingResult result = train_bpe(sample.texts, {.vocab_size = arguments.vocab_size});
+  const TrainedTokenizer result =
+      is_wordpiece ? train_wordpiece(sample.texts, {.vocab_size = arguments.vocab_size.value_or(kWordPieceEntries),
+                                                    .lowercase = arguments.lowercase})
+                   : train_bpe(sample.texts, {.vocab_size = arguments.vocab_size.value_or(kBpeEntries)});
   if (result.reached < result.requested) {
     warn("--vocab-size {} is more than this text supports: the vocabulary has {} entries", result.requested,
          result.reached);
   }
   save_tokenizer(*result.tokenizer, arguments.output);
-  say("{}: byte-level BPE of {} entries", arguments.output, result.tokenizer->vocab_size());
+  say("{}: {} of {} entries", arguments.output, is_wordpiece ? "WordPiece" : "byte-level BPE",
+      result.tokenizer->vocab_size());
 }
 
 void run_encode(const TokenizerArguments& arguments) {
@@ -117,13 +129,22 @@ void add_tokenizer_command(CLI::App& app) {
       "  echo Hello | brisk tokenizer encode --tokenizer tokenizer.json");
   auto arguments = std::make_shared<TokenizerArguments>();
 
-  CLI::App* train = command->add_subcommand("train", "Train a byte-level BPE vocabulary");
-  train->add_option("--vocab-size", arguments->vocab_size, "Entries: 256 bytes, merges and <|endoftext|>")
+  CLI::App* train = command->add_subcommand("train", "Train a vocabulary: byte-level BPE or WordPiece");
+  train->add_option("--kind", arguments->kind, "bpe (GPT's) or wordpiece (BERT's)")
       ->capture_default_str()
+      ->check(CLI::IsMember({"bpe", "wordpiece"}));
+  train
+      ->add_option("--vocab-size", arguments->vocab_size,
+                   fmt::format("Entries, special tokens among them: {} for bpe, {} for wordpiece unless said",
+                               kBpeEntries, kWordPieceEntries))
       ->check(between(257, 1 << 24));
+  train->add_flag("--lowercase", arguments->lowercase, "WordPiece for lowercased text without accents");
   train->add_option("--output", arguments->output, kOutputHelp)->required();
   train->add_option("files", arguments->files, "Text files, folders or globs")->required();
-  train->footer("Example:\n  brisk tokenizer train --vocab-size 10000 --output tokenizer.json book.txt");
+  train->footer(
+      "Examples:\n"
+      "  brisk tokenizer train --vocab-size 10000 --output tokenizer.json book.txt\n"
+      "  brisk tokenizer train --kind wordpiece --lowercase --output bert/ reviews.jsonl");
   train->callback([arguments] { run_train(*arguments); });
 
   const auto add_coder = [&](const char* name, const char* help, const char* example,

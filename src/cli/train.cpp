@@ -59,13 +59,18 @@ int run_train(const TrainArguments& arguments) {
   }
   if (const auto& step = outcome.summary.last_step) {
     const auto& evaluation = outcome.summary.best_evaluation;
-    fmt::print("{}: step {}, loss {:.4f}{}\n", outcome.run_path, step->step, step->loss,
-               evaluation ? fmt::format(", best validation loss {:.4f} (perplexity {}) at step {}",
-                                        evaluation->validation_loss,
-                                        format_perplexity(evaluation->validation_perplexity), evaluation->step)
-                          : "");
+    fmt::print(
+        "{}: step {}, loss {:.4f}{}\n", outcome.run_path, step->step, step->loss,
+        !evaluation ? ""
+        : evaluation->classes
+            ? fmt::format(", best {} at step {}", quality_text(*evaluation), evaluation->step)
+            : fmt::format(", best validation loss {:.4f} (perplexity {}) at step {}", evaluation->validation_loss,
+                          format_perplexity(evaluation->validation_perplexity), evaluation->step));
   }
-  say("done: {}\n  brisk generate {} --prompt \"...\"", outcome.run_path, shell_word(outcome.run_path));
+  const char* use = job.task == "classify" ? "brisk predict {} \"...\""
+                    : job.task == "mlm"    ? "fine-tune it: \"model\": {{\"from\": \"{}\"}} in a job of task classify"
+                                           : "brisk generate {} --prompt \"...\"";
+  say("done: {}\n  {}", outcome.run_path, fmt::format(fmt::runtime(use), shell_word(outcome.run_path)));
   return kExitDone;
 }
 

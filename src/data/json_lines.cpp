@@ -43,13 +43,17 @@ std::string keys_of(const Json& object) {
   return keys.empty() ? "none" : fmt::format("{}", fmt::join(keys, ", "));
 }
 
+// What to do about a field that is not there, or holds something other than text.
+enum class Otherwise : uint8_t { kError, kCell };
+
 // One line's text; knows where it is for the messages.
 class LineReader {
  public:
-  LineReader(const std::string& path, int64_t line, const std::string& text_field)
-      : path_(path), line_(line), field_(text_field) {}
+  LineReader(const std::string& path, int64_t line, const std::string& text_field,
+             Otherwise otherwise = Otherwise::kError)
+      : path_(path), line_(line), field_(text_field), otherwise_(otherwise) {}
 
-  std::string text_of(std::string_view line) const {
+  Json object_of(std::string_view line) const {
     Json object;
     try {
       object = Json::parse(line);
@@ -62,6 +66,11 @@ class LineReader {
     if (!object.is_object()) {
       user_error("{}: expected an object, found {}; write {{\"{}\": \"...\"}}", where(), with_article(object), field_);
     }
+    return object;
+  }
+
+  // Moves it out of the object.
+  std::string text_of(Json& object) const {
     std::string text;
     append(object, field_, text, 0);
     return text;
@@ -80,7 +89,7 @@ class LineReader {
       append_leaf(value, text);
     } else if (value.is_object()) {
       append_member(value, rest, text, depth);
-    } else {
+    } else if (otherwise_ == Otherwise::kError) {
       user_error("{}: no field \"{}\": {} holds {}, not an object; set data.text_field to the one that holds the text",
                  where(), field_, above(rest), with_article(value));
     }
@@ -92,6 +101,7 @@ class LineReader {
       const auto found = object.find(rest.substr(0, dot));
       if (found != object.end()) return append(*found, rest.substr(dot + 1), text, depth + 1);
     }
+    if (otherwise_ == Otherwise::kCell) return;
     const std::string place = above(rest);
     user_error("{}: no field \"{}\"; found{}: {}; set data.text_field to the one that holds the text", where(), field_,
                place.empty() ? "" : " in " + place, keys_of(object));
@@ -103,6 +113,7 @@ class LineReader {
     const auto [end, problem] = std::from_chars(first.data(), first.data() + first.size(), index);
     if (!first.empty() && problem == std::errc() && end == first.data() + first.size()) {
       if (index >= array.size()) {
+        if (otherwise_ == Otherwise::kCell) return;
         user_error("{}: no field \"{}\": {} has {} elements, and they are counted from 0", where(), field_, above(rest),
                    array.size());
       }
@@ -118,6 +129,10 @@ class LineReader {
 
   void append_leaf(Json& value, std::string& text) const {
     if (value.is_null()) return;
+    if (otherwise_ == Otherwise::kCell && (value.is_number() || value.is_boolean())) {
+      text = value.dump();
+      return;
+    }
     if (!value.is_string()) {
       user_error("{}: field \"{}\": expected a string, found {}", where(), field_, with_article(value));
     }
@@ -133,26 +148,75 @@ class LineReader {
   const std::string& path_;
   int64_t line_;
   const std::string& field_;
+  Otherwise otherwise_;
 };
+
+// Calls body(line, number) for each line that is not blank.
+template <typename Body>
+void for_each_line_of_text(std::string_view bytes, int64_t first_line, const Body& body) {
+  int64_t number = first_line;
+  for (size_t begin = 0; begin < bytes.size(); ++number) {
+    const size_t end = std::min(bytes.find('\n', begin), bytes.size());
+    const std::string_view line = bytes.substr(begin, end - begin);
+    begin = end + 1;
+    if (has_text(line)) body(line, number);
+  }
+}
+
+void collect_names(const Json& object, const std::string& before, std::vector<std::string>& names, int depth) {
+  constexpr int kDeepest = 4;
+  for (const auto& [key, value] : object.items()) {
+    const std::string name = before + key;
+    const bool texts = value.is_array() && !value.empty() && value[0].is_string();
+    if (value.is_object() && depth < kDeepest) {
+      collect_names(value, name + ".", names, depth + 1);
+    } else if (value.is_string() || value.is_number() || value.is_boolean() || texts) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+}
 
 }  // namespace
 
 int64_t read_json_lines(const std::string& path, std::string_view bytes, const std::string& text_field,
                         int64_t first_line, const std::function<void(std::string_view text)>& body) {
-  int64_t without_text = 0, number = first_line;
-  for (size_t begin = 0; begin < bytes.size(); ++number) {
-    const size_t end = std::min(bytes.find('\n', begin), bytes.size());
-    const std::string_view line = bytes.substr(begin, end - begin);
-    begin = end + 1;
-    if (!has_text(line)) continue;
-    const std::string text = LineReader(path, number, text_field).text_of(line);
+  int64_t without_text = 0;
+  for_each_line_of_text(bytes, first_line, [&](std::string_view line, int64_t number) {
+    const LineReader reader(path, number, text_field);
+    Json object = reader.object_of(line);
+    const std::string text = reader.text_of(object);
     if (has_text(text)) {
       body(text);
     } else {
       ++without_text;
     }
-  }
+  });
   return without_text;
+}
+
+void read_json_rows(const std::string& path, std::string_view bytes, const std::vector<std::string>& fields,
+                    int64_t first_line,
+                    const std::function<void(std::span<const std::string_view> cells, int64_t line)>& body) {
+  std::vector<std::string> texts(fields.size());
+  std::vector<std::string_view> cells(fields.size());
+  for_each_line_of_text(bytes, first_line, [&](std::string_view line, int64_t number) {
+    Json object = LineReader(path, number, fields.at(0)).object_of(line);
+    for (size_t i = 0; i < fields.size(); ++i) {
+      texts[i] = LineReader(path, number, fields[i], Otherwise::kCell).text_of(object);
+      cells[i] = texts[i];
+    }
+    body(cells, number);
+  });
+}
+
+std::vector<std::string> json_field_names(const std::string& path, std::string_view bytes) {
+  constexpr size_t kMost = 1000;
+  const std::string usual = "text";
+  std::vector<std::string> names;
+  for_each_line_of_text(bytes, 1, [&](std::string_view line, int64_t number) {
+    if (names.size() < kMost) collect_names(LineReader(path, number, usual).object_of(line), "", names, 0);
+  });
+  return names;
 }
 
 }  // namespace brisk

@@ -11,8 +11,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace brisk {
 
@@ -21,5 +23,19 @@ namespace brisk {
 // messages.
 int64_t read_json_lines(const std::string& path, std::string_view bytes, const std::string& text_field,
                         int64_t first_line, const std::function<void(std::string_view text)>& body);
+
+// Several fields of each line: what a table has in its columns. A field that is not there, or null, is an empty cell; a
+// number, true or false are cells as they are written.
+//
+//   read_json_rows("a.jsonl", bytes, {"text", "label"}, 1, [&](std::span<const std::string_view> cells, int64_t line) {
+//     ...
+//   });
+void read_json_rows(const std::string& path, std::string_view bytes, const std::vector<std::string>& fields,
+                    int64_t first_line,
+                    const std::function<void(std::span<const std::string_view> cells, int64_t line)>& body);
+
+// The names of the fields of the lines of `bytes` that hold text, numbers, true or false, in the order in which they
+// come up: "article.body.text" of those inside others.
+std::vector<std::string> json_field_names(const std::string& path, std::string_view bytes);
 
 }  // namespace brisk

@@ -18,7 +18,7 @@ int64_t steps_of(int64_t chunks, int64_t sequences_per_step) {
   return (chunks + sequences_per_step - 1) / sequences_per_step;
 }
 
-// Which chunk stands where in an epoch. Nothing is held but the sources.
+// Which sequence stands where in an epoch. Nothing is held but the sources.
 class EpochOrder {
  public:
   EpochOrder(int64_t chunks, const LoaderOptions& options) : seed_(options.seed), shuffle_(options.shuffle) {
@@ -35,7 +35,7 @@ class EpochOrder {
 
   int64_t draws() const { return draws_; }
 
-  int64_t chunk(int64_t epoch, int64_t place) const {
+  int64_t number(int64_t epoch, int64_t place) const {
     int64_t drawn = shuffle_ ? shuffled_index(seed_, epoch, place, draws_) : place;
     int64_t first = 0;
     for (size_t i = 0; i < sources_.size(); ++i) {
@@ -65,15 +65,32 @@ class EpochOrder {
   int64_t draws_ = 0;
 };
 
-// The chunks of one step, in the order of its epoch.
-std::vector<Chunk> chunks_of_step(const ChunkList& chunks, const EpochOrder& order, int64_t sequences_per_step,
-                                  DataCursor cursor) {
+// The numbers of the sequences of one step, in the order of its epoch.
+std::vector<int64_t> numbers_of_step(const EpochOrder& order, int64_t sequences_per_step, DataCursor cursor) {
   const int64_t begin = cursor.step * sequences_per_step;
   const int64_t end = std::min(begin + sequences_per_step, order.draws());
-  std::vector<Chunk> step;
+  std::vector<int64_t> step;
   step.reserve(static_cast<size_t>(end - begin));
-  for (int64_t i = begin; i < end; ++i) step.push_back(chunks[static_cast<size_t>(order.chunk(cursor.epoch, i))]);
+  for (int64_t i = begin; i < end; ++i) step.push_back(order.number(cursor.epoch, i));
   return step;
+}
+
+// How many targets there are, and what they weigh.
+void count_targets(StepBatch& step) {
+  bool weighted = false;
+  double weights = 0;
+  for (const MicroBatch& batch : step.micro_batches) {
+    const bool picks = !batch.picked.source.empty();
+    const std::vector<int32_t>& targets = picks ? batch.picked.targets : batch.targets;
+    const std::vector<float>& of_targets = batch.picked.weights;
+    weighted |= !of_targets.empty();
+    for (size_t i = 0; i < targets.size(); ++i) {
+      if (targets[i] < 0) continue;
+      ++step.valid_tokens;
+      weights += of_targets.empty() ? 1 : of_targets[i];
+    }
+  }
+  if (weighted) step.weight_sum = weights;
 }
 
 }  // namespace
@@ -100,8 +117,7 @@ int64_t shuffled_index(uint64_t seed, int64_t epoch, int64_t index, int64_t coun
 }
 
 struct Loader::State {
-  std::shared_ptr<const TokenStream> stream;
-  ChunkList chunks;
+  std::shared_ptr<const Sequences> sequences;
   LoaderOptions options;
   std::optional<EpochOrder> order;
   int64_t steps_per_epoch = 0;
@@ -130,10 +146,10 @@ struct Loader::State {
     batch.cursor = cursor_of(number);
     batch.next = cursor_of(number + 1);
     batch.last_of_epoch = batch.next.step == 0;
-    const std::vector<Chunk> step = chunks_of_step(chunks, *order, options.sequences_per_step, batch.cursor);
-    batch.sequences = static_cast<int64_t>(step.size());
-    for (const Chunk& chunk : step) batch.valid_tokens += chunk.length;  // every row has a target
-    batch.micro_batches = pack_step(*stream, step, options.micro_batch_tokens);
+    const std::vector<int64_t> step = numbers_of_step(*order, options.sequences_per_step, batch.cursor);
+    batch.sequences = std::ssize(step);
+    batch.micro_batches = pack_step(*sequences, step, batch.cursor.epoch, options.micro_batch_tokens);
+    count_targets(batch);
     return batch;
   }
 
@@ -171,20 +187,19 @@ struct Loader::State {
   }
 };
 
-Loader::Loader(std::shared_ptr<const TokenStream> stream, ChunkList chunks, const LoaderOptions& options)
+Loader::Loader(std::shared_ptr<const Sequences> sequences, const LoaderOptions& options)
     : state_(std::make_unique<State>()) {
-  BRISK_CHECK(!chunks.empty(), "a loader over no sequences");
+  BRISK_CHECK(!sequences->empty(), "a loader over no sequences");
   BRISK_CHECK(options.sequences_per_step > 0, "sequences_per_step = {}", options.sequences_per_step);
   BRISK_CHECK(options.steps_ahead > 0 && options.workers >= 0, "steps_ahead = {}, workers = {}", options.steps_ahead,
               options.workers);
   State& state = *state_;
-  state.stream = std::move(stream);
-  state.chunks = std::move(chunks);
+  state.sequences = std::move(sequences);
   state.options = options;
-  state.order.emplace(std::ssize(state.chunks), options);
+  state.order.emplace(state.sequences->count(), options);
   state.steps_per_epoch = steps_of(state.order->draws(), options.sequences_per_step);
-  BRISK_CHECK(state.chunks.longest() <= options.micro_batch_tokens, "a sequence of {} tokens, micro-batches of {}",
-              state.chunks.longest(), options.micro_batch_tokens);
+  BRISK_CHECK(state.sequences->longest() <= options.micro_batch_tokens, "a sequence of {} tokens, micro-batches of {}",
+              state.sequences->longest(), options.micro_batch_tokens);
   const DataCursor start = options.start;
   if (start.epoch < 0 || start.step < 0 || start.step > state.steps_per_epoch) {
     user_error(
@@ -230,36 +245,35 @@ StepBatch Loader::next() {
 
 int64_t Loader::steps_per_epoch() const { return state_->steps_per_epoch; }
 
-std::vector<Chunk> Loader::chunks_at(DataCursor cursor) const {
-  return chunks_of_step(state_->chunks, *state_->order, state_->options.sequences_per_step, cursor);
+std::vector<int64_t> Loader::sequences_at(DataCursor cursor) const {
+  return numbers_of_step(*state_->order, state_->options.sequences_per_step, cursor);
 }
 
 DataCursor Loader::cursor() const { return state_->cursor_of(state_->delivered); }
 
-void measure_packing(const ChunkList& chunks, const LoaderOptions& options, CorpusStatistics& statistics,
-                     int64_t steps_limit) {
-  if (chunks.empty() || steps_limit <= 0) return;
-  const EpochOrder order(std::ssize(chunks), options);
+PackingFigures measure_packing(const Sequences& sequences, const LoaderOptions& options, int64_t steps_limit) {
+  if (sequences.empty() || steps_limit <= 0) return {};
+  const EpochOrder order(sequences.count(), options);
   const int64_t steps = steps_of(order.draws(), options.sequences_per_step);
   const int64_t measured = std::min(steps, steps_limit);
   int64_t rows = 0, padded_rows = 0, micro_batches = 0;
   for (int64_t i = 0; i < measured; ++i) {
-    const std::vector<Chunk> step =
-        chunks_of_step(chunks, order, options.sequences_per_step, {0, i * steps / measured});
+    std::vector<int64_t> lengths = numbers_of_step(order, options.sequences_per_step, {0, i * steps / measured});
+    for (int64_t& number : lengths) number = sequences.rows(number);
     int64_t longest = 0;
-    for (const Chunk& chunk : step) {
-      rows += chunk.length;
-      longest = std::max<int64_t>(longest, chunk.length);
+    for (const int64_t length : lengths) {
+      rows += length;
+      longest = std::max(longest, length);
     }
-    padded_rows += longest * static_cast<int64_t>(step.size());
-    micro_batches += static_cast<int64_t>(divide_step(step, options.micro_batch_tokens).size());
+    padded_rows += longest * std::ssize(lengths);
+    micro_batches += std::ssize(divide_step(lengths, options.micro_batch_tokens));
   }
   const auto ratio = [](int64_t a, int64_t b) { return static_cast<double>(a) / static_cast<double>(b); };
-  statistics.micro_batch_tokens = options.micro_batch_tokens;
-  statistics.packing_efficiency = ratio(rows, micro_batches * options.micro_batch_tokens);
-  statistics.padded_efficiency = ratio(rows, padded_rows);
-  statistics.micro_batches_per_step = ratio(micro_batches, measured);
-  statistics.rows_per_step = ratio(rows, measured);
+  return {.micro_batch_tokens = options.micro_batch_tokens,
+          .packing_efficiency = ratio(rows, micro_batches * options.micro_batch_tokens),
+          .padded_efficiency = ratio(rows, padded_rows),
+          .micro_batches_per_step = ratio(micro_batches, measured),
+          .rows_per_step = ratio(rows, measured)};
 }
 
 }  // namespace brisk

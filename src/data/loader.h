@@ -1,14 +1,14 @@
 // Optimizer steps in order, built ahead of time by threads that sleep when they are ahead far enough.
 //
-//   Loader loader(stream, split.train.chunks, {.sequences_per_step = 32, .micro_batch_tokens = 4096, .seed = 1});
-//   for (int64_t i = 0; i < loader.steps_per_epoch(); ++i) {
+//   Loader loader(text_sequences(stream, split.train.chunks), {.sequences_per_step = 32, .micro_batch_tokens = 4096,
+//   .seed = 1}); for (int64_t i = 0; i < loader.steps_per_epoch(); ++i) {
 //     StepBatch step = loader.next();               // epochs follow each other without end
 //     for (const MicroBatch& batch : step.micro_batches) ...
 //     cursor = step.next;                           // to resume: LoaderOptions{..., .start = cursor}
 //   }
 //
-// The order of an epoch is a pure function of the seed, the epoch and the number of chunks, so what is delivered at a
-// cursor never depends on the number of workers or on where the loader started. The last step of an epoch may hold
+// The order of an epoch is a pure function of the seed, the epoch and the number of sequences, so what is delivered at
+// a cursor never depends on the number of workers or on where the loader started. The last step of an epoch may hold
 // fewer sequences; none is dropped, and none appears twice in an epoch.
 //
 // Several sources (CorpusPart::sources) are drawn as their weights say: at weight 2 each of its sequences appears twice
@@ -23,25 +23,25 @@
 #include "data/batch.h"
 #include "data/corpus.h"
 #include "data/packer.h"
+#include "data/sequences.h"
 #include "data/statistics.h"
-#include "data/token_stream.h"
 
 namespace brisk {
 
 struct LoaderOptions {
   int64_t sequences_per_step = 32;    // batch_size x gradient_accumulation_steps
-  int64_t micro_batch_tokens = 4096;  // at least the longest chunk
+  int64_t micro_batch_tokens = 4096;  // at least the longest sequence
   uint64_t seed = 1;
   int workers = 1;  // 0: steps are built inside next()
   bool shuffle = true;
   DataCursor start;                       // the first step to deliver
   int64_t steps_ahead = 4;                // built at most this far ahead
-  std::vector<SourceShare> sources = {};  // of the chunks, in their order; empty: one, drawn once
+  std::vector<SourceShare> sources = {};  // of the sequences, in their order; empty: one, drawn once
 };
 
 class Loader {
  public:
-  Loader(std::shared_ptr<const TokenStream> stream, ChunkList chunks, const LoaderOptions& options);
+  Loader(std::shared_ptr<const Sequences> sequences, const LoaderOptions& options);
   ~Loader();  // at any time, whatever the workers are doing
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
@@ -50,8 +50,8 @@ class Loader {
   StepBatch next();
 
   int64_t steps_per_epoch() const;
-  DataCursor cursor() const;                              // of the step that next() will deliver
-  std::vector<Chunk> chunks_at(DataCursor cursor) const;  // the sequences of any step, in their order
+  DataCursor cursor() const;                                   // of the step that next() will deliver
+  std::vector<int64_t> sequences_at(DataCursor cursor) const;  // the numbers of those of any step, in their order
 
  private:
   struct State;
@@ -61,9 +61,7 @@ class Loader {
 // A permutation of [0, count) that needs no memory: element `index` of the order of (seed, epoch).
 int64_t shuffled_index(uint64_t seed, int64_t epoch, int64_t index, int64_t count);
 
-// Fills the packing figures of `statistics` by dividing the first epoch's steps (at most `steps_limit` of them, evenly
-// spaced) as a Loader with these options does.
-void measure_packing(const ChunkList& chunks, const LoaderOptions& options, CorpusStatistics& statistics,
-                     int64_t steps_limit = 2000);
+// Divides the first epoch's steps (at most `steps_limit` of them, evenly spaced) as a Loader with these options does.
+PackingFigures measure_packing(const Sequences& sequences, const LoaderOptions& options, int64_t steps_limit = 2000);
 
 }  // namespace brisk

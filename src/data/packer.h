@@ -1,8 +1,8 @@
 // Sequences to ragged micro-batches.
 //
-//   std::vector<MicroBatch> parts = pack_step(*stream, chunks, micro_batch_tokens);   // one optimizer step
+//   std::vector<MicroBatch> parts = pack_step(sequences, numbers, epoch, micro_batch_tokens);   // one optimizer step
 //
-//   EvaluationPacker packer(*stream, chunks, micro_batch_tokens);                     // a whole set, one at a time
+//   EvaluationPacker packer(sequences, {.rows = 4096});                                         // all, one at a time
 //   MicroBatch batch;
 //   while (packer.next(batch)) ...
 //
@@ -10,35 +10,42 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
 #include "data/batch.h"
-#include "data/corpus.h"
-#include "data/token_stream.h"
+#include "data/sequences.h"
 
 namespace brisk {
 
-// Which of the sequences, by number, go into each micro-batch: as few as fit (no more than micro_batch_tokens rows
-// each), as even in rows as can be, ascending within each. The lengths must not exceed micro_batch_tokens.
-std::vector<std::vector<int32_t>> divide_step(std::span<const Chunk> chunks, int64_t micro_batch_tokens);
+// Which of the sequences of these lengths, by number, go into each micro-batch: as few as fit (no more than
+// micro_batch_tokens rows each), as even in rows as can be, ascending within each. No length may exceed
+// micro_batch_tokens.
+std::vector<std::vector<int32_t>> divide_step(std::span<const int64_t> lengths, int64_t micro_batch_tokens);
 
-// The chunks numbered `members`; `sequence` is first_sequence + the number.
-MicroBatch pack(const TokenStream& stream, std::span<const Chunk> chunks, std::span<const int32_t> members,
-                int32_t first_sequence = 0);
+// Of a step that consists of the sequences `step`, those at the places `members`; `sequence` is the place.
+MicroBatch pack(const Sequences& sequences, std::span<const int64_t> step, std::span<const int32_t> members,
+                int64_t epoch = 0);
 
-std::vector<MicroBatch> pack_step(const TokenStream& stream, std::span<const Chunk> chunks, int64_t micro_batch_tokens);
+std::vector<MicroBatch> pack_step(const Sequences& sequences, std::span<const int64_t> step, int64_t epoch,
+                                  int64_t micro_batch_tokens);
 
-// Chunks in their order, each micro-batch filled as far as the next whole sequence allows.
+// Sequences in their order, each micro-batch filled as far as the next whole sequence allows.
 class EvaluationPacker {
  public:
-  EvaluationPacker(const TokenStream& stream, std::span<const Chunk> chunks, int64_t micro_batch_tokens);
-  bool next(MicroBatch& batch);  // false at the end; `batch` is overwritten, its memory reused
+  struct Limits {
+    int64_t rows = 0;                                         // of a micro-batch
+    int64_t sequences = std::numeric_limits<int64_t>::max();  // of a micro-batch
+    int64_t count = std::numeric_limits<int64_t>::max();      // the first so many sequences; all where there are fewer
+  };
+  EvaluationPacker(const Sequences& sequences, const Limits& limits);
+  // False at the end; `batch` is overwritten, its memory reused. `sequence` is the number among all.
+  bool next(MicroBatch& batch);
 
  private:
-  const TokenStream& stream_;
-  std::span<const Chunk> chunks_;
-  int64_t micro_batch_tokens_;
+  const Sequences& sequences_;
+  Limits limits_;
   int64_t at_ = 0;
 };
 

@@ -3,6 +3,8 @@
 //   run_waves(reader, [&](const TextPiece& piece) { return count_words(piece); },           // on any thread
 //             [&](const TextPiece& piece, int64_t words) { total += words; return true; }); // in order, on this thread
 //
+// `reader` has next(TextPiece&), which is false at the end.
+//
 // Memory: two waves of pieces and the results of one. `take` returns false to stop. An exception of `work` is that of
 // the first piece that threw, so that a message does not depend on which thread was faster.
 #pragma once
@@ -17,8 +19,8 @@
 
 namespace brisk {
 
-template <typename Work, typename Take>
-void run_waves(TextPieceReader& reader, const Work& work, const Take& take) {
+template <typename Reader, typename Work, typename Take>
+void run_waves(Reader& reader, const Work& work, const Take& take) {
   using Result = decltype(work(std::declval<const TextPiece&>()));
   // Four pieces of 256 KiB for each core: enough that they end together.
   const size_t wave_bytes = std::max(size_t{4} << 20, static_cast<size_t>(Team::instance().size()) << 20);

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/terminal.h"
 #include "data/byte_reader.h"
-#include "data/file_memo.h"
+#include "data/content_hash.h"
 #include "data/piece_waves.h"
 #include "data/pieces.h"
 #include "data/plain_reader.h"
@@ -27,8 +26,6 @@ constexpr int64_t kSmallFileBytes = 64 * 1024;
 
 // Text with a blank line every so many lines on average is in paragraphs; with fewer, a blank line is a stray one.
 constexpr int64_t kLinesOfBlock = 100;
-
-constexpr int64_t kHashPieceBytes = int64_t{1} << 20;
 
 // What text packs to is about a third; nothing is decided by this but how a sample is spread.
 constexpr int64_t kUsualPacking = 3;
@@ -49,26 +46,6 @@ std::string beginning_of(const std::string& path, int64_t most, bool& whole) {
     text.resize(static_cast<size_t>(most));
     return text;
   }
-}
-
-// Each piece on one core, constant memory a core.
-uint64_t hash_file(const std::string& path, int64_t size) {
-  const int64_t pieces = (size + kHashPieceBytes - 1) / kHashPieceBytes;
-  std::vector<uint64_t> hashes(static_cast<size_t>(pieces));
-  run_pieces(pieces, [&](int64_t piece) {
-    PlainReader file(path);
-    file.skip(piece * kHashPieceBytes);
-    std::string bytes(static_cast<size_t>(std::min(kHashPieceBytes, size - piece * kHashPieceBytes)), '\0');
-    for (size_t filled = 0; filled < bytes.size();) {
-      const size_t count = file.read(bytes.data() + filled, bytes.size() - filled);
-      if (count == 0) user_error("{}: it became shorter while it was read; is it being written to?", path);
-      filled += count;
-    }
-    hashes[static_cast<size_t>(piece)] = hash_bytes(bytes);
-  });
-  uint64_t hash = static_cast<uint64_t>(size);
-  for (const uint64_t piece : hashes) hash = hash_mix(hash, piece);
-  return hash;
 }
 
 }  // namespace
@@ -142,15 +119,9 @@ uint64_t Source::content_hash(const std::string& memo_directory) const {
   uint64_t hash = hash_bytes(name_of(options_.document));
   bool json = false;
   for (size_t i = 0; i < paths_.size(); ++i) {
-    std::optional<uint64_t> of_file;
-    if (!memo_directory.empty()) of_file = recall_about(memo_directory, paths_[i], "content");
-    if (!of_file) {
-      of_file = hash_file(paths_[i], sizes_[i]);
-      if (!memo_directory.empty()) remember_about(memo_directory, paths_[i], "content", *of_file);
-    }
     json |= json_[i];
     const auto kind = static_cast<uint64_t>(packing_of(paths_[i])) * 4 + (json_[i] ? 2 : 1);
-    hash = hash_mix(hash_mix(hash, kind), *of_file);
+    hash = hash_mix(hash_mix(hash, kind), file_content_hash(paths_[i], memo_directory));
   }
   return json ? hash_bytes(options_.text_field, hash) : hash;
 }

@@ -40,10 +40,18 @@ struct SourceOptions {
 // How many files of folders were passed over, by extension.
 using SkippedFiles = std::map<std::string, int64_t>;
 
-// The files that `entries` name, sorted, each once. A folder stands for the text files in it and below it: .txt, .jsonl
-// and .ndjson, plain or compressed (.gz, .zst); hidden ones are left out. In a glob, * ? [] match within a name and **
-// matches any number of folders. An entry that names nothing usable is a UserError.
-std::vector<std::string> expand_paths(const std::vector<std::string>& entries, SkippedFiles* skipped = nullptr);
+// Which files of a folder are meant: by their names, and what messages call them.
+struct FileChoice {
+  bool (*is_usable)(const std::string& path) = nullptr;
+  const char* kinds = "";
+};
+extern const FileChoice kTextFiles;  // .txt and .jsonl
+
+// The files that `entries` name, sorted, each once. A folder stands for the files of `choice` in it and below it, for
+// example .txt, .jsonl and .ndjson, plain or compressed (.gz, .zst); hidden ones are left out. In a glob, * ? [] match
+// within a name and ** matches any number of folders. An entry that names nothing usable is a UserError.
+std::vector<std::string> expand_paths(const std::vector<std::string>& entries, SkippedFiles* skipped = nullptr,
+                                      const FileChoice& choice = kTextFiles);
 
 // Texts held in memory; views into `storage`.
 struct TextSample {

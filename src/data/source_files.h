@@ -38,6 +38,7 @@ TextShape measure_text_shape(std::string_view text);
 
 bool is_blank(std::string_view line);
 bool has_text(std::string_view text);
+size_t last_blank_line_end(std::string_view text);  // 0 where there is none
 std::string_view without_byte_order_mark(std::string_view text);
 
 // Appends views of the documents of `text`. They begin with the first line that is not blank and end without its line

@@ -49,13 +49,14 @@ std::string kind_of(const fs::path& path) {
 }
 
 // The usable files of a folder; `others` counts the rest by extension.
-void collect_folder(const fs::path& folder, std::vector<std::string>& found, SkippedFiles& others) {
+void collect_folder(const fs::path& folder, const FileChoice& choice, std::vector<std::string>& found,
+                    SkippedFiles& others) {
   for (const fs::path& entry : sorted_entries(folder)) {
     std::error_code error;
     if (is_plain_folder(entry)) {
-      collect_folder(entry, found, others);
+      collect_folder(entry, choice, found, others);
     } else if (fs::is_regular_file(entry, error)) {
-      if (is_text_file(entry.string())) {
+      if (choice.is_usable(entry.string())) {
         found.push_back(entry.string());
       } else {
         ++others[kind_of(entry)];
@@ -101,22 +102,24 @@ void collect_glob(const fs::path& folder, const std::vector<std::string>& patter
   }
 }
 
-void add_folder(const std::string& folder, std::vector<std::string>& files, SkippedFiles& skipped) {
+void add_folder(const std::string& folder, const FileChoice& choice, std::vector<std::string>& files,
+                SkippedFiles& skipped) {
   SkippedFiles others;
   const size_t before = files.size();
-  collect_folder(folder, files, others);
+  collect_folder(folder, choice, files, others);
   if (files.size() == before) {
     std::vector<std::string> kinds;
     for (const auto& [kind, count] : others) kinds.push_back(kind);
     user_error(
-        "{}: no .txt or .jsonl file, plain or compressed (.gz, .zst), in this folder or below it ({}); give the text "
+        "{}: no {} file, plain or compressed (.gz, .zst), in this folder or below it ({}); give the text "
         "in one of these, or name the files",
-        folder, kinds.empty() ? "it is empty" : fmt::format("found only {}", fmt::join(kinds, ", ")));
+        folder, choice.kinds, kinds.empty() ? "it is empty" : fmt::format("found only {}", fmt::join(kinds, ", ")));
   }
   for (const auto& [kind, count] : others) skipped[kind] += count;
 }
 
-void add_glob(const std::string& glob, std::vector<std::string>& files, SkippedFiles& skipped) {
+void add_glob(const std::string& glob, const FileChoice& choice, std::vector<std::string>& files,
+              SkippedFiles& skipped) {
   std::vector<std::string> pattern;
   const fs::path path(glob);
   for (const fs::path& component : path.relative_path()) {
@@ -134,15 +137,15 @@ void add_glob(const std::string& glob, std::vector<std::string>& files, SkippedF
   for (const fs::path& match : found) {
     std::error_code error;
     if (fs::is_directory(match, error)) {
-      collect_folder(match, files, skipped);
-    } else if (!matches_any_name || is_text_file(match.string())) {
+      collect_folder(match, choice, files, skipped);
+    } else if (!matches_any_name || choice.is_usable(match.string())) {
       files.push_back(match.string());
     } else {
       ++skipped[kind_of(match)];
     }
   }
   if (files.size() == before)
-    user_error("{}: matches no .txt or .jsonl file, plain or compressed; check the pattern", glob);
+    user_error("{}: matches no {} file, plain or compressed; check the pattern", glob, choice.kinds);
 }
 
 }  // namespace
@@ -153,7 +156,10 @@ std::string lowercase_extension(const std::string& path) {
   return extension;
 }
 
-std::vector<std::string> expand_paths(const std::vector<std::string>& entries, SkippedFiles* skipped) {
+const FileChoice kTextFiles = {is_text_file, ".txt or .jsonl"};
+
+std::vector<std::string> expand_paths(const std::vector<std::string>& entries, SkippedFiles* skipped,
+                                      const FileChoice& choice) {
   SkippedFiles uncounted;
   SkippedFiles& others = skipped != nullptr ? *skipped : uncounted;
   if (entries.empty()) user_error("no data: give data.train in the job, or --data PATH");
@@ -162,14 +168,14 @@ std::vector<std::string> expand_paths(const std::vector<std::string>& entries, S
     std::error_code error;
     const fs::file_status status = fs::status(entry, error);
     if (fs::is_directory(status)) {
-      add_folder(entry, files, others);
+      add_folder(entry, choice, files, others);
     } else if (fs::exists(status)) {  // a name that exists is a name, whatever wildcards it holds
       if (!fs::is_regular_file(status)) user_error("{}: not a regular file; give a file, a folder or a glob", entry);
       files.push_back(entry);
     } else if (error && error != std::errc::no_such_file_or_directory) {
       user_error("{}: cannot be read: {}", entry, explain_errno(error.value()));
     } else if (has_wildcard(entry)) {
-      add_glob(entry, files, others);
+      add_glob(entry, choice, files, others);
     } else {
       user_error("{}: no such file or folder{}; check data.train or --data", entry,
                  entry.empty() || entry[0] == '/' ? "" : fmt::format(" (looked from {})", fs::current_path().string()));

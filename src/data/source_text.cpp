@@ -36,6 +36,16 @@ bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r\v\f"
 
 bool has_text(std::string_view text) { return text.find_first_not_of(" \t\r\n\v\f") != std::string_view::npos; }
 
+size_t last_blank_line_end(std::string_view text) {
+  for (size_t end = text.rfind('\n'); end != std::string_view::npos;) {
+    const size_t before = end == 0 ? std::string_view::npos : text.rfind('\n', end - 1);
+    const size_t begin = before == std::string_view::npos ? 0 : before + 1;
+    if (is_blank(text.substr(begin, end - begin))) return end + 1;
+    end = before;
+  }
+  return 0;
+}
+
 std::string_view without_byte_order_mark(std::string_view text) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   return text;

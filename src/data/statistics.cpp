@@ -7,8 +7,6 @@
 
 namespace brisk {
 
-namespace {
-
 std::string with_commas(int64_t number) {
   std::string digits = fmt::format("{}", number);
   for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
@@ -16,6 +14,8 @@ std::string with_commas(int64_t number) {
   }
   return digits;
 }
+
+namespace {
 
 std::string percent(double part, double whole) { return fmt::format("{:.1f} %", whole > 0 ? 100 * part / whole : 0.0); }
 
@@ -80,6 +80,25 @@ std::string histogram_text(const std::vector<DocumentLengths::Bar>& histogram) {
   return text;
 }
 
+std::string packing_text(const PackingFigures& packing) {
+  if (packing.packing_efficiency <= 0) return "";
+  return fmt::format(
+      "step         {:.0f} tokens in {:.1f} micro-batches of at most {}\n"
+      "packing      {:.1f} % of the micro-batches' capacity is tokens, and no row is padding "
+      "(padded to the longest sequence of each step, {:.1f} % would be tokens)",
+      packing.rows_per_step, packing.micro_batches_per_step, with_commas(packing.micro_batch_tokens),
+      100 * packing.packing_efficiency, 100 * packing.padded_efficiency);
+}
+
+std::string step_text(const PackingFigures& packing) {
+  if (packing.packing_efficiency <= 0) return "";
+  return fmt::format(
+      "step         {:.0f} tokens in {:.1f} micro-batches, none of them padding (padded to the longest text of each "
+      "step, "
+      "{:.1f} % would be tokens)",
+      packing.rows_per_step, packing.micro_batches_per_step, 100 * packing.padded_efficiency);
+}
+
 std::string statistics_text(const CorpusStatistics& statistics) {
   std::string text = fmt::format(
       "documents    {} with {} tokens (each with its end of document)\n"
@@ -96,14 +115,7 @@ std::string statistics_text(const CorpusStatistics& statistics) {
                             statistics.documents_split == 1 ? "document" : "documents",
                             with_commas(statistics.chunks_of_split));
   text += duplicates_text(statistics) + sources_text(statistics);
-  if (statistics.packing_efficiency > 0) {
-    text += fmt::format(
-        "\nstep         {:.0f} tokens in {:.1f} micro-batches of at most {}\n"
-        "packing      {:.1f} % of the micro-batches' capacity is tokens, and no row is padding "
-        "(padded to the longest sequence of each step, {:.1f} % would be tokens)",
-        statistics.rows_per_step, statistics.micro_batches_per_step, with_commas(statistics.micro_batch_tokens),
-        100 * statistics.packing_efficiency, 100 * statistics.padded_efficiency);
-  }
+  if (const std::string packing = packing_text(statistics.packing); !packing.empty()) text += "\n" + packing;
   return text;
 }
 
@@ -140,12 +152,12 @@ std::string statistics_json_text(const CorpusStatistics& statistics) {
                                {"tokens", source.tokens},
                                {"share_of_epoch", source.share}});
   }
-  if (statistics.packing_efficiency > 0) {
-    json["packing"] = {{"efficiency", statistics.packing_efficiency},
-                       {"padded_efficiency", statistics.padded_efficiency},
-                       {"tokens_per_step", statistics.rows_per_step},
-                       {"micro_batches_per_step", statistics.micro_batches_per_step},
-                       {"micro_batch_tokens", statistics.micro_batch_tokens}};
+  if (statistics.packing.packing_efficiency > 0) {
+    json["packing"] = {{"efficiency", statistics.packing.packing_efficiency},
+                       {"padded_efficiency", statistics.packing.padded_efficiency},
+                       {"tokens_per_step", statistics.packing.rows_per_step},
+                       {"micro_batches_per_step", statistics.packing.micro_batches_per_step},
+                       {"micro_batch_tokens", statistics.packing.micro_batch_tokens}};
   }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

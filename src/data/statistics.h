@@ -24,6 +24,21 @@ struct SourceStatistics {
   double share = 0;  // of the tokens of an epoch
 };
 
+// How the steps of an epoch divide into micro-batches; all 0 where it was not measured (measure_packing,
+// data/loader.h).
+struct PackingFigures {
+  int64_t micro_batch_tokens = 0;
+  double packing_efficiency = 0;  // rows / capacity of the micro-batches
+  double padded_efficiency = 0;   // what padding each step to its longest sequence would have had
+  double micro_batches_per_step = 0;
+  double rows_per_step = 0;
+};
+
+// Two lines for people; "" where nothing was measured.
+std::string packing_text(const PackingFigures& packing);
+// One line, for steps that are small beside a micro-batch: how full it is says nothing there.
+std::string step_text(const PackingFigures& packing);
+
 struct CorpusStatistics {
   int64_t documents = 0;
   int64_t tokens = 0;           // rows: tokens to predict, each counted once
@@ -41,12 +56,7 @@ struct CorpusStatistics {
   std::optional<DuplicateCount> duplicates;         // documents of train and validation whose text came before
   std::optional<DuplicateCount> validation_shared;  // documents of validation files that training has, too
 
-  // Filled by measure_packing (data/loader.h): shares between 0 and 1, 0 where not measured.
-  double packing_efficiency = 0;  // rows / capacity of the micro-batches
-  double padded_efficiency = 0;   // what padding each step to its longest sequence would have had
-  double micro_batches_per_step = 0;
-  double rows_per_step = 0;
-  int64_t micro_batch_tokens = 0;
+  PackingFigures packing;
 };
 
 CorpusStatistics corpus_statistics(const CorpusPart& part, int64_t max_length);
@@ -56,6 +66,8 @@ std::string statistics_text(const CorpusStatistics& statistics);
 
 // The bars alone, a line each: "   33 - 64    ############  1,204 documents (31.2 %)".
 std::string histogram_text(const std::vector<DocumentLengths::Bar>& histogram);
+
+std::string with_commas(int64_t number);  // "1,204"
 
 // One object, the fields above by name.
 std::string statistics_json_text(const CorpusStatistics& statistics);

@@ -18,17 +18,6 @@ constexpr size_t kLongDocument = size_t{1} << 20;  // is read in parts
 constexpr size_t kLongestWhole = size_t{1} << 30;  // what cannot be cut must fit into memory
 constexpr size_t kReadBytes = size_t{128} << 10;
 
-// The end of the last blank line; 0 where there is none.
-size_t last_blank_line_end(std::string_view text) {
-  for (size_t end = text.rfind('\n'); end != kNowhere;) {
-    const size_t before = end == 0 ? kNowhere : text.rfind('\n', end - 1);
-    const size_t begin = before == kNowhere ? 0 : before + 1;
-    if (is_blank(text.substr(begin, end - begin))) return end + 1;
-    end = before;
-  }
-  return 0;
-}
-
 // The end of the first blank line that is not the first line; npos where there is none.
 size_t next_blank_line_end(std::string_view text) {
   for (size_t newline = text.find('\n'); newline != kNowhere;) {

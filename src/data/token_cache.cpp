@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/file_lock.h"
-#include "base/files.h"
-#include "base/terminal.h"
 #include "data/piece_waves.h"
 #include "data/text_hash.h"
+#include "data/token_cache_file.h"
 #include "data/token_file.h"
 #include "text/hash.h"
 #include "text/words.h"
@@ -35,16 +32,6 @@ bool cut_changes_nothing(const Tokenizer& tokenizer, std::string_view text, size
   tokenizer.encode(text.substr(begin, cut - begin), parts);
   tokenizer.encode(text.substr(cut, end - cut), parts);
   return whole == parts;
-}
-
-// Errors of the cache's own files also say how to choose another folder; those of the data do not.
-template <typename Body>
-auto in_cache(const Body& body) {
-  try {
-    return body();
-  } catch (const UserError& error) {
-    user_error("{} (the token cache; data.cache_dir chooses another folder)", error.what());
-  }
 }
 
 // What a core makes of a piece.
@@ -187,19 +174,6 @@ class TokenFileBuilder {
   TextHash part_hash_;
 };
 
-// What killed processes left and nobody came back for.
-void remove_forgotten_builds(const std::string& directory) {
-  constexpr auto kForgotten = std::chrono::hours(24 * 7);
-  std::error_code error;
-  const auto now = std::filesystem::file_time_type::clock::now();
-  for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (name.find(".tokens.building") == std::string::npos) continue;
-    std::error_code ignored;
-    if (now - it->last_write_time(ignored) > kForgotten && !ignored) std::filesystem::remove(it->path(), ignored);
-  }
-}
-
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   for (size_t begin = 0; begin < text.size();) {
@@ -222,43 +196,9 @@ TokenCache open_token_cache(Source& source, const Tokenizer& tokenizer, const st
   uint64_t key = hash_mix(source.content_hash(directory), tokenizer.fingerprint());
   key = hash_mix(key, hash_mix(static_cast<uint64_t>(*end_of_document), kTokenFileVersion));
 
-  TokenCache cache;
-  cache.path = (std::filesystem::path(directory) / fmt::format("{:016x}.tokens", key)).string();
-  std::string problem;
-  const auto open = [&] { return open_token_file(cache.path, key, tokenizer.vocab_size(), problem, directory); };
-  cache.stream = open();
-  cache.reused = cache.stream != nullptr;
-  if (!problem.empty()) cache.notes.push_back(fmt::format("{}: {}; made again", cache.path, problem));
-  if (!cache.reused) {
-    in_cache([&] { make_directories(directory); });
-    const FileLock lock = in_cache([&] {
-      return FileLock(cache.path + ".lock",
-                      [] { say("another brisk is making the tokens of this text; waiting for it"); });
-    });
-    cache.stream = open();  // it may be there by now
-    cache.reused = cache.stream != nullptr;
-    if (!cache.reused) {
-      remove_forgotten_builds(directory);
-      auto writer =
-          in_cache([&] { return std::make_unique<TokenFileWriter>(cache.path, key, tokenizer.vocab_size()); });
-      cache.resumed = !writer->resumed_at().empty();
-      if (cache.resumed) {
-        cache.notes.push_back(fmt::format(
-            "the tokens of {} documents were there, of a process that did not end its work", writer->documents()));
-      }
-      try {
-        TokenFileBuilder(source, tokenizer, *end_of_document, *writer, progress, journal_seconds).build();
-      } catch (const UserError&) {
-        writer->discard();  // mended data has another key
-        throw;
-      }
-      cache.stream = open();
-      if (!cache.stream) {
-        user_error("{}: {} right after it was written; check the disk or set data.cache_dir to another", cache.path,
-                   problem.empty() ? "gone" : problem);
-      }
-    }
-  }
+  TokenCache cache = open_or_make_tokens(directory, key, tokenizer.vocab_size(), [&](TokenFileWriter& writer) {
+    TokenFileBuilder(source, tokenizer, *end_of_document, writer, progress, journal_seconds).build();
+  });
   for (std::string& line : lines_of(cache.stream->description())) cache.notes.push_back(std::move(line));
   return cache;
 }

@@ -14,7 +14,6 @@ using Json = nlohmann::ordered_json;
 using Shape = HuggingFaceConfig::Shape;
 
 constexpr const char* kWeights = "model.safetensors";
-constexpr const char* kIndex = "model.safetensors.index.json";
 
 WeightPart vector_part(std::string name, int64_t length) {
   return {.name = std::move(name), .outputs = length, .inputs = 0};
@@ -101,76 +100,15 @@ std::vector<WeightMap> llama_map(const HuggingFaceConfig& config, const std::str
   return map;
 }
 
-// The names of the shards by tensor, as the index says.
-std::map<std::string, std::string> read_index(const std::string& path) {
-  const Json json = Json::parse(read_file(path), nullptr, false);
-  const auto found = json.is_object() ? json.find("weight_map") : json.end();
-  if (!json.is_object() || found == json.end() || !found->is_object() || found->empty()) {
-    user_error("{}: expected an object with a weight_map of tensors and their files; fetch the file again", path);
-  }
-  std::map<std::string, std::string> shards;
-  for (const auto& [name, file] : found->items()) {
-    const bool plain =
-        file.is_string() && !file.get<std::string>().empty() && file.get<std::string>().find('/') == std::string::npos;
-    if (!plain) {
-      user_error("{}: weight_map says that '{}' is in {}, expected the name of a file beside it", path, name,
-                 file.dump());
-    }
-    shards[name] = file.get<std::string>();
-  }
-  return shards;
-}
-
 }  // namespace
 
 bool is_huggingface_folder(const std::string& path) { return is_directory(path) && file_exists(path + "/config.json"); }
 
 HuggingFaceModel::HuggingFaceModel(const std::string& folder)
-    : path_(folder), config_(read_huggingface_config(folder)) {
-  open_shards();
-}
-
-void HuggingFaceModel::open_shards() {
-  if (file_exists(path_ + "/" + kWeights)) {
-    shards_.emplace_back(path_ + "/" + kWeights);
-    return;
-  }
-  const std::string index = path_ + "/" + kIndex;
-  if (!file_exists(index)) {
-    const bool pickled =
-        file_exists(path_ + "/pytorch_model.bin") || file_exists(path_ + "/pytorch_model.bin.index.json");
-    user_error("{}: it has neither {} nor {}{}", path_, kWeights, kIndex,
-               pickled ? "; its pytorch_model.bin can run any code when it is read, so brisk does not: save the model "
-                         "with save_pretrained(..., safe_serialization=True)"
-                       : "; fetch the folder again");
-  }
-  const std::map<std::string, std::string> names = read_index(index);
-  std::map<std::string, size_t> place;
-  for (const auto& [tensor, file] : names) {
-    if (place.contains(file)) continue;
-    if (!file_exists(path_ + "/" + file)) {
-      user_error("{}/{}: no such file; {} says that it holds '{}': fetch it", path_, file, kIndex, tensor);
-    }
-    place[file] = shards_.size();
-    shards_.emplace_back(path_ + "/" + file);
-  }
-  for (const auto& [tensor, file] : names) {
-    const SafetensorsFile& shard = shards_[place[file]];
-    if (shard.find(tensor) == nullptr) {
-      user_error("{}: it has no '{}', though {} says so; fetch the folder again", shard.path(), tensor, kIndex);
-    }
-    shard_of_[tensor] = &shard;
-  }
-}
-
-const SafetensorsEntry* HuggingFaceModel::find(const std::string& name) const {
-  if (shards_.size() == 1) return shards_.front().find(name);
-  const auto found = shard_of_.find(name);
-  return found == shard_of_.end() ? nullptr : found->second->find(name);
-}
+    : path_(folder), config_(read_huggingface_config(folder)), files_(folder) {}
 
 void HuggingFaceModel::load_into(ParameterStore& store) const {
-  for (const SafetensorsFile& shard : shards_) shard.advise_sequential();
+  files_.advise_sequential();
   const std::string usual = config_.shape == Shape::gpt2 ? "transformer." : "model.";
   const std::string token_table = config_.shape == Shape::gpt2 ? "wte.weight" : "embed_tokens.weight";
   // The original GPT-2 was saved without its head, and so without the prefix.

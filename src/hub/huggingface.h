@@ -1,4 +1,4 @@
-// Models in the folders of Hugging Face: config.json, model.safetensors (or shards and their index), a tokenizer.
+// Decoders in the folders of Hugging Face: config.json, weights (hub/weight_files.h), a tokenizer.
 //
 //   const HuggingFaceModel model = open_huggingface("gpt2");       // UserError unless configuration and files are
 //   there job.model = model.config().model;                              // build the decoder from these
@@ -7,12 +7,12 @@
 //   write_huggingface("export", job.model, store, *tokenizer, SafetensorsType::f32);
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include "hub/huggingface_config.h"
 #include "hub/safetensors.h"
+#include "hub/weight_files.h"
 #include "hub/weight_map.h"
 #include "tensor/parameter.h"
 #include "text/tokenizer.h"
@@ -28,19 +28,16 @@ class HuggingFaceModel {
 
   const std::string& path() const { return path_; }
   const HuggingFaceConfig& config() const { return config_; }
-  const SafetensorsEntry* find(const std::string& name) const;  // in any shard; nullptr if there is none
+  const SafetensorsEntry* find(const std::string& name) const { return files_.find(name); }  // nullptr if there is none
 
   // Fills the masters of a decoder built from config().model; compute copies, where the store has them, are stale
   // after it. A tied model's output projection may stand in the files too; it must be the embedding then.
   void load_into(ParameterStore& store) const;
 
  private:
-  void open_shards();
-
   std::string path_;
   HuggingFaceConfig config_;
-  std::vector<SafetensorsFile> shards_;
-  std::map<std::string, const SafetensorsFile*, std::less<>> shard_of_;  // by tensor name, for sharded checkpoints
+  WeightFiles files_;
 };
 
 // The names of Hugging Face. `prefix` is "transformer." or "" for GPT-2, "model." for Llama.

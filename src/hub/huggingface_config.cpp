@@ -1,11 +1,9 @@
 #include "hub/huggingface_config.h"
 
-#include <fmt/ranges.h>
-
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "hub/config_reader.h"
 
 namespace brisk {
 
@@ -14,78 +12,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Shape = HuggingFaceConfig::Shape;
 
-constexpr const char* kSupported = "gpt2, llama and mistral";
-constexpr int64_t kLargestSize = int64_t{1} << 24;  // of any size: keeps products within 64 bits, and is no model
-
-// Fields of config.json; null counts as absent, as it does to its own readers.
-class ConfigReader {
- public:
-  explicit ConfigReader(const std::string& folder) : path_(folder + "/config.json") {
-    if (!file_exists(path_)) {
-      user_error("{}: no such file; a Hugging Face model is a folder with config.json and model.safetensors", path_);
-    }
-    const std::string text = read_file(path_);
-    json_ = Json::parse(text, nullptr, false);
-    if (!json_.is_object()) {
-      user_error("{}: found {} bytes that are not a JSON object; fetch the file again", path_, text.size());
-    }
-  }
-
-  const std::string& path() const { return path_; }
-  const Json* find(const char* key) const { return find(json_, key); }
-
-  int64_t size(const char* key) const {
-    const Json* value = find(key);
-    if (value == nullptr) user_error("{}: it has no {}; fetch the file again", path_, key);
-    return checked_size(key, *value);
-  }
-  int64_t size_or(const char* key, int64_t otherwise) const {
-    const Json* value = find(key);
-    return value == nullptr ? otherwise : checked_size(key, *value);
-  }
-  bool boolean_or(const char* key, bool otherwise) const {
-    const Json* value = find(key);
-    if (value != nullptr && !value->is_boolean()) complain(key, *value, "true or false");
-    return value == nullptr ? otherwise : value->get<bool>();
-  }
-  double number_or(const char* key, double otherwise) const { return number_in(json_, key, otherwise); }
-  double number_in(const Json& object, const char* key, double otherwise) const {
-    const Json* value = find(object, key);
-    if (value != nullptr && !value->is_number()) complain(key, *value, "a number");
-    return value == nullptr ? otherwise : value->get<double>();
-  }
-  std::string text_or(const char* key, const std::string& otherwise) const { return text_in(json_, key, otherwise); }
-  std::string text_in(const Json& object, const char* key, const std::string& otherwise) const {
-    const Json* value = find(object, key);
-    if (value != nullptr && !value->is_string()) complain(key, *value, "a string");
-    return value == nullptr ? otherwise : value->get<std::string>();
-  }
-  // For what brisk computes in one way only.
-  void require(const char* key, bool holds, const std::string& expected) const {
-    if (holds) return;
-    const Json* value = find(key);
-    user_error("{}: {} is {}, which brisk does not compute; supported is {}", path_, key,
-               value == nullptr ? "absent" : value->dump(), expected);
-  }
-
- private:
-  static const Json* find(const Json& object, const char* key) {
-    const auto found = object.find(key);
-    return found == object.end() || found->is_null() ? nullptr : &*found;
-  }
-  int64_t checked_size(const char* key, const Json& value) const {
-    if (!value.is_number_integer() || value < 1 || value > kLargestSize) {
-      complain(key, value, fmt::format("an integer from 1 to {}", kLargestSize));
-    }
-    return value.get<int64_t>();
-  }
-  [[noreturn]] void complain(const char* key, const Json& value, const std::string& expected) const {
-    user_error("{}: {} is {}, expected {}; fetch the file again", path_, key, value.dump(), expected);
-  }
-
-  std::string path_;
-  Json json_;
-};
+constexpr const char* kSupported = "gpt2, llama and mistral, and of encoders bert, distilbert and roberta";
 
 std::string activation_from(const ConfigReader& reader, const std::string& word) {
   if (word == "gelu_new" || word == "gelu_pytorch_tanh" || word == "gelu_fast") return "gelu";
@@ -200,7 +127,7 @@ void check_heads(const HuggingFaceConfig& config, const std::string& path) {
 }  // namespace
 
 HuggingFaceConfig read_huggingface_config(const std::string& folder) {
-  const ConfigReader reader(folder);
+  const ConfigReader reader(folder + "/config.json");
   const std::string type = reader.text_or("model_type", "");
   if (type != "gpt2" && type != "llama" && type != "mistral") {
     user_error("{}: model_type is {}, which brisk does not have; supported are {}", reader.path(),

@@ -21,6 +21,8 @@ int64_t row_there(const WeightPart& part, int64_t row) {
   return head * width + (inside % 2) * (width / 2) + inside / 2;
 }
 
+bool has_same_order(const WeightPart& part) { return !part.transposed && part.split_head_width == 0; }
+
 // The index there of each element of ours, in our order.
 template <typename Visit>
 void for_each_element(const WeightPart& part, Visit&& visit) {
@@ -104,6 +106,23 @@ std::vector<std::byte> encode(const std::vector<float>& values, SafetensorsType 
   return bytes;
 }
 
+// `target`, in memory of `device`, becomes `entry`; zeros where there is none.
+void fill(std::byte* target, const WeightPart& part, const SafetensorsEntry* entry, Device& device) {
+  const int64_t bytes = part.count() * size_of(DType::f32);
+  if (entry != nullptr && entry->type == SafetensorsType::f32 && has_same_order(part)) {
+    device.copy_in(target, entry->data, bytes);
+    return;
+  }
+  std::vector<float> ours(static_cast<size_t>(part.count()), 0.0f);
+  if (entry != nullptr) {
+    const std::vector<float> theirs = read_floats(*entry);
+    for_each_element(part, [&](int64_t here, int64_t there) {
+      ours[static_cast<size_t>(here)] = theirs[static_cast<size_t>(there)];
+    });
+  }
+  device.copy_in(target, ours.data(), bytes);
+}
+
 }  // namespace
 
 std::vector<int64_t> WeightPart::shape() const {
@@ -111,7 +130,8 @@ std::vector<int64_t> WeightPart::shape() const {
   return transposed ? std::vector<int64_t>{inputs, outputs} : std::vector<int64_t>{outputs, inputs};
 }
 
-void load_weights(const std::vector<WeightMap>& map, const WeightSource& source, ParameterStore& store) {
+void load_weights(const std::vector<WeightMap>& map, const WeightSource& source, ParameterStore& store,
+                  const std::set<std::string>& kept) {
   std::set<std::string> filled;
   for (const WeightMap& entry : map) {
     parameter_of(entry, store);
@@ -119,22 +139,15 @@ void load_weights(const std::vector<WeightMap>& map, const WeightSource& source,
     for (const WeightPart& part : entry.parts) check_part(part, source);
   }
   for (const auto& parameter : store.all()) {
-    if (parameter->spec.adapter) continue;
+    if (parameter->spec.adapter || kept.contains(parameter->spec.name)) continue;
     BRISK_CHECK(filled.contains(parameter->spec.name), "nothing fills {}", parameter->spec.name);
   }
   for (const WeightMap& entry : map) {
     const Parameter& parameter = parameter_of(entry, store);
     auto* target = static_cast<std::byte*>(parameter.master.data);
     for (const WeightPart& part : entry.parts) {
-      std::vector<float> ours(static_cast<size_t>(part.count()), 0.0f);
-      if (!part.name.empty()) {
-        const std::vector<float> theirs = read_floats(*source.find(part.name));
-        for_each_element(part, [&](int64_t here, int64_t there) {
-          ours[static_cast<size_t>(here)] = theirs[static_cast<size_t>(there)];
-        });
-      }
       const int64_t bytes = part.count() * size_of(DType::f32);
-      store.device().copy_in(target, ours.data(), bytes);
+      fill(target, part, part.name.empty() ? nullptr : source.find(part.name), store.device());
       target += bytes;
     }
   }
@@ -158,13 +171,27 @@ std::vector<StoredTensor> stored_tensors(const WeightMap& entry, const Parameter
       });
       return encode(theirs, type, part.name);
     };
-    tensors.push_back({part.name, type, part.shape(), make});
+    tensors.push_back({part.name, type, part.shape(), make, {}});
+    if (parameter != nullptr && has_same_order(part)) {
+      const auto* first = static_cast<const std::byte*>(parameter->master.data) + offset;
+      tensors.back().block = [first, type, name = part.name, &device = store.device()](int64_t begin,
+                                                                                       std::span<std::byte> block) {
+        const int64_t size = size_of(type);
+        BRISK_CHECK(begin % size == 0 && std::ssize(block) % size == 0, "{}: block of {}", name, block.size());
+        std::vector<float> values(block.size() / static_cast<size_t>(size));
+        device.copy_out(values.data(), first + begin / size * size_of(DType::f32),
+                        std::ssize(values) * size_of(DType::f32));
+        const std::vector<std::byte> bytes = encode(values, type, name);
+        std::memcpy(block.data(), bytes.data(), bytes.size());
+      };
+    }
     offset += part.count() * size_of(DType::f32);
   }
   return tensors;
 }
 
 SafetensorsWriter::Fill fill_from(const StoredTensor& tensor) {
+  if (tensor.block) return tensor.block;
   const auto made = std::make_shared<std::vector<std::byte>>();
   return [tensor, made](int64_t offset, std::span<std::byte> block) {
     if (offset == 0) *made = tensor.bytes();

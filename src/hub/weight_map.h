@@ -9,7 +9,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,20 +43,24 @@ struct WeightSource {
 };
 
 // Fills the masters of `store` from f32, f16 or bf16 tensors. UserError, before anything changes, where a tensor is
-// missing or has another shape or type. Adapters are left alone. Compute copies, where the store has them, are stale
-// afterwards.
-void load_weights(const std::vector<WeightMap>& map, const WeightSource& source, ParameterStore& store);
+// missing or has another shape or type. Adapters and the parameters named in `kept` are left alone. Compute copies,
+// where the store has them, are stale afterwards.
+void load_weights(const std::vector<WeightMap>& map, const WeightSource& source, ParameterStore& store,
+                  const std::set<std::string>& kept = {});
 
 // A tensor to write: its bytes are made when they are asked for.
 struct StoredTensor {
   std::string name;
   SafetensorsType type = SafetensorsType::f32;
   std::vector<int64_t> shape;
-  std::function<std::vector<std::byte>()> bytes;  // UserError where a number does not fit fp16
+  // Both are a UserError where a number does not fit fp16.
+  std::function<std::vector<std::byte>()> bytes;
+  SafetensorsWriter::Fill block;  // some of them alone; none where the order of the elements differs there
 };
 std::vector<StoredTensor> stored_tensors(const WeightMap& entry, const ParameterStore& store, SafetensorsType type);
 
-// `tensor` as a source of SafetensorsWriter and GgufWriter: made once, given out in blocks, and forgotten.
+// `tensor` as a source of SafetensorsWriter and GgufWriter: made block by block, or where that is not possible made
+// once, given out in blocks, and forgotten.
 SafetensorsWriter::Fill fill_from(const StoredTensor& tensor);
 
 }  // namespace brisk

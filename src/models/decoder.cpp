@@ -139,7 +139,7 @@ Value Decoder::block(Tape& tape, const Layer& layer, Value h) const {
 }
 
 Value Decoder::hidden(Tape& tape) const {
-  Value h = embedding(tape, 0, table_, positions_, config_.dropout);
+  Value h = embedding(tape, 0, table_, {.positions = positions_, .dropout = config_.dropout});
   for (const Layer& layer : layers_) {
     h = block(tape, layer, h);
     tape.end_layer();
@@ -152,7 +152,7 @@ LossValues Decoder::loss(Tape& tape, const LossOptions& options) const {
 }
 
 Value Decoder::next_token_logits(Tape& tape) const { return last_row_logits(tape, hidden(tape), head_); }
-Value Decoder::logits(Tape& tape) const { return all_logits(tape, hidden(tape), head_); }
+Value Decoder::logits(Tape& tape) const { return brisk::logits(tape, hidden(tape), head_); }
 
 std::vector<ComponentCost> decoder_costs(const DecoderConfig& config, double mean_length) {
   const int64_t D = config.d_model, F = config.d_ff, V = config.vocab_size, L = config.num_layers,

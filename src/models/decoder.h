@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "models/component_cost.h"
+#include "models/model.h"
 #include "ops/tape_ops.h"
 #include "tensor/parameter.h"
 #include "tensor/tape.h"
@@ -46,14 +48,14 @@ struct DecoderConfig {
   bool runs_backward_in(int64_t layer) const;  // does a gradient pass through it?
 };
 
-class Decoder {
+class Decoder final : public Model {
  public:
   Decoder(const DecoderConfig& config, ParameterStore& store);
 
   const DecoderConfig& config() const { return config_; }
   // The last norm's output, [N, D].
   Value hidden(Tape& tape) const;
-  LossValues loss(Tape& tape, const LossOptions& options) const;
+  LossValues loss(Tape& tape, const LossOptions& options) const override;
   Value next_token_logits(Tape& tape) const;  // [S, V]
   Value logits(Tape& tape) const;             // [N, V], for tests
 
@@ -78,12 +80,6 @@ class Decoder {
   Parameter* head_ = nullptr;  // the table when tied
 };
 
-// What a model costs, by component, for the table that `brisk train` prints.
-struct ComponentCost {
-  std::string component;
-  int64_t parameters = 0;
-  double flop_per_token = 0;  // training: forward and both gradients; attention at the given mean length
-};
 std::vector<ComponentCost> decoder_costs(const DecoderConfig& config, double mean_length);
 
 // FLOP a token of training, as docs/speed.md defines utilisation: 6 per weight of every matrix product, plus

@@ -6,7 +6,7 @@
 
 namespace brisk {
 
-enum class Activation : uint8_t { none, gelu_tanh, gelu_erf, relu, silu };
+enum class Activation : uint8_t { none, gelu_tanh, gelu_erf, relu, silu, tanh };
 
 // The reference of each function and its derivative.
 inline float activate(Activation kind, float u) {
@@ -16,6 +16,7 @@ inline float activate(Activation kind, float u) {
     case Activation::gelu_erf: return 0.5f * u * (1.0f + std::erf(u * 0.7071067812f));
     case Activation::relu: return u > 0 ? u : 0;
     case Activation::silu: return u / (1.0f + std::exp(-u));
+    case Activation::tanh: return std::tanh(u);
   }
   return u;
 }
@@ -33,6 +34,10 @@ inline float activate_slope(Activation kind, float u) {
     case Activation::silu: {
       const float s = 1.0f / (1.0f + std::exp(-u));
       return s * (1.0f + u * (1.0f - s));
+    }
+    case Activation::tanh: {
+      const float t = std::tanh(u);
+      return 1.0f - t * t;
     }
   }
   return 1;

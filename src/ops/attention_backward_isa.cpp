@@ -112,6 +112,45 @@ void clear_row(const Tensor& t, int64_t row, int64_t col, int64_t width) {
   });
 }
 
+// One query, as where a classifier reads the first row alone: straight from the rows of k and v to those of dk and dv,
+// which are a number times q and dy each. Nothing is packed.
+void backward_single(const AttentionBackward& op, const Head& head, const BackwardScratch& scratch) {
+  const AttentionForward& forward = op.forward;
+  const int64_t row = head.row, column = head.first_head * head.width, width = head.width;
+  float *q = scratch.query_rows, *dy = scratch.dy_rows, *dq = scratch.dqueries;
+  pack_rows(forward.q, row, 1, column, width, forward.shape.scale, q, head.padded);
+  pack_rows(op.dy, row, 1, column, width, 1.0f, dy, head.padded);
+  for (int64_t c = 0; c < head.padded; c += kLanes) store(dq + c, zero());
+  const float dy_dot_y = dot_row(dy, forward.y, row, column, width);
+  const float log_sum_exp = forward.log_sum_exp.f32()[row * forward.log_sum_exp.stride + head.first_head];
+  const RowDropout dropout(forward, head.first_head, row);
+  const float dropout_scale = forward.dropout.active() ? forward.dropout.scale() : 1.0f;
+
+  for (int64_t block = 0; block < head.keys; block += kKeyBlock) {
+    const int64_t keys = std::min(kKeyBlock, head.keys - block), key_row = head.key_row + block;
+    const int64_t seen = std::clamp<int64_t>(head.visible(0) - block, 0, keys);
+    for (int64_t j = 0; j < seen; ++j) {
+      scratch.scores[j] = dot_row(q, forward.k, key_row + j, head.kv_column, width);
+      scratch.dscores[j] = dot_row(dy, forward.v, key_row + j, head.kv_column, width);
+    }
+    differentiate_row(scratch.scores, scratch.dscores, seen, 0, dropout, dropout_scale, block, log_sum_exp, dy_dot_y);
+    for (int64_t j = seen; j < keys; ++j) scratch.scores[j] = scratch.dscores[j] = 0;
+    for (int64_t j = 0; j < keys; ++j) {
+      unpack_row(q, scratch.dscores[j], op.dk, key_row + j, head.kv_column, width);
+      unpack_row(dy, scratch.scores[j], op.dv, key_row + j, head.kv_column, width);
+    }
+    with_element(forward.k.type, [&](auto of_k) {
+      for (int64_t j = 0; j < seen; ++j) {
+        const auto* k = forward.k.as<decltype(of_k)>() + (key_row + j) * forward.k.stride + head.kv_column;
+        const Vec factor = set1(scratch.dscores[j]);
+        for_columns(width, [&](int64_t c, int64_t lanes)
+                               BRISK_INLINE { store(dq + c, fma(factor, load(k + c, lanes), load(dq + c))); });
+      }
+    });
+  }
+  unpack_row(dq, forward.shape.scale, op.dq, row, column, width);
+}
+
 }  // namespace
 
 int64_t attention_backward_scratch(const AttentionForward& op, int64_t queries, int64_t keys) {
@@ -132,6 +171,7 @@ void attention_backward_task(const AttentionBackward& op, const AttentionTask& t
     clear_row(op.dq, head.row + i, head.first_head * head.width, head.group * head.width);
   }
 
+  if (head.queries == 1 && head.group == 1) return backward_single(op, head, scratch);
 #if defined(__AVX512BF16__)
   const bool bf16_gradients = op.dy.type == DType::bf16 && op.dq.type == DType::bf16;
   if (all_bf16(forward) && bf16_gradients) return bf16_backward_task(op, head, next, memory);

@@ -1,5 +1,5 @@
-// embedding: y = dropout(table[token] + positions[position]). Backward is deterministic: no atomics, a fixed order of
-// sums.
+// embedding: y = dropout(table[token] + positions[position_offset + position] + types[type]). Backward is
+// deterministic: no atomics, a fixed order of sums.
 #pragma once
 
 #include "ops/dropout.h"
@@ -15,6 +15,9 @@ struct EmbeddingForward {
   Tensor positions;  // [T, D] f32, or none
   Dropout dropout;
   Tensor y;  // [N, D] f32 or bf16
+  int64_t position_offset = 0;
+  Tensor type_table;               // [types, D] f32, or none
+  const int32_t* types = nullptr;  // [N], or none: all of type 0
 };
 
 struct EmbeddingBackward {
@@ -26,6 +29,10 @@ struct EmbeddingBackward {
   bool dtable_adds = false;
   Tensor dpositions;  // [T, D] f32, or none
   bool dpositions_adds = false;
+  int64_t position_offset = 0;
+  Tensor dtypes;  // [types, D] f32, or none
+  bool dtypes_adds = false;
+  const int32_t* types = nullptr;
 };
 
 namespace ref {

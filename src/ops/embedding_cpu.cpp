@@ -49,9 +49,11 @@ void embedding_backward(const EmbeddingBackward& op) {
   Team& team = Team::instance();
   team.run([&](int thread) {
     const bool zero_table = op.dtable && !op.dtable_adds, zero_positions = op.dpositions && !op.dpositions_adds;
+    const bool zero_types = op.dtypes && !op.dtypes_adds;
     if (zero_table) fill_zero(op.dtable, thread, team.size());
     if (zero_positions) fill_zero(op.dpositions, thread, team.size());
-    if (zero_table || zero_positions) team.barrier();
+    if (zero_types) fill_zero(op.dtypes, thread, team.size());
+    if (zero_table || zero_positions || zero_types) team.barrier();
     const EmbeddingShare share = share_of(thread, team.size(), op.dy.cols);
     if (share.count > 0) add_share(op, share);
   });

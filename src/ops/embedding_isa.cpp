@@ -48,12 +48,18 @@ void embedding_forward_rows(const EmbeddingForward& op, int64_t begin, int64_t e
     for (int64_t row = begin; row < end; ++row) {
       if (row + kRowsAhead < end) ask_for(table + op.tokens[row + kRowsAhead] * op.table.stride, width);
       const float* word = table + op.tokens[row] * op.table.stride;
-      const float* place = op.positions ? op.positions.f32() + op.rows.position[row] * op.positions.stride : nullptr;
+      const float* place = op.positions
+                               ? op.positions.f32() + (op.position_offset + op.rows.position[row]) * op.positions.stride
+                               : nullptr;
+      const float* kind = op.type_table
+                              ? op.type_table.f32() + (op.types != nullptr ? op.types[row] : 0) * op.type_table.stride
+                              : nullptr;
       auto* y = op.y.as<decltype(of_y)>() + row * op.y.stride;
       dropout.enter(row);
       for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE {
         Vec value = load(word + c, lanes);
         if (place != nullptr) value = value + load(place + c, lanes);
+        if (kind != nullptr) value = value + load(kind + c, lanes);
         store(y + c, dropout(value, c), lanes);
       });
     }
@@ -66,7 +72,7 @@ void embedding_backward_share(const EmbeddingBackward& op, const EmbeddingShare&
   RowDropout dropout(op.dropout, op.rows);
   with_element(op.dy.type, [&](auto of_dy) {
     for (int64_t row = 0; row < rows; ++row) {
-      float *dword = nullptr, *dplace = nullptr;
+      float *dword = nullptr, *dplace = nullptr, *dkind = nullptr;
       if (op.dtable) {
         float* table = op.dtable.f32() + share.first;
         if (row + kRowsAhead < rows && mine(op.tokens[row + kRowsAhead])) {
@@ -75,15 +81,19 @@ void embedding_backward_share(const EmbeddingBackward& op, const EmbeddingShare&
         if (mine(op.tokens[row])) dword = table + op.tokens[row] * op.dtable.stride;
       }
       if (op.dpositions && mine(op.rows.position[row])) {
-        dplace = op.dpositions.f32() + share.first + op.rows.position[row] * op.dpositions.stride;
+        dplace =
+            op.dpositions.f32() + share.first + (op.position_offset + op.rows.position[row]) * op.dpositions.stride;
       }
-      if (dword == nullptr && dplace == nullptr) continue;
+      const int32_t type = op.types != nullptr ? op.types[row] : 0;
+      if (op.dtypes && mine(type)) dkind = op.dtypes.f32() + share.first + type * op.dtypes.stride;
+      if (dword == nullptr && dplace == nullptr && dkind == nullptr) continue;
       const auto* dy = op.dy.as<decltype(of_dy)>() + row * op.dy.stride + share.first;
       dropout.enter(row);
       for_columns(share.count, [&](int64_t c, int64_t lanes) BRISK_INLINE {
         const Vec gradient = dropout(load(dy + c, lanes), share.first + c);
         if (dword != nullptr) store(dword + c, load(dword + c, lanes) + gradient, lanes);
         if (dplace != nullptr) store(dplace + c, load(dplace + c, lanes) + gradient, lanes);
+        if (dkind != nullptr) store(dkind + c, load(dkind + c, lanes) + gradient, lanes);
       });
     }
   });

@@ -50,12 +50,16 @@ inline Vec gelu_tanh_gate(Vec u) {
   return sigmoid(u * fma(u * u, set1(2 * kGeluInner * kGeluCubic), set1(2 * kGeluInner)));
 }
 
+// 2 sigmoid(2 x) - 1
+inline Vec hyperbolic_tangent(Vec x) { return fma(set1(2.0f), sigmoid(x + x), set1(-1.0f)); }
+
 template <Activation kKind>
 inline Vec activate(Vec u) {
   if constexpr (kKind == Activation::gelu_tanh) return u * gelu_tanh_gate(u);
   if constexpr (kKind == Activation::gelu_erf) return u * normal_cdf(u).cdf;
   if constexpr (kKind == Activation::relu) return max(u, zero());
   if constexpr (kKind == Activation::silu) return u * sigmoid(u);
+  if constexpr (kKind == Activation::tanh) return hyperbolic_tangent(u);
   return u;
 }
 
@@ -75,6 +79,10 @@ inline Vec activate_slope(Vec u) {
     const Vec s = sigmoid(u);
     return s * fma(u, set1(1.0f) - s, set1(1.0f));
   }
+  if constexpr (kKind == Activation::tanh) {  // 4 s (1 - s) with s = sigmoid(2 u), exact where 1 - tanh^2 would cancel
+    const Vec s = sigmoid(u + u);
+    return set1(4.0f) * s * (set1(1.0f) - s);
+  }
   return set1(1.0f);
 }
 
@@ -87,6 +95,7 @@ inline void with_activation(Activation kind, const Body& body) {
     case Activation::gelu_erf: return body.template operator()<Activation::gelu_erf>();
     case Activation::relu: return body.template operator()<Activation::relu>();
     case Activation::silu: return body.template operator()<Activation::silu>();
+    case Activation::tanh: return body.template operator()<Activation::tanh>();
   }
 }
 

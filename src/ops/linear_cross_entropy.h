@@ -1,9 +1,9 @@
 // linear_cross_entropy: the output product and its loss in one op, over chunks of rows, so that [N, V] never exists.
 //
-// logits = x W^T; per row the loss -sum_v q_v log softmax(logits)_v, where q is (1 - smoothing) at the target plus
-// smoothing / V everywhere. The step's number of valid tokens is known beforehand (`scale` = 1 / that), so the
-// gradients written are final: dx and dweight are those of scale * (sum of the losses of the valid rows). A target of
-// -1 is no target: loss 0, gradient 0. Without gradient (dx and dweight none) nothing of size V is stored.
+// logits = x W^T + b; per row the loss -sum_v q_v log softmax(logits)_v, where q is (1 - smoothing) at the target plus
+// smoothing / V everywhere. What the step's loss is divided by is known beforehand (`scale` = 1 / that), so the
+// gradients written are final: those of scale * (sum of weight * loss over the valid rows). A target of -1 is no
+// target: loss 0, gradient 0. Without gradient (dx, dweight and dbias none) nothing of size V is stored.
 #pragma once
 
 #include "tensor/tensor.h"
@@ -13,16 +13,20 @@ namespace brisk {
 struct LinearCrossEntropy {
   Tensor x;                          // [N, D] f32 or bf16
   Tensor weight;                     // [V, D] f32 or bf16: decides the arithmetic, as in linear
+  Tensor bias = {};                  // [1, V] f32, or none
   const int32_t* targets = nullptr;  // [N], -1 = none
+  const float* weights = nullptr;    // [N] of the rows, or none: all 1
   float label_smoothing = 0;
   float scale = 1;
-  Tensor loss;         // [N, 1] f32 out: per row (includes label smoothing)
+  Tensor loss;         // [N, 1] f32 out: per row (includes label smoothing, not the row's weight)
   Tensor log_sum_exp;  // [N, 1] f32 out, or none
   Tensor argmax;       // [N, 1] i32 out
-  Tensor sums;         // [1, 3] f32 out: sum of losses, correct rows, valid rows
+  Tensor sums;         // [1, 4] f32 out: sum of weight * loss, correct rows, valid rows, sum of the valid rows' weights
   Tensor dx;           // [N, D] out, or none; overwritten
   Tensor dweight;      // [V, D] f32 out, or none
   bool dweight_adds = false;
+  Tensor dbias;  // [1, V] f32 out, or none
+  bool dbias_adds = false;
   Tensor scratch;  // [1, bytes / 4] as linear_cross_entropy_scratch says
 };
 

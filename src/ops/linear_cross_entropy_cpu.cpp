@@ -4,9 +4,11 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "ops/element.h"
 #include "ops/gemm.h"
 #include "ops/linear_cross_entropy.h"
 #include "ops/linear_cross_entropy_kernels.h"
+#include "ops/linear_kernels.h"
 
 namespace brisk {
 
@@ -97,6 +99,7 @@ class Loss {
                 stride);
     const bool to_16_bits = arithmetic_ == Arithmetic::bf16;
     bool adds = op_.dweight_adds;
+    if (op_.dbias && !op_.dbias_adds) std::memset(op_.dbias.f32(), 0, static_cast<size_t>(vocabulary_) * 4);
     if (op_.x.rows == 0 && op_.dweight && !adds) {
       for (int64_t v = 0; v < vocabulary_; ++v) {
         std::memset(op_.dweight.f32() + v * op_.dweight.stride, 0, static_cast<size_t>(width) * 4);
@@ -106,7 +109,8 @@ class Loss {
       const int64_t rows = std::min(chunk, op_.x.rows - begin);
       const Tensor logits{op_.scratch.data, DType::f32, rows, vocabulary_, stride};
       const Tensor x = op_.x.row_range(begin, rows);
-      gemm(rows, vocabulary_, width, operand(x), operand(op_.weight, true), {.c = logits}, arithmetic_);
+      gemm(rows, vocabulary_, width, operand(x), operand(op_.weight, true), {.c = logits, .bias = op_.bias.f32()},
+           arithmetic_);
       Team::instance().for_range(rows, 1, [&](int64_t first, int64_t last, int) {
         for (int64_t r = first; r < last; ++r) finish_with_gradient(begin + r, logits.f32() + r * stride, to_16_bits);
       });
@@ -121,6 +125,7 @@ class Loss {
              arithmetic_);
         adds = true;
       }
+      if (op_.dbias) add_column_sums(dlogits);
     }
   }
 
@@ -138,7 +143,8 @@ class Loss {
         const int64_t count = std::min(kBlockCols, vocabulary_ - first);
         const Tensor logits = matrix(block_logits, DType::f32, rows, kBlockCols);
         gemm(rows, count, op_.x.cols, operand(op_.x.row_range(begin, rows)),
-             operand(op_.weight.row_range(first, count), true), {.c = logits}, arithmetic_);
+             operand(op_.weight.row_range(first, count), true),
+             {.c = logits, .bias = op_.bias ? op_.bias.f32() + first : nullptr}, arithmetic_);
         Team::instance().for_range(rows, 1, [&](int64_t row, int64_t last, int) {
           for (; row < last; ++row) {
             const float* of_row = block_logits + row * kBlockCols;
@@ -154,18 +160,37 @@ class Loss {
   }
 
   void sum_up() const {
-    double sums[3] = {};
+    double sums[4] = {};
     for (int64_t i = 0; i < op_.x.rows; ++i) {
       if (op_.targets[i] < 0) continue;
       const double loss = op_.loss.f32()[i * op_.loss.stride];
-      sums[0] += loss;
+      const double weight = weight_of(i);
+      sums[0] += weight * loss;
       sums[1] += op_.argmax.i32()[i * op_.argmax.stride] == op_.targets[i];
       sums[2] += 1;
+      sums[3] += weight;
     }
-    for (int64_t s = 0; s < 3; ++s) op_.sums.f32()[s] = static_cast<float>(sums[s]);
+    for (int64_t s = 0; s < 4; ++s) op_.sums.f32()[s] = static_cast<float>(sums[s]);
   }
 
  private:
+  float weight_of(int64_t row) const { return op_.weights != nullptr ? op_.weights[row] : 1.0f; }
+
+  // Columns are shared out, and each is summed in the order of the rows: the same bits for any number of threads.
+  void add_column_sums(const Tensor& dlogits) const {
+    constexpr int64_t kColumns = 512;
+    Team::instance().for_range(vocabulary_, kColumns, [&](int64_t first, int64_t last, int) {
+      const Tensor part = dlogits.columns(first, last - first);
+      if (has_vector_kernels()) {
+        BRISK_ACTIVE_ISA(linear_column_sums)(part, 0, part.rows, op_.dbias.f32() + first);
+        return;
+      }
+      for (int64_t row = 0; row < part.rows; ++row) {
+        for (int64_t c = 0; c < part.cols; ++c) op_.dbias.f32()[first + c] += element(part, row, c);
+      }
+    });
+  }
+
   void add(const float* logits, int64_t first, int64_t count, SoftmaxState& state) const {
     if (has_vector_kernels()) return BRISK_ACTIVE_ISA(softmax_add)(logits, first, count, state);
     plain_add(logits, first, count, state);
@@ -193,9 +218,9 @@ class Loss {
       return;
     }
     SoftmaxGradient gradient;
-    gradient.scale = op_.scale;
-    gradient.everywhere = op_.scale * op_.label_smoothing / static_cast<float>(vocabulary_);
-    gradient.less_at_target = op_.scale * (1 - op_.label_smoothing);
+    gradient.scale = op_.scale * weight_of(row);
+    gradient.everywhere = gradient.scale * op_.label_smoothing / static_cast<float>(vocabulary_);
+    gradient.less_at_target = gradient.scale * (1 - op_.label_smoothing);
     gradient.target = target;
     const float target_logit = logits[target];
     finish(row,
@@ -213,7 +238,7 @@ class Loss {
 
 void linear_cross_entropy(const LinearCrossEntropy& op) {
   Loss loss(op);
-  if (op.dx || op.dweight) {
+  if (op.dx || op.dweight || op.dbias) {
     loss.with_gradient();
   } else {
     loss.without_gradient();

@@ -24,12 +24,13 @@ void linear_cross_entropy(const LinearCrossEntropy& op) {
   const double smoothing = op.label_smoothing, everywhere = smoothing / static_cast<double>(vocabulary);
   std::vector<double> logits(static_cast<size_t>(vocabulary)), dx(static_cast<size_t>(width));
   std::vector<double> dweight(op.dweight ? static_cast<size_t>(vocabulary * width) : 0);
-  double loss_sum = 0, correct = 0, valid = 0;
+  std::vector<double> dbias(op.dbias ? static_cast<size_t>(vocabulary) : 0);
+  double loss_sum = 0, correct = 0, valid = 0, weight_sum = 0;
   for (int64_t i = 0; i < n; ++i) {
     double largest = -INFINITY, mean = 0, total = 0;
     int64_t best = 0;
     for (int64_t v = 0; v < vocabulary; ++v) {
-      double sum = 0;
+      double sum = op.bias ? element(op.bias, 0, v) : 0;
       for (int64_t d = 0; d < width; ++d) sum += factor(op.x, i, d, arithmetic) * factor(op.weight, v, d, arithmetic);
       logits[static_cast<size_t>(v)] = sum;
       mean += sum / static_cast<double>(vocabulary);
@@ -41,11 +42,13 @@ void linear_cross_entropy(const LinearCrossEntropy& op) {
     for (const double logit : logits) total += std::exp(logit - largest);
     const double log_sum_exp = largest + std::log(total);
     const int32_t target = op.targets[i];
+    const double weight = op.weights != nullptr ? op.weights[i] : 1;
     double loss = 0;
     if (target >= 0) {
       const double plain = log_sum_exp - logits[static_cast<size_t>(target)];
       loss = (1 - smoothing) * plain + smoothing * (log_sum_exp - mean);
-      loss_sum += loss;
+      loss_sum += weight * loss;
+      weight_sum += weight;
       correct += best == target;
       valid += 1;
     }
@@ -54,10 +57,11 @@ void linear_cross_entropy(const LinearCrossEntropy& op) {
     op.argmax.i32()[i * op.argmax.stride] = static_cast<int32_t>(best);
 
     std::fill(dx.begin(), dx.end(), 0.0);
-    for (int64_t v = 0; v < vocabulary && (op.dx || op.dweight); ++v) {
+    for (int64_t v = 0; v < vocabulary && (op.dx || op.dweight || op.dbias); ++v) {
       const double wanted = everywhere + (v == target ? 1 - smoothing : 0);
       const double dlogit =
-          target >= 0 ? op.scale * (std::exp(logits[static_cast<size_t>(v)] - log_sum_exp) - wanted) : 0;
+          target >= 0 ? op.scale * weight * (std::exp(logits[static_cast<size_t>(v)] - log_sum_exp) - wanted) : 0;
+      if (op.dbias) dbias[static_cast<size_t>(v)] += dlogit;
       for (int64_t d = 0; d < width; ++d) {
         dx[static_cast<size_t>(d)] += dlogit * factor(op.weight, v, d, arithmetic);
         if (op.dweight) dweight[static_cast<size_t>(v * width + d)] += dlogit * factor(op.x, i, d, arithmetic);
@@ -70,8 +74,11 @@ void linear_cross_entropy(const LinearCrossEntropy& op) {
       put_element(op.dweight, v, d, dweight[static_cast<size_t>(v * width + d)], op.dweight_adds);
     }
   }
-  const double sums[3] = {loss_sum, correct, valid};
-  for (int64_t s = 0; s < 3; ++s) op.sums.f32()[s] = static_cast<float>(sums[s]);
+  for (int64_t v = 0; v < vocabulary && op.dbias; ++v) {
+    put_element(op.dbias, 0, v, dbias[static_cast<size_t>(v)], op.dbias_adds);
+  }
+  const double sums[4] = {loss_sum, correct, valid, weight_sum};
+  for (int64_t s = 0; s < 4; ++s) op.sums.f32()[s] = static_cast<float>(sums[s]);
 }
 
 }  // namespace brisk::ref

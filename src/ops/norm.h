@@ -1,7 +1,9 @@
-// norm: layer norm or RMS norm of every row, with gain and (layer norm) bias. Saved for backward: x, mean, inverse
-// deviation.
+// norm: layer norm or RMS norm of every row, with gain and (layer norm) bias, then dropout. Saved for backward: x,
+// mean, inverse deviation.
 #pragma once
 
+#include "ops/dropout.h"
+#include "tensor/rows.h"
 #include "tensor/tensor.h"
 
 namespace brisk {
@@ -17,6 +19,8 @@ struct NormForward {
   Tensor y;     // [N, D] f32 or bf16
   Tensor mean;  // [N, 1] f32 out, or none (RMS norm, or no gradient)
   Tensor rstd;  // [N, 1] f32 out, or none (no gradient)
+  Dropout dropout;
+  RowSet rows;  // for dropout's draws
 };
 
 struct NormBackward {
@@ -29,6 +33,8 @@ struct NormBackward {
   bool dgain_adds = false;
   Tensor dbias;  // [1, D] f32, or none
   bool dbias_adds = false;
+  Dropout dropout;
+  RowSet rows;
 };
 
 namespace ref {

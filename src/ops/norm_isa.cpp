@@ -1,3 +1,6 @@
+#include <type_traits>
+
+#include "ops/gemm_epilogue_simd.h"
 #include "ops/norm_kernels.h"
 #include "ops/simd.h"
 
@@ -16,8 +19,27 @@ inline void ask_for(const Element* row, int64_t c) {
   _mm_prefetch(reinterpret_cast<const char*>(row + c), _MM_HINT_T0);
 }
 
-template <typename X, typename Y, int kRows>
+// Dropout of one row.
+struct RowDropout {
+  RowDropout(const Dropout& dropout, const RowSet& rows, int64_t row)
+      : key(random_row_key(dropout.key, static_cast<uint32_t>(rows.sequence[row]),
+                           static_cast<uint32_t>(rows.position[row]))),
+        threshold(int_set1(dropout.threshold())),
+        scale(set1(dropout.scale())) {}
+  Vec operator()(Vec x, int64_t c) const { return drop(x, key, c, threshold, scale); }
+  uint32_t key;
+  IntVec threshold;
+  Vec scale;
+};
+struct NoDropout {
+  NoDropout(const Dropout&, const RowSet&, int64_t) {}
+  Vec operator()(Vec x, int64_t) const { return x; }
+};
+
+template <typename X, typename Y, int kRows, typename Drop = NoDropout>
 void forward_block(const NormForward& op, int64_t row) {
+  static_assert(kRows == 1 || std::is_same_v<Drop, NoDropout>);
+  const Drop dropped(op.dropout, op.rows, row);
   const int64_t width = op.x.cols, xs = op.x.stride, ys = op.y.stride;
   const X* x = op.x.as<X>() + row * xs;
   Y* y = op.y.as<Y>() + row * ys;
@@ -55,15 +77,17 @@ void forward_block(const NormForward& op, int64_t row) {
     const Vec b = bias != nullptr ? load(bias + c, lanes) : zero();
     for (int r = 0; r < kRows; ++r) {
       const Vec normal = (load(x + r * xs + c, lanes) - set1(mean[r])) * set1(rstd[r]);
-      store(y + r * ys + c, fma(normal, g, b), lanes);
+      store(y + r * ys + c, dropped(fma(normal, g, b), c), lanes);
       ask_for(y + (kRows + r) * ys, c);
     }
   });
 }
 
 // dx = rstd (g - mean(g) - n mean(g n)) with g = gain dy, n = (x - mean) rstd
-template <typename X, typename Dy, typename Dx, int kRows>
+template <typename X, typename Dy, typename Dx, int kRows, typename Drop = NoDropout>
 void backward_block(const NormBackward& op, int64_t row, float* dgain, float* dbias) {
+  static_assert(kRows == 1 || std::is_same_v<Drop, NoDropout>);
+  const Drop dropped(op.dropout, op.rows, row);
   const int64_t width = op.x.cols, xs = op.x.stride, dys = op.dy.stride, dxs = op.dx.stride;
   const X* x = op.x.as<X>() + row * xs;
   const Dy* dy = op.dy.as<Dy>() + row * dys;
@@ -81,7 +105,7 @@ void backward_block(const NormBackward& op, int64_t row, float* dgain, float* db
   for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE {
     const Vec scale = load(gain + c, lanes);
     for (int r = 0; r < kRows; ++r) {
-      const Vec g = scale * load(dy + r * dys + c, lanes);  // 0 in the lanes past the end
+      const Vec g = scale * dropped(load(dy + r * dys + c, lanes), c);  // 0 in the lanes past the end
       sum_g[r] = sum_g[r] + g;
       sum_gn[r] = fma(g, load(x + r * xs + c, lanes) - mean[r], sum_gn[r]);
     }
@@ -95,7 +119,7 @@ void backward_block(const NormBackward& op, int64_t row, float* dgain, float* db
     const Vec scale = load(gain + c, lanes);
     Vec gain_sum = load(dgain + c, lanes), bias_sum = want_dbias ? load(dbias + c, lanes) : zero();
     for (int r = 0; r < kRows; ++r) {
-      const Vec d = load(dy + r * dys + c, lanes);
+      const Vec d = dropped(load(dy + r * dys + c, lanes), c);
       const Vec normal = (load(x + r * xs + c, lanes) - mean[r]) * rstd[r];
       gain_sum = fma(d, normal, gain_sum);
       bias_sum = bias_sum + d;
@@ -122,6 +146,9 @@ void norm_forward_rows(const NormForward& op, int64_t begin, int64_t end) {
   with_element(op.x.type, [&](auto of_x) {
     with_element(op.y.type, [&](auto of_y) {
       int64_t row = begin;
+      for (; op.dropout.active() && row < end; ++row) {
+        forward_block<decltype(of_x), decltype(of_y), 1, RowDropout>(op, row);
+      }
       for (; row + kRowsAtOnce <= end; row += kRowsAtOnce) {
         forward_block<decltype(of_x), decltype(of_y), kRowsAtOnce>(op, row);
       }
@@ -140,6 +167,7 @@ void norm_backward_rows(const NormBackward& op, int64_t begin, int64_t end, floa
         using Dy = decltype(of_dy);
         using Dx = decltype(of_dx);
         int64_t row = begin;
+        for (; op.dropout.active() && row < end; ++row) backward_block<X, Dy, Dx, 1, RowDropout>(op, row, dgain, dbias);
         for (; row + kRowsAtOnce <= end; row += kRowsAtOnce) {
           backward_block<X, Dy, Dx, kRowsAtOnce>(op, row, dgain, dbias);
         }

@@ -6,6 +6,18 @@
 
 namespace brisk::ref {
 
+namespace {
+
+// 0 for a dropped element, else dropout's scale.
+double dropout_factor(const Dropout& dropout, const RowSet& rows, int64_t row, int64_t col) {
+  if (!dropout.active()) return 1;
+  const uint32_t key =
+      random_row_key(dropout.key, static_cast<uint32_t>(rows.sequence[row]), static_cast<uint32_t>(rows.position[row]));
+  return random_bits(key, static_cast<uint32_t>(col)) >= dropout.threshold() ? dropout.scale() : 0;
+}
+
+}  // namespace
+
 void norm_forward(const NormForward& op) {
   const int64_t width = op.x.cols;
   for (int64_t r = 0; r < op.x.rows; ++r) {
@@ -18,7 +30,8 @@ void norm_forward(const NormForward& op) {
     const double rstd = 1 / std::sqrt(square / static_cast<double>(width) + double{op.epsilon});
     for (int64_t c = 0; c < width; ++c) {
       const double normal = (element(op.x, r, c) - mean) * rstd;
-      set_element(op.y, r, c, normal * element(op.gain, 0, c) + (op.bias ? element(op.bias, 0, c) : 0.0f));
+      const double y = normal * element(op.gain, 0, c) + (op.bias ? element(op.bias, 0, c) : 0.0f);
+      set_element(op.y, r, c, y * dropout_factor(op.dropout, op.rows, r, c));
     }
     if (op.mean) set_element(op.mean, r, 0, mean);
     if (op.rstd) set_element(op.rstd, r, 0, rstd);
@@ -33,16 +46,17 @@ void norm_backward(const NormBackward& op) {
   for (int64_t r = 0; r < op.x.rows; ++r) {
     const double mean = centred ? element(op.mean, r, 0) : 0, rstd = element(op.rstd, r, 0);
     const auto normal = [&](int64_t c) { return (element(op.x, r, c) - mean) * rstd; };
+    const auto gradient = [&](int64_t c) { return element(op.dy, r, c) * dropout_factor(op.dropout, op.rows, r, c); };
     double mean_g = 0, mean_gn = 0;
     for (int64_t c = 0; c < width; ++c) {
-      const double dy = element(op.dy, r, c), g = dy * element(op.gain, 0, c);
+      const double dy = gradient(c), g = dy * element(op.gain, 0, c);
       mean_g += centred ? g / static_cast<double>(width) : 0;
       mean_gn += g * normal(c) / static_cast<double>(width);
       dgain[static_cast<size_t>(c)] += dy * normal(c);
       dbias[static_cast<size_t>(c)] += dy;
     }
     for (int64_t c = 0; op.dx && c < width; ++c) {
-      const double g = double{element(op.dy, r, c)} * element(op.gain, 0, c);
+      const double g = gradient(c) * element(op.gain, 0, c);
       put_element(op.dx, r, c, rstd * (g - mean_g - normal(c) * mean_gn), op.dx_adds);
     }
   }

@@ -16,8 +16,10 @@ namespace {
 class LinearCrossEntropyOp final : public Op {
  public:
   // Outputs: row losses, argmax, sums.
-  LinearCrossEntropyOp(int row_set, double label_smoothing)
-      : row_set_(row_set), label_smoothing_(static_cast<float>(label_smoothing)) {}
+  LinearCrossEntropyOp(int row_set, const LossOptions& options)
+      : row_set_(row_set),
+        label_smoothing_(static_cast<float>(options.label_smoothing)),
+        has_bias_(options.bias != nullptr) {}
   OpFamily family() const override { return OpFamily::loss; }
   std::string name() const override { return "linear_cross_entropy"; }
   void forward(OpRun& run) const override {
@@ -30,6 +32,10 @@ class LinearCrossEntropyOp final : public Op {
     BRISK_CHECK(!run.input_gradient_adds(0), "the loss comes last");
     op.dweight = run.parameter_gradient(0);
     op.dweight_adds = run.parameter_gradient_adds(0);
+    if (has_bias_) {
+      op.dbias = run.parameter_gradient(1);
+      op.dbias_adds = run.parameter_gradient_adds(1);
+    }
     BRISK_RUN_OP(run, linear_cross_entropy, op);
   }
 
@@ -38,7 +44,9 @@ class LinearCrossEntropyOp final : public Op {
     LinearCrossEntropy op;
     op.x = run.input(0);
     op.weight = run.compute(0);
+    if (has_bias_) op.bias = run.master(1);
     op.targets = run.set(row_set_).targets;
+    op.weights = run.set(row_set_).weights;
     op.label_smoothing = label_smoothing_;
     op.scale = run.batch().loss_scale;
     op.loss = run.output(0);
@@ -49,17 +57,20 @@ class LinearCrossEntropyOp final : public Op {
   }
   int row_set_;
   float label_smoothing_;
+  bool has_bias_;
 };
 
 class LogitsOp final : public Op {
  public:
-  LogitsOp(int row_set, bool last_rows) : row_set_(row_set), last_rows_(last_rows) {}
+  LogitsOp(int row_set, bool has_bias, bool last_rows)
+      : row_set_(row_set), has_bias_(has_bias), last_rows_(last_rows) {}
   OpFamily family() const override { return OpFamily::loss; }
   std::string name() const override { return "logits"; }
   void forward(OpRun& run) const override {
     LinearForward op;
     op.x = run.input(0);
     op.weight = run.compute(0);
+    if (has_bias_) op.bias = run.master(1);
     op.y = run.output(0);
     if (last_rows_) {
       const RowSet& rows = run.set(row_set_).rows;
@@ -74,19 +85,20 @@ class LogitsOp final : public Op {
 
  private:
   int row_set_;
-  bool last_rows_;
+  bool has_bias_, last_rows_;
 };
 
-Value record_logits(Tape& tape, Value x, Parameter* weight, bool last_rows) {
+Value record_logits(Tape& tape, Value x, Parameter* weight, Parameter* bias, bool last_rows) {
   const ValueSpec spec = tape.spec(x);  // a copy: add_value moves the specs
   ValueSpec out{.row_set = spec.row_set, .cols = weight->spec.rows, .type = DType::f32, .kept = true};
   if (last_rows) out.fixed_rows = tape.rows(spec.row_set).sequences;
   const Value logits = tape.add_value(out);
   Node node;
-  node.op = std::make_unique<LogitsOp>(spec.row_set, last_rows);
+  node.op = std::make_unique<LogitsOp>(spec.row_set, bias != nullptr, last_rows);
   node.inputs = {x};
   node.outputs = {logits};
   node.parameters = {weight};
+  if (bias != nullptr) node.parameters.push_back(bias);
   if (last_rows) node.forward_scratch = out.fixed_rows * spec.cols * size_of(spec.type);
   tape.record(std::move(node));
   return logits;
@@ -98,13 +110,14 @@ LossValues linear_cross_entropy(Tape& tape, Value x, Parameter* weight, const Lo
   const int row_set = tape.spec(x).row_set;
   const LossValues values{
       .row_losses = tape.add_value({.row_set = row_set, .cols = 1, .type = DType::f32, .kept = true}),
-      .sums = tape.add_value({.row_set = row_set, .fixed_rows = 1, .cols = 3, .type = DType::f32, .kept = true}),
+      .sums = tape.add_value({.row_set = row_set, .fixed_rows = 1, .cols = 4, .type = DType::f32, .kept = true}),
   };
   Node node;
-  node.op = std::make_unique<LinearCrossEntropyOp>(row_set, options.label_smoothing);
+  node.op = std::make_unique<LinearCrossEntropyOp>(row_set, options);
   node.inputs = {x};
   node.outputs = {values.row_losses, tape.add_value({.row_set = row_set, .cols = 1, .type = DType::i32}), values.sums};
   node.parameters = {weight};
+  if (options.bias != nullptr) node.parameters.push_back(options.bias);
   node.is_loss = true;
   const int64_t rows = tape.rows(row_set).rows;
   const DType weight_type = tape.activation_type();
@@ -114,7 +127,9 @@ LossValues linear_cross_entropy(Tape& tape, Value x, Parameter* weight, const Lo
   return values;
 }
 
-Value last_row_logits(Tape& tape, Value x, Parameter* weight) { return record_logits(tape, x, weight, true); }
-Value all_logits(Tape& tape, Value x, Parameter* weight) { return record_logits(tape, x, weight, false); }
+Value last_row_logits(Tape& tape, Value x, Parameter* weight) { return record_logits(tape, x, weight, nullptr, true); }
+Value logits(Tape& tape, Value x, Parameter* weight, Parameter* bias) {
+  return record_logits(tape, x, weight, bias, false);
+}
 
 }  // namespace brisk

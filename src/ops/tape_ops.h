@@ -13,23 +13,34 @@ struct LinearOptions {
   Parameter* bias = nullptr;
   Activation activation = Activation::none;
   double dropout = 0;
-  Value residual{};  // added to the result, which is then f32 like the residual stream
+  Value residual{};       // added to the result, which then has the residual's type
+  int64_t first_row = 0;  // use rows [first_row, first_row + rows) of the weight and the bias alone: of Q, K and V ...
+  int64_t rows = 0;       // ... stacked in one parameter, say; 0: all
+};
+
+struct EmbeddingOptions {
+  Parameter* positions = nullptr;  // rows [position_offset, ...) for positions 0, 1, ...
+  int64_t position_offset = 0;
+  Parameter* types = nullptr;  // a row for each token type
+  double dropout = 0;
 };
 
 struct LossOptions {
   double label_smoothing = 0;
+  Parameter* bias = nullptr;  // of the logits
 };
 
-// What the host reads after a run. sums: [1, 3] sum of losses, correct rows, valid rows.
+// What the host reads after a run. sums: [1, 4] sum of weight x loss, correct rows, valid rows, sum of the valid rows'
+// weights.
 struct LossValues {
-  Value row_losses;  // [N, 1]
+  Value row_losses;  // [N, 1], not weighted
   Value sums;
 };
 
-// table[token] + positions[position]; `positions` may be none. The start of a residual stream: f32.
-Value embedding(Tape& tape, int row_set, Parameter* table, Parameter* positions, double dropout);
+// table[token] + positions[position] + types[type]. f32.
+Value embedding(Tape& tape, int row_set, Parameter* table, const EmbeddingOptions& options = {});
 Value linear(Tape& tape, Value x, Parameter* weight, const LinearOptions& options = {});
-Value norm(Tape& tape, Value x, NormKind kind, Parameter* gain, Parameter* bias, double epsilon);
+Value norm(Tape& tape, Value x, NormKind kind, Parameter* gain, Parameter* bias, double epsilon, double dropout = 0);
 Value gated(Tape& tape, Value x, Activation activation);
 // factor * activation(x)
 Value pointwise(Tape& tape, Value x, Activation activation, double factor);
@@ -40,9 +51,13 @@ Value self_attention(Tape& tape, Value qkv, const AttentionShape& shape, double 
 // q: [Nq, heads K]; kv: [Nk, 2 kv_heads K] of another row set with as many sequences.
 Value cross_attention(Tape& tape, Value q, Value kv, const AttentionShape& shape, double dropout);
 LossValues linear_cross_entropy(Tape& tape, Value x, Parameter* weight, const LossOptions& options);
+// The rows of x that make up row set `to_set`: its row r is row source[r] of x. Backward adds them up where they came
+// from.
+Value pick_rows(Tape& tape, Value x, int to_set);
 // The last row of each sequence times W^T: [S, V] f32, kept; for generation.
 Value last_row_logits(Tape& tape, Value x, Parameter* weight);
-// All rows times W^T: [N, V] f32, kept. For tests and imports alone: training never holds [N, V].
-Value all_logits(Tape& tape, Value x, Parameter* weight);
+// All rows times W^T, plus the bias if there is one: [rows, V] f32, kept. For few classes, tests and imports: training
+// never holds [N, V].
+Value logits(Tape& tape, Value x, Parameter* weight, Parameter* bias = nullptr);
 
 }  // namespace brisk

@@ -93,10 +93,20 @@ std::vector<ComparedColumn> compared_columns(const Comparison& comparison) {
   std::vector<RunFacts> facts;
   for (const RunRecord& run : comparison.runs) facts.push_back(facts_of(run));
   const std::vector<RunRecord>& runs = comparison.runs;
+  const bool classes =
+      std::any_of(facts.begin(), facts.end(), [](const RunFacts& fact) { return std::isfinite(fact.best_accuracy); });
+  if (classes) {
+    add(
+        "accuracy", Best::greatest, [&](size_t i) { return facts[i].best_accuracy; }, words::accuracy);
+    add(
+        "F1", Best::greatest, [&](size_t i) { return facts[i].best_f1; }, words::accuracy);
+  }
   add(
-      "best loss", Best::least, [&](size_t i) { return facts[i].best_loss; }, words::loss);
-  add(
-      "perplexity", Best::least, [&](size_t i) { return facts[i].best_perplexity; }, words::perplexity);
+      classes ? "its loss" : "best loss", Best::least, [&](size_t i) { return facts[i].best_loss; }, words::loss);
+  if (!classes) {
+    add(
+        "perplexity", Best::least, [&](size_t i) { return facts[i].best_perplexity; }, words::perplexity);
+  }
   add(
       "at step", Best::none, [&](size_t i) { return facts[i].best_step; }, words::exact);
   add(
@@ -114,6 +124,10 @@ std::vector<ComparedColumn> compared_columns(const Comparison& comparison) {
       "tokens", Best::none, [&](size_t i) { return runs[i].tokens; }, words::count);
   add(
       "parameters", Best::none, [&](size_t i) { return runs[i].parameters; }, words::count);
+  if (classes) {
+    add(
+        "model size", Best::least, [&](size_t i) { return 4 * runs[i].parameters; }, words::bytes);
+  }
   add(
       "tokens/s", Best::greatest, [&](size_t i) { return runs[i].tokens_per_second; }, words::rate);
   add(

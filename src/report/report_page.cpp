@@ -38,7 +38,11 @@ ChartLine line_of(const std::vector<Point>& points, double Point::*field, const 
 std::string header(const RunRecord& run) {
   const RunFacts facts = facts_of(run);
   std::string lead;
-  if (std::isfinite(facts.best_loss)) {
+  if (std::isfinite(facts.best_accuracy)) {
+    lead = fmt::format("validation accuracy {} (95 %: {} to {}), F1 {}, ", words::accuracy(facts.best_accuracy),
+                       words::accuracy(facts.best_accuracy_low), words::accuracy(facts.best_accuracy_high),
+                       words::accuracy(facts.best_f1));
+  } else if (std::isfinite(facts.best_loss)) {
     lead = fmt::format("validation loss {} (perplexity {}) ", words::loss(facts.best_loss),
                        words::perplexity(facts.best_perplexity));
   } else if (std::isfinite(facts.training_loss)) {
@@ -65,10 +69,17 @@ std::string tiles(const RunRecord& run) {
   const std::string total =
       run.step < run.total_steps ? fmt::format("of {}", words::exact(run.total_steps)) : std::string();
   std::vector<Tile> all;
-  all.push_back({"best validation loss", words::loss(facts.best_loss),
+  const bool classes = std::isfinite(facts.best_accuracy);
+  if (classes) {
+    all.push_back({"best validation accuracy", words::accuracy(facts.best_accuracy),
+                   fmt::format("95 %: {} to {}", words::accuracy(facts.best_accuracy_low),
+                               words::accuracy(facts.best_accuracy_high))});
+    all.push_back({"F1", words::accuracy(facts.best_f1), "mean of the classes"});
+  }
+  all.push_back({classes ? "its validation loss" : "best validation loss", words::loss(facts.best_loss),
                  std::isfinite(facts.best_step) ? fmt::format("at step {}", words::exact(facts.best_step))
                                                 : std::string("no evaluation yet")});
-  all.push_back({"perplexity", words::perplexity(facts.best_perplexity), "of the best"});
+  if (!classes) all.push_back({"perplexity", words::perplexity(facts.best_perplexity), "of the best"});
   all.push_back({"training loss", words::loss(facts.training_loss), "last logged"});
   all.push_back({"wall time", words::duration(run.seconds), "of all processes"});
   all.push_back({"steps", words::exact(run.step), total});
@@ -141,7 +152,12 @@ std::string accuracy_chart(const RunRecord& run) {
     }
     views.emplace_back(axis.tab, chart_html(chart));
   }
-  return html_section("Accuracy", "Percent of the tokens predicted exactly.", html_choice("accuracy", views));
+  const EvaluationPoint* best = run.best_evaluation();
+  const bool classes = best != nullptr && best->of_classifier();
+  return html_section(
+      "Accuracy",
+      classes ? "Percent of the texts whose class is named correctly." : "Percent of the tokens predicted exactly.",
+      html_choice("accuracy", views));
 }
 
 std::string ledger_section(const RunRecord& run) {

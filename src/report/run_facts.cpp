@@ -16,6 +16,12 @@ RunFacts facts_of(const RunRecord& run) {
     facts.best_perplexity = best->perplexity;
     facts.best_step = best->step;
     facts.best_seconds = best->seconds;
+    if (best->of_classifier()) {
+      facts.best_accuracy = best->accuracy;
+      facts.best_accuracy_low = best->accuracy_low;
+      facts.best_accuracy_high = best->accuracy_high;
+      facts.best_f1 = best->macro_f1;
+    }
   }
   if (const EvaluationPoint* last = run.last_evaluation()) {
     facts.last_loss = last->loss;
@@ -53,36 +59,42 @@ std::string facts_json(const RunRecord& run, int indent) {
     const Json value = Json::parse(setting.value, nullptr, false);
     settings[setting.path] = value.is_discarded() ? Json(setting.value) : value;  // a path need not be UTF-8
   }
-  const Json json = {{"run", run.path},
-                     {"status", run.status},
-                     {"step", whole(run.step)},
-                     {"total_steps", whole(run.total_steps)},
-                     {"tokens", whole(run.tokens)},
-                     {"parameters", whole(run.parameters)},
-                     {"seconds", number(run.seconds)},
-                     {"best_validation_loss", number(facts.best_loss)},
-                     {"best_validation_perplexity", number(facts.best_perplexity)},
-                     {"best_step", whole(facts.best_step)},
-                     {"best_seconds", number(facts.best_seconds)},
-                     {"last_validation_loss", number(facts.last_loss)},
-                     {"last_validation_perplexity", number(facts.last_perplexity)},
-                     {"training_loss", number(facts.training_loss)},
-                     {"tokens_per_second", number(run.tokens_per_second)},
-                     {"gflops", number(run.gflops)},
-                     {"peak_gflops", number(run.peak_gflops)},
-                     {"utilisation", number(run.utilisation)},
-                     {"skipped_updates", whole(run.skipped_updates)},
-                     {"rollbacks", whole(run.rollbacks)},
-                     {"peak_memory_bytes", whole(run.peak_memory_bytes)},
-                     {"precision", text(run.precision)},
-                     {"isa", text(run.isa)},
-                     {"threads", whole(run.threads)},
-                     {"processes", run.processes.size()},
-                     {"evaluations", run.evaluations.size()},
-                     {"ledger", ledger},
-                     {"epochs", epochs},
-                     {"settings", settings},
-                     {"notes", run.notes}};
+  const Json json = {
+      {"run", run.path},
+      {"status", run.status},
+      {"step", whole(run.step)},
+      {"total_steps", whole(run.total_steps)},
+      {"tokens", whole(run.tokens)},
+      {"parameters", whole(run.parameters)},
+      {"seconds", number(run.seconds)},
+      {"best_validation_loss", number(facts.best_loss)},
+      {"best_validation_perplexity", number(facts.best_perplexity)},
+      {"best_validation_accuracy", number(facts.best_accuracy)},
+      {"best_validation_accuracy_interval", std::isfinite(facts.best_accuracy_low)
+                                                ? Json::array({facts.best_accuracy_low, facts.best_accuracy_high})
+                                                : Json()},
+      {"best_validation_macro_f1", number(facts.best_f1)},
+      {"best_step", whole(facts.best_step)},
+      {"best_seconds", number(facts.best_seconds)},
+      {"last_validation_loss", number(facts.last_loss)},
+      {"last_validation_perplexity", number(facts.last_perplexity)},
+      {"training_loss", number(facts.training_loss)},
+      {"tokens_per_second", number(run.tokens_per_second)},
+      {"gflops", number(run.gflops)},
+      {"peak_gflops", number(run.peak_gflops)},
+      {"utilisation", number(run.utilisation)},
+      {"skipped_updates", whole(run.skipped_updates)},
+      {"rollbacks", whole(run.rollbacks)},
+      {"peak_memory_bytes", whole(run.peak_memory_bytes)},
+      {"precision", text(run.precision)},
+      {"isa", text(run.isa)},
+      {"threads", whole(run.threads)},
+      {"processes", run.processes.size()},
+      {"evaluations", run.evaluations.size()},
+      {"ledger", ledger},
+      {"epochs", epochs},
+      {"settings", settings},
+      {"notes", run.notes}};
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -116,6 +128,7 @@ std::string percent(double share) {
   if (!std::isfinite(share)) return kNotKnown;
   return share < 0.01 ? fmt::format("{:.2f} %", 100 * share) : fmt::format("{:.1f} %", 100 * share);
 }
+std::string accuracy(double share) { return std::isfinite(share) ? fmt::format("{:.2f} %", 100 * share) : kNotKnown; }
 std::string rate(double value) { return std::isfinite(value) ? format_count(value) : kNotKnown; }
 
 }  // namespace words

@@ -12,6 +12,8 @@ namespace brisk {
 
 struct RunFacts {
   double best_loss = kUnknown, best_perplexity = kUnknown, best_step = kUnknown, best_seconds = kUnknown;
+  double best_accuracy = kUnknown, best_f1 = kUnknown;  // of a classifier
+  double best_accuracy_low = kUnknown, best_accuracy_high = kUnknown;
   double last_loss = kUnknown, last_perplexity = kUnknown;
   double training_loss = kUnknown;  // of the last logged line
 };
@@ -31,7 +33,8 @@ std::string exact(double value);  // 1,234,567
 std::string bytes(double value);
 std::string duration(double seconds);
 std::string percent(double share);
-std::string rate(double value);  // 12.3K
+std::string accuracy(double share);  // 91.23 %
+std::string rate(double value);      // 12.3K
 }  // namespace words
 
 }  // namespace brisk

@@ -69,8 +69,15 @@ void read_metrics(const std::string& path, RunRecord& run) {
                             number(line, "seconds"),
                             number(line, "validation_loss"),
                             number(line, "validation_perplexity"),
-                            number(line, "validation_accuracy")};
-      if (std::isnan(point.perplexity)) point.perplexity = std::exp(point.loss);
+                            number(line, "validation_accuracy"),
+                            number(line, "validation_macro_f1")};
+      if (const auto ends = line.find("validation_accuracy_interval"); ends != line.end() && ends->is_array() &&
+                                                                       ends->size() == 2 && (*ends)[0].is_number() &&
+                                                                       (*ends)[1].is_number()) {
+        point.accuracy_low = (*ends)[0];
+        point.accuracy_high = (*ends)[1];
+      }
+      if (std::isnan(point.perplexity) && !point.of_classifier()) point.perplexity = std::exp(point.loss);
       run.evaluations.push_back(point);
     } else if (line.contains("loss")) {
       StepPoint point{number(line, "step"),          number(line, "epoch"),         number(line, "tokens"),
@@ -259,7 +266,10 @@ std::string name_of(const std::string& path) {
 const EvaluationPoint* RunRecord::best_evaluation() const {
   const EvaluationPoint* best = nullptr;
   for (const EvaluationPoint& point : evaluations) {
-    if (std::isfinite(point.loss) && (best == nullptr || point.loss < best->loss)) best = &point;
+    if (!std::isfinite(point.loss)) continue;
+    // A classifier is judged by its accuracy, and by the loss between equals.
+    const bool by_accuracy = best != nullptr && point.of_classifier() && point.accuracy != best->accuracy;
+    if (best == nullptr || (by_accuracy ? point.accuracy > best->accuracy : point.loss < best->loss)) best = &point;
   }
   return best;
 }

@@ -26,6 +26,9 @@ struct StepPoint {  // a logged step of metrics.jsonl
 struct EvaluationPoint {  // an evaluation of metrics.jsonl
   double step = kUnknown, epoch = kUnknown, tokens = kUnknown, seconds = kUnknown;
   double loss = kUnknown, perplexity = kUnknown, accuracy = kUnknown;
+  double macro_f1 = kUnknown;  // of a classifier, and then
+  double accuracy_low = kUnknown, accuracy_high = kUnknown;
+  bool of_classifier() const { return std::isfinite(macro_f1); }
 };
 
 struct Sample {  // a line of samples.jsonl

@@ -44,7 +44,11 @@ void Program::plan_gradients() {
   input_gradient_adds_.resize(nodes.size());
   input_gradient_shared_.resize(nodes.size());
   parameter_first_.resize(nodes.size());
-  std::vector<const Parameter*> parameters_written;
+  struct Written {
+    const Parameter* parameter;
+    int64_t begin, end;
+  };
+  std::vector<Written> parts_written;
   if (!tape_.training()) return;
 
   for (int n = static_cast<int>(nodes.size()) - 1; n >= 0; --n) {
@@ -84,10 +88,20 @@ void Program::plan_gradients() {
     for (size_t p = 0; p < node.parameters.size(); ++p) {
       Parameter* parameter = node.parameters[p];
       if (!parameter->spec.trained) continue;
-      const bool first =
-          std::find(parameters_written.begin(), parameters_written.end(), parameter) == parameters_written.end();
+      Written part{parameter, 0, std::max(parameter->spec.rows, parameter->spec.cols)};
+      if (!node.parameter_parts.empty()) {
+        part.begin = node.parameter_parts[p].first;
+        part.end = part.begin + node.parameter_parts[p].count;
+      }
+      bool first = true;
+      for (const Written& other : parts_written) {
+        if (other.parameter != parameter || other.end <= part.begin || part.end <= other.begin) continue;
+        BRISK_CHECK(other.begin <= part.begin && part.end <= other.end,
+                    "{}: a gradient that is written in part cannot be added to as a whole", parameter->spec.name);
+        first = false;
+      }
       parameter_first_[index(n)][p] = first;
-      parameters_written.push_back(parameter);
+      parts_written.push_back(part);
       // A tied parameter is complete after its last use: move it to the end.
       std::erase(completion_order_, parameter);
       completion_order_.push_back(parameter);

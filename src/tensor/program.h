@@ -36,9 +36,12 @@ struct DeviceBatch {
     RowSet rows;
     const int32_t* tokens = nullptr;   // [N]
     const int32_t* targets = nullptr;  // [N], -1 = none
+    const int32_t* types = nullptr;    // [N] token types, or none: all of type 0
+    const float* weights = nullptr;    // [N] of the rows in the loss, or none: all 1
+    const int32_t* source = nullptr;   // [N] the row of set 0 each was picked from; of picked sets alone
   };
   std::vector<Set> sets;
-  float loss_scale = 1;       // 1 / valid tokens of the whole optimizer step
+  float loss_scale = 1;       // 1 / valid tokens (or their weights) of the whole optimizer step
   bool first_of_step = true;  // parameter gradients are overwritten, not added to
   uint64_t seed = 0;
   uint64_t step = 0;

@@ -2,7 +2,7 @@
 // them, forward and backward, as often as there are micro-batches. Model code is an ordinary function over Values:
 //
 //   Tape tape({.purpose = Tape::Purpose::training, .activation_type = DType::f32, .rows = {{.rows = 4096, ...}}});
-//   Value h = embedding(tape, 0, table, positions);          // ops/tape_ops.h
+//   Value h = embedding(tape, 0, table, {.positions = p});   // ops/tape_ops.h
 //   tape.end_layer();
 //   h = linear(tape, h, weight, {.residual = h});
 //
@@ -50,11 +50,18 @@ struct ValueSpec {
   bool kept = false;      // read by the host after the run: its memory is not reused
 };
 
+struct ParameterPart {
+  int64_t first = 0, count = 0;
+};
+
 struct Node {
   std::unique_ptr<Op> op;
   std::vector<Value> inputs;
   std::vector<Value> outputs;
   std::vector<Parameter*> parameters;
+  // Where a node has to do with a part of its parameters alone, which others share: {first, count} of rows, or of
+  // columns where there is one row. Empty: with all.
+  std::vector<ParameterPart> parameter_parts;
   std::vector<bool> input_in_backward;  // does backward read this input, this output?
   std::vector<bool> output_in_backward;
   int64_t forward_scratch = 0;  // bytes at capacity

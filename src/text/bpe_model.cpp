@@ -1,7 +1,6 @@
 #include "text/bpe_model.h"
 
 #include <algorithm>
-#include <atomic>
 
 #include "base/error.h"
 #include "text/byte_alphabet.h"
@@ -14,18 +13,13 @@ namespace {
 
 constexpr const char* kMetaspace = "▁";
 
-uint32_t next_serial() {
-  static std::atomic<uint32_t> last{0};
-  return last.fetch_add(1, std::memory_order_relaxed) + 1;
-}
-
 }  // namespace
 
 BpeModel::BpeModel(BpeModelParts parts, bool pieces_are_bytes)
     : parts_(std::move(parts)),
       pieces_are_bytes_(pieces_are_bytes),
       merge_table_(parts_.merges),
-      serial_(next_serial()) {
+      serial_(WordCache::next_serial()) {
   fallback_ids_.fill(-1);
   index_symbols();
   find_cut();
@@ -87,26 +81,7 @@ void BpeModel::encode(std::string_view piece, std::vector<TokenId>& out) const {
 }
 
 void BpeModel::encode_word(std::string_view word, std::vector<TokenId>& out) const {
-  if (word.size() > WordCache::kLongestWord) return encode_uncached(word, out);
-  const WordCache::Key key = WordCache::key_of(word);
-  WordCache::Entry& entry = WordCache::of_this_thread().place_of(key);
-  if (WordCache::holds(entry, key, serial_)) {
-    if (entry.ids_size == 1) {
-      out.push_back(entry.ids[0]);
-    } else {
-      out.insert(out.end(), entry.ids, entry.ids + entry.ids_size);
-    }
-    return;
-  }
-  const size_t size_before = out.size();
-  encode_uncached(word, out);
-  const size_t ids_size = out.size() - size_before;
-  if (ids_size > WordCache::kMostIds) return;
-  std::copy(key.words, key.words + 3, entry.words);
-  entry.serial = serial_;
-  entry.length = key.length;
-  entry.ids_size = static_cast<uint8_t>(ids_size);
-  std::copy(out.begin() + static_cast<std::ptrdiff_t>(size_before), out.end(), entry.ids);
+  WordCache::of_this_thread().encode(word, serial_, out, [&] { encode_uncached(word, out); });
 }
 
 void BpeModel::encode_uncached(std::string_view word, std::vector<TokenId>& out) const {

@@ -1,10 +1,12 @@
 // GPT-2's two files: encoder.json (or vocab.json), an object of tokens and ids, and vocab.bpe (or merges.txt), a merge
-// a line.
+// a line. RoBERTa has the same with other special tokens: <s> A </s>, and <mask> for what is to be guessed.
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "text/byte_alphabet.h"
+#include "text/json_fields.h"
 #include "text/tokenizer_files.h"
 
 namespace brisk {
@@ -86,7 +88,8 @@ void check_all_are_made(const std::string& vocabulary_path, const std::string& m
   for (const Merge& merge : model.merges) is_made[merge.result] = true;
   for (size_t id = 0; id < model.tokens.size(); ++id) {
     const std::string& token = model.tokens[id];
-    const bool is_special = token.starts_with("<|") && token.ends_with("|>");
+    // RoBERTa's vocabulary is filled up with "madeupword0000" and so on.
+    const bool is_special = (token.starts_with('<') && token.ends_with('>')) || token.starts_with("madeupword");
     if (!is_made[id] && !is_special && byte_alphabet_decode(token)->size() > 1) {
       user_error(
           "{}: no merge makes the token \"{}\" (id {}) of {}; the merges are cut short or of another tokenizer: "
@@ -94,6 +97,60 @@ void check_all_are_made(const std::string& vocabulary_path, const std::string& m
           merges_path, token, id, vocabulary_path);
     }
   }
+}
+
+constexpr std::array<const char*, 5> kRobertaSpecials = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"};
+
+bool is_roberta(const std::vector<std::string>& tokens, const nlohmann::json& config) {
+  const bool has_class =
+      config.is_object() && config.contains("tokenizer_class") && config["tokenizer_class"].is_string();
+  if (has_class && config["tokenizer_class"].get<std::string>().starts_with("GPT2")) return false;
+  return std::ranges::all_of(kRobertaSpecials,
+                             [&](const char* name) { return std::ranges::find(tokens, name) != tokens.end(); });
+}
+
+TokenizerParts roberta_parts(BpeModelParts model, const std::string& path, const nlohmann::json& config) {
+  TokenizerParts parts = byte_level_parts(std::move(model));
+  const std::vector<std::string>& tokens = parts.model.tokens;
+  const auto id_of = [&](std::string_view name) {
+    const auto found = std::ranges::find(tokens, name);
+    if (found == tokens.end()) {
+      user_error(
+          "{}: tokenizer_config.json beside it names the special token \"{}\", which is not in the vocabulary: "
+          "copy both files again",
+          path, name);
+    }
+    return static_cast<TokenId>(found - tokens.begin());
+  };
+  parts.added_tokens.clear();
+  for (const char* name : kRobertaSpecials) {
+    AddedToken token = special_token(id_of(name), name);
+    token.lstrip = token.content == "<mask>";  // " <mask>" is one token, as it would be for a word
+    parts.added_tokens.push_back(std::move(token));
+  }
+  std::ranges::sort(parts.added_tokens, {}, &AddedToken::id);
+  const bool adds_space = config.is_object() && json_flag(config, "add_prefix_space", path, false);
+  nlohmann::json pre_tokenizer = nlohmann::json::parse(parts.pre_tokenizer);
+  pre_tokenizer["add_prefix_space"] = adds_space;
+  parts.pre_tokenizer = pre_tokenizer.dump();
+  const std::string first = configured_token(config, "cls_token").value_or("<s>");
+  const std::string last = configured_token(config, "sep_token").value_or("</s>");
+  parts.post_processor = nlohmann::json{
+      {"type", "RobertaProcessing"},
+      {"sep", {last, id_of(last)}},
+      {"cls", {first, id_of(first)}},
+      {"trim_offsets", true},
+      {"add_prefix_space",
+       adds_space}}.dump();
+  return parts;
+}
+
+TokenizerParts parts_around(BpeModelParts model, const std::string& path, const nlohmann::json& config) {
+  const bool is_robertas = is_roberta(model.tokens, config);
+  TokenizerParts parts =
+      is_robertas ? roberta_parts(std::move(model), path, config) : byte_level_parts(std::move(model));
+  read_special_roles(path, config, parts.model.tokens, parts);
+  return parts;
 }
 
 }  // namespace
@@ -118,7 +175,7 @@ TokenizerParts byte_level_parts(BpeModelParts model) {
 std::optional<Gpt2Texts> gpt2_texts(const BpeTokenizer& tokenizer) {
   // Whether reading the files again would give the same tokenizer is asked of its fingerprint.
   const BpeModelParts& model = tokenizer.model();
-  if (BpeTokenizer(byte_level_parts(model), "").fingerprint() != tokenizer.fingerprint()) return std::nullopt;
+  if (BpeTokenizer(parts_around(model, "", nullptr), "").fingerprint() != tokenizer.fingerprint()) return std::nullopt;
   nlohmann::json vocabulary = nlohmann::json::object();
   for (size_t id = 0; id < model.tokens.size(); ++id) {
     if (!byte_alphabet_decode(model.tokens[id])) return std::nullopt;
@@ -132,12 +189,12 @@ std::optional<Gpt2Texts> gpt2_texts(const BpeTokenizer& tokenizer) {
 }
 
 TokenizerParts parts_from_gpt2(const std::string& vocabulary_path, const nlohmann::json& vocabulary,
-                               const std::string& merges_path, std::string_view merges) {
+                               const std::string& merges_path, std::string_view merges, const nlohmann::json& config) {
   BpeModelParts model;
   model.tokens = read_tokens(vocabulary_path, vocabulary);
   read_merges(merges_path, merges, model);
   check_all_are_made(vocabulary_path, merges_path, model);
-  return byte_level_parts(std::move(model));
+  return parts_around(std::move(model), vocabulary_path, config);
 }
 
 }  // namespace brisk

@@ -27,6 +27,8 @@ std::string describe_json(const nlohmann::json& value) {
   return text.substr(0, end) + "...";
 }
 
+std::string json_quoted(const std::string& text) { return nlohmann::json(text).dump(); }
+
 std::string json_text(const nlohmann::json& object, const char* key, const std::string& place) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_string()) wrong_field(object, key, place, "a text");

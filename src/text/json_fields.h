@@ -33,6 +33,9 @@ TextPattern json_pattern(const nlohmann::json& object, const std::string& place)
 // A value for an error message: the beginning of it, or what it is.
 std::string describe_json(const nlohmann::json& value);
 
+// A text as JSON writes it.
+std::string json_quoted(const std::string& text);
+
 [[noreturn]] void refuse_component(const std::string& place, std::string_view type, std::string_view known);
 
 // Sequences may hold sequences, to this depth.

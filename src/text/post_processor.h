@@ -1,7 +1,8 @@
-// The "post_processor" of a tokenizer.json, as far as it is about one text: the special tokens around it.
+// The "post_processor" of a tokenizer.json: the special tokens around a text, and around a pair of texts.
 //
-//   const TextTemplate around = read_text_template(json, "tokenizer.json: post_processor");
-//   around.before       // {"<s>"}
+//   const TextTemplates around = read_text_templates(json, "tokenizer.json: post_processor");
+//   around.single.prefix       // {"[CLS]"}
+//   around.pair.second_type    // true: the second text is of token type 1
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,10 +11,18 @@
 
 namespace brisk {
 
-struct TextTemplate {
-  std::vector<std::string> before, after;
+// SequenceTemplate (tokenizer.h) with the tokens as files write them.
+struct NamedTemplate {
+  std::vector<std::string> prefix, middle, suffix;
+  bool second_type = false;
 };
 
-TextTemplate read_text_template(const nlohmann::json& component, const std::string& place);
+struct TextTemplates {
+  NamedTemplate single;
+  NamedTemplate pair = {.second_type = true};  // what the library does where no file says otherwise
+  std::string pair_problem;                    // not empty: why the file's way with pairs is no NamedTemplate
+};
+
+TextTemplates read_text_templates(const nlohmann::json& component, const std::string& place);
 
 }  // namespace brisk

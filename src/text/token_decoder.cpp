@@ -13,7 +13,8 @@ namespace brisk {
 
 namespace {
 
-constexpr const char* kKnown = "ByteLevel, Metaspace, ByteFallback, Fuse, Strip, Replace, BPEDecoder, Sequence";
+constexpr const char* kKnown =
+    "ByteLevel, Metaspace, ByteFallback, Fuse, Strip, Replace, BPEDecoder, WordPiece, Sequence";
 
 using Tokens = std::vector<std::string>;
 
@@ -47,13 +48,26 @@ std::string strip(std::string_view token, std::string_view content, int64_t at_s
   return std::string(token);
 }
 
+// In this order, each wherever it occurs.
+constexpr std::pair<const char*, const char*> kCleanings[] = {
+    {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
+    {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+
+std::string cleaned(std::string token) {
+  for (const auto& [from, to] : kCleanings) {
+    if (token.find(from) != std::string::npos) token = Replace({from, false}, to, "").apply(token);
+  }
+  return token;
+}
+
 }  // namespace
 
 struct TokenDecoder::Step {
-  enum class Kind { kByteLevel, kMetaspace, kByteFallback, kFuse, kStrip, kReplace, kSuffix };
+  enum class Kind { kByteLevel, kMetaspace, kByteFallback, kFuse, kStrip, kReplace, kSuffix, kWordPiece };
   Kind kind;
-  std::string text = {};        // kMetaspace: what stands for a space; kStrip; kSuffix
-  bool takes_first = false;     // kMetaspace: the first token loses what stands for a space
+  std::string text = {};        // kMetaspace: what stands for a space; kStrip; kSuffix; kWordPiece: the prefix
+  bool takes_first = false;     // kMetaspace, kWordPiece: the first token has no space before it
+  bool cleans = false;          // kWordPiece: takes spaces out that English does not have
   int64_t start = 0, stop = 0;  // kStrip
   std::shared_ptr<const Replace> replace = nullptr;
 
@@ -101,6 +115,11 @@ void TokenDecoder::add(const nlohmann::json& component, const std::string& place
                                                                  json_text(component, "content", place), place)});
   } else if (type == "BPEDecoder") {
     steps_.push_back({.kind = Kind::kSuffix, .text = json_text(component, "suffix", place)});
+  } else if (type == "WordPiece") {
+    steps_.push_back({.kind = Kind::kWordPiece,
+                      .text = json_text_or_null(component, "prefix", place).value_or("##"),
+                      .takes_first = true,
+                      .cleans = json_flag(component, "cleanup", place, true)});
   } else {
     refuse_component(place, type, kKnown);
   }
@@ -128,6 +147,14 @@ void TokenDecoder::Step::apply(Tokens& tokens) const {
     case Kind::kSuffix:
       for (size_t i = 0; i < tokens.size(); ++i) {
         tokens[i] = Replace({text, false}, i + 1 == tokens.size() ? "" : " ", "").apply(tokens[i]);
+      }
+      return;
+    case Kind::kWordPiece:
+      for (size_t i = 0; i < tokens.size(); ++i) {
+        if (i > 0 || !takes_first) {
+          tokens[i] = !text.empty() && tokens[i].starts_with(text) ? tokens[i].substr(text.size()) : " " + tokens[i];
+        }
+        if (cleans) tokens[i] = cleaned(std::move(tokens[i]));
       }
       return;
     case Kind::kStrip:

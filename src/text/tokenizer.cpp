@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kAccepted =
     "expected a tokenizer.json (of `brisk tokenizer train` or Hugging Face), a SentencePiece .model, GPT-2's "
-    "encoder.json with vocab.bpe beside it, or llama2.c's tokenizer binary";
+    "encoder.json with vocab.bpe beside it, BERT's vocab.txt, or llama2.c's tokenizer binary";
 
 struct Gpt2Names {
   const char* vocabulary;
@@ -22,6 +22,9 @@ struct Gpt2Names {
 constexpr Gpt2Names kGpt2Names[] = {{"encoder.json", "vocab.bpe"}, {"vocab.json", "merges.txt"}};
 constexpr const char* kTokenizerFile = "tokenizer.json";
 constexpr const char* kConfigFile = "tokenizer_config.json";
+constexpr const char* kSpecialsFile = "special_tokens_map.json";
+constexpr const char* kAddedFile = "added_tokens.json";
+constexpr const char* kVocabularyFile = "vocab.txt";
 
 nlohmann::json parse_json(const std::string& path, std::string_view text) {
   try {
@@ -38,6 +41,30 @@ std::unique_ptr<Tokenizer> make(TokenizerParts parts, const std::string& path) {
   return std::make_unique<BpeTokenizer>(std::move(parts), path);
 }
 
+// tokenizer_config.json beside `path`, with what older files beside it say and it does not; null where there is none.
+nlohmann::json config_beside(const std::filesystem::path& path) {
+  const auto read = [&](const char* name) -> nlohmann::json {
+    const std::string beside = path.parent_path() / name;
+    return file_exists(beside) ? parse_json(beside, read_file(beside)) : nullptr;
+  };
+  nlohmann::json config = read(kConfigFile);
+  const nlohmann::json specials = read(kSpecialsFile), added = read(kAddedFile);
+  if (!config.is_object() && !specials.is_object() && !added.is_object()) return nullptr;
+  if (!config.is_object()) config = nlohmann::json::object();
+  if (specials.is_object()) {
+    for (const auto& [role, token] : specials.items()) {
+      if (!config.contains(role) || config[role].is_null()) config[role] = token;
+    }
+  }
+  if (added.is_object() && !config.contains("added_tokens_decoder")) {
+    nlohmann::json& list = config["added_tokens_decoder"] = nlohmann::json::object();
+    for (const auto& [token, id] : added.items()) {
+      if (id.is_number_integer()) list[id.dump()] = {{"content", token}, {"normalized", true}, {"special", false}};
+    }
+  }
+  return config;
+}
+
 std::unique_ptr<Tokenizer> load_gpt2(const std::string& vocabulary_path, const std::string& merges_path) {
   for (const auto& [path, other] : {std::pair{vocabulary_path, merges_path}, std::pair{merges_path, vocabulary_path}}) {
     if (!file_exists(path)) {
@@ -45,7 +72,13 @@ std::unique_ptr<Tokenizer> load_gpt2(const std::string& vocabulary_path, const s
     }
   }
   const nlohmann::json vocabulary = parse_json(vocabulary_path, read_file(vocabulary_path));
-  return make(parts_from_gpt2(vocabulary_path, vocabulary, merges_path, read_file(merges_path)), vocabulary_path);
+  return make(
+      parts_from_gpt2(vocabulary_path, vocabulary, merges_path, read_file(merges_path), config_beside(vocabulary_path)),
+      vocabulary_path);
+}
+
+std::unique_ptr<Tokenizer> load_vocab_txt(const std::string& path) {
+  return std::make_unique<WordPieceTokenizer>(parts_from_vocab_txt(path, read_file(path), config_beside(path)), path);
 }
 
 std::unique_ptr<Tokenizer> load_from_directory(const std::filesystem::path& directory) {
@@ -57,11 +90,15 @@ std::unique_ptr<Tokenizer> load_from_directory(const std::filesystem::path& dire
       return load_gpt2(directory / vocabulary, directory / merges);
     }
   }
+  if (file_exists(directory / kVocabularyFile)) return load_vocab_txt(directory / kVocabularyFile);
   user_error(
       "{}: a directory without a tokenizer in it: found neither tokenizer.json nor tokenizer.model nor encoder.json "
-      "with vocab.bpe; {}",
+      "with vocab.bpe nor vocab.txt; {}",
       directory.string(), kAccepted);
 }
+
+// "vocab.txt", or "bert-base-uncased-vocab.txt" as people rename it.
+bool is_vocab_txt(const std::filesystem::path& path) { return path.filename().string().ends_with(kVocabularyFile); }
 
 bool is_json_object(std::string_view content) {
   const size_t first = content.find_first_not_of(" \t\r\n");
@@ -76,14 +113,6 @@ std::unique_ptr<Tokenizer> from_binary(const std::string& path, std::string_view
   return make(is_model ? parts_from_sentencepiece(path, content) : parts_from_llama2c(path, content), path);
 }
 
-// `config` is the tokenizer_config.json beside it, or null.
-std::unique_ptr<Tokenizer> from_json(const std::string& path, const nlohmann::json& json,
-                                     const nlohmann::json& config) {
-  TokenizerParts parts = parts_from_tokenizer_json(path, json);
-  read_ends_of_text(path, config, parts);
-  return make(std::move(parts), path);
-}
-
 }  // namespace
 
 std::unique_ptr<Tokenizer> tokenizer_from_memory(std::string_view content, const std::string& name) {
@@ -96,15 +125,17 @@ std::unique_ptr<Tokenizer> tokenizer_from_memory(std::string_view content, const
         name);
   }
   if (!json.contains("model")) user_error("{}: a JSON object without a \"model\"; {}", name, kAccepted);
-  return from_json(name, json, nullptr);
+  return tokenizer_from_json(name, json, nullptr);
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path) {
   if (is_directory(path)) return load_from_directory(path);
   if (!file_exists(path)) user_error("{}: no such file; {}", path, kAccepted);
 
-  // The merges of GPT-2 are text that no content tells apart from any other: they go by their name.
+  // The merges of GPT-2 and BERT's vocabulary are text that no content tells apart from any other: they go by their
+  // names.
   const std::filesystem::path as_path = path;
+  if (is_vocab_txt(as_path)) return load_vocab_txt(path);
   for (const auto& [vocabulary, merges] : kGpt2Names) {
     if (as_path.filename() == merges) return load_gpt2(as_path.parent_path() / vocabulary, path);
   }
@@ -112,10 +143,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path) {
   if (!is_json_object(content)) return tokenizer_from_memory(content, path);
 
   const nlohmann::json json = parse_json(path, content);
-  if (json.contains("model")) {
-    const std::string config_path = as_path.parent_path() / kConfigFile;
-    return from_json(path, json, file_exists(config_path) ? parse_json(config_path, read_file(config_path)) : nullptr);
-  }
+  if (json.contains("model")) return tokenizer_from_json(path, json, config_beside(path));
   for (const auto& [vocabulary, merges] : kGpt2Names) {
     const std::string merges_path = as_path.parent_path() / merges;
     if (as_path.filename() == vocabulary || (!json.contains("format") && file_exists(merges_path))) {
@@ -143,6 +171,11 @@ void save_tokenizer(const Tokenizer& tokenizer, const std::string& path) {
     write_file_atomically(as_path.parent_path() / merges, texts->merges);
     return;
   }
+  if (is_vocab_txt(as_path)) {
+    const auto* wordpiece = dynamic_cast<const WordPieceTokenizer*>(&tokenizer);
+    if (wordpiece == nullptr) user_error("{}: a vocab.txt holds WordPiece alone: write a tokenizer.json", path);
+    return write_file_atomically(path, vocab_txt_of(*wordpiece));
+  }
   const std::string extension = as_path.extension();
   if (extension == ".model" || extension == ".bin") {
     user_error("{}: brisk reads {} files but does not write them: write a tokenizer.json", path, extension);
@@ -150,9 +183,13 @@ void save_tokenizer(const Tokenizer& tokenizer, const std::string& path) {
   tokenizer.save(path);
 }
 
-void save_tokenizer_folder(const Tokenizer& tokenizer, const std::string& directory) {
+void save_tokenizer_folder(const Tokenizer& tokenizer, const std::string& directory,
+                           const TokenizerFolderOptions& options) {
   tokenizer.save(directory + "/" + kTokenizerFile);
-  write_file_atomically(directory + "/" + kConfigFile, tokenizer_config_text(tokenizer));
+  write_file_atomically(directory + "/" + kConfigFile, tokenizer_config_text(tokenizer, options));
+  if (const auto* wordpiece = dynamic_cast<const WordPieceTokenizer*>(&tokenizer)) {
+    write_file_atomically(directory + "/" + kVocabularyFile, vocab_txt_of(*wordpiece));
+  }
 }
 
 }  // namespace brisk

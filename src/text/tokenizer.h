@@ -1,7 +1,7 @@
 // Text to token ids and back.
 //
 //   std::vector<std::string_view> texts = {"the cat sat on the mat ..."};
-//   BpeTrainingResult trained = train_bpe(texts, {.vocab_size = 10000});
+//   TrainedTokenizer trained = train_bpe(texts, {.vocab_size = 10000});
 //   if (trained.reached < trained.requested) ...            // the text supports no more merges: a warning
 //   trained.tokenizer->save("tokenizer.json");              // written to the side and renamed
 //
@@ -31,6 +31,13 @@
 namespace brisk {
 
 using TokenId = int32_t;
+
+// The special tokens around the texts of a model's input: one text A as `prefix A suffix`, a pair as
+// `prefix A middle B suffix`. BERT: [CLS] A [SEP], and [CLS] A [SEP] B [SEP] with B and its [SEP] of type 1.
+struct SequenceTemplate {
+  std::vector<TokenId> prefix, middle, suffix;
+  bool second_type = false;  // B and what follows it are of token type 1, all else of type 0
+};
 
 // A tokenizer never changes once made: every member may be called from any number of threads at once.
 class Tokenizer {
@@ -64,6 +71,21 @@ class Tokenizer {
   // stop).
   virtual std::optional<TokenId> start_of_text() const = 0;
 
+  // The id of a token as files write it: "[PAD]", "##ing", "Ġthe". Looks through the vocabulary.
+  virtual std::optional<TokenId> token_id(std::string_view /*token*/) const { return std::nullopt; }
+
+  // What encode_with_specials() puts around a text, and what belongs around a pair of texts. pair_template() is a
+  // UserError where the file asks for something that is no SequenceTemplate.
+  virtual SequenceTemplate single_template() const { return {}; }
+  virtual SequenceTemplate pair_template() const { return {}; }
+
+  // The token that stands for one that is to be guessed: [MASK] of BERT, <mask> of RoBERTa.
+  virtual std::optional<TokenId> mask_token() const { return std::nullopt; }
+
+  // Whether the token goes on with the word of the token before it: "##ing", or a piece of a byte-level vocabulary
+  // that does not begin with a space. Special tokens never do.
+  virtual bool continues_word(TokenId /*id*/) const { return false; }
+
   // A hash of everything that decides what encode() returns: it keys the token cache. The same for a tokenizer
   // saved and loaded again, on every machine.
   virtual uint64_t fingerprint() const = 0;
@@ -73,11 +95,12 @@ class Tokenizer {
 };
 
 // `path` is one of
-//   - a tokenizer.json, of ours or of Hugging Face's tokenizers library, with BPE;
+//   - a tokenizer.json, of ours or of Hugging Face's tokenizers library, with BPE or WordPiece;
+//   - BERT's vocab.txt, with tokenizer_config.json beside it or not;
 //   - a SentencePiece .model with BPE;
 //   - GPT-2's encoder.json (or vocab.json) with vocab.bpe (or merges.txt) beside it, or either of the two files;
 //   - llama2.c's tokenizer binary (tok512.bin, tokenizer.bin);
-//   - a directory that holds a tokenizer.json, a tokenizer.model or the two files of GPT-2.
+//   - a directory that holds a tokenizer.json, a tokenizer.model, the two files of GPT-2 or RoBERTa, or a vocab.txt.
 // A file that is missing, cut short or inconsistent, or has a component that is not known, is a UserError that names
 // it, what was found and what to do.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path);
@@ -85,9 +108,16 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path);
 // The same from the content of a file (not GPT-2's, which are two). `name` is named in errors.
 std::unique_ptr<Tokenizer> tokenizer_from_memory(std::string_view content, const std::string& name);
 
-// tokenizer.json, and the tokenizer_config.json that tells Hugging Face's AutoTokenizer (and load_tokenizer) the ends
-// of a text.
-void save_tokenizer_folder(const Tokenizer& tokenizer, const std::string& directory);
+// What tokenizer_config.json says of the model that reads the ids.
+struct TokenizerFolderOptions {
+  bool token_types = true;  // false: the model takes no token_type_ids (DistilBERT, RoBERTa)
+  int64_t max_length = 0;   // the most tokens of a text, specials included; 0: not said
+};
+
+// tokenizer.json, the tokenizer_config.json that tells Hugging Face's AutoTokenizer (and load_tokenizer) the special
+// tokens by their roles, and vocab.txt for WordPiece.
+void save_tokenizer_folder(const Tokenizer& tokenizer, const std::string& directory,
+                           const TokenizerFolderOptions& options = {});
 
 // By the name of `path`: a folder (one that is there, or a name with a slash at its end), GPT-2's two files (any of
 // their names; byte-level vocabularies only), or else a tokenizer.json.
@@ -98,15 +128,27 @@ struct BpeTrainingOptions {
   int64_t min_pair_count = 2;  // a pair seen less often than this is never merged; at least 1
 };
 
-struct BpeTrainingResult {
+struct TrainedTokenizer {
   std::unique_ptr<Tokenizer> tokenizer;
   int64_t requested = 0;  // options.vocab_size
   int64_t reached = 0;    // smaller when the text supports no more merges
 };
+using BpeTrainingResult = TrainedTokenizer;
 
 // Learns a byte-level BPE vocabulary on all cores of Team::instance() (so not from inside a run() of it). Each text is
 // a document of its own. The result depends on the texts and the options alone, never on the number of threads or the
 // order of the texts: of two pairs equally frequent, the one with the smaller ids is merged first.
-BpeTrainingResult train_bpe(std::span<const std::string_view> texts, const BpeTrainingOptions& options);
+TrainedTokenizer train_bpe(std::span<const std::string_view> texts, const BpeTrainingOptions& options);
+
+struct WordPieceTrainingOptions {
+  int64_t vocab_size = 30000;      // [PAD] [UNK] [CLS] [SEP] [MASK], characters, and pieces of words
+  int64_t min_pair_count = 2;      // a pair seen less often than this is never joined; at least 1
+  bool lowercase = false;          // and without accents, as BERT's uncased vocabularies
+  int64_t most_characters = 1000;  // characters beyond these, the rarest, get no token
+};
+
+// Learns a WordPiece vocabulary as BERT has it, on all cores, as train_bpe() does. Pieces are joined by their counts,
+// as the trainer of Hugging Face's tokenizers library joins them.
+TrainedTokenizer train_wordpiece(std::span<const std::string_view> texts, const WordPieceTrainingOptions& options);
 
 }  // namespace brisk

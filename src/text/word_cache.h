@@ -1,12 +1,12 @@
 // What a word encodes to, remembered per thread: 95 % of the words of WikiText-2 are found here. An entry is one cache
 // line; a word that is longer or has more tokens is encoded anew each time. A newcomer replaces what was in its place.
 //
-//   WordCache& cache = WordCache::of_this_thread();
-//   const WordCache::Key key = WordCache::key_of(word);              // word.size() <= kLongestWord
-//   WordCache::Entry& entry = cache.place_of(key);
-//   if (WordCache::holds(entry, key, serial)) ... entry.ids ...
+//   const uint32_t serial = WordCache::next_serial();                // once for each way to encode words
+//   WordCache::of_this_thread().encode(word, serial, ids, [&] { ... append the ids of the word ... });
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -21,6 +21,42 @@ class WordCache {
   static constexpr size_t kLongestWord = 24;
   static constexpr size_t kMostIds = 8;
 
+  static WordCache& of_this_thread() {
+    thread_local WordCache cache;
+    return cache;
+  }
+
+  static uint32_t next_serial() {
+    static std::atomic<uint32_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
+
+  // Appends the ids of `word`, which `append` appends where they are not remembered. `append` may itself use the cache.
+  template <typename Append>
+  void encode(std::string_view word, uint32_t serial, std::vector<TokenId>& out, const Append& append) {
+    if (word.size() > kLongestWord) return append();
+    const Key key = key_of(word);
+    Entry& entry = entries_[key.hash >> (64 - kPlacesLog2)];
+    if (holds(entry, key, serial)) {
+      if (entry.ids_size == 1) {
+        out.push_back(entry.ids[0]);
+      } else {
+        out.insert(out.end(), entry.ids, entry.ids + entry.ids_size);
+      }
+      return;
+    }
+    const size_t size_before = out.size();
+    append();
+    const size_t ids_size = out.size() - size_before;
+    if (ids_size > kMostIds) return;
+    std::copy(key.words, key.words + 3, entry.words);
+    entry.serial = serial;
+    entry.length = key.length;
+    entry.ids_size = static_cast<uint8_t>(ids_size);
+    std::copy(out.begin() + static_cast<std::ptrdiff_t>(size_before), out.end(), entry.ids);
+  }
+
+ private:
   struct Key {
     uint64_t words[3] = {0, 0, 0};
     uint64_t hash;
@@ -33,11 +69,6 @@ class WordCache {
     uint8_t ids_size;
     TokenId ids[kMostIds];
   };
-
-  static WordCache& of_this_thread() {
-    thread_local WordCache cache;
-    return cache;
-  }
 
   static Key key_of(std::string_view word) {
     Key key;
@@ -60,14 +91,11 @@ class WordCache {
     return key;
   }
 
-  Entry& place_of(const Key& key) { return entries_[key.hash >> (64 - kPlacesLog2)]; }
-
   static bool holds(const Entry& entry, const Key& key, uint32_t serial) {
     return entry.serial == serial && entry.length == key.length && entry.words[0] == key.words[0] &&
            entry.words[1] == key.words[1] && entry.words[2] == key.words[2];
   }
 
- private:
   static constexpr int kPlacesLog2 = 15;  // 2 MiB
   std::vector<Entry> entries_ = std::vector<Entry>(size_t{1} << kPlacesLog2);
 };

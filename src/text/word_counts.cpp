@@ -2,10 +2,11 @@
 
 #include <array>
 #include <atomic>
-#include <exception>
 
 #include "base/threads.h"
+#include "text/bert_words.h"
 #include "text/hash.h"
+#include "text/run_on_team.h"
 #include "text/words.h"
 
 namespace brisk {
@@ -63,25 +64,43 @@ constexpr int kShards = 64;
 constexpr int kShardShift = 64 - 6;
 using ShardedCounter = std::array<WordCounter, kShards>;
 
+// Where words begin and end, and where a text can be cut without changing them.
+struct Gpt2Words {
+  static size_t begin_at(std::string_view, size_t from) { return from; }
+  static size_t end_of(std::string_view text, size_t begin) { return word_end(text, begin); }
+  static size_t cut_at(std::string_view text, size_t from) { return cut_between_words(text, from); }
+};
+
+struct BertPieces {
+  static size_t begin_at(std::string_view text, size_t from) { return bert_piece_begin(text, from); }
+  static size_t end_of(std::string_view text, size_t begin) { return bert_piece_end(text, begin); }
+  static size_t cut_at(std::string_view text, size_t from) {
+    while (from < text.size() && bert_class_of(text[from]) != BertClass::kSpace) ++from;
+    return from;
+  }
+};
+
+template <typename Words>
 void count_into(std::string_view text, ShardedCounter& counter) {
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = word_end(text, begin);
+  for (size_t begin = Words::begin_at(text, 0); begin < text.size();) {
+    const size_t end = Words::end_of(text, begin);
     const std::string_view word = text.substr(begin, end - begin);
     const uint64_t hash = hash_bytes(word);
     counter[hash >> kShardShift].add(word, hash, 1);
-    begin = end;
+    begin = Words::begin_at(text, end);
   }
 }
 
 // Pieces of about this size are handed out, so that threads end together whatever the sizes of the texts.
 constexpr size_t kPieceSize = size_t{1} << 18;
 
+template <typename Words>
 std::vector<std::string_view> cut_into_pieces(std::span<const std::string_view> texts) {
   std::vector<std::string_view> pieces;
   for (const std::string_view text : texts) {
     for (size_t begin = 0; begin < text.size();) {
       const size_t left = text.size() - begin;
-      const size_t end = left <= kPieceSize ? text.size() : cut_between_words(text, begin + kPieceSize);
+      const size_t end = left <= kPieceSize ? text.size() : Words::cut_at(text, begin + kPieceSize);
       pieces.push_back(text.substr(begin, end - begin));
       begin = end;
     }
@@ -89,30 +108,13 @@ std::vector<std::string_view> cut_into_pieces(std::span<const std::string_view> 
   return pieces;
 }
 
-// Team's bodies must not throw: the first exception (memory that ran out) is carried to the caller.
-template <typename Body>
-void run_on_team(const Body& body) {
-  std::vector<std::exception_ptr> failures(Team::instance().size());
-  Team::instance().run([&](int thread) {
-    try {
-      body(thread);
-    } catch (...) {
-      failures[thread] = std::current_exception();
-    }
-  });
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
-}
-
-}  // namespace
-
-std::vector<WordCount> count_words(std::span<const std::string_view> texts) {
-  const std::vector<std::string_view> pieces = cut_into_pieces(texts);
+template <typename Words>
+std::vector<WordCount> count_on_team(std::span<const std::string_view> texts) {
+  const std::vector<std::string_view> pieces = cut_into_pieces<Words>(texts);
   std::vector<ShardedCounter> counters(Team::instance().size());
   std::atomic<size_t> next_piece{0};
   run_on_team([&](int thread) {
-    for (size_t i = next_piece++; i < pieces.size(); i = next_piece++) count_into(pieces[i], counters[thread]);
+    for (size_t i = next_piece++; i < pieces.size(); i = next_piece++) count_into<Words>(pieces[i], counters[thread]);
   });
   std::atomic<int> next_shard{0};
   run_on_team([&](int) {
@@ -130,6 +132,14 @@ std::vector<WordCount> count_words(std::span<const std::string_view> texts) {
     counter.for_each([&](std::string_view word, uint64_t, int64_t count) { counts.push_back({word, count}); });
   }
   return counts;
+}
+
+}  // namespace
+
+std::vector<WordCount> count_words(std::span<const std::string_view> texts) { return count_on_team<Gpt2Words>(texts); }
+
+std::vector<WordCount> count_bert_pieces(std::span<const std::string_view> texts) {
+  return count_on_team<BertPieces>(texts);
 }
 
 }  // namespace brisk

@@ -1,4 +1,4 @@
-// How often each word (words.h) occurs in texts, counted on all cores.
+// How often each word occurs in texts, counted on all cores.
 //
 //   std::vector<WordCount> counts = count_words(texts);     // {" the", 64023}, ... in no particular order
 #pragma once
@@ -15,6 +15,10 @@ struct WordCount {
   int64_t count;
 };
 
+// Words of GPT-2's pattern (words.h).
 std::vector<WordCount> count_words(std::span<const std::string_view> texts);
+
+// Pieces of text as it was given (bert_words.h), to be normalized afterwards, each once.
+std::vector<WordCount> count_bert_pieces(std::span<const std::string_view> texts);
 
 }  // namespace brisk

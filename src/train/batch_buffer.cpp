@@ -4,32 +4,83 @@
 
 namespace brisk {
 
-BatchBuffer::BatchBuffer(Device& device, const RowCapacity& capacity)
-    : capacity_(capacity), buffer_(device, bytes(capacity)) {}
+namespace {
 
-int64_t BatchBuffer::bytes(const RowCapacity& capacity) {
-  return (4 * capacity.rows + capacity.sequences + 1) * size_of(DType::i32);
+// tokens, targets, types, positions and sequences of the first set; source, targets, weights, positions and sequences
+// of the second.
+constexpr int64_t kColumns = 5;
+
+int64_t bytes_of(const RowCapacity& capacity) {
+  if (capacity.rows == 0) return 0;
+  return (kColumns * capacity.rows + capacity.sequences + 1) * size_of(DType::i32);
+}
+
+// Copies column after column into a buffer, each of a fixed size.
+class Placer {
+ public:
+  Placer(Device& device, void* start) : device_(device), at_(static_cast<char*>(start)) {}
+  // Null where there is nothing.
+  template <typename T>
+  const T* place(const std::vector<T>& values, int64_t room) {
+    static_assert(sizeof(T) == 4);
+    BRISK_CHECK(static_cast<int64_t>(values.size()) <= room, "{} values in room for {}", values.size(), room);
+    char* start = at_;
+    at_ += room * static_cast<int64_t>(sizeof(T));
+    if (values.empty()) return nullptr;
+    device_.copy_in(start, values.data(), static_cast<int64_t>(values.size() * sizeof(T)));
+    return reinterpret_cast<const T*>(start);
+  }
+
+ private:
+  Device& device_;
+  char* at_;
+};
+
+}  // namespace
+
+BatchBuffer::BatchBuffer(Device& device, const RowCapacity& capacity, const RowCapacity& picked)
+    : capacity_(capacity), picked_capacity_(picked), buffer_(device, bytes(capacity, picked)) {}
+
+int64_t BatchBuffer::bytes(const RowCapacity& capacity, const RowCapacity& picked) {
+  return bytes_of(capacity) + bytes_of(picked);
 }
 
 DeviceBatch::Set BatchBuffer::load(const MicroBatch& batch) {
   BRISK_CHECK(batch.rows() <= capacity_.rows && batch.sequences() <= capacity_.sequences, "{} rows, {} sequences",
               batch.rows(), batch.sequences());
-  int32_t* at = static_cast<int32_t*>(buffer_.data());
-  const auto place = [&](const std::vector<int32_t>& values, int64_t room) -> const int32_t* {
-    int32_t* start = at;
-    if (!values.empty())
-      buffer_.device().copy_in(start, values.data(), static_cast<int64_t>(values.size()) * size_of(DType::i32));
-    at += room;
-    return start;
-  };
+  Placer placer(buffer_.device(), buffer_.data());
+  const int64_t rows = capacity_.rows;
   DeviceBatch::Set set;
-  set.tokens = place(batch.tokens, capacity_.rows);
-  set.targets = place(batch.targets, capacity_.rows);
+  set.tokens = placer.place(batch.tokens, rows);
+  set.targets = placer.place(batch.targets, rows);
+  set.types = placer.place(batch.types, rows);
   set.rows = {.rows = batch.rows(), .sequences = batch.sequences(), .longest = batch.longest};
-  set.rows.position = place(batch.position, capacity_.rows);
-  set.rows.sequence = place(batch.sequence, capacity_.rows);
-  set.rows.starts = place(batch.starts, capacity_.sequences + 1);
+  set.rows.position = placer.place(batch.position, rows);
+  set.rows.sequence = placer.place(batch.sequence, rows);
+  set.rows.starts = placer.place(batch.starts, capacity_.sequences + 1);
   return set;
+}
+
+void BatchBuffer::load(const MicroBatch& batch, std::vector<DeviceBatch::Set>& sets) {
+  sets.resize(picked_capacity_.rows > 0 ? 2 : 1);
+  sets[0] = load(batch);
+  if (sets.size() == 1) return;
+  const MicroBatch::Picked& picked = batch.picked;
+  const auto sequences = static_cast<int64_t>(picked.starts.size()) - 1;
+  BRISK_CHECK(picked.rows() <= picked_capacity_.rows && sequences == batch.sequences(),
+              "{} picked rows of {} sequences in room for {}, and {} sequences", picked.rows(), sequences,
+              picked_capacity_.rows, batch.sequences());
+  Placer placer(buffer_.device(), static_cast<char*>(buffer_.data()) + bytes_of(capacity_));
+  const int64_t rows = picked_capacity_.rows;
+  DeviceBatch::Set& set = sets[1];
+  set = {};
+  set.source = placer.place(picked.source, rows);
+  set.targets = placer.place(picked.targets, rows);
+  set.weights = placer.place(picked.weights, rows);
+  set.rows = {.rows = picked.rows(), .sequences = sequences, .longest = picked.longest};
+  set.rows.position = placer.place(picked.position, rows);
+  set.rows.sequence = placer.place(picked.sequence, rows);
+  set.rows.starts = placer.place(picked.starts, picked_capacity_.sequences + 1);
 }
 
 }  // namespace brisk

@@ -1,6 +1,8 @@
 // A micro-batch in device memory.
 #pragma once
 
+#include <vector>
+
 #include "data/batch.h"
 #include "tensor/device.h"
 #include "tensor/program.h"
@@ -9,15 +11,19 @@ namespace brisk {
 
 class BatchBuffer {
  public:
-  BatchBuffer(Device& device, const RowCapacity& capacity);
+  // `picked`: of the second row set, where the model has one.
+  BatchBuffer(Device& device, const RowCapacity& capacity, const RowCapacity& picked = {});
 
-  // Copies the batch to the device; the result points into this buffer and is valid until the next load().
+  // Copies the batch to the device; the result points into this buffer and is valid until the next load. The first row
+  // set alone:
   DeviceBatch::Set load(const MicroBatch& batch);
+  // Both sets where there is capacity for two.
+  void load(const MicroBatch& batch, std::vector<DeviceBatch::Set>& sets);
 
-  static int64_t bytes(const RowCapacity& capacity);
+  static int64_t bytes(const RowCapacity& capacity, const RowCapacity& picked = {});
 
  private:
-  RowCapacity capacity_;
+  RowCapacity capacity_, picked_capacity_;
   Buffer buffer_;
 };
 

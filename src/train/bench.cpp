@@ -1,10 +1,6 @@
 #include "train/bench.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "base/error.h"
@@ -14,10 +10,11 @@
 #include "base/random.h"
 #include "base/terminal.h"
 #include "base/threads.h"
+#include "data/chunk_sequences.h"
+#include "data/corpus.h"
 #include "data/loader.h"
-#include "ops/peak.h"
+#include "train/bench_steps.h"
 #include "train/engine.h"
-#include "train/metrics_log.h"
 #include "train/precision.h"
 
 namespace brisk {
@@ -103,81 +100,43 @@ BenchResult bench_language_model(const BenchOptions& options) {
   const Shape shape = shape_of(options);
   Team::set_size(team_size_for(options.threads, "--threads"));
   const int64_t length = shape.max_length, batch = shape.batch;
+  const DecoderConfig model{.vocab_size = shape.vocab_size,
+                            .d_model = shape.d_model,
+                            .num_layers = shape.num_layers,
+                            .num_heads = shape.num_heads,
+                            .num_kv_heads = shape.num_heads,
+                            .d_ff = 4 * shape.d_model,
+                            .max_length = length};
   EngineOptions engine_options;
-  engine_options.model = {.vocab_size = shape.vocab_size,
-                          .d_model = shape.d_model,
-                          .num_layers = shape.num_layers,
-                          .num_heads = shape.num_heads,
-                          .num_kv_heads = shape.num_heads,
-                          .d_ff = 4 * shape.d_model,
-                          .max_length = length};
+  engine_options.model = model;
   const int64_t asked = options.micro_batch_tokens > 0 ? options.micro_batch_tokens : kMicroBatchTokens;
   const int64_t rows = std::max(length, std::min(asked, batch * length));
   engine_options.capacity = {rows, rows, length};
   if (options.optimizer == "muon") engine_options.muon = MuonOptions{};
   refuse_what_cannot_fit(shape, plan_memory(engine_options));  // before anything is measured: that takes memory too
-  const PrecisionChoice precision = choose_precision(options.precision, engine_options.model);
+  const PrecisionChoice precision = choose_precision(options.precision, model_widths(engine_options.model));
   engine_options.compute_type = precision.compute_type;
   const MemoryPlan plan = plan_memory(engine_options);
   Engine engine(engine_options);
   engine.initialise(1);
 
   const auto stream = varied_tokens(kSteps * batch, length, shape.vocab_size);
-  Loader loader(stream, whole_corpus(*stream, length).chunks,
+  Loader loader(text_sequences(stream, whole_corpus(*stream, length).chunks),
                 {.sequences_per_step = batch, .micro_batch_tokens = rows});
-  const int log_file = ::memfd_create("brisk-bench", MFD_CLOEXEC);  // leaves nothing behind, however this ends
-  MetricsLog log(fmt::format("/proc/self/fd/{}", log_file));
-  Ledger ledger;
-  PeakMeter peak(precision.compute_type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32);
-  std::vector<double> seconds;
-  int64_t tokens = 0;
-  Ledger::Totals start, beside;  // `beside`: spent on the peak, not on steps
-  constexpr int64_t kWarmUp = 2, kLeast = 3;
-  using Clock = std::chrono::steady_clock;
-  auto measured_from = Clock::now();
-  for (int64_t step = 1;; ++step) {
-    if (step == kWarmUp + 1) {
-      start = ledger.totals();
-      measured_from = Clock::now();
-    }
-    if (step > kWarmUp) {
-      const Ledger::Totals before_sample = ledger.totals();
-      peak.sample();
-      beside += ledger.totals() - before_sample;
-    }
-    const auto before = Clock::now();
-    StepBatch data;
-    {
-      Ledger::Scope scope(ledger, Phase::data_wait);
-      data = loader.next();
-    }
-    const StepResult result = engine.train_step(data, step, 3e-4, ledger);
-    {
-      Ledger::Scope scope(ledger, Phase::logging);
-      log.append(
-          StepMetrics{.step = step, .tokens = tokens, .loss = result.loss_sum / static_cast<double>(result.tokens)});
-    }
-    if (step <= kWarmUp) continue;
-    tokens += result.tokens;
-    seconds.push_back(std::chrono::duration<double>(Clock::now() - before).count());
-    const double elapsed = std::chrono::duration<double>(Clock::now() - measured_from).count();
-    if (elapsed >= options.seconds && step >= kWarmUp + kLeast) break;
-  }
-  ::close(log_file);
+  const MeasuredSteps measured = measure_steps(engine, loader, {.seconds = options.seconds});
 
   BenchResult result;
-  result.ledger = ledger.totals() - start - beside;
-  result.steps = static_cast<int64_t>(seconds.size());
-  result.mean_tokens_per_second = static_cast<double>(tokens) / result.ledger.seconds();
-  std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
-  result.step_ms = 1e3 * seconds[seconds.size() / 2];
-  result.tokens_per_second = static_cast<double>(batch * length) / seconds[seconds.size() / 2];
-  result.model = engine_options.model;
+  result.ledger = measured.ledger;
+  result.steps = measured.steps;
+  result.mean_tokens_per_second = static_cast<double>(measured.tokens) / result.ledger.seconds();
+  result.step_ms = 1e3 * measured.median_seconds;
+  result.tokens_per_second = static_cast<double>(batch * length) / measured.median_seconds;
+  result.model = model;
   result.batch = batch;
   result.threads = Team::instance().size();
-  result.flop_per_token = decoder_flop_per_token(engine_options.model, static_cast<double>(length));
+  result.flop_per_token = model_flop_per_token(model, static_cast<double>(length));
   result.gflops = result.tokens_per_second * result.flop_per_token * 1e-9;
-  result.peak_gflops = peak.gflops();
+  result.peak_gflops = measured.peak_gflops;
   result.utilisation = result.peak_gflops > 0 ? result.gflops / result.peak_gflops : 0;
   result.parameters = plan.parameters;
   result.state_bytes = plan.state_bytes;

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "base/ledger.h"
-#include "models/decoder.h"
 
 namespace brisk {
 

@@ -141,6 +141,7 @@ std::string checkpoint_state_to_json_text(const CheckpointState& state) {
   json["cursor"] = {{"epoch", state.cursor.epoch}, {"step", state.cursor.step}};
   json["tokens_seen"] = state.tokens_seen;
   json["best_validation_loss"] = exact_text(state.best_validation_loss);
+  json["best_validation_accuracy"] = exact_text(state.best_validation_accuracy);
   json["best_step"] = state.best_step;
   json["evaluations_without_improvement"] = state.evaluations_without_improvement;
   json["seed"] = state.seed;
@@ -167,6 +168,8 @@ CheckpointState read_checkpoint_state(const std::string& checkpoint) {
   state.tokens_seen = reader.integer(reader.json(), "tokens_seen");
   state.best_validation_loss =
       reader.exact_number("best_validation_loss", reader.field(reader.json(), "best_validation_loss"));
+  if (reader.json().contains("best_validation_accuracy"))
+    state.best_validation_accuracy = reader.exact_number(reader.json(), "best_validation_accuracy");
   state.best_step = reader.integer(reader.json(), "best_step");
   state.evaluations_without_improvement = reader.integer(reader.json(), "evaluations_without_improvement");
   state.seed = reader.unsigned_integer("seed");

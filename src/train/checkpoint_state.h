@@ -22,6 +22,7 @@ struct CheckpointState {
   DataCursor cursor;        // the next step's data
   int64_t tokens_seen = 0;  // predicted tokens so far
   double best_validation_loss = std::numeric_limits<double>::infinity();
+  double best_validation_accuracy = -1;         // of that evaluation; -1: none, or not written down
   int64_t best_step = -1;                       // where that was; -1: not evaluated yet
   int64_t evaluations_without_improvement = 0;  // for early stopping
   uint64_t seed = 0;

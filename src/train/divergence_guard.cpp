@@ -24,10 +24,6 @@ void remember(std::vector<double>& window, double value) {
   window.push_back(value);
 }
 
-double mean_loss(const StepResult& result) {
-  return result.loss_sum / static_cast<double>(std::max<int64_t>(1, result.tokens));
-}
-
 }  // namespace
 
 UpdateLimits DivergenceGuard::limits() const {
@@ -47,7 +43,7 @@ DivergenceGuard::Verdict DivergenceGuard::observe(int64_t step, const StepResult
   Verdict verdict;
   if (!is_on()) return verdict;
   const UpdateLimits before = limits();
-  const double loss = mean_loss(result);
+  const double loss = result.loss();
   if (result.updated) {
     remember(state_.gradient_norms, result.gradient_norm);
   } else {

@@ -12,14 +12,15 @@ struct Engine::Run {
   LossValues loss;
   std::unique_ptr<Program> program;
 
-  Run(const EngineOptions& options, const Decoder& decoder)
-      : tape({.activation_type = options.compute_type, .rows = {options.capacity}}),
-        loss(decoder.loss(tape, {.label_smoothing = options.label_smoothing})),
+  Run(const EngineOptions& options, const Model& model)
+      : tape({.activation_type = options.compute_type, .rows = options.picking.row_sets(options.capacity)}),
+        loss(model.loss(tape, {.label_smoothing = options.label_smoothing})),
         program(std::make_unique<Program>(
             tape, ProgramOptions{.checkpoint_every = options.checkpoint_every, .backend = options.backend})) {}
 };
 
 bool StepResult::finite() const { return std::isfinite(loss_sum) && std::isfinite(gradient_norm); }
+double StepResult::loss() const { return weight_sum > 0 ? loss_sum / weight_sum : loss_sum; }
 
 namespace {
 ParameterStore::Moments moments_of(const EngineOptions& options) {
@@ -29,10 +30,11 @@ ParameterStore::Moments moments_of(const EngineOptions& options) {
 
 MemoryPlan plan_memory(const EngineOptions& options) {
   ParameterStore store;
-  const Decoder decoder(options.model, store);
+  const std::unique_ptr<Model> model = make_model(options.model, store);
+  const std::vector<RowCapacity> rows = options.picking.row_sets(options.capacity);
   const auto arena = [&](Tape::Purpose purpose) {
-    Tape tape({.purpose = purpose, .activation_type = options.compute_type, .rows = {options.capacity}});
-    decoder.loss(tape, {});
+    Tape tape({.purpose = purpose, .activation_type = options.compute_type, .rows = rows});
+    model->loss(tape, {});
     const bool training = purpose == Tape::Purpose::training;
     return Program(tape, {.checkpoint_every = training ? options.checkpoint_every : 0, .backend = options.backend})
         .arena_bytes();
@@ -42,7 +44,8 @@ MemoryPlan plan_memory(const EngineOptions& options) {
   plan.trained_parameters = store.trained_count();
   plan.state_bytes = store.bytes(options.compute_type, ParameterStore::Purpose::training, moments_of(options)) +
                      (options.muon ? Muon::workspace_bytes(store) : 0);
-  plan.activation_bytes = arena(Tape::Purpose::training) + BatchBuffer::bytes(options.capacity);
+  plan.activation_bytes =
+      arena(Tape::Purpose::training) + BatchBuffer::bytes(options.capacity, options.picking.second(options.capacity));
   plan.evaluation_bytes = arena(Tape::Purpose::evaluation);
   return plan;
 }
@@ -50,9 +53,9 @@ MemoryPlan plan_memory(const EngineOptions& options) {
 Engine::Engine(const EngineOptions& options)
     : options_(options),
       device_(options.device != nullptr ? *options.device : cpu_device()),
-      decoder_(options.model, store_),
-      training_(std::make_unique<Run>(options, decoder_)),
-      batch_buffer_(device_, options.capacity) {
+      model_(make_model(options.model, store_)),
+      training_(std::make_unique<Run>(options, *model_)),
+      batch_buffer_(device_, options.capacity, options.picking.second(options.capacity)) {
   store_.allocate(device_, training_->program->completion_order(), options.compute_type,
                   ParameterStore::Purpose::training, moments_of(options));
   if (options.muon) muon_ = std::make_unique<Muon>(store_, *options.muon);
@@ -72,24 +75,25 @@ StepResult Engine::train_step(const StepBatch& batch, int64_t step, double rate,
                               const UpdateLimits& limits) {
   StepResult result;
   DeviceBatch device_batch;
-  device_batch.sets.resize(1);
-  device_batch.loss_scale = 1.0f / static_cast<float>(std::max<int64_t>(1, batch.valid_tokens));
+  device_batch.loss_scale = 1.0f / static_cast<float>(batch.loss_divisor() > 0 ? batch.loss_divisor() : 1.0);
   device_batch.seed = options_.seed;
   device_batch.step = static_cast<uint64_t>(step);
   for (size_t i = 0; i < batch.micro_batches.size(); ++i) {
     {
       Ledger::Scope scope(ledger, Phase::copy);
-      device_batch.sets[0] = batch_buffer_.load(batch.micro_batches[i]);
+      batch_buffer_.load(batch.micro_batches[i], device_batch.sets);
     }
     device_batch.first_of_step = i == 0;
     training_->program->forward(device_batch, ledger);
     training_->program->backward(device_batch, ledger);
     Ledger::Scope scope(ledger, Phase::copy);
-    float sums[3] = {};
+    float sums[4] = {};
     device_.copy_out(sums, training_->program->value(training_->loss.sums, device_batch).data, sizeof(sums));
     result.loss_sum += sums[0];
     result.correct += std::lround(sums[1]);
-    result.tokens += std::lround(sums[2]);
+    result.targets += std::lround(sums[2]);
+    result.weight_sum += sums[3];
+    result.tokens += batch.micro_batches[i].rows();
   }
   double scale = 1;
   {
@@ -99,8 +103,7 @@ StepResult Engine::train_step(const StepBatch& batch, int64_t step, double rate,
       scale = options_.max_grad_norm / result.gradient_norm;
     }
   }
-  const double loss = result.loss_sum / static_cast<double>(std::max<int64_t>(1, result.tokens));
-  result.updated = result.finite() && result.gradient_norm <= limits.gradient_norm && loss <= limits.loss;
+  result.updated = result.finite() && result.gradient_norm <= limits.gradient_norm && result.loss() <= limits.loss;
   if (result.updated) {
     Ledger::Scope scope(ledger, Phase::optimizer);
     adamw_step(store_, options_.adamw, step, rate, scale);
@@ -109,11 +112,11 @@ StepResult Engine::train_step(const StepBatch& batch, int64_t step, double rate,
   return result;
 }
 
-EvaluationResult Engine::evaluate(const TokenStream& stream, std::span<const Chunk> chunks, Ledger& ledger) {
+EvaluationResult Engine::evaluate(const Sequences& sequences, Ledger& ledger, int64_t count) {
   if (!evaluator_) {
-    evaluator_ = std::make_unique<Evaluator>(decoder_, store_, options_.capacity, options_.backend);
+    evaluator_ = std::make_unique<Evaluator>(*model_, store_, options_.capacity, options_.picking, options_.backend);
   }
-  return evaluator_->evaluate(stream, chunks, ledger);
+  return evaluator_->evaluate(sequences, ledger, count);
 }
 
 std::string Engine::first_not_finite() const {

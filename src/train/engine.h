@@ -1,27 +1,27 @@
-// The engine: a decoder with its parameters, its planned programs and its optimizer. It knows steps, not files or
+// The engine: a model with its parameters, its planned programs and its optimizer. It knows steps, not tasks, files or
 // terminals; `brisk train`, `brisk bench` and the tests all run it.
 //
-//   Engine engine({.model = config, .capacity = {4096, 4096, 128}, .compute_type = DType::f32});
+//   Engine engine({.model = DecoderConfig{...}, .capacity = {4096, 4096, 128}, .compute_type = DType::f32});
 //   engine.initialise(seed);
 //   StepResult result = engine.train_step(loader.next(), step, rate, ledger);
-//   EvaluationResult quality = engine.evaluate(stream, chunks, ledger);
+//   EvaluationResult quality = engine.evaluate(sequences, ledger);
 #pragma once
 
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
-#include <span>
 
 #include "base/ledger.h"
 #include "data/batch.h"
-#include "data/corpus.h"
-#include "models/decoder.h"
+#include "data/sequences.h"
+#include "models/registry.h"
 #include "optim/adamw.h"
 #include "optim/muon.h"
 #include "tensor/program.h"
 #include "train/batch_buffer.h"
 #include "train/evaluator.h"
+#include "train/row_picking.h"
 
 namespace brisk {
 
@@ -29,8 +29,9 @@ namespace brisk {
 constexpr int64_t kMicroBatchTokens = 4096;
 
 struct EngineOptions {
-  DecoderConfig model;
+  ModelConfig model;
   RowCapacity capacity;             // of a micro-batch
+  RowPicking picking;               // which of its rows have targets
   DType compute_type = DType::f32;  // f32 or bf16 products
   int64_t checkpoint_every = 0;
   double label_smoothing = 0;
@@ -43,18 +44,21 @@ struct EngineOptions {
 };
 
 struct StepResult {
-  double loss_sum = 0;  // over the step's valid tokens
+  double loss_sum = 0;  // over the step's targets, each times its weight
   int64_t correct = 0;
-  int64_t tokens = 0;  // valid ones
+  int64_t targets = 0;
+  double weight_sum = 0;  // of the targets; their number where they have no weights
+  int64_t tokens = 0;     // rows that were computed; of a language model each is a target
   double gradient_norm = 0;
   bool updated = false;  // false: not finite, or above a limit
   bool finite() const;
+  double loss() const;  // the mean
 };
 
 // A step above either is computed, but not applied.
 struct UpdateLimits {
   double gradient_norm = std::numeric_limits<double>::infinity();
-  double loss = std::numeric_limits<double>::infinity();  // mean over the step's tokens
+  double loss = std::numeric_limits<double>::infinity();  // mean over the step's targets
 };
 
 // What an engine with these options will take, before anything is allocated.
@@ -82,10 +86,12 @@ class Engine {
   StepResult train_step(const StepBatch& batch, int64_t step, double rate, Ledger& ledger,
                         const UpdateLimits& limits = {});
 
-  EvaluationResult evaluate(const TokenStream& stream, std::span<const Chunk> chunks, Ledger& ledger);
+  // Of the first `count` sequences, or of all.
+  EvaluationResult evaluate(const Sequences& sequences, Ledger& ledger,
+                            int64_t count = std::numeric_limits<int64_t>::max());
 
   ParameterStore& parameters() { return store_; }
-  const Decoder& decoder() const { return decoder_; }
+  const Model& model() const { return *model_; }
   const EngineOptions& options() const { return options_; }
   // The tensor to name when a step was not finite.
   std::string first_not_finite() const;
@@ -96,7 +102,7 @@ class Engine {
   EngineOptions options_;
   Device& device_;
   ParameterStore store_;
-  Decoder decoder_;
+  std::unique_ptr<Model> model_;
   std::unique_ptr<Muon> muon_;
   std::unique_ptr<Run> training_;
   std::unique_ptr<Evaluator> evaluator_;  // made at the first evaluate()

@@ -8,32 +8,67 @@ namespace brisk {
 
 double EvaluationResult::perplexity() const { return std::exp(loss); }
 
-Evaluator::Evaluator(const Decoder& decoder, const ParameterStore& store, const RowCapacity& capacity, Backend backend)
-    : store_(store),
-      tape_({.purpose = Tape::Purpose::evaluation, .activation_type = store.compute_type(), .rows = {capacity}}),
-      loss_(decoder.loss(tape_, {})),
-      program_(tape_, {.backend = backend}),
-      batch_buffer_(store.device(), capacity) {
-  program_.allocate(store.device());
+Evaluator::LossRun::LossRun(const Model& model, const ParameterStore& store, const RowCapacity& capacity,
+                            const RowPicking& picking, Backend backend)
+    : tape({.purpose = Tape::Purpose::evaluation,
+            .activation_type = store.compute_type(),
+            .rows = picking.row_sets(capacity)}),
+      loss(model.loss(tape, {})),
+      program(tape, {.backend = backend}),
+      buffer(store.device(), capacity, picking.second(capacity)) {
+  program.allocate(store.device());
 }
 
-EvaluationResult Evaluator::evaluate(const TokenStream& stream, std::span<const Chunk> chunks, Ledger& ledger) {
+Evaluator::Evaluator(const Model& model, const ParameterStore& store, const RowCapacity& capacity,
+                     const RowPicking& picking, Backend backend)
+    : store_(store) {
+  if (model.classes() > 0) {
+    predictor_ = std::make_unique<ClassPredictor>(model, store, capacity, picking, backend);
+  } else {
+    loss_run_ = std::make_unique<LossRun>(model, store, capacity, picking, backend);
+  }
+}
+
+EvaluationResult Evaluator::evaluate(const Sequences& sequences, Ledger& ledger, int64_t count) {
   Ledger::Hold hold(ledger, Phase::evaluation);
-  double loss = 0, correct = 0, tokens = 0;
+  return predictor_ ? evaluate_classes(sequences, ledger, count) : evaluate_loss(sequences, ledger, count);
+}
+
+EvaluationResult Evaluator::evaluate_loss(const Sequences& sequences, Ledger& ledger, int64_t count) {
+  LossRun& run = *loss_run_;
+  double loss = 0, correct = 0, targets = 0;
+  int64_t tokens = 0;
   DeviceBatch device_batch;
-  EvaluationPacker packer(stream, chunks, tape_.rows(0).rows);
+  EvaluationPacker packer(sequences,
+                          {.rows = run.tape.rows(0).rows, .sequences = run.tape.rows(0).sequences, .count = count});
   MicroBatch batch;
   while (packer.next(batch)) {
-    device_batch.sets = {batch_buffer_.load(batch)};
-    program_.forward(device_batch, ledger);
-    float sums[3] = {};
-    store_.device().copy_out(sums, program_.value(loss_.sums, device_batch).data, sizeof(sums));
+    run.buffer.load(batch, device_batch.sets);
+    run.program.forward(device_batch, ledger);
+    float sums[4] = {};
+    store_.device().copy_out(sums, run.program.value(run.loss.sums, device_batch).data, sizeof(sums));
     loss += sums[0];
     correct += sums[1];
-    tokens += sums[2];
+    targets += sums[2];
+    tokens += batch.rows();
   }
-  const double count = std::max(1.0, tokens);
-  return {loss / count, correct / count, std::llround(tokens)};
+  const double divisor = std::max(1.0, targets);
+  return {loss / divisor, correct / divisor, std::llround(targets), tokens, {}};
+}
+
+EvaluationResult Evaluator::evaluate_classes(const Sequences& sequences, Ledger& ledger, int64_t count) {
+  ClassScores scores(predictor_->classes());
+  double loss = 0;
+  const int64_t tokens = predictor_->run(
+      sequences, ledger,
+      [&](const ClassPredictor::Row& row) {
+        if (row.target < 0) return;
+        scores.add(row.target, likeliest_class(row.logits));
+        loss += class_loss(row.logits, row.target);
+      },
+      count);
+  const double divisor = std::max<double>(1, static_cast<double>(scores.count()));
+  return {loss / divisor, scores.accuracy(), scores.count(), tokens, std::move(scores)};
 }
 
 }  // namespace brisk

@@ -1,40 +1,61 @@
-// The loss, perplexity and accuracy of a decoder on held-out text.
+// The quality of a model on sequences it does not train on. Everything is summed up as it comes: nothing grows with the
+// number of sequences.
 //
-//   Evaluator evaluator(decoder, parameters, {4096, 4096, 128}, Backend::cpu);
-//   EvaluationResult result = evaluator.evaluate(*stream, part.chunks, ledger);
+//   Evaluator evaluator(model, parameters, {4096, 4096, 128}, {}, Backend::cpu);
+//   EvaluationResult result = evaluator.evaluate(*sequences, ledger);
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <limits>
+#include <memory>
+#include <optional>
 
 #include "base/ledger.h"
-#include "data/corpus.h"
-#include "models/decoder.h"
+#include "data/sequences.h"
+#include "models/model.h"
 #include "tensor/program.h"
 #include "train/batch_buffer.h"
+#include "train/class_predictor.h"
+#include "train/class_scores.h"
+#include "train/row_picking.h"
 
 namespace brisk {
 
 struct EvaluationResult {
-  double loss = 0;  // mean over the predicted tokens, in nats, without label smoothing
+  double loss = 0;  // mean over the targets, in nats, without label smoothing
   double accuracy = 0;
-  int64_t tokens = 0;
+  int64_t targets = 0;
+  int64_t tokens = 0;                  // rows that were computed; of a language model each is a target
+  std::optional<ClassScores> classes;  // of a classifier
   double perplexity() const;
 };
 
 class Evaluator {
  public:
-  // `decoder` and `store` must outlive the evaluator.
-  Evaluator(const Decoder& decoder, const ParameterStore& store, const RowCapacity& capacity, Backend backend);
+  // `model` and `store` must outlive the evaluator.
+  Evaluator(const Model& model, const ParameterStore& store, const RowCapacity& capacity, const RowPicking& picking,
+            Backend backend);
 
-  EvaluationResult evaluate(const TokenStream& stream, std::span<const Chunk> chunks, Ledger& ledger);
+  // Of the first `count` sequences, or of all.
+  EvaluationResult evaluate(const Sequences& sequences, Ledger& ledger,
+                            int64_t count = std::numeric_limits<int64_t>::max());
 
  private:
+  // Sums of the loss: all that a language model is judged by.
+  struct LossRun {
+    Tape tape;
+    LossValues loss;
+    Program program;
+    BatchBuffer buffer;
+    LossRun(const Model& model, const ParameterStore& store, const RowCapacity& capacity, const RowPicking& picking,
+            Backend backend);
+  };
+  EvaluationResult evaluate_loss(const Sequences& sequences, Ledger& ledger, int64_t count);
+  EvaluationResult evaluate_classes(const Sequences& sequences, Ledger& ledger, int64_t count);
+
   const ParameterStore& store_;
-  Tape tape_;
-  LossValues loss_;
-  Program program_;
-  BatchBuffer batch_buffer_;
+  std::unique_ptr<LossRun> loss_run_;  // one of the two
+  std::unique_ptr<ClassPredictor> predictor_;
 };
 
 }  // namespace brisk

@@ -10,26 +10,23 @@
 namespace brisk {
 
 void time_evaluation(TrainingSetup& setup) {
-  constexpr size_t kSequences = 32;
-  const ChunkList& all = setup.data.validation.chunks;
+  constexpr int64_t kSequences = 32;
+  const Sequences& all = *setup.data.validation;
   if (all.empty()) return;
-  const auto part = std::span(all).first(std::min(all.size(), kSequences));
   double seconds = 0, rows = 0;
   for (int trial = 0; trial < 2; ++trial) {  // the first allocates
     const auto start = std::chrono::steady_clock::now();
-    setup.engine->evaluate(*setup.data.validation_stream, part, setup.ledger);
+    rows = static_cast<double>(setup.engine->evaluate(all, setup.ledger, kSequences).tokens);
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
-  for (const Chunk& chunk : part) rows += static_cast<double>(chunk.length);
-  const double whole = seconds * static_cast<double>(setup.data.validation.rows()) / rows;
+  const double whole = seconds * static_cast<double>(all.total_rows()) / rows;
   setup.time_box->evaluation_took(whole);
   constexpr double kMuch = 0.25;
   if (whole > kMuch * setup.time_box->seconds()) {
     warn(
         "an evaluation of {} tokens takes about {}, much of the {} that training.stop allows; use less text in "
         "data.validation or a smaller data.validation_fraction",
-        format_count(static_cast<double>(setup.data.validation.rows())), format_duration(whole),
-        setup.job.training.stop);
+        format_count(static_cast<double>(all.total_rows())), format_duration(whole), setup.job.training.stop);
   }
 }
 
@@ -39,7 +36,7 @@ int64_t tell_expectation(TrainingSetup& setup) {
   const double epochs = static_cast<double>(steps) / static_cast<double>(setup.steps_per_epoch);
   say("training.stop {}: should reach about {} steps, {} tokens, {:.2f} epochs with its schedule complete; an estimate "
       "from the speed of the first steps, and the schedule follows the clock",
-      setup.job.training.stop, steps, format_count(epochs * setup.data.train.rows_per_epoch()), epochs);
+      setup.job.training.stop, steps, format_count(epochs * setup.data.rows_per_epoch), epochs);
   return steps;
 }
 

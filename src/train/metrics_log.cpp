@@ -22,6 +22,16 @@ std::string number(double value) {
 
 }  // namespace
 
+EvaluationMetrics evaluation_metrics(int64_t step, int64_t epoch, const EvaluationResult& result, double seconds) {
+  EvaluationMetrics line{step, epoch, result.loss, result.perplexity(), result.accuracy, seconds};
+  if (result.classes) {
+    const auto [low, high] = result.classes->accuracy_interval();
+    const ClassScores::Score macro = result.classes->macro(), weighted = result.classes->weighted();
+    line.classes = {low, high, macro.f1, weighted.f1, macro.precision, macro.recall};
+  }
+  return line;
+}
+
 std::string to_json_line(const StepMetrics& metrics) {
   return fmt::format(R"({{"step": {}, "epoch": {}, "tokens": {}, "loss": {}, "accuracy": {}, "learning_rate": {}, )"
                      R"("gradient_norm": {}, "tokens_per_second": {}, "step_ms": {}, "seconds": {}, )"
@@ -32,6 +42,16 @@ std::string to_json_line(const StepMetrics& metrics) {
 }
 
 std::string to_json_line(const EvaluationMetrics& metrics) {
+  if (const auto& classes = metrics.classes) {
+    return fmt::format(
+        R"({{"step": {}, "epoch": {}, "validation_loss": {}, "validation_accuracy": {}, )"
+        R"("validation_accuracy_interval": [{}, {}], "validation_macro_f1": {}, "validation_weighted_f1": {}, )"
+        R"("validation_macro_precision": {}, "validation_macro_recall": {}, "seconds": {}}})",
+        metrics.step, metrics.epoch, number(metrics.validation_loss), number(metrics.validation_accuracy),
+        number(classes->interval_low), number(classes->interval_high), number(classes->macro_f1),
+        number(classes->weighted_f1), number(classes->macro_precision), number(classes->macro_recall),
+        number(metrics.seconds));
+  }
   return fmt::format(
       R"({{"step": {}, "epoch": {}, "validation_loss": {}, "validation_perplexity": {}, "validation_accuracy": {}, "seconds": {}}})",
       metrics.step, metrics.epoch, number(metrics.validation_loss), number(metrics.validation_perplexity),
@@ -56,6 +76,16 @@ void recall_metrics(const std::string& metrics_path, int64_t best_step, RunSumma
                                                   value("validation_perplexity"),
                                                   value("validation_accuracy"),
                                                   value("seconds")};
+      if (const auto interval = json.find("validation_accuracy_interval");
+          interval != json.end() && interval->is_array() && interval->size() == 2) {
+        const auto end = [&](size_t i) { return (*interval)[i].is_number() ? (*interval)[i].get<double>() : 0; };
+        summary.last_evaluation->classes = EvaluationMetrics::Classes{end(0),
+                                                                      end(1),
+                                                                      value("validation_macro_f1"),
+                                                                      value("validation_weighted_f1"),
+                                                                      value("validation_macro_precision"),
+                                                                      value("validation_macro_recall")};
+      }
       if (step == best_step) summary.best_evaluation = summary.last_evaluation;
     } else if (json.contains("loss")) {
       summary.last_step = StepMetrics{step,

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/record_log.h"
+#include "train/evaluator.h"
 
 namespace brisk {
 
@@ -42,7 +43,16 @@ struct EvaluationMetrics {
   double validation_perplexity = 0;
   double validation_accuracy = 0;
   double seconds = 0;
+
+  // Of a classifier, in place of the perplexity.
+  struct Classes {
+    double interval_low = 0, interval_high = 0;  // of the accuracy, 95 %
+    double macro_f1 = 0, weighted_f1 = 0, macro_precision = 0, macro_recall = 0;
+  };
+  std::optional<Classes> classes = {};
 };
+
+EvaluationMetrics evaluation_metrics(int64_t step, int64_t epoch, const EvaluationResult& result, double seconds);
 
 // Without the newline.
 std::string to_json_line(const StepMetrics& metrics);

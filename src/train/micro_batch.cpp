@@ -23,14 +23,14 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 // Tokens a second of forward and backward; the optimizer's pass costs the same whatever the micro-batch.
-double time_size(const EngineOptions& options, const std::shared_ptr<const TokenStream>& stream,
-                 const ChunkList& chunks, LoaderOptions loader_options) {
+double time_size(const EngineOptions& options, const std::shared_ptr<const Sequences>& sequences,
+                 LoaderOptions loader_options) {
   Engine engine(options);
   engine.initialise(options.seed);
   loader_options.micro_batch_tokens = options.capacity.rows;
   loader_options.workers = 0;
   loader_options.start = {};
-  Loader loader(stream, chunks, loader_options);
+  Loader loader(sequences, loader_options);
   const StepBatch whole = loader.next();
   // One micro-batch touches the memory; the trials take as many as a step has, or as time allows.
   StepBatch batch = whole;
@@ -66,8 +66,8 @@ std::vector<int64_t> micro_batch_candidates(int64_t longest, int64_t sequences) 
   return sizes;
 }
 
-MicroBatchChoice measure_micro_batch(const EngineOptions& options, const std::shared_ptr<const TokenStream>& stream,
-                                     const ChunkList& chunks, const LoaderOptions& loader_options,
+MicroBatchChoice measure_micro_batch(const EngineOptions& options, const std::shared_ptr<const Sequences>& sequences,
+                                     const LoaderOptions& loader_options,
                                      const std::function<bool(const EngineOptions&)>& fits) {
   struct Measured {
     int64_t rows;
@@ -78,13 +78,13 @@ MicroBatchChoice measure_micro_batch(const EngineOptions& options, const std::sh
   const auto start = std::chrono::steady_clock::now();
   for (const int64_t rows : micro_batch_candidates(options.capacity.longest, loader_options.sequences_per_step)) {
     EngineOptions sized = options;
-    sized.capacity = {rows, rows, options.capacity.longest};
+    sized.capacity = options.picking.capacity(rows, options.capacity.longest);
     if (!fits(sized)) {
       unmeasured.push_back(fmt::format("{} does not fit", rows));
     } else if (measured.size() >= 3 && seconds_since(start) > kBudgetSeconds) {
       unmeasured.push_back(fmt::format("{} not tried", rows));
     } else {
-      measured.push_back({rows, time_size(sized, stream, chunks, loader_options)});
+      measured.push_back({rows, time_size(sized, sequences, loader_options)});
     }
   }
   if (measured.empty()) return {options.capacity.rows, "as small as it gets: nothing else fits"};

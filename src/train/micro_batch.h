@@ -1,7 +1,7 @@
 // The micro-batch with the best throughput, found by timing a few sizes on the job's own model and sequences. It
 // changes memory, speed and the order of sums, never the maths: the optimizer step stays the same sequences.
 //
-//   const MicroBatchChoice choice = measure_micro_batch(engine_options, stream, chunks, loader_options, fits);
+//   const MicroBatchChoice choice = measure_micro_batch(engine_options, sequences, loader_options, fits);
 //   say("micro-batch: {}", choice.reason);   // "2048 tokens, the fastest measured: 1024 11.2K tokens/s, 2048 ..."
 #pragma once
 
@@ -27,8 +27,8 @@ std::vector<int64_t> micro_batch_candidates(int64_t longest, int64_t sequences);
 
 // `options.capacity.longest` and `compute_type` are set. `fits` says whether an engine may be built. Takes about 5 s at
 // most, or one micro-batch of each size where that is longer; never more than the usual size and its neighbours then.
-MicroBatchChoice measure_micro_batch(const EngineOptions& options, const std::shared_ptr<const TokenStream>& stream,
-                                     const ChunkList& chunks, const LoaderOptions& loader_options,
+MicroBatchChoice measure_micro_batch(const EngineOptions& options, const std::shared_ptr<const Sequences>& sequences,
+                                     const LoaderOptions& loader_options,
                                      const std::function<bool(const EngineOptions&)>& fits);
 
 }  // namespace brisk

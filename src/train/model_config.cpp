@@ -1,6 +1,10 @@
 #include "train/model_config.h"
 
-#include "base/error.h"
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/job_task.h"
 
 namespace brisk {
 
@@ -38,6 +42,49 @@ DecoderConfig training_config(const Job& job) {
   config.lora_scale = adapter_scale(job.training);
   if (!job.training.lora_matrices.empty()) config.lora_matrices = job.training.lora_matrices;
   return config;
+}
+
+EncoderConfig encoder_config(const Job& job) {
+  ModelOptions model = job.model;
+  resolve_encoder(model);
+  const bool roberta = model.type == "roberta", distilbert = model.type == "distilbert";
+  EncoderConfig config;
+  config.vocab_size = model.vocab_size;
+  config.d_model = model.d_model;
+  config.num_layers = model.num_layers;
+  config.num_heads = model.num_heads;
+  config.d_ff = model.d_ff;
+  config.max_length = model.context;
+  config.position_offset = roberta ? 2 : 0;
+  config.types = model.token_types;
+  config.norm_epsilon = model.norm_epsilon;
+  using FeedForward = EncoderConfig::FeedForward;
+  config.feed_forward = model.activation == "relu"       ? FeedForward::relu
+                        : model.activation == "gelu_erf" ? FeedForward::gelu_erf
+                                                         : FeedForward::gelu_tanh;
+  config.dropout = model.dropout;
+  config.attention_dropout = model.attention_dropout;
+  config.classifier_dropout = model.classifier_dropout;
+  using Head = EncoderConfig::Head;
+  config.head = job.task == "mlm" ? Head::mlm : roberta ? Head::roberta : distilbert ? Head::relu : Head::pooler_tanh;
+  config.num_labels = std::max<int64_t>(1, model.num_labels);
+  config.first_row_only = job.training.first_row_only;
+  config.frozen_embeddings = job.training.freeze >= 0;
+  config.frozen_layers = std::max<int64_t>(0, job.training.freeze);
+  return config;
+}
+
+ModelConfig trained_config(const Job& job) {
+  if (!job.model.is_encoder()) return decoder_config(job.model);
+  Job plain = job;
+  plain.training.freeze = -1;
+  return encoder_config(plain);
+}
+
+std::string encoder_text(const ModelOptions& model) {
+  const EncoderConfig config = encoder_config(Job{.model = model});
+  return fmt::format("{}, {}, dropout {:g}, of attention {:g}, of the classifier {:g}", model.type, model.activation,
+                     config.dropout, config.attention_dropout, config.classifier_dropout);
 }
 
 std::optional<MuonOptions> muon_options(const TrainingOptions& training) {

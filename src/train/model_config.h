@@ -1,10 +1,11 @@
-// From the job's words to the decoder's configuration and its optimizer's.
+// From the job's words to the model's configuration and its optimizer's.
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "base/job.h"
-#include "models/decoder.h"
+#include "models/registry.h"
 #include "optim/muon.h"
 #include "optim/schedule.h"
 
@@ -14,6 +15,11 @@ namespace brisk {
 DecoderConfig decoder_config(const ModelOptions& model);
 // The same as a job trains it: with adapters, or with layers frozen.
 DecoderConfig training_config(const Job& job);
+// An encoder as a job trains it, with the head of its task.
+EncoderConfig encoder_config(const Job& job);
+// A trained model of either kind, to be used.
+ModelConfig trained_config(const Job& job);
+std::string encoder_text(const ModelOptions& model);                       // what no table shows, for people
 double adapter_scale(const TrainingOptions& training);                     // 0 without adapters
 std::optional<MuonOptions> muon_options(const TrainingOptions& training);  // none where AdamW does it all
 Schedule schedule_of(const TrainingOptions& training, int64_t total_steps);

@@ -5,11 +5,14 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "hub/encoder_model.h"
 #include "hub/gguf_model.h"
 #include "hub/huggingface.h"
 #include "hub/llama2c.h"
 #include "train/checkpoint.h"
+#include "train/encoder_run.h"
 #include "train/fine_tuned.h"
+#include "train/label_file.h"
 #include "train/model_config.h"
 #include "train/run_directory.h"
 
@@ -83,6 +86,31 @@ ModelSource from_huggingface(const std::string& path) {
   return source;
 }
 
+ModelSource from_huggingface_encoder(const std::string& path) {
+  const auto folder = std::make_shared<HuggingFaceEncoder>(path);
+  const HuggingFaceEncoderConfig& config = folder->config();
+  ModelSource source;
+  source.kind = "Hugging Face folder";
+  source.model = config.model;
+  source.labels = config.labels;
+  source.tokenizer = [path] { return load_tokenizer(path); };
+  source.load_into = [folder](ParameterStore& store) {
+    const EncoderLoading loading = folder->load_into(store);
+    if (loading.missing.empty() && loading.replaced.empty()) return;
+    user_error(
+        "{}: it has no {}, which its task needs; fine-tune it first ({{\"model\": {{\"from\": \"{}\"}}}} in a job)",
+        folder->path(), loading.missing.empty() ? loading.replaced.front() : loading.missing.front(), folder->path());
+  };
+  source.start = [folder](ParameterStore& store, const std::vector<int64_t>& layers) {
+    return folder->load_into(store, layers).lines();
+  };
+  source.job.task = config.head == HuggingFaceEncoderConfig::Head::classifier ? "classify" : "mlm";
+  source.job.training.optimizer = "adamw";
+  source.job.data.text_field.clear();  // found in the table that it is asked about
+  describe(source, path);
+  return source;
+}
+
 ModelSource from_run(const std::string& path) {
   const bool is_checkpoint = file_exists(path + "/state.json");
   const fs::path given = fs::path(path).lexically_normal();
@@ -102,6 +130,12 @@ ModelSource from_run(const std::string& path) {
   source.load_into = [place = *checkpoint, scale = adapter_scale(source.job.training)](ParameterStore& store) {
     load_whole_model(place, store, scale);
   };
+  if (source.model.is_encoder()) {
+    source.labels = read_labels(run.path()).names();
+    source.start = [place = *checkpoint](ParameterStore& store, const std::vector<int64_t>& layers) {
+      return load_encoder(place, store, layers).lines();
+    };
+  }
   return source;
 }
 
@@ -116,7 +150,10 @@ void take(Job& job, const ModelOptions& model) {
   const Json asked = json_of(job.model), there = json_of(model);
   std::string conflicts;
   for (const auto& [key, value] : there.items()) {
-    if (key == "from" || key == "dropout" || key == "type" || !job.given.contains("model." + key)) continue;
+    if (key == "from" || key.ends_with("dropout") || key == "num_labels" || !job.given.contains("model." + key))
+      continue;
+    if (key == "type" && !model.is_encoder()) continue;  // gpt2 and llama are decoders by now
+    if (key == "num_layers" && model.is_encoder() && job.model.num_layers < model.num_layers) continue;  // a student
     if (asked.at(key) == value) continue;
     conflicts += fmt::format("{}model.{} is {} there and {} in the job", conflicts.empty() ? "" : "; ", key,
                              value.dump(), asked.at(key).dump());
@@ -124,10 +161,18 @@ void take(Job& job, const ModelOptions& model) {
   if (!conflicts.empty()) {
     user_error("{}: model.from decides the architecture: {}; leave out what comes from it", job.model.from, conflicts);
   }
+  if (model.is_encoder() != (job.task != "language_model")) {
+    user_error("{}: a {}, which task {} does not train: {}", job.model.from, model.type, job.task,
+               model.is_encoder() ? "use task classify or mlm" : "name a bert, distilbert or roberta");
+  }
   const ModelOptions before = job.model;
   job.model = model;
   job.model.from = before.from;
+  job.model.num_labels = before.num_labels;
   if (job.given.contains("model.dropout")) job.model.dropout = before.dropout;
+  if (job.given.contains("model.attention_dropout")) job.model.attention_dropout = before.attention_dropout;
+  if (job.given.contains("model.classifier_dropout")) job.model.classifier_dropout = before.classifier_dropout;
+  if (model.is_encoder() && job.given.contains("model.num_layers")) job.model.num_layers = before.num_layers;
   if (!job.given.contains("training.max_length")) {
     job.training.max_length = std::min(job.training.max_length, job.model.context);
   }
@@ -144,6 +189,7 @@ ModelSource open_model_source(const std::string& path) {
       user_error("{}: a part of a checkpoint; name its folder, {}", path, folder.string());
     return from_llama2c(path);
   }
+  if (is_huggingface_encoder(path)) return from_huggingface_encoder(path);
   if (is_huggingface_folder(path)) return from_huggingface(path);
   if (!file_exists(path + "/job.json") && !file_exists(path + "/state.json")) {
     user_error("{}: not a run directory: it has no job.json; and no Hugging Face model: it has no config.json", path);
@@ -161,8 +207,21 @@ std::vector<std::string> take_model_from_source(Job& job, bool resume) {
   }
   const ModelSource source = open_model_source(job.model.from);
   take(job, source.model);
-  return {fmt::format("model.from: {} ({}): {} layers, {} wide, vocabulary {}", source.place, source.kind,
-                      job.model.num_layers, job.model.d_model, job.model.vocab_size)};
+  std::vector<std::string> lines = {fmt::format("model.from: {} ({}): {} layers, {} wide, vocabulary {}", source.place,
+                                                source.kind, source.model.num_layers, job.model.d_model,
+                                                job.model.vocab_size)};
+  if (job.model.num_layers < source.model.num_layers) {
+    lines.push_back(fmt::format("a student: its {} layers begin as layers {} of the {} there", job.model.num_layers,
+                                fmt::join(spread_layers(source.model.num_layers, job.model.num_layers), ", "),
+                                source.model.num_layers));
+  }
+  return lines;
+}
+
+std::vector<int64_t> spread_layers(int64_t layers_there, int64_t layers) {
+  std::vector<int64_t> chosen;
+  for (int64_t l = 0; l < layers; ++l) chosen.push_back(l * layers_there / layers);
+  return chosen;
 }
 
 }  // namespace brisk

@@ -26,12 +26,20 @@ struct ModelSource {
   ModelOptions model;  // vocab_size and context included
   // UserError where there is none that brisk reads.
   std::function<std::unique_ptr<Tokenizer>()> tokenizer;
-  // Fills the masters of a decoder built from `model`, adapters merged; compute copies are stale afterwards.
+  // Fills the masters of a model built from `model`, adapters merged; compute copies are stale afterwards. UserError
+  // where any is missing.
   std::function<void(ParameterStore&)> load_into;
+  // The same for a model that is trained from there, which may have another head and fewer layers (layer l begins as
+  // layer layers[l]; empty: as they are): what is missing keeps its values, and the lines say so.
+  std::function<std::vector<std::string>(ParameterStore&, const std::vector<int64_t>& layers)> start;
+  std::vector<std::string> labels;  // of a classifier, in the order of its outputs
 };
 
 // A run directory stands for its best checkpoint. UserError where it is none of these.
 ModelSource open_model_source(const std::string& path);
+
+// Of a model with more layers, those that one with `layers` layers begins as: evenly spread, from the first.
+std::vector<int64_t> spread_layers(int64_t layers_there, int64_t layers);
 
 // For a job with model.from: its other model keys and max_length become those of the source, and a line says so.
 // A run that is resumed has them in its job.json: the source may be gone by then. UserError that names every key of the

@@ -65,11 +65,11 @@ class OneThread {
 
 // How many times as fast bf16 is. On one thread, in its own time, one product of each in turn, the least of many: wall
 // time on all threads chose either format on a busy machine (0.14x to 2.0x in eight starts of one job).
-double measure_ratio(const DecoderConfig& model, bool instructions) {
+double measure_ratio(const ModelWidths& widths, bool instructions) {
   constexpr double kSeconds = 5e-3;  // in each
   constexpr int kFewest = 5, kMost = 1000;
   const OneThread one_thread;
-  const int64_t in = std::min<int64_t>(model.d_model, 2048), out = std::min<int64_t>(model.d_ff, 2048);
+  const int64_t in = std::min<int64_t>(widths.d_model, 2048), out = std::min<int64_t>(widths.d_ff, 2048);
   const int64_t rows = std::clamp<int64_t>((int64_t{1} << 24) / (in * out), 256, 4096);
   const int64_t half_rows = instructions ? rows : 32;  // emulated, few are enough to tell the user the cost
   TimedProduct full(rows, in, out, DType::f32), half(half_rows, in, out, DType::bf16);
@@ -82,14 +82,14 @@ double measure_ratio(const DecoderConfig& model, bool instructions) {
 
 }  // namespace
 
-PrecisionChoice choose_precision(const std::string& asked, const DecoderConfig& model) {
+PrecisionChoice choose_precision(const std::string& asked, const ModelWidths& widths) {
   const bool instructions = has_bf16_instructions(active_isa());
   const std::string isa(isa_name(active_isa()));
   if (asked == "fp32") return {DType::f32, "fp32, as the job asks", false};
   if (asked == "auto" && !instructions)
     return {DType::f32, fmt::format("fp32: {} has no bf16 instructions", isa), false};
 
-  const double ratio = measure_ratio(model, instructions);
+  const double ratio = measure_ratio(widths, instructions);
   if (asked == "auto") {
     if (ratio > 1.1)
       return {DType::bf16, fmt::format("bf16: products measured {:.1f}x as fast as fp32 ({})", ratio, isa), false};

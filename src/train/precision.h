@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "models/decoder.h"
+#include "models/registry.h"
 #include "tensor/dtype.h"
 
 namespace brisk {
@@ -16,6 +16,6 @@ struct PrecisionChoice {
 
 // `asked` is training.precision: auto, fp32, bf16 or fp16. auto measures and never chooses bf16 without bf16
 // instructions.
-PrecisionChoice choose_precision(const std::string& asked, const DecoderConfig& model);
+PrecisionChoice choose_precision(const std::string& asked, const ModelWidths& widths);
 
 }  // namespace brisk

@@ -59,7 +59,7 @@ int64_t roll_back(TrainingSetup& setup) {
   if (!saved.ok()) warn("{}", saved.problem);
   setup.loader_options.start = state.cursor;
   setup.loader.reset();
-  setup.loader = std::make_unique<Loader>(setup.data.train_stream, setup.data.train.chunks, setup.loader_options);
+  setup.loader = std::make_unique<Loader>(setup.data.train, setup.loader_options);
   return state.step;
 }
 

@@ -1,6 +1,6 @@
 // The run directory: job.json, tokenizer.json, tokenizer_config.json, metrics.jsonl, ledger.jsonl, samples.jsonl,
-// statistics.json (of the data), summary.json, checkpoints/, tensorboard/; and report.html where `brisk report` wrote
-// one.
+// statistics.json (of the data), summary.json, checkpoints/, tensorboard/; of a classifier labels.json,
+// evaluation.json; and report.html where `brisk report` wrote one.
 //
 //   RunDirectory run = RunDirectory::open(job.output, RunDirectory::Mode::fresh);   // or resume; holds the run's lock
 //   write_file_atomically(run.job_path(), job_to_json_text(job));
@@ -17,6 +17,8 @@
 
 namespace brisk {
 
+constexpr const char* kTokenizerFile = "/tokenizer.json";  // of a run directory
+
 class RunDirectory {
  public:
   // fresh: creates the directory; UserError where it holds something already.
@@ -32,12 +34,13 @@ class RunDirectory {
 
   const std::string& path() const { return path_; }
   std::string job_path() const { return path_ + "/job.json"; }
-  std::string tokenizer_path() const { return path_ + "/tokenizer.json"; }
+  std::string tokenizer_path() const { return path_ + kTokenizerFile; }
   std::string metrics_path() const { return path_ + "/metrics.jsonl"; }
   std::string ledger_path() const { return path_ + "/ledger.jsonl"; }
   std::string samples_path() const { return path_ + "/samples.jsonl"; }
   std::string events_path() const { return path_ + "/tensorboard"; }
   std::string summary_path() const { return path_ + "/summary.json"; }
+  std::string evaluation_path() const { return path_ + "/evaluation.json"; }  // of the best model of a classifier
   std::string statistics_path() const { return path_ + "/statistics.json"; }  // of the data
   std::string checkpoints_path() const { return path_ + "/checkpoints"; }
 

@@ -151,8 +151,8 @@ void RunWatch::start() {
                                 {"parameters", setup_.memory.parameters},
                                 {"total_steps", setup_.total_steps},
                                 {"steps_per_epoch", setup_.steps_per_epoch},
-                                {"training_tokens", setup_.data.train.rows()},
-                                {"validation_tokens", setup_.data.validation.rows()}}));
+                                {"training_tokens", setup_.data.train->total_rows()},
+                                {"validation_tokens", setup_.data.validation->total_rows()}}));
 }
 
 double RunWatch::seconds() { return seconds_before_ + setup_.ledger.totals().seconds(); }
@@ -178,7 +178,11 @@ void RunWatch::step(const StepMetrics& line) {
 void RunWatch::evaluation(const EvaluationMetrics& line) {
   if (!events_) return;
   events_->scalar("loss/validation", line.step, line.validation_loss);
-  events_->scalar("perplexity/validation", line.step, line.validation_perplexity);
+  if (line.classes) {
+    events_->scalar("f1/validation", line.step, line.classes->macro_f1);
+  } else {
+    events_->scalar("perplexity/validation", line.step, line.validation_perplexity);
+  }
   events_->scalar("accuracy/validation", line.step, line.validation_accuracy);
   events_->write();
 }
@@ -188,8 +192,8 @@ void RunWatch::sample(int64_t step, int64_t epoch) {
   if (training.sample_tokens <= 0) return;
   Ledger::Hold hold(setup_.ledger, Phase::evaluation);
   if (!generator_) {
-    generator_ =
-        std::make_unique<Generator>(setup_.engine->decoder(), setup_.engine->parameters(), *setup_.data.tokenizer);
+    generator_ = std::make_unique<Generator>(as_decoder(setup_.engine->model()), setup_.engine->parameters(),
+                                             *setup_.data.tokenizer);
     samples_file_ = std::make_unique<RecordLog>(setup_.directory.samples_path());
   }
   std::vector<std::string> prompts = training.sample_prompts;

@@ -10,15 +10,28 @@
 #include "base/terminal.h"
 #include "base/threads.h"
 #include "ops/peak.h"
+#include "train/describe_run.h"
 #include "train/fine_tuned.h"
+#include "train/fit_checks.h"
 #include "train/micro_batch.h"
 #include "train/model_config.h"
 #include "train/model_source.h"
-#include "train/tables.h"
+#include "train/run_length.h"
 
 namespace brisk {
 
 namespace {
+
+// What the data decided when the run began, where the job does not say it.
+void recall_found_keys(Job& job, const Job& saved) {
+  const auto recall = [](auto& value, const auto& found, const auto& unsaid) {
+    if (value == unsaid) value = found;
+  };
+  recall(job.data.text_field, saved.data.text_field, "");
+  recall(job.data.label_field, saved.data.label_field, "");
+  recall(job.data.pair_field, saved.data.pair_field, "");
+  recall(job.model.num_labels, saved.model.num_labels, 0);
+}
 
 class Starter {
  public:
@@ -34,7 +47,7 @@ class Starter {
       throw;
     }
     write_run_files();
-    describe();
+    describe_run(setup_);
   }
 
  private:
@@ -56,19 +69,22 @@ class Starter {
       // --data need not be said again.
       if (setup_.job.data.train.empty())
         setup_.job.data.train = job_from_json_text(saved, setup_.directory.job_path()).data.train;
+      recall_found_keys(setup_.job, job_from_json_text(saved, setup_.directory.job_path()));
       check_same_job(saved, setup_.directory.job_path(), setup_.job);
     }
     const bool own_tokenizer = setup_.request.resume && file_exists(setup_.directory.tokenizer_path());
-    std::unique_ptr<Tokenizer> model_tokenizer;
-    if (!own_tokenizer && !setup_.job.model.from.empty() && setup_.job.data.tokenizer.empty()) {
-      model_tokenizer = open_model_source(setup_.job.model.from).tokenizer();
+    DataRequest request;
+    if (own_tokenizer) {
+      request.run = setup_.directory.path();
+    } else if (!setup_.job.model.from.empty()) {
+      const ModelSource source = open_model_source(setup_.job.model.from);
+      if (setup_.job.data.tokenizer.empty()) request.model_tokenizer = source.tokenizer();
+      request.model_labels = source.labels;
     }
-    setup_.data =
-        prepare_data(setup_.job, own_tokenizer ? setup_.directory.tokenizer_path() : "", std::move(model_tokenizer));
+    setup_.data = setup_.task->prepare(setup_.job, std::move(request));
     for (const std::string& note : setup_.data.notes) say("{}", note);
     for (const std::string& warning : setup_.data.warnings) warn("{}", warning);
-    if (setup_.data.train.chunks.empty())
-      user_error("{}: no training sequences in it", setup_.job.data.train.front().path);
+    if (setup_.data.train->empty()) user_error("{}: no training sequences in it", setup_.job.data.train.front().path);
     if (checkpoint_path_) {
       const std::string before = saved_state().job_fingerprint;
       if (!before.empty() && before != setup_.data.fingerprint) {
@@ -96,10 +112,10 @@ class Starter {
   void build_engine() {
     const TrainingOptions& training = setup_.job.training;
     const int64_t sequences = training.batch_size * training.gradient_accumulation_steps;
-    const int64_t longest =
-        std::max<int64_t>({1, setup_.data.train.chunks.longest(), setup_.data.validation.chunks.longest()});
+    const int64_t longest = std::max<int64_t>({1, setup_.data.train->longest(), setup_.data.validation->longest()});
     EngineOptions options;
-    options.model = training_config(setup_.job);
+    options.model = setup_.task->model_config(setup_.job);
+    options.picking = setup_.task->picking(setup_.job);
     const int64_t asked = training.micro_batch_tokens > 0 ? training.micro_batch_tokens : kMicroBatchTokens;
     if (training.micro_batch_tokens > 0 && asked < longest) {
       user_error(
@@ -109,76 +125,35 @@ class Starter {
     }
     setup_.micro_batch_tokens = std::max(longest, std::min(asked, sequences * longest));
     options.checkpoint_every = training.gradient_checkpointing;
-    options.capacity = {setup_.micro_batch_tokens, setup_.micro_batch_tokens, longest};
+    options.capacity = options.picking.capacity(setup_.micro_batch_tokens, longest);
     options.muon = muon_options(training);
-    refuse_what_cannot_fit(options);  // before anything is measured: that takes memory too
+    setup_.memory = refuse_what_cannot_fit(options);  // before anything is measured: that takes memory too
     setup_.choices = make_choices(options);
     setup_.micro_batch_tokens = setup_.choices.micro_batch_tokens;
-    options.capacity = {setup_.micro_batch_tokens, setup_.micro_batch_tokens, longest};
+    options.capacity = options.picking.capacity(setup_.micro_batch_tokens, longest);
     options.compute_type = setup_.choices.compute_type;
     options.label_smoothing = training.label_smoothing;
     options.adamw = {training.beta1, training.beta2, training.adam_epsilon, training.weight_decay};
     options.max_grad_norm = training.max_grad_norm;
     options.seed = static_cast<uint64_t>(training.seed);
 
-    refuse_what_cannot_fit(options);
+    setup_.memory = refuse_what_cannot_fit(options);
     setup_.engine = std::make_unique<Engine>(options);
 
-    const int64_t count = setup_.data.train.sequences_per_epoch();
-    setup_.steps_per_epoch = (count + sequences - 1) / sequences;
-    setup_.mean_length =
-        setup_.data.train.chunks.squared_rows() / static_cast<double>(setup_.data.train.rows());  // as a token sees it
-    setup_.flop_per_token = decoder_flop_per_token(options.model, setup_.mean_length);
+    setup_.steps_per_epoch = (setup_.data.sequences_per_epoch + sequences - 1) / sequences;
+    const Sequences& train = *setup_.data.train;
+    setup_.costs =
+        model_costs(options.model, train.squared_rows() / static_cast<double>(train.total_rows()), train.picked_rows());
+    for (const ComponentCost& cost : setup_.costs) setup_.flop_per_token += cost.flop_per_token;
     setup_.peak = std::make_unique<PeakMeter>(options.compute_type == DType::bf16 && has_bf16_instructions(active_isa())
                                                   ? Arithmetic::bf16
                                                   : Arithmetic::f32);
     for (int i = 0; i < 10; ++i) setup_.peak->sample();
-    set_length();
-    refuse_full_disk();
-  }
-
-  void set_length() {
-    const TrainingOptions& training = setup_.job.training;
-    const double tokens_per_step = setup_.data.train.rows_per_epoch() / static_cast<double>(setup_.steps_per_epoch);
-    if (training.stop.empty()) {
-      setup_.total_steps = training.max_steps > 0 ? training.max_steps : training.num_epochs * setup_.steps_per_epoch;
-    } else {
-      setup_.stop = parse_stop(training.stop, "training.stop");
-      const double steps = setup_.stop->unit == Stop::Unit::epochs
-                               ? setup_.stop->amount * static_cast<double>(setup_.steps_per_epoch)
-                           : setup_.stop->unit == Stop::Unit::updates ? setup_.stop->amount
-                           : setup_.stop->unit == Stop::Unit::tokens  ? setup_.stop->amount / tokens_per_step
-                                                                      : set_time_box(tokens_per_step);
-      setup_.total_steps = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(steps - 1e-9)));
-    }
-    setup_.epochs = (setup_.total_steps + setup_.steps_per_epoch - 1) / setup_.steps_per_epoch;
-    setup_.schedule = schedule_of(training, setup_.total_steps);
-  }
-
-  // Returns the steps that should fit. All costs are guesses until they are measured.
-  double set_time_box(double tokens_per_step) {
-    constexpr double kUtilisation = 0.4, kForwardShare = 0.4, kDiskBytesPerSecond = 300e6;
-    const TrainingOptions& training = setup_.job.training;
-    TimeBoxOptions options;
-    options.seconds = setup_.stop->amount;
-    options.schedule = schedule_of(training, TimeBox::kScheduleLength);
-    if (training.warmup_steps >= 0) {
-      options.warmup_steps = training.warmup_steps;
-      options.schedule.warmup_steps = 0;
-    }
-    options.step_seconds =
-        tokens_per_step * setup_.flop_per_token * 1e-9 / (kUtilisation * std::max(1.0, setup_.peak->gflops()));
-    options.save_seconds =
-        static_cast<double>(checkpoint_bytes(setup_.memory.trained_parameters)) / kDiskBytesPerSecond;
-    options.evaluation_steps = kForwardShare * static_cast<double>(setup_.data.validation.rows()) / tokens_per_step;
-    options.evaluate_every = training.eval_steps > 0 ? training.eval_steps : setup_.steps_per_epoch;
-    options.save_every = training.save_steps > 0 ? training.save_steps : setup_.steps_per_epoch;
-    setup_.time_box.emplace(options, 0.0);
-    return setup_.time_box->steps_left(setup_.ledger.totals().seconds());
+    set_length(setup_);
+    refuse_full_disk(setup_);
   }
 
   Choices make_choices(const EngineOptions& engine_options) {
-    const DecoderConfig& model = engine_options.model;
     const std::string isa(isa_name(active_isa()));
     const int64_t threads = Team::instance().size();
     if (checkpoint_path_) {
@@ -195,7 +170,8 @@ class Starter {
       }
       return {choices.compute_type, choices.micro_batch_tokens, isa, threads};
     }
-    const PrecisionChoice precision = choose_precision(setup_.job.training.precision, model);
+    const PrecisionChoice precision =
+        choose_precision(setup_.job.training.precision, model_widths(engine_options.model));
     if (precision.costs) {
       warn("{}", precision.reason);
     } else {
@@ -213,54 +189,9 @@ class Starter {
     const LoaderOptions loader_options{
         .sequences_per_step = setup_.job.training.batch_size * setup_.job.training.gradient_accumulation_steps,
         .seed = static_cast<uint64_t>(setup_.job.training.seed)};
-    const auto fits = [](const EngineOptions& sized) {
-      return plan_memory(sized).total() + kProgram <= memory_available();
-    };
-    const MicroBatchChoice choice =
-        measure_micro_batch(options, setup_.data.train_stream, setup_.data.train.chunks, loader_options, fits);
+    const MicroBatchChoice choice = measure_micro_batch(options, setup_.data.train, loader_options, fits_in_memory);
     say("micro-batch: {}", choice.reason);
     return choice.tokens;
-  }
-
-  static constexpr int64_t kProgram = int64_t{100} << 20;  // the program itself, tokenizer and loader included
-
-  void refuse_what_cannot_fit(const EngineOptions& options) {
-    setup_.memory = plan_memory(options);
-    const int64_t available = memory_available();
-    if (setup_.memory.total() + kProgram <= available) return;
-    // The largest micro-batch that would fit, if any would.
-    EngineOptions smaller = options;
-    while (smaller.capacity.rows > smaller.capacity.longest) {
-      smaller.capacity.rows = std::max(smaller.capacity.longest, smaller.capacity.rows / 2);
-      if (plan_memory(smaller).total() + kProgram <= available) {
-        user_error(
-            "this job needs {} of memory and {} are available; \"training.micro_batch_tokens\": {} would fit ({})",
-            format_bytes(static_cast<double>(setup_.memory.total())), format_bytes(static_cast<double>(available)),
-            smaller.capacity.rows, format_bytes(static_cast<double>(plan_memory(smaller).total())));
-      }
-    }
-    user_error(
-        "this job needs {} of memory ({} for parameters, gradients and optimizer) and {} are available; use a smaller "
-        "model.d_model, model.num_layers or model.vocab_size, or \"training.gradient_checkpointing\": 1",
-        format_bytes(static_cast<double>(setup_.memory.total())),
-        format_bytes(static_cast<double>(setup_.memory.state_bytes)), format_bytes(static_cast<double>(available)));
-  }
-
-  void refuse_full_disk() const {
-    const int64_t every = setup_.job.training.save_steps > 0 ? setup_.job.training.save_steps : setup_.steps_per_epoch;
-    const int64_t needed = checkpoints_bytes(setup_.memory.trained_parameters, setup_.job.training.save_total_limit,
-                                             setup_.total_steps / every + 1);
-    // What a run to be resumed has on the disk already is not needed again.
-    const int64_t saved =
-        std::ssize(list_checkpoints(setup_.directory.path())) * checkpoint_bytes(setup_.memory.trained_parameters);
-    const int64_t there = disk_free_bytes(setup_.directory.path()) + saved;
-    if (needed <= there) return;
-    user_error(
-        "{}: the checkpoints of this run need {} and the disk has {} free; free some, choose another --output, or "
-        "lower "
-        "training.save_total_limit (now {})",
-        setup_.directory.path(), format_bytes(static_cast<double>(needed)), format_bytes(static_cast<double>(there)),
-        setup_.job.training.save_total_limit);
   }
 
   void restore() {
@@ -297,6 +228,7 @@ class Starter {
   void write_run_files() {
     write_file_atomically(setup_.directory.job_path(), job_to_json_text(job_to_save()));  // first: it makes a run of it
     save_tokenizer_folder(*setup_.data.tokenizer, setup_.directory.path());
+    setup_.task->write_files(setup_.directory.path());
     if (!checkpoint_path_) save_frozen(setup_.directory.path(), setup_.engine->parameters());
     setup_.metrics = std::make_unique<MetricsLog>(setup_.directory.metrics_path());
     const int64_t sequences = setup_.job.training.batch_size * setup_.job.training.gradient_accumulation_steps;
@@ -305,39 +237,8 @@ class Starter {
                              .seed = static_cast<uint64_t>(setup_.job.training.seed),
                              .workers = static_cast<int>(setup_.job.training.num_workers),
                              .start = setup_.state.cursor,
-                             .sources = setup_.data.train.sources};
-    setup_.loader = std::make_unique<Loader>(setup_.data.train_stream, setup_.data.train.chunks, setup_.loader_options);
-  }
-
-  void describe() const {
-    CorpusStatistics statistics = statistics_of(setup_.data, setup_.job.training.max_length);
-    measure_packing(setup_.data.train.chunks, setup_.loader_options, statistics);
-    say("{}", statistics_text(statistics));
-    write_file_atomically(setup_.directory.statistics_path(), statistics_json_text(statistics));
-    say("validation: {} sequences, {} tokens", setup_.data.validation.chunks.size(), setup_.data.validation.rows());
-    say("\n{}", model_table(setup_.engine->options().model, setup_.mean_length));
-    if (setup_.memory.trained_parameters < setup_.memory.parameters) {
-      say("trained: {} of {} parameters, the rest is frozen",
-          format_count(static_cast<double>(setup_.memory.trained_parameters)),
-          format_count(static_cast<double>(setup_.memory.parameters)));
-    }
-    say("{}", memory_table(setup_.memory));
-    const ModelOptions& model = setup_.job.model;
-    const TrainingOptions& training = setup_.job.training;
-    say("model: {}, {}, {} positions, {}, dropout {:g}", model.norm, model.activation, model.positions,
-        model.tie_embeddings ? "tied embeddings" : "an output projection of its own", model.dropout);
-    say("schedule: {}, {} of {} steps warm-up{}; weight decay {:g}, gradient norm {}, seed {}", training.lr_scheduler,
-        setup_.schedule.warmup_steps, setup_.total_steps,
-        training.lr_scheduler == "constant"
-            ? ""
-            : fmt::format(", to {:g}", setup_.schedule.final_ratio * training.learning_rate),
-        training.weight_decay,
-        training.max_grad_norm > 0 ? fmt::format("at most {:g}", training.max_grad_norm) : "not clipped",
-        training.seed);
-    say("{} steps{} of {} sequences, {} an epoch; {} threads, {}, {}, peak {:.0f} GFLOP/s in registers",
-        setup_.total_steps, setup_.time_box ? " (a guess until the first ones are measured)" : "",
-        setup_.loader_options.sequences_per_step, setup_.steps_per_epoch, Team::instance().size(),
-        isa_name(active_isa()), dtype_name(setup_.choices.compute_type), setup_.peak->gflops());
+                             .sources = setup_.data.sources};
+    setup_.loader = std::make_unique<Loader>(setup_.data.train, setup_.loader_options);
   }
 
   TrainingSetup& setup_;
@@ -351,14 +252,23 @@ void TrainingSetup::begin() {
   state.seed = static_cast<uint64_t>(job.training.seed);
   engine->initialise(state.seed);
   if (job.model.from.empty()) return;
-  open_model_source(job.model.from).load_into(engine->parameters());
+  const ModelSource source = open_model_source(job.model.from);
+  if (source.start) {
+    const bool student = job.model.num_layers < source.model.num_layers;
+    const std::vector<int64_t> layers =
+        student ? spread_layers(source.model.num_layers, job.model.num_layers) : std::vector<int64_t>();
+    for (const std::string& line : source.start(engine->parameters(), layers)) say("{}", line);
+  } else {
+    source.load_into(engine->parameters());
+  }
   engine->parameters_changed();
 }
 
 TrainingSetup::TrainingSetup(Job job_to_run, const TrainRequest& what)
     : job(std::move(job_to_run)),
       request(what),
-      directory(RunDirectory::open(job.output, what.resume ? RunDirectory::Mode::resume : RunDirectory::Mode::fresh)) {
+      directory(RunDirectory::open(job.output, what.resume ? RunDirectory::Mode::resume : RunDirectory::Mode::fresh)),
+      task(make_task(job)) {
   Starter(*this).start();
 }
 

@@ -19,8 +19,8 @@
 #include "train/choices.h"
 #include "train/engine.h"
 #include "train/metrics_log.h"
-#include "train/prepare.h"
 #include "train/run_directory.h"
+#include "train/task.h"
 #include "train/time_box.h"
 #include "train/trainer.h"
 
@@ -29,6 +29,9 @@ namespace brisk {
 struct TrainingSetup {
   TrainingSetup(Job job, const TrainRequest& request);
 
+  // Wall time of the run, earlier processes included.
+  double elapsed() { return elapsed_before + ledger.totals().seconds(); }
+
   // Where the run stands at step 0, and its first parameters; the engine is new.
   void begin();
 
@@ -36,7 +39,8 @@ struct TrainingSetup {
   TrainRequest request;
   Ledger ledger{Phase::start_up};
   RunDirectory directory;
-  PreparedData data;
+  std::unique_ptr<Task> task;
+  TaskData data;
   Choices choices;
   MemoryPlan memory;
   std::unique_ptr<Engine> engine;
@@ -53,7 +57,7 @@ struct TrainingSetup {
   std::optional<Stop> stop;  // where the job has one
   std::optional<TimeBox> time_box;
   double elapsed_before = 0;  // seconds, of earlier processes of the run
-  double mean_length = 0;     // of its sequence, as a token sees it
+  std::vector<ComponentCost> costs;
   double flop_per_token = 0;
   std::unique_ptr<PeakMeter> peak;  // sampled now and then while the run goes on
 };

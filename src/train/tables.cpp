@@ -9,14 +9,14 @@
 
 namespace brisk {
 
-std::string model_table(const DecoderConfig& config, double mean_length) {
+std::string model_table(const std::vector<ComponentCost>& costs) {
   Table table({"component",
                {"parameters", Align::right},
                {"bytes (fp32)", Align::right},
                {"MFLOP/token", Align::right},
                {"share", Align::right}});
-  const std::vector<ComponentCost> costs = decoder_costs(config, mean_length);
-  const double total_flop = decoder_flop_per_token(config, mean_length);
+  double total_flop = 0;
+  for (const ComponentCost& cost : costs) total_flop += cost.flop_per_token;
   int64_t parameters = 0;
   for (const ComponentCost& cost : costs) {
     parameters += cost.parameters;
@@ -34,6 +34,15 @@ std::string model_table(const DecoderConfig& config, double mean_length) {
 
 std::string format_perplexity(double perplexity) {
   return perplexity < 1e6 ? fmt::format("{:.2f}", perplexity) : fmt::format("{:.3g}", perplexity);
+}
+
+std::string quality_text(const EvaluationMetrics& evaluation) {
+  if (evaluation.classes) {
+    return fmt::format("validation accuracy {:.2f} %, F1 {:.2f} %, loss {:.4f}", 100 * evaluation.validation_accuracy,
+                       100 * evaluation.classes->macro_f1, evaluation.validation_loss);
+  }
+  return fmt::format("validation loss {:.4f}, perplexity {}", evaluation.validation_loss,
+                     format_perplexity(evaluation.validation_perplexity));
 }
 
 std::string memory_table(const MemoryPlan& plan) {
@@ -70,11 +79,13 @@ std::string ledger_table(const Ledger::Totals& totals, const Speed& speed) {
 std::string epoch_table(const std::vector<EpochRow>& rows) {
   const bool skipped =
       std::any_of(rows.begin(), rows.end(), [](const EpochRow& row) { return row.skipped_updates > 0; });
+  const bool classes = std::any_of(rows.begin(), rows.end(),
+                                   [](const EpochRow& row) { return row.evaluation && row.evaluation->classes; });
   std::vector<Table::Column> columns({{"epoch", Align::right},
                                       {"step", Align::right},
                                       {"loss", Align::right},
                                       {"validation", Align::right},
-                                      {"perplexity", Align::right},
+                                      {classes ? "F1" : "perplexity", Align::right},
                                       {"accuracy", Align::right},
                                       {"tokens/s", Align::right},
                                       {"time", Align::right}});
@@ -85,7 +96,9 @@ std::string epoch_table(const std::vector<EpochRow>& rows) {
     std::vector<std::string> cells(
         {fmt::format("{}", row.epoch), fmt::format("{}", row.step), fmt::format("{:.4f}", row.training_loss),
          evaluation ? fmt::format("{:.4f}", evaluation->validation_loss) : "-",
-         evaluation ? format_perplexity(evaluation->validation_perplexity) : "-",
+         !evaluation           ? "-"
+         : evaluation->classes ? fmt::format("{:.2f} %", 100 * evaluation->classes->macro_f1)
+                               : format_perplexity(evaluation->validation_perplexity),
          evaluation ? fmt::format("{:.2f} %", 100 * evaluation->validation_accuracy) : "-",
          fmt::format("{:.0f}", row.speed.tokens_per_second()), format_duration(row.speed.seconds)});
     if (skipped) cells.push_back(fmt::format("{}", row.skipped_updates));

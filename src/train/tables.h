@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "base/ledger.h"
-#include "models/decoder.h"
+#include "models/component_cost.h"
 #include "train/engine.h"
 #include "train/metrics_log.h"
 
 namespace brisk {
 
 // Parameters, bytes and FLOP a token by component.
-std::string model_table(const DecoderConfig& config, double mean_length);
+std::string model_table(const std::vector<ComponentCost>& costs);
 
 // Where memory goes, before anything is allocated.
 std::string memory_table(const MemoryPlan& plan);
@@ -42,6 +42,8 @@ struct EpochRow {
 std::string epoch_table(const std::vector<EpochRow>& rows);
 
 std::string format_perplexity(double perplexity);  // 12.34, 1.23e+45
+// "validation loss 3.2100, perplexity 24.78"
+std::string quality_text(const EvaluationMetrics& evaluation);
 
 // Seconds of a stretch that were training: everything but start-up, evaluation and checkpoints.
 double training_seconds(const Ledger::Totals& totals);

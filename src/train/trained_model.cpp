@@ -23,6 +23,15 @@ DType trained_type(const ModelSource& source) {
 
 }  // namespace
 
+const Decoder& TrainedModel::decoder() const {
+  const auto* decoder = dynamic_cast<const Decoder*>(model.get());
+  if (decoder == nullptr) {
+    user_error("{}: a {} (task {}), which does not continue texts; `brisk predict` names the class of a text", source,
+               job.model.type, job.task);
+  }
+  return *decoder;
+}
+
 std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const std::string& tokenizer_path,
                                                  bool as_trained) {
   const ModelSource source = open_model_source(path);
@@ -35,7 +44,10 @@ std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const 
         "{}: a vocabulary of {}, but the tokenizer has {} entries: name the one it was trained with (--tokenizer)",
         path, source.model.vocab_size, model->tokenizer->vocab_size());
   }
-  model->decoder = std::make_unique<Decoder>(decoder_config(source.model), model->store);
+  Job job = source.job;
+  job.model = source.model;
+  model->labels = LabelSet::in_order(source.labels);
+  model->model = make_model(trained_config(job), model->store);
   model->store.allocate(cpu_device(), {}, as_trained ? trained_type(source) : DType::f32,
                         ParameterStore::Purpose::inference);
   source.load_into(model->store);

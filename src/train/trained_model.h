@@ -1,14 +1,15 @@
 // A trained model opened for use, with its tokenizer.
 //
 //   const auto model = open_trained_model("runs/bible", "");
-//   Generator generator(*model->decoder, model->store, *model->tokenizer);
+//   Generator generator(model->decoder(), model->store, *model->tokenizer);
 #pragma once
 
 #include <memory>
 #include <string>
 
 #include "base/job.h"
-#include "models/decoder.h"
+#include "data/labels.h"
+#include "models/registry.h"
 #include "tensor/parameter.h"
 #include "text/tokenizer.h"
 
@@ -18,8 +19,11 @@ struct TrainedModel {
   Job job;
   std::unique_ptr<Tokenizer> tokenizer;
   ParameterStore store;
-  std::unique_ptr<Decoder> decoder;
+  std::unique_ptr<Model> model;
+  LabelSet labels;     // of a classifier
   std::string source;  // the checkpoint or file it was read from
+
+  const Decoder& decoder() const;  // UserError where it is something else
 };
 
 // `path`: a run directory (its best checkpoint), one of its checkpoints/step-... directories, a Hugging Face folder, a

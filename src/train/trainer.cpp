@@ -2,18 +2,18 @@
 
 #include <chrono>
 #include <cmath>
-#include <optional>
 
 #include "base/error.h"
-#include "base/isa.h"
-#include "base/machine.h"
+#include "base/files.h"
 #include "base/terminal.h"
-#include "base/threads.h"
+#include "train/best_model.h"
 #include "train/expectation.h"
 #include "train/interrupt.h"
 #include "train/rollback.h"
+#include "train/run_end.h"
 #include "train/run_watch.h"
 #include "train/setup.h"
+#include "train/step_log.h"
 #include "train/tables.h"
 
 namespace brisk {
@@ -26,25 +26,34 @@ class Trainer {
       : setup_(std::move(job), request),
         guard_(setup_.job.training, setup_.state.guard),
         watch_(setup_),
-        stop_early_(patience_is_over()) {}
+        best_(setup_),
+        log_(setup_),
+        stop_early_(best_.patience_is_over()) {}
 
   TrainOutcome run() {
     setup_.ledger.enter(Phase::other);
     loop();
-    return finish();
+    if (!interrupted_ && setup_.job.training.load_best_model_at_end) best_.load();
+    if (!details_.text.empty()) say("the best evaluation, of step {}:\n{}", setup_.state.best_step, details_.text);
+    if (!setup_.metrics->problem().empty()) warn("{}", setup_.metrics->problem());
+    return end_run(setup_, watch_,
+                   {.ended = interrupted_  ? "interrupted"
+                             : stop_early_ ? "early stopping"
+                                           : "finished",
+                    .interrupted = interrupted_,
+                    .save_failed = save_failed_,
+                    .steps = log_.steps(),
+                    .speed = log_.speed(setup_.ledger.totals()),
+                    .epochs = epoch_rows_,
+                    .expected_steps = expected_steps_});
   }
 
  private:
-  bool patience_is_over() const {
-    const int64_t patience = setup_.job.training.early_stopping_patience;
-    return patience > 0 && setup_.state.evaluations_without_improvement >= patience;
-  }
-
   void loop() {
     InterruptGuard guard;
     ProgressBar bar;
-    started_ = last_save_ = peak_sampled_ = std::chrono::steady_clock::now();
-    epoch_start_ = setup_.ledger.totals();
+    last_save_ = peak_sampled_ = std::chrono::steady_clock::now();
+    log_.begin_epoch();
     while (!is_over() && !stop_early_) {
       if (InterruptGuard::requested()) {
         interrupted_ = true;
@@ -58,12 +67,13 @@ class Trainer {
       }
       const int64_t step = setup_.state.step + 1;
       const double rate = setup_.state.guard.rate_factor *
-                          (setup_.time_box ? setup_.time_box->rate(step, elapsed()) : setup_.schedule.at(step));
+                          (setup_.time_box ? setup_.time_box->rate(step, setup_.elapsed()) : setup_.schedule.at(step));
       const auto before = std::chrono::steady_clock::now();
       const StepResult result = setup_.engine->train_step(batch, step, rate, setup_.ledger, guard_.limits());
       Ledger::Scope scope(setup_.ledger, Phase::logging);
       if (!passes(step, result)) continue;
-      count(batch, result, seconds_since(before));
+      log_.count(batch, result, seconds_since(before));
+      watch_.count(batch.cursor.epoch + 1, result.tokens, batch.sequences);
       if (setup_.time_box) follow_the_clock();
       after_step(bar, batch, rate);
     }
@@ -76,9 +86,6 @@ class Trainer {
   bool is_over() const {
     return setup_.time_box ? setup_.time_box->is_over() : setup_.state.step >= setup_.total_steps;
   }
-
-  // Wall time of the run, earlier processes included.
-  double elapsed() { return setup_.elapsed_before + setup_.ledger.totals().seconds(); }
 
   // What the guard says of a step; false where the run went back to an earlier one.
   bool passes(int64_t step, const StepResult& result) {
@@ -95,7 +102,7 @@ class Trainer {
     }
     constexpr int64_t kToldOneByOne = 5;
     if (verdict.skipped) {
-      ++epoch_skipped_;
+      log_.skipped();
       const int64_t skipped = setup_.state.guard.skipped;
       if (skipped <= kToldOneByOne) {
         warn("step {}: the update is skipped: {}{}", step, verdict.reason,
@@ -106,24 +113,21 @@ class Trainer {
   }
 
   void go_back(int64_t step, const std::string& reason) {
-    setup_.state.elapsed_seconds = elapsed();
+    setup_.state.elapsed_seconds = setup_.elapsed();
     const int64_t place = roll_back(setup_);
     watch_.went_back();
     warn("step {}: training diverged: {}. Back to {}, at {:g} times the learning rate from here on ({} of {} times)",
          step, reason, place > 0 ? fmt::format("the checkpoint of step {}", place) : "the beginning",
          setup_.state.guard.rate_factor, setup_.state.guard.rollbacks, setup_.job.training.divergence_rollbacks);
     std::erase_if(epoch_rows_, [&](const EpochRow& row) { return row.step > place; });
-    epoch_tokens_ = epoch_steps_ = epoch_sequences_ = epoch_skipped_ = 0;
-    epoch_loss_ = window_seconds_ = 0;
-    window_tokens_ = window_steps_ = 0;
-    epoch_start_ = setup_.ledger.totals();
+    log_.went_back();
     last_save_ = std::chrono::steady_clock::now();
   }
 
   // After each step of a time-boxed run: is there time for another, and how far will it come?
   void follow_the_clock() {
     TimeBox& box = *setup_.time_box;
-    const double now = elapsed();
+    const double now = setup_.elapsed();
     box.step_took(seconds_since(step_start_));
     box.advance(now);
     setup_.state.progress = box.progress();
@@ -131,42 +135,13 @@ class Trainer {
     setup_.epochs = (setup_.total_steps + setup_.steps_per_epoch - 1) / setup_.steps_per_epoch;
   }
 
-  void count(const StepBatch& batch, const StepResult& result, double seconds) {
-    ++setup_.state.step;
-    setup_.state.cursor = batch.next;
-    setup_.state.tokens_seen += result.tokens;
-    auto& sums =
-        setup_.state.accumulators;  // since the last logged line; saved, so that a resumed curve has the same lines
-    if (std::isfinite(result.loss_sum)) {  // a skipped step that is finite shows in the curve; one that is not, cannot
-      sums["loss_sum"] += result.loss_sum;
-      sums["correct"] += static_cast<double>(result.correct);
-      sums["tokens"] += static_cast<double>(result.tokens);
-      epoch_loss_ += result.loss_sum;
-    }
-    window_seconds_ += seconds;
-    window_tokens_ += result.tokens;
-    ++window_steps_;
-    last_gradient_norm_ = result.gradient_norm;
-    tokens_ += result.tokens;
-    epoch_tokens_ += result.tokens;
-    ++steps_;
-    ++epoch_steps_;
-    if (steps_ > 1 && steps_ <= kEarlySteps) {
-      early_seconds_ += seconds;
-      early_tokens_ += result.tokens;
-    }
-    sequences_ += batch.sequences;
-    epoch_sequences_ += batch.sequences;
-    watch_.count(batch.cursor.epoch + 1, result.tokens, batch.sequences);
-  }
-
   void after_step(ProgressBar& bar, const StepBatch& batch, double rate) {
     const TrainingOptions& training = setup_.job.training;
     const bool last = is_over();
-    if (steps_ == kEarlySteps) say_time_per_epoch();
-    if (setup_.time_box && steps_ == 1) time_evaluation(setup_);
-    if (setup_.time_box && steps_ == kStepsBeforeExpecting) expected_steps_ = tell_expectation(setup_);
-    const Progress progress = make_progress(batch);
+    if (log_.has_early_steps()) say_time_per_epoch();
+    if (setup_.time_box && log_.steps() == 1) time_evaluation(setup_);
+    if (setup_.time_box && log_.steps() == kStepsBeforeExpecting) expected_steps_ = tell_expectation(setup_);
+    const Progress progress = log_.progress(batch);
     if (setup_.state.step % training.logging_steps == 0 || last) {
       log_step(batch, rate);
       bar.log(progress);
@@ -176,7 +151,7 @@ class Trainer {
     const bool evaluates = training.eval_steps > 0 ? setup_.state.step % training.eval_steps == 0 : batch.last_of_epoch;
     bool best = false;
     const auto pause = std::chrono::steady_clock::now();
-    const bool evaluated = (evaluates || last) && !setup_.data.validation.chunks.empty();
+    const bool evaluated = (evaluates || last) && !setup_.data.validation->empty();
     if (evaluated) best = evaluate(bar, batch);
     if (evaluates || last) sample(bar, batch);
     watch_.histograms(setup_.state.step);
@@ -190,29 +165,10 @@ class Trainer {
     }
   }
 
-  Progress make_progress(const StepBatch& batch) const {
-    const double elapsed = seconds_since(started_);
-    Progress progress;
-    progress.epoch = batch.cursor.epoch + 1;
-    progress.epochs = setup_.epochs;
-    progress.step = setup_.state.step;
-    progress.steps = setup_.total_steps;
-    const auto& sums = setup_.state.accumulators;
-    const auto tokens = sums.find("tokens");
-    progress.loss =
-        tokens != sums.end() && tokens->second > 0 ? sums.at("loss_sum") / tokens->second : last_logged_loss_;
-    progress.tokens_per_second = window_seconds_ > 0 ? static_cast<double>(window_tokens_) / window_seconds_ : 0;
-    progress.elapsed_seconds = elapsed;
-    progress.seconds_left = elapsed / static_cast<double>(std::max<int64_t>(1, steps_)) *
-                            static_cast<double>(setup_.total_steps - setup_.state.step);
-    return progress;
-  }
-
-  void say_time_per_epoch() {
-    const double per_token = early_seconds_ / static_cast<double>(std::max<int64_t>(1, early_tokens_));
+  void say_time_per_epoch() const {
     say("time per epoch: about {} ({} tokens, measured over the first steps)",
-        format_duration(per_token * setup_.data.train.rows_per_epoch()),
-        format_count(setup_.data.train.rows_per_epoch()));
+        format_duration(log_.early_seconds_per_token() * setup_.data.rows_per_epoch),
+        format_count(setup_.data.rows_per_epoch));
   }
 
   // The peak beside the steps it is compared with: at most 3 ms a second.
@@ -223,59 +179,37 @@ class Trainer {
   }
 
   void log_step(const StepBatch& batch, double rate) {
-    auto& sums = setup_.state.accumulators;
-    StepMetrics line;
-    line.step = setup_.state.step;
-    line.epoch = batch.cursor.epoch + 1;
-    line.tokens = setup_.state.tokens_seen;
-    const double tokens = sums["tokens"];  // 0: none of the steps was finite, nor is the loss
-    line.loss = tokens > 0 ? sums["loss_sum"] / tokens : std::nan("");
-    line.accuracy = tokens > 0 ? sums["correct"] / tokens : std::nan("");
-    line.learning_rate = rate;
-    line.gradient_norm = last_gradient_norm_;
-    line.tokens_per_second = window_seconds_ > 0 ? static_cast<double>(window_tokens_) / window_seconds_ : 0;
-    line.step_ms = 1e3 * window_seconds_ / static_cast<double>(std::max<int64_t>(1, window_steps_));
-    line.seconds = watch_.seconds();
-    line.skipped_updates = setup_.state.guard.skipped;
-    line.rollbacks = setup_.state.guard.rollbacks;
+    const StepMetrics line = log_.line(batch, rate, watch_.seconds());
     setup_.metrics->append(line);
     watch_.step(line);
     sample_peak();
     setup_.summary.last_step = line;
-    last_logged_loss_ = line.loss;
-    sums.clear();
-    window_seconds_ = 0;
-    window_tokens_ = window_steps_ = 0;
   }
 
   bool evaluate(ProgressBar& bar, const StepBatch& batch) {
-    const EvaluationResult result =
-        setup_.engine->evaluate(*setup_.data.validation_stream, setup_.data.validation.chunks, setup_.ledger);
-    EvaluationMetrics line{setup_.state.step,   batch.cursor.epoch + 1, result.loss,
-                           result.perplexity(), result.accuracy,        watch_.seconds()};
+    const EvaluationResult result = setup_.engine->evaluate(*setup_.data.validation, setup_.ledger);
+    const EvaluationMetrics line =
+        evaluation_metrics(setup_.state.step, batch.cursor.epoch + 1, result, watch_.seconds());
     setup_.metrics->append(line);
     watch_.evaluation(line);
     setup_.summary.last_evaluation = line;
-    const bool best = result.loss < setup_.state.best_validation_loss;
-    if (best) {
-      best_before_ =
-          BestEvaluation{setup_.state.best_validation_loss, setup_.state.best_step, setup_.summary.best_evaluation};
-      setup_.state.best_validation_loss = result.loss;
-      setup_.state.best_step = setup_.state.step;
-      setup_.state.evaluations_without_improvement = 0;
-      setup_.summary.best_evaluation = line;
-    } else {
-      ++setup_.state.evaluations_without_improvement;
-      stop_early_ = patience_is_over();
-    }
+    const bool best = best_.see(result, line);
+    if (best) keep_details(result);
+    stop_early_ = !best && best_.patience_is_over();
     bar.clear();
-    say("step {}: validation loss {:.4f}, perplexity {}, accuracy {:.2f} %{}", setup_.state.step, result.loss,
-        format_perplexity(result.perplexity()), 100 * result.accuracy, best ? ", the best so far" : "");
-    if (stop_early_) {
-      say("early stopping: no better validation loss in {} evaluations; the best was {:.4f} at step {}",
-          setup_.state.evaluations_without_improvement, setup_.state.best_validation_loss, setup_.state.best_step);
-    }
+    say("step {}: validation {}{}", setup_.state.step, setup_.task->quality(result), best ? ", the best so far" : "");
+    if (stop_early_) say("{}", best_.early_stopping_text());
     return best;
+  }
+
+  void keep_details(const EvaluationResult& result) {
+    details_ = setup_.task->details(result);
+    if (details_.json.empty()) return;
+    try {
+      write_file_atomically(setup_.directory.evaluation_path(), details_.json + "\n");
+    } catch (const UserError& error) {  // a full disk: training goes on
+      warn("{}", error.what());
+    }
   }
 
   void sample(ProgressBar& bar, const StepBatch& batch) {
@@ -286,38 +220,21 @@ class Trainer {
   void end_epoch(ProgressBar& bar, const StepBatch& batch) {
     bar.clear();
     const Ledger::Totals now = setup_.ledger.totals();
-    const Ledger::Totals epoch = now - epoch_start_;
-    const Speed speed{epoch.seconds(),       epoch_tokens_,         epoch_steps_,           epoch_sequences_,
-                      setup_.flop_per_token, setup_.peak->gflops(), training_seconds(epoch)};
-    say("\nepoch {}/{}: training loss {:.4f}{}", batch.cursor.epoch + 1, setup_.epochs,
-        epoch_loss_ / static_cast<double>(std::max<int64_t>(1, epoch_tokens_)),
-        setup_.summary.last_evaluation
-            ? fmt::format(", validation loss {:.4f}, perplexity {}", setup_.summary.last_evaluation->validation_loss,
-                          format_perplexity(setup_.summary.last_evaluation->validation_perplexity))
-            : std::string());
-    say("{}", ledger_table(epoch, speed));
-    say("{}\n", speed_line(speed));
-    epoch_rows_.push_back({batch.cursor.epoch + 1, setup_.state.step,
-                           epoch_loss_ / static_cast<double>(std::max<int64_t>(1, epoch_tokens_)),
-                           setup_.summary.last_evaluation, speed, epoch_skipped_});
+    const Ledger::Totals epoch = now - log_.epoch_start();
+    const EpochRow row = log_.end_epoch(batch.cursor.epoch + 1, now);
+    say("\nepoch {}/{}: training loss {:.4f}{}", row.epoch, setup_.epochs, row.training_loss,
+        row.evaluation ? ", " + quality_text(*row.evaluation) : "");
+    say("{}", ledger_table(epoch, row.speed));
+    say("{}\n", speed_line(row.speed));
+    epoch_rows_.push_back(row);
     watch_.end_epoch(epoch);
-    epoch_start_ = setup_.ledger.totals();
-    epoch_tokens_ = epoch_steps_ = epoch_sequences_ = epoch_skipped_ = 0;
-    epoch_loss_ = 0;
-  }
-
-  // The best model is one that can be loaded: where it could not be saved, the best before it is kept instead.
-  void forget_best() {
-    setup_.state.best_validation_loss = best_before_->loss;
-    setup_.state.best_step = best_before_->step;
-    setup_.summary.best_evaluation = best_before_->line;
-    best_before_.reset();
+    log_.begin_epoch();
   }
 
   void save() {
     Ledger::Hold hold(setup_.ledger, Phase::checkpoint);
     last_save_ = std::chrono::steady_clock::now();
-    setup_.state.elapsed_seconds = elapsed();
+    setup_.state.elapsed_seconds = setup_.elapsed();
     setup_.state.guard.healthy = guard_.healthy();
     setup_.metrics->sync();
     watch_.close_stretch();  // before the checkpoint: what comes after it is written again by a resumed run
@@ -326,124 +243,32 @@ class Trainer {
     if (!saved.ok()) {
       warn("{}", saved.problem);
       save_failed_ = true;
-      if (setup_.job.training.load_best_model_at_end && best_before_) forget_best();
+      best_.could_not_save();
       return;
     }
     save_failed_ = false;
-    best_before_.reset();
+    best_.saved();
     const std::string problem =
         prune_checkpoints(setup_.directory.path(), setup_.job.training.save_total_limit, setup_.state.best_step);
     if (!problem.empty()) warn("{}", problem);
     if (setup_.time_box) setup_.time_box->save_took(seconds_since(last_save_));
   }
 
-  void load_best() {
-    Ledger::Scope scope(setup_.ledger, Phase::checkpoint);
-    for (const CheckpointPlace& place : list_checkpoints(setup_.directory.path())) {
-      if (place.step != setup_.state.best_step) continue;
-      load_model(place.path, setup_.engine->parameters());
-      setup_.engine->parameters_changed();
-      say("the best model, of step {} (validation loss {:.4f}), is loaded", setup_.state.best_step,
-          setup_.state.best_validation_loss);
-      return;
-    }
-    warn("the checkpoint of the best model, of step {} (validation loss {:.4f}), is gone; the model is that of step {}",
-         setup_.state.best_step, setup_.state.best_validation_loss, setup_.state.step);
-  }
-
-  TrainOutcome finish() {
-    const bool finished = !interrupted_;
-    if (finished && setup_.job.training.load_best_model_at_end && setup_.state.best_step >= 0 &&
-        setup_.state.best_step != setup_.state.step) {
-      load_best();
-    }
-    if (!setup_.metrics->problem().empty()) warn("{}", setup_.metrics->problem());
-    const Ledger::Totals totals = setup_.ledger.totals();
-    const Speed speed{
-        totals.seconds(),        tokens_, steps_, sequences_, setup_.flop_per_token, setup_.peak->gflops(),
-        training_seconds(totals)};
-    setup_.summary.parameters = setup_.memory.parameters;
-    setup_.summary.model_bytes = setup_.memory.parameters * size_of(DType::f32);
-    for (int i = 0; i < kPhases; ++i) {
-      const Phase phase = static_cast<Phase>(i);
-      setup_.summary.ledger.emplace_back(std::string(phase_name(phase)), totals.seconds(phase));
-    }
-    setup_.summary.wall_seconds = totals.seconds();
-    setup_.summary.run_tokens_per_second = speed.tokens_per_second();
-    setup_.summary.gflops = speed.gflops();
-    setup_.summary.peak_gflops = setup_.peak->gflops();
-    setup_.summary.utilisation = speed.utilisation();
-    setup_.summary.peak_memory_bytes = peak_memory_bytes();
-    setup_.summary.precision = setup_.choices.compute_type == DType::bf16 ? "bf16" : "fp32";
-    setup_.summary.isa = std::string(isa_name(active_isa()));
-    setup_.summary.device = "cpu";
-    setup_.summary.threads = Team::instance().size();
-    setup_.summary.skipped_updates = setup_.state.guard.skipped;
-    setup_.summary.rollbacks = setup_.state.guard.rollbacks;
-    setup_.summary.ended = interrupted_ ? "interrupted" : stop_early_ ? "early stopping" : "finished";
-    if (finished && steps_ == 0 &&
-        summary_says(setup_.directory.summary_path(), setup_.state.step, setup_.summary.ended)) {
-      say("{} had ended after step {} ({}): nothing was left to do", setup_.directory.path(), setup_.state.step,
-          setup_.summary.ended);
-      return {interrupted_, setup_.directory.path(), setup_.summary};
-    }
-    watch_.end(setup_.summary.ended);
-    if (!watch_.problem().empty()) warn("{}", watch_.problem());
-    std::string unsaved = save_failed_ ? "the last checkpoint" : "";
-    try {
-      write_summary(setup_.directory.summary_path(), setup_.summary);
-    } catch (const UserError& error) {
-      warn("{}", error.what());
-      if (unsaved.empty()) unsaved = "summary.json";
-    }
-    if (!epoch_rows_.empty()) say("{}", epoch_table(epoch_rows_));
-    say("whole run:\n{}", ledger_table(totals, speed));
-    say("{}", speed_line(speed));
-    if (setup_.state.guard.skipped + setup_.state.guard.rollbacks > 0) {
-      say("divergence guard: {} updates skipped, {} times back to an earlier step; the rate is {:g} times the "
-          "schedule's",
-          setup_.state.guard.skipped, setup_.state.guard.rollbacks, setup_.state.guard.rate_factor);
-    }
-    if (setup_.time_box && finished) {
-      say("training.stop {}: ended after {}, {} steps{}", setup_.job.training.stop, format_duration(elapsed()),
-          setup_.state.step, expected_steps_ > 0 ? fmt::format(" ({} were expected)", expected_steps_) : "");
-    }
-    if (!unsaved.empty()) {
-      user_error("{}: {}, but {} could not be saved; mend that and add --resume to go on from {}",
-                 setup_.directory.path(), setup_.summary.ended, unsaved,
-                 latest_checkpoint(setup_.directory.path()).value_or("the beginning"));
-    }
-    return {interrupted_, setup_.directory.path(), setup_.summary};
-  }
-
   static double seconds_since(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
-  static constexpr int64_t kEarlySteps = 3;
   static constexpr int64_t kStepsBeforeExpecting = 5;
 
   TrainingSetup setup_;
   DivergenceGuard guard_;
   RunWatch watch_;
-  std::chrono::steady_clock::time_point started_, step_start_, last_save_, peak_sampled_;
-  Ledger::Totals epoch_start_;
-  // Of this process: the whole, the epoch, and since the last logged line.
-  int64_t tokens_ = 0, steps_ = 0, sequences_ = 0;
-  int64_t epoch_tokens_ = 0, epoch_steps_ = 0, epoch_sequences_ = 0, epoch_skipped_ = 0;
+  BestModel best_;
+  StepLog log_;
+  std::chrono::steady_clock::time_point step_start_, last_save_, peak_sampled_;
   int64_t expected_steps_ = 0;  // of a time-boxed run, as it was told
-  double epoch_loss_ = 0;
   std::vector<EpochRow> epoch_rows_;
-  struct BestEvaluation {
-    double loss;
-    int64_t step;
-    std::optional<EvaluationMetrics> line;
-  };
-  std::optional<BestEvaluation> best_before_;  // while the best model is not saved yet
-  int64_t window_tokens_ = 0, window_steps_ = 0;
-  int64_t early_tokens_ = 0;  // of the first steps but the very first, which is slow
-  double early_seconds_ = 0;
-  double window_seconds_ = 0, last_gradient_norm_ = 0, last_logged_loss_ = 0;
+  Task::Details details_;  // of the best evaluation
   bool stop_early_, interrupted_ = false, save_failed_ = false;
 };
 

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <set>
 
+#include "data/chunk_sequences.h"
 #include "data/duplicates.h"
 #include "data/loader.h"
 #include "data/statistics.h"
@@ -206,13 +207,15 @@ TEST(Statistics, CountWhatIsThere) {
 }
 
 TEST(Statistics, MeasureThePackingOfTheLoadersSteps) {
-  const CorpusPart part = whole_corpus(*stream_of({9, 4, 4, 9}), 10);  // 10, 5, 5, 10 rows
+  const auto stream = stream_of({9, 4, 4, 9});  // 10, 5, 5, 10 rows
+  const CorpusPart part = whole_corpus(*stream, 10);
   CorpusStatistics statistics = corpus_statistics(part, 10);
-  measure_packing(part.chunks, {.sequences_per_step = 4, .micro_batch_tokens = 20}, statistics);
-  EXPECT_DOUBLE_EQ(statistics.rows_per_step, 30);
-  EXPECT_DOUBLE_EQ(statistics.micro_batches_per_step, 2);
-  EXPECT_DOUBLE_EQ(statistics.packing_efficiency, 30.0 / 40);
-  EXPECT_DOUBLE_EQ(statistics.padded_efficiency, 30.0 / 40);
+  statistics.packing =
+      measure_packing(*text_sequences(stream, part.chunks), {.sequences_per_step = 4, .micro_batch_tokens = 20});
+  EXPECT_DOUBLE_EQ(statistics.packing.rows_per_step, 30);
+  EXPECT_DOUBLE_EQ(statistics.packing.micro_batches_per_step, 2);
+  EXPECT_DOUBLE_EQ(statistics.packing.packing_efficiency, 30.0 / 40);
+  EXPECT_DOUBLE_EQ(statistics.packing.padded_efficiency, 30.0 / 40);
   const std::string text = statistics_text(statistics);
   EXPECT_NE(text.find("4 with 30 tokens"), std::string::npos) << text;
   EXPECT_NE(text.find("no document was longer"), std::string::npos) << text;

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/error.h"
 #include "base/random.h"
+#include "data/chunk_sequences.h"
+#include "data/corpus.h"
 
 namespace brisk {
 namespace {
@@ -51,11 +54,18 @@ std::map<int32_t, std::vector<std::pair<int32_t, int32_t>>> sequences_of(const s
   return sequences;
 }
 
+std::vector<MicroBatch> packed(const std::shared_ptr<const TokenStream>& stream, const std::vector<Chunk>& chunks,
+                               int64_t micro_batch_tokens) {
+  std::vector<int64_t> all(chunks.size());
+  std::iota(all.begin(), all.end(), 0);
+  return pack_step(*text_sequences(stream, chunks), all, 0, micro_batch_tokens);
+}
+
 TEST(Packer, GivesRowsTargetsPositionsAndSequencesExactly) {
   // 0 1 2 3 | 0 4 | 0: with chunks of 3, the remainder of the first document reads 3 and predicts the end.
   const auto stream = TokenStream::from_documents({{1, 2, 3}, {4}}, 0);
   const std::vector<Chunk> chunks = whole_corpus(*stream, 3).chunks;
-  const std::vector<MicroBatch> batches = pack_step(*stream, chunks, 100);
+  const std::vector<MicroBatch> batches = packed(stream, chunks, 100);
   ASSERT_EQ(batches.size(), 1u);
   const MicroBatch& batch = batches[0];
   using Ids = std::vector<int32_t>;
@@ -72,7 +82,7 @@ TEST(Packer, TheLastTokenOfAChunkPredictsTheFirstOfTheNext) {
   const auto stream = numbered_stream(1, 1000);
   const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
   ASSERT_GT(chunks.size(), 3u);
-  const auto sequences = sequences_of(pack_step(*stream, chunks, 64));
+  const auto sequences = sequences_of(packed(stream, chunks, 64));
   for (size_t i = 0; i + 1 < chunks.size(); ++i) {
     EXPECT_EQ(sequences.at(static_cast<int32_t>(i)).back().second,
               sequences.at(static_cast<int32_t>(i) + 1).front().first);
@@ -83,10 +93,10 @@ TEST(Packer, TheLastTokenOfAChunkPredictsTheFirstOfTheNext) {
 TEST(Packer, DividesAStepWithoutChangingItsSequences) {
   const auto stream = numbered_stream(60, 40);
   const std::vector<Chunk> chunks = whole_corpus(*stream, 32).chunks;
-  const auto whole = sequences_of(pack_step(*stream, chunks, 1 << 20));
+  const auto whole = sequences_of(packed(stream, chunks, 1 << 20));
   EXPECT_EQ(whole.size(), chunks.size());
   for (const int64_t budget : {32, 33, 64, 100, 500}) {
-    const std::vector<MicroBatch> batches = pack_step(*stream, chunks, budget);
+    const std::vector<MicroBatch> batches = packed(stream, chunks, budget);
     for (const MicroBatch& batch : batches) {
       EXPECT_LE(batch.rows(), budget);
       EXPECT_EQ(batch.starts.back(), batch.rows());
@@ -102,24 +112,25 @@ TEST(Packer, DividesAStepWithoutChangingItsSequences) {
 }
 
 TEST(Packer, BalancesTheRowsOfMicroBatches) {
-  const std::vector<Chunk> chunks(33, Chunk{0, 128});  // 4224 rows: a whole micro-batch of 4096 and 128 more
-  const auto members = divide_step(chunks, 4096);
+  const std::vector<int64_t> lengths(33, 128);  // 4224 rows: a whole micro-batch of 4096 and 128 more
+  const auto members = divide_step(lengths, 4096);
   ASSERT_EQ(members.size(), 2u);
   EXPECT_EQ(members[0].size(), 17u);
   EXPECT_EQ(members[1].size(), 16u);
 }
 
 TEST(Packer, TakesOneMoreMicroBatchWhereWholeSequencesDoNotFitExactly) {
-  const std::vector<Chunk> chunks(3, Chunk{0, 6});  // 18 rows in two of 9 would split a sequence
-  EXPECT_EQ(divide_step(chunks, 9).size(), 3u);
+  const std::vector<int64_t> lengths(3, 6);  // 18 rows in two of 9 would split a sequence
+  EXPECT_EQ(divide_step(lengths, 9).size(), 3u);
   EXPECT_TRUE(divide_step({}, 9).empty());
-  EXPECT_THROW(divide_step(chunks, 5), InternalError);
+  EXPECT_THROW(divide_step(lengths, 5), InternalError);
 }
 
 TEST(EvaluationPacker, DeliversEveryChunkOnceInOrder) {
   const auto stream = numbered_stream(100, 50);
   const std::vector<Chunk> chunks = whole_corpus(*stream, 20).chunks;
-  EvaluationPacker packer(*stream, chunks, 64);
+  const auto sequences = text_sequences(stream, chunks);
+  EvaluationPacker packer(*sequences, {.rows = 64});
   MicroBatch batch;
   int64_t rows = 0;
   int32_t sequence = 0;
@@ -174,7 +185,8 @@ TEST(Shuffle, DiffersBetweenEpochsAndSeedsAndStaysWhatItIs) {
 TEST(Loader, DeliversEveryChunkExactlyOnceAnEpoch) {
   const auto stream = numbered_stream(500, 30);
   const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
-  Loader loader(stream, chunks, {.sequences_per_step = 7, .micro_batch_tokens = 40, .seed = 5, .workers = 2});
+  Loader loader(text_sequences(stream, chunks),
+                {.sequences_per_step = 7, .micro_batch_tokens = 40, .seed = 5, .workers = 2});
   EXPECT_EQ(loader.steps_per_epoch(), static_cast<int64_t>((chunks.size() + 6) / 7));
   std::vector<int32_t> first_tokens_of_epoch[2];
   for (int64_t epoch = 0; epoch < 2; ++epoch) {
@@ -209,12 +221,12 @@ TEST(Loader, DeliversTheSameForAnyNumberOfWorkers) {
   LoaderOptions options{.sequences_per_step = 8, .micro_batch_tokens = 50, .seed = 9, .workers = 0};
   std::vector<StepBatch> expected;
   {
-    Loader loader(stream, chunks, options);
+    Loader loader(text_sequences(stream, chunks), options);
     for (int64_t i = 0; i < 2 * loader.steps_per_epoch() + 3; ++i) expected.push_back(loader.next());
   }
   for (const int workers : {1, 2, 4}) {
     options.workers = workers;
-    Loader loader(stream, chunks, options);
+    Loader loader(text_sequences(stream, chunks), options);
     for (const StepBatch& batch : expected) expect_same(loader.next(), batch);
   }
 }
@@ -224,16 +236,16 @@ TEST(Loader, ResumesAtAnyCursor) {
   const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
   LoaderOptions options{.sequences_per_step = 8, .micro_batch_tokens = 50, .seed = 9, .workers = 2};
   std::vector<StepBatch> expected;
-  Loader first(stream, chunks, options);
+  Loader first(text_sequences(stream, chunks), options);
   for (int64_t i = 0; i < 3 * first.steps_per_epoch(); ++i) expected.push_back(first.next());
   for (size_t at = 0; at + 1 < expected.size(); ++at) {
     options.start = expected[at].next;
-    Loader resumed(stream, chunks, options);
+    Loader resumed(text_sequences(stream, chunks), options);
     EXPECT_EQ(resumed.cursor(), options.start);
     expect_same(resumed.next(), expected[at + 1]);
   }
   options.start = {1, first.steps_per_epoch()};  // the end of an epoch is the beginning of the next
-  Loader resumed(stream, chunks, options);
+  Loader resumed(text_sequences(stream, chunks), options);
   EXPECT_EQ(resumed.next().cursor, (DataCursor{2, 0}));
 }
 
@@ -242,7 +254,7 @@ TEST(Loader, RefusesACursorThatIsNotInTheData) {
   const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
   LoaderOptions options{.sequences_per_step = 8, .micro_batch_tokens = 50};
   options.start = {0, 1000};
-  EXPECT_THROW(Loader(stream, chunks, options), UserError);
+  EXPECT_THROW(Loader(text_sequences(stream, chunks), options), UserError);
 }
 
 TEST(Loader, GivesTheSameSequencesHoweverAStepIsDivided) {
@@ -250,7 +262,7 @@ TEST(Loader, GivesTheSameSequencesHoweverAStepIsDivided) {
   const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
   LoaderOptions small{.sequences_per_step = 8, .micro_batch_tokens = 16}, large = small;
   large.micro_batch_tokens = 10000;
-  Loader divided(stream, chunks, small), whole(stream, chunks, large);
+  Loader divided(text_sequences(stream, chunks), small), whole(text_sequences(stream, chunks), large);
   for (int64_t i = 0; i < whole.steps_per_epoch(); ++i) {
     const StepBatch a = divided.next(), b = whole.next();
     EXPECT_EQ(b.micro_batches.size(), 1u);
@@ -263,14 +275,14 @@ TEST(Loader, GivesTheSameSequencesHoweverAStepIsDivided) {
 TEST(Loader, KeepsTheOrderOfTheChunksWithoutShuffling) {
   const auto stream = numbered_stream(20, 10);
   const std::vector<Chunk> chunks = whole_corpus(*stream, 4).chunks;
-  Loader loader(stream, chunks, {.sequences_per_step = 1, .micro_batch_tokens = 4, .shuffle = false});
+  Loader loader(text_sequences(stream, chunks), {.sequences_per_step = 1, .micro_batch_tokens = 4, .shuffle = false});
   for (const Chunk& chunk : chunks) EXPECT_EQ(loader.next().micro_batches[0].tokens[0], stream->token(chunk.begin));
 }
 
 TEST(Loader, HandlesSequencesOfLengthOne) {
   const auto stream = TokenStream::from_documents({{}, {}, {}}, 0);  // three documents that end at once
   const std::vector<Chunk> chunks = whole_corpus(*stream, 1).chunks;
-  Loader loader(stream, chunks, {.sequences_per_step = 2, .micro_batch_tokens = 1});
+  Loader loader(text_sequences(stream, chunks), {.sequences_per_step = 2, .micro_batch_tokens = 1});
   const StepBatch first = loader.next(), last = loader.next();
   EXPECT_EQ(first.micro_batches.size(), 2u);
   EXPECT_EQ(first.micro_batches[1].sequence, (std::vector<int32_t>{1}));
@@ -282,7 +294,7 @@ TEST(Loader, MayBeDestroyedAtAnyTime) {
   const auto stream = numbered_stream(200, 30);
   const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
   for (int steps = 0; steps < 30; ++steps) {
-    Loader loader(stream, chunks, {.sequences_per_step = 4, .micro_batch_tokens = 64, .workers = 3});
+    Loader loader(text_sequences(stream, chunks), {.sequences_per_step = 4, .micro_batch_tokens = 64, .workers = 3});
     for (int i = 0; i < steps % 10; ++i) loader.next();
   }
 }
@@ -291,7 +303,8 @@ TEST(Loader, ThrowsWhatFailedInAWorkerFromNext) {
   const auto stream = numbered_stream(20, 10);
   std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
   chunks.back().begin = stream->tokens() + 5;  // past the end: a fault that only the worker meets
-  Loader loader(stream, chunks, {.sequences_per_step = 4, .micro_batch_tokens = 64, .workers = 2, .shuffle = false});
+  Loader loader(text_sequences(stream, chunks),
+                {.sequences_per_step = 4, .micro_batch_tokens = 64, .workers = 2, .shuffle = false});
   for (int64_t i = 0; i + 1 < loader.steps_per_epoch(); ++i) EXPECT_NO_THROW(loader.next());
   EXPECT_THROW(loader.next(), InternalError);
   EXPECT_NO_THROW(loader.next());  // the next epoch begins
@@ -300,7 +313,8 @@ TEST(Loader, ThrowsWhatFailedInAWorkerFromNext) {
 TEST(Loader, DeliversTenThousandDocumentsInAMoment) {
   const auto stream = numbered_stream(10000, 200);
   const CorpusSplit split = split_corpus(*stream, {.max_length = 128, .validation_fraction = 0.05, .seed = 1});
-  Loader loader(stream, split.train.chunks, {.sequences_per_step = 32, .micro_batch_tokens = 4096, .workers = 1});
+  Loader loader(text_sequences(stream, split.train.chunks),
+                {.sequences_per_step = 32, .micro_batch_tokens = 4096, .workers = 1});
   int64_t rows = 0;
   for (int64_t i = 0; i < loader.steps_per_epoch(); ++i) rows += loader.next().valid_tokens;
   EXPECT_EQ(rows, split.train.rows());
@@ -313,13 +327,13 @@ std::vector<std::vector<int64_t>> deliveries(const std::vector<SourceShare>& sou
   const auto stream = TokenStream::from_documents(std::vector<std::vector<int32_t>>(static_cast<size_t>(count)), 0);
   std::vector<Chunk> chunks;
   for (int64_t i = 0; i < count; ++i) chunks.push_back({i, 1});
-  Loader loader(stream, chunks,
+  Loader loader(text_sequences(stream, chunks),
                 {.sequences_per_step = 8, .micro_batch_tokens = 8, .seed = 3, .workers = 0, .sources = sources});
   std::vector<std::vector<int64_t>> hits;
   for (int64_t epoch = 0; epoch < epochs; ++epoch) {
     hits.emplace_back(static_cast<size_t>(count));
     for (int64_t step = 0; step < loader.steps_per_epoch(); ++step) {
-      for (const Chunk& chunk : loader.chunks_at({epoch, step})) ++hits.back()[static_cast<size_t>(chunk.begin)];
+      for (const int64_t number : loader.sequences_at({epoch, step})) ++hits.back()[static_cast<size_t>(number)];
     }
   }
   return hits;
@@ -364,7 +378,7 @@ TEST(Weights, OfOneChangeNothingInTheOrder) {
   const LoaderOptions plain{.sequences_per_step = 7, .micro_batch_tokens = 64, .seed = 5, .workers = 0};
   LoaderOptions divided = plain;
   divided.sources = {{.chunks = 40, .draws = 40}, {.chunks = count - 40, .draws = count - 40}};
-  Loader a(stream, chunks, plain), b(stream, chunks, divided);
+  Loader a(text_sequences(stream, chunks), plain), b(text_sequences(stream, chunks), divided);
   for (int i = 0; i < 60; ++i) expect_same(a.next(), b.next());
 }
 
@@ -374,11 +388,11 @@ TEST(Weights, AreResumedAtAnyStep) {
   const int64_t count = std::ssize(chunks);
   LoaderOptions options{.sequences_per_step = 7, .micro_batch_tokens = 64, .seed = 5, .workers = 1};
   options.sources = {{.chunks = 40, .draws = 90}, {.chunks = count - 40, .draws = (count - 40) / 3}};
-  Loader first(stream, chunks, options);
+  Loader first(text_sequences(stream, chunks), options);
   for (int64_t i = 0; i < 2 * first.steps_per_epoch() + 3; ++i) {
     const StepBatch step = first.next();
     options.start = step.cursor;
-    Loader resumed(stream, chunks, options);
+    Loader resumed(text_sequences(stream, chunks), options);
     expect_same(step, resumed.next());
   }
 }

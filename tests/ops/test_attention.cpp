@@ -229,6 +229,23 @@ TEST(Attention, MatchesTheReferenceAcrossAnEncodersKeys) {
   expect_same_as_reference({.queries = {10, 40, 3}, .keys = {33, 2, 100}, .causal = false}, 2e-5);
 }
 
+// A classifier's last layer: one query a sequence, or none.
+TEST(Attention, MatchesTheReferenceForTheFirstRowsOfSequencesAlone) {
+  for (const DType type : {DType::f32, DType::bf16}) {
+    for (const float dropout : {0.0f, 0.3f}) {
+      for (const bool causal : {false, true}) {
+        expect_same_as_reference({.queries = {1, 1, 0, 1, 1},
+                                  .keys = {13, 1, 4, 600, 70},
+                                  .head_width = 20,
+                                  .causal = causal,
+                                  .type = type,
+                                  .dropout = dropout},
+                                 type == DType::f32 ? 3e-5 : 1.5e-2);
+      }
+    }
+  }
+}
+
 TEST(Attention, MatchesTheReferenceOnLongSequences) {
   expect_same_as_reference({.queries = {1030, 1, 600}, .heads = 1, .kv_heads = 1, .head_width = 8}, 2e-5);
 }

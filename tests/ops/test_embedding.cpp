@@ -19,33 +19,48 @@ struct Embedding {
       : rows(lengths),
         probability(probability),
         table(vocabulary, width, DType::f32, 1),
-        positions(std::max<int64_t>(1, rows.view().longest), width, DType::f32, 2),
+        positions(kOffset + std::max<int64_t>(1, rows.view().longest), width, DType::f32, 2),
         y(rows.view().rows, width, type, 0, 0),
         dy(rows.view().rows, width, type, 3),
         dtable(vocabulary, width, DType::f32, 4),
-        dpositions(positions.rows(), width, DType::f32, 5) {
+        dpositions(positions.rows(), width, DType::f32, 5),
+        type_table(2, width, DType::f32, 6),
+        dtypes(2, width, DType::f32, 7) {
     for (int64_t r = 0; r < rows.view().rows; ++r) {
       // Some tokens often, most never.
       tokens.push_back(
           static_cast<int32_t>(mix64(static_cast<uint64_t>(r)) % static_cast<uint64_t>(r % 3 == 0 ? 2 : vocabulary)));
+      types.push_back(r % 7 < 4 ? 0 : 1);
     }
   }
-  EmbeddingForward forward() const { return {tokens.data(), rows.view(), table, positions, {probability, 55}, y}; }
-  EmbeddingBackward backward(bool adds) const {
-    return {tokens.data(), rows.view(), {probability, 55}, dy, dtable, adds, dpositions, adds};
+  EmbeddingForward forward() const {
+    EmbeddingForward op{tokens.data(), rows.view(), table, positions, {probability, 55}, y};
+    op.position_offset = kOffset;
+    op.type_table = type_table;
+    op.types = types.data();
+    return op;
   }
+  EmbeddingBackward backward(bool adds) const {
+    EmbeddingBackward op{tokens.data(), rows.view(), {probability, 55}, dy, dtable, adds, dpositions, adds};
+    op.position_offset = kOffset;
+    op.dtypes = dtypes;
+    op.dtypes_adds = adds;
+    op.types = types.data();
+    return op;
+  }
+  static constexpr int64_t kOffset = 2;
   Ragged rows;
   float probability;
-  std::vector<int32_t> tokens;
-  Matrix table, positions, y, dy, dtable, dpositions;
+  std::vector<int32_t> tokens, types;
+  Matrix table, positions, y, dy, dtable, dpositions, type_table, dtypes;
 };
 
 const std::vector<int> kLengths = {5, 1, 130, 2, 64};
 
-TEST(Embedding, ReferenceAddsTheWordAndThePlace) {
+TEST(Embedding, ReferenceAddsTheWordThePlaceAndTheType) {
   Embedding e({3, 2}, 10, 4, DType::f32, 0);
   ref::embedding_forward(e.forward());
-  EXPECT_FLOAT_EQ(e.y.get(4, 2), e.table.get(e.tokens[4], 2) + e.positions.get(1, 2));
+  EXPECT_FLOAT_EQ(e.y.get(4, 2), e.table.get(e.tokens[4], 2) + e.positions.get(2 + 1, 2) + e.type_table.get(1, 2));
 }
 
 TEST(Embedding, ReferenceGradientIsTheSumOverTheRowsOfAToken) {
@@ -54,7 +69,10 @@ TEST(Embedding, ReferenceGradientIsTheSumOverTheRowsOfAToken) {
   ref::embedding_backward(e.backward(false));
   EXPECT_FLOAT_EQ(e.dtable.get(7, 1), e.dy.get(0, 1) + e.dy.get(2, 1) + e.dy.get(3, 1));
   EXPECT_FLOAT_EQ(e.dtable.get(3, 1), 0);
-  EXPECT_FLOAT_EQ(e.dpositions.get(1, 3), e.dy.get(1, 3) + e.dy.get(4, 3));
+  EXPECT_FLOAT_EQ(e.dpositions.get(2 + 1, 3), e.dy.get(1, 3) + e.dy.get(4, 3));
+  EXPECT_FLOAT_EQ(e.dpositions.get(1, 3), 0);
+  EXPECT_FLOAT_EQ(e.dtypes.get(0, 3), e.dy.get(0, 3) + e.dy.get(1, 3) + e.dy.get(2, 3) + e.dy.get(3, 3));
+  EXPECT_FLOAT_EQ(e.dtypes.get(1, 3), e.dy.get(4, 3));
 }
 
 TEST(Embedding, MatchesTheReference) {
@@ -72,6 +90,7 @@ TEST(Embedding, MatchesTheReference) {
             cpu::embedding_backward(got.backward(adds));
             expect_close(got.dtable, expected.dtable, 2e-6, "dtable");
             expect_close(got.dpositions, expected.dpositions, 2e-6, "dpositions");
+            expect_close(got.dtypes, expected.dtypes, 2e-6, "dtypes");
           });
         }
       }
@@ -79,18 +98,35 @@ TEST(Embedding, MatchesTheReference) {
   }
 }
 
-TEST(Embedding, WorksWithoutPositions) {
+TEST(Embedding, RowsWithoutTypesAreOfTypeZero) {
   for_each_isa([&](Isa) {
     Embedding e({4, 9}, 20, 24, DType::f32, 0);
     EmbeddingForward forward = e.forward();
-    forward.positions = {};
+    forward.types = nullptr;
+    cpu::embedding_forward(forward);
+    EXPECT_FLOAT_EQ(e.y.get(5, 23),
+                    e.table.get(e.tokens[5], 23) + e.positions.get(2 + 1, 23) + e.type_table.get(0, 23));
+    EmbeddingBackward backward = e.backward(false);
+    backward.types = nullptr;
+    cpu::embedding_backward(backward);
+    EXPECT_NE(e.dtypes.get(0, 0), 0);
+    EXPECT_EQ(e.dtypes.get(1, 0), 0);
+  });
+}
+
+TEST(Embedding, WorksWithoutPositionsAndTypes) {
+  for_each_isa([&](Isa) {
+    Embedding e({4, 9}, 20, 24, DType::f32, 0);
+    EmbeddingForward forward = e.forward();
+    forward.positions = forward.type_table = {};
     cpu::embedding_forward(forward);
     EXPECT_EQ(e.y.get(5, 23), e.table.get(e.tokens[5], 23));
     EmbeddingBackward backward = e.backward(false);
-    backward.dpositions = {};
-    const float before = e.dpositions.get(0, 0);
+    backward.dpositions = backward.dtypes = {};
+    const float before = e.dpositions.get(0, 0), type_before = e.dtypes.get(0, 0);
     cpu::embedding_backward(backward);
     EXPECT_EQ(e.dpositions.get(0, 0), before);
+    EXPECT_EQ(e.dtypes.get(0, 0), type_before);
   });
 }
 
@@ -115,6 +151,7 @@ TEST(Embedding, AnyNumberOfThreadsGivesTheSameBits) {
       cpu::embedding_backward(many.backward(false));
       expect_close(many.dtable, one.dtable, 0, "dtable");
       expect_close(many.dpositions, one.dpositions, 0, "dpositions");
+      expect_close(many.dtypes, one.dtypes, 0, "dtypes");
     }
   });
   Team::set_size(threads);

@@ -11,8 +11,8 @@ using testing::expect_close;
 using testing::for_each_isa;
 using testing::Matrix;
 
-constexpr Activation kAll[] = {Activation::none, Activation::gelu_tanh, Activation::gelu_erf, Activation::relu,
-                               Activation::silu};
+constexpr Activation kAll[] = {Activation::none, Activation::gelu_tanh, Activation::gelu_erf,
+                               Activation::relu, Activation::silu,      Activation::tanh};
 
 TEST(Gated, ReferenceGradientsAreTheSlopesOfItsForward) {
   for (const Activation kind : kAll) {
@@ -75,8 +75,8 @@ TEST(Gated, SaturatesWithoutInfinities) {
       }
       cpu::gated_forward({kind, x, y});
       cpu::gated_backward({kind, x, dy, dx});
-      EXPECT_NEAR(y.get(0, 3), 500, 1e-3);
-      EXPECT_NEAR(y.get(1, 3), kind == Activation::none ? -500 : 0, 1e-6);
+      EXPECT_NEAR(y.get(0, 3), activate(kind, 500), 1e-3);
+      EXPECT_NEAR(y.get(1, 3), activate(kind, -500), 1e-6);
       for (int64_t c = 0; c < 32; ++c) ASSERT_TRUE(std::isfinite(dx.get(0, c)) && std::isfinite(dx.get(1, c)));
     }
   });

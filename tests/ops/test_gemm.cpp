@@ -91,8 +91,8 @@ TEST(Gemm, AppliesTheEpilogueInItsOrder) {
   const Ragged ragged({60, 1, 39, 29});
   for_each_isa([&](Isa) {
     for (const Shape& s : {Shape{129, 257, 130}, Shape{40, 33, 1300}, Shape{5, 101, 9}}) {
-      for (const Activation activation :
-           {Activation::none, Activation::gelu_tanh, Activation::gelu_erf, Activation::relu, Activation::silu}) {
+      for (const Activation activation : {Activation::none, Activation::gelu_tanh, Activation::gelu_erf,
+                                          Activation::relu, Activation::silu, Activation::tanh}) {
         for (const DType type : {DType::f32, DType::bf16}) {
           const Arithmetic arithmetic = type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32;
           const Matrix a(s.m, s.k, type, 1), b(s.n, s.k, type, 2, 1 / std::sqrt(static_cast<double>(s.k))),

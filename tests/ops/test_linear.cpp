@@ -82,6 +82,7 @@ std::vector<Case> cases() {
     all.push_back({33, 50, type, Activation::gelu_tanh});
     all.push_back({33, 50, type, Activation::gelu_erf, 0.2f});
     all.push_back({20, 70, type, Activation::silu, 0.0f, false});
+    all.push_back({48, 40, type, Activation::tanh, 0.1f});
     all.push_back({20, 70, type, Activation::relu, 0.5f, false, true});
     all.push_back({100, 64, type, Activation::none, 0.1f, true, true});
     all.push_back({1, 1, type});

@@ -21,6 +21,7 @@ struct Case {
   float label_smoothing = 0;
   double logit_scale = 1;
   int64_t scratch_rows = 0;  // what the scratch is made for; 0: rows
+  bool bias = false, weights = false;
 };
 
 struct Setting {
@@ -30,9 +31,11 @@ struct Setting {
         loss(c.rows, 1),
         log_sum_exp(c.rows, 1),
         argmax(c.rows, 1, DType::i32, 1, 0),
-        sums(1, 3),
+        sums(1, 4),
         dx(c.rows, c.width, c.type, 3),
         dweight(c.vocabulary, c.width, DType::f32, 4),
+        bias(1, c.vocabulary, DType::f32, 6),
+        dbias(1, c.vocabulary, DType::f32, 7),
         scratch(1,
                 linear_cross_entropy_scratch(c.scratch_rows == 0 ? c.rows : c.scratch_rows, c.width, c.vocabulary,
                                              c.type, gradient) /
@@ -42,10 +45,13 @@ struct Setting {
       targets.push_back(
           i % 5 == 3 ? -1
                      : static_cast<int32_t>(mix64(static_cast<uint64_t>(i)) % static_cast<uint64_t>(c.vocabulary)));
+      weights.push_back(0.25f * static_cast<float>(i % 4));
     }
     op.x = x;
     op.weight = weight;
     op.targets = targets.data();
+    if (c.bias) op.bias = bias;
+    if (c.weights) op.weights = weights.data();
     op.label_smoothing = c.label_smoothing;
     op.scale = 0.125f;
     op.loss = loss;
@@ -56,10 +62,12 @@ struct Setting {
     if (gradient) {
       op.dx = dx;
       op.dweight = dweight;
+      if (c.bias) op.dbias = dbias;
     }
   }
   std::vector<int32_t> targets;
-  Matrix x, weight, loss, log_sum_exp, argmax, sums, dx, dweight, scratch;
+  std::vector<float> weights;
+  Matrix x, weight, loss, log_sum_exp, argmax, sums, dx, dweight, bias, dbias, scratch;
   LinearCrossEntropy op;
 };
 
@@ -70,6 +78,12 @@ std::vector<Case> cases() {
     all.push_back({1, 1, 1, type});
     all.push_back({50, 33, 1025, type, 0.1f});
     all.push_back({100, 16, 517, type, 0, 1, 40});  // three chunks with gradient, and a short last one
+    all.push_back({100, 16, 517, type, 0.1f, 1, 40, true, true});
+    all.push_back({70, 40, 2100, type, 0, 1, 0, true, false});
+    for (const int64_t classes : {2, 3, 10, 17}) {  // a classifier: a row a text
+      all.push_back({33, 48, classes, type, classes == 3 ? 0.1f : 0, 1, 0, true, classes > 2});
+      all.push_back({1, 48, classes, type, 0, 1, 0, true, true});
+    }
     all.push_back({20, 16, 3000, type, 0.2f, 30});  // logits up to hundreds: e^x alone would overflow
   }
   return all;
@@ -93,7 +107,7 @@ TEST(LinearCrossEntropy, AgreesWithTheReference) {
       for (const bool adds : {false, true}) {
         SCOPED_TRACE(name_of(c));
         Setting fast(c), plain(c);
-        fast.op.dweight_adds = plain.op.dweight_adds = adds;
+        fast.op.dweight_adds = plain.op.dweight_adds = fast.op.dbias_adds = plain.op.dbias_adds = adds;
         cpu::linear_cross_entropy(fast.op);
         ref::linear_cross_entropy(plain.op);
         expect_same_losses(fast, plain);
@@ -102,6 +116,7 @@ TEST(LinearCrossEntropy, AgreesWithTheReference) {
                                                        : 2e-6;  // large logits have larger errors
         expect_close(fast.dx, plain.dx, tolerance, "dx");
         expect_close(fast.dweight, plain.dweight, tolerance, "dweight");
+        expect_close(fast.dbias, plain.dbias, tolerance, "dbias");
       }
     }
   });
@@ -127,16 +142,17 @@ TEST(LinearCrossEntropy, NeedsScratchOfChunksNotOfAllLogits) {
 
 TEST(LinearCrossEntropy, OfNoRowsHasNoLossAndNoGradient) {
   for_each_isa([&](Isa) {
-    Setting s({0, 8, 20});
+    Setting s({0, 8, 20, DType::f32, 0, 1, 0, true, true});
     cpu::linear_cross_entropy(s.op);
-    expect_close(s.sums, Matrix(1, 3, DType::f32, 1, 0), 0, "sums");
+    expect_close(s.sums, Matrix(1, 4, DType::f32, 1, 0), 0, "sums");
     expect_close(s.dweight, Matrix(20, 8, DType::f32, 1, 0), 0, "dweight");
+    expect_close(s.dbias, Matrix(1, 20, DType::f32, 1, 0), 0, "dbias");
   });
 }
 
 TEST(LinearCrossEntropy, GivesOneThreadsBitsWithTwo) {
   const int threads = Team::instance().size();
-  const Case c{90, 40, 700, DType::f32, 0.1f};
+  const Case c{90, 40, 700, DType::f32, 0.1f, 1, 0, true, true};
   Setting one(c), two(c);
   Team::set_size(1);
   cpu::linear_cross_entropy(one.op);
@@ -146,18 +162,36 @@ TEST(LinearCrossEntropy, GivesOneThreadsBitsWithTwo) {
   expect_close(one.loss, two.loss, 0, "loss");
   expect_close(one.dx, two.dx, 0, "dx");
   expect_close(one.dweight, two.dweight, 0, "dweight");
+  expect_close(one.dbias, two.dbias, 0, "dbias");
+}
+
+TEST(LinearCrossEntropy, SumsAreWeightedAndCountsAreNot) {
+  for_each_isa([&](Isa) {
+    Setting s({20, 8, 5, DType::f32, 0, 1, 0, true, true});
+    cpu::linear_cross_entropy(s.op);
+    double loss = 0, weight = 0, valid = 0;
+    for (int64_t i = 0; i < 20; ++i) {
+      if (s.targets[static_cast<size_t>(i)] < 0) continue;
+      loss += s.weights[static_cast<size_t>(i)] * double{s.loss.get(i, 0)};
+      weight += s.weights[static_cast<size_t>(i)];
+      valid += 1;
+    }
+    EXPECT_NEAR(s.sums.get(0, 0), loss, 1e-5);
+    EXPECT_EQ(s.sums.get(0, 2), valid);
+    EXPECT_FLOAT_EQ(s.sums.get(0, 3), static_cast<float>(weight));
+  });
 }
 
 // The reference itself: central differences of scale * sum of losses, whose f32 rows are accurate to about 1e-7.
 TEST(LinearCrossEntropyReference, HasTheGradientsOfFiniteDifferences) {
   for (const float smoothing : {0.0f, 0.1f}) {
-    Setting s({7, 6, 20, DType::f32, smoothing});
-    Setting center({7, 6, 20, DType::f32, smoothing});
+    const Case c{7, 6, 20, DType::f32, smoothing, 1, 0, true, true};
+    Setting s(c), center(c);
     ref::linear_cross_entropy(center.op);
     const auto objective = [&] {
       ref::linear_cross_entropy(s.op);
       double sum = 0;
-      for (int64_t i = 0; i < 7; ++i) sum += double{s.op.scale} * s.loss.get(i, 0);
+      for (int64_t i = 0; i < 7; ++i) sum += double{s.op.scale} * s.weights[static_cast<size_t>(i)] * s.loss.get(i, 0);
       return sum;
     };
     const auto check = [&](Matrix& values, const Matrix& gradient, const char* what) {
@@ -175,6 +209,7 @@ TEST(LinearCrossEntropyReference, HasTheGradientsOfFiniteDifferences) {
     };
     check(s.x, center.dx, "dx");
     check(s.weight, center.dweight, "dweight");
+    check(s.bias, center.dbias, "dbias");
   }
 }
 

@@ -12,6 +12,7 @@ namespace {
 using testing::expect_close;
 using testing::for_each_isa;
 using testing::Matrix;
+using testing::Ragged;
 
 // All tensors of one forward and backward; x and dx may be wider than what is normalised.
 struct Norm {
@@ -84,6 +85,70 @@ TEST(Norm, ReferenceRowsHaveMeanZeroAndVarianceOne) {
   for (int64_t c = 0; c < 100; ++c) mean += norm.y.get(0, c) / 100, square += norm.y.get(0, c) * norm.y.get(0, c) / 100;
   EXPECT_NEAR(mean, 0, 1e-5);
   EXPECT_NEAR(square, 1, 1e-4);
+}
+
+// Sequences of these lengths: 70 rows.
+const std::vector<int> kLengths = {5, 1, 40, 2, 22};
+
+struct DroppedNorm : Norm {
+  DroppedNorm(NormKind kind, int64_t width, DType type) : Norm(kind, 70, width, type), ragged(kLengths) {}
+  NormForward forward() const {
+    NormForward op = Norm::forward();
+    op.dropout = {0.3f, 21};
+    op.rows = ragged.view();
+    return op;
+  }
+  NormBackward backward(bool adds) const {
+    NormBackward op = Norm::backward(adds);
+    op.dropout = {0.3f, 21};
+    op.rows = ragged.view();
+    return op;
+  }
+  Ragged ragged;
+};
+
+TEST(Norm, ReferenceGradientsWithDropoutAreTheSlopesOfItsForward) {
+  DroppedNorm norm(NormKind::layer, 7, DType::f32), probe(NormKind::layer, 7, DType::f32);
+  ref::norm_forward(norm.forward());
+  ref::norm_backward(norm.backward(false));
+  for (int64_t r = 0; r < 70; r += 9) {
+    for (int64_t c = 0; c < 7; ++c) {
+      const float step = 1e-2f, value = probe.x.get(r, c);
+      const auto loss_at = [&](float x) {
+        probe.x.set(r, c, x);
+        ref::norm_forward(probe.forward());
+        return probe.loss();
+      };
+      const double slope = (loss_at(value + step) - loss_at(value - step)) / (2 * double{step});
+      probe.x.set(r, c, value);
+      ASSERT_NEAR(norm.dx.get(r, c), slope, 2e-3) << r << " " << c;
+    }
+  }
+}
+
+TEST(Norm, WithDropoutMatchesTheReferenceAndDropsTheShareAskedFor) {
+  for (const DType type : {DType::f32, DType::bf16}) {
+    for (const bool adds : {false, true}) {
+      const double tolerance = type == DType::f32 ? 2e-5 : 8e-3;
+      DroppedNorm expected(NormKind::layer, 100, type);
+      ref::norm_forward(expected.forward());
+      ref::norm_backward(expected.backward(adds));
+      int dropped = 0;
+      for (int64_t r = 0; r < 70; ++r) {
+        for (int64_t c = 0; c < 100; ++c) dropped += expected.y.get(r, c) == 0;
+      }
+      EXPECT_NEAR(dropped / 7000.0, 0.3, 0.02);
+      for_each_isa([&](Isa) {
+        DroppedNorm got(NormKind::layer, 100, type);
+        cpu::norm_forward(got.forward());
+        cpu::norm_backward(got.backward(adds));
+        expect_close(got.y, expected.y, tolerance, "y");
+        expect_close(got.dx, expected.dx, tolerance, "dx");
+        expect_close(got.dgain, expected.dgain, 2e-5, "dgain");
+        expect_close(got.dbias, expected.dbias, 2e-5, "dbias");
+      });
+    }
+  }
 }
 
 void expect_same_as_reference(NormKind kind, int64_t rows, int64_t width, DType type, int64_t stride, bool adds,

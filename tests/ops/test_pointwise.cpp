@@ -10,8 +10,8 @@ using testing::expect_close;
 using testing::for_each_isa;
 using testing::Matrix;
 
-constexpr Activation kAll[] = {Activation::none, Activation::gelu_tanh, Activation::gelu_erf, Activation::relu,
-                               Activation::silu};
+constexpr Activation kAll[] = {Activation::none, Activation::gelu_tanh, Activation::gelu_erf,
+                               Activation::relu, Activation::silu,      Activation::tanh};
 
 TEST(Pointwise, ReferenceGradientsAreTheSlopesOfItsForward) {
   for (const Activation kind : kAll) {

@@ -13,7 +13,7 @@
 namespace brisk {
 namespace {
 
-BpeTrainingResult train(std::string_view text, int64_t vocab_size, int64_t min_pair_count = 2) {
+TrainedTokenizer train(std::string_view text, int64_t vocab_size, int64_t min_pair_count = 2) {
   return train_bpe({&text, 1}, {.vocab_size = vocab_size, .min_pair_count = min_pair_count});
 }
 
@@ -72,7 +72,7 @@ TEST(BpeTraining, LearnsTheMergesOfTheTextbookExample) {
   for (int i = 0; i < 2; ++i) text += "lower\n";
   for (int i = 0; i < 6; ++i) text += "newest\n";
   for (int i = 0; i < 3; ++i) text += "widest\n";
-  const BpeTrainingResult trained = train(text, 257 + 6);
+  const TrainedTokenizer trained = train(text, 257 + 6);
   // es and st occur 9 times, es has the smaller ids; then est; then lo before ow, both 7 times.
   EXPECT_EQ(learned_pieces(*trained.tokenizer), (std::vector<std::string>{"es", "est", "lo", "low", "ew", "new"}));
   EXPECT_EQ(trained.reached, 263);
@@ -87,7 +87,7 @@ TEST(BpeTraining, LearnsTheMergesOfTheTextbookExample) {
 TEST(BpeTraining, AgreesWithTheSlowMethod) {
   for (uint32_t seed = 0; seed < 6; ++seed) {
     std::string text = testing::prose(400, seed) + testing::tricky_text(400, seed);
-    const BpeTrainingResult trained = train(text, 257 + 200);
+    const TrainedTokenizer trained = train(text, 257 + 200);
     EXPECT_EQ(merges_of(*trained.tokenizer), learn_slowly(text, 257 + 200, 2)) << "seed " << seed;
   }
 }
@@ -96,7 +96,7 @@ TEST(BpeTraining, AgreesWithTheSlowMethodOnRunsOfOneSymbol) {
   std::mt19937 random(5);
   std::string text;
   for (int i = 0; i < 200; ++i) text += std::string(1 + random() % 19, "ab"[random() % 2]) + (i % 3 ? "" : " ");
-  const BpeTrainingResult trained = train(text, 257 + 100);
+  const TrainedTokenizer trained = train(text, 257 + 100);
   EXPECT_EQ(merges_of(*trained.tokenizer), learn_slowly(text, 257 + 100, 2));
 }
 
@@ -121,7 +121,7 @@ TEST(BpeTraining, IsTheSameForAnyNumberOfThreadsAndAnyOrderOfTexts) {
 }
 
 TEST(BpeTraining, StopsWhereTheTextSupportsNoMoreMerges) {
-  const BpeTrainingResult trained = train("abab cd", 10000);
+  const TrainedTokenizer trained = train("abab cd", 10000);
   EXPECT_EQ(trained.requested, 10000);
   EXPECT_EQ(trained.reached, 258);  // ab; then every pair occurs once
   EXPECT_EQ(trained.tokenizer->vocab_size(), 258);
@@ -139,7 +139,7 @@ TEST(BpeTraining, HandlesOneWordOfAMillionLetters) {
   std::mt19937 random(1);
   std::string text(1000000, 'a');
   for (char& letter : text) letter = "acgt"[random() % 4];
-  const BpeTrainingResult trained = train(text, 1000);
+  const TrainedTokenizer trained = train(text, 1000);
   EXPECT_EQ(trained.reached, 1000);
   std::vector<TokenId> ids;
   trained.tokenizer->encode(text, ids);

@@ -22,6 +22,11 @@ class Golden : public ::testing::TestWithParam<const char*> {
   std::unique_ptr<Tokenizer> tokenizer_ =
       load_tokenizer(std::string(BRISK_TOKENIZER_GOLDEN) + "/" + GetParam() + ".json");
 
+  void SetUp() override {
+    if (expected_["ids"].size() == texts_.size()) return;
+    for (const auto& text : golden("more_texts")) texts_.push_back(text.get<std::string>());
+  }
+
   void expect_the_ids(const Tokenizer& tokenizer) const {
     ASSERT_EQ(texts_.size(), expected_["ids"].size());
     for (size_t i = 0; i < texts_.size(); ++i) {
@@ -42,6 +47,24 @@ TEST_P(Golden, PutsTheSpecialsAroundTextsThatTheLibraryPuts) {
     std::vector<TokenId> ids;
     tokenizer_->encode_with_specials(texts_[i], ids);
     ASSERT_EQ(ids, expected_["with_specials"][i].get<std::vector<TokenId>>()) << "text " << i << ": " << texts_[i];
+  }
+}
+
+class PairGolden : public Golden {};
+
+TEST_P(PairGolden, PutsTheSpecialsAndTypesAroundPairsThatTheLibraryPuts) {
+  ASSERT_FALSE(expected_["pairs"].empty());
+  const SequenceTemplate around = tokenizer_->pair_template();
+  for (size_t i = 0; i < expected_["pairs"].size(); ++i) {
+    std::vector<TokenId> ids = around.prefix;
+    tokenizer_->encode(texts_[20 + i], ids);
+    ids.insert(ids.end(), around.middle.begin(), around.middle.end());
+    std::vector<int32_t> types(ids.size(), 0);
+    tokenizer_->encode(texts_[21 + i], ids);
+    ids.insert(ids.end(), around.suffix.begin(), around.suffix.end());
+    types.resize(ids.size(), around.second_type ? 1 : 0);
+    EXPECT_EQ(ids, expected_["pairs"][i][0].get<std::vector<TokenId>>());
+    EXPECT_EQ(types, expected_["pairs"][i][1].get<std::vector<int32_t>>());
   }
 }
 
@@ -68,7 +91,13 @@ INSTANTIATE_TEST_SUITE_P(Tokenizers, Golden,
                          ::testing::Values("gpt2", "gpt2_prefix", "llama3", "qwen2", "o200k", "falcon", "llama",
                                            "metaspace_always", "metaspace_first", "bert_like", "suffix", "bert",
                                            "split_removed", "split_merged_with_previous", "split_merged_with_next",
-                                           "split_contiguous"),
+                                           "split_contiguous", "roberta", "wordpiece_uncased", "wordpiece_cased",
+                                           "wordpiece_bare", "wordpiece_lowercase", "wordpiece_other"),
+                         [](const auto& info) { return std::string(info.param); });
+
+INSTANTIATE_TEST_SUITE_P(Tokenizers, PairGolden,
+                         ::testing::Values("roberta", "wordpiece_uncased", "wordpiece_cased", "wordpiece_bare",
+                                           "wordpiece_lowercase", "wordpiece_other"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(GoldenFiles, SayWhichTokensEndATextByTheirNames) {

@@ -43,5 +43,12 @@ TEST(Normalization, KeepsBytesThatAreNoUtf8) {
   EXPECT_EQ(normalize_unicode("e\xFF\u0301", NormalForm::kNfc), "e\xFF\u0301");
 }
 
+TEST(Normalization, LeavesMarksThatTheLibraryDoesNotKnowWhereTheyAre) {
+  // Each below and above a letter, so that order matters: known to the library's tables, and not.
+  EXPECT_EQ(normalize_unicode("a\u0301\u0323", NormalForm::kNfd), "a\u0323\u0301");
+  EXPECT_EQ(normalize_unicode("a\u1ACB\u0323", NormalForm::kNfd), "a\u1ACB\u0323");
+  EXPECT_EQ(normalize_unicode("a\u0301\u08D3", NormalForm::kNfd), "a\u0301\u08D3");
+}
+
 }  // namespace
 }  // namespace brisk

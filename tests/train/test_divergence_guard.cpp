@@ -20,7 +20,7 @@ class Guard : public ::testing::Test {
     const UpdateLimits limits = guard.limits();
     StepResult result;
     result.loss_sum = 100 * loss;
-    result.tokens = 100;
+    result.weight_sum = 100;
     result.gradient_norm = norm;
     result.updated = result.finite() && norm <= limits.gradient_norm && loss <= limits.loss;
     return guard.observe(++steps, result);

@@ -36,14 +36,14 @@ class EncoderDecoder {
   }
 
   LossValues loss(Tape& tape) const {
-    Value h = embedding(tape, 0, table_, source_positions_, dropout_);
+    Value h = embedding(tape, 0, table_, {.positions = source_positions_, .dropout = dropout_});
     for (const EncoderLayer& layer : encoder_) {
       h = add_self_attention(tape, h, layer.self, false);
       h = add_feed_forward(tape, h, layer.feed_forward);
       tape.end_layer();
     }
     const Value memory = normal(tape, h, memory_gain_);
-    h = embedding(tape, 1, table_, target_positions_, dropout_);
+    h = embedding(tape, 1, table_, {.positions = target_positions_, .dropout = dropout_});
     for (const DecoderLayer& layer : decoder_) {
       h = add_self_attention(tape, h, layer.self, true);
       const Value q = linear(tape, normal(tape, h, layer.cross_gain), layer.cross_q);

@@ -75,7 +75,7 @@ TEST_P(TrainingCurve, IsTheSameFor32SequencesAtOnceAndAccumulatedFourTimesEight)
 
 TEST_P(TrainingCurve, IsTheSameWhateverMicroBatchTheLoaderCuts) {
   const auto steps_of = [&](int64_t tokens, int workers) {
-    Loader loader(corpus_.stream, corpus_.chunks,
+    Loader loader(corpus_.sequences(),
                   {.sequences_per_step = 24, .micro_batch_tokens = tokens, .seed = 3, .workers = workers});
     std::vector<StepBatch> steps;
     for (int i = 0; i < 5; ++i) steps.push_back(loader.next());
@@ -103,9 +103,9 @@ TEST_P(TrainingCurve, IsTheSameToTheBitWhenActivationsAreRecomputed) {
 
 TEST_P(TrainingCurve, IsTheSameOnOneThreadAndOnTwo) {
   // Large enough that every op has work for two.
-  options_.model.d_model = 128;
-  options_.model.d_ff = 256;
-  options_.model.vocab_size = 517;
+  decoder_of(options_).d_model = 128;
+  decoder_of(options_).d_ff = 256;
+  decoder_of(options_).vocab_size = 517;
   const std::vector<StepBatch> steps = packed_steps(corpus_, 6);
   const Curve one = train_curve(options_, steps);
   const Threads two(2);
@@ -167,7 +167,7 @@ TEST_P(TrainingCurve, IsNotDisturbedByAnEvaluation) {
   Ledger ledger;
   for (size_t i = 0; i < steps.size(); ++i) {
     train_on(engine, std::span(steps).subspan(i, 1), with_evaluation, static_cast<int64_t>(i) + 1);
-    engine.evaluate(*corpus_.stream, corpus_.chunks, ledger);
+    engine.evaluate(*corpus_.sequences(), ledger);
   }
   expect_same_bits(with_evaluation, alone);
 }
@@ -178,9 +178,9 @@ std::vector<float> gradient_of(Engine& engine, const std::string& name) {
 
 TEST_P(TrainingCurve, TiedHeadGetsTheGradientsOfBothUses) {
   const std::vector<StepBatch> steps = packed_steps(corpus_, 1, 16, 4);
-  options_.model.tie_embeddings = true;
+  decoder_of(options_).tie_embeddings = true;
   Engine tied(options_);
-  options_.model.tie_embeddings = false;
+  decoder_of(options_).tie_embeddings = false;
   Engine untied(options_);
   tied.initialise(5);
   untied.initialise(5);
@@ -197,14 +197,14 @@ TEST_P(TrainingCurve, TiedHeadGetsTheGradientsOfBothUses) {
 }
 
 TEST_P(TrainingCurve, LossIsTheSmoothedCrossEntropyOfTheLogits) {
-  options_.model.dropout = 0;
+  decoder_of(options_).dropout = 0;
   options_.label_smoothing = 0.2;
   Engine engine(options_);
   engine.initialise(5);
   const StepBatch step = packed_steps(corpus_, 1, 8, 8)[0];
   const MicroBatch& batch = step.micro_batches[0];
   Tape tape({.purpose = Tape::Purpose::evaluation, .rows = {options_.capacity}});
-  const Value logits_value = engine.decoder().logits(tape);
+  const Value logits_value = as_decoder(engine.model()).logits(tape);
   Program program(tape, {});
   program.allocate(cpu_device());
   BatchBuffer buffer(cpu_device(), options_.capacity);
@@ -214,7 +214,7 @@ TEST_P(TrainingCurve, LossIsTheSmoothedCrossEntropyOfTheLogits) {
   program.forward(device_batch, ledger);
   const std::vector<float> logits = values_of(cpu_device(), program.value(logits_value, device_batch));
 
-  const int64_t V = options_.model.vocab_size;
+  const int64_t V = decoder_of(options_).vocab_size;
   double smoothed = 0, plain = 0;
   for (int64_t n = 0; n < batch.rows(); ++n) {
     const float* row = logits.data() + n * V;
@@ -227,7 +227,7 @@ TEST_P(TrainingCurve, LossIsTheSmoothedCrossEntropyOfTheLogits) {
   }
   EXPECT_NEAR(engine.train_step(step, 1, 0.0, ledger).loss_sum, smoothed, 1e-5 * smoothed);
   // Evaluation is without smoothing.
-  const EvaluationResult result = engine.evaluate(*corpus_.stream, std::span(corpus_.chunks).first(8), ledger);
+  const EvaluationResult result = engine.evaluate(*corpus_.sequences(), ledger, 8);
   EXPECT_EQ(result.tokens, batch.rows());
   EXPECT_NEAR(result.loss * static_cast<double>(result.tokens), plain, 1e-5 * plain);
 }
@@ -275,7 +275,7 @@ TEST_P(TrainingCurve, GoesOnUntouchedAfterAStepThatIsNotFinite) {
 }
 
 TEST_P(TrainingCurve, NamesAGradientWhenEveryParameterIsFinite) {
-  options_.model.tie_embeddings = false;
+  decoder_of(options_).tie_embeddings = false;
   Engine engine(options_);
   engine.initialise(options_.seed);
   // The two factors make a gradient of the residual stream whose square is beyond fp32.
@@ -298,7 +298,7 @@ TEST_P(TrainingCurve, NamesAGradientWhenEveryParameterIsFinite) {
 // Memory.
 
 TEST_P(TrainingCurve, TakesLessMemoryWhenActivationsAreRecomputed) {
-  options_.model.num_layers = 8;
+  decoder_of(options_).num_layers = 8;
   const int64_t kept = plan_memory(options_).activation_bytes;
   options_.checkpoint_every = 1;
   const int64_t each = plan_memory(options_).activation_bytes;
@@ -336,11 +336,11 @@ TEST_P(TrainingCurve, AllocatesNothingOnceItRunsAndNoMoreThanPlanned) {
     const std::vector<StepBatch> steps = packed_steps(corpus_, 6, 32, 8);
     Curve curve;
     train_on(engine, std::span(steps).first(1), curve);
-    engine.evaluate(*corpus_.stream, corpus_.chunks, ledger);
+    engine.evaluate(*corpus_.sequences(), ledger);
     const int64_t allocations = device.allocations;
     EXPECT_GT(allocations, 0);
     train_on(engine, std::span(steps).subspan(1), curve, 2);
-    engine.evaluate(*corpus_.stream, corpus_.chunks, ledger);
+    engine.evaluate(*corpus_.sequences(), ledger);
     EXPECT_EQ(device.allocations, allocations);
     // The plan counts parameters without their alignment and evaluation without its batch: 64 KiB covers both here.
     EXPECT_LE(device.live_bytes, plan_memory(options_).total() + (int64_t{64} << 10));
@@ -362,9 +362,9 @@ TEST_P(TrainingCurve, IsTheSameOnMemoryThatIsUnreadableOutsideOps) {
       Curve curve;
       train_on(engine, steps, curve);
       Ledger ledger;
-      quality = engine.evaluate(*corpus_.stream, corpus_.chunks, ledger);
+      quality = engine.evaluate(*corpus_.sequences(), ledger);
       const LetterTokenizer tokenizer;
-      Generator generator(engine.decoder(), engine.parameters(), tokenizer);
+      Generator generator(as_decoder(engine.model()), engine.parameters(), tokenizer);
       text = generator.generate("abc", {.max_tokens = 40, .temperature = 0.9, .top_k = 20, .stop_at_end = false}).ids;
       return curve;
     };

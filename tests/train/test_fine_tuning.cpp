@@ -16,6 +16,7 @@ namespace {
 using test::ScratchFolder;
 using testing::both_shapes;
 using testing::Curve;
+using testing::decoder_of;
 using testing::distance;
 using testing::expect_same_bits;
 using testing::expect_same_curve;
@@ -35,13 +36,13 @@ class FineTuning : public ::testing::TestWithParam<Shape> {
  protected:
   EngineOptions with_adapters() const {
     EngineOptions options = options_;
-    options.model.lora_rank = 3;
-    options.model.lora_scale = 1.5;
+    decoder_of(options).lora_rank = 3;
+    decoder_of(options).lora_scale = 1.5;
     return options;
   }
   EngineOptions with_trained_layers(int64_t layers) const {
     EngineOptions options = options_;
-    options.model.trained_layers = layers;
+    decoder_of(options).trained_layers = layers;
     return options;
   }
   // Each with AdamW alone and with Muon, which finds hidden matrices in the last layers and none among adapters.
@@ -73,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(Decoder, FineTuning, ::testing::ValuesIn(both_shapes())
 
 TEST_P(FineTuning, AdapterGradientsAreTheSlopesOfTheLoss) {
   EngineOptions options = with_adapters();
-  options.model.dropout = 0;
+  decoder_of(options).dropout = 0;
   options.max_grad_norm = 0;
   Engine engine(options);
   engine.initialise(5);
@@ -135,8 +136,8 @@ TEST_P(FineTuning, StartsFromTheModelAsItWas) {
   plain.initialise(5);
   adapted.initialise(5);
   const std::vector<int32_t> tokens = {7, 3, 60, 1, 0, 12, 33};
-  EXPECT_EQ(logits_of(adapted.decoder(), adapted.parameters(), tokens),
-            logits_of(plain.decoder(), plain.parameters(), tokens));
+  EXPECT_EQ(logits_of(as_decoder(adapted.model()), adapted.parameters(), tokens),
+            logits_of(as_decoder(plain.model()), plain.parameters(), tokens));
 }
 
 TEST_P(FineTuning, FrozenWeightsHaveNoGradientAndDoNotChange) {
@@ -153,7 +154,7 @@ TEST_P(FineTuning, FrozenWeightsHaveNoGradientAndDoNotChange) {
       const std::string& name = parameter->spec.name;
       const bool in_last_layer =
           name.starts_with("layers.2.") || name.starts_with("final_norm") || name == "head.weight";
-      const bool trained = options.model.lora_rank > 0 ? name.find("lora") != std::string::npos : in_last_layer;
+      const bool trained = decoder_of(options).lora_rank > 0 ? name.find("lora") != std::string::npos : in_last_layer;
       EXPECT_EQ(parameter->spec.trained, trained) << name;
       EXPECT_EQ(static_cast<bool>(parameter->gradient), trained) << name;
       EXPECT_EQ(static_cast<bool>(parameter->first_moment), trained) << name;
@@ -212,8 +213,8 @@ TEST_P(FineTuning, ResumesToTheBitFromSmallCheckpoints) {
   const ScratchFolder scratch;
   const std::vector<StepBatch> steps = packed_steps(corpus_, 4, 8, 4);
   for (const EngineOptions& options : every_way()) {
-    const std::string run =
-        scratch / ((options.model.lora_rank > 0 ? "adapters" : "layers") + std::string(options.muon ? "-muon" : ""));
+    const std::string run = scratch / ((decoder_of(options).lora_rank > 0 ? "adapters" : "layers") +
+                                       std::string(options.muon ? "-muon" : ""));
     make_directories(run);
     const Curve whole = train_curve(options, steps);
     Curve resumed;
@@ -252,12 +253,12 @@ TEST_P(FineTuning, MergedAdaptersGiveTheSameLogits) {
   ASSERT_TRUE(save_checkpoint(scratch.path(), engine.parameters(), {}).ok());
 
   ParameterStore store;
-  const Decoder plain(options_.model, store);
+  const Decoder plain(decoder_of(options_), store);
   store.allocate(guarded_device(), {}, DType::f32, ParameterStore::Purpose::inference);
-  load_whole_model(*latest_checkpoint(scratch.path()), store, options.model.lora_scale);
+  load_whole_model(*latest_checkpoint(scratch.path()), store, decoder_of(options).lora_scale);
   const std::vector<int32_t> tokens = {7, 3, 60, 1, 0, 12, 33};
   const std::vector<float> merged = logits_of(plain, store, tokens),
-                           adapted = logits_of(engine.decoder(), engine.parameters(), tokens);
+                           adapted = logits_of(as_decoder(engine.model()), engine.parameters(), tokens);
   EXPECT_LE(distance(merged, adapted), 1e-5);
 
   load_whole_model(*latest_checkpoint(scratch.path()), store, 0);

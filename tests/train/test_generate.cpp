@@ -29,9 +29,9 @@ class LivelyDecoder {
     engine_->parameters_changed();
   }
 
-  const Decoder& decoder() const { return engine_->decoder(); }
+  const Decoder& decoder() const { return as_decoder(engine_->model()); }
   const ParameterStore& parameters() const { return engine_->parameters(); }
-  int64_t vocabulary() const { return options_.model.vocab_size; }
+  int64_t vocabulary() const { return decoder_of(options_).vocab_size; }
 
   // [N, V] of whole sequences, without a cache.
   std::vector<float> logits(const std::vector<std::vector<TokenId>>& texts) const {

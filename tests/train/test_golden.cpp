@@ -9,6 +9,7 @@
 namespace brisk {
 namespace {
 
+using testing::decoder_of;
 using testing::distance;
 using testing::for_each_isa;
 using testing::put_values;
@@ -46,7 +47,7 @@ class Golden {
 
   EngineOptions options(DType compute_type, Backend backend) const {
     EngineOptions options;
-    DecoderConfig& model = options.model;
+    DecoderConfig& model = decoder_of(options);
     model.vocab_size = integer("vocab_size");
     model.d_model = integer("d_model");
     model.num_layers = integer("num_layers");
@@ -116,7 +117,7 @@ std::vector<float> logits_of(Engine& engine, const MicroBatch& batch) {
   Tape tape({.purpose = Tape::Purpose::evaluation,
              .activation_type = engine.options().compute_type,
              .rows = {engine.options().capacity}});
-  const Value logits = engine.decoder().logits(tape);
+  const Value logits = as_decoder(engine.model()).logits(tape);
   Program program(tape, {.backend = engine.options().backend});
   program.allocate(device);
   BatchBuffer buffer(device, engine.options().capacity);

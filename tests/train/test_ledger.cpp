@@ -284,7 +284,7 @@ TEST_F(NappingStep, AnEvaluationIsEvaluationWhateverItRuns) {
       device_.opened = 0;
       device_.nap_at = 3;
       Ledger ledger;
-      engine_->evaluate(*corpus_.stream, std::span(corpus_.chunks).first(4), ledger);
+      engine_->evaluate(*corpus_.sequences(), ledger, 4);
       return ledger.totals();
     };
     expect_naps_in(run, Phase::evaluation);

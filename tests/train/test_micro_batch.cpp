@@ -25,8 +25,7 @@ TEST(MicroBatch, IsOneOfThoseThatFitAndSaysWhatWasMeasured) {
     tried.push_back(sized.capacity.rows);
     return sized.capacity.rows <= 1024;
   };
-  const MicroBatchChoice choice =
-      measure_micro_batch(options, corpus.stream, corpus.chunks, {.sequences_per_step = 200}, fits);
+  const MicroBatchChoice choice = measure_micro_batch(options, corpus.sequences(), {.sequences_per_step = 200}, fits);
   EXPECT_EQ(tried, micro_batch_candidates(24, 200));
   EXPECT_TRUE(choice.tokens == 512 || choice.tokens == 1024) << choice.tokens;
   for (const char* part : {"fastest measured", "512 ", "1024 ", "4096 does not fit", "not the maths"})

@@ -18,6 +18,8 @@
 
 #include "base/random.h"
 #include "base/threads.h"
+#include "data/chunk_sequences.h"
+#include "data/corpus.h"
 #include "data/loader.h"
 #include "data/packer.h"
 #include "text/tokenizer.h"
@@ -50,6 +52,10 @@ inline DecoderConfig llama_shape() {
   return config;
 }
 
+// The decoder of options that have one.
+inline DecoderConfig& decoder_of(EngineOptions& options) { return std::get<DecoderConfig>(options.model); }
+inline const DecoderConfig& decoder_of(const EngineOptions& options) { return std::get<DecoderConfig>(options.model); }
+
 inline EngineOptions tiny_options(const DecoderConfig& model) {
   EngineOptions options;
   options.model = model;
@@ -63,6 +69,8 @@ inline EngineOptions tiny_options(const DecoderConfig& model) {
 struct Corpus {
   std::shared_ptr<const TokenStream> stream;
   std::vector<Chunk> chunks;
+
+  std::shared_ptr<const Sequences> sequences() const { return text_sequences(stream, chunks); }
 };
 
 inline Corpus tiny_corpus(int documents = 160, uint64_t seed = 11, int64_t max_length = 24) {
@@ -103,8 +111,11 @@ class Threads {
 inline StepBatch divided_step(const Corpus& corpus, std::span<const Chunk> chunks,
                               const std::vector<std::vector<int32_t>>& members) {
   StepBatch step;
+  const ChunkSequences sequences(corpus.stream, std::vector<Chunk>(chunks.begin(), chunks.end()));
+  std::vector<int64_t> all(chunks.size());
+  std::iota(all.begin(), all.end(), 0);
   for (const auto& part : members) {
-    step.micro_batches.push_back(pack(*corpus.stream, chunks, part));
+    step.micro_batches.push_back(pack(sequences, all, part));
     step.valid_tokens += step.micro_batches.back().rows();
     step.sequences += static_cast<int64_t>(part.size());
   }

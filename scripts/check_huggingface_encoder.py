@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Whether transformers reads an encoder that brisk exported as the model it was.
+
+    brisk export RUN --format huggingface --output EXPORT
+    python3 scripts/check_huggingface_encoder.py EXPORT
+    python3 scripts/check_huggingface_encoder.py EXPORT --like ORIGINAL        # the folder it was imported from
+    brisk predict RUN texts.txt > predictions.jsonl
+    python3 scripts/check_huggingface_encoder.py EXPORT --texts texts.txt --predictions predictions.jsonl
+
+It needs torch and transformers, nothing of brisk. It fails (exit code 1) unless AutoTokenizer and
+AutoModelForSequenceClassification or AutoModelForMaskedLM load the folder without a weight missing, left over or of
+another shape; with --like, unless the token ids are equal and the logits within 1e-4; with --predictions, unless the
+labels are transformers' own and the probabilities within 1e-4.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+
+import torch
+from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoTokenizer
+
+TEXTS = ["A film that is good, not bad.", "the cat sat on the mat", "", "Ünïcödé, 中文 and [MASK] in a text!",
+         "a far longer text: " + "the cats were sitting on all of the mats. " * 12]
+PAIRS = [("the cat sat", "on the mat"), ("", "good")]
+
+
+def load(folder):
+    architecture = json.loads((pathlib.Path(folder) / "config.json").read_text())["architectures"][0]
+    kind = AutoModelForMaskedLM if architecture.endswith("ForMaskedLM") else AutoModelForSequenceClassification
+    model, info = kind.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
+    return model.eval(), AutoTokenizer.from_pretrained(folder), architecture, info
+
+
+def logits_of(model, tokenizer, text, pair=None):
+    longest = model.config.max_position_embeddings - (2 if model.config.model_type == "roberta" else 0)
+    inputs = tokenizer(text, pair, truncation=True, max_length=min(longest, 512), return_tensors="pt")
+    with torch.no_grad():
+        return inputs["input_ids"][0].tolist(), model(**inputs).logits[0]
+
+
+class Check:
+    def __init__(self):
+        self.failed = False
+
+    def expect(self, holds, what):
+        print(f"{'ok  ' if holds else 'FAIL'} {what}")
+        self.failed = self.failed or not holds
+
+
+def compare_with_original(check, model, tokenizer, folder):
+    other, other_tokenizer, _, _ = load(folder)
+    same_ids, largest = True, 0.0
+    for text, pair in [(text, None) for text in TEXTS] + PAIRS:
+        ids, logits = logits_of(model, tokenizer, text, pair)
+        other_ids, other_logits = logits_of(other, other_tokenizer, text, pair)
+        same_ids = same_ids and ids == other_ids
+        if ids == other_ids:
+            largest = max(largest, (logits - other_logits).abs().max().item())
+    check.expect(same_ids, f"token ids are those of {folder}")
+    check.expect(largest <= 1e-4, f"logits differ from those of {folder} by at most {largest:.1e}")
+    labels = model.config.id2label == other.config.id2label
+    check.expect(labels or "ForMaskedLM" in model.__class__.__name__, "labels are the same")
+
+
+def compare_with_predictions(check, model, tokenizer, texts, predictions):
+    same_labels, largest = 0, 0.0
+    for text, prediction in zip(texts, predictions):
+        _, logits = logits_of(model, tokenizer, text)
+        expected = torch.softmax(logits, -1)
+        given = prediction["probabilities"]
+        if isinstance(given, dict):
+            given = [given[model.config.id2label[i]] for i in range(len(given))]
+        largest = max(largest, (torch.tensor(given) - expected).abs().max().item())
+        same_labels += prediction["label"] == model.config.id2label[int(expected.argmax())]
+    check.expect(len(texts) == len(predictions), f"{len(predictions)} predictions of {len(texts)} texts")
+    check.expect(same_labels == len(texts), f"{same_labels} of {len(texts)} labels are those of brisk predict")
+    check.expect(largest <= 1e-4, f"probabilities differ from those of brisk predict by at most {largest:.1e}")
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("export", help="a folder that brisk export wrote")
+    arguments.add_argument("--like", help="the folder of Hugging Face that it was imported from")
+    arguments.add_argument("--texts", help="a file with a text a line")
+    arguments.add_argument("--predictions", help="what brisk predict wrote for --texts")
+    arguments = arguments.parse_args()
+    check = Check()
+    model, tokenizer, architecture, info = load(arguments.export)
+    check.expect(model.__class__.__name__ == architecture, f"transformers makes a {architecture} of it")
+    for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"):
+        check.expect(not info[kind], f"no {kind}: {', '.join(map(str, sorted(info[kind]))) or 'none'}")
+    check.expect(len(tokenizer) <= model.config.vocab_size,
+                 f"the tokenizer's {len(tokenizer)} ids fit the vocabulary of {model.config.vocab_size}")
+    if arguments.like:
+        compare_with_original(check, model, tokenizer, arguments.like)
+    if arguments.predictions:
+        texts = pathlib.Path(arguments.texts).read_text().splitlines()
+        predictions = [json.loads(line) for line in pathlib.Path(arguments.predictions).read_text().splitlines()]
+        compare_with_predictions(check, model, tokenizer, texts, predictions)
+    sys.exit(1 if check.failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+#include "train/predict.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/terminal.h"
+#include "base/threads.h"
+#include "cli/command.h"
+#include "cli/limits.h"
+#include "data/byte_reader.h"
+#include "data/text_table.h"
+
+namespace brisk {
+
+namespace {
+
+struct PredictArguments {
+  std::string model, tokenizer, text, pair, data, text_field, pair_field;
+  int64_t max_length = 0, threads = 0;
+  bool fp32 = false;
+};
+
+// Texts come, a few hundred at a time are computed together, answers go out in their order.
+class AnswerStream {
+ public:
+  AnswerStream(const TrainedModel& model, bool pairs, int64_t max_length)
+      : model_(model), predictor_(model, pairs, max_length) {}
+
+  void add(std::string_view text, std::string_view pair = {}) {
+    waiting_.push_back({std::string(text), std::string(pair)});
+    bytes_ += std::ssize(text) + std::ssize(pair);
+    if (waiting_.size() >= kMost || bytes_ >= kMostBytes) flush();
+  }
+
+  void flush() {
+    predictor_.predict(waiting_, [&](int32_t label, const std::vector<double>& probabilities) {
+      nlohmann::ordered_json json;
+      json["label"] = model_.labels.name(label);
+      auto& shares = json["probabilities"] = nlohmann::ordered_json::object();
+      for (size_t i = 0; i < probabilities.size(); ++i)
+        shares[model_.labels.name(static_cast<int64_t>(i))] = probabilities[i];
+      fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    });
+    count_ += std::ssize(waiting_);
+    waiting_.clear();
+    bytes_ = 0;
+    std::fflush(stdout);
+  }
+
+  int64_t count() const { return count_; }
+  int64_t tokens() const { return predictor_.tokens(); }
+
+ private:
+  static constexpr size_t kMost = 512;
+  static constexpr int64_t kMostBytes = int64_t{4} << 20;
+
+  const TrainedModel& model_;
+  Predictor predictor_;
+  std::vector<TextOrPair> waiting_;
+  int64_t bytes_ = 0, count_ = 0;
+};
+
+// A line is a text, whatever it holds. `read` gives what is at hand, 0 at the end.
+void predict_lines(const std::function<size_t(char* out, size_t size)>& read, bool someone_waits,
+                   AnswerStream& answers) {
+  std::string rest, block(size_t{1} << 16, '\0');
+  for (size_t size = 0; (size = read(block.data(), block.size())) > 0;) {
+    rest.append(block.data(), size);
+    size_t begin = 0;
+    for (size_t end = 0; (end = rest.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      const bool windows = end > begin && rest[end - 1] == '\r';
+      answers.add(std::string_view(rest).substr(begin, end - begin - (windows ? 1 : 0)));
+    }
+    rest.erase(0, begin);
+    if (someone_waits) answers.flush();  // at the other end of a pipe; the next block may be long in coming
+  }
+  if (!rest.empty()) answers.add(rest);
+}
+
+size_t read_standard_input(char* out, size_t size) {
+  for (;;) {
+    const ssize_t count = ::read(STDIN_FILENO, out, size);
+    if (count >= 0) return static_cast<size_t>(count);
+    if (errno != EINTR) user_error("standard input: cannot read it: {}", explain_errno(errno));
+  }
+}
+
+TableOptions columns(const PredictArguments& arguments, const Job& job) {
+  return {.paths = {arguments.data},
+          .text_field = arguments.text_field.empty() ? job.data.text_field : arguments.text_field,
+          .pair_field = arguments.pair_field.empty() ? job.data.pair_field : arguments.pair_field,
+          .labelled = false,
+          .option_prefix = "--"};
+}
+
+void run_predict(const PredictArguments& arguments) {
+  Team::set_size(team_size_for(arguments.threads, "--threads"));
+  const auto model = open_trained_model(arguments.model, arguments.tokenizer, !arguments.fp32);
+  const bool pairs = !arguments.pair.empty() || !model->job.data.pair_field.empty();
+  say("{}, computed in {}", model->source, model->store.compute_type() == DType::bf16 ? "bf16" : "fp32");
+  AnswerStream answers(*model, pairs, arguments.max_length);
+  const auto start = std::chrono::steady_clock::now();
+  if (!arguments.text.empty()) {
+    answers.add(arguments.text, arguments.pair);
+  } else if (arguments.data.empty()) {
+    if (pairs) user_error("{}: a classifier of pairs: give --data, or a text and --pair", arguments.model);
+    predict_lines(read_standard_input, true, answers);
+  } else if (is_table_file(arguments.data)) {
+    const TextTable table(columns(arguments, model->job));
+    for (const std::string& note : table.notes()) say("{}", note);
+    TableRowReader rows(table);
+    TableRow row;
+    while (rows.next(row)) answers.add(row.text, row.pair);
+  } else {
+    if (pairs) user_error("{}: a classifier of pairs reads tables (.csv, .tsv, .jsonl)", arguments.model);
+    const auto reader = open_byte_reader(arguments.data);
+    predict_lines([&](char* out, size_t size) { return reader->read(out, size); }, false, answers);
+  }
+  answers.flush();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  say("{} texts in {}: {:.1f} texts/s, {:.0f} tokens/s", answers.count(), format_duration(seconds),
+      static_cast<double>(answers.count()) / seconds, static_cast<double>(answers.tokens()) / seconds);
+}
+
+}  // namespace
+
+void add_predict_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("predict", "Name the class of texts with a trained classifier");
+  auto arguments = std::make_shared<PredictArguments>();
+  command->add_option("run", arguments->model, "Run directory, checkpoint, or Hugging Face folder of a classifier")
+      ->required();
+  command->add_option("text", arguments->text, "The text; without it and --data: lines of standard input")
+      ->type_name("TEXT");
+  command->add_option("--pair", arguments->pair, "The second text, for a classifier of pairs")->type_name("TEXT");
+  command->add_option("--data", arguments->data,
+                      "A table (.csv, .tsv, .jsonl) or a file with a text on each line; .gz and .zst, too");
+  command->add_option("--text-field", arguments->text_field, "Column of the text (default: as in training)");
+  command->add_option("--pair-field", arguments->pair_field, "Column of the second text (default: as in training)");
+  command->add_option("--max-length", arguments->max_length, "Tokens of a text (default: as in training)")
+      ->check(at_least(3));
+  command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer, when it is not the run's own");
+  command->add_option("--threads", arguments->threads, "Compute threads (default: all cores)")->check(at_least(1));
+  command->add_flag("--fp32", arguments->fp32, "Compute in fp32 (default: in the number format of the run)");
+  command->footer(
+      "Examples:\n"
+      "  brisk predict runs/reviews \"a fine film\"\n"
+      "  brisk predict runs/reviews --data new.csv > answers.jsonl\n"
+      "  cat lines.txt | brisk predict runs/reviews\n"
+      "Answers are JSON lines with label and probabilities, in the order of the texts.");
+  command->callback([arguments] { run_predict(*arguments); });
+}
+
+}  // namespace brisk

@@ -1,0 +1,16 @@
+// A hash of the bytes of a file, by which what was made of it is found again.
+//
+//   uint64_t hash = file_content_hash("corpus.jsonl", cache_directory);
+//
+// The hash of a large file is kept in `memo_directory` (data/file_memo.h), where one is given, so that a corpus of
+// terabytes is not read at each start.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace brisk {
+
+uint64_t file_content_hash(const std::string& path, const std::string& memo_directory);
+
+}  // namespace brisk

@@ -1,0 +1,133 @@
+#include "hub/config_reader.h"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace brisk {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kLargestSize = int64_t{1} << 24;  // of any size: keeps products within 64 bits, and is no model
+
+const Json* find_in(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+// What a message shows of a value; bytes that are no UTF-8 cannot be dumped.
+std::string shown(const Json& value) {
+  constexpr size_t kLongest = 200;
+  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return text.size() > kLongest ? text.substr(0, kLongest) + "..." : text;
+}
+
+}  // namespace
+
+ConfigReader::ConfigReader(const std::string& path) : path_(path) {
+  if (!file_exists(path_)) {
+    user_error("{}: no such file; a Hugging Face model is a folder with config.json and model.safetensors", path_);
+  }
+  const std::string text = read_file(path_);
+  json_ = std::make_shared<const Json>(Json::parse(text, nullptr, false));
+  if (!json_->is_object()) {
+    user_error("{}: found {} bytes that are not a JSON object; fetch the file again", path_, text.size());
+  }
+}
+
+const Json* ConfigReader::find(const char* key) const { return find_in(*json_, key); }
+
+int64_t ConfigReader::size(const char* key) const {
+  const Json* value = find(key);
+  if (value == nullptr) user_error("{}: it has no {}; fetch the file again", path_, key);
+  return checked_size(key, *value);
+}
+
+int64_t ConfigReader::size_or(const char* key, int64_t otherwise) const {
+  const Json* value = find(key);
+  return value == nullptr ? otherwise : checked_size(key, *value);
+}
+
+bool ConfigReader::boolean_or(const char* key, bool otherwise) const {
+  const Json* value = find(key);
+  if (value != nullptr && !value->is_boolean()) complain(key, *value, "true or false");
+  return value == nullptr ? otherwise : value->get<bool>();
+}
+
+double ConfigReader::number_or(const char* key, double otherwise) const { return number_in(*json_, key, otherwise); }
+
+double ConfigReader::number_in(const Json& object, const char* key, double otherwise) const {
+  const Json* value = find_in(object, key);
+  if (value != nullptr && !value->is_number()) complain(key, *value, "a number");
+  return value == nullptr ? otherwise : value->get<double>();
+}
+
+double ConfigReader::share_or(const char* key, double otherwise) const {
+  const double share = number_or(key, otherwise);
+  if (!(share >= 0 && share < 1)) complain(key, *find(key), "a number from 0 on, below 1");
+  return share;
+}
+
+std::string ConfigReader::text_or(const char* key, const std::string& otherwise) const {
+  return text_in(*json_, key, otherwise);
+}
+
+std::string ConfigReader::text_in(const Json& object, const char* key, const std::string& otherwise) const {
+  const Json* value = find_in(object, key);
+  if (value != nullptr && !value->is_string()) complain(key, *value, "a string");
+  return value == nullptr ? otherwise : value->get<std::string>();
+}
+
+std::vector<std::string> ConfigReader::texts_or_none(const char* key) const {
+  const Json* value = find(key);
+  if (value == nullptr) return {};
+  std::vector<std::string> texts;
+  if (!value->is_array()) complain(key, *value, "an array of strings");
+  for (const Json& element : *value) {
+    if (!element.is_string()) complain(key, *value, "an array of strings");
+    texts.push_back(element.get<std::string>());
+  }
+  return texts;
+}
+
+std::vector<std::string> ConfigReader::numbered_texts_or_none(const char* key) const {
+  const Json* value = find(key);
+  if (value == nullptr) return {};
+  const char* expected = "an object that gives every number from \"0\" on a string";
+  if (!value->is_object()) complain(key, *value, expected);
+  std::vector<std::string> texts(value->size());
+  std::vector<bool> said(value->size(), false);
+  for (const auto& [number, text] : value->items()) {
+    size_t place = 0;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), place);
+    const bool fits = error == std::errc() && end == number.data() + number.size() && place < texts.size();
+    if (!fits || said[place] || !text.is_string()) complain(key, *value, expected);
+    texts[place] = text.get<std::string>();
+    said[place] = true;
+  }
+  return texts;
+}
+
+void ConfigReader::require(const char* key, bool holds, const std::string& expected) const {
+  if (holds) return;
+  const Json* value = find(key);
+  user_error("{}: {} is {}, which brisk does not compute; supported is {}", path_, key,
+             value == nullptr ? "absent" : shown(*value), expected);
+}
+
+int64_t ConfigReader::checked_size(const char* key, const Json& value) const {
+  if (!value.is_number_integer() || value < 1 || value > kLargestSize) {
+    complain(key, value, fmt::format("an integer from 1 to {}", kLargestSize));
+  }
+  return value.get<int64_t>();
+}
+
+void ConfigReader::complain(const char* key, const Json& value, const std::string& expected) const {
+  user_error("{}: {} is {}, expected {}; fetch the file again", path_, key, shown(value), expected);
+}
+
+}  // namespace brisk

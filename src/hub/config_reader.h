@@ -1,0 +1,47 @@
+// Fields of a Hugging Face config.json. Null counts as absent, as it does to its own readers; every complaint names the
+// file, the key, what was found and what was expected (UserError).
+//
+//   const ConfigReader reader("bert/config.json");
+//   model.d_model = reader.size("hidden_size");                              // must be there
+//   model.dropout = reader.number_or("hidden_dropout_prob", 0.1);
+//   reader.require("is_decoder", !reader.boolean_or("is_decoder", false), "false");   // computed in one way only
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace brisk {
+
+class ConfigReader {
+ public:
+  explicit ConfigReader(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  const nlohmann::ordered_json* find(const char* key) const;
+
+  int64_t size(const char* key) const;
+  int64_t size_or(const char* key, int64_t otherwise) const;
+  bool boolean_or(const char* key, bool otherwise) const;
+  double number_or(const char* key, double otherwise) const;
+  double number_in(const nlohmann::ordered_json& object, const char* key, double otherwise) const;
+  double share_or(const char* key, double otherwise) const;  // from 0 on, below 1
+  std::string text_or(const char* key, const std::string& otherwise) const;
+  std::string text_in(const nlohmann::ordered_json& object, const char* key, const std::string& otherwise) const;
+  std::vector<std::string> texts_or_none(const char* key) const;           // of an array
+  std::vector<std::string> numbered_texts_or_none(const char* key) const;  // {"0": "no", "1": "yes"}, every number once
+
+  // For what brisk computes in one way only.
+  void require(const char* key, bool holds, const std::string& expected) const;
+
+ private:
+  int64_t checked_size(const char* key, const nlohmann::ordered_json& value) const;
+  [[noreturn]] void complain(const char* key, const nlohmann::ordered_json& value, const std::string& expected) const;
+
+  std::string path_;
+  std::shared_ptr<const nlohmann::ordered_json> json_;
+};
+
+}  // namespace brisk

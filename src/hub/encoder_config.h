@@ -1,0 +1,46 @@
+// config.json of an encoder: the words of BERT, DistilBERT and RoBERTa for what brisk calls model options. MiniLM and
+// BERT-large are BERT's.
+//
+//   if (is_huggingface_encoder(folder)) {
+//     const HuggingFaceEncoderConfig config = read_encoder_config(folder);      // UserError for what brisk has not
+//     job.model = config.model;
+//
+//   write_file_atomically(folder + "/config.json", to_json_text(config, SafetensorsType::f32, *tokenizer));
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/job.h"
+#include "hub/safetensors.h"
+#include "text/tokenizer.h"
+
+namespace brisk {
+
+// Rows of RoBERTa's position table that no text uses: its positions count from the padding's id and one.
+constexpr int64_t kRobertaPositionOffset = 2;
+
+struct HuggingFaceEncoderConfig {
+  ModelOptions model;  // every key of an encoder; num_labels is 0 where there is no classifier
+  // What stands on the encoder, as `architectures` says. `other`: something that brisk has not, like token classes.
+  enum class Head : uint8_t { unsaid, none, classifier, masked_words, other } head = Head::unsaid;
+  std::vector<std::string> labels;  // of a classifier, by number
+  // single_label_classification, multi_label_classification, regression, or nothing
+  std::string problem_type;
+};
+
+// `folder` holds a config.json whose model_type is bert, distilbert or roberta.
+bool is_huggingface_encoder(const std::string& folder);
+
+// UserError where the file is missing or damaged, or asks for what brisk does not compute.
+HuggingFaceEncoderConfig read_encoder_config(const std::string& folder);
+
+// UserError where masked words would be found with another activation than here: RoBERTa's own head knows gelu_erf
+// alone.
+void check_activation_of_head(const HuggingFaceEncoderConfig& config);
+
+// UserError where Hugging Face's model of this type cannot have these options.
+std::string to_json_text(const HuggingFaceEncoderConfig& config, SafetensorsType weights, const Tokenizer& tokenizer);
+
+}  // namespace brisk

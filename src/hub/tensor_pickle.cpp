@@ -1,0 +1,424 @@
+#include "hub/tensor_pickle.h"
+
+#include <array>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "base/error.h"
+#include "hub/printable.h"
+
+namespace brisk {
+
+namespace {
+
+// What no checkpoint reaches, so that a file made to exhaust memory or time cannot: a hundred thousand tensors (what a
+// pickle makes takes some 50 times its bytes), and texts and shapes that are cheap to copy as often as it says.
+constexpr size_t kLongestPickle = size_t{32} << 20;
+constexpr size_t kLongestName = 1024;
+constexpr size_t kMostDimensions = 16;
+
+// The steps of the machine that dictionaries of tensors take, by pickle's own names.
+enum Opcode : uint8_t {
+  kProto = 0x80,
+  kFrame = 0x95,
+  kStop = '.',
+  kMark = '(',
+  kPop = '0',
+  kNone = 'N',
+  kNewTrue = 0x88,
+  kNewFalse = 0x89,
+  kBinInt = 'J',
+  kBinInt1 = 'K',
+  kBinInt2 = 'M',
+  kLong1 = 0x8a,
+  kBinFloat = 'G',
+  kBinUnicode = 'X',
+  kShortBinUnicode = 0x8c,
+  kEmptyTuple = ')',
+  kTuple = 't',
+  kTuple1 = 0x85,
+  kTuple2 = 0x86,
+  kTuple3 = 0x87,
+  kEmptyList = ']',
+  kAppend = 'a',
+  kAppends = 'e',
+  kEmptyDict = '}',
+  kSetItem = 's',
+  kSetItems = 'u',
+  kBinPut = 'q',
+  kLongBinPut = 'r',
+  kMemoize = 0x94,
+  kBinGet = 'h',
+  kLongBinGet = 'j',
+  kGlobal = 'c',
+  kStackGlobal = 0x93,
+  kInst = 'i',  // only to name what it would run
+  kReduce = 'R',
+  kBuild = 'b',
+  kBinPersId = 'Q',
+};
+
+// The names that a dictionary of tensors calls.
+enum class Callable : uint8_t { ordered_dict, rebuild_tensor, rebuild_parameter, size, storage };
+struct Global {
+  std::string_view module, name;
+  Callable callable;
+  SafetensorsType type = SafetensorsType::f32;  // of a storage
+};
+constexpr std::array<Global, 15> kGlobals = {{
+    {"collections", "OrderedDict", Callable::ordered_dict},
+    {"torch._utils", "_rebuild_tensor_v2", Callable::rebuild_tensor},
+    {"torch._utils", "_rebuild_tensor", Callable::rebuild_tensor},
+    {"torch._utils", "_rebuild_parameter", Callable::rebuild_parameter},
+    {"torch", "Size", Callable::size},
+    {"torch", "DoubleStorage", Callable::storage, SafetensorsType::f64},
+    {"torch", "FloatStorage", Callable::storage, SafetensorsType::f32},
+    {"torch", "HalfStorage", Callable::storage, SafetensorsType::f16},
+    {"torch", "BFloat16Storage", Callable::storage, SafetensorsType::bf16},
+    {"torch", "LongStorage", Callable::storage, SafetensorsType::i64},
+    {"torch", "IntStorage", Callable::storage, SafetensorsType::i32},
+    {"torch", "ShortStorage", Callable::storage, SafetensorsType::i16},
+    {"torch", "CharStorage", Callable::storage, SafetensorsType::i8},
+    {"torch", "ByteStorage", Callable::storage, SafetensorsType::u8},
+    {"torch", "BoolStorage", Callable::storage, SafetensorsType::boolean},
+}};
+
+// What lies on the stack: a number, or the place of something larger in a table of the machine. The tables own
+// everything, so a list that holds itself, which a pickle may make, is nothing special.
+enum class Kind : uint8_t { none, boolean, integer, real, text, sequence, mapping, global, storage, tensor };
+struct Value {
+  Kind kind = Kind::none;
+  int64_t number = 0;
+};
+
+const char* word_for(Kind kind) {
+  constexpr std::array<const char*, 10> kWords = {"nothing",   "a truth value", "an integer",   "a fraction",
+                                                  "a text",    "a sequence",    "a dictionary", "a function",
+                                                  "a storage", "a tensor"};
+  return kWords[static_cast<size_t>(kind)];
+}
+
+class Machine {
+ public:
+  Machine(std::span<const std::byte> pickle, const std::string& file) : pickle_(pickle), file_(file) {}
+
+  std::vector<PickledTensor> run() {
+    if (pickle_.size() > kLongestPickle) {
+      fail("it has {} bytes, brisk reads at most {}", pickle_.size(), kLongestPickle);
+    }
+    while (step()) {
+    }
+    return tensors_of(pop());
+  }
+
+ private:
+  template <typename... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
+    user_error("{}: its data.pkl is no dictionary of tensors: {} (byte {}); fetch the file again, or save {}", file_,
+               fmt::format(format, std::forward<Args>(args)...), start_, "model.state_dict() with torch.save");
+  }
+  [[noreturn]] void refuse(std::string_view module, std::string_view name) const {
+    user_error(
+        "{}: the file asks to run {}.{}: brisk reads tensors only, and has run nothing; take the model from a source "
+        "that you trust, as model.safetensors where there is one",
+        file_, printable(module), printable(name));
+  }
+
+  // --- reading ---
+  std::span<const std::byte> take(uint64_t bytes) {
+    if (bytes > pickle_.size() - at_) {
+      fail("{} bytes are missing at its end", bytes - (pickle_.size() - at_));
+    }
+    const auto taken = pickle_.subspan(at_, bytes);
+    at_ += bytes;
+    return taken;
+  }
+  template <typename T>
+  T take_number() {
+    T value;
+    std::memcpy(&value, take(sizeof value).data(), sizeof value);
+    return value;
+  }
+  std::string_view take_text(uint64_t bytes) {
+    const auto taken = take(bytes);
+    return {reinterpret_cast<const char*>(taken.data()), taken.size()};
+  }
+  std::string_view take_line() {
+    const std::string_view rest = {reinterpret_cast<const char*>(pickle_.data()) + at_, pickle_.size() - at_};
+    const size_t end = rest.find('\n');
+    if (end == std::string_view::npos) fail("a name has no end");
+    at_ += end + 1;
+    return rest.substr(0, end);
+  }
+  int64_t take_long(uint8_t bytes) {
+    if (bytes > sizeof(int64_t)) fail("an integer of {} bytes", bytes);
+    const auto taken = take(bytes);
+    uint64_t value = 0;
+    if (bytes == 0) return 0;
+    std::memcpy(&value, taken.data(), bytes);
+    const unsigned unused = 64 - 8 * static_cast<unsigned>(bytes);
+    return static_cast<int64_t>(value << unused) >> unused;  // its highest bit is the sign
+  }
+
+  // --- the stack ---
+  void push(Kind kind, int64_t number) { stack_.push_back({kind, number}); }
+  void push_text(std::string_view text) {
+    push(Kind::text, std::ssize(texts_));
+    texts_.push_back(text);
+  }
+  void push_sequence(std::vector<Value> values) {
+    push(Kind::sequence, std::ssize(sequences_));
+    sequences_.push_back(std::move(values));
+  }
+  void push_mapping() {
+    push(Kind::mapping, std::ssize(mappings_));
+    mappings_.emplace_back();
+  }
+  size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
+  Value pop() {
+    if (stack_.size() <= floor()) fail("it takes more from its stack than there is");
+    const Value value = stack_.back();
+    stack_.pop_back();
+    return value;
+  }
+  const Value& top() const {
+    if (stack_.size() <= floor()) fail("it takes more from its stack than there is");
+    return stack_.back();
+  }
+  std::vector<Value> pop_last(size_t count) {
+    if (stack_.size() - floor() < count) fail("it takes more from its stack than there is");
+    std::vector<Value> values(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
+    stack_.resize(stack_.size() - count);
+    return values;
+  }
+  std::vector<Value> pop_to_mark() {
+    if (marks_.empty()) fail("it looks for a mark that is not there");
+    std::vector<Value> values = pop_last(stack_.size() - marks_.back());
+    marks_.pop_back();
+    return values;
+  }
+  Value expect(Value value, Kind kind, const char* what) const {
+    if (value.kind != kind) fail("{} is {}, expected {}", what, word_for(value.kind), word_for(kind));
+    return value;
+  }
+  const std::vector<Value>& sequence(Value value, const char* what) const {
+    return sequences_[static_cast<size_t>(expect(value, Kind::sequence, what).number)];
+  }
+  std::string_view text(Value value, const char* what) const {
+    const std::string_view found = texts_[static_cast<size_t>(expect(value, Kind::text, what).number)];
+    if (found.size() > kLongestName) fail("{} has {} bytes", what, found.size());
+    return found;
+  }
+  void remember(uint32_t place) { memo_[place] = top(); }
+  void recall(uint32_t place) {
+    const auto found = memo_.find(place);
+    if (found == memo_.end()) fail("it recalls something that it never kept");
+    stack_.push_back(found->second);
+  }
+
+  // --- the steps ---
+  // False at the end of the program.
+  bool step() {
+    start_ = at_;
+    const uint8_t opcode = take_number<uint8_t>();
+    switch (opcode) {
+      case kProto:
+        if (const uint8_t version = take_number<uint8_t>(); version < 2 || version > 5) fail("protocol {}", version);
+        break;
+      case kFrame: take(8); break;
+      case kStop: return false;
+      case kMark: marks_.push_back(stack_.size()); break;
+      case kPop: pop(); break;
+      case kNone: push(Kind::none, 0); break;
+      case kNewTrue: push(Kind::boolean, 1); break;
+      case kNewFalse: push(Kind::boolean, 0); break;
+      case kBinInt: push(Kind::integer, take_number<int32_t>()); break;
+      case kBinInt1: push(Kind::integer, take_number<uint8_t>()); break;
+      case kBinInt2: push(Kind::integer, take_number<uint16_t>()); break;
+      case kLong1: push(Kind::integer, take_long(take_number<uint8_t>())); break;
+      case kBinFloat: take(8), push(Kind::real, 0); break;  // nothing here needs its value
+      case kBinUnicode: push_text(take_text(take_number<uint32_t>())); break;
+      case kShortBinUnicode: push_text(take_text(take_number<uint8_t>())); break;
+      case kEmptyTuple: push_sequence({}); break;
+      case kTuple: push_sequence(pop_to_mark()); break;
+      case kTuple1: push_sequence(pop_last(1)); break;
+      case kTuple2: push_sequence(pop_last(2)); break;
+      case kTuple3: push_sequence(pop_last(3)); break;
+      case kEmptyList: push_sequence({}); break;
+      case kAppend: append(pop_last(1)); break;
+      case kAppends: append(pop_to_mark()); break;
+      case kEmptyDict: push_mapping(); break;
+      case kSetItem: set_items(pop_last(2)); break;
+      case kSetItems: set_items(pop_to_mark()); break;
+      case kBinPut: remember(take_number<uint8_t>()); break;
+      case kLongBinPut: remember(take_number<uint32_t>()); break;
+      case kMemoize: remember(static_cast<uint32_t>(memo_.size())); break;
+      case kBinGet: recall(take_number<uint8_t>()); break;
+      case kLongBinGet: recall(take_number<uint32_t>()); break;
+      case kGlobal:
+      case kInst: {
+        const std::string_view module = take_line(), name = take_line();
+        if (opcode == kInst) refuse(module, name);
+        push_global(module, name);
+        break;
+      }
+      case kStackGlobal: {
+        const Value name = pop(), module = pop();
+        push_global(text(module, "the module of a function"), text(name, "the name of a function"));
+        break;
+      }
+      case kReduce: call(); break;
+      case kBuild:  // attributes of an OrderedDict (_metadata of state_dict()), which say nothing about tensors
+        pop();
+        expect(top(), Kind::mapping, "what gets attributes");
+        break;
+      case kBinPersId: push_storage(); break;
+      default: fail("step 0x{:02x} is none that it takes", opcode);
+    }
+    return true;
+  }
+
+  void append(const std::vector<Value>& values) {
+    auto& list = sequences_[static_cast<size_t>(expect(top(), Kind::sequence, "a list").number)];
+    list.insert(list.end(), values.begin(), values.end());
+  }
+
+  void set_items(const std::vector<Value>& values) {
+    auto& mapping = mappings_[static_cast<size_t>(expect(top(), Kind::mapping, "what gets entries").number)];
+    if (values.size() % 2 != 0) fail("a key without a value");
+    for (size_t i = 0; i < values.size(); i += 2) mapping.emplace_back(values[i], values[i + 1]);
+  }
+
+  void push_global(std::string_view module, std::string_view name) {
+    for (size_t i = 0; i < kGlobals.size(); ++i) {
+      if (kGlobals[i].module == module && kGlobals[i].name == name) {
+        push(Kind::global, static_cast<int64_t>(i));
+        return;
+      }
+    }
+    refuse(module, name);
+  }
+
+  void call() {
+    const Value arguments_value = pop();
+    const Global& global = kGlobals[static_cast<size_t>(expect(pop(), Kind::global, "what is called").number)];
+    const std::vector<Value>& arguments = sequence(arguments_value, "the arguments of a call");
+    const auto need = [&](size_t count) {
+      if (arguments.size() < count) fail("{} with {} arguments", global.name, arguments.size());
+    };
+    switch (global.callable) {
+      case Callable::ordered_dict:
+        if (!arguments.empty()) fail("an OrderedDict made with arguments");
+        push_mapping();
+        return;
+      case Callable::size:
+        need(1);
+        sizes(arguments[0], "a shape");
+        stack_.push_back(arguments[0]);
+        return;
+      case Callable::rebuild_parameter:
+        need(1);
+        stack_.push_back(expect(arguments[0], Kind::tensor, "a parameter"));
+        return;
+      case Callable::rebuild_tensor:
+        need(4);
+        push_tensor(arguments);
+        return;
+      case Callable::storage: refuse(global.module, global.name);  // a storage is named, never called
+    }
+  }
+
+  // ("storage", torch.FloatStorage, "0", "cpu", 1024)
+  void push_storage() {
+    const std::vector<Value>& id = sequence(pop(), "the name of a storage");
+    if (id.size() != 5 || text(id[0], "a persistent name") != "storage") fail("a persistent name of another kind");
+    const Global& global = kGlobals[static_cast<size_t>(expect(id[1], Kind::global, "the type of a storage").number)];
+    if (global.callable != Callable::storage) fail("a storage of the type {}", global.name);
+    PickledTensor storage;
+    storage.storage = text(id[2], "the key of a storage");
+    storage.type = global.type;
+    storage.storage_count = expect(id[4], Kind::integer, "the size of a storage").number;
+    if (storage.storage_count < 0) fail("a storage of {} elements", storage.storage_count);
+    push(Kind::storage, std::ssize(tensors_));
+    tensors_.push_back(std::move(storage));
+  }
+
+  // (storage, offset, shape, strides, ...): what follows is about gradients.
+  void push_tensor(const std::vector<Value>& arguments) {
+    const Value storage = expect(arguments[0], Kind::storage, "what a tensor stands in");
+    PickledTensor tensor = tensors_[static_cast<size_t>(storage.number)];
+    tensor.offset = expect(arguments[1], Kind::integer, "the offset of a tensor").number;
+    tensor.shape = sizes(arguments[2], "the shape of a tensor");
+    tensor.strides = sizes(arguments[3], "the strides of a tensor");
+    if (tensor.offset < 0 || tensor.shape.size() != tensor.strides.size()) {
+      fail("a tensor with offset {}, {} dimensions and {} strides", tensor.offset, tensor.shape.size(),
+           tensor.strides.size());
+    }
+    push(Kind::tensor, std::ssize(tensors_));
+    tensors_.push_back(std::move(tensor));
+  }
+
+  std::vector<int64_t> sizes(Value value, const char* what) const {
+    const std::vector<Value>& values = sequence(value, what);
+    if (values.size() > kMostDimensions) fail("{} has {} dimensions", what, values.size());
+    std::vector<int64_t> sizes;
+    for (const Value& element : values) {
+      sizes.push_back(expect(element, Kind::integer, what).number);
+      if (sizes.back() < 0) fail("{} has {} in it", what, sizes.back());
+    }
+    return sizes;
+  }
+
+  // --- the result ---
+  std::vector<PickledTensor> tensors_of(Value result) const {
+    const auto& entries = mappings_[static_cast<size_t>(expect(result, Kind::mapping, "what it makes").number)];
+    std::vector<PickledTensor> tensors;
+    std::map<std::string_view, size_t> places;
+    std::optional<std::string_view> inner;  // a dictionary in it
+    for (const auto& [key, value] : entries) {
+      if (key.kind != Kind::text) continue;
+      const std::string_view name = text(key, "a key");
+      if (value.kind == Kind::mapping && !inner) inner = name;
+      if (value.kind != Kind::tensor) continue;
+      PickledTensor tensor = tensors_[static_cast<size_t>(value.number)];
+      tensor.name = name;
+      const auto [place, added] = places.emplace(name, tensors.size());
+      if (added) {
+        tensors.push_back(std::move(tensor));
+      } else {
+        tensors[place->second] = std::move(tensor);  // the last one of a name counts, as in Python
+      }
+    }
+    if (tensors.empty() && inner) {
+      user_error(
+          "{}: no tensor stands in its dictionary itself, but it has a dictionary '{}': take that out with "
+          "torch.save(torch.load(FILE)['{}'], FILE)",
+          file_, printable(*inner), printable(*inner));
+    }
+    if (tensors.empty()) fail("it has no tensor");
+    return tensors;
+  }
+
+  std::span<const std::byte> pickle_;
+  const std::string& file_;
+  size_t at_ = 0, start_ = 0;  // the next byte; the first one of this step
+  std::vector<Value> stack_;
+  std::vector<size_t> marks_;  // sizes of the stack
+  std::unordered_map<uint32_t, Value> memo_;
+  std::vector<std::string_view> texts_;
+  std::vector<std::vector<Value>> sequences_;
+  std::vector<std::vector<std::pair<Value, Value>>> mappings_;
+  std::vector<PickledTensor> tensors_;  // and storages, which have no shape
+};
+
+}  // namespace
+
+std::vector<PickledTensor> read_tensor_pickle(std::span<const std::byte> pickle, const std::string& file) {
+  return Machine(pickle, file).run();
+}
+
+}  // namespace brisk

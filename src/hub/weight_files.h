@@ -1,0 +1,38 @@
+// The weights of a Hugging Face folder, whichever files hold them: model.safetensors, its shards with their index, or
+// the same of pytorch_model.bin (hub/torch_file.h).
+//
+//   const WeightFiles files("bert-base-uncased");        // UserError where something is missing or damaged
+//   const SafetensorsEntry* table = files.find("bert.embeddings.word_embeddings.weight");
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hub/safetensors.h"
+#include "hub/torch_file.h"
+
+namespace brisk {
+
+class WeightFiles {
+ public:
+  explicit WeightFiles(const std::string& folder);
+
+  const SafetensorsEntry* find(std::string_view name) const;  // nullptr if there is none
+  std::vector<std::string> names() const;                     // of all tensors, sorted
+  void advise_sequential() const;                             // before reading all of it
+
+ private:
+  template <typename File>
+  void open(std::vector<File>& files, const std::string& folder, const std::string& single);
+  template <typename File>
+  void open_shards(std::vector<File>& files, const std::string& folder, const std::string& index);
+
+  std::vector<SafetensorsFile> safetensors_;
+  std::vector<TorchFile> pickled_;
+  std::map<std::string, const SafetensorsEntry*, std::less<>> entries_;
+};
+
+}  // namespace brisk

@@ -1,0 +1,185 @@
+#include "models/encoder.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+
+namespace brisk {
+
+namespace {
+
+constexpr int kTokens = 0, kPicked = 1;  // row sets
+
+Activation activation_of(EncoderConfig::FeedForward kind) {
+  switch (kind) {
+    case EncoderConfig::FeedForward::gelu_erf: return Activation::gelu_erf;
+    case EncoderConfig::FeedForward::gelu_tanh: return Activation::gelu_tanh;
+    case EncoderConfig::FeedForward::relu: return Activation::relu;
+  }
+  return Activation::none;
+}
+
+}  // namespace
+
+Encoder::Encoder(const EncoderConfig& config, ParameterStore& store) : config_(config) {
+  BRISK_CHECK(config.num_layers > 0 && config.frozen_layers <= config.num_layers, "{} layers, {} of them frozen",
+              config.num_layers, config.frozen_layers);
+  const int64_t D = config.d_model, F = config.d_ff;
+  const Initial normal{Initial::Kind::normal, 0.02};
+  bool trained = true;  // what is declared next
+
+  const auto table = [&](const std::string& name, int64_t rows, bool multiplies) {
+    return store.add({name + ".weight", rows, D, true, multiplies, normal, {}, false, trained});
+  };
+  const auto bias = [&](const std::string& name, int64_t cols) {
+    return store.add({name + ".bias", 1, cols, false, false, {Initial::Kind::zeros}, {}, false, trained});
+  };
+  const auto matrix = [&](const std::string& name, int64_t rows, int64_t cols, bool hidden = true,
+                          std::vector<int64_t> parts = {}) {
+    Parameter* weight =
+        store.add({name + ".weight", rows, cols, true, true, normal, std::move(parts), hidden, trained});
+    return Matrix{weight, bias(name, rows)};
+  };
+  const auto norm = [&](const std::string& name) {
+    Parameter* gain = store.add({name + ".gain", 1, D, false, false, {Initial::Kind::ones}, {}, false, trained});
+    return Norm{gain, bias(name, D)};
+  };
+
+  trained = config.trains_embeddings();
+  table_ = table("embedding", config.vocab_size, !config.is_classifier());
+  positions_ = table("positions", config.position_offset + config.max_length, false);
+  if (config.types > 0) types_ = table("types", config.types, false);
+  embedding_norm_ = norm("embedding_norm");
+  for (int64_t l = 0; l < config.num_layers; ++l) {
+    trained = config.trains_layer(l);
+    const std::string prefix = fmt::format("layers.{}.", l);
+    Layer layer{};
+    layer.qkv = matrix(prefix + "qkv", 3 * D, D, true, {D, D, D});
+    layer.attention_out = matrix(prefix + "attention_out", D, D);
+    layer.attention_norm = norm(prefix + "attention_norm");
+    layer.up = matrix(prefix + "up", F, D);
+    layer.down = matrix(prefix + "down", D, F);
+    layer.feed_forward_norm = norm(prefix + "feed_forward_norm");
+    layers_.push_back(layer);
+  }
+  trained = true;
+  if (config.is_classifier()) {
+    head_dense_ = matrix("pooler", D, D);
+    head_product_ = matrix("classifier", config.num_labels, D, false);
+  } else {
+    head_dense_ = matrix("mlm_dense", D, D);
+    head_norm_ = norm("mlm_norm");
+    head_product_ = {table_, bias("mlm", config.vocab_size)};
+  }
+}
+
+Value Encoder::finish_layer(Tape& tape, const Layer& layer, Value mixed, Value h, double output_dropout) const {
+  const double epsilon = config_.norm_epsilon;
+  Value sum = linear(tape, mixed, layer.attention_out.weight,
+                     {.bias = layer.attention_out.bias, .dropout = config_.dropout, .residual = h});
+  const Value x = norm(tape, sum, NormKind::layer, layer.attention_norm.gain, layer.attention_norm.bias, epsilon);
+  const Value inner =
+      linear(tape, x, layer.up.weight, {.bias = layer.up.bias, .activation = activation_of(config_.feed_forward)});
+  sum = linear(tape, inner, layer.down.weight, {.bias = layer.down.bias, .dropout = config_.dropout, .residual = x});
+  return norm(tape, sum, NormKind::layer, layer.feed_forward_norm.gain, layer.feed_forward_norm.bias, epsilon,
+              output_dropout);
+}
+
+Value Encoder::picked_hidden(Tape& tape) const {
+  const int64_t D = config_.d_model, K = config_.head_width();
+  const AttentionShape shape{config_.num_heads, config_.num_heads, K, 1.0f / std::sqrt(static_cast<float>(K)), false};
+  Value h = embedding(tape, kTokens, table_,
+                      {.positions = positions_, .position_offset = config_.position_offset, .types = types_});
+  h = norm(tape, h, NormKind::layer, embedding_norm_.gain, embedding_norm_.bias, config_.norm_epsilon, config_.dropout);
+  for (size_t l = 0; l < layers_.size(); ++l) {
+    const Layer& layer = layers_[l];
+    const bool last = l + 1 == layers_.size();
+    const double output_dropout = last && config_.head == EncoderConfig::Head::roberta ? config_.classifier_dropout : 0;
+    if (last && config_.first_row_only) {
+      const Value picked = pick_rows(tape, h, kPicked);
+      const Value q = linear(tape, picked, layer.qkv.weight, {.bias = layer.qkv.bias, .rows = D});
+      // Recorded after the pick, so that its gradient is the first of h's and fills all rows: the pick's is added.
+      const Value kv = linear(tape, h, layer.qkv.weight, {.bias = layer.qkv.bias, .first_row = D, .rows = 2 * D});
+      const Value mixed = cross_attention(tape, q, kv, shape, config_.attention_dropout);
+      h = finish_layer(tape, layer, mixed, picked, output_dropout);
+    } else {
+      const Value qkv = linear(tape, h, layer.qkv.weight, {.bias = layer.qkv.bias});
+      const Value mixed = self_attention(tape, qkv, shape, config_.attention_dropout);
+      h = finish_layer(tape, layer, mixed, h, output_dropout);
+    }
+    tape.end_layer();
+  }
+  return config_.first_row_only ? h : pick_rows(tape, h, kPicked);
+}
+
+Value Encoder::head_input(Tape& tape) const {
+  const Value h = picked_hidden(tape);
+  LinearOptions options{.bias = head_dense_.bias};
+  if (config_.is_classifier()) {
+    options.activation = config_.head == EncoderConfig::Head::relu ? Activation::relu : Activation::tanh;
+    options.dropout = config_.classifier_dropout;
+    return linear(tape, h, head_dense_.weight, options);
+  }
+  options.activation = activation_of(config_.feed_forward);
+  return norm(tape, linear(tape, h, head_dense_.weight, options), NormKind::layer, head_norm_.gain, head_norm_.bias,
+              config_.norm_epsilon);
+}
+
+LossValues Encoder::loss(Tape& tape, const LossOptions& options) const {
+  return linear_cross_entropy(tape, head_input(tape), head_product_.weight,
+                              {.label_smoothing = options.label_smoothing, .bias = head_product_.bias});
+}
+
+Value Encoder::class_logits(Tape& tape) const {
+  BRISK_CHECK(config_.is_classifier(), "an encoder of masked words has no classes");
+  return logits(tape, head_input(tape), head_product_.weight, head_product_.bias);
+}
+
+Value Encoder::word_logits(Tape& tape) const {
+  BRISK_CHECK(!config_.is_classifier(), "a classifier has no masked words");
+  return logits(tape, head_input(tape), head_product_.weight, head_product_.bias);
+}
+
+std::vector<ComponentCost> encoder_costs(const EncoderConfig& config, double mean_length, double picked) {
+  const int64_t D = config.d_model, F = config.d_ff, V = config.vocab_size, L = config.num_layers;
+  const double share = picked / mean_length;  // of the rows that are in set 1
+  // Per token, over all layers: the weights of products and the columns of attention, each times what it is multiplied
+  // by (2 operations forward, 4 more with gradients).
+  double projections = 0, attention = 0, feed_forward = 0;
+  for (int64_t l = 0; l < L; ++l) {
+    const double each = config.trains_layer(l) ? 6 : 2;
+    const double rows = config.first_row_only && l + 1 == L ? share : 1;  // that ask and go on
+    projections += each * static_cast<double>(D * D) * (2 + 2 * rows);
+    attention += each * 2 * static_cast<double>(D) * mean_length * rows;
+    feed_forward += each * static_cast<double>(2 * D * F) * rows;
+  }
+  std::vector<ComponentCost> costs;
+  costs.push_back({"embedding", V * D, 0});
+  costs.push_back({"positions", (config.position_offset + config.max_length) * D, 0});
+  if (config.types > 0) costs.push_back({"token types", config.types * D, 0});
+  costs.push_back({"attention projections", L * (4 * D * D + 4 * D), projections});
+  costs.push_back({"attention", 0, attention});
+  costs.push_back({"feed-forward", L * (2 * D * F + F + D), feed_forward});
+  costs.push_back({"norms", (2 * L + 1) * 2 * D, 0});
+  const int64_t dense = D * D + D;
+  const double head = share * static_cast<double>(D * D) * 6;
+  if (config.is_classifier()) {
+    const int64_t C = config.num_labels;
+    costs.push_back({"head", dense + C * D + C, head + share * 6 * static_cast<double>(C * D)});
+  } else {
+    const double each = config.trains_embeddings() ? 6 : 4;
+    costs.push_back({"head (with the embedding)", dense + 2 * D + V, head + share * each * static_cast<double>(V * D)});
+  }
+  return costs;
+}
+
+double encoder_flop_per_token(const EncoderConfig& config, double mean_length, double picked) {
+  double sum = 0;
+  for (const ComponentCost& cost : encoder_costs(config, mean_length, picked)) sum += cost.flop_per_token;
+  return sum;
+}
+
+}  // namespace brisk

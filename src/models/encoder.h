@@ -1,0 +1,109 @@
+// The encoder that reads in both directions: BERT, DistilBERT and RoBERTa by options, with a head that names a class or
+// one that finds masked words.
+//
+//   ParameterStore store;
+//   Encoder encoder(config, store);                        // declares the parameters
+//   Tape tape({.rows = {{4096, 64, 512}, {64, 64, 1}}});   // row set 0: tokens; row set 1: the rows that matter
+//   LossValues loss = encoder.loss(tape, {});              // records one training or evaluation run
+//
+// Row set 1 (DeviceBatch::Set::source says which rows of set 0 it is) is the first row of each sequence for a class,
+// and the masked rows for masked words. Nobody reads the other rows after the last layer, so that layer makes keys and
+// values of all rows and the rest of these rows alone: the same gradients, and five sixths of a layer less to compute.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/component_cost.h"
+#include "models/model.h"
+#include "ops/tape_ops.h"
+#include "tensor/parameter.h"
+#include "tensor/tape.h"
+
+namespace brisk {
+
+struct EncoderConfig {
+  int64_t vocab_size = 0;       // V
+  int64_t d_model = 768;        // D
+  int64_t num_layers = 12;      // L
+  int64_t num_heads = 12;       // H
+  int64_t d_ff = 3072;          // F
+  int64_t max_length = 512;     // T: the longest text
+  int64_t position_offset = 0;  // rows of the position table before that of the first position: RoBERTa has 2
+  int64_t types = 0;            // token types: BERT 2, DistilBERT 0 (no table), RoBERTa 1
+  double norm_epsilon = 1e-12;
+  enum class FeedForward : uint8_t { gelu_erf, gelu_tanh, relu } feed_forward = FeedForward::gelu_erf;
+  double dropout = 0.1;             // of embeddings and of what each half of a layer adds
+  double attention_dropout = 0.1;   // of attention's probabilities
+  double classifier_dropout = 0.1;  // of what the classifier reads
+
+  // What stands on the last layer. A class: `pooler` (a matrix and tanh, or ReLU), dropout, `classifier`; RoBERTa drops
+  // before the pooler too. Masked words: `mlm_dense`, GELU, norm, and the product with the embedding table.
+  enum class Head : uint8_t { pooler_tanh, relu, roberta, mlm } head = Head::pooler_tanh;
+  int64_t num_labels = 2;      // C
+  bool first_row_only = true;  // false: the last layer computes every row, and the picked ones are taken after it
+
+  // Fine-tuning. What is frozen has no gradient, and nothing below the lowest trained layer has a backward.
+  bool frozen_embeddings = false;  // tables and their norm
+  int64_t frozen_layers = 0;       // the first so many, and the embeddings below them
+
+  int64_t head_width() const { return d_model / num_heads; }
+  bool is_classifier() const { return head != Head::mlm; }
+  bool trains_embeddings() const { return !frozen_embeddings && frozen_layers == 0; }
+  bool trains_layer(int64_t layer) const { return layer >= frozen_layers; }
+};
+
+class Encoder final : public Model {
+ public:
+  Encoder(const EncoderConfig& config, ParameterStore& store);
+
+  const EncoderConfig& config() const { return config_; }
+  // Of the rows of set 1, whose targets and weights it reads. The bias of `options` is the head's own.
+  LossValues loss(Tape& tape, const LossOptions& options) const override;
+  int64_t classes() const override { return config_.is_classifier() ? config_.num_labels : 0; }
+  // [rows of set 1, C], kept: what a prediction reads.
+  Value class_logits(Tape& tape) const override;
+  // [rows of set 1, V], kept: what the masked rows could be.
+  Value word_logits(Tape& tape) const;
+
+ private:
+  struct Matrix {
+    Parameter *weight, *bias;
+  };
+  struct Norm {
+    Parameter *gain, *bias;
+  };
+  struct Layer {
+    Matrix qkv, attention_out;
+    Norm attention_norm;
+    Matrix up, down;
+    Norm feed_forward_norm;
+  };
+  // The last layer's output for the rows of set 1, [rows, D].
+  Value picked_hidden(Tape& tape) const;
+  // What the last product of the head reads.
+  Value head_input(Tape& tape) const;
+  // The part of a layer after attention; `h` is what the layer read.
+  Value finish_layer(Tape& tape, const Layer& layer, Value mixed, Value h, double output_dropout) const;
+
+  EncoderConfig config_;
+  Parameter* table_ = nullptr;
+  Parameter* positions_ = nullptr;
+  Parameter* types_ = nullptr;
+  Norm embedding_norm_{};
+  std::vector<Layer> layers_;
+  Matrix head_dense_{};    // pooler or mlm_dense
+  Norm head_norm_{};       // mlm_norm
+  Matrix head_product_{};  // classifier, or the table with mlm.bias
+};
+
+// What training costs at sequences of `mean_length` rows of which `picked` are in set 1.
+std::vector<ComponentCost> encoder_costs(const EncoderConfig& config, double mean_length, double picked = 1);
+
+// FLOP a token of training: 6 per weight of every matrix product (2 where nothing is trained below, 4 where a frozen
+// weight passes a gradient on), plus attention's products over the whole length; what first_row_only saves is not
+// counted.
+double encoder_flop_per_token(const EncoderConfig& config, double mean_length, double picked = 1);
+
+}  // namespace brisk

@@ -1,0 +1,27 @@
+// The tasks of encoders. classify: the class of a text, from its first row. mlm: masked tokens of a text.
+#pragma once
+
+#include "train/encoder_data.h"
+#include "train/task.h"
+
+namespace brisk {
+
+class ClassifyTask final : public Task {
+ public:
+  TaskData prepare(Job& job, DataRequest request) override;
+  ModelConfig model_config(const Job& job) const override;
+  RowPicking picking(const Job& job) const override;
+  Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const override;
+  std::string describe_model(const Job& job) const override;
+  void write_files(const std::string& run) const override;
+  std::string quality(const EvaluationResult& result) const override;
+  Details details(const EvaluationResult& result) const override;
+
+ private:
+  EncoderData data_;  // all of it but the tokenizer
+};
+
+// Which rows a classifier reads, of micro-batches whose steps have so many sequences.
+RowPicking first_row_picking(int64_t sequences_per_step);
+
+}  // namespace brisk

@@ -1,0 +1,30 @@
+// The task mlm: texts of which some tokens are masked, an encoder, the tokens that were there.
+#pragma once
+
+#include <optional>
+
+#include "data/masking.h"
+#include "train/encoder_data.h"
+#include "train/task.h"
+
+namespace brisk {
+
+class MlmTask final : public Task {
+ public:
+  TaskData prepare(Job& job, DataRequest request) override;
+  ModelConfig model_config(const Job& job) const override;
+  RowPicking picking(const Job& job) const override;
+  Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const override;
+  std::string describe_model(const Job& job) const override;
+  std::string quality(const EvaluationResult& result) const override;
+
+ private:
+  EncoderData data_;  // all of it but the tokenizer
+  std::optional<Masker> masker_;
+};
+
+// How a job masks, and which rows of a micro-batch have targets then.
+Masker masker_of(const Job& job, const Tokenizer& tokenizer);
+RowPicking masked_picking(const Masker& masker);
+
+}  // namespace brisk

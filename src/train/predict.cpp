@@ -1,0 +1,79 @@
+#include "train/predict.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "train/classify_task.h"
+#include "train/engine.h"
+
+namespace brisk {
+
+namespace {
+
+// Texts in memory as sequences without labels.
+class TextList final : public Sequences {
+ public:
+  TextList(const std::vector<TextOrPair>& texts, const Tokenizer& tokenizer, const TextFrame& frame, int64_t max_length)
+      : frame_(frame), max_length_(max_length) {
+    for (const TextOrPair& text : texts) {
+      Tokens& tokens = tokens_.emplace_back();
+      tokenizer.encode(text.text, tokens.first);
+      if (frame.pairs()) tokenizer.encode(text.pair, tokens.second);
+      longest_ = std::max(longest_, rows(count() - 1));
+      total_ += rows(count() - 1);
+    }
+  }
+
+  int64_t count() const override { return std::ssize(tokens_); }
+  int64_t rows(int64_t index) const override {
+    const Tokens& tokens = tokens_[static_cast<size_t>(index)];
+    return frame_.rows({std::ssize(tokens.first), std::ssize(tokens.second)}, max_length_);
+  }
+  int64_t longest() const override { return longest_; }
+  int64_t total_rows() const override { return total_; }
+  double squared_rows() const override { return 0; }
+  void append(int64_t index, int64_t /*epoch*/, int32_t sequence, MicroBatch& batch) const override {
+    const Tokens& tokens = tokens_[static_cast<size_t>(index)];
+    frame_.append({tokens.first, tokens.second}, max_length_, sequence, batch);
+    append_picked_first(batch, -1);
+  }
+
+ private:
+  struct Tokens {
+    std::vector<TokenId> first, second;
+  };
+  const TextFrame& frame_;
+  int64_t max_length_, longest_ = 0, total_ = 0;
+  std::vector<Tokens> tokens_;
+};
+
+}  // namespace
+
+void require_classifier(const TrainedModel& model) {
+  if (model.model->classes() > 0 && model.labels.count() == model.model->classes()) return;
+  user_error("{}: {}, which names no classes; train one with task classify", model.source,
+             model.job.task == "mlm" ? "an encoder for masked words" : "a language model");
+}
+
+Predictor::Predictor(const TrainedModel& model, bool pairs, int64_t max_length)
+    : model_(model), frame_(*model.tokenizer, pairs) {
+  require_classifier(model);
+  const int64_t longest = model.job.model.context;
+  max_length_ = std::min(longest, max_length > 0 ? max_length : model.job.training.max_length);
+  if (max_length_ < frame_.specials() + (pairs ? 2 : 1)) {
+    user_error("--max-length {}: {} special tokens stand around a text; use {} or more", max_length_, frame_.specials(),
+               frame_.specials() + 2);
+  }
+  const RowPicking picking = first_row_picking(1);
+  const RowCapacity capacity = picking.capacity(std::max(max_length_, kMicroBatchTokens / 2), max_length_);
+  predictor_ = std::make_unique<ClassPredictor>(*model.model, model.store, capacity, picking, Backend::cpu);
+}
+
+void Predictor::predict(const std::vector<TextOrPair>& texts, const Answer& answer) {
+  const TextList list(texts, *model_.tokenizer, frame_, max_length_);
+  tokens_ += predictor_->run(list, ledger_, [&](const ClassPredictor::Row& row) {
+    answer(likeliest_class(row.logits), class_probabilities(row.logits));
+  });
+}
+
+}  // namespace brisk

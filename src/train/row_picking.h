@@ -1,0 +1,28 @@
+// Which rows of a micro-batch have targets: all of them, or a second row set that is picked from them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "tensor/tape.h"
+
+namespace brisk {
+
+struct RowPicking {
+  // The second row set of a micro-batch of this capacity, at most; none: all rows have targets, and there is no second.
+  std::function<RowCapacity(const RowCapacity&)> picked;
+  // Sequences that a micro-batch may have: what a second row set holds of each is memory.
+  int64_t most_sequences = std::numeric_limits<int64_t>::max();
+
+  RowCapacity capacity(int64_t rows, int64_t longest) const { return {rows, std::min(rows, most_sequences), longest}; }
+  RowCapacity second(const RowCapacity& capacity) const { return picked ? picked(capacity) : RowCapacity{}; }
+  std::vector<RowCapacity> row_sets(const RowCapacity& capacity) const {
+    if (!picked) return {capacity};
+    return {capacity, picked(capacity)};
+  }
+};
+
+}  // namespace brisk

@@ -1,0 +1,75 @@
+// What a run learns. A task says what its data is, which model it trains and what one should know of both; the one
+// trainer does the rest: steps, evaluation, checkpoints, the clock, the ledger.
+//
+//   std::unique_ptr<Task> task = make_task(job);             // language_model, classify, mlm
+//   TaskData data = task->prepare(job, {});                  // sequences to train on and to evaluate with
+//   EngineOptions options{.model = task->model_config(job), .picking = task->picking(job)};
+//   Loader loader(data.train, ...);
+//   say("{}", task->quality(engine.evaluate(*data.validation, ledger)));
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/job.h"
+#include "data/corpus.h"
+#include "data/sequences.h"
+#include "data/statistics.h"
+#include "models/registry.h"
+#include "text/tokenizer.h"
+#include "train/evaluator.h"
+#include "train/row_picking.h"
+
+namespace brisk {
+
+struct TaskData {
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::shared_ptr<const Sequences> train, validation;  // validation may have none
+  std::vector<SourceShare> sources;                    // of train: how often an epoch draws them; none: once
+  int64_t sequences_per_epoch = 0;
+  double rows_per_epoch = 0;  // expected
+  std::string fingerprint;    // of the tokens, training and validation: other text or another tokenizer, another one
+  std::vector<std::string> notes, warnings;
+};
+
+struct DataRequest {
+  std::string run;                             // the run directory, where it is resumed and has its files; else ""
+  std::unique_ptr<Tokenizer> model_tokenizer;  // that of model.from; or none
+  std::vector<std::string> model_labels;       // the classes of model.from, in its order; or none
+};
+
+class Task {
+ public:
+  virtual ~Task() = default;
+
+  // Comes first. Fills the job's keys that the data decides (model.vocab_size, ...).
+  virtual TaskData prepare(Job& job, DataRequest request) = 0;
+
+  // As the job trains it: with what is frozen, with adapters.
+  virtual ModelConfig model_config(const Job& job) const = 0;
+  virtual RowPicking picking(const Job& /*job*/) const { return {}; }
+
+  // Lines about the data, and a JSON object for the run's statistics.json.
+  struct Description {
+    std::string text, json;
+  };
+  virtual Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const = 0;
+  // One line: the settings of the model that no table shows.
+  virtual std::string describe_model(const Job& job) const = 0;
+
+  // What the run directory has besides: labels, say.
+  virtual void write_files(const std::string& /*run*/) const {}
+
+  // "loss 3.2100, perplexity 24.78, accuracy 31.20 %"
+  virtual std::string quality(const EvaluationResult& result) const = 0;
+
+  // Tables about an evaluation, shown at the end of a run, and a JSON object for its evaluation.json; or nothing.
+  using Details = Description;
+  virtual Details details(const EvaluationResult& /*result*/) const { return {}; }
+};
+
+std::unique_ptr<Task> make_task(const Job& job);
+
+}  // namespace brisk
