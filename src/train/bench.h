@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/ledger.h"
+#include "models/decoder.h"
 
 namespace brisk {
 
