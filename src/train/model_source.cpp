@@ -141,6 +141,10 @@ ModelSource from_run(const std::string& path) {
 
 // The keys of `model` into the job, unless it says something else.
 void take(Job& job, const ModelOptions& model) {
+  if (model.is_encoder() != (job.task != "language_model")) {
+    user_error("{}: a {}, which task {} does not train: {}", job.model.from, model.type, job.task,
+               model.is_encoder() ? "use task classify or mlm" : "name a bert, distilbert or roberta");
+  }
   // As JSON, so that a key added to the model is here without being named.
   const auto json_of = [](const ModelOptions& options) {
     Job with;
@@ -160,10 +164,6 @@ void take(Job& job, const ModelOptions& model) {
   }
   if (!conflicts.empty()) {
     user_error("{}: model.from decides the architecture: {}; leave out what comes from it", job.model.from, conflicts);
-  }
-  if (model.is_encoder() != (job.task != "language_model")) {
-    user_error("{}: a {}, which task {} does not train: {}", job.model.from, model.type, job.task,
-               model.is_encoder() ? "use task classify or mlm" : "name a bert, distilbert or roberta");
   }
   const ModelOptions before = job.model;
   job.model = model;

@@ -141,9 +141,8 @@ void compare(const Golden& golden, const EngineOptions& options, double toleranc
   for (size_t i = 0; i < losses.size(); ++i) {
     const StepResult result =
         engine.train_step(golden.steps()[i], static_cast<int64_t>(i) + 1, static_cast<double>(rates[i]), ledger);
-    EXPECT_EQ(result.tokens, golden.steps()[i].valid_tokens);
-    EXPECT_NEAR(result.loss_sum / static_cast<double>(result.tokens), losses[i], tolerance * losses[i])
-        << "loss of step " << i + 1;
+    EXPECT_EQ(result.targets, golden.steps()[i].valid_tokens);
+    EXPECT_NEAR(result.loss(), losses[i], tolerance * losses[i]) << "loss of step " << i + 1;
     EXPECT_NEAR(result.gradient_norm, norms[i], tolerance * norms[i]) << "gradient norm of step " << i + 1;
     if (i > 0) continue;
     for (const auto& parameter : engine.parameters().all()) {
