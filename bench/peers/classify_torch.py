@@ -1,0 +1,151 @@
+"""The PyTorch twin of `brisk bench classify` and of a classifier's fine-tuning: Hugging Face's models in a loop with best practice.
+
+  python bench/peers/classify_torch.py --model distilbert --data train.tsv.gz --vocabulary vocab.txt --max-length 128 --json
+  python bench/peers/classify_torch.py --checkpoint MINILM --data train.tsv.gz --validation dev.tsv --rate 5e-5 --json
+
+The first form measures speed with random weights, the second fine-tunes for an epoch and evaluates. A table is a .tsv (or .tsv.gz) with a
+header; its columns are named text or sentence, and label. --padding: max (everything to --max-length, as the original notes did),
+dynamic (to the longest of a batch of random rows), grouped (batches of rows of similar length, in random order). Needs torch,
+transformers and tokenizers.
+"""
+import argparse
+import gzip
+import json
+import os
+import random
+import resource
+import statistics
+import time
+
+import torch
+from tokenizers import BertWordPieceTokenizer
+from transformers import (AutoModelForSequenceClassification, BertConfig, BertForSequenceClassification, DistilBertConfig,
+                          DistilBertForSequenceClassification)
+
+
+def read_table(path):
+    with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf8") as file:
+        rows = [line.rstrip("\n").split("\t") for line in file]
+    head = rows.pop(0)
+    text, label = head.index("text" if "text" in head else "sentence"), head.index("label")
+    return [row[text] for row in rows], [int(row[label]) for row in rows]
+
+
+def encode(tokenizer, texts, length):
+    separator = tokenizer.token_to_id("[SEP]")
+    return [e.ids if len(e.ids) <= length else e.ids[:length - 1] + [separator] for e in tokenizer.encode_batch(texts)]
+
+
+def make_model(options):
+    if options.checkpoint:
+        return AutoModelForSequenceClassification.from_pretrained(options.checkpoint, num_labels=options.classes)
+    minilm = dict(hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536)
+    return {"bert": lambda: BertForSequenceClassification(BertConfig(num_labels=options.classes)),
+            "minilm": lambda: BertForSequenceClassification(BertConfig(num_labels=options.classes, **minilm)),
+            "distilbert": lambda: DistilBertForSequenceClassification(DistilBertConfig(num_labels=options.classes)),
+            }[options.model]()
+
+
+def batches_of(ids, options, shuffled=True):
+    order = list(range(len(ids)))
+    random.shuffle(order)
+    if options.padding == "grouped":
+        order.sort(key=lambda i: len(ids[i]))
+    batches = [order[i:i + options.batch] for i in range(0, len(order), options.batch)]
+    if shuffled:
+        random.shuffle(batches)
+    return batches
+
+
+def padded(batch, ids, labels, options):
+    length = options.max_length if options.padding == "max" else max(len(ids[i]) for i in batch)
+    tokens, mask = torch.zeros(len(batch), length, dtype=torch.long), torch.zeros(len(batch), length, dtype=torch.long)
+    for row, i in enumerate(batch):
+        tokens[row, :len(ids[i])] = torch.tensor(ids[i])
+        mask[row, :len(ids[i])] = 1
+    return tokens, mask, torch.tensor([labels[i] for i in batch])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="distilbert", choices=["distilbert", "bert", "minilm"])
+    parser.add_argument("--checkpoint", help="a Hugging Face folder with vocab.txt to fine-tune, instead of random weights")
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--validation", help="with --checkpoint: an epoch over --data, then this table's accuracy")
+    parser.add_argument("--vocabulary", help="vocab.txt; that of the checkpoint unless given")
+    parser.add_argument("--max-length", type=int, default=128)
+    parser.add_argument("--padding", default="grouped", choices=["max", "dynamic", "grouped"])
+    parser.add_argument("--mode", default="eager", choices=["eager", "compile"])
+    parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16"])
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--rows", type=int, default=0, help="use so many rows, chosen at random; 0: all")
+    parser.add_argument("--rate", type=float, default=5e-5)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--seconds", type=float, default=25, help="of a speed measurement; 20 batches at least")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(options.seed)
+    random.seed(options.seed)
+
+    vocabulary = options.vocabulary or os.path.join(options.checkpoint, "vocab.txt")
+    tokenizer = BertWordPieceTokenizer(vocabulary, lowercase=True)
+    texts, labels = read_table(options.data)
+    chosen = random.sample(range(len(texts)), min(options.rows or len(texts), len(texts)))
+    ids, labels = encode(tokenizer, [texts[i] for i in chosen], options.max_length), [labels[i] for i in chosen]
+    options.classes = max(labels) + 1
+    model = make_model(options).train()
+    run = torch.compile(model, dynamic=True) if options.mode == "compile" else model
+    decays = [p for p in model.parameters() if p.dim() > 1]
+    others = [p for p in model.parameters() if p.dim() <= 1]
+    optimizer = torch.optim.AdamW([{"params": decays, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}], options.rate,
+                                  fused=True)
+
+    def step(batch):
+        tokens, mask, targets = padded(batch, ids, labels, options)
+        with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bf16"):
+            loss = run(input_ids=tokens, attention_mask=mask, labels=targets).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    result = {"model": options.checkpoint or options.model, "padding": options.padding, "mode": options.mode,
+              "precision": options.precision, "mean_length": statistics.mean(map(len, ids))}
+    batches = batches_of(ids, options)
+    start = time.time()
+    if options.validation:
+        steps, warm = len(batches), max(1, len(batches) // 10)
+        schedule = torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda s: min((s + 1) / warm, max(0.0, (steps - s) / max(1, steps - warm))))
+        for batch in batches:
+            step(batch)
+            schedule.step()
+        result["train_seconds"] = time.time() - start
+        result["rows_per_second"] = len(ids) / result["train_seconds"]
+        model.eval()
+        ids, labels = encode(tokenizer, *[read_table(options.validation)[0]], options.max_length), read_table(options.validation)[1]
+        correct = 0
+        with torch.no_grad():
+            for batch in batches_of(ids, options, shuffled=False):
+                tokens, mask, targets = padded(batch, ids, labels, options)
+                correct += int((model(input_ids=tokens, attention_mask=mask).logits.argmax(-1) == targets).sum())
+        result["accuracy"] = correct / len(ids)
+    else:
+        for batch in batches[:2]:
+            step(batch)
+        rows = tokens = done = 0
+        start = time.time()
+        for batch in batches[2:]:
+            step(batch)
+            rows, tokens, done = rows + len(batch), tokens + sum(len(ids[i]) for i in batch), done + 1
+            if time.time() - start >= options.seconds and done >= 20:
+                break
+        seconds = time.time() - start
+        result.update(rows_per_second=rows / seconds, tokens_per_second=tokens / seconds, batches=done)
+    result["peak_memory_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps(result) if options.json else result)
+
+
+main()
