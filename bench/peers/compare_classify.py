@@ -58,14 +58,16 @@ def main():
                 del results[mode]
             else:
                 results[mode].append(result)
-    grouped = [r["rows_per_second"] for r in results.get("torch-grouped", [])]
-    print("| mode | rows/s | spread | real tokens/s | peak memory | against grouped |\n|---|---|---|---|---|---|")
+    grouped = results.get("torch-grouped", [])
+    print("| mode | rows/s | spread | real tokens/s | peak memory | rows/s (tokens/s) against grouped |\n|---|---|---|---|---|---|")
     for mode, runs in results.items():
         speeds = [r["rows_per_second"] for r in runs]
         median = statistics.median(speeds)
-        ratio = f"{median / statistics.median(grouped):.2f}x" if grouped else "-"
+        tokens = statistics.median(r["tokens_per_second"] for r in runs)
+        ratio = (f"{median / statistics.median(r['rows_per_second'] for r in grouped):.2f}x "
+                 f"({tokens / statistics.median(r['tokens_per_second'] for r in grouped):.2f}x)" if grouped else "-")
         print(f"| {mode} | {median:.2f} | {min(speeds):.2f}-{max(speeds):.2f} | "
-              f"{statistics.median(r['tokens_per_second'] for r in runs):.0f} | {max(r['peak_memory_bytes'] for r in runs) / 2**20:.0f} MiB "
+              f"{tokens:.0f} | {max(r['peak_memory_bytes'] for r in runs) / 2**20:.0f} MiB "
               f"| {ratio} |")
     for mode, runs in results.items():
         if mode.startswith("brisk"):
