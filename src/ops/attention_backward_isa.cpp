@@ -174,7 +174,7 @@ void attention_backward_task(const AttentionBackward& op, const AttentionTask& t
   if (head.queries == 1 && head.group == 1) return backward_single(op, head, scratch);
 #if defined(__AVX512BF16__)
   const bool bf16_gradients = op.dy.type == DType::bf16 && op.dq.type == DType::bf16;
-  if (all_bf16(forward) && bf16_gradients) return bf16_backward_task(op, head, next, memory);
+  if (all_bf16(forward) && bf16_gradients && head.keys > kFewKeys) return bf16_backward_task(op, head, next, memory);
 #endif
   ReadAhead ahead = read_ahead(op, next, head.group * head.queries / kQueryTile);
   for (int64_t block = 0; block < head.keys; block += kKeyBlock) {

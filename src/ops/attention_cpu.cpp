@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <memory>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -24,18 +25,29 @@ struct CostedTask {
 // The tasks of an op, dearest first. Every output is written by one task in an order of its own, so who runs which task
 // changes no bit. `may_split`: pieces of long sequences where there are fewer heads than would keep the threads busy.
 const std::vector<CostedTask>& tasks_of(const AttentionForward& op, int threads, bool may_split) {
-  static std::vector<CostedTask> tasks;  // kept, so that a step allocates nothing
+  static std::vector<CostedTask> tasks;                       // kept, so that a step allocates nothing
+  static std::vector<std::pair<int64_t, int64_t>> sequences;  // cost of a head, number
   tasks.clear();
+  sequences.clear();
   const int64_t heads = op.queries.sequences * op.shape.kv_heads;
   const int64_t wanted = may_split && threads > 1 && heads > 0 ? (4 * threads + heads - 1) / heads : 1;
   for (int64_t s = 0; s < op.queries.sequences; ++s) {
     const int64_t queries = op.queries.starts[s + 1] - op.queries.starts[s], keys = op.k_end[s] - op.k_begin[s];
+    sequences.emplace_back((queries + 1) * (keys + 64), s);
+  }
+  // Hundreds of short sequences times a dozen heads: sorting the sequences is a twentieth of sorting the tasks.
+  std::sort(sequences.begin(), sequences.end(),
+            [](const auto& a, const auto& b) { return std::tie(b.first, a.second) < std::tie(a.first, b.second); });
+  bool sorted = true;
+  for (const auto& [cost, s] : sequences) {
+    const int64_t queries = op.queries.starts[s + 1] - op.queries.starts[s], keys = op.k_end[s] - op.k_begin[s];
     const int64_t piece = std::max<int64_t>(1, (queries / wanted + kPiece - 1) / kPiece) * kPiece;
     for (int64_t head = 0; head < op.shape.kv_heads; ++head) {
       if (!may_split || queries <= piece) {
-        tasks.push_back({{s, head, 0, queries}, (queries + 1) * (keys + 64)});
+        tasks.push_back({{s, head, 0, queries}, cost});
         continue;
       }
+      sorted = false;
       for (int64_t first = 0; first < queries; first += piece) {
         const int64_t count = std::min(piece, queries - first);
         const int64_t seen = op.shape.causal ? std::max<int64_t>(0, keys - queries + first + count) : keys;
@@ -43,6 +55,7 @@ const std::vector<CostedTask>& tasks_of(const AttentionForward& op, int threads,
       }
     }
   }
+  if (sorted) return tasks;
   // Heads of one sequence stay together: they share pages.
   std::sort(tasks.begin(), tasks.end(), [](const CostedTask& a, const CostedTask& b) {
     return std::tie(b.cost, a.task.sequence, a.task.kv_head) < std::tie(a.cost, b.task.sequence, b.task.kv_head);

@@ -163,7 +163,7 @@ void attention_forward_task(const AttentionForward& op, const AttentionTask& tas
     return;
   }
 #if defined(__AVX512BF16__)
-  if (all_bf16(op)) return bf16_forward_task(op, head, next, memory);
+  if (all_bf16(op) && head.keys > kFewKeys) return bf16_forward_task(op, head, next, memory);
 #endif
   ReadAhead ahead = read_ahead(op, next, head.group * head.queries / kQueryTile);
   for (int64_t block = 0; block < head.keys; block += kKeyBlock) {

@@ -157,11 +157,12 @@ inline void turn_fours(const float* in, int64_t in_stride, float* out, int64_t o
   store(out + 3 * out_stride, high_halves(high01, high23));
 }
 
-// Packed rows [rows, padded] (rows up to the next multiple of kLanes must be readable; they end up in columns nobody
-// uses) into panels of kPanel rows: panel p holds, for each of `width` columns (rounded up to 4), rows p * kPanel and
-// on.
-inline void pack_panels(const float* in, int64_t rows, int64_t padded, int64_t width, float* out) {
+// Packed rows [rows, padded] into panels of kPanel rows: panel p holds, for each of `width` columns (rounded up to 4),
+// rows p * kPanel and on. Rows up to the next multiple of kLanes become 0: they end up in columns nobody uses, but with
+// what was left there, subnormal numbers among it, products of 8 keys took seven times as long.
+inline void pack_panels(float* in, int64_t rows, int64_t padded, int64_t width, float* out) {
   const int64_t depth = round_up(width, 4);
+  for (int64_t i = rows * padded; i < round_up(rows, kLanes) * padded; i += kLanes) store(in + i, zero());
   for (int64_t r = 0; r < rows; r += kLanes) {
     float* to = out + r / kPanel * (depth * kPanel) + r % kPanel;
     for (int64_t c = 0; c < depth; c += 4) turn_fours(in + r * padded + c, padded, to + c * kPanel, kPanel);
