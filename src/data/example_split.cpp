@@ -112,7 +112,7 @@ ExampleSplit split_examples(const ExampleSet& all, double fraction, uint64_t see
   }
   if (taken == 0) return without_validation("no validation part: too few different texts in each class");
 
-  ChunkListBuilder train, validation;
+  ChunkListBuilder train(all.data().cache_directory()), validation(all.data().cache_directory());
   for (int64_t i = 0; i < all.count(); ++i) {
     (chosen[static_cast<size_t>(i)] ? validation : train).add(all.rows()[static_cast<size_t>(i)]);
   }

@@ -1,6 +1,7 @@
 #include "data/examples.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/options.h"
@@ -9,8 +10,16 @@
 namespace brisk {
 
 int32_t ExampleData::label_of(int64_t row) const {
-  return labelled_ ? static_cast<int32_t>(stream_->document_hash((row + 1) * documents_per_row_ - 1)) : -1;
+  if (!labelled_) return -1;
+  const uint64_t label = stream_->document_hash((row + 1) * documents_per_row_ - 1);
+  if (label >= label_names_.size()) {
+    user_error("{}: damaged since it was made: label {} of {}; remove the file", cache_path_, label,
+               label_names_.size());
+  }
+  return static_cast<int32_t>(label);
 }
+
+std::string ExampleData::cache_directory() const { return std::filesystem::path(cache_path_).parent_path().string(); }
 
 TextFrame::Lengths ExampleData::lengths_of(int64_t row) const {
   const int64_t document = row * documents_per_row_;
@@ -73,7 +82,7 @@ ExampleSet::ExampleSet(std::shared_ptr<const ExampleData> data, const Tokenizer&
           labels_.text(), nearest.empty() ? "" : fmt::format("; is \"{}\" meant?", nearest));
     }
   }
-  ChunkListBuilder rows;
+  ChunkListBuilder rows(data_->cache_directory());
   for (int64_t row = 0; row < data_->rows(); ++row) {
     const int64_t length = frame_.rows(data_->lengths_of(row), INT32_MAX);
     rows.add({row, static_cast<int32_t>(length)});
@@ -141,7 +150,7 @@ ExampleSet ExampleSet::subset(ChunkList rows) const {
 ExampleSet ExampleSet::in_pieces(int64_t max_length) const {
   BRISK_CHECK(!has_pairs() && !pieces_ && max_length > frame_.specials(), "max_length = {}", max_length);
   const int64_t specials = frame_.specials(), most = max_length - specials;
-  ChunkListBuilder pieces;
+  ChunkListBuilder pieces(data_->cache_directory());
   for (int64_t i = 0; i < count(); ++i) {
     const int64_t place = data_->place_of(row_of(i), 0), tokens = full_length(i) - specials;
     int64_t begin = 0;
@@ -157,7 +166,7 @@ ExampleSet ExampleSet::in_pieces(int64_t max_length) const {
 }
 
 ExampleSet ExampleSet::first(int64_t most) const {
-  ChunkListBuilder rows;
+  ChunkListBuilder rows(data_->cache_directory());
   for (int64_t i = 0; i < std::min(most, count()); ++i) rows.add(rows_[static_cast<size_t>(i)]);
   return subset(std::move(rows).finish());
 }

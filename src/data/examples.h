@@ -62,6 +62,7 @@ class ExampleData {
   const MissingRows& missing() const { return missing_; }
   const std::vector<std::string>& notes() const { return notes_; }  // what was found and left out, for the user
   const std::string& cache_path() const { return cache_path_; }
+  std::string cache_directory() const;     // where long lists may lie, too
   bool reused() const { return reused_; }  // the tokens were there
 
  private:
@@ -147,7 +148,7 @@ struct ExampleSplit {
 
 // Every class gives its share, and the copies of a text are on one side: which texts are for validation depends on the
 // seed and the texts alone. A class of a single text is for training, as is a text with more copies than the share of
-// its class. Holds 24 bytes a row meanwhile.
+// its class. Holds 24 bytes an example meanwhile.
 ExampleSplit split_examples(const ExampleSet& all, double fraction, uint64_t seed);
 
 }  // namespace brisk

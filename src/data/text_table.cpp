@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -36,19 +35,6 @@ std::string beginning_of(ByteReader& reader, bool& whole) {
     whole = count == 0;
   }
   return text;
-}
-
-// Where the last row of a buffer ends, when more may come after it; 0: nowhere.
-size_t last_row_end(const TableFile& file, std::string_view buffer) {
-  switch (file.kind) {
-    case TableKind::kCsv:
-    case TableKind::kTsv: return whole_records(buffer, file.format);
-    case TableKind::kText:
-      if (file.blocks) return last_blank_line_end(buffer);
-      [[fallthrough]];
-    case TableKind::kJsonLines: return buffer.rfind('\n') + 1;  // npos + 1 is 0
-  }
-  return 0;
 }
 
 void for_each_text(const TableFile& file, std::string_view text, int64_t first_line, const RowBody& body) {
@@ -179,7 +165,7 @@ bool TablePieceReader::next_of_file(TextPiece& piece) {
   for (size_t size = kPieceBytes; end == 0; size = 2 * std::max(size, buffer_.size())) {
     fill(size);
     if (buffer_.empty()) return false;
-    end = file_ended_ ? buffer_.size() : last_row_end(file, buffer_);
+    end = file_ended_ ? buffer_.size() : last_row_end(file, buffer_, at_.offset);
     if (end == 0 && buffer_.size() > kLongestRow) {
       user_error("{}: line {}: a row of more than {}{}", file.path, at_.line,
                  format_bytes(static_cast<double>(kLongestRow)),
@@ -201,6 +187,15 @@ bool TablePieceReader::next_of_file(TextPiece& piece) {
   return true;
 }
 
+size_t last_row_end(const TableFile& file, std::string_view text, int64_t offset) {
+  const size_t before = text.size();
+  if (offset == 0) text = without_byte_order_mark(text);
+  size_t end = text.rfind('\n') + 1;  // npos + 1 is 0
+  if (file.kind == TableKind::kCsv || file.kind == TableKind::kTsv) end = whole_records(text, file.format);
+  if (file.kind == TableKind::kText && file.blocks) end = last_blank_line_end(text);
+  return end == 0 ? 0 : end + before - text.size();
+}
+
 void for_each_row(const TableFile& file, std::string_view text, int64_t offset, int64_t first_line,
                   const RowBody& body) {
   check_text(file.path, text, offset, first_line);
@@ -218,7 +213,6 @@ void for_each_row(const TableFile& file, std::string_view text, int64_t offset, 
     });
     return;
   }
-  bool is_header = file.header && offset == 0;
   for_each_record(file.path, text, file.format, first_line, [&](std::span<const std::string_view> cells, int64_t line) {
     if (cells.size() != file.columns.size()) {
       const bool more = cells.size() > file.columns.size();
@@ -229,7 +223,7 @@ void for_each_row(const TableFile& file, std::string_view text, int64_t offset, 
                  : file.format.quotes ? fmt::format("; put quotes around a cell that has '{}' in it", separator)
                                       : fmt::format("; a text may not have a {} in it", separator));
     }
-    if (std::exchange(is_header, false)) return;
+    if (file.header && line == file.header_line) return;
     const auto cell = [&](int64_t column) {
       return column < 0 ? std::string_view() : cells[static_cast<size_t>(column)];
     };

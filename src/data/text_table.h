@@ -52,6 +52,7 @@ struct TableFile {
   DelimitedFormat format;
   bool blocks = false;  // of plain text: a text is what is between blank lines, and not a line
   bool header = false;
+  int64_t header_line = 0;
   std::vector<std::string> columns;          // their names; "0", "1", ... without a header
   int64_t text = -1, pair = -1, label = -1;  // which of the columns; -1: none
 };
@@ -119,9 +120,12 @@ using RowBody = std::function<void(const TableRow& row)>;
 // The rows of a piece, the header left out. A row with another number of columns than the first is a UserError.
 void for_each_row(const TextTable& table, const TextPiece& piece, const RowBody& body);
 
-// The same for text in memory, of which `offset` bytes come before it: 0 is where a header is.
+// The same for text in memory, of which `offset` bytes come before it.
 void for_each_row(const TableFile& file, std::string_view text, int64_t offset, int64_t first_line,
                   const RowBody& body);
+
+// Where the last row of `text` ends, line end included, when more may come after it; 0: nowhere.
+size_t last_row_end(const TableFile& file, std::string_view text, int64_t offset);
 
 // One row after the other, for those who need them in order and not on all cores.
 class TableRowReader {

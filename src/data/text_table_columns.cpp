@@ -358,10 +358,11 @@ TableFile find_columns(const std::string& path, std::string_view beginning, bool
       user_error("{}: lines end with CR alone; convert them (tr '\\r' '\\n' < FILE > NEW)", path);
     }
     file.format = file.kind == TableKind::kCsv ? guess_csv_format(beginning) : guess_tsv_format(beginning);
-    if (!whole) beginning = beginning.substr(0, whole_records(beginning, file.format));
+    if (!whole) beginning = beginning.substr(0, last_row_end(file, beginning, 0));
     check_text(path, beginning, 0, 1);
     for_each_record(path, without_byte_order_mark(beginning), file.format, 1,
-                    [&](std::span<const std::string_view> cells, int64_t) {
+                    [&](std::span<const std::string_view> cells, int64_t line) {
+                      if (rows.empty()) file.header_line = line;
                       if (rows.size() < kRowsLookedAt) rows.emplace_back(cells.begin(), cells.end());
                     });
   }

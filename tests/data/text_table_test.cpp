@@ -124,6 +124,23 @@ TEST_F(TextTables, ReadsBomsCarriageReturnsAndCompressedFiles) {
   }
 }
 
+TEST_F(TextTables, AQuoteAfterAByteOrderMarkOpensACell) {
+  const std::string csv = "\xEF\xBB\xBF\"long\ntext\",label\n\"a\nb\",1\n";
+  const TextTable read = table("a.csv", csv);
+  EXPECT_EQ(rows_of(read).at(0).text, "a\nb");
+  EXPECT_EQ(last_row_end(read.files()[0], csv.substr(0, 9), 0), 0u);
+  EXPECT_EQ(last_row_end(read.files()[0], csv.substr(0, 24), 0), 21u);
+}
+
+TEST_F(TextTables, TheHeaderMayComeAfterBlankLines) {
+  const TextTable read = table("a.csv", "\n\ntext,label\na,1\nb,0\n");
+  ASSERT_EQ(rows_of(read).size(), 2u);
+  EXPECT_EQ(rows_of(read)[0].line, 4);
+  int64_t rows = 0;  // and in a piece of its own
+  for_each_row(read.files()[0], "text,label\na,1\n", 2, 3, [&](const TableRow&) { ++rows; });
+  EXPECT_EQ(rows, 1);
+}
+
 TEST_F(TextTables, ReadsNestedFieldsAndNumbersOfJsonLines) {
   const std::string json =
       "{\"meta\": {\"label\": 3}, \"parts\": [{\"text\": \"a\"}, {\"text\": \"b\"}]}\n\n"

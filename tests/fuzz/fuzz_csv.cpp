@@ -1,5 +1,5 @@
-// A .csv, .tsv or .jsonl file of texts and labels; its first line says which, and names the columns or leaves them to be
-// found: "csv", "tsv text label", "jsonl article.body label other".
+// A .csv, .tsv or .jsonl file of texts and labels; its first line says which, and names the columns or leaves them to
+// be found: "csv", "tsv text label", "jsonl article.body label other".
 #include <sstream>
 
 #include "data/labels.h"
@@ -27,12 +27,6 @@ void read(const TableFile& file, std::string_view text, int64_t offset, int64_t 
   });
 }
 
-// Where whole rows end within the first `size` bytes.
-size_t rows_end(const TableFile& file, std::string_view text, size_t size) {
-  return file.kind == TableKind::kJsonLines ? text.substr(0, size).rfind('\n') + 1
-                                            : whole_records(text.substr(0, size), file.format);
-}
-
 void check_rows(const TableFile& file, std::string_view text) {
   Rows whole;
   read(file, text, 0, 1, whole);
@@ -45,7 +39,7 @@ void check_rows(const TableFile& file, std::string_view text) {
                   "a row is no longer than the file");
   }
   // A file is read in pieces of whole rows, on several threads: cut anywhere, the rows are the same.
-  const size_t cut = rows_end(file, text, text.size() / 2);
+  const size_t cut = last_row_end(file, text.substr(0, text.size() / 2), 0);
   if (cut > 0) {
     Rows pieces;
     const std::string_view first = text.substr(0, cut);
