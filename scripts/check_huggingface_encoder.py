@@ -26,11 +26,10 @@ TEXTS = ["A film that is good, not bad.", "the cat sat on the mat", "", "Ünïc�
 PAIRS = [("the cat sat", "on the mat"), ("", "good")]
 
 
-def load(folder):
-    architecture = json.loads((pathlib.Path(folder) / "config.json").read_text())["architectures"][0]
+def load(folder, architecture):
     kind = AutoModelForMaskedLM if architecture.endswith("ForMaskedLM") else AutoModelForSequenceClassification
     model, info = kind.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
-    return model.eval(), AutoTokenizer.from_pretrained(folder), architecture, info
+    return model.eval(), AutoTokenizer.from_pretrained(folder), info
 
 
 def logits_of(model, tokenizer, text, pair=None):
@@ -50,7 +49,7 @@ class Check:
 
 
 def compare_with_original(check, model, tokenizer, folder):
-    other, other_tokenizer, _, _ = load(folder)
+    other, other_tokenizer, _ = load(folder, model.__class__.__name__)
     same_ids, largest = True, 0.0
     for text, pair in [(text, None) for text in TEXTS] + PAIRS:
         ids, logits = logits_of(model, tokenizer, text, pair)
@@ -87,7 +86,8 @@ def main():
     arguments.add_argument("--predictions", help="what brisk predict wrote for --texts")
     arguments = arguments.parse_args()
     check = Check()
-    model, tokenizer, architecture, info = load(arguments.export)
+    architecture = json.loads((pathlib.Path(arguments.export) / "config.json").read_text())["architectures"][0]
+    model, tokenizer, info = load(arguments.export, architecture)
     check.expect(model.__class__.__name__ == architecture, f"transformers makes a {architecture} of it")
     for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"):
         check.expect(not info[kind], f"no {kind}: {', '.join(map(str, sorted(info[kind]))) or 'none'}")

@@ -283,6 +283,36 @@ TEST(EncoderModel, AHeadOfAnotherNumberOfLabelsIsReplacedAndSaid) {
   }
 }
 
+TEST(EncoderModel, ClassesOfTokensAreNoClassesOfTexts) {
+  const ScratchFolder scratch;
+  fs::copy(golden("bert"), scratch / "model");
+  Json config = Json::parse(contents_of(scratch / "model/config.json"));
+  config["architectures"] = {"BertForTokenClassification"};
+  put_contents(scratch / "model/config.json", config.dump());
+  const HuggingFaceEncoder model(scratch / "model");
+  ParameterStore store;
+  declare(store, model.config().model, Head::classifier, 3);
+  EXPECT_EQ(model.load_into(store).missing, (std::vector<std::string>{"classifier.weight", "classifier.bias"}));
+}
+
+TEST(EncoderModel, WithAnOutputTableOfItsOwnIsRefusedForMaskedWordsAlone) {
+  const ScratchFolder scratch;
+  fs::copy(golden("bert_mlm"), scratch / "model");
+  const SafetensorsFile tied(golden("bert_mlm") + "/model.safetensors");
+  SafetensorsWriter writer(scratch / "model/model.safetensors");
+  for (const SafetensorsEntry& entry : tied.entries()) writer.add(entry.name, entry.type, entry.shape, entry.data);
+  const std::vector<float> other(24 * 16, 1.0f);
+  writer.add("cls.predictions.decoder.weight", SafetensorsType::f32, {24, 16}, other.data());
+  writer.finish();
+  const HuggingFaceEncoder model(scratch / "model");
+  ParameterStore masked, classifier;
+  declare(masked, model.config().model, Head::masked_words, 0);
+  EXPECT_TRUE(has(message_of<UserError>([&] { model.load_into(masked); }),
+                  "cls.predictions.decoder.weight is not the token embedding"));
+  declare(classifier, model.config().model, Head::classifier, 2);
+  EXPECT_EQ(model.load_into(classifier).missing.size(), 4u);
+}
+
 TEST(EncoderModel, AShorterOneBeginsAsChosenLayersOfALongerOne) {
   const HuggingFaceEncoder model(golden("bert"));
   ModelOptions student = model.config().model;

@@ -218,6 +218,20 @@ TEST(TorchFile, ATensorMustFitItsStorage) {
   EXPECT_EQ(TorchFile(bytes_of(wide), "x.bin").find("a")->bytes, 24);
 }
 
+// Each name of a transposed tensor is a copy, and takes 8 bytes of pickle.
+TEST(TorchFile, CannotAskForMoreMemoryThanItHasBytes) {
+  const std::string one = pickle_of_tensor(std::string("K\0", 2), "K\2K\3\x86K\1K\2\x86");
+  const auto with_names = [&](int count) {
+    std::string pickle = one.substr(0, one.size() - 2) + "q\1s(";
+    for (int i = 0; i < count; ++i) {
+      pickle += "X\1" + std::string(3, '\0') + static_cast<char>('!' + i) + std::string("h\1");
+    }
+    return pickle + "u.";
+  };
+  EXPECT_EQ(complaint_of_pickle(with_names(2)), "");
+  EXPECT_NE(complaint_of_pickle(with_names(90)).find("have more bytes than the file"), std::string::npos);
+}
+
 TEST(TorchFile, DamagedPicklesAreRefused) {
   const auto expect = [&](const std::string& pickle, const std::string& part) {
     const std::string message = complaint_of_pickle(pickle);
