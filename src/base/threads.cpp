@@ -77,9 +77,24 @@ struct Team::State {
   }
 };
 
+namespace {
+
+// Numbers below 1e-38 become 0 on this thread. They carry nothing, and the processor takes some 150 cycles for each: a
+// moment of an unused row of a table reaches them after 800 steps, GELU's tail at once.
+void flush_subnormals() {
+#if defined(__SSE2__)
+  constexpr unsigned kResultsAreZero = 0x8000, kInputsAreZero = 0x0040;
+  __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | kResultsAreZero | kInputsAreZero);
+#endif
+}
+
+}  // namespace
+
 Team::Team(int threads) : size_(std::max(1, threads)), state_(std::make_unique<State>()) {
   state_->tickets = std::vector<Ticket>(static_cast<size_t>(size_));
+  flush_subnormals();
   const auto work = [this](int thread) {
+    flush_subnormals();
     State& state = *state_;
     uint32_t seen = 0;
     for (;;) {

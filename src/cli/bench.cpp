@@ -98,16 +98,35 @@ void add_classify(CLI::App& bench) {
   command->callback([arguments] { run_classify(*arguments); });
 }
 
+// "small", or what it became: "512 wide, 2 layers, 8 heads, a vocabulary of 10000".
+std::string name_of(const BenchOptions& options, const DecoderConfig& model) {
+  if (options.width + options.layers + options.vocabulary + options.heads == 0) return options.shape;
+  return fmt::format("{} wide, {} layers, {} heads, a vocabulary of {}", model.d_model, model.num_layers,
+                     model.num_heads, model.vocab_size);
+}
+
 void run_bench(const BenchArguments& arguments) {
   const BenchResult result = bench_language_model(arguments.options);
   if (arguments.json) {
+    const DecoderConfig& model = result.model;
     nlohmann::ordered_json json = {{"shape", arguments.options.shape},
+                                   {"width", model.d_model},
+                                   {"layers", model.num_layers},
+                                   {"vocabulary", model.vocab_size},
+                                   {"heads", model.num_heads},
+                                   {"max_length", model.max_length},
+                                   {"batch", result.batch},
+                                   {"threads", result.threads},
                                    {"optimizer", arguments.options.optimizer},
                                    {"tokens_per_second", result.tokens_per_second},
                                    {"gflops", result.gflops},
                                    {"peak_gflops", result.peak_gflops},
                                    {"utilisation", result.utilisation},
+                                   {"flop_per_token", result.flop_per_token},
                                    {"peak_memory_bytes", result.peak_memory_bytes},
+                                   {"planned_memory_bytes", result.planned_memory_bytes()},
+                                   {"state_bytes", result.state_bytes},
+                                   {"activation_bytes", result.activation_bytes},
                                    {"precision", result.precision},
                                    {"isa", result.isa},
                                    {"step_ms", result.step_ms},
@@ -122,9 +141,10 @@ void run_bench(const BenchArguments& arguments) {
   fmt::print("{}", ledger_table(result.ledger, {.steps = result.steps}));
   fmt::print(
       "{}: {:.0f} tokens/s, {:.1f} ms a step (median of {}), {:.1f} GFLOP/s, {:.1f} % of {:.0f} GFLOP/s, peak memory "
-      "{}\n",
-      arguments.options.shape, result.tokens_per_second, result.step_ms, result.steps, result.gflops,
-      100 * result.utilisation, result.peak_gflops, format_bytes(static_cast<double>(result.peak_memory_bytes)));
+      "{} ({} planned)\n",
+      name_of(arguments.options, result.model), result.tokens_per_second, result.step_ms, result.steps, result.gflops,
+      100 * result.utilisation, result.peak_gflops, format_bytes(static_cast<double>(result.peak_memory_bytes)),
+      format_bytes(static_cast<double>(result.planned_memory_bytes())));
 }
 
 }  // namespace
@@ -133,14 +153,20 @@ void add_bench_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("bench", "Measure training speed");
   command->require_subcommand(1);
   command->footer("Example:\n  brisk bench lm --shape small --json");
-  CLI::App* lm =
-      command->add_subcommand("lm", "A decoder language model of a known shape, through the real training loop");
+  CLI::App* lm = command->add_subcommand(
+      "lm", "A decoder language model of a known shape or your own, through the real training loop");
   auto arguments = std::make_shared<BenchArguments>();
   BenchOptions& options = arguments->options;
   lm->add_option("--shape", options.shape, "small, large, production or gpt2")
       ->type_name("NAME")
       ->capture_default_str();
-  lm->add_option("--batch", options.batch, "Sequences a step (default: the shape's)")->check(at_least(1));
+  lm->add_option("--width", options.width, "Width of the model (default: the shape's)")->check(between(1, 65536));
+  lm->add_option("--layers", options.layers, "Layers (default: the shape's)")->check(between(1, 1000));
+  lm->add_option("--vocabulary", options.vocabulary, "Entries of the vocabulary (default: the shape's)")
+      ->check(between(2, 1 << 24));
+  lm->add_option("--heads", options.heads, "Attention heads (default: the shape's; with --width, width / 64)")
+      ->check(between(1, 4096));
+  lm->add_option("--batch", options.batch, "Sequences a step (default: the shape's)")->check(between(1, 1 << 20));
   lm->add_option("--max-length", options.max_length, "Tokens a sequence (default: the shape's)")
       ->check(between(2, 1 << 20));
   lm->add_option("--device", arguments->device, "Where to run: cpu")
@@ -158,7 +184,10 @@ void add_bench_command(CLI::App& app) {
   lm->add_option("--micro-batch-tokens", options.micro_batch_tokens, "Rows of a micro-batch (default: brisk chooses)")
       ->check(at_least(1));
   lm->add_flag("--json", arguments->json, "One JSON object on standard output");
-  lm->footer("Example:\n  brisk bench lm --shape small --precision fp32 --json");
+  lm->footer(
+      "Examples:\n"
+      "  brisk bench lm --shape small --precision fp32 --json\n"
+      "  brisk bench lm --width 512 --layers 4 --vocabulary 16000 --batch 16 --max-length 256");
   lm->callback([arguments] { run_bench(*arguments); });
   add_classify(*command);
 }

@@ -335,6 +335,7 @@ class Product {
         tile.out = epilogue_.c.f32() + rows.begin * epilogue_.c.stride + cols.begin;
         tile.out_stride = tile.start_stride = epilogue_.c.stride;
         tile.start = adds ? tile.out : nullptr;
+        tile.wanted[0] = {reinterpret_cast<const char*>(tile.out), tile.out_stride * 4};
         kernels_.multiply(tile);
         return;
       }
@@ -355,11 +356,22 @@ class Product {
     }
     tile.start = first ? nullptr : partial;
     tile.out = last ? buffer : partial;
+    if (last) {
+      int wanted = 0;
+      for (const Tensor* tensor : {&epilogue_.c, &epilogue_.before, &epilogue_.residual}) {
+        if (*tensor) tile.wanted[wanted++] = wanted_rows(*tensor, rows.begin, cols.begin);
+      }
+    }
     kernels_.multiply(tile);
     if (last) {
       kernels_.finish(buffer, kernels_.cols, rows.begin, rows.size(), cols.begin, cols.size(), epilogue_,
                       row_keys_ + rows.begin);
     }
+  }
+
+  static GemmTile::Wanted wanted_rows(const Tensor& tensor, int64_t row, int64_t col) {
+    const int64_t bytes = size_of(tensor.type);
+    return {static_cast<const char*>(tensor.data) + (row * tensor.stride + col) * bytes, tensor.stride * bytes};
   }
 
   const GemmKernels& kernels_;

@@ -80,19 +80,39 @@ __attribute__((always_inline)) inline void multiply_unit(const float* a, const f
   }
 }
 
+// Walks over GemmTile::wanted.
+class WantedRows {
+ public:
+  WantedRows(const GemmTile& tile, int64_t rows) : next_(tile.wanted), end_(tile.wanted + 3), rows_(rows) { begin(); }
+  __attribute__((always_inline)) void fetch_row() {
+    if (left_ == 0) return;
+    __builtin_prefetch(at_, 1);
+    __builtin_prefetch(at_ + 64, 1);
+    at_ += stride_;
+    if (--left_ == 0) begin();
+  }
+
+ private:
+  void begin() {
+    if (next_ == end_ || next_->at == nullptr) return;
+    at_ = next_->at;
+    stride_ = next_->stride;
+    left_ = rows_;
+    ++next_;
+  }
+  const GemmTile::Wanted *next_, *end_;
+  const int64_t rows_;
+  int64_t left_ = 0, stride_ = 0;
+  const char* at_ = nullptr;
+};
+
 template <typename Product, int kRows, bool kByRow>
 void multiply_rows(const GemmTile& tile) {
   constexpr int64_t kRowStep = kByRow ? kRowStride : 1, kUnitStep = kByRow ? 1 : kRowFloats;
   Vec acc[kRows][kPanelVectors];
   const float* a = tile.a_panel;
   const float* b = tile.b_panel;
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-    // C is cold: ask for it now, it is wanted after the loop.
-    const float* line = tile.out + r * tile.out_stride;
-    __builtin_prefetch(line, 1);
-    __builtin_prefetch(line + 16, 1);
-  }
+  WantedRows wanted(tile, kRows);
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
@@ -102,6 +122,7 @@ void multiply_rows(const GemmTile& tile) {
   int64_t unit = 0;
 #pragma GCC unroll 1
   for (; unit + kUnroll <= tile.units; unit += kUnroll, a += kUnroll * kUnitStep, b += kUnroll * kPanelCols) {
+    wanted.fetch_row();
 #pragma GCC unroll 4
     for (int u = 0; u < kUnroll; ++u) {
       multiply_unit<Product, kRows, kRowStep>(a + u * kUnitStep, b + u * kPanelCols, acc);
@@ -227,7 +248,9 @@ void multiply_tiles(const GemmTile& tile) {
   }
   const float* a = tile.a_panel;
   const float* b = tile.b_panel;
+  WantedRows wanted(tile, tile.rows);
   for (int64_t unit = 0; unit < tile.units; unit += 16) {
+    for (int i = 0; i < 4; ++i) wanted.fetch_row();
     _tile_stream_loadd(4, a, kTileBytesPerRow);
     _tile_loadd(6, b, kTileBytesPerRow);
     _tile_loadd(7, b + kTileFloats, kTileBytesPerRow);

@@ -25,6 +25,14 @@ struct GemmTile {
   int64_t start_stride = 0;
   float* out = nullptr;  // [rows, cols]; may be `start`
   int64_t out_stride = 0;
+
+  // Memory that the tile or its epilogue touches next: fetched a row at a time while the depth is walked through. All
+  // at once they would fill the line buffers that the panels come through.
+  struct Wanted {
+    const char* at = nullptr;  // rows of at most two lines, or none
+    int64_t stride = 0;        // bytes
+  };
+  Wanted wanted[3];
 };
 
 // An operand seen from a panel: `across` counts rows of A or columns of B.

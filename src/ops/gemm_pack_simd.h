@@ -222,6 +222,10 @@ inline void transposed_block(const RowStarts<T>& starts, int64_t depth, int64_t 
   transpose(r);
 }
 
+// Units ahead that are asked for where the depth lies across memory: rows far apart, which no hardware fetches ahead.
+// As many as gemm packs of a panel before it goes on with the next one, so they are of the same panel's next stretch.
+constexpr int64_t kPackAhead = 32;
+
 // panel[unit][width], with width a multiple of kLanes. What lies beyond the source across is anything; what lies beyond
 // it along the depth is not written.
 template <typename Units, typename T>
@@ -252,10 +256,16 @@ inline void pack_by_unit(const GemmPanelSource& source, int64_t width, float* pa
     const int64_t lanes = source.across - first;
     if (lanes >= kLanes) {
 #pragma GCC unroll 4
-      for (int64_t u = 0; u < whole; ++u) store(out + u * width, Units::across(p + u * step, source.stride, kLanes));
+      for (int64_t u = 0; u < whole; ++u) {
+        __builtin_prefetch(p + (u + kPackAhead) * step, 0, 2);
+        store(out + u * width, Units::across(p + u * step, source.stride, kLanes));
+      }
     } else {
 #pragma GCC unroll 4
-      for (int64_t u = 0; u < whole; ++u) store(out + u * width, Units::across(p + u * step, source.stride, lanes));
+      for (int64_t u = 0; u < whole; ++u) {
+        __builtin_prefetch(p + (u + kPackAhead) * step, 0, 2);
+        store(out + u * width, Units::across(p + u * step, source.stride, lanes));
+      }
     }
     if (whole < units) store(out + whole * width, Units::across_one(p + whole * step, lanes));
   }

@@ -80,8 +80,9 @@ std::string component_type(const nlohmann::json& component, const std::string& p
 TextPattern json_pattern(const nlohmann::json& object, const std::string& place) {
   const auto found = object.find("pattern");
   if (found != object.end() && found->is_object() && found->size() == 1) {
-    const std::string& kind = found->begin().key();
-    const nlohmann::json& text = found->begin().value();
+    const auto only = found->begin();
+    const std::string& kind = only.key();
+    const nlohmann::json& text = only.value();
     if ((kind == "String" || kind == "Regex") && text.is_string()) return {text.get<std::string>(), kind == "Regex"};
   }
   wrong_field(object, "pattern", place, "{\"String\": \"...\"} or {\"Regex\": \"...\"}");

@@ -5,8 +5,10 @@
 
 #include "base/error.h"
 #include "base/isa.h"
+#include "base/job.h"
 #include "base/machine.h"
 #include "base/random.h"
+#include "base/terminal.h"
 #include "base/threads.h"
 #include "data/chunk_sequences.h"
 #include "data/corpus.h"
@@ -24,6 +26,8 @@ struct Shape {
   int64_t vocab_size, d_model, num_layers, num_heads, max_length, batch;
 };
 
+constexpr int64_t kSteps = 8;  // whose tokens are made; then they come again
+
 constexpr Shape kShapes[] = {{"small", 10000, 256, 2, 4, 128, 32},
                              {"large", 50000, 512, 6, 8, 128, 16},
                              {"production", 32000, 512, 6, 8, 128, 16},
@@ -34,6 +38,46 @@ const Shape& find_shape(const std::string& name) {
     if (name == shape.name) return shape;
   }
   user_error("--shape {}: unknown; use small, large, production or gpt2", name);
+}
+
+// The heads that a job of this width has where it does not say.
+int64_t default_heads(int64_t width) {
+  Job job;
+  job.model.d_model = width;
+  resolve_defaults(job);
+  return job.model.num_heads;
+}
+
+// The named shape with what the options change in it.
+Shape shape_of(const BenchOptions& options) {
+  Shape shape = find_shape(options.shape);
+  if (options.width > 0) {
+    shape.d_model = options.width;
+    shape.num_heads = default_heads(options.width);
+  }
+  if (options.layers > 0) shape.num_layers = options.layers;
+  if (options.vocabulary > 0) shape.vocab_size = options.vocabulary;
+  if (options.heads > 0) shape.num_heads = options.heads;
+  if (options.max_length > 0) shape.max_length = options.max_length;
+  if (options.batch > 0) shape.batch = options.batch;
+  if (shape.d_model % shape.num_heads != 0) {
+    user_error("--heads {}: each head takes an equal share of the width, and {} is not divisible by it; use --heads {}",
+               shape.num_heads, shape.d_model, default_heads(shape.d_model));
+  }
+  return shape;
+}
+
+void refuse_what_cannot_fit(const Shape& shape, const MemoryPlan& plan) {
+  constexpr int64_t kProgram = int64_t{100} << 20;
+  const int64_t tokens =
+      kSteps * shape.batch * shape.max_length * 2 * static_cast<int64_t>(sizeof(int32_t));  // as made and as held
+  const int64_t needed = plan.state_bytes + plan.activation_bytes + tokens;
+  const int64_t available = memory_available();
+  if (needed + kProgram <= available) return;
+  user_error(
+      "this shape needs {} of memory and {} are available; use a smaller --width, --layers, --vocabulary, --batch or "
+      "--max-length",
+      format_bytes(static_cast<double>(needed)), format_bytes(static_cast<double>(available)));
 }
 
 // Documents that fill a sequence each, their tokens spread like words: few common, most rare.
@@ -53,10 +97,9 @@ std::shared_ptr<const TokenStream> varied_tokens(int64_t documents, int64_t leng
 }  // namespace
 
 BenchResult bench_language_model(const BenchOptions& options) {
-  const Shape& shape = find_shape(options.shape);
+  const Shape shape = shape_of(options);
   Team::set_size(team_size_for(options.threads, "--threads"));
-  const int64_t length = options.max_length > 0 ? options.max_length : shape.max_length;
-  const int64_t batch = options.batch > 0 ? options.batch : shape.batch;
+  const int64_t length = shape.max_length, batch = shape.batch;
   EngineOptions engine_options;
   engine_options.model = DecoderConfig{.vocab_size = shape.vocab_size,
                                        .d_model = shape.d_model,
@@ -68,13 +111,15 @@ BenchResult bench_language_model(const BenchOptions& options) {
   const int64_t asked = options.micro_batch_tokens > 0 ? options.micro_batch_tokens : kMicroBatchTokens;
   const int64_t rows = std::max(length, std::min(asked, batch * length));
   engine_options.capacity = {rows, rows, length};
+  if (options.optimizer == "muon") engine_options.muon = MuonOptions{};
+  refuse_what_cannot_fit(shape, plan_memory(engine_options));  // before anything is measured: that takes memory too
   const PrecisionChoice precision = choose_precision(options.precision, model_widths(engine_options.model));
   engine_options.compute_type = precision.compute_type;
-  if (options.optimizer == "muon") engine_options.muon = MuonOptions{};
+  const MemoryPlan plan = plan_memory(engine_options);
   Engine engine(engine_options);
   engine.initialise(1);
 
-  const auto stream = varied_tokens(8 * batch, length, shape.vocab_size);
+  const auto stream = varied_tokens(kSteps * batch, length, shape.vocab_size);
   Loader loader(text_sequences(stream, whole_corpus(*stream, length).chunks),
                 {.sequences_per_step = batch, .micro_batch_tokens = rows});
   const MeasuredSteps measured = measure_steps(engine, loader, {.seconds = options.seconds});
@@ -85,11 +130,16 @@ BenchResult bench_language_model(const BenchOptions& options) {
   result.mean_tokens_per_second = static_cast<double>(measured.tokens) / result.ledger.seconds();
   result.step_ms = 1e3 * measured.median_seconds;
   result.tokens_per_second = static_cast<double>(batch * length) / measured.median_seconds;
-  result.gflops =
-      result.tokens_per_second * model_flop_per_token(engine_options.model, static_cast<double>(length)) * 1e-9;
+  result.model = std::get<DecoderConfig>(engine_options.model);
+  result.batch = batch;
+  result.threads = Team::instance().size();
+  result.flop_per_token = model_flop_per_token(engine_options.model, static_cast<double>(length));
+  result.gflops = result.tokens_per_second * result.flop_per_token * 1e-9;
   result.peak_gflops = measured.peak_gflops;
   result.utilisation = result.peak_gflops > 0 ? result.gflops / result.peak_gflops : 0;
-  result.parameters = engine.parameters().count();
+  result.parameters = plan.parameters;
+  result.state_bytes = plan.state_bytes;
+  result.activation_bytes = plan.activation_bytes;
   result.peak_memory_bytes = peak_memory_bytes();
   result.precision = precision.compute_type == DType::bf16 ? "bf16" : "fp32";
   result.isa = std::string(isa_name(active_isa()));

@@ -1,15 +1,21 @@
 // The speed of training a given shape: the real loop (loader, clipping, optimizer, logging) over varied tokens.
+//
+//   BenchResult result = bench_language_model({.shape = "small", .width = 512});       // small, but 512 wide
+//   fmt::print("{:.1f} ms a step, {} bytes planned\n", result.step_ms, result.planned_memory_bytes());
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "base/ledger.h"
+#include "models/decoder.h"
 
 namespace brisk {
 
 struct BenchOptions {
-  std::string shape = "small";      // small | large | production | gpt2
+  std::string shape = "small";  // small | large | production | gpt2
+  // 0: the shape's own, and for heads, where a width is given, those that a job of this width has by default.
+  int64_t width = 0, layers = 0, vocabulary = 0, heads = 0;
   int64_t batch = 0;                // sequences; 0: the shape's own
   int64_t max_length = 0;           // 0: the shape's own
   std::string precision = "auto";   // fp32 | bf16 | auto
@@ -25,8 +31,14 @@ struct BenchResult {
   double gflops = 0, peak_gflops = 0, utilisation = 0;
   double step_ms = 0;  // median
   int64_t steps = 0;
+  DecoderConfig model;  // what was measured
+  int64_t batch = 0;
+  int64_t threads = 0;
+  double flop_per_token = 0;
   int64_t parameters = 0;
-  int64_t peak_memory_bytes = 0;
+  int64_t state_bytes = 0, activation_bytes = 0;  // planned: train/engine.h; nothing is evaluated
+  int64_t planned_memory_bytes() const { return state_bytes + activation_bytes; }
+  int64_t peak_memory_bytes = 0;  // of the process
   std::string precision, isa, reason;
   Ledger::Totals ledger;  // of the measured steps
 };

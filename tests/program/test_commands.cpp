@@ -157,6 +157,16 @@ TEST(CommandLine, RefusesNumbersThatAreNone) {
   refuses({"generate", "run", "--seed", "-1"}, "--seed: found -1, expected at least 0");
   refuses({"bench", "lm", "--seconds", "nan"}, "--seconds: found nan, expected more than 0");
   refuses({"bench", "lm", "--threads", "100000"}, "--threads = 100000: this process may use");
+  refuses({"bench", "lm", "--width", "0"}, "--width: found 0, expected 1 to 65536");
+  refuses({"bench", "lm", "--width", "wide"}, "--width: found wide, expected 1 to 65536");
+  refuses({"bench", "lm", "--layers", "-3"}, "--layers: found -3, expected 1 to 1000");
+  refuses({"bench", "lm", "--vocabulary", "1"}, "--vocabulary: found 1, expected 2 to 16777216");
+  refuses({"bench", "lm", "--heads", "nan"}, "--heads: found nan, expected 1 to 4096");
+  refuses({"bench", "lm", "--batch", "1e30"}, "--batch: found 1e30, expected 1 to 1048576");
+  refuses({"bench", "lm", "--width", "96", "--heads", "5"}, "96 is not divisible by it; use --heads 1");
+  refuses({"bench", "lm", "--width", "65536", "--layers", "1000"}, "of memory and ");
+  refuses({"bench", "lm", "--batch", "1048576", "--max-length", "65536"}, "needs 4.0");
+  refuses({"bench", "lm", "--shape", "tiny"}, "--shape tiny: unknown; use small, large, production or gpt2");
 }
 
 TEST(CommandLine, SaysWhereTheJobGoes) {
@@ -235,6 +245,39 @@ TEST(Bench, PrintsOneObject) {
   EXPECT_LT(result["utilisation"].get<double>(), 1.0);
   EXPECT_NEAR(result["utilisation"].get<double>(), result["gflops"].get<double>() / result["peak_gflops"].get<double>(),
               1e-6);
+}
+
+TEST(Bench, MeasuresAShapeOfOnesOwn) {
+  TemporaryFolder folder;
+  const auto measured = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"bench",     "lm",           "--width",   "48",          "--layers",
+                                          "3",         "--vocabulary", "500",       "--precision", "fp32",
+                                          "--seconds", "0.01",         "--threads", "1",           "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = run_brisk(arguments, folder);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return Json::parse(outcome.out);
+  };
+  const Json result = measured({"--heads", "6", "--batch", "2", "--max-length", "16"});
+  EXPECT_EQ(result["width"], 48);
+  EXPECT_EQ(result["layers"], 3);
+  EXPECT_EQ(result["vocabulary"], 500);
+  EXPECT_EQ(result["heads"], 6);
+  EXPECT_EQ(result["batch"], 2);
+  EXPECT_EQ(result["max_length"], 16);
+  EXPECT_EQ(result["threads"], 1);
+  // The table, the positions, a final norm, and layers of 12 D^2 weights, 9 D biases and 4 D of norms.
+  EXPECT_EQ(result["parameters"], 500 * 48 + 16 * 48 + 2 * 48 + 3 * (12 * 48 * 48 + 9 * 48 + 4 * 48));
+  EXPECT_EQ(result["flop_per_token"], 6 * (3 * 12 * 48 * 48 + 500 * 48) + 6 * 3 * 16 * 48);
+  EXPECT_GE(result["state_bytes"], 16 * result["parameters"].get<int64_t>());
+  EXPECT_GT(result["activation_bytes"], 0);
+  EXPECT_EQ(result["planned_memory_bytes"],
+            result["state_bytes"].get<int64_t>() + result["activation_bytes"].get<int64_t>());
+  // Heads as a job of this width has them; the rest as the shape says.
+  const Json rest = measured({});
+  EXPECT_EQ(rest["heads"], 1);
+  EXPECT_EQ(rest["batch"], 32);
+  EXPECT_EQ(rest["max_length"], 128);
 }
 
 TEST(JobSchema, IsValidJsonThatNamesTheKeys) {

@@ -1,0 +1,61 @@
+#include "base/threads.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+namespace brisk {
+namespace {
+
+TEST(Team, EveryThreadRunsTheBodyOnce) {
+  Team team(4);
+  std::vector<std::atomic<int>> runs(4);
+  for (int round = 0; round < 50; ++round) team.run([&](int thread) { ++runs[static_cast<size_t>(thread)]; });
+  for (const std::atomic<int>& count : runs) EXPECT_EQ(count, 50);
+}
+
+TEST(Team, NobodyPassesABarrierBeforeAllHaveCome) {
+  Team team(3);
+  std::atomic<int> arrived = 0, early = 0;
+  team.run([&](int) {
+    for (int round = 1; round <= 20; ++round) {
+      ++arrived;
+      team.barrier();
+      if (arrived < 3 * round) ++early;
+      team.barrier();
+    }
+  });
+  EXPECT_EQ(early, 0);
+}
+
+TEST(Team, SharesCoverARangeOnceInWholeGrains) {
+  Team team(3);
+  for (const int64_t n : {0, 1, 7, 64, 100, 193}) {
+    std::vector<std::atomic<int>> seen(static_cast<size_t>(n));
+    std::atomic<int> broken = 0;
+    team.for_range(n, 16, [&](int64_t begin, int64_t end, int) {
+      if (begin % 16 != 0) ++broken;
+      for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
+    });
+    EXPECT_EQ(broken, 0);
+    for (const std::atomic<int>& count : seen) EXPECT_EQ(count, 1) << n;
+  }
+}
+
+#if defined(__SSE2__)
+TEST(Team, NumbersTooSmallForFullPrecisionAreZeroOnEveryThread) {
+  Team team(3);
+  std::vector<float> result(3, -1.0f);
+  team.run([&](int thread) {
+    volatile float smallest = std::numeric_limits<float>::min(), half = 0.5f;
+    result[static_cast<size_t>(thread)] = smallest * half;
+  });
+  for (const float value : result) EXPECT_EQ(value, 0.0f);
+}
+#endif
+
+}  // namespace
+}  // namespace brisk
