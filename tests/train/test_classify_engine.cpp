@@ -101,7 +101,7 @@ Course train(const EngineOptions& options, int64_t micro_batch_tokens, const std
 }
 
 TEST(EngineOfAClassifier, LearnsWhatTheClassHangsOn) {
-  const Course trained = train(classifier(0), 512, {}, 120);
+  const Course trained = train(classifier(0), 512, {}, 400);
   EXPECT_GT(trained.quality.accuracy, 0.9);
   ASSERT_TRUE(trained.quality.classes.has_value());
   EXPECT_EQ(trained.quality.classes->count(), 100);
