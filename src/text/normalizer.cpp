@@ -61,12 +61,6 @@ std::string strip(std::string_view text, bool left, bool right) {
   return std::string(text);
 }
 
-bool is_chinese(uint32_t c) {
-  return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) ||
-         (c >= 0x2A700 && c <= 0x2B73F) || (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||
-         (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
-}
-
 std::string clean(std::string_view text) {
   return map_characters(text, [](uint32_t c, std::string_view bytes, std::string& out) {
     if (is_bert_control(c)) return;
@@ -80,7 +74,7 @@ std::string clean(std::string_view text) {
 
 std::string space_chinese(std::string_view text) {
   return map_characters(text, [](uint32_t c, std::string_view bytes, std::string& out) {
-    if (is_chinese(c)) {
+    if (is_bert_chinese(c)) {
       out.append(" ").append(bytes).append(" ");
     } else {
       out += bytes;
