@@ -9,6 +9,13 @@ namespace brisk {
 
 namespace {
 
+void check_size(const TextTemplate& around, const std::string& place) {
+  constexpr size_t kMost = 100;  // a list of specials, each of which is a list, can name more than any memory holds
+  if (around.before.size() + around.after.size() > kMost) {
+    user_error("{}: more than {} special tokens around a text", place, kMost);
+  }
+}
+
 void read_template(const nlohmann::json& component, const std::string& place, TextTemplate& around) {
   const nlohmann::json& specials = json_object(component, "special_tokens", place);
   bool behind_text = false;
@@ -22,6 +29,7 @@ void read_template(const nlohmann::json& component, const std::string& place, Te
     for (const nlohmann::json& token : json_array(json_object(specials, name.c_str(), place), "tokens", place)) {
       if (!token.is_string()) user_error("{}: \"tokens\": found {}, expected texts", place, describe_json(token));
       (behind_text ? around.after : around.before).push_back(token.get<std::string>());
+      check_size(around, place);
     }
   }
 }
@@ -47,6 +55,7 @@ void read_into(const nlohmann::json& component, const std::string& place, int de
   } else if (type == "BertProcessing" || type == "RobertaProcessing") {
     around.before.insert(around.before.begin(), named_token(component, "cls", place));
     around.after.push_back(named_token(component, "sep", place));
+    check_size(around, place);
   } else if (type != "ByteLevel") {  // which only moves offsets
     refuse_component(place, type, "TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel, Sequence");
   }

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "base/error.h"
 #include "text/regex_program.h"
 
 namespace brisk {
@@ -29,12 +30,32 @@ class Matcher {
     bool gave_up = false;
     const auto end = run(pc, at, nullptr, gave_up);
     if (!gave_up) return end;
-    std::vector<bool> visited(program_.instructions.size() * (text_.size() - at + 1));
+    const size_t states = program_.instructions.size() * (text_.size() - at + 1);
+    spend(states / 64);
+    std::vector<bool> visited(states);
     return run(pc, at, &visited, gave_up);
+  }
+
+  // To be called before the search for a match at one place.
+  void set_budget(size_t at) {
+    constexpr size_t kAlways = 1 << 20;
+    budget_ = kAlways + 4 * program_.instructions.size() * (text_.size() - at + 1);
   }
 
  private:
   static constexpr size_t kPatience = 4096;
+
+  // One match takes no more steps than there are states. Only a look ahead inside a look ahead can take more, the
+  // product of both, and so on with each that is inside it.
+  void spend(size_t steps) {
+    if (steps > budget_) {
+      user_error(
+          "a regular expression of the tokenizer takes too long on a text of {} bytes: its groups that look "
+          "ahead or behind stand inside each other; use a tokenizer without them",
+          text_.size());
+    }
+    budget_ -= steps;
+  }
 
   struct Alternative {
     uint32_t pc;
@@ -81,10 +102,12 @@ class Matcher {
   }
 
   std::optional<size_t> run(uint32_t pc, size_t at, std::vector<bool>* visited, bool& gave_up) {
-    const size_t base = alternatives_.size();
-    const auto end = run_above(base, pc, at, visited, gave_up);
-    alternatives_.resize(base);
-    return end;
+    struct Rest {  // leaves the stack as it was, also where the budget is spent
+      Alternatives& alternatives;
+      size_t base = alternatives.size();
+      ~Rest() { alternatives.resize(base); }
+    } const rest{alternatives_};
+    return run_above(rest.base, pc, at, visited, gave_up);
   }
 
   std::optional<size_t> run_above(size_t base, uint32_t pc, size_t at, std::vector<bool>* visited, bool& gave_up) {
@@ -92,6 +115,7 @@ class Matcher {
     const size_t places = text_.size() - begin + 1;
     size_t returns = 0;
     for (;;) {
+      spend(1);
       bool failed = false;
       if (visited) {
         const size_t state = pc * places + (at - begin);
@@ -167,6 +191,7 @@ class Matcher {
 
   const RegexProgram& program_;
   std::string_view text_;
+  size_t budget_ = 0;
   Alternatives& alternatives_ = alternatives_of_this_thread();
 };
 
@@ -181,6 +206,7 @@ Regex& Regex::operator=(Regex&&) noexcept = default;
 std::optional<Regex::Match> Regex::find(std::string_view text, size_t from) const {
   Matcher matcher(*program_, text);
   for (size_t begin = from;; begin = next_character(text, begin)) {
+    matcher.set_budget(begin);
     if (const auto end = matcher.match(0, begin)) return Match{begin, *end};
     if (begin >= text.size()) return std::nullopt;
   }

@@ -36,6 +36,7 @@ void read_vocabulary(const nlohmann::json& vocabulary, const std::string& place,
     }
     model.tokens[index] = token;
   }
+  while (!model.tokens.empty() && model.tokens.back().empty()) model.tokens.pop_back();  // "" is a token of no text
 }
 
 void read_merges(const nlohmann::json& merges, const std::string& place, BpeModelParts& model) {
