@@ -25,8 +25,8 @@ for reader in "${readers[@]}"; do
   mkdir -p "$corpus"
   dictionary=()
   [ -f "tests/fuzz/$reader.dict" ] && dictionary=("-dict=tests/fuzz/$reader.dict")
-  # 16 KiB: every format says all it can in that. 5 s and 256 MiB at once are far more than that much input warrants.
-  if ! build-fuzz/tests/fuzz/fuzz_"$reader" -max_total_time="$seconds" -max_len=16384 -timeout=5 -rss_limit_mb=2048 \
+  # 16 KiB: every format says all it can in that. 10 s and 256 MiB at once are far more than that much input warrants.
+  if ! build-fuzz/tests/fuzz/fuzz_"$reader" -max_total_time="$seconds" -max_len=16384 -timeout=10 -rss_limit_mb=2048 \
     -malloc_limit_mb=256 -print_final_stats=1 -artifact_prefix="build-fuzz/findings/$reader-" "${dictionary[@]}" \
     "$corpus" "tests/fuzz/corpus/$reader" >"$log" 2>&1; then
     echo "$reader: a finding; see $log" >&2
@@ -36,7 +36,7 @@ for reader in "${readers[@]}"; do
   fi
   last() { sed -nE "s/.*$1/\1/p" "$log" | tail -1; }
   printf '%-20s %8s %12s %10s %10s %6s M\n' "$reader" "$(last 'runs in ([0-9]+) second.*')" \
-    "$(last 'number_of_executed_units: ([0-9]+)')" "$(last 'cov: ([0-9]+).*')" "$(last 'corp: ([0-9]+).*')" \
-    "$(last 'peak_rss_mb: ([0-9]+)')"
+    "$(last 'number_of_executed_units: +([0-9]+)')" "$(last 'cov: ([0-9]+).*')" "$(last 'corp: ([0-9]+).*')" \
+    "$(last 'peak_rss_mb: +([0-9]+)')"
 done
 exit $status

@@ -19,6 +19,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kLargestInteger = 9007199254740992.0;  // 2^53: beyond it a double is not exact, and no option needs it
 constexpr int kDeepest = 32;                            // a job is four deep; the end of the stack is thousands away
+constexpr size_t kMostKeys = 1000;                      // of one object, which is searched from its beginning each time
 constexpr size_t kMostProblems = 50;                    // nobody reads more at once
 
 std::string found_text(const Json& value) {
@@ -324,6 +325,7 @@ class Reader {
       if (depth > kDeepest) user_error("{}: objects and lists nested more than {} deep", source_, kDeepest);
       if (event == Json::parse_event_t::object_start) keys_at[depth + 1].clear();
       if (event == Json::parse_event_t::key) {
+        if (keys_at[depth].size() > kMostKeys) user_error("{}: an object of more than {} keys", source_, kMostKeys);
         const std::string key = parsed.get<std::string>();
         last_key_at[depth] = key;
         if (!keys_at[depth].insert(key).second && problems_.size() < kMostProblems) {

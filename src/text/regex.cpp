@@ -23,35 +23,38 @@ using Kind = RegexInstruction::Kind;
 // states it has been in: coming to one again cannot lead to anything, as nothing else distinguishes two states.
 class Matcher {
  public:
-  Matcher(const RegexProgram& program, std::string_view text) : program_(program), text_(text) {}
+  // To find one match in `text`, at or after `from`.
+  Matcher(const RegexProgram& program, std::string_view text, size_t from)
+      : program_(program), text_(text), budget_(kBudget + kBudgetPerByte * (text.size() - from)) {}
 
   // The end of the match of the instructions from `pc` to kMatch that begins at `at`.
   std::optional<size_t> match(uint32_t pc, size_t at) {
+    ++depth_;
     bool gave_up = false;
-    const auto end = run(pc, at, nullptr, gave_up);
-    if (!gave_up) return end;
-    const size_t states = program_.instructions.size() * (text_.size() - at + 1);
-    spend(states / 64);
-    std::vector<bool> visited(states);
-    return run(pc, at, &visited, gave_up);
-  }
-
-  // To be called before the search for a match at one place.
-  void set_budget(size_t at) {
-    constexpr size_t kAlways = 1 << 20;
-    budget_ = kAlways + 4 * program_.instructions.size() * (text_.size() - at + 1);
+    auto end = run(pc, at, nullptr, gave_up);
+    if (gave_up) {
+      const size_t states = program_.instructions.size() * (text_.size() - at + 1);
+      spend(states / 64);
+      std::vector<bool> visited(states);
+      end = run(pc, at, &visited, gave_up);
+    }
+    --depth_;
+    return end;
   }
 
  private:
   static constexpr size_t kPatience = 4096;
+  static constexpr size_t kBudget = 1 << 24, kBudgetPerByte = 1000;  // steps inside groups that look around
 
-  // One match takes no more steps than there are states. Only a look ahead inside a look ahead can take more, the
-  // product of both, and so on with each that is inside it.
+  // A group that looks ahead is matched anew for each state of what is around it, and so on with each that stands
+  // inside another: their products are what no text should have to wait for. What is in no such group costs nothing
+  // here.
   void spend(size_t steps) {
+    if (depth_ < 2) return;
     if (steps > budget_) {
       user_error(
-          "a regular expression of the tokenizer takes too long on a text of {} bytes: its groups that look "
-          "ahead or behind stand inside each other; use a tokenizer without them",
+          "a regular expression of the tokenizer takes too long on a text of {} bytes: its groups that look ahead or "
+          "behind stand inside each other; use a tokenizer without them",
           text_.size());
     }
     budget_ -= steps;
@@ -146,6 +149,7 @@ class Matcher {
               at += character.length;
               if (++count == instruction.b) shortest = at;
             }
+            spend(count);
             failed = count < instruction.b;
             if (!failed && instruction.kind == Kind::kRun && at > shortest) {
               alternatives_.push_back({pc + 1, at, shortest});
@@ -191,7 +195,8 @@ class Matcher {
 
   const RegexProgram& program_;
   std::string_view text_;
-  size_t budget_ = 0;
+  size_t budget_;
+  int depth_ = 0;  // of matches inside each other
   Alternatives& alternatives_ = alternatives_of_this_thread();
 };
 
@@ -204,9 +209,8 @@ Regex::Regex(Regex&&) noexcept = default;
 Regex& Regex::operator=(Regex&&) noexcept = default;
 
 std::optional<Regex::Match> Regex::find(std::string_view text, size_t from) const {
-  Matcher matcher(*program_, text);
+  Matcher matcher(*program_, text, from);
   for (size_t begin = from;; begin = next_character(text, begin)) {
-    matcher.set_budget(begin);
     if (const auto end = matcher.match(0, begin)) return Match{begin, *end};
     if (begin >= text.size()) return std::nullopt;
   }

@@ -280,9 +280,13 @@ TEST(Job, NestedDeeperThanAStackIsRefused) {
 }
 
 TEST(Job, OfManyProblemsNamesTheFirst) {
-  std::string text = "{";
-  for (int i = 0; i < 100'000; ++i) text += fmt::format("\"qqqq{}\": 1,", i);
-  const std::string message = problem(text + "\"name\": \"a\"}");
+  const auto job_of = [](int keys) {
+    std::string text = "{";
+    for (int i = 0; i < keys; ++i) text += fmt::format("\"qqqq{}\": 1,", i);
+    return text + "\"name\": \"a\"}";
+  };
+  EXPECT_EQ(problem(job_of(100'000)), "job.json: an object of more than 1000 keys");
+  const std::string message = problem(job_of(900));
   EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 50);
   EXPECT_TRUE(message.ends_with("\n... what follows was not looked at")) << message.substr(message.size() - 100);
 }

@@ -165,7 +165,7 @@ TEST_F(Safetensors, AHeaderNestedVeryDeeplyIsRefused) {
   EXPECT_NE(complaint(file_with(std::string(1'000'000, '['), 0)), "");
   EXPECT_NE(complaint(file_with(R"({"a":)" + std::string(200'000, '[') + std::string(200'000, ']') + "}", 0)), "");
   const std::string nested = std::string(200'000, '[') + std::string(200'000, ']');
-  for (const std::string dtype : {nested, "\"F32\""}) {
+  for (const std::string& dtype : {nested, std::string("\"F32\"")}) {
     expect_complaint(R"({"a":{"dtype":)" + dtype + R"(,"shape":[)" + nested + R"(],"data_offsets":[0,4]}})", 4,
                      "nested more than 16 deep");
   }
