@@ -145,17 +145,14 @@ void Normalizer::add(const nlohmann::json& component, const std::string& place, 
   } else {
     refuse_component(place, type, kKnown);
   }
+  if (steps_.size() > kMostSteps) user_error("{}: more than {} steps", place, kMostSteps);
 }
 
 std::string Normalizer::apply(std::string_view text) const {
-  constexpr size_t kMostGrowth = 256, kAlways = 1 << 16;
   std::string result(text);
   for (const Step& step : steps_) {
     result = step.apply(result);
-    if (result.size() > kAlways + kMostGrowth * text.size()) {
-      user_error("the tokenizer's normalizer makes {} bytes of a text of {}: check what it replaces by what",
-                 result.size(), text.size());
-    }
+    check_growth(text.size(), result.size(), "normalizer makes");
   }
   return result;
 }
