@@ -20,7 +20,7 @@ cmake -S . -B build-coverage -G Ninja -DBRISK_TESTS=ON -DCMAKE_BUILD_TYPE=None -
 cmake --build build-coverage --target test_base test_text test_data test_hub "${fuzzers[@]}"
 
 find build-coverage -name '*.gcda' -delete
-for room in base text data hub; do build-coverage/tests/test_$room --gtest_brief=1; done
+for room in base text data hub; do (cd build-coverage && tests/test_$room --gtest_brief=1); done
 for fuzzer in "${fuzzers[@]}"; do build-coverage/tests/fuzz/$fuzzer "tests/fuzz/corpus/${fuzzer#fuzz_}"; done
 
 status=0
