@@ -148,7 +148,7 @@ std::string Option::value_text() const {
     std::string operator()(bool* value) const { return *value ? "true" : "false"; }
     std::string operator()(int64_t* value) const { return fmt::format("{}", *value); }
     std::string operator()(double* value) const { return fmt::format("{}", *value); }
-    std::string operator()(std::string* value) const { return quoted(*value); }
+    std::string operator()(std::string* value) const { return brisk::quoted(*value); }
     std::string operator()(std::vector<std::string>* values) const {
       std::vector<std::string> words;
       for (const std::string& value : *values) words.push_back(quoted(value));
