@@ -163,22 +163,6 @@ std::string Table::text() const {
   return result;
 }
 
-std::string Table::markdown() const {
-  std::string result = "|", rule = "|";
-  for (const Column& column : columns_) {
-    result += fmt::format(" {} |", column.title);
-    rule += column.align == Align::right ? "---:|" : "---|";
-  }
-  result += "\n" + rule + "\n";
-  for (const auto& row : rows_) {
-    if (row.empty()) continue;  // Markdown tables have no rules inside
-    result += "|";
-    for (const std::string& cell : row) result += fmt::format(" {} |", cell);
-    result += "\n";
-  }
-  return result;
-}
-
 std::string format_progress(const Progress& progress) {
   std::string text;
   if (progress.epochs > 0) text += fmt::format("epoch {}/{}  ", progress.epoch, progress.epochs);

@@ -5,6 +5,7 @@
 // maxima, gradients) waits in scratch for the next block.
 #pragma once
 
+#include "base/rounding.h"
 #include "ops/attention_kernels.h"
 #include "ops/attention_product_simd.h"
 
@@ -100,7 +101,7 @@ class ReadAhead {
     rows_ += rows;
   }
   void step() {
-    int64_t left = (rows_ + steps_ - 1) / steps_;
+    int64_t left = divide_up(rows_, steps_);
     while (left > 0 && part_ < count_) {
       Part& part = parts_[part_];
       for (; left > 0 && part.rows > 0; --left, --part.rows, part.first += part.stride) {

@@ -1,4 +1,4 @@
-// One element of a tensor of any type, as a float: for references, where plain reading matters and speed does not.
+// One element of a tensor of any type, as a float, for references and for what is too rare to need speed.
 #pragma once
 
 #include "tensor/tensor.h"

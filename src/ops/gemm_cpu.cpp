@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "ops/gemm.h"
 #include "ops/gemm_few_rows.h"
 #include "ops/gemm_kernels.h"
@@ -15,9 +16,6 @@
 namespace brisk::cpu {
 
 namespace {
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
 
 // Memory for packed panels: lives as long as the program and only grows, so steady training allocates nothing. In huge
 // pages, since a panel is read from end to end by every tile.

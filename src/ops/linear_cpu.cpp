@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "base/threads.h"
 #include "ops/element.h"
 #include "ops/gemm.h"
@@ -46,7 +47,7 @@ void plain_column_sums(const Tensor& x, int64_t begin, int64_t end, float* colum
 void gradient_before_activation(const LinearBackward& op, bool scaled) {
   static std::vector<float> partial;
   Team& team = Team::instance();
-  const int64_t outputs = op.dy.cols, padded = (outputs + 15) / 16 * 16;
+  const int64_t outputs = op.dy.cols, padded = round_up(outputs, 16);
   const bool sums = static_cast<bool>(op.dbias);
   if (sums) {
     const size_t needed = static_cast<size_t>(team.size() * padded);
