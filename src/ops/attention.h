@@ -44,6 +44,11 @@ struct AttentionBackward {
   Tensor dk, dv;             // [Nk, kv_heads K] out, overwritten; rows of no sequence are left alone
 };
 
+// The draws of one head's probabilities: row = query, column = key.
+inline Dropout attention_dropout(const Dropout& dropout, int64_t head) {
+  return {dropout.probability, random_key({dropout.key, static_cast<uint64_t>(head)})};
+}
+
 namespace ref {
 void attention_forward(const AttentionForward& op);
 void attention_backward(const AttentionBackward& op);

@@ -77,9 +77,7 @@ struct RowDropout {
   RowDropout(const AttentionForward& op, int64_t head, int64_t row)
       : active(op.dropout.active()), threshold(op.dropout.threshold()) {
     if (!active) return;
-    row_key = random_row_key(random_key({op.dropout.key, static_cast<uint64_t>(head)}),
-                             static_cast<uint32_t>(op.queries.sequence[row]),
-                             static_cast<uint32_t>(op.queries.position[row]));
+    row_key = attention_dropout(op.dropout, head).row_key(op.queries, row);
   }
   // x where key j is kept, 0 where it is dropped; scaling is the caller's
   Vec keep(Vec x, int64_t key) const {

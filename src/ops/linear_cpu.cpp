@@ -19,15 +19,10 @@ Arithmetic arithmetic_of(const Tensor& weight) {
 // Machines without vector kernels.
 void plain_gradient_rows(const LinearBackward& op, int64_t begin, int64_t end, float* column_sums) {
   for (int64_t row = begin; row < end; ++row) {
-    const uint32_t key = op.dropout.active()
-                             ? random_row_key(op.dropout.key, static_cast<uint32_t>(op.rows.sequence[row]),
-                                              static_cast<uint32_t>(op.rows.position[row]))
-                             : 0;
+    const uint32_t key = op.dropout.active() ? op.dropout.row_key(op.rows, row) : 0;
     for (int64_t c = 0; c < op.dy.cols; ++c) {
       float du = element(op.dy, row, c);
-      if (op.dropout.active()) {
-        du = random_bits(key, static_cast<uint32_t>(c)) >= op.dropout.threshold() ? du * op.dropout.scale() : 0.0f;
-      }
+      if (op.dropout.active()) du = op.dropout.keeps(key, c) ? du * op.dropout.scale() : 0.0f;
       if (op.activation != Activation::none) du *= activate_slope(op.activation, element(op.before, row, c));
       set_element(op.scratch, row, c, du);
       if (column_sums != nullptr) column_sums[c] += du;

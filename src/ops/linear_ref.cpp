@@ -13,14 +13,6 @@ double factor(const Tensor& t, int64_t row, int64_t col, DType arithmetic) {
   return arithmetic == DType::bf16 ? to_float(to_bf16(value)) : value;
 }
 
-// 0 for a dropped element, else dropout's scale.
-double dropout_factor(const Dropout& dropout, const RowSet& rows, int64_t row, int64_t col) {
-  if (!dropout.active()) return 1;
-  const uint32_t key =
-      random_row_key(dropout.key, static_cast<uint32_t>(rows.sequence[row]), static_cast<uint32_t>(rows.position[row]));
-  return random_bits(key, static_cast<uint32_t>(col)) >= dropout.threshold() ? dropout.scale() : 0;
-}
-
 }  // namespace
 
 void linear_forward(const LinearForward& op) {
@@ -31,7 +23,7 @@ void linear_forward(const LinearForward& op) {
       double sum = op.bias ? element(op.bias, 0, o) : 0;
       for (int64_t p = 0; p < inputs; ++p) sum += factor(op.x, i, p, arithmetic) * factor(op.weight, o, p, arithmetic);
       if (op.before) set_element(op.before, i, o, sum);
-      double y = activate(op.activation, static_cast<float>(sum)) * dropout_factor(op.dropout, op.rows, i, o);
+      double y = activate(op.activation, static_cast<float>(sum)) * op.dropout.factor(op.rows, i, o);
       if (op.residual) y += element(op.residual, i, o);
       set_element(op.y, i, o, y);
     }
@@ -47,7 +39,7 @@ void linear_backward(const LinearBackward& op) {
   if (scaled) {
     for (int64_t i = 0; i < n; ++i) {
       for (int64_t o = 0; o < outputs; ++o) {
-        double du = element(op.dy, i, o) * dropout_factor(op.dropout, op.rows, i, o);
+        double du = element(op.dy, i, o) * op.dropout.factor(op.rows, i, o);
         if (op.activation != Activation::none) {
           du *= activate_slope(op.activation, element(op.before, i, o));
         }

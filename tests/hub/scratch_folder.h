@@ -64,6 +64,8 @@ std::string message_of(const std::function<void()>& action) {
   return "";
 }
 
+inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
 constexpr int kCannotTest = 77;
 
 // Runs `body` in a process of its own; its exit status: 0 where all its expectations held.

@@ -11,11 +11,10 @@ namespace brisk {
 namespace {
 
 using test::contents_of;
+using test::has;
 using test::message_of;
 using test::put_contents;
 using test::ScratchFolder;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 GgufWriter::Fill counting() {
   return [](int64_t offset, std::span<std::byte> block) {

@@ -7,10 +7,9 @@
 namespace brisk {
 namespace {
 
+using test::has;
 using test::message_of;
 using test::ScratchFolder;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // llama2.c's binary: the length of the longest piece, then score, length and bytes of each.
 std::unique_ptr<Tokenizer> sentencepiece() {

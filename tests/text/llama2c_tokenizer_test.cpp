@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "text/load_and_encode.h"
 #include "text/sample_text.h"
 #include "text/scratch_directory.h"
 #include "text/tokenizer.h"
@@ -11,6 +12,7 @@
 namespace brisk {
 namespace {
 
+using testing::encode;
 using testing::ScratchDirectory;
 
 struct Piece {
@@ -47,12 +49,6 @@ constexpr TokenId kT = 259, kHe = 260, kThe = 261, kAa = 263, kSpace = 264, kLet
 
 std::unique_ptr<Tokenizer> load(const ScratchDirectory& directory, const std::vector<Piece>& pieces) {
   return load_tokenizer(directory.write("tok.bin", binary_of(pieces)));
-}
-
-std::vector<TokenId> encode(const Tokenizer& tokenizer, std::string_view text) {
-  std::vector<TokenId> ids;
-  tokenizer.encode(text, ids);
-  return ids;
 }
 
 TEST(Llama2cTokenizer, MergesByScoreWithASpaceBeforeTheText) {

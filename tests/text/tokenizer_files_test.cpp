@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "text/byte_alphabet.h"
+#include "text/load_and_encode.h"
 #include "text/sample_text.h"
 #include "text/scratch_directory.h"
 #include "text/tokenizer.h"
@@ -12,27 +13,13 @@
 namespace brisk {
 namespace {
 
+using testing::encode;
+using testing::load_error;
 using testing::ScratchDirectory;
-
-std::vector<TokenId> encode(const Tokenizer& tokenizer, std::string_view text) {
-  std::vector<TokenId> ids;
-  tokenizer.encode(text, ids);
-  return ids;
-}
-
-// The message of the UserError that loading `path` throws; empty if it throws none.
-std::string error_of(const std::string& path) {
-  try {
-    load_tokenizer(path);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 #define EXPECT_ERROR(path, ...)                                                                         \
   do {                                                                                                  \
-    const std::string message = error_of(path);                                                         \
+    const std::string message = load_error(path);                                                       \
     for (const char* part : {__VA_ARGS__}) EXPECT_NE(message.find(part), std::string::npos) << message; \
   } while (false)
 
@@ -171,7 +158,7 @@ TEST(TokenizerFiles, RefusesInconsistentGpt2Vocabularies) {
     Gpt2Fixture fixture;
     damage(fixture);
     fixture.write(directory);
-    return error_of(directory.path());
+    return load_error(directory.path());
   };
   EXPECT_EQ(error_with([](Gpt2Fixture&) {}), "");
   const std::vector<std::pair<std::function<void(Gpt2Fixture&)>, const char*>> damages = {
@@ -214,10 +201,10 @@ TEST(TokenizerFiles, NeverCrashesOnDamagedFiles) {
   std::mt19937 random(1);
   for (int round = 0; round < 100; ++round) {
     std::string damaged = good.substr(0, random() % content_end);
-    EXPECT_NE(error_of(directory.write("cut.json", damaged)), "") << "cut at " << damaged.size();
+    EXPECT_NE(load_error(directory.write("cut.json", damaged)), "") << "cut at " << damaged.size();
     damaged = good;
     for (int i = 0; i < 3; ++i) damaged[random() % damaged.size()] = static_cast<char>(random() & 0xFF);
-    error_of(directory.write("changed.json", damaged));  // may still be a valid file; must not crash
+    load_error(directory.write("changed.json", damaged));  // may still be a valid file; must not crash
   }
 }
 

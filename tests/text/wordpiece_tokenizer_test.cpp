@@ -6,31 +6,19 @@
 #include <random>
 
 #include "base/error.h"
+#include "text/load_and_encode.h"
 #include "text/sample_text.h"
 #include "text/scratch_directory.h"
 
 namespace brisk {
 namespace {
 
+using testing::encode;
+using testing::load_error;
 using testing::ScratchDirectory;
 using Ids = std::vector<TokenId>;
 
 constexpr const char* kVocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nsing\n##ing\n##s\nthe\nun\n##sing\n,\n中\ns\n";
-
-Ids encode(const Tokenizer& tokenizer, std::string_view text) {
-  Ids ids;
-  tokenizer.encode(text, ids);
-  return ids;
-}
-
-std::string error_of(const std::string& path) {
-  try {
-    load_tokenizer(path);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(WordPiece, TakesTheLongestTokenAndThenTheLongestThatGoesOn) {
   const ScratchDirectory directory;
@@ -125,7 +113,7 @@ TEST(VocabTxt, ReadsTokensThatWereAddedToIt) {
                             R"({"added_tokens_decoder": {"x": {"content": "<b>"}}})",
                             R"({"added_tokens_decoder": {"5": {"content": "<b>"}}})"}) {
     directory.write("tokenizer_config.json", wrong);
-    EXPECT_NE(error_of(directory.path()).find("added_tokens_decoder"), std::string::npos) << wrong;
+    EXPECT_NE(load_error(directory.path()).find("added_tokens_decoder"), std::string::npos) << wrong;
   }
 }
 
@@ -140,7 +128,7 @@ TEST(VocabTxt, TakesLinesAsTheLibraryDoes) {
 
 TEST(VocabTxt, SaysWhatIsMissingOrOfAnotherKind) {
   const ScratchDirectory directory;
-  const auto message = [&](const std::string& content) { return error_of(directory.write("vocab.txt", content)); };
+  const auto message = [&](const std::string& content) { return load_error(directory.write("vocab.txt", content)); };
   EXPECT_NE(message("").find("no token \"[UNK]\""), std::string::npos);
   EXPECT_NE(message("[UNK]\n[SEP]\n").find("no token \"[CLS]\""), std::string::npos);
   EXPECT_NE(message("[UNK]\n[CLS]\n").find("\"sep_token\" in tokenizer_config.json"), std::string::npos);

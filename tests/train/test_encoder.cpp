@@ -1,6 +1,7 @@
 // The encoder: sizes, and what must not change its loss and gradients.
 #include <gtest/gtest.h>
 
+#include "models/registry.h"
 #include "optim/adamw.h"
 #include "train/encoder_job.h"
 

@@ -13,13 +13,12 @@ namespace brisk {
 namespace {
 
 using test::contents_of;
+using test::has;
 using test::message_of;
 using test::put_contents;
 using test::ScratchFolder;
 
 using Mode = RunDirectory::Mode;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 class RunDirectoryTest : public testing::Test {
  protected:

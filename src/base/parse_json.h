@@ -1,0 +1,17 @@
+// JSON as a person writes it: comments are allowed, and what is wrong is said with its place and the slip behind it.
+//
+//   std::vector<std::string> problems;                                          // keys that are given twice
+//   const nlohmann::ordered_json root = parse_json(text, "job.json", problems);
+//   // UserError: "job.json:3:1: ...; remove the comma before it"
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace brisk {
+
+nlohmann::ordered_json parse_json(const std::string& text, const std::string& source,
+                                  std::vector<std::string>& problems);
+
+}  // namespace brisk
