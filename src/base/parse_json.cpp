@@ -22,13 +22,7 @@ std::string syntax_error(const std::string& text, const std::string& source, con
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   const size_t line_start = before.rfind('\n');
   const size_t column = 1 + end - (line_start == std::string::npos ? 0 : line_start + 1);
-  std::string what = error.what();
-  // "[json.exception.parse_error.101] parse error at line 3, column 5: syntax error while parsing ..."
-  if (const size_t place = what.find("column "); place != std::string::npos) {
-    if (const size_t colon = what.find(": ", place); colon != std::string::npos) what = what.substr(colon + 2);
-  }
-  // The last token may be a whole book in one string.
-  if (what.size() > 300) what = what.substr(0, 150) + " ... " + what.substr(what.size() - 145);
+  const std::string what = json_problem(error);
   const auto says = [&](const char* words) { return what.find(words) != std::string::npos; };
   const char offending = end < text.size() ? text[end] : '\0';
   const char* fix = "";
@@ -47,6 +41,19 @@ std::string syntax_error(const std::string& text, const std::string& source, con
 }
 
 }  // namespace
+
+std::string json_problem(const std::exception& error) {
+  std::string what = error.what();
+  // "[json.exception.parse_error.101] parse error at line 3, column 5: syntax error while parsing ...", or
+  // "[json.exception.out_of_range.406] number overflow parsing '1e400'".
+  const size_t column = what.find("column ");
+  const std::string_view mark = column == std::string::npos ? "] " : ": ";
+  const size_t end = what.find(mark, column == std::string::npos ? 0 : column);
+  if (end != std::string::npos) what = what.substr(end + 2);
+  // The last token may be a whole book in one string.
+  if (what.size() > 300) what = what.substr(0, 150) + " ... " + what.substr(what.size() - 145);
+  return what;
+}
 
 nlohmann::ordered_json parse_json(const std::string& text, const std::string& source,
                                   std::vector<std::string>& problems) {
@@ -71,11 +78,7 @@ nlohmann::ordered_json parse_json(const std::string& text, const std::string& so
   } catch (const Json::parse_error& error) {
     throw UserError(syntax_error(text, source, error));
   } catch (const Json::exception& error) {
-    // A number no double can hold: "[json.exception.out_of_range.406] number overflow parsing '1e400'".
-    const std::string what = error.what();
-    const size_t bracket = what.find("] ");
-    user_error("{}: {}; write a smaller number", source,
-               bracket == std::string::npos ? what : what.substr(bracket + 2));
+    user_error("{}: {}; write a smaller number", source, json_problem(error));  // one that no double can hold
   }
 }
 

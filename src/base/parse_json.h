@@ -5,6 +5,7 @@
 //   // UserError: "job.json:3:1: ...; remove the comma before it"
 #pragma once
 
+#include <exception>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -13,5 +14,8 @@ namespace brisk {
 
 nlohmann::ordered_json parse_json(const std::string& text, const std::string& source,
                                   std::vector<std::string>& problems);
+
+// What nlohmann's exception says, without its own prefix and place.
+std::string json_problem(const std::exception& error);
 
 }  // namespace brisk

@@ -19,6 +19,12 @@ inline void set_element(const Tensor& t, int64_t row, int64_t col, double value)
   }
 }
 
+// A factor of a product: rounded to bf16 where the arithmetic (the weight's type) is bf16, whatever type it is kept in.
+inline double rounded_element(const Tensor& t, int64_t row, int64_t col, DType arithmetic) {
+  const float value = element(t, row, col);
+  return arithmetic == DType::bf16 ? to_float(to_bf16(value)) : value;
+}
+
 // value, or what is there plus value.
 inline void put_element(const Tensor& t, int64_t row, int64_t col, double value, bool adds) {
   set_element(t, row, col, adds ? element(t, row, col) + value : value);

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/scratch_folder.h"
 #include "hub/encoder_model.h"
-#include "hub/scratch_folder.h"
 #include "tensor/device.h"
 
 namespace brisk {

@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/scratch_folder.h"
 #include "hub/gguf.h"
 #include "hub/half_float.h"
-#include "hub/scratch_folder.h"
 
 namespace brisk {
 namespace {

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/scratch_folder.h"
 #include "hub/gguf_tokenizer.h"
-#include "hub/scratch_folder.h"
 
 namespace brisk {
 namespace {

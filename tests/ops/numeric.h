@@ -109,6 +109,18 @@ double slope_of(Matrix& of, int64_t r, int64_t c, float step, const Loss& loss) 
   return (above - below) / (2 * double{step});
 }
 
+// dx is the gradient of `loss()` with respect to x, which goes through an activation; at ReLU's corner there is none.
+template <typename Loss>
+void expect_slopes(Matrix& x, const Matrix& dx, Activation kind, double tolerance, const Loss& loss) {
+  constexpr float kStep = 4e-3f;
+  for (int64_t r = 0; r < x.rows(); ++r) {
+    for (int64_t c = 0; c < x.cols(); ++c) {
+      if (kind == Activation::relu && std::fabs(x.get(r, c)) < kStep) continue;
+      ASSERT_NEAR(dx.get(r, c), slope_of(x, r, c, kStep, loss), tolerance) << r << " " << c;
+    }
+  }
+}
+
 // max |a - b| <= tolerance * (1 + max |b|)
 inline void expect_close(const Matrix& a, const Matrix& b, double tolerance, const char* what) {
   ASSERT_EQ(a.rows(), b.rows()) << what;

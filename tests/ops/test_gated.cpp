@@ -8,11 +8,11 @@ namespace brisk {
 namespace {
 
 using testing::expect_close;
+using testing::expect_slopes;
 using testing::for_each_isa;
 using testing::kEveryActivation;
 using testing::Matrix;
 using testing::product_sum;
-using testing::slope_of;
 
 TEST(Gated, ReferenceGradientsAreTheSlopesOfItsForward) {
   for (const Activation kind : kEveryActivation) {
@@ -23,13 +23,7 @@ TEST(Gated, ReferenceGradientsAreTheSlopesOfItsForward) {
       ref::gated_forward({kind, x, y});
       return product_sum(y, dy);
     };
-    for (int64_t r = 0; r < 2; ++r) {
-      for (int64_t c = 0; c < 10; ++c) {
-        constexpr float kStep = 4e-3f;
-        if (kind == Activation::relu && std::fabs(x.get(r, c)) < kStep) continue;
-        ASSERT_NEAR(dx.get(r, c), slope_of(x, r, c, kStep, loss), 1e-3) << r << " " << c;
-      }
-    }
+    expect_slopes(x, dx, kind, 1e-3, loss);
   }
 }
 

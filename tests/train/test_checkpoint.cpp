@@ -8,11 +8,12 @@
 #include <random>
 #include <thread>
 
+#include "base/broken_system.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/scratch_folder.h"
 #include "base/threads.h"
 #include "hub/safetensors.h"
-#include "hub/scratch_folder.h"
 #include "train/checkpoint.h"
 #include "train/checksum.h"
 #include "train/metrics_log.h"

@@ -117,7 +117,7 @@ TEST(EngineOfAClassifier, HasTheSameGradientsHoweverAStepIsDivided) {
 TEST(EngineOfAClassifier, WeighsTheLossOfAClass) {
   // Weights that are all the same change nothing: the loss is divided by their sum.
   const Course plain = run(classifier(0), 512, {}, 3), same = run(classifier(0), 512, {4, 4, 4}, 3),
-            other = run(classifier(0), 512, {1, 1, 9}, 3);
+               other = run(classifier(0), 512, {1, 1, 9}, 3);
   for (size_t i = 0; i < plain.losses.size(); ++i) EXPECT_NEAR(plain.losses[i], same.losses[i], 1e-5);
   EXPECT_GT(testing::distance(other.masters, plain.masters), 1e-3);
 }

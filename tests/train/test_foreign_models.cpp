@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/scratch_folder.h"
 #include "hub/gguf_model.h"
 #include "hub/huggingface.h"
-#include "hub/scratch_folder.h"
 #include "train/import.h"
 #include "train/model_logits.h"
 #include "train/model_source.h"

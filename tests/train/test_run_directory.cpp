@@ -2,9 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/broken_system.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "hub/scratch_folder.h"
+#include "base/scratch_folder.h"
 #include "train/checkpoint.h"
 #include "train/metrics_log.h"
 #include "train/run_directory.h"
