@@ -79,7 +79,7 @@ TEST_P(Golden, DecodesAsTheLibraryDoes) {
 TEST_P(Golden, WritesWhatItRead) {
   const test::ScratchFolder directory;
   tokenizer_->save(directory / "tokenizer.json");
-  EXPECT_EQ(nlohmann::json::parse(contents_of(directory / "tokenizer.json"))["pre_tokenizer"],
+  EXPECT_EQ(nlohmann::json::parse(test::contents_of(directory / "tokenizer.json"))["pre_tokenizer"],
             golden(GetParam())["pre_tokenizer"]);
   const auto again = load_tokenizer(directory / "tokenizer.json");
   EXPECT_EQ(again->fingerprint(), tokenizer_->fingerprint());
