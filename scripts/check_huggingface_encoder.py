@@ -4,7 +4,7 @@
     brisk export RUN --format huggingface --output EXPORT
     python3 scripts/check_huggingface_encoder.py EXPORT
     python3 scripts/check_huggingface_encoder.py EXPORT --like ORIGINAL        # the folder it was imported from
-    brisk predict RUN texts.txt > predictions.jsonl
+    brisk predict RUN --data texts.txt --fp32 > predictions.jsonl
     python3 scripts/check_huggingface_encoder.py EXPORT --texts texts.txt --predictions predictions.jsonl
 
 It needs torch and transformers, nothing of brisk. It fails (exit code 1) unless AutoTokenizer and

@@ -168,7 +168,7 @@ def page(results):
     lines = ["# Growth", "",
              "How time and memory of training grow, each next to its theoretical line. Written by one command, which measures, draws and writes this page:", "",
              "```sh", results["command"], "```", "",
-             f"Machine: {machine['cpu']}, {machine['cores']} cores ({machine['isa']} kernels), {machine['memory_total_bytes'] / 2**30:.0f} GiB, {machine['system']}. "
+             f"Machine: {machine['cpu']}, {machine['cores']} cores ({machine['isa']} kernels), {machine['memory_total_bytes'] / 2**30:.0f} GiB, {machine['system'].split()[0]}. "
              f"{results['date']}, brisk {results['version']}; {results['rounds']} interleaved round{'s' if results['rounds'] > 1 else ''}, "
              f"medians (the bars in the plots are the lowest and highest round), "
              f"{results['minutes']:.1f} minutes in all. Each point is a process of its own.", "",

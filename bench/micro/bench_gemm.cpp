@@ -117,6 +117,7 @@ void loss_shapes(benchmark::internal::Benchmark* bench) {
       bench->Args({4096, 256, 10000, bf16, gradient});
       bench->Args({2048, 512, 32000, bf16, gradient});
       bench->Args({2048, 512, 50304, bf16, gradient});
+      bench->Args({32, 768, 2, bf16, gradient});  // a classifier: a row a text
     }
   }
 }

@@ -27,7 +27,10 @@ void encoder_defaults(Job& job, const std::string& task, const std::string& requ
   training.warmup_ratio = 0.1;
   training.weight_decay = 0.01;
   training.beta2 = 0.999;
-  if (task == "classify") training.best_by = "accuracy";
+  if (task != "classify") return;
+  training.best_by = "accuracy";
+  // A classifier that begins to learn has gradients ten times those of its plateau: the guard would take that away.
+  training.divergence_guard = false;
 }
 
 // The defaults of a job are those of the structs, unless its task or its type names a family with another shape, or its

@@ -320,10 +320,11 @@ void declare_course(TrainingOptions& training, std::vector<Option>& all) {
                     .at_least(0)
                     .in("evaluations")
                     .also({"patience"}));
-  all.push_back(Option("training.divergence_guard", training.divergence_guard,
-                       "skip updates that are not finite, or whose gradient norm or loss is far above the last ones'; "
-                       "when they repeat, go back to the last good checkpoint at half the rate")
-                    .also({"guard"}));
+  all.push_back(
+      Option("training.divergence_guard", training.divergence_guard,
+             "skip updates that are not finite, or whose gradient norm or loss is far above the last ones'; "
+             "when they repeat, go back to the last good checkpoint at half the rate; off for classify unless given")
+          .also({"guard"}));
   all.push_back(Option("training.divergence_gradient_ratio", training.divergence_gradient_ratio,
                        "an update is skipped when its gradient norm is above so many times the median of the last 64")
                     .above(1));

@@ -41,6 +41,11 @@ bool near_enough(int64_t distance, size_t length) {
   return distance <= std::max<int64_t>(1, static_cast<int64_t>(length) / 3);
 }
 
+// Whether the lengths leave a chance: a book in the place of a key is not compared letter by letter to every option.
+bool could_be_near(std::string_view word, std::string_view candidate) {
+  return word.size() <= 2 * candidate.size() + 2;
+}
+
 }  // namespace
 
 Option::Option(std::string path, std::shared_ptr<OptionItems> items, std::string help)
@@ -221,8 +226,11 @@ int64_t edit_distance(std::string_view a, std::string_view b) {
 std::string nearest_word(const std::string& word, const std::vector<std::string>& words) {
   std::string best;
   int64_t best_distance = std::numeric_limits<int64_t>::max();
+  const std::string wanted = plain_spelling(word);
   for (const std::string& candidate : words) {
-    const int64_t distance = edit_distance(plain_spelling(word), plain_spelling(candidate));
+    const std::string spelled = plain_spelling(candidate);
+    if (!could_be_near(wanted, spelled)) continue;
+    const int64_t distance = edit_distance(wanted, spelled);
     if (distance < best_distance) {
       best_distance = distance;
       best = candidate;
@@ -239,7 +247,9 @@ std::string nearest_option(const std::vector<Option>& options, const std::string
   int64_t best_cost = std::numeric_limits<int64_t>::max();
   int64_t best_distance = best_cost;
   const auto consider = [&](const Option& option, const std::string& candidate) {
-    const int64_t distance = edit_distance(wanted, plain_spelling(leaf(candidate)));
+    const std::string spelled = plain_spelling(leaf(candidate));
+    if (!could_be_near(wanted, spelled)) return;
+    const int64_t distance = edit_distance(wanted, spelled);
     const bool same_section = option.alias_path(candidate).starts_with(section + ".") ||
                               (section.empty() && option.alias_path(candidate).find('.') == std::string::npos);
     const int64_t cost = 2 * distance + (same_section ? 0 : 1);

@@ -58,6 +58,15 @@ std::string fix_for(const Option& option, const Json& value) {
   return fmt::format("leave it out for the default, {}", option.default_text);
 }
 
+bool is_utf8(const std::string& text) {
+  try {
+    (void)Json(text).dump();
+    return true;
+  } catch (const Json::type_error&) {
+    return false;
+  }
+}
+
 bool in_range(const Option& option, double value) {
   if (std::isnan(value)) return false;
   if (option.automatic_value && value == *option.automatic_value) return true;
@@ -187,6 +196,11 @@ class Reader {
       return;
     }
     const std::string key = text.substr(0, equals), raw = text.substr(equals + 1);
+    if (!is_utf8(text)) {
+      problems_.push_back(
+          fmt::format("--set {}: the value is no UTF-8, which no job can hold; rename what it names", key));
+      return;
+    }
     Json value = Json::parse(raw, nullptr, false);
     if (value.is_discarded()) value = raw;
     const auto found = keys_.find(key);
@@ -202,8 +216,9 @@ class Reader {
   }
 
   ReadResult finish() {
-    if (!problems_.empty()) throw UserError(fmt::format("{}", fmt::join(problems_, "\n")));
-    return std::move(result_);
+    if (problems_.empty()) return std::move(result_);
+    throw UserError(fmt::format("{}{}", fmt::join(problems_, "\n"),
+                                problems_.size() < kMostProblems ? "" : "\n... what follows was not looked at"));
   }
 
  private:
@@ -213,6 +228,7 @@ class Reader {
   };
 
   void read_key(const std::string& key, const Json& value) {
+    if (problems_.size() >= kMostProblems) return;
     const auto found = keys_.find(key);
     if (found == keys_.end()) {
       problems_.push_back(unknown_key(key, value));
@@ -255,7 +271,7 @@ class Reader {
     const bool many = value.is_array();
     if (!many && !value.is_string() && !value.is_object()) return false;
     if (value.is_string() && value.get<std::string>().empty()) return true;
-    for (size_t i = 0; i < (many ? value.size() : 1); ++i) {
+    for (size_t i = 0; i < (many ? value.size() : 1) && problems_.size() < kMostProblems; ++i) {
       const Json& item = many ? value[i] : value;
       const std::string place =
           many ? fmt::format("{}: {}[{}]", source_, option.path, i) : source_ + ": " + option.path;
@@ -271,7 +287,7 @@ class Reader {
       } else {
         for (const auto& [key, inner] : item.items()) reader.read_key(key, inner);
       }
-      if (!reader.result_.given.contains(declared[0].path)) {
+      if (declared[0].value_text() == declared[0].default_text) {
         reader.problems_.push_back(fmt::format("{}: {} is missing", place, declared[0].path));
       }
       problems_.insert(problems_.end(), reader.problems_.begin(), reader.problems_.end());
@@ -313,6 +329,30 @@ class Reader {
   ReadResult result_;
 };
 
+Json json_of(const Option& option) {
+  if (option.is_automatic() && option.automatic_value) return "auto";
+  if (const auto* items = std::get_if<std::shared_ptr<OptionItems>>(&option.field)) {
+    Json list = Json::array();
+    for (const std::vector<Option>& item : (*items)->items()) {
+      Json given = Json::object();
+      for (const Option& inner : item) {
+        if (inner.value_text() != inner.default_text) given[inner.path] = json_of(inner);
+      }
+      const bool plain = given.size() == 1 && given.contains(item[0].path);
+      list.push_back(plain ? given[item[0].path] : given);
+    }
+    return list;
+  }
+  if (!option.words.empty()) return Json::parse(option.value_text());
+  Json value;
+  std::visit(
+      [&](const auto& field) {
+        if constexpr (std::is_pointer_v<std::decay_t<decltype(field)>>) value = *field;
+      },
+      option.field);
+  return value;
+}
+
 }  // namespace
 
 ReadResult read_options(const std::vector<Option>& options, const std::string& json_text,
@@ -326,18 +366,7 @@ ReadResult read_options(const std::vector<Option>& options, const std::string& j
 std::string options_to_json_text(const std::vector<Option>& options) {
   Json root = Json::object();
   for (const Option& option : options) {
-    Json value;
-    if (option.is_automatic() && option.automatic_value) {
-      value = "auto";
-    } else if (std::holds_alternative<std::shared_ptr<OptionItems>>(option.field) || !option.words.empty()) {
-      value = Json::parse(option.value_text());
-    } else {
-      std::visit(
-          [&](const auto& field) {
-            if constexpr (std::is_pointer_v<std::decay_t<decltype(field)>>) value = *field;
-          },
-          option.field);
-    }
+    Json value = json_of(option);
     if (option.section().empty()) {
       root[option.name()] = std::move(value);
     } else {

@@ -16,6 +16,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr int kDeepest = 32;        // a job is four deep; the end of the stack is thousands away
+constexpr size_t kMostKeys = 1000;  // of one object, which is searched from its beginning each time
+
 std::string syntax_error(const std::string& text, const std::string& source, const Json::parse_error& error) {
   const size_t end = std::min(error.byte == 0 ? 0 : error.byte - 1, text.size());
   const std::string before = text.substr(0, end);
@@ -61,11 +64,13 @@ nlohmann::ordered_json parse_json(const std::string& text, const std::string& so
   std::map<int, std::set<std::string>> keys_at;
   std::map<int, std::string> last_key_at;
   const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (depth > kDeepest) user_error("{}: objects and lists nested more than {} deep", source, kDeepest);
     if (event == Json::parse_event_t::object_start) keys_at[depth + 1].clear();
     if (event == Json::parse_event_t::key) {
+      if (keys_at[depth].size() > kMostKeys) user_error("{}: an object of more than {} keys", source, kMostKeys);
       const std::string key = parsed.get<std::string>();
       last_key_at[depth] = key;
-      if (!keys_at[depth].insert(key).second) {
+      if (!keys_at[depth].insert(key).second && problems.size() < kMostProblems) {
         std::string path = key;
         for (int up = depth - 1; up >= 1; --up) path = last_key_at[up] + "." + path;
         problems.push_back(fmt::format("{}: {}: given twice; remove one of them", source, path));

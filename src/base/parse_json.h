@@ -5,12 +5,15 @@
 //   // UserError: "job.json:3:1: ...; remove the comma before it"
 #pragma once
 
+#include <cstddef>
 #include <exception>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 namespace brisk {
+
+constexpr size_t kMostProblems = 50;  // nobody reads more at once
 
 nlohmann::ordered_json parse_json(const std::string& text, const std::string& source,
                                   std::vector<std::string>& problems);

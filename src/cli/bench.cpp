@@ -23,13 +23,6 @@ struct BenchArguments {
   bool json = false;
 };
 
-// "small", or what it became: "512 wide, 2 layers, 8 heads, a vocabulary of 10000".
-std::string name_of(const BenchOptions& options, const DecoderConfig& model) {
-  if (options.width + options.layers + options.vocabulary + options.heads == 0) return options.shape;
-  return fmt::format("{} wide, {} layers, {} heads, a vocabulary of {}", model.d_model, model.num_layers,
-                     model.num_heads, model.vocab_size);
-}
-
 void add_ledger(const Ledger::Totals& ledger, nlohmann::ordered_json& json) {
   for (int i = 0; i < kPhases; ++i) {
     const Phase phase = static_cast<Phase>(i);
@@ -103,6 +96,13 @@ void add_classify(CLI::App& bench) {
   command->add_flag("--json", arguments->json, "One JSON object on standard output");
   command->footer("Example:\n  brisk bench classify --model distilbert --data reviews.csv --max-length 128 --json");
   command->callback([arguments] { run_classify(*arguments); });
+}
+
+// "small", or what it became: "512 wide, 2 layers, 8 heads, a vocabulary of 10000".
+std::string name_of(const BenchOptions& options, const DecoderConfig& model) {
+  if (options.width + options.layers + options.vocabulary + options.heads == 0) return options.shape;
+  return fmt::format("{} wide, {} layers, {} heads, a vocabulary of {}", model.d_model, model.num_layers,
+                     model.num_heads, model.vocab_size);
 }
 
 void run_bench(const BenchArguments& arguments) {

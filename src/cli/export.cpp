@@ -69,7 +69,7 @@ void add_export_command(CLI::App& app) {
                    "huggingface: a folder for transformers; gguf: a file for llama.cpp (Llama's shape)")
       ->required()
       ->check(CLI::IsMember({"huggingface", "gguf"}));
-  command->add_option("--output", arguments->output, "Folder (huggingface) or file (gguf) to write")->required();
+  command->add_option("output,--output", arguments->output, "Folder (huggingface) or file (gguf) to write")->required();
   command->add_option("--precision", arguments->precision, "Of the weights")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));

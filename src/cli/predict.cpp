@@ -26,7 +26,7 @@ namespace {
 struct PredictArguments {
   std::string model, tokenizer, text, pair, data, text_field, pair_field;
   int64_t max_length = 0, threads = 0;
-  bool fp32 = false;
+  bool has_text = false, fp32 = false;
 };
 
 // Texts come, a few hundred at a time are computed together, answers go out in their order.
@@ -107,9 +107,16 @@ void run_predict(const PredictArguments& arguments) {
   const auto model = open_trained_model(arguments.model, arguments.tokenizer, !arguments.fp32);
   const bool pairs = !arguments.pair.empty() || !model->job.data.pair_field.empty();
   say("{}, computed in {}", model->source, model->store.compute_type() == DType::bf16 ? "bf16" : "fp32");
+  if (arguments.has_text && arguments.pair.empty() && !model->job.data.pair_field.empty()) {
+    user_error("{}: a classifier of pairs: give the second text with --pair", arguments.model);
+  }
+  const int64_t positions = model->job.model.context > 0 ? model->job.model.context : model->job.training.max_length;
+  if (arguments.max_length > positions) {
+    user_error("--max-length {}: the model has {} positions; use at most that many", arguments.max_length, positions);
+  }
   AnswerStream answers(*model, pairs, arguments.max_length);
   const auto start = std::chrono::steady_clock::now();
-  if (!arguments.text.empty()) {
+  if (arguments.has_text) {
     answers.add(arguments.text, arguments.pair);
   } else if (arguments.data.empty()) {
     if (pairs) user_error("{}: a classifier of pairs: give --data, or a text and --pair", arguments.model);
@@ -138,11 +145,16 @@ void add_predict_command(CLI::App& app) {
   auto arguments = std::make_shared<PredictArguments>();
   command->add_option("run", arguments->model, "Run directory, checkpoint, or Hugging Face folder of a classifier")
       ->required();
-  command->add_option("text", arguments->text, "The text; without it and --data: lines of standard input")
-      ->type_name("TEXT");
-  command->add_option("--pair", arguments->pair, "The second text, for a classifier of pairs")->type_name("TEXT");
-  command->add_option("--data", arguments->data,
-                      "A table (.csv, .tsv, .jsonl) or a file with a text on each line; .gz and .zst, too");
+  CLI::Option* text =
+      command->add_option("text", arguments->text, "The text; without it and --data: lines of standard input")
+          ->type_name("TEXT");
+  command->add_option("--pair", arguments->pair, "The second text, for a classifier of pairs")
+      ->type_name("TEXT")
+      ->needs(text);
+  command
+      ->add_option("--data", arguments->data,
+                   "A table (.csv, .tsv, .jsonl) or a file with a text on each line; .gz and .zst, too")
+      ->excludes(text);
   command->add_option("--text-field", arguments->text_field, "Column of the text (default: as in training)");
   command->add_option("--pair-field", arguments->pair_field, "Column of the second text (default: as in training)");
   command->add_option("--max-length", arguments->max_length, "Tokens of a text (default: as in training)")
@@ -156,7 +168,10 @@ void add_predict_command(CLI::App& app) {
       "  brisk predict runs/reviews --data new.csv > answers.jsonl\n"
       "  cat lines.txt | brisk predict runs/reviews\n"
       "Answers are JSON lines with label and probabilities, in the order of the texts.");
-  command->callback([arguments] { run_predict(*arguments); });
+  command->callback([arguments, text] {
+    arguments->has_text = text->count() > 0;
+    run_predict(*arguments);
+  });
 }
 
 }  // namespace brisk

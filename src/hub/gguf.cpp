@@ -35,11 +35,11 @@ int64_t bytes_each(uint32_t type) {
 // Walks through the file; nothing is taken on trust, since any byte may be damaged.
 class GgufReader {
  public:
-  GgufReader(const std::string& path, const MappedFile& file) : path_(path), file_(file) {}
+  GgufReader(const std::string& path, std::span<const std::byte> content) : path_(path), content_(content) {}
 
   void read(std::map<std::string, GgufValue, std::less<>>& values, std::vector<GgufTensor>& tensors) {
-    if (file_.size() < 24 || file_.text().substr(0, 4) != kMagic) {
-      user_error("{}: not a GGUF file: found {} bytes that do not begin with \"GGUF\"", path_, file_.size());
+    if (std::ssize(content_) < 24 || std::memcmp(content_.data(), kMagic.data(), kMagic.size()) != 0) {
+      user_error("{}: not a GGUF file: found {} bytes that do not begin with \"GGUF\"", path_, std::ssize(content_));
     }
     at_ = 4;
     const auto version = number<uint32_t>();
@@ -70,12 +70,12 @@ class GgufReader {
 
   // Checks that so many bytes are left, and steps over them.
   const std::byte* take(uint64_t bytes, const char* of) {
-    const uint64_t left = static_cast<uint64_t>(file_.size() - at_);
+    const uint64_t left = static_cast<uint64_t>(std::ssize(content_) - at_);
     if (bytes > left) {
       fail("{} at byte {}{} should have {} bytes, but {} are left", of, at_,
            key_.empty() ? "" : fmt::format(" (of '{}')", key_), bytes, left);
     }
-    const std::byte* data = file_.data() + at_;
+    const std::byte* data = content_.data() + at_;
     at_ += static_cast<int64_t>(bytes);
     return data;
   }
@@ -119,7 +119,7 @@ class GgufReader {
 
   template <typename Stored, typename Kept>
   std::vector<Kept> numbers(uint64_t count) {
-    if (count > static_cast<uint64_t>(file_.size()) / sizeof(Stored)) take(UINT64_MAX, "an array");
+    if (count > content_.size() / sizeof(Stored)) take(UINT64_MAX, "an array");
     std::vector<Kept> values(static_cast<size_t>(count));
     const std::byte* data = take(count * sizeof(Stored), "an array");
     for (size_t i = 0; i < values.size(); ++i) {
@@ -186,14 +186,15 @@ class GgufReader {
 
   void place(int64_t data_begin, int64_t alignment, const std::vector<uint64_t>& offsets,
              std::vector<GgufTensor>& tensors) const {
-    const int64_t data_bytes = std::max<int64_t>(0, file_.size() - data_begin);
+    data_begin = std::min(data_begin, std::ssize(content_));
+    const int64_t data_bytes = std::ssize(content_) - data_begin;
     for (size_t i = 0; i < tensors.size(); ++i) {
       GgufTensor& tensor = tensors[i];
       if (offsets[i] > static_cast<uint64_t>(data_bytes) || offsets[i] % static_cast<uint64_t>(alignment) != 0) {
         fail("'{}' begins at byte {} of the tensors, of which there are {}; expected a multiple of {}", tensor.name,
              offsets[i], data_bytes, alignment);
       }
-      tensor.data = file_.data() + data_begin + offsets[i];
+      tensor.data = content_.data() + data_begin + offsets[i];
       if (bytes_each(tensor.type) == 0) continue;
       int64_t bytes = bytes_each(tensor.type);
       bool overflows = false;
@@ -207,7 +208,7 @@ class GgufReader {
   }
 
   const std::string& path_;
-  const MappedFile& file_;
+  std::span<const std::byte> content_;
   int64_t at_ = 0;
   std::string key_;  // whose value is being read, for messages
 };
@@ -233,8 +234,12 @@ std::string gguf_type_name(uint32_t type) {
   return fmt::format("type {}", type);
 }
 
-GgufFile::GgufFile(std::string path) : path_(std::move(path)), file_(path_) {
-  GgufReader(path_, file_).read(values_, tensors_);
+GgufFile::GgufFile(std::string path) : path_(std::move(path)), file_(path_) { read(file_.bytes()); }
+
+GgufFile::GgufFile(std::string name, std::span<const std::byte> content) : path_(std::move(name)) { read(content); }
+
+void GgufFile::read(std::span<const std::byte> content) {
+  GgufReader(path_, content).read(values_, tensors_);
   for (size_t i = 0; i < tensors_.size(); ++i) {
     if (!index_.emplace(tensors_[i].name, i).second) {
       user_error("{}: not a whole GGUF file: it has the tensor '{}' twice; fetch or convert it again", path_,

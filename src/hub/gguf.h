@@ -39,7 +39,7 @@ struct GgufTensor {
   std::string name;
   uint32_t type = 0;
   std::vector<int64_t> shape;  // rows first, as everywhere in brisk; the file has them the other way round
-  const void* data = nullptr;  // in the mapped file
+  const void* data = nullptr;  // in the file's memory
   int64_t bytes = 0;           // 0 for a type that brisk does not read
   bool is_readable() const { return bytes > 0; }
 };
@@ -47,6 +47,8 @@ struct GgufTensor {
 class GgufFile {
  public:
   explicit GgufFile(std::string path);
+  // The same from the content of a file, which has to outlive this; `name` is named in errors.
+  GgufFile(std::string name, std::span<const std::byte> content);
 
   const std::string& path() const { return path_; }
   const std::map<std::string, GgufValue, std::less<>>& values() const { return values_; }
@@ -55,8 +57,10 @@ class GgufFile {
   const GgufTensor* find(std::string_view name) const;  // nullptr if there is none
 
  private:
+  void read(std::span<const std::byte> content);
+
   std::string path_;
-  MappedFile file_;
+  MappedFile file_;  // empty where the content was given
   std::map<std::string, GgufValue, std::less<>> values_;
   std::vector<GgufTensor> tensors_;
   std::map<std::string, size_t, std::less<>> index_;

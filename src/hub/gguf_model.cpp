@@ -9,7 +9,8 @@ namespace brisk {
 
 namespace {
 
-constexpr int64_t kLargestSize = int64_t{1} << 24;
+// As a job has them (base/job_options.cpp): a model that is read becomes one.
+constexpr int64_t kWidest = 65536, kMostLayers = 1000, kMostHeads = 4096, kWidestInside = 1 << 20, kLargest = 1 << 24;
 
 std::vector<WeightMap> gguf_weight_map(const ModelOptions& model) {
   const int64_t D = model.d_model, F = model.d_ff, V = model.vocab_size, K = D / model.num_heads;
@@ -56,24 +57,28 @@ class MetadataReader {
  public:
   explicit MetadataReader(const GgufFile& file) : file_(file) {}
 
-  int64_t size(const std::string& key) const {
+  int64_t size(const std::string& key, int64_t most) const {
     const GgufValue* value = file_.value(key);
     if (value == nullptr) user_error("{}: it has no {}; convert the model again", file_.path(), key);
     const int64_t* number = std::get_if<int64_t>(value);
-    if (number == nullptr || *number < 1 || *number > kLargestSize) {
+    if (number == nullptr || *number < 1 || *number > most) {
       user_error("{}: {} is {}, expected an integer from 1 to {}", file_.path(), key,
-                 number == nullptr ? "of another kind" : fmt::format("{}", *number), kLargestSize);
+                 number == nullptr ? "of another kind" : fmt::format("{}", *number), most);
     }
     return *number;
   }
-  int64_t size_or(const std::string& key, int64_t otherwise) const {
-    return file_.value(key) == nullptr ? otherwise : size(key);
+  int64_t size_or(const std::string& key, int64_t otherwise, int64_t most) const {
+    return file_.value(key) == nullptr ? otherwise : size(key, most);
   }
-  double number_or(const std::string& key, double otherwise) const {
+  // A number above `least`, at most `most`.
+  double number_or(const std::string& key, double otherwise, double least, double most) const {
     const GgufValue* value = file_.value(key);
     if (value == nullptr) return otherwise;
     const double* number = std::get_if<double>(value);
-    if (number == nullptr) user_error("{}: {} is of another kind, expected a number", file_.path(), key);
+    if (number == nullptr || !(*number > least && *number <= most)) {
+      user_error("{}: {} is {}, expected a number above {} and at most {}", file_.path(), key,
+                 number == nullptr ? "of another kind" : fmt::format("{}", *number), least, most);
+    }
     return *number;
   }
   std::string text(const std::string& key) const {
@@ -97,14 +102,14 @@ ModelOptions read_options(const GgufFile& file) {
   model.norm = "rmsnorm";
   model.activation = "swiglu";
   model.positions = "rotary";
-  model.d_model = reader.size("llama.embedding_length");
-  model.num_layers = reader.size("llama.block_count");
-  model.num_heads = reader.size("llama.attention.head_count");
-  model.num_kv_heads = reader.size_or("llama.attention.head_count_kv", model.num_heads);
-  model.d_ff = reader.size("llama.feed_forward_length");
-  model.context = reader.size("llama.context_length");
-  model.norm_epsilon = reader.number_or("llama.attention.layer_norm_rms_epsilon", 1e-5);
-  model.rope_theta = reader.number_or("llama.rope.freq_base", 10000);
+  model.d_model = reader.size("llama.embedding_length", kWidest);
+  model.num_layers = reader.size("llama.block_count", kMostLayers);
+  model.num_heads = reader.size("llama.attention.head_count", kMostHeads);
+  model.num_kv_heads = reader.size_or("llama.attention.head_count_kv", model.num_heads, kMostHeads);
+  model.d_ff = reader.size("llama.feed_forward_length", kWidestInside);
+  model.context = reader.size("llama.context_length", kLargest);
+  model.norm_epsilon = reader.number_or("llama.attention.layer_norm_rms_epsilon", 1e-5, 0, 1);
+  model.rope_theta = reader.number_or("llama.rope.freq_base", 10000, 1, 1e300);
   model.tie_embeddings = file.find("output.weight") == nullptr;
   model.bias = file.find("blk.0.attn_q.bias") != nullptr;
   const GgufTensor* table = file.find("token_embd.weight");
@@ -112,13 +117,17 @@ ModelOptions read_options(const GgufFile& file) {
     user_error("{}: it has no matrix 'token_embd.weight'; convert the model again", file.path());
   }
   model.vocab_size = table->shape[0];
+  if (model.vocab_size < 1 || model.vocab_size > kLargest || table->shape[1] != model.d_model) {
+    user_error("{}: 'token_embd.weight' is [{}], expected 1 to {} rows of {} columns (llama.embedding_length)",
+               file.path(), fmt::join(table->shape, ", "), kLargest, model.d_model);
+  }
   if (model.d_model % model.num_heads != 0 || model.d_model / model.num_heads % 2 != 0 ||
       model.num_heads % model.num_kv_heads != 0) {
     user_error(
         "{}: a width of {} in {} heads and {} key/value heads: expected heads of equal and even width, in equal groups",
         file.path(), model.d_model, model.num_heads, model.num_kv_heads);
   }
-  const int64_t turned = reader.size_or("llama.rope.dimension_count", model.d_model / model.num_heads);
+  const int64_t turned = reader.size_or("llama.rope.dimension_count", model.d_model / model.num_heads, kWidest);
   const std::string scaling = reader.text("llama.rope.scaling.type");
   if (turned != model.d_model / model.num_heads || (!scaling.empty() && scaling != "none") ||
       file.find("rope_freqs.weight") != nullptr) {
@@ -132,7 +141,9 @@ ModelOptions read_options(const GgufFile& file) {
 
 }  // namespace
 
-GgufModel::GgufModel(const std::string& path) : file_(path), options_(read_options(file_)) {}
+GgufModel::GgufModel(const std::string& path) : GgufModel(GgufFile(path)) {}
+
+GgufModel::GgufModel(GgufFile file) : file_(std::move(file)), options_(read_options(file_)) {}
 
 std::unique_ptr<Tokenizer> GgufModel::tokenizer() const { return tokenizer_of(file_); }
 

@@ -25,6 +25,7 @@ namespace brisk {
 class GgufModel {
  public:
   explicit GgufModel(const std::string& path);
+  explicit GgufModel(GgufFile file);
 
   const ModelOptions& options() const { return options_; }  // `context` included
   std::unique_ptr<Tokenizer> tokenizer() const;             // UserError for a kind that brisk has not

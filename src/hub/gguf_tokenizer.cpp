@@ -92,12 +92,12 @@ const T& required(const GgufFile& file, const char* key, const char* expected) {
   return std::get<T>(*value);
 }
 
-std::optional<TokenId> id_of(const GgufFile& file, const char* key, size_t tokens) {
+std::optional<TokenId> id_of(const GgufFile& file, const char* key, const std::vector<std::string>& tokens) {
   const GgufValue* value = file.value(key);
   if (value == nullptr) return std::nullopt;
   const int64_t* id = std::get_if<int64_t>(value);
-  if (id == nullptr || *id < 0 || *id >= static_cast<int64_t>(tokens)) {
-    user_error("{}: {} is none of its {} tokens; name a tokenizer with --tokenizer", file.path(), key, tokens);
+  if (id == nullptr || *id < 0 || *id >= std::ssize(tokens) || tokens[static_cast<size_t>(*id)].empty()) {
+    user_error("{}: {} is none of its {} tokens; name a tokenizer with --tokenizer", file.path(), key, tokens.size());
   }
   return static_cast<TokenId>(*id);
 }
@@ -169,8 +169,8 @@ TokenizerParts byte_level_parts_of(const GgufFile& file) {
     token.special = vocabulary.kinds[id] == kControl;
     parts.added_tokens.push_back(std::move(token));
   }
-  parts.end_of_document = id_of(file, "tokenizer.ggml.eos_token_id", count);
-  parts.start_of_text = id_of(file, "tokenizer.ggml.bos_token_id", count);
+  parts.end_of_document = id_of(file, "tokenizer.ggml.eos_token_id", vocabulary.tokens);
+  parts.start_of_text = id_of(file, "tokenizer.ggml.bos_token_id", vocabulary.tokens);
   if (parts.start_of_text == parts.end_of_document) parts.start_of_text = std::nullopt;
   return parts;
 }
@@ -193,9 +193,15 @@ TokenizerParts llama_parts_of(const GgufFile& file) {
     user_error("{}: {} tokens for bytes, expected 256 as Llama's vocabularies have; name a tokenizer with --tokenizer",
                file.path(), bytes);
   }
-  const std::optional<TokenId> unknown = id_of(file, "tokenizer.ggml.unknown_token_id", count);
-  return llama_parts(std::move(pieces), unknown.value_or(0), id_of(file, "tokenizer.ggml.bos_token_id", count),
-                     id_of(file, "tokenizer.ggml.eos_token_id", count));
+  const std::optional<TokenId> unknown = id_of(file, "tokenizer.ggml.unknown_token_id", vocabulary.tokens);
+  if (vocabulary.tokens[0].empty() && !unknown) {
+    user_error(
+        "{}: it has no tokenizer.ggml.unknown_token_id, and token 0 is unused; name a tokenizer with --tokenizer",
+        file.path());
+  }
+  return llama_parts(std::move(pieces), unknown.value_or(0),
+                     id_of(file, "tokenizer.ggml.bos_token_id", vocabulary.tokens),
+                     id_of(file, "tokenizer.ggml.eos_token_id", vocabulary.tokens));
 }
 
 }  // namespace

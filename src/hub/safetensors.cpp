@@ -22,6 +22,7 @@ static_assert(std::endian::native == std::endian::little, "safetensors files are
 constexpr int64_t kLengthBytes = 8;                // of the header's length
 constexpr int64_t kLongestHeader = 100'000'000;    // the format's own limit
 constexpr int64_t kBlockBytes = int64_t{4} << 20;  // copied out of a device at a time
+constexpr int kDeepest = 16;                       // three are all that is needed
 constexpr const char* kMetadataKey = "__metadata__";
 
 struct TypeFacts {
@@ -58,7 +59,7 @@ std::optional<int64_t> bytes_of(SafetensorsType type, const std::vector<int64_t>
 // Reads a header; every complaint names the file, the place, what was found and what to do.
 class HeaderReader {
  public:
-  HeaderReader(const std::string& path, const MappedFile& file) : path_(path), file_(file) {}
+  HeaderReader(const std::string& path, std::span<const std::byte> content) : path_(path), content_(content) {}
 
   std::vector<SafetensorsEntry> read(std::map<std::string, std::string>& metadata) {
     const Json header = parse();
@@ -86,24 +87,26 @@ class HeaderReader {
   }
 
   Json parse() {
-    if (file_.size() < kLengthBytes) {
-      fail("found {} bytes, expected at least the {} of the header's length", file_.size(), kLengthBytes);
+    if (std::ssize(content_) < kLengthBytes) {
+      fail("found {} bytes, expected at least the {} of the header's length", std::ssize(content_), kLengthBytes);
     }
     uint64_t length = 0;
-    std::memcpy(&length, file_.data(), kLengthBytes);
+    std::memcpy(&length, content_.data(), kLengthBytes);
     if (length > static_cast<uint64_t>(kLongestHeader)) {
       fail("it begins with a header length of {} bytes, expected at most {}", length, kLongestHeader);
     }
     header_bytes_ = static_cast<int64_t>(length);
-    if (header_bytes_ > file_.size() - kLengthBytes) {
-      fail("the header should have {} bytes, found {}", header_bytes_, file_.size() - kLengthBytes);
+    if (header_bytes_ > std::ssize(content_) - kLengthBytes) {
+      fail("the header should have {} bytes, found {}", header_bytes_, std::ssize(content_) - kLengthBytes);
     }
-    data_bytes_ = file_.size() - kLengthBytes - header_bytes_;
-    const std::string_view text = file_.text().substr(kLengthBytes, static_cast<size_t>(header_bytes_));
+    data_bytes_ = std::ssize(content_) - kLengthBytes - header_bytes_;
+    const std::string_view text = {reinterpret_cast<const char*>(content_.data()) + kLengthBytes,
+                                   static_cast<size_t>(header_bytes_)};
 
     std::set<std::string> names;
     std::string name_found_twice;
     const auto note_names = [&](int depth, Json::parse_event_t event, Json& value) {
+      if (depth > kDeepest) fail("the header is nested more than {} deep", kDeepest);
       if (depth == 1 && event == Json::parse_event_t::key && !names.insert(value.get<std::string>()).second) {
         name_found_twice = value.get<std::string>();
       }
@@ -151,7 +154,7 @@ class HeaderReader {
       fail("'{}' has {} bytes, but its shape [{}] of {} takes {}", name, entry.bytes, fmt::join(entry.shape, ", "),
            safetensors_type_name(entry.type), bytes ? fmt::format("{}", *bytes) : "more than any file holds");
     }
-    entry.data = file_.data() + kLengthBytes + header_bytes_ + offsets[0];
+    entry.data = content_.data() + kLengthBytes + header_bytes_ + offsets[0];
     return entry;
   }
 
@@ -177,7 +180,7 @@ class HeaderReader {
 
   // A gap or an overlap says that header and bytes do not belong together.
   void check_every_byte_is_used(const std::vector<SafetensorsEntry>& entries) const {
-    const std::byte* begin = file_.data() + kLengthBytes + header_bytes_;
+    const std::byte* begin = content_.data() + kLengthBytes + header_bytes_;
     int64_t used = 0;
     for (const SafetensorsEntry& entry : entries) {
       const int64_t first = static_cast<const std::byte*>(entry.data) - begin;
@@ -189,7 +192,7 @@ class HeaderReader {
   }
 
   const std::string& path_;
-  const MappedFile& file_;
+  std::span<const std::byte> content_;
   int64_t header_bytes_ = 0;
   int64_t data_bytes_ = 0;
 };
@@ -258,8 +261,14 @@ int64_t SafetensorsWriter::finish() {
   return file.size();
 }
 
-SafetensorsFile::SafetensorsFile(std::string path) : path_(std::move(path)), file_(path_) {
-  entries_ = HeaderReader(path_, file_).read(metadata_);
+SafetensorsFile::SafetensorsFile(std::string path) : path_(std::move(path)), file_(path_) { read(file_.bytes()); }
+
+SafetensorsFile::SafetensorsFile(std::string name, std::span<const std::byte> content) : path_(std::move(name)) {
+  read(content);
+}
+
+void SafetensorsFile::read(std::span<const std::byte> content) {
+  entries_ = HeaderReader(path_, content).read(metadata_);
   for (size_t i = 0; i < entries_.size(); ++i) index_[entries_[i].name] = i;
 }
 

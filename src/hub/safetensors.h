@@ -34,7 +34,7 @@ struct SafetensorsEntry {
   std::string name;
   SafetensorsType type = SafetensorsType::f32;
   std::vector<int64_t> shape;  // empty: a single number
-  const void* data = nullptr;  // in the mapped file; a foreign file may place it at any alignment
+  const void* data = nullptr;  // in the file's memory; a foreign file may place it at any alignment
   int64_t bytes = 0;
 
   int64_t count() const;  // elements
@@ -73,6 +73,8 @@ class SafetensorsWriter {
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(std::string path);
+  // The same from the content of a file, which has to outlive this; `name` is named in errors.
+  SafetensorsFile(std::string name, std::span<const std::byte> content);
 
   const std::string& path() const { return path_; }
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }  // in the order of their bytes
@@ -83,8 +85,10 @@ class SafetensorsFile {
   void advise_sequential() const { file_.advise_sequential(); }
 
  private:
+  void read(std::span<const std::byte> content);
+
   std::string path_;
-  MappedFile file_;
+  MappedFile file_;  // empty where the content was given
   std::vector<SafetensorsEntry> entries_;
   std::map<std::string, size_t, std::less<>> index_;
   std::map<std::string, std::string> metadata_;

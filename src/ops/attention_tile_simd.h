@@ -181,7 +181,7 @@ inline ReadAhead read_ahead(const AttentionBackward& op, const AttentionTask* ne
 
 #if defined(__AVX512BF16__)
 // attention_bf16_forward_isa.cpp and attention_bf16_backward_isa.cpp: the same tasks where all tensors are bf16. They
-// work on 32 keys at a time: up to this many are done sooner by vectors in fp32 (5 keys in 40 %, 11 in 85 % of the
+// work on 32 keys at a time: up to this many are done sooner by vectors in fp32 (5 keys in 35 %, 11 in 65 % of the
 // time).
 constexpr int64_t kFewKeys = 12;
 inline bool all_bf16(const AttentionForward& op) {

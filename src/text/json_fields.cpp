@@ -1,5 +1,6 @@
 #include "text/json_fields.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -16,6 +17,21 @@ namespace {
 }
 
 }  // namespace
+
+int64_t json_depth(std::string_view text) {
+  int64_t depth = 0, deepest = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char letter = text[at];
+    if (letter == '"') {
+      for (++at; at < text.size() && text[at] != '"'; ++at) at += text[at] == '\\' ? 1 : 0;
+    } else if (letter == '[' || letter == '{') {
+      deepest = std::max(deepest, ++depth);
+    } else if (letter == ']' || letter == '}') {
+      --depth;
+    }
+  }
+  return deepest;
+}
 
 std::string describe_json(const nlohmann::json& value) {
   if (value.is_structured()) return std::string("an ") + value.type_name();

@@ -30,6 +30,9 @@ struct TextPattern {
 };
 TextPattern json_pattern(const nlohmann::json& object, const std::string& place);
 
+// How deep objects and lists are nested, strings left out; of any text, JSON or not.
+int64_t json_depth(std::string_view text);
+
 // A value for an error message: the beginning of it, or what it is.
 std::string describe_json(const nlohmann::json& value);
 
@@ -40,5 +43,7 @@ std::string json_quoted(const std::string& text);
 
 // Sequences may hold sequences, to this depth.
 inline constexpr int kDeepestSequence = 8;
+// And have so many steps; no tokenizer has ten.
+inline constexpr size_t kMostSteps = 100;
 
 }  // namespace brisk

@@ -61,12 +61,6 @@ std::string strip(std::string_view text, bool left, bool right) {
   return std::string(text);
 }
 
-bool is_chinese(uint32_t c) {
-  return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) ||
-         (c >= 0x2A700 && c <= 0x2B73F) || (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||
-         (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
-}
-
 std::string clean(std::string_view text) {
   return map_characters(text, [](uint32_t c, std::string_view bytes, std::string& out) {
     if (is_bert_control(c)) return;
@@ -80,7 +74,7 @@ std::string clean(std::string_view text) {
 
 std::string space_chinese(std::string_view text) {
   return map_characters(text, [](uint32_t c, std::string_view bytes, std::string& out) {
-    if (is_chinese(c)) {
+    if (is_bert_chinese(c)) {
       out.append(" ").append(bytes).append(" ");
     } else {
       out += bytes;
@@ -151,17 +145,14 @@ void Normalizer::add(const nlohmann::json& component, const std::string& place, 
   } else {
     refuse_component(place, type, kKnown);
   }
+  if (steps_.size() > kMostSteps) user_error("{}: more than {} steps", place, kMostSteps);
 }
 
 std::string Normalizer::apply(std::string_view text) const {
-  constexpr size_t kMostGrowth = 256, kAlways = 1 << 16;
   std::string result(text);
   for (const Step& step : steps_) {
     result = step.apply(result);
-    if (result.size() > kAlways + kMostGrowth * text.size()) {
-      user_error("the tokenizer's normalizer makes {} bytes of a text of {}: check what it replaces by what",
-                 result.size(), text.size());
-    }
+    check_growth(text.size(), result.size(), "normalizer makes");
   }
   return result;
 }

@@ -10,6 +10,12 @@ namespace brisk {
 
 namespace {
 
+// A list of specials, each of which is a list, could name more than any memory holds.
+void check_size(size_t specials, const std::string& place) {
+  constexpr size_t kMost = 100;
+  if (specials > kMost) user_error("{}: more than {} special tokens around a text", place, kMost);
+}
+
 // A part of TemplateProcessing's "single" and "pair": a text, or special tokens.
 struct Part {
   std::string text;  // "A" or "B"; empty: special tokens
@@ -21,6 +27,7 @@ std::vector<Part> read_parts(const nlohmann::json& component, const char* key, c
   constexpr int64_t kMostTypes = 1 << 16;
   const nlohmann::json& specials = json_object(component, "special_tokens", place);
   std::vector<Part> parts;
+  size_t named = 0;
   for (const nlohmann::json& entry : json_array(component, key, place)) {
     if (!entry.is_object()) user_error("{}: \"{}\": found {}, expected objects", place, key, describe_json(entry));
     const bool is_text = entry.contains("Sequence");
@@ -34,6 +41,7 @@ std::vector<Part> read_parts(const nlohmann::json& component, const char* key, c
       for (const nlohmann::json& token : json_array(json_object(specials, name.c_str(), place), "tokens", place)) {
         if (!token.is_string()) user_error("{}: \"tokens\": found {}, expected texts", place, describe_json(token));
         part.tokens.push_back(token.get<std::string>());
+        check_size(++named, place);
       }
     }
     parts.push_back(std::move(part));
@@ -95,12 +103,14 @@ void read_into(const nlohmann::json& component, const std::string& place, int de
     }
   } else if (type == "TemplateProcessing") {
     read_single(read_parts(component, "single", place), around.single);
+    check_size(around.single.prefix.size() + around.single.suffix.size(), place);
     around.pair_problem =
         component.contains("pair") ? read_pair(read_parts(component, "pair", place), around.pair) : "there is none";
   } else if (type == "BertProcessing" || type == "RobertaProcessing") {
     const std::string first = named_token(component, "cls", place), last = named_token(component, "sep", place);
     around.single.prefix.insert(around.single.prefix.begin(), first);
     around.single.suffix.push_back(last);
+    check_size(around.single.prefix.size() + around.single.suffix.size(), place);
     const bool is_bert = type == "BertProcessing";
     around.pair = {{first}, is_bert ? std::vector{last} : std::vector{last, last}, {last}, is_bert};
   } else if (type != "ByteLevel") {  // which only moves offsets

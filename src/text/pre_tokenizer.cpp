@@ -179,6 +179,7 @@ void PreTokenizer::add(const nlohmann::json& component, const std::string& place
   } else {
     refuse_component(place, type, kKnown);
   }
+  if (steps_.size() > kMostSteps) user_error("{}: more than {} steps", place, kMostSteps);
 }
 
 void PreTokenizer::add_split(const nlohmann::json& component, const std::string& place) {

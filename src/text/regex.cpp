@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "base/error.h"
 #include "text/regex_program.h"
 
 namespace brisk {
@@ -22,19 +23,42 @@ using Kind = RegexInstruction::Kind;
 // states it has been in: coming to one again cannot lead to anything, as nothing else distinguishes two states.
 class Matcher {
  public:
-  Matcher(const RegexProgram& program, std::string_view text) : program_(program), text_(text) {}
+  // To find one match in `text`, at or after `from`.
+  Matcher(const RegexProgram& program, std::string_view text, size_t from)
+      : program_(program), text_(text), budget_(kBudget + kBudgetPerByte * (text.size() - from)) {}
 
   // The end of the match of the instructions from `pc` to kMatch that begins at `at`.
   std::optional<size_t> match(uint32_t pc, size_t at) {
+    ++depth_;
     bool gave_up = false;
-    const auto end = run(pc, at, nullptr, gave_up);
-    if (!gave_up) return end;
-    std::vector<bool> visited(program_.instructions.size() * (text_.size() - at + 1));
-    return run(pc, at, &visited, gave_up);
+    auto end = run(pc, at, nullptr, gave_up);
+    if (gave_up) {
+      const size_t states = program_.instructions.size() * (text_.size() - at + 1);
+      spend(states / 64);
+      std::vector<bool> visited(states);
+      end = run(pc, at, &visited, gave_up);
+    }
+    --depth_;
+    return end;
   }
 
  private:
   static constexpr size_t kPatience = 4096;
+  static constexpr size_t kBudget = 1 << 24, kBudgetPerByte = 1000;  // steps inside groups that look around
+
+  // A group that looks ahead is matched anew for each state of what is around it, and so on with each that stands
+  // inside another: their products are what no text should have to wait for. What is in no such group costs nothing
+  // here.
+  void spend(size_t steps) {
+    if (depth_ < 2) return;
+    if (steps > budget_) {
+      user_error(
+          "a regular expression of the tokenizer takes too long on a text of {} bytes: its groups that look ahead or "
+          "behind stand inside each other; use a tokenizer without them",
+          text_.size());
+    }
+    budget_ -= steps;
+  }
 
   struct Alternative {
     uint32_t pc;
@@ -81,10 +105,12 @@ class Matcher {
   }
 
   std::optional<size_t> run(uint32_t pc, size_t at, std::vector<bool>* visited, bool& gave_up) {
-    const size_t base = alternatives_.size();
-    const auto end = run_above(base, pc, at, visited, gave_up);
-    alternatives_.resize(base);
-    return end;
+    struct Rest {  // leaves the stack as it was, also where the budget is spent
+      Alternatives& alternatives;
+      size_t base = alternatives.size();
+      ~Rest() { alternatives.resize(base); }
+    } const rest{alternatives_};
+    return run_above(rest.base, pc, at, visited, gave_up);
   }
 
   std::optional<size_t> run_above(size_t base, uint32_t pc, size_t at, std::vector<bool>* visited, bool& gave_up) {
@@ -92,6 +118,7 @@ class Matcher {
     const size_t places = text_.size() - begin + 1;
     size_t returns = 0;
     for (;;) {
+      spend(1);
       bool failed = false;
       if (visited) {
         const size_t state = pc * places + (at - begin);
@@ -122,6 +149,7 @@ class Matcher {
               at += character.length;
               if (++count == instruction.b) shortest = at;
             }
+            spend(count);
             failed = count < instruction.b;
             if (!failed && instruction.kind == Kind::kRun && at > shortest) {
               alternatives_.push_back({pc + 1, at, shortest});
@@ -167,6 +195,8 @@ class Matcher {
 
   const RegexProgram& program_;
   std::string_view text_;
+  size_t budget_;
+  int depth_ = 0;  // of matches inside each other
   Alternatives& alternatives_ = alternatives_of_this_thread();
 };
 
@@ -179,7 +209,7 @@ Regex::Regex(Regex&&) noexcept = default;
 Regex& Regex::operator=(Regex&&) noexcept = default;
 
 std::optional<Regex::Match> Regex::find(std::string_view text, size_t from) const {
-  Matcher matcher(*program_, text);
+  Matcher matcher(*program_, text, from);
   for (size_t begin = from;; begin = next_character(text, begin)) {
     if (const auto end = matcher.match(0, begin)) return Match{begin, *end};
     if (begin >= text.size()) return std::nullopt;

@@ -93,7 +93,11 @@ class Writer {
       write_group(group, Kind::kAtomic, false);
       return;
     }
-    for (uint32_t i = 0; i < node.least; ++i) write(child);
+    for (uint32_t i = 0; i < node.least; ++i) {
+      const uint32_t before = here();
+      write(child);
+      if (here() == before) break;  // nothing, however often: (){1000} in itself again and again would take forever
+    }
     const auto add_split = [&] { return add({.kind = Kind::kSplit}); };
     const auto set_split = [&](size_t split, uint32_t inside, uint32_t outside) {
       at(split).a = is_lazy ? outside : inside;
@@ -131,8 +135,9 @@ class Writer {
       }
       case Node::Type::kAlternatives: {
         const auto first = fixed_length(node.children[0]);
-        for (const Node& child : node.children) {
-          if (fixed_length(child) != first) return std::nullopt;
+        // The first is not measured again: alternatives inside alternatives would double the work at each level.
+        for (size_t i = 1; i < node.children.size(); ++i) {
+          if (fixed_length(node.children[i]) != first) return std::nullopt;
         }
         return first;
       }

@@ -1,5 +1,7 @@
 #include "text/replace.h"
 
+#include "base/error.h"
+
 namespace brisk {
 
 Replace::Replace(const TextPattern& pattern, std::string content, const std::string& place)
@@ -7,11 +9,20 @@ Replace::Replace(const TextPattern& pattern, std::string content, const std::str
   if (pattern.is_regex) regex_.emplace(pattern.text, place);
 }
 
+void check_growth(size_t size_before, size_t size_after, const char* who) {
+  constexpr size_t kMostGrowth = 256, kAlways = 1 << 16;
+  if (size_after > kAlways + kMostGrowth * size_before) {
+    user_error("the tokenizer's {} {} bytes or more of a text of {}: check what it replaces by what", who, size_after,
+               size_before);
+  }
+}
+
 std::string Replace::apply(std::string_view text) const {
   std::string out;
   size_t done = 0;
   const auto replace = [&](size_t begin, size_t end) {
     out.append(text, done, begin - done).append(content_);
+    check_growth(text.size(), out.size(), "rules make");
     done = end;
   };
   if (regex_) {

@@ -11,8 +11,12 @@ namespace brisk {
 
 std::vector<Merge> merges_by_score(const std::vector<ScoredPiece>& pieces) {
   std::unordered_map<std::string_view, TokenId> ids;
+  std::vector<bool> has_size;  // whether a piece has so many bytes: most cuts of a long piece need not be looked up
   for (size_t id = 0; id < pieces.size(); ++id) {
-    if (pieces[id].merges) ids.emplace(pieces[id].text, static_cast<TokenId>(id));
+    if (!pieces[id].merges) continue;
+    ids.emplace(pieces[id].text, static_cast<TokenId>(id));
+    has_size.resize(std::max(has_size.size(), pieces[id].text.size() + 1));
+    has_size[pieces[id].text.size()] = true;
   }
   struct Candidate {
     Merge merge;
@@ -24,6 +28,7 @@ std::vector<Merge> merges_by_score(const std::vector<ScoredPiece>& pieces) {
     if (!pieces[id].merges) continue;
     const std::string_view whole = pieces[id].text;
     for (size_t cut = decode_utf8(whole, 0).length; cut < whole.size(); cut += decode_utf8(whole, cut).length) {
+      if (!has_size[cut] || !has_size[whole.size() - cut]) continue;
       const auto left = ids.find(whole.substr(0, cut)), right = ids.find(whole.substr(cut));
       if (left == ids.end() || right == ids.end()) continue;
       candidates.push_back(

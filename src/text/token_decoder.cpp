@@ -123,7 +123,6 @@ void TokenDecoder::add(const nlohmann::json& component, const std::string& place
   } else {
     refuse_component(place, type, kKnown);
   }
-  constexpr size_t kMostSteps = 100;
   if (steps_.size() > kMostSteps) user_error("{}: more than {} steps", place, kMostSteps);
 }
 
@@ -170,7 +169,16 @@ void TokenDecoder::Step::apply(Tokens& tokens) const {
 
 std::string TokenDecoder::decode(std::vector<std::string> tokens) const {
   if (steps_.empty()) return joined(tokens, " ");
-  for (const Step& step : steps_) step.apply(tokens);
+  const auto size_of = [](const Tokens& list) {
+    size_t size = 0;
+    for (const std::string& token : list) size += token.size();
+    return size;
+  };
+  const size_t size_before = size_of(tokens);
+  for (const Step& step : steps_) {
+    step.apply(tokens);
+    check_growth(size_before, size_of(tokens), "decoder makes");
+  }
   return joined(tokens, "");
 }
 
@@ -181,6 +189,7 @@ std::string TokenDecoder::piece(const std::string& token) const {
     step.takes_first = false;
     if (step.kind == Step::Kind::kSuffix) tokens.push_back("");  // not the last
     step.apply(tokens);
+    check_growth(token.size(), tokens[0].size(), "decoder makes");
   }
   return joined(tokens, "");
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "text/json_fields.h"
 #include "text/tokenizer_files.h"
 
 namespace brisk {
@@ -27,6 +28,11 @@ constexpr const char* kAddedFile = "added_tokens.json";
 constexpr const char* kVocabularyFile = "vocab.txt";
 
 nlohmann::json parse_json(const std::string& path, std::string_view text) {
+  constexpr int64_t kDeepest = 100;  // ten are usual; what is written again goes as deep into the stack
+  if (json_depth(text) > kDeepest) {
+    user_error("{}: objects and lists nested more than {} deep; the file is damaged: write or copy it again", path,
+               kDeepest);
+  }
   try {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
@@ -126,6 +132,12 @@ std::unique_ptr<Tokenizer> tokenizer_from_memory(std::string_view content, const
   }
   if (!json.contains("model")) user_error("{}: a JSON object without a \"model\"; {}", name, kAccepted);
   return tokenizer_from_json(name, json, nullptr);
+}
+
+std::unique_ptr<Tokenizer> gpt2_tokenizer_from_memory(std::string_view vocabulary, const std::string& vocabulary_name,
+                                                      std::string_view merges, const std::string& merges_name) {
+  return make(parts_from_gpt2(vocabulary_name, parse_json(vocabulary_name, vocabulary), merges_name, merges, {}),
+              vocabulary_name);
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path) {

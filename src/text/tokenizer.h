@@ -108,6 +108,10 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path);
 // The same from the content of a file (not GPT-2's, which are two). `name` is named in errors.
 std::unique_ptr<Tokenizer> tokenizer_from_memory(std::string_view content, const std::string& name);
 
+// The same from the contents of GPT-2's two files.
+std::unique_ptr<Tokenizer> gpt2_tokenizer_from_memory(std::string_view vocabulary, const std::string& vocabulary_name,
+                                                      std::string_view merges, const std::string& merges_name);
+
 // What tokenizer_config.json says of the model that reads the ids.
 struct TokenizerFolderOptions {
   bool token_types = true;  // false: the model takes no token_type_ids (DistilBERT, RoBERTa)

@@ -41,6 +41,7 @@ std::vector<std::string> vocabulary_from_json(const nlohmann::json& model, const
     }
     tokens[index] = token;
   }
+  while (!tokens.empty() && tokens.back().empty()) tokens.pop_back();  // "" is a token of no text
   return tokens;
 }
 

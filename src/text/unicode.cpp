@@ -165,6 +165,12 @@ bool is_bert_mark(uint32_t code_point) { return is_among(kBertMarkRanges, code_p
 
 bool is_bert_control(uint32_t code_point) { return is_among(kBertControlRanges, code_point); }
 
+bool is_bert_chinese(uint32_t c) {
+  return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) ||
+         (c >= 0x2A700 && c <= 0x2B73F) || (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||
+         (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
+}
+
 uint32_t lowercase_of(uint32_t code_point) {
   if (code_point < 0x80) return code_point >= 'A' && code_point <= 'Z' ? code_point + 32 : code_point;
   if (code_point == 0x130) return 'i';

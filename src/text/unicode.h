@@ -93,6 +93,8 @@ bool is_library_punctuation(uint32_t code_point);
 bool is_library_mark(uint32_t code_point);
 bool is_bert_mark(uint32_t code_point);
 bool is_bert_control(uint32_t code_point);
+// What it puts spaces around: Chinese characters, though not all that there are by now.
+bool is_bert_chinese(uint32_t code_point);
 
 // The lower case of one code point; U+0130 alone has two ('i' and U+0307), of which this is the first.
 uint32_t lowercase_of(uint32_t code_point);

@@ -5,6 +5,7 @@
 
 #include "text/bert_words.h"
 #include "text/hash.h"
+#include "text/unicode.h"
 #include "text/word_cache.h"
 
 namespace brisk {
@@ -33,6 +34,7 @@ WordPieceTokenizer::WordPieceTokenizer(WordPieceParts parts, const std::string& 
                      is_type(pre_tokenizer, "BertPreTokenizer") && !looks_for_tokens_in_normalized();
   if (cuts_given_text_) {
     lowercases_ = this->normalizer().apply("A") == "a";
+    isolates_chinese_ = this->normalizer().apply("中") == " 中 ";
     std::vector<TokenId> ids;
     for (int byte = 0; byte < 128; ++byte) {
       const char character = static_cast<char>(byte);
@@ -67,7 +69,31 @@ void WordPieceTokenizer::encode_piece(std::string_view piece, std::vector<TokenI
     for (char& byte : lower) byte = static_cast<char>(byte >= 'A' && byte <= 'Z' ? byte + 32 : byte);
     return model_.encode_uncached(lower, out);
   }
+  if (isolates_chinese_) return encode_around_chinese(piece, out);
   encode_plain(normalizer().apply(piece), false, out);
+}
+
+// Chinese is written without spaces, so that pieces are whole sentences; but each character is a word of its own.
+void WordPieceTokenizer::encode_around_chinese(std::string_view piece, std::vector<TokenId>& out) const {
+  WordCache& cache = WordCache::of_this_thread();
+  const auto encode_part = [&](size_t begin, size_t end) {
+    const std::string_view part = piece.substr(begin, end - begin);
+    const auto append = [&] { encode_plain(normalizer().apply(part), false, out); };
+    if (part.size() == piece.size()) return append();  // the cache does not have it: it was asked
+    if (!part.empty()) cache.encode(part, serial_, out, append);
+  };
+  size_t done = 0;
+  for (size_t at = 0; at < piece.size();) {
+    const CodePoint character = decode_utf8(piece, at);
+    const size_t end = at + character.length;
+    if (is_bert_chinese(character.value)) {
+      encode_part(done, at);
+      encode_part(at, end);
+      done = end;
+    }
+    at = end;
+  }
+  if (done < piece.size()) encode_part(done, piece.size());
 }
 
 void WordPieceTokenizer::encode_plain(std::string_view text, bool opens_text, std::vector<TokenId>& out) const {

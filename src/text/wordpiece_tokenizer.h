@@ -28,10 +28,11 @@ class WordPieceTokenizer final : public PipelineTokenizer {
   bool token_continues_word(TokenId id, const std::string& token) const override;
   std::string model_json() const override;
   void encode_piece(std::string_view piece, std::vector<TokenId>& out) const;
+  void encode_around_chinese(std::string_view piece, std::vector<TokenId>& out) const;
 
   WordPieceModel model_;
   bool cuts_given_text_ = false;  // bert_words.h: the components are BERT's
-  bool lowercases_ = false;
+  bool lowercases_ = false, isolates_chinese_ = false;
   std::array<TokenId, 128> punctuation_ids_{};  // where cuts_given_text_: of ASCII punctuation
   uint32_t serial_;                             // for the cache of pieces of text as it is given
 };

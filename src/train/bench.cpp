@@ -100,15 +100,14 @@ BenchResult bench_language_model(const BenchOptions& options) {
   const Shape shape = shape_of(options);
   Team::set_size(team_size_for(options.threads, "--threads"));
   const int64_t length = shape.max_length, batch = shape.batch;
-  const DecoderConfig model{.vocab_size = shape.vocab_size,
-                            .d_model = shape.d_model,
-                            .num_layers = shape.num_layers,
-                            .num_heads = shape.num_heads,
-                            .num_kv_heads = shape.num_heads,
-                            .d_ff = 4 * shape.d_model,
-                            .max_length = length};
   EngineOptions engine_options;
-  engine_options.model = model;
+  engine_options.model = DecoderConfig{.vocab_size = shape.vocab_size,
+                                       .d_model = shape.d_model,
+                                       .num_layers = shape.num_layers,
+                                       .num_heads = shape.num_heads,
+                                       .num_kv_heads = shape.num_heads,
+                                       .d_ff = 4 * shape.d_model,
+                                       .max_length = length};
   const int64_t asked = options.micro_batch_tokens > 0 ? options.micro_batch_tokens : kMicroBatchTokens;
   const int64_t rows = std::max(length, std::min(asked, batch * length));
   engine_options.capacity = {rows, rows, length};
@@ -131,10 +130,10 @@ BenchResult bench_language_model(const BenchOptions& options) {
   result.mean_tokens_per_second = static_cast<double>(measured.tokens) / result.ledger.seconds();
   result.step_ms = 1e3 * measured.median_seconds;
   result.tokens_per_second = static_cast<double>(batch * length) / measured.median_seconds;
-  result.model = model;
+  result.model = std::get<DecoderConfig>(engine_options.model);
   result.batch = batch;
   result.threads = Team::instance().size();
-  result.flop_per_token = model_flop_per_token(model, static_cast<double>(length));
+  result.flop_per_token = model_flop_per_token(engine_options.model, static_cast<double>(length));
   result.gflops = result.tokens_per_second * result.flop_per_token * 1e-9;
   result.peak_gflops = measured.peak_gflops;
   result.utilisation = result.peak_gflops > 0 ? result.gflops / result.peak_gflops : 0;

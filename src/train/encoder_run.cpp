@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -15,10 +16,6 @@ namespace brisk {
 
 namespace {
 
-bool is_of_head(const std::string& name) {
-  return name.starts_with("pooler.") || name.starts_with("classifier.") || name.starts_with("mlm");
-}
-
 // "layers.1.up.weight" there, for layer 1 that begins as layer 2: "layers.2.up.weight".
 std::string name_there(const std::string& name, const std::vector<int64_t>& layers) {
   constexpr std::string_view kLayers = "layers.";
@@ -29,6 +26,25 @@ std::string name_there(const std::string& name, const std::vector<int64_t>& laye
 }
 
 }  // namespace
+
+bool is_head_parameter(std::string_view name) {
+  return name.starts_with("pooler.") || name.starts_with("classifier.") || name.starts_with("mlm");
+}
+
+void initialise_what_may_be_missing(ParameterStore& store, uint64_t seed) {
+  ParameterStore drawn;  // draws depend on the seed and the name alone
+  std::vector<std::pair<const Parameter*, const Parameter*>> copies;
+  for (const auto& parameter : store.all()) {
+    if (!parameter->spec.adapter && !is_head_parameter(parameter->spec.name)) continue;
+    copies.emplace_back(parameter.get(), drawn.add(parameter->spec));
+  }
+  if (copies.empty()) return;
+  drawn.allocate(cpu_device(), {}, DType::f32, ParameterStore::Purpose::inference);
+  drawn.initialise(seed);
+  for (const auto& [to, from] : copies) {
+    store.device().copy_in(to->master.data, from->master.data, from->count() * size_of(DType::f32));
+  }
+}
 
 EncoderLoading load_encoder(const std::string& checkpoint, ParameterStore& store, const std::vector<int64_t>& layers) {
   const SafetensorsFile trained(checkpoint + "/model.safetensors");
@@ -53,7 +69,7 @@ EncoderLoading load_encoder(const std::string& checkpoint, ParameterStore& store
                       entry->shape == std::vector<int64_t>{spec.rows, spec.cols};
     if (fits) {
       copies.push_back({parameter.get(), entry});
-    } else if (entry == nullptr && is_of_head(spec.name)) {
+    } else if (entry == nullptr && is_head_parameter(spec.name)) {
       loading.missing.push_back(spec.name);
     } else if (spec.name.starts_with("classifier.")) {
       loading.replaced.push_back(spec.name);

@@ -4,12 +4,20 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hub/encoder_model.h"
 #include "tensor/parameter.h"
 
 namespace brisk {
+
+// One of those that stand on the layers, which another task may have otherwise or not at all.
+bool is_head_parameter(std::string_view name);
+
+// Draws, as ParameterStore::initialise() does, only what a model that is loaded afterwards may lack: heads and
+// adapters. Tens of millions of draws that would be overwritten are half a second of a start.
+void initialise_what_may_be_missing(ParameterStore& store, uint64_t seed);
 
 // As HuggingFaceEncoder::load_into: layer l comes from layer `layers[l]`, and what a head lacks keeps its values.
 EncoderLoading load_encoder(const std::string& checkpoint, ParameterStore& store,

@@ -181,7 +181,11 @@ void take(Job& job, const ModelOptions& model) {
 }  // namespace
 
 ModelSource open_model_source(const std::string& path) {
-  if (!file_exists(path)) user_error("{}: no such run directory, checkpoint, model folder or model file", path);
+  if (!file_exists(path))
+    user_error(
+        "{}: no such run directory, checkpoint, model folder or model file; brisk downloads nothing: copy the model's "
+        "folder there, or name another place (--set model.from=DIR in a job)",
+        path);
   if (is_gguf_file(path)) return from_gguf(path);
   if (!is_directory(path)) {
     const fs::path folder = fs::absolute(path).parent_path();

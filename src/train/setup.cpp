@@ -11,6 +11,7 @@
 #include "base/threads.h"
 #include "ops/peak.h"
 #include "train/describe_run.h"
+#include "train/encoder_run.h"
 #include "train/fine_tuned.h"
 #include "train/fit_checks.h"
 #include "train/micro_batch.h"
@@ -250,8 +251,11 @@ class Starter {
 void TrainingSetup::begin() {
   state = {};
   state.seed = static_cast<uint64_t>(job.training.seed);
-  engine->initialise(state.seed);
-  if (job.model.from.empty()) return;
+  if (job.model.from.empty()) {
+    engine->initialise(state.seed);
+    return;
+  }
+  initialise_what_may_be_missing(engine->parameters(), state.seed);
   const ModelSource source = open_model_source(job.model.from);
   if (source.start) {
     const bool student = job.model.num_layers < source.model.num_layers;

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -264,6 +266,37 @@ TEST(Job, DamagedInAnyWayLoadsOrSaysWhatIsWrong) {
             "job.json: number overflow parsing '1e400'; write a smaller number");
 }
 
+TEST(Job, TakesNothingFromTheCommandLineThatItCannotSave) {
+  EXPECT_EQ(problem("{}", {"data.train=a\xFF"}),
+            "--set data.train: the value is no UTF-8, which no job can hold; rename what it names");
+}
+
+TEST(Job, NestedDeeperThanAStackIsRefused) {
+  for (const char* open : {"[", "{\"a\":"}) {
+    std::string nested;
+    for (int i = 0; i < 100'000; ++i) nested += open;
+    EXPECT_EQ(problem("{\"comment\": " + nested), "job.json: objects and lists nested more than 32 deep");
+  }
+}
+
+TEST(Job, OfManyProblemsNamesTheFirst) {
+  const auto job_of = [](int keys) {
+    std::string text = "{";
+    for (int i = 0; i < keys; ++i) text += fmt::format("\"qqqq{}\": 1,", i);
+    return text + "\"name\": \"a\"}";
+  };
+  EXPECT_EQ(problem(job_of(100'000)), "job.json: an object of more than 1000 keys");
+  const std::string message = problem(job_of(900));
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 50);
+  EXPECT_TRUE(message.ends_with("\n... what follows was not looked at")) << message.substr(message.size() - 100);
+}
+
+TEST(Job, ABookForAKeyIsRefusedAtOnce) {
+  const std::clock_t begin = std::clock();
+  EXPECT_NE(problem("{\"" + std::string(3'000'000, 'q') + "\": 1}").find("unknown key"), std::string::npos);
+  EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 5);
+}
+
 TEST(Job, FileGivesTheRunItsName) {
   const std::string path = testing::TempDir() + "/small_run.json";
   write_file_atomically(path, "{}");
@@ -313,6 +346,13 @@ TEST(JobSources, AreWrittenAsTheyWereRead) {
   const auto train = nlohmann::json::parse(job_to_json_text(job)).at("data").at("train");
   EXPECT_EQ(train, nlohmann::json::parse(R"(["a \"b\".txt", {"path": "c", "weight": 0.5, "document": "line"}])"));
   EXPECT_EQ(job_from_json_text(job_to_json_text(job), "job.json").data.train, job.data.train);
+}
+
+TEST(JobSources, OfAnyNameAreWrittenSoThatTheyCanBeRead) {
+  const Job job = resolved(R"({"data": {"train": ["two\nlines\t\u0001", {"path": "back\\slash\"", "weight": 2}]}})");
+  EXPECT_EQ(job_from_json_text(job_to_json_text(job), "job.json").data.train, job.data.train);
+  EXPECT_EQ(problem(R"({"data": {"train": [{"path": ""}]}})"), "job.json: data.train[0]: path is missing");
+  EXPECT_EQ(problem(R"({"data": {"train": {"path": null}}})"), "job.json: data.train: path is missing");
 }
 
 TEST(JobSources, NameTheItemAndTheKeyThatIsWrong) {

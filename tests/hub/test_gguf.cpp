@@ -102,6 +102,17 @@ TEST(Gguf, WithAnyByteChangedEitherReadsOrComplains) {
   }
 }
 
+TEST(Gguf, FromMemoryIsReadAsFromAFile) {
+  const ScratchFolder scratch;
+  write_sample(scratch / "model.gguf");
+  const std::string contents = contents_of(scratch / "model.gguf");
+  const GgufFile file("memory", std::as_bytes(std::span(contents)));
+  ASSERT_NE(file.find("vector"), nullptr);
+  EXPECT_EQ(file.find("vector")->bytes, 14);
+  EXPECT_TRUE(has(message_of<UserError>([&] { GgufFile("memory", std::as_bytes(std::span(contents)).first(40)); }),
+                  "memory: not a whole GGUF file"));
+}
+
 TEST(Gguf, OfAnotherVersionOrKindSaysWhichIsExpected) {
   const ScratchFolder scratch;
   write_sample(scratch / "model.gguf");

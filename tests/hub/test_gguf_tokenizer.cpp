@@ -104,5 +104,29 @@ TEST(GgufTokenizer, ThatBriskDoesNotReadIsNamed) {
                   "no token for the byte 0x00"));
 }
 
+TEST(GgufTokenizer, WhoseEndsAreUnusedTokensIsRefused) {
+  const ScratchFolder scratch;
+  const auto complaint = [&](bool has_unknown, uint32_t unused) {
+    std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
+    for (int byte = 0; byte < 256; ++byte) tokens.push_back(fmt::format("<0x{:02X}>", byte));
+    std::vector<int32_t> kinds(tokens.size(), 6);
+    kinds[0] = 2, kinds[1] = kinds[2] = 3;
+    kinds[unused] = 5;
+    GgufWriter writer(scratch / "model.gguf");
+    writer.set("tokenizer.ggml.model", "llama");
+    writer.set("tokenizer.ggml.tokens", tokens);
+    writer.set("tokenizer.ggml.token_type", kinds);
+    writer.set("tokenizer.ggml.scores", std::vector<float>(tokens.size()));
+    writer.set("tokenizer.ggml.bos_token_id", uint32_t{1});
+    if (has_unknown) writer.set("tokenizer.ggml.unknown_token_id", uint32_t{0});
+    writer.finish();
+    return message_of<UserError>([&] { tokenizer_of(GgufFile(scratch / "model.gguf")); });
+  };
+  EXPECT_EQ(complaint(true, 2), "");
+  EXPECT_TRUE(has(complaint(true, 0), "unknown_token_id is none of its 259 tokens"));
+  EXPECT_TRUE(has(complaint(false, 0), "token 0 is unused"));
+  EXPECT_TRUE(has(complaint(true, 1), "bos_token_id is none of its 259 tokens"));
+}
+
 }  // namespace
 }  // namespace brisk

@@ -165,6 +165,21 @@ TEST_F(Safetensors, HeadersThatContradictThemselvesAreRefused) {
 TEST_F(Safetensors, AHeaderNestedVeryDeeplyIsRefused) {
   EXPECT_NE(complaint(file_with(std::string(1'000'000, '['), 0)), "");
   EXPECT_NE(complaint(file_with(R"({"a":)" + std::string(200'000, '[') + std::string(200'000, ']') + "}", 0)), "");
+  const std::string nested = std::string(200'000, '[') + std::string(200'000, ']');
+  for (const std::string& dtype : {nested, std::string("\"F32\"")}) {
+    expect_complaint(R"({"a":{"dtype":)" + dtype + R"(,"shape":[)" + nested + R"(],"data_offsets":[0,4]}})", 4,
+                     "nested more than 16 deep");
+  }
+}
+
+TEST_F(Safetensors, FromMemoryIsReadAsFromAFile) {
+  const std::string contents = file_with(R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]}})", 3);
+  const SafetensorsFile file("memory", std::as_bytes(std::span(contents)));
+  ASSERT_NE(file.find("a"), nullptr);
+  EXPECT_EQ(file.find("a")->data, contents.data() + contents.size() - 3);
+  const auto cut = std::as_bytes(std::span(contents)).first(contents.size() - 1);
+  EXPECT_NE(message_of<UserError>([&] { SafetensorsFile("memory", cut); }).find("memory: not a whole"),
+            std::string::npos);
 }
 
 TEST_F(Safetensors, AMissingFileAndAFolderAreRefusedByName) {

@@ -195,6 +195,7 @@ TEST_F(Classify, MasksWordsFirstAndThenLearnsClassesWithFewerLayers) {
 
   job = classify_job();
   job["model"] = {{"from", "words"}, {"num_layers", 1}};
+  job["training"]["num_epochs"] = 6;
   const Outcome student = train(job);
   ASSERT_EQ(student.exit_code, 0) << student.err;
   EXPECT_NE(student.err.find("its 1 layers begin as layers 0 of the 2 there"), std::string::npos) << student.err;

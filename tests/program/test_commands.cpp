@@ -196,6 +196,24 @@ TEST(Tokenizer, ConvertsBetweenFormatsWithTheSameIds) {
   EXPECT_NE(refused.err.find("t.model"), std::string::npos) << refused.err;
 }
 
+TEST(Tokenizer, TrainsWordPieceThatKnowsItsSpecialTokens) {
+  TemporaryFolder folder;
+  write_text(folder / "text.txt", english_like_text(100));
+  const std::vector<std::string> command = {"tokenizer",   "train",    "--vocab-size", "300",
+                                            "--lowercase", "--output", "folder/",      "text.txt"};
+  EXPECT_NE(run_brisk(command, folder).err.find("--lowercase is for --kind wordpiece"), std::string::npos);
+  std::vector<std::string> right = command;
+  right.insert(right.end(), {"--kind", "wordpiece"});
+  const Outcome trained = run_brisk(right, folder);
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_EQ(read_json(folder / "folder/tokenizer_config.json")["mask_token"], "[MASK]");
+  for (const std::string tokenizer : {"folder", "folder/vocab.txt"}) {
+    const Outcome encoded = run_brisk({"tokenizer", "encode", "--add-special-tokens", "--tokenizer", tokenizer}, folder,
+                                      {.input = "[MASK]\n"});
+    EXPECT_EQ(encoded.out, "2 4 3\n") << tokenizer;
+  }
+}
+
 TEST(Machine, DescribesItselfInJson) {
   TemporaryFolder folder;
   const Outcome outcome = run_brisk({"machine", "--json"}, folder);

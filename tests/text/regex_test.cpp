@@ -68,6 +68,22 @@ TEST(Regex, TakesLinearTimeWhereGoingBackWouldTakeForever) {
   EXPECT_EQ(matches("(?:)*|x", "ab"), (Strings{"", "", ""}));
 }
 
+TEST(Regex, ReadsGroupsInsideEachOtherWithoutDoublingTheWork) {
+  EXPECT_EQ(matches("(?:){1000}{1000}{1000}{1000}{1000}{1000}a", "ba"), Strings{"a"});
+  std::string behind = "a";
+  for (int i = 0; i < 45; ++i) behind = "(?:" + behind + "|b)";
+  EXPECT_EQ(matches("(?<=" + behind + ")c", "ac bc cc"), (Strings{"c", "c"}));
+}
+
+TEST(Regex, LooksAheadInsideLooksAheadOnlyForSoLong) {
+  const std::string text(200, 'a');
+  EXPECT_EQ(matches("(?=.*(?=.*b))c", text), Strings{});
+  std::string ahead = "b";
+  for (int i = 0; i < 12; ++i) ahead = "(?=.*" + ahead + ")";
+  EXPECT_THROW(matches(ahead, text), UserError);
+  EXPECT_EQ(matches("a+", "aab"), Strings{"aa"});  // and the next one begins anew
+}
+
 TEST(Regex, RefusesWhatItDoesNotKnow) {
   for (const char* pattern :
        {"(?<name>a)", "\\1", "a)", "(a", "[a", "*a", "\\p{Greek}", "\\p{L", "[[:alpha:]]", "\\", "(?<=a+)b", "a{5,2}",

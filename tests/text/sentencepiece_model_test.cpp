@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <ctime>
 #include <random>
 
 #include "base/error.h"
@@ -117,6 +118,13 @@ TEST(SentencePieceModel, RefusesWhatIsNoBpeOfTheLlamaFamily) {
   EXPECT_NE(error_of(model({.user_defined = "the"}) + Message().bytes(1, Message().bytes(1, "t").text()).text())
                 .find("is the same as that of id 264"),
             std::string::npos);
+}
+
+TEST(SentencePieceModel, ABookForAPieceIsReadAtOnce) {
+  const std::clock_t begin = std::clock();
+  const std::string book = std::string(1'000'000, 'x') + "the";
+  EXPECT_EQ(error_of(model({.user_defined = book})), "");
+  EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 5);
 }
 
 TEST(SentencePieceModel, NeverCrashesOnDamagedFiles) {

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "base/error.h"
-#include "text/tokenizer.h"
+#include "text/bpe_tokenizer.h"
 
 namespace brisk {
 namespace {
@@ -144,6 +144,66 @@ TEST(TokenizerJson, RefusesANormalizerThatMakesTextsEndless) {
   json["normalizer"] = {{"type", "Sequence"}, {"normalizers", std::vector<nlohmann::json>(40, doubles)}};
   json["added_tokens"] = nlohmann::json::array();
   EXPECT_NE(error_of(json.dump()).find("normalizer makes"), std::string::npos);
+}
+
+TEST(TokenizerJson, RefusesADecoderThatMakesTextsEndless) {
+  nlohmann::json json = small();
+  const nlohmann::json doubles = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aaaaaaaa"}};
+  json["decoder"] = {{"type", "Sequence"}, {"decoders", std::vector<nlohmann::json>(40, doubles)}};
+  EXPECT_NE(error_of(json.dump()).find("decoder makes"), std::string::npos);
+  const auto tokenizer = tokenizer_from_memory(json.dump(), "t.json");
+  EXPECT_THROW(tokenizer->piece(2), UserError);
+  EXPECT_EQ(tokenizer->piece(1), "b");
+}
+
+TEST(TokenizerJson, RefusesOneReplacementThatMakesTextsEndless) {
+  nlohmann::json json = small();
+  json["normalizer"] = {{"type", "Replace"}, {"pattern", {{"Regex", ""}}}, {"content", std::string(100'000, 'b')}};
+  json["added_tokens"] = nlohmann::json::array();
+  EXPECT_NE(error_of(json.dump()).find("rules make"), std::string::npos);
+}
+
+TEST(TokenizerJson, RefusesMoreStepsThanAStackHolds) {
+  for (const char* component : {"normalizer", "pre_tokenizer"}) {
+    nlohmann::json json = small();
+    const nlohmann::json step = {{"type", component == std::string("normalizer") ? "NFC" : "Whitespace"}};
+    json[component] = {{"type", "Sequence"},
+                       {component == std::string("normalizer") ? "normalizers" : "pretokenizers",
+                        std::vector<nlohmann::json>(100'000, step)}};
+    EXPECT_NE(error_of(json.dump()).find("more than 100 steps"), std::string::npos) << component;
+  }
+}
+
+TEST(TokenizerJson, RefusesSpecialsWithoutEndAroundAText) {
+  nlohmann::json json = small();
+  const nlohmann::json special = {{"SpecialToken", {{"id", "<x>"}, {"type_id", 0}}}};
+  json["post_processor"] = {
+      {"type", "TemplateProcessing"},
+      {"single", std::vector<nlohmann::json>(1000, special)},
+      {"special_tokens", {{"<x>", {{"id", "<x>"}, {"tokens", std::vector<std::string>(1000, "<x>")}}}}}};
+  EXPECT_NE(error_of(json.dump()).find("more than 100 special tokens"), std::string::npos);
+  const nlohmann::json bert = {{"type", "BertProcessing"}, {"cls", {"<x>", 4}}, {"sep", {"<x>", 4}}};
+  json["post_processor"] = {{"type", "Sequence"}, {"processors", std::vector<nlohmann::json>(1000, bert)}};
+  EXPECT_NE(error_of(json.dump()).find("more than 100 special tokens"), std::string::npos);
+}
+
+TEST(TokenizerJson, WithATokenOfNoTextSavedAndReadIsTheSame) {
+  nlohmann::json json = small();
+  json["model"]["vocab"][""] = 9;
+  const auto tokenizer = tokenizer_from_memory(json.dump(), "t.json");
+  const std::string saved = dynamic_cast<const BpeTokenizer&>(*tokenizer).to_json();
+  EXPECT_EQ(tokenizer_from_memory(saved, "t.json")->fingerprint(), tokenizer->fingerprint());
+}
+
+TEST(TokenizerJson, NestedDeeperThanAStackIsRefused) {
+  nlohmann::json json = small();
+  std::string text = json.dump();
+  const std::string nested = std::string(200'000, '[') + std::string(200'000, ']');
+  text.replace(text.find("null"), 4, nested);
+  EXPECT_NE(error_of(text).find("nested more than 100 deep"), std::string::npos);
+  json["model"]["vocab"]["\"[\\[[["] = 4;  // brackets in a text are no nesting
+  json["added_tokens"][0]["id"] = 5;
+  EXPECT_EQ(error_of(json.dump()), "");
 }
 
 TEST(TokenizerJson, NeverCrashesOnDamagedFiles) {

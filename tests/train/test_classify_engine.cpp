@@ -79,7 +79,8 @@ struct Course {
   std::vector<float> masters;
 };
 
-Course run(const EngineOptions& options, int64_t micro_batch_tokens, const std::vector<float>& weights, int64_t steps) {
+Course train(const EngineOptions& options, int64_t micro_batch_tokens, const std::vector<float>& weights,
+             int64_t steps) {
   const Threads one(1);
   const auto train = std::make_shared<const Labelled>(640, weights);
   Engine engine(options);
@@ -100,7 +101,7 @@ Course run(const EngineOptions& options, int64_t micro_batch_tokens, const std::
 }
 
 TEST(EngineOfAClassifier, LearnsWhatTheClassHangsOn) {
-  const Course trained = run(classifier(0), 512, {}, 120);
+  const Course trained = train(classifier(0), 512, {}, 400);
   EXPECT_GT(trained.quality.accuracy, 0.9);
   ASSERT_TRUE(trained.quality.classes.has_value());
   EXPECT_EQ(trained.quality.classes->count(), 100);
@@ -109,15 +110,15 @@ TEST(EngineOfAClassifier, LearnsWhatTheClassHangsOn) {
 
 TEST(EngineOfAClassifier, HasTheSameGradientsHoweverAStepIsDivided) {
   const std::vector<float> weights = {0.5f, 1, 3};
-  const Course whole = run(classifier(0.1), 512, weights, 5), divided = run(classifier(0.1), 64, weights, 5);
+  const Course whole = train(classifier(0.1), 512, weights, 5), divided = train(classifier(0.1), 64, weights, 5);
   for (size_t i = 0; i < whole.losses.size(); ++i) EXPECT_NEAR(whole.losses[i], divided.losses[i], 2e-5) << i;
   EXPECT_LT(testing::distance(divided.masters, whole.masters), 1e-4);
 }
 
 TEST(EngineOfAClassifier, WeighsTheLossOfAClass) {
   // Weights that are all the same change nothing: the loss is divided by their sum.
-  const Course plain = run(classifier(0), 512, {}, 3), same = run(classifier(0), 512, {4, 4, 4}, 3),
-               other = run(classifier(0), 512, {1, 1, 9}, 3);
+  const Course plain = train(classifier(0), 512, {}, 3), same = train(classifier(0), 512, {4, 4, 4}, 3),
+               other = train(classifier(0), 512, {1, 1, 9}, 3);
   for (size_t i = 0; i < plain.losses.size(); ++i) EXPECT_NEAR(plain.losses[i], same.losses[i], 1e-5);
   EXPECT_GT(testing::distance(other.masters, plain.masters), 1e-3);
 }

@@ -1,0 +1,319 @@
+#!/usr/bin/env python3
+"""Writes the inputs that the fuzzers begin with, tests/fuzz/corpus/<reader>/, and their dictionaries, tests/fuzz/<reader>.dict.
+
+    scripts/make_fuzz_corpus.py
+
+Files named found_* are inputs that once were findings; they are left as they are. Small on purpose: a fuzzer tries tens of
+thousands of changes to them each second.
+"""
+import json
+import pathlib
+import re
+import struct
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CORPUS = ROOT / "tests/fuzz/corpus"
+
+
+def write(reader, name, content):
+    folder = CORPUS / reader
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def compact(value):
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def write_dictionary(reader, words):
+    escaped = []
+    for word in words:
+        data = word if isinstance(word, bytes) else word.encode()
+        text = "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\x{b:02x}" for b in data)
+        escaped.append(f'"{text}"')
+    (ROOT / f"tests/fuzz/{reader}.dict").write_text("\n".join(sorted(set(escaped))) + "\n")
+
+
+def make_jobs():
+    write("job", "empty", "{}")
+    for example in sorted((ROOT / "examples").glob("*.json")):
+        write("job", example.stem, example.read_text())
+    write("job", "llama", compact({
+        "$schema": "x", "name": "a", "model": {"type": "llama", "n_embd": 128, "n_layers": 2, "heads": 4, "n_kv_heads": 2,
+                                               "positions": "rope", "dropout": 0.1, "bias": None, "context": 512},
+        "training": {"bf16": True, "lr": 1e-3, "batch_size": "auto", "stop": "1h30m", "gradient_checkpointing": True,
+                     "sample_prompts": ["Once", "upon\n\"a\""], "warmup_steps": 10, "seed": 7, "epochs": None}}))
+    write("job", "sources", compact({
+        "output_dir": "runs/x", "data": {"train": ["a/*.txt", {"path": "b.jsonl", "weight": 0.5, "text_field": "x.y"},
+                                                   {"path": "c", "document": "line"}],
+                                         "validation": "v.txt", "tokenizer": "t.json", "cache": "/tmp/c"}}))
+    write("job", "fine_tune", compact({
+        "model": {"from": "m.gguf"}, "training": {"lora_r": 8, "lora_matrices": ["qkv", "up"], "optim": "adamw_torch",
+                                                  "max_steps": 100, "grad_clip": 0.5, "save_minutes": 2.5}}))
+    write("job", "train_layers", compact({"model": {"from": "m", "num_layers": 6}, "training": {"train_layers": 2, "stop": "2e"}}))
+    write("job", "overrides", '{"training": {"max_length": 64, "stop": "500u"}} // a comment\0training.max_steps=10\0'
+          'data.train=["a","b"]\0model.d_model=1e2\0output=2024\0training.fp16=true')
+    write("job", "slips", "{\"model\": {\"d_modl\": 3, \"num_heads\": 3, \"norm\": \"rmsnrm\"},\n/* \"x\" */ \"trainin\": {}, "
+          "\"training\": {\"seed\": \"1\", \"stop\": \"10Mt\", \"lr\": 2, \"learning_rate\": 2, \"seed\": 1}, \"data\": 3}")
+    write("job", "syntax", "{\"model\": {\"d_model\": 3,}")
+    words = set(re.findall(r'"([A-Za-z_.]+)"', (ROOT / "src/base/job_options.cpp").read_text()))
+    write_dictionary("job", [f'"{w.split(".")[-1]}"' for w in words] + ['"auto"', "null", "true", "//", "/*", "*/", "1e400",
+                                                                       "\0", "2e", "500u", "10Mt", "30m"])
+
+
+def added(identifier, content, **flags):
+    return {"id": identifier, "content": content, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
+            "special": True} | flags
+
+
+def tokenizer(normalizer=None, pre=None, post=None, decoder=None, tokens=("a", "b", "ab", "▁", "t", "▁t", "h", "e", "he"),
+              merges=(("a", "b"), ("▁", "t"), ("h", "e")), specials=("<s>",), pairs=False, added_flags=None, **model):
+    vocabulary = {token: i for i, token in enumerate(list(specials) + list(tokens))}
+    return {"version": "1.0", "truncation": None, "padding": None,
+            "added_tokens": [added(vocabulary[s], s, **(added_flags or {})) for s in specials],
+            "normalizer": normalizer, "pre_tokenizer": pre, "post_processor": post, "decoder": decoder,
+            "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
+                      "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
+                      "vocab": vocabulary, "merges": [list(m) if pairs else " ".join(m) for m in merges]} | model}
+
+
+def of(kind, **fields):
+    return {"type": kind} | fields
+
+
+def make_tokenizer_jsons():
+    def save(name, **parts):
+        write("tokenizer_json", name, compact(tokenizer(**parts)))
+
+    def regex(pattern, behavior="Isolated", invert=False):
+        return of("Split", pattern={"Regex": pattern}, behavior=behavior, invert=invert)
+
+    save("plain")
+    save("byte_level", pre=of("ByteLevel", add_prefix_space=True, use_regex=True, trim_offsets=True), decoder=of("ByteLevel"),
+         post=of("ByteLevel"), tokens=("a", "b", "ab", "Ġ", "Ġa", "Ã", "©", "Ã©"), merges=(("a", "b"), ("Ġ", "a"), ("Ã", "©")))
+    save("llama", normalizer=of("Sequence", normalizers=[of("Prepend", prepend="▁"),
+                                                         of("Replace", pattern={"String": " "}, content="▁")]),
+         decoder=of("Sequence", decoders=[of("Replace", pattern={"String": "▁"}, content=" "), of("ByteFallback"), of("Fuse"),
+                                          of("Strip", content=" ", start=1, stop=0)]),
+         post=of("TemplateProcessing", single=[{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+                 pair=[], special_tokens={"<s>": {"id": "<s>", "ids": [0], "tokens": ["<s>"]}}),
+         tokens=("<0x20>", "<0x41>", "<0xC3>", "▁", "t", "▁t", "h", "e", "he"), unk_token="<s>", fuse_unk=True, byte_fallback=True)
+    save("bert", normalizer=of("BertNormalizer", clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=True),
+         pre=of("BertPreTokenizer"), specials=("[CLS]", "[SEP]", "[UNK]"), unk_token="[UNK]", continuing_subword_prefix="##",
+         tokens=("a", "##b", "ab"), merges=(("a", "##b"),), post=of("BertProcessing", sep=["[SEP]", 1], cls=["[CLS]", 0]))
+    save("roberta", post=of("Sequence", processors=[of("RobertaProcessing", sep=["</s>", 1], cls=["<s>", 0]), of("ByteLevel")]),
+         specials=("<s>", "</s>"), added_flags={"lstrip": True, "rstrip": True, "normalized": True, "special": False},
+         normalizer=of("Lowercase"))
+    save("suffix", end_of_word_suffix="</w>", tokens=("a", "b", "b</w>", "ab</w>"), merges=(("a", "b</w>"),), unk_token="<s>",
+         pre=of("WhitespaceSplit"), decoder=of("BPEDecoder", suffix="</w>"), normalizer=of("Sequence", normalizers=[
+             of("NFKC"), of("Strip", strip_left=True, strip_right=True), of("Replace", pattern={"Regex": r"\s+"}, content=" ")]))
+    save("metaspace", pre=of("Metaspace", replacement="▁", prepend_scheme="first", split=True), pairs=True,
+         decoder=of("Metaspace", replacement="▁", prepend_scheme="first"), added_flags={"single_word": True})
+    save("sequence", pre=of("Sequence", pretokenizers=[of("Punctuation", behavior="Contiguous"), of("Digits", individual_digits=True),
+                                                       of("Whitespace"), of("CharDelimiterSplit", delimiter="x")]),
+         normalizer=of("Sequence", normalizers=[of("NFD"), of("StripAccents"), of("NFC"), of("NFKD"), of("ByteLevel")]))
+    save("split_literal", pre=of("Split", pattern={"String": " "}, behavior="MergedWithPrevious", invert=True), ignore_merges=True)
+    save("cl100k", pre=of("Sequence", pretokenizers=[
+        regex(r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"),
+        of("ByteLevel", add_prefix_space=False, use_regex=False)]))
+    save("qwen", pre=regex(r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
+                           r"\s*[\r\n]+|\s+(?!\S)|\s+"))
+    save("regex_groups", pre=regex(r"(?<=[a-z])[A-Z]|\d{2,3}|(?:ab)+?c*+|[^\W\d_]{4}|[\p{P}&&[^.]]+|(?>a|b)?+", "Removed"))
+    save("regex_places", pre=regex(r"^a|b$|\Ac|d\z|e\Z|\bf\B|(?!g)h|(?<!i)j|\x41|\x{42}|\u0043|[\h\t-\r]", "MergedWithNext"))
+    save("regex_names", pre=regex(r"(?i)\p{Letter}|\P{^Lu}|\pN|[^\s\S]|\w\W|\D.*?x{,3}y{2,}|[a[b-d]&&\w]", "Contiguous", True))
+    words = ["normalizer", "pre_tokenizer", "post_processor", "decoder", "added_tokens", "model", "vocab", "merges", "unk_token",
+             "Sequence", "normalizers", "pretokenizers", "processors", "decoders", "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Strip",
+             "StripAccents", "Prepend", "prepend", "Replace", "BertNormalizer", "ByteLevel", "Split", "Whitespace", "WhitespaceSplit",
+             "Metaspace", "Digits", "Punctuation", "BertPreTokenizer", "CharDelimiterSplit", "TemplateProcessing", "BertProcessing",
+             "RobertaProcessing", "ByteFallback", "Fuse", "BPEDecoder", "pattern", "String", "Regex", "behavior", "Removed", "Isolated",
+             "MergedWithPrevious", "MergedWithNext", "Contiguous", "content", "replacement", "prepend_scheme", "byte_fallback",
+             "ignore_merges", "fuse_unk", "continuing_subword_prefix", "end_of_word_suffix", "single_word", "lstrip", "rstrip",
+             "normalized", "special", "id", "type", "first", "never", "always", "invert", "dropout"]
+    pieces = ["(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i)", "(?i:", "{2,3}", "{1000}", "\\\\p{L}", "\\\\s", "\\\\W", "\\\\b", "&&",
+              "[^", "*+", "+?", "▁", "##", "</w>", "<0x41>", "null", "true"]
+    write_dictionary("tokenizer_json", [f'"{w}"' for w in words] + pieces)
+
+
+def varint(value):
+    out = b""
+    while value >= 0x80:
+        out += bytes([value & 0x7F | 0x80])
+        value >>= 7
+    return out + bytes([value])
+
+
+def field(number, value):
+    if isinstance(value, float):
+        return varint(number << 3 | 5) + struct.pack("<f", value)
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value & (1 << 64) - 1)
+    value = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def piece(text, score, kind):
+    return field(1, field(1, text) + field(2, float(score)) + field(3, kind))
+
+
+def make_sentencepieces():
+    base = [("<unk>", 0, 2), ("<s>", 0, 3), ("</s>", 0, 3)]
+    letters = [("▁t", 0, 1), ("he", -1, 1), ("▁the", -2, 1), ("▁", -3, 1), ("t", -4, 1), ("h", -5, 1), ("e", -6, 1)]
+    some_bytes = [(f"<0x{b:02X}>", 0, 6) for b in (0x20, 0x41, 0xC3, 0xA9)]
+
+    def save(name, pieces, training, normalizer):
+        write("sentencepiece", name, b"".join(piece(*p) for p in pieces) + field(2, training) + field(3, normalizer))
+
+    bpe = field(3, 2)
+    save("llama", base + some_bytes + letters, bpe + field(35, 1) + field(41, 1) + field(42, 2),
+         field(1, "identity") + field(3, 1) + field(4, 0) + field(5, 1))
+    save("no_prefix", base + letters, bpe, field(3, 0) + field(4, 1))
+    save("user_defined", base + letters + [("<mask>", 0, 4), ("unused", 0, 5)], bpe + field(41, -1), b"")
+    save("unigram", base + letters, field(3, 1), b"")
+    save("normalizes", base + letters, bpe, field(1, "nmt_nfkc") + field(2, "x"))
+    save("suffix_spaces", base, bpe + field(24, 1), b"")
+    write("sentencepiece", "fixed_fields", piece("<unk>", 0, 2) + varint(9 << 3 | 1) + bytes(8) + varint(9 << 3 | 5) + bytes(4))
+
+
+def make_llama2c_tokenizers():
+    pieces = [("<unk>", 0), ("\n<s>\n", 0), ("\n</s>\n", 0)] + [(f"<0x{b:02X}>", 0) for b in range(256)]
+    pieces += [(" t", 0), ("he", -1), (" the", -2), (" ", -3), ("t", -4), ("h", -5), ("e", -6), ("é", -7)]
+
+    def binary(longest, pieces):
+        parts = [struct.pack("<i", longest)]
+        for text, score in pieces:
+            data = text.encode()
+            parts.append(struct.pack("<fi", score, len(data)) + data)
+        return b"".join(parts)
+
+    write("llama2c_tokenizer", "whole", binary(7, pieces))
+    write("llama2c_tokenizer", "few", binary(7, pieces[:4]))
+    write("llama2c_tokenizer", "twice", binary(7, pieces + [("t", 0)]))
+
+
+def byte_alphabet():
+    characters, spare = [], 256
+    for byte in range(256):
+        if 33 <= byte <= 126 or 161 <= byte <= 172 or byte >= 174:
+            characters.append(chr(byte))
+        else:
+            characters.append(chr(spare))
+            spare += 1
+    return characters
+
+
+def make_gpt2_files():
+    tokens = byte_alphabet() + ["Ġt", "he", "Ġthe", "<|endoftext|>"]
+    vocabulary = compact({token: i for i, token in enumerate(tokens)})
+    write("gpt2_files", "whole", vocabulary + "\0#version: 0.2\nĠ t\nh e\nĠt he\n")
+    write("gpt2_files", "carriage_returns", vocabulary + "\0Ġ t\r\nh e\r\n\r\nĠt he")
+    write("gpt2_files", "no_merges", vocabulary + "\0#version: 0.2\n")
+    write("gpt2_files", "few_tokens", '{"a":0,"b":1,"ab":2}\0a b\n')
+
+
+def make_json_lines():
+    write("json_lines", "plain", 'text\n{"text": "one"}\n\n{"text": "two\\nlines", "n": 1.5e3}\n{"text": null}\n{"text": " "}')
+    write("json_lines", "nested", 'a.b.text\n{"a": {"b": {"text": "deep"}}}\r\n{"a.b": {"text": "x"}}\n{"a": [{"b": {"text": "y"}}]}\n')
+    write("json_lines", "lists", 'p.0.text\n{"p": [{"text": "one"}, {"text": ["a", null, ["b"]]}]}\n{"p": {"0.text": "é"}}\n')
+    write("json_lines", "missing", 'text\n{"content": "x", "b": []}\n')
+    write("json_lines", "no_object", 'text\n["a"]\n')
+    write("json_lines", "number", 'a\n{"a": 1e400}\n{"a": 3}\n')
+    write_dictionary("json_lines", ['"text"', '"a"', "null", "[[", "]]", "{", "}", "\\ud83d\\ude00", "1e400", "a.b", ".0.", "\n"])
+
+
+def make_safetensors():
+    def save(name, header, data, padding=""):
+        text = (header if isinstance(header, str) else compact(header)) + padding
+        write("safetensors", name, struct.pack("<Q", len(text.encode())) + text.encode() + data)
+
+    def entry(dtype, shape, begin, end):
+        return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+
+    save("two", {"__metadata__": {"format": "pt"}, "a": entry("F32", [2, 3], 0, 24), "b": entry("BF16", [4], 24, 32)},
+         bytes(range(32)), "   ")
+    types = ["F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL"]
+    sizes = [8, 4, 2, 2, 8, 4, 2, 1, 8, 4, 2, 1, 1]
+    header, at = {}, 0
+    for kind, size in zip(types, sizes):
+        header[kind.lower()] = entry(kind, [], at, at + size)
+        at += size
+    save("all_types", header, bytes(at))
+    save("empty_tensor", {"a": entry("F32", [0, 5], 0, 0), "b": entry("U8", [3], 0, 3)}, b"abc")
+    save("nothing", "{}", b"")
+    save("twice", '{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}', b"x")
+    save("quantised", {"a": entry("F8_E4M3", [1], 0, 1)}, b"x")
+    save("too_large", {"a": entry("F32", [1 << 62, 4], 0, 4)}, b"xxxx")
+    write_dictionary("safetensors", [f'"{t}"' for t in types] + ['"dtype"', '"shape"', '"data_offsets"', '"__metadata__"', "[0,1]"])
+
+
+def gguf_string(text):
+    data = text.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def gguf_value(value):
+    """(kind, value), or a list of them with one kind: (kind, [values])."""
+    kind, content = value
+    formats = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<B", 10: "<Q", 11: "<q", 12: "<d"}
+    one = (lambda v: gguf_string(v)) if kind == 8 else (lambda v: struct.pack(formats[kind], v))
+    if isinstance(content, (list, tuple)):
+        return struct.pack("<IIQ", 9, kind, len(content)) + b"".join(one(v) for v in content)
+    return struct.pack("<I", kind) + one(content)
+
+
+def gguf(pairs, tensors, alignment=32, version=3):
+    out = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(pairs))
+    for key, value in pairs:
+        out += gguf_string(key) + gguf_value(value)
+    data = b""
+    for name, kind, shape in tensors:
+        size = {0: 4, 1: 2, 30: 2}.get(kind, 1)
+        for length in shape:
+            size *= length
+        out += gguf_string(name) + struct.pack("<I", len(shape)) + b"".join(struct.pack("<Q", n) for n in reversed(shape))
+        out += struct.pack("<IQ", kind, len(data))
+        data += bytes(range(size % 251)) + bytes(size - size % 251)
+        data += bytes(-len(data) % alignment)
+    return out + bytes(-len(out) % alignment) + data
+
+
+def make_ggufs():
+    shape = [("general.architecture", (8, "llama")), ("llama.block_count", (4, 1)), ("llama.context_length", (4, 32)),
+             ("llama.embedding_length", (4, 4)), ("llama.feed_forward_length", (4, 8)), ("llama.attention.head_count", (4, 2)),
+             ("llama.attention.head_count_kv", (4, 1)), ("llama.attention.layer_norm_rms_epsilon", (6, 1e-5)),
+             ("llama.rope.freq_base", (6, 10000.0)), ("llama.rope.dimension_count", (4, 2))]
+    table = [("token_embd.weight", 1, [3, 4]), ("output.weight", 0, [3, 4]), ("blk.0.attn_q.bias", 30, [4]), ("q", 12, [8])]
+    write("gguf", "model", gguf(shape, table))
+    write("gguf", "values", gguf([(f"v{kind}", (kind, 1)) for kind in (0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12)] + [("s", (8, "text"))],
+                                 [("x", 0, [2])]))
+    write("gguf", "arrays", gguf([(f"a{kind}", (kind, [1, 0])) for kind in (0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12)] +
+                                 [("s", (8, ["a", ""])), ("general.alignment", (4, 64))], [("x", 30, [1, 1, 1, 2])], 64, 2))
+    byte_level = byte_alphabet() + ["Ġt", "he", "<|endoftext|>", "<|user|>", "<|unused 0|>"]
+    write("gguf", "gpt2", gguf([("tokenizer.ggml.model", (8, "gpt2")), ("tokenizer.ggml.pre", (8, "gpt-2")),
+                                ("tokenizer.ggml.tokens", (8, byte_level)),
+                                ("tokenizer.ggml.token_type", (5, [1] * 258 + [3, 4, 5])),
+                                ("tokenizer.ggml.merges", (8, ["Ġ t", "h e"])), ("tokenizer.ggml.eos_token_id", (4, 258)),
+                                ("tokenizer.ggml.bos_token_id", (4, 258))], []))
+    pieces = ["<unk>", "<s>", "</s>"] + [f"<0x{b:02X}>" for b in range(256)] + ["▁", "t", "h", "e", "▁t", "he", "▁the"]
+    write("gguf", "llama", gguf([("tokenizer.ggml.model", (8, "llama")), ("tokenizer.ggml.tokens", (8, pieces)),
+                                 ("tokenizer.ggml.token_type", (5, [2, 3, 3] + [6] * 256 + [1] * 7)),
+                                 ("tokenizer.ggml.scores", (6, [0.0] * 259 + [-float(i) for i in range(7)])),
+                                 ("tokenizer.ggml.bos_token_id", (4, 1)), ("tokenizer.ggml.eos_token_id", (4, 2)),
+                                 ("tokenizer.ggml.unknown_token_id", (4, 0))], []))
+    write("gguf", "other_family", gguf([("tokenizer.ggml.model", (8, "bert")), ("general.architecture", (8, "bert"))], []))
+    words = [key for key, _ in shape] + ["general.alignment", "tokenizer.ggml.model", "tokenizer.ggml.tokens", "rope_freqs.weight",
+                                         "tokenizer.ggml.token_type", "tokenizer.ggml.merges", "tokenizer.ggml.scores",
+                                         "llama.rope.scaling.type", "llama.expert_count", "token_embd.weight"]
+    write_dictionary("gguf", words)
+
+
+if __name__ == "__main__":
+    make_jobs()
+    make_tokenizer_jsons()
+    make_sentencepieces()
+    make_llama2c_tokenizers()
+    make_gpt2_files()
+    make_json_lines()
+    make_safetensors()
+    make_ggufs()
+    files = [f for f in CORPUS.rglob("*") if f.is_file()]
+    print(f"{len(files)} inputs, {sum(f.stat().st_size for f in files)} bytes")
