@@ -71,18 +71,19 @@ void finish(benchmark::State& state, const Job& job, double products) {
       products * job.product_flops * 1e-9 * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
 
-void attention_forward(benchmark::State& state) {
-  const Job job = job_of(state);
+void time_forward(benchmark::State& state, const Job& job) {
   for (auto _ : state) cpu::attention_forward(job.op.forward);
   finish(state, job, 2);
 }
 
-void attention_backward(benchmark::State& state) {
-  const Job job = job_of(state);
+void time_backward(benchmark::State& state, const Job& job) {
   cpu::attention_forward(job.op.forward);
   for (auto _ : state) cpu::attention_backward(job.op);
   finish(state, job, 4);
 }
+
+void attention_forward(benchmark::State& state) { time_forward(state, job_of(state)); }
+void attention_backward(benchmark::State& state) { time_backward(state, job_of(state)); }
 
 void shapes(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"T", "H", "bf16", "dropout%"})->UseRealTime()->Unit(benchmark::kMillisecond);
@@ -100,18 +101,8 @@ Job encoder_job_of(const benchmark::State& state) {
   return {4096 / length, length, 12, state.range(1) != 0 ? DType::bf16 : DType::f32, 0.1f, false, state.range(2) != 0};
 }
 
-void encoder_forward(benchmark::State& state) {
-  const Job job = encoder_job_of(state);
-  for (auto _ : state) cpu::attention_forward(job.op.forward);
-  finish(state, job, 2);
-}
-
-void encoder_backward(benchmark::State& state) {
-  const Job job = encoder_job_of(state);
-  cpu::attention_forward(job.op.forward);
-  for (auto _ : state) cpu::attention_backward(job.op);
-  finish(state, job, 4);
-}
+void encoder_forward(benchmark::State& state) { time_forward(state, encoder_job_of(state)); }
+void encoder_backward(benchmark::State& state) { time_backward(state, encoder_job_of(state)); }
 
 void encoder_shapes(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"T", "bf16", "first"})->UseRealTime()->Unit(benchmark::kMillisecond);

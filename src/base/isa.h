@@ -1,5 +1,7 @@
 // The instruction sets brisk has kernels for, and the one in use. BRISK_ISA=avx2 (or avx512, avx512bf16, amx, baseline)
 // in the environment forces a lower one, so that every path can be tested on one machine.
+//
+//   say("kernels for {}", isa_name(active_isa()));
 #pragma once
 
 #include <string_view>

@@ -11,6 +11,7 @@
 #include "base/job.h"
 #include "base/job_task.h"
 #include "base/options.h"
+#include "base/rounding.h"
 
 namespace brisk {
 
@@ -33,8 +34,6 @@ int64_t nearest_heads(const ModelOptions& model, int64_t wanted) {
   }
   return 1;
 }
-
-int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 // Two digits, the precision with which a rate is ever chosen.
 double two_digits(double value) {

@@ -1,4 +1,7 @@
 // The declarations of a job's options, bound to the fields of `job`.
+//
+//   Job job;
+//   read_options(declare_job_options(job), text, "job.json", {});   // fills the fields; UserError on any problem
 #pragma once
 
 #include <string>

@@ -1,4 +1,7 @@
 // What a job's task asks of the rest of it.
+//
+//   resolve_encoder(job.model);   // "distilbert" has six layers
+//   check_task(job);              // a job of the task classify whose model is a decoder ends here
 #pragma once
 
 #include "base/job.h"

@@ -2,8 +2,8 @@
 //
 //   const Machine machine = read_machine();
 //   say("{}: {} cores, {}", machine.cpu_model, machine.cores, format_bytes(machine.memory_total_bytes));
-//   if (machine.instructions.amx_bf16) ...        // the processor has it, the system saves it and this process may use
-//   it const MemoryBandwidth bandwidth = measure_memory_bandwidth();       // under a second on all threads of the Team
+//   if (machine.instructions.amx_bf16) ...   // the processor has it, the system saves it and this process may use it
+//   const MemoryBandwidth bandwidth = measure_memory_bandwidth();   // under a second on all threads of the Team
 #pragma once
 
 #include <cstdint>

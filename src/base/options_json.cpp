@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "base/parse_json.h"
 
 namespace brisk {
 
@@ -18,9 +19,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kLargestInteger = 9007199254740992.0;  // 2^53: beyond it a double is not exact, and no option needs it
-constexpr int kDeepest = 32;                            // a job is four deep; the end of the stack is thousands away
-constexpr size_t kMostKeys = 1000;                      // of one object, which is searched from its beginning each time
-constexpr size_t kMostProblems = 50;                    // nobody reads more at once
 
 std::string found_text(const Json& value) {
   if (value.is_object()) return "an object {...}";
@@ -163,7 +161,7 @@ class Reader {
     if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
       user_error("{}: the file is empty; expected a JSON object, at least {{}}", source);
     }
-    const Json root = parse(text);
+    const Json root = parse_json(text, source, problems_);
     if (!root.is_object()) {
       user_error("{}: found {}, expected an object {{...}} with the sections {}", source, found_text(root),
                  fmt::join(sections_, ", "));
@@ -320,68 +318,6 @@ class Reader {
     }
     if (section.empty()) known.insert(known.end(), sections_.begin(), sections_.end());
     return start + fmt::format("{} has {}", section.empty() ? "the file" : section, fmt::join(known, ", "));
-  }
-
-  // nlohmann takes the last of two equal keys without a word; here it is a problem.
-  Json parse(const std::string& text) {
-    std::map<int, std::set<std::string>> keys_at;
-    std::map<int, std::string> last_key_at;
-    const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-      if (depth > kDeepest) user_error("{}: objects and lists nested more than {} deep", source_, kDeepest);
-      if (event == Json::parse_event_t::object_start) keys_at[depth + 1].clear();
-      if (event == Json::parse_event_t::key) {
-        if (keys_at[depth].size() > kMostKeys) user_error("{}: an object of more than {} keys", source_, kMostKeys);
-        const std::string key = parsed.get<std::string>();
-        last_key_at[depth] = key;
-        if (!keys_at[depth].insert(key).second && problems_.size() < kMostProblems) {
-          std::string path = key;
-          for (int up = depth - 1; up >= 1; --up) path = last_key_at[up] + "." + path;
-          problems_.push_back(fmt::format("{}: {}: given twice; remove one of them", source_, path));
-        }
-      }
-      return true;
-    };
-    try {
-      return Json::parse(text, watch, true, true);
-    } catch (const Json::parse_error& error) {
-      throw UserError(syntax_error(text, error));
-    } catch (const Json::exception& error) {
-      // A number no double can hold: "[json.exception.out_of_range.406] number overflow parsing '1e400'".
-      const std::string what = error.what();
-      const size_t bracket = what.find("] ");
-      user_error("{}: {}; write a smaller number", source_,
-                 bracket == std::string::npos ? what : what.substr(bracket + 2));
-    }
-  }
-
-  std::string syntax_error(const std::string& text, const Json::parse_error& error) const {
-    const size_t end = std::min(error.byte == 0 ? 0 : error.byte - 1, text.size());
-    const std::string before = text.substr(0, end);
-    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-    const size_t line_start = before.rfind('\n');
-    const size_t column = 1 + end - (line_start == std::string::npos ? 0 : line_start + 1);
-    std::string what = error.what();
-    // "[json.exception.parse_error.101] parse error at line 3, column 5: syntax error while parsing ..."
-    if (const size_t place = what.find("column "); place != std::string::npos) {
-      if (const size_t colon = what.find(": ", place); colon != std::string::npos) what = what.substr(colon + 2);
-    }
-    // The last token may be a whole book in one string.
-    if (what.size() > 300) what = what.substr(0, 150) + " ... " + what.substr(what.size() - 145);
-    const auto says = [&](const char* words) { return what.find(words) != std::string::npos; };
-    const char offending = end < text.size() ? text[end] : '\0';
-    const char* fix = "";
-    if (says("object key - unexpected '}'") || says("value - unexpected ']'")) {
-      fix = "; remove the comma before it";
-    } else if (says("object - unexpected string literal") || says("array - unexpected string literal")) {
-      fix = "; put a comma before it";
-    } else if (says("invalid literal") && offending == '\'') {
-      fix = "; JSON takes double quotation marks";
-    } else if (says("invalid literal") && std::string_view("TFN").find(offending) != std::string_view::npos) {
-      fix = "; JSON spells true, false and null in small letters";
-    } else if (says("unexpected end of input")) {
-      fix = "; a closing bracket or quotation mark is missing";
-    }
-    return fmt::format("{}:{}:{}: {}{}", source_, line, column, what, fix);
   }
 
   const std::vector<Option>& options_;

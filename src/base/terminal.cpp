@@ -45,6 +45,17 @@ std::string loss_text(double loss) {
   return std::isfinite(loss) ? fmt::format("{:.3f}", loss) : fmt::format("{}", loss);
 }
 
+// In the unit in which it has no more than three digits before the point; each unit is `step` of the one before it.
+std::string in_units(double value, double step, const std::array<const char*, 6>& units) {
+  size_t unit = 0;
+  value /= step;
+  while (value >= 999.5 && unit + 1 < units.size()) {
+    value /= step;
+    ++unit;
+  }
+  return three_digits(value) + units[unit];
+}
+
 }  // namespace
 
 bool is_terminal(int file_descriptor) { return ::isatty(file_descriptor) == 1; }
@@ -87,28 +98,14 @@ std::string format_count(double count) {
   if (!std::isfinite(count)) return fmt::format("{}", count);
   if (count < 0) return fmt::format("-{}", format_count(-count));
   if (count < 999.5) return count == std::floor(count) ? fmt::format("{:.0f}", count) : three_digits(count);
-  constexpr std::array<const char*, 6> kUnits = {"K", "M", "G", "T", "P", "E"};
-  size_t unit = 0;
-  double value = count / 1000;
-  while (value >= 999.5 && unit + 1 < kUnits.size()) {
-    value /= 1000;
-    ++unit;
-  }
-  return three_digits(value) + kUnits[unit];
+  return in_units(count, 1000, {"K", "M", "G", "T", "P", "E"});
 }
 
 std::string format_bytes(double bytes) {
   if (!std::isfinite(bytes)) return fmt::format("{} B", bytes);
   if (bytes < 0) return fmt::format("-{}", format_bytes(-bytes));
   if (bytes < 1023.5) return fmt::format("{:.0f} B", bytes);
-  constexpr std::array<const char*, 6> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  size_t unit = 0;
-  double value = bytes / 1024;
-  while (value >= 999.5 && unit + 1 < kUnits.size()) {
-    value /= 1024;
-    ++unit;
-  }
-  return fmt::format("{} {}", three_digits(value), kUnits[unit]);
+  return in_units(bytes, 1024, {" KiB", " MiB", " GiB", " TiB", " PiB", " EiB"});
 }
 
 std::string format_duration(double seconds) {
@@ -160,22 +157,6 @@ std::string Table::text() const {
   };
   std::string result = line([&](size_t i) { return columns_[i].title; }) + rule + "\n";
   for (const auto& row : rows_) result += row.empty() ? rule + "\n" : line([&](size_t i) { return row[i]; });
-  return result;
-}
-
-std::string Table::markdown() const {
-  std::string result = "|", rule = "|";
-  for (const Column& column : columns_) {
-    result += fmt::format(" {} |", column.title);
-    rule += column.align == Align::right ? "---:|" : "---|";
-  }
-  result += "\n" + rule + "\n";
-  for (const auto& row : rows_) {
-    if (row.empty()) continue;  // Markdown tables have no rules inside
-    result += "|";
-    for (const std::string& cell : row) result += fmt::format(" {} |", cell);
-    result += "\n";
-  }
   return result;
 }
 

@@ -72,8 +72,7 @@ class Table {
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
   void add_row(std::vector<std::string> cells);  // missing cells are empty
   void add_separator();
-  std::string text() const;      // aligned, a line per row, a rule under the header
-  std::string markdown() const;  // for docs and reports
+  std::string text() const;  // aligned, a line per row, a rule under the header
 
  private:
   std::vector<Column> columns_;

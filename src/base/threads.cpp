@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/rounding.h"
 
 namespace brisk {
 
@@ -185,7 +186,7 @@ void Team::barrier() {
 }
 
 Team::Range Team::share(int64_t n, int64_t grain, int part, int parts) {
-  const int64_t grains = (n + grain - 1) / grain;
+  const int64_t grains = divide_up(n, grain);
   const int64_t begin = grains * part / parts * grain;
   const int64_t end = grains * (part + 1) / parts * grain;
   return {std::min(begin, n), std::min(end, n)};

@@ -1,4 +1,7 @@
 // What the loader hands to the trainer: one optimizer step, divided into ragged micro-batches (host memory).
+//
+//   StepBatch step = loader.next();
+//   for (const MicroBatch& batch : step.micro_batches) ...      // batch.rows() tokens of batch.sequences() sequences
 #pragma once
 
 #include <cstdint>

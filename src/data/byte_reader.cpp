@@ -34,6 +34,18 @@ std::unique_ptr<ByteReader> open_byte_reader(const std::string& path) {
   return std::make_unique<PlainReader>(path);
 }
 
+bool fill_buffer(ByteReader& reader, size_t size, std::string& buffer) {
+  constexpr size_t kReadBytes = size_t{128} << 10;
+  while (buffer.size() < size) {
+    const size_t before = buffer.size();
+    buffer.resize(std::max(size, before + kReadBytes));
+    const size_t count = reader.read(buffer.data() + before, buffer.size() - before);
+    buffer.resize(before + count);
+    if (count == 0) return true;
+  }
+  return false;
+}
+
 void ByteReader::skip(int64_t bytes) {
   std::vector<char> dropped(size_t{1} << 16);
   while (bytes > 0) {

@@ -29,6 +29,9 @@ class ByteReader {
 
 std::unique_ptr<ByteReader> open_byte_reader(const std::string& path);
 
+// Reads on until `buffer` holds `size` bytes or more, or the text ends; true: it ended.
+bool fill_buffer(ByteReader& reader, size_t size, std::string& buffer);
+
 enum class Packing : uint8_t { kNone, kGzip, kZstd };
 
 Packing packing_of(const std::string& path);         // by its extension: .gz, .zst

@@ -1,4 +1,6 @@
 // The pieces of documents as sequences of a language model: each row reads a token and predicts the next.
+//
+//   std::shared_ptr<const Sequences> train = text_sequences(stream, split.train.chunks);
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 // Documents to the sequences a model trains on, and the split into training and validation.
 //
 //   CorpusSplit split = split_corpus(*stream, {.max_length = 128, .validation_fraction = 0.05, .seed = 1});
-//   Loader loader(stream, split.train.chunks, ...);
+//   Loader loader(text_sequences(stream, split.train.chunks), ...);
 //   CorpusStatistics statistics = corpus_statistics(split.train, 128);
 //   say("{}", statistics_text(statistics));
 //

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/rounding.h"
 
 namespace brisk {
 
@@ -51,7 +52,7 @@ struct Passes {
 
   Passes(int64_t documents, int64_t most_held) {
     constexpr int64_t kMostPasses = 16;
-    shares = std::max<int64_t>(1, (documents + most_held - 1) / most_held);
+    shares = std::max<int64_t>(1, divide_up(documents, most_held));
     looked_at = shares <= kMostPasses ? shares : 1;
   }
   bool takes(int64_t pass, uint64_t hash) const {

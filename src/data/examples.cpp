@@ -107,12 +107,6 @@ std::vector<int64_t> ExampleSet::class_counts() const {
   return counts;
 }
 
-int64_t ExampleSet::total_length(int64_t max_length) const {
-  int64_t total = 0;
-  for (const Chunk& row : rows_) total += std::min<int64_t>(row.length, max_length);
-  return total;
-}
-
 void ExampleSet::append_rows(int64_t index, int64_t max_length, int32_t sequence, MicroBatch& batch) const {
   if (pieces_) {
     const Chunk& piece = rows_[static_cast<size_t>(index)];

@@ -1,14 +1,15 @@
 // The rows of a table as sequences to train on: tokens in a memory-mapped cache, labels as numbers, two parts of them.
 //
 //   TextTable table({.paths = {"reviews.csv"}});
-//   auto data = open_examples(table, *tokenizer, cache_directory);            // tokenised once, on all cores
+//   auto data = open_examples(table, *tokenizer, cache_directory);       // tokenised once, on all cores
 //   ExampleSet all(data, *tokenizer, training_labels(*data));
-//   ExampleSplit split = split_examples(all, /*fraction=*/0.05, seed);        // or a file of its own:
-//   ExampleSet(other, split.train.set_class_weights(balanced_class_weights(split.train.class_counts()));       //
-//   *tokenizer, all.labels()) split.train.length(3, 128);                                               // rows of
-//   example 3, cut at 128 split.train.append(3, 128, /*sequence=*/0, batch);                        // and they are in
-//   the micro-batch split.train.append_masked(3, 128, 0, masker, epoch, batch);               // for a masked language
-//   model instead
+//   ExampleSplit split = split_examples(all, /*fraction=*/0.05, seed);
+//   ExampleSet validation(other, *tokenizer, all.labels());              // or another file's rows
+//   split.train.set_class_weights(balanced_class_weights(split.train.class_counts()));
+//
+//   split.train.length(3, 128);                                  // rows of example 3, cut at 128
+//   split.train.append(3, 128, /*sequence=*/0, batch);           // and they are in the micro-batch
+//   split.train.append_masked(3, 128, 0, masker, epoch, batch);  // for a masked language model instead
 //
 // Rows without text or without a label are left out and counted; more than one in ten of them is a UserError.
 #pragma once
@@ -105,7 +106,6 @@ class ExampleSet {
   int64_t full_length(int64_t index) const { return rows_[static_cast<size_t>(index)].length; }
   int64_t length(int64_t index, int64_t max_length) const { return std::min(full_length(index), max_length); }
   int64_t longest(int64_t max_length) const { return std::min(rows_.longest(), max_length); }
-  int64_t total_length(int64_t max_length) const;
 
   // One weight a class, which the picked rows carry; none: 1 each.
   void set_class_weights(std::vector<float> weights) { class_weights_ = std::move(weights); }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/parse_json.h"
 #include "data/source_files.h"
 
 namespace brisk {
@@ -13,17 +14,6 @@ namespace brisk {
 namespace {
 
 using Json = nlohmann::json;
-
-// What went wrong without the library's own prefix: "[json.exception...] parse error at line 1, column 5: ".
-std::string parse_problem(const Json::exception& error) {
-  std::string_view what = error.what();
-  const size_t column = what.find("column");
-  const size_t colon = what.find(": ", column == std::string_view::npos ? 0 : column);
-  if (colon != std::string_view::npos) what.remove_prefix(colon + 2);
-  // The last token may be a whole book in one string.
-  if (what.size() > 300) return fmt::format("{} ... {}", what.substr(0, 150), what.substr(what.size() - 145));
-  return std::string(what);
-}
 
 std::string with_article(const Json& value) {
   if (value.is_null()) return "null";
@@ -59,9 +49,9 @@ class LineReader {
       object = Json::parse(line);
     } catch (const Json::parse_error& error) {
       user_error("{}: column {}: not valid JSON: {}; expected one object a line, such as {{\"{}\": \"...\"}}", where(),
-                 error.byte, parse_problem(error), field_);
+                 error.byte, json_problem(error), field_);
     } catch (const Json::exception& error) {  // a number no double can hold
-      user_error("{}: not valid JSON: {}", where(), parse_problem(error));
+      user_error("{}: not valid JSON: {}", where(), json_problem(error));
     }
     if (!object.is_object()) {
       user_error("{}: expected an object, found {}; write {{\"{}\": \"...\"}}", where(), with_article(object), field_);

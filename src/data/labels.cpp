@@ -34,11 +34,15 @@ std::string without_capitals(std::string_view text) {
   return plain;
 }
 
+bool all_numbers(const std::vector<std::string>& names) {
+  const auto is_number = [](const std::string& name) { return number_of(name).has_value(); };
+  return !names.empty() && std::all_of(names.begin(), names.end(), is_number);
+}
+
 }  // namespace
 
 LabelSet::LabelSet(std::vector<std::string> labels) : names_(std::move(labels)) {
-  numbers_ = !names_.empty() && std::all_of(names_.begin(), names_.end(),
-                                            [](const std::string& name) { return number_of(name).has_value(); });
+  numbers_ = all_numbers(names_);
   if (numbers_) {
     std::vector<double> values;
     for (const std::string& name : names_) values.push_back(*number_of(name));
@@ -56,9 +60,7 @@ LabelSet::LabelSet(std::vector<std::string> labels) : names_(std::move(labels)) 
 LabelSet LabelSet::in_order(std::vector<std::string> names) {
   LabelSet set;
   set.names_ = std::move(names);
-  set.numbers_ = !set.names_.empty() && std::all_of(set.names_.begin(), set.names_.end(), [](const std::string& name) {
-    return number_of(name).has_value();
-  });
+  set.numbers_ = all_numbers(set.names_);
   set.index();
   return set;
 }

@@ -27,7 +27,6 @@ class LabelSet {
   const std::string& name(int64_t label) const { return names_[static_cast<size_t>(label)]; }
   const std::vector<std::string>& names() const { return names_; }
   int32_t find(std::string_view label) const;  // -1: not one of them
-  bool are_numbers() const { return numbers_; }
 
   // "neg, pos", or the first of them and how many there are.
   std::string text(int64_t most = 20) const;

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/rounding.h"
 
 namespace brisk {
 
@@ -39,7 +40,7 @@ std::vector<std::vector<int32_t>> divide_step(std::span<const int64_t> lengths, 
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
     return lengths[static_cast<size_t>(a)] > lengths[static_cast<size_t>(b)];
   });
-  auto parts = static_cast<size_t>((rows + micro_batch_tokens - 1) / micro_batch_tokens);
+  auto parts = static_cast<size_t>(divide_up(rows, micro_batch_tokens));
   while (!divide_into(lengths, order, micro_batch_tokens, parts, members)) ++parts;
   for (std::vector<int32_t>& part : members) std::sort(part.begin(), part.end());
   // Micro-batches in the order of their first sequences: an order that does not depend on the lengths alone.

@@ -32,20 +32,14 @@ constexpr int64_t kUsualPacking = 3;
 
 // At most `most` bytes of the text; `whole` becomes false where there are more.
 std::string beginning_of(const std::string& path, int64_t most, bool& whole) {
-  constexpr size_t kStep = size_t{1} << 16;
   const auto reader = open_byte_reader(path);
   std::string text;
-  for (;;) {
-    const size_t before = text.size();
-    text.resize(before + kStep);
-    const size_t count = reader->read(text.data() + before, kStep);
-    text.resize(before + count);
-    if (count == 0) return text;
-    if (std::ssize(text) < most) continue;
-    whole = false;
-    text.resize(static_cast<size_t>(most));
-    return text;
+  while (std::ssize(text) < most) {
+    if (fill_buffer(*reader, text.size() + 1, text)) return text;
   }
+  whole = false;
+  text.resize(static_cast<size_t>(most));
+  return text;
 }
 
 }  // namespace

@@ -16,7 +16,6 @@ constexpr size_t kNowhere = std::string_view::npos;
 constexpr size_t kPieceBytes = size_t{256} << 10;
 constexpr size_t kLongDocument = size_t{1} << 20;  // is read in parts
 constexpr size_t kLongestWhole = size_t{1} << 30;  // what cannot be cut must fit into memory
-constexpr size_t kReadBytes = size_t{128} << 10;
 
 // The end of the first blank line that is not the first line; npos where there is none.
 size_t next_blank_line_end(std::string_view text) {
@@ -61,16 +60,6 @@ void TextPieceReader::open_file() {
     at_.offset += static_cast<int64_t>(passed);
     at_.line += newline == kNowhere ? 0 : 1;
     buffer_.erase(0, passed);
-  }
-}
-
-void TextPieceReader::fill(size_t size) {
-  while (buffer_.size() < size && !file_ended_) {
-    const size_t before = buffer_.size();
-    buffer_.resize(std::max(size, before + kReadBytes));
-    const size_t count = reader_->read(buffer_.data() + before, buffer_.size() - before);
-    buffer_.resize(before + count);
-    file_ended_ = count == 0;
   }
 }
 

@@ -50,7 +50,8 @@ class TextPieceReader {
  private:
   bool next_of_file(TextPiece& piece);
   void open_file();
-  void fill(size_t size);  // the buffer, up to this many bytes or the end of the file
+  // The buffer, up to this many bytes or the end of the file.
+  void fill(size_t size) { file_ended_ = file_ended_ || fill_buffer(*reader_, size, buffer_); }
   void emit(size_t size, bool opens, bool closes, TextPiece& piece);
   bool emit_part(TextPiece& piece);  // of a long document; false where more must be read first
   size_t last_document_end() const;  // in the buffer; 0: none

@@ -17,7 +17,6 @@ namespace {
 
 constexpr size_t kBeginningBytes = size_t{1} << 20;  // what columns are found by
 constexpr size_t kPieceBytes = size_t{256} << 10;
-constexpr size_t kReadBytes = size_t{128} << 10;
 constexpr size_t kLongestRow = size_t{64} << 20;  // a quote that is never closed would hold the file in memory
 
 bool is_table_or_text(const std::string& path) { return is_table_file(path) || is_text_file(path); }
@@ -28,11 +27,7 @@ std::string beginning_of(ByteReader& reader, bool& whole) {
   whole = false;
   while (!whole &&
          (text.size() < kBeginningBytes || (text.size() < kLongestRow && text.find('\n') == std::string::npos))) {
-    const size_t before = text.size();
-    text.resize(before + kReadBytes);
-    const size_t count = reader.read(text.data() + before, kReadBytes);
-    text.resize(before + count);
-    whole = count == 0;
+    whole = fill_buffer(reader, text.size() + 1, text);
   }
   return text;
 }
@@ -147,16 +142,6 @@ bool TablePieceReader::next(TextPiece& piece) {
     at_ = {at_.file + 1, 0, 1};
   }
   return false;
-}
-
-void TablePieceReader::fill(size_t size) {
-  while (buffer_.size() < size && !file_ended_) {
-    const size_t before = buffer_.size();
-    buffer_.resize(std::max(size, before + kReadBytes));
-    const size_t count = reader_->read(buffer_.data() + before, buffer_.size() - before);
-    buffer_.resize(before + count);
-    file_ended_ = count == 0;
-  }
 }
 
 bool TablePieceReader::next_of_file(TextPiece& piece) {

@@ -105,7 +105,8 @@ class TablePieceReader {
 
  private:
   bool next_of_file(TextPiece& piece);
-  void fill(size_t size);
+  // The buffer, up to this many bytes or the end of the file.
+  void fill(size_t size) { file_ended_ = file_ended_ || fill_buffer(*reader_, size, buffer_); }
 
   const TextTable& table_;
   SourcePosition at_;

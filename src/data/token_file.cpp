@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/machine.h"
+#include "base/rounding.h"
 #include "data/file_memo.h"
 #include "data/pieces.h"
 #include "data/plain_reader.h"
@@ -41,7 +42,7 @@ std::string check_layout(const TokenFilePreface& preface, const TokenFileFooter&
     return "its counts make no sense";
   }
   const int64_t tokens_end = static_cast<int64_t>(sizeof(TokenFilePreface)) + footer.tokens * preface.token_bytes;
-  if (footer.starts_offset != (tokens_end + 7) / 8 * 8 ||
+  if (footer.starts_offset != round_up(tokens_end, 8) ||
       footer.hashes_offset != footer.starts_offset + (footer.documents + 1) * 8 ||
       footer.description_offset != footer.hashes_offset + footer.documents * 8 ||
       footer.description_offset + footer.description_size + static_cast<int64_t>(sizeof(footer)) != file_size) {

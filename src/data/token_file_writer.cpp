@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/rounding.h"
 #include "data/token_file.h"
 #include "data/token_file_layout.h"
 
@@ -181,7 +182,7 @@ void TokenFileWriter::commit(int32_t end_of_document, const std::string& descrip
   footer.tokens = tokens_;
   footer.documents = documents_;
   const int64_t tokens_end = static_cast<int64_t>(sizeof(TokenFilePreface)) + tokens_ * token_bytes_;
-  footer.starts_offset = (tokens_end + 7) / 8 * 8;
+  footer.starts_offset = round_up(tokens_end, 8);
   const std::byte padding[8] = {};
   put(padding, static_cast<size_t>(footer.starts_offset - tokens_end));
   put_documents(true);

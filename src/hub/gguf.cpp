@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/rounding.h"
 
 namespace brisk {
 
@@ -30,8 +31,6 @@ int64_t bytes_each(uint32_t type) {
   }
   return 0;
 }
-
-int64_t aligned(int64_t offset, int64_t alignment) { return (offset + alignment - 1) / alignment * alignment; }
 
 // Walks through the file; nothing is taken on trust, since any byte may be damaged.
 class GgufReader {
@@ -59,7 +58,7 @@ class GgufReader {
     const int64_t alignment = read_alignment(values);
     std::vector<uint64_t> offsets;
     for (uint64_t i = 0; i < tensor_count; ++i) tensors.push_back(tensor(offsets));
-    place(aligned(at_, alignment), alignment, offsets, tensors);
+    place(round_up(at_, alignment), alignment, offsets, tensors);
   }
 
  private:
@@ -333,9 +332,9 @@ int64_t GgufWriter::finish() {
     }
     append(header, static_cast<uint32_t>(item.type));
     append(header, static_cast<uint64_t>(offset));
-    offset = aligned(offset + item.bytes, kAlignment);
+    offset = round_up(offset + item.bytes, kAlignment);
   }
-  header.resize(static_cast<size_t>(aligned(std::ssize(header), kAlignment)), '\0');
+  header.resize(static_cast<size_t>(round_up(std::ssize(header), kAlignment)), '\0');
 
   AtomicFile file(path_);
   file.write(header);
@@ -348,7 +347,7 @@ int64_t GgufWriter::finish() {
       item.fill(begin, std::span(block).first(static_cast<size_t>(count)));
       file.write(block.data(), count);
     }
-    file.write(zeros.data(), aligned(item.bytes, kAlignment) - item.bytes);
+    file.write(zeros.data(), round_up(item.bytes, kAlignment) - item.bytes);
   }
   file.commit();
   return file.size();

@@ -1,8 +1,8 @@
 // Decoders in the folders of Hugging Face: config.json, weights (hub/weight_files.h), a tokenizer.
 //
-//   const HuggingFaceModel model = open_huggingface("gpt2");       // UserError unless configuration and files are
-//   there job.model = model.config().model;                              // build the decoder from these
-//   model.load_into(store);                                        // every parameter filled, or UserError
+//   const HuggingFaceModel model("gpt2");       // UserError unless configuration and files are there
+//   job.model = model.config().model;           // build the decoder from these
+//   model.load_into(store);                     // every parameter filled, or UserError
 //
 //   write_huggingface("export", job.model, store, *tokenizer, SafetensorsType::f32);
 #pragma once

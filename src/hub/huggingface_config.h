@@ -1,10 +1,10 @@
 // config.json of a Hugging Face model: GPT-2's and Llama's words for what brisk calls model options.
 //
-//   const HuggingFaceConfig config = read_huggingface_config("gpt2");        // the folder; UserError where it cannot
-//   be job.model = config.model;
+//   const HuggingFaceConfig config = read_huggingface_config("gpt2");   // the folder; UserError where it cannot be
+//   job.model = config.model;
 //
-//   const HuggingFaceConfig config = huggingface_config_for(job.model);      // UserError that names the option which
-//   write_file_atomically(folder + "/config.json", to_json_text(config, ...));        // neither shape can express
+//   const HuggingFaceConfig config = huggingface_config_for(job.model); // UserError: the option neither shape can have
+//   write_file_atomically(folder + "/config.json", to_json_text(config, ...));
 #pragma once
 
 #include <cstdint>

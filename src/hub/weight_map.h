@@ -1,6 +1,6 @@
-// Where a parameter of brisk's decoder stands in another program's checkpoint, said once and used both ways.
+// Where a parameter of brisk's model stands in another program's checkpoint, said once and used both ways.
 //
-//   const std::vector<WeightMap> map = llama_weight_map(model, HuggingFaceConfig{...});
+//   const std::vector<WeightMap> map = huggingface_weight_map(config, "model.");
 //   load_weights(map, source, store);                          // every parameter filled, or UserError and none changed
 //   for (const WeightMap& entry : map) {
 //     for (const StoredTensor& tensor : stored_tensors(entry, store, SafetensorsType::bf16)) ...

@@ -195,10 +195,4 @@ std::vector<ComponentCost> decoder_costs(const DecoderConfig& config, double mea
   return costs;
 }
 
-double decoder_flop_per_token(const DecoderConfig& config, double length) {
-  double sum = 0;
-  for (const ComponentCost& cost : decoder_costs(config, length)) sum += cost.flop_per_token;
-  return sum;
-}
-
 }  // namespace brisk

@@ -80,10 +80,8 @@ class Decoder final : public Model {
   Parameter* head_ = nullptr;  // the table when tied
 };
 
+// What training costs at sequences of `mean_length` rows: 6 FLOP per weight of every matrix product, plus attention's
+// two products over a causal half of the length; less where weights are frozen.
 std::vector<ComponentCost> decoder_costs(const DecoderConfig& config, double mean_length);
-
-// FLOP a token of training, as docs/speed.md defines utilisation: 6 per weight of every matrix product, plus
-// attention's two products over a causal half of `length`; less where weights are frozen.
-double decoder_flop_per_token(const DecoderConfig& config, double length);
 
 }  // namespace brisk

@@ -176,10 +176,4 @@ std::vector<ComponentCost> encoder_costs(const EncoderConfig& config, double mea
   return costs;
 }
 
-double encoder_flop_per_token(const EncoderConfig& config, double mean_length, double picked) {
-  double sum = 0;
-  for (const ComponentCost& cost : encoder_costs(config, mean_length, picked)) sum += cost.flop_per_token;
-  return sum;
-}
-
 }  // namespace brisk

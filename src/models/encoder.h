@@ -98,12 +98,9 @@ class Encoder final : public Model {
   Matrix head_product_{};  // classifier, or the table with mlm.bias
 };
 
-// What training costs at sequences of `mean_length` rows of which `picked` are in set 1.
+// What training costs at sequences of `mean_length` rows of which `picked` are in set 1: 6 FLOP per weight of every
+// matrix product (2 where nothing is trained below, 4 where a frozen weight passes a gradient on), plus attention's
+// products over the whole length; what first_row_only saves is not counted.
 std::vector<ComponentCost> encoder_costs(const EncoderConfig& config, double mean_length, double picked = 1);
-
-// FLOP a token of training: 6 per weight of every matrix product (2 where nothing is trained below, 4 where a frozen
-// weight passes a gradient on), plus attention's products over the whole length; what first_row_only saves is not
-// counted.
-double encoder_flop_per_token(const EncoderConfig& config, double mean_length, double picked = 1);
 
 }  // namespace brisk

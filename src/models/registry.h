@@ -24,6 +24,7 @@ std::unique_ptr<Model> make_model(const ModelConfig& config, ParameterStore& sto
 // What training costs by component, at sequences of `mean_length` rows; `picked`: the rows of one that have targets,
 // where not all have.
 std::vector<ComponentCost> model_costs(const ModelConfig& config, double mean_length, double picked = 0);
+// Their sum: the FLOP of utilisation (docs/architecture.md).
 double model_flop_per_token(const ModelConfig& config, double mean_length, double picked = 0);
 
 // The widest product's two sides.

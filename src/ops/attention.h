@@ -1,11 +1,13 @@
 // attention: softmax(scale Q K^T) V per sequence and head, over ragged rows; T x T is never stored.
 //
-// Query sequence s is rows [q_starts[s], q_starts[s+1]); its keys are rows [k_begin[s], k_end[s]) of k and v: the same
-// rows for self-attention, the encoder's for cross-attention, a cache's for generation. Causal: with Tq queries and Tk
-// keys, query i sees keys 0 .. Tk - Tq + i. Query head h reads key/value head h / (heads / kv_heads). q, k, v, y are
-// column ranges of wider matrices (stride > cols). Saved for backward: q, k, v, y and log_sum_exp. Dropout of the
-// probabilities: row key random_row_key(random_key({key, head}), sequence, query position), column = key position. A
-// bias per (head, distance), ALiBi or a window would be further members here.
+//   Value y = self_attention(tape, qkv, {.heads = 12, .kv_heads = 12, .head_width = 64}, /*dropout=*/0.1);
+//
+// Query sequence s is rows [starts[s], starts[s + 1]) of `queries`; its keys are rows [k_begin[s], k_end[s]) of k and
+// v: the same rows for self-attention, the encoder's for cross-attention, a cache's for generation. Causal: with Tq
+// queries and Tk keys, query i sees keys 0 .. Tk - Tq + i. Query head h reads key/value head h / (heads / kv_heads). q,
+// k, v, y are column ranges of wider matrices (stride > cols). Saved for backward: q, k, v, y and log_sum_exp. Dropout
+// of the probabilities: row key random_row_key(random_key({key, head}), sequence, query position), column = key
+// position. A bias per (head, distance), ALiBi or a window would be further members here.
 #pragma once
 
 #include "ops/dropout.h"
@@ -41,6 +43,11 @@ struct AttentionBackward {
   Tensor dq;                 // [Nq, H K] out, overwritten
   Tensor dk, dv;             // [Nk, kv_heads K] out, overwritten; rows of no sequence are left alone
 };
+
+// The draws of one head's probabilities: row = query, column = key.
+inline Dropout attention_dropout(const Dropout& dropout, int64_t head) {
+  return {dropout.probability, random_key({dropout.key, static_cast<uint64_t>(head)})};
+}
 
 namespace ref {
 void attention_forward(const AttentionForward& op);

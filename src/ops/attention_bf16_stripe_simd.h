@@ -51,12 +51,9 @@ struct StripeDropout {
   StripeDropout(const AttentionForward& op, int64_t head, int64_t row, int64_t queries)
       : active(op.dropout.active()), threshold(int_set1(op.dropout.threshold())) {
     if (!active) return;
-    const uint64_t key = random_key({op.dropout.key, static_cast<uint64_t>(head)});
+    const Dropout of_head = attention_dropout(op.dropout, head);
     alignas(64) uint32_t keys[kStripe] = {};
-    for (int64_t i = 0; i < queries; ++i) {
-      keys[i] = random_row_key(key, static_cast<uint32_t>(op.queries.sequence[row + i]),
-                               static_cast<uint32_t>(op.queries.position[row + i]));
-    }
+    for (int64_t i = 0; i < queries; ++i) keys[i] = of_head.row_key(op.queries, row + i);
     row_keys[0] = _mm512_load_si512(keys);
     row_keys[1] = _mm512_load_si512(keys + kLanes);
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "base/threads.h"
 #include "ops/attention_kernels.h"
 
@@ -30,7 +31,7 @@ const std::vector<CostedTask>& tasks_of(const AttentionForward& op, int threads,
   tasks.clear();
   sequences.clear();
   const int64_t heads = op.queries.sequences * op.shape.kv_heads;
-  const int64_t wanted = may_split && threads > 1 && heads > 0 ? (4 * threads + heads - 1) / heads : 1;
+  const int64_t wanted = may_split && threads > 1 && heads > 0 ? divide_up(4 * threads, heads) : 1;
   for (int64_t s = 0; s < op.queries.sequences; ++s) {
     const int64_t queries = op.queries.starts[s + 1] - op.queries.starts[s], keys = op.k_end[s] - op.k_begin[s];
     sequences.emplace_back((queries + 1) * (keys + 64), s);

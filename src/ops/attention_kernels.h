@@ -1,4 +1,4 @@
-// What attention_isa.cpp offers attention_cpu.cpp, per instruction set.
+// What attention's *_isa.cpp files offer attention_cpu.cpp, per instruction set.
 #pragma once
 
 #include "ops/attention.h"

@@ -3,6 +3,7 @@
 // alone.
 #pragma once
 
+#include "base/rounding.h"
 #include "ops/simd.h"
 #include "tensor/tensor.h"
 
@@ -17,8 +18,6 @@ constexpr int64_t kPanelVectors = 2;
 constexpr int64_t kPanelVectors = 4;
 #endif
 constexpr int64_t kPanel = kPanelVectors * kLanes;
-
-constexpr int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 
 // A: element (row, depth) is data[row * row_step + depth * depth_step]; either step may be 1.
 struct ProductA {

@@ -27,19 +27,11 @@ void for_each_query(const AttentionForward& op, int64_t head, const Body& body) 
       const int64_t visible = op.shape.causal ? std::max<int64_t>(0, keys - count + i + 1) : keys;
       uint32_t random_row = 0;
       if (op.dropout.active()) {
-        random_row = random_row_key(random_key({op.dropout.key, static_cast<uint64_t>(head)}),
-                                    static_cast<uint32_t>(queries.sequence[begin + i]),
-                                    static_cast<uint32_t>(queries.position[begin + i]));
+        random_row = attention_dropout(op.dropout, head).row_key(queries, begin + i);
       }
       body(QueryRow{begin + i, op.k_begin[s], visible, random_row});
     }
   }
-}
-
-// 0 for a dropped probability, 1 / (1 - p) for a kept one, 1 without dropout.
-double kept(const Dropout& dropout, const QueryRow& query, int64_t key) {
-  if (!dropout.active()) return 1;
-  return random_bits(query.random_row, static_cast<uint32_t>(key)) >= dropout.threshold() ? dropout.scale() : 0;
 }
 
 double dot(const Tensor& a, int64_t a_row, int64_t a_col, const Tensor& b, int64_t b_row, int64_t b_col,
@@ -75,7 +67,8 @@ void attention_forward(const AttentionForward& op) {
         double value = 0;
         for (int64_t j = 0; j < query.visible; ++j) {
           const double probability = std::exp(scores[static_cast<size_t>(j)] - largest) / sum;
-          value += probability * kept(op.dropout, query, j) * element(op.v, query.first_key + j, kv_head * width + c);
+          value += probability * op.dropout.factor(query.random_row, j) *
+                   element(op.v, query.first_key + j, kv_head * width + c);
         }
         set_element(op.y, query.row, head * width + c, value);
       }
@@ -101,7 +94,7 @@ void attention_backward(const AttentionBackward& op) {
       for (int64_t j = 0; j < query.visible; ++j) {
         const int64_t key_row = query.first_key + j;
         const double probability = std::exp(scores[static_cast<size_t>(j)] - log_sum_exp);
-        const double keep = kept(forward.dropout, query, j);
+        const double keep = forward.dropout.factor(query.random_row, j);
         const double dy_dot_v = dot(op.dy, query.row, head * width, forward.v, key_row, kv_column, width);
         const double dscore = probability * (keep * dy_dot_v - dy_dot_y) * forward.shape.scale;
         for (int64_t c = 0; c < width; ++c) {

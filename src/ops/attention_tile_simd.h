@@ -5,6 +5,7 @@
 // maxima, gradients) waits in scratch for the next block.
 #pragma once
 
+#include "base/rounding.h"
 #include "ops/attention_kernels.h"
 #include "ops/attention_product_simd.h"
 
@@ -76,9 +77,7 @@ struct RowDropout {
   RowDropout(const AttentionForward& op, int64_t head, int64_t row)
       : active(op.dropout.active()), threshold(op.dropout.threshold()) {
     if (!active) return;
-    row_key = random_row_key(random_key({op.dropout.key, static_cast<uint64_t>(head)}),
-                             static_cast<uint32_t>(op.queries.sequence[row]),
-                             static_cast<uint32_t>(op.queries.position[row]));
+    row_key = attention_dropout(op.dropout, head).row_key(op.queries, row);
   }
   // x where key j is kept, 0 where it is dropped; scaling is the caller's
   Vec keep(Vec x, int64_t key) const {
@@ -100,7 +99,7 @@ class ReadAhead {
     rows_ += rows;
   }
   void step() {
-    int64_t left = (rows_ + steps_ - 1) / steps_;
+    int64_t left = divide_up(rows_, steps_);
     while (left > 0 && part_ < count_) {
       Part& part = parts_[part_];
       for (; left > 0 && part.rows > 0; --left, --part.rows, part.first += part.stride) {

@@ -1,8 +1,7 @@
 // Functions that a *_isa.cpp file defines once per instruction set, and the choice among them.
 //
-//   BRISK_EVERY_ISA(void norm_forward_rows(const NormForward& op, int64_t begin, int64_t end);)     // at brisk's level
-//   BRISK_ACTIVE_ISA(norm_forward_rows)(op, begin, end);                                            // never for
-//   baseline
+//   BRISK_EVERY_ISA(void norm_forward_rows(const NormForward& op, int64_t begin, int64_t end);)   // in namespace brisk
+//   BRISK_ACTIVE_ISA(norm_forward_rows)(op, begin, end);                                          // never for baseline
 //
 // An *_isa.cpp file calls nothing of the standard library that could stay a function of its own: the linker keeps one
 // copy of such a function, perhaps the one compiled for a machine with more instructions than this one.

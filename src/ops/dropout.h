@@ -1,9 +1,12 @@
 // Dropout as an argument of other ops: it is never a pass of its own.
+//
+//   cpu::norm_forward({.x = x, .gain = gain, .y = y, .dropout = {0.1f, random_key({seed, step, site})}, .rows = rows});
 #pragma once
 
 #include <cstdint>
 
 #include "base/random.h"
+#include "tensor/rows.h"
 
 namespace brisk {
 
@@ -16,6 +19,18 @@ struct Dropout {
   bool active() const { return probability > 0; }
   uint32_t threshold() const { return dropout_threshold(probability); }
   float scale() const { return 1.0f / (1.0f - probability); }
+  // What a row's draws begin with. Always inlined: kernels of several instruction sets use it (ops/by_isa.h).
+  [[gnu::always_inline]] uint32_t row_key(const RowSet& rows, int64_t row) const {
+    return random_row_key(key, static_cast<uint32_t>(rows.sequence[row]), static_cast<uint32_t>(rows.position[row]));
+  }
+  // For plain loops: whether an element is kept, and what it is multiplied by (0 if dropped, 1 without dropout).
+  bool keeps(uint32_t row_key, int64_t column) const {
+    return random_bits(row_key, static_cast<uint32_t>(column)) >= threshold();
+  }
+  float factor(uint32_t row_key, int64_t column) const { return !active() ? 1 : keeps(row_key, column) ? scale() : 0; }
+  float factor(const RowSet& rows, int64_t row, int64_t column) const {
+    return active() ? factor(row_key(rows, row), column) : 1;
+  }
 };
 
 }  // namespace brisk

@@ -1,4 +1,4 @@
-// One element of a tensor of any type, as a float: for references, where plain reading matters and speed does not.
+// One element of a tensor of any type, as a float, for references and for what is too rare to need speed.
 #pragma once
 
 #include "tensor/tensor.h"
@@ -17,6 +17,12 @@ inline void set_element(const Tensor& t, int64_t row, int64_t col, double value)
   } else {
     t.f32()[at] = static_cast<float>(value);
   }
+}
+
+// A factor of a product: rounded to bf16 where the arithmetic (the weight's type) is bf16, whatever type it is kept in.
+inline double rounded_element(const Tensor& t, int64_t row, int64_t col, DType arithmetic) {
+  const float value = element(t, row, col);
+  return arithmetic == DType::bf16 ? to_float(to_bf16(value)) : value;
 }
 
 // value, or what is there plus value.

@@ -1,5 +1,8 @@
 // embedding: y = dropout(table[token] + positions[position_offset + position] + types[type]). Backward is
 // deterministic: no atomics, a fixed order of sums.
+//
+//   Value h = embedding(tape, 0, table, {.positions = positions, .dropout = 0.1});            // on the tape
+//   cpu::embedding_forward({.tokens = tokens, .rows = rows, .table = table, .y = y});         // or directly
 #pragma once
 
 #include "ops/dropout.h"

@@ -18,20 +18,19 @@ void ask_for(const float* first, int64_t count) {
 struct RowDropout {
   RowDropout(const Dropout& dropout, const RowSet& rows)
       : active(dropout.active()),
-        key(dropout.key),
+        dropout(dropout),
         rows(rows),
         threshold(dropout.threshold()),
         scale(dropout.scale()) {}
   void enter(int64_t row) {
-    if (!active) return;
-    row_key = random_row_key(key, static_cast<uint32_t>(rows.sequence[row]), static_cast<uint32_t>(rows.position[row]));
+    if (active) row_key = dropout.row_key(rows, row);
   }
   Vec operator()(Vec x, int64_t column) const {
     if (!active) return x;
     return keep_at_least(random_bits(row_key, static_cast<uint32_t>(column)), int_set1(threshold), x * set1(scale));
   }
   bool active;
-  uint64_t key;
+  const Dropout& dropout;
   const RowSet& rows;
   uint32_t threshold;
   float scale;

@@ -5,14 +5,6 @@ namespace brisk::ref {
 
 namespace {
 
-// What row r, column c is multiplied by: 0 if dropped, 1 / (1 - p) if kept, 1 without dropout.
-float kept(const Dropout& dropout, const RowSet& rows, int64_t r, int64_t c) {
-  if (!dropout.active()) return 1;
-  const uint32_t row_key =
-      random_row_key(dropout.key, static_cast<uint32_t>(rows.sequence[r]), static_cast<uint32_t>(rows.position[r]));
-  return random_bits(row_key, static_cast<uint32_t>(c)) >= dropout.threshold() ? dropout.scale() : 0;
-}
-
 void fill_zero(const Tensor& t) {
   for (int64_t r = 0; r < t.rows; ++r) {
     for (int64_t c = 0; c < t.cols; ++c) set_element(t, r, c, 0);
@@ -27,7 +19,7 @@ void embedding_forward(const EmbeddingForward& op) {
       float sum = element(op.table, op.tokens[r], c);
       if (op.positions) sum += element(op.positions, op.position_offset + op.rows.position[r], c);
       if (op.type_table) sum += element(op.type_table, op.types != nullptr ? op.types[r] : 0, c);
-      set_element(op.y, r, c, sum * kept(op.dropout, op.rows, r, c));
+      set_element(op.y, r, c, sum * op.dropout.factor(op.rows, r, c));
     }
   }
 }
@@ -38,7 +30,7 @@ void embedding_backward(const EmbeddingBackward& op) {
   if (op.dtypes && !op.dtypes_adds) fill_zero(op.dtypes);
   for (int64_t r = 0; r < op.rows.rows; ++r) {
     for (int64_t c = 0; c < op.dy.cols; ++c) {
-      const float gradient = element(op.dy, r, c) * kept(op.dropout, op.rows, r, c);
+      const float gradient = element(op.dy, r, c) * op.dropout.factor(op.rows, r, c);
       if (op.dtable) put_element(op.dtable, op.tokens[r], c, gradient, true);
       if (op.dpositions) put_element(op.dpositions, op.position_offset + op.rows.position[r], c, gradient, true);
       if (op.dtypes) put_element(op.dtypes, op.types != nullptr ? op.types[r] : 0, c, gradient, true);

@@ -1,4 +1,7 @@
 // gated: y = activation(a) * b where x = [a | b] (SwiGLU's middle). Saved for backward: x.
+//
+//   Value y = gated(tape, x, Activation::silu);                                 // on the tape
+//   cpu::gated_forward({.activation = Activation::silu, .x = x, .y = y});       // or directly
 #pragma once
 
 #include "ops/activation.h"

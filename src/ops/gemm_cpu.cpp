@@ -1,52 +1,19 @@
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "ops/gemm.h"
 #include "ops/gemm_few_rows.h"
 #include "ops/gemm_kernels.h"
 #include "ops/gemm_library.h"
+#include "ops/panel_memory.h"
 
 namespace brisk::cpu {
 
 namespace {
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
-
-// Memory for packed panels: lives as long as the program and only grows, so steady training allocates nothing. In huge
-// pages, since a panel is read from end to end by every tile.
-class Scratch {
- public:
-  ~Scratch() {
-    if (memory_ != nullptr) munmap(memory_, static_cast<size_t>(bytes_ + kHugePage));
-  }
-  float* reserve(int64_t floats) {
-    const int64_t bytes = round_up(std::max<int64_t>(floats, 1) * 4, kHugePage);
-    if (bytes > bytes_) {
-      if (memory_ != nullptr) munmap(memory_, static_cast<size_t>(bytes_ + kHugePage));
-      memory_ = mmap(nullptr, static_cast<size_t>(bytes + kHugePage), PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-      BRISK_CHECK(memory_ != MAP_FAILED, "no memory for {} bytes of packed panels", bytes);
-      bytes_ = bytes;
-      data_ = reinterpret_cast<float*>(
-          static_cast<uintptr_t>(round_up(static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory_)), kHugePage)));
-      madvise(data_, static_cast<size_t>(bytes_), MADV_HUGEPAGE);
-    }
-    return data_;
-  }
-
- private:
-  static constexpr int64_t kHugePage = 2 << 20;
-  void* memory_ = nullptr;
-  float* data_ = nullptr;
-  int64_t bytes_ = 0;
-};
 
 struct Range {
   int64_t begin, end;
@@ -67,9 +34,6 @@ struct alignas(64) Taken {
 
 // The most of B a step packs (2 MiB), and of A where a thread keeps all passes of an item.
 constexpr int64_t kStepFloats = 1 << 19, kItemFloats = 1 << 17;
-
-// Multiply-adds below which one thread does it all: 30 microseconds of work in fp32, which two would not halve.
-constexpr int64_t kSmallProduct = 2 << 20;
 
 // One product: how it is cut into steps and items, and shared by the team.
 //
@@ -125,11 +89,11 @@ class Product {
     step_passes_ = divide_up(depth_passes_, depth_steps_);
 
     // The team's memory, and each thread's for what it multiplies alone.
-    static Scratch team_scratch;
+    static PanelMemory team_memory;
     static std::vector<Taken> team_taken;
-    static thread_local Scratch own_scratch;
+    static thread_local PanelMemory own_memory;
     static thread_local std::vector<Taken> own_taken;
-    Scratch& scratch = threads > 1 ? team_scratch : own_scratch;
+    PanelMemory& panel_memory = threads > 1 ? team_memory : own_memory;
     std::vector<Taken>& taken = threads > 1 ? team_taken : own_taken;
     if (static_cast<int64_t>(taken.size()) < threads) taken = std::vector<Taken>(static_cast<size_t>(threads));
     for (Taken& of_thread : taken) {
@@ -143,7 +107,8 @@ class Product {
     const int64_t partial_floats =
         keeps_partial ? row_items_ * item_panels_ * (cols_block_ / kernels.cols) * tile_floats : 0;
     const int64_t keys_floats = epilogue.dropout.active() ? round_up(m, 16) : 0;
-    float* memory = scratch.reserve(2 * b_floats + threads * (a_floats_ + tile_floats) + partial_floats + keys_floats);
+    float* memory =
+        panel_memory.reserve(2 * b_floats + threads * (a_floats_ + tile_floats) + partial_floats + keys_floats);
     b_panels_[0] = memory;
     b_panels_[1] = memory += b_floats;
     a_panels_ = memory += b_floats;
@@ -200,12 +165,8 @@ class Product {
 
   void write_row_keys(int thread) const {
     if (!epilogue_.dropout.active()) return;
-    const RowSet& set = epilogue_.rows;
     const Range own = divide({0, m_}, thread, threads_);
-    for (int64_t r = own.begin; r < own.end; ++r) {
-      row_keys_[r] = random_row_key(epilogue_.dropout.key, static_cast<uint32_t>(set.sequence[r]),
-                                    static_cast<uint32_t>(set.position[r]));
-    }
+    for (int64_t r = own.begin; r < own.end; ++r) row_keys_[r] = epilogue_.dropout.row_key(epilogue_.rows, r);
   }
 
   int64_t units(Range depth) const {
@@ -397,25 +358,6 @@ class Product {
   uint32_t* row_keys_ = nullptr;   // [M]
 };
 
-// Whole blocks of columns of C to each thread; see gemm_few_rows.h.
-void multiply_few(const GemmKernels& kernels, int64_t m, int64_t n, int64_t k, const GemmOperand& a,
-                  const GemmOperand& b, const GemmEpilogue& epilogue, Arithmetic arithmetic) {
-  uint32_t row_keys[kFewRows] = {};
-  for (int64_t r = 0; r < m && epilogue.dropout.active(); ++r) {
-    row_keys[r] = random_row_key(epilogue.dropout.key, static_cast<uint32_t>(epilogue.rows.sequence[r]),
-                                 static_cast<uint32_t>(epilogue.rows.position[r]));
-  }
-  const int64_t grain = m * n * k < kSmallProduct ? n : kFewRowsCols;
-  Team::instance().for_range(n, grain, [&](int64_t begin, int64_t end, int) {
-    alignas(64) float acc[kFewRows * kFewRowsCols];
-    for (int64_t col = begin; col < end; col += kFewRowsCols) {
-      const int64_t count = std::min(kFewRowsCols, end - col);
-      BRISK_ACTIVE_ISA(multiply_few_rows)(m, k, a, b, arithmetic, col, count, acc);
-      kernels.finish(acc, kFewRowsCols, 0, m, col, count, epilogue, row_keys);
-    }
-  });
-}
-
 const GemmKernels* own_kernels(Arithmetic arithmetic) {
   return has_vector_kernels() ? &BRISK_ACTIVE_ISA(gemm_kernels)(arithmetic) : nullptr;
 }
@@ -429,7 +371,7 @@ void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOpera
   const GemmKernels* kernels = own_kernels(arithmetic);
   if (implementation == GemmImplementation::own && kernels != nullptr) {
     if (m <= (arithmetic == Arithmetic::f32 ? kFewRows : kFewRowsBf16) && !a.transposed && b.transposed) {
-      return multiply_few(*kernels, m, n, std::max<int64_t>(k, 0), a, b, epilogue, arithmetic);
+      return gemm_few_rows(*kernels, m, n, std::max<int64_t>(k, 0), a, b, epilogue, arithmetic);
     }
     Product(*kernels, m, n, std::max<int64_t>(k, 0), a, b, epilogue, Team::instance().size()).run();
     return;

@@ -4,6 +4,7 @@
 
 #include "ops/by_isa.h"
 #include "ops/gemm.h"
+#include "ops/gemm_kernels.h"
 
 namespace brisk {
 
@@ -15,5 +16,13 @@ constexpr int64_t kFewRowsCols = 64;  // columns of C computed at a time
 // A not transposed, B transposed. In bf16 arithmetic factors are rounded to bf16 and multiplied as floats.
 BRISK_EVERY_ISA(void multiply_few_rows(int64_t m, int64_t k, const GemmOperand& a, const GemmOperand& b,
                                        Arithmetic arithmetic, int64_t first, int64_t count, float* out);)
+
+namespace cpu {
+
+// C of at most kFewRows rows: whole blocks of its columns to each thread.
+void gemm_few_rows(const GemmKernels& kernels, int64_t m, int64_t n, int64_t k, const GemmOperand& a,
+                   const GemmOperand& b, const GemmEpilogue& epilogue, Arithmetic arithmetic);
+
+}  // namespace cpu
 
 }  // namespace brisk

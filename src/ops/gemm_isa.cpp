@@ -171,7 +171,7 @@ void pack_rows(const GemmPanelSource& source, float* panel) {
   pack_by_unit<Units, float>(source, kRowFloats, panel);
 }
 
-[[maybe_unused]] void copy_rows(const GemmPanelSource& source, float* panel) {
+[[maybe_unused]] void pack_rows_as_they_are(const GemmPanelSource& source, float* panel) {
   const float* row = static_cast<const float*>(source.data);
   for (int64_t r = 0; r < source.across; ++r, row += source.stride, panel += kRowStride) {
     int64_t unit = 0;
@@ -203,7 +203,7 @@ GemmKernels vector_kernels() {
   kernels.cols_block = 1024;
   if constexpr (kCopiesRows && std::is_same_v<Units, FloatUnits>) {
     kernels.row_stride = kRowStride;
-    kernels.pack_a_by_row = copy_rows;
+    kernels.pack_a_by_row = pack_rows_as_they_are;
   }
   kernels.pack_a = pack_rows<Units>;
   kernels.pack_b = pack_cols<Units>;

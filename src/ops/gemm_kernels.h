@@ -70,4 +70,7 @@ struct GemmKernels {
 
 BRISK_EVERY_ISA(const GemmKernels& gemm_kernels(Arithmetic arithmetic);)
 
+// Multiply-adds below which one thread does it all: 30 microseconds of work in fp32, which two would not halve.
+constexpr int64_t kSmallProduct = 2 << 20;
+
 }  // namespace brisk

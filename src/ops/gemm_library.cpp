@@ -66,18 +66,13 @@ const float* as_floats(const GemmOperand& x, int64_t rows, int64_t cols, Arithme
 
 void finish_row(const float* acc, int64_t row, int64_t n, const GemmEpilogue& epilogue) {
   const Dropout& dropout = epilogue.dropout;
-  const uint32_t key = dropout.active()
-                           ? random_row_key(dropout.key, static_cast<uint32_t>(epilogue.rows.sequence[row]),
-                                            static_cast<uint32_t>(epilogue.rows.position[row]))
-                           : 0;
+  const uint32_t key = dropout.active() ? dropout.row_key(epilogue.rows, row) : 0;
   for (int64_t j = 0; j < n; ++j) {
     float x = acc[j];
     if (epilogue.bias != nullptr) x += epilogue.bias[j];
     if (epilogue.before) set_element(epilogue.before, row, j, x);
     x = activate(epilogue.activation, x);
-    if (dropout.active()) {
-      x = random_bits(key, static_cast<uint32_t>(j)) >= dropout.threshold() ? x * dropout.scale() : 0.0f;
-    }
+    if (dropout.active()) x = dropout.keeps(key, j) ? x * dropout.scale() : 0.0f;
     if (epilogue.residual) x += element(epilogue.residual, row, j);
     if (epilogue.adds) x += element(epilogue.c, row, j);
     set_element(epilogue.c, row, j, x);

@@ -1,8 +1,7 @@
 // linear: y = residual + dropout(activation(x W^T + b)).
 //
-//   Value h = linear(tape, x, weight, {.bias = bias, .activation = Activation::gelu_tanh});       // on the tape
-//   (ops/tape_ops.h) cpu::linear_forward({.x = x, .weight = w, .y = y});                                            //
-//   or directly
+//   Value h = linear(tape, x, weight, {.bias = bias, .activation = Activation::gelu_tanh});   // on the tape
+//   cpu::linear_forward({.x = x, .weight = w, .y = y});                                       // or directly
 //
 // The arithmetic is fp32 when the weight is f32 and bf16 with fp32 accumulation when it is bf16; x, y, dx may each be
 // f32 or bf16 (converted on the way). Saved for backward: x, and `before` where there is an activation.

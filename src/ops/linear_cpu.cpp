@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "base/threads.h"
 #include "ops/element.h"
 #include "ops/gemm.h"
@@ -18,15 +19,10 @@ Arithmetic arithmetic_of(const Tensor& weight) {
 // Machines without vector kernels.
 void plain_gradient_rows(const LinearBackward& op, int64_t begin, int64_t end, float* column_sums) {
   for (int64_t row = begin; row < end; ++row) {
-    const uint32_t key = op.dropout.active()
-                             ? random_row_key(op.dropout.key, static_cast<uint32_t>(op.rows.sequence[row]),
-                                              static_cast<uint32_t>(op.rows.position[row]))
-                             : 0;
+    const uint32_t key = op.dropout.active() ? op.dropout.row_key(op.rows, row) : 0;
     for (int64_t c = 0; c < op.dy.cols; ++c) {
       float du = element(op.dy, row, c);
-      if (op.dropout.active()) {
-        du = random_bits(key, static_cast<uint32_t>(c)) >= op.dropout.threshold() ? du * op.dropout.scale() : 0.0f;
-      }
+      if (op.dropout.active()) du = op.dropout.keeps(key, c) ? du * op.dropout.scale() : 0.0f;
       if (op.activation != Activation::none) du *= activate_slope(op.activation, element(op.before, row, c));
       set_element(op.scratch, row, c, du);
       if (column_sums != nullptr) column_sums[c] += du;
@@ -46,7 +42,7 @@ void plain_column_sums(const Tensor& x, int64_t begin, int64_t end, float* colum
 void gradient_before_activation(const LinearBackward& op, bool scaled) {
   static std::vector<float> partial;
   Team& team = Team::instance();
-  const int64_t outputs = op.dy.cols, padded = (outputs + 15) / 16 * 16;
+  const int64_t outputs = op.dy.cols, padded = round_up(outputs, 16);
   const bool sums = static_cast<bool>(op.dbias);
   if (sums) {
     const size_t needed = static_cast<size_t>(team.size() * padded);

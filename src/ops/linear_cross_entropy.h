@@ -1,5 +1,7 @@
 // linear_cross_entropy: the output product and its loss in one op, over chunks of rows, so that [N, V] never exists.
 //
+//   LossValues loss = linear_cross_entropy(tape, h, table, {.label_smoothing = 0.1});
+//
 // logits = x W^T + b; per row the loss -sum_v q_v log softmax(logits)_v, where q is (1 - smoothing) at the target plus
 // smoothing / V everywhere. What the step's loss is divided by is known beforehand (`scale` = 1 / that), so the
 // gradients written are final: those of scale * (sum of weight * loss over the valid rows). A target of -1 is no

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "base/threads.h"
 #include "ops/element.h"
 #include "ops/gemm.h"
@@ -13,8 +14,6 @@
 namespace brisk {
 
 namespace {
-
-int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
 // Each chunk of rows reads the weight twice and adds to its gradient once, so a chunk wants to be high; its logits are
 // the largest temporary of a step, so not too high: at a vocabulary of 50,000, 256 rows were 7 % (fp32) and 15 % (bf16)
@@ -33,8 +32,8 @@ int64_t logits_stride(int64_t vocabulary) {
 
 int64_t rows_of_chunk(int64_t rows, int64_t vocabulary) {
   const int64_t most = std::clamp(kChunkBytes / (4 * logits_stride(vocabulary)), kFewestRows, kMostRows);
-  const int64_t chunks = std::max<int64_t>(1, (rows + most - 1) / most);
-  return round_up(std::max<int64_t>(1, (rows + chunks - 1) / chunks), 32);
+  const int64_t chunks = std::max<int64_t>(1, divide_up(rows, most));
+  return round_up(std::max<int64_t>(1, divide_up(rows, chunks)), 32);
 }
 
 constexpr int64_t kStateFloats = sizeof(SoftmaxState) / 4 + 1;  // and the target's logit

@@ -8,16 +8,6 @@
 
 namespace brisk::ref {
 
-namespace {
-
-// A factor of a product: rounded to bf16 where the weight is bf16.
-double factor(const Tensor& t, int64_t row, int64_t col, DType arithmetic) {
-  const float value = element(t, row, col);
-  return arithmetic == DType::bf16 ? to_float(to_bf16(value)) : value;
-}
-
-}  // namespace
-
 void linear_cross_entropy(const LinearCrossEntropy& op) {
   const int64_t n = op.x.rows, width = op.x.cols, vocabulary = op.weight.rows;
   const DType arithmetic = op.weight.type;
@@ -31,7 +21,8 @@ void linear_cross_entropy(const LinearCrossEntropy& op) {
     int64_t best = 0;
     for (int64_t v = 0; v < vocabulary; ++v) {
       double sum = op.bias ? element(op.bias, 0, v) : 0;
-      for (int64_t d = 0; d < width; ++d) sum += factor(op.x, i, d, arithmetic) * factor(op.weight, v, d, arithmetic);
+      for (int64_t d = 0; d < width; ++d)
+        sum += rounded_element(op.x, i, d, arithmetic) * rounded_element(op.weight, v, d, arithmetic);
       logits[static_cast<size_t>(v)] = sum;
       mean += sum / static_cast<double>(vocabulary);
       if (sum > largest) {
@@ -63,8 +54,8 @@ void linear_cross_entropy(const LinearCrossEntropy& op) {
           target >= 0 ? op.scale * weight * (std::exp(logits[static_cast<size_t>(v)] - log_sum_exp) - wanted) : 0;
       if (op.dbias) dbias[static_cast<size_t>(v)] += dlogit;
       for (int64_t d = 0; d < width; ++d) {
-        dx[static_cast<size_t>(d)] += dlogit * factor(op.weight, v, d, arithmetic);
-        if (op.dweight) dweight[static_cast<size_t>(v * width + d)] += dlogit * factor(op.x, i, d, arithmetic);
+        dx[static_cast<size_t>(d)] += dlogit * rounded_element(op.weight, v, d, arithmetic);
+        if (op.dweight) dweight[static_cast<size_t>(v * width + d)] += dlogit * rounded_element(op.x, i, d, arithmetic);
       }
     }
     for (int64_t d = 0; d < width && op.dx; ++d) set_element(op.dx, i, d, dx[static_cast<size_t>(d)]);

@@ -10,9 +10,7 @@ void linear_gradient_rows(const LinearBackward& op, int64_t begin, int64_t end, 
   const Vec scale = set1(drops ? op.dropout.scale() : 1.0f);
   with_activation(op.activation, [&]<Activation kKind>() {
     for (int64_t row = begin; row < end; ++row) {
-      const uint32_t key = drops ? random_row_key(op.dropout.key, static_cast<uint32_t>(op.rows.sequence[row]),
-                                                  static_cast<uint32_t>(op.rows.position[row]))
-                                 : 0;
+      const uint32_t key = drops ? op.dropout.row_key(op.rows, row) : 0;
       for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE {
         Vec du = load_at(op.dy, row * op.dy.stride + c, lanes);
         if (drops) du = drop(du, key, c, threshold, scale);

@@ -5,33 +5,16 @@
 
 namespace brisk::ref {
 
-namespace {
-
-// A factor of a product: rounded to bf16 where the weight is bf16, whatever type it is kept in.
-double factor(const Tensor& t, int64_t row, int64_t col, DType arithmetic) {
-  const float value = element(t, row, col);
-  return arithmetic == DType::bf16 ? to_float(to_bf16(value)) : value;
-}
-
-// 0 for a dropped element, else dropout's scale.
-double dropout_factor(const Dropout& dropout, const RowSet& rows, int64_t row, int64_t col) {
-  if (!dropout.active()) return 1;
-  const uint32_t key =
-      random_row_key(dropout.key, static_cast<uint32_t>(rows.sequence[row]), static_cast<uint32_t>(rows.position[row]));
-  return random_bits(key, static_cast<uint32_t>(col)) >= dropout.threshold() ? dropout.scale() : 0;
-}
-
-}  // namespace
-
 void linear_forward(const LinearForward& op) {
   const int64_t n = op.x.rows, inputs = op.x.cols, outputs = op.weight.rows;
   const DType arithmetic = op.weight.type;
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t o = 0; o < outputs; ++o) {
       double sum = op.bias ? element(op.bias, 0, o) : 0;
-      for (int64_t p = 0; p < inputs; ++p) sum += factor(op.x, i, p, arithmetic) * factor(op.weight, o, p, arithmetic);
+      for (int64_t p = 0; p < inputs; ++p)
+        sum += rounded_element(op.x, i, p, arithmetic) * rounded_element(op.weight, o, p, arithmetic);
       if (op.before) set_element(op.before, i, o, sum);
-      double y = activate(op.activation, static_cast<float>(sum)) * dropout_factor(op.dropout, op.rows, i, o);
+      double y = activate(op.activation, static_cast<float>(sum)) * op.dropout.factor(op.rows, i, o);
       if (op.residual) y += element(op.residual, i, o);
       set_element(op.y, i, o, y);
     }
@@ -47,7 +30,7 @@ void linear_backward(const LinearBackward& op) {
   if (scaled) {
     for (int64_t i = 0; i < n; ++i) {
       for (int64_t o = 0; o < outputs; ++o) {
-        double du = element(op.dy, i, o) * dropout_factor(op.dropout, op.rows, i, o);
+        double du = element(op.dy, i, o) * op.dropout.factor(op.rows, i, o);
         if (op.activation != Activation::none) {
           du *= activate_slope(op.activation, element(op.before, i, o));
         }
@@ -67,7 +50,8 @@ void linear_backward(const LinearBackward& op) {
     for (int64_t o = 0; o < outputs; ++o) {
       for (int64_t p = 0; p < inputs; ++p) {
         double sum = op.dweight_adds ? element(op.dweight, o, p) : 0;
-        for (int64_t i = 0; i < n; ++i) sum += factor(du, i, o, arithmetic) * factor(op.x, i, p, arithmetic);
+        for (int64_t i = 0; i < n; ++i)
+          sum += rounded_element(du, i, o, arithmetic) * rounded_element(op.x, i, p, arithmetic);
         set_element(op.dweight, o, p, sum);
       }
     }
@@ -76,7 +60,8 @@ void linear_backward(const LinearBackward& op) {
     for (int64_t i = 0; i < n; ++i) {
       for (int64_t p = 0; p < inputs; ++p) {
         double sum = op.dx_adds ? element(op.dx, i, p) : 0;
-        for (int64_t o = 0; o < outputs; ++o) sum += factor(du, i, o, arithmetic) * factor(op.weight, o, p, arithmetic);
+        for (int64_t o = 0; o < outputs; ++o)
+          sum += rounded_element(du, i, o, arithmetic) * rounded_element(op.weight, o, p, arithmetic);
         set_element(op.dx, i, p, sum);
       }
     }

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/rounding.h"
 #include "base/threads.h"
 #include "ops/muon_kernels.h"
 
@@ -29,13 +30,13 @@ Passes active_passes() {
 }
 
 int64_t shorter(const MuonMatrix& matrix) { return std::min(matrix.rows, matrix.cols); }
-int64_t blocks_of(const MuonMatrix& matrix) { return (matrix.rows * matrix.cols + kBlock - 1) / kBlock; }
-int64_t round_up(int64_t floats) { return (floats + 15) / 16 * 16; }  // to a cache line
+int64_t blocks_of(const MuonMatrix& matrix) { return divide_up(matrix.rows * matrix.cols, kBlock); }
+int64_t whole_lines(int64_t floats) { return round_up(floats, 16); }  // of the cache
 
 // A double for each block's sum, X twice, the Gram matrix and its square.
 int64_t floats_of(const MuonMatrix& matrix) {
   const int64_t n = shorter(matrix);
-  return round_up(2 * blocks_of(matrix)) + 2 * round_up(matrix.rows * matrix.cols) + 2 * round_up(n * n);
+  return whole_lines(2 * blocks_of(matrix)) + 2 * whole_lines(matrix.rows * matrix.cols) + 2 * whole_lines(n * n);
 }
 
 // Arithmetic of one matrix: two products with the Gram matrix's side and its length, one of its side alone.
@@ -51,10 +52,10 @@ class MatrixUpdate {
       : op_(op), passes_(passes), matrix_(matrix), alone_(alone), count_(matrix.rows * matrix.cols) {
     const int64_t n = shorter(matrix);
     sums_ = reinterpret_cast<double*>(workspace);
-    x_ = workspace + round_up(2 * blocks_of(matrix));
-    next_ = x_ + round_up(count_);
-    gram_ = next_ + round_up(count_);
-    square_ = gram_ + round_up(n * n);
+    x_ = workspace + whole_lines(2 * blocks_of(matrix));
+    next_ = x_ + whole_lines(count_);
+    gram_ = next_ + whole_lines(count_);
+    square_ = gram_ + whole_lines(n * n);
   }
 
   void run() {

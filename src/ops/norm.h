@@ -1,5 +1,8 @@
 // norm: layer norm or RMS norm of every row, with gain and (layer norm) bias, then dropout. Saved for backward: x,
 // mean, inverse deviation.
+//
+//   Value h = norm(tape, x, NormKind::rms, gain, /*bias=*/nullptr, /*epsilon=*/1e-5);         // on the tape
+//   cpu::norm_forward({.kind = NormKind::rms, .x = x, .gain = gain, .y = y});                 // or directly
 #pragma once
 
 #include "ops/dropout.h"

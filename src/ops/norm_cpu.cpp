@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/rounding.h"
 #include "base/threads.h"
 #include "ops/norm_kernels.h"
 
@@ -28,7 +29,7 @@ void norm_backward(const NormBackward& op) {
   if (!has_vector_kernels()) return ref::norm_backward(op);
   const auto rows = BRISK_ACTIVE_ISA(norm_backward_rows);
   Team& team = Team::instance();
-  const int64_t width = op.x.cols, padded = (width + 15) / 16 * 16;
+  const int64_t width = op.x.cols, padded = round_up(width, 16);
   // Two sums a thread, kept for the next call; threads without a share leave zeros.
   static std::vector<float> partial;
   const size_t needed = static_cast<size_t>(team.size() * 2 * padded);

@@ -22,10 +22,7 @@ inline void ask_for(const Element* row, int64_t c) {
 // Dropout of one row.
 struct RowDropout {
   RowDropout(const Dropout& dropout, const RowSet& rows, int64_t row)
-      : key(random_row_key(dropout.key, static_cast<uint32_t>(rows.sequence[row]),
-                           static_cast<uint32_t>(rows.position[row]))),
-        threshold(int_set1(dropout.threshold())),
-        scale(set1(dropout.scale())) {}
+      : key(dropout.row_key(rows, row)), threshold(int_set1(dropout.threshold())), scale(set1(dropout.scale())) {}
   Vec operator()(Vec x, int64_t c) const { return drop(x, key, c, threshold, scale); }
   uint32_t key;
   IntVec threshold;

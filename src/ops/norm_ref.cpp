@@ -6,18 +6,6 @@
 
 namespace brisk::ref {
 
-namespace {
-
-// 0 for a dropped element, else dropout's scale.
-double dropout_factor(const Dropout& dropout, const RowSet& rows, int64_t row, int64_t col) {
-  if (!dropout.active()) return 1;
-  const uint32_t key =
-      random_row_key(dropout.key, static_cast<uint32_t>(rows.sequence[row]), static_cast<uint32_t>(rows.position[row]));
-  return random_bits(key, static_cast<uint32_t>(col)) >= dropout.threshold() ? dropout.scale() : 0;
-}
-
-}  // namespace
-
 void norm_forward(const NormForward& op) {
   const int64_t width = op.x.cols;
   for (int64_t r = 0; r < op.x.rows; ++r) {
@@ -31,7 +19,7 @@ void norm_forward(const NormForward& op) {
     for (int64_t c = 0; c < width; ++c) {
       const double normal = (element(op.x, r, c) - mean) * rstd;
       const double y = normal * element(op.gain, 0, c) + (op.bias ? element(op.bias, 0, c) : 0.0f);
-      set_element(op.y, r, c, y * dropout_factor(op.dropout, op.rows, r, c));
+      set_element(op.y, r, c, y * op.dropout.factor(op.rows, r, c));
     }
     if (op.mean) set_element(op.mean, r, 0, mean);
     if (op.rstd) set_element(op.rstd, r, 0, rstd);
@@ -46,7 +34,7 @@ void norm_backward(const NormBackward& op) {
   for (int64_t r = 0; r < op.x.rows; ++r) {
     const double mean = centred ? element(op.mean, r, 0) : 0, rstd = element(op.rstd, r, 0);
     const auto normal = [&](int64_t c) { return (element(op.x, r, c) - mean) * rstd; };
-    const auto gradient = [&](int64_t c) { return element(op.dy, r, c) * dropout_factor(op.dropout, op.rows, r, c); };
+    const auto gradient = [&](int64_t c) { return element(op.dy, r, c) * op.dropout.factor(op.rows, r, c); };
     double mean_g = 0, mean_gn = 0;
     for (int64_t c = 0; c < width; ++c) {
       const double dy = gradient(c), g = dy * element(op.gain, 0, c);

@@ -3,22 +3,11 @@
 #include <cstring>
 
 #include "base/threads.h"
+#include "ops/element.h"
 
 namespace brisk {
 
 namespace {
-
-float get(const Tensor& t, int64_t row, int64_t col) {
-  return t.type == DType::f32 ? t.f32()[row * t.stride + col] : to_float(t.bf16()[row * t.stride + col]);
-}
-
-void put(const Tensor& t, int64_t row, int64_t col, float value) {
-  if (t.type == DType::f32) {
-    t.f32()[row * t.stride + col] = value;
-  } else {
-    t.bf16()[row * t.stride + col] = to_bf16(value);
-  }
-}
 
 void copy_row(const Tensor& from, int64_t from_row, const Tensor& to, int64_t to_row) {
   if (from.type == to.type) {
@@ -28,7 +17,7 @@ void copy_row(const Tensor& from, int64_t from_row, const Tensor& to, int64_t to
                 static_cast<size_t>(from.cols * size));
     return;
   }
-  for (int64_t col = 0; col < from.cols; ++col) put(to, to_row, col, get(from, from_row, col));
+  for (int64_t col = 0; col < from.cols; ++col) set_element(to, to_row, col, element(from, from_row, col));
 }
 
 }  // namespace
@@ -40,7 +29,7 @@ void copy_rows(const Tensor& from, const Tensor& to, bool adds) {
         copy_row(from, row, to, row);
         continue;
       }
-      for (int64_t col = 0; col < from.cols; ++col) put(to, row, col, get(to, row, col) + get(from, row, col));
+      for (int64_t col = 0; col < from.cols; ++col) put_element(to, row, col, element(from, row, col), true);
     }
   });
 }

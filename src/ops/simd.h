@@ -1,8 +1,10 @@
 // The vector type of the instruction set a file is compiled for (BRISK_ISA, see CMakeLists.txt): 8 floats with AVX2, 16
 // with AVX-512. Included by *_isa.cpp files alone. Arithmetic is the compiler's own on the type: a * b + c.
 //
-//   for (int64_t i = 0; i < n; i += kLanes) { const int64_t lanes = std::min(n - i, kLanes); store(y + i, load(x + i,
-//   lanes) * two, lanes); }
+//   for (int64_t i = 0; i < n; i += kLanes) {
+//     const int64_t lanes = std::min(n - i, kLanes);
+//     store(y + i, load(x + i, lanes) * two, lanes);
+//   }
 #pragma once
 
 // GCC 12's own AVX-512 headers pass an undefined register on purpose, and warn of it where they are inlined.

@@ -1,5 +1,9 @@
 // The ops as a model sees them: each records one node on the tape and returns its output. What each computes is said in
 // the header of its own (ops/linear.h, ...).
+//
+//   Value h = embedding(tape, 0, table);
+//   h = linear(tape, norm(tape, h, NormKind::rms, gain, nullptr, 1e-5), weight, {.residual = h});
+//   LossValues loss = linear_cross_entropy(tape, h, table, {});
 #pragma once
 
 #include "ops/activation.h"

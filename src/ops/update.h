@@ -1,4 +1,6 @@
 // update: what an optimizer does to flat parameter memory, one pass each.
+//
+//   cpu::adamw_update({.parameters = p, .gradient = g, .m = m, .v = v, .count = count, .rate = 1e-3f});
 #pragma once
 
 #include <cstdint>
@@ -29,8 +31,8 @@ void convert_to_bf16(const float* values, bf16_t* out, int64_t count);
 }  // namespace ref
 namespace cpu {
 void adamw_update(const AdamWUpdate& op);
-double squared_norm(const float* values,
-                    int64_t count);  // in double across blocks, in an order fixed by count and threads
+// In double across blocks, in an order fixed by count and threads.
+double squared_norm(const float* values, int64_t count);
 void convert_to_bf16(const float* values, bf16_t* out, int64_t count);
 }  // namespace cpu
 

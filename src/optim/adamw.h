@@ -1,5 +1,8 @@
 // AdamW over all parameters that have a second moment (where Muon updates the hidden matrices, the others): one pass
 // reads the gradient and rewrites the master, both moments and the bf16 compute copy.
+//
+//   const double scale = std::min(1.0, max_norm / gradient_norm(store));      // clipping
+//   adamw_step(store, {.weight_decay = 0.1}, step, schedule.at(step), scale);
 #pragma once
 
 #include <cstdint>

@@ -46,6 +46,13 @@ std::vector<Difference> differences_of(const std::vector<RunRecord>& runs) {
   return differences;
 }
 
+template <typename Record>
+std::vector<double> each(const std::vector<Record>& records, double Record::*field) {
+  std::vector<double> values;
+  for (const Record& record : records) values.push_back(record.*field);
+  return values;
+}
+
 // The row of the least (or greatest) of two or more known values.
 int best_row(const std::vector<double>& values, bool least) {
   int best = -1, known = 0;
@@ -80,60 +87,42 @@ Comparison compare_runs(std::vector<RunRecord> runs) {
 std::vector<ComparedColumn> compared_columns(const Comparison& comparison) {
   enum class Best { none, least, greatest };
   std::vector<ComparedColumn> columns;
-  const auto add = [&](std::string title, Best best, const auto& value_of, const auto& words_of) {
-    std::vector<double> values;
+  std::vector<RunFacts> facts;
+  for (const RunRecord& run : comparison.runs) facts.push_back(facts_of(run));
+  const auto add = [&](std::string title, Best best, const std::vector<double>& values, const auto& words_of) {
     ComparedColumn column{std::move(title), {}, -1};
-    for (size_t i = 0; i < comparison.runs.size(); ++i) {
-      values.push_back(value_of(i));
-      column.cells.push_back(words_of(values.back()));
-    }
+    for (const double value : values) column.cells.push_back(words_of(value));
     if (best != Best::none) column.best = best_row(values, best == Best::least);
     columns.push_back(std::move(column));
   };
-  std::vector<RunFacts> facts;
-  for (const RunRecord& run : comparison.runs) facts.push_back(facts_of(run));
-  const std::vector<RunRecord>& runs = comparison.runs;
+  const auto fact = [&](double RunFacts::*field) { return each(facts, field); };
+  const auto run = [&](double RunRecord::*field) { return each(comparison.runs, field); };
+
+  const std::vector<double> accuracies = fact(&RunFacts::best_accuracy);
   const bool classes =
-      std::any_of(facts.begin(), facts.end(), [](const RunFacts& fact) { return std::isfinite(fact.best_accuracy); });
+      std::any_of(accuracies.begin(), accuracies.end(), [](double accuracy) { return std::isfinite(accuracy); });
   if (classes) {
-    add(
-        "accuracy", Best::greatest, [&](size_t i) { return facts[i].best_accuracy; }, words::accuracy);
-    add(
-        "F1", Best::greatest, [&](size_t i) { return facts[i].best_f1; }, words::accuracy);
+    add("accuracy", Best::greatest, accuracies, words::accuracy);
+    add("F1", Best::greatest, fact(&RunFacts::best_f1), words::accuracy);
   }
-  add(
-      classes ? "its loss" : "best loss", Best::least, [&](size_t i) { return facts[i].best_loss; }, words::loss);
-  if (!classes) {
-    add(
-        "perplexity", Best::least, [&](size_t i) { return facts[i].best_perplexity; }, words::perplexity);
+  add(classes ? "its loss" : "best loss", Best::least, fact(&RunFacts::best_loss), words::loss);
+  if (!classes) add("perplexity", Best::least, fact(&RunFacts::best_perplexity), words::perplexity);
+  add("at step", Best::none, fact(&RunFacts::best_step), words::exact);
+  add("last loss", Best::least, fact(&RunFacts::last_loss), words::loss);
+  if (std::isfinite(comparison.common_loss) && comparison.runs.size() > 1) {
+    add(fmt::format("time to {:.4f}", comparison.common_loss), Best::least, comparison.seconds_to_common,
+        words::duration);
   }
-  add(
-      "at step", Best::none, [&](size_t i) { return facts[i].best_step; }, words::exact);
-  add(
-      "last loss", Best::least, [&](size_t i) { return facts[i].last_loss; }, words::loss);
-  if (std::isfinite(comparison.common_loss) && runs.size() > 1) {
-    add(
-        fmt::format("time to {:.4f}", comparison.common_loss), Best::least,
-        [&](size_t i) { return comparison.seconds_to_common[i]; }, words::duration);
-  }
-  add(
-      "time", Best::none, [&](size_t i) { return runs[i].seconds; }, words::duration);
-  add(
-      "steps", Best::none, [&](size_t i) { return runs[i].step; }, words::exact);
-  add(
-      "tokens", Best::none, [&](size_t i) { return runs[i].tokens; }, words::count);
-  add(
-      "parameters", Best::none, [&](size_t i) { return runs[i].parameters; }, words::count);
+  add("time", Best::none, run(&RunRecord::seconds), words::duration);
+  add("steps", Best::none, run(&RunRecord::step), words::exact);
+  add("tokens", Best::none, run(&RunRecord::tokens), words::count);
+  add("parameters", Best::none, run(&RunRecord::parameters), words::count);
   if (classes) {
-    add(
-        "model size", Best::least, [&](size_t i) { return 4 * runs[i].parameters; }, words::bytes);
+    add("model size", Best::least, run(&RunRecord::parameters), [](double count) { return words::bytes(4 * count); });
   }
-  add(
-      "tokens/s", Best::greatest, [&](size_t i) { return runs[i].tokens_per_second; }, words::rate);
-  add(
-      "utilisation", Best::greatest, [&](size_t i) { return runs[i].utilisation; }, words::percent);
-  add(
-      "peak memory", Best::least, [&](size_t i) { return runs[i].peak_memory_bytes; }, words::bytes);
+  add("tokens/s", Best::greatest, run(&RunRecord::tokens_per_second), words::rate);
+  add("utilisation", Best::greatest, run(&RunRecord::utilisation), words::percent);
+  add("peak memory", Best::least, run(&RunRecord::peak_memory_bytes), words::bytes);
   return columns;
 }
 

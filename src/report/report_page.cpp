@@ -101,19 +101,24 @@ std::string tiles(const RunRecord& run) {
   return html_tiles(all);
 }
 
+std::vector<ChartLine> training_and_validation(const RunRecord& run, double StepPoint::*of_step,
+                                               double EvaluationPoint::*of_evaluation, const Axis& axis) {
+  ChartLine training = line_of(run.steps, of_step, axis);
+  training.name = "training";
+  training.colour = 1;
+  training.smooth = true;
+  ChartLine validation = line_of(run.evaluations, of_evaluation, axis);
+  validation.name = "validation";
+  validation.colour = 2;
+  validation.dots = validation.points.size() <= 60;
+  return {training, validation};
+}
+
 std::string loss_section(const RunRecord& run) {
   std::vector<std::pair<std::string, std::string>> views;
   for (const Axis& axis : kAxes) {
     Chart chart{.x_name = axis.name, .y_name = "loss", .x_is_time = axis.is_time, .height = 340, .focus = true};
-    ChartLine training = line_of(run.steps, &StepPoint::loss, axis);
-    training.name = "training";
-    training.colour = 1;
-    training.smooth = true;
-    ChartLine validation = line_of(run.evaluations, &EvaluationPoint::loss, axis);
-    validation.name = "validation";
-    validation.colour = 2;
-    validation.dots = validation.points.size() <= 60;
-    chart.lines = {training, validation};
+    chart.lines = training_and_validation(run, &StepPoint::loss, &EvaluationPoint::loss, axis);
     views.emplace_back(axis.tab, chart_html(chart));
   }
   return html_section("Loss", "Nats a token. The thin line is each logged step, the bold one its running mean.",
@@ -139,14 +144,7 @@ std::string accuracy_chart(const RunRecord& run) {
   std::vector<std::pair<std::string, std::string>> views;
   for (const Axis& axis : {kAxes[0], kAxes[1]}) {
     Chart chart{.x_name = axis.name, .y_name = "accuracy", .x_is_time = axis.is_time, .height = 190, .from_zero = true};
-    ChartLine training = line_of(run.steps, &StepPoint::accuracy, axis);
-    training.name = "training";
-    training.smooth = true;
-    ChartLine validation = line_of(run.evaluations, &EvaluationPoint::accuracy, axis);
-    validation.name = "validation";
-    validation.colour = 2;
-    validation.dots = validation.points.size() <= 60;
-    chart.lines = {training, validation};
+    chart.lines = training_and_validation(run, &StepPoint::accuracy, &EvaluationPoint::accuracy, axis);
     for (ChartLine& line : chart.lines) {
       for (ChartPoint& point : line.points) point.second *= 100;
     }

@@ -1,4 +1,9 @@
 // Where buffers with known lifetimes go in one arena: two buffers that are never alive together may share memory.
+//
+//   ArenaPlanner planner;
+//   const int early = planner.add(4096, {0, 3}), late = planner.add(4096, {4, 9});
+//   planner.place();                                  // 4096: the size of the arena
+//   planner.offset(late) == planner.offset(early);    // true
 #pragma once
 
 #include <algorithm>

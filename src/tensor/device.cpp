@@ -2,11 +2,13 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <utility>
 
 #include "base/error.h"
+#include "base/rounding.h"
 
 namespace brisk {
 
@@ -27,7 +29,7 @@ void* map_memory(int64_t bytes, int protection) {
   return data;
 }
 
-int64_t rounded(int64_t bytes) { return (std::max<int64_t>(bytes, 1) + kHugePage - 1) / kHugePage * kHugePage; }
+int64_t rounded(int64_t bytes) { return round_up(std::max<int64_t>(bytes, 1), kHugePage); }
 
 class CpuDevice final : public Device {
  public:

@@ -1,4 +1,7 @@
 // The number formats a tensor can have, and bf16 in software.
+//
+//   size_of(DType::bf16);        // 2 bytes
+//   to_float(to_bf16(1.001f));   // 1: eight bits of it are kept
 #pragma once
 
 #include <bit>

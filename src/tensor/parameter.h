@@ -3,8 +3,9 @@
 // gradients, so that a reduction over machines can start early.
 //
 //   ParameterStore store;
-//   Parameter* w = store.add({.name = "blocks.0.qkv.weight", .rows = 3 * D, .cols = D, .decays = true, .initial =
-//   normal(0.02)}); store.allocate(cpu_device(), order, DType::bf16, Purpose::training); store.initialise(seed);
+//   Parameter* w = store.add({.name = "blocks.0.qkv.weight", .rows = 3 * D, .cols = D, .decays = true});
+//   store.allocate(cpu_device(), order, DType::bf16, ParameterStore::Purpose::training);
+//   store.initialise(seed);
 #pragma once
 
 #include <cstdint>
@@ -63,8 +64,8 @@ class ParameterStore {
   // follow, and last the frozen ones. Compute copies exist when compute_type is bf16.
   void allocate(Device& device, const std::vector<Parameter*>& order, DType compute_type, Purpose purpose,
                 Moments moments = Moments::two);
-  void initialise(
-      uint64_t seed);  // draws depend on the seed and the name alone; compute copies are ops/parameters.h's business
+  // Draws depend on the seed and the name alone; compute copies are ops/parameters.h's business.
+  void initialise(uint64_t seed);
 
   int64_t count() const;                              // parameters
   int64_t trained_count() const;                      // those that are not frozen

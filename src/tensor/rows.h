@@ -1,4 +1,6 @@
 // A batch is ragged: there is no padding in brisk. A row set is N rows and where its S sequences start.
+//
+//   sequences of 2 and 3 tokens:   rows 5, sequences 2, longest 3, starts 0 2 5, position 0 1 0 1 2, sequence 0 0 1 1 1
 #pragma once
 
 #include <cstdint>
@@ -12,8 +14,7 @@ struct RowSet {
   int64_t longest = 0;                // T
   const int32_t* starts = nullptr;    // [S + 1] first row of each sequence; starts[S] = N
   const int32_t* position = nullptr;  // [N] position of the row within its sequence
-  const int32_t* sequence =
-      nullptr;  // [N] number of the row's sequence within the optimizer step; for random draws alone
+  const int32_t* sequence = nullptr;  // [N] number of its sequence in the optimizer step; for random draws alone
 };
 
 }  // namespace brisk

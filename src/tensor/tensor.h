@@ -1,5 +1,8 @@
 // A view of a matrix in device memory: a pointer, a type, rows, columns, and the distance between rows.
 //
+//   const Tensor qkv = matrix(memory, DType::bf16, N, 3 * D);
+//   const Tensor keys = qkv.columns(D, D);                      // [N, D], rows 3 D apart
+//
 // Letters used in shapes, everywhere (docs/architecture.md): N token rows of a micro-batch, S sequences in it, T
 // longest sequence, D model width, H heads, K width of a head, F feed-forward width, L layers, V vocabulary.
 //

@@ -1,7 +1,7 @@
 // Tokens that are found in a text before anything else is done to it: specials such as <|endoftext|>, and words a user
 // added to a vocabulary.
 //
-//   AddedTokenFinder finder({{"<|endoftext|>", &token}});
+//   AddedTokenFinder finder({{"<|endoftext|>", token}});
 //   finder.split("a<|endoftext|>b", [](std::string_view text) {...}, [](TokenId id) {...});    // "a", token, "b"
 #pragma once
 

@@ -1,4 +1,6 @@
 // Hashing of byte strings and integers: fast, and the same on every run and machine, so that it may key files.
+//
+//   const uint64_t key = hash_bytes("corpus.txt", hash_mix(version, vocab_size));
 #pragma once
 
 #include <cstddef>

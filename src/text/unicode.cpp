@@ -143,11 +143,6 @@ std::optional<size_t> find_invalid_utf8(std::string_view text) {
   return std::nullopt;
 }
 
-GeneralCategory general_category_of(uint32_t code_point) {
-  if (code_point >= kCodePoints) return Cn;
-  return static_cast<GeneralCategory>(properties()[code_point] & PropertyTable::kCategoryBits);
-}
-
 bool is_in(uint32_t code_point, CategorySet categories) {
   return code_point < kCodePoints && (categories >> (properties()[code_point] & PropertyTable::kCategoryBits) & 1) != 0;
 }

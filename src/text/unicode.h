@@ -1,6 +1,6 @@
 // As much of Unicode as tokenizers need: decoding UTF-8, the general category of a code point and what follows from it.
 //
-//   CodePoint c = decode_utf8(text, at);          // c.value, c.length; a bad byte is kInvalid of length 1
+//   CodePoint c = decode_utf8(text, at);          // c.value, c.length; a bad byte is kInvalidCodePoint of length 1
 //   category_of(c.value) == Category::kLetter     // the four classes of GPT-2's pattern
 //   is_in(c.value, kLetters)                      // a set of general categories
 //   if (auto bad = find_invalid_utf8(text)) user_error("{}: byte {}: not UTF-8", path, *bad);
@@ -78,7 +78,6 @@ inline constexpr CategorySet kNumbers = category_set(GeneralCategory::Nd, Genera
 inline constexpr CategorySet kMarks = category_set(GeneralCategory::Mc, GeneralCategory::Me, GeneralCategory::Mn);
 
 // kInvalidCodePoint belongs to no category, Cn included, and all of the following are false for it.
-GeneralCategory general_category_of(uint32_t code_point);
 bool is_in(uint32_t code_point, CategorySet categories);
 bool is_white_space(uint32_t code_point);
 

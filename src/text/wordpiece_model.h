@@ -33,7 +33,6 @@ class WordPieceModel {
   void encode_uncached(std::string_view word, std::vector<TokenId>& out) const;
 
   const WordPieceModelParts& parts() const { return parts_; }
-  TokenId unknown_id() const { return unknown_id_; }
 
  private:
   bool is_too_long(std::string_view word) const;

@@ -2,15 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <filesystem>
 
 #include "base/append_file.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/scratch_folder.h"
 #include "base/work_bar.h"
 
 namespace brisk {
@@ -18,12 +16,6 @@ namespace {
 
 class FileLocks : public testing::Test {
  protected:
-  FileLocks() {
-    folder = (std::filesystem::temp_directory_path() / "brisk-lock-XXXXXX").string();
-    EXPECT_NE(mkdtemp(folder.data()), nullptr);
-  }
-  ~FileLocks() override { std::filesystem::remove_all(folder); }
-
   // Another process that holds the lock until a byte comes through the returned pipe, or it is killed.
   pid_t hold_elsewhere(int& release) {
     int ready[2], go[2];
@@ -45,7 +37,8 @@ class FileLocks : public testing::Test {
     return child;
   }
 
-  std::string folder;
+  const test::ScratchFolder scratch;
+  const std::string& folder = scratch.path();
 };
 
 TEST_F(FileLocks, WaitForTheOtherProcessAndSaySoFirst) {

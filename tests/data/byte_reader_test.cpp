@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "data/byte_tokenizer.h"
 #include "data/packed_text.h"
-#include "data/scratch_folder.h"
 
 namespace brisk {
 namespace {

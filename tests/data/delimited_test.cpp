@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "data/scratch_folder.h"
+#include "data/byte_tokenizer.h"
 
 namespace brisk {
 namespace {

@@ -10,9 +10,9 @@
 #include <set>
 
 #include "base/threads.h"
+#include "data/byte_tokenizer.h"
 #include "data/example_statistics.h"
 #include "data/framed_tokenizer.h"
-#include "data/scratch_folder.h"
 
 namespace brisk {
 namespace {

@@ -2,7 +2,7 @@
 // Small letters go on with a word.
 #pragma once
 
-#include "data/scratch_folder.h"
+#include "data/byte_tokenizer.h"
 
 namespace brisk {
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "data/scratch_folder.h"
+#include "data/byte_tokenizer.h"
 
 namespace brisk {
 namespace {

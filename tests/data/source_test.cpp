@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "data/scratch_folder.h"
+#include "data/byte_tokenizer.h"
 #include "data/token_cache.h"
 
 namespace brisk {

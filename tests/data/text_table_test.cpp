@@ -4,8 +4,8 @@
 
 #include <random>
 
+#include "data/byte_tokenizer.h"
 #include "data/packed_text.h"
-#include "data/scratch_folder.h"
 
 namespace brisk {
 namespace {

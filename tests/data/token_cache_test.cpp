@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "base/threads.h"
+#include "data/byte_tokenizer.h"
 #include "data/file_memo.h"
 #include "data/packed_text.h"
-#include "data/scratch_folder.h"
 #include "data/text_hash.h"
 #include "data/token_file.h"
 

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/scratch_folder.h"
 #include "hub/encoder_model.h"
-#include "hub/scratch_folder.h"
 #include "tensor/device.h"
 
 namespace brisk {
@@ -17,13 +17,12 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using Head = HuggingFaceEncoderConfig::Head;
 using test::contents_of;
+using test::has;
 using test::message_of;
 using test::put_contents;
 using test::ScratchFolder;
 
 std::string golden(const std::string& name) { return std::string(BRISK_GOLDEN) + "/encoders/" + name; }
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // The parameters of an encoder, by the names that models/encoder.h gives them, each full of one number.
 void declare(ParameterStore& store, const ModelOptions& model, Head head, int64_t labels) {

@@ -3,19 +3,18 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/scratch_folder.h"
 #include "hub/gguf.h"
 #include "hub/half_float.h"
-#include "hub/scratch_folder.h"
 
 namespace brisk {
 namespace {
 
 using test::contents_of;
+using test::has;
 using test::message_of;
 using test::put_contents;
 using test::ScratchFolder;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 GgufWriter::Fill counting() {
   return [](int64_t offset, std::span<std::byte> block) {

@@ -4,16 +4,15 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/scratch_folder.h"
 #include "hub/gguf_model.h"
-#include "hub/scratch_folder.h"
 
 namespace brisk {
 namespace {
 
+using test::has;
 using test::message_of;
 using test::ScratchFolder;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 ModelOptions llama() {
   ModelOptions model;

@@ -1,16 +1,15 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/scratch_folder.h"
 #include "hub/gguf_tokenizer.h"
-#include "hub/scratch_folder.h"
 
 namespace brisk {
 namespace {
 
+using test::has;
 using test::message_of;
 using test::ScratchFolder;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // llama2.c's binary: the length of the longest piece, then score, length and bytes of each.
 std::unique_ptr<Tokenizer> sentencepiece() {

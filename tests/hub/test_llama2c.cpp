@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/scratch_folder.h"
 #include "hub/llama2c.h"
-#include "hub/scratch_folder.h"
 
 namespace brisk {
 namespace {

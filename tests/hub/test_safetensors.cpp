@@ -4,9 +4,10 @@
 #include <numeric>
 #include <vector>
 
+#include "base/broken_system.h"
 #include "base/error.h"
+#include "base/scratch_folder.h"
 #include "hub/safetensors.h"
-#include "hub/scratch_folder.h"
 
 namespace brisk {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/scratch_folder.h"
 #include "hub/half_float.h"
-#include "hub/scratch_folder.h"
 #include "hub/tensor_pickle.h"
 #include "hub/torch_file.h"
 #include "tensor/dtype.h"

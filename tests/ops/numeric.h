@@ -10,6 +10,7 @@
 
 #include "base/isa.h"
 #include "base/random.h"
+#include "ops/activation.h"
 #include "tensor/rows.h"
 #include "tensor/tensor.h"
 
@@ -83,6 +84,42 @@ class Ragged {
   std::vector<int32_t> starts_, position_, sequence_;
   int64_t longest_ = 0;
 };
+
+constexpr Activation kEveryActivation[] = {Activation::none, Activation::gelu_tanh, Activation::gelu_erf,
+                                           Activation::relu, Activation::silu,      Activation::tanh};
+
+// A loss whose gradient with respect to y is dy.
+inline double product_sum(const Matrix& y, const Matrix& dy) {
+  double sum = 0;
+  for (int64_t r = 0; r < y.rows(); ++r) {
+    for (int64_t c = 0; c < y.cols(); ++c) sum += double{y.get(r, c)} * dy.get(r, c);
+  }
+  return sum;
+}
+
+// How fast `loss()` changes with one element, which is put back afterwards.
+template <typename Loss>
+double slope_of(Matrix& of, int64_t r, int64_t c, float step, const Loss& loss) {
+  const float value = of.get(r, c);
+  of.set(r, c, value + step);
+  const double above = loss();
+  of.set(r, c, value - step);
+  const double below = loss();
+  of.set(r, c, value);
+  return (above - below) / (2 * double{step});
+}
+
+// dx is the gradient of `loss()` with respect to x, which goes through an activation; at ReLU's corner there is none.
+template <typename Loss>
+void expect_slopes(Matrix& x, const Matrix& dx, Activation kind, double tolerance, const Loss& loss) {
+  constexpr float kStep = 4e-3f;
+  for (int64_t r = 0; r < x.rows(); ++r) {
+    for (int64_t c = 0; c < x.cols(); ++c) {
+      if (kind == Activation::relu && std::fabs(x.get(r, c)) < kStep) continue;
+      ASSERT_NEAR(dx.get(r, c), slope_of(x, r, c, kStep, loss), tolerance) << r << " " << c;
+    }
+  }
+}
 
 // max |a - b| <= tolerance * (1 + max |b|)
 inline void expect_close(const Matrix& a, const Matrix& b, double tolerance, const char* what) {

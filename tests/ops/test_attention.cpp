@@ -15,6 +15,7 @@ using testing::expect_close;
 using testing::for_each_isa;
 using testing::Matrix;
 using testing::Ragged;
+using testing::slope_of;
 
 struct Problem {
   std::vector<int> queries = {};
@@ -166,15 +167,10 @@ TEST(Attention, ReferenceGradientsAreTheSlopesOfItsForward) {
       a.run_reference();
       Attention probe(problem);
       const auto slope = [&](Matrix& of, int64_t r, int64_t c) {
-        const float step = 1e-2f, value = of.get(r, c);
-        of.set(r, c, value + step);
-        ref::attention_forward(probe.forward_op());
-        const double above = probe.loss();
-        of.set(r, c, value - step);
-        ref::attention_forward(probe.forward_op());
-        const double below = probe.loss();
-        of.set(r, c, value);
-        return (above - below) / (2 * double{step});
+        return slope_of(of, r, c, 1e-2f, [&] {
+          ref::attention_forward(probe.forward_op());
+          return probe.loss();
+        });
       };
       for (int64_t r = 0; r < a.rows(); ++r) {
         for (int64_t c = 0; c < 8; ++c)

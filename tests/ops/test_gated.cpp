@@ -8,42 +8,27 @@ namespace brisk {
 namespace {
 
 using testing::expect_close;
+using testing::expect_slopes;
 using testing::for_each_isa;
+using testing::kEveryActivation;
 using testing::Matrix;
-
-constexpr Activation kAll[] = {Activation::none, Activation::gelu_tanh, Activation::gelu_erf,
-                               Activation::relu, Activation::silu,      Activation::tanh};
+using testing::product_sum;
 
 TEST(Gated, ReferenceGradientsAreTheSlopesOfItsForward) {
-  for (const Activation kind : kAll) {
+  for (const Activation kind : kEveryActivation) {
     SCOPED_TRACE(static_cast<int>(kind));
     Matrix x(2, 10, DType::f32, 1), dy(2, 5, DType::f32, 2), dx(2, 10), y(2, 5);
     ref::gated_backward({kind, x, dy, dx});
     const auto loss = [&] {
       ref::gated_forward({kind, x, y});
-      double sum = 0;
-      for (int64_t r = 0; r < 2; ++r) {
-        for (int64_t c = 0; c < 5; ++c) sum += double{y.get(r, c)} * dy.get(r, c);
-      }
-      return sum;
+      return product_sum(y, dy);
     };
-    for (int64_t r = 0; r < 2; ++r) {
-      for (int64_t c = 0; c < 10; ++c) {
-        const float step = 4e-3f, value = x.get(r, c);
-        if (kind == Activation::relu && std::fabs(value) < step) continue;
-        x.set(r, c, value + step);
-        const double above = loss();
-        x.set(r, c, value - step);
-        const double below = loss();
-        x.set(r, c, value);
-        ASSERT_NEAR(dx.get(r, c), (above - below) / (2 * double{step}), 1e-3) << r << " " << c;
-      }
-    }
+    expect_slopes(x, dx, kind, 1e-3, loss);
   }
 }
 
 TEST(Gated, MatchesTheReference) {
-  for (const Activation kind : kAll) {
+  for (const Activation kind : kEveryActivation) {
     for (const DType type : {DType::f32, DType::bf16}) {
       for (const int64_t width : {1, 13, 64, 344}) {
         SCOPED_TRACE(::testing::Message() << "activation " << static_cast<int>(kind) << ", width " << width);
@@ -65,7 +50,7 @@ TEST(Gated, MatchesTheReference) {
 
 TEST(Gated, SaturatesWithoutInfinities) {
   for_each_isa([&](Isa) {
-    for (const Activation kind : kAll) {
+    for (const Activation kind : kEveryActivation) {
       Matrix x(2, 32), y(2, 16), dy(2, 16), dx(2, 32);
       for (int64_t c = 0; c < 16; ++c) {
         x.set(0, c, 500);

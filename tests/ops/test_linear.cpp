@@ -168,13 +168,9 @@ TEST(LinearReference, HasTheGradientsOfFiniteDifferences) {
     const auto check = [&](Matrix& values, const Matrix& gradient, const char* what) {
       for (int64_t i = 0; i < std::min<int64_t>(values.rows(), 3); ++i) {
         for (int64_t j = 0; j < std::min<int64_t>(values.cols(), 3); ++j) {
-          const float center = values.get(i, j), step = 1e-2f;
-          values.set(i, j, center + step);
-          const double up = objective();
-          values.set(i, j, center - step);
-          const double down = objective();
-          values.set(i, j, center);
-          EXPECT_NEAR((up - down) / (2 * step), gradient.get(i, j), 2e-3 * (1 + std::fabs(gradient.get(i, j)))) << what;
+          EXPECT_NEAR(testing::slope_of(values, i, j, 1e-2f, objective), gradient.get(i, j),
+                      2e-3 * (1 + std::fabs(gradient.get(i, j))))
+              << what;
         }
       }
     };

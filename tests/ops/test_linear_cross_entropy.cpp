@@ -197,13 +197,8 @@ TEST(LinearCrossEntropyReference, HasTheGradientsOfFiniteDifferences) {
     const auto check = [&](Matrix& values, const Matrix& gradient, const char* what) {
       for (int64_t i = 0; i < values.rows(); ++i) {
         for (int64_t j = 0; j < values.cols(); ++j) {
-          const float value = values.get(i, j), step = 1e-2f;
-          values.set(i, j, value + step);
-          const double up = objective();
-          values.set(i, j, value - step);
-          const double down = objective();
-          values.set(i, j, value);
-          EXPECT_NEAR((up - down) / (2 * step), gradient.get(i, j), 1e-4) << what << " at " << i << ", " << j;
+          EXPECT_NEAR(testing::slope_of(values, i, j, 1e-2f, objective), gradient.get(i, j), 1e-4)
+              << what << " at " << i << ", " << j;
         }
       }
     };

@@ -12,7 +12,9 @@ namespace {
 using testing::expect_close;
 using testing::for_each_isa;
 using testing::Matrix;
+using testing::product_sum;
 using testing::Ragged;
+using testing::slope_of;
 
 // All tensors of one forward and backward; x and dx may be wider than what is normalised.
 struct Norm {
@@ -41,38 +43,31 @@ struct Norm {
     return {kind, x,     gain, layer ? mean.view() : Tensor{},  rstd, dy, dx,
             adds, dgain, adds, layer ? dbias.view() : Tensor{}, adds};
   }
-  double loss() const {
-    double sum = 0;
-    for (int64_t r = 0; r < y.rows(); ++r) {
-      for (int64_t c = 0; c < y.cols(); ++c) sum += double{y.get(r, c)} * dy.get(r, c);
-    }
-    return sum;
-  }
+  double loss() const { return product_sum(y, dy); }
   NormKind kind;
   Matrix x, gain, bias, y, mean, rstd, dy, dx, dgain, dbias;
 };
+
+// How fast the loss changes with one element of one of its tensors.
+template <typename Probe>
+double slope(Probe& probe, Matrix& of, int64_t r, int64_t c) {
+  return slope_of(of, r, c, 1e-2f, [&] {
+    ref::norm_forward(probe.forward());
+    return probe.loss();
+  });
+}
 
 TEST(Norm, ReferenceGradientsAreTheSlopesOfItsForward) {
   for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
     Norm norm(kind, 3, 7), probe(kind, 3, 7);
     ref::norm_forward(norm.forward());
     ref::norm_backward(norm.backward(false));
-    const auto slope = [&](Matrix& of, int64_t r, int64_t c) {
-      const float step = 1e-2f, value = of.get(r, c);
-      of.set(r, c, value + step);
-      ref::norm_forward(probe.forward());
-      const double above = probe.loss();
-      of.set(r, c, value - step);
-      ref::norm_forward(probe.forward());
-      const double below = probe.loss();
-      of.set(r, c, value);
-      return (above - below) / (2 * double{step});
-    };
     for (int64_t c = 0; c < 7; ++c) {
-      for (int64_t r = 0; r < 3; ++r) ASSERT_NEAR(norm.dx.get(r, c), slope(probe.x, r, c), 1e-3) << r << " " << c;
-      ASSERT_NEAR(norm.dgain.get(0, c), slope(probe.gain, 0, c), 1e-3) << c;
+      for (int64_t r = 0; r < 3; ++r)
+        ASSERT_NEAR(norm.dx.get(r, c), slope(probe, probe.x, r, c), 1e-3) << r << " " << c;
+      ASSERT_NEAR(norm.dgain.get(0, c), slope(probe, probe.gain, 0, c), 1e-3) << c;
       if (kind == NormKind::rms) continue;
-      ASSERT_NEAR(norm.dbias.get(0, c), slope(probe.bias, 0, c), 1e-3) << c;
+      ASSERT_NEAR(norm.dbias.get(0, c), slope(probe, probe.bias, 0, c), 1e-3) << c;
     }
   }
 }
@@ -113,15 +108,7 @@ TEST(Norm, ReferenceGradientsWithDropoutAreTheSlopesOfItsForward) {
   ref::norm_backward(norm.backward(false));
   for (int64_t r = 0; r < 70; r += 9) {
     for (int64_t c = 0; c < 7; ++c) {
-      const float step = 1e-2f, value = probe.x.get(r, c);
-      const auto loss_at = [&](float x) {
-        probe.x.set(r, c, x);
-        ref::norm_forward(probe.forward());
-        return probe.loss();
-      };
-      const double slope = (loss_at(value + step) - loss_at(value - step)) / (2 * double{step});
-      probe.x.set(r, c, value);
-      ASSERT_NEAR(norm.dx.get(r, c), slope, 2e-3) << r << " " << c;
+      ASSERT_NEAR(norm.dx.get(r, c), slope(probe, probe.x, r, c), 2e-3) << r << " " << c;
     }
   }
 }

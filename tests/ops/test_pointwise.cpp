@@ -7,36 +7,27 @@ namespace brisk {
 namespace {
 
 using testing::expect_close;
+using testing::expect_slopes;
 using testing::for_each_isa;
+using testing::kEveryActivation;
 using testing::Matrix;
-
-constexpr Activation kAll[] = {Activation::none, Activation::gelu_tanh, Activation::gelu_erf,
-                               Activation::relu, Activation::silu,      Activation::tanh};
+using testing::product_sum;
 
 TEST(Pointwise, ReferenceGradientsAreTheSlopesOfItsForward) {
-  for (const Activation kind : kAll) {
+  for (const Activation kind : kEveryActivation) {
     SCOPED_TRACE(static_cast<int>(kind));
     Matrix x(2, 5, DType::f32, 1), dy(2, 5, DType::f32, 2), dx(2, 5), y(2, 5);
     ref::pointwise_backward({kind, 1.5f, x, dy, dx});
-    for (int64_t r = 0; r < 2; ++r) {
-      for (int64_t c = 0; c < 5; ++c) {
-        const float step = 4e-3f, value = x.get(r, c);
-        if (kind == Activation::relu && std::fabs(value) < step) continue;
-        const auto at = [&](float shifted) {
-          x.set(r, c, shifted);
-          ref::pointwise_forward({kind, 1.5f, x, y});
-          return double{y.get(r, c)} * dy.get(r, c);
-        };
-        const double slope = (at(value + step) - at(value - step)) / (2 * double{step});
-        x.set(r, c, value);
-        ASSERT_NEAR(dx.get(r, c), slope, 2e-3) << r << " " << c;
-      }
-    }
+    const auto loss = [&] {
+      ref::pointwise_forward({kind, 1.5f, x, y});
+      return product_sum(y, dy);
+    };
+    expect_slopes(x, dx, kind, 2e-3, loss);
   }
 }
 
 TEST(Pointwise, MatchesTheReference) {
-  for (const Activation kind : kAll) {
+  for (const Activation kind : kEveryActivation) {
     for (const DType type : {DType::f32, DType::bf16}) {
       for (const int64_t width : {1, 13, 64, 344}) {
         SCOPED_TRACE(::testing::Message() << "activation " << static_cast<int>(kind) << ", width " << width);

@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "hub/scratch_folder.h"
+#include "base/scratch_folder.h"
 #include "report/crc32c.h"
 #include "report/event_file.h"
 #include "report/histogram.h"

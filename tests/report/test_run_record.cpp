@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/job.h"
-#include "hub/scratch_folder.h"
+#include "base/scratch_folder.h"
 #include "report/compare.h"
 #include "report/report_page.h"
 #include "report/run_facts.h"

@@ -8,20 +8,17 @@
 #include <thread>
 
 #include "base/error.h"
+#include "text/load_and_encode.h"
 #include "text/sample_text.h"
 #include "text/words.h"
 
 namespace brisk {
 namespace {
 
+using testing::encode;
+
 std::unique_ptr<Tokenizer> trained_on(std::string_view text, int64_t vocab_size) {
   return train_bpe({&text, 1}, {.vocab_size = vocab_size}).tokenizer;
-}
-
-std::vector<TokenId> encode(const Tokenizer& tokenizer, std::string_view text) {
-  std::vector<TokenId> ids;
-  tokenizer.encode(text, ids);
-  return ids;
 }
 
 // BPE as it is explained: in each word, join the pair of the lowest rank, the leftmost first, until none is left.

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/scratch_folder.h"
 #include "text/bpe_tokenizer.h"
-#include "text/scratch_directory.h"
 
 namespace brisk {
 namespace {
@@ -77,11 +77,11 @@ TEST_P(Golden, DecodesAsTheLibraryDoes) {
 }
 
 TEST_P(Golden, WritesWhatItRead) {
-  const testing::ScratchDirectory directory;
-  tokenizer_->save(directory.file("tokenizer.json"));
-  EXPECT_EQ(nlohmann::json::parse(directory.read("tokenizer.json"))["pre_tokenizer"],
+  const test::ScratchFolder directory;
+  tokenizer_->save(directory / "tokenizer.json");
+  EXPECT_EQ(nlohmann::json::parse(test::contents_of(directory / "tokenizer.json"))["pre_tokenizer"],
             golden(GetParam())["pre_tokenizer"]);
-  const auto again = load_tokenizer(directory.file("tokenizer.json"));
+  const auto again = load_tokenizer(directory / "tokenizer.json");
   EXPECT_EQ(again->fingerprint(), tokenizer_->fingerprint());
   EXPECT_EQ(again->end_of_document(), tokenizer_->end_of_document());
   expect_the_ids(*again);

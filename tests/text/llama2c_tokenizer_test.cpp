@@ -4,14 +4,16 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/scratch_folder.h"
+#include "text/load_and_encode.h"
 #include "text/sample_text.h"
-#include "text/scratch_directory.h"
 #include "text/tokenizer.h"
 
 namespace brisk {
 namespace {
 
-using testing::ScratchDirectory;
+using test::ScratchFolder;
+using testing::encode;
 
 struct Piece {
   std::string bytes;
@@ -45,18 +47,12 @@ std::string binary_of(const std::vector<Piece>& pieces) {
 constexpr TokenId kT = 259, kHe = 260, kThe = 261, kAa = 263, kSpace = 264, kLetterN = 268, kLetterA = 269,
                   kEAcute = 270;
 
-std::unique_ptr<Tokenizer> load(const ScratchDirectory& directory, const std::vector<Piece>& pieces) {
+std::unique_ptr<Tokenizer> load(const ScratchFolder& directory, const std::vector<Piece>& pieces) {
   return load_tokenizer(directory.write("tok.bin", binary_of(pieces)));
 }
 
-std::vector<TokenId> encode(const Tokenizer& tokenizer, std::string_view text) {
-  std::vector<TokenId> ids;
-  tokenizer.encode(text, ids);
-  return ids;
-}
-
 TEST(Llama2cTokenizer, MergesByScoreWithASpaceBeforeTheText) {
-  const ScratchDirectory directory;
+  const ScratchFolder directory;
   const auto tokenizer = load(directory, small_vocabulary());
   EXPECT_EQ(encode(*tokenizer, "the"), (std::vector<TokenId>{kThe}));
   EXPECT_EQ(encode(*tokenizer, "then"), (std::vector<TokenId>{kThe, kLetterN}));  // " the" is better than "hen"
@@ -67,7 +63,7 @@ TEST(Llama2cTokenizer, MergesByScoreWithASpaceBeforeTheText) {
 }
 
 TEST(Llama2cTokenizer, FallsBackToBytes) {
-  const ScratchDirectory directory;
+  const ScratchFolder directory;
   const auto tokenizer = load(directory, small_vocabulary());
   EXPECT_EQ(encode(*tokenizer, "é"), (std::vector<TokenId>{kSpace, kEAcute}));
   EXPECT_EQ(encode(*tokenizer, "ü"), (std::vector<TokenId>{kSpace, 3 + 0xC3, 3 + 0xBC}));
@@ -75,7 +71,7 @@ TEST(Llama2cTokenizer, FallsBackToBytes) {
 }
 
 TEST(Llama2cTokenizer, TakesTheAddedSpaceOffAtTheBeginning) {
-  const ScratchDirectory directory;
+  const ScratchFolder directory;
   const auto tokenizer = load(directory, small_vocabulary());
   EXPECT_EQ(tokenizer->start_of_text(), 1);
   EXPECT_EQ(tokenizer->end_of_document(), 2);
@@ -87,7 +83,7 @@ TEST(Llama2cTokenizer, TakesTheAddedSpaceOffAtTheBeginning) {
 }
 
 TEST(Llama2cTokenizer, GivesBackAnyBytes) {
-  const ScratchDirectory directory;
+  const ScratchFolder directory;
   const auto tokenizer = load(directory, small_vocabulary());
   for (uint32_t seed = 0; seed < 20; ++seed) {
     for (const std::string& text : {testing::random_bytes(2000, seed), testing::tricky_text(500, seed),
@@ -98,10 +94,10 @@ TEST(Llama2cTokenizer, GivesBackAnyBytes) {
 }
 
 TEST(Llama2cTokenizer, SavedAndLoadedIsTheSame) {
-  const ScratchDirectory directory;
+  const ScratchFolder directory;
   const auto tokenizer = load(directory, small_vocabulary());
-  tokenizer->save(directory.file("own.json"));
-  const auto own = load_tokenizer(directory.file("own.json"));
+  tokenizer->save(directory / "own.json");
+  const auto own = load_tokenizer(directory / "own.json");
   EXPECT_EQ(own->fingerprint(), tokenizer->fingerprint());
   EXPECT_EQ(own->vocab_size(), tokenizer->vocab_size());
   EXPECT_EQ(encode(*own, "then the hen é"), encode(*tokenizer, "then the hen é"));
@@ -111,7 +107,7 @@ TEST(Llama2cTokenizer, SavedAndLoadedIsTheSame) {
 }
 
 TEST(Llama2cTokenizer, RefusesDamagedFiles) {
-  const ScratchDirectory directory;
+  const ScratchFolder directory;
   const std::string good = binary_of(small_vocabulary());
   const auto error_of = [&](const std::string& binary) -> std::string {
     try {
@@ -126,7 +122,7 @@ TEST(Llama2cTokenizer, RefusesDamagedFiles) {
     const std::string message = error_of(good.substr(0, size));
     // A cut between two pieces past the bytes leaves a smaller vocabulary, which nothing in the format betrays.
     if (message.empty()) continue;
-    ASSERT_TRUE(message.starts_with(directory.file("damaged.bin"))) << message;
+    ASSERT_TRUE(message.starts_with(directory / "damaged.bin")) << message;
   }
   EXPECT_NE(error_of(good.substr(0, good.size() - 1)).find("cut short"), std::string::npos);
   EXPECT_NE(error_of(good.substr(0, 1000)).find("cut short"), std::string::npos);

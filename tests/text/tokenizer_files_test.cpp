@@ -4,35 +4,23 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/scratch_folder.h"
 #include "text/byte_alphabet.h"
+#include "text/load_and_encode.h"
 #include "text/sample_text.h"
-#include "text/scratch_directory.h"
 #include "text/tokenizer.h"
 
 namespace brisk {
 namespace {
 
-using testing::ScratchDirectory;
-
-std::vector<TokenId> encode(const Tokenizer& tokenizer, std::string_view text) {
-  std::vector<TokenId> ids;
-  tokenizer.encode(text, ids);
-  return ids;
-}
-
-// The message of the UserError that loading `path` throws; empty if it throws none.
-std::string error_of(const std::string& path) {
-  try {
-    load_tokenizer(path);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
-}
+using test::contents_of;
+using test::ScratchFolder;
+using testing::encode;
+using testing::load_error;
 
 #define EXPECT_ERROR(path, ...)                                                                         \
   do {                                                                                                  \
-    const std::string message = error_of(path);                                                         \
+    const std::string message = load_error(path);                                                       \
     for (const char* part : {__VA_ARGS__}) EXPECT_NE(message.find(part), std::string::npos) << message; \
   } while (false)
 
@@ -53,7 +41,7 @@ struct Gpt2Fixture {
     for (const char* token : {"Ġt", "he", "Ġthe", "<|endoftext|>"}) add(token);
   }
 
-  void write(const ScratchDirectory& directory) const {
+  void write(const ScratchFolder& directory) const {
     directory.write("encoder.json", vocabulary.dump());
     directory.write("vocab.bpe", merges);
   }
@@ -71,12 +59,12 @@ TEST(ByteAlphabet, WritesEveryByteReadably) {
 }
 
 TEST(TokenizerFiles, SavedAndLoadedIsTheSame) {
-  const ScratchDirectory directory;
+  const ScratchFolder directory;
   const std::string text = testing::prose(5000, 1) + testing::tricky_text(5000, 2);
   const std::string_view view = text;
   const auto trained = train_bpe({&view, 1}, {.vocab_size = 1200}).tokenizer;
-  trained->save(directory.file("tokenizer.json"));
-  for (const std::string& path : {directory.file("tokenizer.json"), directory.path()}) {
+  trained->save(directory / "tokenizer.json");
+  for (const std::string& path : {directory / "tokenizer.json", directory.path()}) {
     const auto loaded = load_tokenizer(path);
     EXPECT_EQ(loaded->fingerprint(), trained->fingerprint());
     EXPECT_EQ(loaded->vocab_size(), trained->vocab_size());
@@ -86,9 +74,9 @@ TEST(TokenizerFiles, SavedAndLoadedIsTheSame) {
 }
 
 TEST(TokenizerFiles, ReadsGpt2Files) {
-  const ScratchDirectory directory;
+  const ScratchFolder directory;
   Gpt2Fixture().write(directory);
-  for (const std::string& path : {directory.path(), directory.file("encoder.json"), directory.file("vocab.bpe")}) {
+  for (const std::string& path : {directory.path(), directory / "encoder.json", directory / "vocab.bpe"}) {
     const auto tokenizer = load_tokenizer(path);
     EXPECT_EQ(tokenizer->vocab_size(), 260);
     EXPECT_EQ(tokenizer->end_of_document(), 259);
@@ -100,62 +88,62 @@ TEST(TokenizerFiles, ReadsGpt2Files) {
 }
 
 TEST(TokenizerFiles, ReadsGpt2FilesByTheirOtherNames) {
-  const ScratchDirectory directory;
+  const ScratchFolder directory;
   const Gpt2Fixture fixture;
   directory.write("vocab.json", fixture.vocabulary.dump());
   directory.write("merges.txt", fixture.merges);
   EXPECT_EQ(load_tokenizer(directory.path())->vocab_size(), 260);
-  EXPECT_EQ(load_tokenizer(directory.file("vocab.json"))->vocab_size(), 260);
+  EXPECT_EQ(load_tokenizer(directory / "vocab.json")->vocab_size(), 260);
 }
 
 TEST(TokenizerFiles, KeepsTheIdsOfGpt2InItsOwnFormat) {
-  const ScratchDirectory directory;
+  const ScratchFolder directory;
   Gpt2Fixture().write(directory);
   const auto gpt2 = load_tokenizer(directory.path());
-  gpt2->save(directory.file("own.json"));
-  const auto own = load_tokenizer(directory.file("own.json"));
+  gpt2->save(directory / "own.json");
+  const auto own = load_tokenizer(directory / "own.json");
   EXPECT_EQ(own->fingerprint(), gpt2->fingerprint());
   EXPECT_EQ(encode(*own, "the the t!"), encode(*gpt2, "the the t!"));
 }
 
 TEST(TokenizerFiles, WritesGpt2FilesByTheirNames) {
-  const ScratchDirectory directory;
+  const ScratchFolder directory;
   const std::string_view text = "the cat and the hat and the cat";
   const auto trained = train_bpe({&text, 1}, {.vocab_size = 270}).tokenizer;
-  save_tokenizer(*trained, directory.file("vocab.json"));
-  EXPECT_TRUE(directory.read("merges.txt").starts_with("#version"));
+  save_tokenizer(*trained, directory / "vocab.json");
+  EXPECT_TRUE(contents_of(directory / "merges.txt").starts_with("#version"));
   EXPECT_EQ(load_tokenizer(directory.path())->fingerprint(), trained->fingerprint());
-  EXPECT_THROW(save_tokenizer(*trained, directory.file("t.model")), UserError);
+  EXPECT_THROW(save_tokenizer(*trained, directory / "t.model"), UserError);
 }
 
 TEST(TokenizerFiles, AFolderKnowsTheEndsOfATextWhateverTheirNames) {
-  const ScratchDirectory directory;
+  const ScratchFolder directory;
   const std::string_view text = "the cat and the hat and the cat";
   const auto trained = train_bpe({&text, 1}, {.vocab_size = 270}).tokenizer;
-  save_tokenizer(*trained, directory.file("folder/"));
-  EXPECT_EQ(load_tokenizer(directory.file("folder"))->end_of_document(), trained->end_of_document());
-  EXPECT_EQ(load_tokenizer(directory.file("folder"))->start_of_text(), std::nullopt);
+  save_tokenizer(*trained, directory / "folder/");
+  EXPECT_EQ(load_tokenizer(directory / "folder")->end_of_document(), trained->end_of_document());
+  EXPECT_EQ(load_tokenizer(directory / "folder")->start_of_text(), std::nullopt);
   directory.write("folder/tokenizer_config.json", R"({"eos_token": "a", "bos_token": {"content": "b"}})");
-  EXPECT_EQ(load_tokenizer(directory.file("folder"))->end_of_document(), 'a');
-  EXPECT_EQ(load_tokenizer(directory.file("folder/tokenizer.json"))->start_of_text(), 'b');
+  EXPECT_EQ(load_tokenizer(directory / "folder")->end_of_document(), 'a');
+  EXPECT_EQ(load_tokenizer(directory / "folder/tokenizer.json")->start_of_text(), 'b');
 }
 
 TEST(TokenizerFiles, SaysWhatIsMissing) {
-  const ScratchDirectory directory;
-  EXPECT_ERROR(directory.file("none.json"), "none.json", "no such file", "brisk tokenizer train");
+  const ScratchFolder directory;
+  EXPECT_ERROR(directory / "none.json", "none.json", "no such file", "brisk tokenizer train");
   EXPECT_ERROR(directory.path(), "a directory without a tokenizer");
   Gpt2Fixture().write(directory);
-  std::filesystem::remove(directory.file("vocab.bpe"));
-  for (const std::string& path : {directory.path(), directory.file("encoder.json")}) {
+  std::filesystem::remove(directory / "vocab.bpe");
+  for (const std::string& path : {directory.path(), directory / "encoder.json"}) {
     EXPECT_ERROR(path, "vocab.bpe: no such file", "encoder.json");
   }
   Gpt2Fixture().write(directory);
-  std::filesystem::remove(directory.file("encoder.json"));
-  EXPECT_ERROR(directory.file("vocab.bpe"), "encoder.json: no such file");
+  std::filesystem::remove(directory / "encoder.json");
+  EXPECT_ERROR(directory / "vocab.bpe", "encoder.json: no such file");
 }
 
 TEST(TokenizerFiles, RefusesFilesOfAnotherKind) {
-  const ScratchDirectory directory;
+  const ScratchFolder directory;
   EXPECT_ERROR(directory.write("empty", ""), "empty: the file is empty");
   EXPECT_ERROR(directory.write("prose.txt", "Once upon a time there was a file."), "prose.txt", "no tokenizer");
   EXPECT_ERROR(directory.write("blank", "   \n"), "blank");
@@ -166,12 +154,12 @@ TEST(TokenizerFiles, RefusesFilesOfAnotherKind) {
 }
 
 TEST(TokenizerFiles, RefusesInconsistentGpt2Vocabularies) {
-  const ScratchDirectory directory;
+  const ScratchFolder directory;
   const auto error_with = [&](const auto& damage) {
     Gpt2Fixture fixture;
     damage(fixture);
     fixture.write(directory);
-    return error_of(directory.path());
+    return load_error(directory.path());
   };
   EXPECT_EQ(error_with([](Gpt2Fixture&) {}), "");
   const std::vector<std::pair<std::function<void(Gpt2Fixture&)>, const char*>> damages = {
@@ -206,33 +194,33 @@ TEST(TokenizerFiles, RefusesInconsistentGpt2Vocabularies) {
 }
 
 TEST(TokenizerFiles, NeverCrashesOnDamagedFiles) {
-  const ScratchDirectory directory;
+  const ScratchFolder directory;
   const std::string_view text = "the cat and the hat and the cat";
-  train_bpe({&text, 1}, {.vocab_size = 270}).tokenizer->save(directory.file("good.json"));
-  const std::string good = directory.read("good.json");
+  train_bpe({&text, 1}, {.vocab_size = 270}).tokenizer->save(directory / "good.json");
+  const std::string good = contents_of(directory / "good.json");
   const size_t content_end = good.find_last_of('}');
   std::mt19937 random(1);
   for (int round = 0; round < 100; ++round) {
     std::string damaged = good.substr(0, random() % content_end);
-    EXPECT_NE(error_of(directory.write("cut.json", damaged)), "") << "cut at " << damaged.size();
+    EXPECT_NE(load_error(directory.write("cut.json", damaged)), "") << "cut at " << damaged.size();
     damaged = good;
     for (int i = 0; i < 3; ++i) damaged[random() % damaged.size()] = static_cast<char>(random() & 0xFF);
-    error_of(directory.write("changed.json", damaged));  // may still be a valid file; must not crash
+    load_error(directory.write("changed.json", damaged));  // may still be a valid file; must not crash
   }
 }
 
 TEST(TokenizerFiles, ASaveThatFailsSaysWhereAndKeepsTheOldFile) {
-  const ScratchDirectory directory;
+  const ScratchFolder directory;
   const std::string_view text = "";
   const auto tokenizer = train_bpe({&text, 1}, {.vocab_size = 257}).tokenizer;
   try {
-    tokenizer->save(directory.file("no/such/folder/tokenizer.json"));
+    tokenizer->save(directory / "no/such/folder/tokenizer.json");
     FAIL() << "expected a UserError";
   } catch (const UserError& error) {
     EXPECT_NE(std::string(error.what()).find("no/such/folder"), std::string::npos) << error.what();
   }
-  tokenizer->save(directory.file("tokenizer.json"));
-  tokenizer->save(directory.file("tokenizer.json"));
+  tokenizer->save(directory / "tokenizer.json");
+  tokenizer->save(directory / "tokenizer.json");
   const auto entries = std::filesystem::directory_iterator(directory.path());
   EXPECT_EQ(std::distance(begin(entries), end(entries)), 1) << "nothing is left beside the file";
 }

@@ -6,34 +6,23 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/scratch_folder.h"
+#include "text/load_and_encode.h"
 #include "text/sample_text.h"
-#include "text/scratch_directory.h"
 
 namespace brisk {
 namespace {
 
-using testing::ScratchDirectory;
+using test::contents_of;
+using test::ScratchFolder;
+using testing::encode;
+using testing::load_error;
 using Ids = std::vector<TokenId>;
 
 constexpr const char* kVocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nsing\n##ing\n##s\nthe\nun\n##sing\n,\n中\ns\n";
 
-Ids encode(const Tokenizer& tokenizer, std::string_view text) {
-  Ids ids;
-  tokenizer.encode(text, ids);
-  return ids;
-}
-
-std::string error_of(const std::string& path) {
-  try {
-    load_tokenizer(path);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(WordPiece, TakesTheLongestTokenAndThenTheLongestThatGoesOn) {
-  const ScratchDirectory directory;
+  const ScratchFolder directory;
   const auto tokenizer = load_tokenizer(directory.write("vocab.txt", kVocabulary));
   EXPECT_EQ(encode(*tokenizer, "Singing, the unsing\n中s"), (Ids{5, 6, 11, 8, 9, 10, 12, 13}));
   EXPECT_EQ(encode(*tokenizer, "sings singx ing"), (Ids{5, 7, 1, 1}));
@@ -45,7 +34,7 @@ TEST(WordPiece, TakesTheLongestTokenAndThenTheLongestThatGoesOn) {
 }
 
 TEST(WordPiece, AWordOfMoreThanAHundredCharactersIsUnknown) {
-  const ScratchDirectory directory;
+  const ScratchFolder directory;
   const auto tokenizer = load_tokenizer(directory.write("vocab.txt", kVocabulary));
   std::string word = "s";
   for (int i = 0; i < 99; ++i) word += "s";
@@ -54,7 +43,7 @@ TEST(WordPiece, AWordOfMoreThanAHundredCharactersIsUnknown) {
 }
 
 TEST(WordPiece, KnowsItsSpecialTokensAndTemplates) {
-  const ScratchDirectory directory;
+  const ScratchFolder directory;
   const auto tokenizer = load_tokenizer(directory.write("vocab.txt", kVocabulary));
   EXPECT_EQ(tokenizer->mask_token(), 4);
   EXPECT_EQ(tokenizer->token_id("##ing"), 6);
@@ -92,7 +81,7 @@ TEST(WordPiece, EncodesPiecesOfTextAsItEncodesTheWhole) {
 }
 
 TEST(VocabTxt, FollowsTheConfigBesideIt) {
-  const ScratchDirectory directory;
+  const ScratchFolder directory;
   directory.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nThe\nThé\nthé\n<m>\n中\n中s\n");
   const auto ids_with = [&](const char* config) {
     directory.write("tokenizer_config.json", config);
@@ -107,13 +96,13 @@ TEST(VocabTxt, FollowsTheConfigBesideIt) {
   directory.write("tokenizer_config.json", R"({"mask_token": {"content": "<m>"}, "unk_token": "[PAD]"})");
   EXPECT_EQ(load_tokenizer(directory.path())->mask_token(), 9);
   EXPECT_EQ(encode(*load_tokenizer(directory.path()), "x<m>"), (Ids{0, 9}));
-  std::filesystem::remove(directory.file("tokenizer_config.json"));
+  std::filesystem::remove(directory / "tokenizer_config.json");
   directory.write("special_tokens_map.json", R"({"mask_token": "<m>"})");
   EXPECT_EQ(load_tokenizer(directory.path())->mask_token(), 9);
 }
 
 TEST(VocabTxt, ReadsTokensThatWereAddedToIt) {
-  const ScratchDirectory directory;
+  const ScratchFolder directory;
   directory.write("vocab.txt", kVocabulary);
   directory.write("added_tokens.json", R"({"<new>": 14})");
   EXPECT_EQ(encode(*load_tokenizer(directory.path()), "the <NEW>sing"), (Ids{8, 14, 5}));
@@ -125,12 +114,12 @@ TEST(VocabTxt, ReadsTokensThatWereAddedToIt) {
                             R"({"added_tokens_decoder": {"x": {"content": "<b>"}}})",
                             R"({"added_tokens_decoder": {"5": {"content": "<b>"}}})"}) {
     directory.write("tokenizer_config.json", wrong);
-    EXPECT_NE(error_of(directory.path()).find("added_tokens_decoder"), std::string::npos) << wrong;
+    EXPECT_NE(load_error(directory.path()).find("added_tokens_decoder"), std::string::npos) << wrong;
   }
 }
 
 TEST(VocabTxt, TakesLinesAsTheLibraryDoes) {
-  const ScratchDirectory directory;
+  const ScratchFolder directory;
   // White space behind a token, a token twice, a blank line, Windows' line ends.
   const auto tokenizer =
       load_tokenizer(directory.write("vocab.txt", "[UNK]\r\n[CLS]\r\n[SEP] \r\nthe\r\n\r\nthe\u3000\nsing\n\n"));
@@ -139,8 +128,8 @@ TEST(VocabTxt, TakesLinesAsTheLibraryDoes) {
 }
 
 TEST(VocabTxt, SaysWhatIsMissingOrOfAnotherKind) {
-  const ScratchDirectory directory;
-  const auto message = [&](const std::string& content) { return error_of(directory.write("vocab.txt", content)); };
+  const ScratchFolder directory;
+  const auto message = [&](const std::string& content) { return load_error(directory.write("vocab.txt", content)); };
   EXPECT_NE(message("").find("no token \"[UNK]\""), std::string::npos);
   EXPECT_NE(message("[UNK]\n[SEP]\n").find("no token \"[CLS]\""), std::string::npos);
   EXPECT_NE(message("[UNK]\n[CLS]\n").find("\"sep_token\" in tokenizer_config.json"), std::string::npos);
@@ -154,23 +143,23 @@ TEST(VocabTxt, SaysWhatIsMissingOrOfAnotherKind) {
 }
 
 TEST(WordPiece, IsTheSameWhenSavedAndLoadedFromAFolderOrItsVocabTxt) {
-  const ScratchDirectory directory;
+  const ScratchFolder directory;
   directory.write("vocab.txt", kVocabulary);
   const auto tokenizer = load_tokenizer(directory.path());
-  save_tokenizer(*tokenizer, directory.file("saved/"));
-  EXPECT_EQ(directory.read("saved/vocab.txt"), kVocabulary);
-  EXPECT_EQ(load_tokenizer(directory.file("saved"))->fingerprint(), tokenizer->fingerprint());
-  EXPECT_EQ(load_tokenizer(directory.file("saved/vocab.txt"))->fingerprint(), tokenizer->fingerprint());
-  const auto config = nlohmann::json::parse(directory.read("saved/tokenizer_config.json"));
+  save_tokenizer(*tokenizer, directory / "saved/");
+  EXPECT_EQ(contents_of(directory / "saved/vocab.txt"), kVocabulary);
+  EXPECT_EQ(load_tokenizer(directory / "saved")->fingerprint(), tokenizer->fingerprint());
+  EXPECT_EQ(load_tokenizer(directory / "saved/vocab.txt")->fingerprint(), tokenizer->fingerprint());
+  const auto config = nlohmann::json::parse(contents_of(directory / "saved/tokenizer_config.json"));
   EXPECT_EQ(config["cls_token"], "[CLS]");
   EXPECT_EQ(config["mask_token"], "[MASK]");
   EXPECT_EQ(config["pad_token"], "[PAD]");
   EXPECT_EQ(config["model_input_names"].size(), 3u);
   save_tokenizer_folder(*tokenizer, directory.path(), {.token_types = false, .max_length = 512});
-  const auto other = nlohmann::json::parse(directory.read("tokenizer_config.json"));
+  const auto other = nlohmann::json::parse(contents_of(directory / "tokenizer_config.json"));
   EXPECT_EQ(other["model_input_names"], (std::vector<std::string>{"input_ids", "attention_mask"}));
   EXPECT_EQ(other["model_max_length"], 512);
-  EXPECT_THROW(save_tokenizer(*tokenizer, directory.file("vocab.json")), UserError);
+  EXPECT_THROW(save_tokenizer(*tokenizer, directory / "vocab.json"), UserError);
 }
 
 TEST(WordPiece, RefusesAModelWithoutItsUnknownToken) {

@@ -8,11 +8,12 @@
 #include <random>
 #include <thread>
 
+#include "base/broken_system.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/scratch_folder.h"
 #include "base/threads.h"
 #include "hub/safetensors.h"
-#include "hub/scratch_folder.h"
 #include "train/checkpoint.h"
 #include "train/checksum.h"
 #include "train/metrics_log.h"
@@ -22,13 +23,12 @@ namespace brisk {
 namespace {
 
 using test::contents_of;
+using test::has;
 using test::message_of;
 using test::put_contents;
 using test::ScratchFolder;
 
 using Purpose = ParameterStore::Purpose;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // Three parameters of odd sizes, so that alignment in the flat arrays shows. Device memory cannot be read directly.
 std::unique_ptr<ParameterStore> make_store(Purpose purpose = Purpose::training, int64_t width = 3) {

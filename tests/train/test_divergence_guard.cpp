@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/random.h"
-#include "hub/scratch_folder.h"
+#include "base/scratch_folder.h"
 #include "train/checkpoint_state.h"
 #include "train/divergence_guard.h"
 #include "train/tiny_job.h"

@@ -1,6 +1,7 @@
 // The encoder: sizes, and what must not change its loss and gradients.
 #include <gtest/gtest.h>
 
+#include "models/registry.h"
 #include "optim/adamw.h"
 #include "train/encoder_job.h"
 
@@ -58,9 +59,9 @@ TEST(EncoderSize, CostsListEveryParameter) {
 }
 
 double saved(EncoderConfig config) {
-  const double with = encoder_flop_per_token(config, 512);
+  const double with = model_flop_per_token(config, 512, 1);
   config.first_row_only = false;
-  return 1 - with / encoder_flop_per_token(config, 512);
+  return 1 - with / model_flop_per_token(config, 512, 1);
 }
 
 TEST(EncoderSize, FirstRowOnlySavesASeventhOfDistilbert) {
@@ -74,7 +75,7 @@ TEST(EncoderSize, FlopAreSixAWeightPlusAttention) {
   config.first_row_only = false;
   const double weights = 12.0 * 12 * 768 * 768, attention = 12.0 * 12 * 128 * 768;
   const double head = 6.0 * (768 * 768 + 2 * 768) / 128;
-  EXPECT_DOUBLE_EQ(encoder_flop_per_token(config, 128), 6 * weights + attention + head);
+  EXPECT_DOUBLE_EQ(model_flop_per_token(config, 128, 1), 6 * weights + attention + head);
 }
 
 class EncoderTest : public ::testing::TestWithParam<Head> {

@@ -3,19 +3,19 @@
 // values, norm-wise per tensor.
 #include <gtest/gtest.h>
 
-#include "hub/safetensors.h"
 #include "ops/numeric.h"
 #include "optim/adamw.h"
 #include "train/encoder_job.h"
+#include "train/golden_file.h"
 
 namespace brisk {
 namespace {
 
 using namespace brisk::testing;
 
-class EncoderGolden {
+class EncoderGolden : public GoldenFile {
  public:
-  explicit EncoderGolden(const std::string& name) : file_(std::string(BRISK_GOLDEN) + "/" + name + ".safetensors") {}
+  using GoldenFile::GoldenFile;
 
   EncoderConfig config() const {
     EncoderConfig config;
@@ -36,7 +36,6 @@ class EncoderGolden {
                                       : EncoderConfig::Head::pooler_tanh;
     return without_dropout(config);
   }
-  AdamWOptions adamw() const { return {number("beta1"), number("beta2"), number("epsilon"), number("weight_decay")}; }
   double max_grad_norm() const { return number("max_grad_norm"); }
 
   MicroBatch batch(size_t step) const {
@@ -65,42 +64,9 @@ class EncoderGolden {
   }
 
   void load_parameters(EncoderJob& job) const {
-    int64_t loaded = 0;
-    for (const auto& parameter : job.parameters().all()) {
-      put_values(cpu_device(), parameter->master, numbers("parameters/" + parameter->spec.name));
-      loaded += parameter->count();
-    }
-    int64_t in_file = 0;  // nothing of which is left over
-    for (const SafetensorsEntry& entry : file_.entries()) {
-      if (entry.name.starts_with("parameters/")) in_file += entry.count();
-    }
-    ASSERT_EQ(loaded, in_file);
+    GoldenFile::load_parameters(job.parameters());
     refresh_compute_copies(job.parameters());
   }
-
-  std::vector<float> numbers(const std::string& name) const {
-    const SafetensorsEntry* entry = file_.find(name);
-    if (entry == nullptr || entry->type != SafetensorsType::f32) {
-      ADD_FAILURE() << name << " is not in " << file_.path();
-      return {};
-    }
-    std::vector<float> values(static_cast<size_t>(entry->count()));
-    std::memcpy(values.data(), entry->data, static_cast<size_t>(entry->bytes));
-    return values;
-  }
-
- private:
-  std::vector<int32_t> integers(const std::string& name, size_t step) const {
-    const SafetensorsEntry* entry = file_.find(name);
-    const auto width = entry->shape.at(1);
-    const auto* first = static_cast<const int32_t*>(entry->data) + static_cast<int64_t>(step) * width;
-    return {first, first + width};
-  }
-  std::string text(const std::string& key) const { return file_.metadata().at(key); }
-  int64_t integer(const std::string& key) const { return std::stoll(text(key)); }
-  double number(const std::string& key) const { return std::stod(text(key)); }
-
-  SafetensorsFile file_;
 };
 
 void compare(const EncoderGolden& golden, const EncoderConfig& config, const EncoderJobOptions& options,

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
+#include "base/scratch_folder.h"
 #include "hub/safetensors.h"
-#include "hub/scratch_folder.h"
 #include "ops/numeric.h"
 #include "train/checkpoint.h"
 #include "train/fine_tuned.h"

@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/scratch_folder.h"
 #include "hub/gguf_model.h"
 #include "hub/huggingface.h"
-#include "hub/scratch_folder.h"
 #include "train/import.h"
 #include "train/model_logits.h"
 #include "train/model_source.h"
@@ -19,13 +19,12 @@ namespace brisk {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using test::has;
 using test::message_of;
 using test::put_contents;
 using test::ScratchFolder;
 using testing::logits_of;
 using testing::Threads;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 std::string golden_folder(const std::string& name) { return std::string(BRISK_GOLDEN) + "/hub/" + name; }
 

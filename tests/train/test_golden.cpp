@@ -2,8 +2,8 @@
 // scripts/make_golden.py writes. fp32 within 1e-5, bf16 within 2e-2 of the exact values, norm-wise per tensor.
 #include <gtest/gtest.h>
 
-#include "hub/safetensors.h"
 #include "ops/numeric.h"
+#include "train/golden_file.h"
 #include "train/tiny_job.h"
 
 namespace brisk {
@@ -12,35 +12,28 @@ namespace {
 using testing::decoder_of;
 using testing::distance;
 using testing::for_each_isa;
-using testing::put_values;
 using testing::values_of;
 
-class Golden {
+class Golden : public testing::GoldenFile {
  public:
-  explicit Golden(const std::string& name) : file_(std::string(BRISK_GOLDEN) + "/" + name + ".safetensors") {
-    const std::span<const int32_t> lengths = integers("lengths");
-    const std::span<const int32_t> tokens = integers("tokens"), targets = integers("targets");
-    const auto steps = static_cast<size_t>(file_.find("lengths")->shape.at(0));
-    const size_t sequences = lengths.size() / steps, rows = tokens.size() / steps;
-    for (size_t step = 0; step < steps; ++step) {
+  explicit Golden(const std::string& name) : GoldenFile(name) {
+    for (size_t step = 0; step < GoldenFile::steps("lengths"); ++step) {
       MicroBatch batch;
-      batch.tokens.assign(tokens.begin() + static_cast<std::ptrdiff_t>(step * rows),
-                          tokens.begin() + static_cast<std::ptrdiff_t>((step + 1) * rows));
-      batch.targets.assign(targets.begin() + static_cast<std::ptrdiff_t>(step * rows),
-                           targets.begin() + static_cast<std::ptrdiff_t>((step + 1) * rows));
+      batch.tokens = integers("tokens", step);
+      batch.targets = integers("targets", step);
       batch.starts = {0};
-      for (size_t s = 0; s < sequences; ++s) {
-        const int32_t length = lengths[step * sequences + s];
-        for (int32_t p = 0; p < length; ++p) {
+      const std::vector<int32_t> lengths = integers("lengths", step);
+      for (size_t s = 0; s < lengths.size(); ++s) {
+        for (int32_t p = 0; p < lengths[s]; ++p) {
           batch.position.push_back(p);
           batch.sequence.push_back(static_cast<int32_t>(s));
         }
-        batch.starts.push_back(batch.starts.back() + length);
-        batch.longest = std::max<int64_t>(batch.longest, length);
+        batch.starts.push_back(batch.starts.back() + lengths[s]);
+        batch.longest = std::max<int64_t>(batch.longest, lengths[s]);
       }
       StepBatch& whole = steps_.emplace_back();
       for (const int32_t target : batch.targets) whole.valid_tokens += target >= 0 ? 1 : 0;
-      whole.sequences = static_cast<int64_t>(sequences);
+      whole.sequences = std::ssize(lengths);
       whole.micro_batches = {std::move(batch)};
     }
   }
@@ -64,7 +57,7 @@ class Golden {
     model.rope_theta = number("rope_theta");
     model.bias = integer("bias") == 1;
     model.tie_embeddings = integer("tie_embeddings") == 1;
-    options.adamw = {number("beta1"), number("beta2"), number("epsilon"), number("weight_decay")};
+    options.adamw = adamw();
     options.max_grad_norm = number("max_grad_norm");
     options.capacity = {40, 8, model.max_length};
     options.compute_type = compute_type;
@@ -73,42 +66,13 @@ class Golden {
   }
 
   void load_parameters(Engine& engine) const {
-    int64_t loaded = 0;
-    for (const auto& parameter : engine.parameters().all()) {
-      put_values(engine.parameters().device(), parameter->master, numbers("parameters/" + parameter->spec.name));
-      loaded += parameter->count();
-    }
-    // Nothing in the file is left over.
-    int64_t in_file = 0;
-    for (const SafetensorsEntry& entry : file_.entries()) {
-      if (entry.name.starts_with("parameters/")) in_file += entry.count();
-    }
-    ASSERT_EQ(loaded, in_file);
+    GoldenFile::load_parameters(engine.parameters());
     engine.parameters_changed();
   }
 
-  std::vector<float> numbers(const std::string& name) const {
-    const SafetensorsEntry* entry = file_.find(name);
-    if (entry == nullptr || entry->type != SafetensorsType::f32) {
-      ADD_FAILURE() << name << " is not in " << file_.path();
-      return {};
-    }
-    std::vector<float> values(static_cast<size_t>(entry->count()));
-    std::memcpy(values.data(), entry->data, static_cast<size_t>(entry->bytes));
-    return values;
-  }
   const std::vector<StepBatch>& steps() const { return steps_; }
 
  private:
-  std::span<const int32_t> integers(const std::string& name) const {
-    const SafetensorsEntry* entry = file_.find(name);
-    return {static_cast<const int32_t*>(entry->data), static_cast<size_t>(entry->count())};
-  }
-  std::string text(const std::string& key) const { return file_.metadata().at(key); }
-  int64_t integer(const std::string& key) const { return std::stoll(text(key)); }
-  double number(const std::string& key) const { return std::stod(text(key)); }
-
-  SafetensorsFile file_;
   std::vector<StepBatch> steps_;
 };
 

@@ -6,8 +6,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/broken_system.h"
 #include "base/error.h"
-#include "hub/scratch_folder.h"
+#include "base/scratch_folder.h"
 #include "train/metrics_log.h"
 
 namespace brisk {

@@ -2,9 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/broken_system.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "hub/scratch_folder.h"
+#include "base/scratch_folder.h"
 #include "train/checkpoint.h"
 #include "train/metrics_log.h"
 #include "train/run_directory.h"
@@ -13,13 +14,12 @@ namespace brisk {
 namespace {
 
 using test::contents_of;
+using test::has;
 using test::message_of;
 using test::put_contents;
 using test::ScratchFolder;
 
 using Mode = RunDirectory::Mode;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 class RunDirectoryTest : public testing::Test {
  protected:

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <thread>
 
-#include "hub/scratch_folder.h"
+#include "base/scratch_folder.h"
 #include "report/record.h"
 #include "report/wire.h"
 #include "train/run_watch.h"

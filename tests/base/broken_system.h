@@ -1,68 +1,23 @@
-// A folder of its own for each test, and processes in which a test may break things: a disk that is full, a folder that
-// cannot be written, a kill.
+// Processes in which a test may break things: a disk that is full, a folder that cannot be written, a kill.
+//
+//   BRISK_EXPECT_CHILD_PASSES([&] {
+//     mount_small_disk(folder.path(), "size=64k");      // only this process sees it
+//     EXPECT_THROW(write(folder / "large"), UserError);
+//   });
 #pragma once
 
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <string>
 
+#include "base/scratch_folder.h"
+
 namespace brisk::test {
-
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    // In memory where that is possible: a busy disk takes 20 ms for each of hundreds of flushes.
-    const bool memory = std::getenv("TMPDIR") == nullptr && ::access("/dev/shm", W_OK | X_OK) == 0;
-    std::string pattern =
-        (memory ? "/dev/shm" : std::filesystem::temp_directory_path().string()) + "/brisk-test-XXXXXX";
-    path_ = ::mkdtemp(pattern.data());
-    ::chmod(path_.c_str(), 0755);
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
-inline std::string contents_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// As a new file: ext4 flushes one that was emptied and written again to the disk, 10 ms each.
-inline void put_contents(const std::string& path, const std::string& contents) {
-  ::unlink(path.c_str());
-  std::ofstream(path, std::ios::binary) << contents;
-}
-
-// What `action` complains of; "" where it does not complain.
-template <typename Error>
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 constexpr int kCannotTest = 77;
 

@@ -1,42 +1,17 @@
-// A folder of its own for a test, removed at the end, and a tokenizer that is easy to foresee.
+// A tokenizer that is easy to foresee, and what the tests of data expect of messages.
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "base/error.h"
+#include "base/scratch_folder.h"
 #include "text/tokenizer.h"
 
 namespace brisk {
 
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "brisk-data-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~ScratchFolder() {
-    std::error_code error;
-    std::filesystem::remove_all(path_, error);
-  }
-
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
-  std::string write(const std::string& name, const std::string& contents) const {
-    const std::string path = path_ + "/" + name;
-    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-    std::ofstream(path, std::ios::binary) << contents;
-    return path;
-  }
-
- private:
-  std::string path_;
-};
+using test::ScratchFolder;
 
 // A token a byte; 256 ends a document.
 class ByteTokenizer : public Tokenizer {

@@ -1,0 +1,45 @@
+// Memory for packed panels: lives as long as the program and only grows, so steady training allocates nothing. In huge
+// pages, since a panel is read from end to end by every tile.
+//
+//   static PanelMemory memory;
+//   float* panels = memory.reserve(floats);      // what an earlier call gave is gone
+#pragma once
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/error.h"
+#include "base/rounding.h"
+
+namespace brisk::cpu {
+
+class PanelMemory {
+ public:
+  ~PanelMemory() {
+    if (memory_ != nullptr) munmap(memory_, static_cast<size_t>(bytes_ + kHugePage));
+  }
+  float* reserve(int64_t floats) {
+    const int64_t bytes = round_up(std::max<int64_t>(floats, 1) * 4, kHugePage);
+    if (bytes > bytes_) {
+      if (memory_ != nullptr) munmap(memory_, static_cast<size_t>(bytes_ + kHugePage));
+      memory_ = mmap(nullptr, static_cast<size_t>(bytes + kHugePage), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      BRISK_CHECK(memory_ != MAP_FAILED, "no memory for {} bytes of packed panels", bytes);
+      bytes_ = bytes;
+      data_ = reinterpret_cast<float*>(
+          static_cast<uintptr_t>(round_up(static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory_)), kHugePage)));
+      madvise(data_, static_cast<size_t>(bytes_), MADV_HUGEPAGE);
+    }
+    return data_;
+  }
+
+ private:
+  static constexpr int64_t kHugePage = 2 << 20;
+  void* memory_ = nullptr;
+  float* data_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace brisk::cpu
