@@ -188,6 +188,8 @@ TokenizerParts parts_from_sentencepiece(const std::string& path, std::string_vie
     }
   }
   std::ranges::sort(parts.added_tokens, {}, &AddedToken::id);
+  const auto twice = std::ranges::unique(parts.added_tokens, {}, &AddedToken::id);  // one token may open and end a text
+  parts.added_tokens.erase(twice.begin(), twice.end());
 
   nlohmann::json steps = nlohmann::json::array();
   const auto add_replace = [&](const char* kind, const char* pattern, const char* by) {
