@@ -57,5 +57,9 @@ namespace cpu {
 void attention_forward(const AttentionForward& op);
 void attention_backward(const AttentionBackward& op);
 }  // namespace cpu
+namespace cuda {
+void attention_forward(const AttentionForward& op);
+void attention_backward(const AttentionBackward& op);
+}  // namespace cuda
 
 }  // namespace brisk

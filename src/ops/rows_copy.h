@@ -15,4 +15,11 @@ void append_to_cache(const Tensor& from, const RowSet& rows, const int32_t* begi
 // to[s] = the last row of sequence s.
 void gather_last_rows(const Tensor& from, const RowSet& rows, const Tensor& to);
 
+// The same, where tensors, rows and begin are in a GPU's memory.
+namespace cuda {
+void copy_rows(const Tensor& from, const Tensor& to, bool adds);
+void append_to_cache(const Tensor& from, const RowSet& rows, const int32_t* begin, const Tensor& cache);
+void gather_last_rows(const Tensor& from, const RowSet& rows, const Tensor& to);
+}  // namespace cuda
+
 }  // namespace brisk
