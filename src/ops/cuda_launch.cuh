@@ -40,15 +40,4 @@ __device__ inline char* dynamic_shared() {
   return brisk_shared_memory;
 }
 
-// How many multiprocessors the card has.
-inline int64_t multiprocessors() {
-  static const int count = [] {
-    int device = 0, answer = 0;
-    check(cudaGetDevice(&device), "which card");
-    check(cudaDeviceGetAttribute(&answer, cudaDevAttrMultiProcessorCount, device), "multiprocessors of the card");
-    return answer;
-  }();
-  return count;
-}
-
 }  // namespace brisk::cuda

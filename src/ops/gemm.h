@@ -54,5 +54,10 @@ void gemm_alone(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const Gem
                 const GemmEpilogue& epilogue, Arithmetic arithmetic);
 bool can_gemm_alone();
 }  // namespace cpu
+namespace cuda {
+// By cuBLASLt; what its epilogues cannot do is done by a pass afterwards.
+void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b, const GemmEpilogue& epilogue,
+          Arithmetic arithmetic);
+}  // namespace cuda
 
 }  // namespace brisk

@@ -51,5 +51,9 @@ namespace cpu {
 void linear_forward(const LinearForward& op);
 void linear_backward(const LinearBackward& op);
 }  // namespace cpu
+namespace cuda {
+void linear_forward(const LinearForward& op);
+void linear_backward(const LinearBackward& op);
+}  // namespace cuda
 
 }  // namespace brisk

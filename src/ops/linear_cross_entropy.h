@@ -41,5 +41,8 @@ void linear_cross_entropy(const LinearCrossEntropy& op);
 namespace cpu {
 void linear_cross_entropy(const LinearCrossEntropy& op);
 }
+namespace cuda {
+void linear_cross_entropy(const LinearCrossEntropy& op);
+}
 
 }  // namespace brisk

@@ -357,7 +357,7 @@ void norm_backward(const NormBackward& op) {
         }
         with_row_shape(width, [&](auto shape) {
           using Shape = decltype(shape);
-          const int64_t blocks = std::min(divide_up(rows, kThreads / Shape::lanes), 2 * multiprocessors());
+          const int64_t blocks = std::min(divide_up(rows, kThreads / Shape::lanes), int64_t{2} * multiprocessors());
           if (sums) {
             parts = blocks;
             partial = static_cast<float*>(workspace(parts * 2 * width * size_of(DType::f32)));

@@ -75,7 +75,7 @@ class LogitsOp final : public Op {
     if (last_rows_) {
       const RowSet& rows = run.set(row_set_).rows;
       const Tensor last = run.scratch(op.x.type, rows.sequences, op.x.cols);
-      gather_last_rows(op.x, rows, last);
+      BRISK_RUN_OP(run, gather_last_rows, op.x, rows, last);
       op.x = last;
       op.y = op.y.row_range(0, rows.sequences);
     }

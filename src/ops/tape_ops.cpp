@@ -48,7 +48,7 @@ class LinearOp final : public Op {
     const Tensor dy = run.output_gradient(0);
     if (has_residual_) {
       const Tensor dresidual = run.input_gradient(1);
-      if (dresidual) copy_rows(dy, dresidual, run.input_gradient_adds(1));
+      if (dresidual) BRISK_RUN_OP(run, copy_rows, dy, dresidual, run.input_gradient_adds(1));
     }
     LinearBackward op;
     op.dy = dy;

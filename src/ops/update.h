@@ -36,61 +36,52 @@ double squared_norm(const float* values, int64_t count);
 void convert_to_bf16(const float* values, bf16_t* out, int64_t count);
 }  // namespace cpu
 
-// What one optimizer step knows in device memory, so that nothing waits for the host between backward and the update:
-//
-//   copy_in(step, host_step);                                            // rate, corrections, limits; the rest 0
-//   cuda::add_loss_sums(sums, step);                                     // after each micro-batch
-//   cuda::finish_gradient(gradient, count, step);                        // norm, clipping factor, whether to update
-//   cuda::adamw_update_runs({.runs = runs, .count = n, .blocks = blocks, .step = step});
-//   copy_out(host_step, step);                                           // once, at the end
-struct DeviceStep {
-  // The host writes these before the step.
-  float rate = 0;
+// On a card an optimizer step is decided and applied without asking the host: what changes from step to step lies in
+// device memory, so that a captured graph can be replayed.
+struct StepNumbers {
+  double squared_norm = 0;              // of the gradient, by squared_norm()
+  double loss_sum = 0, weight_sum = 0;  // over the step's micro-batches
+  double correct = 0, targets = 0;
+  float rate = 0, muon_rate = 0;           // from the host, as all below but the last two
   float correction1 = 1, correction2 = 1;  // 1 - beta^step
-  float max_norm = 0;                      // clip to this norm; 0: never
-  double norm_limit = 0, loss_limit = 0;   // a step above is not applied; infinity: no limit
-  // The device fills these.
-  double loss_sum = 0, correct = 0, targets = 0, weight_sum = 0;  // of the step's micro-batches
-  double squared_norm = 0;                                        // of the gradient
-  float gradient_scale = 1;                                       // the clipping factor
-  int32_t applied = 0;  // 1 where loss and norm are finite and within the limits: the update changes something
+  float loss_scale = 1;
+  float max_norm = 0;                    // 0: no clipping
+  float norm_limit = 0, loss_limit = 0;  // above one the step is not applied; may be infinite
+  uint64_t step_key = 0;                 // random_key({seed, step}), for dropout
+  float gradient_scale = 1;              // the clipping factor
+  float applied = 0;                     // 1, or 0: not finite or above a limit; the updates then change nothing
 };
 
-// Consecutive parameters that decay alike, as AdamWUpdate. An array of them is built once and kept in device memory.
+// A part of the flat arrays whose parameters decay alike.
 struct AdamWRun {
-  float* parameters = nullptr;
-  const float* gradient = nullptr;
-  float* m = nullptr;
-  float* v = nullptr;
-  bf16_t* copy = nullptr;  // or none
-  int64_t count = 0;
-  int64_t first_block = 0;  // filled by number_adamw_blocks
+  int64_t begin = 0, count = 0;     // multiples of 16
+  int64_t second_moment_begin = 0;  // its place in v
   float decay = 0;
 };
 
-struct AdamWUpdateRuns {
-  const AdamWRun* runs = nullptr;  // [count] in device memory
-  int64_t count = 0;
-  int64_t blocks = 0;  // what number_adamw_blocks answered
+// AdamW over all runs at once. Rate, corrections and clipping factor are those of `step`.
+struct AdamWRuns {
+  float* parameters = nullptr;  // the flat arrays
+  const float* gradient = nullptr;
+  float* m = nullptr;
+  float* v = nullptr;
+  bf16_t* copy = nullptr;          // or none
+  const AdamWRun* runs = nullptr;  // [run_count] in device memory, in the order of begin
+  int64_t run_count = 0;
+  int64_t elements = 0;  // of all runs together
   float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;
-  const DeviceStep* step = nullptr;  // in device memory
+  const StepNumbers* step = nullptr;  // in device memory
 };
 
 namespace cuda {
-void adamw_update(const AdamWUpdate& op);
+void adamw_update(const AdamWRuns& op);
+// Into device memory; the same bits on every run.
+void squared_norm(const float* values, int64_t count, double* result);
 void convert_to_bf16(const float* values, bf16_t* out, int64_t count);
-
-// *out (device memory) = the sum of squares, in two stages of fixed order.
-void squared_norm(const float* values, int64_t count, double* out);
-
-// Says in each run (in host memory, before it is copied to the device) which blocks of one launch are its own; answers
-// how many there are in all.
-int64_t number_adamw_blocks(AdamWRun* runs, int64_t count);
-void adamw_update_runs(const AdamWUpdateRuns& op);
-
-// step->loss_sum, correct, targets, weight_sum += the four sums of linear_cross_entropy.
-void add_loss_sums(const float* sums, DeviceStep* step);
-void finish_gradient(const float* gradient, int64_t count, DeviceStep* step);
+// Adds the loss's sums [4] to the step's, or with `first` puts them there.
+void add_loss_sums(const float* sums, bool first, StepNumbers* step);
+// Sets gradient_scale and applied from the sums, the norm and the limits.
+void decide_step(StepNumbers* step);
 }  // namespace cuda
 
 }  // namespace brisk

@@ -11,14 +11,23 @@ namespace brisk::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kPerBlock = 2048;  // parameters: eight a thread
 
 struct AdamWRates {
   float rate, beta1, beta2, epsilon, correction1, correction2, gradient_scale;
 };
 
+// Of one run.
+struct AdamWPlace {
+  float* parameters;
+  const float* gradient;
+  float* m;
+  float* v;
+  bf16_t* copy;
+  float decay;
+};
+
 template <int kCount>
-__device__ void adamw_elements(const AdamWRun& run, const AdamWRates& rates, int64_t at) {
+__device__ void adamw_elements(const AdamWPlace& run, const AdamWRates& rates, int64_t at) {
   const Floats<kCount> gradient = load<kCount>(run.gradient + at);
   Floats<kCount> p = load<kCount>(run.parameters + at), m = load<kCount>(run.m + at), v = load<kCount>(run.v + at);
 #pragma unroll
@@ -37,34 +46,33 @@ __device__ void adamw_elements(const AdamWRun& run, const AdamWRates& rates, int
 
 __device__ bool aligned_for_eights(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
 
-// The part of a run that one block updates.
-__device__ void adamw_block(const AdamWRun& run, const AdamWRates& rates, int64_t block) {
-  const int64_t begin = block * kPerBlock, end = min(run.count, begin + kPerBlock);
-  const bool eights = aligned_for_eights(run.parameters) && aligned_for_eights(run.gradient) &&
-                      aligned_for_eights(run.m) && aligned_for_eights(run.v) && aligned_for_eights(run.copy);
-  const int64_t at = begin + static_cast<int64_t>(threadIdx.x) * 8;
-  if (eights && at + 8 <= end) {
-    adamw_elements<8>(run, rates, at);
-  } else {
-    for (int64_t i = at; i < min(end, at + 8); ++i) adamw_elements<1>(run, rates, i);
-  }
-}
-
-__global__ void adamw_kernel(AdamWRun run, AdamWRates rates) { adamw_block(run, rates, blockIdx.x); }
-
-__global__ void adamw_runs_kernel(AdamWUpdateRuns op) {
+// A block takes `per_block` elements of the runs laid end to end.
+__global__ void __launch_bounds__(kThreads) adamw_kernel(AdamWRuns op, int64_t per_block) {
   if (op.step->applied == 0) return;
-  int64_t low = 0, high = op.count;  // runs[low].first_block <= block < runs[high].first_block
-  while (high - low > 1) {
-    const int64_t middle = (low + high) / 2;
-    (op.runs[middle].first_block <= blockIdx.x ? low : high) = middle;
-  }
-  const AdamWRun run = op.runs[low];
   const AdamWRates rates{op.step->rate,        op.beta1,
                          op.beta2,             op.epsilon,
                          op.step->correction1, op.step->correction2,
                          op.step->gradient_scale};
-  adamw_block(run, rates, blockIdx.x - run.first_block);
+  int64_t at = blockIdx.x * per_block, run_begin = 0, run = 0;
+  const int64_t end = min(op.elements, at + per_block);
+  while (run < op.run_count && run_begin + op.runs[run].count <= at) run_begin += op.runs[run++].count;
+  while (at < end) {
+    const AdamWRun place = op.runs[run];
+    const int64_t stop = min(end, run_begin + place.count);
+    const AdamWPlace here{op.parameters + place.begin, op.gradient + place.begin,
+                          op.m + place.begin,          op.v + place.second_moment_begin,
+                          op.copy == nullptr ? nullptr : op.copy + place.begin, place.decay};
+    for (int64_t i = at - run_begin + static_cast<int64_t>(threadIdx.x) * 8; i < stop - run_begin; i += kThreads * 8) {
+      if (i + 8 <= stop - run_begin) {
+        adamw_elements<8>(here, rates, i);
+      } else {
+        for (int64_t j = i; j < stop - run_begin; ++j) adamw_elements<1>(here, rates, j);
+      }
+    }
+    at = stop;
+    run_begin += place.count;
+    ++run;
+  }
 }
 
 __global__ void convert_to_bf16_kernel(const float* values, bf16_t* out, int64_t count) {
@@ -108,84 +116,52 @@ __global__ void squares_kernel(const float* values, int64_t count, double* parti
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
-__device__ double sum_of_partial(const double* partial, int64_t parts) {
+__global__ void squared_norm_kernel(const double* partial, int64_t parts, double* out) {
   double sum = 0;
   for (int64_t part = threadIdx.x; part < parts; part += kThreads) sum += partial[part];
-  return sum_of_block(sum);
-}
-
-__global__ void squared_norm_kernel(const double* partial, int64_t parts, double* out) {
-  const double sum = sum_of_partial(partial, parts);
+  sum = sum_of_block(sum);
   if (threadIdx.x == 0) *out = sum;
 }
 
-__global__ void finish_gradient_kernel(const double* partial, int64_t parts, DeviceStep* step) {
-  const double square = sum_of_partial(partial, parts);
-  if (threadIdx.x != 0) return;
-  const double norm = sqrt(square);
+__global__ void add_loss_sums_kernel(const float* sums, bool first, StepNumbers* step) {
+  step->loss_sum = (first ? 0 : step->loss_sum) + sums[0];
+  step->correct = (first ? 0 : step->correct) + sums[1];
+  step->targets = (first ? 0 : step->targets) + sums[2];
+  step->weight_sum = (first ? 0 : step->weight_sum) + sums[3];
+}
+
+__global__ void decide_step_kernel(StepNumbers* step) {
+  const double norm = sqrt(step->squared_norm);
   const double loss = step->weight_sum > 0 ? step->loss_sum / step->weight_sum : step->loss_sum;
-  step->squared_norm = square;
   step->gradient_scale = step->max_norm > 0 && norm > step->max_norm ? static_cast<float>(step->max_norm / norm) : 1.0f;
-  step->applied = isfinite(square) && isfinite(step->loss_sum) && norm <= step->norm_limit && loss <= step->loss_limit;
-}
-
-__global__ void add_loss_sums_kernel(const float* sums, DeviceStep* step) {
-  step->loss_sum += sums[0];
-  step->correct += sums[1];
-  step->targets += sums[2];
-  step->weight_sum += sums[3];
-}
-
-struct PartialSums {
-  double* values;
-  int64_t count;
-};
-
-PartialSums partial_squares(const float* values, int64_t count) {
-  const int64_t blocks = std::clamp<int64_t>(divide_up(count, kThreads * 8), 1, 8 * multiprocessors());
-  auto* partial = static_cast<double*>(workspace(blocks * static_cast<int64_t>(sizeof(double))));
-  launch(squares_kernel, {.blocks = blocks, .threads = kThreads}, values, count, partial);
-  return {partial, blocks};
+  const bool finite = isfinite(norm) && isfinite(step->loss_sum);
+  step->applied = finite && norm <= step->norm_limit && loss <= step->loss_limit ? 1.0f : 0.0f;
 }
 
 }  // namespace
 
-void adamw_update(const AdamWUpdate& op) {
-  const AdamWRun run{op.parameters, op.gradient, op.m, op.v, op.copy, op.count, 0, op.decay};
-  const AdamWRates rates{op.rate,        op.beta1,       op.beta2,         op.epsilon,
-                         op.correction1, op.correction2, op.gradient_scale};
-  launch(adamw_kernel, {.blocks = divide_up(op.count, kPerBlock), .threads = kThreads}, run, rates);
-}
-
-int64_t number_adamw_blocks(AdamWRun* runs, int64_t count) {
-  int64_t blocks = 0;
-  for (int64_t r = 0; r < count; ++r) {
-    runs[r].first_block = blocks;
-    blocks += divide_up(runs[r].count, kPerBlock);
-  }
-  return blocks;
-}
-
-void adamw_update_runs(const AdamWUpdateRuns& op) {
-  launch(adamw_runs_kernel, {.blocks = op.blocks, .threads = kThreads}, op);
+void adamw_update(const AdamWRuns& op) {
+  // As many blocks as the card runs at once; each goes through thousands of elements.
+  const int64_t share = divide_up(op.elements, int64_t{8} * multiprocessors());
+  const int64_t per_block = round_up(std::max<int64_t>(share, 1), kThreads * 8);
+  launch(adamw_kernel, {.blocks = divide_up(op.elements, per_block), .threads = kThreads}, op, per_block);
 }
 
 void convert_to_bf16(const float* values, bf16_t* out, int64_t count) {
   launch(convert_to_bf16_kernel, {.blocks = divide_up(count, kThreads * 8), .threads = kThreads}, values, out, count);
 }
 
-void squared_norm(const float* values, int64_t count, double* out) {
-  const PartialSums partial = partial_squares(values, count);
-  launch(squared_norm_kernel, {.blocks = 1, .threads = kThreads}, partial.values, partial.count, out);
+void squared_norm(const float* values, int64_t count, double* result) {
+  const int64_t blocks = std::clamp<int64_t>(divide_up(count, kThreads * 8), 1, int64_t{8} * multiprocessors());
+  auto* partial = static_cast<double*>(workspace(blocks * static_cast<int64_t>(sizeof(double))));
+  launch(squares_kernel, {.blocks = blocks, .threads = kThreads}, values, count, partial);
+  launch(squared_norm_kernel, {.blocks = 1, .threads = kThreads}, partial, blocks, result);
 }
 
-void add_loss_sums(const float* sums, DeviceStep* step) {
-  launch(add_loss_sums_kernel, {.blocks = 1, .threads = 1}, sums, step);
+void add_loss_sums(const float* sums, bool first, StepNumbers* step) {
+  launch(add_loss_sums_kernel, {.blocks = 1, .threads = 1}, sums, first, step);
 }
 
-void finish_gradient(const float* gradient, int64_t count, DeviceStep* step) {
-  const PartialSums partial = partial_squares(gradient, count);
-  launch(finish_gradient_kernel, {.blocks = 1, .threads = kThreads}, partial.values, partial.count, step);
-}
+void decide_step(StepNumbers* step) { launch(decide_step_kernel, {.blocks = 1, .threads = 1}, step); }
 
 }  // namespace brisk::cuda

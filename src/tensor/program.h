@@ -17,7 +17,7 @@
 
 namespace brisk {
 
-enum class Backend : uint8_t { reference, cpu };
+enum class Backend : uint8_t { reference, cpu, cuda };
 
 // Keys and values of earlier positions, per layer, for generation. Sequence s owns rows [s * capacity, (s + 1) *
 // capacity).
