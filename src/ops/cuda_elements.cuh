@@ -43,7 +43,8 @@ template <int kCount>
 __device__ inline Floats<kCount> load(const float* from) {
   Floats<kCount> to;
   if constexpr (kCount == 8) {
-    [[maybe_unused]] const float4 a = reinterpret_cast<const float4*>(from)[0], b = reinterpret_cast<const float4*>(from)[1];
+    [[maybe_unused]] const float4 a = reinterpret_cast<const float4*>(from)[0],
+                                  b = reinterpret_cast<const float4*>(from)[1];
     to = {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
   } else {
     for (int i = 0; i < kCount; ++i) to.v[i] = from[i];

@@ -34,6 +34,11 @@ void launch(void (*kernel)(Parameters...), const Launch& shape, Arguments&&... a
   BRISK_CUDA_LAUNCHED();
 }
 
+// Throws where an op's arguments break its contract. (base/error.h brings fmt, which nvcc cannot compile.)
+inline void expect(bool holds, const char* what) {
+  if (!holds) check(cudaErrorInvalidValue, what);
+}
+
 // The shared memory asked for at launch.
 __device__ inline char* dynamic_shared() {
   extern __shared__ __align__(128) char brisk_shared_memory[];

@@ -1,5 +1,4 @@
 // A thread takes eight columns of a row, or one where rows are no whole eights.
-#include "base/error.h"
 #include "base/rounding.h"
 #include "ops/activation_cuda.cuh"
 #include "ops/cuda_elements.cuh"
@@ -56,12 +55,9 @@ bool all_in_eights(const GatedArguments& op) {
 
 void gated_forward(const GatedForward& op) {
   const int64_t width = op.y.cols;
-  const GatedArguments arguments{.rows = op.y.rows,
-                                 .width = width,
-                                 .x_a = op.x.columns(0, width),
-                                 .x_b = op.x.columns(width, width),
-                                 .y = op.y};
-  BRISK_CHECK(op.x.type == op.y.type, "gated takes and gives one type");
+  const GatedArguments arguments{
+      .rows = op.y.rows, .width = width, .x_a = op.x.columns(0, width), .x_b = op.x.columns(width, width), .y = op.y};
+  expect(op.x.type == op.y.type, "gated takes and gives one type");
   with_type(op.x.type, [&](auto type) {
     with_activation(op.activation, [&](auto kind) {
       using T = decltype(type);
@@ -84,7 +80,7 @@ void gated_backward(const GatedBackward& op) {
                                  .dy = op.dy,
                                  .dx_a = op.dx.columns(0, width),
                                  .dx_b = op.dx.columns(width, width)};
-  BRISK_CHECK(op.x.type == op.dy.type && op.x.type == op.dx.type, "gated takes and gives one type");
+  expect(op.x.type == op.dy.type && op.x.type == op.dx.type, "gated takes and gives one type");
   with_type(op.x.type, [&](auto type) {
     with_activation(op.activation, [&](auto kind) {
       using T = decltype(type);

@@ -102,8 +102,8 @@ __global__ void norm_forward_any_kernel(NormArguments op) {
   }
 }
 
-// Each group of lanes takes every (groups of the grid)-th row and sums what its rows give gain and bias; the groups of a
-// block add up in order, and partial [blocks, 2, width] holds one sum a block.
+// Each group of lanes takes every (groups of the grid)-th row and sums what its rows give gain and bias; the groups of
+// a block add up in order, and partial [blocks, 2, width] holds one sum a block.
 template <typename X, typename Dy, typename Dx, int kLanes, int kPasses>
 __global__ void __launch_bounds__(kThreads) norm_backward_kernel(NormArguments op, float* partial) {
   constexpr int kGroups = kThreads / kLanes;
@@ -300,15 +300,15 @@ void norm_forward(const NormForward& op) {
                                 .mean = op.mean,
                                 .rstd = op.rstd,
                                 .draws = draws_of(op.dropout, op.rows)};
-  const bool fits = op.x.cols <= kWidestInRegisters && in_eights(op.x) && in_eights(op.y) && in_eights(op.gain) &&
-                    in_eights(op.bias);
+  const bool fits =
+      op.x.cols <= kWidestInRegisters && in_eights(op.x) && in_eights(op.y) && in_eights(op.gain) && in_eights(op.bias);
   with_type(op.x.type, [&](auto x) {
     with_type(op.y.type, [&](auto y) {
       using X = decltype(x);
       using Y = decltype(y);
       if (!fits) {
-        return launch(norm_forward_any_kernel<X, Y>, {.blocks = divide_up(op.x.rows, kThreads / 32), .threads = kThreads},
-                      arguments);
+        return launch(norm_forward_any_kernel<X, Y>,
+                      {.blocks = divide_up(op.x.rows, kThreads / 32), .threads = kThreads}, arguments);
       }
       with_row_shape(op.x.cols, [&](auto shape) {
         using Shape = decltype(shape);
@@ -331,8 +331,8 @@ void norm_backward(const NormBackward& op) {
                                 .dx = op.dx,
                                 .dx_adds = op.dx_adds,
                                 .draws = draws_of(op.dropout, op.rows)};
-  const bool fits = op.x.cols <= kWidestInRegisters && in_eights(op.x) && in_eights(op.dy) && in_eights(op.dx) &&
-                    in_eights(op.gain);
+  const bool fits =
+      op.x.cols <= kWidestInRegisters && in_eights(op.x) && in_eights(op.dy) && in_eights(op.dx) && in_eights(op.gain);
   const int64_t rows = op.x.rows, width = op.x.cols;
   const bool sums = op.dgain || op.dbias;
   int64_t parts = 0;
@@ -345,8 +345,8 @@ void norm_backward(const NormBackward& op) {
         using Dx = decltype(dx);
         if (!fits) {
           if (op.dx) {
-            launch(norm_backward_any_kernel<X, Dy, Dx>,
-                   {.blocks = divide_up(rows, kThreads / 32), .threads = kThreads}, arguments);
+            launch(norm_backward_any_kernel<X, Dy, Dx>, {.blocks = divide_up(rows, kThreads / 32), .threads = kThreads},
+                   arguments);
           }
           if (!sums) return;
           parts = std::min<int64_t>(rows, 128);

@@ -2,7 +2,6 @@
 // once and nothing races. Rows picked more than once look for the others in y's order.
 #include <climits>
 
-#include "base/error.h"
 #include "base/rounding.h"
 #include "ops/cuda_elements.cuh"
 #include "ops/cuda_launch.cuh"
@@ -64,7 +63,7 @@ __global__ void pick_rows_backward_kernel(PickRowsBackward op, const Picks* pick
 }  // namespace
 
 void pick_rows_forward(const PickRowsForward& op) {
-  BRISK_CHECK(op.x.type == op.y.type && op.x.cols == op.y.cols, "{} columns from {}", op.y.cols, op.x.cols);
+  expect(op.x.type == op.y.type && op.x.cols == op.y.cols, "rows are picked as they are");
   const bool eights = in_eights(op.x) && in_eights(op.y);
   const Launch shape{.blocks = divide_up(op.y.rows * op.y.cols / (eights ? 8 : 1), kThreads), .threads = kThreads};
   with_type(op.x.type, [&](auto type) {

@@ -2,7 +2,6 @@
 // is a product in double, taken modulo a full turn: in float, position 1000 would be off by 1e-4.
 #include <cmath>
 
-#include "base/error.h"
 #include "base/rounding.h"
 #include "ops/cuda_elements.cuh"
 #include "ops/cuda_launch.cuh"
@@ -13,7 +12,7 @@ namespace brisk::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kRows = 4;          // a block
+constexpr int kRows = 4;         // a block
 constexpr int kMostPairs = 128;  // of a head
 
 // How far a pair turns from one position to the next, in full turns.
@@ -56,10 +55,9 @@ __global__ void rotary_kernel(Rotary op, PairTurns turns) {
 }  // namespace
 
 void rotary(const Rotary& op) {
-  BRISK_CHECK(op.x.type == op.y.type, "rotary takes and gives one type");
-  BRISK_CHECK(op.head_width / 2 <= kMostPairs && op.head_width % 2 == 0 && op.x.cols % 2 == 0,
-              "rotary turns pairs of heads at most {} wide, not {} of {} columns", 2 * kMostPairs, op.head_width,
-              op.x.cols);
+  expect(op.x.type == op.y.type, "rotary takes and gives one type");
+  expect(op.head_width / 2 <= kMostPairs && op.head_width % 2 == 0 && op.x.cols % 2 == 0,
+         "rotary turns pairs, of heads at most 256 wide");
   PairTurns turns{};
   for (int64_t pair = 0; pair < op.head_width / 2; ++pair) {
     const double share = 2.0 * static_cast<double>(pair) / static_cast<double>(op.head_width);

@@ -1,10 +1,9 @@
-#include "ops/update.h"
-
 #include <algorithm>
 
 #include "base/rounding.h"
 #include "ops/cuda_elements.cuh"
 #include "ops/cuda_launch.cuh"
+#include "ops/update.h"
 
 namespace brisk::cuda {
 
@@ -49,19 +48,21 @@ __device__ bool aligned_for_eights(const void* address) { return reinterpret_cas
 // A block takes `per_block` elements of the runs laid end to end.
 __global__ void __launch_bounds__(kThreads) adamw_kernel(AdamWRuns op, int64_t per_block) {
   if (op.step->applied == 0) return;
-  const AdamWRates rates{op.step->rate,        op.beta1,
-                         op.beta2,             op.epsilon,
-                         op.step->correction1, op.step->correction2,
-                         op.step->gradient_scale};
+  const AdamWRates rates{
+      op.step->rate,          op.beta1, op.beta2, op.epsilon, op.step->correction1, op.step->correction2,
+      op.step->gradient_scale};
   int64_t at = blockIdx.x * per_block, run_begin = 0, run = 0;
   const int64_t end = min(op.elements, at + per_block);
   while (run < op.run_count && run_begin + op.runs[run].count <= at) run_begin += op.runs[run++].count;
   while (at < end) {
     const AdamWRun place = op.runs[run];
     const int64_t stop = min(end, run_begin + place.count);
-    const AdamWPlace here{op.parameters + place.begin, op.gradient + place.begin,
-                          op.m + place.begin,          op.v + place.second_moment_begin,
-                          op.copy == nullptr ? nullptr : op.copy + place.begin, place.decay};
+    const AdamWPlace here{op.parameters + place.begin,
+                          op.gradient + place.begin,
+                          op.m + place.begin,
+                          op.v + place.second_moment_begin,
+                          op.copy == nullptr ? nullptr : op.copy + place.begin,
+                          place.decay};
     for (int64_t i = at - run_begin + static_cast<int64_t>(threadIdx.x) * 8; i < stop - run_begin; i += kThreads * 8) {
       if (i + 8 <= stop - run_begin) {
         adamw_elements<8>(here, rates, i);
