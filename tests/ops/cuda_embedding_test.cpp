@@ -99,7 +99,7 @@ TEST_F(CudaEmbedding, IsTheReferencesForAnyWidthWithDropout) {
 TEST_F(CudaEmbedding, SumsTokensThatFillManySegments) {
   expect_as_reference({.lengths = {700, 3}, .frequent = 2});
   expect_as_reference({.lengths = {333}, .frequent = 1});
-  expect_as_reference({.lengths = {333}, .vocabulary = 50257, .frequent = 3, .types = 1, .says_types = false});
+  expect_as_reference({.lengths = {333}, .vocabulary = 50257, .types = 1, .says_types = false, .frequent = 3});
 }
 
 TEST_F(CudaEmbedding, OfNoRowsClearsTheGradient) { expect_as_reference({.lengths = {}, .types = 2}); }
