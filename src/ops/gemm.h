@@ -32,7 +32,8 @@ inline GemmOperand operand(const Tensor& t, bool transposed = false) { return {t
 struct GemmEpilogue {
   Tensor c = {};
   bool adds = false;
-  const float* bias = nullptr;  // [Nc]
+  const float* bias = nullptr;        // [Nc]
+  const bf16_t* bias_copy = nullptr;  // [Nc] the same, rounded, or none; the CPU has no use for it
   Activation activation = Activation::none;
   Tensor before = {};
   Dropout dropout = {};

@@ -36,6 +36,7 @@ class LinearOp final : public Op {
     op.x = run.input(0);
     op.weight = weight_part(run.compute(0));
     if (has_bias_) op.bias = bias_part(run.master(1));
+    if (has_bias_) op.bias_copy = bias_part(run.copy(1));
     op.activation = activation_;
     if (saves_before_) op.before = run.output(1);
     op.dropout = dropout_.at(run.batch());
