@@ -89,6 +89,8 @@ void* Device::allocate_staging(int64_t bytes) {
   return data;
 }
 
+int64_t Device::free_bytes() const { return 0; }
+
 void Device::release_staging(void* data) { std::free(data); }
 
 Device& cpu_device() {

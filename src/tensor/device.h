@@ -30,6 +30,7 @@ class Device {
   virtual void release_staging(void* data);
   virtual void wait() {}  // until everything queued is done
   virtual bool is_cuda() const { return false; }
+  virtual int64_t free_bytes() const;  // of its memory; of the CPU's base/machine.h knows better: 0
   // Bracket the run of an op; only ops/ and the tape that runs them may.
   virtual void open() {}
   virtual void close() {}

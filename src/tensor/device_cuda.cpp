@@ -66,6 +66,12 @@ class CudaDevice final : public Device {
                 "copying from the card");
     wait();
   }
+  int64_t free_bytes() const override {
+    use_card();
+    size_t free = 0, total = 0;
+    cuda::check(cudaMemGetInfo(&free, &total), "asking for the card's free memory");
+    return static_cast<int64_t>(free);
+  }
   void* allocate_staging(int64_t bytes) override {
     use_card();
     void* data = nullptr;

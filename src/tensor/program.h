@@ -18,6 +18,7 @@
 namespace brisk {
 
 enum class Backend : uint8_t { reference, cpu, cuda };
+inline Backend backend_of(const Device& device) { return device.is_cuda() ? Backend::cuda : Backend::cpu; }
 
 // Keys and values of earlier positions, per layer, for generation. Sequence s owns rows [s * capacity, (s + 1) *
 // capacity).
