@@ -143,6 +143,7 @@ struct Job {
   std::string task = "language_model";  // language_model | classify | mlm
   std::string comment;                  // free text
   std::string output;                   // the run directory; empty: runs/<name>
+  std::string device = "auto";          // auto | cpu | cuda | cuda:1
   ModelOptions model;
   TrainingOptions training;
   DataOptions data;

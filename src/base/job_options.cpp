@@ -19,6 +19,11 @@ void declare_top(Job& job, std::vector<Option>& all) {
   all.push_back(Option("output", job.output, "the run directory: checkpoints, tokenizer, metrics")
                     .automatic("runs/ and the name")
                     .also({"output_dir", "run_dir", "out_dir", "training.output_dir"}));
+  all.push_back(
+      Option("device", job.device,
+             "where it runs: `cpu`, an NVIDIA card (`cuda`, or `cuda:1` where there are several), or `auto`: a "
+             "card where there is one")
+          .also({"training.device"}));
 }
 
 void declare_model(ModelOptions& model, std::vector<Option>& all) {

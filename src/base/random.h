@@ -13,28 +13,30 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "base/host_device.h"
+
 namespace brisk {
 
 // Steele, Lea and Flood's 64-bit finalizer.
-constexpr uint64_t mix64(uint64_t x) {
+BRISK_HOST_DEVICE constexpr uint64_t mix64(uint64_t x) {
   x += 0x9E3779B97F4A7C15ull;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
   return x ^ (x >> 31);
 }
 
-constexpr uint64_t random_key(std::initializer_list<uint64_t> parts) {
+BRISK_HOST_DEVICE constexpr uint64_t random_key(std::initializer_list<uint64_t> parts) {
   uint64_t key = 0;
   for (const uint64_t part : parts) key = mix64(key ^ part);
   return key;
 }
 
-constexpr uint32_t random_row_key(uint64_t site_key, uint32_t sequence, uint32_t position) {
+BRISK_HOST_DEVICE constexpr uint32_t random_row_key(uint64_t site_key, uint32_t sequence, uint32_t position) {
   return static_cast<uint32_t>(mix64(site_key ^ (uint64_t{sequence} << 32 | position)) >> 32);
 }
 
 // A 32-bit finalizer (two multiplications) over the row's key and the column.
-constexpr uint32_t random_bits(uint32_t row_key, uint32_t column) {
+BRISK_HOST_DEVICE constexpr uint32_t random_bits(uint32_t row_key, uint32_t column) {
   uint32_t x = row_key ^ (column * 0x9E3779B9u);
   x = (x ^ (x >> 16)) * 0x7FEB352Du;
   x = (x ^ (x >> 15)) * 0x846CA68Bu;
@@ -42,12 +44,12 @@ constexpr uint32_t random_bits(uint32_t row_key, uint32_t column) {
 }
 
 // An element is dropped when its bits are below this.
-inline uint32_t dropout_threshold(double probability) {
+BRISK_HOST_DEVICE inline uint32_t dropout_threshold(double probability) {
   return static_cast<uint32_t>(std::min(4294967295.0, probability * 4294967296.0));
 }
 
 // Uniform in (0, 1), never 0.
-constexpr double random_uniform(uint64_t key, uint64_t index) {
+BRISK_HOST_DEVICE constexpr double random_uniform(uint64_t key, uint64_t index) {
   return (static_cast<double>(mix64(key ^ mix64(index)) >> 11) + 0.5) * 0x1.0p-53;
 }
 
@@ -55,14 +57,14 @@ constexpr double random_uniform(uint64_t key, uint64_t index) {
 struct NormalPair {
   float first, second;
 };
-inline NormalPair random_normal_pair(uint64_t key, uint64_t pair) {
+BRISK_HOST_DEVICE inline NormalPair random_normal_pair(uint64_t key, uint64_t pair) {
   const float radius = std::sqrt(-2.0f * std::log(static_cast<float>(random_uniform(key, 2 * pair))));
   const float angle = 6.2831853f * static_cast<float>(random_uniform(key, 2 * pair + 1));
   return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
 // Element `index` of a stream of standard normals.
-inline float random_normal(uint64_t key, uint64_t index) {
+BRISK_HOST_DEVICE inline float random_normal(uint64_t key, uint64_t index) {
   const NormalPair pair = random_normal_pair(key, index / 2);
   return index % 2 == 0 ? pair.first : pair.second;
 }

@@ -19,7 +19,6 @@ namespace {
 
 struct BenchArguments {
   BenchOptions options;
-  std::string device = "cpu";
   bool json = false;
 };
 
@@ -47,6 +46,7 @@ void run_classify(const ClassifyArguments& arguments) {
                                    {"peak_gflops", result.peak_gflops},
                                    {"precision", result.precision},
                                    {"isa", result.isa},
+                                   {"device", result.device},
                                    {"step_ms", result.step_ms},
                                    {"steps", result.steps},
                                    {"batch", arguments.options.batch},
@@ -89,6 +89,8 @@ void add_classify(CLI::App& bench) {
   command->add_option("--precision", options.precision, "fp32, bf16 or auto")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "bf16", "auto"}));
+  command->add_option("--device", options.device, "Where to run: cpu, cuda, cuda:1, or auto: a card where there is one")
+      ->capture_default_str();
   command->add_option("--tokenizer", options.tokenizer, "Its vocabulary (default: a WordPiece trained on the texts)");
   command
       ->add_option("--micro-batch-tokens", options.micro_batch_tokens, "Rows of a micro-batch (default: brisk chooses)")
@@ -129,6 +131,7 @@ void run_bench(const BenchArguments& arguments) {
                                    {"activation_bytes", result.activation_bytes},
                                    {"precision", result.precision},
                                    {"isa", result.isa},
+                                   {"device", result.device},
                                    {"step_ms", result.step_ms},
                                    {"steps", result.steps},
                                    {"mean_tokens_per_second", result.mean_tokens_per_second},
@@ -169,9 +172,8 @@ void add_bench_command(CLI::App& app) {
   lm->add_option("--batch", options.batch, "Sequences a step (default: the shape's)")->check(between(1, 1 << 20));
   lm->add_option("--max-length", options.max_length, "Tokens a sequence (default: the shape's)")
       ->check(between(2, 1 << 20));
-  lm->add_option("--device", arguments->device, "Where to run: cpu")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"cpu"}));
+  lm->add_option("--device", options.device, "Where to run: cpu, cuda, cuda:1, or auto: a card where there is one")
+      ->capture_default_str();
   lm->add_option("--precision", options.precision, "fp32, bf16 or auto")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "bf16", "auto"}));

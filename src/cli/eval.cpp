@@ -29,6 +29,7 @@ struct EvalArguments {
   std::vector<std::string> data;
   int64_t max_length = 0;
   bool json = false, fp32 = false;
+  std::string device = "auto";
 };
 
 constexpr int64_t kEvaluationRows = 2048;  // of a micro-batch
@@ -60,7 +61,7 @@ void eval_language_model(const EvalArguments& arguments, const TrainedModel& mod
   std::shared_ptr<const TokenStream> stream;
   const CorpusPart part = prepare_evaluation(arguments.data, model.job.data, *model.tokenizer, max_length, stream);
   const int64_t rows = std::max(max_length, kEvaluationRows);
-  Evaluator evaluator(model.decoder(), model.store, {rows, rows, max_length}, {}, Backend::cpu);
+  Evaluator evaluator(model.decoder(), model.store, {rows, rows, max_length}, {}, backend_of(model.store.device()));
   Ledger ledger;
   const EvaluationResult result = evaluator.evaluate(*text_sequences(stream, part.chunks), ledger);
   print_loss(arguments, model, result, ledger.totals().seconds());
@@ -80,7 +81,7 @@ void eval_masked(const EvalArguments& arguments, const TrainedModel& model) {
   const MaskedSequences sequences(std::move(examples), max_length, masker, training.mlm_probability);
   const RowPicking picking = masked_picking(masker);
   Evaluator evaluator(*model.model, model.store, picking.capacity(std::max(max_length, kEvaluationRows), max_length),
-                      picking, Backend::cpu);
+                      picking, backend_of(model.store.device()));
   Ledger ledger;
   const EvaluationResult result = evaluator.evaluate(sequences, ledger);
   print_loss(arguments, model, result, ledger.totals().seconds());
@@ -99,7 +100,7 @@ void eval_classifier(const EvalArguments& arguments, const TrainedModel& model) 
   const ExampleSequences sequences(std::move(examples), max_length);
   const RowPicking picking = first_row_picking(1);
   Evaluator evaluator(*model.model, model.store, picking.capacity(std::max(max_length, kEvaluationRows), max_length),
-                      picking, Backend::cpu);
+                      picking, backend_of(model.store.device()));
   Ledger ledger;
   const EvaluationResult result = evaluator.evaluate(sequences, ledger);
   const double seconds = ledger.totals().seconds();
@@ -123,7 +124,7 @@ void eval_classifier(const EvalArguments& arguments, const TrainedModel& model) 
 }
 
 void run_eval(const EvalArguments& arguments) {
-  const auto model = open_trained_model(arguments.model, arguments.tokenizer, !arguments.fp32);
+  const auto model = open_trained_model(arguments.model, arguments.tokenizer, !arguments.fp32, arguments.device);
   if (model->job.task == "classify") {
     eval_classifier(arguments, *model);
   } else if (model->job.task == "mlm") {
@@ -143,6 +144,9 @@ void add_eval_command(CLI::App& app) {
   command->add_option("--max-length", arguments->max_length, "Tokens a sequence (default: as in training)")
       ->check(at_least(1));
   command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer, when it is not the run's own");
+  command
+      ->add_option("--device", arguments->device, "Where to run: cpu, cuda, cuda:1, or auto: a card where there is one")
+      ->capture_default_str();
   command->add_flag("--json", arguments->json, "One JSON object on standard output");
   command->add_flag("--fp32", arguments->fp32, "Compute in fp32 (default: in the number format of the run)");
   command->footer(

@@ -18,10 +18,11 @@ namespace {
 struct GenerateArguments {
   std::string model, tokenizer, prompt;
   GenerateOptions options;
+  std::string device = "cpu";  // a token at a time, small models are as fast there
 };
 
 void run_generate(const GenerateArguments& arguments) {
-  const auto model = open_trained_model(arguments.model, arguments.tokenizer);
+  const auto model = open_trained_model(arguments.model, arguments.tokenizer, false, arguments.device);
   say("{}", model->source);
   Generator generator(model->decoder(), model->store, *model->tokenizer);
   const bool stream = is_terminal(STDOUT_FILENO);
@@ -64,6 +65,9 @@ void add_generate_command(CLI::App& app) {
       ->check(between(0.01, 100));
   command->add_option("--seed", options.seed, "Of the draws")->capture_default_str()->check(at_least(0));
   command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer, when it is not the run's own");
+  command
+      ->add_option("--device", arguments->device, "Where to run: cpu, cuda, cuda:1, or auto: a card where there is one")
+      ->capture_default_str();
   command->footer(
       "Examples:\n"
       "  brisk generate runs/prototype --prompt \"In the beginning\" --max-tokens 200\n"

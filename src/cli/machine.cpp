@@ -11,6 +11,7 @@
 #include "base/threads.h"
 #include "cli/command.h"
 #include "ops/peak.h"
+#include "tensor/device.h"
 
 namespace brisk {
 
@@ -23,6 +24,8 @@ void run_machine(bool as_json) {
   const double product_f32 = measured_product_gflops(Arithmetic::f32);
   const double product_bf16 = peak_bf16 > 0 ? measured_product_gflops(Arithmetic::bf16) : 0;
   const std::vector<std::string> sets = instruction_set_names(machine.instructions);
+  std::string no_card;
+  const std::vector<CudaCard> cards = cuda_cards(&no_card);
   if (as_json) {
     nlohmann::ordered_json json = {{"cpu", machine.cpu_model},
                                    {"system", machine.system},
@@ -43,6 +46,12 @@ void run_machine(bool as_json) {
       json["caches"].push_back(
           {{"level", cache.level}, {"type", cache.type}, {"bytes", cache.bytes}, {"shared_by", cache.shared_by}});
     }
+    for (const CudaCard& card : cards) {
+      json["cards"].push_back({{"name", card.name},
+                               {"memory_total_bytes", card.memory_bytes},
+                               {"multiprocessors", card.multiprocessors},
+                               {"compute_capability", fmt::format("{}.{}", card.major, card.minor)}});
+    }
     fmt::print("{}\n", json.dump(2));
     return;
   }
@@ -59,6 +68,13 @@ void run_machine(bool as_json) {
       {"memory", fmt::format("{}, {} available", format_bytes(static_cast<double>(machine.memory_total_bytes)),
                              format_bytes(static_cast<double>(machine.memory_available_bytes)))});
   table.add_row({"huge pages", machine.huge_pages});
+  for (size_t i = 0; i < cards.size(); ++i) {
+    table.add_row(
+        {fmt::format("cuda:{}", i), fmt::format("{}, {}, {} multiprocessors, compute capability {}.{}", cards[i].name,
+                                                format_bytes(static_cast<double>(cards[i].memory_bytes)),
+                                                cards[i].multiprocessors, cards[i].major, cards[i].minor)});
+  }
+  if (cards.empty()) table.add_row({"cards", fmt::format("none: {}", no_card)});
   table.add_separator();
   const auto rate = [](double peak, double product) {
     if (peak <= 0) return std::string("no instructions for it");

@@ -27,6 +27,7 @@ struct PredictArguments {
   std::string model, tokenizer, text, pair, data, text_field, pair_field;
   int64_t max_length = 0, threads = 0;
   bool has_text = false, fp32 = false;
+  std::string device = "auto";
 };
 
 // Texts come, a few hundred at a time are computed together, answers go out in their order.
@@ -104,7 +105,7 @@ TableOptions columns(const PredictArguments& arguments, const Job& job) {
 
 void run_predict(const PredictArguments& arguments) {
   Team::set_size(team_size_for(arguments.threads, "--threads"));
-  const auto model = open_trained_model(arguments.model, arguments.tokenizer, !arguments.fp32);
+  const auto model = open_trained_model(arguments.model, arguments.tokenizer, !arguments.fp32, arguments.device);
   const bool pairs = !arguments.pair.empty() || !model->job.data.pair_field.empty();
   say("{}, computed in {}", model->source, model->store.compute_type() == DType::bf16 ? "bf16" : "fp32");
   if (arguments.has_text && arguments.pair.empty() && !model->job.data.pair_field.empty()) {
@@ -161,6 +162,9 @@ void add_predict_command(CLI::App& app) {
       ->check(at_least(3));
   command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer, when it is not the run's own");
   command->add_option("--threads", arguments->threads, "Compute threads (default: all cores)")->check(at_least(1));
+  command
+      ->add_option("--device", arguments->device, "Where to run: cpu, cuda, cuda:1, or auto: a card where there is one")
+      ->capture_default_str();
   command->add_flag("--fp32", arguments->fp32, "Compute in fp32 (default: in the number format of the run)");
   command->footer(
       "Examples:\n"

@@ -18,7 +18,7 @@ namespace brisk {
 namespace {
 
 struct TrainArguments {
-  std::string job_path, output, stop;
+  std::string job_path, output, stop, device;
   std::vector<std::string> data, settings;
   bool resume = false, smoke_test = false;
   int64_t sample_tokens = 0;
@@ -43,6 +43,7 @@ int run_train(const TrainArguments& arguments) {
   if (!arguments.output.empty()) job.output = arguments.output;
   if (!arguments.sample_prompts.empty()) job.training.sample_prompts = arguments.sample_prompts;
   if (arguments.sample_tokens > 0) job.training.sample_tokens = arguments.sample_tokens;
+  if (!arguments.device.empty()) job.device = arguments.device;
   for (const std::string& note : notes) say("{}", note);
   for (const std::string& line : take_model_from_source(job, arguments.resume)) say("{}", line);
   for (const std::string& line : resolve_defaults(job)) say("{}", line);
@@ -94,6 +95,8 @@ void add_train_command(CLI::App& app, int& exit_code) {
       ->check([](const std::string& text) { return std::string(text.empty() ? "it needs a length such as 30m" : ""); });
   command->add_flag("--smoke-test", arguments->smoke_test,
                     "Try the whole path in seconds on a sliver of the data; writes nothing to the run directory");
+  command->add_option("--device", arguments->device,
+                      "Where to run: cpu, cuda, cuda:1, or auto: a card where there is one; in place of device");
   command->add_flag("--resume", arguments->resume, "Go on from the run directory's last checkpoint");
   command
       ->add_option("--sample-tokens", arguments->sample_tokens,

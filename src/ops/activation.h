@@ -4,12 +4,14 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/host_device.h"
+
 namespace brisk {
 
 enum class Activation : uint8_t { none, gelu_tanh, gelu_erf, relu, silu, tanh };
 
 // The reference of each function and its derivative.
-inline float activate(Activation kind, float u) {
+BRISK_HOST_DEVICE inline float activate(Activation kind, float u) {
   switch (kind) {
     case Activation::none: return u;
     case Activation::gelu_tanh: return 0.5f * u * (1.0f + std::tanh(0.7978845608f * (u + 0.044715f * u * u * u)));
@@ -21,7 +23,7 @@ inline float activate(Activation kind, float u) {
   return u;
 }
 
-inline float activate_slope(Activation kind, float u) {
+BRISK_HOST_DEVICE inline float activate_slope(Activation kind, float u) {
   switch (kind) {
     case Activation::none: return 1;
     case Activation::gelu_tanh: {

@@ -45,8 +45,8 @@ struct AttentionBackward {
 };
 
 // The draws of one head's probabilities: row = query, column = key.
-inline Dropout attention_dropout(const Dropout& dropout, int64_t head) {
-  return {dropout.probability, random_key({dropout.key, static_cast<uint64_t>(head)})};
+BRISK_HOST_DEVICE inline Dropout attention_dropout(const Dropout& dropout, int64_t head) {
+  return {dropout.probability, random_key({dropout.drawn_key(), static_cast<uint64_t>(head)})};
 }
 
 namespace ref {
@@ -57,5 +57,9 @@ namespace cpu {
 void attention_forward(const AttentionForward& op);
 void attention_backward(const AttentionBackward& op);
 }  // namespace cpu
+namespace cuda {
+void attention_forward(const AttentionForward& op);
+void attention_backward(const AttentionBackward& op);
+}  // namespace cuda
 
 }  // namespace brisk

@@ -1,13 +1,21 @@
-// Runs an op on the program's back end: the plain reference, or this CPU's kernels.
+// Runs an op on the program's back end: the plain reference, this CPU's kernels, or the card's.
 //
-//   BRISK_RUN_OP(run, norm_forward, op);      // ref::norm_forward(op) or cpu::norm_forward(op)
+//   BRISK_RUN_OP(run, norm_forward, op);      // ref::norm_forward(op), cpu::norm_forward(op) or cuda::norm_forward(op)
 #pragma once
 
-#define BRISK_RUN_OP(run, function, arguments)   \
-  do {                                           \
-    if ((run).backend() == Backend::reference) { \
-      ref::function(arguments);                  \
-    } else {                                     \
-      cpu::function(arguments);                  \
-    }                                            \
+#include "base/error.h"
+
+#if BRISK_HAVE_CUDA
+#define BRISK_RUN_ON_CARD(function, ...) cuda::function(__VA_ARGS__)
+#else
+#define BRISK_RUN_ON_CARD(function, ...) BRISK_CHECK(false, "this brisk was built without CUDA")
+#endif
+
+#define BRISK_RUN_OP(run, function, ...)                                   \
+  do {                                                                     \
+    switch ((run).backend()) {                                             \
+      case Backend::reference: ref::function(__VA_ARGS__); break;          \
+      case Backend::cpu: cpu::function(__VA_ARGS__); break;                \
+      case Backend::cuda: BRISK_RUN_ON_CARD(function, __VA_ARGS__); break; \
+    }                                                                      \
   } while (false)

@@ -46,5 +46,9 @@ namespace cpu {
 void embedding_forward(const EmbeddingForward& op);
 void embedding_backward(const EmbeddingBackward& op);
 }  // namespace cpu
+namespace cuda {
+void embedding_forward(const EmbeddingForward& op);
+void embedding_backward(const EmbeddingBackward& op);
+}  // namespace cuda
 
 }  // namespace brisk

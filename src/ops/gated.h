@@ -29,5 +29,9 @@ namespace cpu {
 void gated_forward(const GatedForward& op);
 void gated_backward(const GatedBackward& op);
 }  // namespace cpu
+namespace cuda {
+void gated_forward(const GatedForward& op);
+void gated_backward(const GatedBackward& op);
+}  // namespace cuda
 
 }  // namespace brisk

@@ -32,7 +32,8 @@ inline GemmOperand operand(const Tensor& t, bool transposed = false) { return {t
 struct GemmEpilogue {
   Tensor c = {};
   bool adds = false;
-  const float* bias = nullptr;  // [Nc]
+  const float* bias = nullptr;        // [Nc]
+  const bf16_t* bias_copy = nullptr;  // [Nc] the same, rounded, or none; the CPU has no use for it
   Activation activation = Activation::none;
   Tensor before = {};
   Dropout dropout = {};
@@ -54,5 +55,10 @@ void gemm_alone(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const Gem
                 const GemmEpilogue& epilogue, Arithmetic arithmetic);
 bool can_gemm_alone();
 }  // namespace cpu
+namespace cuda {
+// By cuBLASLt; what its epilogues cannot do is done by a pass afterwards.
+void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b, const GemmEpilogue& epilogue,
+          Arithmetic arithmetic);
+}  // namespace cuda
 
 }  // namespace brisk

@@ -24,6 +24,8 @@ struct LinearForward {
   RowSet rows;      // for dropout's draws
   Tensor residual;  // [N, O] or none; may be the same memory as y
   Tensor y;         // [N, O]
+  // [1, O] the bias in bf16, or none: on a card products with a result in bf16 add it so; without, it is made.
+  Tensor bias_copy;
 };
 
 struct LinearBackward {
@@ -51,5 +53,9 @@ namespace cpu {
 void linear_forward(const LinearForward& op);
 void linear_backward(const LinearBackward& op);
 }  // namespace cpu
+namespace cuda {
+void linear_forward(const LinearForward& op);
+void linear_backward(const LinearBackward& op);
+}  // namespace cuda
 
 }  // namespace brisk

@@ -20,12 +20,13 @@ struct LinearCrossEntropy {
   const float* weights = nullptr;    // [N] of the rows, or none: all 1
   float label_smoothing = 0;
   float scale = 1;
-  Tensor loss;         // [N, 1] f32 out: per row (includes label smoothing, not the row's weight)
-  Tensor log_sum_exp;  // [N, 1] f32 out, or none
-  Tensor argmax;       // [N, 1] i32 out
-  Tensor sums;         // [1, 4] f32 out: sum of weight * loss, correct rows, valid rows, sum of the valid rows' weights
-  Tensor dx;           // [N, D] out, or none; overwritten
-  Tensor dweight;      // [V, D] f32 out, or none
+  const float* step_scale = nullptr;  // on a card the scale may lie in device memory; or none
+  Tensor loss;                        // [N, 1] f32 out: per row (includes label smoothing, not the row's weight)
+  Tensor log_sum_exp;                 // [N, 1] f32 out, or none
+  Tensor argmax;                      // [N, 1] i32 out
+  Tensor sums;     // [1, 4] f32 out: sum of weight * loss, correct rows, valid rows, sum of the valid rows' weights
+  Tensor dx;       // [N, D] out, or none; overwritten
+  Tensor dweight;  // [V, D] f32 out, or none
   bool dweight_adds = false;
   Tensor dbias;  // [1, V] f32 out, or none
   bool dbias_adds = false;
@@ -41,5 +42,9 @@ void linear_cross_entropy(const LinearCrossEntropy& op);
 namespace cpu {
 void linear_cross_entropy(const LinearCrossEntropy& op);
 }
+namespace cuda {
+void linear_cross_entropy(const LinearCrossEntropy& op);
+int64_t linear_cross_entropy_scratch(int64_t rows, int64_t vocabulary, DType weight_type, bool gradient);
+}  // namespace cuda
 
 }  // namespace brisk

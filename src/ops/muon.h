@@ -19,6 +19,7 @@
 #include <span>
 
 #include "ops/gemm.h"
+#include "ops/update.h"
 #include "tensor/dtype.h"
 
 namespace brisk {
@@ -37,6 +38,8 @@ struct MuonUpdate {
   float rate = 0, momentum = 0.95f, decay = 0;
   float gradient_scale = 1;                 // the clipping factor
   Arithmetic arithmetic = Arithmetic::f32;  // of the products
+  const StepNumbers* step =
+      nullptr;  // on a card: rate and gradient_scale are these, and nothing changes unless applied
 };
 
 // The quintic whose five-fold application brings singular values from (0.003, 1] to about [0.7, 1.2]; a steeper start
@@ -52,5 +55,9 @@ namespace cpu {
 void muon_update(const MuonUpdate& op);
 int64_t muon_workspace_floats(std::span<const MuonMatrix> matrices);  // for the Team's size
 }  // namespace cpu
+namespace cuda {
+void muon_update(const MuonUpdate& op);
+int64_t muon_workspace_floats(std::span<const MuonMatrix> matrices);
+}  // namespace cuda
 
 }  // namespace brisk

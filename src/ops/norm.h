@@ -48,5 +48,9 @@ namespace cpu {
 void norm_forward(const NormForward& op);
 void norm_backward(const NormBackward& op);
 }  // namespace cpu
+namespace cuda {
+void norm_forward(const NormForward& op);
+void norm_backward(const NormBackward& op);
+}  // namespace cuda
 
 }  // namespace brisk

@@ -1,7 +1,9 @@
 #include "ops/parameters.h"
 
 #include <cmath>
+#include <vector>
 
+#include "ops/backend.h"
 #include "ops/update.h"
 
 namespace brisk {
@@ -10,14 +12,26 @@ void refresh_compute_copies(const ParameterStore& store) {
   const Tensor copy = store.flat_copy();
   if (!copy) return;
   DeviceAccess access(store.device());
-  cpu::convert_to_bf16(store.flat_master().f32(), copy.bf16(), copy.cols);
+  if (store.device().is_cuda()) {
+    BRISK_RUN_ON_CARD(convert_to_bf16, store.flat_master().f32(), copy.bf16(), copy.cols);
+  } else {
+    cpu::convert_to_bf16(store.flat_master().f32(), copy.bf16(), copy.cols);
+  }
 }
 
 std::string first_not_finite(const ParameterStore& store, bool gradients) {
   DeviceAccess access(store.device());
+  std::vector<float> host;
   for (const auto& parameter : store.all()) {
     const Tensor& tensor = gradients ? parameter->gradient : parameter->master;
-    if (tensor && !std::isfinite(cpu::squared_norm(tensor.f32(), parameter->count()))) return parameter->spec.name;
+    if (!tensor) continue;
+    const float* values = tensor.f32();
+    if (store.device().is_cuda()) {  // rare: a step has failed, and the message names why
+      host.resize(static_cast<size_t>(parameter->count()));
+      store.device().copy_out(host.data(), tensor.data, parameter->count() * size_of(DType::f32));
+      values = host.data();
+    }
+    if (!std::isfinite(cpu::squared_norm(values, parameter->count()))) return parameter->spec.name;
   }
   return "";
 }

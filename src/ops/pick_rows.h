@@ -30,5 +30,9 @@ namespace cpu {
 void pick_rows_forward(const PickRowsForward& op);
 void pick_rows_backward(const PickRowsBackward& op);
 }  // namespace cpu
+namespace cuda {
+void pick_rows_forward(const PickRowsForward& op);
+void pick_rows_backward(const PickRowsBackward& op);
+}  // namespace cuda
 
 }  // namespace brisk

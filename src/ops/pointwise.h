@@ -33,5 +33,9 @@ namespace cpu {
 void pointwise_forward(const PointwiseForward& op);
 void pointwise_backward(const PointwiseBackward& op);
 }  // namespace cpu
+namespace cuda {
+void pointwise_forward(const PointwiseForward& op);
+void pointwise_backward(const PointwiseBackward& op);
+}  // namespace cuda
 
 }  // namespace brisk

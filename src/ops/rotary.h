@@ -28,5 +28,8 @@ void rotary(const Rotary& op);
 namespace cpu {
 void rotary(const Rotary& op);
 }
+namespace cuda {
+void rotary(const Rotary& op);
+}
 
 }  // namespace brisk

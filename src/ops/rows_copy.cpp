@@ -5,7 +5,7 @@
 #include "base/threads.h"
 #include "ops/element.h"
 
-namespace brisk {
+namespace brisk::cpu {
 
 namespace {
 
@@ -46,4 +46,4 @@ void gather_last_rows(const Tensor& from, const RowSet& rows, const Tensor& to) 
   for (int64_t s = 0; s < rows.sequences; ++s) copy_row(from, rows.starts[s + 1] - 1, to, s);
 }
 
-}  // namespace brisk
+}  // namespace brisk::cpu

@@ -49,6 +49,7 @@ class LinearCrossEntropyOp final : public Op {
     op.weights = run.set(row_set_).weights;
     op.label_smoothing = label_smoothing_;
     op.scale = run.batch().loss_scale;
+    op.step_scale = run.batch().step_loss_scale;
     op.loss = run.output(0);
     op.argmax = run.output(1);
     op.sums = run.output(2);
@@ -75,7 +76,7 @@ class LogitsOp final : public Op {
     if (last_rows_) {
       const RowSet& rows = run.set(row_set_).rows;
       const Tensor last = run.scratch(op.x.type, rows.sequences, op.x.cols);
-      gather_last_rows(op.x, rows, last);
+      BRISK_RUN_OP(run, gather_last_rows, op.x, rows, last);
       op.x = last;
       op.y = op.y.row_range(0, rows.sequences);
     }
@@ -123,6 +124,10 @@ LossValues linear_cross_entropy(Tape& tape, Value x, Parameter* weight, const Lo
   const DType weight_type = tape.activation_type();
   node.forward_scratch = linear_cross_entropy_scratch(rows, weight->spec.cols, weight->spec.rows, weight_type, false);
   node.backward_scratch = linear_cross_entropy_scratch(rows, weight->spec.cols, weight->spec.rows, weight_type, true);
+#if BRISK_HAVE_CUDA
+  node.card_forward_scratch = cuda::linear_cross_entropy_scratch(rows, weight->spec.rows, weight_type, false);
+  node.card_backward_scratch = cuda::linear_cross_entropy_scratch(rows, weight->spec.rows, weight_type, true);
+#endif
   tape.record(std::move(node));
   return values;
 }

@@ -36,6 +36,7 @@ class LinearOp final : public Op {
     op.x = run.input(0);
     op.weight = weight_part(run.compute(0));
     if (has_bias_) op.bias = bias_part(run.master(1));
+    if (has_bias_) op.bias_copy = bias_part(run.copy(1));
     op.activation = activation_;
     if (saves_before_) op.before = run.output(1);
     op.dropout = dropout_.at(run.batch());
@@ -48,7 +49,7 @@ class LinearOp final : public Op {
     const Tensor dy = run.output_gradient(0);
     if (has_residual_) {
       const Tensor dresidual = run.input_gradient(1);
-      if (dresidual) copy_rows(dy, dresidual, run.input_gradient_adds(1));
+      if (dresidual) BRISK_RUN_OP(run, copy_rows, dy, dresidual, run.input_gradient_adds(1));
     }
     LinearBackward op;
     op.dy = dy;

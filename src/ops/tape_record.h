@@ -15,7 +15,9 @@ struct DropoutSite {
   DropoutSite(Tape& tape, double p) : probability(tape.training() ? p : 0), site(p > 0 ? tape.next_site() : 0) {}
   Dropout at(const DeviceBatch& batch) const {
     if (probability <= 0) return {};
-    return {static_cast<float>(probability), random_key({batch.seed, batch.step, site})};
+    const auto p = static_cast<float>(probability);
+    if (batch.step_key != nullptr) return {p, site, batch.step_key};
+    return {p, random_key({batch.seed, batch.step, site})};
   }
 };
 

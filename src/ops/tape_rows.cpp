@@ -134,8 +134,8 @@ class AttentionOp final : public Op {
     if (run.batch().cache != nullptr && !cross_) {
       const KeyValueCache& cache = *run.batch().cache;
       const Tensor keys = cache.keys.at(number_), values = cache.values.at(number_);
-      append_to_cache(op.k, run.set(key_set_).rows, cache.begin, keys);
-      append_to_cache(op.v, run.set(key_set_).rows, cache.begin, values);
+      BRISK_RUN_OP(run, append_to_cache, op.k, run.set(key_set_).rows, cache.begin, keys);
+      BRISK_RUN_OP(run, append_to_cache, op.v, run.set(key_set_).rows, cache.begin, values);
       op.k = keys;
       op.v = values;
       op.k_begin = cache.begin;

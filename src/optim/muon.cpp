@@ -1,6 +1,7 @@
 #include "optim/muon.h"
 
 #include "base/error.h"
+#include "ops/backend.h"
 
 namespace brisk {
 
@@ -31,7 +32,11 @@ std::vector<MuonMatrix> hidden_matrices(const ParameterStore& store) {
   return matrices;
 }
 
-int64_t bytes_for(const std::vector<MuonMatrix>& matrices) {
+int64_t bytes_for(const std::vector<MuonMatrix>& matrices, bool on_card) {
+#if BRISK_HAVE_CUDA
+  if (on_card) return cuda::muon_workspace_floats(matrices) * size_of(DType::f32);
+#endif
+  BRISK_CHECK(!on_card, "this brisk was built without CUDA");
   return cpu::muon_workspace_floats(matrices) * size_of(DType::f32);
 }
 
@@ -40,25 +45,39 @@ int64_t bytes_for(const std::vector<MuonMatrix>& matrices) {
 Muon::Muon(const ParameterStore& store, const MuonOptions& options)
     : store_(store), options_(options), matrices_(hidden_matrices(store)) {}
 
-int64_t Muon::workspace_bytes(const ParameterStore& store) { return bytes_for(hidden_matrices(store)); }
+int64_t Muon::workspace_bytes(const ParameterStore& store, bool on_card) {
+  return bytes_for(hidden_matrices(store), on_card);
+}
 
-void Muon::step(double rate, double gradient_scale) {
-  if (matrices_.empty()) return;
+MuonUpdate Muon::prepare() {
   // The number of threads may have changed since.
-  if (const int64_t bytes = bytes_for(matrices_); workspace_.bytes() < bytes) {
+  if (const int64_t bytes = bytes_for(matrices_, store_.device().is_cuda()); workspace_.bytes() < bytes) {
     workspace_ = Buffer();
     workspace_ = Buffer(store_.device(), bytes);
   }
-  DeviceAccess access(store_.device());
   MuonUpdate update;
   update.matrices = matrices_;
   update.workspace = static_cast<float*>(workspace_.data());
-  update.rate = static_cast<float>(options_.rate_ratio * rate);
   update.momentum = static_cast<float>(options_.momentum);
   update.decay = static_cast<float>(options_.weight_decay);
-  update.gradient_scale = static_cast<float>(gradient_scale);
   update.arithmetic = store_.compute_type() == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32;
+  return update;
+}
+
+void Muon::step(double rate, double gradient_scale) {
+  if (matrices_.empty()) return;
+  MuonUpdate update = prepare();
+  update.rate = static_cast<float>(options_.rate_ratio * rate);
+  update.gradient_scale = static_cast<float>(gradient_scale);
+  DeviceAccess access(store_.device());
   cpu::muon_update(update);
+}
+
+void Muon::step_on_card(const StepNumbers* numbers) {
+  if (matrices_.empty()) return;
+  MuonUpdate update = prepare();
+  update.step = numbers;
+  BRISK_RUN_ON_CARD(muon_update, update);
 }
 
 }  // namespace brisk

@@ -27,15 +27,20 @@ class Muon {
  public:
   Muon(const ParameterStore& store, const MuonOptions& options);  // a store allocated for training
   void step(double rate, double gradient_scale);
+  void step_on_card(const StepNumbers* numbers);  // in device memory: rate_ratio is already in its muon_rate
+
+  const MuonOptions& options() const { return options_; }
 
   // What the step will need beside the store, before the store has memory.
-  static int64_t workspace_bytes(const ParameterStore& store);
+  static int64_t workspace_bytes(const ParameterStore& store, bool on_card = false);
 
  private:
   const ParameterStore& store_;
   MuonOptions options_;
   std::vector<MuonMatrix> matrices_;
   Buffer workspace_;
+
+  MuonUpdate prepare();
 };
 
 }  // namespace brisk

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -82,6 +83,16 @@ class GuardedDevice final : public Device {
 
 }  // namespace
 
+void* Device::allocate_staging(int64_t bytes) {
+  void* data = std::aligned_alloc(64, static_cast<size_t>(round_up(std::max<int64_t>(bytes, 1), 64)));
+  BRISK_CHECK(data != nullptr, "no memory for {} bytes", bytes);
+  return data;
+}
+
+int64_t Device::free_bytes() const { return 0; }
+
+void Device::release_staging(void* data) { std::free(data); }
+
 Device& cpu_device() {
   static CpuDevice device;
   return device;
@@ -91,6 +102,17 @@ Device& guarded_device() {
   static GuardedDevice device;
   return device;
 }
+
+#if !BRISK_HAVE_CUDA
+Device& cuda_device(int) {
+  user_error("device: this brisk was built without CUDA; build it where nvcc is (-DBRISK_CUDA=ON), or use \"cpu\"");
+}
+bool built_with_cuda() { return false; }
+std::vector<CudaCard> cuda_cards(std::string* why) {
+  if (why != nullptr) *why = "this brisk was built without CUDA";
+  return {};
+}
+#endif
 
 Buffer::Buffer(Device& device, int64_t bytes) : device_(&device), data_(device.allocate(bytes)), bytes_(bytes) {}
 

@@ -5,11 +5,14 @@
 //   device.copy_in(weights.data(), host, bytes);
 //
 // `guarded_device()` is a test device: its memory cannot be read or written except while an op runs (DeviceAccess) or
-// by a copy. What runs on it needs no change for a GPU.
+// by a copy. What runs on it needs no change for a GPU. `cuda_device()` is a graphics card (tensor/device_cuda.cpp):
+// what runs there is queued, and copy_out waits for what was queued before it.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace brisk {
 
@@ -21,6 +24,13 @@ class Device {
   virtual void release(void* data, int64_t bytes) = 0;
   virtual void copy_in(void* device, const void* host, int64_t bytes) = 0;
   virtual void copy_out(void* host, const void* device, int64_t bytes) = 0;
+  // Host memory that the device copies from while the host goes on: what is copied in from there must stay as it is
+  // until wait() or a copy_out.
+  virtual void* allocate_staging(int64_t bytes);
+  virtual void release_staging(void* data);
+  virtual void wait() {}  // until everything queued is done
+  virtual bool is_cuda() const { return false; }
+  virtual int64_t free_bytes() const;  // of its memory; of the CPU's base/machine.h knows better: 0
   // Bracket the run of an op; only ops/ and the tape that runs them may.
   virtual void open() {}
   virtual void close() {}
@@ -28,6 +38,20 @@ class Device {
 
 Device& cpu_device();
 Device& guarded_device();
+
+// Card `number` of those the process may see; one card for the whole process. Throws UserError where there is no such
+// card, no driver, or no CUDA in this brisk.
+Device& cuda_device(int number = 0);
+bool built_with_cuda();
+
+struct CudaCard {
+  std::string name;
+  int64_t memory_bytes = 0;
+  int multiprocessors = 0;
+  int major = 0, minor = 0;  // compute capability
+};
+// What the driver says of the cards. None without a driver, a card, or CUDA in this brisk: then `why` says which.
+std::vector<CudaCard> cuda_cards(std::string* why = nullptr);
 
 class DeviceAccess {
  public:

@@ -84,8 +84,8 @@ void ParameterStore::allocate(Device& device, const std::vector<Parameter*>& ord
     parameter->second_moment = has_second_moment(parameter->spec, moments)
                                    ? view(second_moment_, DType::f32, second_moment_offsets[i])
                                    : Tensor{};
-    parameter->compute =
-        copy_ && parameter->spec.multiplies ? view(copy_, DType::bf16, parameter->offset) : parameter->master;
+    parameter->copy = view(copy_, DType::bf16, parameter->offset);
+    parameter->compute = copy_ && parameter->spec.multiplies ? parameter->copy : parameter->master;
   }
 }
 

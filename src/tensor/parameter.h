@@ -44,6 +44,7 @@ struct Parameter {
   Tensor master;                       // [rows, cols] f32
   Tensor gradient;                     // [rows, cols] f32; none for inference and where it is frozen
   Tensor compute;                      // what products read: the master itself, or its bf16 copy
+  Tensor copy;                         // [rows, cols] bf16: the master rounded, where the compute type is bf16
   Tensor first_moment, second_moment;  // as the gradient; no second one where Muon updates
 
   int64_t count() const { return spec.rows * spec.cols; }

@@ -230,7 +230,10 @@ void Program::plan_memory() {
   for (std::vector<Step>* steps : {&forward_steps_, &backward_steps_}) {
     for (Step& step : *steps) {
       const Node& node = nodes[index(step.node)];
-      step.scratch_bytes = step.pass == Pass::backward ? node.backward_scratch : node.forward_scratch;
+      const bool backward = step.pass == Pass::backward;
+      step.scratch_bytes = backward ? node.backward_scratch : node.forward_scratch;
+      const int64_t on_card = backward ? node.card_backward_scratch : node.card_forward_scratch;
+      if (options_.backend == Backend::cuda && on_card >= 0) step.scratch_bytes = on_card;
       Lifetime life;
       life.touch(time++);
       if (step.scratch_bytes > 0) scratch.emplace_back(&step, planner.add(step.scratch_bytes, life));

@@ -17,7 +17,8 @@
 
 namespace brisk {
 
-enum class Backend : uint8_t { reference, cpu };
+enum class Backend : uint8_t { reference, cpu, cuda };
+inline Backend backend_of(const Device& device) { return device.is_cuda() ? Backend::cuda : Backend::cpu; }
 
 // Keys and values of earlier positions, per layer, for generation. Sequence s owns rows [s * capacity, (s + 1) *
 // capacity).
@@ -41,8 +42,12 @@ struct DeviceBatch {
     const int32_t* source = nullptr;   // [N] the row of set 0 each was picked from; of picked sets alone
   };
   std::vector<Set> sets;
-  float loss_scale = 1;       // 1 / valid tokens (or their weights) of the whole optimizer step
-  bool first_of_step = true;  // parameter gradients are overwritten, not added to
+  // On a card these may lie in device memory, so that a captured graph serves every step: then they count, and
+  // loss_scale, seed and step mean nothing.
+  const float* step_loss_scale = nullptr;
+  const uint64_t* step_key = nullptr;  // random_key({seed, step})
+  float loss_scale = 1;                // 1 / valid tokens (or their weights) of the whole optimizer step
+  bool first_of_step = true;           // parameter gradients are overwritten, not added to
   uint64_t seed = 0;
   uint64_t step = 0;
   const KeyValueCache* cache = nullptr;
@@ -123,6 +128,7 @@ class OpRun {
   bool input_gradient_adds(int i) const;
   Tensor master(int i) const { return node_.parameters[static_cast<size_t>(i)]->master; }
   Tensor compute(int i) const { return node_.parameters[static_cast<size_t>(i)]->compute; }
+  Tensor copy(int i) const { return node_.parameters[static_cast<size_t>(i)]->copy; }
   Tensor parameter_gradient(int i) const { return node_.parameters[static_cast<size_t>(i)]->gradient; }
   bool parameter_gradient_adds(int i) const;
   Tensor scratch(DType type, int64_t rows, int64_t cols) const;  // the node's scratch seen as this matrix

@@ -66,6 +66,8 @@ struct Node {
   std::vector<bool> output_in_backward;
   int64_t forward_scratch = 0;  // bytes at capacity
   int64_t backward_scratch = 0;
+  int64_t card_forward_scratch = -1;  // on a card, where that differs
+  int64_t card_backward_scratch = -1;
   int residual = -1;  // input whose gradient is the gradient of output 0, unchanged
   bool is_loss = false;
   int layer = 0;

@@ -22,20 +22,20 @@ struct Tensor {
   int64_t cols = 0;
   int64_t stride = 0;  // elements from one row to the next; >= cols
 
-  explicit operator bool() const { return data != nullptr; }
+  BRISK_HOST_DEVICE explicit operator bool() const { return data != nullptr; }
   template <typename T>
-  T* as() const {
+  BRISK_HOST_DEVICE T* as() const {
     return static_cast<T*>(data);
   }
-  float* f32() const { return static_cast<float*>(data); }
-  bf16_t* bf16() const { return static_cast<bf16_t*>(data); }
-  int32_t* i32() const { return static_cast<int32_t*>(data); }
+  BRISK_HOST_DEVICE float* f32() const { return static_cast<float*>(data); }
+  BRISK_HOST_DEVICE bf16_t* bf16() const { return static_cast<bf16_t*>(data); }
+  BRISK_HOST_DEVICE int32_t* i32() const { return static_cast<int32_t*>(data); }
 
   // Columns [first, first + count) of this matrix, in place.
-  Tensor columns(int64_t first, int64_t count) const {
+  BRISK_HOST_DEVICE Tensor columns(int64_t first, int64_t count) const {
     return {static_cast<char*>(data) + first * size_of(type), type, rows, count, stride};
   }
-  Tensor row_range(int64_t first, int64_t count) const {
+  BRISK_HOST_DEVICE Tensor row_range(int64_t first, int64_t count) const {
     return {static_cast<char*>(data) + first * stride * size_of(type), type, count, cols, stride};
   }
 };

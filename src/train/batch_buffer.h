@@ -1,6 +1,7 @@
 // A micro-batch in device memory.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "data/batch.h"
@@ -14,8 +15,8 @@ class BatchBuffer {
   // `picked`: of the second row set, where the model has one.
   BatchBuffer(Device& device, const RowCapacity& capacity, const RowCapacity& picked = {});
 
-  // Copies the batch to the device; the result points into this buffer and is valid until the next load. The first row
-  // set alone:
+  // Copies the batch to the device; the result points into this buffer and is valid until the next load, which on a
+  // card must not come before what was queued with it is done. The first row set alone:
   DeviceBatch::Set load(const MicroBatch& batch);
   // Both sets where there is capacity for two.
   void load(const MicroBatch& batch, std::vector<DeviceBatch::Set>& sets);
@@ -23,8 +24,15 @@ class BatchBuffer {
   static int64_t bytes(const RowCapacity& capacity, const RowCapacity& picked = {});
 
  private:
+  struct Release {
+    Device* device;
+    void operator()(char* staging) const { device->release_staging(staging); }
+  };
+
   RowCapacity capacity_, picked_capacity_;
   Buffer buffer_;
+  // On a card a batch is put together here, as it will lie there, and copied at once.
+  std::unique_ptr<char, Release> staging_;
 };
 
 }  // namespace brisk

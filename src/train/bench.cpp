@@ -14,6 +14,7 @@
 #include "data/corpus.h"
 #include "data/loader.h"
 #include "train/bench_steps.h"
+#include "train/device_choice.h"
 #include "train/engine.h"
 #include "train/precision.h"
 
@@ -67,12 +68,12 @@ Shape shape_of(const BenchOptions& options) {
   return shape;
 }
 
-void refuse_what_cannot_fit(const Shape& shape, const MemoryPlan& plan) {
+void refuse_what_cannot_fit(const Shape& shape, const MemoryPlan& plan, const Device& device) {
   constexpr int64_t kProgram = int64_t{100} << 20;
   const int64_t tokens =
       kSteps * shape.batch * shape.max_length * 2 * static_cast<int64_t>(sizeof(int32_t));  // as made and as held
-  const int64_t needed = plan.state_bytes + plan.activation_bytes + tokens;
-  const int64_t available = memory_available();
+  const int64_t needed = plan.state_bytes + plan.activation_bytes + (device.is_cuda() ? 0 : tokens);
+  const int64_t available = device.is_cuda() ? device.free_bytes() : memory_available();
   if (needed + kProgram <= available) return;
   user_error(
       "this shape needs {} of memory and {} are available; use a smaller --width, --layers, --vocabulary, --batch or "
@@ -100,7 +101,9 @@ BenchResult bench_language_model(const BenchOptions& options) {
   const Shape shape = shape_of(options);
   Team::set_size(team_size_for(options.threads, "--threads"));
   const int64_t length = shape.max_length, batch = shape.batch;
+  const DeviceChoice place = choose_device(options.device, "--device");
   EngineOptions engine_options;
+  engine_options.device = place.device;
   engine_options.model = DecoderConfig{.vocab_size = shape.vocab_size,
                                        .d_model = shape.d_model,
                                        .num_layers = shape.num_layers,
@@ -108,12 +111,15 @@ BenchResult bench_language_model(const BenchOptions& options) {
                                        .num_kv_heads = shape.num_heads,
                                        .d_ff = 4 * shape.d_model,
                                        .max_length = length};
-  const int64_t asked = options.micro_batch_tokens > 0 ? options.micro_batch_tokens : kMicroBatchTokens;
+  const int64_t asked =
+      options.micro_batch_tokens > 0 ? options.micro_batch_tokens : usual_micro_batch_tokens(place.device);
   const int64_t rows = std::max(length, std::min(asked, batch * length));
   engine_options.capacity = {rows, rows, length};
   if (options.optimizer == "muon") engine_options.muon = MuonOptions{};
-  refuse_what_cannot_fit(shape, plan_memory(engine_options));  // before anything is measured: that takes memory too
-  const PrecisionChoice precision = choose_precision(options.precision, model_widths(engine_options.model));
+  refuse_what_cannot_fit(shape, plan_memory(engine_options),
+                         *place.device);  // before anything is measured: that takes memory too
+  const PrecisionChoice precision =
+      choose_precision(options.precision, model_widths(engine_options.model), *place.device);
   engine_options.compute_type = precision.compute_type;
   const MemoryPlan plan = plan_memory(engine_options);
   Engine engine(engine_options);
@@ -142,7 +148,8 @@ BenchResult bench_language_model(const BenchOptions& options) {
   result.activation_bytes = plan.activation_bytes;
   result.peak_memory_bytes = peak_memory_bytes();
   result.precision = precision.compute_type == DType::bf16 ? "bf16" : "fp32";
-  result.isa = std::string(isa_name(active_isa()));
+  result.isa = place.device->is_cuda() ? "cuda" : std::string(isa_name(active_isa()));
+  result.device = place.name;
   result.reason = precision.reason;
   return result;
 }

@@ -23,6 +23,7 @@ struct BenchOptions {
   double seconds = 10;
   int64_t threads = 0;
   int64_t micro_batch_tokens = 0;
+  std::string device = "cpu";  // cpu | cuda | cuda:1 | auto
 };
 
 struct BenchResult {
@@ -39,7 +40,7 @@ struct BenchResult {
   int64_t state_bytes = 0, activation_bytes = 0;  // planned: train/engine.h; nothing is evaluated
   int64_t planned_memory_bytes() const { return state_bytes + activation_bytes; }
   int64_t peak_memory_bytes = 0;  // of the process
-  std::string precision, isa, reason;
+  std::string precision, isa, reason, device;
   Ledger::Totals ledger;  // of the measured steps
 };
 

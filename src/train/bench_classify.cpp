@@ -11,6 +11,7 @@
 #include "data/loader.h"
 #include "train/bench_steps.h"
 #include "train/classify_task.h"
+#include "train/device_choice.h"
 #include "train/encoder_data.h"
 #include "train/engine.h"
 #include "train/precision.h"
@@ -62,14 +63,18 @@ ClassifyBenchResult bench_classify(const ClassifyBenchOptions& options) {
   const auto sequences = std::make_shared<const ExampleSequences>(examples, options.max_length);
   config.num_labels = examples.labels().count();
 
+  const DeviceChoice place = choose_device(options.device, "--device");
   EngineOptions engine_options;
+  engine_options.device = place.device;
   engine_options.model = config;
   engine_options.picking = first_row_picking(options.batch);
   const int64_t longest = sequences->longest();
-  const int64_t asked = options.micro_batch_tokens > 0 ? options.micro_batch_tokens : kMicroBatchTokens;
+  const int64_t asked =
+      options.micro_batch_tokens > 0 ? options.micro_batch_tokens : usual_micro_batch_tokens(place.device);
   const int64_t rows = std::max(longest, std::min(asked, options.batch * longest));
   engine_options.capacity = engine_options.picking.capacity(rows, longest);
-  const PrecisionChoice precision = choose_precision(options.precision, model_widths(engine_options.model));
+  const PrecisionChoice precision =
+      choose_precision(options.precision, model_widths(engine_options.model), *place.device);
   engine_options.compute_type = precision.compute_type;
   Engine engine(engine_options);
   engine.initialise(1);
@@ -93,7 +98,8 @@ ClassifyBenchResult bench_classify(const ClassifyBenchOptions& options) {
   result.parameters = engine.parameters().count();
   result.peak_memory_bytes = peak_memory_bytes();
   result.precision = precision.compute_type == DType::bf16 ? "bf16" : "fp32";
-  result.isa = std::string(isa_name(active_isa()));
+  result.isa = place.device->is_cuda() ? "cuda" : std::string(isa_name(active_isa()));
+  result.device = place.name;
   result.reason = precision.reason;
   return result;
 }

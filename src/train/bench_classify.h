@@ -18,6 +18,7 @@ struct ClassifyBenchOptions {
   double seconds = 10;
   int64_t threads = 0;
   int64_t micro_batch_tokens = 0;
+  std::string device = "cpu";  // cpu | cuda | cuda:1 | auto
 };
 
 struct ClassifyBenchResult {
@@ -27,7 +28,7 @@ struct ClassifyBenchResult {
   double step_ms = 0;  // median
   double mean_length = 0;
   int64_t steps = 0, parameters = 0, peak_memory_bytes = 0;
-  std::string precision, isa, reason;
+  std::string precision, isa, reason, device;
   Ledger::Totals ledger;  // of the measured steps
 };
 

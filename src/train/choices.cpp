@@ -19,6 +19,7 @@ constexpr int64_t kMostMicroBatchTokens = 16777216;  // as a job may ask for
 const std::set<std::string> kFree = {"/name",
                                      "/comment",
                                      "/output",
+                                     "/device",
                                      "/model/vocab_size",  // what the tokenizer had; the tokenizer itself is the run's
                                      "/training/logging_steps",
                                      "/training/save_steps",

@@ -23,12 +23,19 @@ bool StepResult::finite() const { return std::isfinite(loss_sum) && std::isfinit
 double StepResult::loss() const { return weight_sum > 0 ? loss_sum / weight_sum : loss_sum; }
 
 namespace {
+// On a card the card's ops run.
+EngineOptions placed(EngineOptions options) {
+  if (options.device != nullptr && options.device->is_cuda()) options.backend = Backend::cuda;
+  return options;
+}
+
 ParameterStore::Moments moments_of(const EngineOptions& options) {
   return options.muon ? ParameterStore::Moments::one_of_hidden : ParameterStore::Moments::two;
 }
 }  // namespace
 
-MemoryPlan plan_memory(const EngineOptions& options) {
+MemoryPlan plan_memory(const EngineOptions& asked) {
+  const EngineOptions options = placed(asked);
   ParameterStore store;
   const std::unique_ptr<Model> model = make_model(options.model, store);
   const std::vector<RowCapacity> rows = options.picking.row_sets(options.capacity);
@@ -43,7 +50,7 @@ MemoryPlan plan_memory(const EngineOptions& options) {
   plan.parameters = store.count();
   plan.trained_parameters = store.trained_count();
   plan.state_bytes = store.bytes(options.compute_type, ParameterStore::Purpose::training, moments_of(options)) +
-                     (options.muon ? Muon::workspace_bytes(store) : 0);
+                     (options.muon ? Muon::workspace_bytes(store, options.backend == Backend::cuda) : 0);
   plan.activation_bytes =
       arena(Tape::Purpose::training) + BatchBuffer::bytes(options.capacity, options.picking.second(options.capacity));
   plan.evaluation_bytes = arena(Tape::Purpose::evaluation);
@@ -51,15 +58,18 @@ MemoryPlan plan_memory(const EngineOptions& options) {
 }
 
 Engine::Engine(const EngineOptions& options)
-    : options_(options),
+    : options_(placed(options)),
       device_(options.device != nullptr ? *options.device : cpu_device()),
       model_(make_model(options.model, store_)),
-      training_(std::make_unique<Run>(options, *model_)),
+      training_(std::make_unique<Run>(options_, *model_)),
       batch_buffer_(device_, options.capacity, options.picking.second(options.capacity)) {
   store_.allocate(device_, training_->program->completion_order(), options.compute_type,
                   ParameterStore::Purpose::training, moments_of(options));
   if (options.muon) muon_ = std::make_unique<Muon>(store_, *options.muon);
   training_->program->allocate(device_);
+  if (device_.is_cuda()) {
+    card_step_ = std::make_unique<CardStep>(store_, options_.adamw, muon_.get(), options_.max_grad_norm);
+  }
 }
 
 Engine::~Engine() = default;
@@ -73,6 +83,7 @@ void Engine::parameters_changed() { refresh_compute_copies(store_); }
 
 StepResult Engine::train_step(const StepBatch& batch, int64_t step, double rate, Ledger& ledger,
                               const UpdateLimits& limits) {
+  if (card_step_) return train_on_card(batch, step, rate, ledger, limits);
   StepResult result;
   DeviceBatch device_batch;
   device_batch.loss_scale = 1.0f / static_cast<float>(batch.loss_divisor() > 0 ? batch.loss_divisor() : 1.0);
@@ -109,6 +120,47 @@ StepResult Engine::train_step(const StepBatch& batch, int64_t step, double rate,
     adamw_step(store_, options_.adamw, step, rate, scale);
     if (muon_) muon_->step(rate, scale);
   }
+  return result;
+}
+
+// Nothing in here waits but the last line: the host queues the whole step, and reads what came of it once.
+StepResult Engine::train_on_card(const StepBatch& batch, int64_t step, double rate, Ledger& ledger,
+                                 const UpdateLimits& limits) {
+  StepResult result;
+  const double divisor = batch.loss_divisor() > 0 ? batch.loss_divisor() : 1.0;
+  DeviceBatch device_batch;
+  device_batch.step_loss_scale = &card_step_->numbers()->loss_scale;
+  device_batch.step_key = &card_step_->numbers()->step_key;
+  {
+    Ledger::Scope scope(ledger, Phase::copy);
+    card_step_->begin({step, rate, 1 / divisor, options_.seed, limits.gradient_norm, limits.loss});
+  }
+  for (size_t i = 0; i < batch.micro_batches.size(); ++i) {
+    {
+      Ledger::Scope scope(ledger, Phase::copy);
+      if (i > later_buffers_.size()) {
+        later_buffers_.push_back(
+            std::make_unique<BatchBuffer>(device_, options_.capacity, options_.picking.second(options_.capacity)));
+      }
+      BatchBuffer& buffer = i == 0 ? batch_buffer_ : *later_buffers_[i - 1];
+      buffer.load(batch.micro_batches[i], device_batch.sets);
+    }
+    device_batch.first_of_step = i == 0;
+    training_->program->forward(device_batch, ledger);
+    training_->program->backward(device_batch, ledger);
+    Ledger::Scope scope(ledger, Phase::loss);
+    card_step_->add_loss(training_->program->value(training_->loss.sums, device_batch), i == 0);
+    result.tokens += batch.micro_batches[i].rows();
+  }
+  Ledger::Scope scope(ledger, Phase::optimizer);
+  card_step_->apply();
+  const StepNumbers numbers = card_step_->result();
+  result.loss_sum = numbers.loss_sum;
+  result.correct = std::llround(numbers.correct);
+  result.targets = std::llround(numbers.targets);
+  result.weight_sum = numbers.weight_sum;
+  result.gradient_norm = std::sqrt(numbers.squared_norm);
+  result.updated = numbers.applied > 0;
   return result;
 }
 

@@ -17,6 +17,7 @@
 #include "data/sequences.h"
 #include "models/registry.h"
 #include "optim/adamw.h"
+#include "optim/card_step.h"
 #include "optim/muon.h"
 #include "tensor/program.h"
 #include "train/batch_buffer.h"
@@ -27,6 +28,10 @@ namespace brisk {
 
 // Rows of a micro-batch unless the job says otherwise. docs/log.md has the speeds of other sizes.
 constexpr int64_t kMicroBatchTokens = 4096;
+constexpr int64_t kCardMicroBatchTokens = 65536;  // a card is idle with less
+inline int64_t usual_micro_batch_tokens(const Device* device) {
+  return device != nullptr && device->is_cuda() ? kCardMicroBatchTokens : kMicroBatchTokens;
+}
 
 struct EngineOptions {
   ModelConfig model;
@@ -39,8 +44,8 @@ struct EngineOptions {
   std::optional<MuonOptions> muon;  // of the hidden matrices; none: AdamW updates them too
   double max_grad_norm = 1;         // 0: no clipping
   uint64_t seed = 1;
-  Backend backend = Backend::cpu;
-  Device* device = nullptr;  // none: the CPU
+  Backend backend = Backend::cpu;  // of a card: always cuda
+  Device* device = nullptr;        // none: the CPU
 };
 
 struct StepResult {
@@ -97,6 +102,9 @@ class Engine {
   std::string first_not_finite() const;
 
  private:
+  StepResult train_on_card(const StepBatch& batch, int64_t step, double rate, Ledger& ledger,
+                           const UpdateLimits& limits);
+
   struct Run;  // a tape, its program and the loss to read from it
 
   EngineOptions options_;
@@ -107,6 +115,8 @@ class Engine {
   std::unique_ptr<Run> training_;
   std::unique_ptr<Evaluator> evaluator_;  // made at the first evaluate()
   BatchBuffer batch_buffer_;
+  std::unique_ptr<CardStep> card_step_;
+  std::vector<std::unique_ptr<BatchBuffer>> later_buffers_;  // of a step's micro-batches on a card, from the second on
 };
 
 }  // namespace brisk

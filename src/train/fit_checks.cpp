@@ -10,23 +10,28 @@ namespace brisk {
 
 namespace {
 
-constexpr int64_t kProgram = int64_t{100} << 20;  // the program itself, tokenizer and loader included
+constexpr int64_t kProgram = int64_t{100} << 20;        // the program itself, tokenizer and loader included
+constexpr int64_t kCardLibraries = int64_t{512} << 20;  // workspaces of products and other ops, kernels
+
+// For the engine: on a card, what is free there less what CUDA and the libraries take.
+int64_t available_to(const EngineOptions& options) {
+  if (options.device != nullptr && options.device->is_cuda()) return options.device->free_bytes() - kCardLibraries;
+  return memory_available() - kProgram;
+}
 
 }  // namespace
 
-bool fits_in_memory(const EngineOptions& options) {
-  return plan_memory(options).total() + kProgram <= memory_available();
-}
+bool fits_in_memory(const EngineOptions& options) { return plan_memory(options).total() <= available_to(options); }
 
 MemoryPlan refuse_what_cannot_fit(const EngineOptions& options) {
   const MemoryPlan plan = plan_memory(options);
-  const int64_t available = memory_available();
-  if (plan.total() + kProgram <= available) return plan;
+  const int64_t available = available_to(options);
+  if (plan.total() <= available) return plan;
   // The largest micro-batch that would fit, if any would.
   EngineOptions smaller = options;
   while (smaller.capacity.rows > smaller.capacity.longest) {
     smaller.capacity.rows = std::max(smaller.capacity.longest, smaller.capacity.rows / 2);
-    if (plan_memory(smaller).total() + kProgram <= available) {
+    if (plan_memory(smaller).total() <= available) {
       user_error("this job needs {} of memory and {} are available; \"training.micro_batch_tokens\": {} would fit ({})",
                  format_bytes(static_cast<double>(plan.total())), format_bytes(static_cast<double>(available)),
                  smaller.capacity.rows, format_bytes(static_cast<double>(plan_memory(smaller).total())));

@@ -78,7 +78,7 @@ struct Generator::State {
               .activation_type = activation_type,
               .rows = {{cached_rows(decoder), 1, cached_rows(decoder)}}}),
         logits(decoder.next_token_logits(tape)),
-        program(tape, {}),
+        program(tape, {.backend = backend_of(device)}),
         batch(device, tape.rows(0)) {
     program.allocate(device);
     const DecoderConfig& config = decoder.config();

@@ -82,7 +82,13 @@ double measure_ratio(const ModelWidths& widths, bool instructions) {
 
 }  // namespace
 
-PrecisionChoice choose_precision(const std::string& asked, const ModelWidths& widths) {
+PrecisionChoice choose_precision(const std::string& asked, const ModelWidths& widths, const Device& device) {
+  if (device.is_cuda()) {
+    if (asked == "fp32") return {DType::f32, "fp32, as the job asks", false};
+    if (asked == "auto") return {DType::bf16, "bf16, by the card's tensor cores", false};
+    if (asked == "bf16") return {DType::bf16, "bf16, as the job asks", false};
+    return {DType::bf16, fmt::format("precision {} is not there for cards yet; running bf16 instead", asked), true};
+  }
   const bool instructions = has_bf16_instructions(active_isa());
   const std::string isa(isa_name(active_isa()));
   if (asked == "fp32") return {DType::f32, "fp32, as the job asks", false};

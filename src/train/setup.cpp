@@ -11,6 +11,7 @@
 #include "base/threads.h"
 #include "ops/peak.h"
 #include "train/describe_run.h"
+#include "train/device_choice.h"
 #include "train/encoder_run.h"
 #include "train/fine_tuned.h"
 #include "train/fit_checks.h"
@@ -115,9 +116,13 @@ class Starter {
     const int64_t sequences = training.batch_size * training.gradient_accumulation_steps;
     const int64_t longest = std::max<int64_t>({1, setup_.data.train->longest(), setup_.data.validation->longest()});
     EngineOptions options;
+    const DeviceChoice place = choose_device(setup_.job.device, "device");
+    if (!place.reason.empty()) say("device: {}", place.reason);
+    options.device = place.device;
     options.model = setup_.task->model_config(setup_.job);
     options.picking = setup_.task->picking(setup_.job);
-    const int64_t asked = training.micro_batch_tokens > 0 ? training.micro_batch_tokens : kMicroBatchTokens;
+    const int64_t asked =
+        training.micro_batch_tokens > 0 ? training.micro_batch_tokens : usual_micro_batch_tokens(place.device);
     if (training.micro_batch_tokens > 0 && asked < longest) {
       user_error(
           "training.micro_batch_tokens {} is less than the longest sequence, {}: raise it, or lower "
@@ -149,13 +154,13 @@ class Starter {
     setup_.peak = std::make_unique<PeakMeter>(options.compute_type == DType::bf16 && has_bf16_instructions(active_isa())
                                                   ? Arithmetic::bf16
                                                   : Arithmetic::f32);
-    for (int i = 0; i < 10; ++i) setup_.peak->sample();
+    for (int i = 0; i < 10 && !place.device->is_cuda(); ++i) setup_.peak->sample();
     set_length(setup_);
     refuse_full_disk(setup_);
   }
 
   Choices make_choices(const EngineOptions& engine_options) {
-    const std::string isa(isa_name(active_isa()));
+    const std::string isa(engine_options.device->is_cuda() ? "cuda" : isa_name(active_isa()));
     const int64_t threads = Team::instance().size();
     if (checkpoint_path_) {
       Choices choices = choices_from_json(saved_state().choices_json, *checkpoint_path_);
@@ -172,7 +177,7 @@ class Starter {
       return {choices.compute_type, choices.micro_batch_tokens, isa, threads};
     }
     const PrecisionChoice precision =
-        choose_precision(setup_.job.training.precision, model_widths(engine_options.model));
+        choose_precision(setup_.job.training.precision, model_widths(engine_options.model), *engine_options.device);
     if (precision.costs) {
       warn("{}", precision.reason);
     } else {

@@ -5,6 +5,7 @@
 #include "ops/parameters.h"
 #include "train/checkpoint.h"
 #include "train/choices.h"
+#include "train/device_choice.h"
 #include "train/model_config.h"
 #include "train/model_source.h"
 
@@ -13,8 +14,8 @@ namespace brisk {
 namespace {
 
 // The format of the run's products; of a model that was not trained here, fp32.
-DType trained_type(const ModelSource& source) {
-  if (!has_bf16_instructions(active_isa())) return DType::f32;
+DType trained_type(const ModelSource& source, const Device& device) {
+  if (!device.is_cuda() && !has_bf16_instructions(active_isa())) return DType::f32;
   if (source.kind != kRunSource) return DType::f32;
   const std::string choices = read_checkpoint_state(source.place).choices_json;
   return choices == CheckpointState().choices_json ? DType::f32  // imported
@@ -33,7 +34,8 @@ const Decoder& TrainedModel::decoder() const {
 }
 
 std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const std::string& tokenizer_path,
-                                                 bool as_trained) {
+                                                 bool as_trained, const std::string& device) {
+  Device& place = *choose_device(device, "--device").device;
   const ModelSource source = open_model_source(path);
   auto model = std::make_unique<TrainedModel>();
   model->job = source.job;
@@ -48,7 +50,7 @@ std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const 
   job.model = source.model;
   model->labels = LabelSet::in_order(source.labels);
   model->model = make_model(trained_config(job), model->store);
-  model->store.allocate(cpu_device(), {}, as_trained ? trained_type(source) : DType::f32,
+  model->store.allocate(place, {}, as_trained ? trained_type(source, place) : DType::f32,
                         ParameterStore::Purpose::inference);
   source.load_into(model->store);
   refresh_compute_copies(model->store);

@@ -1,0 +1,64 @@
+// What the attention kernels share: where a sequence's queries and keys lie, dropout's draws, and rows of no sequence.
+// A block has a tile of queries (or keys), a head and a sequence: blockIdx x, y, z. The last z is no sequence: its
+// blocks clear the rows beyond the last one.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "ops/attention.h"
+#include "ops/cuda_elements.cuh"
+#include "ops/cuda_launch.cuh"
+
+namespace brisk::cuda {
+
+struct AttentionSpan {
+  int64_t first_query, queries, first_key, keys;
+
+  // Query i sees keys 0 .. seen_by(i) - 1.
+  __device__ int64_t seen_by(int64_t query, bool causal) const {
+    return causal ? max(int64_t{0}, keys - queries + query + 1) : keys;
+  }
+  // Key j is seen by queries from this one on.
+  __device__ int64_t first_seeing(int64_t key, bool causal) const {
+    return causal ? max(int64_t{0}, key - (keys - queries)) : 0;
+  }
+};
+
+__device__ inline AttentionSpan attention_span(const AttentionForward& op, int64_t sequence) {
+  const int64_t begin = op.queries.starts[sequence];
+  return {begin, op.queries.starts[sequence + 1] - begin, op.k_begin[sequence],
+          op.k_end[sequence] - op.k_begin[sequence]};
+}
+
+// The key of the draws of one query row and head (ops/attention.h: attention_dropout).
+__device__ inline uint32_t attention_row_key(const Draws& draws, int64_t head, int64_t row) {
+  if (draws.threshold == 0) return 0;
+  return random_row_key(mix64(mix64(draws.key) ^ static_cast<uint64_t>(head)),
+                        static_cast<uint32_t>(draws.sequence[row]), static_cast<uint32_t>(draws.position[row]));
+}
+
+// Zeros in the columns of one head, rows from `begin` on; the blocks of x share them.
+template <typename T>
+__device__ void clear_head_rows(const Tensor& t, int64_t begin, int64_t head, int64_t width) {
+  T* data = static_cast<T*>(t.data);
+  const int64_t count = (t.rows - begin) * width;
+  for (int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; at < count;
+       at += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+    store_one(data + (begin + at / width) * t.stride + head * width + at % width, 0.0f);
+  }
+}
+
+// Whether heads are bf16 rows of whole 16 bytes, at most 128 wide.
+inline bool fits_tensor_cores(const AttentionForward& op) {
+  const auto fits = [](const Tensor& t) { return t.type == DType::bf16 && in_eights(t); };
+  return op.shape.head_width % 8 == 0 && op.shape.head_width <= 128 && fits(op.q) && fits(op.k) && fits(op.v) &&
+         fits(op.y);
+}
+
+// Any type and head width up to 256, in f32 (attention_plain_cuda.cu).
+void attention_forward_plain(const AttentionForward& op);
+void attention_backward_plain(const AttentionBackward& op);
+
+}  // namespace brisk::cuda

@@ -1,0 +1,127 @@
+// What row-wise kernels share: neighbouring elements at once (eight: 16 bytes of bf16), sums across lanes, dropout's
+// draws, and the choice of types at launch.
+//
+//   with_type(op.x.type, [&](auto x) { launch(kernel<decltype(x)>, {...}, op); });      // host
+//   const Floats<8> x = load<8>(row + column);                                          // kernel
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "base/random.h"
+#include "ops/cuda_instructions.cuh"
+#include "ops/dropout.h"
+#include "tensor/rows.h"
+#include "tensor/tensor.h"
+
+namespace brisk::cuda {
+
+template <typename Body>
+void with_type(DType type, const Body& body) {
+  if (type == DType::bf16) {
+    body(bf16_t{});
+  } else {
+    body(float{});
+  }
+}
+
+// Whether rows can be taken eight columns at a time; no tensor can.
+inline bool in_eights(const Tensor& t) {
+  return !t || (reinterpret_cast<uintptr_t>(t.data) % 16 == 0 && t.stride % 8 == 0 && t.cols % 8 == 0);
+}
+
+template <int kCount>
+struct Floats {
+  float v[kCount];
+};
+
+__device__ inline float low_bf16(uint32_t pair) { return __uint_as_float(pair << 16); }
+__device__ inline float high_bf16(uint32_t pair) { return __uint_as_float(pair & 0xFFFF0000u); }
+
+template <int kCount>
+__device__ inline Floats<kCount> load(const float* from) {
+  Floats<kCount> to;
+  if constexpr (kCount == 8) {
+    [[maybe_unused]] const float4 a = reinterpret_cast<const float4*>(from)[0],
+                                  b = reinterpret_cast<const float4*>(from)[1];
+    to = {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
+  } else {
+    for (int i = 0; i < kCount; ++i) to.v[i] = from[i];
+  }
+  return to;
+}
+
+template <int kCount>
+__device__ inline Floats<kCount> load(const bf16_t* from) {
+  Floats<kCount> to;
+  if constexpr (kCount == 8) {
+    [[maybe_unused]] const uint4 a = *reinterpret_cast<const uint4*>(from);
+    to = {{low_bf16(a.x), high_bf16(a.x), low_bf16(a.y), high_bf16(a.y), low_bf16(a.z), high_bf16(a.z), low_bf16(a.w),
+           high_bf16(a.w)}};
+  } else {
+    for (int i = 0; i < kCount; ++i) to.v[i] = __uint_as_float(static_cast<uint32_t>(from[i].bits) << 16);
+  }
+  return to;
+}
+
+template <int kCount>
+__device__ inline void store(float* to, const Floats<kCount>& from) {
+  if constexpr (kCount == 8) {
+    reinterpret_cast<float4*>(to)[0] = make_float4(from.v[0], from.v[1], from.v[2], from.v[3]);
+    reinterpret_cast<float4*>(to)[1] = make_float4(from.v[4], from.v[5], from.v[6], from.v[7]);
+  } else {
+    for (int i = 0; i < kCount; ++i) to[i] = from.v[i];
+  }
+}
+
+template <int kCount>
+__device__ inline void store(bf16_t* to, const Floats<kCount>& from) {
+  if constexpr (kCount == 8) {
+    *reinterpret_cast<uint4*>(to) = make_uint4(pack_bf16(from.v[0], from.v[1]), pack_bf16(from.v[2], from.v[3]),
+                                               pack_bf16(from.v[4], from.v[5]), pack_bf16(from.v[6], from.v[7]));
+  } else {
+    for (int i = 0; i < kCount; ++i) to[i].bits = static_cast<uint16_t>(pack_bf16(from.v[i], 0));
+  }
+}
+
+template <typename T>
+__device__ inline float load_one(const T* from) {
+  return load<1>(from).v[0];
+}
+template <typename T>
+__device__ inline void store_one(T* to, float value) {
+  store(to, Floats<1>{{value}});
+}
+
+// The sum over `kLanes` neighbouring lanes, in each of them; all 32 lanes take part.
+template <int kLanes>
+__device__ inline float sum_of_lanes(float value) {
+#pragma unroll
+  for (int distance = kLanes / 2; distance > 0; distance /= 2) value += __shfl_xor_sync(~0u, value, distance);
+  return value;
+}
+
+// Dropout as a kernel's argument (ops/dropout.h): the same bits.
+struct Draws {
+  uint32_t threshold = 0;  // 0: nothing is dropped
+  float scale = 1;
+  uint64_t key = 0;
+  const int32_t* sequence = nullptr;
+  const int32_t* position = nullptr;
+
+  __device__ uint32_t row_key(int64_t row) const {
+    if (threshold == 0) return 0;
+    return random_row_key(key, static_cast<uint32_t>(sequence[row]), static_cast<uint32_t>(position[row]));
+  }
+  __device__ float factor(uint32_t row_key, int64_t column) const {
+    return random_bits(row_key, static_cast<uint32_t>(column)) >= threshold ? scale : 0.0f;
+  }
+};
+
+inline Draws draws_of(const Dropout& dropout, const RowSet& rows) {
+  if (!dropout.active()) return {};
+  return {dropout.threshold(), dropout.scale(), dropout.key, rows.sequence, rows.position};
+}
+
+}  // namespace brisk::cuda

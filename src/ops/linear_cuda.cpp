@@ -1,0 +1,113 @@
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/rounding.h"
+#include "ops/gemm.h"
+#include "ops/linear.h"
+#include "ops/linear_passes_cuda.h"
+#include "ops/product_cuda.h"
+#include "ops/rows_copy.h"
+#include "ops/workspace_cuda.h"
+
+namespace brisk::cuda {
+
+namespace {
+
+void clear(const Tensor& t) {
+  if (t.rows == 0 || t.cols == 0) return;
+  check(cudaMemset2DAsync(t.data, static_cast<size_t>(t.stride * size_of(t.type)), 0,
+                          static_cast<size_t>(t.cols * size_of(t.type)), static_cast<size_t>(t.rows), stream()),
+        "clearing a gradient");
+}
+
+int64_t carved(int64_t bytes) { return round_up(bytes, WorkspaceCarver::kAlignment); }
+
+// The weight's gradient, and with it the bias's where the product can sum the columns of du on the way.
+bool weight_gradient(const LinearBackward& op, const Tensor& du, const Tensor& x, float* bias_gradient) {
+  Product product{.m = op.dweight.rows, .n = op.dweight.cols, .k = du.rows, .a = operand(du, true), .b = operand(x)};
+  product.c = op.dweight;
+  if (op.dweight_adds) product.addend = op.dweight;
+  product.a_sums = bias_gradient;
+  return multiply(product);
+}
+
+}  // namespace
+
+void linear_forward(const LinearForward& op) {
+  BRISK_CHECK(op.x.cols == op.weight.cols && op.y.cols == op.weight.rows && op.y.rows == op.x.rows,
+              "x [{}, {}], weight [{}, {}], y [{}, {}]", op.x.rows, op.x.cols, op.weight.rows, op.weight.cols,
+              op.y.rows, op.y.cols);
+  GemmEpilogue epilogue;
+  epilogue.c = op.y;
+  epilogue.bias = op.bias.f32();
+  epilogue.bias_copy = op.bias_copy.bf16();
+  epilogue.activation = op.activation;
+  epilogue.before = op.before;
+  epilogue.dropout = op.dropout;
+  epilogue.rows = op.rows;
+  epilogue.residual = op.residual;
+  gemm(op.x.rows, op.weight.rows, op.x.cols, operand(op.x), operand(op.weight, true), epilogue,
+       op.weight.type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32);
+}
+
+void linear_backward(const LinearBackward& op) {
+  const int64_t n = op.x.rows, inputs = op.weight.cols, outputs = op.weight.rows;
+  const DType type = op.weight.type;
+  const bool scaled = op.activation != Activation::none || op.dropout.active();
+  BRISK_CHECK(op.x.cols == inputs && op.dy.cols == outputs && op.dy.rows == n,
+              "x [{}, {}], weight [{}, {}], dy [{}, {}]", n, op.x.cols, outputs, inputs, op.dy.rows, op.dy.cols);
+  BRISK_CHECK(!scaled || op.scratch || n == 0, "an activation or dropout needs scratch in linear's backward");
+  if (n == 0) {
+    if (op.dweight && !op.dweight_adds) clear(op.dweight);
+    if (op.dbias && !op.dbias_adds) clear(op.dbias);
+    return;
+  }
+  const bool own_du = (scaled ? op.scratch.type : op.dy.type) != type;
+  const bool own_x = op.dweight && op.x.type != type;
+  const int64_t du_bytes = own_du ? carved(n * outputs * size_of(type)) : 0;
+  const int64_t x_bytes = own_x ? carved(n * inputs * size_of(type)) : 0;
+  const int64_t partial_bytes = op.dbias ? carved(linear_partial_floats(op.dy) * size_of(DType::f32)) : 0;
+  WorkspaceCarver carver(du_bytes + x_bytes + partial_bytes);
+
+  Tensor du = op.dy;
+  if (scaled) du = op.scratch;
+  if (own_du) du = matrix(carver.take(du_bytes), type, n, outputs);
+  Tensor x = op.x;
+  if (own_x) {
+    x = matrix(carver.take(x_bytes), type, n, inputs);
+    copy_rows(op.x, x, false);
+  }
+  // Where dy is already what the products read, the weight's product can sum the bias's gradient.
+  const bool passes = scaled || own_du;
+  bool has_weight = false;
+  bool has_bias = false;
+  if (!passes && op.dbias && op.dweight && !op.dbias_adds) {
+    has_weight = has_bias = weight_gradient(op, du, x, op.dbias.f32());
+  }
+  if (passes || (op.dbias && !has_bias)) {
+    LinearGradientPass pass;
+    pass.dy = op.dy;
+    pass.activation = op.activation;
+    if (op.activation != Activation::none) pass.before = op.before;
+    pass.dropout = op.dropout;
+    pass.rows = op.rows;
+    if (passes) pass.du = du;
+    pass.dbias = op.dbias;
+    pass.dbias_adds = op.dbias_adds;
+    pass.partial = static_cast<float*>(carver.take(partial_bytes));
+    linear_gradient_pass(pass);
+  }
+  if (op.dx) {
+    Product product{.m = n, .n = inputs, .k = outputs, .a = operand(du), .b = operand(op.weight)};
+    product.c = op.dx;
+    if (op.dx_adds) product.addend = op.dx;
+    BRISK_CHECK(multiply(product), "cuBLASLt cannot multiply [{}, {}] by [{}, {}]", n, outputs, outputs, inputs);
+  }
+  if (op.dweight && !has_weight) {
+    BRISK_CHECK(weight_gradient(op, du, x, nullptr), "cuBLASLt cannot multiply [{}, {}]^T by [{}, {}]", n, outputs, n,
+                inputs);
+  }
+}
+
+}  // namespace brisk::cuda

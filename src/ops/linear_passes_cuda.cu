@@ -1,0 +1,270 @@
+#include <algorithm>
+
+#include "base/rounding.h"
+#include "ops/cuda_stream.h"
+#include "ops/linear_passes_cuda.h"
+#include "ops/vectors_cuda.h"
+
+namespace brisk::cuda {
+
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWarp = 32, kWarps = kThreads / kWarp;
+
+template <int kVector, typename U, typename R, typename C>
+struct FinishArguments {
+  const U* u;
+  int64_t u_stride;
+  const float* bias;
+  U* before;  // where it is not u itself
+  int64_t before_stride;
+  const R* residual;
+  int64_t residual_stride;
+  C* c;
+  int64_t c_stride;
+  int64_t rows, cols;
+  Activation activation;
+  Dropout dropout;
+  RowSet row_set;
+};
+
+template <int kVector, typename U, typename R, typename C>
+__global__ void finish_kernel(const FinishArguments<kVector, U, R, C> a) {
+  const int64_t col = (static_cast<int64_t>(blockIdx.y) * blockDim.x + threadIdx.x) * kVector;
+  if (col >= a.cols) return;
+  const bool drops = a.dropout.active();
+  const uint32_t threshold = drops ? a.dropout.threshold() : 0;
+  const float scale = drops ? a.dropout.scale() : 1;
+  float bias[kVector] = {};
+  if (a.bias != nullptr) load<kVector>(a.bias + col, bias);
+  for (int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; row < a.rows;
+       row += static_cast<int64_t>(gridDim.x) * blockDim.y) {
+    float v[kVector];
+    load<kVector>(a.u + row * a.u_stride + col, v);
+#pragma unroll
+    for (int i = 0; i < kVector; ++i) v[i] += bias[i];
+    if (a.before != nullptr) store<kVector>(a.before + row * a.before_stride + col, v);
+#pragma unroll
+    for (int i = 0; i < kVector; ++i) v[i] = activate(a.activation, v[i]);
+    if (drops) {
+      const uint32_t key = a.dropout.row_key(a.row_set, row);
+#pragma unroll
+      for (int i = 0; i < kVector; ++i) {
+        v[i] = random_bits(key, static_cast<uint32_t>(col + i)) >= threshold ? v[i] * scale : 0.0f;
+      }
+    }
+    if (a.residual != nullptr) {
+      float r[kVector];
+      load<kVector>(a.residual + row * a.residual_stride + col, r);
+#pragma unroll
+      for (int i = 0; i < kVector; ++i) v[i] += r[i];
+    }
+    store<kVector>(a.c + row * a.c_stride + col, v);
+  }
+}
+
+template <int kVector, typename U, typename R, typename C>
+void finish(const Tensor& u, const float* bias, const GemmEpilogue& e) {
+  FinishArguments<kVector, U, R, C> a{};
+  a.u = u.as<U>();
+  a.u_stride = u.stride;
+  a.bias = bias;
+  if (e.before.data != nullptr && e.before.data != u.data) {
+    a.before = e.before.as<U>();
+    a.before_stride = e.before.stride;
+  } else if (e.before.data != nullptr && bias != nullptr) {
+    a.before = u.as<U>();
+    a.before_stride = u.stride;
+  }
+  a.residual = e.residual.as<R>();
+  a.residual_stride = e.residual.stride;
+  a.c = e.c.as<C>();
+  a.c_stride = e.c.stride;
+  a.rows = e.c.rows;
+  a.cols = e.c.cols;
+  a.activation = e.activation;
+  a.dropout = e.dropout;
+  a.row_set = e.rows;
+  const int64_t vectors = divide_up(a.cols, kVector);
+  const auto across = static_cast<unsigned>(std::min<int64_t>(kThreads, round_up(vectors, kWarp)));
+  const unsigned down = kThreads / across;
+  const auto column_blocks = static_cast<unsigned>(divide_up(vectors, across));
+  const int64_t most = divide_up(int64_t{16} * multiprocessors(), column_blocks);
+  const auto row_blocks = static_cast<unsigned>(std::clamp<int64_t>(divide_up(a.rows, down), 1, most));
+  finish_kernel<kVector, U, R, C><<<dim3(row_blocks, column_blocks), dim3(across, down), 0, stream()>>>(a);
+  BRISK_CUDA_LAUNCHED();
+}
+
+// Calls run.operator()<T>() with the C++ type of a DType.
+template <typename Run>
+void with_type(DType type, const Run& run) {
+  if (type == DType::bf16) {
+    run(bf16_t{});
+  } else {
+    run(float{});
+  }
+}
+
+template <int kVector, typename D, typename B, typename U>
+struct GradientArguments {
+  const D* dy;
+  int64_t dy_stride;
+  const B* before;  // none: no activation
+  int64_t before_stride;
+  U* du;  // or none
+  int64_t du_stride;
+  float* partial;  // [chunks, cols], or none
+  int64_t rows, cols, rows_of_chunk;
+  Activation activation;
+  Dropout dropout;
+  RowSet row_set;
+};
+
+// A block takes the rows of one chunk and 32 vectors of columns; each of its warps takes every eighth row.
+template <int kVector, typename D, typename B, typename U>
+__global__ void gradient_kernel(const GradientArguments<kVector, D, B, U> a) {
+  __shared__ float shared[kWarps][kWarp * kVector];
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const int64_t col = (static_cast<int64_t>(blockIdx.x) * kWarp + lane) * kVector;
+  const bool inside = col < a.cols;
+  const bool drops = a.dropout.active();
+  const uint32_t threshold = drops ? a.dropout.threshold() : 0;
+  const float scale = drops ? a.dropout.scale() : 1;
+  float sums[kVector] = {};
+  const int64_t begin = blockIdx.y * a.rows_of_chunk, end = min(a.rows, begin + a.rows_of_chunk);
+  for (int64_t row = begin + warp; row < end && inside; row += kWarps) {
+    float v[kVector];
+    load<kVector>(a.dy + row * a.dy_stride + col, v);
+    if (drops) {
+      const uint32_t key = a.dropout.row_key(a.row_set, row);
+#pragma unroll
+      for (int i = 0; i < kVector; ++i) {
+        v[i] = random_bits(key, static_cast<uint32_t>(col + i)) >= threshold ? v[i] * scale : 0.0f;
+      }
+    }
+    if (a.before != nullptr) {
+      float u[kVector];
+      load<kVector>(a.before + row * a.before_stride + col, u);
+#pragma unroll
+      for (int i = 0; i < kVector; ++i) v[i] *= activate_slope(a.activation, u[i]);
+    }
+    if (a.du != nullptr) store<kVector>(a.du + row * a.du_stride + col, v);
+#pragma unroll
+    for (int i = 0; i < kVector; ++i) sums[i] += v[i];
+  }
+  if (a.partial == nullptr) return;
+#pragma unroll
+  for (int i = 0; i < kVector; ++i) shared[warp][lane * kVector + i] = sums[i];
+  __syncthreads();
+  for (int c = threadIdx.x; c < kWarp * kVector; c += kThreads) {
+    const int64_t at = static_cast<int64_t>(blockIdx.x) * kWarp * kVector + c;
+    if (at >= a.cols) continue;
+    float sum = 0;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) sum += shared[w][c];
+    a.partial[blockIdx.y * a.cols + at] = sum;
+  }
+}
+
+// Each warp of a block sums every eighth chunk of 32 columns; then the warps' sums are added in order.
+__global__ void add_chunks_kernel(const float* partial, int64_t chunks, int64_t cols, float* out, bool adds) {
+  __shared__ float shared[kWarps][kWarp];
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const int64_t col = static_cast<int64_t>(blockIdx.x) * kWarp + lane;
+  float sum = 0;
+  for (int64_t chunk = warp; chunk < chunks && col < cols; chunk += kWarps) sum += partial[chunk * cols + col];
+  shared[warp][lane] = sum;
+  __syncthreads();
+  if (warp != 0 || col >= cols) return;
+  float total = adds ? out[col] : 0;
+#pragma unroll
+  for (int w = 0; w < kWarps; ++w) total += shared[w][lane];
+  out[col] = total;
+}
+
+constexpr int64_t kBlocks = 1024;  // wanted of gradient_kernel: several for each multiprocessor of the largest cards
+
+struct Chunks {
+  int64_t rows = 0, count = 0;
+};
+Chunks chunks_of(const Tensor& dy, int vector) {
+  const int64_t column_blocks = divide_up(dy.cols, int64_t{kWarp} * vector);
+  const int64_t wanted = std::max<int64_t>(1, kBlocks / column_blocks);
+  const int64_t rows = round_up(std::max<int64_t>(1, divide_up(dy.rows, wanted)), kWarps);
+  return {rows, std::max<int64_t>(1, divide_up(dy.rows, rows))};
+}
+
+template <int kVector, typename D, typename B, typename U>
+void run_gradient(const LinearGradientPass& pass) {
+  const Chunks chunks = chunks_of(pass.dy, kVector);
+  GradientArguments<kVector, D, B, U> a{};
+  a.dy = pass.dy.as<D>();
+  a.dy_stride = pass.dy.stride;
+  a.before = pass.before.as<B>();
+  a.before_stride = pass.before.stride;
+  a.du = pass.du.as<U>();
+  a.du_stride = pass.du.stride;
+  a.partial = pass.dbias ? pass.partial : nullptr;
+  a.rows = pass.dy.rows;
+  a.cols = pass.dy.cols;
+  a.rows_of_chunk = chunks.rows;
+  a.activation = pass.activation;
+  a.dropout = pass.dropout;
+  a.row_set = pass.rows;
+  const dim3 grid(static_cast<unsigned>(divide_up(a.cols, int64_t{kWarp} * kVector)),
+                  static_cast<unsigned>(chunks.count));
+  gradient_kernel<kVector, D, B, U><<<grid, kThreads, 0, stream()>>>(a);
+  BRISK_CUDA_LAUNCHED();
+  if (!pass.dbias) return;
+  add_chunks_kernel<<<static_cast<unsigned>(divide_up(a.cols, kWarp)), kThreads, 0, stream()>>>(
+      pass.partial, chunks.count, a.cols, pass.dbias.f32(), pass.dbias_adds);
+  BRISK_CUDA_LAUNCHED();
+}
+
+}  // namespace
+
+void finish_product(const Tensor& u, const float* bias, const GemmEpilogue& e) {
+  if (e.c.rows == 0 || e.c.cols == 0) return;
+  const bool eights = in_eights(u) && in_eights(e.before) && in_eights(e.residual) && in_eights(e.c) &&
+                      reinterpret_cast<uintptr_t>(bias) % 16 == 0;
+  with_type(u.type, [&](auto u_type) {
+    with_type(e.residual.type, [&](auto residual_type) {
+      with_type(e.c.type, [&](auto c_type) {
+        using U = decltype(u_type);
+        using R = decltype(residual_type);
+        using C = decltype(c_type);
+        if (eights) {
+          finish<8, U, R, C>(u, bias, e);
+        } else {
+          finish<1, U, R, C>(u, bias, e);
+        }
+      });
+    });
+  });
+}
+
+void linear_gradient_pass(const LinearGradientPass& pass) {
+  if (pass.dy.cols == 0) return;
+  const bool eights = in_eights(pass.dy) && in_eights(pass.before) && in_eights(pass.du);
+  with_type(pass.dy.type, [&](auto dy_type) {
+    with_type(pass.before.type, [&](auto before_type) {
+      with_type(pass.du.type, [&](auto du_type) {
+        using D = decltype(dy_type);
+        using B = decltype(before_type);
+        using U = decltype(du_type);
+        if (eights) {
+          run_gradient<8, D, B, U>(pass);
+        } else {
+          run_gradient<1, D, B, U>(pass);
+        }
+      });
+    });
+  });
+}
+
+int64_t linear_partial_floats(const Tensor& dy) {
+  return std::max(chunks_of(dy, 8).count, chunks_of(dy, 1).count) * dy.cols;
+}
+
+}  // namespace brisk::cuda

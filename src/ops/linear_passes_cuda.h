@@ -1,0 +1,27 @@
+// What linear needs around its products on the card. Free of CUDA's headers.
+#pragma once
+
+#include "ops/gemm.h"
+#include "ops/linear.h"
+
+namespace brisk::cuda {
+
+// epilogue.c = residual + dropout(activation(u + bias)); `before`, if given, becomes u + bias. u may be `before` or c.
+void finish_product(const Tensor& u, const float* bias, const GemmEpilogue& epilogue);
+
+// du = dropout'(activation'(before) dy), where du is wanted, and the sums of its columns, where dbias is.
+struct LinearGradientPass {
+  Tensor dy;  // [N, O]
+  Activation activation = Activation::none;
+  Tensor before = {};
+  Dropout dropout = {};
+  RowSet rows = {};
+  Tensor du = {};     // [N, O], or none
+  Tensor dbias = {};  // [1, O] f32, or none
+  bool dbias_adds = false;
+  float* partial = nullptr;  // linear_partial_floats(dy) of them, where dbias is wanted
+};
+void linear_gradient_pass(const LinearGradientPass& pass);
+int64_t linear_partial_floats(const Tensor& dy);
+
+}  // namespace brisk::cuda

@@ -1,0 +1,379 @@
+// Norms on the card: a row belongs to 8, 16 or 32 lanes that hold it in registers, so that x is read once. The sums
+// over rows of gain and bias are taken in two stages of fixed order.
+#include <algorithm>
+
+#include "base/rounding.h"
+#include "ops/cuda_elements.cuh"
+#include "ops/cuda_launch.cuh"
+#include "ops/norm.h"
+
+namespace brisk::cuda {
+
+namespace {
+
+constexpr int kThreads = 256;
+// Wider rows, and rows that are no whole eights, are read once per sum by the kernels named `any`.
+constexpr int64_t kWidestInRegisters = 1024;
+
+struct NormArguments {
+  bool centred;
+  float epsilon;
+  int64_t rows, width;
+  Tensor x, gain, bias, y, mean, rstd, dy, dx;
+  bool dx_adds;
+  Draws draws;
+};
+
+template <typename X, typename Y, int kLanes, int kPasses>
+__global__ void __launch_bounds__(kThreads) norm_forward_kernel(NormArguments op) {
+  const int lane = threadIdx.x % kLanes;
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * (kThreads / kLanes) + threadIdx.x / kLanes;
+  const bool exists = row < op.rows;
+  const X* x = static_cast<const X*>(op.x.data) + row * op.x.stride;
+  Floats<8> values[kPasses];
+  float sum = 0;
+#pragma unroll
+  for (int pass = 0; pass < kPasses; ++pass) {
+    const int column = (pass * kLanes + lane) * 8;
+    if (exists && column < op.width) {
+      values[pass] = load<8>(x + column);
+    } else {
+      values[pass] = {};
+    }
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sum += values[pass].v[i];
+  }
+  const float mean = op.centred ? sum_of_lanes<kLanes>(sum) / static_cast<float>(op.width) : 0.0f;
+  float square = 0;
+#pragma unroll
+  for (int pass = 0; pass < kPasses; ++pass) {
+    if ((pass * kLanes + lane) * 8 < op.width) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) square += (values[pass].v[i] - mean) * (values[pass].v[i] - mean);
+    }
+  }
+  const float rstd = rsqrtf(sum_of_lanes<kLanes>(square) / static_cast<float>(op.width) + op.epsilon);
+  if (!exists) return;
+  if (lane == 0 && op.mean.data != nullptr) static_cast<float*>(op.mean.data)[row * op.mean.stride] = mean;
+  if (lane == 0 && op.rstd.data != nullptr) static_cast<float*>(op.rstd.data)[row * op.rstd.stride] = rstd;
+  const uint32_t row_key = op.draws.row_key(row);
+  Y* y = static_cast<Y*>(op.y.data) + row * op.y.stride;
+#pragma unroll
+  for (int pass = 0; pass < kPasses; ++pass) {
+    const int column = (pass * kLanes + lane) * 8;
+    if (column >= op.width) continue;
+    const Floats<8> gain = load<8>(static_cast<const float*>(op.gain.data) + column);
+    Floats<8> out;
+    for (int i = 0; i < 8; ++i) out.v[i] = (values[pass].v[i] - mean) * rstd * gain.v[i];
+    if (op.bias.data != nullptr) {
+      const Floats<8> bias = load<8>(static_cast<const float*>(op.bias.data) + column);
+      for (int i = 0; i < 8; ++i) out.v[i] += bias.v[i];
+    }
+    if (op.draws.threshold > 0) {
+      for (int i = 0; i < 8; ++i) out.v[i] *= op.draws.factor(row_key, column + i);
+    }
+    store(y + column, out);
+  }
+}
+
+// A warp a row, any width.
+template <typename X, typename Y>
+__global__ void norm_forward_any_kernel(NormArguments op) {
+  const int lane = threadIdx.x % 32;
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * (kThreads / 32) + threadIdx.x / 32;
+  if (row >= op.rows) return;
+  const X* x = static_cast<const X*>(op.x.data) + row * op.x.stride;
+  float mean = 0, square = 0;
+  if (op.centred) {
+    for (int64_t c = lane; c < op.width; c += 32) mean += load_one(x + c);
+    mean = sum_of_lanes<32>(mean) / static_cast<float>(op.width);
+  }
+  for (int64_t c = lane; c < op.width; c += 32) square += (load_one(x + c) - mean) * (load_one(x + c) - mean);
+  const float rstd = rsqrtf(sum_of_lanes<32>(square) / static_cast<float>(op.width) + op.epsilon);
+  if (lane == 0 && op.mean.data != nullptr) static_cast<float*>(op.mean.data)[row * op.mean.stride] = mean;
+  if (lane == 0 && op.rstd.data != nullptr) static_cast<float*>(op.rstd.data)[row * op.rstd.stride] = rstd;
+  const float* gain = static_cast<const float*>(op.gain.data);
+  const float* bias = static_cast<const float*>(op.bias.data);
+  const uint32_t row_key = op.draws.row_key(row);
+  Y* y = static_cast<Y*>(op.y.data) + row * op.y.stride;
+  for (int64_t c = lane; c < op.width; c += 32) {
+    const float value = (load_one(x + c) - mean) * rstd * gain[c] + (bias != nullptr ? bias[c] : 0.0f);
+    store_one(y + c, value * op.draws.factor(row_key, c));
+  }
+}
+
+// Each group of lanes takes every (groups of the grid)-th row and sums what its rows give gain and bias; the groups of
+// a block add up in order, and partial [blocks, 2, width] holds one sum a block.
+template <typename X, typename Dy, typename Dx, int kLanes, int kPasses>
+__global__ void __launch_bounds__(kThreads) norm_backward_kernel(NormArguments op, float* partial) {
+  constexpr int kGroups = kThreads / kLanes;
+  const int lane = threadIdx.x % kLanes, group = threadIdx.x / kLanes;
+  const float inverse_width = 1.0f / static_cast<float>(op.width);
+  const float* gain = static_cast<const float*>(op.gain.data);
+  Floats<8> dgain[kPasses] = {}, dbias[kPasses] = {};
+  // All lanes of a warp go round equally often: they exchange sums.
+  for (int64_t first = static_cast<int64_t>(blockIdx.x) * kGroups; first < op.rows;
+       first += static_cast<int64_t>(gridDim.x) * kGroups) {
+    const int64_t row = first + group;
+    const bool exists = row < op.rows;
+    const X* x = static_cast<const X*>(op.x.data) + row * op.x.stride;
+    const Dy* dy = static_cast<const Dy*>(op.dy.data) + row * op.dy.stride;
+    Dx* dx = static_cast<Dx*>(op.dx.data) + row * op.dx.stride;
+    Floats<8> normal[kPasses], gradient[kPasses];
+#pragma unroll
+    for (int pass = 0; pass < kPasses; ++pass) {
+      const int column = (pass * kLanes + lane) * 8;
+      normal[pass] = {};
+      gradient[pass] = {};
+      if (exists && column < op.width) {
+        normal[pass] = load<8>(x + column);
+        gradient[pass] = load<8>(dy + column);
+      }
+    }
+    float mean = 0, rstd = 0;
+    if (exists) {
+      if (op.centred) mean = static_cast<const float*>(op.mean.data)[row * op.mean.stride];
+      rstd = static_cast<const float*>(op.rstd.data)[row * op.rstd.stride];
+    }
+    if (op.draws.threshold > 0 && exists) {
+      const uint32_t row_key = op.draws.row_key(row);
+#pragma unroll
+      for (int pass = 0; pass < kPasses; ++pass) {
+        for (int i = 0; i < 8; ++i) {
+          gradient[pass].v[i] *= op.draws.factor(row_key, (pass * kLanes + lane) * 8 + i);
+        }
+      }
+    }
+    float sum_g = 0, sum_gn = 0;
+#pragma unroll
+    for (int pass = 0; pass < kPasses; ++pass) {
+      const int column = (pass * kLanes + lane) * 8;
+      if (column < op.width) {
+        const Floats<8> factor = load<8>(gain + column);
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+          const float n = (normal[pass].v[i] - mean) * rstd, g = gradient[pass].v[i];
+          dgain[pass].v[i] += g * n;
+          dbias[pass].v[i] += g;
+          normal[pass].v[i] = n;
+          gradient[pass].v[i] = g * factor.v[i];
+          sum_g += gradient[pass].v[i];
+          sum_gn += gradient[pass].v[i] * n;
+        }
+      }
+    }
+    const float mean_g = op.centred ? sum_of_lanes<kLanes>(sum_g) * inverse_width : 0.0f;
+    const float mean_gn = sum_of_lanes<kLanes>(sum_gn) * inverse_width;
+    if (op.dx.data == nullptr || !exists) continue;
+#pragma unroll
+    for (int pass = 0; pass < kPasses; ++pass) {
+      const int column = (pass * kLanes + lane) * 8;
+      if (column < op.width) {
+        Floats<8> out = {};
+        if (op.dx_adds) out = load<8>(dx + column);
+        for (int i = 0; i < 8; ++i) {
+          out.v[i] += rstd * (gradient[pass].v[i] - mean_g - normal[pass].v[i] * mean_gn);
+        }
+        store(dx + column, out);
+      }
+    }
+  }
+  if (partial == nullptr) return;
+  float* sums = reinterpret_cast<float*>(dynamic_shared());  // [2, width]
+  for (int turn = 0; turn < kGroups; ++turn) {
+    if (turn == group) {
+#pragma unroll
+      for (int pass = 0; pass < kPasses; ++pass) {
+        const int column = (pass * kLanes + lane) * 8;
+        if (column < op.width) {
+          Floats<8> gains = {}, biases = {};
+          if (turn > 0) {
+            gains = load<8>(sums + column);
+            biases = load<8>(sums + op.width + column);
+          }
+          for (int i = 0; i < 8; ++i) {
+            gains.v[i] += dgain[pass].v[i];
+            biases.v[i] += dbias[pass].v[i];
+          }
+          store(sums + column, gains);
+          store(sums + op.width + column, biases);
+        }
+      }
+    }
+    __syncthreads();
+  }
+  for (int64_t at = threadIdx.x; at < 2 * op.width; at += kThreads) partial[blockIdx.x * 2 * op.width + at] = sums[at];
+}
+
+template <typename X, typename Dy, typename Dx>
+__global__ void norm_backward_any_kernel(NormArguments op) {
+  const int lane = threadIdx.x % 32;
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * (kThreads / 32) + threadIdx.x / 32;
+  if (row >= op.rows) return;
+  const X* x = static_cast<const X*>(op.x.data) + row * op.x.stride;
+  const Dy* dy = static_cast<const Dy*>(op.dy.data) + row * op.dy.stride;
+  Dx* dx = static_cast<Dx*>(op.dx.data) + row * op.dx.stride;
+  const float* gain = static_cast<const float*>(op.gain.data);
+  const float mean = op.centred ? static_cast<const float*>(op.mean.data)[row * op.mean.stride] : 0.0f;
+  const float rstd = static_cast<const float*>(op.rstd.data)[row * op.rstd.stride];
+  const uint32_t row_key = op.draws.row_key(row);
+  float mean_g = 0, mean_gn = 0;
+  for (int64_t c = lane; c < op.width; c += 32) {
+    const float g = load_one(dy + c) * op.draws.factor(row_key, c) * gain[c];
+    mean_g += g;
+    mean_gn += g * (load_one(x + c) - mean) * rstd;
+  }
+  mean_g = op.centred ? sum_of_lanes<32>(mean_g) / static_cast<float>(op.width) : 0.0f;
+  mean_gn = sum_of_lanes<32>(mean_gn) / static_cast<float>(op.width);
+  for (int64_t c = lane; c < op.width; c += 32) {
+    const float g = load_one(dy + c) * op.draws.factor(row_key, c) * gain[c];
+    const float value = rstd * (g - mean_g - (load_one(x + c) - mean) * rstd * mean_gn);
+    store_one(dx + c, op.dx_adds ? load_one(dx + c) + value : value);
+  }
+}
+
+// partial [gridDim.y, 2, width]: block y sums every gridDim.y-th row of its thread's column.
+template <typename X, typename Dy>
+__global__ void norm_backward_columns_any_kernel(NormArguments op, float* partial) {
+  const int64_t column = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (column >= op.width) return;
+  float dgain = 0, dbias = 0;
+  for (int64_t row = blockIdx.y; row < op.rows; row += gridDim.y) {
+    const float mean = op.centred ? static_cast<const float*>(op.mean.data)[row * op.mean.stride] : 0.0f;
+    const float rstd = static_cast<const float*>(op.rstd.data)[row * op.rstd.stride];
+    const float g = load_one(static_cast<const Dy*>(op.dy.data) + row * op.dy.stride + column) *
+                    op.draws.factor(op.draws.row_key(row), column);
+    dgain += g * (load_one(static_cast<const X*>(op.x.data) + row * op.x.stride + column) - mean) * rstd;
+    dbias += g;
+  }
+  partial[blockIdx.y * 2 * op.width + column] = dgain;
+  partial[blockIdx.y * 2 * op.width + op.width + column] = dbias;
+}
+
+// out[c] (+)= the sum of partial[.., which, c], 32 columns a block.
+__global__ void norm_sums_kernel(const float* partial, int64_t parts, int64_t width, float* dgain, bool dgain_adds,
+                                 float* dbias, bool dbias_adds) {
+  __shared__ float sums[8][32];
+  float* out = blockIdx.y == 0 ? dgain : dbias;
+  const bool adds = blockIdx.y == 0 ? dgain_adds : dbias_adds;
+  if (out == nullptr) return;
+  const int lane = threadIdx.x % 32, slice = threadIdx.x / 32;
+  const int64_t column = static_cast<int64_t>(blockIdx.x) * 32 + lane;
+  float sum = 0;
+  if (column < width) {
+    for (int64_t part = slice; part < parts; part += 8) sum += partial[(part * 2 + blockIdx.y) * width + column];
+  }
+  sums[slice][lane] = sum;
+  __syncthreads();
+  if (slice > 0 || column >= width) return;
+  float total = adds ? out[column] : 0.0f;
+  for (int s = 0; s < 8; ++s) total += sums[s][lane];
+  out[column] = total;
+}
+
+// Calls body with the lanes and passes that hold a row of this width.
+template <int kLanes, int kPasses>
+struct RowShape {
+  static constexpr int lanes = kLanes, passes = kPasses;
+};
+template <typename Body>
+void with_row_shape(int64_t width, const Body& body) {
+  if (width <= 64) return body(RowShape<8, 1>{});
+  if (width <= 128) return body(RowShape<16, 1>{});
+  if (width <= 256) return body(RowShape<32, 1>{});
+  if (width <= 512) return body(RowShape<32, 2>{});
+  if (width <= 768) return body(RowShape<32, 3>{});
+  body(RowShape<32, 4>{});
+}
+
+}  // namespace
+
+void norm_forward(const NormForward& op) {
+  const NormArguments arguments{.centred = op.kind == NormKind::layer,
+                                .epsilon = op.epsilon,
+                                .rows = op.x.rows,
+                                .width = op.x.cols,
+                                .x = op.x,
+                                .gain = op.gain,
+                                .bias = op.bias,
+                                .y = op.y,
+                                .mean = op.mean,
+                                .rstd = op.rstd,
+                                .draws = draws_of(op.dropout, op.rows)};
+  const bool fits =
+      op.x.cols <= kWidestInRegisters && in_eights(op.x) && in_eights(op.y) && in_eights(op.gain) && in_eights(op.bias);
+  with_type(op.x.type, [&](auto x) {
+    with_type(op.y.type, [&](auto y) {
+      using X = decltype(x);
+      using Y = decltype(y);
+      if (!fits) {
+        return launch(norm_forward_any_kernel<X, Y>,
+                      {.blocks = divide_up(op.x.rows, kThreads / 32), .threads = kThreads}, arguments);
+      }
+      with_row_shape(op.x.cols, [&](auto shape) {
+        using Shape = decltype(shape);
+        launch(norm_forward_kernel<X, Y, Shape::lanes, Shape::passes>,
+               {.blocks = divide_up(op.x.rows, kThreads / Shape::lanes), .threads = kThreads}, arguments);
+      });
+    });
+  });
+}
+
+void norm_backward(const NormBackward& op) {
+  const NormArguments arguments{.centred = op.kind == NormKind::layer,
+                                .rows = op.x.rows,
+                                .width = op.x.cols,
+                                .x = op.x,
+                                .gain = op.gain,
+                                .mean = op.mean,
+                                .rstd = op.rstd,
+                                .dy = op.dy,
+                                .dx = op.dx,
+                                .dx_adds = op.dx_adds,
+                                .draws = draws_of(op.dropout, op.rows)};
+  const bool fits =
+      op.x.cols <= kWidestInRegisters && in_eights(op.x) && in_eights(op.dy) && in_eights(op.dx) && in_eights(op.gain);
+  const int64_t rows = op.x.rows, width = op.x.cols;
+  const bool sums = op.dgain || op.dbias;
+  int64_t parts = 0;
+  float* partial = nullptr;
+  with_type(op.x.type, [&](auto x) {
+    with_type(op.dy.type, [&](auto dy) {
+      with_type(op.dx ? op.dx.type : op.x.type, [&](auto dx) {
+        using X = decltype(x);
+        using Dy = decltype(dy);
+        using Dx = decltype(dx);
+        if (!fits) {
+          if (op.dx) {
+            launch(norm_backward_any_kernel<X, Dy, Dx>, {.blocks = divide_up(rows, kThreads / 32), .threads = kThreads},
+                   arguments);
+          }
+          if (!sums) return;
+          parts = std::min<int64_t>(rows, 128);
+          partial = static_cast<float*>(workspace(parts * 2 * width * size_of(DType::f32)));
+          launch(norm_backward_columns_any_kernel<X, Dy>,
+                 {.blocks = divide_up(width, kThreads), .blocks_y = parts, .threads = kThreads}, arguments, partial);
+          return;
+        }
+        with_row_shape(width, [&](auto shape) {
+          using Shape = decltype(shape);
+          const int64_t blocks = std::min(divide_up(rows, kThreads / Shape::lanes), int64_t{2} * multiprocessors());
+          if (sums) {
+            parts = blocks;
+            partial = static_cast<float*>(workspace(parts * 2 * width * size_of(DType::f32)));
+          }
+          launch(norm_backward_kernel<X, Dy, Dx, Shape::lanes, Shape::passes>,
+                 {.blocks = blocks, .threads = kThreads, .shared_bytes = 2 * width * size_of(DType::f32)}, arguments,
+                 partial);
+        });
+      });
+    });
+  });
+  if (sums) {
+    launch(norm_sums_kernel, {.blocks = divide_up(width, 32), .blocks_y = 2, .threads = 256},
+           static_cast<const float*>(partial), parts, width, op.dgain.f32(), op.dgain_adds, op.dbias.f32(),
+           op.dbias_adds);
+  }
+}
+
+}  // namespace brisk::cuda

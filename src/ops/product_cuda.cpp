@@ -1,0 +1,292 @@
+#include "ops/product_cuda.h"
+
+#include <cublasLt.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "base/error.h"
+#include "ops/cuda_stream.h"
+
+namespace brisk::cuda {
+
+namespace {
+
+constexpr size_t kWorkspaceBytes = size_t{64} << 20;  // NVIDIA asks for 32 MiB on Hopper
+constexpr int kCandidates = 12;
+constexpr int kTrials = 5;
+
+void check_blas(cublasStatus_t status, const char* what) {
+  BRISK_CHECK(status == CUBLAS_STATUS_SUCCESS, "{}: {}", what, cublasLtGetStatusString(status));
+}
+
+cublasLtHandle_t handle() {
+  static const cublasLtHandle_t only = [] {
+    stream();  // chooses the card
+    cublasLtHandle_t made = nullptr;
+    check_blas(cublasLtCreate(&made), "starting cuBLASLt");
+    return made;
+  }();
+  return only;
+}
+
+// Of its own: ops keep what they multiply in cuda::workspace().
+void* product_workspace() {
+  static void* const memory = [] {
+    void* made = nullptr;
+    check(cudaMalloc(&made, kWorkspaceBytes), "allocating the products' workspace");
+    return made;
+  }();
+  return memory;
+}
+
+cudaDataType_t type_of(DType type) { return type == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
+
+uint32_t alignment_of(const void* pointer) {
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  return address == 0 ? 256 : std::min<uint32_t>(256, 1u << std::countr_zero(address));
+}
+
+cublasLtEpilogue_t epilogue_of(const Product& p) {
+  if (p.a_sums != nullptr) return CUBLASLT_EPILOGUE_BGRADB;
+  if (p.gelu_gradient) return CUBLASLT_EPILOGUE_DGELU;
+  if (p.gelu && p.before) return p.bias != nullptr ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+  if (p.gelu) return p.bias != nullptr ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+  return p.bias != nullptr ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+// cuBLASLt's matrices lie by columns. Ours, by rows, are their transposes there: C^T = B^T A^T, so b comes first.
+class Call {
+ public:
+  explicit Call(const Product& p) : product_(p) {
+    check_blas(cublasLtMatmulDescInit(&operation_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describing a product");
+    const cublasOperation_t first = p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t second = p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    set(CUBLASLT_MATMUL_DESC_TRANSA, first);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, second);
+    const cublasLtEpilogue_t epilogue = epilogue_of(p);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+    point_outputs(p.before.data, p.a_sums);
+    if (p.before) {
+      const int64_t stride = p.before.stride;
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, stride);
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, type_of(p.before.type));
+    }
+    lay_out(first_, p.b.type, p.b.transposed ? p.k : p.n, p.b.transposed ? p.n : p.k, p.b.stride, p.b_distance);
+    lay_out(second_, p.a.type, p.a.transposed ? p.m : p.k, p.a.transposed ? p.k : p.m, p.a.stride, p.a_distance);
+    const Tensor& addend = p.addend ? p.addend : p.c;
+    lay_out(added_, addend.type, p.n, p.m, addend.stride, p.c_distance);
+    lay_out(result_, p.c.type, p.n, p.m, p.c.stride, p.c_distance);
+  }
+
+  // Where a trial may write.
+  void point_outputs(void* before, float* a_sums) {
+    if (product_.before) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, before);
+    if (product_.bias != nullptr) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, product_.bias);
+    if (product_.a_sums != nullptr) {
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, a_sums);
+      set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F);
+    }
+  }
+
+  cublasStatus_t run(const cublasLtMatmulAlgo_t& algorithm, void* c, const void* addend) {
+    const float beta = product_.addend ? product_.addend_factor : 0.0f;
+    return cublasLtMatmul(handle(), &operation_, &product_.factor, product_.b.data, &first_, product_.a.data, &second_,
+                          &beta, addend, &added_, c, &result_, &algorithm, product_workspace(), kWorkspaceBytes,
+                          stream());
+  }
+  cublasStatus_t run(const cublasLtMatmulAlgo_t& algorithm) {
+    return run(algorithm, product_.c.data, product_.addend ? product_.addend.data : product_.c.data);
+  }
+
+  bool can_run(const cublasLtMatmulAlgo_t& algorithm) {
+    cublasLtMatmulHeuristicResult_t result = {};
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoCheck(handle(), &operation_, &first_, &second_, &added_, &result_, &algorithm, &result);
+    return status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= kWorkspaceBytes;
+  }
+
+  std::vector<cublasLtMatmulAlgo_t> candidates(int most) {
+    cublasLtMatmulPreference_t preference = nullptr;
+    check_blas(cublasLtMatmulPreferenceCreate(&preference), "asking for algorithms");
+    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+      check_blas(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof(value)), "a preference");
+    };
+    const Product& p = product_;
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspaceBytes);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(p.b.data));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(p.a.data));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(p.addend ? p.addend.data : p.c.data));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(p.c.data));
+    std::array<cublasLtMatmulHeuristicResult_t, kCandidates> results = {};
+    int found = 0;
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(handle(), &operation_, &first_, &second_, &added_, &result_, preference,
+                                       std::min(most, kCandidates), results.data(), &found);
+    cublasLtMatmulPreferenceDestroy(preference);
+    std::vector<cublasLtMatmulAlgo_t> algorithms;
+    for (int i = 0; i < found && status == CUBLAS_STATUS_SUCCESS; ++i) {
+      if (results[static_cast<size_t>(i)].state == CUBLAS_STATUS_SUCCESS)
+        algorithms.push_back(results[static_cast<size_t>(i)].algo);
+    }
+    return algorithms;
+  }
+
+ private:
+  template <typename T>
+  void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
+    check_blas(cublasLtMatmulDescSetAttribute(&operation_, attribute, &value, sizeof(value)), "describing a product");
+  }
+  void lay_out(cublasLtMatrixLayoutOpaque_t& layout, DType type, int64_t rows, int64_t cols, int64_t stride,
+               int64_t distance) const {
+    check_blas(cublasLtMatrixLayoutInit(&layout, type_of(type), static_cast<uint64_t>(rows),
+                                        static_cast<uint64_t>(cols), stride),
+               "describing a matrix");
+    if (product_.batch == 1) return;
+    const auto batch = static_cast<int32_t>(product_.batch);
+    check_blas(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof(batch)),
+               "describing a batch");
+    check_blas(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &distance,
+                                                sizeof(distance)),
+               "describing a batch");
+  }
+
+  const Product& product_;
+  cublasLtMatmulDescOpaque_t operation_ = {};
+  cublasLtMatrixLayoutOpaque_t first_ = {}, second_ = {}, added_ = {}, result_ = {};
+};
+
+// What an algorithm is chosen for.
+using Key = std::array<int64_t, 22>;
+
+Key key_of(const Product& p, int64_t m, int64_t n, int64_t k) {
+  const auto alignment = [](const void* pointer) { return static_cast<int64_t>(alignment_of(pointer)); };
+  return {m,
+          n,
+          k,
+          p.a.stride,
+          p.b.stride,
+          p.c.stride,
+          p.addend.stride,
+          p.before.stride,
+          p.batch,
+          static_cast<int64_t>(p.a.type),
+          static_cast<int64_t>(p.c.type),
+          static_cast<int64_t>(p.before.type),
+          p.a.transposed,
+          p.b.transposed,
+          static_cast<int64_t>(epilogue_of(p)),
+          static_cast<bool>(p.addend),
+          p.addend.data == p.c.data,
+          alignment(p.a.data),
+          alignment(p.b.data),
+          alignment(p.c.data),
+          alignment(p.addend.data),
+          alignment(p.before.data)};
+}
+
+// Ragged batches have a new number of rows each time; neighbours share their algorithm.
+int64_t neighbourhood(int64_t size) {
+  if (size <= 16) return size;
+  const int shift = std::bit_width(static_cast<uint64_t>(size)) - 4;
+  return (size >> shift) << shift;
+}
+
+bool capturing() {
+  cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(stream(), &state), "asking for the stream's state");
+  return state != cudaStreamCaptureStatusNone;
+}
+
+bool wants_timing() {
+  static const bool wants = [] {
+    const char* value = std::getenv("BRISK_CUDA_TIMING");
+    return value == nullptr || std::strcmp(value, "0") != 0;
+  }();
+  return wants;
+}
+
+// The fastest of the candidates, each run a few times into memory of the trial's own.
+cublasLtMatmulAlgo_t fastest(Call& call, const Product& p, const std::vector<cublasLtMatmulAlgo_t>& algorithms) {
+  const int64_t c_bytes = (((p.batch - 1) * p.c_distance) + p.m * p.c.stride) * size_of(p.c.type);
+  const int64_t before_bytes = p.before ? p.m * p.before.stride * size_of(p.before.type) : 0;
+  const int64_t sums_bytes = p.a_sums != nullptr ? p.m * 4 : 0;
+  const auto rounded = [](int64_t bytes) { return (bytes + 255) / 256 * 256; };
+  char* trial = nullptr;
+  const cudaError_t status =
+      cudaMalloc(reinterpret_cast<void**>(&trial),
+                 static_cast<size_t>(rounded(c_bytes) + rounded(before_bytes) + rounded(sums_bytes)));
+  if (status != cudaSuccess) {  // no room to try: the library's own first choice
+    cudaGetLastError();
+    return algorithms.front();
+  }
+  char* before = trial + rounded(c_bytes);
+  // A gradient reads `before`.
+  call.point_outputs(p.gelu_gradient ? p.before.data : before,
+                     reinterpret_cast<float*>(before + rounded(before_bytes)));
+  cudaEvent_t begin = nullptr, end = nullptr;
+  check(cudaEventCreate(&begin), "making an event");
+  check(cudaEventCreate(&end), "making an event");
+  size_t best = 0;
+  float best_time = 0;
+  for (size_t i = 0; i < algorithms.size(); ++i) {
+    const void* addend = p.addend && p.addend.data != p.c.data ? p.addend.data : trial;
+    if (call.run(algorithms[i], trial, addend) != CUBLAS_STATUS_SUCCESS) continue;
+    float shortest = 0;
+    for (int t = 0; t < kTrials; ++t) {
+      check(cudaEventRecord(begin, stream()), "timing a product");
+      call.run(algorithms[i], trial, addend);
+      check(cudaEventRecord(end, stream()), "timing a product");
+      check(cudaEventSynchronize(end), "timing a product");
+      float milliseconds = 0;
+      check(cudaEventElapsedTime(&milliseconds, begin, end), "timing a product");
+      shortest = t == 0 ? milliseconds : std::min(shortest, milliseconds);
+    }
+    if (best_time == 0 || shortest < best_time) {
+      best_time = shortest;
+      best = i;
+    }
+  }
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  cudaFree(trial);
+  call.point_outputs(p.before.data, p.a_sums);
+  return algorithms[best];
+}
+
+}  // namespace
+
+bool multiply(const Product& p) {
+  if (p.m == 0 || p.n == 0 || p.batch == 0) return true;
+  BRISK_CHECK(p.k > 0 && p.a.type == p.b.type, "a product over {} of two types", p.k);
+  static std::map<Key, std::optional<cublasLtMatmulAlgo_t>> exact;
+  static std::map<Key, cublasLtMatmulAlgo_t> timed;
+  Call call(p);
+  const auto [entry, is_new] = exact.try_emplace(key_of(p, p.m, p.n, p.k));
+  if (is_new) {
+    const Key near = key_of(p, neighbourhood(p.m), neighbourhood(p.n), neighbourhood(p.k));
+    if (const auto known = timed.find(near); known != timed.end() && call.can_run(known->second)) {
+      entry->second = known->second;
+    } else {
+      const bool times = wants_timing() && !capturing();
+      const std::vector<cublasLtMatmulAlgo_t> algorithms = call.candidates(times ? kCandidates : 1);
+      if (algorithms.size() > 1) {
+        entry->second = fastest(call, p, algorithms);
+        timed.insert_or_assign(near, *entry->second);
+      } else if (!algorithms.empty()) {
+        entry->second = algorithms.front();
+      }
+    }
+  }
+  if (!entry->second) return false;
+  check_blas(call.run(*entry->second), "multiplying matrices");
+  return true;
+}
+
+}  // namespace brisk::cuda

@@ -1,0 +1,34 @@
+// A matrix product on the card, by cuBLASLt, with what its epilogues can take along. Which of its algorithms is fastest
+// is measured once per shape.
+//
+//   cuda::Product product{.m = N, .n = O, .k = I, .a = operand(x), .b = operand(w, true), .c = y, .bias = bias};
+//   if (!cuda::multiply(product)) ...         // no algorithm does this epilogue: do without it
+//
+// Free of CUDA's headers.
+#pragma once
+
+#include "ops/gemm.h"
+
+namespace brisk::cuda {
+
+// c = activation(factor a b + addend_factor addend + bias), all matrices by rows.
+struct Product {
+  int64_t m = 0, n = 0, k = 0;
+  GemmOperand a, b;  // [m, k], [k, n], of one type, f32 or bf16
+  Tensor c;          // [m, n] f32 or bf16
+  float factor = 1;
+  Tensor addend = {};  // [m, n] of c's type, or none; may be c itself
+  float addend_factor = 1;
+  const void* bias = nullptr;  // [n] of c's type, or none
+  bool gelu = false;           // the tanh form
+  Tensor before = {};          // [m, n] with gelu: out, what it was applied to; or none
+  bool gelu_gradient = false;  // c = (a b) gelu'(before) instead; before is read
+  float* a_sums = nullptr;     // [m] out: the sums of a's rows over k (the bias's gradient, in a weight's), or none
+  int64_t batch = 1;           // so many products at once, each these many elements behind the other:
+  int64_t a_distance = 0, b_distance = 0, c_distance = 0;
+};
+
+// Queues it; false, and nothing done, where no algorithm can do it.
+bool multiply(const Product& product);
+
+}  // namespace brisk::cuda

@@ -1,0 +1,39 @@
+// What decides an optimizer step on the card: one thread, a few numbers.
+#include <cmath>
+
+#include "ops/cuda_stream.h"
+#include "ops/update.h"
+
+namespace brisk::cuda {
+
+namespace {
+
+__global__ void add_sums_kernel(const float* sums, bool first, StepNumbers* step) {
+  step->loss_sum = (first ? 0 : step->loss_sum) + sums[0];
+  step->correct = (first ? 0 : step->correct) + sums[1];
+  step->targets = (first ? 0 : step->targets) + sums[2];
+  step->weight_sum = (first ? 0 : step->weight_sum) + sums[3];
+}
+
+__global__ void decide_kernel(StepNumbers* step) {
+  const double norm = sqrt(step->squared_norm);
+  const double loss = step->weight_sum > 0 ? step->loss_sum / step->weight_sum : step->loss_sum;
+  step->gradient_scale = step->max_norm > 0 && norm > step->max_norm ? static_cast<float>(step->max_norm / norm) : 1.0f;
+  const bool applies =
+      isfinite(step->loss_sum) && isfinite(norm) && norm <= step->norm_limit && loss <= step->loss_limit;
+  step->applied = applies ? 1.0f : 0.0f;
+}
+
+}  // namespace
+
+void add_loss_sums(const float* sums, bool first, StepNumbers* step) {
+  add_sums_kernel<<<1, 1, 0, stream()>>>(sums, first, step);
+  BRISK_CUDA_LAUNCHED();
+}
+
+void decide_step(StepNumbers* step) {
+  decide_kernel<<<1, 1, 0, stream()>>>(step);
+  BRISK_CUDA_LAUNCHED();
+}
+
+}  // namespace brisk::cuda

@@ -1,0 +1,14 @@
+// The card's stream: everything a process does on its card is queued on one.
+//
+//   cuda::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cuda::stream()), "copying a batch");
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+namespace brisk::cuda {
+
+cudaStream_t stream();
+// Throws where `status` is an error: UserError when there is no memory, a fault of ours otherwise.
+void check(cudaError_t status, const char* what);
+
+}  // namespace brisk::cuda

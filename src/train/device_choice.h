@@ -1,0 +1,22 @@
+// Where a job runs.
+//
+//   const DeviceChoice choice = choose_device(job.device, "device");      // UserError where it cannot be
+//   say("device: {}", choice.reason);
+#pragma once
+
+#include <string>
+
+#include "tensor/device.h"
+
+namespace brisk {
+
+struct DeviceChoice {
+  Device* device = nullptr;
+  std::string name;    // "cpu", "cuda:0"
+  std::string reason;  // for the user; empty where there is nothing to say: a CPU, and no CUDA in this brisk
+};
+
+// `asked`: auto, cpu, cuda or cuda:1. auto is a card where there is one. `place` names the key or flag in messages.
+DeviceChoice choose_device(const std::string& asked, const std::string& place);
+
+}  // namespace brisk
