@@ -149,7 +149,7 @@ TEST_P(PyTorch, AgreesOnTwoThreads) {
 TEST_P(PyTorch, AgreesOnACard) {
   std::string why;
   if (cuda_cards(&why).empty()) GTEST_SKIP() << "no NVIDIA card to run this on: " << why;
-  const Golden golden(GetParam());
+  const DecoderGolden golden(GetParam());
   for (const DType type : {DType::f32, DType::bf16}) {
     EngineOptions options = golden.options(type, Backend::cuda);
     options.device = &cuda_device();
