@@ -1,5 +1,6 @@
 // SentencePiece's .model, a protocol buffer: pieces (field 1: text, score, type), how it was trained (field 2) and how
 // it normalizes (field 3). As much of it is read as a BPE of the Llama family needs; the rest is refused by name.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
