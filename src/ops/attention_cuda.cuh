@@ -50,6 +50,13 @@ __device__ void clear_head_rows(const Tensor& t, int64_t begin, int64_t head, in
   }
 }
 
+// Whether heads are bf16 rows of whole 16 bytes, at most 128 wide.
+inline bool fits_tensor_cores(const AttentionForward& op) {
+  const auto fits = [](const Tensor& t) { return t.type == DType::bf16 && in_eights(t); };
+  return op.shape.head_width % 8 == 0 && op.shape.head_width <= 128 && fits(op.q) && fits(op.k) && fits(op.v) &&
+         fits(op.y);
+}
+
 // Any type and head width up to 256, in f32 (attention_plain_cuda.cu).
 void attention_forward_plain(const AttentionForward& op);
 void attention_backward_plain(const AttentionBackward& op);

@@ -1,7 +1,244 @@
+// Attention forward by tensor cores, bf16: a warp has 16 kParts queries, the block goes over tiles of 64 keys, of which
+// the next is on its way while one is used. Scores stay in registers and are the left operand of the product with V.
+#include <algorithm>
+#include <cmath>
+
+#include "base/rounding.h"
 #include "ops/attention_cuda.cuh"
+#include "ops/attention_tile_cuda.cuh"
 
 namespace brisk::cuda {
 
-void attention_forward(const AttentionForward& op) { attention_forward_plain(op); }
+namespace {
+
+constexpr int kWarps = 4;
+constexpr int kThreads = 32 * kWarps;
+constexpr int kKeys = 64;  // of a tile
+constexpr float kLog2E = 1.44269504f;
+
+// The two rows of a 16-row product that a lane has parts of.
+struct RowPair {
+  float largest[2] = {-INFINITY, -INFINITY};
+  float sum[2] = {};  // of this lane's columns
+  uint32_t row_key[2] = {};
+  int seen[2] = {};
+};
+
+// Scores become weights relative to the largest so far; what was summed before shrinks accordingly.
+template <int kWidth, bool kDropout>
+__device__ void weigh(float (&scores)[kKeys / 8][4], RowPair& rows, float (&out)[kWidth / 8][4], float scale_log2,
+                      int key, bool masked, const Draws& draws) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float highest = rows.largest[half];
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        float& score = scores[n][2 * half + i];
+        if (masked && key + n * 8 + lane % 4 * 2 + i >= rows.seen[half]) score = -INFINITY;
+        highest = fmaxf(highest, score);
+      }
+    }
+    highest = fmaxf(highest, __shfl_xor_sync(~0u, highest, 1));
+    highest = fmaxf(highest, __shfl_xor_sync(~0u, highest, 2));
+    const float from = highest == -INFINITY ? 0.0f : highest * scale_log2;
+    const float shrink = exp2_fast(rows.largest[half] * scale_log2 - from);
+    rows.largest[half] = highest;
+    float sum = 0;
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        float& score = scores[n][2 * half + i];
+        score = exp2_fast(score * scale_log2 - from);
+        sum += score;
+        if constexpr (kDropout) {
+          const auto column = static_cast<uint32_t>(key + n * 8 + lane % 4 * 2 + i);
+          if (random_bits(rows.row_key[half], column) < draws.threshold) score = 0;
+        }
+      }
+    }
+    rows.sum[half] = rows.sum[half] * shrink + sum;
+#pragma unroll
+    for (int n = 0; n < kWidth / 8; ++n) {
+      out[n][2 * half] *= shrink;
+      out[n][2 * half + 1] *= shrink;
+    }
+  }
+}
+
+template <int kWidth, int kParts, bool kDropout>
+__global__ void __launch_bounds__(kThreads) attention_forward_kernel(const AttentionForward op, const Draws draws) {
+  constexpr int kQueries = kWarps * 16 * kParts;  // of the block
+  const int64_t head = blockIdx.y, head_width = op.shape.head_width;
+  if (blockIdx.z == op.queries.sequences) {
+    return clear_head_rows<bf16_t>(op.y, op.queries.starts[op.queries.sequences], head, head_width);
+  }
+  const AttentionSpan span = attention_span(op, blockIdx.z);
+  // The last queries of a causal sequence have most to do: they begin.
+  const int first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kQueries;
+  if (first >= span.queries) return;
+  const int queries = static_cast<int>(span.queries), keys = static_cast<int>(span.keys);
+  const int64_t kv_head = head / (op.shape.heads / op.shape.kv_heads);
+  const auto* q_rows = static_cast<const bf16_t*>(op.q.data) + (span.first_query + first) * op.q.stride;
+  const auto* k_rows = static_cast<const bf16_t*>(op.k.data) + span.first_key * op.k.stride + kv_head * head_width;
+  const auto* v_rows = static_cast<const bf16_t*>(op.v.data) + span.first_key * op.v.stride + kv_head * head_width;
+
+  char* memory = dynamic_shared();
+  using Tile = SharedTile<kWidth>;
+  const Tile q{reinterpret_cast<bf16_t*>(memory)};
+  const auto buffer = [&](int which) {  // k, v, k, v
+    return Tile{reinterpret_cast<bf16_t*>(memory + Tile::bytes(kQueries) + which * Tile::bytes(kKeys))};
+  };
+  const auto copy_tile = [&](int tile) {
+    const int key = tile * kKeys, which = tile % 2 * 2;
+    buffer(which).template copy<kKeys>(k_rows + key * op.k.stride, op.k.stride, keys - key, head_width);
+    buffer(which + 1).template copy<kKeys>(v_rows + key * op.v.stride, op.v.stride, keys - key, head_width);
+    commit_copies();
+  };
+
+  const auto seen_by = [&](int query) {
+    return static_cast<int>(span.seen_by(min(query, queries - 1), op.shape.causal));
+  };
+  const int tiles = (seen_by(first + kQueries - 1) + kKeys - 1) / kKeys;
+  q.template copy<kQueries>(q_rows + head * head_width, op.q.stride, queries - first, head_width);
+  if (tiles > 0) {
+    copy_tile(0);
+  } else {
+    commit_copies();
+  }
+
+  const int lane = threadIdx.x % 32, warp_first = threadIdx.x / 32 * 16 * kParts;
+  RowPair rows[kParts];
+#pragma unroll
+  for (int part = 0; part < kParts; ++part) {
+    for (int half = 0; half < 2; ++half) {
+      const int query = first + warp_first + part * 16 + half * 8 + lane / 4;
+      rows[part].seen[half] = seen_by(query);
+      if (kDropout && query < queries) {
+        rows[part].row_key[half] = attention_row_key(draws, head, span.first_query + query);
+      }
+    }
+  }
+  const int least_seen = seen_by(first + warp_first), most_seen = seen_by(first + warp_first + 16 * kParts - 1);
+  const float scale_log2 = op.shape.scale * kLog2E;
+  float out[kParts][kWidth / 8][4] = {};
+  uint32_t q_operands[kParts][kWidth / 16][4];
+  for (int tile = 0; tile < tiles; ++tile) {
+    wait_for_copies<0>();
+    __syncthreads();
+    if (tile == 0) {
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) {
+#pragma unroll
+        for (int step = 0; step < kWidth / 16; ++step) {
+          q.left_operand(q_operands[part][step], warp_first + part * 16, step * 16);
+        }
+      }
+    }
+    if (tile + 1 < tiles) copy_tile(tile + 1);
+    const int key = tile * kKeys;
+    if (key >= most_seen) continue;
+    const Tile k = buffer(tile % 2 * 2), v = buffer(tile % 2 * 2 + 1);
+    float scores[kParts][kKeys / 8][4] = {};
+#pragma unroll
+    for (int step = 0; step < kWidth / 16; ++step) {
+#pragma unroll
+      for (int n = 0; n < kKeys / 16; ++n) {
+        uint32_t b[4];
+        k.right_operand_transposed(b, n * 16, step * 16);
+#pragma unroll
+        for (int part = 0; part < kParts; ++part) {
+          mma_16x8x16(scores[part][2 * n], q_operands[part][step], b[0], b[1]);
+          mma_16x8x16(scores[part][2 * n + 1], q_operands[part][step], b[2], b[3]);
+        }
+      }
+    }
+    const bool masked = key + kKeys > least_seen;
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
+      weigh<kWidth, kDropout>(scores[part], rows[part], out[part], scale_log2, key, masked, draws);
+    }
+#pragma unroll
+    for (int step = 0; step < kKeys / 16; ++step) {
+      uint32_t weights[kParts][4];
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) as_left_operand(weights[part], scores[part], step);
+#pragma unroll
+      for (int n = 0; n < kWidth / 16; ++n) {
+        uint32_t b[4];
+        v.right_operand(b, step * 16, n * 16);
+#pragma unroll
+        for (int part = 0; part < kParts; ++part) {
+          mma_16x8x16(out[part][2 * n], weights[part], b[0], b[1]);
+          mma_16x8x16(out[part][2 * n + 1], weights[part], b[2], b[3]);
+        }
+      }
+    }
+  }
+  if (tiles == 0) {
+    wait_for_copies<0>();
+    __syncthreads();
+  }
+
+  // Rows leave by way of the warp's own part of q's tile: whole rows, 16 bytes a lane.
+#pragma unroll
+  for (int part = 0; part < kParts; ++part) {
+    for (int half = 0; half < 2; ++half) {
+      float sum = rows[part].sum[half];
+      sum += __shfl_xor_sync(~0u, sum, 1);
+      sum += __shfl_xor_sync(~0u, sum, 2);
+      const int row = warp_first + part * 16 + half * 8 + lane / 4;
+      const float factor = sum > 0 ? draws.scale / sum : 0.0f;
+#pragma unroll
+      for (int n = 0; n < kWidth / 8; ++n) {
+        *reinterpret_cast<uint32_t*>(q.at(row, n * 8 + lane % 4 * 2)) =
+            pack_bf16(out[part][n][2 * half] * factor, out[part][n][2 * half + 1] * factor);
+      }
+      if (lane % 4 == 0 && first + row < queries && op.log_sum_exp.data != nullptr) {
+        static_cast<float*>(op.log_sum_exp.data)[(span.first_query + first + row) * op.log_sum_exp.stride + head] =
+            sum > 0 ? rows[part].largest[half] * op.shape.scale + logf(sum) : -INFINITY;
+      }
+    }
+  }
+  __syncwarp();
+  auto* y_rows = static_cast<bf16_t*>(op.y.data) + (span.first_query + first) * op.y.stride + head * head_width;
+  for (int i = lane; i < 16 * kParts * (kWidth / 8); i += 32) {
+    const int row = warp_first + i / (kWidth / 8), column = i % (kWidth / 8) * 8;
+    if (first + row < queries && column < head_width) {
+      *reinterpret_cast<uint4*>(y_rows + row * op.y.stride + column) =
+          *reinterpret_cast<const uint4*>(q.at(row, column));
+    }
+  }
+}
+
+template <int kWidth, int kParts>
+void launch_forward(const AttentionForward& op) {
+  constexpr int kQueries = kWarps * 16 * kParts;
+  const Launch shape{.blocks = std::max<int64_t>(1, divide_up(op.queries.longest, kQueries)),
+                     .blocks_y = op.shape.heads,
+                     .blocks_z = op.queries.sequences + 1,
+                     .threads = kThreads,
+                     .shared_bytes = SharedTile<kWidth>::bytes(kQueries) + 4 * SharedTile<kWidth>::bytes(kKeys)};
+  const Draws draws = draws_of(op.dropout, op.queries);
+  if (draws.threshold > 0) {
+    launch(attention_forward_kernel<kWidth, kParts, true>, shape, op, draws);
+  } else {
+    launch(attention_forward_kernel<kWidth, kParts, false>, shape, op, draws);
+  }
+}
+
+}  // namespace
+
+void attention_forward(const AttentionForward& op) {
+  if (!fits_tensor_cores(op)) return attention_forward_plain(op);
+  const int64_t width = op.shape.head_width;
+  if (width <= 32) return launch_forward<32, 1>(op);
+  if (width <= 64) return op.queries.longest > 256 ? launch_forward<64, 2>(op) : launch_forward<64, 1>(op);
+  if (width <= 96) return launch_forward<96, 1>(op);
+  launch_forward<128, 1>(op);
+}
 
 }  // namespace brisk::cuda

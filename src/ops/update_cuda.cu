@@ -124,21 +124,6 @@ __global__ void squared_norm_kernel(const double* partial, int64_t parts, double
   if (threadIdx.x == 0) *out = sum;
 }
 
-__global__ void add_loss_sums_kernel(const float* sums, bool first, StepNumbers* step) {
-  step->loss_sum = (first ? 0 : step->loss_sum) + sums[0];
-  step->correct = (first ? 0 : step->correct) + sums[1];
-  step->targets = (first ? 0 : step->targets) + sums[2];
-  step->weight_sum = (first ? 0 : step->weight_sum) + sums[3];
-}
-
-__global__ void decide_step_kernel(StepNumbers* step) {
-  const double norm = sqrt(step->squared_norm);
-  const double loss = step->weight_sum > 0 ? step->loss_sum / step->weight_sum : step->loss_sum;
-  step->gradient_scale = step->max_norm > 0 && norm > step->max_norm ? static_cast<float>(step->max_norm / norm) : 1.0f;
-  const bool finite = isfinite(norm) && isfinite(step->loss_sum);
-  step->applied = finite && norm <= step->norm_limit && loss <= step->loss_limit ? 1.0f : 0.0f;
-}
-
 }  // namespace
 
 void adamw_update(const AdamWRuns& op) {
@@ -158,11 +143,5 @@ void squared_norm(const float* values, int64_t count, double* result) {
   launch(squares_kernel, {.blocks = blocks, .threads = kThreads}, values, count, partial);
   launch(squared_norm_kernel, {.blocks = 1, .threads = kThreads}, partial, blocks, result);
 }
-
-void add_loss_sums(const float* sums, bool first, StepNumbers* step) {
-  launch(add_loss_sums_kernel, {.blocks = 1, .threads = 1}, sums, first, step);
-}
-
-void decide_step(StepNumbers* step) { launch(decide_step_kernel, {.blocks = 1, .threads = 1}, step); }
 
 }  // namespace brisk::cuda
