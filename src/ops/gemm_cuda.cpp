@@ -78,8 +78,14 @@ void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOpera
     product.before = fits_gelu ? e.before : Tensor{};
     if (multiply(product)) return;
     BRISK_CHECK(!e.adds, "cuBLASLt cannot multiply [{}, {}] by [{}, {}] and add", m, k, k, n);
+    if (fits) {  // the bias was too much for it
+      product.bias = nullptr;
+      BRISK_CHECK(multiply(product), "cuBLASLt cannot multiply [{}, {}] by [{}, {}]", m, k, k, n);
+      if (e.bias != nullptr) finish_product(e.c, e.bias, {.c = e.c});
+      return;
+    }
   }
-  const Tensor u = e.before ? e.before : fits ? e.c : matrix(memory.u(), type, m, n);
+  const Tensor u = e.before ? e.before : matrix(memory.u(), type, m, n);
   product.c = u;
   product.addend = {};
   product.gelu = false;

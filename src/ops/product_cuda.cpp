@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "ops/cuda_stream.h"
+#include "ops/product_choices_cuda.h"
 
 namespace brisk::cuda {
 
@@ -163,7 +164,7 @@ class Call {
 };
 
 // What an algorithm is chosen for.
-using Key = std::array<int64_t, 22>;
+using Key = ProductChoices::Key;
 
 Key key_of(const Product& p, int64_t m, int64_t n, int64_t k) {
   const auto alignment = [](const void* pointer) { return static_cast<int64_t>(alignment_of(pointer)); };
@@ -260,25 +261,38 @@ cublasLtMatmulAlgo_t fastest(Call& call, const Product& p, const std::vector<cub
   return algorithms[best];
 }
 
+ProductChoices& timed_choices() {
+  static ProductChoices choices = [] {
+    cudaDeviceProp properties;
+    int card = 0;
+    stream();  // chooses the card
+    check(cudaGetDevice(&card), "asking for the current card");
+    check(cudaGetDeviceProperties(&properties, card), "asking for the card's properties");
+    return ProductChoices(product_choices_path(properties.name, static_cast<int64_t>(cublasLtGetVersion())));
+  }();
+  return choices;
+}
+
 }  // namespace
 
 bool multiply(const Product& p) {
   if (p.m == 0 || p.n == 0 || p.batch == 0) return true;
   BRISK_CHECK(p.k > 0 && p.a.type == p.b.type, "a product over {} of two types", p.k);
   static std::map<Key, std::optional<cublasLtMatmulAlgo_t>> exact;
-  static std::map<Key, cublasLtMatmulAlgo_t> timed;
+  static ProductChoices& timed = timed_choices();
   Call call(p);
   const auto [entry, is_new] = exact.try_emplace(key_of(p, p.m, p.n, p.k));
   if (is_new) {
     const Key near = key_of(p, neighbourhood(p.m), neighbourhood(p.n), neighbourhood(p.k));
-    if (const auto known = timed.find(near); known != timed.end() && call.can_run(known->second)) {
-      entry->second = known->second;
+    const ProductChoices::Algorithm* known = timed.find(near);
+    if (known != nullptr && call.can_run(std::bit_cast<cublasLtMatmulAlgo_t>(*known))) {
+      entry->second = std::bit_cast<cublasLtMatmulAlgo_t>(*known);
     } else {
       const bool times = wants_timing() && !capturing();
       const std::vector<cublasLtMatmulAlgo_t> algorithms = call.candidates(times ? kCandidates : 1);
       if (algorithms.size() > 1) {
         entry->second = fastest(call, p, algorithms);
-        timed.insert_or_assign(near, *entry->second);
+        timed.add(near, std::bit_cast<ProductChoices::Algorithm>(*entry->second));
       } else if (!algorithms.empty()) {
         entry->second = algorithms.front();
       }

@@ -276,6 +276,7 @@ void Program::run(const Step& step, const DeviceBatch& batch, Ledger& ledger) {
   } else {
     node.op->forward(op_run);
   }
+  if (waits_) arena_.device().wait();
 }
 
 void Program::forward(const DeviceBatch& batch, Ledger& ledger) {

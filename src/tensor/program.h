@@ -71,6 +71,9 @@ class Program {
   void forward(const DeviceBatch& batch, Ledger& ledger);
   void backward(const DeviceBatch& batch, Ledger& ledger);
 
+  // On a card ops are queued, and a ledger sees nothing of them; with this each is waited for.
+  void wait_for_each_op(bool waits) { waits_ = waits; }
+
   // A value that is `kept`, with the rows of the last batch.
   Tensor value(Value value, const DeviceBatch& batch) const;
   Tensor gradient(Value value, const DeviceBatch& batch) const;  // of a `kept` value
@@ -116,6 +119,7 @@ class Program {
   int64_t arena_bytes_ = 0;
   int64_t total_bytes_ = 0;
   Buffer arena_;
+  bool waits_ = false;
 };
 
 // What an op sees while it runs. Missing things are empty Tensors.

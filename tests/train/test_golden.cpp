@@ -146,6 +146,17 @@ TEST_P(PyTorch, AgreesOnTwoThreads) {
   compare(golden, golden.options(DType::bf16, Backend::cpu), 2e-2);
 }
 
+TEST_P(PyTorch, AgreesOnACard) {
+  std::string why;
+  if (cuda_cards(&why).empty()) GTEST_SKIP() << "no NVIDIA card to run this on: " << why;
+  const Golden golden(GetParam());
+  for (const DType type : {DType::f32, DType::bf16}) {
+    EngineOptions options = golden.options(type, Backend::cuda);
+    options.device = &cuda_device();
+    compare(golden, options, type == DType::f32 ? 1e-5 : 2e-2);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Golden, PyTorch, ::testing::Values("gpt", "llama"),
                          [](const auto& info) { return std::string(info.param); });
 
