@@ -102,7 +102,19 @@ void linear_backward(const LinearBackward& op) {
     Product product{.m = n, .n = inputs, .k = outputs, .a = operand(du), .b = operand(op.weight)};
     product.c = op.dx;
     if (op.dx_adds) product.addend = op.dx;
-    BRISK_CHECK(multiply(product), "cuBLASLt cannot multiply [{}, {}] by [{}, {}]", n, outputs, outputs, inputs);
+    BRISK_CHECK(!op.dx_gelu || !op.dx_adds, "gelu's slope is for a gradient that nobody else has added to");
+    product.gelu_gradient = static_cast<bool>(op.dx_gelu);
+    product.before = op.dx_gelu;
+    const bool fused = op.dx_gelu && op.dx_gelu.type == op.dx.type && multiply(product);
+    if (!fused) {
+      product.gelu_gradient = false;
+      product.before = {};
+      BRISK_CHECK(multiply(product), "cuBLASLt cannot multiply [{}, {}] by [{}, {}]", n, outputs, outputs, inputs);
+      if (op.dx_gelu) {
+        linear_gradient_pass(
+            {.dy = op.dx, .activation = Activation::gelu_tanh, .before = op.dx_gelu, .rows = op.rows, .du = op.dx});
+      }
+    }
   }
   if (op.dweight && !has_weight) {
     BRISK_CHECK(weight_gradient(op, du, x, nullptr), "cuBLASLt cannot multiply [{}, {}]^T by [{}, {}]", n, outputs, n,
