@@ -5,8 +5,7 @@
 #include <cmath>
 
 #include "base/rounding.h"
-#include "ops/attention_cuda.cuh"
-#include "ops/attention_tile_cuda.cuh"
+#include "ops/attention_backward_cuda.cuh"
 
 namespace brisk::cuda {
 
@@ -14,95 +13,6 @@ namespace {
 
 constexpr int kWarps = 4;
 constexpr int kThreads = 32 * kWarps;
-constexpr int kOthers = 64;  // keys (for dq) or queries (for dk, dv) of a tile
-constexpr int kAtOnce = 32;  // of those, in registers
-constexpr float kLog2E = 1.44269504f;
-
-// product [16 kParts, kAtOnce] = rows `mine` of a times rows `others` of b, transposed.
-template <int kWidth, int kParts>
-__device__ void row_products(float (&product)[kParts][kAtOnce / 8][4], const SharedTile<kWidth>& a, int mine,
-                             const SharedTile<kWidth>& b, int others) {
-#pragma unroll
-  for (int step = 0; step < kWidth / 16; ++step) {
-    uint32_t left[kParts][4];
-#pragma unroll
-    for (int part = 0; part < kParts; ++part) a.left_operand(left[part], mine + part * 16, step * 16);
-#pragma unroll
-    for (int n = 0; n < kAtOnce / 16; ++n) {
-      uint32_t right[4];
-      b.right_operand_transposed(right, others + n * 16, step * 16);
-#pragma unroll
-      for (int part = 0; part < kParts; ++part) {
-        mma_16x8x16(product[part][2 * n], left[part], right[0], right[1]);
-        mma_16x8x16(product[part][2 * n + 1], left[part], right[2], right[3]);
-      }
-    }
-  }
-}
-
-// out [16 kParts, kWidth] += weights [16 kParts, kAtOnce] times rows `others` of b.
-template <int kWidth, int kParts>
-__device__ void add_weighted_rows(float (&out)[kParts][kWidth / 8][4], const float (&weights)[kParts][kAtOnce / 8][4],
-                                  const SharedTile<kWidth>& b, int others) {
-#pragma unroll
-  for (int step = 0; step < kAtOnce / 16; ++step) {
-    uint32_t left[kParts][4];
-#pragma unroll
-    for (int part = 0; part < kParts; ++part) as_left_operand(left[part], weights[part], step);
-#pragma unroll
-    for (int n = 0; n < kWidth / 16; ++n) {
-      uint32_t right[4];
-      b.right_operand(right, others + step * 16, n * 16);
-#pragma unroll
-      for (int part = 0; part < kParts; ++part) {
-        mma_16x8x16(out[part][2 * n], left[part], right[0], right[1]);
-        mma_16x8x16(out[part][2 * n + 1], left[part], right[2], right[3]);
-      }
-    }
-  }
-}
-
-// The warp's rows of a gradient leave by way of its own rows of a tile: whole rows, 16 bytes a lane.
-template <int kWidth, int kParts>
-__device__ void store_rows(const float (&values)[kParts][kWidth / 8][4], float factor, const SharedTile<kWidth>& by,
-                           int warp_first, bf16_t* rows, int64_t stride, int existing, int head_width) {
-  const int lane = threadIdx.x % 32;
-  __syncwarp();
-#pragma unroll
-  for (int part = 0; part < kParts; ++part) {
-#pragma unroll
-    for (int n = 0; n < kWidth / 8; ++n) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        *reinterpret_cast<uint32_t*>(by.at(warp_first + part * 16 + half * 8 + lane / 4, n * 8 + lane % 4 * 2)) =
-            pack_bf16(values[part][n][2 * half] * factor, values[part][n][2 * half + 1] * factor);
-      }
-    }
-  }
-  __syncwarp();
-  for (int i = lane; i < 16 * kParts * (kWidth / 8); i += 32) {
-    const int row = warp_first + i / (kWidth / 8), column = i % (kWidth / 8) * 8;
-    if (row < existing && column < head_width) {
-      *reinterpret_cast<uint4*>(rows + row * stride + column) = *reinterpret_cast<const uint4*>(by.at(row, column));
-    }
-  }
-}
-
-// dy.y of the 16 rows from `row` on, of which `existing` exist: lanes 2r and 2r + 1 get row r's.
-template <int kWidth>
-__device__ float row_product(const SharedTile<kWidth>& dy, int row, const bf16_t* y_rows, int64_t stride, int existing,
-                             int head_width) {
-  const int lane = threadIdx.x % 32, mine = row + lane / 2;
-  float sum = 0;
-  if (mine < existing) {
-    for (int column = lane % 2 * 8; column < head_width; column += 16) {
-      const Floats<8> a = load<8>(static_cast<const bf16_t*>(dy.at(mine, column)));
-      const Floats<8> b = load<8>(y_rows + mine * stride + column);
-      for (int i = 0; i < 8; ++i) sum += a.v[i] * b.v[i];
-    }
-  }
-  return sum + __shfl_xor_sync(~0u, sum, 1);
-}
 
 // dq; and dy.y of every query and head into dy_y [Nq, H].
 template <int kWidth, int kParts, bool kDropout>
@@ -212,13 +122,6 @@ __global__ void __launch_bounds__(kThreads)
                              queries - first, static_cast<int>(head_width));
 }
 
-// What the kernel of keys knows of each query of a tile.
-struct QueryFacts {
-  float log_sum[kOthers];  // of base 2; infinite: there is no such query
-  float product[kOthers];  // dy.y
-  uint32_t row_key[kOthers];
-};
-
 // dk and dv, over all query heads that share the key head.
 template <int kWidth, int kParts, bool kDropout>
 __global__ void __launch_bounds__(kThreads)
@@ -277,8 +180,8 @@ __global__ void __launch_bounds__(kThreads)
   commit_copies();
   if (rounds > 0) copy_round(0);
 
-  const int lane = threadIdx.x % 32, warp_first = threadIdx.x / 32 * 16 * kParts;
-  const int key_low = first + warp_first, key_high = key_low + 16 * kParts - 1;
+  const int warp_first = threadIdx.x / 32 * 16 * kParts;
+  const int key_low = first + warp_first;
   const int ahead = shape.causal ? keys - queries : keys;  // query i sees keys up to i + ahead
   const float scale_log2 = shape.scale * kLog2E;
   float dk[kParts][kWidth / 8][4] = {}, dv[kParts][kWidth / 8][4] = {};
@@ -296,32 +199,7 @@ __global__ void __launch_bounds__(kThreads)
       float scores[kParts][kAtOnce / 8][4] = {}, slopes[kParts][kAtOnce / 8][4] = {};
       row_products<kWidth, kParts>(scores, k, warp_first, q, others);
       row_products<kWidth, kParts>(slopes, v, warp_first, dy, others);
-      const bool masked = query + ahead < key_high;
-#pragma unroll
-      for (int n = 0; n < kAtOnce / 8; ++n) {
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const int column = n * 8 + lane % 4 * 2 + i;
-          const float log_sum = known.log_sum[others + column], product = known.product[others + column];
-#pragma unroll
-          for (int part = 0; part < kParts; ++part) {
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-              const int key = key_low + part * 16 + half * 8 + lane / 4;
-              float p = exp2_fast(scores[part][n][2 * half + i] * scale_log2 - log_sum);
-              if (masked && key > query + column + ahead) p = 0;
-              float slope = slopes[part][n][2 * half + i], weight = p;
-              if constexpr (kDropout) {
-                const float factor = draws.factor(known.row_key[others + column], key);
-                slope *= factor;
-                weight *= factor;
-              }
-              scores[part][n][2 * half + i] = weight;
-              slopes[part][n][2 * half + i] = p * (slope - product);
-            }
-          }
-        }
-      }
+      weigh_keys<kParts, kDropout>(scores, slopes, known, others, key_low, query, ahead, scale_log2, draws);
       add_weighted_rows<kWidth, kParts>(dv, scores, dy, others);
       add_weighted_rows<kWidth, kParts>(dk, slopes, q, others);
     }
@@ -369,6 +247,7 @@ void attention_backward(const AttentionBackward& op) {
   if (!fits_tensor_cores(op.forward) || !fits(op.dy) || !fits(op.dq) || !fits(op.dk) || !fits(op.dv)) {
     return attention_backward_plain(op);
   }
+  if (attention_backward_short(op)) return;
   const int64_t width = op.forward.shape.head_width;
   if (width <= 32) return launch_backward<32, 1>(op);
   if (width <= 64) {
