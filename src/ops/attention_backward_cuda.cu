@@ -254,6 +254,9 @@ void attention_backward(const AttentionBackward& op) {
     return op.forward.queries.longest > 256 ? launch_backward<64, 2>(op) : launch_backward<64, 1>(op);
   }
   if (width <= 96) return launch_backward<96, 1>(op);
+  if (!fits_shared_memory(6 * SharedTile<128>::bytes(64) + 2 * static_cast<int64_t>(sizeof(QueryFacts)))) {
+    return attention_backward_plain(op);
+  }
   launch_backward<128, 1>(op);
 }
 

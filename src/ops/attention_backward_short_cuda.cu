@@ -165,15 +165,18 @@ __global__ void __launch_bounds__(2 * kKeys, kWidth <= 64 && kKeys == 128 ? 2 : 
 // The class of sequences with (more_than, kKeys] keys; the shortest class, of more than -1, has those without keys and
 // the rows of no sequence too.
 template <int kWidth, int kKeys>
+constexpr int64_t kSharedBytes = 2 * SharedTile<kWidth>::bytes(kKeys) +
+                                 4 * SharedTile<kWidth>::bytes(kOthers) + kKeys*(kOthers + 8) * 2 +
+                                 2 * static_cast<int64_t>(sizeof(QueryFacts));
+
+template <int kWidth, int kKeys>
 void launch_class(const AttentionBackward& op, int more_than) {
-  using Tile = SharedTile<kWidth>;
   const AttentionForward& forward = op.forward;
   const Launch shape{.blocks = 1,
                      .blocks_y = forward.shape.kv_heads,
                      .blocks_z = forward.queries.sequences + (more_than < 0 ? 1 : 0),
                      .threads = 2 * kKeys,
-                     .shared_bytes = 2 * Tile::bytes(kKeys) + 4 * Tile::bytes(kOthers) + kKeys * (kOthers + 8) * 2 +
-                                     2 * static_cast<int64_t>(sizeof(QueryFacts))};
+                     .shared_bytes = kSharedBytes<kWidth, kKeys>};
   const Draws draws = draws_of(forward.dropout, forward.queries);
   if (draws.threshold > 0) {
     launch(attention_backward_short_kernel<kWidth, kKeys, true>, shape, op, draws, more_than);
@@ -186,19 +189,20 @@ void launch_class(const AttentionBackward& op, int more_than) {
 
 bool attention_backward_short(const AttentionBackward& op) {
   const int64_t width = op.forward.shape.head_width, longest = op.forward.longest_keys;
-  if (width <= 32 && longest <= 256) {
+  if (width <= 32 && longest <= 256 && fits_shared_memory(kSharedBytes<32, 256>)) {
     launch_class<32, 64>(op, -1);
     if (longest > 64) launch_class<32, 128>(op, 64);
     if (longest > 128) launch_class<32, 256>(op, 128);
     return true;
   }
-  if (width <= 64 && longest <= 256) {
+  if (width <= 64 && longest <= 256 &&
+      fits_shared_memory(longest > 128 ? kSharedBytes<64, 256> : kSharedBytes<64, 128>)) {
     launch_class<64, 64>(op, -1);
     if (longest > 64) launch_class<64, 128>(op, 64);
     if (longest > 128) launch_class<64, 256>(op, 128);
     return true;
   }
-  if (width <= 128 && longest <= 128) {
+  if (width <= 128 && longest <= 128 && fits_shared_memory(kSharedBytes<128, 128>)) {
     launch_class<128, 64>(op, -1);
     if (longest > 64) launch_class<128, 128>(op, 64);
     return true;
