@@ -213,6 +213,27 @@ bool wants_timing() {
   return wants;
 }
 
+// Of a few runs.
+float shortest_milliseconds(const std::function<void()>& work) {
+  cudaEvent_t begin = nullptr, end = nullptr;
+  check(cudaEventCreate(&begin), "making an event");
+  check(cudaEventCreate(&end), "making an event");
+  work();  // not timed: it may choose algorithms
+  float shortest = 0;
+  for (int t = 0; t < kTrials; ++t) {
+    check(cudaEventRecord(begin, stream()), "timing a product");
+    work();
+    check(cudaEventRecord(end, stream()), "timing a product");
+    check(cudaEventSynchronize(end), "timing a product");
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, begin, end), "timing a product");
+    shortest = t == 0 ? milliseconds : std::min(shortest, milliseconds);
+  }
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  return shortest;
+}
+
 // The fastest of the candidates, each run a few times into memory of the trial's own.
 cublasLtMatmulAlgo_t fastest(Call& call, const Product& p, const std::vector<cublasLtMatmulAlgo_t>& algorithms) {
   const int64_t c_bytes = (((p.batch - 1) * p.c_distance) + p.m * p.c.stride) * size_of(p.c.type);
@@ -231,31 +252,17 @@ cublasLtMatmulAlgo_t fastest(Call& call, const Product& p, const std::vector<cub
   // A gradient reads `before`.
   call.point_outputs(p.gelu_gradient ? p.before.data : before,
                      reinterpret_cast<float*>(before + rounded(before_bytes)));
-  cudaEvent_t begin = nullptr, end = nullptr;
-  check(cudaEventCreate(&begin), "making an event");
-  check(cudaEventCreate(&end), "making an event");
   size_t best = 0;
   float best_time = 0;
+  const void* addend = p.addend && p.addend.data != p.c.data ? p.addend.data : trial;
   for (size_t i = 0; i < algorithms.size(); ++i) {
-    const void* addend = p.addend && p.addend.data != p.c.data ? p.addend.data : trial;
     if (call.run(algorithms[i], trial, addend) != CUBLAS_STATUS_SUCCESS) continue;
-    float shortest = 0;
-    for (int t = 0; t < kTrials; ++t) {
-      check(cudaEventRecord(begin, stream()), "timing a product");
-      call.run(algorithms[i], trial, addend);
-      check(cudaEventRecord(end, stream()), "timing a product");
-      check(cudaEventSynchronize(end), "timing a product");
-      float milliseconds = 0;
-      check(cudaEventElapsedTime(&milliseconds, begin, end), "timing a product");
-      shortest = t == 0 ? milliseconds : std::min(shortest, milliseconds);
-    }
-    if (best_time == 0 || shortest < best_time) {
-      best_time = shortest;
+    const float time = shortest_milliseconds([&] { call.run(algorithms[i], trial, addend); });
+    if (best_time == 0 || time < best_time) {
+      best_time = time;
       best = i;
     }
   }
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
   cudaFree(trial);
   call.point_outputs(p.before.data, p.a_sums);
   return algorithms[best];
@@ -274,6 +281,35 @@ ProductChoices& timed_choices() {
 }
 
 }  // namespace
+
+void run_faster(Fusion kind, const Product& p, const std::function<bool()>& fused, const std::function<void()>& apart) {
+  static std::map<Key, bool> decided;
+  const Key key = {-static_cast<int64_t>(kind),
+                   neighbourhood(p.m),
+                   neighbourhood(p.n),
+                   neighbourhood(p.k),
+                   static_cast<int64_t>(p.a.type),
+                   static_cast<int64_t>(p.c.type),
+                   static_cast<bool>(p.before)};
+  auto known = decided.find(key);
+  if (known == decided.end()) {
+    if (const auto* choice = timed_choices().find(key)) known = decided.emplace(key, choice->front() != 0).first;
+  }
+  if (known != decided.end()) {
+    if (!known->second || !fused()) apart();
+    return;
+  }
+  if (!fused()) {
+    decided[key] = false;
+    return apart();
+  }
+  if (capturing() || !wants_timing()) return;
+  const float fused_time = shortest_milliseconds([&] { fused(); });
+  const bool is_faster = fused_time <= shortest_milliseconds(apart);
+  timed_choices().add(key, {is_faster ? 1u : 0u});
+  decided[key] = is_faster;
+  if (is_faster) fused();  // what is left behind is what it will leave from now on
+}
 
 bool multiply(const Product& p) {
   if (p.m == 0 || p.n == 0 || p.batch == 0) return true;

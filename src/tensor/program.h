@@ -95,6 +95,7 @@ class Program {
   };
 
   void find_wanted_gradients();
+  void find_fused_slopes();
   void plan_gradients();
   void make_schedule();
   void plan_memory();
@@ -104,6 +105,7 @@ class Program {
   ProgramOptions options_;
   std::vector<Step> forward_steps_, backward_steps_;
   std::vector<bool> wants_gradient_;      // per value: a trained parameter lies below it
+  std::vector<int> fused_slope_;          // per value: that its gradient is multiplied by; -1: none (Node::gelu_of)
   std::vector<bool> recomputed_;          // per value: not kept from forward, made again for backward
   std::vector<int64_t> forward_offset_;   // per value
   std::vector<int64_t> backward_offset_;  // per value: the same, unless recomputed
@@ -130,6 +132,9 @@ class OpRun {
   Tensor output_gradient(int i) const;
   Tensor input_gradient(int i) const;  // empty: nobody wants it, or it is shared with output 0's gradient
   bool input_gradient_adds(int i) const;
+  // Input i's gradient is to be multiplied by gelu's slope at this; or empty. And: output 0's was, by who wrote it.
+  Tensor input_gelu(int i) const;
+  bool output_passed_gelu() const;
   Tensor master(int i) const { return node_.parameters[static_cast<size_t>(i)]->master; }
   Tensor compute(int i) const { return node_.parameters[static_cast<size_t>(i)]->compute; }
   Tensor copy(int i) const { return node_.parameters[static_cast<size_t>(i)]->copy; }
