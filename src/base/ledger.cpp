@@ -1,5 +1,6 @@
 #include "base/ledger.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace brisk {
@@ -76,6 +77,24 @@ Phase Ledger::enter(Phase phase) {
   last_ = time;
   current_ = phase;
   return outer;
+}
+
+void Ledger::spread(const Totals& shares) {
+  int64_t all = 0;
+  for (const int64_t share : shares.nanoseconds) all += share;
+  if (held_ || all <= 0) return;
+  const int64_t time = now();
+  int64_t left = time - last_;
+  const auto elapsed = static_cast<double>(left);
+  for (size_t i = 0; i < shares.nanoseconds.size(); ++i) {
+    const auto part = std::min(
+        left, static_cast<int64_t>(elapsed * static_cast<double>(shares.nanoseconds[i]) / static_cast<double>(all)));
+    totals_.nanoseconds[i] += part;
+    left -= part;
+  }
+  totals_.nanoseconds[static_cast<size_t>(current_)] += left;  // what rounding left over
+  ++totals_.stamps;
+  last_ = time;
 }
 
 Ledger::Totals Ledger::totals() {

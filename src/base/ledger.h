@@ -78,6 +78,10 @@ class Ledger {
   // While `hold` is on, phases inside are charged to the held one (evaluation runs forward ops, and is evaluation).
   Phase enter(Phase phase);
 
+  // Charges the time since the last stamp to several phases at once, in proportion to `shares`: of a card, whose phases
+  // are known from a step now and then that was measured op by op. Without shares it is the current phase's.
+  void spread(const Totals& shares);
+
   class Hold {
    public:
     Hold(Ledger& ledger, Phase phase) : ledger_(ledger), scope_(ledger, phase), outer_(ledger.held_) {

@@ -26,6 +26,10 @@ void run_machine(bool as_json) {
   const std::vector<std::string> sets = instruction_set_names(machine.instructions);
   std::string no_card;
   const std::vector<CudaCard> cards = cuda_cards(&no_card);
+  // The first card alone is measured: a process runs on one.
+  const double card_f32 = cards.empty() ? 0 : card_product_gflops(cuda_device(), Arithmetic::f32);
+  const double card_bf16 = cards.empty() ? 0 : card_product_gflops(cuda_device(), Arithmetic::bf16);
+  const double card_copy = cards.empty() ? 0 : card_copy_gb_per_second(cuda_device());
   if (as_json) {
     nlohmann::ordered_json json = {{"cpu", machine.cpu_model},
                                    {"system", machine.system},
@@ -51,6 +55,10 @@ void run_machine(bool as_json) {
                                {"memory_total_bytes", card.memory_bytes},
                                {"multiprocessors", card.multiprocessors},
                                {"compute_capability", fmt::format("{}.{}", card.major, card.minor)}});
+    }
+    if (!cards.empty()) {
+      json["cards"][0]["product_gflops"] = {{"fp32", card_f32}, {"bf16", card_bf16}};
+      json["cards"][0]["memory_gb_per_second"] = {{"copy", card_copy}};
     }
     fmt::print("{}\n", json.dump(2));
     return;
@@ -86,6 +94,11 @@ void run_machine(bool as_json) {
   table.add_row(
       {"memory, measured", fmt::format("read {:.1f}, copy {:.1f}, triad {:.1f} GB/s", bandwidth.read_gb_per_second,
                                        bandwidth.copy_gb_per_second, bandwidth.triad_gb_per_second)});
+  if (!cards.empty()) {
+    table.add_row(
+        {"cuda:0, measured", fmt::format("products: fp32 {:.1f}, bf16 {:.1f} TFLOP/s; memory: copy {:.0f} GB/s",
+                                         1e-3 * card_f32, 1e-3 * card_bf16, card_copy)});
+  }
   fmt::print("{}", table.text());
 }
 

@@ -35,7 +35,7 @@ __device__ inline AttentionSpan attention_span(const AttentionForward& op, int64
 // The key of the draws of one query row and head (ops/attention.h: attention_dropout).
 __device__ inline uint32_t attention_row_key(const Draws& draws, int64_t head, int64_t row) {
   if (draws.threshold == 0) return 0;
-  return random_row_key(mix64(mix64(draws.key) ^ static_cast<uint64_t>(head)),
+  return random_row_key(mix64(mix64(draws.drawn_key()) ^ static_cast<uint64_t>(head)),
                         static_cast<uint32_t>(draws.sequence[row]), static_cast<uint32_t>(draws.position[row]));
 }
 

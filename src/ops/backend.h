@@ -8,7 +8,14 @@
 #if BRISK_HAVE_CUDA
 #define BRISK_RUN_ON_CARD(function, ...) cuda::function(__VA_ARGS__)
 #else
-#define BRISK_RUN_ON_CARD(function, ...) BRISK_CHECK(false, "this brisk was built without CUDA")
+#define BRISK_RUN_ON_CARD(function, ...) ::brisk::without_cuda(__VA_ARGS__)
+
+namespace brisk {
+template <typename... Arguments>
+[[noreturn]] void without_cuda(const Arguments&...) {
+  throw InternalError("an op for a card in a brisk that was built without CUDA");
+}
+}  // namespace brisk
 #endif
 
 #define BRISK_RUN_OP(run, function, ...)                                   \

@@ -107,12 +107,15 @@ struct Draws {
   uint32_t threshold = 0;  // 0: nothing is dropped
   float scale = 1;
   uint64_t key = 0;
+  const uint64_t* step_key = nullptr;  // in device memory, or none
   const int32_t* sequence = nullptr;
   const int32_t* position = nullptr;
 
+  __device__ uint64_t drawn_key() const { return step_key == nullptr ? key : mix64(*step_key ^ key); }
+
   __device__ uint32_t row_key(int64_t row) const {
     if (threshold == 0) return 0;
-    return random_row_key(key, static_cast<uint32_t>(sequence[row]), static_cast<uint32_t>(position[row]));
+    return random_row_key(drawn_key(), static_cast<uint32_t>(sequence[row]), static_cast<uint32_t>(position[row]));
   }
   __device__ float factor(uint32_t row_key, int64_t column) const {
     return random_bits(row_key, static_cast<uint32_t>(column)) >= threshold ? scale : 0.0f;
@@ -121,7 +124,7 @@ struct Draws {
 
 inline Draws draws_of(const Dropout& dropout, const RowSet& rows) {
   if (!dropout.active()) return {};
-  return {dropout.threshold(), dropout.scale(), dropout.key, rows.sequence, rows.position};
+  return {dropout.threshold(), dropout.scale(), dropout.key, dropout.step_key, rows.sequence, rows.position};
 }
 
 }  // namespace brisk::cuda

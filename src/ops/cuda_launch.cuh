@@ -34,6 +34,17 @@ void launch(void (*kernel)(Parameters...), const Launch& shape, Arguments&&... a
   BRISK_CUDA_LAUNCHED();
 }
 
+// Whether a block of this card can have so much shared memory: 99 KiB of the smallest, 227 KiB of the largest.
+inline bool fits_shared_memory(int64_t bytes) {
+  static const int limit = [] {
+    int card = 0, value = 0;
+    check(cudaGetDevice(&card), "asking for the current card");
+    check(cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, card), "asking for shared memory");
+    return value;
+  }();
+  return bytes <= limit;
+}
+
 // Throws where an op's arguments break its contract. (base/error.h brings fmt, which nvcc cannot compile.)
 inline void expect(bool holds, const char* what) {
   if (!holds) check(cudaErrorInvalidValue, what);

@@ -60,6 +60,7 @@ void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOpera
   GemmMemory memory(product, type, e, !fits);
   convert(product.a, type, m, k, memory.a());
   convert(product.b, type, k, n, memory.b());
+  void* const u_memory = memory.u();
   const void* small_bias = e.bias_copy;  // in bf16
   const auto bias_for = [&](DType result) -> const void* {
     if (e.bias == nullptr || result == DType::f32) return e.bias;
@@ -70,27 +71,43 @@ void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOpera
     }
     return small_bias;
   };
-  if (e.adds || fits || fits_gelu) {
+  const auto run_pass = [&] {
+    const Tensor u = e.before ? e.before : matrix(u_memory, type, m, n);
+    product.c = u;
+    product.addend = {};
+    product.gelu = false;
+    product.before = {};
+    product.bias = bias_for(u.type);
+    const bool has_bias = product.bias != nullptr && multiply(product);
+    if (!has_bias) {
+      product.bias = nullptr;
+      BRISK_CHECK(multiply(product), "cuBLASLt cannot multiply [{}, {}] by [{}, {}]", m, k, k, n);
+    }
+    finish_product(u, has_bias ? nullptr : e.bias, e);
+  };
+  const auto run_fused = [&] {
+    product.c = e.c;
+    product.bias = bias_for(e.c.type);
+    product.gelu = true;
+    product.before = e.before;
+    return multiply(product);
+  };
+  if (fits_gelu) {
+    const Product shape{.m = m, .n = n, .k = k, .a = product.a, .b = product.b, .c = e.c, .before = e.before};
+    return run_faster(Fusion::gelu, shape, run_fused, run_pass);
+  }
+  if (e.adds || fits) {
     product.c = e.c;
     product.addend = e.adds ? e.c : e.residual;
     product.bias = bias_for(e.c.type);
-    product.gelu = fits_gelu;
-    product.before = fits_gelu ? e.before : Tensor{};
     if (multiply(product)) return;
-    BRISK_CHECK(!e.adds, "cuBLASLt cannot multiply [{}, {}] by [{}, {}] and add", m, k, k, n);
-  }
-  const Tensor u = e.before ? e.before : fits ? e.c : matrix(memory.u(), type, m, n);
-  product.c = u;
-  product.addend = {};
-  product.gelu = false;
-  product.before = {};
-  product.bias = bias_for(u.type);
-  const bool has_bias = product.bias != nullptr && multiply(product);
-  if (!has_bias) {
+    // The bias was too much for it.
     product.bias = nullptr;
     BRISK_CHECK(multiply(product), "cuBLASLt cannot multiply [{}, {}] by [{}, {}]", m, k, k, n);
+    if (e.bias != nullptr) finish_product(e.c, e.bias, {.c = e.c});
+    return;
   }
-  finish_product(u, has_bias ? nullptr : e.bias, e);
+  run_pass();
 }
 
 }  // namespace brisk::cuda

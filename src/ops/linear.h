@@ -39,6 +39,7 @@ struct LinearBackward {
   Tensor scratch;        // [N, O]: the gradient before the activation; given exactly when activation or dropout is on
   Tensor dx;             // [N, I] or none
   bool dx_adds = false;  // dx += instead of dx =
+  Tensor dx_gelu = {};   // [N, I], on a card: dx is multiplied by the slope of gelu_tanh at this; or none
   Tensor dweight;        // [O, I] f32 or none (frozen)
   bool dweight_adds = false;
   Tensor dbias;  // [1, O] f32 or none

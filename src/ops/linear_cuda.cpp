@@ -32,6 +32,34 @@ bool weight_gradient(const LinearBackward& op, const Tensor& du, const Tensor& x
   return multiply(product);
 }
 
+// dx, and with it gelu's slope where dx_gelu is given.
+void input_gradient(const LinearBackward& op, const Tensor& du) {
+  Product product{.m = du.rows, .n = op.weight.cols, .k = op.weight.rows, .a = operand(du), .b = operand(op.weight)};
+  product.c = op.dx;
+  if (op.dx_adds) product.addend = op.dx;
+  const auto plain = [&] {
+    product.gelu_gradient = false;
+    product.before = {};
+    BRISK_CHECK(multiply(product), "cuBLASLt cannot multiply [{}, {}] by [{}, {}]", product.m, product.k, product.k,
+                product.n);
+  };
+  if (!op.dx_gelu) return plain();
+  BRISK_CHECK(!op.dx_adds, "gelu's slope is for a gradient that nobody else has added to");
+  const auto apart = [&] {
+    plain();
+    linear_gradient_pass(
+        {.dy = op.dx, .activation = Activation::gelu_tanh, .before = op.dx_gelu, .rows = op.rows, .du = op.dx});
+  };
+  const auto fused = [&] {
+    product.gelu_gradient = true;
+    product.before = op.dx_gelu;
+    return multiply(product);
+  };
+  const Product shape = product;
+  if (op.dx_gelu.type != op.dx.type) return apart();
+  run_faster(Fusion::gelu_gradient, shape, fused, apart);
+}
+
 }  // namespace
 
 void linear_forward(const LinearForward& op) {
@@ -78,14 +106,9 @@ void linear_backward(const LinearBackward& op) {
     x = matrix(carver.take(x_bytes), type, n, inputs);
     copy_rows(op.x, x, false);
   }
-  // Where dy is already what the products read, the weight's product can sum the bias's gradient.
+  float* const partial = static_cast<float*>(carver.take(partial_bytes));
   const bool passes = scaled || own_du;
-  bool has_weight = false;
-  bool has_bias = false;
-  if (!passes && op.dbias && op.dweight && !op.dbias_adds) {
-    has_weight = has_bias = weight_gradient(op, du, x, op.dbias.f32());
-  }
-  if (passes || (op.dbias && !has_bias)) {
+  const auto run_pass = [&] {
     LinearGradientPass pass;
     pass.dy = op.dy;
     pass.activation = op.activation;
@@ -95,19 +118,27 @@ void linear_backward(const LinearBackward& op) {
     if (passes) pass.du = du;
     pass.dbias = op.dbias;
     pass.dbias_adds = op.dbias_adds;
-    pass.partial = static_cast<float*>(carver.take(partial_bytes));
+    pass.partial = partial;
     linear_gradient_pass(pass);
-  }
-  if (op.dx) {
-    Product product{.m = n, .n = inputs, .k = outputs, .a = operand(du), .b = operand(op.weight)};
-    product.c = op.dx;
-    if (op.dx_adds) product.addend = op.dx;
-    BRISK_CHECK(multiply(product), "cuBLASLt cannot multiply [{}, {}] by [{}, {}]", n, outputs, outputs, inputs);
-  }
-  if (op.dweight && !has_weight) {
+  };
+  const auto run_weight = [&] {
     BRISK_CHECK(weight_gradient(op, du, x, nullptr), "cuBLASLt cannot multiply [{}, {}]^T by [{}, {}]", n, outputs, n,
                 inputs);
+  };
+  if (passes) run_pass();
+  if (op.dx) input_gradient(op, du);
+  // Where dy is already what the products read, the weight's product can sum the bias's gradient on the way.
+  if (!passes && op.dbias && op.dweight && !op.dbias_adds && !op.dweight_adds) {
+    const Product shape{.m = outputs, .n = inputs, .k = n, .a = operand(du, true), .b = operand(x), .c = op.dweight};
+    const auto fused = [&] { return weight_gradient(op, du, x, op.dbias.f32()); };
+    const auto apart = [&] {
+      run_pass();
+      run_weight();
+    };
+    return run_faster(Fusion::sums, shape, fused, apart);
   }
+  if (!passes && op.dbias) run_pass();
+  if (op.dweight) run_weight();
 }
 
 }  // namespace brisk::cuda

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ops/gemm.h"
+#include "tensor/device.h"
 
 namespace brisk {
 
@@ -31,5 +32,10 @@ double measured_peak_gflops(Arithmetic arithmetic);
 
 // The rate of one large product (1024 x 1024 x 1024) through gemm(); best of several trials.
 double measured_product_gflops(Arithmetic arithmetic);
+
+// Of a card: large products, and memory copied within it, read and written bytes. What
+// "utilisation" divides by there. 0 where this brisk was built without CUDA.
+double card_product_gflops(Device& card, Arithmetic arithmetic);
+double card_copy_gb_per_second(Device& card);
 
 }  // namespace brisk

@@ -26,4 +26,9 @@ double measured_product_gflops(Arithmetic arithmetic) {
   return best;
 }
 
+#if !BRISK_HAVE_CUDA
+double card_product_gflops(Device&, Arithmetic) { return 0; }
+double card_copy_gb_per_second(Device&) { return 0; }
+#endif
+
 }  // namespace brisk

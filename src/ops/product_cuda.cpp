@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "ops/cuda_stream.h"
+#include "ops/product_choices_cuda.h"
 
 namespace brisk::cuda {
 
@@ -163,7 +164,7 @@ class Call {
 };
 
 // What an algorithm is chosen for.
-using Key = std::array<int64_t, 22>;
+using Key = ProductChoices::Key;
 
 Key key_of(const Product& p, int64_t m, int64_t n, int64_t k) {
   const auto alignment = [](const void* pointer) { return static_cast<int64_t>(alignment_of(pointer)); };
@@ -212,6 +213,27 @@ bool wants_timing() {
   return wants;
 }
 
+// Of a few runs.
+float shortest_milliseconds(const std::function<void()>& work) {
+  cudaEvent_t begin = nullptr, end = nullptr;
+  check(cudaEventCreate(&begin), "making an event");
+  check(cudaEventCreate(&end), "making an event");
+  work();  // not timed: it may choose algorithms
+  float shortest = 0;
+  for (int t = 0; t < kTrials; ++t) {
+    check(cudaEventRecord(begin, stream()), "timing a product");
+    work();
+    check(cudaEventRecord(end, stream()), "timing a product");
+    check(cudaEventSynchronize(end), "timing a product");
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, begin, end), "timing a product");
+    shortest = t == 0 ? milliseconds : std::min(shortest, milliseconds);
+  }
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  return shortest;
+}
+
 // The fastest of the candidates, each run a few times into memory of the trial's own.
 cublasLtMatmulAlgo_t fastest(Call& call, const Product& p, const std::vector<cublasLtMatmulAlgo_t>& algorithms) {
   const int64_t c_bytes = (((p.batch - 1) * p.c_distance) + p.m * p.c.stride) * size_of(p.c.type);
@@ -230,55 +252,83 @@ cublasLtMatmulAlgo_t fastest(Call& call, const Product& p, const std::vector<cub
   // A gradient reads `before`.
   call.point_outputs(p.gelu_gradient ? p.before.data : before,
                      reinterpret_cast<float*>(before + rounded(before_bytes)));
-  cudaEvent_t begin = nullptr, end = nullptr;
-  check(cudaEventCreate(&begin), "making an event");
-  check(cudaEventCreate(&end), "making an event");
   size_t best = 0;
   float best_time = 0;
+  const void* addend = p.addend && p.addend.data != p.c.data ? p.addend.data : trial;
   for (size_t i = 0; i < algorithms.size(); ++i) {
-    const void* addend = p.addend && p.addend.data != p.c.data ? p.addend.data : trial;
     if (call.run(algorithms[i], trial, addend) != CUBLAS_STATUS_SUCCESS) continue;
-    float shortest = 0;
-    for (int t = 0; t < kTrials; ++t) {
-      check(cudaEventRecord(begin, stream()), "timing a product");
-      call.run(algorithms[i], trial, addend);
-      check(cudaEventRecord(end, stream()), "timing a product");
-      check(cudaEventSynchronize(end), "timing a product");
-      float milliseconds = 0;
-      check(cudaEventElapsedTime(&milliseconds, begin, end), "timing a product");
-      shortest = t == 0 ? milliseconds : std::min(shortest, milliseconds);
-    }
-    if (best_time == 0 || shortest < best_time) {
-      best_time = shortest;
+    const float time = shortest_milliseconds([&] { call.run(algorithms[i], trial, addend); });
+    if (best_time == 0 || time < best_time) {
+      best_time = time;
       best = i;
     }
   }
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
   cudaFree(trial);
   call.point_outputs(p.before.data, p.a_sums);
   return algorithms[best];
 }
 
+ProductChoices& timed_choices() {
+  static ProductChoices choices = [] {
+    cudaDeviceProp properties;
+    int card = 0;
+    stream();  // chooses the card
+    check(cudaGetDevice(&card), "asking for the current card");
+    check(cudaGetDeviceProperties(&properties, card), "asking for the card's properties");
+    return ProductChoices(product_choices_path(properties.name, static_cast<int64_t>(cublasLtGetVersion())));
+  }();
+  return choices;
+}
+
 }  // namespace
+
+void run_faster(Fusion kind, const Product& p, const std::function<bool()>& fused, const std::function<void()>& apart) {
+  static std::map<Key, bool> decided;
+  const Key key = {-static_cast<int64_t>(kind),
+                   neighbourhood(p.m),
+                   neighbourhood(p.n),
+                   neighbourhood(p.k),
+                   static_cast<int64_t>(p.a.type),
+                   static_cast<int64_t>(p.c.type),
+                   static_cast<bool>(p.before)};
+  auto known = decided.find(key);
+  if (known == decided.end()) {
+    if (const auto* choice = timed_choices().find(key)) known = decided.emplace(key, choice->front() != 0).first;
+  }
+  if (known != decided.end()) {
+    if (!known->second || !fused()) apart();
+    return;
+  }
+  if (!fused()) {
+    decided[key] = false;
+    return apart();
+  }
+  if (capturing() || !wants_timing()) return;
+  const float fused_time = shortest_milliseconds([&] { fused(); });
+  const bool is_faster = fused_time <= shortest_milliseconds(apart);
+  timed_choices().add(key, {is_faster ? 1u : 0u});
+  decided[key] = is_faster;
+  if (is_faster) fused();  // what is left behind is what it will leave from now on
+}
 
 bool multiply(const Product& p) {
   if (p.m == 0 || p.n == 0 || p.batch == 0) return true;
   BRISK_CHECK(p.k > 0 && p.a.type == p.b.type, "a product over {} of two types", p.k);
   static std::map<Key, std::optional<cublasLtMatmulAlgo_t>> exact;
-  static std::map<Key, cublasLtMatmulAlgo_t> timed;
+  static ProductChoices& timed = timed_choices();
   Call call(p);
   const auto [entry, is_new] = exact.try_emplace(key_of(p, p.m, p.n, p.k));
   if (is_new) {
     const Key near = key_of(p, neighbourhood(p.m), neighbourhood(p.n), neighbourhood(p.k));
-    if (const auto known = timed.find(near); known != timed.end() && call.can_run(known->second)) {
-      entry->second = known->second;
+    const ProductChoices::Algorithm* known = timed.find(near);
+    if (known != nullptr && call.can_run(std::bit_cast<cublasLtMatmulAlgo_t>(*known))) {
+      entry->second = std::bit_cast<cublasLtMatmulAlgo_t>(*known);
     } else {
       const bool times = wants_timing() && !capturing();
       const std::vector<cublasLtMatmulAlgo_t> algorithms = call.candidates(times ? kCandidates : 1);
       if (algorithms.size() > 1) {
         entry->second = fastest(call, p, algorithms);
-        timed.insert_or_assign(near, *entry->second);
+        timed.add(near, std::bit_cast<ProductChoices::Algorithm>(*entry->second));
       } else if (!algorithms.empty()) {
         entry->second = algorithms.front();
       }

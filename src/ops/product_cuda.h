@@ -7,6 +7,8 @@
 // Free of CUDA's headers.
 #pragma once
 
+#include <functional>
+
 #include "ops/gemm.h"
 
 namespace brisk::cuda {
@@ -30,5 +32,12 @@ struct Product {
 
 // Queues it; false, and nothing done, where no algorithm can do it.
 bool multiply(const Product& product);
+
+// A product with its epilogue is not always faster than a plain one and a pass after it. Runs one or the other: which
+// is measured once for each kind and shape, and remembered as algorithms are. Either may run several times then, so
+// each must leave the same behind. `fused` says false, and has done nothing, where no algorithm can.
+enum class Fusion : uint8_t { gelu = 1, gelu_gradient = 2, sums = 3 };
+void run_faster(Fusion kind, const Product& shape, const std::function<bool()>& fused,
+                const std::function<void()>& apart);
 
 }  // namespace brisk::cuda

@@ -7,16 +7,20 @@ namespace brisk::cuda {
 void* workspace(int64_t bytes) {
   static void* memory = nullptr;
   static int64_t size = 0;
+  static bool in_a_graph = false;  // a graph goes on using the memory that it was recorded with
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(stream(), &capture), "asking for the stream's state");
+  const bool captures = capture != cudaStreamCaptureStatusNone;
   if (bytes > size) {
-    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-    check(cudaStreamIsCapturing(stream(), &capture), "asking for the stream's state");
-    BRISK_CHECK(capture == cudaStreamCaptureStatusNone, "a workspace of {} bytes while a graph is captured", bytes);
-    if (memory != nullptr) check(cudaFree(memory), "releasing the workspace");  // waits for those that use it
+    BRISK_CHECK(!captures, "a workspace of {} bytes while a graph is recorded with {}", bytes, size);
+    if (memory != nullptr && !in_a_graph) check(cudaFree(memory), "releasing the workspace");  // waits for its users
     memory = nullptr;
+    in_a_graph = false;
     const int64_t wanted = round_up(bytes, int64_t{2} << 20);
     check(cudaMalloc(&memory, static_cast<size_t>(wanted)), "allocating the workspace of an op");
     size = wanted;
   }
+  in_a_graph = in_a_graph || captures;
   return memory;
 }
 

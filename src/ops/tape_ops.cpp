@@ -55,13 +55,15 @@ class LinearOp final : public Op {
     op.dy = dy;
     op.x = run.input(0);
     op.weight = weight_part(run.compute(0));
-    op.activation = activation_;
-    if (saves_before_) op.before = run.output(1);
+    const bool passed = run.output_passed_gelu();  // dy is the gradient before the activation already
+    if (!passed) op.activation = activation_;
+    if (saves_before_ && !passed) op.before = run.output(1);
     op.dropout = dropout_.at(run.batch());
     op.rows = run.set(row_set_).rows;
-    if (run.scratch_bytes() > 0) op.scratch = run.scratch(run.compute(0).type, dy.rows, dy.cols);
+    if (run.scratch_bytes() > 0 && !passed) op.scratch = run.scratch(run.compute(0).type, dy.rows, dy.cols);
     op.dx = run.input_gradient(0);
     op.dx_adds = op.dx && run.input_gradient_adds(0);
+    if (op.dx) op.dx_gelu = run.input_gelu(0);
     op.dweight = weight_part(run.parameter_gradient(0));
     op.dweight_adds = run.parameter_gradient_adds(0);
     if (has_bias_) {
@@ -218,6 +220,10 @@ Value linear(Tape& tape, Value x, Parameter* weight, const LinearOptions& option
   if (saves_before) {
     node.outputs.push_back(make_value(tape, x, width, tape.activation_type(), false));
     node.output_in_backward.push_back(true);
+  }
+  node.passes_gelu = true;
+  if (saves_before && options.activation == Activation::gelu_tanh && dropout.probability <= 0 && !options.residual) {
+    node.gelu_of = 1;
   }
   if (saves_before || dropout.probability > 0) {
     node.backward_scratch = tape.rows(tape.spec(x).row_set).rows * width * size_of(tape.activation_type());

@@ -79,17 +79,20 @@ void CardStep::begin(const Settings& settings) {
   store_.device().copy_in(numbers_.data(), staging_, sizeof(StepNumbers));
 }
 
-void CardStep::add_loss([[maybe_unused]] const Tensor& sums, [[maybe_unused]] bool first) {
+void CardStep::add_loss(const Tensor& sums, bool first) {
   BRISK_RUN_ON_CARD(add_loss_sums, sums.f32(), first, static_cast<StepNumbers*>(numbers_.data()));
 }
 
-void CardStep::apply() {
+void CardStep::decide() {
   auto* numbers = static_cast<StepNumbers*>(numbers_.data());
   const Tensor gradient = store_.flat_gradient();
   BRISK_RUN_ON_CARD(squared_norm, gradient.f32(), gradient.cols, &numbers->squared_norm);
   BRISK_RUN_ON_CARD(decide_step, numbers);
+}
+
+void CardStep::update() {
   if (update_.run_count > 0) BRISK_RUN_ON_CARD(adamw_update, update_);
-  if (muon_ != nullptr) muon_->step_on_card(numbers);
+  if (muon_ != nullptr) muon_->step_on_card(numbers());
 }
 
 StepNumbers CardStep::result() {

@@ -4,7 +4,8 @@
 //   CardStep step(store, adamw, muon, /*max_norm=*/1);
 //   step.begin({.step = 7, .rate = 1e-3, .loss_scale = 1.0 / targets});
 //   ... forward and backward of each micro-batch, with step.numbers() in its DeviceBatch; step.add_loss(sums, first)
-//   step.apply();
+//   step.decide();
+//   step.update();
 //   StepNumbers numbers = step.result();
 #pragma once
 
@@ -38,7 +39,8 @@ class CardStep {
   void begin(const Settings& settings);
   // Of a micro-batch; `first` of its step.
   void add_loss(const Tensor& sums, bool first);
-  void apply();
+  void decide();  // the gradient's norm, and whether the step counts
+  void update();
   StepNumbers result();
 
   const StepNumbers* numbers() const { return static_cast<const StepNumbers*>(numbers_.data()); }  // on the card

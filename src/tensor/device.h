@@ -10,11 +10,19 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace brisk {
+
+// Work of a device, recorded once, to be run as often as wanted with little cost.
+class DeviceGraph {
+ public:
+  virtual ~DeviceGraph() = default;
+  virtual void run() = 0;  // queues it
+};
 
 class Device {
  public:
@@ -29,6 +37,8 @@ class Device {
   virtual void* allocate_staging(int64_t bytes);
   virtual void release_staging(void* data);
   virtual void wait() {}  // until everything queued is done
+  // Records what `work` queues, and runs none of it. Null where the device has no graphs.
+  virtual std::unique_ptr<DeviceGraph> record(const std::function<void()>& /*work*/) { return nullptr; }
   virtual bool is_cuda() const { return false; }
   virtual int64_t free_bytes() const;  // of its memory; of the CPU's base/machine.h knows better: 0
   // Bracket the run of an op; only ops/ and the tape that runs them may.

@@ -30,6 +30,23 @@ std::string why_no_card(cudaError_t status) {
   return fmt::format("the NVIDIA driver says: {}", cudaGetErrorString(status));
 }
 
+class CudaGraph final : public DeviceGraph {
+ public:
+  explicit CudaGraph(cudaGraph_t recorded) {
+    const cudaError_t status = cudaGraphInstantiate(&ready_, recorded, 0);
+    cudaGraphDestroy(recorded);
+    cuda::check(status, "making a graph ready");
+    cuda::check(cudaGraphUpload(ready_, cuda::stream()), "sending a graph to the card");
+  }
+  ~CudaGraph() override { cudaGraphExecDestroy(ready_); }
+  CudaGraph(const CudaGraph&) = delete;
+  CudaGraph& operator=(const CudaGraph&) = delete;
+  void run() override { cuda::check(cudaGraphLaunch(ready_, cuda::stream()), "running a graph"); }
+
+ private:
+  cudaGraphExec_t ready_ = nullptr;
+};
+
 class CudaDevice final : public Device {
  public:
   const char* name() const override { return "cuda"; }
@@ -79,6 +96,20 @@ class CudaDevice final : public Device {
     return data;
   }
   void release_staging(void* data) override { cudaFreeHost(data); }
+  std::unique_ptr<DeviceGraph> record(const std::function<void()>& work) override {
+    cuda::check(cudaStreamBeginCapture(cuda::stream(), cudaStreamCaptureModeThreadLocal), "recording a graph");
+    cudaGraph_t recorded = nullptr;
+    try {
+      work();
+    } catch (...) {
+      cudaStreamEndCapture(cuda::stream(), &recorded);
+      if (recorded != nullptr) cudaGraphDestroy(recorded);
+      cudaGetLastError();
+      throw;
+    }
+    cuda::check(cudaStreamEndCapture(cuda::stream(), &recorded), "recording a graph");
+    return std::make_unique<CudaGraph>(recorded);
+  }
   void wait() override { cuda::check(cudaStreamSynchronize(cuda::stream()), "waiting for the card"); }
 
  private:

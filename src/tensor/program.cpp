@@ -17,6 +17,7 @@ size_t index(int i) { return static_cast<size_t>(i); }
 Program::Program(const Tape& tape, const ProgramOptions& options) : tape_(tape), options_(options) {
   find_wanted_gradients();
   plan_gradients();
+  find_fused_slopes();
   make_schedule();
   plan_memory();
 }
@@ -105,6 +106,26 @@ void Program::plan_gradients() {
       // A tied parameter is complete after its last use: move it to the end.
       std::erase(completion_order_, parameter);
       completion_order_.push_back(parameter);
+    }
+  }
+}
+
+void Program::find_fused_slopes() {
+  fused_slope_.assign(tape_.values().size(), -1);
+  if (options_.backend != Backend::cuda || !tape_.training()) return;
+  std::vector<int> uses(tape_.values().size(), 0);
+  for (const Node& node : tape_.nodes()) {
+    for (const Value input : node.inputs) ++uses[index(input.id)];
+  }
+  for (const Node& writer : tape_.nodes()) {
+    if (writer.gelu_of < 0) continue;
+    const Value value = writer.outputs[0];
+    if (uses[index(value.id)] != 1 || !wants_gradient_[index(value.id)] || tape_.spec(value).kept) continue;
+    for (size_t n = 0; n < tape_.nodes().size(); ++n) {
+      const Node& reader = tape_.nodes()[n];
+      // Of one layer, so that what is recomputed is there for both.
+      if (!reader.passes_gelu || reader.inputs[0].id != value.id || reader.layer != writer.layer) continue;
+      if (runs_backward_[n]) fused_slope_[index(value.id)] = writer.outputs[index(writer.gelu_of)].id;
     }
   }
 }
@@ -204,6 +225,8 @@ void Program::plan_memory() {
     const bool everything = step.pass == Pass::recompute || node.is_loss;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (everything || node.input_in_backward[i]) touch_value(node.inputs[i], time, true);
+      const int slope = fused_slope_[index(node.inputs[i].id)];
+      if (step.pass == Pass::backward && slope >= 0) touch_value({slope}, time, true);
       if (step.pass == Pass::backward && wants_gradient_[index(node.inputs[i].id)])
         touch_gradient(node.inputs[i], time);
     }
@@ -276,6 +299,7 @@ void Program::run(const Step& step, const DeviceBatch& batch, Ledger& ledger) {
   } else {
     node.op->forward(op_run);
   }
+  if (waits_) arena_.device().wait();
 }
 
 void Program::forward(const DeviceBatch& batch, Ledger& ledger) {
@@ -338,6 +362,14 @@ Tensor OpRun::input_gradient(int i) const {
   if (!program_.wants_gradient_[index(value.id)] || program_.input_gradient_shared_[node_index()][index(i)]) return {};
   return view(program_.tape_, program_.arena_, value, program_.gradient_offset_[index(value.id)], batch_);
 }
+
+Tensor OpRun::input_gelu(int i) const {
+  const int slope = program_.fused_slope_[index(node_.inputs[index(i)].id)];
+  if (slope < 0) return {};
+  return view(program_.tape_, program_.arena_, Value{slope}, program_.backward_offset_[index(slope)], batch_);
+}
+
+bool OpRun::output_passed_gelu() const { return program_.fused_slope_[index(node_.outputs[0].id)] >= 0; }
 
 bool OpRun::input_gradient_adds(int i) const { return program_.input_gradient_adds_[node_index()][index(i)]; }
 

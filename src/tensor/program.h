@@ -71,6 +71,9 @@ class Program {
   void forward(const DeviceBatch& batch, Ledger& ledger);
   void backward(const DeviceBatch& batch, Ledger& ledger);
 
+  // On a card ops are queued, and a ledger sees nothing of them; with this each is waited for.
+  void wait_for_each_op(bool waits) { waits_ = waits; }
+
   // A value that is `kept`, with the rows of the last batch.
   Tensor value(Value value, const DeviceBatch& batch) const;
   Tensor gradient(Value value, const DeviceBatch& batch) const;  // of a `kept` value
@@ -92,6 +95,7 @@ class Program {
   };
 
   void find_wanted_gradients();
+  void find_fused_slopes();
   void plan_gradients();
   void make_schedule();
   void plan_memory();
@@ -101,6 +105,7 @@ class Program {
   ProgramOptions options_;
   std::vector<Step> forward_steps_, backward_steps_;
   std::vector<bool> wants_gradient_;      // per value: a trained parameter lies below it
+  std::vector<int> fused_slope_;          // per value: that its gradient is multiplied by; -1: none (Node::gelu_of)
   std::vector<bool> recomputed_;          // per value: not kept from forward, made again for backward
   std::vector<int64_t> forward_offset_;   // per value
   std::vector<int64_t> backward_offset_;  // per value: the same, unless recomputed
@@ -116,6 +121,7 @@ class Program {
   int64_t arena_bytes_ = 0;
   int64_t total_bytes_ = 0;
   Buffer arena_;
+  bool waits_ = false;
 };
 
 // What an op sees while it runs. Missing things are empty Tensors.
@@ -126,6 +132,9 @@ class OpRun {
   Tensor output_gradient(int i) const;
   Tensor input_gradient(int i) const;  // empty: nobody wants it, or it is shared with output 0's gradient
   bool input_gradient_adds(int i) const;
+  // Input i's gradient is to be multiplied by gelu's slope at this; or empty. And: output 0's was, by who wrote it.
+  Tensor input_gelu(int i) const;
+  bool output_passed_gelu() const;
   Tensor master(int i) const { return node_.parameters[static_cast<size_t>(i)]->master; }
   Tensor compute(int i) const { return node_.parameters[static_cast<size_t>(i)]->compute; }
   Tensor copy(int i) const { return node_.parameters[static_cast<size_t>(i)]->copy; }

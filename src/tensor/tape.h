@@ -68,6 +68,10 @@ struct Node {
   int64_t backward_scratch = 0;
   int64_t card_forward_scratch = -1;  // on a card, where that differs
   int64_t card_backward_scratch = -1;
+  // On a card a product can multiply its result by the slope of the tanh GELU. So where output 0 is the GELU of output
+  // `gelu_of`, and its only reader says `passes_gelu`, that reader's backward writes the gradient of `gelu_of` at once.
+  int gelu_of = -1;
+  bool passes_gelu = false;
   int residual = -1;  // input whose gradient is the gradient of output 0, unchanged
   bool is_loss = false;
   int layer = 0;

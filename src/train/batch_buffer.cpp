@@ -1,8 +1,10 @@
 #include "train/batch_buffer.h"
 
-#include <cstring>
+#include <algorithm>
+#include <bit>
 
 #include "base/error.h"
+#include "base/rounding.h"
 
 namespace brisk {
 
@@ -17,25 +19,29 @@ int64_t bytes_of(const RowCapacity& capacity) {
   return (kColumns * capacity.rows + capacity.sequences + 1) * size_of(DType::i32);
 }
 
-// Copies column after column into a buffer, each of a fixed size; or, with staging, there, to be copied later.
+// Copies column after column into a buffer, each of a fixed size; or, with staging, there, to be copied later. Columns
+// that are shorter than `rounded` go on with `filler`.
 class Placer {
  public:
   Placer(Device& device, void* start, char* staging)
       : device_(device), at_(static_cast<char*>(start)), staging_(staging) {}
   // Null where there is nothing.
   template <typename T>
-  const T* place(const std::vector<T>& values, int64_t room) {
+  const T* place(const std::vector<T>& values, int64_t room, int64_t rounded = 0, T filler = 0) {
     static_assert(sizeof(T) == 4);
-    BRISK_CHECK(static_cast<int64_t>(values.size()) <= room, "{} values in room for {}", values.size(), room);
+    const auto count = static_cast<int64_t>(values.size());
+    BRISK_CHECK(count <= room && rounded <= room, "{} values, rounded to {}, in room for {}", count, rounded, room);
     char* start = at_;
     char* staged = staging_;
     at_ += room * static_cast<int64_t>(sizeof(T));
     if (staging_ != nullptr) staging_ += room * static_cast<int64_t>(sizeof(T));
     if (values.empty()) return nullptr;
     if (staged != nullptr) {
-      std::memcpy(staged, values.data(), values.size() * sizeof(T));
+      T* to = reinterpret_cast<T*>(staged);
+      std::copy(values.begin(), values.end(), to);
+      if (rounded > count) std::fill(to + count, to + rounded, filler);
     } else {
-      device_.copy_in(start, values.data(), static_cast<int64_t>(values.size() * sizeof(T)));
+      device_.copy_in(start, values.data(), count * static_cast<int64_t>(sizeof(T)));
     }
     return reinterpret_cast<const T*>(start);
   }
@@ -46,60 +52,93 @@ class Placer {
   char* staging_;
 };
 
+// At most a sixteenth more, and one of sixteen sizes between a power of two and the next.
+int64_t recurring_size(int64_t count, int64_t most) {
+  const int64_t step = std::max<int64_t>(8, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(count))) / 16);
+  return std::max(count, std::min(most, round_up(count, step)));
+}
+
+constexpr int64_t kLengthStep = 64;
+
 }  // namespace
 
 BatchBuffer::BatchBuffer(Device& device, const RowCapacity& capacity, const RowCapacity& picked)
-    : capacity_(capacity),
-      picked_capacity_(picked),
-      buffer_(device, bytes(capacity, picked)),
-      staging_(nullptr, {&device}) {
-  if (device.is_cuda()) staging_.reset(static_cast<char*>(device.allocate_staging(bytes(capacity, picked))));
-}
+    : capacity_(capacity), picked_capacity_(picked), buffer_(device, bytes(capacity, picked)) {}
 
 int64_t BatchBuffer::bytes(const RowCapacity& capacity, const RowCapacity& picked) {
   return bytes_of(capacity) + bytes_of(picked);
 }
 
+char* BatchBuffer::staging(size_t slot) {
+  Device& device = buffer_.device();
+  if (!device.is_cuda()) return nullptr;
+  while (staging_.size() <= slot) {
+    staging_.emplace_back(static_cast<char*>(device.allocate_staging(bytes(capacity_, picked_capacity_))),
+                          Release{&device});
+  }
+  return staging_[slot].get();
+}
+
 DeviceBatch::Set BatchBuffer::load(const MicroBatch& batch) {
-  BRISK_CHECK(batch.rows() <= capacity_.rows && batch.sequences() <= capacity_.sequences, "{} rows, {} sequences",
-              batch.rows(), batch.sequences());
-  Placer placer(buffer_.device(), buffer_.data(), staging_.get());
-  const int64_t rows = capacity_.rows;
-  DeviceBatch::Set set;
-  set.tokens = placer.place(batch.tokens, rows);
-  set.targets = placer.place(batch.targets, rows);
-  set.types = placer.place(batch.types, rows);
-  set.rows = {.rows = batch.rows(), .sequences = batch.sequences(), .longest = batch.longest};
-  set.rows.position = placer.place(batch.position, rows);
-  set.rows.sequence = placer.place(batch.sequence, rows);
-  set.rows.starts = placer.place(batch.starts, capacity_.sequences + 1);
-  if (staging_) buffer_.device().copy_in(buffer_.data(), staging_.get(), bytes_of(capacity_));
-  return set;
+  BRISK_CHECK(picked_capacity_.rows == 0, "a batch of two row sets");
+  std::vector<DeviceBatch::Set> sets;
+  load(batch, staging(0), false, sets);
+  return sets.front();
 }
 
 void BatchBuffer::load(const MicroBatch& batch, std::vector<DeviceBatch::Set>& sets) {
-  sets.resize(picked_capacity_.rows > 0 ? 2 : 1);
-  sets[0] = load(batch);
-  if (sets.size() == 1) return;
-  const MicroBatch::Picked& picked = batch.picked;
-  const auto sequences = static_cast<int64_t>(picked.starts.size()) - 1;
-  BRISK_CHECK(picked.rows() <= picked_capacity_.rows && sequences == batch.sequences(),
-              "{} picked rows of {} sequences in room for {}, and {} sequences", picked.rows(), sequences,
-              picked_capacity_.rows, batch.sequences());
-  const int64_t first_bytes = bytes_of(capacity_);
-  char* second = static_cast<char*>(buffer_.data()) + first_bytes;
-  Placer placer(buffer_.device(), second, staging_ ? staging_.get() + first_bytes : nullptr);
-  const int64_t rows = picked_capacity_.rows;
-  DeviceBatch::Set& set = sets[1];
-  set = {};
-  set.source = placer.place(picked.source, rows);
-  set.targets = placer.place(picked.targets, rows);
-  set.weights = placer.place(picked.weights, rows);
-  set.rows = {.rows = picked.rows(), .sequences = sequences, .longest = picked.longest};
-  set.rows.position = placer.place(picked.position, rows);
-  set.rows.sequence = placer.place(picked.sequence, rows);
-  set.rows.starts = placer.place(picked.starts, picked_capacity_.sequences + 1);
-  if (staging_) buffer_.device().copy_in(second, staging_.get() + first_bytes, bytes_of(picked_capacity_));
+  load(batch, staging(0), false, sets);
+}
+
+void BatchBuffer::queue(const MicroBatch& batch, size_t slot, std::vector<DeviceBatch::Set>& sets) {
+  load(batch, staging(slot), true, sets);
+}
+
+void BatchBuffer::load(const MicroBatch& batch, char* staging, bool rounds, std::vector<DeviceBatch::Set>& sets) {
+  BRISK_CHECK(batch.rows() <= capacity_.rows && batch.sequences() <= capacity_.sequences, "{} rows, {} sequences",
+              batch.rows(), batch.sequences());
+  const bool picks = picked_capacity_.rows > 0;
+  sets.assign(picks ? 2 : 1, {});
+  const int64_t rows = rounds ? recurring_size(batch.rows(), capacity_.rows) : batch.rows();
+  const int64_t most_sequences =
+      picks ? std::min(capacity_.sequences, picked_capacity_.sequences) : capacity_.sequences;
+  const int64_t sequences = rounds ? recurring_size(batch.sequences(), most_sequences) : batch.sequences();
+  const auto longest_of = [&](int64_t longest, const RowCapacity& capacity) {
+    return rounds ? std::max(longest, std::min(capacity.longest, round_up(longest, kLengthStep))) : longest;
+  };
+  {
+    Placer placer(buffer_.device(), buffer_.data(), staging);
+    DeviceBatch::Set& set = sets[0];
+    const int64_t room = capacity_.rows;
+    set.tokens = placer.place(batch.tokens, room, rows);
+    set.targets = placer.place(batch.targets, room, rows, int32_t{-1});
+    set.types = placer.place(batch.types, room, rows);
+    set.rows = {.rows = rows, .sequences = sequences, .longest = longest_of(batch.longest, capacity_)};
+    set.rows.position = placer.place(batch.position, room, rows);
+    set.rows.sequence = placer.place(batch.sequence, room, rows);
+    set.rows.starts = placer.place(batch.starts, capacity_.sequences + 1, sequences + 1, batch.starts.back());
+  }
+  if (picks) {
+    const MicroBatch::Picked& picked = batch.picked;
+    const auto picked_sequences = static_cast<int64_t>(picked.starts.size()) - 1;
+    BRISK_CHECK(picked.rows() <= picked_capacity_.rows && picked_sequences == batch.sequences(),
+                "{} picked rows of {} sequences in room for {}, and {} sequences", picked.rows(), picked_sequences,
+                picked_capacity_.rows, batch.sequences());
+    const int64_t first_bytes = bytes_of(capacity_);
+    Placer placer(buffer_.device(), static_cast<char*>(buffer_.data()) + first_bytes,
+                  staging != nullptr ? staging + first_bytes : nullptr);
+    const int64_t room = picked_capacity_.rows;
+    const int64_t picked_rows = rounds ? recurring_size(picked.rows(), room) : picked.rows();
+    DeviceBatch::Set& set = sets[1];
+    set.source = placer.place(picked.source, room, picked_rows);
+    set.targets = placer.place(picked.targets, room, picked_rows, int32_t{-1});
+    set.weights = placer.place(picked.weights, room, picked_rows);
+    set.rows = {.rows = picked_rows, .sequences = sequences, .longest = longest_of(picked.longest, picked_capacity_)};
+    set.rows.position = placer.place(picked.position, room, picked_rows);
+    set.rows.sequence = placer.place(picked.sequence, room, picked_rows);
+    set.rows.starts = placer.place(picked.starts, picked_capacity_.sequences + 1, sequences + 1, picked.starts.back());
+  }
+  if (staging != nullptr) buffer_.device().copy_in(buffer_.data(), staging, buffer_.bytes());
 }
 
 }  // namespace brisk

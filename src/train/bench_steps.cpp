@@ -58,7 +58,9 @@ MeasuredSteps measure_steps(Engine& engine, Loader& loader, const MeasureOptions
   measured.steps = std::ssize(seconds);
   std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
   measured.median_seconds = seconds[seconds.size() / 2];
-  measured.peak_gflops = peak.gflops();
+  Device& device = engine.parameters().device();
+  const Arithmetic arithmetic = engine.options().compute_type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32;
+  measured.peak_gflops = device.is_cuda() ? card_product_gflops(device, arithmetic) : peak.gflops();
   return measured;
 }
 

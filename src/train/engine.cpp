@@ -4,20 +4,9 @@
 
 #include "base/error.h"
 #include "ops/parameters.h"
+#include "train/engine_runs.h"
 
 namespace brisk {
-
-struct Engine::Run {
-  Tape tape;
-  LossValues loss;
-  std::unique_ptr<Program> program;
-
-  Run(const EngineOptions& options, const Model& model)
-      : tape({.activation_type = options.compute_type, .rows = options.picking.row_sets(options.capacity)}),
-        loss(model.loss(tape, {.label_smoothing = options.label_smoothing})),
-        program(std::make_unique<Program>(
-            tape, ProgramOptions{.checkpoint_every = options.checkpoint_every, .backend = options.backend})) {}
-};
 
 bool StepResult::finite() const { return std::isfinite(loss_sum) && std::isfinite(gradient_norm); }
 double StepResult::loss() const { return weight_sum > 0 ? loss_sum / weight_sum : loss_sum; }
@@ -67,9 +56,7 @@ Engine::Engine(const EngineOptions& options)
                   ParameterStore::Purpose::training, moments_of(options));
   if (options.muon) muon_ = std::make_unique<Muon>(store_, *options.muon);
   training_->program->allocate(device_);
-  if (device_.is_cuda()) {
-    card_step_ = std::make_unique<CardStep>(store_, options_.adamw, muon_.get(), options_.max_grad_norm);
-  }
+  if (device_.is_cuda()) card_ = std::make_unique<CardTraining>(store_, options_, muon_.get());
 }
 
 Engine::~Engine() = default;
@@ -83,7 +70,7 @@ void Engine::parameters_changed() { refresh_compute_copies(store_); }
 
 StepResult Engine::train_step(const StepBatch& batch, int64_t step, double rate, Ledger& ledger,
                               const UpdateLimits& limits) {
-  if (card_step_) return train_on_card(batch, step, rate, ledger, limits);
+  if (card_) return train_on_card(batch, step, rate, ledger, limits);
   StepResult result;
   DeviceBatch device_batch;
   device_batch.loss_scale = 1.0f / static_cast<float>(batch.loss_divisor() > 0 ? batch.loss_divisor() : 1.0);
@@ -120,47 +107,6 @@ StepResult Engine::train_step(const StepBatch& batch, int64_t step, double rate,
     adamw_step(store_, options_.adamw, step, rate, scale);
     if (muon_) muon_->step(rate, scale);
   }
-  return result;
-}
-
-// Nothing in here waits but the last line: the host queues the whole step, and reads what came of it once.
-StepResult Engine::train_on_card(const StepBatch& batch, int64_t step, double rate, Ledger& ledger,
-                                 const UpdateLimits& limits) {
-  StepResult result;
-  const double divisor = batch.loss_divisor() > 0 ? batch.loss_divisor() : 1.0;
-  DeviceBatch device_batch;
-  device_batch.step_loss_scale = &card_step_->numbers()->loss_scale;
-  device_batch.step_key = &card_step_->numbers()->step_key;
-  {
-    Ledger::Scope scope(ledger, Phase::copy);
-    card_step_->begin({step, rate, 1 / divisor, options_.seed, limits.gradient_norm, limits.loss});
-  }
-  for (size_t i = 0; i < batch.micro_batches.size(); ++i) {
-    {
-      Ledger::Scope scope(ledger, Phase::copy);
-      if (i > later_buffers_.size()) {
-        later_buffers_.push_back(
-            std::make_unique<BatchBuffer>(device_, options_.capacity, options_.picking.second(options_.capacity)));
-      }
-      BatchBuffer& buffer = i == 0 ? batch_buffer_ : *later_buffers_[i - 1];
-      buffer.load(batch.micro_batches[i], device_batch.sets);
-    }
-    device_batch.first_of_step = i == 0;
-    training_->program->forward(device_batch, ledger);
-    training_->program->backward(device_batch, ledger);
-    Ledger::Scope scope(ledger, Phase::loss);
-    card_step_->add_loss(training_->program->value(training_->loss.sums, device_batch), i == 0);
-    result.tokens += batch.micro_batches[i].rows();
-  }
-  Ledger::Scope scope(ledger, Phase::optimizer);
-  card_step_->apply();
-  const StepNumbers numbers = card_step_->result();
-  result.loss_sum = numbers.loss_sum;
-  result.correct = std::llround(numbers.correct);
-  result.targets = std::llround(numbers.targets);
-  result.weight_sum = numbers.weight_sum;
-  result.gradient_norm = std::sqrt(numbers.squared_norm);
-  result.updated = numbers.applied > 0;
   return result;
 }
 

@@ -17,7 +17,6 @@
 #include "data/sequences.h"
 #include "models/registry.h"
 #include "optim/adamw.h"
-#include "optim/card_step.h"
 #include "optim/muon.h"
 #include "tensor/program.h"
 #include "train/batch_buffer.h"
@@ -104,8 +103,8 @@ class Engine {
  private:
   StepResult train_on_card(const StepBatch& batch, int64_t step, double rate, Ledger& ledger,
                            const UpdateLimits& limits);
-
-  struct Run;  // a tape, its program and the loss to read from it
+  struct CardTraining;  // what steps on a card need besides
+  struct Run;           // a tape, its program and the loss to read from it
 
   EngineOptions options_;
   Device& device_;
@@ -115,8 +114,7 @@ class Engine {
   std::unique_ptr<Run> training_;
   std::unique_ptr<Evaluator> evaluator_;  // made at the first evaluate()
   BatchBuffer batch_buffer_;
-  std::unique_ptr<CardStep> card_step_;
-  std::vector<std::unique_ptr<BatchBuffer>> later_buffers_;  // of a step's micro-batches on a card, from the second on
+  std::unique_ptr<CardTraining> card_;
 };
 
 }  // namespace brisk

@@ -107,6 +107,25 @@ TEST_F(CudaNorm, SumsManyRowsAndTakesNone) {
   expect_norm_as_reference({.lengths = {}, .width = 64});
 }
 
+// A captured graph is replayed for every step: seed and step lie in device memory, and the bits are the same.
+TEST_F(CudaNorm, DrawsTheSameBitsFromAKeyInDeviceMemory) {
+  CardRows rows({20, 1});
+  CardMatrix x(21, 64, DType::f32, 1), gain(1, 64, DType::f32, 2), y(21, 64);
+  const uint64_t step_key = random_key({42, 1000}), site = 3;
+  Buffer card_key(cuda_device(), sizeof(step_key));
+  cuda_device().copy_in(card_key.data(), &step_key, sizeof(step_key));
+  const auto op = [&](Side side) {
+    NormForward forward{.kind = NormKind::rms, .x = x.at(side), .gain = gain.at(side), .y = y.at(side)};
+    forward.dropout = {0.5f, site, static_cast<const uint64_t*>(card_key.data())};
+    if (side == Side::host) forward.dropout = {0.5f, random_key({42, 1000, site})};
+    forward.rows = rows.at(side);
+    return forward;
+  };
+  ref::norm_forward(op(Side::host));
+  cuda::norm_forward(op(Side::card));
+  y.expect_close(2e-5, "y");
+}
+
 using CudaGated = OnCard;
 
 TEST_F(CudaGated, IsTheReferencesForEveryActivation) {

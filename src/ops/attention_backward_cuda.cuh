@@ -1,0 +1,145 @@
+// Products and stores that the kernels of attention backward share. A warp has 16 kParts rows of one side (queries for
+// dq, keys for dk and dv) and takes kAtOnce rows of the other at a time.
+#pragma once
+
+#include "ops/attention_cuda.cuh"
+#include "ops/attention_tile_cuda.cuh"
+
+namespace brisk::cuda {
+
+constexpr int kOthers = 64;  // rows of the other side in a tile
+constexpr int kAtOnce = 32;  // of those, in registers
+constexpr float kLog2E = 1.44269504f;
+
+// product [16 kParts, kAtOnce] = rows `mine` of a times rows `others` of b, transposed.
+template <int kWidth, int kParts>
+__device__ void row_products(float (&product)[kParts][kAtOnce / 8][4], const SharedTile<kWidth>& a, int mine,
+                             const SharedTile<kWidth>& b, int others) {
+#pragma unroll
+  for (int step = 0; step < kWidth / 16; ++step) {
+    uint32_t left[kParts][4];
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) a.left_operand(left[part], mine + part * 16, step * 16);
+#pragma unroll
+    for (int n = 0; n < kAtOnce / 16; ++n) {
+      uint32_t right[4];
+      b.right_operand_transposed(right, others + n * 16, step * 16);
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) {
+        mma_16x8x16(product[part][2 * n], left[part], right[0], right[1]);
+        mma_16x8x16(product[part][2 * n + 1], left[part], right[2], right[3]);
+      }
+    }
+  }
+}
+
+// out [16 kParts, kWidth] += weights [16 kParts, kAtOnce] times rows `others` of b.
+template <int kWidth, int kParts>
+__device__ void add_weighted_rows(float (&out)[kParts][kWidth / 8][4], const float (&weights)[kParts][kAtOnce / 8][4],
+                                  const SharedTile<kWidth>& b, int others) {
+#pragma unroll
+  for (int step = 0; step < kAtOnce / 16; ++step) {
+    uint32_t left[kParts][4];
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) as_left_operand(left[part], weights[part], step);
+#pragma unroll
+    for (int n = 0; n < kWidth / 16; ++n) {
+      uint32_t right[4];
+      b.right_operand(right, others + step * 16, n * 16);
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) {
+        mma_16x8x16(out[part][2 * n], left[part], right[0], right[1]);
+        mma_16x8x16(out[part][2 * n + 1], left[part], right[2], right[3]);
+      }
+    }
+  }
+}
+
+// The warp's rows of a gradient leave by way of its own rows of a tile: whole rows, 16 bytes a lane.
+template <int kWidth, int kParts>
+__device__ void store_rows(const float (&values)[kParts][kWidth / 8][4], float factor, const SharedTile<kWidth>& by,
+                           int warp_first, bf16_t* rows, int64_t stride, int existing, int head_width) {
+  const int lane = threadIdx.x % 32;
+  __syncwarp();
+#pragma unroll
+  for (int part = 0; part < kParts; ++part) {
+#pragma unroll
+    for (int n = 0; n < kWidth / 8; ++n) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        *reinterpret_cast<uint32_t*>(by.at(warp_first + part * 16 + half * 8 + lane / 4, n * 8 + lane % 4 * 2)) =
+            pack_bf16(values[part][n][2 * half] * factor, values[part][n][2 * half + 1] * factor);
+      }
+    }
+  }
+  __syncwarp();
+  for (int i = lane; i < 16 * kParts * (kWidth / 8); i += 32) {
+    const int row = warp_first + i / (kWidth / 8), column = i % (kWidth / 8) * 8;
+    if (row < existing && column < head_width) {
+      *reinterpret_cast<uint4*>(rows + row * stride + column) = *reinterpret_cast<const uint4*>(by.at(row, column));
+    }
+  }
+}
+
+// dy.y of the 16 rows from `row` on, of which `existing` exist: lanes 2r and 2r + 1 get row r's.
+template <int kWidth>
+__device__ float row_product(const SharedTile<kWidth>& dy, int row, const bf16_t* y_rows, int64_t stride, int existing,
+                             int head_width) {
+  const int lane = threadIdx.x % 32, mine = row + lane / 2;
+  float sum = 0;
+  if (mine < existing) {
+    for (int column = lane % 2 * 8; column < head_width; column += 16) {
+      const Floats<8> a = load<8>(static_cast<const bf16_t*>(dy.at(mine, column)));
+      const Floats<8> b = load<8>(y_rows + mine * stride + column);
+      for (int i = 0; i < 8; ++i) sum += a.v[i] * b.v[i];
+    }
+  }
+  return sum + __shfl_xor_sync(~0u, sum, 1);
+}
+
+// What a kernel of keys knows of each query of a tile.
+struct QueryFacts {
+  float log_sum[kOthers];  // of base 2; infinite: there is no such query
+  float product[kOthers];  // dy.y
+  uint32_t row_key[kOthers];
+};
+
+// Scores [16 kParts keys, kAtOnce queries] become weights, and the slopes of the weights those of the scores. `key` is
+// the warp's first key, `query` the first query, `at` its place in the tile; query i sees keys up to i + ahead.
+template <int kParts, bool kDropout>
+__device__ void weigh_keys(float (&scores)[kParts][kAtOnce / 8][4], float (&slopes)[kParts][kAtOnce / 8][4],
+                           const QueryFacts& known, int at, int key, int query, int ahead, float scale_log2,
+                           const Draws& draws) {
+  const int lane = threadIdx.x % 32;
+  const bool masked = query + ahead < key + 16 * kParts - 1;
+#pragma unroll
+  for (int n = 0; n < kAtOnce / 8; ++n) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int column = n * 8 + lane % 4 * 2 + i;
+      const float log_sum = known.log_sum[at + column], product = known.product[at + column];
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int mine = key + part * 16 + half * 8 + lane / 4;
+          float p = exp2_fast(scores[part][n][2 * half + i] * scale_log2 - log_sum);
+          if (masked && mine > query + column + ahead) p = 0;
+          float slope = slopes[part][n][2 * half + i], weight = p;
+          if constexpr (kDropout) {
+            const float factor = draws.factor(known.row_key[at + column], mine);
+            slope *= factor;
+            weight *= factor;
+          }
+          scores[part][n][2 * half + i] = weight;
+          slopes[part][n][2 * half + i] = p * (slope - product);
+        }
+      }
+    }
+  }
+}
+
+// Where no sequence has more keys than one block takes (attention_backward_short_cuda.cu); false: it does not fit.
+bool attention_backward_short(const AttentionBackward& op);
+
+}  // namespace brisk::cuda

@@ -1,0 +1,39 @@
+// Which algorithm of cuBLASLt was fastest for a shape, kept from process to process: the next run starts at once, and
+// chooses the same. In the cache directory, a file for each card and version of the library; a line a shape.
+//
+//   ProductChoices choices(path);
+//   if (const auto* known = choices.find(key)) ...
+//   choices.add(key, algorithm);
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/record_log.h"
+
+namespace brisk::cuda {
+
+class ProductChoices {
+ public:
+  using Key = std::array<int64_t, 22>;
+  using Algorithm = std::array<uint64_t, 8>;  // a cublasLtMatmulAlgo_t
+
+  // Lines that cannot be read are passed over, and a file that cannot be written is no error: both cost time alone. An
+  // empty path keeps the choices of this process only.
+  explicit ProductChoices(const std::string& path);
+
+  const Algorithm* find(const Key& key) const;
+  void add(const Key& key, const Algorithm& algorithm);
+
+ private:
+  std::map<Key, Algorithm> known_;
+  std::unique_ptr<RecordLog> file_;
+};
+
+// <cache directory>/products/<card>-<library's version>.txt; empty with BRISK_CUDA_TIMING=0.
+std::string product_choices_path(const std::string& card, int64_t library_version);
+
+}  // namespace brisk::cuda

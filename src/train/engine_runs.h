@@ -1,0 +1,45 @@
+// What an Engine keeps of its programs, for its own files.
+#pragma once
+
+#include <array>
+#include <map>
+
+#include "optim/card_step.h"
+#include "train/engine.h"
+
+namespace brisk {
+
+struct Engine::Run {
+  Tape tape;
+  LossValues loss;
+  std::unique_ptr<Program> program;
+
+  Run(const EngineOptions& options, const Model& model)
+      : tape({.activation_type = options.compute_type, .rows = options.picking.row_sets(options.capacity)}),
+        loss(model.loss(tape, {.label_smoothing = options.label_smoothing})),
+        program(std::make_unique<Program>(
+            tape, ProgramOptions{.checkpoint_every = options.checkpoint_every, .backend = options.backend})) {}
+};
+
+// On a card the step is queued as a whole and waited for once. What recurs with the same sizes is recorded as a graph
+// when it comes the second time.
+struct Engine::CardTraining {
+  // Rows, sequences and longest sequence of both row sets; what they bring along; the first micro-batch of its step?
+  using Shape = std::array<int64_t, 9>;
+  static Shape shape_of(const DeviceBatch& batch);
+  struct Recorded {
+    int64_t seen = 0;
+    std::unique_ptr<DeviceGraph> graph;
+  };
+
+  CardTraining(const ParameterStore& store, const EngineOptions& options, Muon* muon)
+      : step(store, options.adamw, muon, options.max_grad_norm) {}
+
+  CardStep step;
+  std::map<Shape, Recorded> micro_batches;
+  Recorded update;
+  int64_t steps = 0;
+  Ledger::Totals shares;  // of the phases in the last step that was measured op by op
+};
+
+}  // namespace brisk

@@ -1,0 +1,106 @@
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+#include "train/batch_buffer.h"
+
+namespace brisk {
+namespace {
+
+// The CPU, taken for a card: what a card would get can be read.
+class SupposedCard final : public Device {
+ public:
+  const char* name() const override { return "supposed card"; }
+  bool is_cuda() const override { return true; }
+  void* allocate(int64_t bytes) override { return cpu_device().allocate(bytes); }
+  void release(void* data, int64_t bytes) override { cpu_device().release(data, bytes); }
+  void copy_in(void* device, const void* host, int64_t bytes) override { cpu_device().copy_in(device, host, bytes); }
+  void copy_out(void* host, const void* device, int64_t bytes) override { cpu_device().copy_out(host, device, bytes); }
+};
+
+// Sequences of the given lengths, whose tokens are 1, 2, ...; the first row of each is picked.
+MicroBatch batch_of(const std::vector<int32_t>& lengths) {
+  MicroBatch batch;
+  batch.starts = batch.picked.starts = {0};
+  for (const int32_t length : lengths) {
+    const auto sequence = static_cast<int32_t>(batch.starts.size()) - 1;
+    batch.picked.source.push_back(batch.starts.back());
+    batch.picked.targets.push_back(1);
+    batch.picked.position.push_back(0);
+    batch.picked.sequence.push_back(sequence);
+    batch.picked.starts.push_back(sequence + 1);
+    for (int32_t p = 0; p < length; ++p) {
+      batch.tokens.push_back(static_cast<int32_t>(batch.tokens.size()) + 1);
+      batch.targets.push_back(5);
+      batch.position.push_back(p);
+      batch.sequence.push_back(sequence);
+    }
+    batch.starts.push_back(batch.starts.back() + length);
+    batch.longest = std::max<int64_t>(batch.longest, length);
+  }
+  batch.picked.longest = 1;
+  return batch;
+}
+
+TEST(BatchBuffer, RoundsSizesUpOnACardWithRowsOfNoSequence) {
+  SupposedCard card;
+  BatchBuffer buffer(card, {1000, 100, 200}, {100, 100, 1});
+  std::vector<DeviceBatch::Set> sets;
+  buffer.queue(batch_of({90, 3, 77, 10, 5}), 0, sets);
+  ASSERT_EQ(sets.size(), 2u);
+  const DeviceBatch::Set& rows = sets[0];
+  EXPECT_EQ(rows.rows.rows, 192);  // of 185: in eights
+  EXPECT_EQ(rows.rows.sequences, 8);
+  EXPECT_EQ(rows.rows.longest, 128);
+  EXPECT_EQ(rows.tokens[184], 185);
+  for (int64_t r = 185; r < 192; ++r) {
+    EXPECT_EQ(rows.tokens[r], 0);
+    EXPECT_EQ(rows.targets[r], -1);
+    EXPECT_EQ(rows.rows.position[r], 0);
+  }
+  EXPECT_EQ(rows.rows.starts[5], 185);
+  for (int64_t s = 6; s <= 8; ++s) EXPECT_EQ(rows.rows.starts[s], 185);  // sequences of no rows
+  const DeviceBatch::Set& picked = sets[1];
+  EXPECT_EQ(picked.rows.rows, 8);
+  EXPECT_EQ(picked.rows.sequences, 8);
+  EXPECT_EQ(picked.source[4], 180);
+  for (int64_t r = 5; r < 8; ++r) EXPECT_EQ(picked.targets[r], -1);
+  EXPECT_EQ(picked.rows.starts[8], 5);
+}
+
+TEST(BatchBuffer, RoundsToAtMostItsCapacity) {
+  SupposedCard card;
+  BatchBuffer buffer(card, {187, 5, 90});
+  std::vector<DeviceBatch::Set> sets;
+  buffer.queue(batch_of({90, 3, 77, 10, 5}), 3, sets);
+  EXPECT_EQ(sets[0].rows.rows, 187);
+  EXPECT_EQ(sets[0].rows.sequences, 5);
+  EXPECT_EQ(sets[0].rows.longest, 90);
+}
+
+TEST(BatchBuffer, ComesBackToFewSizes) {
+  SupposedCard card;
+  BatchBuffer buffer(card, {100000, 100, 20000});
+  std::vector<DeviceBatch::Set> sets;
+  std::vector<int64_t> sizes;
+  for (int32_t rows = 16400; rows < 17300; rows += 100) {
+    buffer.queue(batch_of({rows}), 0, sets);
+    sizes.push_back(sets[0].rows.rows);
+  }
+  EXPECT_EQ(std::set<int64_t>(sizes.begin(), sizes.end()).size(), 1u);
+  EXPECT_EQ(sizes.front(), 17408);
+}
+
+TEST(BatchBuffer, LoadsABatchAsItIs) {
+  BatchBuffer buffer(cpu_device(), {1000, 100, 200});
+  const DeviceBatch::Set set = buffer.load(batch_of({3, 2}));
+  EXPECT_EQ(set.rows.rows, 5);
+  EXPECT_EQ(set.rows.sequences, 2);
+  EXPECT_EQ(set.rows.longest, 3);
+  EXPECT_EQ(set.tokens[4], 5);
+  EXPECT_EQ(set.types, nullptr);
+}
+
+}  // namespace
+}  // namespace brisk
