@@ -100,7 +100,4 @@ class Ledger {
   bool held_ = false;
 };
 
-// What one stamp costs on this machine, in nanoseconds (measured).
-double ledger_stamp_cost();
-
 }  // namespace brisk

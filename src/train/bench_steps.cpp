@@ -8,6 +8,8 @@
 #include <chrono>
 #include <vector>
 
+#include "base/isa.h"
+#include "base/machine.h"
 #include "ops/peak.h"
 #include "train/metrics_log.h"
 
@@ -60,6 +62,30 @@ MeasuredSteps measure_steps(Engine& engine, Loader& loader, const MeasureOptions
   measured.median_seconds = seconds[seconds.size() / 2];
   measured.peak_gflops = peak.gflops();
   return measured;
+}
+
+void BenchFigures::set_speed(double tokens_a_second, double flop_per_token) {
+  tokens_per_second = tokens_a_second;
+  gflops = tokens_a_second * flop_per_token * 1e-9;
+  utilisation = peak_gflops > 0 ? gflops / peak_gflops : 0;
+}
+
+BenchFigures figures_of(const MeasuredSteps& measured, Engine& engine, const PrecisionChoice& precision) {
+  BenchFigures figures;
+  figures.peak_gflops = measured.peak_gflops;
+  figures.step_ms = 1e3 * measured.median_seconds;
+  figures.steps = measured.steps;
+  figures.parameters = engine.parameters().count();
+  figures.peak_memory_bytes = peak_memory_bytes();
+  figures.precision = precision.compute_type == DType::bf16 ? "bf16" : "fp32";
+  figures.isa = std::string(isa_name(active_isa()));
+  figures.reason = precision.reason;
+  figures.ledger = measured.ledger;
+  return figures;
+}
+
+int64_t micro_batch_rows(int64_t asked, int64_t sequences, int64_t longest) {
+  return std::max(longest, std::min(asked > 0 ? asked : kMicroBatchTokens, sequences * longest));
 }
 
 }  // namespace brisk
