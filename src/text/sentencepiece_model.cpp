@@ -70,7 +70,7 @@ class Message {
   size_t at_ = 0;
 };
 
-enum PieceType : uint64_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
+enum PieceType : uint64_t { kNormal = 1, kUnknownPiece = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
 
 struct Piece {
   std::string text;
@@ -168,7 +168,7 @@ TokenizerParts parts_from_sentencepiece(const std::string& path, std::string_vie
   for (size_t i = 0; i < model.pieces.size(); ++i) {
     const auto id = static_cast<TokenId>(i);
     const Piece& piece = model.pieces[i];
-    if (piece.type == kUnknown && !unknown) unknown = id;
+    if (piece.type == kUnknownPiece && !unknown) unknown = id;
     if (piece.type == kControl) added.push_back(special_token(id, piece.text));
     if (piece.type == kUserDefined) {
       added.push_back({.id = id, .content = piece.text, .special = false, .normalized = false});

@@ -18,7 +18,7 @@ namespace brisk {
 namespace {
 
 // A vocabulary is learned from at most so much text.
-constexpr int64_t kTokenizerSampleBytes = int64_t{64} << 20;
+constexpr int64_t kWordPieceSampleBytes = int64_t{64} << 20;
 
 std::vector<std::string> train_paths(const Job& job) {
   if (job.data.train.empty()) {
@@ -44,10 +44,6 @@ TableOptions table_options(const std::vector<std::string>& paths, const Job& job
           .pair_field = job.data.pair_field,
           .labelled = job.task == "classify",
           .on_command_line = on_command_line};
-}
-
-std::string cache_directory(const DataOptions& data) {
-  return data.cache_dir.empty() ? default_cache_directory() : data.cache_dir;
 }
 
 std::shared_ptr<const ExampleData> tokens_of(const TextTable& table, const Job& job, const Tokenizer& tokenizer) {
@@ -141,7 +137,7 @@ std::unique_ptr<Tokenizer> wordpiece_of_table(const TextTable& table, int64_t vo
   int64_t bytes = 0;
   TableRowReader rows(table);
   TableRow row;
-  while (bytes < kTokenizerSampleBytes && rows.next(row)) {
+  while (bytes < kWordPieceSampleBytes && rows.next(row)) {
     for (const std::string_view text : {row.text, row.pair}) {
       if (text.empty()) continue;
       bytes += std::ssize(text);
