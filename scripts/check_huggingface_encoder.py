@@ -5,7 +5,10 @@
     python3 scripts/check_huggingface_encoder.py EXPORT
     python3 scripts/check_huggingface_encoder.py EXPORT --like ORIGINAL        # the folder it was imported from
     brisk predict RUN --data texts.txt --fp32 > predictions.jsonl
-    python3 scripts/check_huggingface_encoder.py EXPORT --texts texts.txt --predictions predictions.jsonl
+    python3 scripts/check_huggingface_encoder.py EXPORT --texts texts.txt --predictions predictions.jsonl --max-length 128
+
+brisk predict cuts texts at the run's training.max_length unless told otherwise: --max-length is that number. Without it
+texts are cut where the model's positions end.
 
 It needs torch and transformers, nothing of brisk. It fails (exit code 1) unless AutoTokenizer and
 AutoModelForSequenceClassification or AutoModelForMaskedLM load the folder without a weight missing, left over or of
@@ -32,9 +35,12 @@ def load(folder, architecture):
     return model.eval(), AutoTokenizer.from_pretrained(folder), info
 
 
-def logits_of(model, tokenizer, text, pair=None):
-    longest = model.config.max_position_embeddings - (2 if model.config.model_type == "roberta" else 0)
-    inputs = tokenizer(text, pair, truncation=True, max_length=min(longest, 512), return_tensors="pt")
+def positions_of(model):
+    return model.config.max_position_embeddings - (2 if model.config.model_type == "roberta" else 0)
+
+
+def logits_of(model, tokenizer, text, pair=None, max_length=None):
+    inputs = tokenizer(text, pair, truncation=True, max_length=max_length or positions_of(model), return_tensors="pt")
     with torch.no_grad():
         return inputs["input_ids"][0].tolist(), model(**inputs).logits[0]
 
@@ -63,10 +69,10 @@ def compare_with_original(check, model, tokenizer, folder):
     check.expect(labels or "ForMaskedLM" in model.__class__.__name__, "labels are the same")
 
 
-def compare_with_predictions(check, model, tokenizer, texts, predictions):
+def compare_with_predictions(check, model, tokenizer, texts, predictions, max_length):
     same_labels, largest = 0, 0.0
     for text, prediction in zip(texts, predictions):
-        _, logits = logits_of(model, tokenizer, text)
+        _, logits = logits_of(model, tokenizer, text, max_length=max_length)
         expected = torch.softmax(logits, -1)
         given = prediction["probabilities"]
         if isinstance(given, dict):
@@ -84,6 +90,7 @@ def main():
     arguments.add_argument("--like", help="the folder of Hugging Face that it was imported from")
     arguments.add_argument("--texts", help="a file with a text a line")
     arguments.add_argument("--predictions", help="what brisk predict wrote for --texts")
+    arguments.add_argument("--max-length", type=int, help="where brisk predict cut the texts (default: the model's positions)")
     arguments = arguments.parse_args()
     check = Check()
     architecture = json.loads((pathlib.Path(arguments.export) / "config.json").read_text())["architectures"][0]
@@ -93,12 +100,14 @@ def main():
         check.expect(not info[kind], f"no {kind}: {', '.join(map(str, sorted(info[kind]))) or 'none'}")
     check.expect(len(tokenizer) <= model.config.vocab_size,
                  f"the tokenizer's {len(tokenizer)} ids fit the vocabulary of {model.config.vocab_size}")
+    check.expect(tokenizer.model_max_length == positions_of(model),
+                 f"the tokenizer cuts at {tokenizer.model_max_length} tokens, and the model has {positions_of(model)} positions")
     if arguments.like:
         compare_with_original(check, model, tokenizer, arguments.like)
     if arguments.predictions:
         texts = pathlib.Path(arguments.texts).read_text().splitlines()
         predictions = [json.loads(line) for line in pathlib.Path(arguments.predictions).read_text().splitlines()]
-        compare_with_predictions(check, model, tokenizer, texts, predictions)
+        compare_with_predictions(check, model, tokenizer, texts, predictions, arguments.max_length)
     sys.exit(1 if check.failed else 0)
 
 

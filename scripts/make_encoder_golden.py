@@ -19,19 +19,15 @@ A file holds, in safetensors:
 The model's sizes (EncoderConfig, src/models/encoder.h) and the optimizer's numbers are in the metadata.
 """
 
-import argparse
+import functools
 import math
-import pathlib
-import sys
 
 import numpy
 import torch
 import torch.nn.functional as F
 import transformers
 
-from make_golden import read_arrays, safetensors_bytes
-
-FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"
+from golden_file import write_or_check
 
 OPTIMIZER = {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "weight_decay": 0.01, "max_grad_norm": 1.0}
 STEPS = 5
@@ -176,7 +172,7 @@ def picked_logits(name, model, batch):
     return torch.stack(rows)
 
 
-def make_file(name, shape, seed, dtype=torch.float64):
+def make_file(name, shape, seed, dtype):
     generator = torch.Generator().manual_seed(seed)
     model = make_model(name, shape).to(dtype).eval()
     names = names_of(name, shape)
@@ -226,35 +222,5 @@ def make_file(name, shape, seed, dtype=torch.float64):
     return arrays, metadata
 
 
-def is_well_conditioned(name, shape, seed):
-    """As in make_golden.py: AdamW's first step is rate * sign(gradient), so that no gradient may be 0 but for rounding."""
-    exact, rounded = make_file(name, shape, seed)[0], make_file(name, shape, seed, torch.float32)[0]
-    return all(numpy.abs(rounded[key] / exact[key] - 1).max() < 1e-6 for key in ("losses", "gradient_norms"))
-
-
-def main():
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--check", action="store_true", help="compare with the committed files")
-    check = arguments.parse_args().check
-    torch.set_default_dtype(torch.float64)
-    failed = False
-    for name, shape in SHAPES.items():
-        path = FOLDER / f"{name}.safetensors"
-        seed = next(seed for seed in range(1, 100) if is_well_conditioned(name, shape, seed))
-        arrays, metadata = make_file(name, shape, seed)
-        print(f"{path.name}: seed {seed}, losses " + " ".join(f"{loss:.4f}" for loss in arrays["losses"]) +
-              ", gradient norms " + " ".join(f"{norm:.3f}" for norm in arrays["gradient_norms"]))
-        if not check:
-            path.write_bytes(safetensors_bytes(arrays, metadata))
-            continue
-        committed = read_arrays(path)
-        for key, array in arrays.items():
-            gap = numpy.abs(committed[key].astype(numpy.float64) - array).max() if key in committed else math.inf
-            if gap > 1e-6 * (1 + numpy.abs(array).max()):
-                print(f"{path.name}: {key} differs by {gap}", file=sys.stderr)
-                failed = True
-    sys.exit(1 if failed else 0)
-
-
 if __name__ == "__main__":
-    main()
+    write_or_check(__doc__, {name: functools.partial(make_file, name, shape) for name, shape in SHAPES.items()})

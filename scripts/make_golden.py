@@ -16,18 +16,14 @@ A file holds, in safetensors:
 The model's sizes and the optimizer's numbers are in the metadata.
 """
 
-import argparse
-import json
+import functools
 import math
-import pathlib
-import struct
-import sys
 
 import numpy
 import torch
 import torch.nn.functional as F
 
-FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"
+from golden_file import write_or_check
 
 OPTIMIZER = {"beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8, "weight_decay": 0.1, "max_grad_norm": 1.0}
 STEPS = 10
@@ -168,7 +164,7 @@ def batch_logits(shape, parameters, tokens, lengths):
     return torch.cat([decoder_logits(shape, parameters, part) for part in tokens.split(lengths.tolist())])
 
 
-def make_file(shape, seed, dtype=torch.float64):
+def make_file(shape, seed, dtype):
     generator = torch.Generator().manual_seed(seed)
     parameters = make_parameters(shape, generator, dtype)
     tokens, targets, lengths = make_batches(shape, generator)
@@ -206,60 +202,5 @@ def make_file(shape, seed, dtype=torch.float64):
     return arrays, metadata
 
 
-def is_well_conditioned(shape, seed):
-    """AdamW's first step is rate * sign(gradient): where one entry of a gradient happens to be 0 but for rounding, the
-    losses after it differ by 1e-5 between any two programs. A seed whose exact curve PyTorch's own float32 follows to
-    1e-6 has no such entry, so that a test can ask for 1e-5."""
-    exact, rounded = make_file(shape, seed)[0], make_file(shape, seed, torch.float32)[0]
-    return all(numpy.abs(rounded[name] / exact[name] - 1).max() < 1e-6 for name in ("losses", "gradient_norms"))
-
-
-def safetensors_bytes(arrays, metadata):
-    header, offset = {"__metadata__": metadata}, 0
-    for name, array in arrays.items():
-        header[name] = {"dtype": {"float32": "F32", "int32": "I32"}[array.dtype.name], "shape": list(array.shape),
-                        "data_offsets": [offset, offset + array.nbytes]}
-        offset += array.nbytes
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    return struct.pack("<Q", len(text)) + text + b"".join(array.tobytes() for array in arrays.values())
-
-
-def read_arrays(path):
-    contents = path.read_bytes()
-    size = struct.unpack("<Q", contents[:8])[0]
-    header = json.loads(contents[8:8 + size])
-    header.pop("__metadata__")
-    body = contents[8 + size:]
-    return {name: numpy.frombuffer(body[slice(*entry["data_offsets"])],
-                                   {"F32": numpy.float32, "I32": numpy.int32}[entry["dtype"]]).reshape(entry["shape"])
-            for name, entry in header.items()}
-
-
-def main():
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--check", action="store_true", help="compare with the committed files")
-    check = arguments.parse_args().check
-    torch.set_default_dtype(torch.float64)
-    failed = False
-    for name, shape in SHAPES.items():
-        path = FOLDER / f"{name}.safetensors"
-        seed = next(seed for seed in range(1, 100) if is_well_conditioned(shape, seed))
-        arrays, metadata = make_file(shape, seed)
-        print(f"{path.name}: seed {seed}, losses " + " ".join(f"{loss:.4f}" for loss in arrays["losses"]) + ", gradient norms " +
-              " ".join(f"{norm:.3f}" for norm in arrays["gradient_norms"]))
-        if not check:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(safetensors_bytes(arrays, metadata))
-            continue
-        committed = read_arrays(path)
-        for key, array in arrays.items():
-            gap = numpy.abs(committed[key].astype(numpy.float64) - array).max() if key in committed else math.inf
-            if gap > 1e-6 * (1 + numpy.abs(array).max()):
-                print(f"{path.name}: {key} differs by {gap}", file=sys.stderr)
-                failed = True
-    sys.exit(1 if failed else 0)
-
-
 if __name__ == "__main__":
-    main()
+    write_or_check(__doc__, {name: functools.partial(make_file, shape) for name, shape in SHAPES.items()})

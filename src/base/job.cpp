@@ -173,7 +173,7 @@ std::string job_reference_markdown() {
          "- `--set training.batch_size=64` changes a key from the command line.\n"
          "- The other spellings are understood and the name used here is shown; giving two spellings of one option is "
          "an error.\n"
-         "- `\"auto\"` for a number, and `null` for anything, mean the default.\n"
+         "- `null` means the default; `\"auto\"` for a number that brisk chooses by the rule given.\n"
          "- `brisk job schema` prints the JSON schema, for editors that complete and check.\n\n" +
          options_markdown(declare_job_options(job), job_sections());
 }

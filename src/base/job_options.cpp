@@ -119,7 +119,9 @@ void declare_model(ModelOptions& model, std::vector<Option>& all) {
 
 void declare_batches(TrainingOptions& training, std::vector<Option>& all) {
   all.push_back(Option("training.max_length", training.max_length,
-                       "longest sequence; longer documents are cut into chunks, shorter ones are never padded")
+                       "longest sequence, never padded; a longer document is cut into chunks, so that all of it is "
+                       "learned from (also "
+                       "with mlm); of a text to classify, the rest is cut off")
                     .at_least(1)
                     .at_most(1048576)
                     .in("tokens")

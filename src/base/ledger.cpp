@@ -104,12 +104,4 @@ Ledger::Totals Ledger::totals() {
   return totals_;
 }
 
-double ledger_stamp_cost() {
-  Ledger ledger;
-  constexpr int kRounds = 20000;
-  const int64_t start = now();
-  for (int round = 0; round < kRounds; ++round) Ledger::Scope scope(ledger, Phase::logging);
-  return static_cast<double>(now() - start) / (2.0 * kRounds);
-}
-
 }  // namespace brisk

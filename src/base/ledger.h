@@ -104,7 +104,4 @@ class Ledger {
   bool held_ = false;
 };
 
-// What one stamp costs on this machine, in nanoseconds (measured).
-double ledger_stamp_cost();
-
 }  // namespace brisk

@@ -271,8 +271,6 @@ int64_t memory_available() {
 
 int64_t peak_memory_bytes() { return kilobytes_line("/proc/self/status", "VmHWM"); }
 
-int64_t current_memory_bytes() { return kilobytes_line("/proc/self/status", "VmRSS"); }
-
 int64_t disk_free_bytes(const std::string& path) {
   std::filesystem::path place = std::filesystem::absolute(path.empty() ? "." : path);
   while (!file_exists(place.string()) && place.has_parent_path() && place != place.parent_path())

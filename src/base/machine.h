@@ -45,10 +45,9 @@ struct Machine {
 
 Machine read_machine();
 
-int64_t memory_total();          // bytes
-int64_t memory_available();      // bytes
-int64_t peak_memory_bytes();     // VmHWM: the most this process has held
-int64_t current_memory_bytes();  // VmRSS
+int64_t memory_total();       // bytes
+int64_t memory_available();   // bytes
+int64_t peak_memory_bytes();  // VmHWM: the most this process has held
 
 // Bytes an ordinary user can still write to the file system that holds `path`, which need not exist yet.
 int64_t disk_free_bytes(const std::string& path);

@@ -44,6 +44,9 @@ std::string fix_for(const Option& option, const Json& value) {
   if (!wants_bare && (value.is_number() || value.is_boolean())) {
     return fmt::format("put it in quotation marks: \"{}\": \"{}\"", name, value.dump());
   }
+  if (option.automatic_value && value.is_number() && value == *option.automatic_value) {
+    return fmt::format("to let brisk choose, write \"{}\": \"auto\", or leave it out", name);
+  }
   if (std::holds_alternative<int64_t*>(option.field) && value.is_number() &&
       std::abs(value.get<double>()) > kLargestInteger) {
     return fmt::format("the largest is {:.0f}", kLargestInteger);
@@ -69,7 +72,6 @@ bool is_utf8(const std::string& text) {
 
 bool in_range(const Option& option, double value) {
   if (std::isnan(value)) return false;
-  if (option.automatic_value && value == *option.automatic_value) return true;
   if (option.least && (option.least_open ? value <= *option.least : value < *option.least)) return false;
   if (option.most && (option.most_open ? value >= *option.most : value > *option.most)) return false;
   return true;

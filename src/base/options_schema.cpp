@@ -13,6 +13,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Whether brisk chooses where nothing is given; elsewhere it does where "auto" is.
+bool is_chosen_by_default(const Option& option) {
+  return !option.automatic_rule.empty() && (!option.automatic_value || option.default_text == "\"auto\"");
+}
+
 Json number(double value) {
   if (value == std::floor(value) && std::abs(value) < 9e15) return static_cast<int64_t>(value);
   return value;
@@ -46,7 +51,7 @@ Json schema_of(const Option& option) {
   Json forms = Json::array();
   if (option.accepts_flag) forms.push_back({{"type", "boolean"}});
   for (const auto& [word, meaning] : option.words) forms.push_back({{"const", word}});
-  if (option.automatic_value) forms.push_back({{"enum", {"auto", number(*option.automatic_value)}}});
+  if (option.automatic_value) forms.push_back({{"const", "auto"}});
   if (forms.empty()) {
     schema = value;
   } else {
@@ -55,7 +60,9 @@ Json schema_of(const Option& option) {
   }
   std::string description = option.help;
   if (!option.unit.empty()) description += fmt::format(" ({})", option.unit);
-  if (!option.automatic_rule.empty()) description += fmt::format("; default: {}", option.automatic_rule);
+  if (!option.automatic_rule.empty()) {
+    description += fmt::format("; {}: {}", is_chosen_by_default(option) ? "default" : "auto", option.automatic_rule);
+  }
   schema["description"] = description;
   schema["default"] = Json::parse(option.default_text);
   return schema;
@@ -91,7 +98,9 @@ std::string type_name(const Option& option) {
 }
 
 std::string documented_default(const Option& option) {
-  if (!option.automatic_rule.empty()) return option.automatic_rule;
+  if (is_chosen_by_default(option)) return option.automatic_rule;
+  if (!option.automatic_rule.empty())
+    return fmt::format("`{}`; `auto`: {}", option.default_text, option.automatic_rule);
   if (option.default_text == "\"\"" || option.default_text == "[]") return "–";
   return "`" + option.default_text + "`";
 }

@@ -22,11 +22,37 @@ struct BenchArguments {
   bool json = false;
 };
 
-void add_ledger(const Ledger::Totals& ledger, nlohmann::ordered_json& json) {
+// As one JSON object, behind what is known of the benchmark itself.
+void print_json(nlohmann::ordered_json json, const BenchFigures& figures) {
+  json["tokens_per_second"] = figures.tokens_per_second;
+  json["gflops"] = figures.gflops;
+  json["peak_gflops"] = figures.peak_gflops;
+  json["utilisation"] = figures.utilisation;
+  json["peak_memory_bytes"] = figures.peak_memory_bytes;
+  json["precision"] = figures.precision;
+  json["isa"] = figures.isa;
+  json["device"] = figures.device;
+  json["step_ms"] = figures.step_ms;
+  json["steps"] = figures.steps;
+  json["parameters"] = figures.parameters;
   for (int i = 0; i < kPhases; ++i) {
     const Phase phase = static_cast<Phase>(i);
-    if (ledger.seconds(phase) > 0) json["ledger"][std::string(phase_name(phase))] = ledger.seconds(phase);
+    const double seconds = figures.ledger.seconds(phase);
+    if (seconds > 0) json["ledger"][std::string(phase_name(phase))] = seconds;
   }
+  fmt::print("{}\n", json.dump());
+}
+
+// For people: `rates` and `memory` are what a benchmark adds to the line.
+void print_text(const std::string& name, const std::string& rates, const BenchFigures& figures,
+                const std::string& memory = "") {
+  say("precision: {}", figures.reason);
+  fmt::print("{}", ledger_table(figures.ledger, {.steps = figures.steps}));
+  fmt::print(
+      "{}: {}{:.0f} tokens/s, {:.1f} ms a step (median of {}), {:.1f} GFLOP/s, {:.1f} % of {:.0f} GFLOP/s, peak memory "
+      "{}{}\n",
+      name, rates, figures.tokens_per_second, figures.step_ms, figures.steps, figures.gflops, 100 * figures.utilisation,
+      figures.peak_gflops, format_bytes(static_cast<double>(figures.peak_memory_bytes)), memory);
 }
 
 struct ClassifyArguments {
@@ -37,34 +63,15 @@ struct ClassifyArguments {
 void run_classify(const ClassifyArguments& arguments) {
   const ClassifyBenchResult result = bench_classify(arguments.options);
   if (arguments.json) {
-    nlohmann::ordered_json json = {{"model", arguments.options.model},
-                                   {"rows_per_second", result.rows_per_second},
-                                   {"tokens_per_second", result.tokens_per_second},
-                                   {"utilisation", result.utilisation},
-                                   {"peak_memory_bytes", result.peak_memory_bytes},
-                                   {"gflops", result.gflops},
-                                   {"peak_gflops", result.peak_gflops},
-                                   {"precision", result.precision},
-                                   {"isa", result.isa},
-                                   {"device", result.device},
-                                   {"step_ms", result.step_ms},
-                                   {"steps", result.steps},
-                                   {"batch", arguments.options.batch},
-                                   {"max_length", arguments.options.max_length},
-                                   {"mean_length", result.mean_length},
-                                   {"parameters", result.parameters}};
-    add_ledger(result.ledger, json);
-    fmt::print("{}\n", json.dump());
-    return;
+    print_json({{"model", arguments.options.model},
+                {"batch", arguments.options.batch},
+                {"max_length", arguments.options.max_length},
+                {"mean_length", result.mean_length},
+                {"rows_per_second", result.rows_per_second}},
+               result);
+  } else {
+    print_text(arguments.options.model, fmt::format("{:.1f} rows/s, ", result.rows_per_second), result);
   }
-  say("precision: {}", result.reason);
-  fmt::print("{}", ledger_table(result.ledger, {.steps = result.steps}));
-  fmt::print(
-      "{}: {:.1f} rows/s, {:.0f} tokens/s, {:.1f} ms a step (median of {}), {:.1f} GFLOP/s, {:.1f} % of {:.0f} "
-      "GFLOP/s, peak memory {}\n",
-      arguments.options.model, result.rows_per_second, result.tokens_per_second, result.step_ms, result.steps,
-      result.gflops, 100 * result.utilisation, result.peak_gflops,
-      format_bytes(static_cast<double>(result.peak_memory_bytes)));
 }
 
 void add_classify(CLI::App& bench) {
@@ -78,6 +85,8 @@ void add_classify(CLI::App& bench) {
   command->add_option("--data", options.data, "A table with texts and labels (.csv, .tsv, .jsonl)")
       ->type_name("FILE")
       ->required();
+  command->add_option("--text-field", options.text_field, "Column of the text (default: found)");
+  command->add_option("--label-field", options.label_field, "Column of the label (default: found)");
   command->add_option("--max-length", options.max_length, "Tokens of a text, at most")
       ->capture_default_str()
       ->check(between(3, 512));
@@ -109,45 +118,27 @@ std::string name_of(const BenchOptions& options, const DecoderConfig& model) {
 
 void run_bench(const BenchArguments& arguments) {
   const BenchResult result = bench_language_model(arguments.options);
+  const DecoderConfig& model = result.model;
   if (arguments.json) {
-    const DecoderConfig& model = result.model;
-    nlohmann::ordered_json json = {{"shape", arguments.options.shape},
-                                   {"width", model.d_model},
-                                   {"layers", model.num_layers},
-                                   {"vocabulary", model.vocab_size},
-                                   {"heads", model.num_heads},
-                                   {"max_length", model.max_length},
-                                   {"batch", result.batch},
-                                   {"threads", result.threads},
-                                   {"optimizer", arguments.options.optimizer},
-                                   {"tokens_per_second", result.tokens_per_second},
-                                   {"gflops", result.gflops},
-                                   {"peak_gflops", result.peak_gflops},
-                                   {"utilisation", result.utilisation},
-                                   {"flop_per_token", result.flop_per_token},
-                                   {"peak_memory_bytes", result.peak_memory_bytes},
-                                   {"planned_memory_bytes", result.planned_memory_bytes()},
-                                   {"state_bytes", result.state_bytes},
-                                   {"activation_bytes", result.activation_bytes},
-                                   {"precision", result.precision},
-                                   {"isa", result.isa},
-                                   {"device", result.device},
-                                   {"step_ms", result.step_ms},
-                                   {"steps", result.steps},
-                                   {"mean_tokens_per_second", result.mean_tokens_per_second},
-                                   {"parameters", result.parameters}};
-    add_ledger(result.ledger, json);
-    fmt::print("{}\n", json.dump());
-    return;
+    print_json({{"shape", arguments.options.shape},
+                {"width", model.d_model},
+                {"layers", model.num_layers},
+                {"vocabulary", model.vocab_size},
+                {"heads", model.num_heads},
+                {"max_length", model.max_length},
+                {"batch", result.batch},
+                {"threads", result.threads},
+                {"optimizer", arguments.options.optimizer},
+                {"flop_per_token", result.flop_per_token},
+                {"planned_memory_bytes", result.planned_memory_bytes()},
+                {"state_bytes", result.state_bytes},
+                {"activation_bytes", result.activation_bytes},
+                {"mean_tokens_per_second", result.mean_tokens_per_second}},
+               result);
+  } else {
+    print_text(name_of(arguments.options, model), "", result,
+               fmt::format(" ({} planned)", format_bytes(static_cast<double>(result.planned_memory_bytes()))));
   }
-  say("precision: {}", result.reason);
-  fmt::print("{}", ledger_table(result.ledger, {.steps = result.steps}));
-  fmt::print(
-      "{}: {:.0f} tokens/s, {:.1f} ms a step (median of {}), {:.1f} GFLOP/s, {:.1f} % of {:.0f} GFLOP/s, peak memory "
-      "{} ({} planned)\n",
-      name_of(arguments.options, result.model), result.tokens_per_second, result.step_ms, result.steps, result.gflops,
-      100 * result.utilisation, result.peak_gflops, format_bytes(static_cast<double>(result.peak_memory_bytes)),
-      format_bytes(static_cast<double>(result.planned_memory_bytes())));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/terminal.h"
 #include "base/threads.h"
 #include "cli/command.h"
@@ -25,7 +26,7 @@ namespace brisk {
 namespace {
 
 struct EvalArguments {
-  std::string model, tokenizer;
+  std::string model, tokenizer, text_field, label_field, pair_field;
   std::vector<std::string> data;
   int64_t max_length = 0;
   bool json = false, fp32 = false;
@@ -123,8 +124,22 @@ void eval_classifier(const EvalArguments& arguments, const TrainedModel& model) 
       static_cast<double>(result.tokens) / seconds);
 }
 
+// The data may have other names for what the training data had.
+void choose_columns(const EvalArguments& arguments, Job& job) {
+  const auto choose = [&](const std::string& given, const char* option, bool has_it, std::string& column) {
+    if (given.empty()) return;
+    if (!has_it) user_error("{} {}: {} has none; leave it out", option, given, arguments.model);
+    column = given;
+  };
+  const bool classify = job.task == "classify";
+  choose(arguments.text_field, "--text-field", true, job.data.text_field);
+  choose(arguments.label_field, "--label-field", classify, job.data.label_field);
+  choose(arguments.pair_field, "--pair-field", classify && !job.data.pair_field.empty(), job.data.pair_field);
+}
+
 void run_eval(const EvalArguments& arguments) {
   const auto model = open_trained_model(arguments.model, arguments.tokenizer, !arguments.fp32, arguments.device);
+  choose_columns(arguments, model->job);
   if (model->job.task == "classify") {
     eval_classifier(arguments, *model);
   } else if (model->job.task == "mlm") {
@@ -139,8 +154,13 @@ void run_eval(const EvalArguments& arguments) {
 void add_eval_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("eval", "Measure a trained model on text, or a classifier on a table");
   auto arguments = std::make_shared<EvalArguments>();
-  command->add_option("run", arguments->model, "Run directory, checkpoint, or llama2.c model file")->required();
+  command->add_option("run", arguments->model, "Run directory, checkpoint, Hugging Face folder, .gguf or llama2.c file")
+      ->required();
   command->add_option("--data", arguments->data, "Text, or a table with labels: files, folders or globs")->required();
+  command->add_option("--text-field", arguments->text_field,
+                      "Column of the text in a table or JSON lines (default: as in training)");
+  command->add_option("--label-field", arguments->label_field, "Column of the label (default: as in training)");
+  command->add_option("--pair-field", arguments->pair_field, "Column of the second text (default: as in training)");
   command->add_option("--max-length", arguments->max_length, "Tokens a sequence (default: as in training)")
       ->check(at_least(1));
   command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer, when it is not the run's own");

@@ -100,7 +100,7 @@ TableOptions columns(const PredictArguments& arguments, const Job& job) {
           .text_field = arguments.text_field.empty() ? job.data.text_field : arguments.text_field,
           .pair_field = arguments.pair_field.empty() ? job.data.pair_field : arguments.pair_field,
           .labelled = false,
-          .option_prefix = "--"};
+          .on_command_line = true};
 }
 
 void run_predict(const PredictArguments& arguments) {

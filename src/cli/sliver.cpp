@@ -43,7 +43,7 @@ std::string endings_of(const std::string& path) {
 
 }  // namespace
 
-int64_t copy_sliver(const std::vector<std::string>& entries, const std::string& folder) {
+int64_t copy_text_sliver(const std::vector<std::string>& entries, const std::string& folder) {
   std::vector<std::string> files = expand_paths(entries);
   if (std::none_of(files.begin(), files.end(), can_be_cut)) {
     std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return file_size(a) < file_size(b); });
@@ -70,7 +70,8 @@ int64_t copy_sliver(const std::vector<std::string>& entries, const std::string& 
   return bytes;
 }
 
-void copy_rows(const Job& job, const std::vector<std::string>& paths, const std::string& path, RowSliver& sliver) {
+void copy_table_sliver(const Job& job, const std::vector<std::string>& paths, const std::string& path,
+                       RowSliver& sliver) {
   const TextTable table(columns_of(job, paths));
   sliver.labels = table.has_labels();
   sliver.pairs = table.has_pairs();

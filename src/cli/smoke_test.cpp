@@ -171,10 +171,10 @@ class SmokeTest {
     for (const DataSource& source : job_.data.train) paths.push_back(source.path);
     small_.data.train = {DataSource(folder_.path() + "/sliver.jsonl")};
     RowSliver sliver;
-    copy_rows(job_, paths, small_.data.train[0].path, sliver);
+    copy_table_sliver(job_, paths, small_.data.train[0].path, sliver);
     if (!job_.data.validation.empty()) {
       small_.data.validation = {folder_.path() + "/validation.jsonl"};
-      copy_rows(job_, job_.data.validation, small_.data.validation[0], sliver);
+      copy_table_sliver(job_, job_.data.validation, small_.data.validation[0], sliver);
     }
     small_.data.validation_fraction = std::max(0.1, small_.data.validation_fraction);
     small_.data.text_field = "text";
@@ -198,18 +198,18 @@ class SmokeTest {
       }
       DataSource& sliver = small_.data.train.emplace_back(source);
       sliver.path = fmt::format("{}/sliver-{}", folder_.path(), small_.data.train.size());
-      bytes += copy_sliver({source.path}, sliver.path);
+      bytes += copy_text_sliver({source.path}, sliver.path);
     }
     if (!plain.empty()) {
       small_.data.train.emplace_back(folder_.path() + "/sliver");
-      bytes += copy_sliver(plain, small_.data.train.back().path);
+      bytes += copy_text_sliver(plain, small_.data.train.back().path);
     } else {  // `brisk eval` reads the last source, and has these from the job alone
       const DataSource& last = small_.data.train.back();
       if (!last.text_field.empty()) small_.data.text_field = last.text_field;
       if (!last.document.empty()) small_.data.document = last.document;
     }
     if (!job_.data.validation.empty()) {
-      bytes += copy_sliver(job_.data.validation, folder_.path() + "/validation");
+      bytes += copy_text_sliver(job_.data.validation, folder_.path() + "/validation");
       small_.data.validation = {folder_.path() + "/validation"};
     }
     return fmt::format("{} of the job's own text", format_bytes(static_cast<double>(bytes)));

@@ -34,6 +34,20 @@ std::string shell_word(const std::string& text) {
   return quoted + "'";
 }
 
+// "runs/reviews: early stopping at step 120, loss 0.4312, best validation accuracy ..."; empty where there was no step.
+std::string last_line(const TrainOutcome& outcome) {
+  const RunSummary& summary = outcome.summary;
+  const auto& evaluation = summary.best_evaluation;
+  if (!summary.last_step && !summary.last_evaluation) return "";
+  // Early stopping follows an evaluation, and not always a step that is logged.
+  const bool early = summary.ended == kEndedEarly && summary.last_evaluation;
+  std::string line = fmt::format("{}: {}step {}", outcome.run_path, early ? "early stopping at " : "",
+                                 early || !summary.last_step ? summary.last_evaluation->step : summary.last_step->step);
+  if (summary.last_step) line += fmt::format(", loss {:.4f}", summary.last_step->loss);
+  if (evaluation) line += fmt::format(", best {} at step {}", quality_text(*evaluation), evaluation->step);
+  return line + "\n";
+}
+
 int run_train(const TrainArguments& arguments) {
   std::vector<std::string> notes;
   std::vector<std::string> settings = arguments.settings;
@@ -58,16 +72,7 @@ int run_train(const TrainArguments& arguments) {
         shell_word(outcome.run_path + "/job.json"), shell_word(outcome.run_path));
     return kExitInterrupted;
   }
-  if (const auto& step = outcome.summary.last_step) {
-    const auto& evaluation = outcome.summary.best_evaluation;
-    fmt::print(
-        "{}: step {}, loss {:.4f}{}\n", outcome.run_path, step->step, step->loss,
-        !evaluation ? ""
-        : evaluation->classes
-            ? fmt::format(", best {} at step {}", quality_text(*evaluation), evaluation->step)
-            : fmt::format(", best validation loss {:.4f} (perplexity {}) at step {}", evaluation->validation_loss,
-                          format_perplexity(evaluation->validation_perplexity), evaluation->step));
-  }
+  fmt::print("{}", last_line(outcome));
   const char* use = job.task == "classify" ? "brisk predict {} \"...\""
                     : job.task == "mlm"    ? "fine-tune it: \"model\": {{\"from\": \"{}\"}} in a job of task classify"
                                            : "brisk generate {} --prompt \"...\"";
@@ -78,10 +83,12 @@ int run_train(const TrainArguments& arguments) {
 }  // namespace
 
 void add_train_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("train", "Train a model as a job file says");
+  CLI::App* command = app.add_subcommand(
+      "train", "Train a language model, a classifier or an encoder for masked words, as a job file says");
   auto arguments = std::make_shared<TrainArguments>();
   command->add_option("job", arguments->job_path, "Job file (JSON; see `brisk job reference`)")->required();
-  command->add_option("--data", arguments->data, "Text to train on: files, folders or globs; in place of data.train");
+  command->add_option("--data", arguments->data,
+                      "Text to train on, or a table with labels: files, folders or globs; in place of data.train");
   command
       ->add_option("--set", arguments->settings,
                    "Set a key of the job: training.batch_size=64 (may be given several times)")
@@ -108,8 +115,12 @@ void add_train_command(CLI::App& app, int& exit_code) {
       ->type_name("PROMPT")
       ->allow_extra_args(false);
   command->footer(
+      "What is learned is the job's task: language_model (the next token of text; the default), classify (the class "
+      "of\n"
+      "a text, from a .csv, .tsv or .jsonl with labels), mlm (masked tokens of a text: an encoder to fine-tune).\n\n"
       "Examples:\n"
       "  brisk train examples/prototype.json --data book.txt\n"
+      "  brisk train examples/sentiment-distilbert.json --data reviews.csv\n"
       "  brisk train job.json --set training.batch_size=64 --set training.precision=fp32 --output runs/b64\n"
       "  brisk train job.json --stop 30m\n"
       "  brisk train job.json --output runs/b64 --resume");

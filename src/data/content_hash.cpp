@@ -1,11 +1,13 @@
 #include "data/content_hash.h"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <vector>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/rounding.h"
 #include "data/file_memo.h"
 #include "data/pieces.h"
 #include "data/plain_reader.h"
@@ -17,10 +19,18 @@ namespace {
 
 constexpr int64_t kHashPieceBytes = int64_t{1} << 20;
 
+constexpr uint64_t kPlainLineEnds = 0x0A;  // that CR LF is read as LF
+
+struct FileHash {
+  uint64_t value;
+  bool has_carriage_returns;  // before a line end, or at the end of a piece
+};
+
 // Each piece on one core, constant memory a core.
-uint64_t hash_file(const std::string& path, int64_t size) {
-  const int64_t pieces = (size + kHashPieceBytes - 1) / kHashPieceBytes;
+FileHash hash_file(const std::string& path, int64_t size) {
+  const int64_t pieces = divide_up(size, kHashPieceBytes);
   std::vector<uint64_t> hashes(static_cast<size_t>(pieces));
+  std::atomic<bool> carriage_returns = false;
   run_pieces(pieces, [&](int64_t piece) {
     PlainReader file(path);
     file.skip(piece * kHashPieceBytes);
@@ -31,20 +41,35 @@ uint64_t hash_file(const std::string& path, int64_t size) {
       filled += count;
     }
     hashes[static_cast<size_t>(piece)] = hash_bytes(bytes);
+    if (bytes.find("\r\n") != std::string::npos || bytes.ends_with('\r')) carriage_returns = true;
   });
   uint64_t hash = static_cast<uint64_t>(size);
   for (const uint64_t piece : hashes) hash = hash_mix(hash, piece);
+  return {hash, carriage_returns};
+}
+
+// `make()`, unless the folder knows it already.
+template <typename Make>
+uint64_t remembered(const std::string& path, const std::string& memo_directory, const char* what, const Make& make) {
+  if (memo_directory.empty()) return make();
+  if (const std::optional<uint64_t> known = recall_about(memo_directory, path, what)) return *known;
+  const uint64_t hash = make();
+  remember_about(memo_directory, path, what, hash);
   return hash;
 }
 
 }  // namespace
 
 uint64_t file_content_hash(const std::string& path, const std::string& memo_directory) {
-  if (memo_directory.empty()) return hash_file(path, file_size(path));
-  if (const std::optional<uint64_t> known = recall_about(memo_directory, path, "content")) return *known;
-  const uint64_t hash = hash_file(path, file_size(path));
-  remember_about(memo_directory, path, "content", hash);
-  return hash;
+  return remembered(path, memo_directory, "content", [&] { return hash_file(path, file_size(path)).value; });
+}
+
+uint64_t text_content_hash(const std::string& path, const std::string& memo_directory) {
+  if (packing_of(path) != Packing::kNone) return hash_mix(file_content_hash(path, memo_directory), kPlainLineEnds);
+  return remembered(path, memo_directory, "text", [&] {
+    const FileHash hash = hash_file(path, file_size(path));
+    return hash.has_carriage_returns ? hash_mix(hash.value, kPlainLineEnds) : hash.value;
+  });
 }
 
 }  // namespace brisk

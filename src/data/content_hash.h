@@ -13,4 +13,8 @@ namespace brisk {
 
 uint64_t file_content_hash(const std::string& path, const std::string& memo_directory);
 
+// The same for text whose CR LF is read as LF. It is another hash than the one above where there is such a line end, or
+// may be one (in a compressed file): what was made of the text when CR was a character like any other is not found.
+uint64_t text_content_hash(const std::string& path, const std::string& memo_directory);
+
 }  // namespace brisk

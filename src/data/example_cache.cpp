@@ -164,8 +164,8 @@ class ExampleFileBuilder {
     const std::string what = several
                                  ? fmt::format("several labels or lines (\"{}\")", fmt::join(words_of(label), "\", \""))
                                  : fmt::format("a label of {} bytes", label.size());
-    user_error("{}: line {}: {} in column \"{}\"; a row has one label; set {}label_field to a column of such",
-               path_of(piece), line, what, table_.label_column(), table_.options().option_prefix);
+    user_error("{}: line {}: {} in column \"{}\"; a row has one label; set {} to a column of such", path_of(piece),
+               line, what, table_.label_column(), table_.options().option("label_field"));
   }
 
   const std::string& path_of(const TextPiece& piece) const {
@@ -180,8 +180,8 @@ class ExampleFileBuilder {
       numbers.push_back(found->second);
     }
     if (labels_.size() > kMostClasses) {
-      user_error("{}: more than {} different labels in column \"{}\"; set {}label_field to a column that holds labels",
-                 path_of(piece), kMostClasses, table_.label_column(), table_.options().option_prefix);
+      user_error("{}: more than {} different labels in column \"{}\"; set {} to a column that holds labels",
+                 path_of(piece), kMostClasses, table_.label_column(), table_.options().option("label_field"));
     }
     in_cache([&] { write(made, numbers); });
     missing_.rows += made.missing.rows;
@@ -220,9 +220,8 @@ class ExampleFileBuilder {
     const std::string paths = fmt::format("{}", fmt::join(table_.options().paths, ", "));
     if (missing_.rows == 0) user_error("{}: no rows; give a file with a row for each text", paths);
     if (count > kMostMissing * rows) {
-      const std::string columns = table_.has_labels()
-                                      ? fmt::format("{0}text_field and {0}label_field", table_.options().option_prefix)
-                                      : table_.options().option_prefix + "text_field";
+      std::string columns = table_.options().option("text_field");
+      if (table_.has_labels()) columns += " and " + table_.options().option("label_field");
       const std::string prefix = table_.files().size() > 1 ? "" : paths + ": ";
       user_error("{}{}; more than 10 % cannot be left out; mend these rows, or set {} to other columns than {}", prefix,
                  missing_text(table_, missing_), columns,
@@ -263,6 +262,7 @@ std::shared_ptr<const ExampleData> open_examples(const TextTable& table, const T
   data->cache_path_ = cache.path;
   data->name_ = fmt::format("{}", fmt::join(table.options().paths, ", "));
   data->label_column_ = table.label_column();
+  data->label_option_ = table.options().option("label_field");
   from_json(nlohmann::json::parse(cache.stream->description()), data->missing_, data->label_names_);
   data->notes_ = table.notes();
   data->notes_.insert(data->notes_.end(), cache.notes.begin(), cache.notes.end());

@@ -110,15 +110,19 @@ ExampleSplit split_examples(const ExampleSet& all, double fraction, uint64_t see
       --texts_left;
     }
   }
-  if (taken == 0) return without_validation("no validation part: too few different texts in each class");
+  if (taken == 0)
+    return without_validation(all.labels().count() > 0 ? "no validation part: too few different texts in each class"
+                                                       : "no validation part: too few different texts");
 
   ChunkListBuilder train(all.data().cache_directory()), validation(all.data().cache_directory());
   for (int64_t i = 0; i < all.count(); ++i) {
     (chosen[static_cast<size_t>(i)] ? validation : train).add(all.rows()[static_cast<size_t>(i)]);
   }
   ExampleSplit split{all.subset(std::move(train).finish()), all.subset(std::move(validation).finish()), ""};
-  split.note = fmt::format("validation: {} of {} examples ({:.1f} %), each class in its share", taken, all.count(),
-                           100.0 * static_cast<double>(taken) / static_cast<double>(all.count()));
+  const bool labelled = all.labels().count() > 0;
+  split.note = fmt::format("validation: {} of {} {} ({:.1f} %){}", taken, all.count(), labelled ? "examples" : "texts",
+                           100.0 * static_cast<double>(taken) / static_cast<double>(all.count()),
+                           labelled ? ", each class in its share" : "");
   return split;
 }
 

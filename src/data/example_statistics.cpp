@@ -36,6 +36,7 @@ void count_copies(const ExampleSet& examples, ExampleStatistics& statistics) {
 ExampleStatistics example_statistics(const ExampleSet& examples, int64_t max_length) {
   ExampleStatistics statistics;
   statistics.examples = examples.count();
+  statistics.pieces = examples.are_pieces();
   statistics.max_length = max_length;
   statistics.class_names = examples.labels().names();
   statistics.class_counts = examples.class_counts();
@@ -81,15 +82,17 @@ std::string class_balance_text(const ExampleStatistics& statistics) {
 std::string example_statistics_text(const ExampleStatistics& statistics) {
   const DocumentLengths& lengths = statistics.lengths;
   std::string text = fmt::format(
-      "examples     {} with {} tokens (each with its special tokens)\n"
+      "examples     {}{} with {} tokens (each with its special tokens)\n"
       "length       min {}, median {}, mean {:.1f}, 95 % {}, max {} tokens\n",
-      with_commas(statistics.examples), with_commas(lengths.tokens()), with_commas(lengths.shortest()),
-      with_commas(statistics.examples > 0 ? lengths.at_share(0.5) : 0), lengths.mean(),
+      with_commas(statistics.examples), statistics.pieces ? " pieces of texts" : "", with_commas(lengths.tokens()),
+      with_commas(lengths.shortest()), with_commas(statistics.examples > 0 ? lengths.at_share(0.5) : 0), lengths.mean(),
       with_commas(statistics.examples > 0 ? lengths.at_share(0.95) : 0), with_commas(lengths.longest()));
   const auto histogram = lengths.histogram();
   if (histogram.size() > 1) text += histogram_text(histogram) + "\n";
   text +=
-      statistics.truncated == 0
+      statistics.pieces ? fmt::format("truncation   none: a text of more than {} tokens comes in pieces",
+                                      with_commas(statistics.max_length))
+      : statistics.truncated == 0
           ? fmt::format("truncation   none: no example is longer than {} tokens", with_commas(statistics.max_length))
           : fmt::format("truncation   {} examples ({}) are longer than {} tokens and are cut: {} of all tokens lost",
                         with_commas(statistics.truncated), percent(statistics.truncated, statistics.examples),

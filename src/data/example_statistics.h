@@ -24,6 +24,7 @@ namespace brisk {
 
 struct ExampleStatistics {
   int64_t examples = 0;
+  bool pieces = false;  // of texts, so that nothing is cut off
   int64_t max_length = 0;
   int64_t tokens = 0;          // of an epoch, special ones included, after truncation
   int64_t truncated = 0;       // examples that are cut

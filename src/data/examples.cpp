@@ -45,18 +45,29 @@ LabelSet training_labels(const ExampleData& data) {
   const std::string where = fmt::format("{}: column \"{}\"", data.name(), data.label_column());
   if (labels.count() < 2) {
     user_error(
-        "{}: one class only (\"{}\" in all {} rows); a classifier needs two or more; set data.label_field to the "
+        "{}: one class only (\"{}\" in all {} rows); a classifier needs two or more; set {} to the "
         "column that holds the labels",
-        where, labels.count() == 1 ? labels.name(0) : "", data.rows());
+        where, labels.count() == 1 ? labels.name(0) : "", data.rows(), data.label_option());
   }
   constexpr int64_t kFew = 20;
   if (labels.count() == data.rows() && data.rows() > kFew) {
     user_error(
-        "{}: {} different labels in {} rows, no two alike, so there is nothing to learn; set data.label_field to "
+        "{}: {} different labels in {} rows, no two alike, so there is nothing to learn; set {} to "
         "the column that holds the labels",
-        where, labels.count(), data.rows());
+        where, labels.count(), data.rows(), data.label_option());
   }
   return labels;
+}
+
+int64_t shared_texts(const ExampleData& part, const ExampleData& whole) {
+  std::vector<uint64_t> known(static_cast<size_t>(whole.rows()));
+  for (int64_t row = 0; row < whole.rows(); ++row) known[static_cast<size_t>(row)] = whole.text_hash_of(row);
+  std::sort(known.begin(), known.end());
+  int64_t shared = 0;
+  for (int64_t row = 0; row < part.rows(); ++row) {
+    shared += std::binary_search(known.begin(), known.end(), part.text_hash_of(row)) ? 1 : 0;
+  }
+  return shared;
 }
 
 ExampleSet::ExampleSet(std::shared_ptr<const ExampleData> data, const Tokenizer& tokenizer, LabelSet labels)

@@ -60,6 +60,7 @@ class ExampleData {
 
   const std::string& name() const { return name_; }  // the files, for messages
   const std::string& label_column() const { return label_column_; }
+  const std::string& label_option() const { return label_option_; }  // what chooses that column, for messages
   const MissingRows& missing() const { return missing_; }
   const std::vector<std::string>& notes() const { return notes_; }  // what was found and left out, for the user
   const std::string& cache_path() const { return cache_path_; }
@@ -74,7 +75,7 @@ class ExampleData {
   int64_t documents_per_row_ = 1;
   bool pairs_ = false, labelled_ = false, reused_ = false;
   std::vector<std::string> label_names_, notes_;
-  std::string name_, label_column_, cache_path_;
+  std::string name_, label_column_, label_option_, cache_path_;
   MissingRows missing_;
 };
 
@@ -87,6 +88,9 @@ std::shared_ptr<const ExampleData> open_examples(const TextTable& table, const T
 
 // The classes of training data. UserError where there is only one, or where they are no classes.
 LabelSet training_labels(const ExampleData& data);
+
+// How many texts of `part` are among those of `whole`. Holds 8 bytes a text of `whole` meanwhile.
+int64_t shared_texts(const ExampleData& part, const ExampleData& whole);
 
 class ExampleSet {
  public:

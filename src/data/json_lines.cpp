@@ -40,8 +40,8 @@ enum class Otherwise : uint8_t { kError, kCell };
 class LineReader {
  public:
   LineReader(const std::string& path, int64_t line, const std::string& text_field,
-             Otherwise otherwise = Otherwise::kError)
-      : path_(path), line_(line), field_(text_field), otherwise_(otherwise) {}
+             Otherwise otherwise = Otherwise::kError, std::string_view text_option = "data.text_field")
+      : path_(path), line_(line), field_(text_field), otherwise_(otherwise), text_option_(text_option) {}
 
   Json object_of(std::string_view line) const {
     Json object;
@@ -80,8 +80,8 @@ class LineReader {
     } else if (value.is_object()) {
       append_member(value, rest, text, depth);
     } else if (otherwise_ == Otherwise::kError) {
-      user_error("{}: no field \"{}\": {} holds {}, not an object; set data.text_field to the one that holds the text",
-                 where(), field_, above(rest), with_article(value));
+      user_error("{}: no field \"{}\": {} holds {}, not an object; set {} to the one that holds the text", where(),
+                 field_, above(rest), with_article(value), text_option_);
     }
   }
 
@@ -93,8 +93,8 @@ class LineReader {
     }
     if (otherwise_ == Otherwise::kCell) return;
     const std::string place = above(rest);
-    user_error("{}: no field \"{}\"; found{}: {}; set data.text_field to the one that holds the text", where(), field_,
-               place.empty() ? "" : " in " + place, keys_of(object));
+    user_error("{}: no field \"{}\"; found{}: {}; set {} to the one that holds the text", where(), field_,
+               place.empty() ? "" : " in " + place, keys_of(object), text_option_);
   }
 
   void append_array(Json& array, std::string_view rest, std::string& text, int depth) const {
@@ -139,6 +139,7 @@ class LineReader {
   int64_t line_;
   const std::string& field_;
   Otherwise otherwise_;
+  std::string_view text_option_;
 };
 
 // Calls body(line, number) for each line that is not blank.
@@ -169,10 +170,11 @@ void collect_names(const Json& object, const std::string& before, std::vector<st
 }  // namespace
 
 int64_t read_json_lines(const std::string& path, std::string_view bytes, const std::string& text_field,
-                        int64_t first_line, const std::function<void(std::string_view text)>& body) {
+                        int64_t first_line, const std::function<void(std::string_view text)>& body,
+                        const std::string& text_option) {
   int64_t without_text = 0;
   for_each_line_of_text(bytes, first_line, [&](std::string_view line, int64_t number) {
-    const LineReader reader(path, number, text_field);
+    const LineReader reader(path, number, text_field, Otherwise::kError, text_option);
     Json object = reader.object_of(line);
     const std::string text = reader.text_of(object);
     if (has_text(text)) {

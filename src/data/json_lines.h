@@ -20,9 +20,10 @@ namespace brisk {
 
 // Calls `body` with each text that is not blank, in order; returns how many objects had no text. Blank lines are passed
 // over. What is no object, has no such field or none of text there is a UserError with the line. `path` is for
-// messages.
+// messages, and so is `text_option`, what chooses the field.
 int64_t read_json_lines(const std::string& path, std::string_view bytes, const std::string& text_field,
-                        int64_t first_line, const std::function<void(std::string_view text)>& body);
+                        int64_t first_line, const std::function<void(std::string_view text)>& body,
+                        const std::string& text_option = "data.text_field");
 
 // Several fields of each line: what a table has in its columns. A field that is not there, or null, is an empty cell; a
 // number, true or false are cells as they are written.

@@ -9,14 +9,11 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "base/rounding.h"
 
 namespace brisk {
 
 namespace {
-
-int64_t steps_of(int64_t chunks, int64_t sequences_per_step) {
-  return (chunks + sequences_per_step - 1) / sequences_per_step;
-}
 
 // Which sequence stands where in an epoch. Nothing is held but the sources.
 class EpochOrder {
@@ -197,7 +194,7 @@ Loader::Loader(std::shared_ptr<const Sequences> sequences, const LoaderOptions& 
   state.sequences = std::move(sequences);
   state.options = options;
   state.order.emplace(state.sequences->count(), options);
-  state.steps_per_epoch = steps_of(state.order->draws(), options.sequences_per_step);
+  state.steps_per_epoch = divide_up(state.order->draws(), options.sequences_per_step);
   BRISK_CHECK(state.sequences->longest() <= options.micro_batch_tokens, "a sequence of {} tokens, micro-batches of {}",
               state.sequences->longest(), options.micro_batch_tokens);
   const DataCursor start = options.start;
@@ -245,16 +242,12 @@ StepBatch Loader::next() {
 
 int64_t Loader::steps_per_epoch() const { return state_->steps_per_epoch; }
 
-std::vector<int64_t> Loader::sequences_at(DataCursor cursor) const {
-  return numbers_of_step(*state_->order, state_->options.sequences_per_step, cursor);
-}
-
 DataCursor Loader::cursor() const { return state_->cursor_of(state_->delivered); }
 
 PackingFigures measure_packing(const Sequences& sequences, const LoaderOptions& options, int64_t steps_limit) {
   if (sequences.empty() || steps_limit <= 0) return {};
   const EpochOrder order(sequences.count(), options);
-  const int64_t steps = steps_of(order.draws(), options.sequences_per_step);
+  const int64_t steps = divide_up(order.draws(), options.sequences_per_step);
   const int64_t measured = std::min(steps, steps_limit);
   int64_t rows = 0, padded_rows = 0, micro_batches = 0;
   for (int64_t i = 0; i < measured; ++i) {

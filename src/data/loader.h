@@ -1,7 +1,8 @@
 // Optimizer steps in order, built ahead of time by threads that sleep when they are ahead far enough.
 //
-//   Loader loader(text_sequences(stream, split.train.chunks), {.sequences_per_step = 32, .micro_batch_tokens = 4096,
-//   .seed = 1}); for (int64_t i = 0; i < loader.steps_per_epoch(); ++i) {
+//   const LoaderOptions options{.sequences_per_step = 32, .micro_batch_tokens = 4096, .seed = 1};
+//   Loader loader(text_sequences(stream, split.train.chunks), options);
+//   for (int64_t i = 0; i < loader.steps_per_epoch(); ++i) {
 //     StepBatch step = loader.next();               // epochs follow each other without end
 //     for (const MicroBatch& batch : step.micro_batches) ...
 //     cursor = step.next;                           // to resume: LoaderOptions{..., .start = cursor}
@@ -50,8 +51,7 @@ class Loader {
   StepBatch next();
 
   int64_t steps_per_epoch() const;
-  DataCursor cursor() const;                                   // of the step that next() will deliver
-  std::vector<int64_t> sequences_at(DataCursor cursor) const;  // the numbers of those of any step, in their order
+  DataCursor cursor() const;  // of the step that next() will deliver
 
  private:
   struct State;

@@ -21,7 +21,7 @@ namespace brisk {
 
 template <typename Reader, typename Work, typename Take>
 void run_waves(Reader& reader, const Work& work, const Take& take) {
-  using Result = decltype(work(std::declval<const TextPiece&>()));
+  using Result = decltype(work(std::declval<TextPiece&>()));
   // Four pieces of 256 KiB for each core: enough that they end together.
   const size_t wave_bytes = std::max(size_t{4} << 20, static_cast<size_t>(Team::instance().size()) << 20);
   struct Wave {

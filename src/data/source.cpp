@@ -111,8 +111,9 @@ uint64_t Source::content_hash(const std::string& memo_directory) const {
   bool json = false;
   for (size_t i = 0; i < paths_.size(); ++i) {
     json |= json_[i];
+    const auto hash_of = json_[i] ? file_content_hash : text_content_hash;
     const auto kind = static_cast<uint64_t>(packing_of(paths_[i])) * 4 + (json_[i] ? 2 : 1);
-    hash = hash_mix(hash_mix(hash, kind), file_content_hash(paths_[i], memo_directory));
+    hash = hash_mix(hash_mix(hash, kind), hash_of(paths_[i], memo_directory));
   }
   return json ? hash_bytes(options_.text_field, hash) : hash;
 }
@@ -223,7 +224,7 @@ TextSample Source::sample(int64_t most_bytes) {
   TextSample sample;
   if (total <= most_bytes) {
     TextPieceReader reader(*this, {}, cut_between_words);
-    const auto decode = [&](const TextPiece& piece) {
+    const auto decode = [&](TextPiece& piece) {
       PieceTexts texts;
       for_each_document(*this, piece, [&](std::string_view text) { texts.add(text); });
       return texts;

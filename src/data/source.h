@@ -35,6 +35,7 @@ struct SourceOptions {
   std::vector<std::string> paths;
   std::string text_field = "text";  // of a .jsonl object; "article.body.text" for one inside others
   DocumentRule document = DocumentRule::kAuto;
+  std::string text_option = "data.text_field";  // what chooses text_field, for messages
 };
 
 // How many files of folders were passed over, by extension.

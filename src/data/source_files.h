@@ -29,6 +29,9 @@ void check_extension(const std::string& path);
 // of the first byte in the file.
 void check_text(const std::string& path, std::string_view bytes, int64_t offset, int64_t line);
 
+// A line that ends with CR LF ends with LF: what a text says does not depend on the system it was written on.
+void make_line_ends_plain(std::string& text);
+
 // What kAuto goes by.
 struct TextShape {
   int64_t lines = 0;   // that are not blank

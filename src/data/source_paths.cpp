@@ -162,7 +162,7 @@ std::vector<std::string> expand_paths(const std::vector<std::string>& entries, S
                                       const FileChoice& choice) {
   SkippedFiles uncounted;
   SkippedFiles& others = skipped != nullptr ? *skipped : uncounted;
-  if (entries.empty()) user_error("no data: give data.train in the job, or --data PATH");
+  if (entries.empty()) user_error("no data: name a file, a folder or a glob");
   std::vector<std::string> files;
   for (const std::string& entry : entries) {
     std::error_code error;
@@ -177,7 +177,7 @@ std::vector<std::string> expand_paths(const std::vector<std::string>& entries, S
     } else if (has_wildcard(entry)) {
       add_glob(entry, choice, files, others);
     } else {
-      user_error("{}: no such file or folder{}; check data.train or --data", entry,
+      user_error("{}: no such file or folder{}; check the name", entry,
                  entry.empty() || entry[0] == '/' ? "" : fmt::format(" (looked from {})", fs::current_path().string()));
     }
   }

@@ -106,6 +106,16 @@ void check_text(const std::string& path, std::string_view bytes, int64_t offset,
       path, place(*invalid), static_cast<unsigned>(static_cast<unsigned char>(bytes[*invalid])));
 }
 
+void make_line_ends_plain(std::string& text) {
+  size_t to = text.find("\r\n");
+  if (to == std::string::npos) return;
+  for (size_t from = to; from < text.size(); ++from) {
+    if (text[from] == '\r' && from + 1 < text.size() && text[from + 1] == '\n') continue;
+    text[to++] = text[from];
+  }
+  text.resize(to);
+}
+
 TextShape measure_text_shape(std::string_view text) {
   TextShape shape;
   bool inside = false;

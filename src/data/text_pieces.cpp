@@ -145,14 +145,16 @@ size_t TextPieceReader::open_document_end() const {
   return end == kNoCut && file_ended_ ? buffer_.size() : end;
 }
 
-int64_t for_each_document(const Source& source, const TextPiece& piece, const DocumentBody& body) {
+int64_t for_each_document(const Source& source, TextPiece& piece, const DocumentBody& body) {
   const auto file = static_cast<size_t>(piece.begin.file);
   const std::string& path = source.files()[file];
   check_text(path, piece.text, piece.begin.offset, piece.begin.line);
+  if (!source.is_json(file)) make_line_ends_plain(piece.text);
   std::string_view text = piece.text;
   if (piece.begin.offset == 0) text = without_byte_order_mark(text);
   if (source.is_json(file)) {
-    return read_json_lines(path, text, source.options().text_field, piece.begin.line, body);
+    return read_json_lines(path, text, source.options().text_field, piece.begin.line, body,
+                           source.options().text_option);
   }
   if (piece.opens && piece.closes) {
     std::vector<std::string_view> documents;

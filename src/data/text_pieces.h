@@ -70,6 +70,7 @@ class TextPieceReader {
 using DocumentBody = std::function<void(std::string_view text)>;
 
 // The documents of a piece, checked and decoded; a part of a long document counts as one. Returns how many had no text.
-int64_t for_each_document(const Source& source, const TextPiece& piece, const DocumentBody& body);
+// Line ends of plain text become LF, in the piece itself: the documents are views of it.
+int64_t for_each_document(const Source& source, TextPiece& piece, const DocumentBody& body);
 
 }  // namespace brisk

@@ -69,6 +69,13 @@ TableKind table_kind_of(const std::string& path, bool plain_text) {
              plain_text ? ", or .txt" : "", fix == fixes.end() ? "rename it to what it is" : fix->second);
 }
 
+std::string TableOptions::option(std::string_view name) const {
+  if (!on_command_line) return fmt::format("data.{}", name);
+  std::string flag = fmt::format("--{}", name);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
 TextTable::TextTable(TableOptions options) : options_(std::move(options)) {
   SkippedFiles skipped;
   const FileChoice tables = {is_table_file, ".csv, .tsv or .jsonl"};
@@ -107,7 +114,8 @@ std::string TextTable::name_of_column(int64_t column) const {
 uint64_t TextTable::content_hash(const std::string& memo_directory) const {
   uint64_t hash = 0;
   for (const TableFile& file : files_) {
-    hash = hash_mix(hash, file_content_hash(file.path, memo_directory));
+    const auto hash_of = file.kind == TableKind::kJsonLines ? file_content_hash : text_content_hash;
+    hash = hash_mix(hash, hash_of(file.path, memo_directory));
     hash = hash_bytes(
         fmt::format("{} {} {} {} {} {}", static_cast<int>(packing_of(file.path)), static_cast<int>(file.kind),
                     static_cast<int>(file.format.separator), file.format.quotes, file.header, file.columns.size()),
@@ -185,7 +193,11 @@ void for_each_row(const TableFile& file, std::string_view text, int64_t offset, 
                   const RowBody& body) {
   check_text(file.path, text, offset, first_line);
   if (offset == 0) text = without_byte_order_mark(text);
-  if (file.kind == TableKind::kText) return for_each_text(file, text, first_line, body);
+  if (file.kind == TableKind::kText) {
+    std::string plain(text);
+    make_line_ends_plain(plain);
+    return for_each_text(file, plain, first_line, body);
+  }
   if (file.kind == TableKind::kJsonLines) {
     std::vector<std::string> fields;
     for (const int64_t column : {file.text, file.pair, file.label}) {
@@ -198,6 +210,13 @@ void for_each_row(const TableFile& file, std::string_view text, int64_t offset, 
     });
     return;
   }
+  std::string plain_text, plain_pair;
+  const auto with_plain_line_ends = [](std::string_view cell, std::string& plain) -> std::string_view {
+    if (cell.find("\r\n") == std::string_view::npos) return cell;
+    plain = cell;
+    make_line_ends_plain(plain);
+    return plain;
+  };
   for_each_record(file.path, text, file.format, first_line, [&](std::span<const std::string_view> cells, int64_t line) {
     if (cells.size() != file.columns.size()) {
       const bool more = cells.size() > file.columns.size();
@@ -212,7 +231,8 @@ void for_each_row(const TableFile& file, std::string_view text, int64_t offset, 
     const auto cell = [&](int64_t column) {
       return column < 0 ? std::string_view() : cells[static_cast<size_t>(column)];
     };
-    body({cell(file.text), cell(file.pair), cell(file.label), line});
+    body({with_plain_line_ends(cell(file.text), plain_text), with_plain_line_ends(cell(file.pair), plain_pair),
+          cell(file.label), line});
   });
 }
 

@@ -36,12 +36,15 @@ bool is_table_file(const std::string& path);  // by its name
 TableKind table_kind_of(const std::string& path, bool plain_text = false);
 
 struct TableOptions {
-  std::vector<std::string> paths;       // files, folders, globs
-  std::string text_field = "";          // "": found
-  std::string label_field = "";         // "": found
-  std::string pair_field = "";          // the second text; "": none, unless the text's column was found as one of two
-  bool labelled = true;                 // false: labels are not looked for (to predict, to pretrain)
-  std::string option_prefix = "data.";  // of the names of these options in messages
+  std::vector<std::string> paths;  // files, folders, globs
+  std::string text_field = "";     // "": found
+  std::string label_field = "";    // "": found
+  std::string pair_field = "";     // the second text; "": none, unless the text's column was found as one of two
+  bool labelled = true;            // false: labels are not looked for (to predict, to pretrain)
+  bool on_command_line = false;    // these options are --text-field, ... and not data.text_field, ...
+
+  // What messages call an option: option("text_field").
+  std::string option(std::string_view name) const;
 };
 
 // One file of a table: how it is read, and where the columns are.

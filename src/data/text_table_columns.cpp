@@ -162,9 +162,9 @@ class ColumnFinder {
     if (file_.pair >= 0) note += fmt::format(", second text in {}", column_text(file_.pair));
     if (file_.label >= 0) note += fmt::format(", labels in {}", column_text(file_.label));
     if (find_text || find_label) {
-      note += fmt::format(" (found by {}; {}text_field{} {})", by_names ? "name" : "what is in the first rows",
-                          options_.option_prefix, options_.labelled ? " and label_field" : "",
-                          options_.labelled ? "choose others" : "chooses another");
+      note += fmt::format(
+          " (found by {}; {} {})", by_names ? "name" : "what is in the first rows", options_.option("text_field"),
+          options_.labelled ? fmt::format("and {} choose others", options_.option("label_field")) : "chooses another");
     }
     return note;
   }
@@ -195,7 +195,7 @@ class ColumnFinder {
       return number;
     }
     const std::string nearest = nearest_word(field, file_.columns);
-    user_error("{}: no column \"{}\" ({}{}); {}{}", file_.path, field, options_.option_prefix, option, columns_text(),
+    user_error("{}: no column \"{}\" ({}); {}{}", file_.path, field, options_.option(option), columns_text(),
                nearest.empty() || nearest == field ? "" : fmt::format("; did you mean \"{}\"?", nearest));
   }
 
@@ -242,8 +242,8 @@ class ColumnFinder {
       file_.text = column;
     }
     if (file_.text < 0) {
-      user_error("{}: no column with text was found; {}; set {}text_field to the one that holds it", file_.path,
-                 columns_text(), options_.option_prefix);
+      user_error("{}: no column with text was found; {}; set {} to the one that holds it", file_.path, columns_text(),
+                 options_.option("text_field"));
     }
   }
 
@@ -260,17 +260,17 @@ class ColumnFinder {
     }
     if (file_.label < 0) {
       user_error(
-          "{}: no column with labels was found (a few values that come again and again); {}; set {}label_field "
+          "{}: no column with labels was found (a few values that come again and again); {}; set {} "
           "to the one that holds them",
-          file_.path, columns_text(), options_.option_prefix);
+          file_.path, columns_text(), options_.option("label_field"));
     }
   }
 
   void check_different() const {
     const auto check = [&](int64_t a, int64_t b, const char* a_name, const char* b_name) {
       if (a >= 0 && a == b) {
-        user_error("{}: column \"{}\" is both {}{} and {}{}; choose two", file_.path, name(a), options_.option_prefix,
-                   a_name, options_.option_prefix, b_name);
+        user_error("{}: column \"{}\" is both {} and {}; choose two", file_.path, name(a), options_.option(a_name),
+                   options_.option(b_name));
       }
     };
     check(file_.text, file_.label, "text_field", "label_field");
@@ -300,10 +300,9 @@ void take_columns_of(const TableFile& first, TableFile& file, const TableOptions
       file.columns.push_back(name);
       return std::ssize(file.columns) - 1;
     }
-    user_error(
-        "{}: no column \"{}\", which {} has; it has {}; give files with the same columns, or set {}text_field and "
-        "{}label_field",
-        file.path, name, first.path, fmt::join(file.columns, ", "), options.option_prefix, options.option_prefix);
+    user_error("{}: no column \"{}\", which {} has; it has {}; give files with the same columns, or set {} and {}",
+               file.path, name, first.path, fmt::join(file.columns, ", "), options.option("text_field"),
+               options.option("label_field"));
   };
   file.text = same(first.text);
   file.pair = same(first.pair);

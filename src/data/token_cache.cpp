@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "data/piece_waves.h"
+#include "data/source_files.h"
 #include "data/text_hash.h"
 #include "data/token_cache_file.h"
 #include "data/token_file.h"
@@ -27,10 +28,12 @@ bool cut_changes_nothing(const Tokenizer& tokenizer, std::string_view text, size
   size_t end = std::min(text.size(), cut + kCutContext);
   while (begin > 0 && is_inside_character(begin)) --begin;
   while (end < text.size() && is_inside_character(end)) ++end;
+  std::string before(text.substr(begin, cut - begin)), after(text.substr(cut, end - cut));
+  for (std::string* part : {&before, &after}) make_line_ends_plain(*part);  // as they will be tokenised
   std::vector<TokenId> whole, parts;
-  tokenizer.encode(text.substr(begin, end - begin), whole);
-  tokenizer.encode(text.substr(begin, cut - begin), parts);
-  tokenizer.encode(text.substr(cut, end - cut), parts);
+  tokenizer.encode(before + after, whole);
+  tokenizer.encode(before, parts);
+  tokenizer.encode(after, parts);
   return whole == parts;
 }
 
@@ -80,7 +83,7 @@ class TokenFileBuilder {
     };
     TextPieceReader reader(source_, place_.position, cut);
     run_waves(
-        reader, [&](const TextPiece& piece) { return tokenise(piece); },
+        reader, [&](TextPiece& piece) { return tokenise(piece); },
         [&](const TextPiece& piece, PieceTokens tokens) {
           take(piece, tokens);
           return true;
@@ -91,7 +94,7 @@ class TokenFileBuilder {
  private:
   using Clock = std::chrono::steady_clock;
 
-  PieceTokens tokenise(const TextPiece& piece) const {
+  PieceTokens tokenise(TextPiece& piece) const {
     PieceTokens made;
     made.tokens.reserve(piece.text.size() / 3);
     const bool whole = piece.opens && piece.closes;

@@ -19,7 +19,7 @@ namespace {
 // Read and not mapped, so that checking a file larger than memory leaves none of it in the process.
 uint64_t payload_checksum(const std::string& path, int64_t size) {
   constexpr auto kPiece = static_cast<int64_t>(kChecksumPiece);
-  const int64_t pieces = (size + kPiece - 1) / kPiece;
+  const int64_t pieces = divide_up(size, kPiece);
   std::vector<uint64_t> sums(static_cast<size_t>(pieces));
   run_pieces(pieces, [&](int64_t piece) {
     PlainReader file(path);

@@ -93,11 +93,6 @@ uint64_t TokenStream::document_hash(int64_t document) const {
   return part.data->hashes[static_cast<size_t>(document - part.first_document)];
 }
 
-std::span<const int64_t> TokenStream::document_starts() const {
-  BRISK_CHECK(parts_.size() == 1, "{} parts", parts_.size());
-  return parts_[0].data->starts;
-}
-
 int32_t TokenStream::token(int64_t index) const {
   int32_t value;
   copy(index, 1, &value);

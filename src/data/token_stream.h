@@ -1,6 +1,6 @@
 // A corpus as one stream of token ids: each document after an end-of-document token, and one more at the very end.
 //
-//   documents "a b" and "c" give   [eod] a b [eod] c [eod]      document_starts() = 0, 3, 5
+//   documents "a b" and "c" give   [eod] a b [eod] c [eod]      document_rows(1) = 3 to 5
 //
 // Row i of the stream reads token i and predicts token i + 1. So a document of n tokens is n + 1 rows: the first
 // predicts its first token from nothing but [eod], the last predicts [eod], that is, the end.
@@ -57,7 +57,6 @@ class TokenStream {
   int64_t documents() const { return documents_; }
   Rows document_rows(int64_t document) const;
   uint64_t document_hash(int64_t document) const;
-  std::span<const int64_t> document_starts() const;  // [documents + 1], the last is rows(); of a stream of one part
 
   int64_t parts() const { return std::ssize(parts_); }
   int64_t part_documents(int64_t part) const { return std::ssize(parts_[static_cast<size_t>(part)].data->hashes); }

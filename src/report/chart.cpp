@@ -200,7 +200,7 @@ std::string curves(const Frame& frame, const ChartLine& line) {
 std::vector<double> ticks_with_step(double low, double high, double step) {
   std::vector<double> ticks;
   for (double index = std::ceil(low / step - 1e-9); index * step <= high + 1e-9 * step; ++index) {
-    ticks.push_back(index * step);
+    ticks.push_back(index * step + 0.0);  // no -0
   }
   return ticks;
 }

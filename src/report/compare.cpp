@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -53,17 +55,16 @@ std::vector<double> each(const std::vector<Record>& records, double Record::*fie
   return values;
 }
 
-// The row of the least (or greatest) of two or more known values.
+// The row of the least (or greatest) of two or more known values; none where two have it.
 int best_row(const std::vector<double>& values, bool least) {
-  int best = -1, known = 0;
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (!std::isfinite(values[i])) continue;
-    ++known;
-    const bool better = best < 0 || (least ? values[i] < values[static_cast<size_t>(best)]
-                                           : values[i] > values[static_cast<size_t>(best)]);
-    if (better) best = static_cast<int>(i);
-  }
-  return known > 1 ? best : -1;
+  std::vector<double> known;
+  std::copy_if(values.begin(), values.end(), std::back_inserter(known),
+               [](double value) { return std::isfinite(value); });
+  if (known.size() < 2) return -1;
+  const auto [lowest, highest] = std::minmax_element(known.begin(), known.end());
+  const double best = least ? *lowest : *highest;
+  if (std::count(values.begin(), values.end(), best) > 1) return -1;
+  return static_cast<int>(std::find(values.begin(), values.end(), best) - values.begin());
 }
 
 }  // namespace
@@ -74,12 +75,21 @@ Comparison compare_runs(std::vector<RunRecord> runs) {
   comparison.labels = labels_of(comparison.runs);
   comparison.differences = differences_of(comparison.runs);
   for (const RunRecord& run : comparison.runs) {
-    if (const EvaluationPoint* best = run.best_evaluation()) {
+    if (run.task != comparison.runs.front().task) comparison.same_task = false;
+  }
+  comparison.classifiers = comparison.same_task && !comparison.runs.empty() && comparison.runs.front().is_classifier();
+  for (const RunRecord& run : comparison.runs) {
+    const EvaluationPoint* best = run.best_evaluation();
+    if (best == nullptr || !comparison.same_task) continue;
+    if (comparison.classifiers) {
+      comparison.common_accuracy = std::fmin(comparison.common_accuracy, best->accuracy);
+    } else {
       comparison.common_loss = std::fmax(comparison.common_loss, best->loss);
     }
   }
   for (const RunRecord& run : comparison.runs) {
-    comparison.seconds_to_common.push_back(seconds_to_loss(run, comparison.common_loss));
+    comparison.seconds_to_common.push_back(comparison.classifiers ? seconds_to_accuracy(run, comparison.common_accuracy)
+                                                                  : seconds_to_loss(run, comparison.common_loss));
   }
   return comparison;
 }
@@ -98,48 +108,93 @@ std::vector<ComparedColumn> compared_columns(const Comparison& comparison) {
   const auto fact = [&](double RunFacts::*field) { return each(facts, field); };
   const auto run = [&](double RunRecord::*field) { return each(comparison.runs, field); };
 
-  const std::vector<double> accuracies = fact(&RunFacts::best_accuracy);
-  const bool classes =
-      std::any_of(accuracies.begin(), accuracies.end(), [](double accuracy) { return std::isfinite(accuracy); });
-  if (classes) {
-    add("accuracy", Best::greatest, accuracies, words::accuracy);
-    add("F1", Best::greatest, fact(&RunFacts::best_f1), words::accuracy);
+  const bool several = comparison.runs.size() > 1;
+  if (comparison.classifiers) {
+    add("accuracy", Best::greatest, fact(&RunFacts::best_accuracy), words::accuracy);
+    ComparedColumn interval{"95 % interval", {}, -1};
+    for (const RunFacts& of_run : facts) {
+      interval.cells.push_back(words::interval(of_run.best_accuracy_low, of_run.best_accuracy_high));
+    }
+    columns.push_back(std::move(interval));
+    add("macro F1", Best::greatest, fact(&RunFacts::best_f1), words::accuracy);
+    add("time", Best::none, run(&RunRecord::seconds), words::duration);
+    add("model size", Best::least, fact(&RunFacts::model_bytes), words::bytes);
+    if (several && std::isfinite(comparison.common_accuracy)) {
+      add("time to " + words::accuracy(comparison.common_accuracy), Best::least, comparison.seconds_to_common,
+          words::duration);
+    }
+    add("at step", Best::none, fact(&RunFacts::best_step), words::exact);
+    add("its loss", Best::none, fact(&RunFacts::best_loss), words::loss);
+    add("last accuracy", Best::greatest, fact(&RunFacts::last_accuracy), words::accuracy);
+  } else {
+    const bool same = comparison.same_task;
+    if (!same) {
+      ComparedColumn task{"task", {}, -1};
+      for (const RunRecord& of : comparison.runs) task.cells.push_back(of.task);
+      columns.push_back(std::move(task));
+      add("accuracy", Best::none, fact(&RunFacts::best_accuracy), words::accuracy);
+    }
+    add("best loss", same ? Best::least : Best::none, fact(&RunFacts::best_loss), words::loss);
+    if (same) add("perplexity", Best::least, fact(&RunFacts::best_perplexity), words::perplexity);
+    add("at step", Best::none, fact(&RunFacts::best_step), words::exact);
+    add("last loss", same ? Best::least : Best::none, fact(&RunFacts::last_loss), words::loss);
+    if (several && std::isfinite(comparison.common_loss)) {
+      add(fmt::format("time to {:.4f}", comparison.common_loss), Best::least, comparison.seconds_to_common,
+          words::duration);
+    }
+    add("time", Best::none, run(&RunRecord::seconds), words::duration);
   }
-  add(classes ? "its loss" : "best loss", Best::least, fact(&RunFacts::best_loss), words::loss);
-  if (!classes) add("perplexity", Best::least, fact(&RunFacts::best_perplexity), words::perplexity);
-  add("at step", Best::none, fact(&RunFacts::best_step), words::exact);
-  add("last loss", Best::least, fact(&RunFacts::last_loss), words::loss);
-  if (std::isfinite(comparison.common_loss) && comparison.runs.size() > 1) {
-    add(fmt::format("time to {:.4f}", comparison.common_loss), Best::least, comparison.seconds_to_common,
-        words::duration);
-  }
-  add("time", Best::none, run(&RunRecord::seconds), words::duration);
   add("steps", Best::none, run(&RunRecord::step), words::exact);
   add("tokens", Best::none, run(&RunRecord::tokens), words::count);
   add("parameters", Best::none, run(&RunRecord::parameters), words::count);
-  if (classes) {
-    add("model size", Best::least, run(&RunRecord::parameters), [](double count) { return words::bytes(4 * count); });
-  }
   add("tokens/s", Best::greatest, run(&RunRecord::tokens_per_second), words::rate);
   add("utilisation", Best::greatest, run(&RunRecord::utilisation), words::percent);
   add("peak memory", Best::least, run(&RunRecord::peak_memory_bytes), words::bytes);
   return columns;
 }
 
-std::string comparison_text(const Comparison& comparison) {
+namespace {
+
+// A column for each of a few runs, which fits a terminal; a row for each of many.
+std::string figures_text(const Comparison& comparison) {
+  constexpr size_t kFew = 4;
   const std::vector<ComparedColumn> columns = compared_columns(comparison);
+  const auto cell = [](const ComparedColumn& column, size_t run) {
+    return column.cells[run] + (column.best == static_cast<int>(run) ? "*" : column.best >= 0 ? " " : "");
+  };
+  if (comparison.runs.size() <= kFew) {
+    std::vector<Table::Column> heads = {""};
+    std::vector<std::string> statuses = {"status"};
+    for (size_t i = 0; i < comparison.runs.size(); ++i) {
+      heads.emplace_back(comparison.labels[i], Align::right);
+      statuses.push_back(comparison.runs[i].status);
+    }
+    Table table(heads);
+    table.add_row(std::move(statuses));
+    for (const ComparedColumn& column : columns) {
+      std::vector<std::string> row = {column.title};
+      for (size_t i = 0; i < comparison.runs.size(); ++i) row.push_back(cell(column, i));
+      table.add_row(std::move(row));
+    }
+    return table.text();
+  }
   std::vector<Table::Column> heads = {"run", "status"};
   for (const ComparedColumn& column : columns) heads.emplace_back(column.title, Align::right);
   Table table(heads);
   for (size_t i = 0; i < comparison.runs.size(); ++i) {
     std::vector<std::string> row = {comparison.labels[i], comparison.runs[i].status};
-    for (const ComparedColumn& column : columns) {
-      row.push_back(column.cells[i] + (column.best == static_cast<int>(i) ? "*" : column.best >= 0 ? " " : ""));
-    }
+    for (const ComparedColumn& column : columns) row.push_back(cell(column, i));
     table.add_row(std::move(row));
   }
-  std::string text = table.text();
-  if (comparison.runs.size() > 1) text += "* the best of its column\n";
+  return table.text();
+}
+
+}  // namespace
+
+std::string comparison_text(const Comparison& comparison) {
+  std::string text = figures_text(comparison);
+  if (comparison.runs.size() > 1) text += "* the best of its kind\n";
+  if (!comparison.same_task) text += "the tasks differ: their losses and accuracies are not of the same things\n";
   text += "\n";
   if (comparison.differences.empty()) {
     return text + (comparison.runs.size() > 1 ? "all settings are the same\n" : "");
@@ -160,12 +215,13 @@ std::string comparison_text(const Comparison& comparison) {
 
 std::string comparison_json(const Comparison& comparison) {
   using Json = nlohmann::ordered_json;
+  const auto known = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
   Json runs = Json::array(), differences = Json::object();
   for (size_t i = 0; i < comparison.runs.size(); ++i) {
     Json run = Json::parse(facts_json(comparison.runs[i], -1));
     run.erase("settings");
     const double seconds = comparison.seconds_to_common[i];
-    run["seconds_to_common_loss"] = std::isfinite(seconds) ? Json(seconds) : Json();
+    run[comparison.classifiers ? "seconds_to_common_accuracy" : "seconds_to_common_loss"] = known(seconds);
     runs.push_back(std::move(run));
   }
   for (const Difference& difference : comparison.differences) {
@@ -176,9 +232,10 @@ std::string comparison_json(const Comparison& comparison) {
     }
     differences[difference.path] = std::move(values);
   }
-  const double loss = comparison.common_loss;
-  const Json json = {
-      {"runs", runs}, {"common_loss", std::isfinite(loss) ? Json(loss) : Json()}, {"differences", differences}};
+  const Json json = {{"runs", runs},
+                     {"common_loss", known(comparison.common_loss)},
+                     {"common_accuracy", known(comparison.common_accuracy)},
+                     {"differences", differences}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 

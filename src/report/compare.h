@@ -1,4 +1,5 @@
-// `brisk compare`: several runs beside each other.
+// `brisk compare`: several runs beside each other. Classifiers are compared by their accuracy, others by their loss,
+// and runs of different tasks not at all in what they learned: a loss of one says nothing about the other's.
 //
 //   const Comparison comparison = compare_runs({read_run("runs/a"), read_run("runs/b")});
 //   fmt::print("{}", comparison_text(comparison));                   // two tables
@@ -23,7 +24,9 @@ struct Comparison {
   std::vector<RunRecord> runs;
   std::vector<std::string> labels;  // the folders' names where they tell the runs apart, otherwise their paths
   std::vector<Difference> differences;
-  double common_loss = kUnknown;          // the lowest validation loss that every run with an evaluation reached
+  bool same_task = true, classifiers = false;  // all of them
+  // The lowest validation loss, of classifiers the highest accuracy, that every run with an evaluation reached.
+  double common_loss = kUnknown, common_accuracy = kUnknown;
   std::vector<double> seconds_to_common;  // when each first did
 };
 

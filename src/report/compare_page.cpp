@@ -53,21 +53,32 @@ std::string table_section(const Comparison& comparison) {
 
 enum class Against { steps, time, tokens };
 
+// What is drawn of each run's points, and how.
 template <typename Point>
-std::string curves(const Comparison& comparison, std::vector<Point> RunRecord::*points, bool smooth, Against against) {
+struct Curve {
+  std::vector<Point> RunRecord::*points;
+  double Point::*value;
+  const char* name;
+  double scale = 1;
+  bool smooth = false;
+  bool focus = true;
+};
+
+template <typename Point>
+std::string curves(const Comparison& comparison, const Curve<Point>& curve, Against against) {
   const char* names[] = {"step", "wall time", "tokens"};
   Chart chart{.x_name = names[static_cast<int>(against)],
-              .y_name = "loss",
+              .y_name = curve.name,
               .x_is_time = against == Against::time,
               .height = 340,
-              .focus = true};
+              .focus = curve.focus};
   for (size_t i = 0; i < comparison.runs.size(); ++i) {
-    ChartLine line{.name = comparison.labels[i], .colour = static_cast<int>(i) + 1, .smooth = smooth};
-    for (const Point& point : comparison.runs[i].*points) {
+    ChartLine line{.name = comparison.labels[i], .colour = static_cast<int>(i) + 1, .smooth = curve.smooth};
+    for (const Point& point : comparison.runs[i].*curve.points) {
       const double x = against == Against::steps ? point.step : against == Against::time ? point.seconds : point.tokens;
-      line.points.emplace_back(x, point.loss);
+      line.points.emplace_back(x, curve.scale * point.*curve.value);
     }
-    line.dots = !smooth && line.points.size() <= 60;
+    line.dots = !curve.smooth && line.points.size() <= 60;
     chart.lines.push_back(std::move(line));
   }
   return chart_html(chart);
@@ -75,8 +86,8 @@ std::string curves(const Comparison& comparison, std::vector<Point> RunRecord::*
 
 template <typename Point>
 std::string curves_section(const Comparison& comparison, const char* title, const char* why,
-                           std::vector<Point> RunRecord::*points, bool smooth) {
-  const auto view = [&](Against against) { return curves(comparison, points, smooth, against); };
+                           const Curve<Point>& curve) {
+  const auto view = [&](Against against) { return curves(comparison, curve, against); };
   return html_section(
       title, why,
       html_choice(title,
@@ -121,21 +132,36 @@ std::string comparison_page(const Comparison& comparison) {
   std::vector<std::string> notes;
   for (const RunRecord& run : comparison.runs) notes.insert(notes.end(), run.notes.begin(), run.notes.end());
   std::string lead;
-  if (std::isfinite(comparison.common_loss)) {
+  if (!comparison.same_task) {
+    lead = "<p class=\"lead\">The tasks differ: their losses and accuracies are not of the same things.</p>";
+  } else if (std::isfinite(comparison.common_loss) || std::isfinite(comparison.common_accuracy)) {
     const auto& seconds = comparison.seconds_to_common;
     size_t first = 0;
     for (size_t i = 1; i < seconds.size(); ++i) {
       if (seconds[i] < seconds[first] || std::isnan(seconds[first])) first = i;
     }
-    lead = fmt::format("<p class=\"lead\">A validation loss of {} was reached first by {}, after {}.</p>",
-                       words::loss(comparison.common_loss), html_escape(comparison.labels[first]),
-                       words::duration(seconds[first]));
+    lead = fmt::format("<p class=\"lead\">A validation {} was reached first by {}, after {}.</p>",
+                       comparison.classifiers ? "accuracy of " + words::accuracy(comparison.common_accuracy)
+                                              : "loss of " + words::loss(comparison.common_loss),
+                       html_escape(comparison.labels[first]), words::duration(seconds[first]));
   }
   std::string body = fmt::format("<header><h1>{} runs compared</h1>\n{}</header>\n", comparison.runs.size(), lead);
   body += html_notes(notes) + table_section(comparison);
-  body += curves_section(comparison, "Validation loss", "Nats a token.", &RunRecord::evaluations, false);
-  body += curves_section(comparison, "Training loss", "Running means of the logged steps, and the steps themselves.",
-                         &RunRecord::steps, true);
+  if (comparison.classifiers) {
+    body += curves_section(comparison, "Validation accuracy", "Percent of the examples whose class is named correctly.",
+                           Curve<EvaluationPoint>{.points = &RunRecord::evaluations,
+                                                  .value = &EvaluationPoint::accuracy,
+                                                  .name = "accuracy, %",
+                                                  .scale = 100,
+                                                  .focus = false});
+  }
+  const std::string task = comparison.same_task && !comparison.runs.empty() ? comparison.runs.front().task : "";
+  body += curves_section(
+      comparison, "Validation loss", task.empty() ? "Of different things: the tasks differ." : words_of_task(task).loss,
+      Curve<EvaluationPoint>{.points = &RunRecord::evaluations, .value = &EvaluationPoint::loss, .name = "loss"});
+  body += curves_section(
+      comparison, "Training loss", "Running means of the logged steps, and the steps themselves.",
+      Curve<StepPoint>{.points = &RunRecord::steps, .value = &StepPoint::loss, .name = "loss", .smooth = true});
   body += differences_section(comparison) + ledger_section(comparison);
   body += "<footer>written by <code>brisk compare</code></footer>\n";
   return html_page("brisk: runs compared", body);

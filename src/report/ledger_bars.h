@@ -1,4 +1,7 @@
 // The ledger drawn: a bar of coloured phases for the run and for each epoch, and a table of the whole.
+//
+//   const std::vector<LedgerBar> bars = {{"whole run", "3m 12s", run.ledger}};
+//   body += ledger_bars_html(bars) + ledger_table_html(run.ledger, run.step);
 #pragma once
 
 #include <string>

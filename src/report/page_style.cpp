@@ -69,6 +69,8 @@ tbody tr:last-child>*{border-bottom:0}tr.total>*{font-weight:650}
 table.num td,table.num th{text-align:right;white-space:nowrap;padding:5px 0 5px 18px}
 table.num th:first-child{text-align:left;padding-left:0}.scroll th:first-child{position:sticky;left:0;background:var(--card);z-index:1}
 .label{white-space:nowrap}.label i{display:inline-block;width:14px;height:3px;border-radius:2px;margin-right:6px;vertical-align:middle}
+.heat{display:block;border-radius:5px;padding:1px 9px;min-width:2.6em}.heat.right{background:rgb(43 157 114/calc(var(--share)*.6))}
+.heat.wrong{background:rgb(234 115 80/calc(var(--share)*.9))}
 td.best,b.best{color:var(--good)}.dim,.dim *{color:var(--soft)}.set td,.set th{font-weight:650}
 .key{white-space:nowrap}.value{overflow-wrap:anywhere;min-width:90px}span.value{display:inline-block}
 .sample{border-left:3px solid var(--line);padding:2px 0 2px 12px;margin:8px 0}.sample small{color:var(--soft);display:block}

@@ -38,10 +38,14 @@ ChartLine line_of(const std::vector<Point>& points, double Point::*field, const 
 std::string header(const RunRecord& run) {
   const RunFacts facts = facts_of(run);
   std::string lead;
-  if (std::isfinite(facts.best_accuracy)) {
-    lead = fmt::format("validation accuracy {} (95 %: {} to {}), F1 {}, ", words::accuracy(facts.best_accuracy),
-                       words::accuracy(facts.best_accuracy_low), words::accuracy(facts.best_accuracy_high),
-                       words::accuracy(facts.best_f1));
+  if (run.is_classifier() && std::isfinite(facts.best_accuracy)) {
+    lead =
+        fmt::format("validation accuracy {} (95 %: {}), macro F1 {}, ", words::accuracy(facts.best_accuracy),
+                    words::interval(facts.best_accuracy_low, facts.best_accuracy_high), words::accuracy(facts.best_f1));
+  } else if (run.task == "mlm" && std::isfinite(facts.best_loss)) {
+    lead = fmt::format("{} of the masked tokens right, validation loss {} (perplexity {}) ",
+                       words::accuracy(facts.best_accuracy), words::loss(facts.best_loss),
+                       words::perplexity(facts.best_perplexity));
   } else if (std::isfinite(facts.best_loss)) {
     lead = fmt::format("validation loss {} (perplexity {}) ", words::loss(facts.best_loss),
                        words::perplexity(facts.best_perplexity));
@@ -69,17 +73,20 @@ std::string tiles(const RunRecord& run) {
   const std::string total =
       run.step < run.total_steps ? fmt::format("of {}", words::exact(run.total_steps)) : std::string();
   std::vector<Tile> all;
-  const bool classes = std::isfinite(facts.best_accuracy);
-  if (classes) {
-    all.push_back({"best validation accuracy", words::accuracy(facts.best_accuracy),
-                   fmt::format("95 %: {} to {}", words::accuracy(facts.best_accuracy_low),
-                               words::accuracy(facts.best_accuracy_high))});
-    all.push_back({"F1", words::accuracy(facts.best_f1), "mean of the classes"});
+  const std::string at_step = std::isfinite(facts.best_step) ? fmt::format("at step {}", words::exact(facts.best_step))
+                                                             : std::string("no evaluation yet");
+  if (run.is_classifier()) {
+    all.push_back({"validation accuracy", words::accuracy(facts.best_accuracy), at_step});
+    all.push_back(
+        {"95 % interval", words::interval(facts.best_accuracy_low, facts.best_accuracy_high),
+         run.classes.empty() ? "of the accuracy" : fmt::format("by {} examples", words::exact(run.classes.examples))});
+    all.push_back({"macro F1", words::accuracy(facts.best_f1), "mean of the classes"});
+    all.push_back({"validation loss", words::loss(facts.best_loss), "of the same step"});
+  } else {
+    all.push_back({"best validation loss", words::loss(facts.best_loss), at_step});
+    all.push_back({"perplexity", words::perplexity(facts.best_perplexity), "of the best"});
+    if (run.task == "mlm") all.push_back({"accuracy", words::accuracy(facts.best_accuracy), "of the masked tokens"});
   }
-  all.push_back({classes ? "its validation loss" : "best validation loss", words::loss(facts.best_loss),
-                 std::isfinite(facts.best_step) ? fmt::format("at step {}", words::exact(facts.best_step))
-                                                : std::string("no evaluation yet")});
-  if (!classes) all.push_back({"perplexity", words::perplexity(facts.best_perplexity), "of the best"});
   all.push_back({"training loss", words::loss(facts.training_loss), "last logged"});
   all.push_back({"wall time", words::duration(run.seconds), "of all processes"});
   all.push_back({"steps", words::exact(run.step), total});
@@ -91,7 +98,7 @@ std::string tiles(const RunRecord& run) {
   all.push_back({"utilisation", words::percent(run.utilisation),
                  std::isfinite(run.peak_gflops) ? fmt::format("of {:.0f} GFLOP/s", run.peak_gflops) : std::string()});
   all.push_back({"parameters", words::count(run.parameters),
-                 std::isfinite(run.parameters) ? words::bytes(4 * run.parameters) + " in fp32" : std::string()});
+                 std::isfinite(run.parameters) ? words::bytes(facts.model_bytes) + " in fp32" : std::string()});
   all.push_back({"peak memory", words::bytes(run.peak_memory_bytes), "of the process"});
   if (run.skipped_updates > 0) {
     all.push_back({"updates skipped", words::exact(run.skipped_updates),
@@ -121,8 +128,10 @@ std::string loss_section(const RunRecord& run) {
     chart.lines = training_and_validation(run, &StepPoint::loss, &EvaluationPoint::loss, axis);
     views.emplace_back(axis.tab, chart_html(chart));
   }
-  return html_section("Loss", "Nats a token. The thin line is each logged step, the bold one its running mean.",
-                      html_choice("loss", views));
+  return html_section(
+      "Loss",
+      fmt::format("{} The thin line is each logged step, the bold one its running mean.", words_of_task(run.task).loss),
+      html_choice("loss", views));
 }
 
 std::string small_chart(const RunRecord& run, const char* title, const char* why, double StepPoint::*field, int colour,
@@ -142,20 +151,20 @@ std::string small_chart(const RunRecord& run, const char* title, const char* why
 
 std::string accuracy_chart(const RunRecord& run) {
   std::vector<std::pair<std::string, std::string>> views;
+  const bool whole = run.is_classifier();  // the first chart of the page, and not from 0 %, where nothing happens
   for (const Axis& axis : {kAxes[0], kAxes[1]}) {
-    Chart chart{.x_name = axis.name, .y_name = "accuracy", .x_is_time = axis.is_time, .height = 190, .from_zero = true};
+    Chart chart{.x_name = axis.name,
+                .y_name = "accuracy, %",
+                .x_is_time = axis.is_time,
+                .height = whole ? 340 : 190,
+                .from_zero = !whole};
     chart.lines = training_and_validation(run, &StepPoint::accuracy, &EvaluationPoint::accuracy, axis);
     for (ChartLine& line : chart.lines) {
       for (ChartPoint& point : line.points) point.second *= 100;
     }
     views.emplace_back(axis.tab, chart_html(chart));
   }
-  const EvaluationPoint* best = run.best_evaluation();
-  const bool classes = best != nullptr && best->of_classifier();
-  return html_section(
-      "Accuracy",
-      classes ? "Percent of the texts whose class is named correctly." : "Percent of the tokens predicted exactly.",
-      html_choice("accuracy", views));
+  return html_section("Accuracy", words_of_task(run.task).accuracy, html_choice("accuracy", views));
 }
 
 std::string ledger_section(const RunRecord& run) {
@@ -263,14 +272,16 @@ std::string machine_section(const RunRecord& run) {
 }  // namespace
 
 std::string report_page(const RunRecord& run) {
-  std::string body = header(run) + html_notes(run.notes) + tiles(run) + loss_section(run);
+  std::string body = header(run) + html_notes(run.notes) + tiles(run);
+  if (run.is_classifier()) body += accuracy_chart(run) + class_sections_html(run.classes);
+  body += loss_section(run);
   body += "<div class=\"grid\">\n";
   body += small_chart(run, "Learning rate", "Of the schedule, at each logged step.", &StepPoint::learning_rate, 3,
                       false, true);
   body += small_chart(run, "Gradient norm", "Before clipping.", &StepPoint::gradient_norm, 5, true, false);
   body += small_chart(run, "Tokens per second", "Of the steps themselves, without evaluations and checkpoints.",
                       &StepPoint::tokens_per_second, 6, true, true);
-  body += accuracy_chart(run);
+  if (!run.is_classifier()) body += accuracy_chart(run);
   body += "</div>\n";
   body += ledger_section(run) + samples_section(run) + settings_section(run) + machine_section(run);
   body += fmt::format("<footer>{} · written by <code>brisk report</code></footer>\n", html_escape(run.path));

@@ -16,17 +16,17 @@ RunFacts facts_of(const RunRecord& run) {
     facts.best_perplexity = best->perplexity;
     facts.best_step = best->step;
     facts.best_seconds = best->seconds;
-    if (best->of_classifier()) {
-      facts.best_accuracy = best->accuracy;
-      facts.best_accuracy_low = best->accuracy_low;
-      facts.best_accuracy_high = best->accuracy_high;
-      facts.best_f1 = best->macro_f1;
-    }
+    facts.best_accuracy = best->accuracy;
+    facts.best_accuracy_low = best->accuracy_low;
+    facts.best_accuracy_high = best->accuracy_high;
+    facts.best_f1 = best->macro_f1;
   }
   if (const EvaluationPoint* last = run.last_evaluation()) {
     facts.last_loss = last->loss;
     facts.last_perplexity = last->perplexity;
+    facts.last_accuracy = last->accuracy;
   }
+  facts.model_bytes = 4 * run.parameters;  // as it is kept and exported, in fp32
   if (!run.steps.empty()) facts.training_loss = run.steps.back().loss;
   return facts;
 }
@@ -34,6 +34,13 @@ RunFacts facts_of(const RunRecord& run) {
 double seconds_to_loss(const RunRecord& run, double loss) {
   for (const EvaluationPoint& point : run.evaluations) {
     if (point.loss <= loss) return point.seconds;
+  }
+  return kUnknown;
+}
+
+double seconds_to_accuracy(const RunRecord& run, double accuracy) {
+  for (const EvaluationPoint& point : run.evaluations) {
+    if (point.accuracy >= accuracy) return point.seconds;
   }
   return kUnknown;
 }
@@ -61,11 +68,13 @@ std::string facts_json(const RunRecord& run, int indent) {
   }
   const Json json = {
       {"run", run.path},
+      {"task", run.task},
       {"status", run.status},
       {"step", whole(run.step)},
       {"total_steps", whole(run.total_steps)},
       {"tokens", whole(run.tokens)},
       {"parameters", whole(run.parameters)},
+      {"model_bytes", whole(facts.model_bytes)},
       {"seconds", number(run.seconds)},
       {"best_validation_loss", number(facts.best_loss)},
       {"best_validation_perplexity", number(facts.best_perplexity)},
@@ -78,6 +87,7 @@ std::string facts_json(const RunRecord& run, int indent) {
       {"best_seconds", number(facts.best_seconds)},
       {"last_validation_loss", number(facts.last_loss)},
       {"last_validation_perplexity", number(facts.last_perplexity)},
+      {"last_validation_accuracy", number(facts.last_accuracy)},
       {"training_loss", number(facts.training_loss)},
       {"tokens_per_second", number(run.tokens_per_second)},
       {"gflops", number(run.gflops)},
@@ -96,6 +106,14 @@ std::string facts_json(const RunRecord& run, int indent) {
       {"settings", settings},
       {"notes", run.notes}};
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+TaskWords words_of_task(const std::string& task) {
+  if (task == "classify") {
+    return {"Nats an example, of the class it has.", "Percent of the examples whose class is named correctly."};
+  }
+  if (task == "mlm") return {"Nats a masked token.", "Percent of the masked tokens predicted exactly."};
+  return {"Nats a token.", "Percent of the tokens predicted exactly."};
 }
 
 namespace words {
@@ -129,6 +147,10 @@ std::string percent(double share) {
   return share < 0.01 ? fmt::format("{:.2f} %", 100 * share) : fmt::format("{:.1f} %", 100 * share);
 }
 std::string accuracy(double share) { return std::isfinite(share) ? fmt::format("{:.2f} %", 100 * share) : kNotKnown; }
+std::string interval(double low, double high) {
+  return std::isfinite(low) && std::isfinite(high) ? fmt::format("{:.2f} to {:.2f} %", 100 * low, 100 * high)
+                                                   : kNotKnown;
+}
 std::string rate(double value) { return std::isfinite(value) ? format_count(value) : kNotKnown; }
 
 }  // namespace words

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -261,14 +262,30 @@ std::string name_of(const std::string& path) {
   return whole.has_filename() ? whole.filename().string() : whole.parent_path().filename().string();
 }
 
+// A job that cannot be read as one says nothing: then the evaluations show what the run was.
+void read_task(RunRecord& run) {
+  const bool classes = std::any_of(run.evaluations.begin(), run.evaluations.end(),
+                                   [](const EvaluationPoint& point) { return point.of_classifier(); });
+  if (classes) {
+    run.task = "classify";
+    run.best_by = "accuracy";
+  }
+  for (const Setting& setting : run.settings) {
+    const Json value = Json::parse(setting.value, nullptr, false);
+    if (!value.is_string()) continue;
+    if (setting.path == "task") run.task = value.get<std::string>();
+    if (setting.path == "training.best_by") run.best_by = value.get<std::string>();
+  }
+}
+
 }  // namespace
 
 const EvaluationPoint* RunRecord::best_evaluation() const {
   const EvaluationPoint* best = nullptr;
   for (const EvaluationPoint& point : evaluations) {
     if (!std::isfinite(point.loss)) continue;
-    // A classifier is judged by its accuracy, and by the loss between equals.
-    const bool by_accuracy = best != nullptr && point.of_classifier() && point.accuracy != best->accuracy;
+    // The loss decides between equals, too.
+    const bool by_accuracy = best_by == "accuracy" && best != nullptr && point.accuracy != best->accuracy;
     if (best == nullptr || (by_accuracy ? point.accuracy > best->accuracy : point.loss < best->loss)) best = &point;
   }
   return best;
@@ -285,6 +302,8 @@ RunRecord read_run(const std::string& path) {
   run.name = name_of(path);
   run.settings = read_settings(read_file(path + "/job.json"), path + "/job.json", run.notes);
   read_metrics(path + "/metrics.jsonl", run);
+  read_task(run);
+  if (run.is_classifier()) run.classes = read_class_results(path + "/evaluation.json", run.notes);
   each_line(path + "/samples.jsonl", run.notes, [&](const Json& line) {
     const auto ended = line.find("ended");
     run.samples.push_back({whole(line, "step"), word(line, "prompt"), word(line, "text"),

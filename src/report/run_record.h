@@ -11,11 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "report/class_results.h"
 #include "report/run_settings.h"
 
 namespace brisk {
-
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 struct StepPoint {  // a logged step of metrics.jsonl
   double step = kUnknown, epoch = kUnknown, tokens = kUnknown, seconds = kUnknown;
@@ -54,10 +53,12 @@ struct ProcessStart {  // a process that worked on the run
 
 struct RunRecord {
   std::string path, name;
+  std::string task = "language_model", best_by = "loss";  // as the job has them
   std::string status;  // finished, early stopping, interrupted, running, unfinished: killed, or stopped by an error
 
   std::vector<StepPoint> steps;
   std::vector<EvaluationPoint> evaluations;
+  ClassResults classes;  // of a classifier's best evaluation
   std::vector<Sample> samples;
   std::vector<EpochTime> epochs;
   PhaseSeconds ledger;  // of the whole run
@@ -74,7 +75,8 @@ struct RunRecord {
   std::string precision, isa;
   double threads = kUnknown;
 
-  const EvaluationPoint* best_evaluation() const;  // of the lowest loss; nullptr: none
+  bool is_classifier() const { return task == "classify"; }
+  const EvaluationPoint* best_evaluation() const;  // as best_by has it; nullptr: none
   const EvaluationPoint* last_evaluation() const;
 };
 

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/job.h"
@@ -44,6 +47,30 @@ std::vector<Setting> raw_settings(const Json& json) {
   return settings;
 }
 
+// Whether the option decides anything in such a job.
+bool has_a_part(const std::string& path, const Job& job) {
+  const bool encoder = job.model.is_encoder(), classify = job.task == "classify", mlm = job.task == "mlm";
+  const bool adapters = job.training.lora_rank > 0;
+  const auto is_one_of = [&](std::initializer_list<std::string_view> paths) {
+    return std::find(paths.begin(), paths.end(), path) != paths.end();
+  };
+  if (is_one_of({"training.muon_learning_rate", "training.muon_momentum"}))
+    return job.training.optimizer == "muon" && !adapters;
+  if (path == "training.decay_ratio") return job.training.lr_scheduler == "wsd";
+  if (path == "model.rope_theta") return job.model.positions == "rotary";
+  if (is_one_of({"training.lora_alpha", "training.lora_matrices"})) return adapters;
+  if (is_one_of({"training.class_weights", "model.num_labels", "model.classifier_dropout", "data.label_field",
+                 "data.pair_field"}))
+    return classify;
+  if (is_one_of({"training.mlm_probability", "training.whole_word_masking"})) return mlm;
+  if (is_one_of({"training.freeze", "training.first_row_only", "model.attention_dropout", "model.token_types"}))
+    return encoder;
+  if (is_one_of({"training.lora_rank", "training.train_layers", "training.sample_prompts", "training.sample_tokens",
+                 "data.document"}))
+    return !encoder;
+  return true;
+}
+
 }  // namespace
 
 std::vector<Setting> read_settings(const std::string& job_text, const std::string& job_path,
@@ -59,6 +86,7 @@ std::vector<Setting> read_settings(const std::string& job_text, const std::strin
     const Json resolved = Json::parse(job_to_json_text(job));  // every key, by its own name
     std::vector<Setting> settings;
     for (const Option& option : declare_job_options(job)) {
+      if (!has_a_part(option.path, job)) continue;
       const std::string value = option.value_text();
       settings.push_back({option.path, value, option.help, value == value_without(resolved, option, job_path)});
     }

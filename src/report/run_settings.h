@@ -1,4 +1,5 @@
-// The settings of a run, and which of them are what brisk would have chosen anyway.
+// The settings of a run that have a part in it (a run without Muon has no rate of Muon's), and which of them are what
+// brisk would have chosen anyway.
 //
 //   for (const Setting& setting : read_settings(read_file(path), path, notes)) ...
 #pragma once

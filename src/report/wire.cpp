@@ -1,6 +1,5 @@
 #include "report/wire.h"
 
-#include <bit>
 #include <cstring>
 
 namespace brisk {
@@ -92,8 +91,5 @@ bool WireReader::next() {
   broken_ = false;
   return true;
 }
-
-double WireReader::as_double() const { return std::bit_cast<double>(number_); }
-float WireReader::as_float() const { return std::bit_cast<float>(static_cast<uint32_t>(number_)); }
 
 }  // namespace brisk

@@ -45,8 +45,6 @@ class WireReader {
 
   int field() const { return field_; }
   uint64_t number() const { return number_; }        // of a varint; the bits of a fixed32 or fixed64
-  double as_double() const;                          // of a fixed64
-  float as_float() const;                            // of a fixed32
   std::string_view bytes() const { return bytes_; }  // of a string or message
 
  private:

@@ -27,7 +27,8 @@ constexpr const char* kSpecialsFile = "special_tokens_map.json";
 constexpr const char* kAddedFile = "added_tokens.json";
 constexpr const char* kVocabularyFile = "vocab.txt";
 
-nlohmann::json parse_json(const std::string& path, std::string_view text) {
+// Such a file was written by a program: what is wrong in it is damage, and not a slip (base/parse_json.h).
+nlohmann::json parse_tokenizer_file(const std::string& path, std::string_view text) {
   constexpr int64_t kDeepest = 100;  // ten are usual; what is written again goes as deep into the stack
   if (json_depth(text) > kDeepest) {
     user_error("{}: objects and lists nested more than {} deep; the file is damaged: write or copy it again", path,
@@ -51,7 +52,7 @@ std::unique_ptr<Tokenizer> make(TokenizerParts parts, const std::string& path) {
 nlohmann::json config_beside(const std::filesystem::path& path) {
   const auto read = [&](const char* name) -> nlohmann::json {
     const std::string beside = path.parent_path() / name;
-    return file_exists(beside) ? parse_json(beside, read_file(beside)) : nullptr;
+    return file_exists(beside) ? parse_tokenizer_file(beside, read_file(beside)) : nullptr;
   };
   nlohmann::json config = read(kConfigFile);
   const nlohmann::json specials = read(kSpecialsFile), added = read(kAddedFile);
@@ -77,7 +78,7 @@ std::unique_ptr<Tokenizer> load_gpt2(const std::string& vocabulary_path, const s
       user_error("{}: no such file; {} is one half of a GPT-2 tokenizer and needs it: copy it there", path, other);
     }
   }
-  const nlohmann::json vocabulary = parse_json(vocabulary_path, read_file(vocabulary_path));
+  const nlohmann::json vocabulary = parse_tokenizer_file(vocabulary_path, read_file(vocabulary_path));
   return make(
       parts_from_gpt2(vocabulary_path, vocabulary, merges_path, read_file(merges_path), config_beside(vocabulary_path)),
       vocabulary_path);
@@ -124,7 +125,7 @@ std::unique_ptr<Tokenizer> from_binary(const std::string& path, std::string_view
 std::unique_ptr<Tokenizer> tokenizer_from_memory(std::string_view content, const std::string& name) {
   if (content.empty()) user_error("{}: the file is empty; {}", name, kAccepted);
   if (!is_json_object(content)) return from_binary(name, content);
-  const nlohmann::json json = parse_json(name, content);
+  const nlohmann::json json = parse_tokenizer_file(name, content);
   if (json.contains("format")) {
     user_error(
         "{}: a tokenizer of an older brisk, which this one does not read: train it again with `brisk tokenizer train`",
@@ -136,8 +137,9 @@ std::unique_ptr<Tokenizer> tokenizer_from_memory(std::string_view content, const
 
 std::unique_ptr<Tokenizer> gpt2_tokenizer_from_memory(std::string_view vocabulary, const std::string& vocabulary_name,
                                                       std::string_view merges, const std::string& merges_name) {
-  return make(parts_from_gpt2(vocabulary_name, parse_json(vocabulary_name, vocabulary), merges_name, merges, {}),
-              vocabulary_name);
+  return make(
+      parts_from_gpt2(vocabulary_name, parse_tokenizer_file(vocabulary_name, vocabulary), merges_name, merges, {}),
+      vocabulary_name);
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path) {
@@ -154,7 +156,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path) {
   const std::string content = read_file(path);
   if (!is_json_object(content)) return tokenizer_from_memory(content, path);
 
-  const nlohmann::json json = parse_json(path, content);
+  const nlohmann::json json = parse_tokenizer_file(path, content);
   if (json.contains("model")) return tokenizer_from_json(path, json, config_beside(path));
   for (const auto& [vocabulary, merges] : kGpt2Names) {
     const std::string merges_path = as_path.parent_path() / merges;

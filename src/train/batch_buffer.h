@@ -1,4 +1,7 @@
 // A micro-batch in device memory.
+//
+//   BatchBuffer buffer(device, {.rows = 4096, .sequences = 64, .longest = 128});
+//   const DeviceBatch::Set rows = buffer.load(micro_batch);   // tokens, positions, targets, ... as the ops read them
 #pragma once
 
 #include <memory>

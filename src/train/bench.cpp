@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/isa.h"
 #include "base/job.h"
 #include "base/machine.h"
 #include "base/random.h"
@@ -13,10 +12,8 @@
 #include "data/chunk_sequences.h"
 #include "data/corpus.h"
 #include "data/loader.h"
-#include "train/bench_steps.h"
 #include "train/device_choice.h"
 #include "train/engine.h"
-#include "train/precision.h"
 
 namespace brisk {
 
@@ -111,9 +108,7 @@ BenchResult bench_language_model(const BenchOptions& options) {
                                        .num_kv_heads = shape.num_heads,
                                        .d_ff = 4 * shape.d_model,
                                        .max_length = length};
-  const int64_t asked =
-      options.micro_batch_tokens > 0 ? options.micro_batch_tokens : usual_micro_batch_tokens(place.device);
-  const int64_t rows = std::max(length, std::min(asked, batch * length));
+  const int64_t rows = micro_batch_rows(options.micro_batch_tokens, place.device, batch, length);
   engine_options.capacity = {rows, rows, length};
   if (options.optimizer == "muon") engine_options.muon = MuonOptions{};
   refuse_what_cannot_fit(shape, plan_memory(engine_options),
@@ -130,27 +125,16 @@ BenchResult bench_language_model(const BenchOptions& options) {
                 {.sequences_per_step = batch, .micro_batch_tokens = rows});
   const MeasuredSteps measured = measure_steps(engine, loader, {.seconds = options.seconds});
 
-  BenchResult result;
-  result.ledger = measured.ledger;
-  result.steps = measured.steps;
+  BenchResult result{figures_of(measured, engine, precision)};
   result.mean_tokens_per_second = static_cast<double>(measured.tokens) / result.ledger.seconds();
-  result.step_ms = 1e3 * measured.median_seconds;
-  result.tokens_per_second = static_cast<double>(batch * length) / measured.median_seconds;
   result.model = std::get<DecoderConfig>(engine_options.model);
   result.batch = batch;
   result.threads = Team::instance().size();
   result.flop_per_token = model_flop_per_token(engine_options.model, static_cast<double>(length));
-  result.gflops = result.tokens_per_second * result.flop_per_token * 1e-9;
-  result.peak_gflops = measured.peak_gflops;
-  result.utilisation = result.peak_gflops > 0 ? result.gflops / result.peak_gflops : 0;
-  result.parameters = plan.parameters;
+  result.set_speed(static_cast<double>(batch * length) / measured.median_seconds, result.flop_per_token);
   result.state_bytes = plan.state_bytes;
   result.activation_bytes = plan.activation_bytes;
-  result.peak_memory_bytes = peak_memory_bytes();
-  result.precision = precision.compute_type == DType::bf16 ? "bf16" : "fp32";
-  result.isa = place.device->is_cuda() ? "cuda" : std::string(isa_name(active_isa()));
   result.device = place.name;
-  result.reason = precision.reason;
   return result;
 }
 

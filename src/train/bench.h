@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string>
 
-#include "base/ledger.h"
 #include "models/decoder.h"
+#include "train/bench_steps.h"
 
 namespace brisk {
 
@@ -26,22 +26,14 @@ struct BenchOptions {
   std::string device = "cpu";  // cpu | cuda | cuda:1 | auto
 };
 
-struct BenchResult {
-  double tokens_per_second = 0;  // of the median step
+struct BenchResult : BenchFigures {  // the speed is that of the median step
   double mean_tokens_per_second = 0;
-  double gflops = 0, peak_gflops = 0, utilisation = 0;
-  double step_ms = 0;  // median
-  int64_t steps = 0;
   DecoderConfig model;  // what was measured
   int64_t batch = 0;
   int64_t threads = 0;
   double flop_per_token = 0;
-  int64_t parameters = 0;
   int64_t state_bytes = 0, activation_bytes = 0;  // planned: train/engine.h; nothing is evaluated
   int64_t planned_memory_bytes() const { return state_bytes + activation_bytes; }
-  int64_t peak_memory_bytes = 0;  // of the process
-  std::string precision, isa, reason, device;
-  Ledger::Totals ledger;  // of the measured steps
 };
 
 BenchResult bench_language_model(const BenchOptions& options);

@@ -1,20 +1,14 @@
 #include "train/bench_classify.h"
 
-#include <algorithm>
-
 #include "base/error.h"
-#include "base/isa.h"
 #include "base/job.h"
-#include "base/machine.h"
 #include "base/threads.h"
 #include "data/example_sequences.h"
 #include "data/loader.h"
-#include "train/bench_steps.h"
 #include "train/classify_task.h"
 #include "train/device_choice.h"
 #include "train/encoder_data.h"
 #include "train/engine.h"
-#include "train/precision.h"
 
 namespace brisk {
 
@@ -48,7 +42,10 @@ ClassifyBenchResult bench_classify(const ClassifyBenchOptions& options) {
     user_error("--max-length {}: {} reads at most {} tokens", options.max_length, options.model, config.max_length);
   }
   Team::set_size(team_size_for(options.threads, "--threads"));
-  const TextTable table({.paths = {options.data}, .option_prefix = "--"});
+  const TextTable table({.paths = {options.data},
+                         .text_field = options.text_field,
+                         .label_field = options.label_field,
+                         .on_command_line = true});
   std::string note;
   const std::unique_ptr<Tokenizer> tokenizer =
       options.tokenizer.empty() ? wordpiece_of_table(table, config.vocab_size, default_cache_directory(), note)
@@ -69,9 +66,7 @@ ClassifyBenchResult bench_classify(const ClassifyBenchOptions& options) {
   engine_options.model = config;
   engine_options.picking = first_row_picking(options.batch);
   const int64_t longest = sequences->longest();
-  const int64_t asked =
-      options.micro_batch_tokens > 0 ? options.micro_batch_tokens : usual_micro_batch_tokens(place.device);
-  const int64_t rows = std::max(longest, std::min(asked, options.batch * longest));
+  const int64_t rows = micro_batch_rows(options.micro_batch_tokens, place.device, options.batch, longest);
   engine_options.capacity = engine_options.picking.capacity(rows, longest);
   const PrecisionChoice precision =
       choose_precision(options.precision, model_widths(engine_options.model), *place.device);
@@ -83,24 +78,13 @@ ClassifyBenchResult bench_classify(const ClassifyBenchOptions& options) {
   const MeasuredSteps measured =
       measure_steps(engine, loader, {.seconds = options.seconds, .least_steps = 20, .rate = 5e-5});
 
-  ClassifyBenchResult result;
-  result.ledger = measured.ledger;
-  result.steps = measured.steps;
+  ClassifyBenchResult result{figures_of(measured, engine, precision)};
   result.rows_per_second = static_cast<double>(measured.sequences) / measured.ledger.seconds();
-  result.tokens_per_second = static_cast<double>(measured.tokens) / measured.ledger.seconds();
   result.mean_length = static_cast<double>(measured.tokens) / static_cast<double>(measured.sequences);
-  result.step_ms = 1e3 * measured.median_seconds;
   const double attended = sequences->squared_rows() / static_cast<double>(sequences->total_rows());
-  result.gflops =
-      result.tokens_per_second * model_flop_per_token(engine_options.model, attended, sequences->picked_rows()) * 1e-9;
-  result.peak_gflops = measured.peak_gflops;
-  result.utilisation = result.peak_gflops > 0 ? result.gflops / result.peak_gflops : 0;
-  result.parameters = engine.parameters().count();
-  result.peak_memory_bytes = peak_memory_bytes();
-  result.precision = precision.compute_type == DType::bf16 ? "bf16" : "fp32";
-  result.isa = place.device->is_cuda() ? "cuda" : std::string(isa_name(active_isa()));
+  result.set_speed(static_cast<double>(measured.tokens) / measured.ledger.seconds(),
+                   model_flop_per_token(engine_options.model, attended, sequences->picked_rows()));
   result.device = place.name;
-  result.reason = precision.reason;
   return result;
 }
 

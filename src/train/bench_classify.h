@@ -1,16 +1,20 @@
 // The speed of fine-tuning a classifier of a known shape on a table's own texts: random weights, the real loop.
+//
+//   ClassifyBenchResult result = bench_classify({.model = "distilbert", .data = "reviews.csv", .max_length = 128});
+//   fmt::print("{:.1f} rows/s\n", result.rows_per_second);
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include "base/ledger.h"
+#include "train/bench_steps.h"
 
 namespace brisk {
 
 struct ClassifyBenchOptions {
-  std::string model = "distilbert";  // distilbert | bert | minilm
-  std::string data;                  // a table with texts and labels
+  std::string model = "distilbert";     // distilbert | bert | minilm
+  std::string data;                     // a table with texts and labels
+  std::string text_field, label_field;  // its columns; "": found
   int64_t max_length = 128;
   int64_t batch = 32;              // examples a step
   std::string precision = "auto";  // fp32 | bf16 | auto
@@ -21,15 +25,9 @@ struct ClassifyBenchOptions {
   std::string device = "cpu";  // cpu | cuda | cuda:1 | auto
 };
 
-struct ClassifyBenchResult {
-  double rows_per_second = 0;    // examples
-  double tokens_per_second = 0;  // real ones: there are no others
-  double gflops = 0, peak_gflops = 0, utilisation = 0;
-  double step_ms = 0;  // median
+struct ClassifyBenchResult : BenchFigures {
+  double rows_per_second = 0;  // examples
   double mean_length = 0;
-  int64_t steps = 0, parameters = 0, peak_memory_bytes = 0;
-  std::string precision, isa, reason, device;
-  Ledger::Totals ledger;  // of the measured steps
 };
 
 ClassifyBenchResult bench_classify(const ClassifyBenchOptions& options);

@@ -8,6 +8,8 @@
 #include <chrono>
 #include <vector>
 
+#include "base/isa.h"
+#include "base/machine.h"
 #include "ops/peak.h"
 #include "train/metrics_log.h"
 
@@ -62,6 +64,31 @@ MeasuredSteps measure_steps(Engine& engine, Loader& loader, const MeasureOptions
   const Arithmetic arithmetic = engine.options().compute_type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32;
   measured.peak_gflops = device.is_cuda() ? card_product_gflops(device, arithmetic) : peak.gflops();
   return measured;
+}
+
+void BenchFigures::set_speed(double tokens_a_second, double flop_per_token) {
+  tokens_per_second = tokens_a_second;
+  gflops = tokens_a_second * flop_per_token * 1e-9;
+  utilisation = peak_gflops > 0 ? gflops / peak_gflops : 0;
+}
+
+BenchFigures figures_of(const MeasuredSteps& measured, Engine& engine, const PrecisionChoice& precision) {
+  BenchFigures figures;
+  figures.peak_gflops = measured.peak_gflops;
+  figures.step_ms = 1e3 * measured.median_seconds;
+  figures.steps = measured.steps;
+  figures.parameters = engine.parameters().count();
+  figures.peak_memory_bytes = peak_memory_bytes();
+  figures.precision = precision.compute_type == DType::bf16 ? "bf16" : "fp32";
+  const Device& device = engine.parameters().device();
+  figures.isa = device.is_cuda() ? "cuda" : std::string(isa_name(active_isa()));
+  figures.reason = precision.reason;
+  figures.ledger = measured.ledger;
+  return figures;
+}
+
+int64_t micro_batch_rows(int64_t asked, const Device* device, int64_t sequences, int64_t longest) {
+  return std::max(longest, std::min(asked > 0 ? asked : usual_micro_batch_tokens(device), sequences * longest));
 }
 
 }  // namespace brisk

@@ -1,13 +1,19 @@
 // Training steps under the clock: the real loop, loader, clipping, optimizer and logging included.
 //
+//   const int64_t rows = micro_batch_rows(options.micro_batch_tokens, device, batch, longest);
+//   const PrecisionChoice precision = ...;
 //   const MeasuredSteps measured = measure_steps(engine, loader, {.seconds = 10});
+//   BenchFigures figures = figures_of(measured, engine, precision);
+//   figures.set_speed(tokens_per_second, flop_per_token);
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/ledger.h"
 #include "data/loader.h"
 #include "train/engine.h"
+#include "train/precision.h"
 
 namespace brisk {
 
@@ -26,5 +32,25 @@ struct MeasuredSteps {
 
 // After two steps to warm up.
 MeasuredSteps measure_steps(Engine& engine, Loader& loader, const MeasureOptions& options);
+
+// What every benchmark tells.
+struct BenchFigures {
+  double tokens_per_second = 0;  // real ones: there are no others
+  double gflops = 0, peak_gflops = 0, utilisation = 0;
+  double step_ms = 0;  // median
+  int64_t steps = 0, parameters = 0;
+  int64_t peak_memory_bytes = 0;  // of the process
+  std::string precision, isa, device, reason;
+  Ledger::Totals ledger;  // of the measured steps
+
+  void set_speed(double tokens_a_second, double flop_per_token);
+};
+
+// All but the speed, which each benchmark takes in its own way.
+BenchFigures figures_of(const MeasuredSteps& measured, Engine& engine, const PrecisionChoice& precision);
+
+// Rows of a micro-batch: as many as were asked for (0: brisk's own choice for the device), a step at most, a sequence
+// at least.
+int64_t micro_batch_rows(int64_t asked, const Device* device, int64_t sequences, int64_t longest);
 
 }  // namespace brisk

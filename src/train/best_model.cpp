@@ -38,9 +38,9 @@ std::string BestModel::text() const {
 }
 
 std::string BestModel::early_stopping_text() const {
-  return fmt::format("early stopping: no better validation {} in {} evaluations; the best was {} at step {}",
-                     setup_.job.training.best_by, setup_.state.evaluations_without_improvement, text(),
-                     setup_.state.best_step);
+  return fmt::format("early stopping at step {}: no better validation {} in {} evaluations; the best was {} at step {}",
+                     setup_.state.step, setup_.job.training.best_by, setup_.state.evaluations_without_improvement,
+                     text(), setup_.state.best_step);
 }
 
 void BestModel::could_not_save() {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/rounding.h"
 #include "base/threads.h"
 #include "text/hash.h"
 
@@ -36,7 +37,7 @@ uint64_t block_checksum(std::span<const std::byte> bytes, uint64_t number) {
 
 uint64_t checksum(std::span<const std::byte> bytes) {
   const auto size = static_cast<int64_t>(bytes.size());
-  const int64_t blocks = (size + kBlock - 1) / kBlock;
+  const int64_t blocks = divide_up(size, kBlock);
   std::vector<uint64_t> sums(static_cast<size_t>(blocks));
   Team::instance().for_range(blocks, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t block = begin; block < end; ++block) {

@@ -1,5 +1,10 @@
 // What was decided by timing, saved with every checkpoint so that a resumed run does not decide otherwise; and whether
 // a job is the one a run was started with.
+//
+//   const Choices choices{.compute_type = DType::bf16, .micro_batch_tokens = 2048, .isa = "amx", .threads = 2};
+//   state.choices_json = choices_to_json(choices);
+//   Choices again = choices_from_json(state.choices_json, "runs/bible");      // of a resumed run
+//   check_same_job(read_file(run.job_path()), run.job_path(), job);           // UserError: it changed
 #pragma once
 
 #include <cstdint>

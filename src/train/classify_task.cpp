@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "data/example_sequences.h"
-#include "data/example_statistics.h"
 #include "data/loader.h"
 #include "train/class_scores.h"
 #include "train/label_file.h"
@@ -22,16 +21,10 @@ TaskData ClassifyTask::prepare(Job& job, DataRequest request) {
                                       *std::min_element(weights.begin(), weights.end()),
                                       *std::max_element(weights.begin(), weights.end())));
   }
-  TaskData data;
-  data.tokenizer = std::move(data_.tokenizer);
-  data.train = std::make_shared<const ExampleSequences>(data_.train, job.training.max_length);
-  data.validation = std::make_shared<const ExampleSequences>(data_.validation, job.training.max_length);
-  data.sequences_per_epoch = data.train->count();
-  data.rows_per_epoch = static_cast<double>(data.train->total_rows());
-  data.fingerprint = data_.fingerprint;
-  data.notes = data_.notes;
-  data.warnings = data_.warnings;
-  return data;
+  const auto sequences = [&](const ExampleSet& examples) {
+    return std::make_shared<const ExampleSequences>(examples, job.training.max_length);
+  };
+  return hand_over(data_, sequences(data_.train), sequences(data_.validation));
 }
 
 ModelConfig ClassifyTask::model_config(const Job& job) const { return encoder_config(job); }
@@ -51,14 +44,11 @@ RowPicking ClassifyTask::picking(const Job& job) const {
 
 Task::Description ClassifyTask::describe_data(const Job& job, const TaskData& data,
                                               const PackingFigures& packing) const {
-  const ExampleStatistics statistics = example_statistics(data_.train, job.training.max_length);
-  return {fmt::format("{}\n{}\nvalidation: {} examples, {} tokens", example_statistics_text(statistics),
-                      step_text(packing), data.validation->count(), data.validation->total_rows()),
-          example_statistics_json_text(statistics)};
+  return describe_examples(data_, job, data, packing);
 }
 
 std::string ClassifyTask::describe_model(const Job& job) const {
-  return fmt::format("{}; {} classes: {}; the best model is that of the best validation {}", encoder_text(job.model),
+  return fmt::format("{}; {} classes: {}; the best model is that of the best validation {}", encoder_text(job),
                      data_.labels.count(), data_.labels.text(), job.training.best_by);
 }
 

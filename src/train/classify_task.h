@@ -1,4 +1,8 @@
-// The tasks of encoders. classify: the class of a text, from its first row. mlm: masked tokens of a text.
+// The task classify: tables of texts and labels, an encoder, the class of each text from its first row.
+//
+//   ClassifyTask task;
+//   TaskData data = task.prepare(job, {});              // job.model.num_labels is known now
+//   task.quality(result);                               // "accuracy 91.20 % (95 %: 88.93 to 93.04), F1 ..."
 #pragma once
 
 #include "train/encoder_data.h"

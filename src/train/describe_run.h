@@ -1,4 +1,7 @@
 // What `brisk train` says before the first step: the data, the model, memory, the schedule and the machine.
+//
+//   const TrainingSetup setup(job, request);
+//   describe_run(setup);                                // tables on standard error
 #pragma once
 
 #include "train/setup.h"

@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/terminal.h"
 #include "base/work_bar.h"
+#include "data/example_statistics.h"
 #include "data/text_table.h"
 #include "train/label_file.h"
 #include "train/run_directory.h"
@@ -36,12 +37,13 @@ std::vector<std::string> train_paths(const Job& job) {
   return paths;
 }
 
-TableOptions table_options(const std::vector<std::string>& paths, const Job& job) {
+TableOptions table_options(const std::vector<std::string>& paths, const Job& job, bool on_command_line = false) {
   return {.paths = paths,
           .text_field = job.data.text_field,
           .label_field = job.data.label_field,
           .pair_field = job.data.pair_field,
-          .labelled = job.task == "classify"};
+          .labelled = job.task == "classify",
+          .on_command_line = on_command_line};
 }
 
 std::shared_ptr<const ExampleData> tokens_of(const TextTable& table, const Job& job, const Tokenizer& tokenizer) {
@@ -192,13 +194,41 @@ EncoderData prepare_encoder_data(Job& job, DataRequest request) {
     take_notes(held_out->notes(), prepared.notes);
     prepared.fingerprint += "-" + hash_of(*held_out);
     prepared.validation = ExampleSet(held_out, *prepared.tokenizer, prepared.labels);
+    if (const int64_t shared = shared_texts(*held_out, *data); shared > 0) {
+      prepared.warnings.push_back(
+          fmt::format("{} of the {} texts of data.validation are in data.train, too: what is learned by heart flatters "
+                      "the evaluation; take them out of one of the two",
+                      shared, held_out->rows()));
+    }
   }
   return prepared;
 }
 
+TaskData hand_over(EncoderData& prepared, std::shared_ptr<const Sequences> train,
+                   std::shared_ptr<const Sequences> validation) {
+  TaskData data;
+  data.tokenizer = std::move(prepared.tokenizer);
+  data.train = std::move(train);
+  data.validation = std::move(validation);
+  data.sequences_per_epoch = data.train->count();
+  data.rows_per_epoch = static_cast<double>(data.train->total_rows());
+  data.fingerprint = prepared.fingerprint;
+  data.notes = prepared.notes;
+  data.warnings = prepared.warnings;
+  return data;
+}
+
+Task::Description describe_examples(const EncoderData& prepared, const Job& job, const TaskData& data,
+                                    const PackingFigures& packing, const std::string& more) {
+  const ExampleStatistics statistics = example_statistics(prepared.train, job.training.max_length);
+  return {fmt::format("{}\n{}\n{}validation: {} examples, {} tokens", example_statistics_text(statistics),
+                      step_text(packing), more, data.validation->count(), data.validation->total_rows()),
+          example_statistics_json_text(statistics)};
+}
+
 ExampleSet open_evaluation_examples(const std::vector<std::string>& paths, const Job& job, const Tokenizer& tokenizer,
                                     const LabelSet& labels, std::vector<std::string>& notes) {
-  const TextTable table(table_options(paths, job));
+  const TextTable table(table_options(paths, job, true));
   const auto data = tokens_of(table, job, tokenizer);
   take_notes(data->notes(), notes);
   if (!are_class_numbers(*data, labels)) return {data, tokenizer, labels};

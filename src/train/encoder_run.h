@@ -1,5 +1,9 @@
 // A new encoder that begins as one of brisk's own runs: the layers and tables of its checkpoint, and the head where the
 // two have the same.
+//
+//   initialise_what_may_be_missing(engine.parameters(), seed);
+//   const EncoderLoading loading = load_encoder("runs/mlm/checkpoints/step-00001000", engine.parameters());
+//   // a student: load_encoder(teacher, store, {0, 2, 4, 7, 9, 11})
 #pragma once
 
 #include <cstdint>

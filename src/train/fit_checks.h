@@ -1,4 +1,7 @@
 // Whether a job fits into this machine, before anything is allocated or written.
+//
+//   const MemoryPlan plan = refuse_what_cannot_fit(engine_options);   // UserError: "... would fit"
+//   refuse_full_disk(setup);
 #pragma once
 
 #include "train/setup.h"

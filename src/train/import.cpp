@@ -16,7 +16,7 @@ ImportResult import_model(const std::string& path, const std::string& tokenizer_
   Job job = model->job;
   job.output = run_path;
   resolve_defaults(job);
-  RunDirectory run = RunDirectory::open(run_path, RunDirectory::Mode::fresh);
+  RunDirectory run = RunDirectory::open(run_path, RunDirectory::Mode::import);
   const SaveResult saved = save_checkpoint(run.path(), model->store, {});
   if (!saved.ok()) {
     run.abandon();

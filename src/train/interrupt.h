@@ -1,5 +1,9 @@
 // Ctrl-C, SIGTERM and a closed terminal ask a run to stop; the loop sees it between two steps, saves and says how to
 // resume. A second Ctrl-C ends the process at once: the last checkpoint stands.
+//
+//   InterruptGuard guard;                               // until it goes out of scope
+//   while (!InterruptGuard::requested()) step();
+//   save();
 #pragma once
 
 namespace brisk {

@@ -1,4 +1,7 @@
 // labels.json of a classifier's run: the names of its classes, in the order of its outputs.
+//
+//   write_labels("runs/reviews", labels);               // ["negative", "positive"]
+//   read_labels("runs/reviews").name(1);                // "positive"
 #pragma once
 
 #include <string>

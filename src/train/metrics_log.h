@@ -72,6 +72,8 @@ class MetricsLog {
   RecordLog file_;
 };
 
+constexpr const char* kEndedEarly = "early stopping";
+
 struct RunSummary {
   std::optional<StepMetrics> last_step;
   std::optional<EvaluationMetrics> last_evaluation;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "data/example_sequences.h"
-#include "data/example_statistics.h"
 #include "data/loader.h"
 #include "train/model_config.h"
 #include "train/tables.h"
@@ -34,16 +33,7 @@ TaskData MlmTask::prepare(Job& job, DataRequest request) {
   const auto masked = [&](const ExampleSet& examples) {
     return std::make_shared<const MaskedSequences>(examples, training.max_length, *masker_, training.mlm_probability);
   };
-  TaskData data;
-  data.tokenizer = std::move(data_.tokenizer);
-  data.train = masked(data_.train);
-  data.validation = masked(data_.validation);
-  data.sequences_per_epoch = data.train->count();
-  data.rows_per_epoch = static_cast<double>(data.train->total_rows());
-  data.fingerprint = data_.fingerprint;
-  data.notes = data_.notes;
-  data.warnings = data_.warnings;
-  return data;
+  return hand_over(data_, masked(data_.train), masked(data_.validation));
 }
 
 ModelConfig MlmTask::model_config(const Job& job) const { return encoder_config(job); }
@@ -51,16 +41,13 @@ ModelConfig MlmTask::model_config(const Job& job) const { return encoder_config(
 RowPicking MlmTask::picking(const Job& /*job*/) const { return masked_picking(*masker_); }
 
 Task::Description MlmTask::describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const {
-  const ExampleStatistics statistics = example_statistics(data_.train, job.training.max_length);
-  return {fmt::format("{}\n{}\nmasking      {:g} % of the tokens{}, other ones in each epoch\nvalidation: {} texts, {} "
-                      "tokens",
-                      example_statistics_text(statistics), step_text(packing), 100 * job.training.mlm_probability,
-                      job.training.whole_word_masking ? ", whole words" : "", data.validation->count(),
-                      data.validation->total_rows()),
-          example_statistics_json_text(statistics)};
+  return describe_examples(
+      data_, job, data, packing,
+      fmt::format("masking      {:g} % of the tokens{}, other ones in each epoch\n", 100 * job.training.mlm_probability,
+                  job.training.whole_word_masking ? ", whole words" : ""));
 }
 
-std::string MlmTask::describe_model(const Job& job) const { return encoder_text(job.model); }
+std::string MlmTask::describe_model(const Job& job) const { return encoder_text(job); }
 
 std::string MlmTask::quality(const EvaluationResult& result) const {
   return fmt::format("loss {:.4f}, perplexity {}, accuracy {:.2f} % of {} masked tokens", result.loss,

@@ -8,22 +8,51 @@
 
 namespace brisk {
 
-DecoderConfig decoder_config(const ModelOptions& model) {
-  DecoderConfig config;
+namespace {
+
+// What decoders and encoders have alike.
+template <typename Config>
+Config config_of(const ModelOptions& model) {
+  Config config;
   config.vocab_size = model.vocab_size;
   config.d_model = model.d_model;
   config.num_layers = model.num_layers;
   config.num_heads = model.num_heads;
-  config.num_kv_heads = model.num_kv_heads;
   config.d_ff = model.d_ff;
   config.max_length = model.context;
-  config.norm = model.norm == "rmsnorm" ? NormKind::rms : NormKind::layer;
   config.norm_epsilon = model.norm_epsilon;
-  using FeedForward = DecoderConfig::FeedForward;
-  config.feed_forward = model.activation == "swiglu"     ? FeedForward::swiglu
-                        : model.activation == "relu"     ? FeedForward::relu
+  config.dropout = model.dropout;
+  using FeedForward = typename Config::FeedForward;
+  config.feed_forward = model.activation == "relu"       ? FeedForward::relu
                         : model.activation == "gelu_erf" ? FeedForward::gelu_erf
                                                          : FeedForward::gelu_tanh;
+  return config;
+}
+
+// An encoder with the head of its task and nothing frozen.
+EncoderConfig plain_encoder_config(const Job& job) {
+  ModelOptions model = job.model;
+  resolve_encoder(model);
+  const bool roberta = model.type == "roberta", distilbert = model.type == "distilbert";
+  auto config = config_of<EncoderConfig>(model);
+  config.position_offset = roberta ? 2 : 0;
+  config.types = model.token_types;
+  config.attention_dropout = model.attention_dropout;
+  config.classifier_dropout = model.classifier_dropout;
+  using Head = EncoderConfig::Head;
+  config.head = job.task == "mlm" ? Head::mlm : roberta ? Head::roberta : distilbert ? Head::relu : Head::pooler_tanh;
+  config.num_labels = std::max<int64_t>(1, model.num_labels);
+  config.first_row_only = job.training.first_row_only;
+  return config;
+}
+
+}  // namespace
+
+DecoderConfig decoder_config(const ModelOptions& model) {
+  auto config = config_of<DecoderConfig>(model);
+  config.num_kv_heads = model.num_kv_heads;
+  config.norm = model.norm == "rmsnorm" ? NormKind::rms : NormKind::layer;
+  if (model.activation == "swiglu") config.feed_forward = DecoderConfig::FeedForward::swiglu;
   using Positions = DecoderConfig::Positions;
   config.positions = model.positions == "rotary" ? Positions::rotary
                      : model.positions == "none" ? Positions::none
@@ -31,7 +60,6 @@ DecoderConfig decoder_config(const ModelOptions& model) {
   config.rope_theta = model.rope_theta;
   config.bias = model.bias;
   config.tie_embeddings = model.tie_embeddings;
-  config.dropout = model.dropout;
   return config;
 }
 
@@ -45,30 +73,7 @@ DecoderConfig training_config(const Job& job) {
 }
 
 EncoderConfig encoder_config(const Job& job) {
-  ModelOptions model = job.model;
-  resolve_encoder(model);
-  const bool roberta = model.type == "roberta", distilbert = model.type == "distilbert";
-  EncoderConfig config;
-  config.vocab_size = model.vocab_size;
-  config.d_model = model.d_model;
-  config.num_layers = model.num_layers;
-  config.num_heads = model.num_heads;
-  config.d_ff = model.d_ff;
-  config.max_length = model.context;
-  config.position_offset = roberta ? 2 : 0;
-  config.types = model.token_types;
-  config.norm_epsilon = model.norm_epsilon;
-  using FeedForward = EncoderConfig::FeedForward;
-  config.feed_forward = model.activation == "relu"       ? FeedForward::relu
-                        : model.activation == "gelu_erf" ? FeedForward::gelu_erf
-                                                         : FeedForward::gelu_tanh;
-  config.dropout = model.dropout;
-  config.attention_dropout = model.attention_dropout;
-  config.classifier_dropout = model.classifier_dropout;
-  using Head = EncoderConfig::Head;
-  config.head = job.task == "mlm" ? Head::mlm : roberta ? Head::roberta : distilbert ? Head::relu : Head::pooler_tanh;
-  config.num_labels = std::max<int64_t>(1, model.num_labels);
-  config.first_row_only = job.training.first_row_only;
+  EncoderConfig config = plain_encoder_config(job);
   config.frozen_embeddings = job.training.freeze >= 0;
   config.frozen_layers = std::max<int64_t>(0, job.training.freeze);
   return config;
@@ -76,15 +81,14 @@ EncoderConfig encoder_config(const Job& job) {
 
 ModelConfig trained_config(const Job& job) {
   if (!job.model.is_encoder()) return decoder_config(job.model);
-  Job plain = job;
-  plain.training.freeze = -1;
-  return encoder_config(plain);
+  return plain_encoder_config(job);
 }
 
-std::string encoder_text(const ModelOptions& model) {
-  const EncoderConfig config = encoder_config(Job{.model = model});
-  return fmt::format("{}, {}, dropout {:g}, of attention {:g}, of the classifier {:g}", model.type, model.activation,
-                     config.dropout, config.attention_dropout, config.classifier_dropout);
+std::string encoder_text(const Job& job) {
+  const EncoderConfig config = encoder_config(job);
+  return fmt::format("{}, {}, dropout {:g}, of attention {:g}{}", job.model.type, job.model.activation, config.dropout,
+                     config.attention_dropout,
+                     job.task == "classify" ? fmt::format(", of the classifier {:g}", config.classifier_dropout) : "");
 }
 
 std::optional<MuonOptions> muon_options(const TrainingOptions& training) {

@@ -1,4 +1,8 @@
 // From the job's words to the model's configuration and its optimizer's.
+//
+//   const DecoderConfig config = training_config(job);  // or encoder_config(job)
+//   const auto muon = muon_options(job.training);
+//   const Schedule schedule = schedule_of(job.training, total_steps);
 #pragma once
 
 #include <optional>
@@ -19,7 +23,7 @@ DecoderConfig training_config(const Job& job);
 EncoderConfig encoder_config(const Job& job);
 // A trained model of either kind, to be used.
 ModelConfig trained_config(const Job& job);
-std::string encoder_text(const ModelOptions& model);                       // what no table shows, for people
+std::string encoder_text(const Job& job);                                  // what no table shows, for people
 double adapter_scale(const TrainingOptions& training);                     // 0 without adapters
 std::optional<MuonOptions> muon_options(const TrainingOptions& training);  // none where AdamW does it all
 Schedule schedule_of(const TrainingOptions& training, int64_t total_steps);

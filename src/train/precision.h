@@ -1,4 +1,7 @@
 // Which number format products run in, chosen by measuring this machine on this job's shapes.
+//
+//   const PrecisionChoice choice = choose_precision("auto", model_widths(config));
+//   say("precision: {}", choice.reason);                // "bf16: products measured 2.9x as fast as fp32 (amx)"
 #pragma once
 
 #include <string>

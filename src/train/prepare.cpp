@@ -136,8 +136,10 @@ TokenCache tokens_of(Source& source, const std::string& name, const DataOptions&
 }
 
 TokenCache evaluation_tokens(const std::vector<std::string>& paths, const DataOptions& options,
-                             const Tokenizer& tokenizer) {
-  Source source(source_options(paths, options));
+                             const Tokenizer& tokenizer, const char* text_option = "data.text_field") {
+  SourceOptions given = source_options(paths, options);
+  given.text_option = text_option;
+  Source source(std::move(given));
   return tokens_of(source, fmt::format("{}", fmt::join(paths, ", ")), options, tokenizer);
 }
 
@@ -254,7 +256,7 @@ CorpusStatistics statistics_of(const PreparedData& prepared, int64_t max_length)
 CorpusPart prepare_evaluation(const std::vector<std::string>& paths, const DataOptions& options,
                               const Tokenizer& tokenizer, int64_t max_length,
                               std::shared_ptr<const TokenStream>& stream) {
-  stream = evaluation_tokens(paths, options, tokenizer).stream;
+  stream = evaluation_tokens(paths, options, tokenizer, "--text-field").stream;
   return whole_corpus(*stream, max_length, {}, cache_directory(options));
 }
 

@@ -1,4 +1,8 @@
 // From the job's paths to tokens: the tokenizer (given, found in the cache, or trained) and the token streams.
+//
+//   PreparedData data = prepare_data(job, "");          // UserError on what a user can mend
+//   data.train_stream->rows();
+//   statistics_of(data, job.training.max_length);
 #pragma once
 
 #include <memory>
@@ -37,7 +41,7 @@ PreparedData prepare_data(Job& job, const std::string& tokenizer_path,
 // What the user should know of the training data; the packing is left to measure_packing.
 CorpusStatistics statistics_of(const PreparedData& prepared, int64_t max_length);
 
-// Tokens of other files with a run's tokenizer, for evaluation.
+// Tokens of other files with a run's tokenizer, for `brisk eval`.
 CorpusPart prepare_evaluation(const std::vector<std::string>& paths, const DataOptions& options,
                               const Tokenizer& tokenizer, int64_t max_length,
                               std::shared_ptr<const TokenStream>& stream);

@@ -1,4 +1,8 @@
 // Which rows of a micro-batch have targets: all of them, or a second row set that is picked from them.
+//
+//   RowPicking picking;                                 // a classifier reads the first row of each text
+//   picking.picked = [](const RowCapacity& all) { return RowCapacity{all.sequences, all.sequences, 1}; };
+//   Tape tape({.rows = picking.row_sets(picking.capacity(4096, 128))});
 #pragma once
 
 #include <algorithm>

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/options.h"
 #include "report/event_file.h"
 #include "train/checkpoint.h"
 #include "train/fine_tuned.h"
@@ -24,9 +25,9 @@ namespace brisk {
 namespace {
 
 constexpr const char* kLockFile = ".lock";
-constexpr std::array<std::string_view, 10> kOurFiles = {
-    "job.json",      "tokenizer.json",  "tokenizer_config.json", "metrics.jsonl", "ledger.jsonl",
-    "samples.jsonl", "statistics.json", "summary.json",          "report.html",   kFrozenFile};
+constexpr std::array<std::string_view, 12> kOurFiles = {
+    "job.json",        "tokenizer.json", "tokenizer_config.json", "metrics.jsonl", "ledger.jsonl",    "samples.jsonl",
+    "statistics.json", "summary.json",   "report.html",           "labels.json",   "evaluation.json", kFrozenFile};
 constexpr std::string_view kCheckpoints = "checkpoints";
 constexpr std::string_view kEvents = "tensorboard";
 
@@ -43,10 +44,10 @@ bool is_ours(std::string_view name) {
 }
 
 // What stands in the way of a fresh run; a process killed before it wrote anything leaves nothing of the kind.
-void check_nothing_is_lost(const std::string& path) {
+void check_nothing_is_lost(const std::string& path, bool may_be_resumed) {
   if (file_exists(path + "/job.json") || !list_checkpoints(path).empty()) {
-    user_error("{}: it holds a run already; add --resume to go on with it, or choose another folder with --output",
-               path);
+    user_error("{}: it holds a run already; {}choose another folder with --output", path,
+               may_be_resumed ? "add --resume to go on with it, or " : "");
   }
   for (const std::string& name : names_in(path)) {
     if (name == kLockFile || name == kCheckpoints || is_leftover(name)) continue;
@@ -54,7 +55,28 @@ void check_nothing_is_lost(const std::string& path) {
   }
 }
 
+// The run beside it whose name is nearest: "runs/reviews" where "runs/reveiws" was given.
+std::string nearest_run(const std::string& path) {
+  const std::filesystem::path wanted = std::filesystem::path(path).lexically_normal();
+  const std::filesystem::path whole = wanted.has_filename() ? wanted : wanted.parent_path();
+  const std::string parent = whole.has_parent_path() ? whole.parent_path().string() : ".";
+  if (!is_directory(parent)) return "";
+  std::vector<std::string> runs;
+  for (const std::string& name : names_in(parent)) {
+    if (file_exists(parent + "/" + name + "/job.json")) runs.push_back(name);
+  }
+  const std::string nearest = nearest_word(whole.filename().string(), runs);
+  return nearest.empty() ? "" : (whole.parent_path() / nearest).string();
+}
+
+// An empty folder is what a run leaves that was killed before it wrote anything.
 void check_is_a_run(const std::string& path) {
+  if (!is_directory(path)) {
+    const std::string nearest = nearest_run(path);
+    user_error("{}: there is no run to resume: {}; {}, or leave --resume out to start one", path,
+               file_exists(path) ? "it is a file" : "there is no such folder",
+               nearest.empty() ? "check --output" : fmt::format("did you mean {}? Check --output", nearest));
+  }
   if (file_exists(path + "/job.json")) return;
   for (const std::string& name : names_in(path)) {
     if (is_ours(name)) continue;
@@ -126,7 +148,9 @@ int64_t cut_lines(const std::string& path, int64_t last_step) {
 
 RunDirectory RunDirectory::open(const std::string& path, Mode mode) {
   // Before the lock, so that nothing is written to a folder that is not ours, and again under it.
-  const auto check = [&] { mode == Mode::fresh ? check_nothing_is_lost(path) : check_is_a_run(path); };
+  const auto check = [&] {
+    mode == Mode::resume ? check_is_a_run(path) : check_nothing_is_lost(path, mode == Mode::fresh);
+  };
   check();
   RunDirectory run;
   run.path_ = path;

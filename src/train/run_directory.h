@@ -21,10 +21,11 @@ constexpr const char* kTokenizerFile = "/tokenizer.json";  // of a run directory
 
 class RunDirectory {
  public:
-  // fresh: creates the directory; UserError where it holds something already.
-  // resume: opens it, and clears what a killed process left half-written. A run that was killed before it wrote
-  // anything, or a directory that is not there, is a run at step 0: has_run() says which.
-  enum class Mode : uint8_t { fresh, resume };
+  // fresh: creates the directory; UserError where it holds something already. import: the same, for a run that is not
+  // trained here.
+  // resume: opens it, and clears what a killed process left half-written; UserError where there is no such folder. One
+  // that was killed before it wrote anything is a run at step 0: has_run() tells.
+  enum class Mode : uint8_t { fresh, import, resume };
   static RunDirectory open(const std::string& path, Mode mode);
   static RunDirectory open_for_reading(const std::string& path);  // UserError unless it has a job and a tokenizer
 

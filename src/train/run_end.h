@@ -1,4 +1,6 @@
 // The end of a run: summary.json, and what `brisk train` says last.
+//
+//   return end_run(setup, watch, {.ended = "finished", .steps = 500, .speed = speed, .epochs = rows});
 #pragma once
 
 #include <cstdint>

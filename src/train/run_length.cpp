@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/rounding.h"
 #include "train/checkpoint.h"
 #include "train/model_config.h"
 
@@ -47,7 +48,7 @@ void set_length(TrainingSetup& setup) {
                                                                    : set_time_box(setup, tokens_per_step);
     setup.total_steps = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(steps - 1e-9)));
   }
-  setup.epochs = (setup.total_steps + setup.steps_per_epoch - 1) / setup.steps_per_epoch;
+  setup.epochs = divide_up(setup.total_steps, setup.steps_per_epoch);
   setup.schedule = schedule_of(training, setup.total_steps);
 }
 

@@ -1,4 +1,7 @@
 // How long a run is: optimizer steps, and the schedule over them, or a time box.
+//
+//   set_length(setup);                                  // "stop": "2e" of 500 steps an epoch
+//   setup.total_steps;                                  // 1000
 #pragma once
 
 #include "train/setup.h"

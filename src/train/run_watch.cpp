@@ -231,8 +231,12 @@ void RunWatch::histograms(int64_t step) {
   for (const auto& parameter : store.all()) {
     const auto write = [&](const char* kind, const Tensor& tensor) {
       if (!tensor) return;
-      events_->histogram(fmt::format("{}/{}", kind, parameter->spec.name), step,
-                         histogram_of(store.device(), tensor, parameter->count(), buffer));
+      const std::string name = fmt::format("{}/{}", kind, parameter->spec.name);
+      const Histogram histogram = histogram_of(store.device(), tensor, parameter->count(), buffer);
+      events_->histogram(name, step, histogram);
+      if (histogram.not_finite == 0) return;
+      warn("step {}: {}: {} of {} values are not finite, and are not in its histogram", step, name,
+           histogram.not_finite, parameter->count());
     };
     write("parameters", parameter->master);
     write("gradients", parameter->gradient);

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/isa.h"
 #include "base/machine.h"
+#include "base/rounding.h"
 #include "base/terminal.h"
 #include "base/threads.h"
 #include "ops/peak.h"
@@ -146,7 +147,7 @@ class Starter {
     setup_.memory = refuse_what_cannot_fit(options);
     setup_.engine = std::make_unique<Engine>(options);
 
-    setup_.steps_per_epoch = (setup_.data.sequences_per_epoch + sequences - 1) / sequences;
+    setup_.steps_per_epoch = divide_up(setup_.data.sequences_per_epoch, sequences);
     const Sequences& train = *setup_.data.train;
     setup_.costs =
         model_costs(options.model, train.squared_rows() / static_cast<double>(train.total_rows()), train.picked_rows());

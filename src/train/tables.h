@@ -1,4 +1,8 @@
 // The tables a run prints: what the model is made of, and where the time went.
+//
+//   say("{}", model_table(model_costs(config, mean_length)));
+//   say("{}", ledger_table(ledger.totals(), speed));
+//   say("{}", speed_line(speed));
 #pragma once
 
 #include <optional>

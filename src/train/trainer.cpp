@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/rounding.h"
 #include "base/terminal.h"
 #include "train/best_model.h"
 #include "train/expectation.h"
@@ -38,7 +39,7 @@ class Trainer {
     if (!setup_.metrics->problem().empty()) warn("{}", setup_.metrics->problem());
     return end_run(setup_, watch_,
                    {.ended = interrupted_  ? "interrupted"
-                             : stop_early_ ? "early stopping"
+                             : stop_early_ ? kEndedEarly
                                            : "finished",
                     .interrupted = interrupted_,
                     .save_failed = save_failed_,
@@ -132,7 +133,7 @@ class Trainer {
     box.advance(now);
     setup_.state.progress = box.progress();
     setup_.total_steps = setup_.state.step + std::llround(box.steps_left(now));
-    setup_.epochs = (setup_.total_steps + setup_.steps_per_epoch - 1) / setup_.steps_per_epoch;
+    setup_.epochs = divide_up(setup_.total_steps, setup_.steps_per_epoch);
   }
 
   void after_step(ProgressBar& bar, const StepBatch& batch, double rate) {

@@ -157,6 +157,11 @@ TEST(Job, AutomaticBatchSizeIsARuleAndNotATiming) {
   EXPECT_TRUE(std::any_of(lines.begin(), lines.end(),
                           [](const std::string& line) { return line.find("maths") != std::string::npos; }));
   EXPECT_EQ(resolved(R"({"training": {"batch_size": "auto", "max_length": 100000}})").training.batch_size, 1);
+  for (const char* key : {"batch_size", "learning_rate"}) {  // what stands for auto inside is no value outside
+    const std::string message = problem(fmt::format(R"({{"training": {{"{}": 0}}}})", key));
+    EXPECT_NE(message.find(fmt::format(R"(training.{0}: found 0, expected)", key)), std::string::npos) << message;
+    EXPECT_NE(message.find(fmt::format(R"(write "{}": "auto", or leave it out)", key)), std::string::npos) << message;
+  }
   EXPECT_FALSE(
       resolved(R"({"training": {"batch_size": "auto", "micro_batch_tokens": 512}})").training.measure_micro_batch);
   EXPECT_FALSE(resolved("{}").training.measure_micro_batch);

@@ -75,6 +75,7 @@ TEST(Options, UnderstandWhatPeopleWrite) {
   EXPECT_EQ(read_options(R"({"cover": {"fruit": "fig"}})").fruit, std::vector<std::string>{"fig"});
   EXPECT_EQ(read_options(R"({"cover": {"layers": true}})").layers, 1);
   EXPECT_EQ(read_options(R"({"cover": {"layers": "auto"}})").layers, 0);
+  EXPECT_EQ(read_options(R"({"cover": {"layers": 0}})").layers, 0) << "0 is a number of layers";
   EXPECT_EQ(read_options("{ // a comment\n \"dough\": {\"eggs\": /* four */ 4}}").eggs, 4);
   EXPECT_EQ(read_options(R"({"$schema": "cake.schema.json"})").eggs, 3);
 }

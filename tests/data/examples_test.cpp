@@ -58,6 +58,14 @@ TEST_F(Examples, ARowIsASequenceWithItsSpecialTokensAndItsLabelPicked) {
   EXPECT_EQ(batch.picked.longest, 1);
 }
 
+TEST_F(Examples, TextsOfOneTableAreFoundInAnother) {
+  const auto train = data("train.csv", "text,label\nabc,pos\nde,neg\n");
+  const auto other = data("other.csv", "text,label\nde,pos\nde,neg\nxyz,pos\n");
+  EXPECT_EQ(shared_texts(*other, *train), 2);
+  EXPECT_EQ(shared_texts(*train, *other), 1);
+  EXPECT_EQ(shared_texts(*train, *train), 2);
+}
+
 TEST_F(Examples, ALongTextIsCutAtItsEnd) {
   const ExampleSet examples = set("text,label\nabcdef,1\nx,0\n");
   MicroBatch batch;

@@ -324,16 +324,24 @@ TEST(Loader, DeliversTenThousandDocumentsInAMoment) {
 std::vector<std::vector<int64_t>> deliveries(const std::vector<SourceShare>& sources, int64_t epochs) {
   int64_t count = 0;
   for (const SourceShare& source : sources) count += source.chunks;
-  const auto stream = TokenStream::from_documents(std::vector<std::vector<int32_t>>(static_cast<size_t>(count)), 0);
+  std::vector<std::vector<int32_t>> documents;  // chunk i is the end-of-document token 0 and token i + 1
   std::vector<Chunk> chunks;
-  for (int64_t i = 0; i < count; ++i) chunks.push_back({i, 1});
-  Loader loader(text_sequences(stream, chunks),
-                {.sequences_per_step = 8, .micro_batch_tokens = 8, .seed = 3, .workers = 0, .sources = sources});
+  for (int64_t i = 0; i < count; ++i) {
+    documents.push_back({static_cast<int32_t>(i + 1)});
+    chunks.push_back({2 * i, 2});
+  }
+  Loader loader(text_sequences(TokenStream::from_documents(documents, 0), chunks),
+                {.sequences_per_step = 8, .micro_batch_tokens = 16, .seed = 3, .workers = 0, .sources = sources});
   std::vector<std::vector<int64_t>> hits;
   for (int64_t epoch = 0; epoch < epochs; ++epoch) {
     hits.emplace_back(static_cast<size_t>(count));
     for (int64_t step = 0; step < loader.steps_per_epoch(); ++step) {
-      for (const int64_t number : loader.sequences_at({epoch, step})) ++hits.back()[static_cast<size_t>(number)];
+      const StepBatch delivered = loader.next();
+      for (const MicroBatch& batch : delivered.micro_batches) {
+        for (const int32_t token : batch.tokens) {
+          if (token > 0) ++hits.back()[static_cast<size_t>(token - 1)];
+        }
+      }
     }
   }
   return hits;

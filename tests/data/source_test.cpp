@@ -42,7 +42,7 @@ TEST(Source, ReadsALineABlockOrAFileAsADocument) {
   const std::string path = folder.write("poem.txt", kPoem);
   EXPECT_EQ(documents_of(path, DocumentRule::kLine), (Texts{"one", "two", "three", "four"}));
   EXPECT_EQ(documents_of(path, DocumentRule::kBlock), (Texts{"one\ntwo", "three", "four"}));
-  EXPECT_EQ(documents_of(path, DocumentRule::kFile), (Texts{"one\ntwo\n  \n\nthree\r\n\r\nfour"}));
+  EXPECT_EQ(documents_of(path, DocumentRule::kFile), (Texts{"one\ntwo\n  \n\nthree\n\nfour"}));
 }
 
 TEST(Source, KeepsTheSpacesOfALineAndDropsAByteOrderMark) {

@@ -35,7 +35,8 @@ Texts read_documents(const Source& source, size_t* parts = nullptr) {
   return texts;
 }
 
-Texts whole_documents(const std::string& text, DocumentRule rule) {
+Texts whole_documents(std::string text, DocumentRule rule) {
+  make_line_ends_plain(text);
   std::vector<std::string_view> views;
   append_text_documents(text, rule, views);
   return {views.begin(), views.end()};

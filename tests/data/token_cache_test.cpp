@@ -4,6 +4,7 @@
 
 #include "base/threads.h"
 #include "data/byte_tokenizer.h"
+#include "data/content_hash.h"
 #include "data/file_memo.h"
 #include "data/packed_text.h"
 #include "data/text_hash.h"
@@ -18,8 +19,12 @@ std::string text_of(const TokenStream& stream, const Tokenizer& tokenizer) {
   return tokenizer.decode(tokens);
 }
 
+// Of each document, and where the last one ends.
 std::vector<int64_t> starts_of(const TokenStream& stream) {
-  return {stream.document_starts().begin(), stream.document_starts().end()};
+  std::vector<int64_t> starts;
+  for (int64_t i = 0; i < stream.documents(); ++i) starts.push_back(stream.document_rows(i).begin);
+  starts.push_back(stream.rows());
+  return starts;
 }
 
 TokenCache open(const std::string& path, const ScratchFolder& folder, const Tokenizer& tokenizer,
@@ -68,6 +73,37 @@ TEST(TokenCache, HoldsTheStreamOfTheDocuments) {
   EXPECT_EQ(starts_of(*cache.stream), (std::vector<int64_t>{0, 3, 5}));
   EXPECT_EQ(cache.stream->token(3), 256);
   EXPECT_FALSE(cache.reused);
+}
+
+std::string with_windows_lines(const std::string& text) {
+  std::string windows;
+  for (const char letter : text) windows += letter == '\n' ? std::string("\r\n") : std::string(1, letter);
+  return windows;
+}
+
+TEST(TokenCache, TokensAreTheSameWhateverEndsALine) {
+  const ScratchFolder folder;
+  const ByteTokenizer tokenizer;
+  std::string text = "one\ntwo\n\n three\n";
+  for (int i = 0; text.size() < (size_t{3} << 20); ++i) text += fmt::format("word{}{}", i, i % 9 == 0 ? "\n" : " ");
+  for (const DocumentRule rule : {DocumentRule::kFile, DocumentRule::kBlock, DocumentRule::kLine}) {
+    const TokenCache lf = open(folder.write("lf.txt", text), folder, tokenizer, rule);
+    const TokenCache crlf = open(folder.write("crlf.txt", with_windows_lines(text)), folder, tokenizer, rule);
+    EXPECT_EQ(text_of(*crlf.stream, tokenizer), text_of(*lf.stream, tokenizer)) << name_of(rule);
+    EXPECT_EQ(crlf.stream->document_hash(0), lf.stream->document_hash(0)) << name_of(rule);
+  }
+  const TokenCache lone = open(folder.write("lone.txt", "a\rb\r\r\nc"), folder, tokenizer, DocumentRule::kFile);
+  EXPECT_EQ(text_of(*lone.stream, tokenizer), "|a\rb\r\nc|") << "only the CR of a line end goes";
+}
+
+TEST(TokenCache, OfTextWithWindowsLinesIsNotTheOneThatAnEarlierBriskMade) {
+  // The key of a text with LF alone is still that of its bytes.
+  const ScratchFolder folder;
+  const std::string lf = folder.write("lf.txt", "a\nb\n"), crlf = folder.write("crlf.txt", "a\r\nb\r\n");
+  EXPECT_EQ(text_content_hash(lf, ""), file_content_hash(lf, ""));
+  EXPECT_NE(text_content_hash(crlf, ""), file_content_hash(crlf, ""));
+  const std::string packed = folder.write("lf.txt.gz", gzipped("a\nb\n"));
+  EXPECT_NE(text_content_hash(packed, ""), file_content_hash(packed, "")) << "it is not looked into";
 }
 
 TEST(TokenCache, IsWrittenOnceAndThenReusedWithoutReadingTheDocuments) {

@@ -111,6 +111,48 @@ TEST_F(Classify, LearnsFromATableAndIsMeasuredAndAsked) {
               1e-9);
 }
 
+TEST_F(Classify, AnotherTableMayCallItsColumnsOtherwise) {
+  ASSERT_EQ(train(classify_job()).exit_code, 0);
+  write_text(folder / "other.csv", "words,verdict\nthe plot was clever,positive\nthe plot was awful,negative\n");
+  for (const char* command : {"eval", "predict"}) {
+    const Outcome refused = run_brisk({command, "run", "--data", "other.csv"}, folder);
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_NE(refused.err.find("no column \"review\" (--text-field); it has words, verdict"), std::string::npos)
+        << refused.err;
+  }
+  const Outcome measured = run_brisk(
+      {"eval", "run", "--data", "other.csv", "--text-field", "words", "--label-field", "verdict", "--json"}, folder);
+  ASSERT_EQ(measured.exit_code, 0) << measured.err;
+  EXPECT_EQ(Json::parse(measured.out)["examples"], 2);
+  const Outcome missing = run_brisk({"eval", "run", "--data", "nowhere.csv"}, folder);
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_NE(missing.err.find("nowhere.csv: no such file or folder"), std::string::npos) << missing.err;
+  EXPECT_EQ(missing.err.find("data.train"), std::string::npos) << missing.err;
+}
+
+TEST_F(Classify, IsToldThatValidationTextsAreInTraining) {
+  Json job = classify_job();
+  job["data"]["validation"] = "reviews.csv";
+  job["training"]["max_steps"] = 1;
+  const Outcome trained = train(job);
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_NE(trained.err.find("400 of the 400 texts of data.validation are in data.train, too"), std::string::npos)
+      << trained.err;
+}
+
+TEST_F(Classify, StoppedEarlySaysAtWhichStep) {
+  Json job = classify_job();
+  job["training"]["eval_steps"] = 3;
+  job["training"]["logging_steps"] = 100;
+  job["training"]["early_stopping_patience"] = 1;
+  job["training"]["learning_rate"] = 1e-9;  // nothing is learned
+  const Outcome trained = train(job);
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_NE(trained.err.find("early stopping at step 6: "), std::string::npos) << trained.err;
+  const Outcome reported = run_brisk({"report", "run", "--json"}, folder);
+  EXPECT_EQ(Json::parse(reported.out)["status"], "early stopping");
+}
+
 TEST_F(Classify, AnswersInOrderFromATextAFileAndAPipe) {
   ASSERT_EQ(train(classify_job()).exit_code, 0);
   std::string lines, table = "review\n";

@@ -39,6 +39,20 @@ std::string evaluation_line(int64_t step, double loss, double seconds) {
          "\n";
 }
 
+std::string class_evaluation_line(int64_t step, double loss, double accuracy, double seconds) {
+  return json{{"step", step},
+              {"epoch", 1},
+              {"validation_loss", loss},
+              {"validation_accuracy", accuracy},
+              {"validation_accuracy_interval", {accuracy - 0.02, accuracy + 0.02}},
+              {"validation_macro_f1", accuracy - 0.01},
+              {"seconds", seconds}}
+             .dump() +
+         "\n";
+}
+
+const char* const kClassifierJob = R"({"task": "classify", "model": {"type": "bert"}, "training": {"max_steps": 40}})";
+
 std::string stretch_line(int64_t epoch, int64_t step, int64_t steps, const json& ledger) {
   double seconds = 0;
   for (const auto& [phase, value] : ledger.items()) seconds += value.get<double>();
@@ -217,6 +231,135 @@ TEST_F(RunFolder, PagesNeedNoNetwork) {
       EXPECT_EQ(page.find(part), std::string::npos) << part;
     }
     EXPECT_NE(page.find("prefers-color-scheme:dark"), std::string::npos);
+  }
+}
+
+TEST_F(RunFolder, AClassifierIsJudgedByItsAccuracyUnlessItsJobSaysOtherwise) {
+  put("job.json", kClassifierJob);
+  put("metrics.jsonl", class_evaluation_line(10, 0.5, 0.8, 1) + class_evaluation_line(20, 0.6, 0.9, 2) +
+                           class_evaluation_line(30, 0.4, 0.85, 3));
+  EXPECT_EQ(read().best_evaluation()->step, 20);
+  EXPECT_EQ(seconds_to_accuracy(read(), 0.82), 2);
+  EXPECT_TRUE(std::isnan(seconds_to_accuracy(read(), 0.91)));
+  json job = json::parse(kClassifierJob);
+  job["training"]["best_by"] = "loss";
+  put("job.json", job.dump());
+  EXPECT_EQ(read().best_evaluation()->step, 30);
+}
+
+TEST_F(RunFolder, AClassifiersPageSpeaksOfClasses) {
+  put("job.json", kClassifierJob);
+  put("metrics.jsonl", step_line(10, 0.7, 1) + class_evaluation_line(10, 0.5, 0.8, 1));
+  put("evaluation.json", json{{"accuracy", 0.8},
+                              {"macro_f1", 0.79},
+                              {"macro_precision", 0.81},
+                              {"macro_recall", 0.78},
+                              {"classes",
+                               {{{"label", "good"}, {"examples", 60}, {"predictions", 55}, {"precision", 0.875}},
+                                {{"label", "<b>bad"}, {"examples", 40}, {"predictions", 45}, {"recall", 0.625}}}},
+                              {"confusion", {{45, 15}, {5, 35}}}}
+                             .dump());
+  const std::string page = report_page(read());
+  for (const char* part : {"validation accuracy 80.00 % (95 %: 78.00 to 82.00 %), macro F1 79.00 %", "87.50 %",
+                           "62.50 %", "&lt;b&gt;bad", ">15</span>", "100 examples", "Nats an example"}) {
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  }
+  for (const char* part : {"<b>bad", "Nats a token", "perplexity", "nan"}) {
+    EXPECT_EQ(page.find(part), std::string::npos) << part;
+  }
+}
+
+TEST_F(RunFolder, OfManyClassesTheMistakesAreListed) {
+  json classes = json::array();
+  for (int i = 0; i < 150; ++i) classes.push_back({{"label", "c" + std::to_string(i)}, {"examples", i}});
+  put("job.json", kClassifierJob);
+  put("evaluation.json", json{{"classes", classes},
+                              {"confusion",
+                               {{{"label", "c3"}, {"predicted", "c3"}, {"examples", 900}},
+                                {{"label", "c4"}, {"predicted", "c5"}, {"examples", 77}},
+                                {{"label", "nobody"}, {"predicted", "c5"}, {"examples", 55}}}}}
+                             .dump());
+  const std::string page = report_page(read());
+  EXPECT_NE(page.find("<th scope=\"row\">c4</th><td>c5</td><td>77</td>"), std::string::npos);
+  EXPECT_EQ(page.find("<td>900</td>"), std::string::npos) << "no mistake";
+  EXPECT_NE(page.find("130 rarer classes"), std::string::npos);
+}
+
+TEST_F(RunFolder, AnEvaluationFileThatIsGarbageIsLeftOut) {
+  put("job.json", kClassifierJob);
+  for (const char* text :
+       {"[", "{}", R"({"classes": 3})", R"({"classes": [3, {"label": 4}], "confusion": [3, [1, "x"]]})"}) {
+    put("evaluation.json", text);
+    EXPECT_EQ(report_page(read()).find("nan"), std::string::npos) << text;
+  }
+  put("evaluation.json", "{}");
+  ASSERT_EQ(read().notes.size(), 1u);
+  EXPECT_NE(read().notes[0].find("evaluation.json: no classes in it"), std::string::npos);
+}
+
+TEST_F(RunFolder, OfMaskedWordsSaysWhatTheFiguresAreOf) {
+  put("job.json", R"({"task": "mlm", "model": {"type": "bert"}, "training": {"max_steps": 40}})");
+  put("metrics.jsonl", step_line(10, 5, 1) + evaluation_line(10, 5.5, 1.5));
+  const std::string page = report_page(read());
+  EXPECT_NE(page.find("Nats a masked token."), std::string::npos);
+  EXPECT_NE(page.find("20.00 % of the masked tokens right"), std::string::npos);
+}
+
+TEST_F(RunFolder, ShowsOnlySettingsThatHaveAPart) {
+  const auto has = [&](const std::string& path) {
+    const auto settings = read().settings;
+    return std::any_of(settings.begin(), settings.end(), [&](const Setting& item) { return item.path == path; });
+  };
+  EXPECT_TRUE(has("training.muon_learning_rate"));
+  EXPECT_FALSE(has("training.mlm_probability"));
+  put("job.json", R"({"training": {"optimizer": "adamw"}})");
+  EXPECT_FALSE(has("training.muon_learning_rate"));
+  EXPECT_FALSE(has("training.muon_momentum"));
+  put("job.json", kClassifierJob);
+  EXPECT_FALSE(has("training.muon_learning_rate"));
+  EXPECT_TRUE(has("training.class_weights"));
+  EXPECT_FALSE(has("training.sample_prompts"));
+}
+
+TEST_F(RunFolder, ClassifiersAreComparedByAccuracyTimeAndSize) {
+  put("job.json", kClassifierJob);
+  put("ledger.jsonl", start_line(0));
+  put("metrics.jsonl", class_evaluation_line(10, 0.3, 0.8, 1) + class_evaluation_line(20, 0.6, 0.9, 4));
+  RunRecord slow = read();
+  put("metrics.jsonl", class_evaluation_line(10, 0.9, 0.91, 2) + class_evaluation_line(20, 0.7, 0.89, 3));
+  RunRecord fast = read();
+  fast.name = "fast";
+  const Comparison comparison = compare_runs({slow, fast});
+  EXPECT_TRUE(comparison.classifiers);
+  EXPECT_EQ(comparison.common_accuracy, 0.9);
+  EXPECT_TRUE(std::isnan(comparison.common_loss));
+  EXPECT_EQ(comparison.seconds_to_common, (std::vector<double>{4, 2}));
+  const std::string text = comparison_text(comparison);
+  for (const char* part : {"91.00 %*", "89.00 to 93.00 %", "macro F1", "model size", "3.91 KiB", "time to 90.00 %"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+  EXPECT_EQ(text.find("perplexity"), std::string::npos) << text;
+  const std::string page = comparison_page(comparison);
+  EXPECT_NE(page.find("A validation accuracy of 90.00 % was reached first by fast"), std::string::npos);
+  EXPECT_EQ(page.find("Nats a token"), std::string::npos);
+  const json whole = json::parse(comparison_json(comparison));
+  EXPECT_EQ(whole["common_accuracy"], 0.9);
+  EXPECT_EQ(whole["runs"][1]["seconds_to_common_accuracy"], 2);
+  EXPECT_EQ(whole["runs"][1]["model_bytes"], 4000);
+}
+
+TEST_F(RunFolder, LossesOfDifferentTasksAreNotCompared) {
+  put("metrics.jsonl", evaluation_line(10, 3.9, 0.5));
+  const RunRecord text = read();
+  put("job.json", kClassifierJob);
+  put("metrics.jsonl", class_evaluation_line(10, 0.3, 0.8, 1));
+  const Comparison comparison = compare_runs({text, read()});
+  EXPECT_TRUE(std::isnan(comparison.common_loss));
+  EXPECT_NE(comparison_text(comparison).find("the tasks differ"), std::string::npos);
+  EXPECT_NE(comparison_page(comparison).find("The tasks differ"), std::string::npos);
+  for (const ComparedColumn& column : compared_columns(comparison)) {
+    const bool learned = column.title.find("loss") != std::string::npos || column.title == "accuracy";
+    EXPECT_TRUE(!learned || column.best == -1) << column.title;
   }
 }
 

@@ -70,14 +70,31 @@ TEST_F(RunDirectoryTest, ARunKilledBeforeItWroteAnythingCanStartAgainEitherWay) 
   }
 }
 
-TEST_F(RunDirectoryTest, ResumingWhereThereIsNothingIsARunAtStepZero) {
+TEST_F(RunDirectoryTest, ResumingAnEmptyFolderIsARunAtStepZero) {
+  make_directories(path_);
   const RunDirectory run = RunDirectory::open(path_, Mode::resume);
   EXPECT_FALSE(run.has_run());
   EXPECT_EQ(run.cut_metrics(0), 0);
 }
 
+TEST_F(RunDirectoryTest, ThereIsNothingToResumeWhereThereIsNoSuchFolder) {
+  const std::string message = complaint(Mode::resume);
+  EXPECT_TRUE(has(message, path_ + ": there is no run to resume: there is no such folder")) << message;
+  EXPECT_TRUE(has(message, "leave --resume out")) << message;
+  EXPECT_FALSE(file_exists(path_)) << "a misspelt name makes no folder";
+  folder_.write("runs/bibles/job.json", "{}");
+  EXPECT_TRUE(has(complaint(Mode::resume), "did you mean " + path_ + "s?")) << complaint(Mode::resume);
+}
+
+TEST_F(RunDirectoryTest, AnImportIsNotToldToResume) {
+  folder_.write("runs/bible/job.json", "{}");
+  const std::string message = complaint(Mode::import);
+  EXPECT_TRUE(has(message, "holds a run already") && has(message, "--output")) << message;
+  EXPECT_FALSE(has(message, "--resume")) << message;
+}
+
 TEST_F(RunDirectoryTest, TwoTrainersCannotWriteOneRun) {
-  auto first = std::make_unique<RunDirectory>(RunDirectory::open(path_, Mode::resume));
+  auto first = std::make_unique<RunDirectory>(RunDirectory::open(path_, Mode::fresh));
   BRISK_EXPECT_CHILD_PASSES([&] {
     const std::string message = complaint(Mode::resume);
     EXPECT_TRUE(has(message, "another brisk") && has(message, std::to_string(getppid()))) << message;
