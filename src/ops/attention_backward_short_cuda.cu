@@ -185,29 +185,38 @@ void launch_class(const AttentionBackward& op, int more_than) {
   }
 }
 
+// The classes a batch needs. Where sequences are about as long as the longest, one launch takes them all.
+template <int kWidth>
+void launch_classes(const AttentionBackward& op) {
+  const int64_t longest = op.forward.longest_keys;
+  const int64_t usual = op.forward.k.rows / std::max<int64_t>(1, op.forward.queries.sequences);
+  if constexpr (kWidth <= 64) {
+    if (usual > 192) return launch_class<kWidth, 256>(op, -1);
+  }
+  if (usual > 96 && longest <= 128) return launch_class<kWidth, 128>(op, -1);
+  launch_class<kWidth, 64>(op, -1);
+  if (longest > 64) launch_class<kWidth, 128>(op, 64);
+  if constexpr (kWidth <= 64) {
+    if (longest > 128) launch_class<kWidth, 256>(op, 128);
+  }
+}
+
 }  // namespace
 
 bool attention_backward_short(const AttentionBackward& op) {
   const int64_t width = op.forward.shape.head_width, longest = op.forward.longest_keys;
-  if (width <= 32 && longest <= 256 && fits_shared_memory(kSharedBytes<32, 256>)) {
-    launch_class<32, 64>(op, -1);
-    if (longest > 64) launch_class<32, 128>(op, 64);
-    if (longest > 128) launch_class<32, 256>(op, 128);
-    return true;
+  if (longest > (width <= 64 ? 256 : 128)) return false;
+  if (width <= 32) {
+    if (!fits_shared_memory(kSharedBytes<32, 256>)) return false;
+    launch_classes<32>(op);
+  } else if (width <= 64) {
+    if (!fits_shared_memory(longest > 128 ? kSharedBytes<64, 256> : kSharedBytes<64, 128>)) return false;
+    launch_classes<64>(op);
+  } else {
+    if (!fits_shared_memory(kSharedBytes<128, 128>)) return false;
+    launch_classes<128>(op);
   }
-  if (width <= 64 && longest <= 256 &&
-      fits_shared_memory(longest > 128 ? kSharedBytes<64, 256> : kSharedBytes<64, 128>)) {
-    launch_class<64, 64>(op, -1);
-    if (longest > 64) launch_class<64, 128>(op, 64);
-    if (longest > 128) launch_class<64, 256>(op, 128);
-    return true;
-  }
-  if (width <= 128 && longest <= 128 && fits_shared_memory(kSharedBytes<128, 128>)) {
-    launch_class<128, 64>(op, -1);
-    if (longest > 64) launch_class<128, 128>(op, 64);
-    return true;
-  }
-  return false;
+  return true;
 }
 
 }  // namespace brisk::cuda

@@ -143,6 +143,8 @@ TEST_F(CudaAttention, IsTheReferencesOnLongSequences) {
 TEST_F(CudaAttention, IsTheReferencesOnSequencesOfWholeTiles) {
   for (const bool causal : {true, false}) {
     expect_as_reference_in_both_types({.queries = {128, 256, 64}, .heads = 1, .kv_heads = 1, .causal = causal});
+    expect_as_reference_in_both_types({.queries = {128, 126}, .heads = 1, .kv_heads = 1, .causal = causal});
+    expect_as_reference_in_both_types({.queries = {250, 256, 255}, .heads = 1, .kv_heads = 1, .causal = causal});
   }
 }
 
