@@ -49,7 +49,7 @@ Encoder::Encoder(const EncoderConfig& config, ParameterStore& store) : config_(c
   };
 
   trained = config.trains_embeddings();
-  table_ = table("embedding", config.vocab_size, !config.is_classifier());
+  table_ = table("embedding", config.vocab_size, config.head == EncoderConfig::Head::mlm);
   positions_ = table("positions", config.position_offset + config.max_length, false);
   if (config.types > 0) types_ = table("types", config.types, false);
   embedding_norm_ = norm("embedding_norm");
@@ -69,6 +69,8 @@ Encoder::Encoder(const EncoderConfig& config, ParameterStore& store) : config_(c
   if (config.is_classifier()) {
     head_dense_ = matrix("pooler", D, D);
     head_product_ = matrix("classifier", config.num_labels, D, false);
+  } else if (config.head == EncoderConfig::Head::none) {
+    if (config.lone_pooler) head_dense_ = matrix("pooler", D, D);
   } else {
     head_dense_ = matrix("mlm_dense", D, D);
     head_norm_ = norm("mlm_norm");
@@ -116,6 +118,7 @@ Value Encoder::picked_hidden(Tape& tape) const {
 }
 
 Value Encoder::head_input(Tape& tape) const {
+  BRISK_CHECK(config_.head != EncoderConfig::Head::none, "an encoder without a head has neither loss nor logits");
   const Value h = picked_hidden(tape);
   LinearOptions options{.bias = head_dense_.bias};
   if (config_.is_classifier()) {

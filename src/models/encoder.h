@@ -40,7 +40,9 @@ struct EncoderConfig {
 
   // What stands on the last layer. A class: `pooler` (a matrix and tanh, or ReLU), dropout, `classifier`; RoBERTa drops
   // before the pooler too. Masked words: `mlm_dense`, GELU, norm, and the product with the embedding table.
-  enum class Head : uint8_t { pooler_tanh, relu, roberta, mlm } head = Head::pooler_tanh;
+  // Nothing: an encoder of another program that was saved without a head, to be trained from.
+  enum class Head : uint8_t { pooler_tanh, relu, roberta, mlm, none } head = Head::pooler_tanh;
+  bool lone_pooler = false;    // with no head: there is a `pooler` all the same, as BERT's own files have it
   int64_t num_labels = 2;      // C
   bool first_row_only = true;  // false: the last layer computes every row, and the picked ones are taken after it
 
@@ -49,7 +51,7 @@ struct EncoderConfig {
   int64_t frozen_layers = 0;       // the first so many, and the embeddings below them
 
   int64_t head_width() const { return d_model / num_heads; }
-  bool is_classifier() const { return head != Head::mlm; }
+  bool is_classifier() const { return head != Head::mlm && head != Head::none; }
   bool trains_embeddings() const { return !frozen_embeddings && frozen_layers == 0; }
   bool trains_layer(int64_t layer) const { return layer >= frozen_layers; }
 };

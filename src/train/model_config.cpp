@@ -78,7 +78,13 @@ ModelConfig trained_config(const Job& job) {
   if (!job.model.is_encoder()) return decoder_config(job.model);
   Job plain = job;
   plain.training.freeze = -1;
-  return encoder_config(plain);
+  EncoderConfig config = encoder_config(plain);
+  if (has_no_head(job)) config.head = EncoderConfig::Head::none;
+  return config;
+}
+
+bool has_no_head(const Job& job) {
+  return job.model.is_encoder() && job.task == "classify" && job.model.num_labels == 0;
 }
 
 std::string encoder_text(const ModelOptions& model) {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "train/classify_task.h"
 #include "train/engine.h"
+#include "train/model_config.h"
 
 namespace brisk {
 
@@ -51,6 +52,12 @@ class TextList final : public Sequences {
 
 void require_classifier(const TrainedModel& model) {
   if (model.model->classes() > 0 && model.labels.count() == model.model->classes()) return;
+  if (has_no_head(model.job)) {
+    user_error(
+        "{0}: an encoder without a head, of which nothing can be asked yet: train one on it, {{\"task\": \"classify\", "
+        "\"model\": {{\"checkpoint\": \"{1}\"}}}} in a job",
+        model.source, model.path);
+  }
   user_error("{}: {}, which names no classes; train one with task classify", model.source,
              model.job.task == "mlm" ? "an encoder for masked words" : "a language model");
 }
