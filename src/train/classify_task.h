@@ -1,6 +1,7 @@
-// The tasks of encoders. classify: the class of a text, from its first row. mlm: masked tokens of a text.
+// The task classify: texts with labels, an encoder, the class of a text from its first row.
 #pragma once
 
+#include "data/example_sequences.h"
 #include "train/encoder_data.h"
 #include "train/task.h"
 
@@ -11,6 +12,7 @@ class ClassifyTask final : public Task {
   TaskData prepare(Job& job, DataRequest request) override;
   ModelConfig model_config(const Job& job) const override;
   RowPicking picking(const Job& job) const override;
+  std::vector<std::string> compute_ahead(const Job& job, DType compute_type, const std::string& checkpoint) override;
   Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const override;
   std::string describe_model(const Job& job) const override;
   void write_files(const std::string& run) const override;
@@ -19,6 +21,8 @@ class ClassifyTask final : public Task {
 
  private:
   EncoderData data_;  // all of it but the tokenizer
+  std::shared_ptr<ExampleSequences> train_, validation_;
+  int64_t cached_layers_ = 0;
 };
 
 // Which rows a classifier reads, of micro-batches whose steps have so many sequences.

@@ -71,6 +71,7 @@ EncoderConfig encoder_config(const Job& job) {
   config.first_row_only = job.training.first_row_only;
   config.frozen_embeddings = job.training.freeze >= 0;
   config.frozen_layers = std::max<int64_t>(0, job.training.freeze);
+  config.frozen_dropout = job.training.frozen_dropout;
   return config;
 }
 
