@@ -85,7 +85,8 @@ std::vector<std::string> ClassifyTask::compute_ahead(const Job& job, DType compu
                                                      const std::string& checkpoint) {
   const EncoderConfig config = encoder_config(job);
   const int64_t layers = config.cacheable_layers(), max_length = job.training.max_length;
-  if (!job.training.cache_frozen || layers == 0) return {};
+  // The job alone decides, and not what lies in the cache: a resumed run does as it did.
+  if (!job.training.cache_frozen || layers == 0 || passes_over(job, *train_) < kPassesWorthwhile) return {};
   const FrozenLayers frozen(config, layers, compute_type, [&](ParameterStore& store) {
     const ModelSource source = open_model_source(checkpoint.empty() ? job.model.from : checkpoint);
     const bool student = job.model.num_layers < source.model.num_layers;
@@ -97,12 +98,10 @@ std::vector<std::string> ClassifyTask::compute_ahead(const Job& job, DType compu
     const bool same = part == &data_.validation && &part->data() == &data_.train.data();
     if (!same && !frozen.are_there(*part, max_length)) missing.push_back(part);
   }
-  const bool pays = passes_over(job, *train_) >= kPassesWorthwhile;
-  if (!missing.empty() && !pays) return {};  // each text is read once: nothing would be computed again
   int64_t needed = 0;
   for (const ExampleSet* part : missing) needed += frozen.file_bytes(*part, max_length);
   const std::string directory = data_.train.data().cache_directory();
-  if (const int64_t there = disk_free_bytes(directory); needed > there - kDiskReserve) {
+  if (const int64_t there = disk_free_bytes(directory); needed > 0 && needed > there - kDiskReserve) {
     return {fmt::format(
         "the activations of the {} frozen layers are computed in every epoch: keeping them would take {} "
         "in {}, which has {} free (data.cache_dir chooses another folder)",

@@ -219,7 +219,7 @@ TEST_F(Classify, ComputesFrozenLayersOnceAndGivesTheSameCurve) {
   ASSERT_EQ(train(classify_job(), {"--output", "base"}).exit_code, 0);
   Json job = classify_job();
   job["model"] = {{"from", "base"}};
-  job["data"]["cache_dir"] = (folder / "cache").string();
+  job["data"]["cache_dir"] = folder / "cache";
   for (const int layers : {1, 2}) {
     job["training"]["freeze"] = layers;
     const std::string number = std::to_string(layers);
@@ -239,8 +239,12 @@ TEST_F(Classify, ComputesFrozenLayersOnceAndGivesTheSameCurve) {
       EXPECT_NEAR(fast[i]["loss"].get<double>(), plain[i]["loss"].get<double>(), 1e-5) << i;
     EXPECT_EQ(read_json(folder / ("once" + number + "/summary.json"))["validation_accuracy"],
               read_json(folder / ("each" + number + "/summary.json"))["validation_accuracy"]);
-    EXPECT_EQ(run_brisk({"predict", "once" + number, "the plot was clever", "--fp32"}, folder).out,
-              run_brisk({"predict", "each" + number, "the plot was clever", "--fp32"}, folder).out);
+    const auto share = [&](const std::string& run) {
+      return Json::parse(
+                 run_brisk({"predict", run, "the plot was clever", "--fp32"}, folder).out)["probabilities"]["positive"]
+          .get<double>();
+    };
+    EXPECT_NEAR(share("once" + number), share("each" + number), 1e-5);
   }
 }
 
@@ -248,7 +252,7 @@ TEST_F(Classify, GoesOnWithComputedLayersWhereItStopped) {
   ASSERT_EQ(train(classify_job(), {"--output", "base"}).exit_code, 0);
   Json job = classify_job();
   job["model"] = {{"from", "base"}};
-  job["data"]["cache_dir"] = (folder / "cache").string();
+  job["data"]["cache_dir"] = folder / "cache";
   job["training"]["freeze"] = 1;
   job["training"]["save_steps"] = 7;
   job["training"]["eval_steps"] = 9;
@@ -286,7 +290,7 @@ TEST_F(Classify, LearnsFromATeacherWhoseAnswersAreComputedOnce) {
   Json job = classify_job();
   job["model"]["num_layers"] = 1;
   job["model"]["vocab_size"] = 200;  // a tokenizer of its own: the teacher reads with its own, too
-  job["data"]["cache_dir"] = (folder / "cache").string();
+  job["data"]["cache_dir"] = folder / "cache";
   job["training"]["teacher"] = "teacher";
   job["training"]["num_epochs"] = 6;
   const Outcome student = train(job);
