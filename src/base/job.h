@@ -85,10 +85,15 @@ struct TrainingOptions {
 
   // Of encoders.
   std::string class_weights = "none";  // none | balanced: a class counts in the loss as if all were equally frequent
-  int64_t freeze = -1;                 // -1: nothing; 0: the embeddings; n: those and the first n layers
-  bool first_row_only = true;          // the last layer computes only the rows whose outputs are used
-  double mlm_probability = 0.15;       // share of tokens that are masked
-  bool whole_word_masking = false;     // the pieces of a word are masked together
+  std::string teacher;                 // of a classifier: a trained one whose answers are learned too; empty: none
+  double distillation_weight = 0.5;    // their share of the loss
+  double distillation_temperature = 2;
+  int64_t freeze = -1;              // -1: nothing; 0: the embeddings; n: those and the first n layers
+  bool frozen_dropout = false;      // what is frozen drops activations in training as the rest does
+  bool cache_frozen = true;         // the activations of frozen layers are computed once and kept in a file
+  bool first_row_only = true;       // the last layer computes only the rows whose outputs are used
+  double mlm_probability = 0.15;    // share of tokens that are masked
+  bool whole_word_masking = false;  // the pieces of a word are masked together
 
   int64_t eval_steps = 0;  // optimizer steps; 0: after each epoch
   int64_t logging_steps = 10;

@@ -34,6 +34,21 @@ void declare_encoder_training(TrainingOptions& training, std::vector<Option>& al
                        "of a classifier: balanced makes each class count in the loss as if all were equally frequent")
                     .one_of({"none", "balanced"})
                     .also({"class_weight"}));
+  all.push_back(Option("training.teacher", training.teacher,
+                       "of a classifier: a trained classifier of the same classes (a run, a checkpoint, a Hugging Face "
+                       "folder) whose answers are learned besides the labels")
+                    .automatic("none")
+                    .also({"distill_from", "teacher_model", "distillation_teacher"}));
+  all.push_back(Option("training.distillation_weight", training.distillation_weight,
+                       "share of the loss that the teacher's answers have: a in a T^2 KL + (1 - a) cross-entropy")
+                    .above(0)
+                    .at_most(1)
+                    .also({"distillation_alpha", "alpha"}));
+  all.push_back(Option("training.distillation_temperature", training.distillation_temperature,
+                       "both models' logits are divided by it before they are compared: T")
+                    .above(0)
+                    .at_most(1000)
+                    .also({"temperature"}));
   all.push_back(Option("training.freeze", training.freeze,
                        "of an encoder from model.from: what stays as it is, the embeddings, or these and the first so "
                        "many layers")
@@ -43,6 +58,14 @@ void declare_encoder_training(TrainingOptions& training, std::vector<Option>& al
                     .or_word("embeddings", 0)
                     .in("layers")
                     .also({"freeze_layers", "frozen_layers"}));
+  all.push_back(Option("training.frozen_dropout", training.frozen_dropout,
+                       "with training.freeze: frozen embeddings and layers drop activations in training as the others "
+                       "do; false: they are the same function in every step"));
+  all.push_back(
+      Option("training.cache_frozen", training.cache_frozen,
+             "of a classifier with training.freeze and without frozen_dropout: what the frozen layers make of "
+             "the texts is computed once, where the run reads them more than once, and kept in "
+             "data.cache_dir; changes speed, never the result"));
   all.push_back(Option("training.first_row_only", training.first_row_only,
                        "of an encoder: the last layer computes only the rows whose outputs are used (the first of each "
                        "text, or the masked ones); changes speed, never the result"));

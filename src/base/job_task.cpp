@@ -55,6 +55,13 @@ void check_task(const Job& job) {
   refuse(!classify && training.class_weights != defaults.class_weights, job, "training.class_weights",
          "it has no classes");
   refuse(!classify && model.num_labels != 0, job, "model.num_labels", "it has no classes");
+  refuse(!classify && !training.teacher.empty(), job, "training.teacher", "a teacher's answers are classes");
+  if (training.teacher.empty() && (training.distillation_weight != defaults.distillation_weight ||
+                                   training.distillation_temperature != defaults.distillation_temperature)) {
+    user_error(
+        "training.distillation_weight and distillation_temperature say how to learn from a teacher, and there is none: "
+        "name it with training.teacher");
+  }
   refuse(!classify && !job.data.label_field.empty(), job, "data.label_field", "it has no labels");
   refuse(!classify && !job.data.pair_field.empty(), job, "data.pair_field", "it has no pairs of texts");
   refuse(job.task != "mlm" && training.mlm_probability != defaults.mlm_probability, job, "training.mlm_probability",

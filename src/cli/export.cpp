@@ -10,6 +10,7 @@
 #include "hub/encoder_model.h"
 #include "hub/gguf_model.h"
 #include "hub/huggingface.h"
+#include "train/model_config.h"
 #include "train/trained_model.h"
 
 namespace brisk {
@@ -48,7 +49,9 @@ void run_export(const ExportArguments& arguments) {
     fmt::print("{}: {} parameters of {}\n", arguments.output, format_count(static_cast<double>(model->store.count())),
                model->source);
     say("  {1}.from_pretrained(\"{0}\"), AutoTokenizer.from_pretrained(\"{0}\")", arguments.output,
-        classifier ? "AutoModelForSequenceClassification" : "AutoModelForMaskedLM");
+        has_no_head(model->job) ? "AutoModel"
+        : classifier            ? "AutoModelForSequenceClassification"
+                                : "AutoModelForMaskedLM");
     return;
   }
   write_huggingface(arguments.output, options, model->store, *model->tokenizer, type);

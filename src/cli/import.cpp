@@ -20,6 +20,12 @@ void run_import(const ImportArguments& arguments) {
   const ImportResult result = import_model(arguments.model, arguments.tokenizer, arguments.output);
   fmt::print("{}: {} parameters from the {} {}\n", arguments.output,
              format_count(static_cast<double>(result.parameters)), result.kind, arguments.model);
+  if (!result.has_head) {
+    say("  no head in it: nothing to predict or to evaluate yet; train one on it: {{\"task\": \"classify\" or \"mlm\", "
+        "\"model\": {{\"checkpoint\": \"{}\"}}}} in a job",
+        arguments.output);
+    return;
+  }
   say("  brisk {1} {0} {2}\n  train on: {{\"model\": {{\"from\": \"{0}\"}}}} in a job", arguments.output,
       result.task == "classify" ? "predict"
       : result.task == "mlm"    ? "eval"

@@ -94,7 +94,7 @@ class SmokeTest {
         job_.name, small_.model.num_layers, small_.model.d_model);
     stage("memory", [&] { return plan(); });
     stage("data", [&] { return take_sliver(); });
-    if (!job_.model.from.empty()) stage("base", [&] { return train_base(); });
+    if (!job_.model.from.empty() || !job_.training.teacher.empty()) stage("base", [&] { return train_base(); });
     stage("train", [&] { return train(); });
     stage("kill", [&] { return kill(); });
     stage("resume", [&] { return resume(); });
@@ -215,15 +215,22 @@ class SmokeTest {
     return fmt::format("{} of the job's own text", format_bytes(static_cast<double>(bytes)));
   }
 
-  // What stands in for model.from: as small as the rest, and as much a run.
+  // What stands in for model.from and for a teacher: as small as the rest, and as much a run.
   std::string train_base() {
     Job base = small_;
     base.output = folder_.path() + "/base";
     base.model.from.clear();
     base.training.train_layers = base.training.lora_rank = 0;
     base.training.freeze = -1;
+    const TrainingOptions plain;
+    base.training.teacher.clear();
+    base.training.distillation_weight = plain.distillation_weight;
+    base.training.distillation_temperature = plain.distillation_temperature;
     base.training.max_steps = kSaveSteps;
     child({"train", write_job(base, "base.json")});
+    if (!job_.training.teacher.empty()) small_.training.teacher = base.output;
+    if (job_.model.from.empty())
+      return fmt::format("{} steps of a new model, in place of the teacher {}", kSaveSteps, job_.training.teacher);
     small_.model = job_from_json_text(read_file(base.output + "/job.json"), base.output).model;
     small_.model.from = base.output;
     return fmt::format("{} steps of a new model, to start from in place of {}", kSaveSteps, job_.model.from);

@@ -4,6 +4,7 @@
 //   for (const MicroBatch& batch : step.micro_batches) ...      // batch.rows() tokens of batch.sequences() sequences
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -21,15 +22,18 @@ struct MicroBatch {
   std::vector<int32_t> sequence;  // [N] number of the sequence within the optimizer step
   int64_t longest = 0;            // T
   std::vector<int32_t> types;     // [N] token types: 1 for the second text of a pair; empty: none
+  std::vector<std::byte> inputs;  // [N, ...] numbers that a model reads in place of the tokens; empty: none
 
   struct Picked {
-    std::vector<int32_t> source;    // [P] the row above that each is
-    std::vector<int32_t> starts;    // [S + 1]
-    std::vector<int32_t> position;  // [P] of the source row, within its sequence; so is
-    std::vector<int32_t> sequence;  // [P]
-    std::vector<int32_t> targets;   // [P] label or token to guess, -1 = none
-    std::vector<float> weights;     // [P] of each in the loss; empty: all 1
-    int64_t longest = 0;            // the most of one sequence
+    std::vector<int32_t> source;      // [P] the row above that each is
+    std::vector<int32_t> starts;      // [S + 1]
+    std::vector<int32_t> position;    // [P] of the source row, within its sequence; so is
+    std::vector<int32_t> sequence;    // [P]
+    std::vector<int32_t> targets;     // [P] label or token to guess, -1 = none
+    std::vector<float> weights;       // [P] of each in the loss; empty: all 1
+    std::vector<float> soft_targets;  // [P, C] what a teacher says of each; empty: none
+    std::vector<std::byte> inputs;    // [P, ...] as above, where these rows alone are read
+    int64_t longest = 0;              // the most of one sequence
     int64_t rows() const { return static_cast<int64_t>(source.size()); }
   } picked;  // source empty: no second set
 
@@ -40,6 +44,9 @@ struct MicroBatch {
       column->clear();
     }
     picked.weights.clear();
+    picked.soft_targets.clear();
+    inputs.clear();
+    picked.inputs.clear();
     starts.assign(1, 0);
     picked.starts.assign(1, 0);
     longest = picked.longest = 0;

@@ -6,8 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
+#include <vector>
 
+#include "data/example_rows.h"
 #include "data/examples.h"
 #include "data/sequences.h"
 
@@ -27,13 +30,25 @@ class ExampleSequences : public Sequences {
 
   const ExampleSet& examples() const { return examples_; }
 
+  // The picked rows carry what a teacher says as well: shares of the classes, from its logits at this temperature, of
+  // which there is a row for each row of the data.
+  void learn_from(std::shared_ptr<const ExampleRows> logits, double temperature);
+  // The micro-batch carries, besides the tokens, what a model reads in their place: of each row, or of the picked ones.
+  void read_inputs(std::shared_ptr<const ExampleRows> inputs, bool of_picked_rows);
+
  protected:
   ExampleSet examples_;
   int64_t max_length_;
 
  private:
+  void append_shares(int64_t index, std::vector<float>& shares) const;
+
   int64_t total_rows_ = 0;
   double squared_rows_ = 0;
+  std::shared_ptr<const ExampleRows> teacher_logits_;
+  double temperature_ = 1;
+  std::shared_ptr<const ExampleRows> inputs_;
+  bool inputs_of_picked_ = false;
 };
 
 class MaskedSequences final : public ExampleSequences {

@@ -93,12 +93,21 @@ ExampleSet::ExampleSet(std::shared_ptr<const ExampleData> data, const Tokenizer&
           labels_.text(), nearest.empty() ? "" : fmt::format("; is \"{}\" meant?", nearest));
     }
   }
+  rows_ = all_rows();
+}
+
+ChunkList ExampleSet::all_rows() const {
   ChunkListBuilder rows(data_->cache_directory());
   for (int64_t row = 0; row < data_->rows(); ++row) {
     const int64_t length = frame_.rows(data_->lengths_of(row), INT32_MAX);
     rows.add({row, static_cast<int32_t>(length)});
   }
-  rows_ = std::move(rows).finish();
+  return std::move(rows).finish();
+}
+
+ExampleSet ExampleSet::whole() const {
+  BRISK_CHECK(!pieces_, "pieces are no rows");
+  return subset(all_rows());
 }
 
 int64_t ExampleSet::row_of(int64_t index) const {

@@ -124,6 +124,7 @@ class ExampleSet {
   const TextFrame& frame() const { return frame_; }
   ExampleSet subset(ChunkList rows) const;  // rows of this set's list, in any order
   ExampleSet first(int64_t count) const;    // no more than these
+  ExampleSet whole() const;                 // all rows of the data, in their order
 
   // The same texts, a long one as several examples of at most max_length rows, so that nothing is cut off: what a
   // masked language model learns from. After the split, since pieces of a text belong on one side. Not of pairs.
@@ -133,6 +134,7 @@ class ExampleSet {
 
  private:
   void append_rows(int64_t index, int64_t max_length, int32_t sequence, MicroBatch& batch) const;
+  ChunkList all_rows() const;
 
   std::shared_ptr<const ExampleData> data_;
   TextFrame frame_;

@@ -192,6 +192,14 @@ const SafetensorsEntry* HuggingFaceEncoder::find(const std::string& name) const 
   return nullptr;
 }
 
+Head HuggingFaceEncoder::head() const {
+  const Names names = names_of(config_.model.type);
+  if (config_.head == Head::classifier && find(names.classifier + ".weight") != nullptr) return Head::classifier;
+  return find(names.mlm_dense + ".weight") != nullptr ? Head::masked_words : Head::none;
+}
+
+bool HuggingFaceEncoder::has_pooler() const { return find(names_of(config_.model.type).pooler + ".weight") != nullptr; }
+
 // The product with which masked words are found is the embedding's; files may hold it a second time.
 void HuggingFaceEncoder::check_masked_words() const {
   check_activation_of_head(config_);

@@ -38,6 +38,10 @@ class HuggingFaceEncoder {
   const std::string& path() const { return path_; }
   const HuggingFaceEncoderConfig& config() const { return config_; }
 
+  // What the files really hold on top of the layers, whatever the configuration says.
+  HuggingFaceEncoderConfig::Head head() const;
+  bool has_pooler() const;
+
   // Fills the masters of an encoder built from config().model, with any head; compute copies are stale afterwards.
   // Layer l comes from the files' layer `layers[l]`, so that a shorter model can begin as a part of a longer one;
   // empty: the layers as they are. A head that the files lack, or have for another number of labels, keeps its values.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -27,6 +28,8 @@ Activation activation_of(EncoderConfig::FeedForward kind) {
 Encoder::Encoder(const EncoderConfig& config, ParameterStore& store) : config_(config) {
   BRISK_CHECK(config.num_layers > 0 && config.frozen_layers <= config.num_layers, "{} layers, {} of them frozen",
               config.num_layers, config.frozen_layers);
+  BRISK_CHECK(config.cached_layers <= config.cacheable_layers(), "{} layers of {} cannot be cached",
+              config.cached_layers, config.num_layers);
   const int64_t D = config.d_model, F = config.d_ff;
   const Initial normal{Initial::Kind::normal, 0.02};
   bool trained = true;  // what is declared next
@@ -49,7 +52,7 @@ Encoder::Encoder(const EncoderConfig& config, ParameterStore& store) : config_(c
   };
 
   trained = config.trains_embeddings();
-  table_ = table("embedding", config.vocab_size, !config.is_classifier());
+  table_ = table("embedding", config.vocab_size, config.head == EncoderConfig::Head::mlm);
   positions_ = table("positions", config.position_offset + config.max_length, false);
   if (config.types > 0) types_ = table("types", config.types, false);
   embedding_norm_ = norm("embedding_norm");
@@ -69,6 +72,8 @@ Encoder::Encoder(const EncoderConfig& config, ParameterStore& store) : config_(c
   if (config.is_classifier()) {
     head_dense_ = matrix("pooler", D, D);
     head_product_ = matrix("classifier", config.num_labels, D, false);
+  } else if (config.head == EncoderConfig::Head::none) {
+    if (config.lone_pooler) head_dense_ = matrix("pooler", D, D);
   } else {
     head_dense_ = matrix("mlm_dense", D, D);
     head_norm_ = norm("mlm_norm");
@@ -76,46 +81,77 @@ Encoder::Encoder(const EncoderConfig& config, ParameterStore& store) : config_(c
   }
 }
 
-Value Encoder::finish_layer(Tape& tape, const Layer& layer, Value mixed, Value h, double output_dropout) const {
+int64_t EncoderConfig::cacheable_layers() const {
+  const bool drops = frozen_dropout && (dropout > 0 || attention_dropout > 0);
+  if (drops || trains_embeddings()) return 0;
+  return std::min(frozen_layers, head == Head::roberta ? num_layers - 1 : num_layers);
+}
+
+Encoder::Drops Encoder::drops_of(int64_t layer) const {
+  const bool on = config_.trains_layer(layer) || config_.frozen_dropout;
+  const bool before_head = layer + 1 == config_.num_layers && config_.head == EncoderConfig::Head::roberta;
+  return {on ? config_.attention_dropout : 0, on ? config_.dropout : 0, before_head ? config_.classifier_dropout : 0};
+}
+
+Value Encoder::finish_layer(Tape& tape, const Layer& layer, Value mixed, Value h, const Drops& drops) const {
   const double epsilon = config_.norm_epsilon;
   Value sum = linear(tape, mixed, layer.attention_out.weight,
-                     {.bias = layer.attention_out.bias, .dropout = config_.dropout, .residual = h});
+                     {.bias = layer.attention_out.bias, .dropout = drops.sums, .residual = h});
   const Value x = norm(tape, sum, NormKind::layer, layer.attention_norm.gain, layer.attention_norm.bias, epsilon);
   const Value inner =
       linear(tape, x, layer.up.weight, {.bias = layer.up.bias, .activation = activation_of(config_.feed_forward)});
-  sum = linear(tape, inner, layer.down.weight, {.bias = layer.down.bias, .dropout = config_.dropout, .residual = x});
+  sum = linear(tape, inner, layer.down.weight, {.bias = layer.down.bias, .dropout = drops.sums, .residual = x});
   return norm(tape, sum, NormKind::layer, layer.feed_forward_norm.gain, layer.feed_forward_norm.bias, epsilon,
-              output_dropout);
+              drops.output);
 }
 
-Value Encoder::picked_hidden(Tape& tape) const {
+Value Encoder::embed(Tape& tape) const {
+  const Value h = embedding(tape, kTokens, table_,
+                            {.positions = positions_, .position_offset = config_.position_offset, .types = types_});
+  const bool drops = config_.trains_embeddings() || config_.frozen_dropout;
+  return norm(tape, h, NormKind::layer, embedding_norm_.gain, embedding_norm_.bias, config_.norm_epsilon,
+              drops ? config_.dropout : 0);
+}
+
+Value Encoder::run_layers(Tape& tape, Value h, int64_t begin, int64_t end) const {
   const int64_t D = config_.d_model, K = config_.head_width();
   const AttentionShape shape{config_.num_heads, config_.num_heads, K, 1.0f / std::sqrt(static_cast<float>(K)), false};
-  Value h = embedding(tape, kTokens, table_,
-                      {.positions = positions_, .position_offset = config_.position_offset, .types = types_});
-  h = norm(tape, h, NormKind::layer, embedding_norm_.gain, embedding_norm_.bias, config_.norm_epsilon, config_.dropout);
-  for (size_t l = 0; l < layers_.size(); ++l) {
-    const Layer& layer = layers_[l];
-    const bool last = l + 1 == layers_.size();
-    const double output_dropout = last && config_.head == EncoderConfig::Head::roberta ? config_.classifier_dropout : 0;
+  for (int64_t l = begin; l < end; ++l) {
+    const Layer& layer = layers_[static_cast<size_t>(l)];
+    const bool last = l + 1 == config_.num_layers;
+    const Drops drops = drops_of(l);
     if (last && config_.first_row_only) {
       const Value picked = pick_rows(tape, h, kPicked);
       const Value q = linear(tape, picked, layer.qkv.weight, {.bias = layer.qkv.bias, .rows = D});
       // Recorded after the pick, so that its gradient is the first of h's and fills all rows: the pick's is added.
       const Value kv = linear(tape, h, layer.qkv.weight, {.bias = layer.qkv.bias, .first_row = D, .rows = 2 * D});
-      const Value mixed = cross_attention(tape, q, kv, shape, config_.attention_dropout);
-      h = finish_layer(tape, layer, mixed, picked, output_dropout);
+      const Value mixed = cross_attention(tape, q, kv, shape, drops.attention);
+      h = finish_layer(tape, layer, mixed, picked, drops);
     } else {
       const Value qkv = linear(tape, h, layer.qkv.weight, {.bias = layer.qkv.bias});
-      const Value mixed = self_attention(tape, qkv, shape, config_.attention_dropout);
-      h = finish_layer(tape, layer, mixed, h, output_dropout);
+      const Value mixed = self_attention(tape, qkv, shape, drops.attention);
+      h = finish_layer(tape, layer, mixed, h, drops);
+      if (last) h = pick_rows(tape, h, kPicked);
     }
     tape.end_layer();
   }
-  return config_.first_row_only ? h : pick_rows(tape, h, kPicked);
+  return h;
+}
+
+Value Encoder::picked_hidden(Tape& tape) const {
+  const int64_t cached = config_.cached_layers, L = config_.num_layers;
+  const Value h = cached > 0 ? input_rows(tape, cached == L ? kPicked : kTokens, config_.d_model) : embed(tape);
+  return run_layers(tape, h, cached, L);
+}
+
+Value Encoder::rows_after(Tape& tape, int64_t layers) const {
+  const Value h = run_layers(tape, embed(tape), 0, layers);
+  tape.keep(h);
+  return h;
 }
 
 Value Encoder::head_input(Tape& tape) const {
+  BRISK_CHECK(config_.head != EncoderConfig::Head::none, "an encoder without a head has neither loss nor logits");
   const Value h = picked_hidden(tape);
   LinearOptions options{.bias = head_dense_.bias};
   if (config_.is_classifier()) {
@@ -130,7 +166,10 @@ Value Encoder::head_input(Tape& tape) const {
 
 LossValues Encoder::loss(Tape& tape, const LossOptions& options) const {
   return linear_cross_entropy(tape, head_input(tape), head_product_.weight,
-                              {.label_smoothing = options.label_smoothing, .bias = head_product_.bias});
+                              {.label_smoothing = options.label_smoothing,
+                               .bias = head_product_.bias,
+                               .soft_weight = options.soft_weight,
+                               .temperature = options.temperature});
 }
 
 Value Encoder::class_logits(Tape& tape) const {
@@ -150,7 +189,7 @@ std::vector<ComponentCost> encoder_costs(const EncoderConfig& config, double mea
   // by (2 operations forward, 4 more with gradients).
   double projections = 0, attention = 0, feed_forward = 0;
   for (int64_t l = 0; l < L; ++l) {
-    const double each = config.trains_layer(l) ? 6 : 2;
+    const double each = config.trains_layer(l) ? 6 : l < config.cached_layers ? 0 : 2;
     const double rows = config.first_row_only && l + 1 == L ? share : 1;  // that ask and go on
     projections += each * static_cast<double>(D * D) * (2 + 2 * rows);
     attention += each * 2 * static_cast<double>(D) * mean_length * rows;

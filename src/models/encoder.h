@@ -40,18 +40,26 @@ struct EncoderConfig {
 
   // What stands on the last layer. A class: `pooler` (a matrix and tanh, or ReLU), dropout, `classifier`; RoBERTa drops
   // before the pooler too. Masked words: `mlm_dense`, GELU, norm, and the product with the embedding table.
-  enum class Head : uint8_t { pooler_tanh, relu, roberta, mlm } head = Head::pooler_tanh;
+  // Nothing: an encoder of another program that was saved without a head, to be trained from.
+  enum class Head : uint8_t { pooler_tanh, relu, roberta, mlm, none } head = Head::pooler_tanh;
+  bool lone_pooler = false;    // with no head: there is a `pooler` all the same, as BERT's own files have it
   int64_t num_labels = 2;      // C
   bool first_row_only = true;  // false: the last layer computes every row, and the picked ones are taken after it
 
   // Fine-tuning. What is frozen has no gradient, and nothing below the lowest trained layer has a backward.
   bool frozen_embeddings = false;  // tables and their norm
   int64_t frozen_layers = 0;       // the first so many, and the embeddings below them
+  bool frozen_dropout = false;     // what is frozen drops as the rest does; otherwise it is the same function always
+  // > 0: the first so many layers, all frozen, are not computed: what they make of a text comes with the micro-batch
+  // (rows_after), as the inputs of row set 0, or of set 1 where these are all the layers.
+  int64_t cached_layers = 0;
 
   int64_t head_width() const { return d_model / num_heads; }
-  bool is_classifier() const { return head != Head::mlm; }
+  bool is_classifier() const { return head != Head::mlm && head != Head::none; }
   bool trains_embeddings() const { return !frozen_embeddings && frozen_layers == 0; }
   bool trains_layer(int64_t layer) const { return layer >= frozen_layers; }
+  // The most layers whose outputs are the same in every epoch. RoBERTa's head drops what the last layer writes.
+  int64_t cacheable_layers() const;
 };
 
 class Encoder final : public Model {
@@ -66,6 +74,9 @@ class Encoder final : public Model {
   Value class_logits(Tape& tape) const override;
   // [rows of set 1, V], kept: what the masked rows could be.
   Value word_logits(Tape& tape) const;
+  // What the first `layers` layers make of the tokens, kept, of the tape's activation type: [rows of set 0, D], or of
+  // set 1 where these are all the layers. An encoder with so many cached_layers goes on from there.
+  Value rows_after(Tape& tape, int64_t layers) const;
 
  private:
   struct Matrix {
@@ -80,12 +91,19 @@ class Encoder final : public Model {
     Matrix up, down;
     Norm feed_forward_norm;
   };
+  struct Drops {
+    double attention, sums, output;
+  };
+  Drops drops_of(int64_t layer) const;
+  Value embed(Tape& tape) const;
+  // Layers [begin, end) on the rows `h`; the last of all ends with the rows of set 1.
+  Value run_layers(Tape& tape, Value h, int64_t begin, int64_t end) const;
   // The last layer's output for the rows of set 1, [rows, D].
   Value picked_hidden(Tape& tape) const;
   // What the last product of the head reads.
   Value head_input(Tape& tape) const;
   // The part of a layer after attention; `h` is what the layer read.
-  Value finish_layer(Tape& tape, const Layer& layer, Value mixed, Value h, double output_dropout) const;
+  Value finish_layer(Tape& tape, const Layer& layer, Value mixed, Value h, const Drops& drops) const;
 
   EncoderConfig config_;
   Parameter* table_ = nullptr;

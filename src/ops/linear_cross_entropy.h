@@ -6,6 +6,11 @@
 // smoothing / V everywhere. What the step's loss is divided by is known beforehand (`scale` = 1 / that), so the
 // gradients written are final: those of scale * (sum of weight * loss over the valid rows). A target of -1 is no
 // target: loss 0, gradient 0. Without gradient (dx, dweight and dbias none) nothing of size V is stored.
+//
+// With soft targets p, the shares that a teacher gives the classes at temperature T, the row's loss is
+// (1 - a) times the above + a T^2 KL(p || softmax(logits / T)); T^2 keeps the size of its gradient whatever T is. They
+// are for training: without gradient they must be none, since a model is judged by the true targets. [N, V] is stored
+// then, so V is a number of classes, not of words.
 #pragma once
 
 #include "tensor/tensor.h"
@@ -19,6 +24,9 @@ struct LinearCrossEntropy {
   const int32_t* targets = nullptr;  // [N], -1 = none
   const float* weights = nullptr;    // [N] of the rows, or none: all 1
   float label_smoothing = 0;
+  const float* soft_targets = nullptr;  // [N, V] shares, or none
+  float soft_weight = 0;                // a
+  float temperature = 1;                // T
   float scale = 1;
   const float* step_scale = nullptr;  // on a card the scale may lie in device memory; or none
   Tensor loss;                        // [N, 1] f32 out: per row (includes label smoothing, not the row's weight)

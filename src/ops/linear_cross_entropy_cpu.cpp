@@ -216,6 +216,7 @@ class Loss {
       std::memset(logits, 0, static_cast<size_t>(vocabulary_) * (to_16_bits ? 2 : 4));
       return;
     }
+    if (op_.soft_targets != nullptr) return finish_with_soft_targets(row, logits, to_16_bits);
     SoftmaxGradient gradient;
     gradient.scale = op_.scale * weight_of(row);
     gradient.everywhere = gradient.scale * op_.label_smoothing / static_cast<float>(vocabulary_);
@@ -226,6 +227,34 @@ class Loss {
            has_vector_kernels() ? BRISK_ACTIVE_ISA(softmax_gradient)(logits, vocabulary_, gradient, to_16_bits)
                                 : plain_gradient(logits, vocabulary_, gradient, to_16_bits),
            target_logit);
+  }
+
+  // Plain loops: a row is a handful of classes, and what is computed of one is a thousandth of its text's product.
+  void finish_with_soft_targets(int64_t row, float* logits, bool to_16_bits) const {
+    const float T = op_.temperature, soft = op_.soft_weight, hard = 1 - soft;
+    const float scale = op_.scale * weight_of(row);
+    const float* shares = op_.soft_targets + row * vocabulary_;
+    SoftmaxState state;
+    plain_add(logits, 0, vocabulary_, state);
+    finish(row, state, logits[op_.targets[row]]);
+    double total = 0, divergence = 0;
+    for (int64_t c = 0; c < vocabulary_; ++c) total += std::exp((logits[c] - state.largest) / T);
+    const auto log_total = static_cast<float>(std::log(total));
+    for (int64_t c = 0; c < vocabulary_; ++c) {
+      const float log_share = (logits[c] - state.largest) / T - log_total, p = shares[c];
+      if (p > 0) divergence += p * (std::log(p) - log_share);
+      const float wanted =
+          op_.label_smoothing / static_cast<float>(vocabulary_) + (c == op_.targets[row] ? 1 - op_.label_smoothing : 0);
+      const float dhard = std::exp(logits[c] - state.largest) / state.sum - wanted;
+      const float d = scale * (hard * dhard + soft * T * (std::exp(log_share) - p));
+      if (to_16_bits) {
+        reinterpret_cast<bf16_t*>(logits)[c] = to_bf16(d);
+      } else {
+        logits[c] = d;
+      }
+    }
+    float& loss = op_.loss.f32()[row * op_.loss.stride];
+    loss = hard * loss + soft * T * T * static_cast<float>(divergence);
   }
 
   const LinearCrossEntropy& op_;
@@ -240,6 +269,7 @@ void linear_cross_entropy(const LinearCrossEntropy& op) {
   if (op.dx || op.dweight || op.dbias) {
     loss.with_gradient();
   } else {
+    BRISK_CHECK(op.soft_targets == nullptr, "soft targets without gradient");
     loss.without_gradient();
   }
   loss.sum_up();

@@ -3,14 +3,37 @@
 #include <cmath>
 #include <vector>
 
+#include "base/error.h"
 #include "ops/element.h"
 #include "ops/linear_cross_entropy.h"
 
 namespace brisk::ref {
 
+namespace {
+
+// T^2 KL(p || softmax(logits / T)) of a row, and its gradient T (softmax(logits / T) - p).
+double soft_part(const LinearCrossEntropy& op, int64_t row, const std::vector<double>& logits,
+                 std::vector<double>& gradient) {
+  const double T = op.temperature, largest = *std::max_element(logits.begin(), logits.end());
+  const float* shares = op.soft_targets + row * op.weight.rows;
+  double total = 0, divergence = 0;
+  for (const double logit : logits) total += std::exp((logit - largest) / T);
+  for (size_t v = 0; v < logits.size(); ++v) {
+    const double log_share = (logits[v] - largest) / T - std::log(total), p = shares[v];
+    if (p > 0) divergence += p * (std::log(p) - log_share);
+    gradient[v] = T * (std::exp(log_share) - p);
+  }
+  return T * T * divergence;
+}
+
+}  // namespace
+
 void linear_cross_entropy(const LinearCrossEntropy& op) {
   const int64_t n = op.x.rows, width = op.x.cols, vocabulary = op.weight.rows;
   const DType arithmetic = op.weight.type;
+  BRISK_CHECK(op.soft_targets == nullptr || op.dx || op.dweight || op.dbias, "soft targets without gradient");
+  const double soft = op.soft_targets != nullptr ? op.soft_weight : 0;
+  std::vector<double> dsoft(static_cast<size_t>(vocabulary));
   const double smoothing = op.label_smoothing, everywhere = smoothing / static_cast<double>(vocabulary);
   std::vector<double> logits(static_cast<size_t>(vocabulary)), dx(static_cast<size_t>(width));
   std::vector<double> dweight(op.dweight ? static_cast<size_t>(vocabulary * width) : 0);
@@ -38,6 +61,7 @@ void linear_cross_entropy(const LinearCrossEntropy& op) {
     if (target >= 0) {
       const double plain = log_sum_exp - logits[static_cast<size_t>(target)];
       loss = (1 - smoothing) * plain + smoothing * (log_sum_exp - mean);
+      if (op.soft_targets != nullptr) loss = (1 - soft) * loss + soft * soft_part(op, i, logits, dsoft);
       loss_sum += weight * loss;
       weight_sum += weight;
       correct += best == target;
@@ -50,8 +74,9 @@ void linear_cross_entropy(const LinearCrossEntropy& op) {
     std::fill(dx.begin(), dx.end(), 0.0);
     for (int64_t v = 0; v < vocabulary && (op.dx || op.dweight || op.dbias); ++v) {
       const double wanted = everywhere + (v == target ? 1 - smoothing : 0);
+      const double dhard = std::exp(logits[static_cast<size_t>(v)] - log_sum_exp) - wanted;
       const double dlogit =
-          target >= 0 ? op.scale * weight * (std::exp(logits[static_cast<size_t>(v)] - log_sum_exp) - wanted) : 0;
+          target >= 0 ? op.scale * weight * ((1 - soft) * dhard + soft * dsoft[static_cast<size_t>(v)]) : 0;
       if (op.dbias) dbias[static_cast<size_t>(v)] += dlogit;
       for (int64_t d = 0; d < width; ++d) {
         dx[static_cast<size_t>(d)] += dlogit * rounded_element(op.weight, v, d, arithmetic);

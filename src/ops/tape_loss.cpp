@@ -19,6 +19,8 @@ class LinearCrossEntropyOp final : public Op {
   LinearCrossEntropyOp(int row_set, const LossOptions& options)
       : row_set_(row_set),
         label_smoothing_(static_cast<float>(options.label_smoothing)),
+        soft_weight_(static_cast<float>(options.soft_weight)),
+        temperature_(static_cast<float>(options.temperature)),
         has_bias_(options.bias != nullptr) {}
   OpFamily family() const override { return OpFamily::loss; }
   std::string name() const override { return "linear_cross_entropy"; }
@@ -28,6 +30,11 @@ class LinearCrossEntropyOp final : public Op {
   }
   void backward(OpRun& run) const override {
     LinearCrossEntropy op = arguments(run);
+    if (soft_weight_ > 0) {
+      op.soft_targets = run.set(row_set_).soft_targets;
+      op.soft_weight = soft_weight_;
+      op.temperature = temperature_;
+    }
     op.dx = run.input_gradient(0);
     BRISK_CHECK(!run.input_gradient_adds(0), "the loss comes last");
     op.dweight = run.parameter_gradient(0);
@@ -58,6 +65,7 @@ class LinearCrossEntropyOp final : public Op {
   }
   int row_set_;
   float label_smoothing_;
+  float soft_weight_, temperature_;
   bool has_bias_;
 };
 
@@ -120,6 +128,7 @@ LossValues linear_cross_entropy(Tape& tape, Value x, Parameter* weight, const Lo
   node.parameters = {weight};
   if (options.bias != nullptr) node.parameters.push_back(options.bias);
   node.is_loss = true;
+  if (options.soft_weight > 0 && tape.training()) tape.matrices(row_set).soft_targets = weight->spec.rows;
   const int64_t rows = tape.rows(row_set).rows;
   const DType weight_type = tape.activation_type();
   node.forward_scratch = linear_cross_entropy_scratch(rows, weight->spec.cols, weight->spec.rows, weight_type, false);

@@ -32,6 +32,8 @@ struct EmbeddingOptions {
 struct LossOptions {
   double label_smoothing = 0;
   Parameter* bias = nullptr;  // of the logits
+  double soft_weight = 0;     // > 0: while training, the row set's soft targets take this share of the loss ...
+  double temperature = 1;     // ... at this temperature
 };
 
 // What the host reads after a run. sums: [1, 4] sum of weight x loss, correct rows, valid rows, sum of the valid rows'
@@ -43,6 +45,8 @@ struct LossValues {
 
 // table[token] + positions[position] + types[type]. f32.
 Value embedding(Tape& tape, int row_set, Parameter* table, const EmbeddingOptions& options = {});
+// Rows that come with the micro-batch (DeviceBatch::Set::inputs), of the tape's activation type; they have no gradient.
+Value input_rows(Tape& tape, int row_set, int64_t cols);
 Value linear(Tape& tape, Value x, Parameter* weight, const LinearOptions& options = {});
 Value norm(Tape& tape, Value x, NormKind kind, Parameter* gain, Parameter* bias, double epsilon, double dropout = 0);
 Value gated(Tape& tape, Value x, Activation activation);

@@ -70,6 +70,24 @@ class EmbeddingOp final : public Op {
   DropoutSite dropout_;
 };
 
+class InputRowsOp final : public Op {
+ public:
+  explicit InputRowsOp(int row_set) : row_set_(row_set) {}
+  OpFamily family() const override { return OpFamily::embedding; }
+  std::string name() const override { return "input_rows"; }
+  void forward(OpRun& run) const override {
+    Tensor rows = run.output(0);
+    rows.data = const_cast<void*>(run.set(row_set_).inputs);
+    BRISK_CHECK(rows.data != nullptr, "the micro-batch has no inputs");
+    rows.stride = rows.cols;
+    BRISK_RUN_OP(run, copy_rows, rows, run.output(0), false);
+  }
+  void backward(OpRun&) const override { BRISK_CHECK(false, "rows from outside have no gradient"); }
+
+ private:
+  int row_set_;
+};
+
 class RotaryOp final : public Op {
  public:
   RotaryOp(int row_set, int64_t rotated, int64_t head_width, double theta)
@@ -215,6 +233,16 @@ Value embedding(Tape& tape, int row_set, Parameter* table, const EmbeddingOption
   node.parameters = {table};
   if (options.positions != nullptr) node.parameters.push_back(options.positions);
   if (options.types != nullptr) node.parameters.push_back(options.types);
+  tape.record(std::move(node));
+  return y;
+}
+
+Value input_rows(Tape& tape, int row_set, int64_t cols) {
+  const Value y = tape.add_value({.row_set = row_set, .cols = cols, .type = tape.activation_type()});
+  tape.matrices(row_set).inputs = cols;
+  Node node;
+  node.op = std::make_unique<InputRowsOp>(row_set);
+  node.outputs = {y};
   tape.record(std::move(node));
   return y;
 }

@@ -35,11 +35,13 @@ struct KeyValueCache {
 struct DeviceBatch {
   struct Set {
     RowSet rows;
-    const int32_t* tokens = nullptr;   // [N]
-    const int32_t* targets = nullptr;  // [N], -1 = none
-    const int32_t* types = nullptr;    // [N] token types, or none: all of type 0
-    const float* weights = nullptr;    // [N] of the rows in the loss, or none: all 1
-    const int32_t* source = nullptr;   // [N] the row of set 0 each was picked from; of picked sets alone
+    const int32_t* tokens = nullptr;      // [N]
+    const int32_t* targets = nullptr;     // [N], -1 = none
+    const int32_t* types = nullptr;       // [N] token types, or none: all of type 0
+    const float* weights = nullptr;       // [N] of the rows in the loss, or none: all 1
+    const int32_t* source = nullptr;      // [N] the row of set 0 each was picked from; of picked sets alone
+    const void* inputs = nullptr;         // [N, BatchMatrices::inputs], where the tape reads them
+    const float* soft_targets = nullptr;  // [N, BatchMatrices::soft_targets], likewise
   };
   std::vector<Set> sets;
   // On a card these may lie in device memory, so that a captured graph serves every step: then they count, and

@@ -84,6 +84,13 @@ struct RowCapacity {
   int64_t longest = 0;
 };
 
+// Matrices that ops read of a micro-batch besides its tokens and targets, a row for each row of a row set: their
+// columns; 0: none is read.
+struct BatchMatrices {
+  int64_t inputs = 0;        // of the tape's activation type, in place of tokens
+  int64_t soft_targets = 0;  // f32
+};
+
 class Tape {
  public:
   enum class Purpose : uint8_t { training, evaluation };
@@ -93,14 +100,19 @@ class Tape {
     std::vector<RowCapacity> rows;
   };
 
-  explicit Tape(Options options) : options_(std::move(options)) {}
+  explicit Tape(Options options) : options_(std::move(options)), matrices_(options_.rows.size()) {}
 
   bool training() const { return options_.purpose == Purpose::training; }
   DType activation_type() const { return options_.activation_type; }
   const RowCapacity& rows(int set) const { return options_.rows.at(static_cast<size_t>(set)); }
   const std::vector<RowCapacity>& row_sets() const { return options_.rows; }
 
+  // What the ops recorded so far read of a micro-batch; an op that reads a matrix says so here.
+  BatchMatrices& matrices(int set) { return matrices_.at(static_cast<size_t>(set)); }
+  const BatchMatrices& matrices(int set) const { return matrices_.at(static_cast<size_t>(set)); }
+
   Value add_value(const ValueSpec& spec);
+  void keep(Value value) { values_.at(static_cast<size_t>(value.id)).kept = true; }  // for the host to read
   const ValueSpec& spec(Value value) const { return values_.at(static_cast<size_t>(value.id)); }
   int64_t capacity_bytes(Value value) const;
   void record(Node node);
@@ -115,6 +127,7 @@ class Tape {
 
  private:
   Options options_;
+  std::vector<BatchMatrices> matrices_;  // per row set
   std::vector<Node> nodes_;
   std::vector<ValueSpec> values_;
   int layer_ = 0;

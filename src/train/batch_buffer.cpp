@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/error.h"
 #include "base/rounding.h"
@@ -65,6 +66,14 @@ constexpr int64_t kLengthStep = 64;
 BatchBuffer::BatchBuffer(Device& device, const RowCapacity& capacity, const RowCapacity& picked)
     : capacity_(capacity), picked_capacity_(picked), buffer_(device, bytes(capacity, picked)) {}
 
+BatchBuffer::BatchBuffer(Device& device, const Tape& tape)
+    : capacity_(tape.rows(0)),
+      picked_capacity_(tape.row_sets().size() > 1 ? tape.rows(1) : RowCapacity{}),
+      input_size_(size_of(tape.activation_type())),
+      buffer_(device, bytes(tape)) {
+  for (size_t set = 0; set < tape.row_sets().size(); ++set) matrices_.push_back(tape.matrices(static_cast<int>(set)));
+}
+
 int64_t BatchBuffer::bytes(const RowCapacity& capacity, const RowCapacity& picked) {
   return bytes_of(capacity) + bytes_of(picked);
 }
@@ -77,6 +86,43 @@ char* BatchBuffer::staging(size_t slot) {
                           Release{&device});
   }
   return staging_[slot].get();
+}
+
+int64_t BatchBuffer::bytes(const Tape& tape) {
+  int64_t bytes = 0;
+  for (size_t set = 0; set < tape.row_sets().size(); ++set) {
+    const RowCapacity& capacity = tape.row_sets()[set];
+    const BatchMatrices& matrices = tape.matrices(static_cast<int>(set));
+    bytes += bytes_of(capacity) + capacity.rows * (matrices.inputs * size_of(tape.activation_type()) +
+                                                   matrices.soft_targets * size_of(DType::f32));
+  }
+  return bytes;
+}
+
+// After the columns of both sets, so that these lie where they always do. Rows beyond the batch's keep what was there:
+// numbers of an earlier batch, or 0.
+void BatchBuffer::load_matrices(const MicroBatch& batch, std::vector<DeviceBatch::Set>& sets) {
+  char* at = static_cast<char*>(buffer_.data()) + bytes(capacity_, picked_capacity_);
+  const auto place = [&](const void* values, int64_t found, int64_t rows, int64_t capacity, int64_t row_bytes) {
+    BRISK_CHECK(found == rows * row_bytes, "{} bytes for {} rows of {}", found, rows, row_bytes);
+    buffer_.device().copy_in(at, values, found);
+    return std::exchange(at, at + capacity * row_bytes);
+  };
+  for (size_t set = 0; set < matrices_.size(); ++set) {
+    const BatchMatrices& matrices = matrices_[set];
+    const int64_t rows = set == 0 ? batch.rows() : batch.picked.rows();
+    const int64_t capacity = (set == 0 ? capacity_ : picked_capacity_).rows;
+    const std::vector<std::byte>& inputs = set == 0 ? batch.inputs : batch.picked.inputs;
+    if (matrices.inputs > 0) {
+      sets[set].inputs = place(inputs.data(), std::ssize(inputs), rows, capacity, matrices.inputs * input_size_);
+    }
+    if (matrices.soft_targets > 0) {
+      const std::vector<float>& soft = batch.picked.soft_targets;
+      const auto row_bytes = matrices.soft_targets * static_cast<int64_t>(sizeof(float));
+      sets[set].soft_targets = reinterpret_cast<const float*>(
+          place(soft.data(), std::ssize(soft) * static_cast<int64_t>(sizeof(float)), rows, capacity, row_bytes));
+    }
+  }
 }
 
 DeviceBatch::Set BatchBuffer::load(const MicroBatch& batch) {
@@ -138,7 +184,8 @@ void BatchBuffer::load(const MicroBatch& batch, char* staging, bool rounds, std:
     set.rows.sequence = placer.place(picked.sequence, room, picked_rows);
     set.rows.starts = placer.place(picked.starts, picked_capacity_.sequences + 1, sequences + 1, picked.starts.back());
   }
-  if (staging != nullptr) buffer_.device().copy_in(buffer_.data(), staging, buffer_.bytes());
+  if (staging != nullptr) buffer_.device().copy_in(buffer_.data(), staging, bytes(capacity_, picked_capacity_));
+  load_matrices(batch, sets);
 }
 
 }  // namespace brisk

@@ -17,6 +17,8 @@ class BatchBuffer {
  public:
   // `picked`: of the second row set, where the model has one.
   BatchBuffer(Device& device, const RowCapacity& capacity, const RowCapacity& picked = {});
+  // What the ops of a tape read.
+  BatchBuffer(Device& device, const Tape& tape);
 
   // Copies the batch to the device; the result points into this buffer and is valid until the next load, which on a
   // card must not come before what was queued with it is done. The first row set alone:
@@ -29,14 +31,18 @@ class BatchBuffer {
   void queue(const MicroBatch& batch, size_t slot, std::vector<DeviceBatch::Set>& sets);
 
   static int64_t bytes(const RowCapacity& capacity, const RowCapacity& picked = {});
+  static int64_t bytes(const Tape& tape);
 
  private:
   struct Release {
     Device* device;
     void operator()(char* staging) const { device->release_staging(staging); }
   };
+  void load_matrices(const MicroBatch& batch, std::vector<DeviceBatch::Set>& sets);
 
   RowCapacity capacity_, picked_capacity_;
+  std::vector<BatchMatrices> matrices_;  // per set
+  int64_t input_size_ = 0;               // bytes of an element of the inputs
   Buffer buffer_;
   // On a card a batch is put together here, as it will lie there, and copied at once.
   std::vector<std::unique_ptr<char, Release>> staging_;

@@ -29,7 +29,7 @@ ClassPredictor::ClassPredictor(const Model& model, const ParameterStore& store, 
              .rows = picking.row_sets(capacity)}),
       logits_(model.class_logits(tape_)),
       program_(tape_, {.backend = backend}),
-      batch_buffer_(store.device(), capacity, picking.second(capacity)) {
+      batch_buffer_(store.device(), tape_) {
   BRISK_CHECK(classes_ > 0 && logits_, "a model of {} classes", classes_);
   program_.allocate(store.device());
 }

@@ -5,6 +5,7 @@
 //   task.quality(result);                               // "accuracy 91.20 % (95 %: 88.93 to 93.04), F1 ..."
 #pragma once
 
+#include "data/example_sequences.h"
 #include "train/encoder_data.h"
 #include "train/task.h"
 
@@ -15,6 +16,7 @@ class ClassifyTask final : public Task {
   TaskData prepare(Job& job, DataRequest request) override;
   ModelConfig model_config(const Job& job) const override;
   RowPicking picking(const Job& job) const override;
+  std::vector<std::string> compute_ahead(const Job& job, DType compute_type, const std::string& checkpoint) override;
   Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const override;
   std::string describe_model(const Job& job) const override;
   void write_files(const std::string& run) const override;
@@ -23,6 +25,8 @@ class ClassifyTask final : public Task {
 
  private:
   EncoderData data_;  // all of it but the tokenizer
+  std::shared_ptr<ExampleSequences> train_, validation_;
+  int64_t cached_layers_ = 0;
 };
 
 // Which rows a classifier reads, of micro-batches whose steps have so many sequences.

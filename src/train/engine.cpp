@@ -8,6 +8,11 @@
 
 namespace brisk {
 
+LossOptions EngineOptions::loss() const {
+  return {
+      .label_smoothing = label_smoothing, .soft_weight = distillation.weight, .temperature = distillation.temperature};
+}
+
 bool StepResult::finite() const { return std::isfinite(loss_sum) && std::isfinite(gradient_norm); }
 double StepResult::loss() const { return weight_sum > 0 ? loss_sum / weight_sum : loss_sum; }
 
@@ -28,21 +33,21 @@ MemoryPlan plan_memory(const EngineOptions& asked) {
   ParameterStore store;
   const std::unique_ptr<Model> model = make_model(options.model, store);
   const std::vector<RowCapacity> rows = options.picking.row_sets(options.capacity);
-  const auto arena = [&](Tape::Purpose purpose) {
+  const auto arena = [&](Tape::Purpose purpose, bool with_batch) {
     Tape tape({.purpose = purpose, .activation_type = options.compute_type, .rows = rows});
-    model->loss(tape, {});
+    model->loss(tape, options.loss());
     const bool training = purpose == Tape::Purpose::training;
     return Program(tape, {.checkpoint_every = training ? options.checkpoint_every : 0, .backend = options.backend})
-        .arena_bytes();
+               .arena_bytes() +
+           (with_batch ? BatchBuffer::bytes(tape) : 0);
   };
   MemoryPlan plan;
   plan.parameters = store.count();
   plan.trained_parameters = store.trained_count();
   plan.state_bytes = store.bytes(options.compute_type, ParameterStore::Purpose::training, moments_of(options)) +
                      (options.muon ? Muon::workspace_bytes(store, options.backend == Backend::cuda) : 0);
-  plan.activation_bytes =
-      arena(Tape::Purpose::training) + BatchBuffer::bytes(options.capacity, options.picking.second(options.capacity));
-  plan.evaluation_bytes = arena(Tape::Purpose::evaluation);
+  plan.activation_bytes = arena(Tape::Purpose::training, true);
+  plan.evaluation_bytes = arena(Tape::Purpose::evaluation, false);
   return plan;
 }
 
@@ -51,7 +56,7 @@ Engine::Engine(const EngineOptions& options)
       device_(options.device != nullptr ? *options.device : cpu_device()),
       model_(make_model(options.model, store_)),
       training_(std::make_unique<Run>(options_, *model_)),
-      batch_buffer_(device_, options.capacity, options.picking.second(options.capacity)) {
+      batch_buffer_(device_, training_->tape) {
   store_.allocate(device_, training_->program->completion_order(), options.compute_type,
                   ParameterStore::Purpose::training, moments_of(options));
   if (options.muon) muon_ = std::make_unique<Muon>(store_, *options.muon);

@@ -39,12 +39,18 @@ struct EngineOptions {
   DType compute_type = DType::f32;  // f32 or bf16 products
   int64_t checkpoint_every = 0;
   double label_smoothing = 0;
+  struct Distillation {
+    double weight = 0;  // of what a teacher says, in the loss (LinearCrossEntropy::soft_weight); 0: there is none
+    double temperature = 1;
+  } distillation;
   AdamWOptions adamw;
   std::optional<MuonOptions> muon;  // of the hidden matrices; none: AdamW updates them too
   double max_grad_norm = 1;         // 0: no clipping
   uint64_t seed = 1;
   Backend backend = Backend::cpu;  // of a card: always cuda
   Device* device = nullptr;        // none: the CPU
+
+  LossOptions loss() const;
 };
 
 struct StepResult {

@@ -16,7 +16,7 @@ struct Engine::Run {
 
   Run(const EngineOptions& options, const Model& model)
       : tape({.activation_type = options.compute_type, .rows = options.picking.row_sets(options.capacity)}),
-        loss(model.loss(tape, {.label_smoothing = options.label_smoothing})),
+        loss(model.loss(tape, options.loss())),
         program(std::make_unique<Program>(
             tape, ProgramOptions{.checkpoint_every = options.checkpoint_every, .backend = options.backend})) {}
 };

@@ -15,7 +15,7 @@ Evaluator::LossRun::LossRun(const Model& model, const ParameterStore& store, con
             .rows = picking.row_sets(capacity)}),
       loss(model.loss(tape, {})),
       program(tape, {.backend = backend}),
-      buffer(store.device(), capacity, picking.second(capacity)) {
+      buffer(store.device(), tape) {
   program.allocate(store.device());
 }
 

@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "train/checkpoint.h"
 #include "train/label_file.h"
+#include "train/model_config.h"
 #include "train/model_source.h"
 #include "train/run_directory.h"
 #include "train/trained_model.h"
@@ -25,7 +26,7 @@ ImportResult import_model(const std::string& path, const std::string& tokenizer_
   save_tokenizer_folder(*model->tokenizer, run.path());
   if (model->labels.count() > 0) write_labels(run.path(), model->labels);
   write_file_atomically(run.job_path(), job_to_json_text(job));  // last: it makes the folder a run
-  return {kind, job.task, model->store.count(), saved.bytes};
+  return {kind, job.task, !has_no_head(job), model->store.count(), saved.bytes};
 }
 
 }  // namespace brisk

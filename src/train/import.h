@@ -11,6 +11,7 @@ namespace brisk {
 struct ImportResult {
   std::string kind;  // what it was: "Hugging Face folder"
   std::string task;  // what it is for
+  bool has_head = true;
   int64_t parameters = 0;
   int64_t bytes = 0;  // of the checkpoint
 };

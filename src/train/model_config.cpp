@@ -76,12 +76,19 @@ EncoderConfig encoder_config(const Job& job) {
   EncoderConfig config = plain_encoder_config(job);
   config.frozen_embeddings = job.training.freeze >= 0;
   config.frozen_layers = std::max<int64_t>(0, job.training.freeze);
+  config.frozen_dropout = job.training.frozen_dropout;
   return config;
 }
 
 ModelConfig trained_config(const Job& job) {
   if (!job.model.is_encoder()) return decoder_config(job.model);
-  return plain_encoder_config(job);
+  EncoderConfig config = plain_encoder_config(job);
+  if (has_no_head(job)) config.head = EncoderConfig::Head::none;
+  return config;
+}
+
+bool has_no_head(const Job& job) {
+  return job.model.is_encoder() && job.task == "classify" && job.model.num_labels == 0;
 }
 
 std::string encoder_text(const Job& job) {

@@ -23,6 +23,8 @@ DecoderConfig training_config(const Job& job);
 EncoderConfig encoder_config(const Job& job);
 // A trained model of either kind, to be used.
 ModelConfig trained_config(const Job& job);
+// An encoder that was imported without a head: its job is that of a classifier with no classes yet.
+bool has_no_head(const Job& job);
 std::string encoder_text(const Job& job);                                  // what no table shows, for people
 double adapter_scale(const TrainingOptions& training);                     // 0 without adapters
 std::optional<MuonOptions> muon_options(const TrainingOptions& training);  // none where AdamW does it all

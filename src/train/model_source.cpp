@@ -9,6 +9,7 @@
 #include "hub/gguf_model.h"
 #include "hub/huggingface.h"
 #include "hub/llama2c.h"
+#include "hub/safetensors.h"
 #include "train/checkpoint.h"
 #include "train/encoder_run.h"
 #include "train/fine_tuned.h"
@@ -92,7 +93,14 @@ ModelSource from_huggingface_encoder(const std::string& path) {
   ModelSource source;
   source.kind = "Hugging Face folder";
   source.model = config.model;
-  source.labels = config.labels;
+  source.job.task = "classify";
+  switch (folder->head()) {
+    case HuggingFaceEncoderConfig::Head::classifier: source.labels = config.labels; break;
+    case HuggingFaceEncoderConfig::Head::masked_words: source.job.task = "mlm"; break;
+    default:  // to become a classifier, most likely: has_no_head()
+      source.model.num_labels = 0;
+      source.lone_pooler = folder->has_pooler();
+  }
   source.tokenizer = [path] { return load_tokenizer(path); };
   source.load_into = [folder](ParameterStore& store) {
     const EncoderLoading loading = folder->load_into(store);
@@ -104,7 +112,6 @@ ModelSource from_huggingface_encoder(const std::string& path) {
   source.start = [folder](ParameterStore& store, const std::vector<int64_t>& layers) {
     return folder->load_into(store, layers).lines();
   };
-  source.job.task = config.head == HuggingFaceEncoderConfig::Head::classifier ? "classify" : "mlm";
   source.job.training.optimizer = "adamw";
   source.job.data.text_field.clear();  // found in the table that it is asked about
   describe(source, path);
@@ -132,6 +139,8 @@ ModelSource from_run(const std::string& path) {
   };
   if (source.model.is_encoder()) {
     source.labels = read_labels(run.path()).names();
+    if (has_no_head(source.job))
+      source.lone_pooler = SafetensorsFile(*checkpoint + "/model.safetensors").find("pooler.weight") != nullptr;
     source.start = [place = *checkpoint](ParameterStore& store, const std::vector<int64_t>& layers) {
       return load_encoder(place, store, layers).lines();
     };

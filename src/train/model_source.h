@@ -33,6 +33,7 @@ struct ModelSource {
   // layer layers[l]; empty: as they are): what is missing keeps its values, and the lines say so.
   std::function<std::vector<std::string>(ParameterStore&, const std::vector<int64_t>& layers)> start;
   std::vector<std::string> labels;  // of a classifier, in the order of its outputs
+  bool lone_pooler = false;         // of an encoder without a head: it has a pooler nevertheless
 };
 
 // A run directory stands for its best checkpoint. UserError where it is none of these.

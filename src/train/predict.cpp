@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "train/classify_task.h"
 #include "train/engine.h"
+#include "train/model_config.h"
 
 namespace brisk {
 
@@ -51,6 +52,12 @@ class TextList final : public Sequences {
 
 void require_classifier(const TrainedModel& model) {
   if (model.model->classes() > 0 && model.labels.count() == model.model->classes()) return;
+  if (has_no_head(model.job)) {
+    user_error(
+        "{0}: an encoder without a head, of which nothing can be asked yet: train one on it, {{\"task\": \"classify\", "
+        "\"model\": {{\"checkpoint\": \"{1}\"}}}} in a job",
+        model.source, model.path);
+  }
   user_error("{}: {}, which names no classes; train one with task classify", model.source,
              model.job.task == "mlm" ? "an encoder for masked words" : "a language model");
 }
@@ -66,8 +73,8 @@ Predictor::Predictor(const TrainedModel& model, bool pairs, int64_t max_length)
   }
   const RowPicking picking = first_row_picking(1);
   const RowCapacity capacity = picking.capacity(std::max(max_length_, kMicroBatchTokens / 2), max_length_);
-  predictor_ = std::make_unique<ClassPredictor>(*model.model, model.store, capacity, picking,
-                                                backend_of(model.store.device()));
+  predictor_ =
+      std::make_unique<ClassPredictor>(*model.model, model.store, capacity, picking, backend_of(model.store.device()));
 }
 
 void Predictor::predict(const std::vector<TextOrPair>& texts, const Answer& answer) {

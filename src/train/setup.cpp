@@ -120,6 +120,9 @@ class Starter {
     const DeviceChoice place = choose_device(setup_.job.device, "device");
     if (!place.reason.empty()) say("device: {}", place.reason);
     options.device = place.device;
+    if (place.device->is_cuda() && !training.teacher.empty()) {
+      user_error("training.teacher: a card cannot learn from a teacher yet: set \"device\": \"cpu\"");
+    }
     options.model = setup_.task->model_config(setup_.job);
     options.picking = setup_.task->picking(setup_.job);
     const int64_t asked =
@@ -140,10 +143,17 @@ class Starter {
     options.capacity = options.picking.capacity(setup_.micro_batch_tokens, longest);
     options.compute_type = setup_.choices.compute_type;
     options.label_smoothing = training.label_smoothing;
+    if (!training.teacher.empty())
+      options.distillation = {training.distillation_weight, training.distillation_temperature};
     options.adamw = {training.beta1, training.beta2, training.adam_epsilon, training.weight_decay};
     options.max_grad_norm = training.max_grad_norm;
     options.seed = static_cast<uint64_t>(training.seed);
 
+    for (const std::string& line :
+         setup_.task->compute_ahead(setup_.job, options.compute_type, checkpoint_path_.value_or(""))) {
+      say("{}", line);
+    }
+    options.model = setup_.task->model_config(setup_.job);
     setup_.memory = refuse_what_cannot_fit(options);
     setup_.engine = std::make_unique<Engine>(options);
 

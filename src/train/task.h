@@ -51,6 +51,14 @@ class Task {
   virtual ModelConfig model_config(const Job& job) const = 0;
   virtual RowPicking picking(const Job& /*job*/) const { return {}; }
 
+  // When the number format is known: computes beforehand what every epoch would compute again, if that pays.
+  // model_config() is of what is left to compute afterwards. `checkpoint`: of the run that is resumed, or "". Returns
+  // lines for the user.
+  virtual std::vector<std::string> compute_ahead(const Job& /*job*/, DType /*compute_type*/,
+                                                 const std::string& /*checkpoint*/) {
+    return {};
+  }
+
   // Lines about the data, and a JSON object for the run's statistics.json.
   struct Description {
     std::string text, json;

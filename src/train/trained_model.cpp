@@ -49,12 +49,15 @@ std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const 
   Job job = source.job;
   job.model = source.model;
   model->labels = LabelSet::in_order(source.labels);
-  model->model = make_model(trained_config(job), model->store);
+  ModelConfig config = trained_config(job);
+  if (auto* encoder = std::get_if<EncoderConfig>(&config)) encoder->lone_pooler = source.lone_pooler;
+  model->model = make_model(config, model->store);
   model->store.allocate(place, {}, as_trained ? trained_type(source, place) : DType::f32,
                         ParameterStore::Purpose::inference);
   source.load_into(model->store);
   refresh_compute_copies(model->store);
   model->source = source.place;
+  model->path = path;
   return model;
 }
 

@@ -22,6 +22,7 @@ struct TrainedModel {
   std::unique_ptr<Model> model;
   LabelSet labels;     // of a classifier
   std::string source;  // the checkpoint or file it was read from
+  std::string path;    // as it was asked for
 
   const Decoder& decoder() const;  // UserError where it is something else
 };

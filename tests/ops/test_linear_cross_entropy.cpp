@@ -22,6 +22,7 @@ struct Case {
   double logit_scale = 1;
   int64_t scratch_rows = 0;  // what the scratch is made for; 0: rows
   bool bias = false, weights = false;
+  float soft_weight = 0, temperature = 1;  // of soft targets; 0: none
 };
 
 struct Setting {
@@ -59,6 +60,22 @@ struct Setting {
     op.argmax = argmax;
     op.sums = sums;
     op.scratch = scratch;
+    for (int64_t i = 0; i < c.rows && c.soft_weight > 0; ++i) {
+      // Shares that add up to 1, some of them 0.
+      double total = 0;
+      std::vector<double> shares;
+      for (int64_t v = 0; v < c.vocabulary; ++v) {
+        const double draw = random_uniform(random_key({9, static_cast<uint64_t>(i)}), static_cast<uint64_t>(v));
+        shares.push_back(draw < 0.2 && v > 0 ? 0 : draw * draw);
+        total += shares.back();
+      }
+      for (const double share : shares) soft_targets.push_back(static_cast<float>(share / total));
+    }
+    if (c.soft_weight > 0) {
+      op.soft_targets = soft_targets.data();
+      op.soft_weight = c.soft_weight;
+      op.temperature = c.temperature;
+    }
     if (gradient) {
       op.dx = dx;
       op.dweight = dweight;
@@ -66,7 +83,7 @@ struct Setting {
     }
   }
   std::vector<int32_t> targets;
-  std::vector<float> weights;
+  std::vector<float> weights, soft_targets;
   Matrix x, weight, loss, log_sum_exp, argmax, sums, dx, dweight, bias, dbias, scratch;
   LinearCrossEntropy op;
 };
@@ -89,9 +106,23 @@ std::vector<Case> cases() {
   return all;
 }
 
+// What a student learns from a teacher.
+std::vector<Case> soft_cases() {
+  std::vector<Case> all;
+  for (const DType type : {DType::f32, DType::bf16}) {
+    for (const int64_t classes : {2, 3, 40}) {
+      all.push_back({33, 48, classes, type, 0, 1, 0, true, false, 0.5f, 2});
+      all.push_back({33, 48, classes, type, 0.1f, 1, 0, true, true, 0.3f, 4});
+      all.push_back({33, 48, classes, type, 0, 1, 0, true, true, 1, 0.5f});
+    }
+    all.push_back({100, 16, 517, type, 0, 10, 40, true, true, 0.9f, 3});  // three chunks, logits of tens
+  }
+  return all;
+}
+
 std::string name_of(const Case& c) {
-  return fmt::format("{} rows, {} wide, {} tokens, {}, smoothing {}", c.rows, c.width, c.vocabulary, dtype_name(c.type),
-                     c.label_smoothing);
+  return fmt::format("{} rows, {} wide, {} tokens, {}, smoothing {}, soft {} at {}", c.rows, c.width, c.vocabulary,
+                     dtype_name(c.type), c.label_smoothing, c.soft_weight, c.temperature);
 }
 
 void expect_same_losses(const Setting& fast, const Setting& plain) {
@@ -102,8 +133,10 @@ void expect_same_losses(const Setting& fast, const Setting& plain) {
 }
 
 TEST(LinearCrossEntropy, AgreesWithTheReference) {
+  std::vector<Case> all = cases();
+  for (const Case& c : soft_cases()) all.push_back(c);
   for_each_isa([&](Isa) {
-    for (const Case& c : cases()) {
+    for (const Case& c : all) {
       for (const bool adds : {false, true}) {
         SCOPED_TRACE(name_of(c));
         Setting fast(c), plain(c);
@@ -182,10 +215,49 @@ TEST(LinearCrossEntropy, SumsAreWeightedAndCountsAreNot) {
   });
 }
 
+// alpha T^2 kl_div(log_softmax(z / T), softmax(t / T), "batchmean") + (1 - alpha) cross_entropy(z, y) in PyTorch 2, in
+// double, with alpha 0.7, T 2 and the teacher's logits t.
+TEST(LinearCrossEntropy, HasTheDistillationLossOfPyTorch) {
+  const float x[3][2] = {{0.5f, -1}, {2, 0.25f}, {-0.75f, 1.5f}};
+  const float w[3][2] = {{1, -0.5f}, {0.25f, 2}, {-1.5f, 0.75f}};
+  const float b[3] = {0.1f, -0.2f, 0.3f};
+  const double t[3][3] = {{2, 0.5, -1}, {0, 3, 1}, {-2, 1, 1.5}};
+  for (const bool reference : {true, false}) {
+    Setting s({3, 2, 3, DType::f32, 0, 1, 0, true, false, 0.7f, 2});
+    s.targets = {0, 2, 1};
+    s.op.targets = s.targets.data();
+    s.op.scale = 1.0f / 3;
+    for (int64_t i = 0; i < 3; ++i) {
+      for (int64_t j = 0; j < 2; ++j) {
+        s.x.set(i, j, x[i][j]);
+        s.weight.set(i, j, w[i][j]);
+      }
+      s.bias.set(0, i, b[i]);
+      double total = 0;
+      for (int64_t v = 0; v < 3; ++v) total += std::exp(t[i][v] / 2);
+      for (int64_t v = 0; v < 3; ++v)
+        s.soft_targets[static_cast<size_t>(3 * i + v)] = static_cast<float>(std::exp(t[i][v] / 2) / total);
+    }
+    (reference ? ref::linear_cross_entropy : cpu::linear_cross_entropy)(s.op);
+    EXPECT_NEAR(s.sums.get(0, 0) / 3, 1.100505765, 1e-6);
+    const double dx[3][2] = {{-0.063548324, -0.103445765}, {0.528567132, -0.506241225}, {-0.050069022, -0.003057274}};
+    const double dw[3][2] = {{0.59990334, 0.037498167}, {-0.249626561, 0.015337805}, {-0.350276779, -0.052835971}};
+    const double db[3] = {0.299480413, -0.190714998, -0.108765415};
+    for (int64_t i = 0; i < 3; ++i) {
+      for (int64_t j = 0; j < 2; ++j) {
+        EXPECT_NEAR(s.dx.get(i, j), dx[i][j], 1e-6);
+        EXPECT_NEAR(s.dweight.get(i, j), dw[i][j], 1e-6);
+      }
+      EXPECT_NEAR(s.dbias.get(0, i), db[i], 1e-6);
+    }
+  }
+}
+
 // The reference itself: central differences of scale * sum of losses, whose f32 rows are accurate to about 1e-7.
 TEST(LinearCrossEntropyReference, HasTheGradientsOfFiniteDifferences) {
-  for (const float smoothing : {0.0f, 0.1f}) {
-    const Case c{7, 6, 20, DType::f32, smoothing, 1, 0, true, true};
+  for (const Case& c : {Case{7, 6, 20, DType::f32, 0, 1, 0, true, true},
+                        {7, 6, 20, DType::f32, 0.1f, 1, 0, true, true},
+                        {7, 6, 20, DType::f32, 0.1f, 1, 0, true, true, 0.6f, 2.5f}}) {
     Setting s(c), center(c);
     ref::linear_cross_entropy(center.op);
     const auto objective = [&] {

@@ -257,6 +257,112 @@ TEST_F(Classify, FreezesWhatItIsTold) {
   EXPECT_EQ(run_brisk({"predict", "run", "the plot was clever"}, folder).exit_code, 0);
 }
 
+TEST_F(Classify, ComputesFrozenLayersOnceAndGivesTheSameCurve) {
+  ASSERT_EQ(train(classify_job(), {"--output", "base"}).exit_code, 0);
+  Json job = classify_job();
+  job["model"] = {{"from", "base"}};
+  job["data"]["cache_dir"] = folder / "cache";
+  for (const int layers : {1, 2}) {
+    job["training"]["freeze"] = layers;
+    const std::string number = std::to_string(layers);
+    job["training"]["cache_frozen"] = true;
+    const Outcome once = train(job, {"--output", "once" + number});
+    ASSERT_EQ(once.exit_code, 0) << once.err;
+    EXPECT_NE(once.err.find("the activations of the first " + number + " are kept in"), std::string::npos) << once.err;
+    job["training"]["cache_frozen"] = false;
+    const Outcome each = train(job, {"--output", "each" + number});
+    ASSERT_EQ(each.exit_code, 0) << each.err;
+    EXPECT_EQ(each.err.find("the activations of the first"), std::string::npos) << each.err;
+
+    const auto fast = step_lines(metrics_of(folder / ("once" + number)));
+    const auto plain = step_lines(metrics_of(folder / ("each" + number)));
+    ASSERT_EQ(fast.size(), plain.size());
+    for (size_t i = 0; i < fast.size(); ++i)
+      EXPECT_NEAR(fast[i]["loss"].get<double>(), plain[i]["loss"].get<double>(), 1e-5) << i;
+    EXPECT_EQ(read_json(folder / ("once" + number + "/summary.json"))["validation_accuracy"],
+              read_json(folder / ("each" + number + "/summary.json"))["validation_accuracy"]);
+    const auto share = [&](const std::string& run) {
+      return Json::parse(
+                 run_brisk({"predict", run, "the plot was clever", "--fp32"}, folder).out)["probabilities"]["positive"]
+          .get<double>();
+    };
+    EXPECT_NEAR(share("once" + number), share("each" + number), 1e-5);
+  }
+}
+
+TEST_F(Classify, GoesOnWithComputedLayersWhereItStopped) {
+  ASSERT_EQ(train(classify_job(), {"--output", "base"}).exit_code, 0);
+  Json job = classify_job();
+  job["model"] = {{"from", "base"}};
+  job["data"]["cache_dir"] = folder / "cache";
+  job["training"]["freeze"] = 1;
+  job["training"]["save_steps"] = 7;
+  job["training"]["eval_steps"] = 9;
+  ASSERT_EQ(train(job, {"--output", "whole"}).exit_code, 0);
+  Process process({"train", "job.json", "--output", "killed"}, folder);
+  ASSERT_TRUE(process.wait_for("step 18: validation"));
+  process.send(SIGKILL);
+  process.finish();
+  std::filesystem::remove_all(folder / "base");  // the frozen weights are the run's own by now
+  const Outcome resumed = train(job, {"--output", "killed", "--resume"});
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_NE(resumed.err.find("the activations of the first 1 are in"), std::string::npos) << resumed.err;
+  EXPECT_EQ(curve_of(folder / "killed"), curve_of(folder / "whole"));
+  EXPECT_EQ(last_model_bytes(folder / "killed"), last_model_bytes(folder / "whole"));
+}
+
+TEST_F(Classify, DoesNotKeepWhatItReadsOnceOrWhatDropoutChanges) {
+  ASSERT_EQ(train(classify_job(), {"--output", "base"}).exit_code, 0);
+  Json job = classify_job();
+  job["model"] = {{"from", "base"}};
+  job["training"]["freeze"] = 1;
+  job["training"]["num_epochs"] = 1;
+  const Outcome short_run = train(job, {"--output", "short"});
+  ASSERT_EQ(short_run.exit_code, 0) << short_run.err;
+  EXPECT_EQ(short_run.err.find("the activations"), std::string::npos) << short_run.err;
+  job["training"]["num_epochs"] = 2;
+  job["training"]["frozen_dropout"] = true;
+  const Outcome drops = train(job, {"--output", "drops"});
+  ASSERT_EQ(drops.exit_code, 0) << drops.err;
+  EXPECT_EQ(drops.err.find("the activations"), std::string::npos) << drops.err;
+}
+
+TEST_F(Classify, LearnsFromATeacherWhoseAnswersAreComputedOnce) {
+  ASSERT_EQ(train(classify_job(), {"--output", "teacher"}).exit_code, 0);
+  Json job = classify_job();
+  job["model"]["num_layers"] = 1;
+  job["model"]["vocab_size"] = 200;  // a tokenizer of its own: the teacher reads with its own, too
+  job["data"]["cache_dir"] = folder / "cache";
+  job["training"]["teacher"] = "teacher";
+  job["training"]["num_epochs"] = 6;
+  const Outcome student = train(job);
+  ASSERT_EQ(student.exit_code, 0) << student.err;
+  EXPECT_NE(student.err.find("its answers to 400 texts are in"), std::string::npos) << student.err;
+  EXPECT_GT(read_json(folder / "run/summary.json")["best"]["validation_accuracy"].get<double>(), 0.9);
+  job["training"]["max_steps"] = 2;
+  const Outcome again = train(job, {"--output", "again"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_NE(again.err.find("its answers to 400 texts were in"), std::string::npos) << again.err;
+  EXPECT_EQ(run_brisk({"train", "job.json", "--smoke-test"}, folder).exit_code, 0);
+}
+
+TEST_F(Classify, RefusesATeacherOfOtherClasses) {
+  ASSERT_EQ(train(classify_job(), {"--output", "teacher"}).exit_code, 0);
+  std::string other = reviews(100, 2);
+  for (size_t at = 0; (at = other.find(",negative\n", at)) != std::string::npos;) other.replace(at, 10, ",bad\n");
+  write_text(folder / "reviews.csv", other);
+  Json job = classify_job();
+  job["training"]["teacher"] = "teacher";
+  const std::string message = refusal(job);
+  EXPECT_NE(message.find("training.teacher: teacher names the classes negative, positive, and the data has bad, "
+                         "positive"),
+            std::string::npos)
+      << message;
+  job["training"].erase("teacher");
+  job["training"]["distillation_weight"] = 0.9;
+  EXPECT_NE(refusal(job).find("name it with training.teacher"), std::string::npos);
+}
+
 TEST_F(Classify, SmokeTestGoesThroughEveryStageAndSaysWhatItsAccuracyMeans) {
   Json job = classify_job();
   job["model"] = {{"d_model", 768}, {"num_layers", 12}};

@@ -130,7 +130,7 @@ class EncoderJob {
         tape_({.activation_type = options.type, .rows = rows()}),
         loss_(encoder_.loss(tape_, {})),
         program_(tape_, {.checkpoint_every = options.checkpoint_every, .backend = options.backend}),
-        buffer_(*options.device, rows()[0], rows()[1]) {
+        buffer_(*options.device, tape_) {
     store_.allocate(*options.device, program_.completion_order(), options.type, ParameterStore::Purpose::training);
     program_.allocate(*options.device);
     store_.initialise(3);
@@ -174,6 +174,22 @@ class EncoderJob {
     buffer_.load(batch, device_batch.sets);
     program.forward(device_batch, ledger_);
     return values_of(device(), program.value(logits, device_batch));
+  }
+
+  // What the first layers make of a batch: for an encoder with so many cached_layers.
+  std::vector<std::byte> rows_after(const MicroBatch& batch, int64_t layers) {
+    Tape tape({.purpose = Tape::Purpose::evaluation, .activation_type = options_.type, .rows = rows()});
+    const Value value = encoder_.rows_after(tape, layers);
+    Program program(tape, {.backend = options_.backend});
+    program.allocate(device());
+    BatchBuffer buffer(device(), tape);
+    DeviceBatch device_batch;
+    buffer.load(batch, device_batch.sets);
+    program.forward(device_batch, ledger_);
+    const Tensor made = program.value(value, device_batch);
+    std::vector<std::byte> bytes(static_cast<size_t>(made.rows * made.cols * size_of(made.type)));
+    device().copy_out(bytes.data(), made.data, std::ssize(bytes));
+    return bytes;
   }
 
   std::vector<float> gradient(const Parameter& parameter) { return values_of(device(), parameter.gradient); }

@@ -17,7 +17,8 @@ using testing::Threads;
 // Texts of 3 to 20 tokens over ids 1 .. 40; the class is what the second token says. With weights where given.
 class Labelled final : public Sequences {
  public:
-  explicit Labelled(int64_t count, std::vector<float> weights = {}) : count_(count), weights_(std::move(weights)) {}
+  explicit Labelled(int64_t count, std::vector<float> weights = {}, int32_t taught = -1)
+      : count_(count), weights_(std::move(weights)), taught_(taught) {}
   int64_t count() const override { return count_; }
   int64_t rows(int64_t index) const override { return 3 + static_cast<int64_t>(17 * draw(index, 0)); }
   int64_t longest() const override { return 20; }
@@ -40,6 +41,8 @@ class Labelled final : public Sequences {
     batch.picked.sequence.push_back(sequence);
     batch.picked.targets.push_back(label(index));
     if (!weights_.empty()) batch.picked.weights.push_back(weights_[static_cast<size_t>(label(index))]);
+    for (int32_t c = 0; c < 3 && taught_ >= 0; ++c)  // a teacher, quite sure that the class is another one
+      batch.picked.soft_targets.push_back(c == (label(index) + taught_) % 3 ? 0.9f : 0.05f);
     batch.picked.starts.push_back(static_cast<int32_t>(batch.picked.source.size()));
     batch.picked.longest = 1;
   }
@@ -53,6 +56,7 @@ class Labelled final : public Sequences {
   }
   int64_t count_;
   std::vector<float> weights_;
+  int32_t taught_;  // >= 0: what a teacher says, as a distance from the label
 };
 
 EngineOptions classifier(double dropout) {
@@ -79,10 +83,10 @@ struct Course {
   std::vector<float> masters;
 };
 
-Course train(const EngineOptions& options, int64_t micro_batch_tokens, const std::vector<float>& weights,
-             int64_t steps) {
+Course train(const EngineOptions& options, int64_t micro_batch_tokens, const std::vector<float>& weights, int64_t steps,
+             int32_t taught = -1) {
   const Threads one(1);
-  const auto train = std::make_shared<const Labelled>(640, weights);
+  const auto train = std::make_shared<const Labelled>(640, weights, taught);
   Engine engine(options);
   engine.initialise(3);
   Loader loader(train, {.sequences_per_step = 32, .micro_batch_tokens = micro_batch_tokens, .workers = 0});
@@ -121,6 +125,25 @@ TEST(EngineOfAClassifier, WeighsTheLossOfAClass) {
                other = train(classifier(0), 512, {1, 1, 9}, 3);
   for (size_t i = 0; i < plain.losses.size(); ++i) EXPECT_NEAR(plain.losses[i], same.losses[i], 1e-5);
   EXPECT_GT(testing::distance(other.masters, plain.masters), 1e-3);
+}
+
+TEST(EngineOfAClassifier, FollowsItsTeacherAsFarAsTheWeightSays) {
+  EngineOptions options = classifier(0);
+  options.distillation = {.weight = 0.95, .temperature = 2};
+  const Course follower = train(options, 512, {}, 400, 1);  // the teacher is wrong about everything
+  EXPECT_LT(follower.quality.accuracy, 0.1);
+  options.distillation.weight = 0.05;
+  const Course sceptic = train(options, 512, {}, 400, 1);
+  EXPECT_GT(sceptic.quality.accuracy, 0.9);
+}
+
+TEST(EngineOfAClassifier, HasTheSameGradientsOfATeacherHoweverAStepIsDivided) {
+  EngineOptions options = classifier(0.1);
+  options.distillation = {.weight = 0.5, .temperature = 2};
+  const std::vector<float> weights = {0.5f, 1, 3};
+  const Course whole = train(options, 512, weights, 5, 1), divided = train(options, 64, weights, 5, 1);
+  for (size_t i = 0; i < whole.losses.size(); ++i) EXPECT_NEAR(whole.losses[i], divided.losses[i], 2e-5) << i;
+  EXPECT_LT(testing::distance(divided.masters, whole.masters), 1e-4);
 }
 
 TEST(EngineOfAClassifier, EvaluatesTheSameInMicroBatchesOfAnySize) {

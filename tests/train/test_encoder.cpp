@@ -153,7 +153,7 @@ TEST_P(EncoderTest, FrozenPartsHaveNoGradientAndChangeNoOther) {
   EncoderJob whole(config_);
   const double loss = whole.run(batch_);
   int64_t arena = whole.arena_bytes();
-  config_.frozen_embeddings = true;
+  config_.frozen_embeddings = config_.frozen_dropout = true;
   for (const int64_t layers : {0, 2, 3}) {
     config_.frozen_layers = layers;
     EncoderJob frozen(config_);
