@@ -21,8 +21,9 @@ struct RowState {
 __device__ __forceinline__ RowState joined(const RowState& a, const RowState& b) {
   RowState both;
   both.largest = fmaxf(a.largest, b.largest);
-  both.sum = (a.sum > 0 ? a.sum * __expf(a.largest - both.largest) : 0.0f) +
-             (b.sum > 0 ? b.sum * __expf(b.largest - both.largest) : 0.0f);
+  // Not "> 0": what is not a number stays one.
+  both.sum = (a.sum != 0 ? a.sum * __expf(a.largest - both.largest) : 0.0f) +
+             (b.sum != 0 ? b.sum * __expf(b.largest - both.largest) : 0.0f);
   both.total = a.total + b.total;
   both.argmax = a.largest > b.largest || (a.largest == b.largest && a.argmax < b.argmax) ? a.argmax : b.argmax;
   return both;
