@@ -140,15 +140,19 @@ def main():
         random.shuffle(batches)
         for batch in batches[:2]:
             step(batch)
+        on_card = options.device == "cuda"
+        wait = torch.cuda.synchronize if on_card else lambda: None
         rows = tokens = done = 0
+        wait()
         start = time.time()
         while time.time() - start < options.seconds:
             for batch in batches:
                 step(batch)
                 rows, tokens, done = rows + len(batch), tokens + sum(len(ids[i]) for i in batch), done + 1
+            wait()
         seconds = time.time() - start
         result.update(rows_per_second=rows / seconds, tokens_per_second=tokens / seconds, batches=done)
-    result["peak_memory_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    result["peak_memory_bytes"] = torch.cuda.max_memory_allocated() if options.device == "cuda" else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(json.dumps(result) if options.json else result)
 
 

@@ -59,26 +59,33 @@ class Decoder(nn.Module):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--shape", choices=SHAPES, default="small")
-    parser.add_argument("--mode", choices=["eager", "compile"], default="eager")
+    parser.add_argument("--mode", choices=["eager", "compile", "graphs"], default="eager",
+                        help="graphs: compiled, and replayed as CUDA graphs")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--batch", type=int)
+    parser.add_argument("--max-length", type=int)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     vocabulary, width, layers, heads, length, batch = SHAPES[options.shape]
-    batch = options.batch or batch
+    batch, length, on_card = options.batch or batch, options.max_length or length, options.device == "cuda"
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
-    model = Decoder(vocabulary, width, layers, heads, length)
-    run = torch.compile(model) if options.mode == "compile" else model
+    if on_card:
+        torch.set_float32_matmul_precision("high" if options.precision == "bf16" else "highest")
+    model = Decoder(vocabulary, width, layers, heads, length).to(options.device)
+    run = model if options.mode == "eager" else torch.compile(model, mode="reduce-overhead" if options.mode == "graphs" else None)
     optimizer = torch.optim.AdamW(model.parameters(), 3e-4, fused=True)
     # Eight batches in turn, spread like words: few tokens common, most rare.
     data = (torch.rand(8, batch, length + 1) ** 3 * vocabulary).long()
+    data = data.pin_memory() if on_card else data
 
     def step(number):
-        tokens, targets = data[number % 8, :, :-1], data[number % 8, :, 1:]
-        with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bf16"):
+        both = data[number % 8].to(options.device, non_blocking=True)
+        tokens, targets = both[:, :-1].contiguous(), both[:, 1:].contiguous()
+        with torch.autocast(options.device, torch.bfloat16, enabled=options.precision == "bf16"):
             loss = run(tokens, targets)
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -86,7 +93,7 @@ def main():
         optimizer.zero_grad(set_to_none=True)
         return loss.item()
 
-    for number in range(3):
+    for number in range(10 if on_card else 3):
         step(number)
     times, end = [], time.time() + options.seconds
     while time.time() < end or len(times) < 3:
@@ -99,7 +106,8 @@ def main():
     result = {
         "shape": options.shape, "mode": options.mode, "precision": options.precision, "tokens_per_second": speed,
         "gflops": speed * flop * 1e-9, "step_ms": seconds * 1e3, "steps": len(times),
-        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, "torch": torch.__version__,
+        "peak_memory_bytes": torch.cuda.max_memory_allocated() if on_card else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "torch": torch.__version__,
     }
     print(json.dumps(result) if options.json else
           f"{options.shape} {options.mode} {options.precision}: {speed:.0f} tokens/s, {result['gflops']:.1f} GFLOP/s, "

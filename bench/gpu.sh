@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# On a machine with an NVIDIA card: builds brisk, runs every test of the card, and measures brisk and its PyTorch twins in turns.
+#   bench/gpu.sh [PYTHON]        a python that has torch (and transformers, for the classifiers); python3 unless given
+# ROUNDS (3) and SECONDS_EACH (4) can be set; TABLE (a .tsv with columns label and text) and VOCABULARY (a vocab.txt) measure the
+# classifiers too.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=${1:-python3} rounds=${ROUNDS:-3} each=${SECONDS_EACH:-4}
+command -v nvidia-smi >/dev/null || { echo "bench/gpu.sh: there is no nvidia-smi here, so no card" >&2; exit 2; }
+nvidia-smi --query-gpu=name,driver_version,clocks.max.sm --format=csv,noheader
+cmake -S . -B build-gpu -G Ninja -DBRISK_CUDA=ON -DCMAKE_CUDA_ARCHITECTURES=native >/dev/null
+cmake --build build-gpu --target brisk test_ops test_train
+build-gpu/tests/test_ops --gtest_filter='*Cuda*:*Card*' --gtest_brief=1
+build-gpu/tests/test_train --gtest_filter='*Card*:*Cuda*' --gtest_brief=1
+
+compare() {
+  "$python" bench/peers/compare.py --python "$python" --brisk build-gpu/brisk --device cuda --rounds "$rounds" --seconds "$each" \
+    --modes brisk-bf16,torch-graphs-bf16,torch-compile-bf16,torch-eager-bf16 "$@"
+}
+compare --shape gpt2 --batch 32 --max-length 1024
+compare --shape large --batch 64 --max-length 128
+compare --shape small --batch 64 --max-length 128
+if [ -n "${TABLE:-}" ]; then
+  for model in bert distilbert; do
+    "$python" bench/peers/compare_classify.py --python "$python" --brisk build-gpu/brisk --device cuda --model "$model" --data "$TABLE" \
+      --max-length 256 --batch 256 --rounds "$rounds" --seconds "$each" --vocabulary "$VOCABULARY" --modes brisk-bf16,torch-grouped-bf16
+  done
+fi
