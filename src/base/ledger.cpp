@@ -63,6 +63,7 @@ Ledger::Totals Ledger::Totals::operator-(const Totals& earlier) const {
 Ledger::Totals& Ledger::Totals::operator+=(const Totals& other) {
   for (size_t i = 0; i < nanoseconds.size(); ++i) nanoseconds[i] += other.nanoseconds[i];
   stamps += other.stamps;
+  sampled = sampled || other.sampled;
   return *this;
 }
 
@@ -94,6 +95,7 @@ void Ledger::spread(const Totals& shares) {
   }
   totals_.nanoseconds[static_cast<size_t>(current_)] += left;  // what rounding left over
   ++totals_.stamps;
+  totals_.sampled = true;
   last_ = time;
 }
 

@@ -52,6 +52,7 @@ class Ledger {
   struct Totals {
     std::array<int64_t, kPhases> nanoseconds{};
     int64_t stamps = 0;
+    bool sampled = false;  // some of it was divided as other steps were (spread)
     double seconds(Phase phase) const { return 1e-9 * static_cast<double>(nanoseconds[static_cast<size_t>(phase)]); }
     double seconds() const;  // of all phases: the wall time
     Totals operator-(const Totals& earlier) const;

@@ -21,10 +21,24 @@ __device__ inline float logistic(float x) {
   return kFast ? __fdividef(1.0f, 1.0f + __expf(fminf(-x, 80.0f))) : 1.0f / (1.0f + expf(-x));
 }
 
+// e^(-x^2) and with it erf(x) to 2e-7 (Abramowitz and Stegun 7.1.26): one exponential for gelu and its slope.
+struct ErrorFunction {
+  float bell, erf;
+};
+__device__ inline ErrorFunction error_function(float x) {
+  const float bell = __expf(-x * x);
+  const float t = __fdividef(1.0f, 1.0f + 0.3275911f * fabsf(x));
+  const float tail =
+      t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f)))) * bell;
+  return {bell, copysignf(1.0f - tail, x)};
+}
+
 template <Activation kKind, bool kFast>
 __device__ inline float activated(float u) {
   if constexpr (kKind == Activation::gelu_tanh) {
     return 0.5f * u * (1.0f + hyperbolic_tangent<kFast>(0.7978845608f * (u + 0.044715f * u * u * u)));
+  } else if constexpr (kKind == Activation::gelu_erf && kFast) {
+    return 0.5f * u * (1.0f + error_function(u * 0.7071067812f).erf);
   } else if constexpr (kKind == Activation::gelu_erf) {
     return 0.5f * u * (1.0f + erff(u * 0.7071067812f));
   } else if constexpr (kKind == Activation::relu) {
@@ -43,6 +57,9 @@ __device__ inline float activation_slope(float u) {
   if constexpr (kKind == Activation::gelu_tanh) {
     const float t = hyperbolic_tangent<kFast>(0.7978845608f * (u + 0.044715f * u * u * u));
     return 0.5f * (1.0f + t) + 0.5f * u * (1.0f - t * t) * 0.7978845608f * (1.0f + 3 * 0.044715f * u * u);
+  } else if constexpr (kKind == Activation::gelu_erf && kFast) {
+    const ErrorFunction e = error_function(u * 0.7071067812f);
+    return 0.5f * (1.0f + e.erf) + u * 0.3989422804f * e.bell;
   } else if constexpr (kKind == Activation::gelu_erf) {
     return 0.5f * (1.0f + erff(u * 0.7071067812f)) + u * 0.3989422804f * exponential<kFast>(-0.5f * u * u);
   } else if constexpr (kKind == Activation::relu) {

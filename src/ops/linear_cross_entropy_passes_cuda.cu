@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "base/rounding.h"
+#include "ops/cuda_elements.cuh"
 #include "ops/cuda_stream.h"
 #include "ops/linear_cross_entropy_passes_cuda.h"
-#include "ops/vectors_cuda.h"
 
 namespace brisk::cuda {
 
@@ -21,21 +21,22 @@ struct RowState {
 __device__ __forceinline__ RowState joined(const RowState& a, const RowState& b) {
   RowState both;
   both.largest = fmaxf(a.largest, b.largest);
-  both.sum = (a.sum > 0 ? a.sum * __expf(a.largest - both.largest) : 0.0f) +
-             (b.sum > 0 ? b.sum * __expf(b.largest - both.largest) : 0.0f);
+  // Not "> 0": what is not a number stays one.
+  both.sum = (a.sum != 0 ? a.sum * __expf(a.largest - both.largest) : 0.0f) +
+             (b.sum != 0 ? b.sum * __expf(b.largest - both.largest) : 0.0f);
   both.total = a.total + b.total;
   both.argmax = a.largest > b.largest || (a.largest == b.largest && a.argmax < b.argmax) ? a.argmax : b.argmax;
   return both;
 }
 
 template <int kCount>
-__device__ __forceinline__ void add_logits(const float (&v)[kCount], int64_t first, RowState& state) {
+__device__ __forceinline__ void add_logits(const Floats<kCount>& logits, int64_t first, RowState& state) {
   float largest = state.largest;
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
-    state.total += v[i];
-    if (v[i] > largest) {
-      largest = v[i];
+    state.total += logits.v[i];
+    if (logits.v[i] > largest) {
+      largest = logits.v[i];
       state.argmax = static_cast<int32_t>(first + i);
     }
   }
@@ -44,7 +45,7 @@ __device__ __forceinline__ void add_logits(const float (&v)[kCount], int64_t fir
     state.largest = largest;
   }
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) state.sum += __expf(v[i] - state.largest);
+  for (int i = 0; i < kCount; ++i) state.sum += __expf(logits.v[i] - state.largest);
 }
 
 __device__ RowState reduce_block(RowState state) {
@@ -77,33 +78,31 @@ __global__ void row_kernel(const LossRows a) {
   const auto with_bias = [&](auto& v, int64_t col) {
     if (a.bias == nullptr) return;
 #pragma unroll
-    for (int i = 0; i < static_cast<int>(sizeof(v) / sizeof(float)); ++i) v[i] += a.bias[col + i];
+    for (int i = 0; i < static_cast<int>(sizeof(v) / sizeof(float)); ++i) v.v[i] += a.bias[col + i];
   };
   RowState state;
   for (int64_t col = threadIdx.x * kVector; col < whole; col += blockDim.x * kVector) {
-    float v[kVector];
-    load<kVector>(logits + col, v);
+    Floats<kVector> v = load<kVector>(logits + col);
     with_bias(v, col);
     add_logits<kVector>(v, col, state);
   }
   for (int64_t col = whole + threadIdx.x; col < a.vocabulary; col += blockDim.x) {
-    float v[1];
-    load<1>(logits + col, v);
+    Floats<1> v = load<1>(logits + col);
     with_bias(v, col);
     add_logits<1>(v, col, state);
   }
   state = reduce_block(state);
   const float log_sum_exp = state.largest + logf(state.sum);
   const int32_t target = a.targets[row];
-  float target_logit[1] = {0};
+  Floats<1> target_logit = {};
   if (target >= 0) {
-    load<1>(logits + target, target_logit);
+    target_logit = load<1>(logits + target);
     with_bias(target_logit, target);
   }
   if (threadIdx.x == 0) {
     float loss = 0;
     if (target >= 0) {
-      const float plain = log_sum_exp - target_logit[0];
+      const float plain = log_sum_exp - target_logit.v[0];
       const float mean = state.total / static_cast<float>(a.vocabulary);
       loss = (1 - a.label_smoothing) * plain + a.label_smoothing * (log_sum_exp - mean);
     }
@@ -121,21 +120,19 @@ __global__ void row_kernel(const LossRows a) {
       with_bias(v, col);
 #pragma unroll
       for (int i = 0; i < static_cast<int>(sizeof(v) / sizeof(float)); ++i) {
-        v[i] = target < 0 ? 0.0f : __expf(v[i] - log_sum_exp) * scale - everywhere;
-        if (col + i == target) v[i] -= less_at_target;
+        v.v[i] = target < 0 ? 0.0f : __expf(v.v[i] - log_sum_exp) * scale - everywhere;
+        if (col + i == target) v.v[i] -= less_at_target;
       }
     };
     for (int64_t col = threadIdx.x * kVector; col < whole; col += blockDim.x * kVector) {
-      float v[kVector];
-      load<kVector>(logits + col, v);
+      Floats<kVector> v = load<kVector>(logits + col);
       to_gradient(v, col);
-      store<kVector>(logits + col, v);
+      store(logits + col, v);
     }
     for (int64_t col = whole + threadIdx.x; col < a.vocabulary; col += blockDim.x) {
-      float v[1];
-      load<1>(logits + col, v);
+      Floats<1> v = load<1>(logits + col);
       to_gradient(v, col);
-      store<1>(logits + col, v);
+      store(logits + col, v);
     }
   }
 }

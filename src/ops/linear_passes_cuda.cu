@@ -1,9 +1,10 @@
 #include <algorithm>
 
 #include "base/rounding.h"
+#include "ops/activation_cuda.cuh"
+#include "ops/cuda_elements.cuh"
 #include "ops/cuda_stream.h"
 #include "ops/linear_passes_cuda.h"
-#include "ops/vectors_cuda.h"
 
 namespace brisk::cuda {
 
@@ -11,6 +12,39 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarp = 32, kWarps = kThreads / kWarp;
+
+// One branch for several elements: activations are chosen at run time, or there would be hundreds of kernels.
+template <bool kFast, int kVector>
+__device__ inline void activate_all(Activation kind, Floats<kVector>& u) {
+  const auto each = [&](auto function) {
+#pragma unroll
+    for (int i = 0; i < kVector; ++i) u.v[i] = function(u.v[i]);
+  };
+  switch (kind) {
+    case Activation::none: return;
+    case Activation::gelu_tanh: return each([](float x) { return activated<Activation::gelu_tanh, kFast>(x); });
+    case Activation::gelu_erf: return each([](float x) { return activated<Activation::gelu_erf, kFast>(x); });
+    case Activation::relu: return each([](float x) { return activated<Activation::relu, kFast>(x); });
+    case Activation::silu: return each([](float x) { return activated<Activation::silu, kFast>(x); });
+    case Activation::tanh: return each([](float x) { return activated<Activation::tanh, kFast>(x); });
+  }
+}
+
+template <bool kFast, int kVector>
+__device__ inline void slope_all(Activation kind, Floats<kVector>& u) {
+  const auto each = [&](auto function) {
+#pragma unroll
+    for (int i = 0; i < kVector; ++i) u.v[i] = function(u.v[i]);
+  };
+  switch (kind) {
+    case Activation::none: return each([](float) { return 1.0f; });
+    case Activation::gelu_tanh: return each([](float x) { return activation_slope<Activation::gelu_tanh, kFast>(x); });
+    case Activation::gelu_erf: return each([](float x) { return activation_slope<Activation::gelu_erf, kFast>(x); });
+    case Activation::relu: return each([](float x) { return activation_slope<Activation::relu, kFast>(x); });
+    case Activation::silu: return each([](float x) { return activation_slope<Activation::silu, kFast>(x); });
+    case Activation::tanh: return each([](float x) { return activation_slope<Activation::tanh, kFast>(x); });
+  }
+}
 
 template <int kVector, typename U, typename R, typename C>
 struct FinishArguments {
@@ -25,42 +59,34 @@ struct FinishArguments {
   int64_t c_stride;
   int64_t rows, cols;
   Activation activation;
-  Dropout dropout;
-  RowSet row_set;
+  Draws draws;
 };
 
 template <int kVector, typename U, typename R, typename C>
 __global__ void finish_kernel(const FinishArguments<kVector, U, R, C> a) {
   const int64_t col = (static_cast<int64_t>(blockIdx.y) * blockDim.x + threadIdx.x) * kVector;
   if (col >= a.cols) return;
-  const bool drops = a.dropout.active();
-  const uint32_t threshold = drops ? a.dropout.threshold() : 0;
-  const float scale = drops ? a.dropout.scale() : 1;
-  float bias[kVector] = {};
-  if (a.bias != nullptr) load<kVector>(a.bias + col, bias);
+  constexpr bool kFast = sizeof(U) == 2;
+  Floats<kVector> bias = {};
+  if (a.bias != nullptr) bias = load<kVector>(a.bias + col);
   for (int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; row < a.rows;
        row += static_cast<int64_t>(gridDim.x) * blockDim.y) {
-    float v[kVector];
-    load<kVector>(a.u + row * a.u_stride + col, v);
+    Floats<kVector> v = load<kVector>(a.u + row * a.u_stride + col);
 #pragma unroll
-    for (int i = 0; i < kVector; ++i) v[i] += bias[i];
-    if (a.before != nullptr) store<kVector>(a.before + row * a.before_stride + col, v);
+    for (int i = 0; i < kVector; ++i) v.v[i] += bias.v[i];
+    if (a.before != nullptr) store(a.before + row * a.before_stride + col, v);
+    activate_all<kFast>(a.activation, v);
+    if (a.draws.threshold > 0) {
+      const uint32_t key = a.draws.row_key(row);
 #pragma unroll
-    for (int i = 0; i < kVector; ++i) v[i] = activate(a.activation, v[i]);
-    if (drops) {
-      const uint32_t key = a.dropout.row_key(a.row_set, row);
-#pragma unroll
-      for (int i = 0; i < kVector; ++i) {
-        v[i] = random_bits(key, static_cast<uint32_t>(col + i)) >= threshold ? v[i] * scale : 0.0f;
-      }
+      for (int i = 0; i < kVector; ++i) v.v[i] *= a.draws.factor(key, col + i);
     }
     if (a.residual != nullptr) {
-      float r[kVector];
-      load<kVector>(a.residual + row * a.residual_stride + col, r);
+      const Floats<kVector> r = load<kVector>(a.residual + row * a.residual_stride + col);
 #pragma unroll
-      for (int i = 0; i < kVector; ++i) v[i] += r[i];
+      for (int i = 0; i < kVector; ++i) v.v[i] += r.v[i];
     }
-    store<kVector>(a.c + row * a.c_stride + col, v);
+    store(a.c + row * a.c_stride + col, v);
   }
 }
 
@@ -84,8 +110,7 @@ void finish(const Tensor& u, const float* bias, const GemmEpilogue& e) {
   a.rows = e.c.rows;
   a.cols = e.c.cols;
   a.activation = e.activation;
-  a.dropout = e.dropout;
-  a.row_set = e.rows;
+  a.draws = draws_of(e.dropout, e.rows);
   const int64_t vectors = divide_up(a.cols, kVector);
   const auto across = static_cast<unsigned>(std::min<int64_t>(kThreads, round_up(vectors, kWarp)));
   const unsigned down = kThreads / across;
@@ -94,16 +119,6 @@ void finish(const Tensor& u, const float* bias, const GemmEpilogue& e) {
   const auto row_blocks = static_cast<unsigned>(std::clamp<int64_t>(divide_up(a.rows, down), 1, most));
   finish_kernel<kVector, U, R, C><<<dim3(row_blocks, column_blocks), dim3(across, down), 0, stream()>>>(a);
   BRISK_CUDA_LAUNCHED();
-}
-
-// Calls run.operator()<T>() with the C++ type of a DType.
-template <typename Run>
-void with_type(DType type, const Run& run) {
-  if (type == DType::bf16) {
-    run(bf16_t{});
-  } else {
-    run(float{});
-  }
 }
 
 template <int kVector, typename D, typename B, typename U>
@@ -117,8 +132,7 @@ struct GradientArguments {
   float* partial;  // [chunks, cols], or none
   int64_t rows, cols, rows_of_chunk;
   Activation activation;
-  Dropout dropout;
-  RowSet row_set;
+  Draws draws;
 };
 
 // A block takes the rows of one chunk and 32 vectors of columns; each of its warps takes every eighth row.
@@ -128,30 +142,25 @@ __global__ void gradient_kernel(const GradientArguments<kVector, D, B, U> a) {
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const int64_t col = (static_cast<int64_t>(blockIdx.x) * kWarp + lane) * kVector;
   const bool inside = col < a.cols;
-  const bool drops = a.dropout.active();
-  const uint32_t threshold = drops ? a.dropout.threshold() : 0;
-  const float scale = drops ? a.dropout.scale() : 1;
+  constexpr bool kFast = sizeof(B) == 2;
   float sums[kVector] = {};
   const int64_t begin = blockIdx.y * a.rows_of_chunk, end = min(a.rows, begin + a.rows_of_chunk);
   for (int64_t row = begin + warp; row < end && inside; row += kWarps) {
-    float v[kVector];
-    load<kVector>(a.dy + row * a.dy_stride + col, v);
-    if (drops) {
-      const uint32_t key = a.dropout.row_key(a.row_set, row);
+    Floats<kVector> v = load<kVector>(a.dy + row * a.dy_stride + col);
+    if (a.draws.threshold > 0) {
+      const uint32_t key = a.draws.row_key(row);
 #pragma unroll
-      for (int i = 0; i < kVector; ++i) {
-        v[i] = random_bits(key, static_cast<uint32_t>(col + i)) >= threshold ? v[i] * scale : 0.0f;
-      }
+      for (int i = 0; i < kVector; ++i) v.v[i] *= a.draws.factor(key, col + i);
     }
     if (a.before != nullptr) {
-      float u[kVector];
-      load<kVector>(a.before + row * a.before_stride + col, u);
+      Floats<kVector> slope = load<kVector>(a.before + row * a.before_stride + col);
+      slope_all<kFast>(a.activation, slope);
 #pragma unroll
-      for (int i = 0; i < kVector; ++i) v[i] *= activate_slope(a.activation, u[i]);
+      for (int i = 0; i < kVector; ++i) v.v[i] *= slope.v[i];
     }
-    if (a.du != nullptr) store<kVector>(a.du + row * a.du_stride + col, v);
+    if (a.du != nullptr) store(a.du + row * a.du_stride + col, v);
 #pragma unroll
-    for (int i = 0; i < kVector; ++i) sums[i] += v[i];
+    for (int i = 0; i < kVector; ++i) sums[i] += v.v[i];
   }
   if (a.partial == nullptr) return;
 #pragma unroll
@@ -210,8 +219,7 @@ void run_gradient(const LinearGradientPass& pass) {
   a.cols = pass.dy.cols;
   a.rows_of_chunk = chunks.rows;
   a.activation = pass.activation;
-  a.dropout = pass.dropout;
-  a.row_set = pass.rows;
+  a.draws = draws_of(pass.dropout, pass.rows);
   const dim3 grid(static_cast<unsigned>(divide_up(a.cols, int64_t{kWarp} * kVector)),
                   static_cast<unsigned>(chunks.count));
   gradient_kernel<kVector, D, B, U><<<grid, kThreads, 0, stream()>>>(a);

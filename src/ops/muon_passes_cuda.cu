@@ -2,9 +2,9 @@
 #include <cmath>
 
 #include "base/rounding.h"
+#include "ops/cuda_elements.cuh"
 #include "ops/cuda_stream.h"
 #include "ops/muon_passes_cuda.h"
-#include "ops/vectors_cuda.h"
 
 namespace brisk::cuda {
 
@@ -54,8 +54,7 @@ __global__ void direction_kernel(const MuonGroup group, const MuonPass pass, con
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
        i += static_cast<int64_t>(gridDim.x) * kThreads) {
     const float g = scale * matrix.gradient[i];
-    const float v[1] = {(g + pass.momentum * (matrix.momentum[i] - g)) * shorten};
-    store<1>(own + i, v);
+    store_one(own + i, (g + pass.momentum * (matrix.momentum[i] - g)) * shorten);
   }
 }
 
@@ -69,11 +68,9 @@ __global__ void apply_kernel(const MuonGroup group, const MuonPass pass, const T
   const T* own = x + blockIdx.y * count;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
        i += static_cast<int64_t>(gridDim.x) * kThreads) {
-    float v[1];
-    load<1>(own + i, v);
-    v[0] = keep * matrix.parameters[i] - change * v[0];
-    matrix.parameters[i] = v[0];
-    if (matrix.copy != nullptr) store<1>(matrix.copy + i, v);
+    const float p = keep * matrix.parameters[i] - change * load_one(own + i);
+    matrix.parameters[i] = p;
+    if (matrix.copy != nullptr) store_one(matrix.copy + i, p);
   }
 }
 

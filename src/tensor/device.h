@@ -24,6 +24,14 @@ class DeviceGraph {
   virtual void run() = 0;  // queues it
 };
 
+// The device's own time: each stamp is queued behind what came before it.
+class DeviceClock {
+ public:
+  virtual ~DeviceClock() = default;
+  virtual void stamp() = 0;
+  virtual std::vector<double> seconds() = 0;  // between neighbouring stamps; waits for the last
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -39,6 +47,7 @@ class Device {
   virtual void wait() {}  // until everything queued is done
   // Records what `work` queues, and runs none of it. Null where the device has no graphs.
   virtual std::unique_ptr<DeviceGraph> record(const std::function<void()>& /*work*/) { return nullptr; }
+  virtual std::unique_ptr<DeviceClock> clock() { return nullptr; }  // null where the host's clock will do
   virtual bool is_cuda() const { return false; }
   virtual int64_t free_bytes() const;  // of its memory; of the CPU's base/machine.h knows better: 0
   // Bracket the run of an op; only ops/ and the tape that runs them may.

@@ -47,6 +47,35 @@ class CudaGraph final : public DeviceGraph {
   cudaGraphExec_t ready_ = nullptr;
 };
 
+class CudaClock final : public DeviceClock {
+ public:
+  CudaClock() = default;
+  ~CudaClock() override {
+    for (const cudaEvent_t event : events_) cudaEventDestroy(event);
+  }
+  CudaClock(const CudaClock&) = delete;
+  CudaClock& operator=(const CudaClock&) = delete;
+  void stamp() override {
+    cudaEvent_t event = nullptr;
+    cuda::check(cudaEventCreate(&event), "making an event");
+    events_.push_back(event);
+    cuda::check(cudaEventRecord(event, cuda::stream()), "stamping the card's time");
+  }
+  std::vector<double> seconds() override {
+    std::vector<double> all;
+    if (!events_.empty()) cuda::check(cudaEventSynchronize(events_.back()), "waiting for the card");
+    for (size_t i = 1; i < events_.size(); ++i) {
+      float milliseconds = 0;
+      cuda::check(cudaEventElapsedTime(&milliseconds, events_[i - 1], events_[i]), "reading the card's time");
+      all.push_back(1e-3 * static_cast<double>(milliseconds));
+    }
+    return all;
+  }
+
+ private:
+  std::vector<cudaEvent_t> events_;
+};
+
 class CudaDevice final : public Device {
  public:
   const char* name() const override { return "cuda"; }
@@ -110,6 +139,7 @@ class CudaDevice final : public Device {
     cuda::check(cudaStreamEndCapture(cuda::stream(), &recorded), "recording a graph");
     return std::make_unique<CudaGraph>(recorded);
   }
+  std::unique_ptr<DeviceClock> clock() override { return std::make_unique<CudaClock>(); }
   void wait() override { cuda::check(cudaStreamSynchronize(cuda::stream()), "waiting for the card"); }
 
  private:

@@ -14,6 +14,15 @@ size_t index(int i) { return static_cast<size_t>(i); }
 
 }  // namespace
 
+Ledger::Totals PhaseClock::totals() {
+  Ledger::Totals totals;
+  const std::vector<double> seconds = clock_->seconds();
+  for (size_t i = 0; i < phases_.size(); ++i) {
+    totals.nanoseconds[static_cast<size_t>(phases_[i])] += static_cast<int64_t>(1e9 * seconds[i]);
+  }
+  return totals;
+}
+
 Program::Program(const Tape& tape, const ProgramOptions& options) : tape_(tape), options_(options) {
   find_wanted_gradients();
   plan_gradients();
@@ -299,7 +308,7 @@ void Program::run(const Step& step, const DeviceBatch& batch, Ledger& ledger) {
   } else {
     node.op->forward(op_run);
   }
-  if (waits_) arena_.device().wait();
+  if (clock_ != nullptr) clock_->stamp(step.pass == Pass::forward ? forward_phase(family) : backward_phase(family));
 }
 
 void Program::forward(const DeviceBatch& batch, Ledger& ledger) {

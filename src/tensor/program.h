@@ -53,6 +53,21 @@ struct DeviceBatch {
   const KeyValueCache* cache = nullptr;
 };
 
+// What a device does, phase by phase, by its own clock.
+class PhaseClock {
+ public:
+  explicit PhaseClock(Device& device) : clock_(device.clock()) { clock_->stamp(); }
+  void stamp(Phase phase) {  // of what was queued since the last stamp
+    phases_.push_back(phase);
+    clock_->stamp();
+  }
+  Ledger::Totals totals();  // waits
+
+ private:
+  std::unique_ptr<DeviceClock> clock_;
+  std::vector<Phase> phases_;
+};
+
 struct ProgramOptions {
   int64_t checkpoint_every = 0;  // recompute the insides of every group of this many layers; 0 = keep everything
   Backend backend = Backend::cpu;
@@ -71,8 +86,8 @@ class Program {
   void forward(const DeviceBatch& batch, Ledger& ledger);
   void backward(const DeviceBatch& batch, Ledger& ledger);
 
-  // On a card ops are queued, and a ledger sees nothing of them; with this each is waited for.
-  void wait_for_each_op(bool waits) { waits_ = waits; }
+  // On a card ops are queued, and a ledger sees nothing of them; a clock gets a stamp after each. Null: none.
+  void set_clock(PhaseClock* clock) { clock_ = clock; }
 
   // A value that is `kept`, with the rows of the last batch.
   Tensor value(Value value, const DeviceBatch& batch) const;
@@ -121,7 +136,7 @@ class Program {
   int64_t arena_bytes_ = 0;
   int64_t total_bytes_ = 0;
   Buffer arena_;
-  bool waits_ = false;
+  PhaseClock* clock_ = nullptr;
 };
 
 // What an op sees while it runs. Missing things are empty Tensors.

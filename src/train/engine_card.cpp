@@ -1,6 +1,7 @@
 // Training steps on a card.
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
 
 #include "train/engine_runs.h"
@@ -32,7 +33,7 @@ Engine::CardTraining::Shape Engine::CardTraining::shape_of(const DeviceBatch& ba
 }
 
 // Nothing in here waits but result(): the host queues the whole step, and reads what came of it once. Now and then a
-// step is run and measured op by op; the ledger divides the others as that one was.
+// step is queued op by op, with stamps of the card's clock between; the ledger divides the others as that one was.
 StepResult Engine::train_on_card(const StepBatch& batch, int64_t step, double rate, Ledger& ledger,
                                  const UpdateLimits& limits) {
   CardTraining& card = *card_;
@@ -44,10 +45,11 @@ StepResult Engine::train_on_card(const StepBatch& batch, int64_t step, double ra
   device_batch.step_key = &card.step.numbers()->step_key;
   ++card.steps;
   const bool samples = card.steps == 2 || card.steps % kStepsBetweenSamples == 0;
-  Ledger sampled, unseen;
-  const auto run_ops = [&](Ledger& seen) {
-    program.forward(device_batch, seen);
-    program.backward(device_batch, seen);
+  std::optional<PhaseClock> clock;
+  Ledger unseen;
+  const auto run_ops = [&] {
+    program.forward(device_batch, unseen);
+    program.backward(device_batch, unseen);
     card.step.add_loss(program.value(training_->loss.sums, device_batch), device_batch.first_of_step);
   };
   const auto run = [&](CardTraining::Recorded& recorded, const auto& work) {
@@ -61,24 +63,23 @@ StepResult Engine::train_on_card(const StepBatch& batch, int64_t step, double ra
     card.step.begin({step, rate, 1 / divisor, options_.seed, limits.gradient_norm, limits.loss});
     if (!batch.micro_batches.empty()) batch_buffer_.queue(batch.micro_batches[0], 0, device_batch.sets);
   }
-  program.wait_for_each_op(samples);
+  if (samples) program.set_clock(&clock.emplace(device_));
   for (size_t i = 0; i < batch.micro_batches.size(); ++i) {
     if (i > 0) batch_buffer_.queue(batch.micro_batches[i], i, device_batch.sets);
     device_batch.first_of_step = i == 0;
-    if (card.micro_batches.size() >= kMostGraphs) card.micro_batches.clear();
-    run(card.micro_batches[CardTraining::shape_of(device_batch)], [&] { run_ops(samples ? sampled : unseen); });
+    if (card.micro_batches.size() >= kMostGraphs) {
+      device_.wait();
+      card.micro_batches.clear();
+    }
+    run(card.micro_batches[CardTraining::shape_of(device_batch)], run_ops);
     result.tokens += batch.micro_batches[i].rows();
   }
-  program.wait_for_each_op(false);
+  program.set_clock(nullptr);
   if (samples) {
-    {
-      Ledger::Scope scope(sampled, Phase::clipping);
-      card.step.decide();
-      device_.wait();
-    }
-    Ledger::Scope scope(sampled, Phase::optimizer);
+    card.step.decide();
+    clock->stamp(Phase::clipping);
     card.step.update();
-    device_.wait();
+    clock->stamp(Phase::optimizer);
   } else {
     run(card.update, [&] {
       card.step.decide();
@@ -86,10 +87,7 @@ StepResult Engine::train_on_card(const StepBatch& batch, int64_t step, double ra
     });
   }
   const StepNumbers numbers = card.step.result();
-  if (samples) {
-    card.shares = sampled.totals();
-    card.shares.nanoseconds[static_cast<size_t>(Phase::other)] = 0;  // between ops, and before the first
-  }
+  if (samples) card.shares = clock->totals();
   if (card.steps == 1) card.shares.nanoseconds[static_cast<size_t>(Phase::start_up)] = 1;  // algorithms were chosen
   ledger.spread(card.shares);
 

@@ -73,7 +73,8 @@ std::string ledger_table(const Ledger::Totals& totals, const Speed& speed) {
   }
   table.add_separator();
   table.add_row({"wall time", fmt::format("{:.2f}", all), "100.0 %", fmt::format("{:.2f}", 1e3 * all / steps)});
-  return table.text();
+  if (!totals.sampled) return table.text();
+  return table.text() + "(on the card, phases of a step are shares of steps that were measured op by op)\n";
 }
 
 std::string epoch_table(const std::vector<EpochRow>& rows) {
