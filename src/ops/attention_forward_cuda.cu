@@ -6,13 +6,12 @@
 #include "base/rounding.h"
 #include "ops/attention_cuda.cuh"
 #include "ops/attention_tile_cuda.cuh"
+#include "ops/attention_ways_cuda.h"
 
 namespace brisk::cuda {
 
 namespace {
 
-constexpr int kWarps = 4;
-constexpr int kThreads = 32 * kWarps;
 constexpr int kKeys = 64;  // of a tile
 constexpr float kLog2E = 1.44269504f;
 
@@ -69,8 +68,8 @@ __device__ void weigh(float (&scores)[kKeys / 8][4], RowPair& rows, float (&out)
   }
 }
 
-template <int kWidth, int kParts, bool kDropout>
-__global__ void __launch_bounds__(kThreads) attention_forward_kernel(const AttentionForward op, const Draws draws) {
+template <int kWidth, int kWarps, int kParts, bool kDropout>
+__global__ void __launch_bounds__(32 * kWarps) attention_forward_kernel(const AttentionForward op, const Draws draws) {
   constexpr int kQueries = kWarps * 16 * kParts;  // of the block
   const int64_t head = blockIdx.y, head_width = op.shape.head_width;
   if (blockIdx.z == op.queries.sequences) {
@@ -214,19 +213,19 @@ __global__ void __launch_bounds__(kThreads) attention_forward_kernel(const Atten
   }
 }
 
-template <int kWidth, int kParts>
+template <int kWidth, int kWarps, int kParts>
 void launch_forward(const AttentionForward& op) {
   constexpr int kQueries = kWarps * 16 * kParts;
   const Launch shape{.blocks = std::max<int64_t>(1, divide_up(op.queries.longest, kQueries)),
                      .blocks_y = op.shape.heads,
                      .blocks_z = op.queries.sequences + 1,
-                     .threads = kThreads,
+                     .threads = 32 * kWarps,
                      .shared_bytes = SharedTile<kWidth>::bytes(kQueries) + 4 * SharedTile<kWidth>::bytes(kKeys)};
   const Draws draws = draws_of(op.dropout, op.queries);
   if (draws.threshold > 0) {
-    launch(attention_forward_kernel<kWidth, kParts, true>, shape, op, draws);
+    launch(attention_forward_kernel<kWidth, kWarps, kParts, true>, shape, op, draws);
   } else {
-    launch(attention_forward_kernel<kWidth, kParts, false>, shape, op, draws);
+    launch(attention_forward_kernel<kWidth, kWarps, kParts, false>, shape, op, draws);
   }
 }
 
@@ -235,10 +234,21 @@ void launch_forward(const AttentionForward& op) {
 void attention_forward(const AttentionForward& op) {
   if (!fits_tensor_cores(op)) return attention_forward_plain(op);
   const int64_t width = op.shape.head_width;
-  if (width <= 32) return launch_forward<32, 1>(op);
-  if (width <= 64) return op.queries.longest > 256 ? launch_forward<64, 2>(op) : launch_forward<64, 1>(op);
-  if (width <= 96) return launch_forward<96, 1>(op);
-  launch_forward<128, 1>(op);
+  if (width <= 32) return launch_forward<32, 4, 1>(op);
+  if (width <= 64) return op.queries.longest > 256 ? launch_forward<64, 4, 2>(op) : launch_forward<64, 4, 1>(op);
+  if (width <= 96) return launch_forward<96, 4, 1>(op);
+  launch_forward<128, 4, 1>(op);
+}
+
+bool attention_forward(const AttentionForward& op, int warps, int rows_of_warp) {
+  if (!fits_tensor_cores(op) || op.shape.head_width > 64) return false;
+  const bool one = rows_of_warp == 16;
+  if (warps == 4) {
+    one ? launch_forward<64, 4, 1>(op) : launch_forward<64, 4, 2>(op);
+  } else {
+    one ? launch_forward<64, 8, 1>(op) : launch_forward<64, 8, 2>(op);
+  }
+  return true;
 }
 
 }  // namespace brisk::cuda

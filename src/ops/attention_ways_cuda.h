@@ -1,4 +1,4 @@
-// The ways attention's backward can go on a card. Programs take the fastest; tests and timings name one.
+// The ways attention can go on a card. Programs take the fastest; tests and timings name one.
 //
 //   if (!cuda::attention_backward(op, AttentionWay::by_sequence)) ...      // that way does not fit these heads
 #pragma once
@@ -15,5 +15,8 @@ enum class AttentionWay : uint8_t {
 
 // False: nothing was done, since the way does not fit.
 bool attention_backward(const AttentionBackward& op, AttentionWay way);
+
+// A block of 4 or 8 warps that have 16 or 32 queries each. False: the heads are too wide, or not for tensor cores.
+bool attention_forward(const AttentionForward& op, int warps, int rows_of_warp);
 
 }  // namespace brisk::cuda

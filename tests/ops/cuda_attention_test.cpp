@@ -95,6 +95,12 @@ void expect_as_reference(const Problem& problem) {
   cuda::attention_forward(a.forward(Side::card));
   a.clear_spare_rows();
   a.y.expect_close(tolerance, "y");
+  for (const int warps : {4, 8}) {
+    for (const int rows : {16, 32}) {
+      a.y.spoil();
+      if (cuda::attention_forward(a.forward(Side::card), warps, rows)) a.y.expect_close(tolerance, "y of other blocks");
+    }
+  }
   const testing::Matrix& got = a.log_sum_exp.card();
   for (int64_t r = 0; r < got.rows() - problem.spare; ++r) {
     for (int64_t h = 0; h < problem.heads; ++h) {

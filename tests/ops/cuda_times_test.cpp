@@ -103,6 +103,14 @@ void time_attention(const char* what, const std::vector<int>& lengths, int64_t h
   const double backward_us = microseconds([&] { cuda::attention_backward(back); });
   const double sequence_us = microseconds([&] { cuda::attention_backward(back, cuda::AttentionWay::by_sequence); });
   const double tile_us = microseconds([&] { cuda::attention_backward(back, cuda::AttentionWay::by_tile); });
+  fmt::print("  forward");
+  for (const int warps : {4, 8}) {
+    for (const int of_warp : {16, 32}) {
+      fmt::print("  {} x {}: {:.1f} us", warps, of_warp,
+                 microseconds([&] { cuda::attention_forward(op, warps, of_warp); }));
+    }
+  }
+  fmt::print("\n");
   fmt::print(
       "{:44} {:9.1f} us {:8.0f} TFLOP/s   backward {:9.1f} us {:8.0f} TFLOP/s ({:.1f} by sequence, {:.1f} by tile)\n",
       what, forward_us, 2 * products / forward_us * 1e-6, backward_us, 5 * products / backward_us * 1e-6, sequence_us,
