@@ -4,69 +4,13 @@
 #include <cmath>
 
 #include "base/rounding.h"
-#include "ops/attention_cuda.cuh"
+#include "ops/attention_forward_cuda.cuh"
 #include "ops/attention_tile_cuda.cuh"
 #include "ops/attention_ways_cuda.h"
 
 namespace brisk::cuda {
 
 namespace {
-
-constexpr int kKeys = 64;  // of a tile
-constexpr float kLog2E = 1.44269504f;
-
-// The two rows of a 16-row product that a lane has parts of.
-struct RowPair {
-  float largest[2] = {-INFINITY, -INFINITY};
-  float sum[2] = {};  // of this lane's columns
-  uint32_t row_key[2] = {};
-  int seen[2] = {};
-};
-
-// Scores become weights relative to the largest so far; what was summed before shrinks accordingly.
-template <int kWidth, bool kDropout>
-__device__ void weigh(float (&scores)[kKeys / 8][4], RowPair& rows, float (&out)[kWidth / 8][4], float scale_log2,
-                      int key, bool masked, const Draws& draws) {
-  const int lane = threadIdx.x % 32;
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    float highest = rows.largest[half];
-#pragma unroll
-    for (int n = 0; n < kKeys / 8; ++n) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        float& score = scores[n][2 * half + i];
-        if (masked && key + n * 8 + lane % 4 * 2 + i >= rows.seen[half]) score = -INFINITY;
-        highest = fmaxf(highest, score);
-      }
-    }
-    highest = fmaxf(highest, __shfl_xor_sync(~0u, highest, 1));
-    highest = fmaxf(highest, __shfl_xor_sync(~0u, highest, 2));
-    const float from = highest == -INFINITY ? 0.0f : highest * scale_log2;
-    const float shrink = exp2_fast(rows.largest[half] * scale_log2 - from);
-    rows.largest[half] = highest;
-    float sum = 0;
-#pragma unroll
-    for (int n = 0; n < kKeys / 8; ++n) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        float& score = scores[n][2 * half + i];
-        score = exp2_fast(score * scale_log2 - from);
-        sum += score;
-        if constexpr (kDropout) {
-          const auto column = static_cast<uint32_t>(key + n * 8 + lane % 4 * 2 + i);
-          if (random_bits(rows.row_key[half], column) < draws.threshold) score = 0;
-        }
-      }
-    }
-    rows.sum[half] = rows.sum[half] * shrink + sum;
-#pragma unroll
-    for (int n = 0; n < kWidth / 8; ++n) {
-      out[n][2 * half] *= shrink;
-      out[n][2 * half + 1] *= shrink;
-    }
-  }
-}
 
 template <int kWidth, int kWarps, int kParts, bool kDropout>
 __global__ void __launch_bounds__(32 * kWarps) attention_forward_kernel(const AttentionForward op, const Draws draws) {
@@ -89,19 +33,19 @@ __global__ void __launch_bounds__(32 * kWarps) attention_forward_kernel(const At
   using Tile = SharedTile<kWidth>;
   const Tile q{reinterpret_cast<bf16_t*>(memory)};
   const auto buffer = [&](int which) {  // k, v, k, v
-    return Tile{reinterpret_cast<bf16_t*>(memory + Tile::bytes(kQueries) + which * Tile::bytes(kKeys))};
+    return Tile{reinterpret_cast<bf16_t*>(memory + Tile::bytes(kQueries) + which * Tile::bytes(kForwardKeys))};
   };
   const auto copy_tile = [&](int tile) {
-    const int key = tile * kKeys, which = tile % 2 * 2;
-    buffer(which).template copy<kKeys>(k_rows + key * op.k.stride, op.k.stride, keys - key, head_width);
-    buffer(which + 1).template copy<kKeys>(v_rows + key * op.v.stride, op.v.stride, keys - key, head_width);
+    const int key = tile * kForwardKeys, which = tile % 2 * 2;
+    buffer(which).template copy<kForwardKeys>(k_rows + key * op.k.stride, op.k.stride, keys - key, head_width);
+    buffer(which + 1).template copy<kForwardKeys>(v_rows + key * op.v.stride, op.v.stride, keys - key, head_width);
     commit_copies();
   };
 
   const auto seen_by = [&](int query) {
     return static_cast<int>(span.seen_by(min(query, queries - 1), op.shape.causal));
   };
-  const int tiles = (seen_by(first + kQueries - 1) + kKeys - 1) / kKeys;
+  const int tiles = (seen_by(first + kQueries - 1) + kForwardKeys - 1) / kForwardKeys;
   q.template copy<kQueries>(q_rows + head * head_width, op.q.stride, queries - first, head_width);
   if (tiles > 0) {
     copy_tile(0);
@@ -138,14 +82,14 @@ __global__ void __launch_bounds__(32 * kWarps) attention_forward_kernel(const At
       }
     }
     if (tile + 1 < tiles) copy_tile(tile + 1);
-    const int key = tile * kKeys;
+    const int key = tile * kForwardKeys;
     if (key >= most_seen) continue;
     const Tile k = buffer(tile % 2 * 2), v = buffer(tile % 2 * 2 + 1);
-    float scores[kParts][kKeys / 8][4] = {};
+    float scores[kParts][kForwardKeys / 8][4] = {};
 #pragma unroll
     for (int step = 0; step < kWidth / 16; ++step) {
 #pragma unroll
-      for (int n = 0; n < kKeys / 16; ++n) {
+      for (int n = 0; n < kForwardKeys / 16; ++n) {
         uint32_t b[4];
         k.right_operand_transposed(b, n * 16, step * 16);
 #pragma unroll
@@ -155,13 +99,13 @@ __global__ void __launch_bounds__(32 * kWarps) attention_forward_kernel(const At
         }
       }
     }
-    const bool masked = key + kKeys > least_seen;
+    const bool masked = key + kForwardKeys > least_seen;
 #pragma unroll
     for (int part = 0; part < kParts; ++part) {
       weigh<kWidth, kDropout>(scores[part], rows[part], out[part], scale_log2, key, masked, draws);
     }
 #pragma unroll
-    for (int step = 0; step < kKeys / 16; ++step) {
+    for (int step = 0; step < kForwardKeys / 16; ++step) {
       uint32_t weights[kParts][4];
 #pragma unroll
       for (int part = 0; part < kParts; ++part) as_left_operand(weights[part], scores[part], step);
@@ -220,7 +164,7 @@ void launch_forward(const AttentionForward& op) {
                      .blocks_y = op.shape.heads,
                      .blocks_z = op.queries.sequences + 1,
                      .threads = 32 * kWarps,
-                     .shared_bytes = SharedTile<kWidth>::bytes(kQueries) + 4 * SharedTile<kWidth>::bytes(kKeys)};
+                     .shared_bytes = SharedTile<kWidth>::bytes(kQueries) + 4 * SharedTile<kWidth>::bytes(kForwardKeys)};
   const Draws draws = draws_of(op.dropout, op.queries);
   if (draws.threshold > 0) {
     launch(attention_forward_kernel<kWidth, kWarps, kParts, true>, shape, op, draws);
@@ -240,8 +184,9 @@ void attention_forward(const AttentionForward& op) {
   launch_forward<128, 4, 1>(op);
 }
 
-bool attention_forward(const AttentionForward& op, int warps, int rows_of_warp) {
+bool attention_forward(const AttentionForward& op, int warps, int rows_of_warp, bool hopper) {
   if (!fits_tensor_cores(op) || op.shape.head_width > 64) return false;
+  if (hopper) return attention_forward_hopper(op, warps / 4);
   const bool one = rows_of_warp == 16;
   if (warps == 4) {
     one ? launch_forward<64, 4, 1>(op) : launch_forward<64, 4, 2>(op);
