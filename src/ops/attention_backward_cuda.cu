@@ -6,6 +6,7 @@
 
 #include "base/rounding.h"
 #include "ops/attention_backward_cuda.cuh"
+#include "ops/attention_ways_cuda.h"
 
 namespace brisk::cuda {
 
@@ -150,7 +151,7 @@ __global__ void __launch_bounds__(kThreads)
   const auto buffer = [&](int which) {  // q, dy, q, dy
     return Tile{reinterpret_cast<bf16_t*>(memory + 2 * Tile::bytes(kKeys) + which * Tile::bytes(kOthers))};
   };
-  auto* facts = reinterpret_cast<QueryFacts*>(memory + 2 * Tile::bytes(kKeys) + 4 * Tile::bytes(kOthers));
+  auto* facts = reinterpret_cast<QueryFacts<kOthers>*>(memory + 2 * Tile::bytes(kKeys) + 4 * Tile::bytes(kOthers));
 
   // The tiles of queries that see any of these keys, of one head after the other.
   const int first_tile = static_cast<int>(span.first_seeing(first, shape.causal)) / kOthers;
@@ -190,7 +191,7 @@ __global__ void __launch_bounds__(kThreads)
     __syncthreads();
     if (round + 1 < rounds) copy_round(round + 1);
     const Tile q = buffer(round % 2 * 2), dy = buffer(round % 2 * 2 + 1);
-    const QueryFacts& known = facts[round % 2];
+    const QueryFacts<kOthers>& known = facts[round % 2];
 #pragma unroll 1
     for (int others = 0; others < kOthers; others += kAtOnce) {
       const int query = (first_tile + round % tiles_of_head) * kOthers + others;
@@ -226,7 +227,7 @@ void launch_backward(const AttentionBackward& op, const Draws& draws) {
   launch(attention_backward_queries_kernel<kWidth, kParts, kDropout>, shape, op, draws, dy_y);
   shape.blocks = std::max<int64_t>(1, divide_up(forward.longest_keys, kRows));
   shape.blocks_y = forward.shape.kv_heads;
-  shape.shared_bytes += 2 * static_cast<int64_t>(sizeof(QueryFacts));
+  shape.shared_bytes += 2 * static_cast<int64_t>(sizeof(QueryFacts<kOthers>));
   launch(attention_backward_keys_kernel<kWidth, kParts, kDropout>, shape, op, draws, static_cast<const float*>(dy_y));
 }
 
@@ -240,24 +241,46 @@ void launch_backward(const AttentionBackward& op) {
   }
 }
 
+bool attention_backward_by_tile(const AttentionBackward& op) {
+  const int64_t width = op.forward.shape.head_width;
+  if (width <= 32) {
+    launch_backward<32, 1>(op);
+  } else if (width <= 64) {
+    if (op.forward.queries.longest > 256) {
+      launch_backward<64, 2>(op);
+    } else {
+      launch_backward<64, 1>(op);
+    }
+  } else if (width <= 96) {
+    launch_backward<96, 1>(op);
+  } else {
+    const int64_t bytes = 6 * SharedTile<128>::bytes(64) + 2 * static_cast<int64_t>(sizeof(QueryFacts<kOthers>));
+    if (!fits_shared_memory(bytes)) return false;
+    launch_backward<128, 1>(op);
+  }
+  return true;
+}
+
+bool gradients_fit_tensor_cores(const AttentionBackward& op) {
+  const auto fits = [](const Tensor& t) { return t.type == DType::bf16 && in_eights(t); };
+  return fits_tensor_cores(op.forward) && fits(op.dy) && fits(op.dq) && fits(op.dk) && fits(op.dv);
+}
+
 }  // namespace
 
+bool attention_backward(const AttentionBackward& op, AttentionWay way) {
+  if (way == AttentionWay::plain) {
+    attention_backward_plain(op);
+    return true;
+  }
+  if (!gradients_fit_tensor_cores(op)) return false;
+  return way == AttentionWay::by_sequence ? attention_backward_by_sequence(op, true) : attention_backward_by_tile(op);
+}
+
 void attention_backward(const AttentionBackward& op) {
-  const auto fits = [](const Tensor& t) { return t.type == DType::bf16 && in_eights(t); };
-  if (!fits_tensor_cores(op.forward) || !fits(op.dy) || !fits(op.dq) || !fits(op.dk) || !fits(op.dv)) {
-    return attention_backward_plain(op);
-  }
-  if (attention_backward_short(op)) return;
-  const int64_t width = op.forward.shape.head_width;
-  if (width <= 32) return launch_backward<32, 1>(op);
-  if (width <= 64) {
-    return op.forward.queries.longest > 256 ? launch_backward<64, 2>(op) : launch_backward<64, 1>(op);
-  }
-  if (width <= 96) return launch_backward<96, 1>(op);
-  if (!fits_shared_memory(6 * SharedTile<128>::bytes(64) + 2 * static_cast<int64_t>(sizeof(QueryFacts)))) {
-    return attention_backward_plain(op);
-  }
-  launch_backward<128, 1>(op);
+  if (!gradients_fit_tensor_cores(op)) return attention_backward_plain(op);
+  if (attention_backward_by_sequence(op, false) || attention_backward_by_tile(op)) return;
+  attention_backward_plain(op);
 }
 
 }  // namespace brisk::cuda

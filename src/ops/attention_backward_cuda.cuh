@@ -98,17 +98,18 @@ __device__ float row_product(const SharedTile<kWidth>& dy, int row, const bf16_t
 }
 
 // What a kernel of keys knows of each query of a tile.
+template <int kQueries>
 struct QueryFacts {
-  float log_sum[kOthers];  // of base 2; infinite: there is no such query
-  float product[kOthers];  // dy.y
-  uint32_t row_key[kOthers];
+  float log_sum[kQueries];  // of base 2; infinite: there is no such query
+  float product[kQueries];  // dy.y
+  uint32_t row_key[kQueries];
 };
 
 // Scores [16 kParts keys, kAtOnce queries] become weights, and the slopes of the weights those of the scores. `key` is
 // the warp's first key, `query` the first query, `at` its place in the tile; query i sees keys up to i + ahead.
-template <int kParts, bool kDropout>
+template <int kParts, bool kDropout, typename Facts>
 __device__ void weigh_keys(float (&scores)[kParts][kAtOnce / 8][4], float (&slopes)[kParts][kAtOnce / 8][4],
-                           const QueryFacts& known, int at, int key, int query, int ahead, float scale_log2,
+                           const Facts& known, int at, int key, int query, int ahead, float scale_log2,
                            const Draws& draws) {
   const int lane = threadIdx.x % 32;
   const bool masked = query + ahead < key + 16 * kParts - 1;
@@ -139,7 +140,8 @@ __device__ void weigh_keys(float (&scores)[kParts][kAtOnce / 8][4], float (&slop
   }
 }
 
-// Where no sequence has more keys than one block takes (attention_backward_short_cuda.cu); false: it does not fit.
-bool attention_backward_short(const AttentionBackward& op);
+// A block has a whole sequence of a head (attention_backward_sequence_cuda.cu); false: it does not fit, or the kernels
+// that divide the work more finely are faster and `anyway` is not asked for.
+bool attention_backward_by_sequence(const AttentionBackward& op, bool anyway);
 
 }  // namespace brisk::cuda

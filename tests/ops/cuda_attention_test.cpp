@@ -5,6 +5,7 @@
 
 #include "on_card.h"
 #include "ops/attention.h"
+#include "ops/attention_ways_cuda.h"
 
 namespace brisk {
 namespace {
@@ -113,6 +114,14 @@ void expect_as_reference(const Problem& problem) {
   a.clear_spare_rows();
   a.dq.expect_close(tolerance, "dq");
   a.dkv.expect_close(tolerance, "dk and dv");
+  for (const auto way : {cuda::AttentionWay::by_sequence, cuda::AttentionWay::by_tile}) {
+    a.dq.spoil();
+    a.dkv.spoil();
+    if (!cuda::attention_backward(a.backward(Side::card), way)) continue;
+    SCOPED_TRACE(way == cuda::AttentionWay::by_sequence ? "by sequence" : "by tile");
+    a.dq.expect_close(tolerance, "dq");
+    a.dkv.expect_close(tolerance, "dk and dv");
+  }
 }
 
 void expect_as_reference_in_both_types(Problem problem) {

@@ -12,6 +12,7 @@
 
 #include "on_card.h"
 #include "ops/attention.h"
+#include "ops/attention_ways_cuda.h"
 #include "ops/embedding.h"
 #include "ops/gated.h"
 #include "ops/norm.h"
@@ -100,8 +101,12 @@ void time_attention(const char* what, const std::vector<int>& lengths, int64_t h
   }
   const double forward_us = microseconds([&] { cuda::attention_forward(op); });
   const double backward_us = microseconds([&] { cuda::attention_backward(back); });
-  fmt::print("{:44} {:9.1f} us {:8.0f} TFLOP/s   backward {:9.1f} us {:8.0f} TFLOP/s\n", what, forward_us,
-             2 * products / forward_us * 1e-6, backward_us, 5 * products / backward_us * 1e-6);
+  const double sequence_us = microseconds([&] { cuda::attention_backward(back, cuda::AttentionWay::by_sequence); });
+  const double tile_us = microseconds([&] { cuda::attention_backward(back, cuda::AttentionWay::by_tile); });
+  fmt::print(
+      "{:44} {:9.1f} us {:8.0f} TFLOP/s   backward {:9.1f} us {:8.0f} TFLOP/s ({:.1f} by sequence, {:.1f} by tile)\n",
+      what, forward_us, 2 * products / forward_us * 1e-6, backward_us, 5 * products / backward_us * 1e-6, sequence_us,
+      tile_us);
 }
 
 TEST_F(CudaTimes, Attention) {

@@ -51,6 +51,12 @@ class CardMatrix {
   // The card's from now on is what the reference wrote.
   void take_reference() { cuda_device().copy_in(card_.data(), host_.view().data, bytes()); }
 
+  // Nothing on the card is right until an op writes it.
+  void spoil() {
+    const std::vector<char> not_numbers(static_cast<size_t>(bytes()), static_cast<char>(0xFF));
+    cuda_device().copy_in(card_.data(), not_numbers.data(), bytes());
+  }
+
   void expect_close(double tolerance, const char* what) { testing::expect_close(card(), host_, tolerance, what); }
   void expect_equal(const char* what) {
     card();
