@@ -12,7 +12,7 @@ namespace {
 
 using namespace brisk::testing;
 
-constexpr int64_t kVocabulary = 23, kWidth = 16, kHeads = 2, kHeadWidth = 8, kFeedForward = 24, kLongest = 9;
+constexpr int64_t kVocabulary = 23, kWidth = 16, kPairHeads = 2, kHeadWidth = 8, kFeedForward = 24, kLongest = 9;
 
 // Two encoder layers that see the whole source, two decoder layers that see the past and the encoder's last rows.
 class EncoderDecoder {
@@ -92,7 +92,7 @@ class EncoderDecoder {
   }
 
   static AttentionShape shape(bool causal) {
-    return {kHeads, kHeads, kHeadWidth, 1.0f / std::sqrt(static_cast<float>(kHeadWidth)), causal};
+    return {kPairHeads, kPairHeads, kHeadWidth, 1.0f / std::sqrt(static_cast<float>(kHeadWidth)), causal};
   }
   Value normal(Tape& tape, Value x, Parameter* gain) const {
     return norm(tape, x, NormKind::layer, gain, nullptr, 1e-5);

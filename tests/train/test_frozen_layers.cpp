@@ -33,7 +33,7 @@ MicroBatch with_inputs(MicroBatch batch, EncoderJob& job, const EncoderConfig& c
 }
 
 TEST(FrozenLayers, GiveTheSameLossAndGradientsComputedBeforehand) {
-  for (const Head head : kClassifierHeads) {
+  for (const Head head : kHeads) {
     for (const int64_t layers : {1, 2, 3}) {
       for (const bool first_row_only : {true, false}) {
         SCOPED_TRACE(
