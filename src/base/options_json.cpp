@@ -45,7 +45,8 @@ std::string fix_for(const Option& option, const Json& value) {
     return fmt::format("put it in quotation marks: \"{}\": \"{}\"", name, value.dump());
   }
   if (option.automatic_value && value.is_number() && value == *option.automatic_value) {
-    return fmt::format("to let brisk choose, write \"{}\": \"auto\", or leave it out", name);
+    return fmt::format("to let brisk choose, write \"{}\": \"auto\"{}", name,
+                       option.default_text == "\"auto\"" ? ", or leave it out" : "");
   }
   if (std::holds_alternative<int64_t*>(option.field) && value.is_number() &&
       std::abs(value.get<double>()) > kLargestInteger) {

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/scratch_folder.h"
 
 namespace brisk {
 namespace {
@@ -28,15 +29,7 @@ class Files : public ::testing::Test {
     return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
   }
 
-  template <typename Action>
-  static std::string problem(const Action& action) {
-    try {
-      action();
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "no problem";
-  }
+  static std::string problem(const std::function<void()>& action) { return test::message_of<UserError>(action); }
 
   std::string folder;
 };

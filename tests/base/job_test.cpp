@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/job_options.h"
+#include "base/scratch_folder.h"
 
 namespace brisk {
 namespace {
@@ -19,14 +20,11 @@ namespace {
 std::string repository() { return std::filesystem::path(__FILE__).parent_path().parent_path().parent_path().string(); }
 
 std::string problem(const std::string& text, const std::vector<std::string>& overrides = {}) {
-  try {
+  return test::message_of<UserError>([&] {
     std::vector<std::string> notes;
     Job job = job_from_json_text(text, "job.json", overrides, notes);
     resolve_defaults(job);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no problem";
+  });
 }
 
 Job resolved(const std::string& text) {
@@ -160,7 +158,7 @@ TEST(Job, AutomaticBatchSizeIsARuleAndNotATiming) {
   for (const char* key : {"batch_size", "learning_rate"}) {  // what stands for auto inside is no value outside
     const std::string message = problem(fmt::format(R"({{"training": {{"{}": 0}}}})", key));
     EXPECT_NE(message.find(fmt::format(R"(training.{0}: found 0, expected)", key)), std::string::npos) << message;
-    EXPECT_NE(message.find(fmt::format(R"(write "{}": "auto", or leave it out)", key)), std::string::npos) << message;
+    EXPECT_NE(message.find(fmt::format(R"(write "{}": "auto")", key)), std::string::npos) << message;
   }
   EXPECT_FALSE(
       resolved(R"({"training": {"batch_size": "auto", "micro_batch_tokens": 512}})").training.measure_micro_batch);
@@ -401,7 +399,7 @@ TEST(JobSchema, HasEveryOptionAndEverySpelling) {
   }
 }
 
-TEST(Job, NullSectionsAreLeftOut) { EXPECT_EQ(problem(R"({"model": null, "training": null})"), "no problem"); }
+TEST(Job, NullSectionsAreLeftOut) { EXPECT_EQ(problem(R"({"model": null, "training": null})"), ""); }
 
 TEST(Job, NamesTheLargestInteger) {
   const std::string text = problem(R"({"training": {"seed": 18446744073709551615}})");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/scratch_folder.h"
 
 namespace brisk {
 namespace {
@@ -42,12 +43,7 @@ Cake read_options(const std::string& text, const std::vector<std::string>& overr
 }
 
 std::string option_problem(const std::string& text, const std::vector<std::string>& overrides = {}) {
-  try {
-    read_options(text, overrides);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no problem";
+  return test::message_of<UserError>([&] { read_options(text, overrides); });
 }
 
 TEST(Options, KeepTheirDefaultsWhereTheFileSaysNothing) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/scratch_folder.h"
 
 namespace brisk {
 namespace {
@@ -10,12 +11,7 @@ namespace {
 Stop parsed(const char* text) { return parse_stop(text, "training.stop"); }
 
 std::string problem(const char* text) {
-  try {
-    parsed(text);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no problem";
+  return test::message_of<UserError>([&] { parsed(text); });
 }
 
 TEST(Stop, CountsEpochsUpdatesTokensAndTime) {

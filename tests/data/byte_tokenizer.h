@@ -43,13 +43,9 @@ class ByteTokenizer : public Tokenizer {
 // Runs `body`, which must throw a UserError, and returns its message.
 template <typename Body>
 std::string user_error_of(const Body& body) {
-  try {
-    body();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "no UserError was thrown";
-  return "";
+  const std::string message = test::message_of<UserError>(body);
+  EXPECT_FALSE(message.empty()) << "no UserError was thrown";
+  return message;
 }
 
 }  // namespace brisk

@@ -109,13 +109,8 @@ TEST(Llama2cTokenizer, SavedAndLoadedIsTheSame) {
 TEST(Llama2cTokenizer, RefusesDamagedFiles) {
   const ScratchFolder directory;
   const std::string good = binary_of(small_vocabulary());
-  const auto error_of = [&](const std::string& binary) -> std::string {
-    try {
-      load_tokenizer(directory.write("damaged.bin", binary));
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "";
+  const auto error_of = [&](const std::string& binary) {
+    return testing::load_error(directory.write("damaged.bin", binary));
   };
   ASSERT_EQ(error_of(good), "");
   for (size_t size = 0; size < good.size(); size += 31) {

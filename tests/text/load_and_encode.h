@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/scratch_folder.h"
 #include "text/tokenizer.h"
 
 namespace brisk::testing {
@@ -21,12 +22,7 @@ inline std::vector<TokenId> encode(const Tokenizer& tokenizer, std::string_view 
 
 // The message of the UserError that loading `path` throws; empty if it throws none.
 inline std::string load_error(const std::string& path) {
-  try {
-    load_tokenizer(path);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+  return test::message_of<UserError>([&] { load_tokenizer(path); });
 }
 
 }  // namespace brisk::testing

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/scratch_folder.h"
 #include "text/tokenizer.h"
 
 namespace brisk {
@@ -104,12 +105,7 @@ TEST(SentencePieceModel, KnowsItsEndsAndGivesBackTheText) {
 }
 
 std::string error_of(const std::string& content) {
-  try {
-    tokenizer_from_memory(content, "t.model");
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+  return test::message_of<UserError>([&] { tokenizer_from_memory(content, "t.model"); });
 }
 
 TEST(SentencePieceModel, RefusesWhatIsNoBpeOfTheLlamaFamily) {

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/scratch_folder.h"
 #include "text/bpe_tokenizer.h"
 
 namespace brisk {
@@ -21,16 +22,13 @@ nlohmann::json small() {
 }
 
 std::string error_of(std::string_view content) {
-  try {
+  return test::message_of<UserError>([&] {
     const auto tokenizer = tokenizer_from_memory(content, "t.json");
     std::vector<TokenId> ids;
     tokenizer->encode("A ab <x> \xFF zz", ids);
     tokenizer->encode_with_specials("b", ids);
     tokenizer->decode(ids);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+  });
 }
 
 std::vector<TokenId> encode(const nlohmann::json& json, std::string_view text) {
