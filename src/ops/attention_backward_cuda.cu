@@ -274,6 +274,8 @@ bool attention_backward(const AttentionBackward& op, AttentionWay way) {
     return true;
   }
   if (!gradients_fit_tensor_cores(op)) return false;
+  if (way == AttentionWay::hopper) return attention_backward_hopper(op, 1);
+  if (way == AttentionWay::hopper_pair) return attention_backward_hopper(op, 2);
   return way == AttentionWay::by_sequence ? attention_backward_by_sequence(op, true) : attention_backward_by_tile(op);
 }
 

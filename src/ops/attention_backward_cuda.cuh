@@ -2,14 +2,13 @@
 // dq, keys for dk and dv) and takes kAtOnce rows of the other at a time.
 #pragma once
 
-#include "ops/attention_cuda.cuh"
+#include "ops/attention_forward_cuda.cuh"
 #include "ops/attention_tile_cuda.cuh"
 
 namespace brisk::cuda {
 
 constexpr int kOthers = 64;  // rows of the other side in a tile
 constexpr int kAtOnce = 32;  // of those, in registers
-constexpr float kLog2E = 1.44269504f;
 
 // product [16 kParts, kAtOnce] = rows `mine` of a times rows `others` of b, transposed.
 template <int kWidth, int kParts>
@@ -56,9 +55,9 @@ __device__ void add_weighted_rows(float (&out)[kParts][kWidth / 8][4], const flo
 }
 
 // The warp's rows of a gradient leave by way of its own rows of a tile: whole rows, 16 bytes a lane.
-template <int kWidth, int kParts>
-__device__ void store_rows(const float (&values)[kParts][kWidth / 8][4], float factor, const SharedTile<kWidth>& by,
-                           int warp_first, bf16_t* rows, int64_t stride, int existing, int head_width) {
+template <int kWidth, int kParts, typename Tile>
+__device__ void store_rows(const float (&values)[kParts][kWidth / 8][4], float factor, const Tile& by, int warp_first,
+                           bf16_t* rows, int64_t stride, int existing, int head_width) {
   const int lane = threadIdx.x % 32;
   __syncwarp();
 #pragma unroll
@@ -82,8 +81,8 @@ __device__ void store_rows(const float (&values)[kParts][kWidth / 8][4], float f
 }
 
 // dy.y of the 16 rows from `row` on, of which `existing` exist: lanes 2r and 2r + 1 get row r's.
-template <int kWidth>
-__device__ float row_product(const SharedTile<kWidth>& dy, int row, const bf16_t* y_rows, int64_t stride, int existing,
+template <typename Tile>
+__device__ float row_product(const Tile& dy, int row, const bf16_t* y_rows, int64_t stride, int existing,
                              int head_width) {
   const int lane = threadIdx.x % 32, mine = row + lane / 2;
   float sum = 0;
@@ -105,16 +104,15 @@ struct QueryFacts {
   uint32_t row_key[kQueries];
 };
 
-// Scores [16 kParts keys, kAtOnce queries] become weights, and the slopes of the weights those of the scores. `key` is
+// Scores [16 kParts keys, 8 kTiles queries] become weights, and the slopes of the weights those of the scores. `key` is
 // the warp's first key, `query` the first query, `at` its place in the tile; query i sees keys up to i + ahead.
-template <int kParts, bool kDropout, typename Facts>
-__device__ void weigh_keys(float (&scores)[kParts][kAtOnce / 8][4], float (&slopes)[kParts][kAtOnce / 8][4],
-                           const Facts& known, int at, int key, int query, int ahead, float scale_log2,
-                           const Draws& draws) {
+template <int kParts, bool kDropout, int kTiles, typename Facts>
+__device__ void weigh_keys(float (&scores)[kParts][kTiles][4], float (&slopes)[kParts][kTiles][4], const Facts& known,
+                           int at, int key, int query, int ahead, float scale_log2, const Draws& draws) {
   const int lane = threadIdx.x % 32;
   const bool masked = query + ahead < key + 16 * kParts - 1;
 #pragma unroll
-  for (int n = 0; n < kAtOnce / 8; ++n) {
+  for (int n = 0; n < kTiles; ++n) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int column = n * 8 + lane % 4 * 2 + i;
@@ -143,5 +141,9 @@ __device__ void weigh_keys(float (&scores)[kParts][kAtOnce / 8][4], float (&slop
 // A block has a whole sequence of a head (attention_backward_sequence_cuda.cu); false: it does not fit, or the kernels
 // that divide the work more finely are faster and `anyway` is not asked for.
 bool attention_backward_by_sequence(const AttentionBackward& op, bool anyway);
+
+// As by tile, with Hopper's matrix instructions (attention_backward_hopper.cu), heads at most 64 wide; false: nothing
+// was done. `groups` of 64 keys or queries a block.
+bool attention_backward_hopper(const AttentionBackward& op, int groups);
 
 }  // namespace brisk::cuda

@@ -4,73 +4,16 @@
 #include <cmath>
 
 #include "base/rounding.h"
-#include "ops/attention_cuda.cuh"
+#include "ops/attention_forward_cuda.cuh"
 #include "ops/attention_tile_cuda.cuh"
+#include "ops/attention_ways_cuda.h"
 
 namespace brisk::cuda {
 
 namespace {
 
-constexpr int kWarps = 4;
-constexpr int kThreads = 32 * kWarps;
-constexpr int kKeys = 64;  // of a tile
-constexpr float kLog2E = 1.44269504f;
-
-// The two rows of a 16-row product that a lane has parts of.
-struct RowPair {
-  float largest[2] = {-INFINITY, -INFINITY};
-  float sum[2] = {};  // of this lane's columns
-  uint32_t row_key[2] = {};
-  int seen[2] = {};
-};
-
-// Scores become weights relative to the largest so far; what was summed before shrinks accordingly.
-template <int kWidth, bool kDropout>
-__device__ void weigh(float (&scores)[kKeys / 8][4], RowPair& rows, float (&out)[kWidth / 8][4], float scale_log2,
-                      int key, bool masked, const Draws& draws) {
-  const int lane = threadIdx.x % 32;
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    float highest = rows.largest[half];
-#pragma unroll
-    for (int n = 0; n < kKeys / 8; ++n) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        float& score = scores[n][2 * half + i];
-        if (masked && key + n * 8 + lane % 4 * 2 + i >= rows.seen[half]) score = -INFINITY;
-        highest = fmaxf(highest, score);
-      }
-    }
-    highest = fmaxf(highest, __shfl_xor_sync(~0u, highest, 1));
-    highest = fmaxf(highest, __shfl_xor_sync(~0u, highest, 2));
-    const float from = highest == -INFINITY ? 0.0f : highest * scale_log2;
-    const float shrink = exp2_fast(rows.largest[half] * scale_log2 - from);
-    rows.largest[half] = highest;
-    float sum = 0;
-#pragma unroll
-    for (int n = 0; n < kKeys / 8; ++n) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        float& score = scores[n][2 * half + i];
-        score = exp2_fast(score * scale_log2 - from);
-        sum += score;
-        if constexpr (kDropout) {
-          const auto column = static_cast<uint32_t>(key + n * 8 + lane % 4 * 2 + i);
-          if (random_bits(rows.row_key[half], column) < draws.threshold) score = 0;
-        }
-      }
-    }
-    rows.sum[half] = rows.sum[half] * shrink + sum;
-#pragma unroll
-    for (int n = 0; n < kWidth / 8; ++n) {
-      out[n][2 * half] *= shrink;
-      out[n][2 * half + 1] *= shrink;
-    }
-  }
-}
-
-template <int kWidth, int kParts, bool kDropout>
-__global__ void __launch_bounds__(kThreads) attention_forward_kernel(const AttentionForward op, const Draws draws) {
+template <int kWidth, int kWarps, int kParts, bool kDropout>
+__global__ void __launch_bounds__(32 * kWarps) attention_forward_kernel(const AttentionForward op, const Draws draws) {
   constexpr int kQueries = kWarps * 16 * kParts;  // of the block
   const int64_t head = blockIdx.y, head_width = op.shape.head_width;
   if (blockIdx.z == op.queries.sequences) {
@@ -90,19 +33,19 @@ __global__ void __launch_bounds__(kThreads) attention_forward_kernel(const Atten
   using Tile = SharedTile<kWidth>;
   const Tile q{reinterpret_cast<bf16_t*>(memory)};
   const auto buffer = [&](int which) {  // k, v, k, v
-    return Tile{reinterpret_cast<bf16_t*>(memory + Tile::bytes(kQueries) + which * Tile::bytes(kKeys))};
+    return Tile{reinterpret_cast<bf16_t*>(memory + Tile::bytes(kQueries) + which * Tile::bytes(kForwardKeys))};
   };
   const auto copy_tile = [&](int tile) {
-    const int key = tile * kKeys, which = tile % 2 * 2;
-    buffer(which).template copy<kKeys>(k_rows + key * op.k.stride, op.k.stride, keys - key, head_width);
-    buffer(which + 1).template copy<kKeys>(v_rows + key * op.v.stride, op.v.stride, keys - key, head_width);
+    const int key = tile * kForwardKeys, which = tile % 2 * 2;
+    buffer(which).template copy<kForwardKeys>(k_rows + key * op.k.stride, op.k.stride, keys - key, head_width);
+    buffer(which + 1).template copy<kForwardKeys>(v_rows + key * op.v.stride, op.v.stride, keys - key, head_width);
     commit_copies();
   };
 
   const auto seen_by = [&](int query) {
     return static_cast<int>(span.seen_by(min(query, queries - 1), op.shape.causal));
   };
-  const int tiles = (seen_by(first + kQueries - 1) + kKeys - 1) / kKeys;
+  const int tiles = (seen_by(first + kQueries - 1) + kForwardKeys - 1) / kForwardKeys;
   q.template copy<kQueries>(q_rows + head * head_width, op.q.stride, queries - first, head_width);
   if (tiles > 0) {
     copy_tile(0);
@@ -139,14 +82,14 @@ __global__ void __launch_bounds__(kThreads) attention_forward_kernel(const Atten
       }
     }
     if (tile + 1 < tiles) copy_tile(tile + 1);
-    const int key = tile * kKeys;
+    const int key = tile * kForwardKeys;
     if (key >= most_seen) continue;
     const Tile k = buffer(tile % 2 * 2), v = buffer(tile % 2 * 2 + 1);
-    float scores[kParts][kKeys / 8][4] = {};
+    float scores[kParts][kForwardKeys / 8][4] = {};
 #pragma unroll
     for (int step = 0; step < kWidth / 16; ++step) {
 #pragma unroll
-      for (int n = 0; n < kKeys / 16; ++n) {
+      for (int n = 0; n < kForwardKeys / 16; ++n) {
         uint32_t b[4];
         k.right_operand_transposed(b, n * 16, step * 16);
 #pragma unroll
@@ -156,13 +99,13 @@ __global__ void __launch_bounds__(kThreads) attention_forward_kernel(const Atten
         }
       }
     }
-    const bool masked = key + kKeys > least_seen;
+    const bool masked = key + kForwardKeys > least_seen;
 #pragma unroll
     for (int part = 0; part < kParts; ++part) {
       weigh<kWidth, kDropout>(scores[part], rows[part], out[part], scale_log2, key, masked, draws);
     }
 #pragma unroll
-    for (int step = 0; step < kKeys / 16; ++step) {
+    for (int step = 0; step < kForwardKeys / 16; ++step) {
       uint32_t weights[kParts][4];
 #pragma unroll
       for (int part = 0; part < kParts; ++part) as_left_operand(weights[part], scores[part], step);
@@ -214,19 +157,19 @@ __global__ void __launch_bounds__(kThreads) attention_forward_kernel(const Atten
   }
 }
 
-template <int kWidth, int kParts>
+template <int kWidth, int kWarps, int kParts>
 void launch_forward(const AttentionForward& op) {
   constexpr int kQueries = kWarps * 16 * kParts;
   const Launch shape{.blocks = std::max<int64_t>(1, divide_up(op.queries.longest, kQueries)),
                      .blocks_y = op.shape.heads,
                      .blocks_z = op.queries.sequences + 1,
-                     .threads = kThreads,
-                     .shared_bytes = SharedTile<kWidth>::bytes(kQueries) + 4 * SharedTile<kWidth>::bytes(kKeys)};
+                     .threads = 32 * kWarps,
+                     .shared_bytes = SharedTile<kWidth>::bytes(kQueries) + 4 * SharedTile<kWidth>::bytes(kForwardKeys)};
   const Draws draws = draws_of(op.dropout, op.queries);
   if (draws.threshold > 0) {
-    launch(attention_forward_kernel<kWidth, kParts, true>, shape, op, draws);
+    launch(attention_forward_kernel<kWidth, kWarps, kParts, true>, shape, op, draws);
   } else {
-    launch(attention_forward_kernel<kWidth, kParts, false>, shape, op, draws);
+    launch(attention_forward_kernel<kWidth, kWarps, kParts, false>, shape, op, draws);
   }
 }
 
@@ -235,10 +178,22 @@ void launch_forward(const AttentionForward& op) {
 void attention_forward(const AttentionForward& op) {
   if (!fits_tensor_cores(op)) return attention_forward_plain(op);
   const int64_t width = op.shape.head_width;
-  if (width <= 32) return launch_forward<32, 1>(op);
-  if (width <= 64) return op.queries.longest > 256 ? launch_forward<64, 2>(op) : launch_forward<64, 1>(op);
-  if (width <= 96) return launch_forward<96, 1>(op);
-  launch_forward<128, 1>(op);
+  if (width <= 32) return launch_forward<32, 4, 1>(op);
+  if (width <= 64) return op.queries.longest > 256 ? launch_forward<64, 4, 2>(op) : launch_forward<64, 4, 1>(op);
+  if (width <= 96) return launch_forward<96, 4, 1>(op);
+  launch_forward<128, 4, 1>(op);
+}
+
+bool attention_forward(const AttentionForward& op, int warps, int rows_of_warp, bool hopper) {
+  if (!fits_tensor_cores(op) || op.shape.head_width > 64) return false;
+  if (hopper) return attention_forward_hopper(op, warps / 4);
+  const bool one = rows_of_warp == 16;
+  if (warps == 4) {
+    one ? launch_forward<64, 4, 1>(op) : launch_forward<64, 4, 2>(op);
+  } else {
+    one ? launch_forward<64, 8, 1>(op) : launch_forward<64, 8, 2>(op);
+  }
+  return true;
 }
 
 }  // namespace brisk::cuda

@@ -45,6 +45,17 @@ inline bool fits_shared_memory(int64_t bytes) {
   return bytes <= limit;
 }
 
+// Whether the card is a Hopper: what is compiled for sm_90a runs there alone.
+inline bool is_hopper() {
+  static const int capability = [] {
+    int card = 0, value = 0;
+    check(cudaGetDevice(&card), "asking for the current card");
+    check(cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMajor, card), "asking what the card can do");
+    return value;
+  }();
+  return capability == 9;
+}
+
 // Throws where an op's arguments break its contract. (base/error.h brings fmt, which nvcc cannot compile.)
 inline void expect(bool holds, const char* what) {
   if (!holds) check(cudaErrorInvalidValue, what);

@@ -95,6 +95,17 @@ void expect_as_reference(const Problem& problem) {
   cuda::attention_forward(a.forward(Side::card));
   a.clear_spare_rows();
   a.y.expect_close(tolerance, "y");
+  struct Block {
+    int warps, rows_of_warp;
+    bool hopper;
+  };
+  for (const Block block : {Block{4, 16, false}, {4, 32, false}, {8, 16, false}, {4, 16, true}, {8, 16, true}}) {
+    SCOPED_TRACE(block.hopper ? "hopper" : block.warps == 4 ? "4 warps" : "8 warps");
+    a.y.spoil();
+    if (cuda::attention_forward(a.forward(Side::card), block.warps, block.rows_of_warp, block.hopper)) {
+      a.y.expect_close(tolerance, "y");
+    }
+  }
   const testing::Matrix& got = a.log_sum_exp.card();
   for (int64_t r = 0; r < got.rows() - problem.spare; ++r) {
     for (int64_t h = 0; h < problem.heads; ++h) {
@@ -114,11 +125,12 @@ void expect_as_reference(const Problem& problem) {
   a.clear_spare_rows();
   a.dq.expect_close(tolerance, "dq");
   a.dkv.expect_close(tolerance, "dk and dv");
-  for (const auto way : {cuda::AttentionWay::by_sequence, cuda::AttentionWay::by_tile}) {
+  using Way = cuda::AttentionWay;
+  for (const Way way : {Way::by_sequence, Way::by_tile, Way::hopper, Way::hopper_pair}) {
     a.dq.spoil();
     a.dkv.spoil();
     if (!cuda::attention_backward(a.backward(Side::card), way)) continue;
-    SCOPED_TRACE(way == cuda::AttentionWay::by_sequence ? "by sequence" : "by tile");
+    SCOPED_TRACE(static_cast<int>(way));
     a.dq.expect_close(tolerance, "dq");
     a.dkv.expect_close(tolerance, "dk and dv");
   }

@@ -101,12 +101,28 @@ void time_attention(const char* what, const std::vector<int>& lengths, int64_t h
   }
   const double forward_us = microseconds([&] { cuda::attention_forward(op); });
   const double backward_us = microseconds([&] { cuda::attention_backward(back); });
-  const double sequence_us = microseconds([&] { cuda::attention_backward(back, cuda::AttentionWay::by_sequence); });
-  const double tile_us = microseconds([&] { cuda::attention_backward(back, cuda::AttentionWay::by_tile); });
-  fmt::print(
-      "{:44} {:9.1f} us {:8.0f} TFLOP/s   backward {:9.1f} us {:8.0f} TFLOP/s ({:.1f} by sequence, {:.1f} by tile)\n",
-      what, forward_us, 2 * products / forward_us * 1e-6, backward_us, 5 * products / backward_us * 1e-6, sequence_us,
-      tile_us);
+  fmt::print("{:44} {:9.1f} us {:8.0f} TFLOP/s   backward {:9.1f} us {:8.0f} TFLOP/s\n", what, forward_us,
+             2 * products / forward_us * 1e-6, backward_us, 5 * products / backward_us * 1e-6);
+  if (width > 64) return;
+  fmt::print("    forward");
+  const auto say_forward = [&](const char* name, int warps, int of_warp, bool hopper) {
+    fmt::print(" | {} {:.1f}", name, microseconds([&] { cuda::attention_forward(op, warps, of_warp, hopper); }));
+  };
+  say_forward("4x16", 4, 16, false);
+  say_forward("4x32", 4, 32, false);
+  say_forward("8x16", 8, 16, false);
+  say_forward("8x32", 8, 32, false);
+  say_forward("hopper 64", 4, 16, true);
+  say_forward("hopper 128", 8, 16, true);
+  fmt::print(" us\n    backward");
+  const auto say_backward = [&](const char* name, cuda::AttentionWay way) {
+    fmt::print(" | {} {:.1f}", name, microseconds([&] { cuda::attention_backward(back, way); }));
+  };
+  say_backward("by sequence", cuda::AttentionWay::by_sequence);
+  say_backward("by tile", cuda::AttentionWay::by_tile);
+  say_backward("hopper 64", cuda::AttentionWay::hopper);
+  say_backward("hopper 128", cuda::AttentionWay::hopper_pair);
+  fmt::print(" us\n");
 }
 
 TEST_F(CudaTimes, Attention) {

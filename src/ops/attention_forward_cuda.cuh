@@ -1,0 +1,69 @@
+// The softmax that attention forward makes of scores in registers, as the tensor cores leave them.
+#pragma once
+
+#include <cmath>
+
+#include "ops/attention_cuda.cuh"
+
+namespace brisk::cuda {
+
+constexpr int kForwardKeys = 64;  // of a tile
+constexpr float kLog2E = 1.44269504f;
+
+// The two rows of a 16-row product that a lane has parts of.
+struct RowPair {
+  float largest[2] = {-INFINITY, -INFINITY};
+  float sum[2] = {};  // of this lane's columns
+  uint32_t row_key[2] = {};
+  int seen[2] = {};
+};
+
+// Scores become weights relative to the largest so far; what was summed before shrinks accordingly.
+template <int kWidth, bool kDropout>
+__device__ void weigh(float (&scores)[kForwardKeys / 8][4], RowPair& rows, float (&out)[kWidth / 8][4],
+                      float scale_log2, int key, bool masked, const Draws& draws) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float highest = rows.largest[half];
+#pragma unroll
+    for (int n = 0; n < kForwardKeys / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        float& score = scores[n][2 * half + i];
+        if (masked && key + n * 8 + lane % 4 * 2 + i >= rows.seen[half]) score = -INFINITY;
+        highest = fmaxf(highest, score);
+      }
+    }
+    highest = fmaxf(highest, __shfl_xor_sync(~0u, highest, 1));
+    highest = fmaxf(highest, __shfl_xor_sync(~0u, highest, 2));
+    const float from = highest == -INFINITY ? 0.0f : highest * scale_log2;
+    const float shrink = exp2_fast(rows.largest[half] * scale_log2 - from);
+    rows.largest[half] = highest;
+    float sum = 0;
+#pragma unroll
+    for (int n = 0; n < kForwardKeys / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        float& score = scores[n][2 * half + i];
+        score = exp2_fast(score * scale_log2 - from);
+        sum += score;
+        if constexpr (kDropout) {
+          const auto column = static_cast<uint32_t>(key + n * 8 + lane % 4 * 2 + i);
+          if (random_bits(rows.row_key[half], column) < draws.threshold) score = 0;
+        }
+      }
+    }
+    rows.sum[half] = rows.sum[half] * shrink + sum;
+#pragma unroll
+    for (int n = 0; n < kWidth / 8; ++n) {
+      out[n][2 * half] *= shrink;
+      out[n][2 * half + 1] *= shrink;
+    }
+  }
+}
+
+// Where the card is a Hopper and heads are at most 64 wide (attention_forward_hopper.cu); false: nothing was done.
+bool attention_forward_hopper(const AttentionForward& op, int groups);
+
+}  // namespace brisk::cuda
