@@ -12,6 +12,9 @@ namespace brisk::cuda {
 namespace {
 
 constexpr int kThreads = 256;
+// Backward has small blocks, as many on a multiprocessor as the registers of a row allow.
+constexpr int kBackwardThreads = 128;
+constexpr int backward_blocks(int passes) { return passes == 1 ? 6 : passes == 2 ? 4 : passes == 3 ? 3 : 2; }
 // Wider rows, and rows that are no whole eights, are read once per sum by the kernels named `any`.
 constexpr int64_t kWidestInRegisters = 1024;
 
@@ -105,8 +108,9 @@ __global__ void norm_forward_any_kernel(NormArguments op) {
 // Each group of lanes takes every (groups of the grid)-th row and sums what its rows give gain and bias; the groups of
 // a block add up in order, and partial [blocks, 2, width] holds one sum a block.
 template <typename X, typename Dy, typename Dx, int kLanes, int kPasses>
-__global__ void __launch_bounds__(kThreads) norm_backward_kernel(NormArguments op, float* partial) {
-  constexpr int kGroups = kThreads / kLanes;
+__global__ void __launch_bounds__(kBackwardThreads, backward_blocks(kPasses))
+    norm_backward_kernel(NormArguments op, float* partial) {
+  constexpr int kGroups = kBackwardThreads / kLanes;
   const int lane = threadIdx.x % kLanes, group = threadIdx.x / kLanes;
   const float inverse_width = 1.0f / static_cast<float>(op.width);
   const float* gain = static_cast<const float*>(op.gain.data);
@@ -129,6 +133,13 @@ __global__ void __launch_bounds__(kThreads) norm_backward_kernel(NormArguments o
         normal[pass] = load<8>(x + column);
         gradient[pass] = load<8>(dy + column);
       }
+    }
+    Floats<8> before[kPasses];  // of dx: on its way while the sums are made
+#pragma unroll
+    for (int pass = 0; pass < kPasses; ++pass) {
+      const int column = (pass * kLanes + lane) * 8;
+      before[pass] = {};
+      if (exists && column < op.width && op.dx_adds && op.dx.data != nullptr) before[pass] = load<8>(dx + column);
     }
     float mean = 0, rstd = 0;
     if (exists) {
@@ -169,8 +180,7 @@ __global__ void __launch_bounds__(kThreads) norm_backward_kernel(NormArguments o
     for (int pass = 0; pass < kPasses; ++pass) {
       const int column = (pass * kLanes + lane) * 8;
       if (column < op.width) {
-        Floats<8> out = {};
-        if (op.dx_adds) out = load<8>(dx + column);
+        Floats<8> out = before[pass];
         for (int i = 0; i < 8; ++i) {
           out.v[i] += rstd * (gradient[pass].v[i] - mean_g - normal[pass].v[i] * mean_gn);
         }
@@ -202,7 +212,8 @@ __global__ void __launch_bounds__(kThreads) norm_backward_kernel(NormArguments o
     }
     __syncthreads();
   }
-  for (int64_t at = threadIdx.x; at < 2 * op.width; at += kThreads) partial[blockIdx.x * 2 * op.width + at] = sums[at];
+  for (int64_t at = threadIdx.x; at < 2 * op.width; at += kBackwardThreads)
+    partial[blockIdx.x * 2 * op.width + at] = sums[at];
 }
 
 template <typename X, typename Dy, typename Dx>
@@ -357,14 +368,15 @@ void norm_backward(const NormBackward& op) {
         }
         with_row_shape(width, [&](auto shape) {
           using Shape = decltype(shape);
-          const int64_t blocks = std::min(divide_up(rows, kThreads / Shape::lanes), int64_t{2} * multiprocessors());
+          const int64_t blocks = std::min(divide_up(rows, kBackwardThreads / Shape::lanes),
+                                          int64_t{backward_blocks(Shape::passes)} * multiprocessors());
           if (sums) {
             parts = blocks;
             partial = static_cast<float*>(workspace(parts * 2 * width * size_of(DType::f32)));
           }
           launch(norm_backward_kernel<X, Dy, Dx, Shape::lanes, Shape::passes>,
-                 {.blocks = blocks, .threads = kThreads, .shared_bytes = 2 * width * size_of(DType::f32)}, arguments,
-                 partial);
+                 {.blocks = blocks, .threads = kBackwardThreads, .shared_bytes = 2 * width * size_of(DType::f32)},
+                 arguments, partial);
         });
       });
     });

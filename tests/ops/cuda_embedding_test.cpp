@@ -102,6 +102,12 @@ TEST_F(CudaEmbedding, SumsTokensThatFillManySegments) {
   expect_as_reference({.lengths = {333}, .vocabulary = 50257, .types = 1, .says_types = false, .frequent = 3});
 }
 
+// More rows than are sorted by counting, and a vocabulary with more tokens than that takes.
+TEST_F(CudaEmbedding, SumsManyRowsAndTokensOfALargeVocabulary) {
+  expect_as_reference({.lengths = {9000, 8000}, .vocabulary = 1000, .width = 8});
+  expect_as_reference({.lengths = {300}, .vocabulary = 300000, .width = 8});
+}
+
 TEST_F(CudaEmbedding, OfNoRowsClearsTheGradient) { expect_as_reference({.lengths = {}, .types = 2}); }
 
 }  // namespace
