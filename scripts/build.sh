@@ -3,6 +3,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/install_dependencies.sh build
-cmake -S . -B build -G Ninja -DBRISK_TESTS=OFF "$@" >/dev/null
+cmake -S . -B build -G Ninja -DBRISK_TESTS=OFF -DBRISK_CUDA=AUTO "$@" >/dev/null
 cmake --build build
 echo "build/brisk is ready: try build/brisk --help" >&2
