@@ -13,7 +13,7 @@ command -v clang++ >/dev/null || { echo "scripts/fuzz.sh needs clang: apt-get in
 
 launcher=()
 command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-cmake -S . -B build-fuzz -G Ninja -DBRISK_FUZZ=ON -DBRISK_TESTS=OFF -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS='-O1 -g1' \
+cmake -S . -B build-fuzz -G Ninja -DBRISK_FUZZ=ON -DBRISK_TESTS=OFF -DBRISK_UNITY=OFF -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS='-O1 -g1' \
   -DCMAKE_CXX_COMPILER=clang++ "${launcher[@]}" >/dev/null
 cmake --build build-fuzz --target "${readers[@]/#/fuzz_}"
 
@@ -23,12 +23,14 @@ printf '%-20s %8s %12s %10s %10s %8s\n' reader seconds inputs edges corpus memor
 for reader in "${readers[@]}"; do
   corpus=build-fuzz/corpus/$reader log=build-fuzz/$reader.log
   mkdir -p "$corpus"
+  seeds=tests/fuzz/corpus/$reader
+  [ -d "$seeds" ] || seeds=tests/golden/torch  # the files of the reader's own tests
   dictionary=()
   [ -f "tests/fuzz/$reader.dict" ] && dictionary=("-dict=tests/fuzz/$reader.dict")
   # 16 KiB: every format says all it can in that. 10 s and 256 MiB at once are far more than that much input warrants.
   if ! build-fuzz/tests/fuzz/fuzz_"$reader" -max_total_time="$seconds" -max_len=16384 -timeout=10 -rss_limit_mb=2048 \
     -malloc_limit_mb=256 -print_final_stats=1 -artifact_prefix="build-fuzz/findings/$reader-" "${dictionary[@]}" \
-    "$corpus" "tests/fuzz/corpus/$reader" >"$log" 2>&1; then
+    "$corpus" "$seeds" >"$log" 2>&1; then
     echo "$reader: a finding; see $log" >&2
     tail -30 "$log" >&2
     status=1

@@ -10,7 +10,7 @@ namespace brisk {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> kNames = {"baseline", "avx2", "avx512", "avx512bf16", "amx"};
+constexpr std::array<std::string_view, 5> kIsaNames = {"baseline", "avx2", "avx512", "avx512bf16", "amx"};
 
 Isa detect() {
 #if defined(__x86_64__)
@@ -29,8 +29,8 @@ Isa detect() {
 Isa choose() {
   const char* forced = std::getenv("BRISK_ISA");
   if (forced == nullptr || *forced == '\0') return best_isa();
-  for (size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames[i] != forced) continue;
+  for (size_t i = 0; i < kIsaNames.size(); ++i) {
+    if (kIsaNames[i] != forced) continue;
     const Isa isa = static_cast<Isa>(i);
     if (isa > best_isa()) {
       user_error("BRISK_ISA={}: this machine has no {}; the best it has is {}", forced, forced, isa_name(best_isa()));
@@ -47,7 +47,7 @@ Isa& active_slot() {
 
 }  // namespace
 
-std::string_view isa_name(Isa isa) { return kNames[static_cast<size_t>(isa)]; }
+std::string_view isa_name(Isa isa) { return kIsaNames[static_cast<size_t>(isa)]; }
 
 Isa best_isa() {
   static const Isa isa = detect();

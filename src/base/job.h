@@ -172,6 +172,7 @@ std::vector<std::string> resolve_defaults(Job& job);
 
 // $XDG_CACHE_HOME/brisk, or ~/.cache/brisk, or a folder under /tmp for a user without a home.
 std::string default_cache_directory();
+std::string cache_directory(const DataOptions& data);  // data.cache_dir, or that one
 
 // Warm-up of a run of `total_steps` optimizer steps: warmup_steps where given, otherwise warmup_ratio of them.
 int64_t warmup_steps_of(const TrainingOptions& training, int64_t total_steps);

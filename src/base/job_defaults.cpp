@@ -105,6 +105,10 @@ void check_fine_tuning(const Job& job) {
 
 }  // namespace
 
+std::string cache_directory(const DataOptions& data) {
+  return data.cache_dir.empty() ? default_cache_directory() : data.cache_dir;
+}
+
 std::string default_cache_directory() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   if (cache != nullptr && cache[0] == '/') return fmt::format("{}/brisk", cache);

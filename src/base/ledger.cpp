@@ -11,27 +11,27 @@ int64_t now() {
       .count();
 }
 
-constexpr std::array<std::string_view, kPhases> kNames = {"start_up",
-                                                          "data_wait",
-                                                          "copy",
-                                                          "forward_embedding",
-                                                          "forward_linear",
-                                                          "forward_attention",
-                                                          "forward_norm",
-                                                          "forward_elementwise",
-                                                          "loss",
-                                                          "backward_embedding",
-                                                          "backward_linear",
-                                                          "backward_attention",
-                                                          "backward_norm",
-                                                          "backward_elementwise",
-                                                          "communication",
-                                                          "clipping",
-                                                          "optimizer",
-                                                          "evaluation",
-                                                          "checkpoint",
-                                                          "logging",
-                                                          "other"};
+constexpr std::array<std::string_view, kPhases> kPhaseNames = {"start_up",
+                                                               "data_wait",
+                                                               "copy",
+                                                               "forward_embedding",
+                                                               "forward_linear",
+                                                               "forward_attention",
+                                                               "forward_norm",
+                                                               "forward_elementwise",
+                                                               "loss",
+                                                               "backward_embedding",
+                                                               "backward_linear",
+                                                               "backward_attention",
+                                                               "backward_norm",
+                                                               "backward_elementwise",
+                                                               "communication",
+                                                               "clipping",
+                                                               "optimizer",
+                                                               "evaluation",
+                                                               "checkpoint",
+                                                               "logging",
+                                                               "other"};
 
 constexpr std::array<Phase, 6> kForward = {Phase::forward_embedding,   Phase::forward_linear,
                                            Phase::forward_attention,   Phase::forward_norm,
@@ -42,7 +42,7 @@ constexpr std::array<Phase, 6> kBackward = {Phase::backward_embedding,   Phase::
 
 }  // namespace
 
-std::string_view phase_name(Phase phase) { return kNames[static_cast<size_t>(phase)]; }
+std::string_view phase_name(Phase phase) { return kPhaseNames[static_cast<size_t>(phase)]; }
 Phase forward_phase(OpFamily family) { return kForward[static_cast<size_t>(family)]; }
 Phase backward_phase(OpFamily family) { return kBackward[static_cast<size_t>(family)]; }
 

@@ -12,7 +12,7 @@ namespace brisk {
 
 namespace {
 
-constexpr const char* kClearLine = "\r\x1b[K";
+constexpr const char* kClearBar = "\r\x1b[K";
 
 void write_text(int file_descriptor, const std::string& text) {
   const ssize_t count = ::write(file_descriptor, text.data(), text.size());
@@ -44,7 +44,7 @@ WorkBar::WorkBar(std::string what, int file_descriptor, bool redraw)
     : what_(std::move(what)), file_descriptor_(file_descriptor), redraw_(redraw) {}
 
 WorkBar::~WorkBar() {
-  if (on_screen_) write_text(file_descriptor_, kClearLine);
+  if (on_screen_) write_text(file_descriptor_, kClearBar);
 }
 
 void WorkBar::update(int64_t done, int64_t total) {
@@ -59,7 +59,7 @@ void WorkBar::update(int64_t done, int64_t total) {
   const double seconds = std::chrono::duration<double>(now - started_).count();
   const std::string line =
       format_work(what_, done, total, static_cast<double>(done - first_) / seconds, terminal_width(file_descriptor_));
-  write_text(file_descriptor_, redraw_ ? kClearLine + line : line + "\n");
+  write_text(file_descriptor_, redraw_ ? kClearBar + line : line + "\n");
   on_screen_ = redraw_;
 }
 

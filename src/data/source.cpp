@@ -24,9 +24,6 @@ namespace {
 constexpr int64_t kManyFiles = 8;
 constexpr int64_t kSmallFileBytes = 64 * 1024;
 
-// Text with a blank line every so many lines on average is in paragraphs; with fewer, a blank line is a stray one.
-constexpr int64_t kLinesOfBlock = 100;
-
 // What text packs to is about a third; nothing is decided by this but how a sample is spread.
 constexpr int64_t kUsualPacking = 3;
 

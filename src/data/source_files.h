@@ -36,6 +36,9 @@ struct TextShape {
 };
 TextShape measure_text_shape(std::string_view text);
 
+// Text with a blank line every so many lines on average is in paragraphs; with fewer, a blank line is a stray one.
+inline constexpr int64_t kLinesOfBlock = 100;
+
 bool is_blank(std::string_view line);
 bool has_text(std::string_view text);
 size_t last_blank_line_end(std::string_view text);  // 0 where there is none

@@ -12,20 +12,20 @@ namespace brisk {
 
 namespace {
 
-constexpr size_t kNowhere = std::string_view::npos;
+constexpr size_t kNoCut = std::string_view::npos;
 constexpr size_t kPieceBytes = size_t{256} << 10;
 constexpr size_t kLongDocument = size_t{1} << 20;  // is read in parts
 constexpr size_t kLongestWhole = size_t{1} << 30;  // what cannot be cut must fit into memory
 
 // The end of the first blank line that is not the first line; npos where there is none.
 size_t next_blank_line_end(std::string_view text) {
-  for (size_t newline = text.find('\n'); newline != kNowhere;) {
+  for (size_t newline = text.find('\n'); newline != kNoCut;) {
     const size_t next = text.find('\n', newline + 1);
-    if (next == kNowhere) return kNowhere;
+    if (next == kNoCut) return kNoCut;
     if (is_blank(text.substr(newline + 1, next - newline - 1))) return next + 1;
     newline = next;
   }
-  return kNowhere;
+  return kNoCut;
 }
 
 }  // namespace
@@ -53,12 +53,12 @@ void TextPieceReader::open_file() {
   buffer_.clear();
   file_ended_ = inside_document_ = false;
   if (!std::exchange(skip_line_, false)) return;
-  for (size_t newline = kNowhere; newline == kNowhere && !file_ended_;) {
+  for (size_t newline = kNoCut; newline == kNoCut && !file_ended_;) {
     fill(kPieceBytes);
     newline = buffer_.find('\n');
-    const size_t passed = newline == kNowhere ? buffer_.size() : newline + 1;
+    const size_t passed = newline == kNoCut ? buffer_.size() : newline + 1;
     at_.offset += static_cast<int64_t>(passed);
-    at_.line += newline == kNowhere ? 0 : 1;
+    at_.line += newline == kNoCut ? 0 : 1;
     buffer_.erase(0, passed);
   }
 }
@@ -93,7 +93,7 @@ bool TextPieceReader::next_of_file(TextPiece& piece) {
 
 bool TextPieceReader::emit_part(TextPiece& piece) {
   const bool opens = !inside_document_;
-  const size_t end = opens ? (file_ended_ ? buffer_.size() : kNowhere) : open_document_end();
+  const size_t end = opens ? (file_ended_ ? buffer_.size() : kNoCut) : open_document_end();
   if (end <= 2 * kPieceBytes) {
     emit(end, opens, true, piece);
     inside_document_ = false;
@@ -107,7 +107,7 @@ bool TextPieceReader::emit_part(TextPiece& piece) {
     inside_document_ = true;
     return true;
   }
-  if (end == kNowhere) return false;
+  if (end == kNoCut) return false;
   emit(end, opens, true, piece);
   inside_document_ = false;
   return true;
@@ -135,14 +135,14 @@ size_t TextPieceReader::last_document_end() const {
 }
 
 size_t TextPieceReader::open_document_end() const {
-  size_t end = kNowhere;
+  size_t end = kNoCut;
   if (source_.rule() == DocumentRule::kLine) {
     const size_t newline = buffer_.find('\n');
-    end = newline == kNowhere ? kNowhere : newline + 1;
+    end = newline == kNoCut ? kNoCut : newline + 1;
   } else if (source_.rule() == DocumentRule::kBlock) {
     end = next_blank_line_end(buffer_);
   }
-  return end == kNowhere && file_ended_ ? buffer_.size() : end;
+  return end == kNoCut && file_ended_ ? buffer_.size() : end;
 }
 
 int64_t for_each_document(const Source& source, const TextPiece& piece, const DocumentBody& body) {

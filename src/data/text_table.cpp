@@ -16,8 +16,8 @@ namespace brisk {
 namespace {
 
 constexpr size_t kBeginningBytes = size_t{1} << 20;  // what columns are found by
-constexpr size_t kPieceBytes = size_t{256} << 10;
-constexpr size_t kLongestRow = size_t{64} << 20;  // a quote that is never closed would hold the file in memory
+constexpr size_t kRowBytes = size_t{256} << 10;      // read at a time
+constexpr size_t kLongestRow = size_t{64} << 20;     // a quote that is never closed would hold the file in memory
 
 bool is_table_or_text(const std::string& path) { return is_table_file(path) || is_text_file(path); }
 
@@ -147,7 +147,7 @@ bool TablePieceReader::next(TextPiece& piece) {
 bool TablePieceReader::next_of_file(TextPiece& piece) {
   const TableFile& file = table_.files()[static_cast<size_t>(at_.file)];
   size_t end = 0;
-  for (size_t size = kPieceBytes; end == 0; size = 2 * std::max(size, buffer_.size())) {
+  for (size_t size = kRowBytes; end == 0; size = 2 * std::max(size, buffer_.size())) {
     fill(size);
     if (buffer_.empty()) return false;
     end = file_ended_ ? buffer_.size() : last_row_end(file, buffer_, at_.offset);

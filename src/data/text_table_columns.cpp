@@ -16,9 +16,6 @@ namespace {
 
 constexpr size_t kRowsLookedAt = 1000;
 
-// Text with a blank line every so many lines on average is in paragraphs; with fewer, a blank line is a stray one.
-constexpr int64_t kLinesOfBlock = 100;
-
 // The usual names, the likeliest first. Of two texts that belong together, both are given.
 const std::vector<std::string> kTextNames = {
     "text",        "sentence",    "review",    "content", "lyrics",   "lyric",   "comment",
@@ -53,7 +50,7 @@ bool is_number(std::string_view cell) {
   return !cell.empty() && problem == std::errc() && end == cell.data() + cell.size();
 }
 
-int64_t words_of(std::string_view text) {
+int64_t count_words(std::string_view text) {
   int64_t words = 0;
   bool inside = false;
   for (const char c : text) {
@@ -87,7 +84,7 @@ std::vector<ColumnLook> look_at(const std::vector<Row>& rows, size_t first, size
       ++look.cells;
       look.numbers += is_number(cell);
       look.bytes += std::ssize(cell);
-      look.words += words_of(cell);
+      look.words += count_words(cell);
       look.values.insert(cell);
     }
   }
@@ -123,7 +120,7 @@ bool has_header(const std::vector<Row>& rows, const TableOptions& options) {
   }
   if (std::any_of(first.begin(), first.end(), is_number)) return false;
   if (all_different && std::any_of(first.begin(), first.end(), is_usual_name) &&
-      std::all_of(first.begin(), first.end(), [](const std::string& cell) { return words_of(cell) <= 6; })) {
+      std::all_of(first.begin(), first.end(), [](const std::string& cell) { return count_words(cell) <= 6; })) {
     return true;
   }
   if (rows.size() < 2 || !all_different) return false;
@@ -132,7 +129,7 @@ bool has_header(const std::vector<Row>& rows, const TableOptions& options) {
   for (size_t column = 0; column < first.size(); ++column) {
     if (first[column].empty()) continue;
     if (looks[column].is_numeric()) return true;
-    if (looks[column].values.contains(first[column]) || words_of(first[column]) > 2) return false;
+    if (looks[column].values.contains(first[column]) || count_words(first[column]) > 2) return false;
     texts_below |= looks[column].mean_words() > 3;
   }
   return texts_below;

@@ -7,14 +7,13 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "hub/weight_files.h"
 
 namespace brisk {
 
 namespace {
 
 using Head = HuggingFaceEncoderConfig::Head;
-
-constexpr const char* kWeights = "model.safetensors";
 
 // What each of the three calls the same things; layers are counted in place of {}.
 struct Names {
@@ -273,11 +272,11 @@ void write_huggingface_encoder(const std::string& folder, const HuggingFaceEncod
     written.labels.push_back(fmt::format("LABEL_{}", i));
   }
   const std::string text = to_json_text(written, type, tokenizer);
-  if (file_exists(folder + "/config.json") || file_exists(folder + "/" + kWeights)) {
+  if (file_exists(folder + "/config.json") || file_exists(folder + "/" + kWeightsFile)) {
     user_error("{}: it holds a model already; choose another folder with --output", folder);
   }
   make_directories(folder);
-  SafetensorsWriter writer(folder + "/" + kWeights);
+  SafetensorsWriter writer(folder + "/" + kWeightsFile);
   writer.add_metadata("format", "pt");
   for (const WeightMap& entry : encoder_weight_map(written.model, store)) {
     for (const StoredTensor& tensor : stored_tensors(entry, store, type)) {

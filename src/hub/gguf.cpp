@@ -18,7 +18,7 @@ constexpr std::string_view kMagic = "GGUF";
 constexpr uint32_t kVersion = 3;  // 2 differs in nothing brisk reads
 constexpr int64_t kAlignment = 32;
 constexpr int64_t kMostDimensions = 4;
-constexpr int64_t kBlockBytes = int64_t{4} << 20;  // copied at a time
+constexpr int64_t kCopyBytes = int64_t{4} << 20;  // copied at a time
 
 // Kinds of metadata values, as the file numbers them.
 enum Kind : uint32_t { kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64 };
@@ -341,9 +341,9 @@ int64_t GgufWriter::finish() {
   std::vector<std::byte> block;
   const std::string zeros(static_cast<size_t>(kAlignment), '\0');
   for (const Item& item : items_) {
-    block.resize(static_cast<size_t>(std::max<int64_t>(std::ssize(block), std::min(item.bytes, kBlockBytes))));
-    for (int64_t begin = 0; begin < item.bytes; begin += kBlockBytes) {
-      const int64_t count = std::min(kBlockBytes, item.bytes - begin);
+    block.resize(static_cast<size_t>(std::max<int64_t>(std::ssize(block), std::min(item.bytes, kCopyBytes))));
+    for (int64_t begin = 0; begin < item.bytes; begin += kCopyBytes) {
+      const int64_t count = std::min(kCopyBytes, item.bytes - begin);
       item.fill(begin, std::span(block).first(static_cast<size_t>(count)));
       file.write(block.data(), count);
     }

@@ -13,14 +13,14 @@ namespace brisk {
 
 namespace {
 
-using Json = nlohmann::json;
+using SortedJson = nlohmann::json;
 
 // llama.cpp's kinds of tokens.
 enum TokenKind : int32_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
 
 // What llama.cpp calls a way around a vocabulary: "gpt2" with GPT-2's words, or "llama".
-std::string family_of(const Json& json) {
-  const Json& words = json.at("pre_tokenizer");
+std::string family_of(const SortedJson& json) {
+  const SortedJson& words = json.at("pre_tokenizer");
   const std::string type = words.is_object() ? words.value("type", "") : "";
   const bool plain = json.at("normalizer").is_null();
   if (plain && type == "ByteLevel" && words.value("use_regex", true) && !words.value("add_prefix_space", false)) {
@@ -33,7 +33,7 @@ std::string family_of(const Json& json) {
       type.empty() ? "none" : type);
 }
 
-bool puts_space_before(const Json& json) {
+bool puts_space_before(const SortedJson& json) {
   const std::string around = json.at("normalizer").dump() + json.at("pre_tokenizer").dump();
   return around.find("\"Prepend\"") != std::string::npos ||
          (around.find("\"Metaspace\"") != std::string::npos && around.find("\"never\"") == std::string::npos);
@@ -49,13 +49,13 @@ bool is_byte_token(const std::string& token) {
   return token.size() == 6 && token.starts_with("<0x") && token.ends_with('>');
 }
 
-Entries entries_of(const BpeTokenizer& tokenizer, const Json& json, int64_t vocab_size, bool has_bytes) {
+Entries entries_of(const BpeTokenizer& tokenizer, const SortedJson& json, int64_t vocab_size, bool has_bytes) {
   const BpeModelParts& model = tokenizer.model();
   Entries entries;
   entries.tokens = model.tokens;
   entries.tokens.resize(static_cast<size_t>(std::max(vocab_size, tokenizer.vocab_size())));
   entries.kinds.assign(entries.tokens.size(), kNormal);
-  for (const Json& added : json.at("added_tokens")) {
+  for (const SortedJson& added : json.at("added_tokens")) {
     const auto id = added.at("id").get<size_t>();
     entries.tokens.at(id) = added.at("content").get<std::string>();
     entries.kinds[id] = added.at("special").get<bool>() ? kControl : kUserDefined;
@@ -209,7 +209,7 @@ TokenizerParts llama_parts_of(const GgufFile& file) {
 void set_tokenizer(GgufWriter& writer, const Tokenizer& tokenizer, int64_t vocab_size) {
   const auto* bpe = dynamic_cast<const BpeTokenizer*>(&tokenizer);
   if (bpe == nullptr) user_error("this tokenizer has no form in GGUF; BPE has one");
-  const Json json = Json::parse(bpe->to_json());
+  const SortedJson json = SortedJson::parse(bpe->to_json());
   const std::string family = family_of(json);
   const Entries entries = entries_of(*bpe, json, vocab_size, family == "llama");
   writer.set("tokenizer.ggml.model", family);

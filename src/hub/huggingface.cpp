@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "hub/weight_files.h"
 
 namespace brisk {
 
@@ -12,8 +13,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Shape = HuggingFaceConfig::Shape;
-
-constexpr const char* kWeights = "model.safetensors";
 
 WeightPart vector_part(std::string name, int64_t length) {
   return {.name = std::move(name), .outputs = length, .inputs = 0};
@@ -134,11 +133,11 @@ std::vector<WeightMap> huggingface_weight_map(const HuggingFaceConfig& config, c
 void write_huggingface(const std::string& folder, const ModelOptions& model, const ParameterStore& store,
                        const Tokenizer& tokenizer, SafetensorsType type) {
   const HuggingFaceConfig config = huggingface_config_for(model);
-  if (file_exists(folder + "/config.json") || file_exists(folder + "/" + kWeights)) {
+  if (file_exists(folder + "/config.json") || file_exists(folder + "/" + kWeightsFile)) {
     user_error("{}: it holds a model already; choose another folder with --output", folder);
   }
   make_directories(folder);
-  SafetensorsWriter writer(folder + "/" + kWeights);
+  SafetensorsWriter writer(folder + "/" + kWeightsFile);
   writer.add_metadata("format", "pt");
   const std::string prefix = config.shape == Shape::gpt2 ? "transformer." : "model.";
   for (const WeightMap& entry : huggingface_weight_map(config, prefix)) {

@@ -13,8 +13,8 @@ namespace {
 constexpr int64_t kHeaderNumbers = 7;
 constexpr int64_t kHeaderBytes = kHeaderNumbers * 4;
 constexpr uint32_t kMagicOfLaterVersions = 0x616b3432;  // "ak42"; version 0 has no magic
-constexpr int64_t kLargestSize = int64_t{1}
-                                 << 24;  // of any header field: keeps products within 64 bits, and is no model
+// Of any header field: keeps products within 64 bits, and is no model.
+constexpr int64_t kLargestHeaderSize = int64_t{1} << 24;
 
 const std::array<const char*, kHeaderNumbers> kHeaderNames = {"dim",        "hidden_dim", "n_layers", "n_heads",
                                                               "n_kv_heads", "vocab_size", "seq_len"};
@@ -42,9 +42,9 @@ void read_header(Llama2cModel& model) {
       sizes[i] = -sizes[i];
       model.tied = false;
     }
-    if (sizes[i] < 1 || sizes[i] > kLargestSize) {
+    if (sizes[i] < 1 || sizes[i] > kLargestHeaderSize) {
       user_error("{}: not a llama2.c model of version 0: {} is {}, expected 1 to {}; check that this is the model file",
-                 model.path, kHeaderNames[i], numbers[i], kLargestSize);
+                 model.path, kHeaderNames[i], numbers[i], kLargestHeaderSize);
     }
   }
   model.width = sizes[0];

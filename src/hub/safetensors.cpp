@@ -15,7 +15,7 @@ namespace brisk {
 
 namespace {
 
-using Json = nlohmann::json;
+using SortedJson = nlohmann::json;
 
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
 
@@ -62,7 +62,7 @@ class HeaderReader {
   HeaderReader(const std::string& path, std::span<const std::byte> content) : path_(path), content_(content) {}
 
   std::vector<SafetensorsEntry> read(std::map<std::string, std::string>& metadata) {
-    const Json header = parse();
+    const SortedJson header = parse();
     std::vector<SafetensorsEntry> entries;
     for (const auto& [name, description] : header.items()) {
       if (name == kMetadataKey) {
@@ -86,7 +86,7 @@ class HeaderReader {
                fmt::format(format, std::forward<Args>(args)...));
   }
 
-  Json parse() {
+  SortedJson parse() {
     if (std::ssize(content_) < kLengthBytes) {
       fail("found {} bytes, expected at least the {} of the header's length", std::ssize(content_), kLengthBytes);
     }
@@ -105,17 +105,17 @@ class HeaderReader {
 
     std::set<std::string> names;
     std::string name_found_twice;
-    const auto note_names = [&](int depth, Json::parse_event_t event, Json& value) {
+    const auto note_names = [&](int depth, SortedJson::parse_event_t event, SortedJson& value) {
       if (depth > kDeepest) fail("the header is nested more than {} deep", kDeepest);
-      if (depth == 1 && event == Json::parse_event_t::key && !names.insert(value.get<std::string>()).second) {
+      if (depth == 1 && event == SortedJson::parse_event_t::key && !names.insert(value.get<std::string>()).second) {
         name_found_twice = value.get<std::string>();
       }
       return true;
     };
-    Json header;
+    SortedJson header;
     try {
-      header = Json::parse(text, note_names);
-    } catch (const Json::exception& error) {
+      header = SortedJson::parse(text, note_names);
+    } catch (const SortedJson::exception& error) {
       fail("the header is not JSON ({})", error.what());
     }
     if (!header.is_object()) fail("the header is a JSON {}, expected an object", header.type_name());
@@ -123,7 +123,7 @@ class HeaderReader {
     return header;
   }
 
-  std::map<std::string, std::string> read_metadata(const Json& description) const {
+  std::map<std::string, std::string> read_metadata(const SortedJson& description) const {
     std::map<std::string, std::string> metadata;
     if (!description.is_object()) fail("{} is a JSON {}, expected an object", kMetadataKey, description.type_name());
     for (const auto& [key, value] : description.items()) {
@@ -133,7 +133,7 @@ class HeaderReader {
     return metadata;
   }
 
-  SafetensorsEntry read_entry(const std::string& name, const Json& description) const {
+  SafetensorsEntry read_entry(const std::string& name, const SortedJson& description) const {
     if (!description.is_object()) fail("'{}' is a JSON {}, expected an object", name, description.type_name());
     for (const char* key : {"dtype", "shape", "data_offsets"}) {
       if (!description.contains(key)) fail("'{}' has no {}", name, key);
@@ -158,7 +158,7 @@ class HeaderReader {
     return entry;
   }
 
-  SafetensorsType read_type(const std::string& name, const Json& value) const {
+  SafetensorsType read_type(const std::string& name, const SortedJson& value) const {
     const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     for (const TypeFacts& facts : kTypes) {
       if (facts.name == text) return facts.type;
@@ -166,10 +166,10 @@ class HeaderReader {
     user_error("{}: '{}' has dtype {}, which brisk does not read; convert it to F32 or BF16", path_, name, text);
   }
 
-  std::vector<int64_t> read_sizes(const std::string& name, const char* key, const Json& value) const {
+  std::vector<int64_t> read_sizes(const std::string& name, const char* key, const SortedJson& value) const {
     if (!value.is_array()) fail("{} of '{}' is a JSON {}, expected an array", key, name, value.type_name());
     std::vector<int64_t> sizes;
-    for (const Json& element : value) {
+    for (const SortedJson& element : value) {
       if (!element.is_number_unsigned() || element.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) {
         fail("{} of '{}' holds {}, expected integers of 0 or more", key, name, element.dump());
       }
@@ -222,7 +222,7 @@ void SafetensorsWriter::add(std::string name, SafetensorsType type, std::vector<
 }
 
 std::string SafetensorsWriter::header() const {
-  Json header = Json::object();
+  SortedJson header = SortedJson::object();
   if (!metadata_.empty()) header[kMetadataKey] = metadata_;
   int64_t offset = 0;
   for (const Item& item : items_) {

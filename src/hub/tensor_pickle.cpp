@@ -22,17 +22,17 @@ using namespace pickle;
 // pickle makes takes some 50 times its bytes), and texts and shapes that are cheap to copy as often as it says.
 constexpr size_t kLongestPickle = size_t{32} << 20;
 constexpr size_t kLongestName = 1024;
-constexpr size_t kMostDimensions = 16;
+constexpr size_t kMostPickledDimensions = 16;
 
 // What lies on the stack: a number, or the place of something larger in a table of the machine. The tables own
 // everything, so a list that holds itself, which a pickle may make, is nothing special.
-enum class Kind : uint8_t { none, boolean, integer, real, text, sequence, mapping, global, storage, tensor };
+enum class ValueKind : uint8_t { none, boolean, integer, real, text, sequence, mapping, global, storage, tensor };
 struct Value {
-  Kind kind = Kind::none;
+  ValueKind kind = ValueKind::none;
   int64_t number = 0;
 };
 
-const char* word_for(Kind kind) {
+const char* word_for(ValueKind kind) {
   constexpr std::array<const char*, 10> kWords = {"nothing",   "a truth value", "an integer",   "a fraction",
                                                   "a text",    "a sequence",    "a dictionary", "a function",
                                                   "a storage", "a tensor"};
@@ -102,17 +102,17 @@ class Machine {
   }
 
   // --- the stack ---
-  void push(Kind kind, int64_t number) { stack_.push_back({kind, number}); }
+  void push(ValueKind kind, int64_t number) { stack_.push_back({kind, number}); }
   void push_text(std::string_view text) {
-    push(Kind::text, std::ssize(texts_));
+    push(ValueKind::text, std::ssize(texts_));
     texts_.push_back(text);
   }
   void push_sequence(std::vector<Value> values) {
-    push(Kind::sequence, std::ssize(sequences_));
+    push(ValueKind::sequence, std::ssize(sequences_));
     sequences_.push_back(std::move(values));
   }
   void push_mapping() {
-    push(Kind::mapping, std::ssize(mappings_));
+    push(ValueKind::mapping, std::ssize(mappings_));
     mappings_.emplace_back();
   }
   size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
@@ -138,15 +138,15 @@ class Machine {
     marks_.pop_back();
     return values;
   }
-  Value expect(Value value, Kind kind, const char* what) const {
+  Value expect(Value value, ValueKind kind, const char* what) const {
     if (value.kind != kind) fail("{} is {}, expected {}", what, word_for(value.kind), word_for(kind));
     return value;
   }
   const std::vector<Value>& sequence(Value value, const char* what) const {
-    return sequences_[static_cast<size_t>(expect(value, Kind::sequence, what).number)];
+    return sequences_[static_cast<size_t>(expect(value, ValueKind::sequence, what).number)];
   }
   std::string_view text(Value value, const char* what) const {
-    const std::string_view found = texts_[static_cast<size_t>(expect(value, Kind::text, what).number)];
+    const std::string_view found = texts_[static_cast<size_t>(expect(value, ValueKind::text, what).number)];
     if (found.size() > kLongestName) fail("{} has {} bytes", what, found.size());
     return found;
   }
@@ -170,14 +170,14 @@ class Machine {
       case kStop: return false;
       case kMark: marks_.push_back(stack_.size()); break;
       case kPop: pop(); break;
-      case kNone: push(Kind::none, 0); break;
-      case kNewTrue: push(Kind::boolean, 1); break;
-      case kNewFalse: push(Kind::boolean, 0); break;
-      case kBinInt: push(Kind::integer, take_number<int32_t>()); break;
-      case kBinInt1: push(Kind::integer, take_number<uint8_t>()); break;
-      case kBinInt2: push(Kind::integer, take_number<uint16_t>()); break;
-      case kLong1: push(Kind::integer, take_long(take_number<uint8_t>())); break;
-      case kBinFloat: take(8), push(Kind::real, 0); break;  // nothing here needs its value
+      case kNone: push(ValueKind::none, 0); break;
+      case kNewTrue: push(ValueKind::boolean, 1); break;
+      case kNewFalse: push(ValueKind::boolean, 0); break;
+      case kBinInt: push(ValueKind::integer, take_number<int32_t>()); break;
+      case kBinInt1: push(ValueKind::integer, take_number<uint8_t>()); break;
+      case kBinInt2: push(ValueKind::integer, take_number<uint16_t>()); break;
+      case kLong1: push(ValueKind::integer, take_long(take_number<uint8_t>())); break;
+      case kBinFloat: take(8), push(ValueKind::real, 0); break;  // nothing here needs its value
       case kBinUnicode: push_text(take_text(take_number<uint32_t>())); break;
       case kShortBinUnicode: push_text(take_text(take_number<uint8_t>())); break;
       case kEmptyTuple: push_sequence({}); break;
@@ -211,7 +211,7 @@ class Machine {
       case kReduce: call(); break;
       case kBuild:  // attributes of an OrderedDict (_metadata of state_dict()), which say nothing about tensors
         pop();
-        expect(top(), Kind::mapping, "what gets attributes");
+        expect(top(), ValueKind::mapping, "what gets attributes");
         break;
       case kBinPersId: push_storage(); break;
       default: fail("step 0x{:02x} is none that it takes", opcode);
@@ -220,12 +220,12 @@ class Machine {
   }
 
   void append(const std::vector<Value>& values) {
-    auto& list = sequences_[static_cast<size_t>(expect(top(), Kind::sequence, "a list").number)];
+    auto& list = sequences_[static_cast<size_t>(expect(top(), ValueKind::sequence, "a list").number)];
     list.insert(list.end(), values.begin(), values.end());
   }
 
   void set_items(const std::vector<Value>& values) {
-    auto& mapping = mappings_[static_cast<size_t>(expect(top(), Kind::mapping, "what gets entries").number)];
+    auto& mapping = mappings_[static_cast<size_t>(expect(top(), ValueKind::mapping, "what gets entries").number)];
     if (values.size() % 2 != 0) fail("a key without a value");
     for (size_t i = 0; i < values.size(); i += 2) mapping.emplace_back(values[i], values[i + 1]);
   }
@@ -233,7 +233,7 @@ class Machine {
   void push_global(std::string_view module, std::string_view name) {
     for (size_t i = 0; i < kGlobals.size(); ++i) {
       if (kGlobals[i].module == module && kGlobals[i].name == name) {
-        push(Kind::global, static_cast<int64_t>(i));
+        push(ValueKind::global, static_cast<int64_t>(i));
         return;
       }
     }
@@ -242,7 +242,7 @@ class Machine {
 
   void call() {
     const Value arguments_value = pop();
-    const Global& global = kGlobals[static_cast<size_t>(expect(pop(), Kind::global, "what is called").number)];
+    const Global& global = kGlobals[static_cast<size_t>(expect(pop(), ValueKind::global, "what is called").number)];
     const std::vector<Value>& arguments = sequence(arguments_value, "the arguments of a call");
     const auto need = [&](size_t count) {
       if (arguments.size() < count) fail("{} with {} arguments", global.name, arguments.size());
@@ -259,7 +259,7 @@ class Machine {
         return;
       case Callable::rebuild_parameter:
         need(1);
-        stack_.push_back(expect(arguments[0], Kind::tensor, "a parameter"));
+        stack_.push_back(expect(arguments[0], ValueKind::tensor, "a parameter"));
         return;
       case Callable::rebuild_tensor:
         need(4);
@@ -273,38 +273,39 @@ class Machine {
   void push_storage() {
     const std::vector<Value>& id = sequence(pop(), "the name of a storage");
     if (id.size() != 5 || text(id[0], "a persistent name") != "storage") fail("a persistent name of another kind");
-    const Global& global = kGlobals[static_cast<size_t>(expect(id[1], Kind::global, "the type of a storage").number)];
+    const Global& global =
+        kGlobals[static_cast<size_t>(expect(id[1], ValueKind::global, "the type of a storage").number)];
     if (global.callable != Callable::storage) fail("a storage of the type {}", global.name);
     PickledTensor storage;
     storage.storage = text(id[2], "the key of a storage");
     storage.type = global.type;
-    storage.storage_count = expect(id[4], Kind::integer, "the size of a storage").number;
+    storage.storage_count = expect(id[4], ValueKind::integer, "the size of a storage").number;
     if (storage.storage_count < 0) fail("a storage of {} elements", storage.storage_count);
-    push(Kind::storage, std::ssize(tensors_));
+    push(ValueKind::storage, std::ssize(tensors_));
     tensors_.push_back(std::move(storage));
   }
 
   // (storage, offset, shape, strides, ...): what follows is about gradients.
   void push_tensor(const std::vector<Value>& arguments) {
-    const Value storage = expect(arguments[0], Kind::storage, "what a tensor stands in");
+    const Value storage = expect(arguments[0], ValueKind::storage, "what a tensor stands in");
     PickledTensor tensor = tensors_[static_cast<size_t>(storage.number)];
-    tensor.offset = expect(arguments[1], Kind::integer, "the offset of a tensor").number;
+    tensor.offset = expect(arguments[1], ValueKind::integer, "the offset of a tensor").number;
     tensor.shape = sizes(arguments[2], "the shape of a tensor");
     tensor.strides = sizes(arguments[3], "the strides of a tensor");
     if (tensor.offset < 0 || tensor.shape.size() != tensor.strides.size()) {
       fail("a tensor with offset {}, {} dimensions and {} strides", tensor.offset, tensor.shape.size(),
            tensor.strides.size());
     }
-    push(Kind::tensor, std::ssize(tensors_));
+    push(ValueKind::tensor, std::ssize(tensors_));
     tensors_.push_back(std::move(tensor));
   }
 
   std::vector<int64_t> sizes(Value value, const char* what) const {
     const std::vector<Value>& values = sequence(value, what);
-    if (values.size() > kMostDimensions) fail("{} has {} dimensions", what, values.size());
+    if (values.size() > kMostPickledDimensions) fail("{} has {} dimensions", what, values.size());
     std::vector<int64_t> sizes;
     for (const Value& element : values) {
-      sizes.push_back(expect(element, Kind::integer, what).number);
+      sizes.push_back(expect(element, ValueKind::integer, what).number);
       if (sizes.back() < 0) fail("{} has {} in it", what, sizes.back());
     }
     return sizes;
@@ -312,15 +313,15 @@ class Machine {
 
   // --- the result ---
   std::vector<PickledTensor> tensors_of(Value result) const {
-    const auto& entries = mappings_[static_cast<size_t>(expect(result, Kind::mapping, "what it makes").number)];
+    const auto& entries = mappings_[static_cast<size_t>(expect(result, ValueKind::mapping, "what it makes").number)];
     std::vector<PickledTensor> tensors;
     std::map<std::string_view, size_t> places;
     std::optional<std::string_view> inner;  // a dictionary in it
     for (const auto& [key, value] : entries) {
-      if (key.kind != Kind::text) continue;
+      if (key.kind != ValueKind::text) continue;
       const std::string_view name = text(key, "a key");
-      if (value.kind == Kind::mapping && !inner) inner = name;
-      if (value.kind != Kind::tensor) continue;
+      if (value.kind == ValueKind::mapping && !inner) inner = name;
+      if (value.kind != ValueKind::tensor) continue;
       PickledTensor tensor = tensors_[static_cast<size_t>(value.number)];
       tensor.name = name;
       const auto [place, added] = places.emplace(name, tensors.size());

@@ -11,7 +11,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kWeights = "model.safetensors";
 constexpr const char* kPickled = "pytorch_model.bin";
 constexpr const char* kIndexEnding = ".index.json";
 
@@ -41,12 +40,12 @@ WeightFiles::WeightFiles(const std::string& folder) {
   const auto there = [&](const std::string& name) {
     return file_exists(folder + "/" + name) || file_exists(folder + "/" + name + kIndexEnding);
   };
-  if (there(kWeights)) {
-    open(safetensors_, folder, kWeights);
+  if (there(kWeightsFile)) {
+    open(safetensors_, folder, kWeightsFile);
   } else if (there(kPickled)) {
     open(pickled_, folder, kPickled);
   } else {
-    user_error("{}: it has neither {} nor {} (nor the {} of shards); fetch the folder again", folder, kWeights,
+    user_error("{}: it has neither {} nor {} (nor the {} of shards); fetch the folder again", folder, kWeightsFile,
                kPickled, kIndexEnding);
   }
 }

@@ -16,6 +16,8 @@
 
 namespace brisk {
 
+inline constexpr const char* kWeightsFile = "model.safetensors";
+
 class WeightFiles {
  public:
   explicit WeightFiles(const std::string& folder);

@@ -11,9 +11,9 @@ namespace brisk {
 namespace {
 
 // A parameter starts on a cache line, so that no two threads or shards share one.
-constexpr int64_t kAlignment = 16;
+constexpr int64_t kElementAlignment = 16;
 
-int64_t aligned(int64_t count) { return (count + kAlignment - 1) / kAlignment * kAlignment; }
+int64_t aligned(int64_t count) { return (count + kElementAlignment - 1) / kElementAlignment * kElementAlignment; }
 
 bool has_second_moment(const ParameterSpec& spec, ParameterStore::Moments moments) {
   return spec.trained && (moments == ParameterStore::Moments::two || !spec.hidden);

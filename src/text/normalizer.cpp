@@ -16,7 +16,7 @@ namespace brisk {
 
 namespace {
 
-constexpr const char* kKnown =
+constexpr const char* kKnownNormalizers =
     "NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Prepend, Replace, BertNormalizer, ByteLevel, Sequence";
 
 // The text with each character handled by `handle(code_point, bytes, out)`.
@@ -143,7 +143,7 @@ void Normalizer::add(const nlohmann::json& component, const std::string& place, 
     }
     if (lower) add_step(lowercase);
   } else {
-    refuse_component(place, type, kKnown);
+    refuse_component(place, type, kKnownNormalizers);
   }
   if (steps_.size() > kMostSteps) user_error("{}: more than {} steps", place, kMostSteps);
 }

@@ -14,7 +14,7 @@ namespace brisk {
 
 namespace {
 
-constexpr const char* kKnown =
+constexpr const char* kKnownPreTokenizers =
     "ByteLevel, Split, Whitespace, WhitespaceSplit, Metaspace, Digits, Punctuation, BertPreTokenizer, "
     "CharDelimiterSplit, Sequence";
 
@@ -177,7 +177,7 @@ void PreTokenizer::add(const nlohmann::json& component, const std::string& place
     step.prepend = scheme == "always" ? Prepend::kAlways : scheme == "first" ? Prepend::kFirst : Prepend::kNever;
     steps_.push_back(std::move(step));
   } else {
-    refuse_component(place, type, kKnown);
+    refuse_component(place, type, kKnownPreTokenizers);
   }
   if (steps_.size() > kMostSteps) user_error("{}: more than {} steps", place, kMostSteps);
 }

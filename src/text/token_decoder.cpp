@@ -13,7 +13,7 @@ namespace brisk {
 
 namespace {
 
-constexpr const char* kKnown =
+constexpr const char* kKnownDecoders =
     "ByteLevel, Metaspace, ByteFallback, Fuse, Strip, Replace, BPEDecoder, WordPiece, Sequence";
 
 using Tokens = std::vector<std::string>;
@@ -121,7 +121,7 @@ void TokenDecoder::add(const nlohmann::json& component, const std::string& place
                       .takes_first = true,
                       .cleans = json_flag(component, "cleanup", place, true)});
   } else {
-    refuse_component(place, type, kKnown);
+    refuse_component(place, type, kKnownDecoders);
   }
   if (steps_.size() > kMostSteps) user_error("{}: more than {} steps", place, kMostSteps);
 }

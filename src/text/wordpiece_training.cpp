@@ -19,7 +19,7 @@ namespace brisk {
 namespace {
 
 constexpr const char* kSpecials[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
-enum SpecialId : TokenId { kPadding, kUnknown, kClassification, kSeparator, kMask, kSpecialCount };
+enum SpecialId : TokenId { kPadding, kUnknownWord, kClassification, kSeparator, kMask, kSpecialCount };
 constexpr std::string_view kPrefix = "##";
 
 using NormalizedCounts = std::unordered_map<std::string, int64_t>;
@@ -60,10 +60,10 @@ struct CharacterTokens {
   TokenId first = -1, next = -1;
 };
 
-class Alphabet {
+class WordAlphabet {
  public:
   // Adds the tokens to `tokens`: all characters, then those that occur inside words with the prefix.
-  Alphabet(const NormalizedCounts& words, int64_t most_characters, std::vector<std::string>& tokens) {
+  WordAlphabet(const NormalizedCounts& words, int64_t most_characters, std::vector<std::string>& tokens) {
     struct Use {
       int64_t count = 0;
       bool inside = false;
@@ -130,7 +130,7 @@ TrainedTokenizer train_wordpiece(std::span<const std::string_view> texts, const 
   set_bert_components({.lowercase = options.lowercase}, parts.model, parts);
 
   const NormalizedCounts words = count_normalized(texts, parts);
-  const Alphabet alphabet(words, options.most_characters, tokens);
+  const WordAlphabet alphabet(words, options.most_characters, tokens);
   constexpr int64_t kMost = int64_t{1} << 30;
   if (options.vocab_size < std::ssize(tokens) || options.vocab_size > kMost) {
     user_error(

@@ -18,12 +18,12 @@ constexpr std::array<Category, 128> kAsciiCategories = [] {
   return categories;
 }();
 
-struct Symbol {
+struct WordSymbol {
   Category category;
   size_t length;
 };
 
-inline Symbol symbol_at(std::string_view text, size_t at) {
+inline WordSymbol symbol_at(std::string_view text, size_t at) {
   const auto byte = static_cast<unsigned char>(text[at]);
   if (byte < 128) return {kAsciiCategories[byte], 1};
   const CodePoint code_point = decode_utf8(text, at);
@@ -34,13 +34,13 @@ inline Symbol symbol_at(std::string_view text, size_t at) {
 Category category_before(std::string_view text, size_t at) {
   size_t begin = at - 1;
   while (begin > 0 && at - begin < 4 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
-  const Symbol symbol = symbol_at(text, begin);
+  const WordSymbol symbol = symbol_at(text, begin);
   return begin + symbol.length == at ? symbol.category : Category::kOther;  // else the last byte is no UTF-8
 }
 
 size_t run_end(std::string_view text, size_t at, Category category) {
   while (at < text.size()) {
-    const Symbol symbol = symbol_at(text, at);
+    const WordSymbol symbol = symbol_at(text, at);
     if (symbol.category != category) break;
     at += symbol.length;
   }
@@ -66,10 +66,10 @@ size_t word_end(std::string_view text, size_t begin) {
     if (const size_t length = contraction_length(text, begin)) return begin + length;
   }
   if (text[begin] == ' ' && begin + 1 < text.size()) {
-    const Symbol next = symbol_at(text, begin + 1);
+    const WordSymbol next = symbol_at(text, begin + 1);
     if (next.category != Category::kSpace) return run_end(text, begin + 1 + next.length, next.category);
   }
-  const Symbol first = symbol_at(text, begin);
+  const WordSymbol first = symbol_at(text, begin);
   if (first.category != Category::kSpace) return run_end(text, begin + first.length, first.category);
 
   // White space: all of it at the end of the text; before a word all but the last symbol, which is the word's own
@@ -77,7 +77,7 @@ size_t word_end(std::string_view text, size_t begin) {
   size_t last = begin;
   size_t end = begin + first.length;
   while (end < text.size()) {
-    const Symbol symbol = symbol_at(text, end);
+    const WordSymbol symbol = symbol_at(text, end);
     if (symbol.category != Category::kSpace) return last == begin ? end : last;
     last = end;
     end += symbol.length;
@@ -108,7 +108,7 @@ bool is_newline(char c) { return c == '\n' || c == '\r'; }
 size_t white_space_end(std::string_view text, size_t begin) {
   size_t last = begin, end = begin, after_newline = begin;
   while (end < text.size()) {
-    const Symbol symbol = symbol_at(text, end);
+    const WordSymbol symbol = symbol_at(text, end);
     if (symbol.category != Category::kSpace) break;
     last = end;
     end += symbol.length;
@@ -124,13 +124,13 @@ size_t cl100k_word_end(std::string_view text, size_t begin, size_t longest_numbe
   if (first_byte == '\'') {
     if (const size_t length = contraction_length_any_case(text, begin)) return begin + length;
   }
-  const Symbol first = symbol_at(text, begin);
+  const WordSymbol first = symbol_at(text, begin);
   const size_t after = begin + first.length;
   if (first.category == Category::kLetter) return run_end(text, after, Category::kLetter);
   if (first.category == Category::kNumber) {
     size_t end = after;
     for (size_t count = 1; count < longest_number && end < text.size(); ++count) {
-      const Symbol symbol = symbol_at(text, end);
+      const WordSymbol symbol = symbol_at(text, end);
       if (symbol.category != Category::kNumber) break;
       end += symbol.length;
     }
@@ -138,7 +138,7 @@ size_t cl100k_word_end(std::string_view text, size_t begin, size_t longest_numbe
   }
   // Anything but a newline may stand before the letters of a word.
   if (after < text.size() && !is_newline(first_byte)) {
-    const Symbol second = symbol_at(text, after);
+    const WordSymbol second = symbol_at(text, after);
     if (second.category == Category::kLetter) return run_end(text, after + second.length, Category::kLetter);
   }
   size_t symbols = begin;

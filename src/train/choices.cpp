@@ -11,7 +11,7 @@ namespace brisk {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMostMicroBatchTokens = 16777216;  // as a job may ask for
 

@@ -17,7 +17,7 @@ namespace brisk {
 namespace {
 
 // A vocabulary is learned from at most so much text.
-constexpr int64_t kTokenizerSampleBytes = int64_t{64} << 20;
+constexpr int64_t kWordPieceSampleBytes = int64_t{64} << 20;
 
 std::vector<std::string> train_paths(const Job& job) {
   if (job.data.train.empty()) {
@@ -42,10 +42,6 @@ TableOptions table_options(const std::vector<std::string>& paths, const Job& job
           .label_field = job.data.label_field,
           .pair_field = job.data.pair_field,
           .labelled = job.task == "classify"};
-}
-
-std::string cache_directory(const DataOptions& data) {
-  return data.cache_dir.empty() ? default_cache_directory() : data.cache_dir;
 }
 
 std::shared_ptr<const ExampleData> tokens_of(const TextTable& table, const Job& job, const Tokenizer& tokenizer) {
@@ -139,7 +135,7 @@ std::unique_ptr<Tokenizer> wordpiece_of_table(const TextTable& table, int64_t vo
   int64_t bytes = 0;
   TableRowReader rows(table);
   TableRow row;
-  while (bytes < kTokenizerSampleBytes && rows.next(row)) {
+  while (bytes < kWordPieceSampleBytes && rows.next(row)) {
     for (const std::string_view text : {row.text, row.pair}) {
       if (text.empty()) continue;
       bytes += std::ssize(text);

@@ -7,7 +7,7 @@
 
 namespace brisk {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 void write_labels(const std::string& run, const LabelSet& labels) {
   write_file_atomically(run + kLabelFile,

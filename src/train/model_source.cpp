@@ -22,7 +22,7 @@ namespace brisk {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr int64_t kUsualLength = 1024;  // of a foreign model's texts, where it could read longer ones
 

@@ -49,10 +49,6 @@ std::vector<TrainSource> train_sources(const DataOptions& data) {
   return sources;
 }
 
-std::string cache_directory(const DataOptions& data) {
-  return data.cache_dir.empty() ? default_cache_directory() : data.cache_dir;
-}
-
 void make_cache_directory(const DataOptions& data) {
   try {
     make_directories(cache_directory(data));

@@ -14,7 +14,7 @@
 namespace brisk {
 namespace {
 
-class FileLocks : public testing::Test {
+class FileLocks : public ::testing::Test {
  protected:
   // Another process that holds the lock until a byte comes through the returned pipe, or it is killed.
   pid_t hold_elsewhere(int& release) {

@@ -15,7 +15,7 @@
 namespace brisk {
 namespace {
 
-class Files : public testing::Test {
+class Files : public ::testing::Test {
  protected:
   void SetUp() override {
     folder = testing::TempDir() + "/brisk_files_" + std::to_string(getpid());

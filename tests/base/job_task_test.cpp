@@ -9,7 +9,7 @@ namespace {
 
 Job read(const std::string& text) { return job_from_json_text(text, "job.json"); }
 
-std::string problem(const std::string& text) {
+std::string task_problem(const std::string& text) {
   try {
     check_task(read(text));
   } catch (const UserError& error) {
@@ -93,27 +93,29 @@ TEST(TaskOfAJob, IsReadBackFromWhatItWrites) {
 }
 
 TEST(TaskOfAJob, RefusesAModelOfAnotherKind) {
-  EXPECT_TRUE(says(problem(R"({"model": {"type": "bert"}})"), "use task classify or mlm"));
-  EXPECT_TRUE(says(problem(R"({"task": "classify", "model": {"type": "llama"}})"), "bert, distilbert or roberta"));
+  EXPECT_TRUE(says(task_problem(R"({"model": {"type": "bert"}})"), "use task classify or mlm"));
+  EXPECT_TRUE(says(task_problem(R"({"task": "classify", "model": {"type": "llama"}})"), "bert, distilbert or roberta"));
 }
 
 TEST(TaskOfAJob, RefusesASettingThatItWouldHaveToIgnore) {
-  EXPECT_TRUE(says(problem(R"({"training": {"class_weights": "balanced"}})"), "training.class_weights is nothing for"));
-  EXPECT_TRUE(says(problem(R"({"training": {"freeze": 1}})"), "training.train_layers"));
-  EXPECT_TRUE(says(problem(R"({"data": {"label_field": "label"}})"), "data.label_field is nothing for"));
-  EXPECT_TRUE(says(problem(R"({"task": "classify", "training": {"whole_word_masking": true}})"), "it masks nothing"));
-  EXPECT_TRUE(says(problem(R"({"task": "classify", "training": {"lora_rank": 4}})"), "no adapters"));
-  EXPECT_TRUE(says(problem(R"({"task": "classify", "model": {"positions": "rotary"}})"), "learned positions"));
-  EXPECT_TRUE(says(problem(R"({"task": "classify", "training": {"freeze": 1}})"), "never trained"));
   EXPECT_TRUE(
-      says(problem(R"({"task": "mlm", "training": {"teacher": "runs/a"}})"), "a teacher's answers are classes"));
-  EXPECT_TRUE(says(problem(R"({"task": "classify", "training": {"distillation_temperature": 4}})"),
+      says(task_problem(R"({"training": {"class_weights": "balanced"}})"), "training.class_weights is nothing for"));
+  EXPECT_TRUE(says(task_problem(R"({"training": {"freeze": 1}})"), "training.train_layers"));
+  EXPECT_TRUE(says(task_problem(R"({"data": {"label_field": "label"}})"), "data.label_field is nothing for"));
+  EXPECT_TRUE(
+      says(task_problem(R"({"task": "classify", "training": {"whole_word_masking": true}})"), "it masks nothing"));
+  EXPECT_TRUE(says(task_problem(R"({"task": "classify", "training": {"lora_rank": 4}})"), "no adapters"));
+  EXPECT_TRUE(says(task_problem(R"({"task": "classify", "model": {"positions": "rotary"}})"), "learned positions"));
+  EXPECT_TRUE(says(task_problem(R"({"task": "classify", "training": {"freeze": 1}})"), "never trained"));
+  EXPECT_TRUE(
+      says(task_problem(R"({"task": "mlm", "training": {"teacher": "runs/a"}})"), "a teacher's answers are classes"));
+  EXPECT_TRUE(says(task_problem(R"({"task": "classify", "training": {"distillation_temperature": 4}})"),
                    "name it with training.teacher"));
-  EXPECT_TRUE(says(problem(R"({"task": "classify", "training": {"frozen_dropout": true}})"), "nothing is frozen"));
-  EXPECT_TRUE(says(problem(R"({"training": {"cache_frozen": false}})"), "training.cache_frozen is nothing for"));
-  EXPECT_EQ(problem(R"({"task": "classify", "training": {"teacher": "runs/a", "distillation_temperature": 4}})"),
+  EXPECT_TRUE(says(task_problem(R"({"task": "classify", "training": {"frozen_dropout": true}})"), "nothing is frozen"));
+  EXPECT_TRUE(says(task_problem(R"({"training": {"cache_frozen": false}})"), "training.cache_frozen is nothing for"));
+  EXPECT_EQ(task_problem(R"({"task": "classify", "training": {"teacher": "runs/a", "distillation_temperature": 4}})"),
             "no problem");
-  EXPECT_EQ(problem("{}"), "no problem");
+  EXPECT_EQ(task_problem("{}"), "no problem");
 }
 
 }  // namespace

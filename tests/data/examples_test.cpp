@@ -17,7 +17,7 @@
 namespace brisk {
 namespace {
 
-class Examples : public testing::Test {
+class Examples : public ::testing::Test {
  protected:
   std::shared_ptr<const ExampleData> data(const std::string& name, const std::string& contents,
                                           TableOptions options = {}) const {

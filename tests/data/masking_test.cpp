@@ -10,7 +10,7 @@
 namespace brisk {
 namespace {
 
-class Masking : public testing::Test {
+class Masking : public ::testing::Test {
  protected:
   MicroBatch masked(const std::string& text, const MaskingOptions& options, int64_t epoch = 0,
                     int64_t index = 0) const {

@@ -25,7 +25,7 @@ std::vector<Read> rows_of(const TextTable& table) {
   return rows;
 }
 
-class TextTables : public testing::Test {
+class TextTables : public ::testing::Test {
  protected:
   TextTable table(const std::string& name, const std::string& contents, TableOptions options = {}) const {
     options.paths = {folder_.write(name, contents)};

@@ -98,7 +98,7 @@ TEST(GgufModel, ReadsBackTheModelThatWasWritten) {
   EXPECT_TRUE(has(message_of<UserError>(write), "there is such a file already"));
 }
 
-class DamagedGgufModel : public testing::Test {
+class DamagedGgufModel : public ::testing::Test {
  protected:
   using Change = std::function<void(GgufWriter&)>;
 

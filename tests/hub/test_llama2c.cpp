@@ -60,7 +60,7 @@ std::vector<float> values_of(const ParameterStore& store, const std::string& nam
   return values;
 }
 
-class Llama2c : public testing::Test {
+class Llama2c : public ::testing::Test {
  protected:
   std::string complaint(const std::string& contents) {
     put_contents(path_, contents);

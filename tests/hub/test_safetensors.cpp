@@ -25,7 +25,7 @@ std::string file_with(const std::string& header, size_t data_bytes) {
   return contents + header + std::string(data_bytes, '\1');
 }
 
-class Safetensors : public testing::Test {
+class Safetensors : public ::testing::Test {
  protected:
   std::string complaint(const std::string& contents) {
     put_contents(path_, contents);

@@ -17,7 +17,7 @@ namespace {
 using test::contents_of;
 using test::message_of;
 
-std::string golden(const std::string& name) { return std::string(BRISK_GOLDEN) + "/torch/" + name; }
+std::string torch_golden(const std::string& name) { return std::string(BRISK_GOLDEN) + "/torch/" + name; }
 
 std::span<const std::byte> bytes_of(const std::string& text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
@@ -43,9 +43,9 @@ std::vector<T> counted(int count) {
 }
 
 void expect_complaint(const std::string& name, const std::string& part) {
-  const std::string message = message_of<UserError>([&] { TorchFile file(golden(name)); });
+  const std::string message = message_of<UserError>([&] { TorchFile file(torch_golden(name)); });
   EXPECT_NE(message.find(part), std::string::npos) << name << ": expected '" << part << "' in '" << message << "'";
-  EXPECT_NE(message.find(golden(name)), std::string::npos) << message;
+  EXPECT_NE(message.find(torch_golden(name)), std::string::npos) << message;
 }
 
 // A zip archive of stored records.
@@ -97,7 +97,7 @@ std::string complaint_of_pickle(const std::string& pickle) {
 }
 
 TEST(TorchFile, ReadsEveryTypeOfNumber) {
-  const TorchFile file(golden("types.bin"));
+  const TorchFile file(torch_golden("types.bin"));
   EXPECT_EQ(file.entries().size(), 10u);
   EXPECT_EQ(numbers_of<double>(file, "f64"), counted<double>(6));
   EXPECT_EQ(numbers_of<float>(file, "f32"), counted<float>(6));
@@ -117,7 +117,7 @@ TEST(TorchFile, ReadsEveryTypeOfNumber) {
 
 TEST(TorchFile, TensorsMayShareAStorageAndBeViewsOfIt) {
   for (const char* name : {"views.bin", "protocol4.bin"}) {
-    const TorchFile file(golden(name));
+    const TorchFile file(torch_golden(name));
     EXPECT_EQ(numbers_of<float>(file, "whole"), counted<float>(24));
     EXPECT_EQ(file.find("whole")->data, file.find("again")->data);
     EXPECT_EQ(file.find("transposed")->shape, (std::vector<int64_t>{6, 4}));
@@ -138,18 +138,18 @@ TEST(TorchFile, TensorsMayShareAStorageAndBeViewsOfIt) {
 }
 
 TEST(TorchFile, ReadsWhatStateDictAndParametersMake) {
-  const TorchFile state(golden("state_dict.bin"));
+  const TorchFile state(torch_golden("state_dict.bin"));
   EXPECT_EQ(numbers_of<float>(state, "0.weight"), counted<float>(6));
   EXPECT_EQ(numbers_of<int64_t>(state, "1.num_batches_tracked"), (std::vector<int64_t>{0}));
   EXPECT_EQ(state.entries().front().name, "0.weight");
   // Numbers, texts and lists beside the tensors are passed over.
-  const TorchFile parameter(golden("parameter.bin"));
+  const TorchFile parameter(torch_golden("parameter.bin"));
   EXPECT_EQ(parameter.entries().size(), 1u);
   EXPECT_EQ(numbers_of<float>(parameter, "weight"), counted<float>(6));
 }
 
 TEST(TorchFile, ReadsArchivesOfZip64) {
-  const TorchFile file(golden("zip64.bin"));
+  const TorchFile file(torch_golden("zip64.bin"));
   EXPECT_EQ(numbers_of<float>(file, "a"), counted<float>(6));
 }
 
@@ -258,7 +258,7 @@ TEST(TorchFile, DamagedPicklesAreRefused) {
 
 // Whatever happens to a file on its way, brisk reads it or says what is wrong; sanitizers watch.
 TEST(TorchFile, SurvivesAnyCutAndAnyChangedByte) {
-  const std::string whole = contents_of(golden("views.bin"));
+  const std::string whole = contents_of(torch_golden("views.bin"));
   const auto survives = [](const std::string& content) {
     const std::vector<std::byte> exact(bytes_of(content).begin(), bytes_of(content).end());
     try {

@@ -83,4 +83,8 @@ void write_text(const std::string& path, const std::string& text);
 // Every file below `path` with its size, and every folder, a line each and sorted: to see that nothing changed.
 std::string listing(const std::string& path);
 
+// For looking at what it said.
+std::vector<std::string> words_of(const std::string& text);
+bool has(const std::string& text, const std::string& part);
+
 }  // namespace brisk::program

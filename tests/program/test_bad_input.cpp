@@ -161,7 +161,7 @@ TEST(BadCommands, AreRefused) {
   }
 }
 
-class BadOutput : public testing::Test {
+class BadOutput : public ::testing::Test {
  protected:
   BadOutput() {
     write_text(folder / "text.txt", english_like_text(60));
@@ -194,7 +194,7 @@ TEST_F(BadOutput, ThatMayNotBeWrittenTo) {
 }
 
 // A run with two checkpoints, to be damaged.
-class DamagedCheckpoint : public testing::Test {
+class DamagedCheckpoint : public ::testing::Test {
  protected:
   DamagedCheckpoint() {
     Json job = small_job();

@@ -45,7 +45,7 @@ Json classify_job() {
           {"data", {{"train", {"reviews.csv"}}, {"validation_fraction", 0.2}}}};
 }
 
-class Classify : public testing::Test {
+class Classify : public ::testing::Test {
  protected:
   Classify() { write_text(folder / "reviews.csv", reviews(400, 1)); }
 

@@ -32,7 +32,7 @@ TEST(Help, OfEveryCommandEndsWithAnExample) {
 }
 
 // A model that knows its text, made once for all tests that ask something of it.
-class TrainedModel : public testing::Test {
+class TrainedModel : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder = new TemporaryFolder;

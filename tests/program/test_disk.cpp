@@ -46,7 +46,7 @@ class SmallDisk {
   std::string path_, problem_;
 };
 
-class FullDisk : public testing::Test {
+class FullDisk : public ::testing::Test {
  protected:
   FullDisk() : disk(folder, int64_t{6} << 20) {
     write_text(folder / "text.txt", english_like_text(60));

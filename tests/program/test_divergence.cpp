@@ -7,7 +7,7 @@
 namespace brisk::program {
 namespace {
 
-class Divergence : public testing::Test {
+class Divergence : public ::testing::Test {
  protected:
   Divergence() { write_text(folder / "text.txt", english_like_text(300)); }
 

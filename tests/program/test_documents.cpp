@@ -18,13 +18,6 @@ struct CommandHelp {
   std::vector<std::string> options, commands;
 };
 
-std::vector<std::string> words_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
-
 CommandHelp ask(const std::string& path, const TemporaryFolder& folder) {
   std::vector<std::string> arguments = words_of(path);
   arguments.emplace_back("--help");
@@ -59,8 +52,6 @@ const std::vector<CommandHelp>& all_commands() {
 }
 
 std::string full_name(const CommandHelp& command) { return command.path.empty() ? "brisk" : "brisk " + command.path; }
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // From `begin` to the next `end`; empty where there is none.
 std::string part_of(const std::string& text, const std::string& begin, const std::string& end) {
@@ -167,7 +158,7 @@ std::vector<std::string> offered(const std::vector<std::vector<std::string>>& co
   return result;
 }
 
-class BashCompletion : public testing::Test {
+class BashCompletion : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!installed("bash", folder)) GTEST_SKIP() << "bash is not installed";

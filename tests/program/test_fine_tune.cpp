@@ -8,8 +8,6 @@
 namespace brisk::program {
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 // Llama's shape, so that every format can take it.
 Json base_job() {
   Json job = small_job();
@@ -35,7 +33,7 @@ double loss_of(const TemporaryFolder& folder, const std::string& model) {
   return outcome.exit_code == 0 ? Json::parse(outcome.out).at("loss").get<double>() : 0;
 }
 
-class FineTune : public testing::Test {
+class FineTune : public ::testing::Test {
  protected:
   FineTune() { train_small(folder, base_job(), "base"); }
   TemporaryFolder folder;

@@ -11,7 +11,7 @@ namespace {
 
 const std::vector<std::string> kSets = {"baseline", "avx2", "avx512", "avx512bf16", "amx"};
 
-class InstructionSets : public testing::Test {
+class InstructionSets : public ::testing::Test {
  protected:
   InstructionSets() { write_text(folder / "text.txt", english_like_text(100)); }
 

@@ -9,7 +9,7 @@
 namespace brisk::program {
 namespace {
 
-class Length : public testing::Test {
+class Length : public ::testing::Test {
  protected:
   Length() {
     write_text(folder / "text.txt", english_like_text(300));

@@ -39,13 +39,6 @@ void expect_same_run(const std::string& run, const std::string& reference) {
   }
 }
 
-std::vector<std::string> words_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
-
 // The command that the program says to go on with, without "brisk" itself.
 std::vector<std::string> advised_command(const std::string& talk) {
   const size_t begin = talk.rfind("  brisk train ");
@@ -55,7 +48,7 @@ std::vector<std::string> advised_command(const std::string& talk) {
   return words;
 }
 
-class Resume : public testing::Test {
+class Resume : public ::testing::Test {
  protected:
   // So little text that it is learned by heart: the validation loss rises again, and the best model is not the last.
   Resume() { write_text(folder / "text.txt", english_like_text(24)); }

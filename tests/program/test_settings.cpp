@@ -10,7 +10,7 @@
 namespace brisk::program {
 namespace {
 
-class Settings : public testing::Test {
+class Settings : public ::testing::Test {
  protected:
   Settings() { write_text(folder / "text.txt", english_like_text(100)); }
 

@@ -6,7 +6,7 @@
 namespace brisk::program {
 namespace {
 
-class SmokeTest : public testing::Test {
+class SmokeTest : public ::testing::Test {
  protected:
   SmokeTest() {
     std::filesystem::create_directory(folder / "tmp");

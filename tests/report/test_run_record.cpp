@@ -58,7 +58,7 @@ std::string start_line(int64_t step, int64_t process = 0) {
          "\n";
 }
 
-class RunFolder : public testing::Test {
+class RunFolder : public ::testing::Test {
  protected:
   RunFolder() { put_contents(folder / "job.json", R"({"training": {"batch_size": 8, "max_steps": 40}})"); }
   void put(const std::string& name, const std::string& text) { put_contents(folder / name, text); }

@@ -60,7 +60,7 @@ void fill_all(const ParameterStore& store, float first) {
 }
 
 // The values of each parameter, the padding between them left out.
-std::vector<float> values_of(const ParameterStore& store, const Tensor& flat) {
+std::vector<float> flat_values(const ParameterStore& store, const Tensor& flat) {
   std::vector<float> all(static_cast<size_t>(store.flat_count())), values;
   store.device().copy_out(all.data(), flat.data, store.flat_count() * 4);
   for (const auto& parameter : store.all()) {
@@ -79,7 +79,7 @@ CheckpointState state_of(int64_t step) {
   return state;
 }
 
-class Checkpoint : public testing::Test {
+class Checkpoint : public ::testing::Test {
  protected:
   std::string path_of(int64_t step) const { return fmt::format("{}/checkpoints/step-{:08}", run_, step); }
   std::string saved(int64_t step, float first = 1.0f) {
@@ -127,9 +127,9 @@ TEST_F(Checkpoint, WhatIsSavedIsLoadedToTheBit) {
 
   const auto other = make_store();
   const CheckpointState loaded = load_checkpoint(result.path, *other);
-  EXPECT_EQ(values_of(*other, other->flat_master()), values_of(*store, store->flat_master()));
-  EXPECT_EQ(values_of(*other, other->flat_first_moment()), values_of(*store, store->flat_first_moment()));
-  EXPECT_EQ(values_of(*other, other->flat_second_moment()), values_of(*store, store->flat_second_moment()));
+  EXPECT_EQ(flat_values(*other, other->flat_master()), flat_values(*store, store->flat_master()));
+  EXPECT_EQ(flat_values(*other, other->flat_first_moment()), flat_values(*store, store->flat_first_moment()));
+  EXPECT_EQ(flat_values(*other, other->flat_second_moment()), flat_values(*store, store->flat_second_moment()));
   EXPECT_EQ(loaded.step, 123);
   EXPECT_EQ(loaded.cursor, state.cursor);
   EXPECT_EQ(loaded.tokens_seen, 123000);
@@ -156,7 +156,7 @@ TEST_F(Checkpoint, TheModelAloneLoadsForInference) {
   for (const std::string& place : {path, path + "/model.safetensors"}) {
     const auto store = make_store(Purpose::inference);
     load_model(place, *store);
-    EXPECT_EQ(values_of(*store, store->flat_master()), values_of(*trained, trained->flat_master()));
+    EXPECT_EQ(flat_values(*store, store->flat_master()), flat_values(*trained, trained->flat_master()));
   }
 }
 
@@ -166,7 +166,7 @@ TEST_F(Checkpoint, ACheckpointOfTheSameStepIsReplaced) {
   EXPECT_EQ(names_in_folder(), 1);
   const auto store = make_store();
   load_checkpoint(path_of(5), *store);
-  EXPECT_EQ(values_of(*store, store->flat_master())[15], 2.0f) << "norm.gain comes first in memory";
+  EXPECT_EQ(flat_values(*store, store->flat_master())[15], 2.0f) << "norm.gain comes first in memory";
 }
 
 TEST_F(Checkpoint, TheLastOnesAndTheBestAreKept) {
@@ -276,7 +276,7 @@ TEST_F(Checkpoint, AnyFlippedBitOfATensorIsFoundAndOneThatIsWholeIsNamed) {
   const std::string path = saved(5);
   const auto store = make_store();
   fill_all(*store, 9.0f);
-  const std::vector<float> untouched = values_of(*store, store->flat_master());
+  const std::vector<float> untouched = flat_values(*store, store->flat_master());
   for (const char* name : {"/model.safetensors", "/optimizer.safetensors"}) {
     const std::string whole = contents_of(path + name);
     for (size_t i = 0; i < whole.size(); i += 7) {
@@ -289,7 +289,7 @@ TEST_F(Checkpoint, AnyFlippedBitOfATensorIsFoundAndOneThatIsWholeIsNamed) {
     }
     put_contents(path + name, whole);
   }
-  EXPECT_EQ(values_of(*store, store->flat_master()), untouched);
+  EXPECT_EQ(flat_values(*store, store->flat_master()), untouched);
   EXPECT_EQ(message_of<UserError>([&] { load_checkpoint(path, *store); }), "");
 }
 
@@ -348,18 +348,18 @@ TEST_F(Checkpoint, ACheckpointOfAnotherModelIsRefusedAndChangesNothing) {
   const std::string path = saved(5);
   const auto wider = make_store(Purpose::training, 4);
   fill_all(*wider, 9.0f);
-  const std::vector<float> before = values_of(*wider, wider->flat_master());
+  const std::vector<float> before = flat_values(*wider, wider->flat_master());
   const std::string message = message_of<UserError>([&] { load_checkpoint(path, *wider); });
   EXPECT_TRUE(has(message, "'embedding.weight' is F32 [5, 3], expected F32 [5, 4]")) << message;
-  EXPECT_EQ(values_of(*wider, wider->flat_master()), before);
+  EXPECT_EQ(flat_values(*wider, wider->flat_master()), before);
 
   // Moments of the right names but damaged: the masters are not touched either.
   put_contents(path + "/optimizer.safetensors", contents_of(path + "/model.safetensors"));
   const auto store = make_store();
   fill_all(*store, 9.0f);
-  const std::vector<float> untouched = values_of(*store, store->flat_master());
+  const std::vector<float> untouched = flat_values(*store, store->flat_master());
   EXPECT_TRUE(has(message_of<UserError>([&] { load_checkpoint(path, *store); }), "first_moment.embedding.weight"));
-  EXPECT_EQ(values_of(*store, store->flat_master()), untouched);
+  EXPECT_EQ(flat_values(*store, store->flat_master()), untouched);
 
   const auto larger = std::make_unique<ParameterStore>();
   ParameterSpec spec;
@@ -497,8 +497,8 @@ TEST_F(Checkpoint, AProcessKilledAtAnyInstantLeavesARunThatGoesOn) {
     last_step = state.step;
     const auto expected = make_store();
     fill_all(*expected, static_cast<float>(state.step));
-    ASSERT_EQ(values_of(*store, store->flat_master()), values_of(*expected, expected->flat_master()));
-    ASSERT_EQ(values_of(*store, store->flat_second_moment()), values_of(*expected, expected->flat_second_moment()));
+    ASSERT_EQ(flat_values(*store, store->flat_master()), flat_values(*expected, expected->flat_master()));
+    ASSERT_EQ(flat_values(*store, store->flat_second_moment()), flat_values(*expected, expected->flat_second_moment()));
     for (const CheckpointPlace& place : list_checkpoints(run_)) ASSERT_EQ(complaint_of_loading(place.path), "");
 
     run.cut_metrics(state.step);

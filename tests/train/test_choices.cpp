@@ -28,7 +28,7 @@ TEST(Choices, OfADamagedCheckpointAreRefused) {
   }
 }
 
-class SameJob : public testing::Test {
+class SameJob : public ::testing::Test {
  protected:
   static Job job_with(const std::string& data) {
     Job job = job_from_json_text(R"({"output": "run", "data": )" + data + "}", "job.json");

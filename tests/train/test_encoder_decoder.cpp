@@ -148,10 +148,10 @@ Pairs make_pairs(const std::vector<int>& source_lengths, const std::vector<int>&
   return pairs;
 }
 
-class Job {
+class PairsJob {
  public:
-  explicit Job(double dropout, int64_t checkpoint_every = 0, Backend backend = Backend::cpu,
-               Device& device = cpu_device())
+  explicit PairsJob(double dropout, int64_t checkpoint_every = 0, Backend backend = Backend::cpu,
+                    Device& device = cpu_device())
       : device_(device),
         model_(store_, dropout),
         tape_({.rows = {{64, 8, kLongest}, {48, 8, kLongest}}}),
@@ -192,7 +192,7 @@ class Job {
   BatchBuffer source_, target_;
 };
 
-std::vector<float> all_gradients(Job& job) {
+std::vector<float> all_gradients(PairsJob& job) {
   return values_of(job.parameters().device(), job.parameters().flat_gradient());
 }
 
@@ -200,7 +200,7 @@ const std::vector<int> kSourceLengths = {5, 1, 9, 3, 7}, kTargetLengths = {4, 6,
 
 TEST(EncoderDecoder, GradientsAreTheSlopesOfTheLoss) {
   const Pairs pairs = make_pairs(kSourceLengths, kTargetLengths);
-  Job job(0.0);
+  PairsJob job(0.0);
   job.run(pairs);
   for (const auto& parameter : job.parameters().all()) {
     const std::vector<float> values = values_of(cpu_device(), parameter->master);
@@ -228,7 +228,7 @@ TEST(EncoderDecoder, GradientsAreTheSlopesOfTheLoss) {
 }
 
 TEST(EncoderDecoder, EveryParameterHasAGradient) {
-  Job job(0.1);
+  PairsJob job(0.1);
   job.run(make_pairs(kSourceLengths, kTargetLengths));
   for (const auto& parameter : job.parameters().all()) {
     const std::vector<float> gradient = values_of(cpu_device(), parameter->gradient);
@@ -238,7 +238,7 @@ TEST(EncoderDecoder, EveryParameterHasAGradient) {
 
 TEST(EncoderDecoder, LearnsToReverse) {
   const Pairs pairs = make_pairs(kSourceLengths, kTargetLengths);
-  Job job(0.05);
+  PairsJob job(0.05);
   const double first = job.run(pairs);
   for (int64_t step = 1; step <= 60; ++step) {
     job.run(pairs, static_cast<uint64_t>(step));
@@ -250,13 +250,13 @@ TEST(EncoderDecoder, LearnsToReverse) {
 
 TEST(EncoderDecoder, IsTheSameOnTheReferenceRecomputedAndOnUnreadableMemory) {
   const Pairs pairs = make_pairs(kSourceLengths, kTargetLengths);
-  Job job(0.1), reference(0.1, 0, Backend::reference), recomputed(0.1, 1), pairs_recomputed(0.1, 2),
+  PairsJob job(0.1), reference(0.1, 0, Backend::reference), recomputed(0.1, 1), pairs_recomputed(0.1, 2),
       guarded(0.1, 1, Backend::cpu, guarded_device());
   const double loss = job.run(pairs);
   const std::vector<float> gradients = all_gradients(job);
   EXPECT_NEAR(reference.run(pairs), loss, 1e-5 * loss);
   EXPECT_LE(distance(all_gradients(reference), gradients), 1e-5);
-  for (Job* other : {&recomputed, &pairs_recomputed, &guarded}) {
+  for (PairsJob* other : {&recomputed, &pairs_recomputed, &guarded}) {
     EXPECT_EQ(other->run(pairs), loss);
     EXPECT_EQ(all_gradients(*other), gradients);
   }
@@ -266,7 +266,7 @@ TEST(EncoderDecoder, IsTheSameOnTheReferenceRecomputedAndOnUnreadableMemory) {
 // Packed pairs give the sum of the pairs alone: no sequence sees another's source or target.
 TEST(EncoderDecoder, PairsDoNotSeeEachOther) {
   const Pairs pairs = make_pairs(kSourceLengths, kTargetLengths);
-  Job job(0.0);
+  PairsJob job(0.0);
   const double packed = job.run(pairs) * static_cast<double>(pairs.target.rows());
   double sum = 0;
   for (size_t s = 0; s < kSourceLengths.size(); ++s) {

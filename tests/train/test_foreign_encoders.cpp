@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 using testing::Threads;
 using testing::values_of;
 
-std::string golden_folder(const std::string& name) { return std::string(BRISK_GOLDEN) + "/encoders/" + name; }
+std::string golden_encoder(const std::string& name) { return std::string(BRISK_GOLDEN) + "/encoders/" + name; }
 
 EncoderConfig encoder_config_of(const HuggingFaceEncoderConfig& config) {
   const ModelOptions& model = config.model;
@@ -79,8 +79,8 @@ class ForeignEncoder : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ForeignEncoder, HasTheLogitsOfTransformers) {
   const Threads one(1);
-  const Json golden = Json::parse(read_file(golden_folder(GetParam()) + "/golden.json"));
-  const std::vector<float> found = logits_of(HuggingFaceEncoder(golden_folder(GetParam())), golden);
+  const Json golden = Json::parse(read_file(golden_encoder(GetParam()) + "/golden.json"));
+  const std::vector<float> found = logits_of(HuggingFaceEncoder(golden_encoder(GetParam())), golden);
   size_t i = 0;
   for (const Json& row : golden.at("logits")) {
     for (const Json& expected : row) {

@@ -14,9 +14,9 @@ using testing::distance;
 using testing::for_each_isa;
 using testing::values_of;
 
-class Golden : public testing::GoldenFile {
+class DecoderGolden : public testing::GoldenFile {
  public:
-  explicit Golden(const std::string& name) : GoldenFile(name) {
+  explicit DecoderGolden(const std::string& name) : GoldenFile(name) {
     for (size_t step = 0; step < GoldenFile::steps("lengths"); ++step) {
       MicroBatch batch;
       batch.tokens = integers("tokens", step);
@@ -92,7 +92,7 @@ std::vector<float> logits_of(Engine& engine, const MicroBatch& batch) {
   return values_of(device, program.value(logits, device_batch));
 }
 
-void compare(const Golden& golden, const EngineOptions& options, double tolerance) {
+void compare(const DecoderGolden& golden, const EngineOptions& options, double tolerance) {
   Engine engine(options);
   golden.load_parameters(engine);
   EXPECT_LE(distance(logits_of(engine, golden.steps()[0].micro_batches[0]), golden.numbers("logits")), tolerance)
@@ -124,24 +124,24 @@ class PyTorch : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(PyTorch, AgreesInFp32OnEveryInstructionSet) {
-  const Golden golden(GetParam());
+  const DecoderGolden golden(GetParam());
   for_each_isa([&](Isa) { compare(golden, golden.options(DType::f32, Backend::cpu), 1e-5); });
 }
 
 TEST_P(PyTorch, AgreesInBf16OnEveryInstructionSet) {
-  const Golden golden(GetParam());
+  const DecoderGolden golden(GetParam());
   for_each_isa([&](Isa) { compare(golden, golden.options(DType::bf16, Backend::cpu), 2e-2); });
 }
 
 TEST_P(PyTorch, AgreesWithTheReferenceBackend) {
-  const Golden golden(GetParam());
+  const DecoderGolden golden(GetParam());
   compare(golden, golden.options(DType::f32, Backend::reference), 1e-5);
   compare(golden, golden.options(DType::bf16, Backend::reference), 2e-2);
 }
 
 TEST_P(PyTorch, AgreesOnTwoThreads) {
   const testing::Threads two(2);
-  const Golden golden(GetParam());
+  const DecoderGolden golden(GetParam());
   compare(golden, golden.options(DType::f32, Backend::cpu), 1e-5);
   compare(golden, golden.options(DType::bf16, Backend::cpu), 2e-2);
 }

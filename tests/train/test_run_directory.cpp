@@ -21,7 +21,7 @@ using test::ScratchFolder;
 
 using Mode = RunDirectory::Mode;
 
-class RunDirectoryTest : public testing::Test {
+class RunDirectoryTest : public ::testing::Test {
  protected:
   std::string complaint(Mode mode) {
     return message_of<UserError>([&] { RunDirectory::open(path_, mode); });

@@ -36,7 +36,7 @@ Job small_job(const ScratchFolder& folder) {
   return job;
 }
 
-std::vector<json> lines_of(const std::string& path) {
+std::vector<json> watched_lines(const std::string& path) {
   std::vector<json> lines;
   std::istringstream text(contents_of(path));
   for (std::string line; std::getline(text, line);) lines.push_back(json::parse(line));
@@ -90,11 +90,11 @@ TEST(RunWatch, AfterGoingBackNoStepIsThereTwiceAndNoTimeIsLost) {
   EXPECT_EQ(std::count(steps.begin(), steps.end(), 10), std::count(steps.begin(), steps.end(), 20));
   EXPECT_EQ(std::count(steps.begin(), steps.end(), 30), 0);
   std::vector<int64_t> samples;
-  for (const json& line : lines_of(setup.directory.samples_path())) samples.push_back(line["step"]);
+  for (const json& line : watched_lines(setup.directory.samples_path())) samples.push_back(line["step"]);
   EXPECT_EQ(samples, (std::vector<int64_t>{10, 20}));
   double seconds = 0;
   int64_t tokens = 0;
-  for (const json& line : lines_of(setup.directory.ledger_path())) {
+  for (const json& line : watched_lines(setup.directory.ledger_path())) {
     if (line["kind"] != "stretch") continue;
     seconds += line["seconds"].get<double>();
     tokens += line["tokens"].get<int64_t>();
@@ -114,7 +114,7 @@ TEST(RunWatch, GoingBackToBeforeThisProcessKeepsItsStart) {
   setup.directory.cut_metrics(10);
   watch.went_back();
   watch.end("finished");
-  const std::vector<json> lines = lines_of(setup.directory.ledger_path());
+  const std::vector<json> lines = watched_lines(setup.directory.ledger_path());
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0]["kind"], "start");
   EXPECT_EQ(lines[1]["kind"], "stretch");
