@@ -30,6 +30,8 @@ void check_encoder(const Job& job) {
   refuse(training.train_layers > 0, job, "training.train_layers", "an encoder's layers are frozen by training.freeze");
   refuse(training.sample_tokens > 0 || !training.sample_prompts.empty(), job, "training.sample_prompts",
          "an encoder does not continue texts");
+  if (training.frozen_dropout && training.freeze < 0)
+    user_error("training.frozen_dropout is about what training.freeze freezes, and nothing is frozen; leave it out");
   if (training.freeze < 0) return;
   if (model.from.empty())
     user_error("training.freeze keeps weights that were never trained: name the trained model with model.from");
@@ -72,6 +74,8 @@ void check_task(const Job& job) {
     return;
   }
   refuse(training.freeze >= 0, job, "training.freeze", "a decoder's last layers are trained by training.train_layers");
+  refuse(training.frozen_dropout, job, "training.frozen_dropout", "a decoder drops as model.dropout says");
+  refuse(!training.cache_frozen, job, "training.cache_frozen", "nothing of a decoder is kept between epochs");
   refuse(!training.first_row_only, job, "training.first_row_only", "all rows of a decoder are used");
   refuse(model.attention_dropout >= 0, job, "model.attention_dropout", "a decoder drops as model.dropout says");
   refuse(model.classifier_dropout >= 0, job, "model.classifier_dropout", "it has no classes");

@@ -222,6 +222,7 @@ class SmokeTest {
     base.model.from.clear();
     base.training.train_layers = base.training.lora_rank = 0;
     base.training.freeze = -1;
+    base.training.frozen_dropout = false;
     const TrainingOptions plain;
     base.training.teacher.clear();
     base.training.distillation_weight = plain.distillation_weight;

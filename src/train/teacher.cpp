@@ -38,11 +38,20 @@ std::vector<size_t> class_order(const Job& job, const LabelSet& labels, const La
              job.training.teacher, teacher.text(), labels.text());
 }
 
+std::unique_ptr<TrainedModel> open_teacher(const Job& job) {
+  try {
+    auto teacher = open_trained_model(job.training.teacher, "", true);
+    require_classifier(*teacher);
+    return teacher;
+  } catch (const UserError& error) {
+    user_error("training.teacher: {}", error.what());
+  }
+}
+
 }  // namespace
 
 TeacherAnswers ask_teacher(const Job& job, const LabelSet& labels, int64_t rows) {
-  const auto teacher = open_trained_model(job.training.teacher, "", true);
-  require_classifier(*teacher);
+  const std::unique_ptr<TrainedModel> teacher = open_teacher(job);
   const std::vector<size_t> order = class_order(job, labels, teacher->labels);
   std::vector<std::string> paths, notes;
   for (const DataSource& source : job.data.train) paths.push_back(source.path);

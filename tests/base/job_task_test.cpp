@@ -103,6 +103,14 @@ TEST(TaskOfAJob, RefusesASettingThatItWouldHaveToIgnore) {
   EXPECT_TRUE(says(task_problem(R"({"task": "classify", "training": {"lora_rank": 4}})"), "no adapters"));
   EXPECT_TRUE(says(task_problem(R"({"task": "classify", "model": {"positions": "rotary"}})"), "learned positions"));
   EXPECT_TRUE(says(task_problem(R"({"task": "classify", "training": {"freeze": 1}})"), "never trained"));
+  EXPECT_TRUE(
+      says(task_problem(R"({"task": "mlm", "training": {"teacher": "runs/a"}})"), "a teacher's answers are classes"));
+  EXPECT_TRUE(says(task_problem(R"({"task": "classify", "training": {"distillation_temperature": 4}})"),
+                   "name it with training.teacher"));
+  EXPECT_TRUE(says(task_problem(R"({"task": "classify", "training": {"frozen_dropout": true}})"), "nothing is frozen"));
+  EXPECT_TRUE(says(task_problem(R"({"training": {"cache_frozen": false}})"), "training.cache_frozen is nothing for"));
+  EXPECT_EQ(task_problem(R"({"task": "classify", "training": {"teacher": "runs/a", "distillation_temperature": 4}})"),
+            "");
   EXPECT_EQ(task_problem("{}"), "");
 }
 

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "data/framed_tokenizer.h"
 #include "models/registry.h"
 #include "train/encoder_job.h"
+#include "train/frozen_rows.h"
 
 namespace brisk {
 namespace {
@@ -106,6 +108,56 @@ TEST(FrozenLayers, AreCachedAsFarAsTheyAreTheSameInEveryEpoch) {
   drops.frozen_dropout = true;
   EXPECT_EQ(drops.cacheable_layers(), 0);
   EXPECT_EQ(without_dropout(drops).cacheable_layers(), 2);
+}
+
+// The file of what the layers make of a table, for weights drawn from `seed`.
+class FrozenRowsFile : public ::testing::Test {
+ protected:
+  FrozenRowsFile() {
+    TableOptions options;
+    options.paths = {folder_.write("a.csv", "text,label\nabc,pos\nd,neg\nefgh,pos\n")};
+    const auto data = open_examples(TextTable(options), tokenizer_, folder_ / "cache");
+    examples_ = ExampleSet(data, tokenizer_, training_labels(*data));
+  }
+  std::shared_ptr<const ExampleRows> rows(uint64_t seed, int64_t layers = 2, DType type = DType::f32,
+                                          int64_t max_length = 24, float last_layer = 0) {
+    EncoderConfig config = frozen(Head::pooler_tanh, layers);
+    config.vocab_size = 260;
+    const FrozenLayers made(config, layers, type, [&](ParameterStore& store) {
+      store.initialise(seed);
+      std::vector<float> bias = values_of(store.device(), store.find("layers.2.up.bias")->master);
+      bias[0] = last_layer;
+      put_values(store.device(), store.find("layers.2.up.bias")->master, bias);
+    });
+    return made.rows_of(examples_, max_length);
+  }
+
+  Threads one_{1};
+  ScratchFolder folder_;
+  FramedTokenizer tokenizer_;
+  ExampleSet examples_;
+};
+
+TEST_F(FrozenRowsFile, HasARowForEachTokenOrOneForEachTextWhereAllLayersAreFrozen) {
+  const auto each = rows(1), one = rows(1, 3);
+  for (const int64_t example : {0, 1, 2}) {
+    EXPECT_EQ(std::ssize(each->of(example)), examples_.length(example, 24) * 32 * 4);
+    EXPECT_EQ(std::ssize(one->of(example)), 32 * 4);
+  }
+  EXPECT_EQ(std::ssize(rows(1, 2, DType::bf16)->of(0)), 5 * 32 * 2);
+}
+
+TEST_F(FrozenRowsFile, IsFoundAgainForTheSameLayersAndNoOthers) {
+  const auto first = rows(1);
+  EXPECT_FALSE(first->reused());
+  EXPECT_TRUE(rows(1)->reused());
+  EXPECT_TRUE(rows(1, 2, DType::f32, 24, 0.5f)->reused());  // a layer above them
+  EXPECT_FALSE(rows(1, 3)->reused());
+  EXPECT_FALSE(rows(1, 3, DType::f32, 24, 0.5f)->reused());
+  EXPECT_FALSE(rows(2)->reused());
+  EXPECT_FALSE(rows(1, 1)->reused());
+  EXPECT_FALSE(rows(1, 2, DType::bf16)->reused());
+  EXPECT_FALSE(rows(1, 2, DType::f32, 4)->reused());
 }
 
 }  // namespace
