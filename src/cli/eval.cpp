@@ -32,7 +32,10 @@ struct EvalArguments {
   std::string device = "auto";
 };
 
-constexpr int64_t kEvaluationRows = 2048;  // of a micro-batch
+// Rows of a micro-batch: a card is idle with as few as suit a CPU.
+int64_t evaluation_rows(const TrainedModel& model, int64_t longest) {
+  return std::max<int64_t>(longest, model.store.device().is_cuda() ? 32768 : 2048);
+}
 
 const char* precision_of(const TrainedModel& model) {
   return model.store.compute_type() == DType::bf16 ? "bf16" : "fp32";
@@ -60,7 +63,7 @@ void eval_language_model(const EvalArguments& arguments, const TrainedModel& mod
   const int64_t max_length = arguments.max_length > 0 ? std::min(arguments.max_length, longest) : longest;
   std::shared_ptr<const TokenStream> stream;
   const CorpusPart part = prepare_evaluation(arguments.data, model.job.data, *model.tokenizer, max_length, stream);
-  const int64_t rows = std::max(max_length, kEvaluationRows);
+  const int64_t rows = evaluation_rows(model, max_length);
   Evaluator evaluator(model.decoder(), model.store, {rows, rows, max_length}, {}, backend_of(model.store.device()));
   Ledger ledger;
   const EvaluationResult result = evaluator.evaluate(*text_sequences(stream, part.chunks), ledger);
@@ -80,7 +83,7 @@ void eval_masked(const EvalArguments& arguments, const TrainedModel& model) {
   const Masker masker = masker_of(model.job, *model.tokenizer);
   const MaskedSequences sequences(std::move(examples), max_length, masker, training.mlm_probability);
   const RowPicking picking = masked_picking(masker);
-  Evaluator evaluator(*model.model, model.store, picking.capacity(std::max(max_length, kEvaluationRows), max_length),
+  Evaluator evaluator(*model.model, model.store, picking.capacity(evaluation_rows(model, max_length), max_length),
                       picking, backend_of(model.store.device()));
   Ledger ledger;
   const EvaluationResult result = evaluator.evaluate(sequences, ledger);
@@ -99,7 +102,7 @@ void eval_classifier(const EvalArguments& arguments, const TrainedModel& model) 
   check_room_for_text(examples, max_length);
   const ExampleSequences sequences(std::move(examples), max_length);
   const RowPicking picking = first_row_picking(1);
-  Evaluator evaluator(*model.model, model.store, picking.capacity(std::max(max_length, kEvaluationRows), max_length),
+  Evaluator evaluator(*model.model, model.store, picking.capacity(evaluation_rows(model, max_length), max_length),
                       picking, backend_of(model.store.device()));
   Ledger ledger;
   const EvaluationResult result = evaluator.evaluate(sequences, ledger);

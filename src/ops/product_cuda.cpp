@@ -1,7 +1,5 @@
 #include "ops/product_cuda.h"
 
-#include <cublasLt.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "ops/cublaslt_cuda.h"
 #include "ops/cuda_stream.h"
 #include "ops/product_choices_cuda.h"
 
@@ -22,20 +21,6 @@ namespace {
 constexpr size_t kWorkspaceBytes = size_t{64} << 20;  // NVIDIA asks for 32 MiB on Hopper
 constexpr int kCandidates = 12;
 constexpr int kTrials = 5;
-
-void check_blas(cublasStatus_t status, const char* what) {
-  BRISK_CHECK(status == CUBLAS_STATUS_SUCCESS, "{}: {}", what, cublasLtGetStatusString(status));
-}
-
-cublasLtHandle_t handle() {
-  static const cublasLtHandle_t only = [] {
-    stream();  // chooses the card
-    cublasLtHandle_t made = nullptr;
-    check_blas(cublasLtCreate(&made), "starting cuBLASLt");
-    return made;
-  }();
-  return only;
-}
 
 // Of its own: ops keep what they multiply in cuda::workspace().
 void* product_workspace() {
@@ -66,7 +51,8 @@ cublasLtEpilogue_t epilogue_of(const Product& p) {
 class Call {
  public:
   explicit Call(const Product& p) : product_(p) {
-    check_blas(cublasLtMatmulDescInit(&operation_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describing a product");
+    check_blas(cublaslt().matmul_desc_init(&operation_, sizeof(operation_), CUBLAS_COMPUTE_32F, CUDA_R_32F),
+               "describing a product");
     const cublasOperation_t first = p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t second = p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     set(CUBLASLT_MATMUL_DESC_TRANSA, first);
@@ -98,9 +84,9 @@ class Call {
 
   cublasStatus_t run(const cublasLtMatmulAlgo_t& algorithm, void* c, const void* addend) {
     const float beta = product_.addend ? product_.addend_factor : 0.0f;
-    return cublasLtMatmul(handle(), &operation_, &product_.factor, product_.b.data, &first_, product_.a.data, &second_,
-                          &beta, addend, &added_, c, &result_, &algorithm, product_workspace(), kWorkspaceBytes,
-                          stream());
+    return cublaslt().matmul(cublaslt().handle, &operation_, &product_.factor, product_.b.data, &first_,
+                             product_.a.data, &second_, &beta, addend, &added_, c, &result_, &algorithm,
+                             product_workspace(), kWorkspaceBytes, stream());
   }
   cublasStatus_t run(const cublasLtMatmulAlgo_t& algorithm) {
     return run(algorithm, product_.c.data, product_.addend ? product_.addend.data : product_.c.data);
@@ -108,16 +94,17 @@ class Call {
 
   bool can_run(const cublasLtMatmulAlgo_t& algorithm) {
     cublasLtMatmulHeuristicResult_t result = {};
-    const cublasStatus_t status =
-        cublasLtMatmulAlgoCheck(handle(), &operation_, &first_, &second_, &added_, &result_, &algorithm, &result);
+    const cublasStatus_t status = cublaslt().matmul_algo_check(cublaslt().handle, &operation_, &first_, &second_,
+                                                               &added_, &result_, &algorithm, &result);
     return status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= kWorkspaceBytes;
   }
 
   std::vector<cublasLtMatmulAlgo_t> candidates(int most) {
     cublasLtMatmulPreference_t preference = nullptr;
-    check_blas(cublasLtMatmulPreferenceCreate(&preference), "asking for algorithms");
+    check_blas(cublaslt().matmul_preference_create(&preference), "asking for algorithms");
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
-      check_blas(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof(value)), "a preference");
+      check_blas(cublaslt().matmul_preference_set_attribute(preference, attribute, &value, sizeof(value)),
+                 "a preference");
     };
     const Product& p = product_;
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspaceBytes);
@@ -128,9 +115,9 @@ class Call {
     std::array<cublasLtMatmulHeuristicResult_t, kCandidates> results = {};
     int found = 0;
     const cublasStatus_t status =
-        cublasLtMatmulAlgoGetHeuristic(handle(), &operation_, &first_, &second_, &added_, &result_, preference,
-                                       std::min(most, kCandidates), results.data(), &found);
-    cublasLtMatmulPreferenceDestroy(preference);
+        cublaslt().matmul_algo_get_heuristic(cublaslt().handle, &operation_, &first_, &second_, &added_, &result_,
+                                             preference, std::min(most, kCandidates), results.data(), &found);
+    cublaslt().matmul_preference_destroy(preference);
     std::vector<cublasLtMatmulAlgo_t> algorithms;
     for (int i = 0; i < found && status == CUBLAS_STATUS_SUCCESS; ++i) {
       if (results[static_cast<size_t>(i)].state == CUBLAS_STATUS_SUCCESS)
@@ -142,19 +129,21 @@ class Call {
  private:
   template <typename T>
   void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
-    check_blas(cublasLtMatmulDescSetAttribute(&operation_, attribute, &value, sizeof(value)), "describing a product");
+    check_blas(cublaslt().matmul_desc_set_attribute(&operation_, attribute, &value, sizeof(value)),
+               "describing a product");
   }
   void lay_out(cublasLtMatrixLayoutOpaque_t& layout, DType type, int64_t rows, int64_t cols, int64_t stride,
                int64_t distance) const {
-    check_blas(cublasLtMatrixLayoutInit(&layout, type_of(type), static_cast<uint64_t>(rows),
-                                        static_cast<uint64_t>(cols), stride),
+    check_blas(cublaslt().matrix_layout_init(&layout, sizeof(layout), type_of(type), static_cast<uint64_t>(rows),
+                                             static_cast<uint64_t>(cols), stride),
                "describing a matrix");
     if (product_.batch == 1) return;
     const auto batch = static_cast<int32_t>(product_.batch);
-    check_blas(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof(batch)),
-               "describing a batch");
-    check_blas(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &distance,
-                                                sizeof(distance)),
+    check_blas(
+        cublaslt().matrix_layout_set_attribute(&layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof(batch)),
+        "describing a batch");
+    check_blas(cublaslt().matrix_layout_set_attribute(&layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &distance,
+                                                      sizeof(distance)),
                "describing a batch");
   }
 
@@ -275,7 +264,7 @@ ProductChoices& timed_choices() {
     stream();  // chooses the card
     check(cudaGetDevice(&card), "asking for the current card");
     check(cudaGetDeviceProperties(&properties, card), "asking for the card's properties");
-    return ProductChoices(product_choices_path(properties.name, static_cast<int64_t>(cublasLtGetVersion())));
+    return ProductChoices(product_choices_path(properties.name, static_cast<int64_t>(cublaslt().get_version())));
   }();
   return choices;
 }

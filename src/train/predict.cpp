@@ -65,9 +65,10 @@ Predictor::Predictor(const TrainedModel& model, bool pairs, int64_t max_length)
                frame_.specials() + 2);
   }
   const RowPicking picking = first_row_picking(1);
-  const RowCapacity capacity = picking.capacity(std::max(max_length_, kMicroBatchTokens / 2), max_length_);
-  predictor_ = std::make_unique<ClassPredictor>(*model.model, model.store, capacity, picking,
-                                                backend_of(model.store.device()));
+  const RowCapacity capacity =
+      picking.capacity(std::max(max_length_, usual_micro_batch_tokens(&model.store.device()) / 2), max_length_);
+  predictor_ =
+      std::make_unique<ClassPredictor>(*model.model, model.store, capacity, picking, backend_of(model.store.device()));
 }
 
 void Predictor::predict(const std::vector<TextOrPair>& texts, const Answer& answer) {

@@ -133,6 +133,12 @@ class Starter {
     options.checkpoint_every = training.gradient_checkpointing;
     options.capacity = options.picking.capacity(setup_.micro_batch_tokens, longest);
     options.muon = muon_options(training);
+    // A card is the faster the more it has to do at once.
+    while (place.device->is_cuda() && training.micro_batch_tokens == 0 && setup_.micro_batch_tokens > longest &&
+           !fits_in_memory(options)) {
+      setup_.micro_batch_tokens = std::max(longest, setup_.micro_batch_tokens / 2);
+      options.capacity = options.picking.capacity(setup_.micro_batch_tokens, longest);
+    }
     setup_.memory = refuse_what_cannot_fit(options);  // before anything is measured: that takes memory too
     setup_.choices = make_choices(options);
     setup_.micro_batch_tokens = setup_.choices.micro_batch_tokens;
@@ -184,7 +190,8 @@ class Starter {
       say("precision: {}", precision.reason);
     }
     int64_t micro_batch_tokens = setup_.micro_batch_tokens;
-    if (setup_.job.training.measure_micro_batch && setup_.job.training.micro_batch_tokens == 0) {
+    if (setup_.job.training.measure_micro_batch && setup_.job.training.micro_batch_tokens == 0 &&
+        !engine_options.device->is_cuda()) {
       micro_batch_tokens = fastest_micro_batch(engine_options, precision.compute_type);
     }
     return {precision.compute_type, micro_batch_tokens, isa, threads};

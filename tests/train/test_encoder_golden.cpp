@@ -5,6 +5,7 @@
 
 #include "ops/numeric.h"
 #include "optim/adamw.h"
+#include "optim/card_step.h"
 #include "train/encoder_job.h"
 #include "train/golden_file.h"
 
@@ -77,11 +78,23 @@ void compare(const EncoderGolden& golden, const EncoderConfig& config, const Enc
   const std::vector<float> losses = golden.numbers("losses"), rates = golden.numbers("rates"),
                            norms = golden.numbers("gradient_norms");
   ASSERT_EQ(losses.size(), 5u);
+  std::unique_ptr<CardStep> card;
+  if (options.device->is_cuda()) {
+    card = std::make_unique<CardStep>(job.parameters(), golden.adamw(), nullptr, golden.max_grad_norm());
+  }
   for (size_t i = 0; i < losses.size(); ++i) {
     const MicroBatch batch = golden.batch(i);
     double weight_sum = 0;
     for (const float weight : batch.picked.weights) weight_sum += weight;
-    const double loss = job.run(batch, weight_sum) / weight_sum, norm = gradient_norm(job.parameters());
+    const double loss = job.run(batch, weight_sum) / weight_sum;
+    double norm = 0;
+    if (card) {
+      card->begin({.step = static_cast<int64_t>(i) + 1, .rate = static_cast<double>(rates[i])});
+      card->decide();
+      norm = std::sqrt(card->result().squared_norm);
+    } else {
+      norm = gradient_norm(job.parameters());
+    }
     EXPECT_NEAR(loss, losses[i], tolerance * losses[i]) << "loss of step " << i + 1;
     EXPECT_NEAR(norm, norms[i], tolerance * norms[i]) << "gradient norm of step " << i + 1;
     if (i == 0) {
@@ -89,6 +102,10 @@ void compare(const EncoderGolden& golden, const EncoderConfig& config, const Enc
         EXPECT_LE(distance(job.gradient(*parameter), golden.numbers("gradients/" + parameter->spec.name)), tolerance)
             << "gradient of " << parameter->spec.name;
       }
+    }
+    if (card) {
+      card->update();
+      continue;
     }
     const double scale = norm > golden.max_grad_norm() ? golden.max_grad_norm() / norm : 1.0;
     adamw_step(job.parameters(), golden.adamw(), static_cast<int64_t>(i) + 1, static_cast<double>(rates[i]), scale);
@@ -117,6 +134,13 @@ TEST_P(Transformers, HasTheSameLogitsGradientsAndLossesWithAllRowsInTheLastLayer
 // The worst gradient of these models is 2.2e-2 off in PyTorch's autocast, 5.0e-2 with everything in bf16, 3.2e-2 here.
 TEST_P(Transformers, IsCloseInBf16WithEveryInstructionSet) {
   for_each_isa([&](Isa) { compare(golden_, config_, {.type = DType::bf16}, 4e-2); });
+}
+
+TEST_P(Transformers, HasTheSameLogitsGradientsAndLossesOnACard) {
+  std::string why;
+  if (cuda_cards(&why).empty()) GTEST_SKIP() << "no NVIDIA card to run this on: " << why;
+  compare(golden_, config_, {.backend = Backend::cuda, .device = &cuda_device()}, 1e-5);
+  compare(golden_, config_, {.type = DType::bf16, .backend = Backend::cuda, .device = &cuda_device()}, 4e-2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Golden, Transformers, ::testing::Values("bert", "distilbert", "roberta", "bert_mlm"),
