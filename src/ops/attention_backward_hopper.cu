@@ -81,7 +81,8 @@ __global__ void __launch_bounds__(128 * kGroups, kGroups == 1 ? 3 : 1)
         exists ? static_cast<const float*>(forward.log_sum_exp.data)[at * forward.log_sum_exp.stride + head] * kLog2E
                : INFINITY;
   }
-  const int least_seen = seen_by(first + group_first), most_seen = seen_by(first + group_first + 63);
+  const int least_seen = seen_by(first + group_first);
+  const int most_seen = first + group_first < queries ? seen_by(first + group_first + 63) : 0;
   const float scale_log2 = shape.scale * kLog2E;
   float dq[1][8][4] = {};
   for (int tile = 0; tile < tiles; ++tile) {

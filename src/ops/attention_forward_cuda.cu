@@ -65,7 +65,8 @@ __global__ void __launch_bounds__(32 * kWarps) attention_forward_kernel(const At
       }
     }
   }
-  const int least_seen = seen_by(first + warp_first), most_seen = seen_by(first + warp_first + 16 * kParts - 1);
+  const int least_seen = seen_by(first + warp_first);
+  const int most_seen = first + warp_first < queries ? seen_by(first + warp_first + 16 * kParts - 1) : 0;
   const float scale_log2 = op.shape.scale * kLog2E;
   float out[kParts][kWidth / 8][4] = {};
   uint32_t q_operands[kParts][kWidth / 16][4];
