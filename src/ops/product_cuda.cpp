@@ -34,8 +34,9 @@ void* product_workspace() {
 
 cudaDataType_t type_of(DType type) { return type == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
 
-uint32_t alignment_of(const void* pointer) {
-  const auto address = reinterpret_cast<uintptr_t>(pointer);
+// Of every matrix of a batch that begins there.
+uint32_t alignment_of(const void* pointer, int64_t distance_bytes = 0) {
+  const uintptr_t address = reinterpret_cast<uintptr_t>(pointer) | static_cast<uintptr_t>(distance_bytes);
   return address == 0 ? 256 : std::min<uint32_t>(256, 1u << std::countr_zero(address));
 }
 
@@ -108,10 +109,11 @@ class Call {
     };
     const Product& p = product_;
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspaceBytes);
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(p.b.data));
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(p.a.data));
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(p.addend ? p.addend.data : p.c.data));
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(p.c.data));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(p.b.data, p.b_distance * size_of(p.b.type)));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(p.a.data, p.a_distance * size_of(p.a.type)));
+    const int64_t c_distance = p.c_distance * size_of(p.c.type);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(p.addend ? p.addend.data : p.c.data, c_distance));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(p.c.data, c_distance));
     std::array<cublasLtMatmulHeuristicResult_t, kCandidates> results = {};
     int found = 0;
     const cublasStatus_t status =
