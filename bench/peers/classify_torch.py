@@ -63,7 +63,7 @@ def padded(batch, ids, labels, options):
     for row, i in enumerate(batch):
         tokens[row, :len(ids[i])] = torch.tensor(ids[i])
         mask[row, :len(ids[i])] = 1
-    return tokens, mask, torch.tensor([labels[i] for i in batch])
+    return [tensor.to(options.device) for tensor in (tokens, mask, torch.tensor([labels[i] for i in batch]))]
 
 
 def main():
@@ -81,6 +81,7 @@ def main():
     parser.add_argument("--rows", type=int, default=0, help="use so many rows, chosen at random; 0: all")
     parser.add_argument("--rate", type=float, default=5e-5)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu", help="cuda: the same fine-tuning on a card, for its accuracy")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=float, default=25, help="of a speed measurement, in rounds of 24 batches")
     parser.add_argument("--json", action="store_true")
@@ -95,7 +96,7 @@ def main():
     chosen = random.sample(range(len(texts)), min(options.rows or len(texts), len(texts)))
     ids, labels = encode(tokenizer, [texts[i] for i in chosen], options.max_length), [labels[i] for i in chosen]
     options.classes = max(labels) + 1
-    model = make_model(options).train()
+    model = make_model(options).float().to(options.device).train()
     run = torch.compile(model, dynamic=True) if options.mode == "compile" else model
     decays = [p for p in model.parameters() if p.dim() > 1]
     others = [p for p in model.parameters() if p.dim() <= 1]
@@ -104,7 +105,7 @@ def main():
 
     def step(batch):
         tokens, mask, targets = padded(batch, ids, labels, options)
-        with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bf16"):
+        with torch.autocast(options.device, torch.bfloat16, enabled=options.precision == "bf16"):
             loss = run(input_ids=tokens, attention_mask=mask, labels=targets).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

@@ -1,5 +1,6 @@
 // SentencePiece's .model, a protocol buffer: pieces (field 1: text, score, type), how it was trained (field 2) and how
 // it normalizes (field 3). As much of it is read as a BPE of the Llama family needs; the rest is refused by name.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -188,8 +189,9 @@ TokenizerParts parts_from_sentencepiece(const std::string& path, std::string_vie
     }
   }
   std::ranges::sort(parts.added_tokens, {}, &AddedToken::id);
-  const auto twice = std::ranges::unique(parts.added_tokens, {}, &AddedToken::id);  // one token may open and end a text
-  parts.added_tokens.erase(twice.begin(), twice.end());
+  const auto same_id = [](const AddedToken& a, const AddedToken& b) { return a.id == b.id; };
+  const auto twice = std::unique(parts.added_tokens.begin(), parts.added_tokens.end(), same_id);
+  parts.added_tokens.erase(twice, parts.added_tokens.end());  // one token may open and end a text
 
   nlohmann::json steps = nlohmann::json::array();
   const auto add_replace = [&](const char* kind, const char* pattern, const char* by) {
