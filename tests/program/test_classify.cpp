@@ -145,7 +145,7 @@ TEST_F(Classify, StoppedEarlySaysAtWhichStep) {
   job["training"]["eval_steps"] = 3;
   job["training"]["logging_steps"] = 100;
   job["training"]["early_stopping_patience"] = 1;
-  job["training"]["learning_rate"] = 1e-9;  // nothing is learned
+  job["training"]["learning_rate"] = 1e-14;  // nothing is learned
   const Outcome trained = train(job);
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   EXPECT_NE(trained.err.find("early stopping at step 6: "), std::string::npos) << trained.err;

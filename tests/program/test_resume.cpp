@@ -283,13 +283,12 @@ TEST_F(Resume, IsAsQuickAsAFreshStart) {
   EXPECT_LT(resumed, 1.5 * fresh + 0.05);
 }
 
-TEST_F(Resume, OfNothingIsAFreshStart) {
-  Json job = small_job();
-  write_job(folder, job);
+TEST_F(Resume, OfNothingIsAMisspeltFolder) {
+  write_job(folder, small_job());
   const Outcome outcome = resume("run");
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  train_small(folder, job, "reference");
-  expect_same_run(folder / "run", folder / "reference");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_TRUE(has(outcome.err, "run: there is no run to resume")) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
 }
 
 // kill -9 leaves no time to tidy up. Wherever it hits (vocabulary, token file, a step, a checkpoint half written, the

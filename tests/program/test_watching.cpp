@@ -11,7 +11,7 @@
 namespace brisk::program {
 namespace {
 
-std::vector<Json> metrics_of(const std::string& path) {
+std::vector<Json> json_lines_of(const std::string& path) {
   std::vector<Json> lines;
   std::istringstream text(read_text(path));
   for (std::string line; std::getline(text, line);) lines.push_back(Json::parse(line));
@@ -62,7 +62,7 @@ TEST(Watching, ChangesNoBitOfTheTraining) {
 TEST(Watching, SamplesEachPromptAtEachEvaluation) {
   TemporaryFolder folder;
   const Outcome outcome = train_small(folder, watched_job(), "run");
-  const std::vector<Json> samples = metrics_of(folder / "run/samples.jsonl");
+  const std::vector<Json> samples = json_lines_of(folder / "run/samples.jsonl");
   ASSERT_EQ(samples.size(), 8u);
   for (size_t i = 0; i < samples.size(); ++i) {
     EXPECT_EQ(samples[i]["step"], 10 * (1 + i / 2));
@@ -74,7 +74,7 @@ TEST(Watching, SamplesEachPromptAtEachEvaluation) {
   EXPECT_NE(samples[0]["text"], samples[6]["text"]) << "it has learned something";
   EXPECT_EQ(times_in(outcome.err, "sample: The queen"), 4u) << outcome.err;
   train_small(folder, watched_job(), "again");
-  EXPECT_EQ(metrics_of(folder / "again/samples.jsonl"), samples);
+  EXPECT_EQ(json_lines_of(folder / "again/samples.jsonl"), samples);
 }
 
 TEST(Watching, WithoutAPromptASampleStartsFromNothing) {
@@ -83,7 +83,7 @@ TEST(Watching, WithoutAPromptASampleStartsFromNothing) {
   job["training"]["sample_tokens"] = 5;
   job["data"]["validation_fraction"] = 0;  // samples come all the same
   train_small(folder, job, "run");
-  const std::vector<Json> samples = metrics_of(folder / "run/samples.jsonl");
+  const std::vector<Json> samples = json_lines_of(folder / "run/samples.jsonl");
   ASSERT_EQ(samples.size(), 1u);
   EXPECT_EQ(samples[0]["prompt"], "");
 }
@@ -93,7 +93,7 @@ TEST(Watching, TheLedgerOfTheStretchesIsThatOfTheRun) {
   train_small(folder, watched_job(), "run");
   double seconds = 0, phases = 0;
   int64_t steps = 0;
-  const std::vector<Json> lines = metrics_of(folder / "run/ledger.jsonl");
+  const std::vector<Json> lines = json_lines_of(folder / "run/ledger.jsonl");
   EXPECT_EQ(lines.front()["kind"], "start");
   EXPECT_EQ(lines.back()["kind"], "end");
   EXPECT_EQ(lines.back()["ended"], "finished");
@@ -123,7 +123,7 @@ TEST(Watching, AResumedRunHasEachStepOnceEverywhere) {
   const Outcome outcome = run_brisk({"train", "job.json", "--output", "run", "--resume"}, folder);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(curve_of(folder / "run"), curve_of(folder / "reference"));
-  EXPECT_EQ(metrics_of(folder / "run/samples.jsonl"), metrics_of(folder / "reference/samples.jsonl"));
+  EXPECT_EQ(json_lines_of(folder / "run/samples.jsonl"), json_lines_of(folder / "reference/samples.jsonl"));
   const std::string events = event_files(folder / "run"), expected = event_files(folder / "reference");
   for (const char* tag : {"loss/train", "loss/validation", "learning_rate", "samples/1 The queen",
                           "gradients/layers.0.", "speed/step_ms"}) {
@@ -131,7 +131,7 @@ TEST(Watching, AResumedRunHasEachStepOnceEverywhere) {
     EXPECT_EQ(times_in(events, tag), times_in(expected, tag)) << tag;
   }
   int64_t steps = 0;
-  for (const Json& line : metrics_of(folder / "run/ledger.jsonl")) {
+  for (const Json& line : json_lines_of(folder / "run/ledger.jsonl")) {
     if (line["kind"] == "stretch") steps += line["steps"].get<int64_t>();
   }
   EXPECT_EQ(steps, 40);
