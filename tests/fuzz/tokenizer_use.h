@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fuzz/fuzz_input.h"
-#include "text/bpe_tokenizer.h"
+#include "text/pipeline_tokenizer.h"
 
 namespace brisk::fuzz {
 
@@ -19,9 +19,9 @@ inline void use_tokenizer(const Tokenizer& tokenizer, std::string_view sample) {
       std::string(100, ' ') + std::string(60, 'a'),
       std::string(sample.substr(0, 100)),
   };
-  const auto* bpe = dynamic_cast<const BpeTokenizer*>(&tokenizer);
-  require(bpe != nullptr, "every file becomes a BPE");
-  const std::string saved = bpe->to_json();
+  const auto* pipeline = dynamic_cast<const PipelineTokenizer*>(&tokenizer);
+  require(pipeline != nullptr, "every file becomes a pipeline");
+  const std::string saved = pipeline->to_json();
   std::unique_ptr<Tokenizer> again;
   require(unless_refused([&] { again = tokenizer_from_memory(saved, "saved.json"); }), "what is saved can be read");
   require(again->fingerprint() == tokenizer.fingerprint(), "a tokenizer saved and read again is the same");
