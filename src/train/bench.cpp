@@ -146,7 +146,7 @@ BenchResult bench_language_model(const BenchOptions& options) {
   result.parameters = plan.parameters;
   result.state_bytes = plan.state_bytes;
   result.activation_bytes = plan.activation_bytes;
-  result.peak_memory_bytes = peak_memory_bytes();
+  result.peak_memory_bytes = place.device->is_cuda() ? place.device->used_bytes() : peak_memory_bytes();
   result.precision = precision.compute_type == DType::bf16 ? "bf16" : "fp32";
   result.isa = place.device->is_cuda() ? "cuda" : std::string(isa_name(active_isa()));
   result.device = place.name;

@@ -96,7 +96,7 @@ ClassifyBenchResult bench_classify(const ClassifyBenchOptions& options) {
   result.peak_gflops = measured.peak_gflops;
   result.utilisation = result.peak_gflops > 0 ? result.gflops / result.peak_gflops : 0;
   result.parameters = engine.parameters().count();
-  result.peak_memory_bytes = peak_memory_bytes();
+  result.peak_memory_bytes = place.device->is_cuda() ? place.device->used_bytes() : peak_memory_bytes();
   result.precision = precision.compute_type == DType::bf16 ? "bf16" : "fp32";
   result.isa = place.device->is_cuda() ? "cuda" : std::string(isa_name(active_isa()));
   result.device = place.name;
