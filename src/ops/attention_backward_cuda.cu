@@ -83,7 +83,8 @@ __global__ void __launch_bounds__(kThreads)
                  : INFINITY;
     }
   }
-  const int least_seen = seen_by(first + warp_first), most_seen = seen_by(first + warp_first + 16 * kParts - 1);
+  const int least_seen = seen_by(first + warp_first);
+  const int most_seen = first + warp_first < queries ? seen_by(first + warp_first + 16 * kParts - 1) : 0;
   const float scale_log2 = shape.scale * kLog2E;
   float dq[kParts][kWidth / 8][4] = {};
   for (int tile = 0; tile < tiles; ++tile) {

@@ -81,7 +81,8 @@ __global__ void __launch_bounds__(128 * kGroups, kGroups == 1 ? 3 : 1)
         exists ? static_cast<const float*>(forward.log_sum_exp.data)[at * forward.log_sum_exp.stride + head] * kLog2E
                : INFINITY;
   }
-  const int least_seen = seen_by(first + group_first), most_seen = seen_by(first + group_first + 63);
+  const int least_seen = seen_by(first + group_first);
+  const int most_seen = first + group_first < queries ? seen_by(first + group_first + 63) : 0;
   const float scale_log2 = shape.scale * kLog2E;
   float dq[1][8][4] = {};
   for (int tile = 0; tile < tiles; ++tile) {
@@ -137,7 +138,7 @@ __global__ void __launch_bounds__(128 * kGroups, kGroups == 1 ? 3 : 1)
 
 // dk and dv, over all query heads that share the key head.
 template <int kGroups, bool kDropout>
-__global__ void __launch_bounds__(128 * kGroups, kGroups == 1 ? 3 : 1)
+__global__ void __launch_bounds__(128 * kGroups, kGroups == 1 ? 2 : 1)
     backward_keys_hopper_kernel(const AttentionBackward op, const Draws draws, const float* dy_y) {
   constexpr int kKeys = 64 * kGroups;  // of the block
   const AttentionForward& forward = op.forward;
@@ -194,7 +195,7 @@ __global__ void __launch_bounds__(128 * kGroups, kGroups == 1 ? 3 : 1)
   commit_copies();
   if (rounds > 0) copy_round(0);
 
-  const int warp_first = threadIdx.x / 32 * 16, group_first = threadIdx.x / 128 * 64;
+  const int lane = threadIdx.x % 32, warp_first = threadIdx.x / 32 * 16, group_first = threadIdx.x / 128 * 64;
   const int ahead = shape.causal ? keys - queries : keys;  // query i sees keys up to i + ahead
   const float scale_log2 = shape.scale * kLog2E;
   float dk[1][8][4] = {}, dv[1][8][4] = {};
@@ -206,18 +207,52 @@ __global__ void __launch_bounds__(128 * kGroups, kGroups == 1 ? 3 : 1)
     const int query = (first_tile + round % tiles_of_head) * kTile;
     if (query + kTile - 1 + ahead < first + group_first) continue;  // none of them sees any of the warpgroup's keys
     const SwizzledTile q = buffer(round % 2 * 2), dy = buffer(round % 2 * 2 + 1);
-    float scores[1][8][4], slopes[1][8][4];
+    WarpgroupSums scores, slopes;
     order_products();
-    row_products(scores[0], k, group_first, q);
-    row_products(slopes[0], v, group_first, dy);
+    row_products(scores, k, group_first, q);
     end_products();
-    wait_for_products<0>();
-    hold(scores[0]);
-    hold(slopes[0]);
-    weigh_keys<1, kDropout>(scores, slopes, facts[round % 2], 0, first + warp_first, query, ahead, scale_log2, draws);
-    const LeftOperands weights = rounded(scores[0]), gradients = rounded(slopes[0]);
+    row_products(slopes, v, group_first, dy);
+    end_products();
+    wait_for_products<1>();
+    hold(scores);
+    const Facts& known = facts[round % 2];
+    const bool masked = query + ahead < first + warp_first + 15;
+    uint32_t kept = ~0u;  // by dropout, a bit an element
+    LeftOperands weights;
+#pragma unroll
+    for (int n = 0; n < 8; ++n) {
+      float weight[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int key = first + warp_first + i / 2 * 8 + lane / 4, column = n * 8 + lane % 4 * 2 + i % 2;
+        float p = exp2_fast(scores[n][i] * scale_log2 - known.log_sum[column]);
+        if (masked && key > query + column + ahead) p = 0;
+        scores[n][i] = weight[i] = p;
+        if constexpr (kDropout) {
+          const float factor = draws.factor(known.row_key[column], key);
+          weight[i] *= factor;
+          if (factor == 0) kept &= ~(1u << (n * 4 + i));
+        }
+      }
+      weights.v[n / 2][n % 2 * 2] = pack_bf16(weight[0], weight[1]);
+      weights.v[n / 2][n % 2 * 2 + 1] = pack_bf16(weight[2], weight[3]);
+    }
     order_products();
     add_weighted_rows(dv[0], weights, dy);
+    end_products();
+    wait_for_products<1>();  // dv may be under way while the slopes become those of the scores
+    hold(slopes);
+#pragma unroll
+    for (int n = 0; n < 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        float slope = slopes[n][i];
+        if constexpr (kDropout) slope = kept >> (n * 4 + i) & 1 ? slope * draws.scale : 0.0f;
+        slopes[n][i] = scores[n][i] * (slope - known.product[n * 8 + lane % 4 * 2 + i % 2]);
+      }
+    }
+    const LeftOperands gradients = rounded(slopes);
+    order_products();
     add_weighted_rows(dk[0], gradients, q);
     end_products();
     wait_for_products<0>();

@@ -65,7 +65,8 @@ __global__ void __launch_bounds__(32 * kWarps) attention_forward_kernel(const At
       }
     }
   }
-  const int least_seen = seen_by(first + warp_first), most_seen = seen_by(first + warp_first + 16 * kParts - 1);
+  const int least_seen = seen_by(first + warp_first);
+  const int most_seen = first + warp_first < queries ? seen_by(first + warp_first + 16 * kParts - 1) : 0;
   const float scale_log2 = op.shape.scale * kLog2E;
   float out[kParts][kWidth / 8][4] = {};
   uint32_t q_operands[kParts][kWidth / 16][4];
@@ -84,12 +85,14 @@ __global__ void __launch_bounds__(32 * kWarps) attention_forward_kernel(const At
     if (tile + 1 < tiles) copy_tile(tile + 1);
     const int key = tile * kForwardKeys;
     if (key >= most_seen) continue;
+    const bool half_tile = most_seen - key <= kForwardKeys / 2;
     const Tile k = buffer(tile % 2 * 2), v = buffer(tile % 2 * 2 + 1);
     float scores[kParts][kForwardKeys / 8][4] = {};
 #pragma unroll
     for (int step = 0; step < kWidth / 16; ++step) {
 #pragma unroll
       for (int n = 0; n < kForwardKeys / 16; ++n) {
+        if (n >= kForwardKeys / 32 && half_tile) continue;
         uint32_t b[4];
         k.right_operand_transposed(b, n * 16, step * 16);
 #pragma unroll
@@ -102,10 +105,11 @@ __global__ void __launch_bounds__(32 * kWarps) attention_forward_kernel(const At
     const bool masked = key + kForwardKeys > least_seen;
 #pragma unroll
     for (int part = 0; part < kParts; ++part) {
-      weigh<kWidth, kDropout>(scores[part], rows[part], out[part], scale_log2, key, masked, draws);
+      weigh<kWidth, kDropout>(scores[part], rows[part], out[part], scale_log2, key, masked, draws, half_tile);
     }
 #pragma unroll
     for (int step = 0; step < kForwardKeys / 16; ++step) {
+      if (step >= kForwardKeys / 32 && half_tile) continue;
       uint32_t weights[kParts][4];
 #pragma unroll
       for (int part = 0; part < kParts; ++part) as_left_operand(weights[part], scores[part], step);

@@ -18,16 +18,18 @@ struct RowPair {
   int seen[2] = {};
 };
 
-// Scores become weights relative to the largest so far; what was summed before shrinks accordingly.
+// Scores become weights relative to the largest so far; what was summed before shrinks accordingly. Of a half tile the
+// second half of the keys is left as it is.
 template <int kWidth, bool kDropout>
 __device__ void weigh(float (&scores)[kForwardKeys / 8][4], RowPair& rows, float (&out)[kWidth / 8][4],
-                      float scale_log2, int key, bool masked, const Draws& draws) {
+                      float scale_log2, int key, bool masked, const Draws& draws, bool half_tile = false) {
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     float highest = rows.largest[half];
 #pragma unroll
     for (int n = 0; n < kForwardKeys / 8; ++n) {
+      if (n >= kForwardKeys / 16 && half_tile) continue;
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         float& score = scores[n][2 * half + i];
@@ -43,6 +45,7 @@ __device__ void weigh(float (&scores)[kForwardKeys / 8][4], RowPair& rows, float
     float sum = 0;
 #pragma unroll
     for (int n = 0; n < kForwardKeys / 8; ++n) {
+      if (n >= kForwardKeys / 16 && half_tile) continue;
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         float& score = scores[n][2 * half + i];

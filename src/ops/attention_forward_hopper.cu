@@ -64,7 +64,8 @@ __global__ void __launch_bounds__(128 * kGroups, kGroups == 1 ? 4 : 2)
   uint32_t q_operands[4][4];
 #pragma unroll
   for (int step = 0; step < 4; ++step) q.left_operand(q_operands[step], warp_first, step * 16);
-  const int least_seen = seen_by(first + group_first), most_seen = seen_by(first + group_first + 63);
+  const int least_seen = seen_by(first + group_first);
+  const int most_seen = first + group_first < queries ? seen_by(first + group_first + 63) : 0;
   const float scale_log2 = op.shape.scale * kLog2E;
   WarpgroupSums out = {};
   for (int tile = 0; tile < tiles; ++tile) {

@@ -12,7 +12,7 @@ namespace brisk::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kRows = 4;         // a block
+constexpr int kRows = 16;        // a block
 constexpr int kMostPairs = 128;  // of a head
 
 // How far a pair turns from one position to the next, in full turns.
