@@ -88,5 +88,13 @@ TEST_F(CudaProduct, NeverFails) {
   }
 }
 
+// A weight's gradient: small, of many rows, so that the depth may be divided.
+TEST_F(CudaProduct, DividesADeepOne) {
+  for (const bool adds : {false, true}) {
+    check_product({96, 64, 4096, DType::bf16, DType::f32, true, false, adds, 0}, false);
+    check_product({70, 130, 5000, DType::f32, DType::f32, true, false, adds, 0}, false);
+  }
+}
+
 }  // namespace
 }  // namespace brisk
