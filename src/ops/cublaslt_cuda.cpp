@@ -33,6 +33,7 @@ CublasLt load() {
   find(library, "cublasLtGetStatusString", blas.get_status_string);
   find(library, "cublasLtMatmul", blas.matmul);
   find(library, "cublasLtMatmulAlgoCheck", blas.matmul_algo_check);
+  find(library, "cublasLtMatmulAlgoConfigSetAttribute", blas.matmul_algo_config_set_attribute);
   find(library, "cublasLtMatmulAlgoGetHeuristic", blas.matmul_algo_get_heuristic);
   find(library, "cublasLtMatmulDescInit_internal", blas.matmul_desc_init);
   find(library, "cublasLtMatmulDescSetAttribute", blas.matmul_desc_set_attribute);

@@ -15,6 +15,7 @@ struct CublasLt {
   decltype(&cublasLtGetStatusString) get_status_string;
   decltype(&cublasLtMatmul) matmul;
   decltype(&cublasLtMatmulAlgoCheck) matmul_algo_check;
+  decltype(&cublasLtMatmulAlgoConfigSetAttribute) matmul_algo_config_set_attribute;
   decltype(&cublasLtMatmulAlgoGetHeuristic) matmul_algo_get_heuristic;
   decltype(&cublasLtMatmulDescInit_internal) matmul_desc_init;
   decltype(&cublasLtMatmulDescSetAttribute) matmul_desc_set_attribute;

@@ -21,10 +21,21 @@ constexpr int64_t kMostRows = 16384;
 
 int64_t logits_stride(int64_t vocabulary) { return round_up(vocabulary, 64); }
 
-// With gradient the logits of bf16 products are bf16, as are the gradients that take their place: a third of the memory
-// traffic of f32. Without, they are f32: nothing is trained on them, and a loss of three digits more costs little.
-DType logits_type(DType weight_type, bool gradient) {
-  return gradient && weight_type == DType::bf16 ? DType::bf16 : DType::f32;
+// Above this a vocabulary's logits are most of the memory traffic of a training step. With bf16 products they are then
+// bf16, as in torch's autocast, and become their gradients in place: a third of the traffic of f32. A logit l is off by
+// up to |l| / 512, and so is the logarithm of its probability. Below it, for classes, and without gradient they are
+// f32.
+constexpr int64_t kLargeVocabulary = 8192;
+
+DType logits_type(DType weight_type, int64_t vocabulary, bool gradient) {
+  return gradient && weight_type == DType::bf16 && vocabulary > kLargeVocabulary ? DType::bf16 : DType::f32;
+}
+
+// Of a row of logits, and of their gradients where these lie elsewhere.
+int64_t bytes_of_row(DType weight_type, int64_t vocabulary, bool gradient) {
+  const DType type = logits_type(weight_type, vocabulary, gradient);
+  const bool apart = gradient && type != weight_type;
+  return logits_stride(vocabulary) * (size_of(type) + (apart ? size_of(weight_type) : 0));
 }
 
 void clear(const Tensor& t) {
@@ -36,14 +47,16 @@ void clear(const Tensor& t) {
 class CardLoss {
  public:
   explicit CardLoss(const LinearCrossEntropy& op)
-      : op_(op), gradient_(op.dx || op.dweight || op.dbias), type_(logits_type(op.weight.type, gradient_)) {
+      : op_(op),
+        gradient_(op.dx || op.dweight || op.dbias),
+        type_(logits_type(op.weight.type, op.weight.rows, gradient_)) {
     BRISK_CHECK(op.x.cols == op.weight.cols, "x [{}, {}], weight [{}, {}]", op.x.rows, op.x.cols, op.weight.rows,
                 op.weight.cols);
   }
 
   void run() {
     const int64_t vocabulary = op_.weight.rows, stride = logits_stride(vocabulary), width = op_.x.cols;
-    const int64_t chunk = op_.scratch.cols * size_of(DType::f32) / (stride * size_of(type_));
+    const int64_t chunk = op_.scratch.cols * size_of(DType::f32) / bytes_of_row(op_.weight.type, vocabulary, gradient_);
     BRISK_CHECK(chunk > 0 || op_.x.rows == 0, "scratch of {} floats holds no row of {} logits", op_.scratch.cols,
                 stride);
     if (op_.x.rows == 0) {
@@ -54,6 +67,11 @@ class CardLoss {
     for (int64_t begin = 0; begin < op_.x.rows; begin += chunk) {
       const int64_t rows = std::min(chunk, op_.x.rows - begin);
       const Tensor logits{op_.scratch.data, type_, rows, vocabulary, stride};
+      Tensor dlogits = logits;
+      if (gradient_ && type_ != op_.weight.type) {
+        dlogits = {static_cast<char*>(op_.scratch.data) + chunk * stride * size_of(type_), op_.weight.type, rows,
+                   vocabulary, stride};
+      }
       const int64_t x_bytes = own_x ? carved(rows * width * size_of(op_.weight.type)) : 0;
       const int64_t partial_bytes = op_.dbias ? carved(linear_partial_floats(logits) * size_of(DType::f32)) : 0;
       WorkspaceCarver carver(x_bytes + partial_bytes);
@@ -65,25 +83,25 @@ class CardLoss {
       }
       multiply_or_fail(
           {.m = rows, .n = vocabulary, .k = width, .a = operand(x), .b = operand(op_.weight, true), .c = logits});
-      run_rows(begin, logits);
+      run_rows(begin, logits, dlogits);
       if (!gradient_) continue;
       if (op_.dx) {
         multiply_or_fail({.m = rows,
                           .n = width,
                           .k = vocabulary,
-                          .a = operand(logits),
+                          .a = operand(dlogits),
                           .b = operand(op_.weight),
                           .c = op_.dx.row_range(begin, rows)});
       }
       if (op_.dweight) {
-        Product product{.m = vocabulary, .n = width, .k = rows, .a = operand(logits, true), .b = operand(x)};
+        Product product{.m = vocabulary, .n = width, .k = rows, .a = operand(dlogits, true), .b = operand(x)};
         product.c = op_.dweight;
         if (op_.dweight_adds || begin > 0) product.addend = op_.dweight;
         multiply_or_fail(product);
       }
       if (op_.dbias) {
         LinearGradientPass pass;
-        pass.dy = logits;
+        pass.dy = dlogits;
         pass.dbias = op_.dbias;
         pass.dbias_adds = op_.dbias_adds || begin > 0;
         pass.partial = static_cast<float*>(carver.take(partial_bytes));
@@ -100,13 +118,15 @@ class CardLoss {
     BRISK_CHECK(multiply(p), "cuBLASLt cannot multiply [{}, {}] by [{}, {}]", p.m, p.k, p.k, p.n);
   }
 
-  void run_rows(int64_t begin, const Tensor& logits) const {
+  void run_rows(int64_t begin, const Tensor& logits, const Tensor& dlogits) const {
     LossRows a{};
     a.logits = logits.data;
     a.type = type_;
     a.rows = logits.rows;
     a.stride = logits.stride;
     a.vocabulary = logits.cols;
+    a.gradient = dlogits.data;
+    a.gradient_type = dlogits.type;
     a.bias = op_.bias.f32();
     a.targets = op_.targets + begin;
     a.weights = op_.weights != nullptr ? op_.weights + begin : nullptr;
@@ -143,7 +163,7 @@ class CardLoss {
 }  // namespace
 
 int64_t linear_cross_entropy_scratch(int64_t rows, int64_t vocabulary, DType weight_type, bool gradient) {
-  const int64_t row_bytes = logits_stride(vocabulary) * size_of(logits_type(weight_type, gradient));
+  const int64_t row_bytes = bytes_of_row(weight_type, vocabulary, gradient);
   const int64_t most = std::clamp<int64_t>(kChunkBytes / row_bytes, 1, kMostRows);
   const int64_t chunks = std::max<int64_t>(1, divide_up(rows, most));
   return std::max<int64_t>(1, divide_up(rows, chunks)) * row_bytes;

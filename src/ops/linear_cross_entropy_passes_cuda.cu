@@ -68,12 +68,12 @@ __device__ RowState reduce_block(RowState state) {
   return all;
 }
 
-// One block a row: its loss, and with kGradient the gradient of its logits in their place.
-template <typename T, bool kGradient>
+// One block a row: its loss, and with kGradient the gradient of its logits, as G.
+template <typename T, typename G, bool kGradient>
 __global__ void row_kernel(const LossRows a) {
   constexpr int kVector = 8;
   const int64_t row = blockIdx.x;
-  T* logits = static_cast<T*>(a.logits) + row * a.stride;
+  const T* logits = static_cast<const T*>(a.logits) + row * a.stride;
   const int64_t whole = a.vocabulary / kVector * kVector;
   const auto with_bias = [&](auto& v, int64_t col) {
     if (a.bias == nullptr) return;
@@ -112,6 +112,7 @@ __global__ void row_kernel(const LossRows a) {
   }
   if constexpr (kGradient) {
     __syncthreads();  // the target's logit was read by all
+    G* gradient = static_cast<G*>(a.gradient) + row * a.stride;
     const float weight = target < 0 ? 0.0f : a.weights != nullptr ? a.weights[row] : 1.0f;
     const float scale = (a.step_scale != nullptr ? *a.step_scale : a.scale) * weight;
     const float everywhere = scale * a.label_smoothing / static_cast<float>(a.vocabulary);
@@ -127,12 +128,12 @@ __global__ void row_kernel(const LossRows a) {
     for (int64_t col = threadIdx.x * kVector; col < whole; col += blockDim.x * kVector) {
       Floats<kVector> v = load<kVector>(logits + col);
       to_gradient(v, col);
-      store(logits + col, v);
+      store(gradient + col, v);
     }
     for (int64_t col = whole + threadIdx.x; col < a.vocabulary; col += blockDim.x) {
       Floats<1> v = load<1>(logits + col);
       to_gradient(v, col);
-      store(logits + col, v);
+      store(gradient + col, v);
     }
   }
 }
@@ -166,12 +167,14 @@ __global__ void sum_kernel(const LossSums a) {
 void loss_rows(const LossRows& rows, bool gradient) {
   const auto blocks = static_cast<unsigned>(rows.rows);
   const auto threads = static_cast<unsigned>(std::clamp<int64_t>(round_up(rows.vocabulary / 32, kWarp), kWarp, 1024));
-  if (rows.type == DType::bf16) {
-    row_kernel<bf16_t, true><<<blocks, threads, 0, stream()>>>(rows);
-  } else if (gradient) {
-    row_kernel<float, true><<<blocks, threads, 0, stream()>>>(rows);
+  if (!gradient) {
+    row_kernel<float, float, false><<<blocks, threads, 0, stream()>>>(rows);
+  } else if (rows.type == DType::bf16) {
+    row_kernel<bf16_t, bf16_t, true><<<blocks, threads, 0, stream()>>>(rows);
+  } else if (rows.gradient_type == DType::bf16) {
+    row_kernel<float, bf16_t, true><<<blocks, threads, 0, stream()>>>(rows);
   } else {
-    row_kernel<float, false><<<blocks, threads, 0, stream()>>>(rows);
+    row_kernel<float, float, true><<<blocks, threads, 0, stream()>>>(rows);
   }
   BRISK_CUDA_LAUNCHED();
 }

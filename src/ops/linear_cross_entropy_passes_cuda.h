@@ -5,11 +5,13 @@
 
 namespace brisk::cuda {
 
-// Rows of logits: the loss of each and, with gradient, the gradient of its logits in their place.
+// Rows of logits: the loss of each and, with gradient, the gradient of its logits.
 struct LossRows {
-  void* logits;  // [rows, vocabulary]
+  const void* logits;  // [rows, vocabulary]
   DType type;
   int64_t rows, stride, vocabulary;
+  void* gradient;  // [rows, vocabulary]: the same memory, where the types are the same, or other
+  DType gradient_type;
   const float* bias;
   const int32_t* targets;  // of the chunk's rows, as all below
   const float* weights;

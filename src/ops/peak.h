@@ -20,11 +20,14 @@ namespace brisk {
 class PeakMeter {
  public:
   explicit PeakMeter(Arithmetic arithmetic);
+  // Of a card: what its products reach, measured once; samples change nothing.
+  PeakMeter(Device& card, Arithmetic arithmetic);
   void sample();          // nothing for bf16 where there are no bf16 instructions
   double gflops() const;  // 0 before the first sample
 
  private:
   Arithmetic arithmetic_;
+  bool on_card_ = false;
   std::vector<double> rates_;  // of a sample each
 };
 

@@ -34,10 +34,13 @@ double seconds_now() {
 }  // namespace
 
 PeakMeter::PeakMeter(Arithmetic arithmetic) : arithmetic_(arithmetic) {}
+PeakMeter::PeakMeter(Device& card, Arithmetic arithmetic)
+    : arithmetic_(arithmetic), on_card_(true), rates_{card_product_gflops(card, arithmetic)} {}
 
 // Short bursts that all threads begin together; a burst counts what they reached side by side (two threads of one core
 // do not reach twice one thread's rate).
 void PeakMeter::sample() {
+  if (on_card_) return;
   if (arithmetic_ == Arithmetic::bf16 && !has_bf16_instructions(active_isa())) return;
   Team& team = Team::instance();
   constexpr double kBurstSeconds = 0.001;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/terminal.h"
 #include "ops/cublaslt_cuda.h"
 #include "ops/cuda_stream.h"
 #include "ops/product_choices_cuda.h"
@@ -19,8 +20,11 @@ namespace brisk::cuda {
 namespace {
 
 constexpr size_t kWorkspaceBytes = size_t{64} << 20;  // NVIDIA asks for 32 MiB on Hopper
-constexpr int kCandidates = 12;
+constexpr int kCandidates = 24;
+constexpr size_t kSplitCandidates = 6;  // of these, the depth is divided too, where the result is small
 constexpr int kTrials = 5;
+constexpr int64_t kWorthAWarning = int64_t{1} << 24;  // multiply-adds
+constexpr int64_t kSmallResult = int64_t{8} << 20;    // elements: few tiles for each multiprocessor
 
 // Of its own: ops keep what they multiply in cuda::workspace().
 void* product_workspace() {
@@ -33,12 +37,6 @@ void* product_workspace() {
 }
 
 cudaDataType_t type_of(DType type) { return type == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
-
-// Of every matrix of a batch that begins there.
-uint32_t alignment_of(const void* pointer, int64_t distance_bytes = 0) {
-  const uintptr_t address = reinterpret_cast<uintptr_t>(pointer) | static_cast<uintptr_t>(distance_bytes);
-  return address == 0 ? 256 : std::min<uint32_t>(256, 1u << std::countr_zero(address));
-}
 
 cublasLtEpilogue_t epilogue_of(const Product& p) {
   if (p.a_sums != nullptr) return CUBLASLT_EPILOGUE_BGRADB;
@@ -100,6 +98,27 @@ class Call {
     return status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= kWorkspaceBytes;
   }
 
+  // With the depth divided among several, whose results are then added in a fixed order.
+  std::vector<cublasLtMatmulAlgo_t> divided(const std::vector<cublasLtMatmulAlgo_t>& algorithms) {
+    std::vector<cublasLtMatmulAlgo_t> all;
+    for (size_t i = 0; i < std::min(kSplitCandidates, algorithms.size()); ++i) {
+      for (const int32_t parts : {2, 3, 4, 6, 8, 12, 16}) {
+        cublasLtMatmulAlgo_t algorithm = algorithms[i];
+        const uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+        const auto set = cublaslt().matmul_algo_config_set_attribute;
+        if (set(&algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &parts, sizeof(parts)) == CUBLAS_STATUS_SUCCESS &&
+            set(&algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme, sizeof(scheme)) == CUBLAS_STATUS_SUCCESS &&
+            can_run(algorithm)) {
+          all.push_back(algorithm);
+        }
+      }
+    }
+    return all;
+  }
+
+  // What the library said when it was last asked for candidates.
+  const char* said() const { return cublaslt().get_status_string(status_); }
+
   std::vector<cublasLtMatmulAlgo_t> candidates(int most) {
     cublasLtMatmulPreference_t preference = nullptr;
     check_blas(cublaslt().matmul_preference_create(&preference), "asking for algorithms");
@@ -109,17 +128,19 @@ class Call {
     };
     const Product& p = product_;
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspaceBytes);
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(p.b.data, p.b_distance * size_of(p.b.type)));
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(p.a.data, p.a_distance * size_of(p.a.type)));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of_all(p.b.data, p.b_distance * size_of(p.b.type)));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of_all(p.a.data, p.a_distance * size_of(p.a.type)));
     const int64_t c_distance = p.c_distance * size_of(p.c.type);
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(p.addend ? p.addend.data : p.c.data, c_distance));
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(p.c.data, c_distance));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+           alignment_of_all(p.addend ? p.addend.data : p.c.data, c_distance));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of_all(p.c.data, c_distance));
     std::array<cublasLtMatmulHeuristicResult_t, kCandidates> results = {};
     int found = 0;
     const cublasStatus_t status =
         cublaslt().matmul_algo_get_heuristic(cublaslt().handle, &operation_, &first_, &second_, &added_, &result_,
                                              preference, std::min(most, kCandidates), results.data(), &found);
     cublaslt().matmul_preference_destroy(preference);
+    status_ = status;
     std::vector<cublasLtMatmulAlgo_t> algorithms;
     for (int i = 0; i < found && status == CUBLAS_STATUS_SUCCESS; ++i) {
       if (results[static_cast<size_t>(i)].state == CUBLAS_STATUS_SUCCESS)
@@ -150,6 +171,7 @@ class Call {
   }
 
   const Product& product_;
+  cublasStatus_t status_ = CUBLAS_STATUS_SUCCESS;
   cublasLtMatmulDescOpaque_t operation_ = {};
   cublasLtMatrixLayoutOpaque_t first_ = {}, second_ = {}, added_ = {}, result_ = {};
 };
@@ -158,7 +180,7 @@ class Call {
 using Key = ProductChoices::Key;
 
 Key key_of(const Product& p, int64_t m, int64_t n, int64_t k) {
-  const auto alignment = [](const void* pointer) { return static_cast<int64_t>(alignment_of(pointer)); };
+  const auto alignment = [](const void* pointer) { return static_cast<int64_t>(alignment_of_all(pointer, 0)); };
   return {m,
           n,
           k,
@@ -273,6 +295,12 @@ ProductChoices& timed_choices() {
 
 }  // namespace
 
+// 256 bytes at most. (A shift by more would be undefined: large buffers lie on multiples of 4 GiB now and then.)
+uint32_t alignment_of_all(const void* pointer, int64_t distance_bytes) {
+  const uintptr_t address = reinterpret_cast<uintptr_t>(pointer) | static_cast<uintptr_t>(distance_bytes);
+  return 1u << std::min(8, std::countr_zero(address));
+}
+
 void run_faster(Fusion kind, const Product& p, const std::function<bool()>& fused, const std::function<void()>& apart) {
   static std::map<Key, bool> decided;
   const Key key = {-static_cast<int64_t>(kind),
@@ -316,7 +344,12 @@ bool multiply(const Product& p) {
       entry->second = std::bit_cast<cublasLtMatmulAlgo_t>(*known);
     } else {
       const bool times = wants_timing() && !capturing();
-      const std::vector<cublasLtMatmulAlgo_t> algorithms = call.candidates(times ? kCandidates : 1);
+      std::vector<cublasLtMatmulAlgo_t> algorithms = call.candidates(times ? kCandidates : 1);
+      // A weight's gradient: a small result of a deep product leaves most of the card idle unless the depth is divided.
+      if (times && p.k >= 2048 && p.m * p.n <= kSmallResult && p.batch == 1) {
+        const std::vector<cublasLtMatmulAlgo_t> more = call.divided(algorithms);
+        algorithms.insert(algorithms.end(), more.begin(), more.end());
+      }
       if (algorithms.size() > 1) {
         entry->second = fastest(call, p, algorithms);
         timed.add(near, std::bit_cast<ProductChoices::Algorithm>(*entry->second));
@@ -325,7 +358,15 @@ bool multiply(const Product& p) {
       }
     }
   }
-  if (!entry->second) return false;
+  if (!entry->second) {
+    const bool is_plain = epilogue_of(p) == CUBLASLT_EPILOGUE_DEFAULT;
+    if (is_plain && is_new && p.m * p.n * p.k > kWorthAWarning) {
+      warn("cuBLASLt has no algorithm for [{}, {}] by [{}, {}] ({}): a slow kernel multiplies them", p.m, p.k, p.k, p.n,
+           call.said());
+    }
+    if (is_plain) multiply_plainly(p);
+    return is_plain;
+  }
   check_blas(call.run(*entry->second), "multiplying matrices");
   return true;
 }

@@ -30,8 +30,13 @@ struct Product {
   int64_t a_distance = 0, b_distance = 0, c_distance = 0;
 };
 
-// Queues it; false, and nothing done, where no algorithm can do it.
+// Queues it; false, and nothing done, where no algorithm can do its epilogue. Without one it is always done.
 bool multiply(const Product& product);
+// By a kernel of our own, slow: factor, addend and batch, no epilogue. For what cuBLASLt has no algorithm for.
+void multiply_plainly(const Product& product);
+
+// What every matrix of a batch is aligned to whose first begins at `pointer`: bytes, a power of two, 256 at most.
+uint32_t alignment_of_all(const void* pointer, int64_t distance_bytes);
 
 // A product with its epilogue is not always faster than a plain one and a pass after it. Runs one or the other: which
 // is measured once for each kind and shape, and remembered as algorithms are. Either may run several times then, so

@@ -90,6 +90,7 @@ void* Device::allocate_staging(int64_t bytes) {
 }
 
 int64_t Device::free_bytes() const { return 0; }
+int64_t Device::used_bytes() const { return 0; }
 
 void Device::release_staging(void* data) { std::free(data); }
 

@@ -118,6 +118,12 @@ class CudaDevice final : public Device {
     cuda::check(cudaMemGetInfo(&free, &total), "asking for the card's free memory");
     return static_cast<int64_t>(free);
   }
+  int64_t used_bytes() const override {
+    use_card();
+    size_t free = 0, total = 0;
+    cuda::check(cudaMemGetInfo(&free, &total), "asking for the card's memory");
+    return static_cast<int64_t>(total - free);
+  }
   void* allocate_staging(int64_t bytes) override {
     use_card();
     void* data = nullptr;

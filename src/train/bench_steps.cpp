@@ -78,9 +78,9 @@ BenchFigures figures_of(const MeasuredSteps& measured, Engine& engine, const Pre
   figures.step_ms = 1e3 * measured.median_seconds;
   figures.steps = measured.steps;
   figures.parameters = engine.parameters().count();
-  figures.peak_memory_bytes = peak_memory_bytes();
   figures.precision = precision.compute_type == DType::bf16 ? "bf16" : "fp32";
   const Device& device = engine.parameters().device();
+  figures.peak_memory_bytes = device.is_cuda() ? device.used_bytes() : peak_memory_bytes();
   figures.isa = device.is_cuda() ? "cuda" : std::string(isa_name(active_isa()));
   figures.reason = precision.reason;
   figures.ledger = measured.ledger;

@@ -39,7 +39,7 @@ struct BenchFigures {
   double gflops = 0, peak_gflops = 0, utilisation = 0;
   double step_ms = 0;  // median
   int64_t steps = 0, parameters = 0;
-  int64_t peak_memory_bytes = 0;  // of the process
+  int64_t peak_memory_bytes = 0;  // of the process, or on the card
   std::string precision, isa, device, reason;
   Ledger::Totals ledger;  // of the measured steps
 

@@ -29,10 +29,11 @@ void describe_run(const TrainingSetup& setup) {
           : fmt::format(", to {:g}", setup.schedule.final_ratio * training.learning_rate),
       training.weight_decay,
       training.max_grad_norm > 0 ? fmt::format("at most {:g}", training.max_grad_norm) : "not clipped", training.seed);
-  say("{} steps{} of {} sequences, {} an epoch; {} threads, {}, {}, peak {:.0f} GFLOP/s in registers",
-      setup.total_steps, setup.time_box ? " (a guess until the first ones are measured)" : "",
-      setup.loader_options.sequences_per_step, setup.steps_per_epoch, Team::instance().size(), isa_name(active_isa()),
-      dtype_name(setup.choices.compute_type), setup.peak->gflops());
+  const bool on_card = setup.engine->parameters().device().is_cuda();
+  say("{} steps{} of {} sequences, {} an epoch; {} threads, {}, {}, peak {:.0f} GFLOP/s in {}", setup.total_steps,
+      setup.time_box ? " (a guess until the first ones are measured)" : "", setup.loader_options.sequences_per_step,
+      setup.steps_per_epoch, Team::instance().size(), on_card ? "cuda" : isa_name(active_isa()),
+      dtype_name(setup.choices.compute_type), setup.peak->gflops(), on_card ? "products" : "registers");
 }
 
 }  // namespace brisk

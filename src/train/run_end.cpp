@@ -24,10 +24,11 @@ void fill_summary(TrainingSetup& setup, const RunEnd& end, const Ledger::Totals&
   setup.summary.gflops = end.speed.gflops();
   setup.summary.peak_gflops = setup.peak->gflops();
   setup.summary.utilisation = end.speed.utilisation();
-  setup.summary.peak_memory_bytes = peak_memory_bytes();
+  const Device& device = setup.engine->parameters().device();
+  setup.summary.peak_memory_bytes = device.is_cuda() ? device.used_bytes() : peak_memory_bytes();
   setup.summary.precision = setup.choices.compute_type == DType::bf16 ? "bf16" : "fp32";
   setup.summary.isa = std::string(isa_name(active_isa()));
-  setup.summary.device = "cpu";
+  setup.summary.device = device.name();
   setup.summary.threads = Team::instance().size();
   setup.summary.skipped_updates = setup.state.guard.skipped;
   setup.summary.rollbacks = setup.state.guard.rollbacks;

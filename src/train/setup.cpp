@@ -161,6 +161,11 @@ class Starter {
     }
     options.model = setup_.task->model_config(setup_.job);
     setup_.memory = refuse_what_cannot_fit(options);
+    // Before the engine takes its memory: a card's peak is measured on large matrices.
+    const bool fast_bf16 = place.device->is_cuda() || has_bf16_instructions(active_isa());
+    const Arithmetic arithmetic = options.compute_type == DType::bf16 && fast_bf16 ? Arithmetic::bf16 : Arithmetic::f32;
+    setup_.peak = place.device->is_cuda() ? std::make_unique<PeakMeter>(*place.device, arithmetic)
+                                          : std::make_unique<PeakMeter>(arithmetic);
     setup_.engine = std::make_unique<Engine>(options);
 
     setup_.steps_per_epoch = divide_up(setup_.data.sequences_per_epoch, sequences);
@@ -168,10 +173,7 @@ class Starter {
     setup_.costs =
         model_costs(options.model, train.squared_rows() / static_cast<double>(train.total_rows()), train.picked_rows());
     for (const ComponentCost& cost : setup_.costs) setup_.flop_per_token += cost.flop_per_token;
-    setup_.peak = std::make_unique<PeakMeter>(options.compute_type == DType::bf16 && has_bf16_instructions(active_isa())
-                                                  ? Arithmetic::bf16
-                                                  : Arithmetic::f32);
-    for (int i = 0; i < 10 && !place.device->is_cuda(); ++i) setup_.peak->sample();
+    for (int i = 0; i < 10; ++i) setup_.peak->sample();
     set_length(setup_);
     refuse_full_disk(setup_);
   }

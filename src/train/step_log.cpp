@@ -88,8 +88,14 @@ StepMetrics StepLog::line(const StepBatch& batch, double rate, double seconds) {
 }
 
 Speed StepLog::speed_of(const TrainingSetup& setup, const Counts& counts, const Ledger::Totals& totals) {
-  return {totals.seconds(),     counts.tokens,           counts.steps, counts.sequences, setup.flop_per_token,
-          setup.peak->gflops(), training_seconds(totals)};
+  return {totals.seconds(),
+          counts.tokens,
+          counts.steps,
+          counts.sequences,
+          setup.flop_per_token,
+          setup.peak->gflops(),
+          training_seconds(totals),
+          setup.engine->parameters().device().used_bytes()};
 }
 
 Speed StepLog::speed(const Ledger::Totals& totals) const { return speed_of(setup_, whole_, totals); }

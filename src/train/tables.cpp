@@ -112,11 +112,11 @@ std::string speed_line(const Speed& speed) {
   const double steps = static_cast<double>(std::max<int64_t>(1, speed.steps));
   const double samples = static_cast<double>(std::max<int64_t>(1, speed.sequences));
   return fmt::format(
-      "{:.0f} tokens/s, {:.1f} ms a step, {:.2f} ms a sample, {:.1f} GFLOP/s, {:.1f} % of {:.0f} GFLOP/s, peak memory "
-      "{}",
+      "{:.0f} tokens/s, {:.1f} ms a step, {:.2f} ms a sample, {:.1f} GFLOP/s, {:.1f} % of {:.0f} GFLOP/s, {} {}",
       speed.tokens_per_second(), 1e3 * speed.training_seconds / steps, 1e3 * speed.training_seconds / samples,
       speed.gflops(), 100 * speed.utilisation(), speed.peak_gflops,
-      format_bytes(static_cast<double>(peak_memory_bytes())));
+      speed.card_bytes > 0 ? "memory on the card" : "peak memory",
+      format_bytes(static_cast<double>(speed.card_bytes > 0 ? speed.card_bytes : peak_memory_bytes())));
 }
 
 }  // namespace brisk

@@ -265,8 +265,8 @@ TEST_F(CudaLinearCrossEntropy, AgreesWithTheReference) {
         CardLoss s(c, gradient);
         ref::linear_cross_entropy(s.op(Side::host, adds));
         cuda::linear_cross_entropy(s.op(Side::card, adds));
-        // With gradient, bf16 logits have 8 bits; ties among them may put the argmax elsewhere.
-        const bool coarse = c.type == DType::bf16 && gradient;
+        // Of a large vocabulary bf16 logits have 8 bits; ties among them may put the argmax elsewhere.
+        const bool coarse = c.type == DType::bf16 && gradient && c.vocabulary > 8192;
         const double tolerance = coarse ? 8e-3 : 1e-5;
         s.loss.expect_close(tolerance, "loss");
         s.log_sum_exp.expect_close(tolerance, "log_sum_exp");
