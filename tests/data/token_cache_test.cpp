@@ -89,7 +89,7 @@ TEST(TokenCache, TokensAreTheSameWhateverEndsALine) {
   for (const DocumentRule rule : {DocumentRule::kFile, DocumentRule::kBlock, DocumentRule::kLine}) {
     const TokenCache lf = open(folder.write("lf.txt", text), folder, tokenizer, rule);
     const TokenCache crlf = open(folder.write("crlf.txt", with_windows_lines(text)), folder, tokenizer, rule);
-    EXPECT_EQ(text_of(*crlf.stream, tokenizer), text_of(*lf.stream, tokenizer)) << name_of(rule);
+    EXPECT_TRUE(text_of(*crlf.stream, tokenizer) == text_of(*lf.stream, tokenizer)) << name_of(rule);
     EXPECT_EQ(crlf.stream->document_hash(0), lf.stream->document_hash(0)) << name_of(rule);
   }
   const TokenCache lone = open(folder.write("lone.txt", "a\rb\r\r\nc"), folder, tokenizer, DocumentRule::kFile);
