@@ -247,8 +247,9 @@ float shortest_milliseconds(const std::function<void()>& work) {
   return shortest;
 }
 
-// The fastest of the candidates, each run a few times into memory of the trial's own.
-cublasLtMatmulAlgo_t fastest(Call& call, const Product& p, const std::vector<cublasLtMatmulAlgo_t>& algorithms) {
+// The fastest of the candidates that can, each run a few times into memory of the trial's own.
+std::optional<cublasLtMatmulAlgo_t> fastest(Call& call, const Product& p,
+                                            const std::vector<cublasLtMatmulAlgo_t>& algorithms) {
   const int64_t c_bytes = (((p.batch - 1) * p.c_distance) + p.m * p.c.stride) * size_of(p.c.type);
   const int64_t before_bytes = p.before ? p.m * p.before.stride * size_of(p.before.type) : 0;
   const int64_t sums_bytes = p.a_sums != nullptr ? p.m * 4 : 0;
@@ -265,20 +266,20 @@ cublasLtMatmulAlgo_t fastest(Call& call, const Product& p, const std::vector<cub
   // A gradient reads `before`.
   call.point_outputs(p.gelu_gradient ? p.before.data : before,
                      reinterpret_cast<float*>(before + rounded(before_bytes)));
-  size_t best = 0;
+  std::optional<cublasLtMatmulAlgo_t> best;
   float best_time = 0;
   const void* addend = p.addend && p.addend.data != p.c.data ? p.addend.data : trial;
   for (size_t i = 0; i < algorithms.size(); ++i) {
     if (call.run(algorithms[i], trial, addend) != CUBLAS_STATUS_SUCCESS) continue;
     const float time = shortest_milliseconds([&] { call.run(algorithms[i], trial, addend); });
-    if (best_time == 0 || time < best_time) {
+    if (!best || time < best_time) {
       best_time = time;
-      best = i;
+      best = algorithms[i];
     }
   }
   cudaFree(trial);
   call.point_outputs(p.before.data, p.a_sums);
-  return algorithms[best];
+  return best;
 }
 
 ProductChoices& timed_choices() {
@@ -352,7 +353,7 @@ bool multiply(const Product& p) {
       }
       if (algorithms.size() > 1) {
         entry->second = fastest(call, p, algorithms);
-        timed.add(near, std::bit_cast<ProductChoices::Algorithm>(*entry->second));
+        if (entry->second) timed.add(near, std::bit_cast<ProductChoices::Algorithm>(*entry->second));
       } else if (!algorithms.empty()) {
         entry->second = algorithms.front();
       }
