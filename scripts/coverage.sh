@@ -9,19 +9,23 @@ readers=(
   text/{tokenizer,tokenizer_json,gpt2_files,llama2c_tokenizer,sentencepiece_model,scored_pieces,merge_reader}
   text/{json_fields,text_ends,normalizer,pre_tokenizer,post_processor,token_decoder,replace,regex_parse,regex_compile,regex}
   text/{added_tokens,bpe_tokenizer}
-  data/json_lines
-  hub/{safetensors,gguf,gguf_model,gguf_tokenizer}
+  data/{json_lines,delimited,text_table,text_table_columns,labels}
+  hub/{safetensors,gguf,gguf_model,gguf_tokenizer,torch_file,tensor_pickle,zip_records,weight_files}
 )
 fuzzers=($(cd tests/fuzz && ls fuzz_*.cpp | sed 's/\.cpp//'))
 launcher=()
 command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-cmake -S . -B build-coverage -G Ninja -DBRISK_TESTS=ON -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS='-O0 --coverage' \
+cmake -S . -B build-coverage -G Ninja -DBRISK_TESTS=ON -DBRISK_UNITY=OFF -DBRISK_CUDA=OFF -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS='-O0 --coverage' \
   "${launcher[@]}" >/dev/null
 cmake --build build-coverage --target test_base test_text test_data test_hub "${fuzzers[@]}"
 
 find build-coverage -name '*.gcda' -delete
 for room in base text data hub; do (cd build-coverage && tests/test_$room --gtest_brief=1); done
-for fuzzer in "${fuzzers[@]}"; do build-coverage/tests/fuzz/$fuzzer "tests/fuzz/corpus/${fuzzer#fuzz_}"; done
+for fuzzer in "${fuzzers[@]}"; do
+  seeds=tests/fuzz/corpus/${fuzzer#fuzz_}
+  [ -d "$seeds" ] || seeds=tests/golden/torch  # the files of the reader's own tests
+  build-coverage/tests/fuzz/$fuzzer "$seeds"
+done
 
 status=0
 printf '%-36s %8s %10s\n' file lines covered
