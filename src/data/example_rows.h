@@ -41,7 +41,6 @@ class ExampleRowsWriter {
 class ExampleRows {
  public:
   std::span<const std::byte> of(int64_t example) const;
-  int64_t examples() const { return examples_; }
   const std::string& path() const { return path_; }
   bool reused() const { return reused_; }  // it was there
 

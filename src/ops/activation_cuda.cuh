@@ -14,11 +14,11 @@ __device__ inline float exponential(float x) {
 }
 template <bool kFast>
 __device__ inline float hyperbolic_tangent(float x) {
-  return kFast ? 1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * fminf(x, 20.0f))) : tanhf(x);
+  return kFast ? 1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * (x > 20.0f ? 20.0f : x))) : tanhf(x);
 }
 template <bool kFast>
 __device__ inline float logistic(float x) {
-  return kFast ? __fdividef(1.0f, 1.0f + __expf(fminf(-x, 80.0f))) : 1.0f / (1.0f + expf(-x));
+  return kFast ? __fdividef(1.0f, 1.0f + __expf(-x > 80.0f ? 80.0f : -x)) : 1.0f / (1.0f + expf(-x));
 }
 
 // e^(-x^2) and with it erf(x) to 2e-7 (Abramowitz and Stegun 7.1.26): one exponential for gelu and its slope.

@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kThreads) forward_plain_kernel(AttentionForwar
       const int64_t column = part * 32 + lane;
       if (column >= width) continue;
       store_one(static_cast<T*>(op.y.data) + row * op.y.stride + head * width + column,
-                sum[r] > 0 ? out[r][part] / sum[r] : 0.0f);
+                sum[r] == 0 ? 0.0f : out[r][part] / sum[r]);
     }
     if (lane == 0 && op.log_sum_exp.data != nullptr) {
       static_cast<float*>(op.log_sum_exp.data)[row * op.log_sum_exp.stride + head] =

@@ -1,4 +1,4 @@
-// The ways attention can go on a card. Programs take the fastest; tests and timings name one.
+// The ways attention can go on a card. Programs take what timings chose (docs/log.md); tests and timings name one.
 //
 //   if (!cuda::attention_backward(op, AttentionWay::by_sequence)) ...      // that way does not fit these heads
 #pragma once

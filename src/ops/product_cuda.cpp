@@ -247,9 +247,10 @@ float shortest_milliseconds(const std::function<void()>& work) {
   return shortest;
 }
 
-// The fastest of the candidates that can, each run a few times into memory of the trial's own.
+// The fastest of the candidates that can, each run a few times into memory of the trial's own; `tried` is whether there
+// was room for that.
 std::optional<cublasLtMatmulAlgo_t> fastest(Call& call, const Product& p,
-                                            const std::vector<cublasLtMatmulAlgo_t>& algorithms) {
+                                            const std::vector<cublasLtMatmulAlgo_t>& algorithms, bool& tried) {
   const int64_t c_bytes = (((p.batch - 1) * p.c_distance) + p.m * p.c.stride) * size_of(p.c.type);
   const int64_t before_bytes = p.before ? p.m * p.before.stride * size_of(p.before.type) : 0;
   const int64_t sums_bytes = p.a_sums != nullptr ? p.m * 4 : 0;
@@ -258,7 +259,8 @@ std::optional<cublasLtMatmulAlgo_t> fastest(Call& call, const Product& p,
   const cudaError_t status =
       cudaMalloc(reinterpret_cast<void**>(&trial),
                  static_cast<size_t>(rounded(c_bytes) + rounded(before_bytes) + rounded(sums_bytes)));
-  if (status != cudaSuccess) {  // no room to try: the library's own first choice
+  tried = status == cudaSuccess;
+  if (!tried) {  // the library's own first choice
     cudaGetLastError();
     return algorithms.front();
   }
@@ -352,8 +354,9 @@ bool multiply(const Product& p) {
         algorithms.insert(algorithms.end(), more.begin(), more.end());
       }
       if (algorithms.size() > 1) {
-        entry->second = fastest(call, p, algorithms);
-        if (entry->second) timed.add(near, std::bit_cast<ProductChoices::Algorithm>(*entry->second));
+        bool tried = false;
+        entry->second = fastest(call, p, algorithms, tried);
+        if (tried && entry->second) timed.add(near, std::bit_cast<ProductChoices::Algorithm>(*entry->second));
       } else if (!algorithms.empty()) {
         entry->second = algorithms.front();
       }

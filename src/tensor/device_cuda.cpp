@@ -206,8 +206,7 @@ Device& cuda_device(int number) {
   const std::vector<CudaCard> cards = cuda_cards(&why);
   if (cards.empty()) user_error("device: {}; use \"cpu\"", why);
   if (number < 0 || number >= static_cast<int>(cards.size()))
-    user_error("device: \"cuda:{}\" was asked for, but there are {} cards: cuda:0 to cuda:{}", number, cards.size(),
-               cards.size() - 1);
+    user_error("device: \"cuda:{}\" was asked for, but the last card there is is cuda:{}", number, cards.size() - 1);
   const CudaCard& card = cards[static_cast<size_t>(number)];
   if (card.major < kOldestMajor)
     user_error("device: {} has compute capability {}.{}; brisk needs 8.0 or newer (Ampere); use \"cpu\"", card.name,

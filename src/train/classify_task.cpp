@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "base/files.h"
 #include "base/machine.h"
 #include "base/stop.h"
@@ -49,6 +50,12 @@ double passes_over(const Job& job, const Sequences& train) {
 }  // namespace
 
 TaskData ClassifyTask::prepare(Job& job, DataRequest request) {
+  if (!job.training.teacher.empty()) {
+    if (job.device != "auto" && job.device != "cpu") {
+      user_error("device \"{}\": a card cannot learn from training.teacher yet; use \"cpu\"", job.device);
+    }
+    job.device = "cpu";
+  }
   data_ = prepare_encoder_data(job, std::move(request));
   if (job.training.class_weights == "balanced") {
     const std::vector<float> weights = balanced_class_weights(data_.train.class_counts());

@@ -32,8 +32,9 @@ Engine::CardTraining::Shape Engine::CardTraining::shape_of(const DeviceBatch& ba
           first.types != nullptr, second.weights != nullptr, batch.first_of_step};
 }
 
-// Nothing in here waits but result(): the host queues the whole step, and reads what came of it once. Now and then a
-// step is queued op by op, with stamps of the card's clock between; the ledger divides the others as that one was.
+// Nothing in a step that was seen before waits but result(): the host queues the whole step, and reads what came of it
+// once. Now and then a step is queued op by op, with stamps of the card's clock between; the ledger divides the others
+// as that one was.
 StepResult Engine::train_on_card(const StepBatch& batch, int64_t step, double rate, Ledger& ledger,
                                  const UpdateLimits& limits) {
   CardTraining& card = *card_;
@@ -67,11 +68,12 @@ StepResult Engine::train_on_card(const StepBatch& batch, int64_t step, double ra
   for (size_t i = 0; i < batch.micro_batches.size(); ++i) {
     if (i > 0) batch_buffer_.queue(batch.micro_batches[i], i, device_batch.sets);
     device_batch.first_of_step = i == 0;
-    if (card.micro_batches.size() >= kMostGraphs) {
+    const CardTraining::Shape shape = CardTraining::shape_of(device_batch);
+    if (card.micro_batches.size() >= kMostGraphs && !card.micro_batches.contains(shape)) {
       device_.wait();
       card.micro_batches.clear();
     }
-    run(card.micro_batches[CardTraining::shape_of(device_batch)], run_ops);
+    run(card.micro_batches[shape], run_ops);
     result.tokens += batch.micro_batches[i].rows();
   }
   program.set_clock(nullptr);

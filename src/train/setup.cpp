@@ -120,9 +120,6 @@ class Starter {
     const DeviceChoice place = choose_device(setup_.job.device, "device");
     if (!place.reason.empty()) say("device: {}", place.reason);
     options.device = place.device;
-    if (place.device->is_cuda() && !training.teacher.empty()) {
-      user_error("training.teacher: a card cannot learn from a teacher yet: set \"device\": \"cpu\"");
-    }
     options.model = setup_.task->model_config(setup_.job);
     options.picking = setup_.task->picking(setup_.job);
     const int64_t asked =
@@ -137,6 +134,7 @@ class Starter {
     options.checkpoint_every = training.gradient_checkpointing;
     options.capacity = options.picking.capacity(setup_.micro_batch_tokens, longest);
     options.muon = muon_options(training);
+    if (place.device->is_cuda()) options.compute_type = planned_type(options);
     // A card is the faster the more it has to do at once.
     while (place.device->is_cuda() && training.micro_batch_tokens == 0 && setup_.micro_batch_tokens > longest &&
            !fits_in_memory(options)) {
@@ -155,11 +153,14 @@ class Starter {
     options.max_grad_norm = training.max_grad_norm;
     options.seed = static_cast<uint64_t>(training.seed);
 
-    for (const std::string& line :
-         setup_.task->compute_ahead(setup_.job, options.compute_type, checkpoint_path_.value_or(""))) {
-      say("{}", line);
+    // By the CPU: a card would wait for longer than it would compute.
+    if (!place.device->is_cuda()) {
+      for (const std::string& line :
+           setup_.task->compute_ahead(setup_.job, options.compute_type, checkpoint_path_.value_or(""))) {
+        say("{}", line);
+      }
+      options.model = setup_.task->model_config(setup_.job);
     }
-    options.model = setup_.task->model_config(setup_.job);
     setup_.memory = refuse_what_cannot_fit(options);
     // Before the engine takes its memory: a card's peak is measured on large matrices.
     const bool fast_bf16 = place.device->is_cuda() || has_bf16_instructions(active_isa());
@@ -176,6 +177,12 @@ class Starter {
     for (int i = 0; i < 10; ++i) setup_.peak->sample();
     set_length(setup_);
     refuse_full_disk(setup_);
+  }
+
+  // What make_choices() will choose on a card, where nothing is measured for it.
+  DType planned_type(const EngineOptions& options) const {
+    if (checkpoint_path_) return choices_from_json(saved_state().choices_json, *checkpoint_path_).compute_type;
+    return choose_precision(setup_.job.training.precision, model_widths(options.model), *options.device).compute_type;
   }
 
   Choices make_choices(const EngineOptions& engine_options) {
