@@ -44,6 +44,7 @@ TrainOutcome end_run(TrainingSetup& setup, RunWatch& watch, const RunEnd& end) {
       summary_says(setup.directory.summary_path(), setup.state.step, setup.summary.ended)) {
     say("{} had ended after step {} ({}): nothing was left to do", setup.directory.path(), setup.state.step,
         setup.summary.ended);
+    watch.end(setup.summary.ended);  // this process's line: the run is what it was
     return {end.interrupted, setup.directory.path(), setup.summary};
   }
   watch.end(setup.summary.ended);

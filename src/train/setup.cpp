@@ -55,6 +55,7 @@ class Starter {
 
  private:
   void prepare() {
+    choose_device(setup_.job.device, "device");  // a wrong one is refused before the data is read
     Team::set_size(team_size_for(setup_.job.training.threads, "training.threads"));
     if (Team::instance().size() > available_cores()) {
       warn("training.threads = {} on {} cores: threads that share a core wait for each other; {} would be faster",

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/work_bar.h"
 #include "data/example_sequences.h"
 #include "text/hash.h"
@@ -39,6 +40,10 @@ std::vector<size_t> class_order(const Job& job, const LabelSet& labels, const La
 }
 
 std::unique_ptr<TrainedModel> open_teacher(const Job& job) {
+  if (!file_exists(job.training.teacher)) {
+    user_error("training.teacher: {}: no such run or folder; name a trained classifier of the same classes",
+               job.training.teacher);
+  }
   try {
     auto teacher = open_trained_model(job.training.teacher, "", true);
     require_classifier(*teacher);

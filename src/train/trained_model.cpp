@@ -27,8 +27,11 @@ DType trained_type(const ModelSource& source, const Device& device) {
 const Decoder& TrainedModel::decoder() const {
   const auto* decoder = dynamic_cast<const Decoder*>(model.get());
   if (decoder == nullptr) {
-    user_error("{}: a {} (task {}), which does not continue texts; `brisk predict` names the class of a text", source,
-               job.model.type, job.task);
+    const bool names_classes = job.task == "classify" && !has_no_head(job);
+    user_error("{}: a {} (task {}), which does not continue texts; {}", source, job.model.type, job.task,
+               names_classes
+                   ? "`brisk predict` names the class of a text"
+                   : fmt::format("a classifier can be trained from it: \"model\": {{\"checkpoint\": \"{}\"}}", source));
   }
   return *decoder;
 }

@@ -134,6 +134,8 @@ TEST_F(Resume, OfAFinishedRunChangesNothing) {
   // The time and the speed are those of the training, not of the process that found nothing to do.
   EXPECT_EQ(read_text(folder / "run/summary.json"), read_text(folder / "before/summary.json"));
   EXPECT_NE(outcome.err.find("nothing was left to do"), std::string::npos) << outcome.err;
+  const Outcome reported = run_brisk({"report", "run", "--json"}, folder);
+  EXPECT_EQ(Json::parse(reported.out)["status"], "finished") << reported.out;
 }
 
 TEST_F(Resume, SaysSoWhereTheBestModelIsGone) {
