@@ -99,6 +99,28 @@ void Ledger::spread(const Totals& shares) {
   last_ = time;
 }
 
+void Ledger::hide_host(const Totals& earlier, const Totals& shares) {
+  int64_t all = 0, hidden = 0;
+  for (const int64_t share : shares.nanoseconds) all += share;
+  if (held_ || all <= 0) return;
+  totals();  // until now
+  for (const Phase phase : {Phase::data_wait, Phase::copy, Phase::logging, Phase::other}) {
+    const auto i = static_cast<size_t>(phase);
+    hidden += totals_.nanoseconds[i] - earlier.nanoseconds[i];
+    totals_.nanoseconds[i] = earlier.nanoseconds[i];
+  }
+  const int64_t whole = hidden;
+  for (size_t i = 0; i < shares.nanoseconds.size(); ++i) {
+    const auto part =
+        std::min(hidden, static_cast<int64_t>(static_cast<double>(whole) * static_cast<double>(shares.nanoseconds[i]) /
+                                              static_cast<double>(all)));
+    totals_.nanoseconds[i] += part;
+    hidden -= part;
+  }
+  totals_.nanoseconds[static_cast<size_t>(Phase::other)] += hidden;  // what rounding left over
+  totals_.sampled = true;
+}
+
 Ledger::Totals Ledger::totals() {
   const int64_t time = now();
   totals_.nanoseconds[static_cast<size_t>(current_)] += time - last_;

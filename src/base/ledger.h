@@ -83,6 +83,11 @@ class Ledger {
   // are known from a step now and then that was measured op by op. Without shares it is the current phase's.
   void spread(const Totals& shares);
 
+  // What the host did since `earlier` (waiting for data, copies, logging, other) while a card was busy all the time
+  // cost nothing: it is divided as `shares`, as the card's time is. Evaluation, checkpoints and start-up stay what they
+  // are.
+  void hide_host(const Totals& earlier, const Totals& shares);
+
   class Hold {
    public:
     Hold(Ledger& ledger, Phase phase) : ledger_(ledger), scope_(ledger, phase), outer_(ledger.held_) {

@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -270,6 +273,35 @@ int64_t memory_available() {
 }
 
 int64_t peak_memory_bytes() { return kilobytes_line("/proc/self/status", "VmHWM"); }
+
+namespace {
+const auto loaded_at = std::chrono::steady_clock::now();
+
+// By /proc/self/stat, whose 22nd field counts ticks from the boot to the start of the process; negative: it cannot be
+// read.
+double seconds_by_proc() {
+  std::ifstream file("/proc/self/stat");
+  std::string text;
+  std::getline(file, text);
+  const size_t name_end = text.rfind(')');  // the program's name may hold blanks
+  if (name_end == std::string::npos) return -1;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string field;
+  for (int i = 3; i <= 22; ++i) fields >> field;
+  timespec now{};
+  const long ticks = ::sysconf(_SC_CLK_TCK);
+  if (!fields || ticks <= 0 || ::clock_gettime(CLOCK_BOOTTIME, &now) != 0) return -1;
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) -
+         std::strtod(field.c_str(), nullptr) / static_cast<double>(ticks);
+}
+}  // namespace
+
+double seconds_since_process_start() {
+  const double since_loaded = std::chrono::duration<double>(std::chrono::steady_clock::now() - loaded_at).count();
+  const double since_start = seconds_by_proc();
+  constexpr double kSlowestLoad = 60;
+  return since_start > since_loaded && since_start < since_loaded + kSlowestLoad ? since_start : since_loaded;
+}
 
 int64_t disk_free_bytes(const std::string& path) {
   std::filesystem::path place = std::filesystem::absolute(path.empty() ? "." : path);

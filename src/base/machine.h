@@ -49,6 +49,10 @@ int64_t memory_total();       // bytes
 int64_t memory_available();   // bytes
 int64_t peak_memory_bytes();  // VmHWM: the most this process has held
 
+// Since the system started this process, to a hundredth of a second, the loading of the program included; since it was
+// loaded, where /proc says nothing that can be.
+double seconds_since_process_start();
+
 // Bytes an ordinary user can still write to the file system that holds `path`, which need not exist yet.
 int64_t disk_free_bytes(const std::string& path);
 

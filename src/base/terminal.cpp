@@ -163,9 +163,10 @@ std::string Table::text() const {
 std::string format_progress(const Progress& progress) {
   std::string text;
   if (progress.epochs > 0) text += fmt::format("epoch {}/{}  ", progress.epoch, progress.epochs);
-  text += fmt::format("step {}/{}  loss {}  {} tokens/s  elapsed {}", progress.step, progress.steps,
-                      loss_text(progress.loss), format_count(progress.tokens_per_second),
-                      format_duration(progress.elapsed_seconds));
+  text += fmt::format("step {}/{}  loss {}  {} tokens/s", progress.step, progress.steps, loss_text(progress.loss),
+                      format_count(progress.tokens_per_second));
+  if (!progress.card.empty()) text += "  " + progress.card;
+  text += fmt::format("  elapsed {}", format_duration(progress.elapsed_seconds));
   if (progress.seconds_left >= 0) text += fmt::format("  left {}", format_duration(progress.seconds_left));
   return text;
 }

@@ -18,7 +18,7 @@ bool divide_into(std::span<const int64_t> lengths, std::span<const int32_t> long
   for (const int32_t number : longest_first) {
     const auto emptiest = static_cast<size_t>(std::min_element(rows.begin(), rows.end()) - rows.begin());
     rows[emptiest] += lengths[static_cast<size_t>(number)];
-    if (rows[emptiest] > capacity) return false;
+    if (rows[emptiest] > capacity || std::ssize(members[emptiest]) == kMostSequences) return false;
     members[emptiest].push_back(number);
   }
   return true;
@@ -40,7 +40,8 @@ std::vector<std::vector<int32_t>> divide_step(std::span<const int64_t> lengths, 
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
     return lengths[static_cast<size_t>(a)] > lengths[static_cast<size_t>(b)];
   });
-  auto parts = static_cast<size_t>(divide_up(rows, micro_batch_tokens));
+  auto parts = static_cast<size_t>(
+      std::max(divide_up(rows, micro_batch_tokens), divide_up(std::ssize(lengths), kMostSequences)));
   while (!divide_into(lengths, order, micro_batch_tokens, parts, members)) ++parts;
   for (std::vector<int32_t>& part : members) std::sort(part.begin(), part.end());
   // Micro-batches in the order of their first sequences: an order that does not depend on the lengths alone.
@@ -76,6 +77,7 @@ std::vector<MicroBatch> pack_step(const Sequences& sequences, std::span<const in
 
 EvaluationPacker::EvaluationPacker(const Sequences& sequences, const Limits& limits)
     : sequences_(sequences), limits_(limits) {
+  limits_.sequences = std::min(limits_.sequences, kMostSequences);
   limits_.count = std::min(limits_.count, sequences.count());
 }
 

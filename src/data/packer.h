@@ -19,9 +19,12 @@
 
 namespace brisk {
 
+// Of a micro-batch, at most: a card's attention numbers its blocks by sequence, in a dimension that ends at 65,535.
+constexpr int64_t kMostSequences = 65534;
+
 // Which of the sequences of these lengths, by number, go into each micro-batch: as few as fit (no more than
-// micro_batch_tokens rows each), as even in rows as can be, ascending within each. No length may exceed
-// micro_batch_tokens.
+// micro_batch_tokens rows and kMostSequences sequences each), as even in rows as can be, ascending within each. No
+// length may exceed micro_batch_tokens.
 std::vector<std::vector<int32_t>> divide_step(std::span<const int64_t> lengths, int64_t micro_batch_tokens);
 
 // Of a step that consists of the sequences `step`, those at the places `members`; `sequence` is the place.

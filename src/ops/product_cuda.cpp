@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/terminal.h"
+#include "ops/card_workspace.h"
 #include "ops/cublaslt_cuda.h"
 #include "ops/cuda_stream.h"
 #include "ops/product_choices_cuda.h"
@@ -19,7 +20,7 @@ namespace brisk::cuda {
 
 namespace {
 
-constexpr size_t kWorkspaceBytes = size_t{64} << 20;  // NVIDIA asks for 32 MiB on Hopper
+constexpr size_t kWorkspaceBytes = kProductWorkspaceBytes;
 constexpr int kCandidates = 24;
 constexpr size_t kSplitCandidates = 6;  // of these, the depth is divided too, where the result is small
 constexpr int kTrials = 5;
@@ -29,8 +30,8 @@ constexpr int64_t kSmallResult = int64_t{8} << 20;    // elements: few tiles for
 // Of its own: ops keep what they multiply in cuda::workspace().
 void* product_workspace() {
   static void* const memory = [] {
-    void* made = nullptr;
-    check(cudaMalloc(&made, kWorkspaceBytes), "allocating the products' workspace");
+    void* made = allocate_or_null(kWorkspaceBytes);
+    if (made == nullptr) no_memory(kWorkspaceBytes, "allocating the products' workspace");
     return made;
   }();
   return memory;
@@ -71,7 +72,7 @@ class Call {
     lay_out(result_, p.c.type, p.n, p.m, p.c.stride, p.c_distance);
   }
 
-  // Where a trial may write.
+  // What the epilogue reads and writes besides.
   void point_outputs(void* before, float* a_sums) {
     if (product_.before) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, before);
     if (product_.bias != nullptr) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, product_.bias);
@@ -247,30 +248,20 @@ float shortest_milliseconds(const std::function<void()>& work) {
   return shortest;
 }
 
-// The fastest of the candidates that can, each run a few times into memory of the trial's own; `tried` is whether there
-// was room for that.
+// The fastest of the candidates that can, each run a few times. Where the result is added to what is there, they write
+// into memory of the trial's own, for as long as it takes; elsewhere what they leave is overwritten by the run that
+// counts. `tried` is whether there was room for that.
 std::optional<cublasLtMatmulAlgo_t> fastest(Call& call, const Product& p,
                                             const std::vector<cublasLtMatmulAlgo_t>& algorithms, bool& tried) {
+  const bool adds = p.addend && p.addend.data == p.c.data;
   const int64_t c_bytes = (((p.batch - 1) * p.c_distance) + p.m * p.c.stride) * size_of(p.c.type);
-  const int64_t before_bytes = p.before ? p.m * p.before.stride * size_of(p.before.type) : 0;
-  const int64_t sums_bytes = p.a_sums != nullptr ? p.m * 4 : 0;
-  const auto rounded = [](int64_t bytes) { return (bytes + 255) / 256 * 256; };
-  char* trial = nullptr;
-  const cudaError_t status =
-      cudaMalloc(reinterpret_cast<void**>(&trial),
-                 static_cast<size_t>(rounded(c_bytes) + rounded(before_bytes) + rounded(sums_bytes)));
-  tried = status == cudaSuccess;
-  if (!tried) {  // the library's own first choice
-    cudaGetLastError();
-    return algorithms.front();
-  }
-  char* before = trial + rounded(c_bytes);
-  // A gradient reads `before`.
-  call.point_outputs(p.gelu_gradient ? p.before.data : before,
-                     reinterpret_cast<float*>(before + rounded(before_bytes)));
+  void* const own = adds ? allocate_or_null(c_bytes) : nullptr;
+  tried = !adds || own != nullptr;
+  if (!tried) return algorithms.front();  // the library's own first choice
+  void* const trial = adds ? own : p.c.data;
   std::optional<cublasLtMatmulAlgo_t> best;
   float best_time = 0;
-  const void* addend = p.addend && p.addend.data != p.c.data ? p.addend.data : trial;
+  const void* addend = p.addend && !adds ? p.addend.data : trial;
   for (size_t i = 0; i < algorithms.size(); ++i) {
     if (call.run(algorithms[i], trial, addend) != CUBLAS_STATUS_SUCCESS) continue;
     const float time = shortest_milliseconds([&] { call.run(algorithms[i], trial, addend); });
@@ -279,8 +270,7 @@ std::optional<cublasLtMatmulAlgo_t> fastest(Call& call, const Product& p,
       best = algorithms[i];
     }
   }
-  cudaFree(trial);
-  call.point_outputs(p.before.data, p.a_sums);
+  if (own != nullptr) release(own, c_bytes);
   return best;
 }
 
@@ -297,6 +287,16 @@ ProductChoices& timed_choices() {
 }
 
 }  // namespace
+
+bool can_multiply(std::string& why) {
+  try {
+    cublaslt();
+    return true;
+  } catch (const UserError& error) {
+    why = error.what();
+    return false;
+  }
+}
 
 // 256 bytes at most. (A shift by more would be undefined: large buffers lie on multiples of 4 GiB now and then.)
 uint32_t alignment_of_all(const void* pointer, int64_t distance_bytes) {

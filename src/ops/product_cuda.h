@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "ops/gemm.h"
 
@@ -29,6 +30,9 @@ struct Product {
   int64_t batch = 1;           // so many products at once, each these many elements behind the other:
   int64_t a_distance = 0, b_distance = 0, c_distance = 0;
 };
+
+// Whether there is a library to multiply with; where not, `why` says what is missing. What it loads stays loaded.
+bool can_multiply(std::string& why);
 
 // Queues it; false, and nothing done, where no algorithm can do its epilogue. Without one it is always done.
 bool multiply(const Product& product);

@@ -24,7 +24,39 @@ __global__ void decide_kernel(StepNumbers* step) {
   step->applied = applies ? 1.0f : 0.0f;
 }
 
+__global__ void set_pass_kernel(float loss_scale, uint64_t step_key, StepNumbers* step) {
+  step->loss_scale = loss_scale;
+  step->step_key = step_key;
+}
+
+__global__ void set_update_kernel(StepNumbers settings, StepNumbers* step) {
+  step->rate = settings.rate;
+  step->muon_rate = settings.muon_rate;
+  step->correction1 = settings.correction1;
+  step->correction2 = settings.correction2;
+  step->max_norm = settings.max_norm;
+  step->norm_limit = settings.norm_limit;
+  step->loss_limit = settings.loss_limit;
+}
+
+__global__ void publish_kernel(const StepNumbers* step, StepNumbers* staging) { *staging = *step; }
+
 }  // namespace
+
+void set_pass(float loss_scale, uint64_t step_key, StepNumbers* step) {
+  set_pass_kernel<<<1, 1, 0, stream()>>>(loss_scale, step_key, step);
+  BRISK_CUDA_LAUNCHED();
+}
+
+void set_update(const StepNumbers& settings, StepNumbers* step) {
+  set_update_kernel<<<1, 1, 0, stream()>>>(settings, step);
+  BRISK_CUDA_LAUNCHED();
+}
+
+void publish_step(const StepNumbers* step, StepNumbers* staging) {
+  publish_kernel<<<1, 1, 0, stream()>>>(step, staging);
+  BRISK_CUDA_LAUNCHED();
+}
 
 void add_loss_sums(const float* sums, bool first, StepNumbers* step) {
   add_sums_kernel<<<1, 1, 0, stream()>>>(sums, first, step);

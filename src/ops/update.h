@@ -82,6 +82,12 @@ void convert_to_bf16(const float* values, bf16_t* out, int64_t count);
 void add_loss_sums(const float* sums, bool first, StepNumbers* step);
 // Sets gradient_scale and applied from the sums, the norm and the limits.
 void decide_step(StepNumbers* step);
+// What the host says of a step, written in its turn without a copy over the bus: before its micro-batches ...
+void set_pass(float loss_scale, uint64_t step_key, StepNumbers* step);
+// ... and before its update: rates, corrections and limits of `settings`.
+void set_update(const StepNumbers& settings, StepNumbers* step);
+// All of it, into staging memory of the host.
+void publish_step(const StepNumbers* step, StepNumbers* staging);
 }  // namespace cuda
 
 }  // namespace brisk

@@ -41,7 +41,8 @@ CardStep::CardStep(const ParameterStore& store, const AdamWOptions& adamw, Muon*
       muon_(muon),
       max_norm_(max_norm),
       numbers_(store.device(), sizeof(StepNumbers)),
-      staging_(static_cast<StepNumbers*>(store.device().allocate_staging(sizeof(StepNumbers)))) {
+      staging_(static_cast<StepNumbers*>(store.device().allocate_staging(sizeof(StepNumbers)))),
+      done_(store.device().mark()) {
   const std::vector<AdamWRun> runs = runs_of(store, adamw.weight_decay);
   const auto bytes = static_cast<int64_t>(runs.size() * sizeof(AdamWRun));
   runs_ = Buffer(store.device(), bytes);
@@ -63,20 +64,22 @@ CardStep::CardStep(const ParameterStore& store, const AdamWOptions& adamw, Muon*
 
 CardStep::~CardStep() { store_.device().release_staging(staging_); }
 
-void CardStep::begin(const Settings& settings) {
+void CardStep::begin_pass(int64_t step, double loss_scale, uint64_t seed) {
+  BRISK_RUN_ON_CARD(set_pass, static_cast<float>(loss_scale), random_key({seed, static_cast<uint64_t>(step)}),
+                    static_cast<StepNumbers*>(numbers_.data()));
+}
+
+void CardStep::begin_update(const Settings& settings) {
   StepNumbers numbers;
   const auto steps = static_cast<double>(settings.step);
   numbers.rate = static_cast<float>(settings.rate);
   if (muon_ != nullptr) numbers.muon_rate = static_cast<float>(muon_->options().rate_ratio * settings.rate);
   numbers.correction1 = static_cast<float>(1.0 - std::pow(adamw_.beta1, steps));
   numbers.correction2 = static_cast<float>(1.0 - std::pow(adamw_.beta2, steps));
-  numbers.loss_scale = static_cast<float>(settings.loss_scale);
   numbers.max_norm = static_cast<float>(max_norm_);
   numbers.norm_limit = static_cast<float>(settings.norm_limit);
   numbers.loss_limit = static_cast<float>(settings.loss_limit);
-  numbers.step_key = random_key({settings.seed, static_cast<uint64_t>(settings.step)});
-  *staging_ = numbers;
-  store_.device().copy_in(numbers_.data(), staging_, sizeof(StepNumbers));
+  BRISK_RUN_ON_CARD(set_update, numbers, static_cast<StepNumbers*>(numbers_.data()));
 }
 
 void CardStep::add_loss(const Tensor& sums, bool first) {
@@ -95,8 +98,12 @@ void CardStep::update() {
   if (muon_ != nullptr) muon_->step_on_card(numbers());
 }
 
+void CardStep::publish() { BRISK_RUN_ON_CARD(publish_step, numbers(), staging_); }
+
+void CardStep::finish() { done_->set(); }
+
 StepNumbers CardStep::result() {
-  store_.device().copy_out(staging_, numbers_.data(), sizeof(StepNumbers));
+  done_->wait();
   return *staging_;
 }
 

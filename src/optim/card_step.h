@@ -2,14 +2,19 @@
 // and whether the step counts at all are decided there. The host waits once, in result().
 //
 //   CardStep step(store, adamw, muon, /*max_norm=*/1);
-//   step.begin({.step = 7, .rate = 1e-3, .loss_scale = 1.0 / targets});
+//   step.begin_pass(7, 1.0 / targets, seed);
 //   ... forward and backward of each micro-batch, with step.numbers() in its DeviceBatch; step.add_loss(sums, first)
+//   step.begin_update({.step = 7, .rate = 1e-3});       // what depends on how step 6 went
 //   step.decide();
 //   step.update();
-//   StepNumbers numbers = step.result();
+//   step.publish();
+//   step.finish();
+//   ... the pass of step 8 may be queued here
+//   StepNumbers numbers = step.result();                // of step 7
 #pragma once
 
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "ops/update.h"
@@ -30,18 +35,19 @@ class CardStep {
   struct Settings {
     int64_t step = 1;
     double rate = 0;
-    double loss_scale = 1;
-    uint64_t seed = 0;
     // Above one of these the step is not applied.
     double norm_limit = std::numeric_limits<double>::infinity();
     double loss_limit = std::numeric_limits<double>::infinity();
   };
-  void begin(const Settings& settings);
+  void begin_pass(int64_t step, double loss_scale, uint64_t seed);
+  void begin_update(const Settings& settings);
   // Of a micro-batch; `first` of its step.
   void add_loss(const Tensor& sums, bool first);
   void decide();  // the gradient's norm, and whether the step counts
   void update();
-  StepNumbers result();
+  void publish();        // queues the way back of the numbers; as the three above it can be recorded
+  void finish();         // marks where result() waits
+  StepNumbers result();  // of the step that was finished last
 
   const StepNumbers* numbers() const { return static_cast<const StepNumbers*>(numbers_.data()); }  // on the card
 
@@ -53,6 +59,7 @@ class CardStep {
   AdamWRuns update_;
   Buffer numbers_, runs_;
   StepNumbers* staging_;
+  std::unique_ptr<DeviceMark> done_;
 };
 
 }  // namespace brisk

@@ -94,6 +94,17 @@ int64_t Device::used_bytes() const { return 0; }
 
 void Device::release_staging(void* data) { std::free(data); }
 
+namespace {
+std::function<std::string()> memory_explanation;
+}
+
+void explain_card_memory(std::function<std::string()> explanation) { memory_explanation = std::move(explanation); }
+
+std::string card_memory_explanation() {
+  const std::string text = memory_explanation ? memory_explanation() : "";
+  return text.empty() ? "" : "\n" + text;
+}
+
 Device& cpu_device() {
   static CpuDevice device;
   return device;

@@ -32,6 +32,40 @@ class DeviceClock {
   virtual std::vector<double> seconds() = 0;  // between neighbouring stamps; waits for the last
 };
 
+// A place in what is queued.
+class DeviceMark {
+ public:
+  virtual ~DeviceMark() = default;
+  virtual void set() = 0;      // behind everything queued so far
+  virtual bool reached() = 0;  // everything before it is done
+  virtual void wait() = 0;     // until it is
+};
+
+// Brings data from staging memory to a fixed place while the device is still busy with what was queued before: the way
+// over the bus is taken beside that, and only a copy within the device waits for its turn.
+class DeviceInlet {
+ public:
+  virtual ~DeviceInlet() = default;
+  // What is queued after it finds the data at `to`. `staging` must stay as it is until a mark behind it is reached.
+  virtual void send(void* to, const void* staging, int64_t bytes) = 0;
+};
+
+struct CudaCard {
+  std::string name;
+  int64_t memory_bytes = 0;
+  int multiprocessors = 0;
+  int major = 0, minor = 0;  // compute capability
+  std::string bus_id;        // its place: "0000:1b:00.0", however the process numbers it
+};
+
+// What a process takes of a card's memory.
+struct CardMemory {
+  int64_t allocated = 0;       // now, by brisk itself
+  int64_t peak_allocated = 0;  // the most that was (forget_peak())
+  int64_t context = 0;         // by CUDA: the context, kernels, libraries, graphs
+  int64_t peak() const { return peak_allocated + context; }
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -54,6 +88,12 @@ class Device {
   // Bracket the run of an op; only ops/ and the tape that runs them may.
   virtual void open() {}
   virtual void close() {}
+  // Of a card, else none:
+  virtual const CudaCard* card() const { return nullptr; }
+  virtual CardMemory memory() const { return {}; }
+  virtual void forget_peak() {}  // the peak is what is allocated now
+  virtual std::unique_ptr<DeviceMark> mark() { return nullptr; }
+  virtual std::unique_ptr<DeviceInlet> inlet(int64_t /*most_bytes*/) { return nullptr; }
 };
 
 Device& cpu_device();
@@ -64,12 +104,11 @@ Device& guarded_device();
 Device& cuda_device(int number = 0);
 bool built_with_cuda();
 
-struct CudaCard {
-  std::string name;
-  int64_t memory_bytes = 0;
-  int multiprocessors = 0;
-  int major = 0, minor = 0;  // compute capability
-};
+// What is told, besides sizes, when a card has no memory left: where it went, and which setting frees how much. Asked
+// for when it happens.
+void explain_card_memory(std::function<std::string()> explanation);
+std::string card_memory_explanation();  // behind a newline; empty where there is none
+
 // What the driver says of the cards. None without a driver, a card, or CUDA in this brisk: then `why` says which.
 std::vector<CudaCard> cuda_cards(std::string* why = nullptr);
 

@@ -1,8 +1,10 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
+#include "base/card_sensor.h"
 #include "base/error.h"
 #include "base/rounding.h"
 #include "tensor/cuda_runtime.h"
@@ -15,6 +17,30 @@ namespace {
 constexpr int kOldestMajor = 8;  // kernels are built for compute capability 8.0 and newer
 
 int card_in_use = -1;
+CudaCard card_facts;  // of the one in use
+
+// Of this process, in bytes.
+std::atomic<int64_t> allocated = 0, peak_allocated = 0;
+int64_t context_bytes = 0;      // the context itself
+int64_t used_with_context = 0;  // of the whole card, before brisk allocated anything
+
+int64_t used_on_card() {
+  size_t free = 0, total = 0;
+  cuda::check(cudaMemGetInfo(&free, &total), "asking for the card's memory");
+  return static_cast<int64_t>(total - free);
+}
+
+// The context takes hundreds of megabytes. How many, the management library knows from before and after; without it,
+// everything in use on the card is taken for ours.
+void start_context() {
+  const std::unique_ptr<CardSensor> sensor = open_card_sensor(card_facts.bus_id);
+  const int64_t before = sensor ? sensor->read().memory_used_bytes : -1;
+  cuda::check(cudaSetDevice(card_in_use), "choosing the card");
+  cuda::check(cudaFree(nullptr), "starting the card");
+  used_with_context = used_on_card();
+  const int64_t after = before >= 0 ? sensor->read().memory_used_bytes : -1;
+  context_bytes = after >= 0 ? std::max<int64_t>(0, after - before) : used_with_context;
+}
 
 // Threads each have a current card of their own; a writer of checkpoints copies from its.
 void use_card() {
@@ -76,30 +102,86 @@ class CudaClock final : public DeviceClock {
   std::vector<cudaEvent_t> events_;
 };
 
+class CudaMark final : public DeviceMark {
+ public:
+  CudaMark() { cuda::check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event"); }
+  ~CudaMark() override { cudaEventDestroy(event_); }
+  CudaMark(const CudaMark&) = delete;
+  CudaMark& operator=(const CudaMark&) = delete;
+  void set() override { set_on(cuda::stream()); }
+  void set_on(cudaStream_t stream) { cuda::check(cudaEventRecord(event_, stream), "marking a place in the queue"); }
+  bool reached() override {
+    const cudaError_t status = cudaEventQuery(event_);
+    if (status == cudaErrorNotReady) return false;
+    cuda::check(status, "asking how far the card is");
+    return true;
+  }
+  void wait() override { cuda::check(cudaEventSynchronize(event_), "waiting for the card"); }
+  void hold_back(cudaStream_t stream) { cuda::check(cudaStreamWaitEvent(stream, event_, 0), "ordering two queues"); }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+// A second stream carries data over the bus into one of two places in turn.
+class CudaInlet final : public DeviceInlet {
+ public:
+  explicit CudaInlet(int64_t most_bytes) : bytes_(std::max<int64_t>(1, most_bytes)) {
+    cuda::check(cudaStreamCreateWithFlags(&bus_, cudaStreamNonBlocking), "making a stream");
+    for (Landing& landing : landings_) {
+      landing.memory = cuda::allocate_or_null(bytes_);
+      if (landing.memory == nullptr) cuda::no_memory(bytes_, "making room for the next batch");
+    }
+  }
+  ~CudaInlet() override {
+    cudaStreamSynchronize(bus_);
+    for (const Landing& landing : landings_) {
+      if (landing.memory != nullptr) cuda::release(landing.memory, bytes_);
+    }
+    cudaStreamDestroy(bus_);
+  }
+  CudaInlet(const CudaInlet&) = delete;
+  CudaInlet& operator=(const CudaInlet&) = delete;
+  void send(void* to, const void* staging, int64_t bytes) override {
+    BRISK_CHECK(bytes <= bytes_, "{} bytes through an inlet for {}", bytes, bytes_);
+    Landing& landing = landings_[turn_ ^= 1];
+    if (landing.used) landing.taken.hold_back(bus_);
+    cuda::check(cudaMemcpyAsync(landing.memory, staging, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, bus_),
+                "copying a batch to the card");
+    landing.landed.set_on(bus_);
+    landing.landed.hold_back(cuda::stream());
+    cuda::check(
+        cudaMemcpyAsync(to, landing.memory, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, cuda::stream()),
+        "taking over a batch");
+    landing.taken.set();
+    landing.used = true;
+  }
+
+ private:
+  struct Landing {
+    void* memory = nullptr;
+    CudaMark landed, taken;
+    bool used = false;
+  };
+  int64_t bytes_;
+  cudaStream_t bus_ = nullptr;
+  Landing landings_[2];
+  int turn_ = 0;
+};
+
 class CudaDevice final : public Device {
  public:
   const char* name() const override { return "cuda"; }
   bool is_cuda() const override { return true; }
   void* allocate(int64_t bytes) override {
     use_card();
-    void* data = nullptr;
     const int64_t size = rounded(bytes);
-    const cudaError_t status = cudaMalloc(&data, static_cast<size_t>(size));
-    if (status == cudaErrorMemoryAllocation) {
-      cudaGetLastError();
-      size_t free_bytes = 0, total_bytes = 0;
-      cudaMemGetInfo(&free_bytes, &total_bytes);
-      user_error(
-          "no memory on the card: {} MiB wanted, {} of its {} MiB are free; use a smaller model, training.batch_size "
-          "or "
-          "training.micro_batch_tokens",
-          size >> 20, free_bytes >> 20, total_bytes >> 20);
-    }
-    cuda::check(status, "allocating memory on the card");
+    void* data = cuda::allocate_or_null(size);
+    if (data == nullptr) cuda::no_memory(size, "allocating memory");
     cuda::check(cudaMemsetAsync(data, 0, static_cast<size_t>(size), cuda::stream()), "clearing memory on the card");
     return data;
   }
-  void release(void* data, int64_t) override { cudaFree(data); }  // waits for what is queued
+  void release(void* data, int64_t bytes) override { cuda::release(data, rounded(bytes)); }  // waits for what is queued
   void copy_in(void* device, const void* host, int64_t bytes) override {
     use_card();
     // From memory that is not pinned this returns when `host` was read.
@@ -120,14 +202,33 @@ class CudaDevice final : public Device {
   }
   int64_t used_bytes() const override {
     use_card();
-    size_t free = 0, total = 0;
-    cuda::check(cudaMemGetInfo(&free, &total), "asking for the card's memory");
-    return static_cast<int64_t>(total - free);
+    return used_on_card();
+  }
+  const CudaCard* card() const override { return &card_facts; }
+  CardMemory memory() const override {
+    use_card();
+    // Kernels and libraries are loaded when they are first needed: what the card's use has grown by and is not brisk's.
+    const int64_t loaded = std::max<int64_t>(0, used_on_card() - used_with_context - allocated);
+    return {allocated, peak_allocated, context_bytes + loaded};
+  }
+  void forget_peak() override { peak_allocated = allocated.load(); }
+  std::unique_ptr<DeviceMark> mark() override { return std::make_unique<CudaMark>(); }
+  std::unique_ptr<DeviceInlet> inlet(int64_t most_bytes) override {
+    use_card();
+    return std::make_unique<CudaInlet>(most_bytes);
   }
   void* allocate_staging(int64_t bytes) override {
     use_card();
     void* data = nullptr;
-    cuda::check(cudaMallocHost(&data, static_cast<size_t>(std::max<int64_t>(bytes, 1))), "allocating pinned memory");
+    const cudaError_t status = cudaMallocHost(&data, static_cast<size_t>(std::max<int64_t>(bytes, 1)));
+    if (status == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      user_error(
+          "no pinned memory on the host for {} MiB of a batch; lower training.micro_batch_tokens, free some of the "
+          "host's memory, or raise its limit for locked memory (ulimit -l)",
+          divide_up(bytes, int64_t{1} << 20));
+    }
+    cuda::check(status, "allocating pinned memory");
     return data;
   }
   void release_staging(void* data) override { cudaFreeHost(data); }
@@ -160,10 +261,37 @@ namespace cuda {
 void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
   cudaGetLastError();
-  if (status == cudaErrorMemoryAllocation)
-    user_error("{}: no memory on the card; use a smaller model, training.batch_size or training.micro_batch_tokens",
-               what);
+  if (status == cudaErrorMemoryAllocation) no_memory(0, what);
   throw InternalError(fmt::format("{}: {}: {}", what, cudaGetErrorName(status), cudaGetErrorString(status)));
+}
+
+void* allocate_or_null(int64_t bytes) {
+  void* data = nullptr;
+  const cudaError_t status = cudaMalloc(&data, static_cast<size_t>(bytes));
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    return nullptr;
+  }
+  check(status, "allocating memory on the card");
+  const int64_t now = allocated += bytes;
+  int64_t most = peak_allocated;
+  while (now > most && !peak_allocated.compare_exchange_weak(most, now)) {
+  }
+  return data;
+}
+
+void release(void* data, int64_t bytes) {
+  cudaFree(data);
+  allocated -= bytes;
+}
+
+void no_memory(int64_t bytes, const char* what) {
+  size_t free = 0, total = 0;
+  cudaMemGetInfo(&free, &total);
+  cudaGetLastError();
+  user_error("{}: no memory on the card: {}{} of its {} MiB are free, {} are this brisk's{}", what,
+             bytes > 0 ? fmt::format("{} MiB wanted, ", divide_up(bytes, int64_t{1} << 20)) : "", free >> 20,
+             total >> 20, allocated.load() >> 20, card_memory_explanation());
 }
 
 cudaStream_t stream() {
@@ -192,8 +320,10 @@ std::vector<CudaCard> cuda_cards(std::string* why) {
   for (int i = 0; i < count; ++i) {
     cudaDeviceProp properties;
     cuda::check(cudaGetDeviceProperties(&properties, i), "asking for the card's properties");
-    cards.push_back({properties.name, static_cast<int64_t>(properties.totalGlobalMem), properties.multiProcessorCount,
-                     properties.major, properties.minor});
+    cards.push_back(
+        {properties.name, static_cast<int64_t>(properties.totalGlobalMem), properties.multiProcessorCount,
+         properties.major, properties.minor,
+         fmt::format("{:04x}:{:02x}:{:02x}.0", properties.pciDomainID, properties.pciBusID, properties.pciDeviceID)});
   }
   return cards;
 }
@@ -212,6 +342,8 @@ Device& cuda_device(int number) {
     user_error("device: {} has compute capability {}.{}; brisk needs 8.0 or newer (Ampere); use \"cpu\"", card.name,
                card.major, card.minor);
   card_in_use = number;
+  card_facts = card;
+  start_context();
   return device;
 }
 

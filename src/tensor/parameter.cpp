@@ -133,12 +133,15 @@ Tensor ParameterStore::flat_first_moment() const { return flat(first_moment_, DT
 Tensor ParameterStore::flat_second_moment() const { return flat(second_moment_, DType::f32, second_moment_count_); }
 Tensor ParameterStore::flat_copy() const { return flat(copy_, DType::bf16, flat_count_); }
 
-int64_t ParameterStore::bytes(DType compute_type, Purpose purpose, Moments moments) const {
-  int64_t sum = 0;
+ParameterStore::Bytes ParameterStore::byte_parts(DType compute_type, Purpose purpose, Moments moments) const {
+  Bytes sum;
   for (const auto& parameter : parameters_) {
-    const bool trains = purpose == Purpose::training && parameter->spec.trained;
-    const int64_t floats = !trains ? 1 : has_second_moment(parameter->spec, moments) ? 4 : 3;
-    sum += aligned(parameter->count()) * (4 * floats + (compute_type == DType::bf16 ? 2 : 0));
+    const int64_t elements = aligned(parameter->count()), floats = elements * size_of(DType::f32);
+    sum.masters += floats;
+    if (compute_type != DType::f32) sum.copies += elements * size_of(compute_type);
+    if (purpose != Purpose::training || !parameter->spec.trained) continue;
+    sum.gradients += floats;
+    sum.moments += floats * (has_second_moment(parameter->spec, moments) ? 2 : 1);
   }
   return sum;
 }

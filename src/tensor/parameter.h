@@ -83,7 +83,14 @@ class ParameterStore {
   Tensor flat_copy() const;           // bf16, or none
 
   // Bytes allocate() would take.
-  int64_t bytes(DType compute_type, Purpose purpose, Moments moments = Moments::two) const;
+  struct Bytes {
+    int64_t masters = 0, copies = 0, gradients = 0, moments = 0;
+    int64_t total() const { return masters + copies + gradients + moments; }
+  };
+  Bytes byte_parts(DType compute_type, Purpose purpose, Moments moments = Moments::two) const;
+  int64_t bytes(DType compute_type, Purpose purpose, Moments moments = Moments::two) const {
+    return byte_parts(compute_type, purpose, moments).total();
+  }
 
  private:
   Device* device_ = nullptr;

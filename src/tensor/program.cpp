@@ -18,6 +18,7 @@ Ledger::Totals PhaseClock::totals() {
   Ledger::Totals totals;
   const std::vector<double> seconds = clock_->seconds();
   for (size_t i = 0; i < phases_.size(); ++i) {
+    if (phases_[i] == Phase::count) continue;
     totals.nanoseconds[static_cast<size_t>(phases_[i])] += static_cast<int64_t>(1e9 * seconds[i]);
   }
   return totals;
@@ -295,13 +296,28 @@ void Program::plan_memory() {
   for (const auto& [step, buffer] : scratch) step->scratch_offset = planner.offset(buffer);
 }
 
-void Program::allocate(Device& device) { arena_ = Buffer(device, arena_bytes_); }
+void Program::allocate(Device& device) { own_arena_ = Buffer(device, arena_bytes_); }
+
+void Program::allocate_with(const Program& other) {
+  if (other.arena_->bytes() < arena_bytes_) return allocate(other.arena_->device());
+  arena_ = other.arena_;
+}
+
+int64_t Program::loss_scratch_bytes() const {
+  int64_t most = 0;
+  for (const std::vector<Step>* steps : {&forward_steps_, &backward_steps_}) {
+    for (const Step& step : *steps) {
+      if (tape_.nodes()[index(step.node)].op->family() == OpFamily::loss) most = std::max(most, step.scratch_bytes);
+    }
+  }
+  return most;
+}
 
 void Program::run(const Step& step, const DeviceBatch& batch, Ledger& ledger) {
   const Node& node = tape_.nodes()[index(step.node)];
   const OpFamily family = node.op->family();
   Ledger::Scope scope(ledger, step.pass == Pass::forward ? forward_phase(family) : backward_phase(family));
-  DeviceAccess access(arena_.device());
+  DeviceAccess access(arena_->device());
   OpRun op_run(*this, node, step, batch);
   if (step.pass == Pass::backward) {
     node.op->backward(op_run);
@@ -312,7 +328,7 @@ void Program::run(const Step& step, const DeviceBatch& batch, Ledger& ledger) {
 }
 
 void Program::forward(const DeviceBatch& batch, Ledger& ledger) {
-  BRISK_CHECK(arena_, "allocate() comes before forward()");
+  BRISK_CHECK(*arena_, "allocate() comes before forward()");
   for (size_t s = 0; s < batch.sets.size(); ++s) {
     BRISK_CHECK(batch.sets[s].rows.rows <= tape_.row_sets()[s].rows, "{} rows in a program for {}",
                 batch.sets[s].rows.rows, tape_.row_sets()[s].rows);
@@ -336,12 +352,12 @@ Tensor view(const Tape& tape, const Buffer& arena, Value value, int64_t offset, 
 
 Tensor Program::value(Value value, const DeviceBatch& batch) const {
   BRISK_CHECK(tape_.spec(value).kept, "only a kept value can be read after the run");
-  return view(tape_, arena_, value, forward_offset_[index(value.id)], batch);
+  return view(tape_, *arena_, value, forward_offset_[index(value.id)], batch);
 }
 
 Tensor Program::gradient(Value value, const DeviceBatch& batch) const {
   BRISK_CHECK(tape_.spec(value).kept, "only a kept value can be read after the run");
-  return view(tape_, arena_, value, gradient_offset_[index(value.id)], batch);
+  return view(tape_, *arena_, value, gradient_offset_[index(value.id)], batch);
 }
 
 std::string Program::describe(int node) const {
@@ -352,30 +368,30 @@ std::string Program::describe(int node) const {
 Tensor OpRun::input(int i) const {
   const auto& offsets = step_.pass == Program::Pass::forward ? program_.forward_offset_ : program_.backward_offset_;
   const Value value = node_.inputs[index(i)];
-  return view(program_.tape_, program_.arena_, value, offsets[index(value.id)], batch_);
+  return view(program_.tape_, *program_.arena_, value, offsets[index(value.id)], batch_);
 }
 
 Tensor OpRun::output(int i) const {
   const auto& offsets = step_.pass == Program::Pass::forward ? program_.forward_offset_ : program_.backward_offset_;
   const Value value = node_.outputs[index(i)];
-  return view(program_.tape_, program_.arena_, value, offsets[index(value.id)], batch_);
+  return view(program_.tape_, *program_.arena_, value, offsets[index(value.id)], batch_);
 }
 
 Tensor OpRun::output_gradient(int i) const {
   const Value value = node_.outputs[index(i)];
-  return view(program_.tape_, program_.arena_, value, program_.gradient_offset_[index(value.id)], batch_);
+  return view(program_.tape_, *program_.arena_, value, program_.gradient_offset_[index(value.id)], batch_);
 }
 
 Tensor OpRun::input_gradient(int i) const {
   const Value value = node_.inputs[index(i)];
   if (!program_.wants_gradient_[index(value.id)] || program_.input_gradient_shared_[node_index()][index(i)]) return {};
-  return view(program_.tape_, program_.arena_, value, program_.gradient_offset_[index(value.id)], batch_);
+  return view(program_.tape_, *program_.arena_, value, program_.gradient_offset_[index(value.id)], batch_);
 }
 
 Tensor OpRun::input_gelu(int i) const {
   const int slope = program_.fused_slope_[index(node_.inputs[index(i)].id)];
   if (slope < 0) return {};
-  return view(program_.tape_, program_.arena_, Value{slope}, program_.backward_offset_[index(slope)], batch_);
+  return view(program_.tape_, *program_.arena_, Value{slope}, program_.backward_offset_[index(slope)], batch_);
 }
 
 bool OpRun::output_passed_gelu() const { return program_.fused_slope_[index(node_.outputs[0].id)] >= 0; }
@@ -389,7 +405,7 @@ bool OpRun::parameter_gradient_adds(int i) const {
 Tensor OpRun::scratch(DType type, int64_t rows, int64_t cols) const {
   BRISK_CHECK(rows * cols * size_of(type) <= step_.scratch_bytes, "{}: scratch of {} bytes is too small",
               node_.op->name(), step_.scratch_bytes);
-  return matrix(static_cast<char*>(program_.arena_.data()) + step_.scratch_offset, type, rows, cols);
+  return matrix(static_cast<char*>(program_.arena_->data()) + step_.scratch_offset, type, rows, cols);
 }
 
 }  // namespace brisk

@@ -63,6 +63,10 @@ class PhaseClock {
     phases_.push_back(phase);
     clock_->stamp();
   }
+  void restart() {  // what came since the last stamp is nobody's
+    phases_.push_back(Phase::count);
+    clock_->stamp();
+  }
   Ledger::Totals totals();  // waits
 
  private:
@@ -79,10 +83,16 @@ class Program {
  public:
   // The tape must outlive the program.
   Program(const Tape& tape, const ProgramOptions& options);
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
 
   int64_t arena_bytes() const { return arena_bytes_; }
   int64_t total_bytes() const { return total_bytes_; }  // of all buffers, had none shared memory
+  int64_t loss_scratch_bytes() const;                   // of the arena: where a loss makes logits
   void allocate(Device& device);
+  // In the memory of another program, which must not be half done when this one runs; where that is too small, in its
+  // own.
+  void allocate_with(const Program& other);
 
   // Runs every op (while training: all but the loss), then the gradients.
   void forward(const DeviceBatch& batch, Ledger& ledger);
@@ -137,7 +147,8 @@ class Program {
   std::vector<Parameter*> completion_order_;
   int64_t arena_bytes_ = 0;
   int64_t total_bytes_ = 0;
-  Buffer arena_;
+  Buffer own_arena_;
+  const Buffer* arena_ = &own_arena_;
   PhaseClock* clock_ = nullptr;
 };
 

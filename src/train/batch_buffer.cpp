@@ -137,6 +137,7 @@ void BatchBuffer::load(const MicroBatch& batch, std::vector<DeviceBatch::Set>& s
 }
 
 void BatchBuffer::queue(const MicroBatch& batch, size_t slot, std::vector<DeviceBatch::Set>& sets) {
+  if (!inlet_) inlet_ = buffer_.device().inlet(bytes(capacity_, picked_capacity_));
   load(batch, staging(slot), true, sets);
 }
 
@@ -184,7 +185,11 @@ void BatchBuffer::load(const MicroBatch& batch, char* staging, bool rounds, std:
     set.rows.sequence = placer.place(picked.sequence, room, picked_rows);
     set.rows.starts = placer.place(picked.starts, picked_capacity_.sequences + 1, sequences + 1, picked.starts.back());
   }
-  if (staging != nullptr) buffer_.device().copy_in(buffer_.data(), staging, bytes(capacity_, picked_capacity_));
+  if (staging != nullptr && rounds && inlet_) {
+    inlet_->send(buffer_.data(), staging, bytes(capacity_, picked_capacity_));
+  } else if (staging != nullptr) {
+    buffer_.device().copy_in(buffer_.data(), staging, bytes(capacity_, picked_capacity_));
+  }
   load_matrices(batch, sets);
 }
 

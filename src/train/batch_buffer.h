@@ -25,9 +25,9 @@ class BatchBuffer {
   DeviceBatch::Set load(const MicroBatch& batch);
   // Both sets where there is capacity for two.
   void load(const MicroBatch& batch, std::vector<DeviceBatch::Set>& sets);
-  // On a card: put together in staging memory `slot`, which must not be in use any more, and copied in its turn; rows
-  // and sequences are rounded up to sizes that come again, so that a recorded graph can be. Rows of no sequence have no
-  // targets, and their gradients are 0.
+  // On a card: put together in staging memory `slot`, which must not be in use any more, sent to the card while that is
+  // busy (DeviceInlet), and in its place for what is queued next; rows and sequences are rounded up to sizes that come
+  // again, so that a recorded graph can be. Rows of no sequence have no targets, and their gradients are 0.
   void queue(const MicroBatch& batch, size_t slot, std::vector<DeviceBatch::Set>& sets);
 
   static int64_t bytes(const RowCapacity& capacity, const RowCapacity& picked = {});
@@ -46,6 +46,7 @@ class BatchBuffer {
   Buffer buffer_;
   // On a card a batch is put together here, as it will lie there, and copied at once.
   std::vector<std::unique_ptr<char, Release>> staging_;
+  std::unique_ptr<DeviceInlet> inlet_;  // made at the first queue()
 
   char* staging(size_t slot);
   void load(const MicroBatch& batch, char* staging, bool rounds, std::vector<DeviceBatch::Set>& sets);

@@ -14,6 +14,8 @@
 #include "data/loader.h"
 #include "train/device_choice.h"
 #include "train/engine.h"
+#include "train/fit_checks.h"
+#include "train/tables.h"
 
 namespace brisk {
 
@@ -65,17 +67,19 @@ Shape shape_of(const BenchOptions& options) {
   return shape;
 }
 
-void refuse_what_cannot_fit(const Shape& shape, const MemoryPlan& plan, const Device& device) {
-  constexpr int64_t kProgram = int64_t{100} << 20;
+void refuse_shape_that_cannot_fit(const Shape& shape, const EngineOptions& options, const Device& device) {
+  const MemoryPlan plan = plan_memory(options);
   const int64_t tokens =
       kSteps * shape.batch * shape.max_length * 2 * static_cast<int64_t>(sizeof(int32_t));  // as made and as held
-  const int64_t needed = plan.state_bytes + plan.activation_bytes + (device.is_cuda() ? 0 : tokens);
-  const int64_t available = device.is_cuda() ? device.free_bytes() : memory_available();
-  if (needed + kProgram <= available) return;
+  const int64_t needed =
+      plan.state_bytes + plan.activation_bytes + plan.workspace_bytes + (device.is_cuda() ? 0 : tokens);
+  const int64_t available = memory_for_engine(device);
+  if (needed <= available) return;
   user_error(
-      "this shape needs {} of memory and {} are available; use a smaller --width, --layers, --vocabulary, --batch or "
-      "--max-length",
-      format_bytes(static_cast<double>(needed)), format_bytes(static_cast<double>(available)));
+      "this shape needs {} of memory and {} are available; use a smaller --width, --layers, --vocabulary, --batch, "
+      "--micro-batch-tokens or --max-length\n{}",
+      format_bytes(static_cast<double>(needed)), format_bytes(static_cast<double>(std::max<int64_t>(0, available))),
+      memory_table(plan));
 }
 
 // Documents that fill a sequence each, their tokens spread like words: few common, most rare.
@@ -111,12 +115,12 @@ BenchResult bench_language_model(const BenchOptions& options) {
   const int64_t rows = micro_batch_rows(options.micro_batch_tokens, place.device, batch, length);
   engine_options.capacity = {rows, rows, length};
   if (options.optimizer == "muon") engine_options.muon = MuonOptions{};
-  refuse_what_cannot_fit(shape, plan_memory(engine_options),
-                         *place.device);  // before anything is measured: that takes memory too
+  refuse_shape_that_cannot_fit(shape, engine_options, *place.device);  // before measuring: that takes memory too
   const PrecisionChoice precision =
       choose_precision(options.precision, model_widths(engine_options.model), *place.device);
   engine_options.compute_type = precision.compute_type;
   const MemoryPlan plan = plan_memory(engine_options);
+  if (place.device->is_cuda()) explain_card_memory([plan] { return memory_table(plan); });
   Engine engine(engine_options);
   engine.initialise(1);
 

@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <utility>
 #include <vector>
 
-#include "base/isa.h"
 #include "base/machine.h"
 #include "ops/peak.h"
+#include "train/device_choice.h"
 #include "train/metrics_log.h"
 
 namespace brisk {
@@ -26,9 +28,13 @@ MeasuredSteps measure_steps(Engine& engine, Loader& loader, const MeasureOptions
   constexpr int64_t kWarmUp = 2;
   using Clock = std::chrono::steady_clock;
   auto measured_from = Clock::now();
+  std::optional<StepBatch> ahead;  // as in training: a card has it before it is done with the last
+  Device& device = engine.parameters().device();
+  const std::unique_ptr<CardWatch> card = watch_card(device);
   for (int64_t step = 1;; ++step) {
     if (step == kWarmUp + 1) {
       start = ledger.totals();
+      if (card) card->begin();
       measured_from = Clock::now();
     }
     if (step > kWarmUp) {
@@ -37,16 +43,18 @@ MeasuredSteps measure_steps(Engine& engine, Loader& loader, const MeasureOptions
       beside += ledger.totals() - before_sample;
     }
     const auto before = Clock::now();
-    StepBatch data;
-    {
+    const auto next = [&] {
       Ledger::Scope scope(ledger, Phase::data_wait);
-      data = loader.next();
-    }
-    const StepResult result = engine.train_step(data, step, options.rate, ledger);
+      return loader.next();
+    };
+    const StepBatch data = ahead ? *std::exchange(ahead, std::nullopt) : next();
+    const StepResult result =
+        engine.train_step(data, step, options.rate, ledger, {}, [&] { return &ahead.emplace(next()); });
     {
       Ledger::Scope scope(ledger, Phase::logging);
       log.append(StepMetrics{.step = step, .tokens = measured.tokens, .loss = result.loss()});
     }
+    if (step == 1) measured.first_step_seconds = seconds_since_process_start();
     if (step <= kWarmUp) continue;
     measured.tokens += result.tokens;
     measured.sequences += data.sequences;
@@ -60,7 +68,8 @@ MeasuredSteps measure_steps(Engine& engine, Loader& loader, const MeasureOptions
   measured.steps = std::ssize(seconds);
   std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
   measured.median_seconds = seconds[seconds.size() / 2];
-  Device& device = engine.parameters().device();
+  measured.memory = device.memory();
+  if (card) measured.card = card->summary();
   const Arithmetic arithmetic = engine.options().compute_type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32;
   measured.peak_gflops = device.is_cuda() ? card_product_gflops(device, arithmetic) : peak.gflops();
   return measured;
@@ -80,8 +89,11 @@ BenchFigures figures_of(const MeasuredSteps& measured, Engine& engine, const Pre
   figures.parameters = engine.parameters().count();
   figures.precision = precision.compute_type == DType::bf16 ? "bf16" : "fp32";
   const Device& device = engine.parameters().device();
-  figures.peak_memory_bytes = device.is_cuda() ? device.used_bytes() : peak_memory_bytes();
-  figures.isa = device.is_cuda() ? "cuda" : std::string(isa_name(active_isa()));
+  figures.peak_memory_bytes = device.is_cuda() ? measured.memory.peak() : peak_memory_bytes();
+  figures.peak_allocated_bytes = measured.memory.peak_allocated;
+  figures.first_step_seconds = measured.first_step_seconds;
+  figures.card = measured.card;
+  figures.isa = arithmetic_unit(device);
   figures.reason = precision.reason;
   figures.ledger = measured.ledger;
   return figures;

@@ -8,8 +8,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "base/card_watch.h"
 #include "base/ledger.h"
 #include "data/loader.h"
 #include "train/engine.h"
@@ -25,9 +27,12 @@ struct MeasureOptions {
 
 struct MeasuredSteps {
   int64_t steps = 0, tokens = 0, sequences = 0;
-  double median_seconds = 0;  // of a step
-  double peak_gflops = 0;     // of the machine, sampled between the steps
-  Ledger::Totals ledger;      // of the steps, without the samples
+  double median_seconds = 0;        // of a step
+  double peak_gflops = 0;           // of the machine, sampled between the steps
+  double first_step_seconds = 0;    // from the start of the process to the end of the first step, warm-up or not
+  CardMemory memory;                // of a card
+  std::optional<CardSummary> card;  // what it said of itself meanwhile
+  Ledger::Totals ledger;            // of the steps, without the samples
 };
 
 // After two steps to warm up.
@@ -39,7 +44,11 @@ struct BenchFigures {
   double gflops = 0, peak_gflops = 0, utilisation = 0;
   double step_ms = 0;  // median
   int64_t steps = 0, parameters = 0;
-  int64_t peak_memory_bytes = 0;  // of the process, or on the card
+  int64_t peak_memory_bytes = 0;  // of the process; on a card: there, CUDA's own memory included
+  int64_t peak_allocated_bytes =
+      0;  // on a card: what brisk itself allocated, as torch.cuda.max_memory_allocated counts
+  double first_step_seconds = 0;
+  std::optional<CardSummary> card;
   std::string precision, isa, device, reason;
   Ledger::Totals ledger;  // of the measured steps
 

@@ -21,7 +21,7 @@ double log_sum_exp(std::span<const float> logits) {
 }  // namespace
 
 ClassPredictor::ClassPredictor(const Model& model, const ParameterStore& store, const RowCapacity& capacity,
-                               const RowPicking& picking, Backend backend)
+                               const RowPicking& picking, Backend backend, const Program* beside)
     : store_(store),
       classes_(model.classes()),
       tape_({.purpose = Tape::Purpose::evaluation,
@@ -31,7 +31,11 @@ ClassPredictor::ClassPredictor(const Model& model, const ParameterStore& store, 
       program_(tape_, {.backend = backend}),
       batch_buffer_(store.device(), tape_) {
   BRISK_CHECK(classes_ > 0 && logits_, "a model of {} classes", classes_);
-  program_.allocate(store.device());
+  if (beside != nullptr) {
+    program_.allocate_with(*beside);
+  } else {
+    program_.allocate(store.device());
+  }
 }
 
 int64_t ClassPredictor::run(const Sequences& sequences, Ledger& ledger, const std::function<void(const Row&)>& each,

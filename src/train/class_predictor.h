@@ -21,9 +21,9 @@ namespace brisk {
 
 class ClassPredictor {
  public:
-  // `model` and `store` must outlive it.
+  // `model` and `store` must outlive it, and `beside`, whose memory it then uses: none of both runs within the other.
   ClassPredictor(const Model& model, const ParameterStore& store, const RowCapacity& capacity,
-                 const RowPicking& picking, Backend backend);
+                 const RowPicking& picking, Backend backend, const Program* beside = nullptr);
 
   struct Row {
     int64_t number;                 // of the sequence

@@ -1,9 +1,9 @@
 #include "train/describe_run.h"
 
 #include "base/files.h"
-#include "base/isa.h"
 #include "base/terminal.h"
 #include "base/threads.h"
+#include "train/device_choice.h"
 #include "train/tables.h"
 
 namespace brisk {
@@ -32,7 +32,7 @@ void describe_run(const TrainingSetup& setup) {
   const bool on_card = setup.engine->parameters().device().is_cuda();
   say("{} steps{} of {} sequences, {} an epoch; {} threads, {}, {}, peak {:.0f} GFLOP/s in {}", setup.total_steps,
       setup.time_box ? " (a guess until the first ones are measured)" : "", setup.loader_options.sequences_per_step,
-      setup.steps_per_epoch, Team::instance().size(), on_card ? "cuda" : isa_name(active_isa()),
+      setup.steps_per_epoch, Team::instance().size(), arithmetic_unit(setup.engine->parameters().device()),
       dtype_name(setup.choices.compute_type), setup.peak->gflops(), on_card ? "products" : "registers");
 }
 

@@ -4,8 +4,10 @@
 //   say("device: {}", choice.reason);
 #pragma once
 
+#include <memory>
 #include <string>
 
+#include "base/card_watch.h"
 #include "tensor/device.h"
 
 namespace brisk {
@@ -15,6 +17,12 @@ struct DeviceChoice {
   std::string name;    // "cpu", "cuda:0"
   std::string reason;  // for the user; empty where there is nothing to say: a CPU, and no CUDA in this brisk
 };
+
+// What computes there, for people and summaries: "avx512", "NVIDIA H200 (compute capability 9.0)".
+std::string arithmetic_unit(const Device& device);
+
+// A watch on a card, where its driver tells something; else null.
+std::unique_ptr<CardWatch> watch_card(const Device& device);
 
 // `asked`: auto, cpu, cuda or cuda:1. auto is a card where there is one. `place` names the key or flag in messages.
 DeviceChoice choose_device(const std::string& asked, const std::string& place);

@@ -1,8 +1,12 @@
 #include "train/engine.h"
 
+#include <algorithm>
 #include <cmath>
+#include <exception>
 
 #include "base/error.h"
+#include "ops/backend.h"
+#include "ops/card_workspace.h"
 #include "ops/parameters.h"
 #include "train/engine_runs.h"
 
@@ -33,21 +37,30 @@ MemoryPlan plan_memory(const EngineOptions& asked) {
   ParameterStore store;
   const std::unique_ptr<Model> model = make_model(options.model, store);
   const std::vector<RowCapacity> rows = options.picking.row_sets(options.capacity);
-  const auto arena = [&](Tape::Purpose purpose, bool with_batch) {
+  const bool on_card = options.backend == Backend::cuda;
+  MemoryPlan plan;
+  const auto arena = [&](Tape::Purpose purpose) {
     Tape tape({.purpose = purpose, .activation_type = options.compute_type, .rows = rows});
     model->loss(tape, options.loss());
     const bool training = purpose == Tape::Purpose::training;
-    return Program(tape, {.checkpoint_every = training ? options.checkpoint_every : 0, .backend = options.backend})
-               .arena_bytes() +
-           (with_batch ? BatchBuffer::bytes(tape) : 0);
+    const Program program(tape,
+                          {.checkpoint_every = training ? options.checkpoint_every : 0, .backend = options.backend});
+    if (training) {
+      plan.batch_bytes = (on_card ? 3 : 1) * BatchBuffer::bytes(tape);  // there two more are on their way
+      plan.loss_bytes = program.loss_scratch_bytes();
+    }
+    if (on_card) plan.workspace_bytes = std::max(plan.workspace_bytes, card_workspace_bytes(tape));
+    return program.arena_bytes();
   };
-  MemoryPlan plan;
   plan.parameters = store.count();
   plan.trained_parameters = store.trained_count();
-  plan.state_bytes = store.bytes(options.compute_type, ParameterStore::Purpose::training, moments_of(options)) +
-                     (options.muon ? Muon::workspace_bytes(store, options.backend == Backend::cuda) : 0);
-  plan.activation_bytes = arena(Tape::Purpose::training, true);
-  plan.evaluation_bytes = arena(Tape::Purpose::evaluation, false);
+  plan.state = store.byte_parts(options.compute_type, ParameterStore::Purpose::training, moments_of(options));
+  plan.optimizer_bytes = options.muon ? Muon::workspace_bytes(store, on_card) : 0;
+  plan.state_bytes = plan.state.total() + plan.optimizer_bytes;
+  const int64_t training = arena(Tape::Purpose::training), evaluation = arena(Tape::Purpose::evaluation);
+  plan.activation_bytes = training + plan.batch_bytes;
+  plan.evaluation_bytes = on_card && evaluation <= training ? 0 : evaluation;
+  if (on_card) plan.workspace_bytes += kProductWorkspaceBytes;
   return plan;
 }
 
@@ -61,21 +74,32 @@ Engine::Engine(const EngineOptions& options)
                   ParameterStore::Purpose::training, moments_of(options));
   if (options.muon) muon_ = std::make_unique<Muon>(store_, *options.muon);
   training_->program->allocate(device_);
-  if (device_.is_cuda()) card_ = std::make_unique<CardTraining>(store_, options_, muon_.get());
+  if (device_.is_cuda()) {
+    BRISK_RUN_ON_CARD(reserve_workspace, card_workspace_bytes(training_->tape));
+    card_ = std::make_unique<CardTraining>(store_, options_, muon_.get());
+  }
 }
 
-Engine::~Engine() = default;
+Engine::~Engine() {
+  try {
+    forget_ahead();
+  } catch (const std::exception&) {  // a card that failed has said so before
+  }
+}
 
 void Engine::initialise(uint64_t seed) {
   store_.initialise(seed);
   parameters_changed();
 }
 
-void Engine::parameters_changed() { refresh_compute_copies(store_); }
+void Engine::parameters_changed() {
+  forget_ahead();
+  refresh_compute_copies(store_);
+}
 
 StepResult Engine::train_step(const StepBatch& batch, int64_t step, double rate, Ledger& ledger,
-                              const UpdateLimits& limits) {
-  if (card_) return train_on_card(batch, step, rate, ledger, limits);
+                              const UpdateLimits& limits, const NextBatch& next) {
+  if (card_) return train_on_card(batch, step, rate, ledger, limits, next);
   StepResult result;
   DeviceBatch device_batch;
   device_batch.loss_scale = 1.0f / static_cast<float>(batch.loss_divisor() > 0 ? batch.loss_divisor() : 1.0);
@@ -117,7 +141,9 @@ StepResult Engine::train_step(const StepBatch& batch, int64_t step, double rate,
 
 EvaluationResult Engine::evaluate(const Sequences& sequences, Ledger& ledger, int64_t count) {
   if (!evaluator_) {
-    evaluator_ = std::make_unique<Evaluator>(*model_, store_, options_.capacity, options_.picking, options_.backend);
+    // On a card, where memory is what limits a batch, between steps and in their memory.
+    evaluator_ = std::make_unique<Evaluator>(*model_, store_, options_.capacity, options_.picking, options_.backend,
+                                             card_ ? training_->program.get() : nullptr);
   }
   return evaluator_->evaluate(sequences, ledger, count);
 }

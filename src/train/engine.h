@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -76,9 +77,16 @@ struct MemoryPlan {
   int64_t parameters = 0;  // number
   int64_t trained_parameters = 0;
   int64_t state_bytes = 0;       // masters, gradients, moments, copies, the optimizer's workspace
-  int64_t activation_bytes = 0;  // the training arena
-  int64_t evaluation_bytes = 0;  // its arena
-  int64_t total() const { return state_bytes + activation_bytes + evaluation_bytes; }
+  int64_t activation_bytes = 0;  // the training arena and the batch
+  int64_t evaluation_bytes = 0;  // its arena; none on a card, where it fits into that of training
+  int64_t workspace_bytes = 0;   // on a card: of products and other ops
+  int64_t total() const { return state_bytes + activation_bytes + evaluation_bytes + workspace_bytes; }
+
+  // What these are made of.
+  ParameterStore::Bytes state;
+  int64_t optimizer_bytes = 0;  // Muon's workspace
+  int64_t batch_bytes = 0;
+  int64_t loss_bytes = 0;  // of the arena: logits of a chunk of rows
 };
 MemoryPlan plan_memory(const EngineOptions& options);
 
@@ -91,10 +99,16 @@ class Engine {
   // After masters were written from outside (a checkpoint, an import).
   void parameters_changed();
 
+  // The batch of the step after this, or null where there is none yet. It need not outlive the call.
+  using NextBatch = std::function<const StepBatch*()>;
   // One optimizer step (number `step`, from 1): every micro-batch forward and backward, then clipping and the update.
   // When the result is not finite(), or above `limits`, the parameters and the optimizer's state are untouched.
+  // A card asks for `next` when it has this step before it, and begins with that one's gradients, so that it has work
+  // while the host looks at this step's numbers. The next call must then be of that batch and with the same ledger,
+  // unless parameters_changed() comes before. The gradient that lies in the store may be either one's; where this
+  // step's is wanted, give no `next`.
   StepResult train_step(const StepBatch& batch, int64_t step, double rate, Ledger& ledger,
-                        const UpdateLimits& limits = {});
+                        const UpdateLimits& limits = {}, const NextBatch& next = {});
 
   // Of the first `count` sequences, or of all.
   EvaluationResult evaluate(const Sequences& sequences, Ledger& ledger,
@@ -107,10 +121,12 @@ class Engine {
   std::string first_not_finite() const;
 
  private:
-  StepResult train_on_card(const StepBatch& batch, int64_t step, double rate, Ledger& ledger,
-                           const UpdateLimits& limits);
   struct CardTraining;  // what steps on a card need besides
-  struct Run;           // a tape, its program and the loss to read from it
+  StepResult train_on_card(const StepBatch& batch, int64_t step, double rate, Ledger& ledger,
+                           const UpdateLimits& limits, const NextBatch& next);
+  void queue_pass(const StepBatch& batch, int64_t step, bool may_sample);
+  void forget_ahead();
+  struct Run;  // a tape, its program and the loss to read from it
 
   EngineOptions options_;
   Device& device_;

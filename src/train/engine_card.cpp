@@ -1,9 +1,10 @@
 // Training steps on a card.
 #include <cmath>
 #include <cstdlib>
-#include <optional>
+#include <functional>
 #include <string_view>
 
+#include "base/error.h"
 #include "train/engine_runs.h"
 
 namespace brisk {
@@ -22,6 +23,12 @@ bool wants_graphs() {
   return wants;
 }
 
+int64_t rows_of(const StepBatch& batch) {
+  int64_t rows = 0;
+  for (const MicroBatch& micro_batch : batch.micro_batches) rows += micro_batch.rows();
+  return rows;
+}
+
 }  // namespace
 
 Engine::CardTraining::Shape Engine::CardTraining::shape_of(const DeviceBatch& batch) {
@@ -32,74 +39,138 @@ Engine::CardTraining::Shape Engine::CardTraining::shape_of(const DeviceBatch& ba
           first.types != nullptr, second.weights != nullptr, batch.first_of_step};
 }
 
-// Nothing in a step that was seen before waits but result(): the host queues the whole step, and reads what came of it
-// once. Now and then a step is queued op by op, with stamps of the card's clock between; the ledger divides the others
-// as that one was.
-StepResult Engine::train_on_card(const StepBatch& batch, int64_t step, double rate, Ledger& ledger,
-                                 const UpdateLimits& limits) {
+// Whether the next step is to be measured op by op: the second, and one in a thousand, as soon as its sizes have run
+// before, so that no choice of an algorithm is in it.
+bool Engine::CardTraining::wants_sample() const {
+  return passes >= 1 && (last_sample == 0 || passes + 1 - last_sample >= kStepsBetweenSamples);
+}
+
+void Engine::CardTraining::run(Device& device, Recorded& recorded, bool op_by_op, const std::function<void()>& work) {
+  if (op_by_op || !wants_graphs() || recorded.seen++ == 0) return work();
+  if (!recorded.graph) recorded.graph = device.record(work);
+  recorded.graph->run();
+}
+
+// Forward and backward of all micro-batches: gradients and sums of the loss. Parameters stay as they are, so this may
+// run while the host does not know yet what came of the step before.
+void Engine::queue_pass(const StepBatch& batch, int64_t step, bool may_sample) {
   CardTraining& card = *card_;
   Program& program = *training_->program;
-  StepResult result;
   const double divisor = batch.loss_divisor() > 0 ? batch.loss_divisor() : 1.0;
   DeviceBatch device_batch;
   device_batch.step_loss_scale = &card.step.numbers()->loss_scale;
   device_batch.step_key = &card.step.numbers()->step_key;
-  ++card.steps;
-  const bool samples = card.steps == 2 || card.steps % kStepsBetweenSamples == 0;
-  std::optional<PhaseClock> clock;
   Ledger unseen;
   const auto run_ops = [&] {
     program.forward(device_batch, unseen);
     program.backward(device_batch, unseen);
     card.step.add_loss(program.value(training_->loss.sums, device_batch), device_batch.first_of_step);
   };
-  const auto run = [&](CardTraining::Recorded& recorded, const auto& work) {
-    if (samples || !wants_graphs() || recorded.seen++ == 0) return work();
-    if (!recorded.graph) recorded.graph = device_.record(work);
-    recorded.graph->run();
-  };
 
-  {
-    Ledger::Scope scope(ledger, Phase::copy);
-    card.step.begin({step, rate, 1 / divisor, options_.seed, limits.gradient_norm, limits.loss});
-    if (!batch.micro_batches.empty()) batch_buffer_.queue(batch.micro_batches[0], 0, device_batch.sets);
-  }
-  if (samples) program.set_clock(&clock.emplace(device_));
+  CardTraining::Pass pass{.step = step};
+  card.step.begin_pass(step, 1 / divisor, options_.seed);
+  bool samples = may_sample && card.wants_sample();
+  card.clock.reset();
   for (size_t i = 0; i < batch.micro_batches.size(); ++i) {
-    if (i > 0) batch_buffer_.queue(batch.micro_batches[i], i, device_batch.sets);
+    // Two sets of slots in turn: while one is read by a step that is not done, the other is filled.
+    const size_t slot = 2 * i + static_cast<size_t>(card.passes % 2);
+    batch_buffer_.queue(batch.micro_batches[i], slot, device_batch.sets);
     device_batch.first_of_step = i == 0;
     const CardTraining::Shape shape = CardTraining::shape_of(device_batch);
     if (card.micro_batches.size() >= kMostGraphs && !card.micro_batches.contains(shape)) {
       device_.wait();
       card.micro_batches.clear();
     }
-    run(card.micro_batches[shape], run_ops);
-    result.tokens += batch.micro_batches[i].rows();
+    CardTraining::Recorded& recorded = card.micro_batches[shape];
+    samples = samples && recorded.seen > 0;
+    if (samples && !card.clock) card.clock = std::make_unique<PhaseClock>(device_);
+    program.set_clock(samples ? card.clock.get() : nullptr);
+    CardTraining::run(device_, recorded, samples, run_ops);
+    pass.tokens += batch.micro_batches[i].rows();
   }
   program.set_clock(nullptr);
-  if (samples) {
-    card.step.decide();
-    clock->stamp(Phase::clipping);
-    card.step.update();
-    clock->stamp(Phase::optimizer);
+  if (!samples) card.clock.reset();
+  ++card.passes;
+  card.pass_done->set();
+  card.pass = pass;
+}
+
+// A step is two parts: the pass, and the update, for which the host must know how the step before went (rate and limits
+// may depend on it). The host queues the update of this step, then the pass of the next, and only then waits for this
+// step's numbers: so it has the time of a whole pass for logging, for the batch after that and for its way to the card,
+// and the card never waits. What the host decides on, it decides on with the same numbers as if it had waited: while it
+// does, parameters and optimizer are those of this step. Now and then a step is queued op by op, with stamps of the
+// card's clock between; the ledger divides the others as that one was.
+StepResult Engine::train_on_card(const StepBatch& batch, int64_t step, double rate, Ledger& ledger,
+                                 const UpdateLimits& limits, const NextBatch& next) {
+  CardTraining& card = *card_;
+  const bool ahead = card.pass && card.pass->step == step;
+  if (!ahead) forget_ahead();
+  if (ahead) {
+    if (!card.pass_done->reached()) ledger.hide_host(card.last_totals, card.shares);
   } else {
-    run(card.update, [&] {
+    Ledger::Scope scope(ledger, Phase::copy);
+    queue_pass(batch, step, true);
+  }
+  const CardTraining::Pass pass = *card.pass;
+  BRISK_CHECK(!ahead || pass.tokens == rows_of(batch), "step {} was begun with another batch", step);
+  card.pass.reset();
+  const bool samples = card.clock != nullptr;
+  card.step.begin_update({step, rate, limits.gradient_norm, limits.loss});
+  if (samples) {
+    card.clock->restart();
+    card.step.decide();
+    card.clock->stamp(Phase::clipping);
+    card.step.update();
+    card.clock->stamp(Phase::optimizer);
+    card.step.publish();
+  } else {
+    CardTraining::run(device_, card.update, false, [&] {
       card.step.decide();
       card.step.update();
+      card.step.publish();
     });
   }
+  card.step.finish();
+  bool looked_ahead = false;
+  if (next && !samples && !card.wants_sample()) {
+    if (const StepBatch* following = next()) {
+      queue_pass(*following, step + 1, false);
+      looked_ahead = true;
+    }
+  }
   const StepNumbers numbers = card.step.result();
-  if (samples) card.shares = clock->totals();
-  if (card.steps == 1) card.shares.nanoseconds[static_cast<size_t>(Phase::start_up)] = 1;  // algorithms were chosen
+  if (samples) {
+    card.shares = card.clock->totals();
+    card.last_sample = card.passes;
+    card.clock.reset();
+  }
+  if (card.passes == 1) card.shares.nanoseconds[static_cast<size_t>(Phase::start_up)] = 1;  // algorithms were chosen
   ledger.spread(card.shares);
+  card.last_totals = ledger.totals();
 
+  StepResult result;
+  result.tokens = pass.tokens;
   result.loss_sum = numbers.loss_sum;
   result.correct = std::llround(numbers.correct);
   result.targets = std::llround(numbers.targets);
   result.weight_sum = numbers.weight_sum;
   result.gradient_norm = std::sqrt(numbers.squared_norm);
   result.updated = numbers.applied > 0;
+  // Who asks where it comes from finds this step's gradient, not that of the next.
+  if (looked_ahead && !result.finite()) {
+    forget_ahead();
+    queue_pass(batch, step, false);
+    forget_ahead();
+  }
   return result;
+}
+
+// Its batch may still be on its way: the memory that it comes from must not be used again before.
+void Engine::forget_ahead() {
+  if (!card_ || !card_->pass) return;
+  device_.wait();
+  card_->pass.reset();
 }
 
 }  // namespace brisk

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 
 #include "optim/card_step.h"
 #include "train/engine.h"
@@ -32,14 +35,26 @@ struct Engine::CardTraining {
     std::unique_ptr<DeviceGraph> graph;
   };
 
+  struct Pass {
+    int64_t step = 0;
+    int64_t tokens = 0;
+  };
+
   CardTraining(const ParameterStore& store, const EngineOptions& options, Muon* muon)
-      : step(store, options.adamw, muon, options.max_grad_norm) {}
+      : step(store, options.adamw, muon, options.max_grad_norm), pass_done(store.device().mark()) {}
+  bool wants_sample() const;
+  // Runs `work`, from its second time on as a graph.
+  static void run(Device& device, Recorded& recorded, bool op_by_op, const std::function<void()>& work);
 
   CardStep step;
   std::map<Shape, Recorded> micro_batches;
   Recorded update;
-  int64_t steps = 0;
-  Ledger::Totals shares;  // of the phases in the last step that was measured op by op
+  std::optional<Pass> pass;  // that is queued, and whose update is not
+  std::unique_ptr<DeviceMark> pass_done;
+  int64_t passes = 0, last_sample = 0;  // so far; the one that was measured op by op last
+  std::unique_ptr<PhaseClock> clock;    // of the pass, where it is measured so
+  Ledger::Totals shares;                // of the phases in that one
+  Ledger::Totals last_totals;           // of the ledger when the last step was done
 };
 
 }  // namespace brisk

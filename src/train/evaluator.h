@@ -32,9 +32,10 @@ struct EvaluationResult {
 
 class Evaluator {
  public:
-  // `model` and `store` must outlive the evaluator.
+  // `model` and `store` must outlive the evaluator, and `beside`, whose memory it then uses: none of both runs within
+  // the other.
   Evaluator(const Model& model, const ParameterStore& store, const RowCapacity& capacity, const RowPicking& picking,
-            Backend backend);
+            Backend backend, const Program* beside = nullptr);
 
   // Of the first `count` sequences, or of all.
   EvaluationResult evaluate(const Sequences& sequences, Ledger& ledger,
@@ -48,7 +49,7 @@ class Evaluator {
     Program program;
     BatchBuffer buffer;
     LossRun(const Model& model, const ParameterStore& store, const RowCapacity& capacity, const RowPicking& picking,
-            Backend backend);
+            Backend backend, const Program* beside);
   };
   EvaluationResult evaluate_loss(const Sequences& sequences, Ledger& ledger, int64_t count);
   EvaluationResult evaluate_classes(const Sequences& sequences, Ledger& ledger, int64_t count);

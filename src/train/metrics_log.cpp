@@ -20,6 +20,38 @@ std::string number(double value) {
   return text;
 }
 
+// What the card tells: `, "card_busy_share": 0.98, ...`.
+std::string card_fields(const CardReading& card) {
+  std::string text;
+  const auto add = [&](const char* key, double value) {
+    if (value >= 0) text += fmt::format(R"(, "{}": {})", key, number(value));
+  };
+  add("card_busy_share", card.busy_share);
+  add("card_watts", card.watts);
+  add("card_celsius", card.celsius);
+  add("card_sm_mhz", card.sm_mhz);
+  add("card_memory_mhz", card.memory_mhz);
+  if (card.memory_used_bytes >= 0) text += fmt::format(R"(, "card_memory_used_bytes": {})", card.memory_used_bytes);
+  return text;
+}
+
+Json card_json(const CardSummary& card) {
+  Json json = Json::object();
+  const auto add = [&](const char* key, double value) {
+    if (value >= 0) json[key] = value;
+  };
+  add("mean_busy_share", card.mean_busy_share);
+  add("mean_watts", card.mean_watts);
+  add("max_watts", card.max_watts);
+  add("max_celsius", card.max_celsius);
+  add("mean_sm_mhz", card.mean_sm_mhz);
+  add("mean_memory_mhz", card.mean_memory_mhz);
+  add("joules", card.joules);
+  if (card.max_memory_used_bytes >= 0) json["max_memory_used_bytes"] = card.max_memory_used_bytes;
+  json["readings"] = card.readings;
+  return json;
+}
+
 }  // namespace
 
 EvaluationMetrics evaluation_metrics(int64_t step, int64_t epoch, const EvaluationResult& result, double seconds) {
@@ -35,10 +67,11 @@ EvaluationMetrics evaluation_metrics(int64_t step, int64_t epoch, const Evaluati
 std::string to_json_line(const StepMetrics& metrics) {
   return fmt::format(R"({{"step": {}, "epoch": {}, "tokens": {}, "loss": {}, "accuracy": {}, "learning_rate": {}, )"
                      R"("gradient_norm": {}, "tokens_per_second": {}, "step_ms": {}, "seconds": {}, )"
-                     R"("skipped_updates": {}, "rollbacks": {}}})",
+                     R"("skipped_updates": {}, "rollbacks": {}{}}})",
                      metrics.step, metrics.epoch, metrics.tokens, number(metrics.loss), number(metrics.accuracy),
                      number(metrics.learning_rate), number(metrics.gradient_norm), number(metrics.tokens_per_second),
-                     number(metrics.step_ms), number(metrics.seconds), metrics.skipped_updates, metrics.rollbacks);
+                     number(metrics.step_ms), number(metrics.seconds), metrics.skipped_updates, metrics.rollbacks,
+                     metrics.card ? card_fields(*metrics.card) : "");
 }
 
 std::string to_json_line(const EvaluationMetrics& metrics) {
@@ -128,6 +161,12 @@ std::string summary_to_json_text(const RunSummary& summary) {
   json["peak_gflops"] = summary.peak_gflops;
   json["utilisation"] = summary.utilisation;
   json["peak_memory_bytes"] = summary.peak_memory_bytes;
+  if (summary.peak_allocated_bytes > 0) json["peak_allocated_bytes"] = summary.peak_allocated_bytes;
+  if (summary.first_step_seconds > 0) json["first_step_seconds"] = summary.first_step_seconds;
+  if (summary.card) {
+    json["card"] = card_json(*summary.card);
+    if (summary.tokens_per_joule > 0) json["card"]["tokens_per_joule"] = summary.tokens_per_joule;
+  }
   json["precision"] = summary.precision;
   json["isa"] = summary.isa;
   json["device"] = summary.device;

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/card_watch.h"
 #include "base/record_log.h"
 #include "train/evaluator.h"
 
@@ -34,6 +35,7 @@ struct StepMetrics {
   double seconds = 0;           // wall time of the run so far: start-up, evaluations and earlier processes included
   int64_t skipped_updates = 0;  // so far, by the divergence guard
   int64_t rollbacks = 0;
+  std::optional<CardReading> card = {};  // the card's last reading, where there is one
 };
 
 struct EvaluationMetrics {
@@ -86,8 +88,12 @@ struct RunSummary {
   double gflops = 0;                 // reached, per second
   double peak_gflops = 0;            // of the machine, measured
   double utilisation = 0;
-  int64_t peak_memory_bytes = 0;
-  std::string precision, isa, device;
+  int64_t peak_memory_bytes = 0;       // of the process: on the card where it ran on one, CUDA's own memory included
+  int64_t peak_allocated_bytes = 0;    // on a card: what brisk itself allocated there
+  double first_step_seconds = 0;       // from the start of the process to the end of its first step; 0: there was none
+  std::optional<CardSummary> card;     // of this process's steps
+  double tokens_per_joule = 0;         // where the card's energy is known
+  std::string precision, isa, device;  // isa: of a card, its name and compute capability
   int64_t threads = 0;
   int64_t skipped_updates = 0, rollbacks = 0;  // of the whole run
   std::string ended;                           // "finished", "early stopping", "interrupted"

@@ -21,9 +21,9 @@ struct MicroBatchChoice {
   std::string reason;  // for the user: what was measured
 };
 
-// The sizes worth timing: powers of two around kMicroBatchTokens that hold the longest sequence and do not exceed what
-// a step of `sequences` sequences needs; the usual size first.
-std::vector<int64_t> micro_batch_candidates(int64_t longest, int64_t sequences);
+// The sizes worth timing: powers of two around the `usual` one that hold the longest sequence and do not exceed what a
+// step of `sequences` sequences needs; the usual size first.
+std::vector<int64_t> micro_batch_candidates(int64_t longest, int64_t sequences, int64_t usual = kMicroBatchTokens);
 
 // `options.capacity.longest` and `compute_type` are set. `fits` says whether an engine may be built. Takes about 5 s at
 // most, or one micro-batch of each size where that is longer; never more than the usual size and its neighbours then.

@@ -53,7 +53,7 @@ int64_t roll_back(TrainingSetup& setup) {
   setup.metrics.reset();  // the file is replaced
   setup.directory.cut_metrics(state.step);
   setup.metrics = std::make_unique<MetricsLog>(setup.directory.metrics_path());
-  setup.summary = {};
+  setup.summary = {.first_step_seconds = setup.summary.first_step_seconds};
   recall_metrics(setup.directory.metrics_path(), state.best_step, setup.summary);
   const SaveResult saved = save_checkpoint(run, setup.engine->parameters(), state);
   if (!saved.ok()) warn("{}", saved.problem);

@@ -11,6 +11,7 @@
 #include <limits>
 #include <vector>
 
+#include "data/packer.h"
 #include "tensor/tape.h"
 
 namespace brisk {
@@ -21,7 +22,9 @@ struct RowPicking {
   // Sequences that a micro-batch may have: what a second row set holds of each is memory.
   int64_t most_sequences = std::numeric_limits<int64_t>::max();
 
-  RowCapacity capacity(int64_t rows, int64_t longest) const { return {rows, std::min(rows, most_sequences), longest}; }
+  RowCapacity capacity(int64_t rows, int64_t longest) const {
+    return {rows, std::min({rows, most_sequences, kMostSequences}), longest};
+  }
   RowCapacity second(const RowCapacity& capacity) const { return picked ? picked(capacity) : RowCapacity{}; }
   std::vector<RowCapacity> row_sets(const RowCapacity& capacity) const {
     if (!picked) return {capacity};

@@ -1,11 +1,11 @@
 #include "train/run_end.h"
 
 #include "base/error.h"
-#include "base/isa.h"
 #include "base/machine.h"
 #include "base/terminal.h"
 #include "base/threads.h"
 #include "train/checkpoint.h"
+#include "train/device_choice.h"
 #include "train/metrics_log.h"
 
 namespace brisk {
@@ -25,15 +25,23 @@ void fill_summary(TrainingSetup& setup, const RunEnd& end, const Ledger::Totals&
   setup.summary.peak_gflops = setup.peak->gflops();
   setup.summary.utilisation = end.speed.utilisation();
   const Device& device = setup.engine->parameters().device();
-  setup.summary.peak_memory_bytes = device.is_cuda() ? device.used_bytes() : peak_memory_bytes();
+  setup.summary.peak_memory_bytes = device.is_cuda() ? device.memory().peak() : peak_memory_bytes();
+  setup.summary.peak_allocated_bytes = device.memory().peak_allocated;
+  if (setup.card) {
+    setup.summary.card = setup.card->summary();
+    const double joules = setup.summary.card->joules;
+    if (joules > 0) setup.summary.tokens_per_joule = static_cast<double>(end.speed.tokens) / joules;
+  }
   setup.summary.precision = setup.choices.compute_type == DType::bf16 ? "bf16" : "fp32";
-  setup.summary.isa = std::string(isa_name(active_isa()));
+  setup.summary.isa = arithmetic_unit(device);
   setup.summary.device = device.name();
   setup.summary.threads = Team::instance().size();
   setup.summary.skipped_updates = setup.state.guard.skipped;
   setup.summary.rollbacks = setup.state.guard.rollbacks;
   setup.summary.ended = end.ended;
 }
+
+bool device_is_card(const TrainingSetup& setup) { return setup.engine->parameters().device().is_cuda(); }
 
 }  // namespace
 
@@ -59,6 +67,14 @@ TrainOutcome end_run(TrainingSetup& setup, RunWatch& watch, const RunEnd& end) {
   if (!end.epochs.empty()) say("{}", epoch_table(end.epochs));
   say("whole run:\n{}", ledger_table(totals, end.speed));
   say("{}", speed_line(end.speed));
+  if (setup.summary.card) {
+    const double tokens = setup.summary.tokens_per_joule;
+    say("the card: {}{}", format_card(*setup.summary.card),
+        tokens > 0 ? fmt::format(", {} tokens a joule", format_count(tokens)) : "");
+  }
+  if (setup.summary.first_step_seconds > 0 && device_is_card(setup)) {
+    say("the first step was done {} after the start of the process", format_duration(setup.summary.first_step_seconds));
+  }
   if (setup.state.guard.skipped + setup.state.guard.rollbacks > 0) {
     say("divergence guard: {} updates skipped, {} times back to an earlier step; the rate is {:g} times the "
         "schedule's",

@@ -10,12 +10,12 @@
 #include <span>
 #include <vector>
 
-#include "base/isa.h"
 #include "base/machine.h"
 #include "base/random.h"
 #include "base/terminal.h"
 #include "base/threads.h"
 #include "text/unicode.h"
+#include "train/device_choice.h"
 
 namespace brisk {
 
@@ -95,6 +95,8 @@ Json ledger_json(const Ledger::Totals& totals) {
   return json;
 }
 
+int64_t memory_of(const Device& device) { return device.is_cuda() ? device.memory().peak() : peak_memory_bytes(); }
+
 }  // namespace
 
 RunWatch::RunWatch(TrainingSetup& setup) : setup_(setup) {
@@ -144,7 +146,7 @@ void RunWatch::start() {
                                 {"memory_bytes", machine.memory_total_bytes},
                                 {"system", machine.system},
                                 {"threads", Team::instance().size()},
-                                {"isa", isa_name(active_isa())},
+                                {"isa", arithmetic_unit(setup_.engine->parameters().device())},
                                 {"precision", setup_.choices.compute_type == DType::bf16 ? "bf16" : "fp32"},
                                 {"peak_gflops", setup_.peak->gflops()},
                                 {"flop_per_token", setup_.flop_per_token},
@@ -172,6 +174,15 @@ void RunWatch::step(const StepMetrics& line) {
   events_->scalar("gradient_norm", line.step, line.gradient_norm);
   events_->scalar("speed/tokens_per_second", line.step, line.tokens_per_second);
   events_->scalar("speed/step_ms", line.step, line.step_ms);
+  if (line.card) {
+    const auto add = [&](const char* name, double value) {
+      if (value >= 0) events_->scalar(name, line.step, value);
+    };
+    add("card/busy_percent", 100 * line.card->busy_share);
+    add("card/watts", line.card->watts);
+    add("card/celsius", line.card->celsius);
+    add("card/sm_mhz", line.card->sm_mhz);
+  }
   events_->write();
 }
 
@@ -222,9 +233,13 @@ void RunWatch::sample(int64_t step, int64_t epoch) {
   if (events_) events_->write();
 }
 
-void RunWatch::histograms(int64_t step) {
+bool RunWatch::wants_histograms(int64_t step) const {
   const int64_t every = setup_.job.training.histogram_steps;
-  if (!events_ || every <= 0 || step % every != 0) return;
+  return events_ && every > 0 && step % every == 0;
+}
+
+void RunWatch::histograms(int64_t step) {
+  if (!wants_histograms(step)) return;
   constexpr size_t kPiece = 1 << 16;
   std::vector<float> buffer(kPiece);
   const ParameterStore& store = setup_.engine->parameters();
@@ -254,7 +269,7 @@ void RunWatch::close_stretch() {
                                 {"tokens", tokens_},
                                 {"sequences", sequences_},
                                 {"seconds", stretch.seconds()},
-                                {"peak_memory_bytes", peak_memory_bytes()},
+                                {"peak_memory_bytes", memory_of(setup_.engine->parameters().device())},
                                 {"ledger", ledger_json(stretch)}}));
   stretch_start_ = now;
   closed_.emplace_back(setup_.state.step, now);

@@ -37,7 +37,8 @@ class RunWatch {
   void step(const StepMetrics& line);
   void evaluation(const EvaluationMetrics& line);
   void sample(int64_t step, int64_t epoch);  // nothing where the job asks for no samples
-  void histograms(int64_t step);             // where the job wants them at this step; the gradient is that of `step`
+  bool wants_histograms(int64_t step) const;
+  void histograms(int64_t step);  // where the job wants them at this step; the gradient is that of `step`
 
   void close_stretch();                               // a line of ledger.jsonl for the time since the last one
   void end_epoch(const Ledger::Totals& whole_epoch);  // that, and the shares of the epoch for TensorBoard

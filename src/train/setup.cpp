@@ -168,6 +168,14 @@ class Starter {
     const Arithmetic arithmetic = options.compute_type == DType::bf16 && fast_bf16 ? Arithmetic::bf16 : Arithmetic::f32;
     setup_.peak = place.device->is_cuda() ? std::make_unique<PeakMeter>(*place.device, arithmetic)
                                           : std::make_unique<PeakMeter>(arithmetic);
+    setup_.card = watch_card(*place.device);
+    place.device->forget_peak();  // what the measurement took is free again
+    if (place.device->is_cuda()) {
+      explain_card_memory([options] {
+        const Device& card = *options.device;
+        return explain_memory(options, memory_for_engine(card) + card.memory().allocated);
+      });
+    }
     setup_.engine = std::make_unique<Engine>(options);
 
     setup_.steps_per_epoch = divide_up(setup_.data.sequences_per_epoch, sequences);
@@ -211,8 +219,7 @@ class Starter {
       say("precision: {}", precision.reason);
     }
     int64_t micro_batch_tokens = setup_.micro_batch_tokens;
-    if (setup_.job.training.measure_micro_batch && setup_.job.training.micro_batch_tokens == 0 &&
-        !engine_options.device->is_cuda()) {
+    if (setup_.job.training.measure_micro_batch && setup_.job.training.micro_batch_tokens == 0) {
       micro_batch_tokens = fastest_micro_batch(engine_options, precision.compute_type);
     }
     return {precision.compute_type, micro_batch_tokens, isa, threads};

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/card_watch.h"
 #include "base/job.h"
 #include "base/ledger.h"
 #include "base/stop.h"
@@ -60,6 +61,7 @@ struct TrainingSetup {
   std::vector<ComponentCost> costs;
   double flop_per_token = 0;
   std::unique_ptr<PeakMeter> peak;  // sampled now and then while the run goes on
+  std::unique_ptr<CardWatch> card;  // of a card whose driver tells something; else none
 };
 
 }  // namespace brisk

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/machine.h"
+
 namespace brisk {
 
 namespace {
@@ -29,6 +31,7 @@ void StepLog::count(const StepBatch& batch, const StepResult& result, double sec
   }
   window_seconds_ += seconds;
   last_gradient_norm_ = result.gradient_norm;
+  if (whole_.steps == 0) setup_.summary.first_step_seconds = seconds_since_process_start();
   for (Counts* counts : {&whole_, &epoch_, &window_}) {
     ++counts->steps;
     counts->tokens += result.tokens;
@@ -58,6 +61,7 @@ Progress StepLog::progress(const StepBatch& batch) const {
   progress.loss = divisor != sums.end() && divisor->second > 0 ? sums.at("loss_sum") / divisor->second : last_loss_;
   progress.tokens_per_second = window_seconds_ > 0 ? static_cast<double>(window_.tokens) / window_seconds_ : 0;
   progress.elapsed_seconds = elapsed;
+  if (setup_.card) progress.card = format_card(setup_.card->latest().value_or(CardReading{}));
   progress.seconds_left = elapsed / static_cast<double>(std::max<int64_t>(1, whole_.steps)) *
                           static_cast<double>(setup_.total_steps - setup_.state.step);
   return progress;
@@ -80,6 +84,7 @@ StepMetrics StepLog::line(const StepBatch& batch, double rate, double seconds) {
   line.seconds = seconds;
   line.skipped_updates = setup_.state.guard.skipped;
   line.rollbacks = setup_.state.guard.rollbacks;
+  if (setup_.card) line.card = setup_.card->latest();
   last_loss_ = line.loss;
   sums.clear();
   window_ = {};
@@ -95,7 +100,7 @@ Speed StepLog::speed_of(const TrainingSetup& setup, const Counts& counts, const 
           setup.flop_per_token,
           setup.peak->gflops(),
           training_seconds(totals),
-          setup.engine->parameters().device().used_bytes()};
+          setup.engine->parameters().device().memory().peak()};
 }
 
 Speed StepLog::speed(const Ledger::Totals& totals) const { return speed_of(setup_, whole_, totals); }

@@ -47,9 +47,20 @@ std::string quality_text(const EvaluationMetrics& evaluation) {
 
 std::string memory_table(const MemoryPlan& plan) {
   Table table({"memory", {"bytes", Align::right}});
-  table.add_row({"parameters, gradients, optimizer", format_bytes(static_cast<double>(plan.state_bytes))});
-  table.add_row({"activations (planned arena)", format_bytes(static_cast<double>(plan.activation_bytes))});
-  table.add_row({"evaluation arena", format_bytes(static_cast<double>(plan.evaluation_bytes))});
+  const auto add = [&](const char* what, int64_t bytes) {
+    if (bytes > 0) table.add_row({what, format_bytes(static_cast<double>(bytes))});
+  };
+  add("weights (fp32 masters)", plan.state.masters);
+  add("weights (copies that products read)", plan.state.copies);
+  add("gradients", plan.state.gradients);
+  add("optimizer (moments)", plan.state.moments);
+  add("optimizer (workspace)", plan.optimizer_bytes);
+  // Where logits are made, activations that are needed no more lie at other times: the arena is planned as one.
+  add("activations", plan.activation_bytes - plan.batch_bytes - plan.loss_bytes);
+  add("loss (logits of a chunk of rows)", plan.loss_bytes);
+  add("batch", plan.batch_bytes);
+  add("evaluation", plan.evaluation_bytes);
+  add("workspaces of products and other ops", plan.workspace_bytes);
   table.add_separator();
   table.add_row({"total", format_bytes(static_cast<double>(plan.total()))});
   return table.text();
@@ -115,7 +126,7 @@ std::string speed_line(const Speed& speed) {
       "{:.0f} tokens/s, {:.1f} ms a step, {:.2f} ms a sample, {:.1f} GFLOP/s, {:.1f} % of {:.0f} GFLOP/s, {} {}",
       speed.tokens_per_second(), 1e3 * speed.training_seconds / steps, 1e3 * speed.training_seconds / samples,
       speed.gflops(), 100 * speed.utilisation(), speed.peak_gflops,
-      speed.card_bytes > 0 ? "memory on the card" : "peak memory",
+      speed.card_bytes > 0 ? "peak memory on the card" : "peak memory",
       format_bytes(static_cast<double>(speed.card_bytes > 0 ? speed.card_bytes : peak_memory_bytes())));
 }
 

@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/work_bar.h"
 #include "data/example_sequences.h"
+#include "models/encoder.h"
 #include "text/hash.h"
 #include "train/class_predictor.h"
 #include "train/classify_task.h"
@@ -69,6 +70,16 @@ TeacherAnswers ask_teacher(const Job& job, const LabelSet& labels, int64_t rows)
   key = hash_bytes(std::filesystem::path(examples.data().cache_path()).stem().string(), key);
   key = hash_mix(hash_mix(key, static_cast<uint64_t>(max_length)),
                  static_cast<uint64_t>(teacher->store.compute_type() == DType::bf16));
+  // The same weights are another function with other heads or another activation.
+  if (const auto* encoder = dynamic_cast<const Encoder*>(teacher->model.get())) {
+    const EncoderConfig& config = encoder->config();
+    for (const uint64_t part :
+         {static_cast<uint64_t>(config.num_heads), static_cast<uint64_t>(config.position_offset),
+          static_cast<uint64_t>(config.feed_forward), static_cast<uint64_t>(config.norm_epsilon * 1e15),
+          static_cast<uint64_t>(config.head)}) {
+      key = hash_mix(key, part);
+    }
+  }
   for (const size_t there : order) key = hash_mix(key, there);
   const int64_t row_bytes = labels.count() * static_cast<int64_t>(sizeof(float));
   const ExampleRowsShape shape{.examples = rows, .row_bytes = row_bytes, .rows_of = [](int64_t) { return 1; }};

@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -54,6 +56,7 @@ class Trainer {
     InterruptGuard guard;
     ProgressBar bar;
     last_save_ = peak_sampled_ = std::chrono::steady_clock::now();
+    if (setup_.card) setup_.card->begin();
     log_.begin_epoch();
     while (!is_over() && !stop_early_) {
       if (InterruptGuard::requested()) {
@@ -61,16 +64,13 @@ class Trainer {
         break;
       }
       step_start_ = std::chrono::steady_clock::now();
-      StepBatch batch;
-      {
-        Ledger::Scope scope(setup_.ledger, Phase::data_wait);
-        batch = setup_.loader->next();
-      }
+      const StepBatch batch = next_batch();
       const int64_t step = setup_.state.step + 1;
       const double rate = setup_.state.guard.rate_factor *
                           (setup_.time_box ? setup_.time_box->rate(step, setup_.elapsed()) : setup_.schedule.at(step));
       const auto before = std::chrono::steady_clock::now();
-      const StepResult result = setup_.engine->train_step(batch, step, rate, setup_.ledger, guard_.limits());
+      const StepResult result = setup_.engine->train_step(batch, step, rate, setup_.ledger, guard_.limits(),
+                                                          [&] { return look_ahead(step); });
       Ledger::Scope scope(setup_.ledger, Phase::logging);
       if (!passes(step, result)) continue;
       log_.count(batch, result, seconds_since(before));
@@ -82,6 +82,22 @@ class Trainer {
     if (interrupted_) {
       save();
     }
+  }
+
+  StepBatch next_batch() {
+    if (ahead_) return *std::exchange(ahead_, std::nullopt);
+    Ledger::Scope scope(setup_.ledger, Phase::data_wait);
+    return setup_.loader->next();
+  }
+
+  // The batch after that of `step`, for a card that has nothing left to do; null where it should not begin with it:
+  // there is none, or the gradient of `step` is still to be looked at.
+  const StepBatch* look_ahead(int64_t step) {
+    const bool is_last = !setup_.time_box && step >= setup_.total_steps;
+    if (is_last || InterruptGuard::requested() || watch_.wants_histograms(step)) return nullptr;
+    Ledger::Scope scope(setup_.ledger, Phase::data_wait);
+    ahead_ = setup_.loader->next();
+    return &*ahead_;
   }
 
   bool is_over() const {
@@ -115,6 +131,7 @@ class Trainer {
 
   void go_back(int64_t step, const std::string& reason) {
     setup_.state.elapsed_seconds = setup_.elapsed();
+    ahead_.reset();  // the loader goes back, too
     const int64_t place = roll_back(setup_);
     watch_.went_back();
     warn("step {}: training diverged: {}. Back to {}, at {:g} times the learning rate from here on ({} of {} times)",
@@ -266,6 +283,7 @@ class Trainer {
   RunWatch watch_;
   BestModel best_;
   StepLog log_;
+  std::optional<StepBatch> ahead_;  // of the coming step, which a card has begun with
   std::chrono::steady_clock::time_point step_start_, last_save_, peak_sampled_;
   int64_t expected_steps_ = 0;  // of a time-boxed run, as it was told
   std::vector<EpochRow> epoch_rows_;

@@ -43,5 +43,29 @@ TEST(Ledger, SpreadsNothingWhileAPhaseIsHeld) {
   EXPECT_EQ(ledger.totals().seconds(Phase::forward_linear), 0);
 }
 
+TEST(Ledger, WhatTheHostDidWhileACardWasBusyIsTheCards) {
+  Ledger ledger(Phase::evaluation);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  ledger.enter(Phase::other);
+  const Ledger::Totals earlier = ledger.totals();
+  {
+    Ledger::Scope scope(ledger, Phase::logging);
+    std::this_thread::sleep_for(std::chrono::milliseconds(4));
+  }
+  const double wall = ledger.totals().seconds();
+  Ledger::Totals shares;
+  shares.nanoseconds[static_cast<size_t>(Phase::loss)] = 3;
+  shares.nanoseconds[static_cast<size_t>(Phase::optimizer)] = 1;
+  ledger.hide_host(earlier, shares);
+  const Ledger::Totals after = ledger.totals();
+  EXPECT_NEAR(after.seconds(Phase::logging), earlier.seconds(Phase::logging), 1e-9);
+  EXPECT_GE(after.seconds(Phase::loss), 0.003 * 0.9);
+  EXPECT_NEAR(after.seconds(Phase::loss), 3 * after.seconds(Phase::optimizer), 1e-6);
+  EXPECT_GE(after.seconds(Phase::evaluation), 0.002) << "the card did that itself";
+  EXPECT_GE(after.seconds(), wall) << "no time is lost";
+  EXPECT_LT(after.seconds(), wall + 0.5);
+  EXPECT_TRUE(after.sampled);
+}
+
 }  // namespace
 }  // namespace brisk

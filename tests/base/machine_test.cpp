@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "base/error.h"
@@ -29,6 +31,16 @@ TEST(Machine, HasCoresMemoryAndAName) {
   }
   EXPECT_TRUE(std::is_sorted(machine.caches.begin(), machine.caches.end(),
                              [](const Cache& a, const Cache& b) { return a.level < b.level; }));
+}
+
+TEST(Machine, KnowsHowLongTheProcessRuns) {
+  const double before = seconds_since_process_start();
+  EXPECT_GT(before, 0);
+  EXPECT_LT(before, 600);
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  const double after = seconds_since_process_start();
+  EXPECT_GE(after - before, 0.025);
+  EXPECT_LT(after - before, 60);
 }
 
 #if defined(__x86_64__)

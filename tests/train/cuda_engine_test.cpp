@@ -1,6 +1,9 @@
 // Whole training steps on a card against the same on the CPU.
 #include <gtest/gtest.h>
 
+#include <limits>
+
+#include "ops/card_workspace.h"
 #include "tensor/device.h"
 #include "train/generate.h"
 #include "train/tiny_job.h"
@@ -100,6 +103,94 @@ TEST_P(OnACard, AStepThatIsNotFiniteOrAboveALimitChangesNothing) {
   EXPECT_EQ(values_of(cuda_device(), engine.parameters().flat_master()), before);
   EXPECT_TRUE(engine.train_step(steps[0], 1, 1e-3, ledger).updated);
   EXPECT_NE(values_of(cuda_device(), engine.parameters().flat_master()), before);
+}
+
+// As the trainer runs it: the next batch is there before this step's numbers are.
+Curve train_ahead(const EngineOptions& options, const std::vector<StepBatch>& steps, int64_t evaluate_after = 0) {
+  Engine engine(options);
+  engine.initialise(options.seed);
+  Ledger ledger;
+  Curve curve;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const auto next = [&]() -> const StepBatch* { return i + 1 < steps.size() ? &steps[i + 1] : nullptr; };
+    const auto step = static_cast<int64_t>(i) + 1;
+    const StepResult result = engine.train_step(steps[i], step, 3e-3, ledger, {}, next);
+    curve.losses.push_back(result.loss_sum / static_cast<double>(result.tokens));
+    curve.gradient_norms.push_back(result.gradient_norm);
+    curve.correct.push_back(result.correct);
+    if (step == evaluate_after) engine.evaluate(*tiny_corpus(200).sequences(), ledger);
+  }
+  curve.masters = values_of(cuda_device(), engine.parameters().flat_master());
+  return curve;
+}
+
+TEST_P(OnACard, BeginningWithTheNextBatchChangesNothing) {
+  options_.device = &cuda_device();
+  for (const int micro_batch : {32, 8}) {
+    SCOPED_TRACE(micro_batch);
+    const std::vector<StepBatch> steps = packed_steps(corpus_, 12, 32, micro_batch);
+    const Curve waiting = train_curve(options_, steps);
+    expect_same_bits(train_ahead(options_, steps), waiting);
+    expect_same_bits(train_ahead(options_, steps, 5), waiting);  // and an evaluation between, in the same memory
+  }
+}
+
+TEST_P(OnACard, WhatWasBegunIsForgottenWhenParametersChange) {
+  options_.device = &cuda_device();
+  const std::vector<StepBatch> steps = packed_steps(corpus_, 6, 32, 32);
+  Engine engine(options_);
+  Ledger ledger;
+  const auto run = [&](bool ahead) {
+    engine.initialise(options_.seed);
+    std::vector<double> losses;
+    for (size_t i = 0; i < 4; ++i) {
+      const auto next = [&]() -> const StepBatch* { return ahead ? &steps[5] : nullptr; };
+      losses.push_back(engine.train_step(steps[i], static_cast<int64_t>(i) + 1, 0.0, ledger, {}, next).loss());
+      engine.parameters_changed();  // as after a rollback: the next call is of another batch
+    }
+    return losses;
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
+TEST_P(OnACard, AfterAStepThatIsNotFiniteItsGradientIsThere) {
+  options_.device = &cuda_device();
+  const std::vector<StepBatch> steps = packed_steps(corpus_, 6, 32, 32);
+  Engine engine(options_);
+  engine.initialise(options_.seed);
+  Ledger ledger;
+  for (int64_t step = 1; step <= 4; ++step) {
+    const auto next = [&]() -> const StepBatch* { return &steps[static_cast<size_t>(step)]; };
+    engine.train_step(steps[static_cast<size_t>(step - 1)], step, 1e-3, ledger, {}, next);
+  }
+  const Parameter& broken = *engine.parameters().all().front();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  cuda_device().copy_in(broken.master.data, &nan, sizeof(nan));
+  engine.parameters_changed();
+  const StepResult result = engine.train_step(steps[4], 5, 1e-3, ledger, {}, [&] { return &steps[5]; });
+  EXPECT_FALSE(result.finite());
+  EXPECT_FALSE(result.updated);
+  EXPECT_NE(engine.first_not_finite(), "");
+}
+
+TEST_P(OnACard, StepsTakeNoMoreMemoryThanPlanned) {
+  options_.device = &cuda_device();
+  Device& device = cuda_device();
+  for (const DType type : {DType::f32, DType::bf16}) {
+    options_.compute_type = type;
+    const int64_t before = device.memory().allocated;
+    const int64_t workspace_before = cuda::workspace_size();
+    device.forget_peak();
+    const MemoryPlan plan = plan_memory(options_);
+    {
+      const std::vector<StepBatch> steps = packed_steps(corpus_, 6, 32, 8);
+      train_ahead(options_, steps, 3);
+    }
+    EXPECT_LE(cuda::workspace_size(), std::max(workspace_before, plan.workspace_bytes - kProductWorkspaceBytes));
+    // Every buffer is rounded up to 2 MiB, and small ones are not in the plan.
+    EXPECT_LE(device.memory().peak_allocated - before, plan.total() + (int64_t{64} << 20));
+    EXPECT_LE(device.memory().allocated - before, plan.workspace_bytes) << "what an engine had is given back";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, OnACard, ::testing::ValuesIn(both_shapes()),

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <deque>
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -17,6 +19,39 @@ class SupposedCard final : public Device {
   void release(void* data, int64_t bytes) override { cpu_device().release(data, bytes); }
   void copy_in(void* device, const void* host, int64_t bytes) override { cpu_device().copy_in(device, host, bytes); }
   void copy_out(void* host, const void* device, int64_t bytes) override { cpu_device().copy_out(host, device, bytes); }
+};
+
+// One whose copies come when the test says so: it is busy until then.
+class BusyCard final : public Device {
+ public:
+  const char* name() const override { return "busy card"; }
+  bool is_cuda() const override { return true; }
+  void* allocate(int64_t bytes) override { return cpu_device().allocate(bytes); }
+  void release(void* data, int64_t bytes) override { cpu_device().release(data, bytes); }
+  void copy_in(void*, const void*, int64_t) override { FAIL() << "a batch is sent, and nobody waits for it"; }
+  void copy_out(void* host, const void* device, int64_t bytes) override { cpu_device().copy_out(host, device, bytes); }
+  std::unique_ptr<DeviceInlet> inlet(int64_t) override { return std::make_unique<Inlet>(on_their_way_); }
+  void let_one_in() {
+    const auto [to, from, bytes] = on_their_way_.front();
+    on_their_way_.pop_front();
+    cpu_device().copy_in(to, from, bytes);
+  }
+
+ private:
+  struct Sent {
+    void* to;
+    const void* from;
+    int64_t bytes;
+  };
+  class Inlet final : public DeviceInlet {
+   public:
+    explicit Inlet(std::deque<Sent>& sent) : sent_(sent) {}
+    void send(void* to, const void* staging, int64_t bytes) override { sent_.push_back({to, staging, bytes}); }
+
+   private:
+    std::deque<Sent>& sent_;
+  };
+  std::deque<Sent> on_their_way_;
 };
 
 // Sequences of the given lengths, whose tokens are 1, 2, ...; the first row of each is picked.
@@ -67,6 +102,23 @@ TEST(BatchBuffer, RoundsSizesUpOnACardWithRowsOfNoSequence) {
   EXPECT_EQ(picked.source[4], 180);
   for (int64_t r = 5; r < 8; ++r) EXPECT_EQ(picked.targets[r], -1);
   EXPECT_EQ(picked.rows.starts[8], 5);
+}
+
+TEST(BatchBuffer, ABatchIsPutTogetherWhileTheOneBeforeIsOnItsWay) {
+  BusyCard card;
+  BatchBuffer buffer(card, {64, 8, 16});
+  std::vector<DeviceBatch::Set> first, second;
+  buffer.queue(batch_of({3, 4}), 0, first);
+  MicroBatch other = batch_of({5, 4});
+  for (int32_t& token : other.tokens) token += 100;
+  buffer.queue(other, 1, second);
+  EXPECT_EQ(first[0].tokens, second[0].tokens) << "a recorded graph reads one place";
+  card.let_one_in();
+  EXPECT_EQ(first[0].tokens[6], 7);
+  EXPECT_EQ(first[0].rows.starts[2], 7);
+  card.let_one_in();
+  EXPECT_EQ(second[0].tokens[6], 107);
+  EXPECT_EQ(second[0].rows.starts[2], 9);
 }
 
 TEST(BatchBuffer, RoundsToAtMostItsCapacity) {

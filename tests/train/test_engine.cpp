@@ -308,6 +308,19 @@ TEST_P(TrainingCurve, TakesLessMemoryWhenActivationsAreRecomputed) {
   EXPECT_LT(pairs, kept);
 }
 
+TEST_P(TrainingCurve, TheNextBatchIsNotAskedForOnACpu) {
+  Engine engine(options_);
+  engine.initialise(options_.seed);
+  Ledger ledger;
+  const std::vector<StepBatch> steps = packed_steps(corpus_, 2, 8, 8);
+  bool asked = false;
+  engine.train_step(steps[0], 1, 1e-3, ledger, {}, [&] {
+    asked = true;
+    return &steps[1];
+  });
+  EXPECT_FALSE(asked);
+}
+
 class CountingDevice final : public Device {
  public:
   const char* name() const override { return "counting"; }

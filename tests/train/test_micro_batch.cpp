@@ -10,6 +10,12 @@ TEST(MicroBatch, TriesTheUsualSizeAndItsNeighbours) {
   EXPECT_EQ(micro_batch_candidates(128, 1000), (std::vector<int64_t>{4096, 2048, 8192, 1024, 16384, 512}));
 }
 
+TEST(MicroBatch, TriesLargerSizesWhereTheUsualOneIsACards) {
+  EXPECT_EQ(micro_batch_candidates(128, 100000, kCardMicroBatchTokens),
+            (std::vector<int64_t>{65536, 32768, 131072, 16384, 262144, 8192}));
+  EXPECT_EQ(micro_batch_candidates(128, 64, kCardMicroBatchTokens), (std::vector<int64_t>{8192}));
+}
+
 TEST(MicroBatch, NeverHoldsLessThanASequenceOrMoreThanAStep) {
   EXPECT_EQ(micro_batch_candidates(128, 8), (std::vector<int64_t>{1024, 512}));
   EXPECT_EQ(micro_batch_candidates(3000, 2), (std::vector<int64_t>{4096, 3000, 6000}));

@@ -1,0 +1,114 @@
+#include "base/card_watch.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace brisk {
+
+CardWatch::CardWatch(std::unique_ptr<CardSensor> sensor, std::chrono::milliseconds period)
+    : sensor_(std::move(sensor)), period_(period) {
+  if (sensor_) thread_ = std::thread([this] { run(); });
+}
+
+CardWatch::~CardWatch() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+void CardWatch::run() {
+  std::unique_lock lock(mutex_);
+  while (!ends_) {
+    lock.unlock();
+    read_and_note();
+    lock.lock();
+    wake_.wait_for(lock, period_, [this] { return ends_; });
+  }
+}
+
+void CardWatch::Mean::add(double value) {
+  if (value < 0) return;
+  sum += value;
+  ++count;
+}
+
+// The library may take milliseconds: nobody who asks for the latest reading waits for that.
+void CardWatch::read_and_note() {
+  const std::lock_guard reading_lock(reading_);
+  const CardReading reading = sensor_->read();
+  const std::lock_guard lock(mutex_);
+  latest_ = reading;
+  Stretch& stretch = stretch_;
+  if (stretch.first_joules < 0) stretch.first_joules = reading.joules;
+  stretch.busy_share.add(reading.busy_share);
+  stretch.watts.add(reading.watts);
+  stretch.sm_mhz.add(reading.sm_mhz);
+  stretch.memory_mhz.add(reading.memory_mhz);
+  CardSummary& most = stretch.most;
+  ++most.readings;
+  most.max_watts = std::max(most.max_watts, reading.watts);
+  most.max_celsius = std::max(most.max_celsius, reading.celsius);
+  most.max_memory_used_bytes = std::max(most.max_memory_used_bytes, reading.memory_used_bytes);
+}
+
+std::optional<CardReading> CardWatch::latest() const {
+  const std::lock_guard lock(mutex_);
+  return latest_;
+}
+
+void CardWatch::begin() {
+  if (!sensor_) return;
+  const std::lock_guard reading_lock(reading_);
+  const double joules = sensor_->read().joules;
+  const std::lock_guard lock(mutex_);
+  stretch_ = {};
+  stretch_.first_joules = joules;
+}
+
+CardSummary CardWatch::summary() {
+  if (!sensor_) return {};
+  read_and_note();  // the energy until now
+  const std::lock_guard lock(mutex_);
+  CardSummary summary = stretch_.most;
+  summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - stretch_.start).count();
+  summary.mean_busy_share = stretch_.busy_share.value();
+  summary.mean_watts = stretch_.watts.value();
+  summary.mean_sm_mhz = stretch_.sm_mhz.value();
+  summary.mean_memory_mhz = stretch_.memory_mhz.value();
+  if (stretch_.first_joules >= 0 && latest_->joules >= stretch_.first_joules) {
+    summary.joules = latest_->joules - stretch_.first_joules;
+  } else if (summary.mean_watts >= 0) {
+    summary.joules = summary.mean_watts * summary.seconds;
+  }
+  return summary;
+}
+
+std::string format_card(const CardReading& reading) {
+  std::vector<std::string> parts;
+  if (reading.busy_share >= 0) parts.push_back(fmt::format("{:.0f} % busy", 100 * reading.busy_share));
+  if (reading.watts >= 0) parts.push_back(fmt::format("{:.0f} W", reading.watts));
+  if (reading.celsius >= 0) parts.push_back(fmt::format("{:.0f} C", reading.celsius));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string format_card(const CardSummary& summary) {
+  std::vector<std::string> parts;
+  if (summary.mean_busy_share >= 0) parts.push_back(fmt::format("{:.0f} % busy", 100 * summary.mean_busy_share));
+  if (summary.mean_watts >= 0) {
+    parts.push_back(fmt::format("{:.0f} W on average, {:.0f} W at most", summary.mean_watts, summary.max_watts));
+  }
+  if (summary.max_celsius >= 0) parts.push_back(fmt::format("{:.0f} C at most", summary.max_celsius));
+  if (summary.mean_sm_mhz >= 0) parts.push_back(fmt::format("{:.0f} MHz", summary.mean_sm_mhz));
+  if (summary.joules >= 0) parts.push_back(fmt::format("{:.3g} Wh", summary.joules / 3600));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+}  // namespace brisk

@@ -1,0 +1,78 @@
+// A card's readings, taken beside the work by a thread of their own: a step never waits for one.
+//
+//   CardWatch watch(open_card_sensor(bus_id));     // reads once a second; a null sensor: nothing is ever known
+//   if (const auto now = watch.latest()) progress.card = format_card(*now);
+//   const CardSummary whole = watch.summary();     // since the watch began, or since begin()
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "base/card_sensor.h"
+
+namespace brisk {
+
+// Over a stretch of time. Negative: not known.
+struct CardSummary {
+  int64_t readings = 0;
+  double seconds = 0;
+  double mean_busy_share = -1;
+  double mean_watts = -1, max_watts = -1;
+  double max_celsius = -1;
+  double mean_sm_mhz = -1, mean_memory_mhz = -1;
+  double joules = -1;                  // by the card's own counter; mean power times seconds where it has none
+  int64_t max_memory_used_bytes = -1;  // by all processes
+};
+
+class CardWatch {
+ public:
+  explicit CardWatch(std::unique_ptr<CardSensor> sensor,
+                     std::chrono::milliseconds period = std::chrono::milliseconds(1000));
+  ~CardWatch();
+  CardWatch(const CardWatch&) = delete;
+  CardWatch& operator=(const CardWatch&) = delete;
+
+  bool sees() const { return sensor_ != nullptr; }
+  std::optional<CardReading> latest() const;  // none before the first reading
+  void begin();                               // summary() is of what comes from now on
+  CardSummary summary();                      // reads once more where the stretch is younger than a reading
+
+ private:
+  struct Mean {
+    double sum = 0;
+    int64_t count = 0;
+    void add(double value);
+    double value() const { return count > 0 ? sum / static_cast<double>(count) : -1; }
+  };
+  struct Stretch {
+    std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+    double first_joules = -1;  // the counter when the stretch began
+    Mean busy_share, watts, sm_mhz, memory_mhz;
+    CardSummary most;  // its maxima and counts
+  };
+  void read_and_note();
+  void run();
+
+  std::unique_ptr<CardSensor> sensor_;
+  std::chrono::milliseconds period_;
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable wake_;
+  bool ends_ = false;
+  std::optional<CardReading> latest_;
+  Stretch stretch_;
+  std::mutex reading_;  // one reading at a time
+  std::thread thread_;
+};
+
+// "98 % busy, 612 W, 64 C": what is known of it, for a progress line; empty where nothing is.
+std::string format_card(const CardReading& reading);
+// "94 % busy, 540 W on average, 652 W at most, 67 C at most, 1965 MHz, 12.3 Wh": for the end of a run.
+std::string format_card(const CardSummary& summary);
+
+}  // namespace brisk

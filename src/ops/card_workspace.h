@@ -1,0 +1,28 @@
+// What ops take of a card's memory beside a program's arena: a workspace that all of them share in turn, and the
+// products' own. Known from the tape, so that whether a job fits is known before anything is allocated; and reserved
+// before the first step, so that nothing grows later.
+//
+//   const int64_t bytes = card_workspace_bytes(tape);        // as much as the greediest op of it wants
+//   BRISK_RUN_ON_CARD(reserve_workspace, bytes);
+#pragma once
+
+#include <cstdint>
+
+#include "tensor/tape.h"
+
+namespace brisk {
+
+// Of cuBLASLt, for products of which several blocks share a result (split-K, stream-K). NVIDIA asks for 32 MiB on
+// Hopper; with 64 more algorithms are candidates.
+constexpr int64_t kProductWorkspaceBytes = int64_t{64} << 20;
+
+// Of the shared workspace. At least what ops ask for at the tape's capacity; a little more where that depends on the
+// card's number of multiprocessors.
+int64_t card_workspace_bytes(const Tape& tape);
+
+namespace cuda {
+void reserve_workspace(int64_t bytes);  // outside of a capture
+int64_t workspace_size();               // bytes reserved so far, the products' without
+}  // namespace cuda
+
+}  // namespace brisk
