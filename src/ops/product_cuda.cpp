@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/terminal.h"
+#include "ops/beside_cuda.h"
 #include "ops/cublaslt_cuda.h"
 #include "ops/cuda_stream.h"
 #include "ops/product_choices_cuda.h"
@@ -26,14 +27,15 @@ constexpr int kTrials = 5;
 constexpr int64_t kWorthAWarning = int64_t{1} << 24;  // multiply-adds
 constexpr int64_t kSmallResult = int64_t{8} << 20;    // elements: few tiles for each multiprocessor
 
-// Of its own: ops keep what they multiply in cuda::workspace().
+// Of its own: ops keep what they multiply in cuda::workspace(). Products side by side have one each.
 void* product_workspace() {
-  static void* const memory = [] {
+  const auto make = [] {
     void* made = nullptr;
-    check(cudaMalloc(&made, kWorkspaceBytes), "allocating the products' workspace");
-    return made;
-  }();
-  return memory;
+    check(cudaMalloc(&made, 2 * kWorkspaceBytes), "allocating the products' workspace");
+    return static_cast<char*>(made);
+  };
+  static char* const memory = make();
+  return memory + (is_beside() ? kWorkspaceBytes : 0);
 }
 
 cudaDataType_t type_of(DType type) { return type == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
