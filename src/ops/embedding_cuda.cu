@@ -41,10 +41,10 @@ __global__ void number_rows_kernel(int32_t* rows, int64_t count) {
 }
 
 // Few rows are sorted by counting, in one launch: a row's place is how many (key, row) are below its own. A warp has
-// eight rows; a lane compares four neighbours of every 128 of all.
+// four rows; a lane compares four neighbours of every 128 of all.
 constexpr int64_t kMostCounted = 16384;        // rows: twice as many take four times as long
 constexpr int64_t kMostKeysCounted = 1 << 18;  // key and row are one number of 32 bits
-constexpr int kRowsOfWarp = 8;
+constexpr int kRowsOfWarp = 4;
 
 __global__ void place_rows_kernel(const int32_t* keys, int32_t count, uint32_t* sorted_keys, int32_t* sorted_rows) {
   const int lane = threadIdx.x % 32;
