@@ -12,9 +12,9 @@
 
 namespace brisk {
 
-// Of cuBLASLt, for products of which several blocks share a result (split-K, stream-K). NVIDIA asks for 32 MiB on
-// Hopper; with 64 more algorithms are candidates.
-constexpr int64_t kProductWorkspaceBytes = int64_t{64} << 20;
+// Of cuBLASLt, for products of which several blocks share a result (split-K, stream-K): two of 64 MiB, since two
+// products may run side by side. NVIDIA asks for 32 MiB each on Hopper; with 64 more algorithms are candidates.
+constexpr int64_t kProductWorkspaceBytes = int64_t{128} << 20;
 
 // Of the shared workspace. At least what ops ask for at the tape's capacity; a little more where that depends on the
 // card's number of multiprocessors.

@@ -41,6 +41,7 @@ void start_context() {
   const int64_t after = before >= 0 ? sensor->read().memory_used_bytes : -1;
   context_bytes = after >= 0 ? std::max<int64_t>(0, after - before) : used_with_context;
 }
+thread_local cudaStream_t other_stream = nullptr;
 
 // Threads each have a current card of their own; a writer of checkpoints copies from its.
 void use_card() {
@@ -294,7 +295,11 @@ void no_memory(int64_t bytes, const char* what) {
              total >> 20, allocated.load() >> 20, card_memory_explanation());
 }
 
+OtherStream::OtherStream(cudaStream_t other) { other_stream = other; }
+OtherStream::~OtherStream() { other_stream = nullptr; }
+
 cudaStream_t stream() {
+  if (other_stream != nullptr) return other_stream;
   static const cudaStream_t only = [] {
     use_card();
     cudaStream_t made = nullptr;
