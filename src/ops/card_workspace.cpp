@@ -63,7 +63,7 @@ class OpWorkspace {
     if (node_.inputs.empty() || node_.outputs.empty()) return 0;
     const Value x = node_.inputs[0], y = node_.outputs[0];
     const int64_t result = piece(rows_of(y) * tape_.spec(y).cols * size_of(type_));
-    const bool scaled = node_.backward_scratch > 0;  // an activation or dropout
+    const bool scaled = node_.changes_product;
     const bool keeps_result = node_.outputs.size() > 1;
     const int64_t bias = piece(tape_.spec(y).cols * size_of(type_));
     const int64_t forward = converted(x) + bias + (scaled && !keeps_result ? result : 0);

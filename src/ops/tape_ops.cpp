@@ -222,6 +222,7 @@ Value linear(Tape& tape, Value x, Parameter* weight, const LinearOptions& option
     node.output_in_backward.push_back(true);
   }
   node.passes_gelu = true;
+  node.changes_product = options.activation != Activation::none || dropout.probability > 0;
   if (saves_before && options.activation == Activation::gelu_tanh && dropout.probability <= 0 && !options.residual) {
     node.gelu_of = 1;
   }

@@ -72,7 +72,8 @@ struct Node {
   // `gelu_of`, and its only reader says `passes_gelu`, that reader's backward writes the gradient of `gelu_of` at once.
   int gelu_of = -1;
   bool passes_gelu = false;
-  int residual = -1;  // input whose gradient is the gradient of output 0, unchanged
+  bool changes_product = false;  // an activation or dropout comes between a product and output 0
+  int residual = -1;             // input whose gradient is the gradient of output 0, unchanged
   bool is_loss = false;
   int layer = 0;
 };

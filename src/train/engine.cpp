@@ -75,7 +75,7 @@ Engine::Engine(const EngineOptions& options)
   if (options.muon) muon_ = std::make_unique<Muon>(store_, *options.muon);
   training_->program->allocate(device_);
   if (device_.is_cuda()) {
-    BRISK_RUN_ON_CARD(reserve_workspace, card_workspace_bytes(training_->tape));
+    BRISK_RUN_ON_CARD(reserve_workspace, plan_memory(options_).workspace_bytes - kProductWorkspaceBytes);
     card_ = std::make_unique<CardTraining>(store_, options_, muon_.get());
   }
 }
