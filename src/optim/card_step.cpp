@@ -102,6 +102,8 @@ void CardStep::publish() { BRISK_RUN_ON_CARD(publish_step, numbers(), staging_);
 
 void CardStep::finish() { done_->set(); }
 
+bool CardStep::is_done() { return done_->reached(); }
+
 StepNumbers CardStep::result() {
   done_->wait();
   return *staging_;

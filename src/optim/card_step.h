@@ -47,7 +47,8 @@ class CardStep {
   void update();
   void publish();        // queues the way back of the numbers; as the three above it can be recorded
   void finish();         // marks where result() waits
-  StepNumbers result();  // of the step that was finished last
+  bool is_done();        // so far
+  StepNumbers result();  // of the step that was finished last; waits for it
 
   const StepNumbers* numbers() const { return static_cast<const StepNumbers*>(numbers_.data()); }  // on the card
 

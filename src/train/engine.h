@@ -124,7 +124,7 @@ class Engine {
   struct CardTraining;  // what steps on a card need besides
   StepResult train_on_card(const StepBatch& batch, int64_t step, double rate, Ledger& ledger,
                            const UpdateLimits& limits, const NextBatch& next);
-  void queue_pass(const StepBatch& batch, int64_t step, bool may_sample);
+  void queue_pass(const StepBatch& batch, int64_t step, bool may_sample, Ledger& ledger);
   void forget_ahead();
   struct Run;  // a tape, its program and the loss to read from it
 

@@ -53,7 +53,7 @@ void Engine::CardTraining::run(Device& device, Recorded& recorded, bool op_by_op
 
 // Forward and backward of all micro-batches: gradients and sums of the loss. Parameters stay as they are, so this may
 // run while the host does not know yet what came of the step before.
-void Engine::queue_pass(const StepBatch& batch, int64_t step, bool may_sample) {
+void Engine::queue_pass(const StepBatch& batch, int64_t step, bool may_sample, Ledger& ledger) {
   CardTraining& card = *card_;
   Program& program = *training_->program;
   const double divisor = batch.loss_divisor() > 0 ? batch.loss_divisor() : 1.0;
@@ -74,7 +74,10 @@ void Engine::queue_pass(const StepBatch& batch, int64_t step, bool may_sample) {
   for (size_t i = 0; i < batch.micro_batches.size(); ++i) {
     // Two sets of slots in turn: while one is read by a step that is not done, the other is filled.
     const size_t slot = 2 * i + static_cast<size_t>(card.passes % 2);
-    batch_buffer_.queue(batch.micro_batches[i], slot, device_batch.sets);
+    {
+      Ledger::Scope scope(ledger, Phase::copy);
+      batch_buffer_.queue(batch.micro_batches[i], slot, device_batch.sets);
+    }
     device_batch.first_of_step = i == 0;
     const CardTraining::Shape shape = CardTraining::shape_of(device_batch);
     if (card.micro_batches.size() >= kMostGraphs && !card.micro_batches.contains(shape)) {
@@ -105,12 +108,10 @@ StepResult Engine::train_on_card(const StepBatch& batch, int64_t step, double ra
                                  const UpdateLimits& limits, const NextBatch& next) {
   CardTraining& card = *card_;
   const bool ahead = card.pass && card.pass->step == step;
-  if (!ahead) forget_ahead();
-  if (ahead) {
-    if (!card.pass_done->reached()) ledger.hide_host(card.last_totals, card.shares);
-  } else {
-    Ledger::Scope scope(ledger, Phase::copy);
-    queue_pass(batch, step, true);
+  const bool is_busy = ahead && !card.pass_done->reached();
+  if (!ahead) {
+    forget_ahead();
+    queue_pass(batch, step, true, ledger);
   }
   const CardTraining::Pass pass = *card.pass;
   BRISK_CHECK(!ahead || pass.tokens == rows_of(batch), "step {} was begun with another batch", step);
@@ -135,10 +136,12 @@ StepResult Engine::train_on_card(const StepBatch& batch, int64_t step, double ra
   bool looked_ahead = false;
   if (next && !samples && !card.wants_sample()) {
     if (const StepBatch* following = next()) {
-      queue_pass(*following, step + 1, false);
+      queue_pass(*following, step + 1, false, ledger);
       looked_ahead = true;
     }
   }
+  // The card had work from the last step to here.
+  if (is_busy && !card.step.is_done()) ledger.hide_host(card.last_totals, card.shares);
   const StepNumbers numbers = card.step.result();
   if (samples) {
     card.shares = card.clock->totals();
@@ -160,7 +163,7 @@ StepResult Engine::train_on_card(const StepBatch& batch, int64_t step, double ra
   // Who asks where it comes from finds this step's gradient, not that of the next.
   if (looked_ahead && !result.finite()) {
     forget_ahead();
-    queue_pass(batch, step, false);
+    queue_pass(batch, step, false, ledger);
     forget_ahead();
   }
   return result;
