@@ -15,6 +15,7 @@
 #include "ops/attention_ways_cuda.h"
 #include "ops/cuda_stream.h"
 #include "ops/product_choices_cuda.h"
+#include "ops/product_cuda.h"
 
 namespace brisk::cuda {
 
@@ -24,7 +25,6 @@ using Way = AttentionWay;
 
 constexpr int kKernels = 1;           // to be raised when the kernels change: what was timed before is forgotten
 constexpr double kWorthTiming = 1e9;  // multiplications and additions of a forward pass
-constexpr int kRunsOfATrial = 5;
 
 constexpr std::array kEveryWay = {Way::plain,  Way::by_tile,     Way::by_wide_tile, Way::by_sequence,
                                   Way::hopper, Way::hopper_pair, Way::cudnn,        Way::cudnn_unordered};
@@ -52,12 +52,6 @@ bool wants_trials() {
     return value == nullptr || std::string_view(value) != "0";
   }();
   return wants;
-}
-
-bool records_graph() {
-  cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
-  check(cudaStreamIsCapturing(stream(), &state), "asking for the stream's state");
-  return state != cudaStreamCaptureStatusNone;
 }
 
 // Ragged batches have new sizes each time; neighbours go the same way.
@@ -103,28 +97,6 @@ double work_of(const AttentionForward& op) {
          static_cast<double>(op.shape.heads * op.shape.head_width);
 }
 
-// Milliseconds of the best of a few runs; infinite where the way does not fit.
-template <typename Run>
-float time_of(const Run& run, Way way) {
-  float shortest = std::numeric_limits<float>::infinity();
-  if (!run(way)) return shortest;
-  cudaEvent_t begin = nullptr, end = nullptr;
-  check(cudaEventCreate(&begin), "making an event");
-  check(cudaEventCreate(&end), "making an event");
-  for (int i = 0; i < kRunsOfATrial; ++i) {
-    check(cudaEventRecord(begin, stream()), "timing attention");
-    run(way);
-    check(cudaEventRecord(end, stream()), "timing attention");
-    check(cudaEventSynchronize(end), "timing attention");
-    float spent = 0;
-    check(cudaEventElapsedTime(&spent, begin, end), "timing attention");
-    shortest = std::min(shortest, spent);
-  }
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
-  return shortest;
-}
-
 // `run` goes a way, or answers that it cannot. Trials write what the chosen way then writes again.
 template <typename Run>
 void run_fastest(const AttentionForward& op, bool backward, Way usual, const Run& run) {
@@ -134,12 +106,12 @@ void run_fastest(const AttentionForward& op, bool backward, Way usual, const Run
     const ProductChoices::Algorithm* known = timed_ways().find(key);
     if (known != nullptr) {
       if (known->front() < kEveryWay.size() && run(static_cast<Way>(known->front()))) return;
-    } else if (wants_trials() && !records_graph()) {
+    } else if (wants_trials() && !is_captured()) {
       Way fastest = usual;
       float best = std::numeric_limits<float>::infinity();
       for (const Way way : kTried) {
-        if (way == Way::cudnn && asked_for() == Asked::own) continue;
-        const float time = time_of(run, way);
+        if ((way == Way::cudnn && asked_for() == Asked::own) || !run(way)) continue;
+        const float time = shortest_milliseconds([&] { run(way); });
         if (time < best) {
           best = time;
           fastest = way;

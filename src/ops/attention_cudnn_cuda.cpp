@@ -76,12 +76,6 @@ std::optional<AttentionLayout> layout_of(const AttentionForward& op) {
   return layout;
 }
 
-bool records_a_graph() {
-  cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
-  check(cudaStreamIsCapturing(stream(), &state), "asking for the stream's state");
-  return state != cudaStreamCaptureStatusNone;
-}
-
 // A plan of each layout there was, or why there is none.
 template <typename Plan>
 struct Kept {
@@ -91,16 +85,16 @@ struct Kept {
 
 template <typename Plan>
 const Plan* plan_for(std::map<AttentionLayout, Kept<Plan>>& kept, const AttentionLayout& layout,
-                     Plan (*make)(const AttentionLayout&, const std::string&)) {
+                     Plan (*make)(const AttentionLayout&)) {
   auto known = kept.find(layout);
   if (known == kept.end()) {
-    if (records_a_graph()) {
+    if (is_captured()) {
       refused("a graph is recorded, and there is no plan yet");
       return nullptr;
     }
     known = kept.try_emplace(layout).first;
     try {
-      Plan made = make(layout, "");
+      Plan made = make(layout);
       if (made.plan.workspace_bytes() > kMostWorkspace) throw CudnnRefusal("it takes too much memory");
       known->second.plan.emplace(std::move(made));
     } catch (const CudnnRefusal& refusal) {

@@ -9,7 +9,7 @@ constexpr cudnnDataType_t kHalf = CUDNN_DATA_BFLOAT16;
 // The tensors both graphs have.
 class AttentionGraph {
  public:
-  AttentionGraph(const AttentionLayout& layout, const std::string& properties) : graph(properties), l(layout) {
+  explicit AttentionGraph(const AttentionLayout& layout) : l(layout) {
     if (l.ragged) {
       lengths = graph.memory(packed({l.batch, 1, 1, 1}), CUDNN_DATA_INT32);
       q_offsets = offsets();
@@ -75,8 +75,8 @@ class AttentionGraph {
 
 }  // namespace
 
-AttentionForwardPlan plan_attention_forward(const AttentionLayout& layout, const std::string& properties) {
-  AttentionGraph g(layout, properties);
+AttentionForwardPlan plan_attention_forward(const AttentionLayout& layout) {
+  AttentionGraph g(layout);
   CudnnGraph& graph = g.graph;
   const CudnnTensor k = g.turned_rows(layout.kv_heads, layout.kv_stride, g.kv_offsets);
   const CudnnTensor v = g.rows(layout.kv_heads, layout.kv_stride, g.kv_offsets);
@@ -109,8 +109,8 @@ AttentionForwardPlan plan_attention_forward(const AttentionLayout& layout, const
           .plan = graph.plan()};
 }
 
-AttentionBackwardPlan plan_attention_backward(const AttentionLayout& layout, const std::string& properties) {
-  AttentionGraph g(layout, properties);
+AttentionBackwardPlan plan_attention_backward(const AttentionLayout& layout) {
+  AttentionGraph g(layout);
   CudnnGraph& graph = g.graph;
   const CudnnTensor k = g.turned_rows(layout.kv_heads, layout.kv_stride, g.kv_offsets);
   const CudnnTensor v = g.turned_rows(layout.kv_heads, layout.kv_stride, g.kv_offsets);

@@ -47,8 +47,7 @@ struct AttentionBackwardPlan {
   CudnnPlan plan;
 };
 
-// `properties`: as of CudnnGraph.
-AttentionForwardPlan plan_attention_forward(const AttentionLayout& layout, const std::string& properties = "");
-AttentionBackwardPlan plan_attention_backward(const AttentionLayout& layout, const std::string& properties = "");
+AttentionForwardPlan plan_attention_forward(const AttentionLayout& layout);
+AttentionBackwardPlan plan_attention_backward(const AttentionLayout& layout);
 
 }  // namespace brisk::cuda

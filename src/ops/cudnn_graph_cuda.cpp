@@ -57,14 +57,6 @@ void CudnnPlan::run(std::span<const std::pair<int64_t, void*>> pointers, void* w
   check_dnn(cudnn()->execute(cudnn_handle(), plan_.get(), pack.get()), "running a plan");
 }
 
-CudnnGraph::CudnnGraph(std::string properties) {
-  if (properties.empty()) return;
-  properties_ = std::make_unique<CudnnDescriptor>(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
-  properties_->set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, static_cast<int64_t>(properties.size()),
-                   properties.data());
-  properties_->finalize("a card's description");
-}
-
 CudnnTensor CudnnGraph::add(const CudnnShape& shape, cudnnDataType_t type, bool is_passing, bool is_scalar,
                             const CudnnTensor& offsets) {
   const CudnnTensor added{static_cast<int64_t>(tensors_.size()) + 1, shape, type};
@@ -166,16 +158,14 @@ CudnnPlan CudnnGraph::plan() {
   CudnnDescriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<int64_t>(operations.size()),
             operations.data());
-  const cudnnHandle_t handle = properties_ ? nullptr : cudnn_handle();
-  if (!properties_) graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
-  graph.finalize("a graph");
+  const cudnnHandle_t handle = cudnn_handle();
+  graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle).finalize("a graph");
 
   std::string why = "no engine was proposed";
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     CudnnDescriptor proposer(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     proposer.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
         .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
-    if (properties_) proposer.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *properties_);
     try {
       proposer.finalize("asking for engines");
     } catch (const CudnnRefusal& refusal) {
@@ -196,12 +186,9 @@ CudnnPlan CudnnGraph::plan() {
       try {
         const CudnnDescriptor& configuration = proposed[static_cast<size_t>(i)];
         CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-        if (properties_) {
-          plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *properties_);
-        } else {
-          plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
-        }
-        plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration).finalize("a plan");
+        plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle)
+            .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration)
+            .finalize("a plan");
         CudnnDescriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
         cudnnBackendDescriptor_t place = engine.get();
         int64_t engines = 0;

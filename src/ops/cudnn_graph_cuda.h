@@ -9,7 +9,6 @@
 #pragma once
 
 #include <array>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,10 +47,6 @@ class CudnnPlan {
 
 class CudnnGraph {
  public:
-  // For the process's card, or for the one `properties` describes (as CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION): such
-  // a plan can be made where there is no card.
-  explicit CudnnGraph(std::string properties = "");
-
   // What lies in device memory. `offsets` [batch + 1] say where each sequence begins, in elements.
   CudnnTensor memory(const CudnnShape& shape, cudnnDataType_t type, const CudnnTensor& offsets = {});
   // One number in host memory.
@@ -90,7 +85,6 @@ class CudnnGraph {
                   const CudnnTensor& offsets);
   const CudnnDescriptor& of(const CudnnTensor& t) const { return tensors_[static_cast<size_t>(t.id - 1)]; }
 
-  std::unique_ptr<CudnnDescriptor> properties_;
   std::vector<CudnnDescriptor> tensors_, kinds_, operations_;
 };
 
