@@ -19,6 +19,7 @@ namespace brisk::cuda {
 // outside of a capture.
 void* workspace(int64_t bytes);
 
+bool is_captured();     // whether what is queued now is recorded for a graph, and runs later
 int multiprocessors();  // of the card
 
 }  // namespace brisk::cuda

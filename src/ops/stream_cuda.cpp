@@ -25,15 +25,15 @@ Branch& branch() {
 
 bool working_beside = false;
 
+}  // namespace
+
+bool is_beside() { return working_beside; }
+
 bool is_captured() {
   cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
   check(cudaStreamIsCapturing(stream(), &state), "asking for the stream's state");
   return state != cudaStreamCaptureStatusNone;
 }
-
-}  // namespace
-
-bool is_beside() { return working_beside; }
 
 void BesideWork::queue(const std::function<void()>& work) {
   BRISK_CHECK(!apart_ && !working_beside, "work beside work");
