@@ -6,8 +6,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "hub/half_float.h"
 #include "tensor/dtype.h"
+#include "tensor/half_float.h"
 
 namespace brisk {
 

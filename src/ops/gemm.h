@@ -23,6 +23,7 @@ struct GemmOperand {
   DType type = DType::f32;
   int64_t stride = 0;
   bool transposed = false;
+  const float* scale = nullptr;  // in device memory, of e4m3 and e5m2: the bytes times this are the numbers
 };
 
 inline GemmOperand operand(const Tensor& t, bool transposed = false) { return {t.data, t.type, t.stride, transposed}; }
@@ -41,7 +42,8 @@ struct GemmEpilogue {
   Tensor residual = {};
 };
 
-enum class Arithmetic : uint8_t { f32, bf16 };
+// tf32: on a card, of f32 operands.
+enum class Arithmetic : uint8_t { f32, bf16, tf32 };
 
 namespace cpu {
 // Uses the whole Team. Which implementation runs is the active instruction set's best;

@@ -26,6 +26,7 @@ struct LinearForward {
   Tensor y;         // [N, O]
   // [1, O] the bias in bf16, or none: on a card products with a result in bf16 add it so; without, it is made.
   Tensor bias_copy;
+  ProductFormat products = ProductFormat::own;  // on a card
 };
 
 struct LinearBackward {
@@ -44,6 +45,7 @@ struct LinearBackward {
   bool dweight_adds = false;
   Tensor dbias;  // [1, O] f32 or none
   bool dbias_adds = false;
+  ProductFormat products = ProductFormat::own;  // on a card
 };
 
 namespace ref {

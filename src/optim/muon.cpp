@@ -60,7 +60,9 @@ MuonUpdate Muon::prepare() {
   update.workspace = static_cast<float*>(workspace_.data());
   update.momentum = static_cast<float>(options_.momentum);
   update.decay = static_cast<float>(options_.weight_decay);
-  update.arithmetic = store_.compute_type() == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32;
+  update.arithmetic = store_.compute_type() == DType::bf16       ? Arithmetic::bf16
+                      : options_.products == ProductFormat::tf32 ? Arithmetic::tf32
+                                                                 : Arithmetic::f32;
   return update;
 }
 

@@ -18,7 +18,7 @@ struct BenchOptions {
   int64_t width = 0, layers = 0, vocabulary = 0, heads = 0;
   int64_t batch = 0;                // sequences; 0: the shape's own
   int64_t max_length = 0;           // 0: the shape's own
-  std::string precision = "auto";   // fp32 | bf16 | auto
+  std::string precision = "auto";   // fp32 | tf32 | bf16 | fp8 | auto
   std::string optimizer = "adamw";  // adamw, as the PyTorch twin's, or muon
   double seconds = 10;
   int64_t threads = 0;

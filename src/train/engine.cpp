@@ -20,6 +20,7 @@ namespace {
 // On a card the card's ops run.
 EngineOptions placed(EngineOptions options) {
   if (options.device != nullptr && options.device->is_cuda()) options.backend = Backend::cuda;
+  if (options.muon) options.muon->products = options.products;
   return options;
 }
 
@@ -59,7 +60,7 @@ Engine::Engine(const EngineOptions& options)
       batch_buffer_(device_, training_->tape) {
   store_.allocate(device_, training_->program->completion_order(), options.compute_type,
                   ParameterStore::Purpose::training, moments_of(options));
-  if (options.muon) muon_ = std::make_unique<Muon>(store_, *options.muon);
+  if (options_.muon) muon_ = std::make_unique<Muon>(store_, *options_.muon);
   training_->program->allocate(device_);
   if (device_.is_cuda()) card_ = std::make_unique<CardTraining>(store_, options_, muon_.get());
 }
@@ -117,7 +118,9 @@ StepResult Engine::train_step(const StepBatch& batch, int64_t step, double rate,
 
 EvaluationResult Engine::evaluate(const Sequences& sequences, Ledger& ledger, int64_t count) {
   if (!evaluator_) {
-    evaluator_ = std::make_unique<Evaluator>(*model_, store_, options_.capacity, options_.picking, options_.backend);
+    evaluator_ =
+        std::make_unique<Evaluator>(*model_, store_, options_.capacity, options_.picking, options_.backend,
+                                    options_.products == ProductFormat::tf32 ? options_.products : ProductFormat::own);
   }
   return evaluator_->evaluate(sequences, ledger, count);
 }

@@ -34,9 +34,10 @@ inline int64_t usual_micro_batch_tokens(const Device* device) {
 
 struct EngineOptions {
   ModelConfig model;
-  RowCapacity capacity;             // of a micro-batch
-  RowPicking picking;               // which of its rows have targets
-  DType compute_type = DType::f32;  // f32 or bf16 products
+  RowCapacity capacity;                         // of a micro-batch
+  RowPicking picking;                           // which of its rows have targets
+  DType compute_type = DType::f32;              // f32 or bf16 products
+  ProductFormat products = ProductFormat::own;  // while training; fp8 is not evaluated in: what is saved is not fp8
   int64_t checkpoint_every = 0;
   double label_smoothing = 0;
   struct Distillation {

@@ -26,7 +26,7 @@ void fill_summary(TrainingSetup& setup, const RunEnd& end, const Ledger::Totals&
   setup.summary.utilisation = end.speed.utilisation();
   const Device& device = setup.engine->parameters().device();
   setup.summary.peak_memory_bytes = device.is_cuda() ? device.used_bytes() : peak_memory_bytes();
-  setup.summary.precision = setup.choices.compute_type == DType::bf16 ? "bf16" : "fp32";
+  setup.summary.precision = precision_name(setup.choices.compute_type, setup.choices.products);
   setup.summary.isa = std::string(isa_name(active_isa()));
   setup.summary.device = device.name();
   setup.summary.threads = Team::instance().size();

@@ -145,7 +145,7 @@ void RunWatch::start() {
                                 {"system", machine.system},
                                 {"threads", Team::instance().size()},
                                 {"isa", isa_name(active_isa())},
-                                {"precision", setup_.choices.compute_type == DType::bf16 ? "bf16" : "fp32"},
+                                {"precision", precision_name(setup_.choices.compute_type, setup_.choices.products)},
                                 {"peak_gflops", setup_.peak->gflops()},
                                 {"flop_per_token", setup_.flop_per_token},
                                 {"parameters", setup_.memory.parameters},
