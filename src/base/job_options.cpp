@@ -254,6 +254,10 @@ void declare_optimizer(TrainingOptions& training, std::vector<Option>& all) {
                     .flag("bf16", "bf16")
                     .flag("fp16", "fp16")
                     .also({"dtype", "mixed_precision", "torch_dtype"}));
+  all.push_back(Option("training.master_weights", training.master_weights,
+                       "false: the weights of the layers are kept in bf16 alone, without a copy in fp32, and updates "
+                       "are rounded by chance; on a card, with precision bf16 or fp8")
+                    .also({"fp32_master_weights"}));
   all.push_back(
       Option(
           "training.gradient_checkpointing", training.gradient_checkpointing,

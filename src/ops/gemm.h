@@ -33,8 +33,8 @@ inline GemmOperand operand(const Tensor& t, bool transposed = false) { return {t
 struct GemmEpilogue {
   Tensor c = {};
   bool adds = false;
-  const float* bias = nullptr;        // [Nc]
-  const bf16_t* bias_copy = nullptr;  // [Nc] the same, rounded, or none; the CPU has no use for it
+  const float* bias = nullptr;      // [Nc]
+  const void* bias_copy = nullptr;  // [Nc] the same in the arithmetic's type, or none; the CPU has no use for it
   Activation activation = Activation::none;
   Tensor before = {};
   Dropout dropout = {};
@@ -42,8 +42,8 @@ struct GemmEpilogue {
   Tensor residual = {};
 };
 
-// tf32: on a card, of f32 operands.
-enum class Arithmetic : uint8_t { f32, bf16, tf32 };
+// On a card alone: tf32, of f32 operands, and f16.
+enum class Arithmetic : uint8_t { f32, bf16, tf32, f16 };
 
 namespace cpu {
 // Uses the whole Team. Which implementation runs is the active instruction set's best;

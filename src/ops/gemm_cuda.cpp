@@ -52,7 +52,9 @@ void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOpera
           Arithmetic arithmetic) {
   if (m == 0 || n == 0) return;
   const bool eight_bits = a.scale != nullptr;
-  const DType type = arithmetic == Arithmetic::bf16 ? DType::bf16 : DType::f32;
+  const DType type = arithmetic == Arithmetic::bf16  ? DType::bf16
+                     : arithmetic == Arithmetic::f16 ? DType::f16
+                                                     : DType::f32;
   Product product{.m = m, .n = n, .k = k, .a = a, .b = b};
   product.tf32 = arithmetic == Arithmetic::tf32;
   const bool fits = e.activation == Activation::none && !e.dropout.active() && !e.before &&
@@ -63,12 +65,13 @@ void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOpera
   convert(product.a, type, m, k, memory.a());
   convert(product.b, type, k, n, memory.b());
   void* const u_memory = memory.u();
-  const void* small_bias = e.bias_copy;  // in bf16
+  const void* small_bias = e.bias_copy;  // of 16 bits
   const auto bias_for = [&](DType result) -> const void* {
     if (e.bias == nullptr || (result == DType::f32 && !eight_bits)) return e.bias;
     if (small_bias == nullptr) {
       void* copy = memory.bias();
-      copy_rows(matrix(const_cast<float*>(e.bias), DType::f32, 1, n), matrix(copy, DType::bf16, 1, n), false);
+      copy_rows(matrix(const_cast<float*>(e.bias), DType::f32, 1, n),
+                matrix(copy, eight_bits ? DType::bf16 : result, 1, n), false);
       small_bias = copy;
     }
     return small_bias;

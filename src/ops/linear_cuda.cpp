@@ -25,6 +25,11 @@ bool uses_tf32(ProductFormat products, const Tensor& weight) {
   return products == ProductFormat::tf32 && weight.type == DType::f32;
 }
 
+Arithmetic arithmetic_of(DType weight, ProductFormat products) {
+  if (weight == DType::f32) return products == ProductFormat::tf32 ? Arithmetic::tf32 : Arithmetic::f32;
+  return weight == DType::f16 ? Arithmetic::f16 : Arithmetic::bf16;
+}
+
 int64_t carved(int64_t bytes) { return round_up(bytes, WorkspaceCarver::kAlignment); }
 
 // The weight's gradient, and with it the bias's where the product can sum the columns of du on the way.
@@ -76,16 +81,14 @@ void linear_forward(const LinearForward& op) {
   GemmEpilogue epilogue;
   epilogue.c = op.y;
   epilogue.bias = op.bias.f32();
-  epilogue.bias_copy = op.bias_copy.bf16();
+  epilogue.bias_copy = op.bias_copy.data;
   epilogue.activation = op.activation;
   epilogue.before = op.before;
   epilogue.dropout = op.dropout;
   epilogue.rows = op.rows;
   epilogue.residual = op.residual;
   gemm(op.x.rows, op.weight.rows, op.x.cols, operand(op.x), operand(op.weight, true), epilogue,
-       op.weight.type == DType::bf16       ? Arithmetic::bf16
-       : uses_tf32(op.products, op.weight) ? Arithmetic::tf32
-                                           : Arithmetic::f32);
+       arithmetic_of(op.weight.type, op.products));
 }
 
 void linear_backward(const LinearBackward& op) {

@@ -27,6 +27,7 @@ struct Fp8Matrix {
   DType type = DType::e4m3;
   bool wants_rows = false, wants_columns = false;
   GemmOperand rows = {}, columns = {};  // as the left operand is read; the right one is their transpose
+  ToFp8 op = {};
 
   int64_t padded_rows() const { return round_up(from.rows, kFp8Multiple); }
   int64_t bytes() const {
@@ -40,12 +41,9 @@ struct Fp8Matrix {
     auto* numbers = static_cast<float*>(carver.take(fp8_carved((1 + kMostFp8Partials) * size_of(DType::f32))));
     rows = {row_bytes, type, from.cols, false, numbers};
     columns = {column_bytes, type, padded_rows(), false, numbers};
-    op_ = {from, type, row_bytes, column_bytes, numbers, numbers + 1};
+    op = {from, type, row_bytes, column_bytes, numbers, numbers + 1};
   }
-  void make() const { to_fp8(op_); }
-
- private:
-  ToFp8 op_ = {};
+  void make() const { to_fp8(op); }
 };
 
 GemmOperand as_right(GemmOperand operand) {
@@ -110,7 +108,7 @@ bool linear_forward_fp8(const LinearForward& op) {
   GemmEpilogue epilogue;
   epilogue.c = op.y;
   epilogue.bias = op.bias.f32();
-  epilogue.bias_copy = op.bias_copy.bf16();
+  epilogue.bias_copy = op.bias_copy.data;
   epilogue.activation = op.activation;
   epilogue.before = op.before;
   epilogue.dropout = op.dropout;

@@ -64,9 +64,12 @@ Choices choices_from_json(const std::string& text, const std::string& source) {
           "from the one before",
           source, tokens, kMostMicroBatchTokens);
     }
-    const bool bf16 = json.at("compute_type") == "bf16";
-    const std::string precision = json.value("precision", bf16 ? "bf16" : "fp32");  // earlier ones had no such key
-    return {bf16 ? DType::bf16 : DType::f32, tokens, json.value("isa", ""), json.value("threads", int64_t{0}),
+    const std::string type = json.at("compute_type");
+    const std::string precision = json.value("precision", "");  // earlier ones had no such key
+    return {type == "bf16"  ? DType::bf16
+            : type == "f16" ? DType::f16
+                            : DType::f32,
+            tokens, json.value("isa", ""), json.value("threads", int64_t{0}),
             precision == "tf32"  ? ProductFormat::tf32
             : precision == "fp8" ? ProductFormat::fp8
                                  : ProductFormat::own};

@@ -86,11 +86,12 @@ double measure_ratio(const ModelWidths& widths, bool instructions) {
 std::string precision_name(DType compute_type, ProductFormat products) {
   if (products == ProductFormat::tf32) return "tf32";
   if (products == ProductFormat::fp8) return "fp8";
-  return compute_type == DType::bf16 ? "bf16" : "fp32";
+  return compute_type == DType::bf16 ? "bf16" : compute_type == DType::f16 ? "fp16" : "fp32";
 }
 
 Arithmetic arithmetic_of(DType compute_type, ProductFormat products) {
   if (products == ProductFormat::tf32) return Arithmetic::tf32;
+  if (compute_type == DType::f16) return Arithmetic::f16;
   return compute_type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32;
 }
 
@@ -110,6 +111,21 @@ void check_precision(const std::string& asked, const Device& device) {
   }
 }
 
+void check_master_weights(bool master_weights, const std::string& precision, const Device& device) {
+  if (master_weights) return;
+  if (!device.is_cuda()) {
+    user_error(
+        "weights without fp32 masters (training.master_weights false) are for NVIDIA cards, and this is the CPU; leave "
+        "it true, or use \"cuda\" as the device");
+  }
+  if (precision != "auto" && precision != "bf16" && precision != "fp8") {
+    user_error(
+        "weights without fp32 masters (training.master_weights false) are kept in bf16, and the precision is {}; use "
+        "bf16 or fp8",
+        precision);
+  }
+}
+
 PrecisionChoice choose_precision(const std::string& asked, const ModelWidths& widths, const Device& device) {
   check_precision(asked, device);
   if (device.is_cuda()) {
@@ -119,7 +135,8 @@ PrecisionChoice choose_precision(const std::string& asked, const ModelWidths& wi
     if (asked == "fp8")
       return {DType::bf16, "fp8 in linear layers, as the job asks; bf16 elsewhere", false, ProductFormat::fp8};
     if (asked == "bf16") return {DType::bf16, "bf16, as the job asks", false};
-    return {DType::bf16, fmt::format("precision {} is not there for cards yet; running bf16 instead", asked), true};
+    BRISK_CHECK(asked == "fp16", "precision {}", asked);
+    return {DType::f16, "fp16 with a scaled loss, as the job asks", false};
   }
   const bool instructions = has_bf16_instructions(active_isa());
   const std::string isa(isa_name(active_isa()));

@@ -28,5 +28,7 @@ Arithmetic arithmetic_of(DType compute_type, ProductFormat products);    // of m
 // it is for other devices: check_precision() alone says so, and measures nothing.
 PrecisionChoice choose_precision(const std::string& asked, const ModelWidths& widths, const Device& device);
 void check_precision(const std::string& asked, const Device& device);
+// Whether the weights of the layers can do without fp32 masters there.
+void check_master_weights(bool master_weights, const std::string& precision, const Device& device);
 
 }  // namespace brisk

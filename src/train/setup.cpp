@@ -60,6 +60,7 @@ class Starter {
     // A wrong one is refused before the data is read. A run may go on without what another device rounded to.
     const DeviceChoice place = choose_device(setup_.job.device, "device");
     if (!setup_.request.resume) check_precision(setup_.job.training.precision, *place.device);
+    check_master_weights(setup_.job.training.master_weights, setup_.job.training.precision, *place.device);
     Team::set_size(team_size_for(setup_.job.training.threads, "training.threads"));
     if (Team::instance().size() > available_cores()) {
       warn("training.threads = {} on {} cores: threads that share a core wait for each other; {} would be faster",
@@ -139,6 +140,7 @@ class Starter {
     options.checkpoint_every = training.gradient_checkpointing;
     options.capacity = options.picking.capacity(setup_.micro_batch_tokens, longest);
     options.muon = muon_options(training);
+    options.master_weights = training.master_weights;
     if (place.device->is_cuda()) std::tie(options.compute_type, options.products) = planned_formats(options);
     // A card is the faster the more it has to do at once.
     while (place.device->is_cuda() && training.micro_batch_tokens == 0 && setup_.micro_batch_tokens > longest &&
@@ -211,6 +213,10 @@ class Starter {
         warn("the run was computed with {} and {} threads, now with {} and {}: its curve goes on, but not to the bit",
              choices.isa, choices.threads, isa, threads);
       }
+      if (choices.compute_type == DType::f16 && !engine_options.device->is_cuda()) {
+        user_error("{}: the run computes in fp16, which only a card does; go on with it there (\"device\": \"cuda\")",
+                   setup_.directory.path());
+      }
       // What only a card rounds to, the CPU does without.
       const ProductFormat products = engine_options.device->is_cuda() ? choices.products : ProductFormat::own;
       return {choices.compute_type, choices.micro_batch_tokens, isa, threads, products};
@@ -245,6 +251,7 @@ class Starter {
       setup_.state = load_checkpoint(*checkpoint_path_, setup_.engine->parameters());
       load_frozen(setup_.directory.path(), setup_.engine->parameters());
       setup_.engine->parameters_changed();
+      setup_.recall_loss_scale();
       say("resuming {} after step {}", setup_.directory.path(), setup_.state.step);
       setup_.elapsed_before = setup_.state.elapsed_seconds;
       if (setup_.time_box) setup_.time_box->go_back_to(setup_.state.progress);
@@ -292,6 +299,10 @@ class Starter {
 };
 
 }  // namespace
+
+void TrainingSetup::recall_loss_scale() {
+  if (engine->loss_scale() != nullptr && state.loss_scale) *engine->loss_scale() = *state.loss_scale;
+}
 
 void TrainingSetup::begin() {
   state = {};
