@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/rounding.h"
+#include "ops/beside_cuda.h"
 #include "ops/cuda_stream.h"
 #include "ops/gemm.h"
 #include "ops/linear_cross_entropy.h"
@@ -85,6 +86,24 @@ class CardLoss {
           {.m = rows, .n = vocabulary, .k = width, .a = operand(x), .b = operand(op_.weight, true), .c = logits});
       run_rows(begin, logits, dlogits);
       if (!gradient_) continue;
+      const auto give_parameters = [&] {
+        if (op_.dweight) {
+          Product product{.m = vocabulary, .n = width, .k = rows, .a = operand(dlogits, true), .b = operand(x)};
+          product.c = op_.dweight;
+          if (op_.dweight_adds || begin > 0) product.addend = op_.dweight;
+          multiply_or_fail(product);
+        }
+        if (op_.dbias) {
+          LinearGradientPass pass;
+          pass.dy = dlogits;
+          pass.dbias = op_.dbias;
+          pass.dbias_adds = op_.dbias_adds || begin > 0;
+          pass.partial = static_cast<float*>(carver.take(partial_bytes));
+          linear_gradient_pass(pass);
+        }
+      };
+      BesideWork beside;
+      beside.queue(give_parameters);
       if (op_.dx) {
         multiply_or_fail({.m = rows,
                           .n = width,
@@ -93,20 +112,7 @@ class CardLoss {
                           .b = operand(op_.weight),
                           .c = op_.dx.row_range(begin, rows)});
       }
-      if (op_.dweight) {
-        Product product{.m = vocabulary, .n = width, .k = rows, .a = operand(dlogits, true), .b = operand(x)};
-        product.c = op_.dweight;
-        if (op_.dweight_adds || begin > 0) product.addend = op_.dweight;
-        multiply_or_fail(product);
-      }
-      if (op_.dbias) {
-        LinearGradientPass pass;
-        pass.dy = dlogits;
-        pass.dbias = op_.dbias;
-        pass.dbias_adds = op_.dbias_adds || begin > 0;
-        pass.partial = static_cast<float*>(carver.take(partial_bytes));
-        linear_gradient_pass(pass);
-      }
+      beside.join();
     }
     sum_up();
   }

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/rounding.h"
+#include "ops/beside_cuda.h"
 #include "ops/gemm.h"
 #include "ops/linear.h"
 #include "ops/linear_passes_cuda.h"
@@ -138,21 +139,26 @@ void linear_backward(const LinearBackward& op) {
     BRISK_CHECK(weight_gradient(op, du, x, nullptr), "cuBLASLt cannot multiply [{}, {}]^T by [{}, {}]", n, outputs, n,
                 inputs);
   };
+  const auto run_weight_and_bias = [&] {
+    // Where dy is already what the products read, the weight's product can sum the bias's gradient on the way.
+    if (!passes && op.dbias && op.dweight && !op.dbias_adds && !op.dweight_adds) {
+      Product shape{.m = outputs, .n = inputs, .k = n, .a = operand(du, true), .b = operand(x), .c = op.dweight};
+      shape.tf32 = uses_tf32(op.products, op.weight);
+      const auto fused = [&] { return weight_gradient(op, du, x, op.dbias.f32()); };
+      const auto apart = [&] {
+        run_pass();
+        run_weight();
+      };
+      return run_faster(Fusion::sums, shape, fused, apart);
+    }
+    if (!passes && op.dbias) run_pass();
+    if (op.dweight) run_weight();
+  };
   if (passes) run_pass();
+  BesideWork beside;
+  beside.queue(run_weight_and_bias);
   if (op.dx) input_gradient(op, du);
-  // Where dy is already what the products read, the weight's product can sum the bias's gradient on the way.
-  if (!passes && op.dbias && op.dweight && !op.dbias_adds && !op.dweight_adds) {
-    Product shape{.m = outputs, .n = inputs, .k = n, .a = operand(du, true), .b = operand(x), .c = op.dweight};
-    shape.tf32 = uses_tf32(op.products, op.weight);
-    const auto fused = [&] { return weight_gradient(op, du, x, op.dbias.f32()); };
-    const auto apart = [&] {
-      run_pass();
-      run_weight();
-    };
-    return run_faster(Fusion::sums, shape, fused, apart);
-  }
-  if (!passes && op.dbias) run_pass();
-  if (op.dweight) run_weight();
+  beside.join();
 }
 
 }  // namespace brisk::cuda

@@ -3,6 +3,7 @@
 // without.
 #include "base/error.h"
 #include "base/rounding.h"
+#include "ops/beside_cuda.h"
 #include "ops/fp8_cuda.h"
 #include "ops/gemm.h"
 #include "ops/linear.h"
@@ -161,15 +162,18 @@ bool linear_backward_fp8(const LinearBackward& op) {
   }
   if (!op.dx && !op.dweight) return true;
   gradient.make();
+  BesideWork beside;
+  beside.queue([&] {
+    if (!op.dweight) return;
+    x.make();
+    BRISK_CHECK(multiply(for_dweight), "cuBLASLt cannot multiply [{}, {}] by [{}, {}] in fp8", outputs, n, n, inputs);
+  });
   if (op.dx) {
     BRISK_CHECK(!op.dx_gelu || !op.dx_adds, "gelu's slope is for a gradient that nobody else has added to");
     weight.make();
     input_gradient_fp8(op, for_dx);
   }
-  if (op.dweight) {
-    x.make();
-    BRISK_CHECK(multiply(for_dweight), "cuBLASLt cannot multiply [{}, {}] by [{}, {}] in fp8", outputs, n, n, inputs);
-  }
+  beside.join();
   return true;
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/rounding.h"
 #include "ops/activation_cuda.cuh"
+#include "ops/column_sums_cuda.cuh"
 #include "ops/cuda_elements.cuh"
 #include "ops/cuda_stream.h"
 #include "ops/linear_passes_cuda.h"
@@ -176,22 +177,6 @@ __global__ void gradient_kernel(const GradientArguments<kVector, D, B, U> a) {
   }
 }
 
-// Each warp of a block sums every eighth chunk of 32 columns; then the warps' sums are added in order.
-__global__ void add_chunks_kernel(const float* partial, int64_t chunks, int64_t cols, float* out, bool adds) {
-  __shared__ float shared[kWarps][kWarp];
-  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
-  const int64_t col = static_cast<int64_t>(blockIdx.x) * kWarp + lane;
-  float sum = 0;
-  for (int64_t chunk = warp; chunk < chunks && col < cols; chunk += kWarps) sum += partial[chunk * cols + col];
-  shared[warp][lane] = sum;
-  __syncthreads();
-  if (warp != 0 || col >= cols) return;
-  float total = adds ? out[col] : 0;
-#pragma unroll
-  for (int w = 0; w < kWarps; ++w) total += shared[w][lane];
-  out[col] = total;
-}
-
 constexpr int64_t kBlocks = 1024;  // wanted of gradient_kernel: several for each multiprocessor of the largest cards
 
 struct Chunks {
@@ -225,9 +210,8 @@ void run_gradient(const LinearGradientPass& pass) {
   gradient_kernel<kVector, D, B, U><<<grid, kThreads, 0, stream()>>>(a);
   BRISK_CUDA_LAUNCHED();
   if (!pass.dbias) return;
-  add_chunks_kernel<<<static_cast<unsigned>(divide_up(a.cols, kWarp)), kThreads, 0, stream()>>>(
-      pass.partial, chunks.count, a.cols, pass.dbias.f32(), pass.dbias_adds);
-  BRISK_CUDA_LAUNCHED();
+  launch(add_parts_kernel, add_parts_shape(a.cols, 1),
+         PartSums{pass.partial, chunks.count, a.cols, a.cols, {pass.dbias.f32()}, {pass.dbias_adds}});
 }
 
 }  // namespace

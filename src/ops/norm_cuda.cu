@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/rounding.h"
+#include "ops/column_sums_cuda.cuh"
 #include "ops/cuda_elements.cuh"
 #include "ops/cuda_launch.cuh"
 #include "ops/norm.h"
@@ -261,27 +262,6 @@ __global__ void norm_backward_columns_any_kernel(NormArguments op, float* partia
   partial[blockIdx.y * 2 * op.width + op.width + column] = dbias;
 }
 
-// out[c] (+)= the sum of partial[.., which, c], 32 columns a block.
-__global__ void norm_sums_kernel(const float* partial, int64_t parts, int64_t width, float* dgain, bool dgain_adds,
-                                 float* dbias, bool dbias_adds) {
-  __shared__ float sums[8][32];
-  float* out = blockIdx.y == 0 ? dgain : dbias;
-  const bool adds = blockIdx.y == 0 ? dgain_adds : dbias_adds;
-  if (out == nullptr) return;
-  const int lane = threadIdx.x % 32, slice = threadIdx.x / 32;
-  const int64_t column = static_cast<int64_t>(blockIdx.x) * 32 + lane;
-  float sum = 0;
-  if (column < width) {
-    for (int64_t part = slice; part < parts; part += 8) sum += partial[(part * 2 + blockIdx.y) * width + column];
-  }
-  sums[slice][lane] = sum;
-  __syncthreads();
-  if (slice > 0 || column >= width) return;
-  float total = adds ? out[column] : 0.0f;
-  for (int s = 0; s < 8; ++s) total += sums[s][lane];
-  out[column] = total;
-}
-
 // Calls body with the lanes and passes that hold a row of this width.
 template <int kLanes, int kPasses>
 struct RowShape {
@@ -389,9 +369,9 @@ void norm_backward(const NormBackward& op) {
     });
   }
   if (sums) {
-    launch(norm_sums_kernel, {.blocks = divide_up(width, 32), .blocks_y = 2, .threads = 256},
-           static_cast<const float*>(partial), parts, width, op.dgain.f32(), op.dgain_adds, op.dbias.f32(),
-           op.dbias_adds);
+    launch(
+        add_parts_kernel, add_parts_shape(width, 2),
+        PartSums{partial, parts, 2 * width, width, {op.dgain.f32(), op.dbias.f32()}, {op.dgain_adds, op.dbias_adds}});
   }
 }
 

@@ -39,6 +39,8 @@ bool multiply(const Product& product);
 bool can_multiply(const Product& product);
 // By a kernel of our own, slow: factor, addend and batch, no epilogue. For what cuBLASLt has no algorithm for.
 void multiply_plainly(const Product& product);
+// Keeps the card busy, so that what is queued behind starts together.
+void hold_card(int64_t cycles);
 
 // What every matrix of a batch is aligned to whose first begins at `pointer`: bytes, a power of two, 256 at most.
 uint32_t alignment_of_all(const void* pointer, int64_t distance_bytes);

@@ -1,4 +1,5 @@
-// The card's stream: everything a process does on its card is queued on one.
+// The card's stream: everything a process does on its card is queued on one, but for what ops run beside it within
+// (ops/beside_cuda.h).
 //
 //   cuda::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cuda::stream()), "copying a batch");
 #pragma once
@@ -8,6 +9,14 @@
 namespace brisk::cuda {
 
 cudaStream_t stream();
+// Until it goes, stream() is another, in this thread.
+class OtherStream {
+ public:
+  explicit OtherStream(cudaStream_t other);
+  ~OtherStream();
+  OtherStream(const OtherStream&) = delete;
+  OtherStream& operator=(const OtherStream&) = delete;
+};
 // Throws where `status` is an error: UserError when there is no memory, a fault of ours otherwise.
 void check(cudaError_t status, const char* what);
 

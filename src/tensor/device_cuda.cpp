@@ -15,6 +15,7 @@ namespace {
 constexpr int kOldestMajor = 8;  // kernels are built for compute capability 8.0 and newer
 
 int card_in_use = -1;
+thread_local cudaStream_t other_stream = nullptr;
 
 // Threads each have a current card of their own; a writer of checkpoints copies from its.
 void use_card() {
@@ -170,7 +171,11 @@ void check(cudaError_t status, const char* what) {
   throw InternalError(fmt::format("{}: {}: {}", what, cudaGetErrorName(status), cudaGetErrorString(status)));
 }
 
+OtherStream::OtherStream(cudaStream_t other) { other_stream = other; }
+OtherStream::~OtherStream() { other_stream = nullptr; }
+
 cudaStream_t stream() {
+  if (other_stream != nullptr) return other_stream;
   static const cudaStream_t only = [] {
     use_card();
     cudaStream_t made = nullptr;

@@ -53,9 +53,11 @@ class Placer {
   char* staging_;
 };
 
-// At most a sixteenth more, and one of sixteen sizes between a power of two and the next.
+// At most a sixteenth more, of many rows half of that; one of 16 or 32 sizes between a power of two and the next.
 int64_t recurring_size(int64_t count, int64_t most) {
-  const int64_t step = std::max<int64_t>(8, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(count))) / 16);
+  constexpr int64_t kMany = 8192;
+  const int64_t sizes = count >= kMany ? 32 : 16;
+  const int64_t step = std::max<int64_t>(8, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(count))) / sizes);
   return std::max(count, std::min(most, round_up(count, step)));
 }
 

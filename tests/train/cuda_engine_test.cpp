@@ -21,8 +21,8 @@ class OnACard : public ::testing::TestWithParam<Shape> {
   Threads threads_{1};
 };
 
-TEST_P(OnACard, TheLossCurveIsTheCpusOver60Steps) {
-  const std::vector<StepBatch> steps = packed_steps(corpus_, 60, 32, 32);
+TEST_P(OnACard, TheLossCurveIsTheCpusOver200Steps) {
+  const std::vector<StepBatch> steps = packed_steps(corpus_, 200, 32, 32);
   for (const bool muon : {false, true}) {
     SCOPED_TRACE(muon ? "muon" : "adamw");
     if (muon) options_.muon = MuonOptions{};

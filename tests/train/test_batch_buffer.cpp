@@ -84,12 +84,12 @@ TEST(BatchBuffer, ComesBackToFewSizes) {
   BatchBuffer buffer(card, {100000, 100, 20000});
   std::vector<DeviceBatch::Set> sets;
   std::vector<int64_t> sizes;
-  for (int32_t rows = 16400; rows < 17300; rows += 100) {
+  for (int32_t rows = 16400; rows < 16900; rows += 100) {
     buffer.queue(batch_of({rows}), 0, sets);
     sizes.push_back(sets[0].rows.rows);
   }
   EXPECT_EQ(std::set<int64_t>(sizes.begin(), sizes.end()).size(), 1u);
-  EXPECT_EQ(sizes.front(), 17408);
+  EXPECT_EQ(sizes.front(), 16896);
 }
 
 TEST(BatchBuffer, LoadsABatchAsItIs) {
