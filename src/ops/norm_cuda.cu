@@ -304,21 +304,22 @@ void norm_forward(const NormForward& op) {
                                 .draws = draws_of(op.dropout, op.rows)};
   const bool fits =
       op.x.cols <= kWidestInRegisters && in_eights(op.x) && in_eights(op.y) && in_eights(op.gain) && in_eights(op.bias);
-  with_type(op.x.type, [&](auto x) {
-    with_type(op.y.type, [&](auto y) {
-      using X = decltype(x);
-      using Y = decltype(y);
-      if (!fits) {
-        return launch(norm_forward_any_kernel<X, Y>,
-                      {.blocks = divide_up(op.x.rows, kThreads / 32), .threads = kThreads}, arguments);
-      }
-      with_row_shape(op.x.cols, [&](auto shape) {
-        using Shape = decltype(shape);
-        launch(norm_forward_kernel<X, Y, Shape::lanes, Shape::passes>,
-               {.blocks = divide_up(op.x.rows, kThreads / Shape::lanes), .threads = kThreads}, arguments);
-      });
+  const auto run = [&](auto x, auto y) {
+    using X = decltype(x);
+    using Y = decltype(y);
+    if (!fits) {
+      return launch(norm_forward_any_kernel<X, Y>, {.blocks = divide_up(op.x.rows, kThreads / 32), .threads = kThreads},
+                    arguments);
+    }
+    with_row_shape(op.x.cols, [&](auto shape) {
+      using Shape = decltype(shape);
+      launch(norm_forward_kernel<X, Y, Shape::lanes, Shape::passes>,
+             {.blocks = divide_up(op.x.rows, kThreads / Shape::lanes), .threads = kThreads}, arguments);
     });
-  });
+  };
+  if (op.y.type == DType::f16 && op.x.type == DType::f32) return run(float{}, f16_t{});
+  if (op.y.type == DType::f16 && op.x.type == DType::f16) return run(f16_t{}, f16_t{});
+  with_type(op.x.type, [&](auto x) { with_type(op.y.type, [&](auto y) { run(x, y); }); });
 }
 
 void norm_backward(const NormBackward& op) {
@@ -345,43 +346,48 @@ void norm_backward(const NormBackward& op) {
   const int64_t results = hands_on ? 3 : 2;
   int64_t parts = 0;
   float* partial = nullptr;
-  with_type(op.x.type, [&](auto x) {
-    with_type(op.dy.type, [&](auto dy) {
-      with_type(op.dx ? op.dx.type : op.x.type, [&](auto dx) {
-        using X = decltype(x);
-        using Dy = decltype(dy);
-        using Dx = decltype(dx);
-        if (!fits) {
-          if (op.dx) {
-            launch(norm_backward_any_kernel<X, Dy, Dx>, {.blocks = divide_up(rows, kThreads / 32), .threads = kThreads},
-                   arguments);
-          }
-          if (!sums) return;
-          parts = std::min<int64_t>(rows, 128);
-          partial = static_cast<float*>(workspace(parts * 2 * width * size_of(DType::f32)));
-          launch(norm_backward_columns_any_kernel<X, Dy>,
-                 {.blocks = divide_up(width, kThreads), .blocks_y = parts, .threads = kThreads}, arguments, partial);
-          return;
-        }
-        with_row_shape(width, [&](auto shape) {
-          using Shape = decltype(shape);
-          const int64_t blocks = std::min(divide_up(rows, kBackwardThreads / Shape::lanes),
-                                          int64_t{backward_blocks(Shape::passes, hands_on)} * multiprocessors());
-          const int64_t result_bytes = results * width * size_of(DType::f32);
-          if (sums) {
-            parts = blocks;
-            partial = static_cast<float*>(workspace(parts * result_bytes));
-          }
-          auto* kernel = norm_backward_kernel<X, Dy, Dx, Shape::lanes, Shape::passes, false>;
-          if constexpr (sizeof(X) == 4 && sizeof(Dx) == 4 && sizeof(Dy) == 2) {
-            if (hands_on) kernel = norm_backward_kernel<X, Dy, Dx, Shape::lanes, Shape::passes, true>;
-          }
-          launch(kernel, {.blocks = blocks, .threads = kBackwardThreads, .shared_bytes = result_bytes}, arguments,
-                 partial);
-        });
-      });
+  const DType dx_type = op.dx ? op.dx.type : op.x.type;
+  const auto run = [&](auto x, auto dy, auto dx) {
+    using X = decltype(x);
+    using Dy = decltype(dy);
+    using Dx = decltype(dx);
+    if (!fits) {
+      if (op.dx) {
+        launch(norm_backward_any_kernel<X, Dy, Dx>, {.blocks = divide_up(rows, kThreads / 32), .threads = kThreads},
+               arguments);
+      }
+      if (!sums) return;
+      parts = std::min<int64_t>(rows, 128);
+      partial = static_cast<float*>(workspace(parts * 2 * width * size_of(DType::f32)));
+      launch(norm_backward_columns_any_kernel<X, Dy>,
+             {.blocks = divide_up(width, kThreads), .blocks_y = parts, .threads = kThreads}, arguments, partial);
+      return;
+    }
+    with_row_shape(width, [&](auto shape) {
+      using Shape = decltype(shape);
+      const int64_t blocks = std::min(divide_up(rows, kBackwardThreads / Shape::lanes),
+                                      int64_t{backward_blocks(Shape::passes, hands_on)} * multiprocessors());
+      const int64_t result_bytes = results * width * size_of(DType::f32);
+      if (sums) {
+        parts = blocks;
+        partial = static_cast<float*>(workspace(parts * result_bytes));
+      }
+      auto* kernel = norm_backward_kernel<X, Dy, Dx, Shape::lanes, Shape::passes, false>;
+      if constexpr (sizeof(X) == 4 && sizeof(Dx) == 4 && sizeof(Dy) == 2) {
+        if (hands_on) kernel = norm_backward_kernel<X, Dy, Dx, Shape::lanes, Shape::passes, true>;
+      }
+      launch(kernel, {.blocks = blocks, .threads = kBackwardThreads, .shared_bytes = result_bytes}, arguments, partial);
     });
-  });
+  };
+  if (op.dy.type == DType::f16 && op.x.type == DType::f32 && dx_type == DType::f32) {
+    run(float{}, f16_t{}, float{});
+  } else if (op.dy.type == DType::f16 && op.x.type == DType::f16 && dx_type == DType::f16) {
+    run(f16_t{}, f16_t{}, f16_t{});
+  } else {
+    with_type(op.x.type, [&](auto x) {
+      with_type(op.dy.type, [&](auto dy) { with_type(dx_type, [&](auto dx) { run(x, dy, dx); }); });
+    });
+  }
   if (sums) {
     launch(add_parts_kernel, add_parts_shape(width, results),
            PartSums{partial,

@@ -44,6 +44,7 @@ class LinearOp final : public Op {
     op.rows = run.set(row_set_).rows;
     if (has_residual_) op.residual = run.input(1);
     op.y = run.output(0);
+    op.products = run.products();
     BRISK_RUN_OP(run, linear_forward, op);
   }
   void backward(OpRun& run) const override {
@@ -72,6 +73,7 @@ class LinearOp final : public Op {
       op.dbias = bias_part(run.parameter_gradient(1));
       op.dbias_adds = run.parameter_gradient_adds(1);
     }
+    op.products = run.products();
     BRISK_RUN_OP(run, linear_backward, op);
   }
   // What the op before hands on to the backward of this `run`.

@@ -74,6 +74,7 @@ class PhaseClock {
 struct ProgramOptions {
   int64_t checkpoint_every = 0;  // recompute the insides of every group of this many layers; 0 = keep everything
   Backend backend = Backend::cpu;
+  ProductFormat products = ProductFormat::own;
 };
 
 class Program {
@@ -170,6 +171,7 @@ class OpRun {
   const DeviceBatch::Set& set(int i) const { return batch_.sets[static_cast<size_t>(i)]; }
   const DeviceBatch& batch() const { return batch_; }
   Backend backend() const { return program_.options_.backend; }
+  ProductFormat products() const { return program_.options_.products; }
 
  private:
   friend class Program;
