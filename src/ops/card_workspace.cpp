@@ -19,11 +19,21 @@ class OpWorkspace {
  public:
   OpWorkspace(const Tape& tape, const Node& node) : tape_(tape), node_(node), type_(tape.activation_type()) {}
 
+  // Backward: the gradient along rows and along columns, the input, and the weight; all of one byte.
+  int64_t operand_bytes() const {
+    if (node_.op->family() != OpFamily::linear || node_.inputs.empty() || node_.parameters.empty()) return 0;
+    constexpr int64_t kPadding = 32;  // of rows and columns
+    const int64_t rows = rows_of(node_.outputs[0]) + kPadding;
+    const int64_t outputs = tape_.spec(node_.outputs[0]).cols + kPadding;
+    const int64_t inputs = tape_.spec(node_.inputs[0]).cols + kPadding;
+    return piece(2 * rows * outputs) + piece(rows * inputs) + piece(outputs * inputs) + 16 * kPieceAlignment;
+  }
+
   int64_t bytes() const {
     switch (node_.op->family()) {
       case OpFamily::linear: return linear();
       case OpFamily::attention: return attention();
-      case OpFamily::norm: return kMostParts * 2 * widest() * size_of(DType::f32);
+      case OpFamily::norm: return kMostParts * 3 * widest() * size_of(DType::f32) + partial_sums(widest());
       case OpFamily::embedding: return embedding();
       case OpFamily::loss: return loss();
       case OpFamily::elementwise: return piece(rows() * 2 * size_of(DType::i32));  // rows that are picked
@@ -71,11 +81,13 @@ class OpWorkspace {
     return std::max(forward, backward);
   }
 
-  // The gradient of the queries in f32, and a number for each row and head.
+  // The gradient of the queries in f32, and two numbers for each row and head.
   int64_t attention() const {
     constexpr int64_t kNarrowestHead = 8;
+    constexpr int64_t kOfCudnn = int64_t{8} << 20;  // what its plans ask for besides, where cuDNN computes it
     const int64_t queries = rows_of(node_.outputs[0]) * tape_.spec(node_.outputs[0]).cols;
-    return piece(queries * size_of(DType::f32)) + piece(divide_up(queries, kNarrowestHead) * size_of(DType::f32));
+    return piece(queries * size_of(DType::f32)) + 2 * piece(divide_up(queries, kNarrowestHead) * size_of(DType::f32)) +
+           kOfCudnn;
   }
 
   // Rows sorted by token, and sums of stretches of them.
@@ -100,6 +112,12 @@ class OpWorkspace {
 int64_t card_workspace_bytes(const Tape& tape) {
   int64_t most = 0;
   for (const Node& node : tape.nodes()) most = std::max(most, OpWorkspace(tape, node).bytes());
+  return round_up(most, int64_t{2} << 20);
+}
+
+int64_t card_operand_bytes(const Tape& tape) {
+  int64_t most = 0;
+  for (const Node& node : tape.nodes()) most = std::max(most, OpWorkspace(tape, node).operand_bytes());
   return round_up(most, int64_t{2} << 20);
 }
 

@@ -19,10 +19,13 @@ constexpr int64_t kProductWorkspaceBytes = int64_t{128} << 20;
 // Of the shared workspace. At least what ops ask for at the tape's capacity; a little more where that depends on the
 // card's number of multiprocessors.
 int64_t card_workspace_bytes(const Tape& tape);
+// Of another beside it, where linear layers multiply eight bits (ProductFormat::fp8): their operands.
+int64_t card_operand_bytes(const Tape& tape);
 
 namespace cuda {
 void reserve_workspace(int64_t bytes);  // outside of a capture
-int64_t workspace_size();               // bytes reserved so far, the products' without
+void reserve_operand_workspace(int64_t bytes);
+int64_t workspace_size();  // bytes of the shared one, so far
 }  // namespace cuda
 
 }  // namespace brisk

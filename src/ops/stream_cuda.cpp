@@ -3,14 +3,11 @@
 #include "ops/beside_cuda.h"
 #include "ops/card_workspace.h"
 #include "ops/cuda_stream.h"
+#include "tensor/card_memory.h"
 
 namespace brisk::cuda {
 
 namespace {
-
-void* memory = nullptr;  // the workspace
-int64_t size = 0;
-bool in_a_graph = false;  // a graph goes on using the memory that it was recorded with
 
 struct Branch {
   cudaStream_t stream = nullptr;
@@ -30,15 +27,49 @@ Branch& branch() {
 
 bool working_beside = false;
 
+}  // namespace
+
+bool is_beside() { return working_beside; }
+
 bool is_captured() {
   cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
   check(cudaStreamIsCapturing(stream(), &state), "asking for the stream's state");
   return state != cudaStreamCaptureStatusNone;
 }
 
-}  // namespace
+namespace {
 
-bool is_beside() { return working_beside; }
+class GrowingMemory {
+ public:
+  void* at_least(int64_t bytes) {
+    const bool captures = is_captured();
+    if (bytes > size_) {
+      BRISK_CHECK(!captures, "a workspace of {} bytes while a graph is recorded with {}", bytes, size_);
+      if (memory_ != nullptr && !in_a_graph_) release(memory_, size_);  // waits for its users
+      size_ = 0;
+      in_a_graph_ = false;
+      const int64_t wanted = round_up(bytes, int64_t{2} << 20);
+      memory_ = allocate_or_null(wanted);
+      if (memory_ == nullptr) no_memory(wanted, "allocating the workspace of an op");
+      size_ = wanted;
+    }
+    in_a_graph_ = in_a_graph_ || captures;
+    return memory_;
+  }
+  int64_t size() const { return size_; }
+
+ private:
+  void* memory_ = nullptr;
+  int64_t size_ = 0;
+  bool in_a_graph_ = false;  // a graph goes on using the memory that it was recorded with
+};
+
+GrowingMemory& shared_memory() {
+  static GrowingMemory memory;
+  return memory;
+}
+
+}  // namespace
 
 void BesideWork::queue(const std::function<void()>& work) {
   BRISK_CHECK(!apart_ && !working_beside, "work beside work");
@@ -66,24 +97,18 @@ void BesideWork::join() {
 }
 
 void reserve_workspace(int64_t bytes) { workspace(bytes); }
-int64_t workspace_size() { return size; }
+void reserve_operand_workspace(int64_t bytes) { operand_workspace(bytes); }
+int64_t workspace_size() { return shared_memory().size(); }
 
 void* workspace(int64_t bytes) {
   BRISK_CHECK(!working_beside, "work beside the stream wants {} bytes of its workspace", bytes);
-  const bool captures = is_captured();
-  if (bytes > size) {
-    BRISK_CHECK(!captures, "a workspace of {} bytes while a graph is recorded with {}", bytes, size);
-    if (memory != nullptr && !in_a_graph) release(memory, size);  // waits for its users
-    memory = nullptr;
-    in_a_graph = false;
-    const int64_t wanted = round_up(bytes, int64_t{2} << 20);
-    size = 0;
-    memory = allocate_or_null(wanted);
-    if (memory == nullptr) no_memory(wanted, "allocating the workspace of an op");
-    size = wanted;
-  }
-  in_a_graph = in_a_graph || captures;
-  return memory;
+  return shared_memory().at_least(bytes);
+}
+
+void* operand_workspace(int64_t bytes) {
+  static GrowingMemory memory;
+  BRISK_CHECK(!working_beside, "work beside the stream wants {} bytes of its operands' workspace", bytes);
+  return memory.at_least(bytes);
 }
 
 int multiprocessors() {

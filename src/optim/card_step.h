@@ -38,6 +38,7 @@ class CardStep {
     // Above one of these the step is not applied.
     double norm_limit = std::numeric_limits<double>::infinity();
     double loss_limit = std::numeric_limits<double>::infinity();
+    double scaling = 1;  // of the gradient (optim/loss_scale.h)
   };
   void begin_pass(int64_t step, double loss_scale, uint64_t seed);
   void begin_update(const Settings& settings);

@@ -6,8 +6,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <cstdint>
-
 namespace brisk::cuda {
 
 cudaStream_t stream();
@@ -21,11 +19,5 @@ class OtherStream {
 };
 // Throws where `status` is an error: UserError when there is no memory, a fault of ours otherwise.
 void check(cudaError_t status, const char* what);
-
-// Memory of the card that counts as the process's (Device::memory). Null, and the error forgotten, where there is none.
-void* allocate_or_null(int64_t bytes);
-void release(void* data, int64_t bytes);
-// Throws a UserError that says how much is free, and where the rest went.
-[[noreturn]] void no_memory(int64_t bytes, const char* what);
 
 }  // namespace brisk::cuda

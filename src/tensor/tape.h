@@ -73,7 +73,11 @@ struct Node {
   int gelu_of = -1;
   bool passes_gelu = false;
   bool changes_product = false;  // an activation or dropout comes between a product and output 0
-  int residual = -1;             // input whose gradient is the gradient of output 0, unchanged
+  // On a card a norm's backward can also make what the linear layer that wrote its input begins with: that layer's
+  // gradient in the type of its products. So where one's backward comes right after the other's, it is handed on.
+  bool hands_gradient_on = false;
+  bool takes_gradient = false;
+  int residual = -1;  // input whose gradient is the gradient of output 0, unchanged
   bool is_loss = false;
   int layer = 0;
 };

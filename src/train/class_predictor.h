@@ -23,7 +23,8 @@ class ClassPredictor {
  public:
   // `model` and `store` must outlive it, and `beside`, whose memory it then uses: none of both runs within the other.
   ClassPredictor(const Model& model, const ParameterStore& store, const RowCapacity& capacity,
-                 const RowPicking& picking, Backend backend, const Program* beside = nullptr);
+                 const RowPicking& picking, Backend backend, ProductFormat products = ProductFormat::own,
+                 const Program* beside = nullptr);
 
   struct Row {
     int64_t number;                 // of the sequence

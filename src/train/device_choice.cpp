@@ -48,7 +48,7 @@ DeviceChoice choose_device(const std::string& asked, const std::string& place) {
 #if BRISK_HAVE_CUDA
   if (!cards.empty() && cards.front().major >= 8) {
     const DeviceChoice found = card(0);
-    if (cuda::can_multiply(why)) return found;
+    if (cuda::has_product_library(why)) return found;
     return {&cpu_device(), "cpu", fmt::format("cpu: {}", why)};
   }
 #endif

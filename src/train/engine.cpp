@@ -24,11 +24,16 @@ namespace {
 // On a card the card's ops run.
 EngineOptions placed(EngineOptions options) {
   if (options.device != nullptr && options.device->is_cuda()) options.backend = Backend::cuda;
+  if (options.muon) options.muon->products = options.products;
   return options;
 }
 
 ParameterStore::Moments moments_of(const EngineOptions& options) {
   return options.muon ? ParameterStore::Moments::one_of_hidden : ParameterStore::Moments::two;
+}
+
+ParameterStore::Masters masters_of(const EngineOptions& options) {
+  return options.master_weights ? ParameterStore::Masters::all : ParameterStore::Masters::not_of_hidden;
 }
 }  // namespace
 
@@ -50,17 +55,19 @@ MemoryPlan plan_memory(const EngineOptions& asked) {
       plan.loss_bytes = program.loss_scratch_bytes();
     }
     if (on_card) plan.workspace_bytes = std::max(plan.workspace_bytes, card_workspace_bytes(tape));
+    if (training && options.products == ProductFormat::fp8) plan.operand_bytes = card_operand_bytes(tape);
     return program.arena_bytes();
   };
   plan.parameters = store.count();
   plan.trained_parameters = store.trained_count();
-  plan.state = store.byte_parts(options.compute_type, ParameterStore::Purpose::training, moments_of(options));
+  plan.state = store.byte_parts(options.compute_type, ParameterStore::Purpose::training, moments_of(options),
+                                masters_of(options));
   plan.optimizer_bytes = options.muon ? Muon::workspace_bytes(store, on_card) : 0;
   plan.state_bytes = plan.state.total() + plan.optimizer_bytes;
   const int64_t training = arena(Tape::Purpose::training), evaluation = arena(Tape::Purpose::evaluation);
   plan.activation_bytes = training + plan.batch_bytes;
   plan.evaluation_bytes = on_card && evaluation <= training ? 0 : evaluation;
-  if (on_card) plan.workspace_bytes += kProductWorkspaceBytes;
+  if (on_card) plan.workspace_bytes += kProductWorkspaceBytes + plan.operand_bytes;
   return plan;
 }
 
@@ -71,11 +78,14 @@ Engine::Engine(const EngineOptions& options)
       training_(std::make_unique<Run>(options_, *model_)),
       batch_buffer_(device_, training_->tape) {
   store_.allocate(device_, training_->program->completion_order(), options.compute_type,
-                  ParameterStore::Purpose::training, moments_of(options));
-  if (options.muon) muon_ = std::make_unique<Muon>(store_, *options.muon);
+                  ParameterStore::Purpose::training, moments_of(options), masters_of(options));
+  if (options_.muon) muon_ = std::make_unique<Muon>(store_, *options_.muon);
   training_->program->allocate(device_);
+  BRISK_CHECK((options.compute_type != DType::f16 && options.master_weights) || device_.is_cuda(),
+              "a card's on the CPU");
+  if (options.compute_type == DType::f16) loss_scale_.emplace();
   if (device_.is_cuda()) {
-    BRISK_RUN_ON_CARD(reserve_workspace, plan_memory(options_).workspace_bytes - kProductWorkspaceBytes);
+    reserve_workspaces();
     card_ = std::make_unique<CardTraining>(store_, options_, muon_.get());
   }
 }
@@ -85,6 +95,12 @@ Engine::~Engine() {
     forget_ahead();
   } catch (const std::exception&) {  // a card that failed has said so before
   }
+}
+
+void Engine::reserve_workspaces() const {
+  const MemoryPlan plan = plan_memory(options_);
+  BRISK_RUN_ON_CARD(reserve_workspace, plan.workspace_bytes - plan.operand_bytes - kProductWorkspaceBytes);
+  if (plan.operand_bytes > 0) BRISK_RUN_ON_CARD(reserve_operand_workspace, plan.operand_bytes);
 }
 
 void Engine::initialise(uint64_t seed) {
@@ -142,8 +158,10 @@ StepResult Engine::train_step(const StepBatch& batch, int64_t step, double rate,
 EvaluationResult Engine::evaluate(const Sequences& sequences, Ledger& ledger, int64_t count) {
   if (!evaluator_) {
     // On a card, where memory is what limits a batch, between steps and in their memory.
-    evaluator_ = std::make_unique<Evaluator>(*model_, store_, options_.capacity, options_.picking, options_.backend,
-                                             card_ ? training_->program.get() : nullptr);
+    evaluator_ =
+        std::make_unique<Evaluator>(*model_, store_, options_.capacity, options_.picking, options_.backend,
+                                    options_.products == ProductFormat::tf32 ? options_.products : ProductFormat::own,
+                                    card_ ? training_->program.get() : nullptr);
   }
   return evaluator_->evaluate(sequences, ledger, count);
 }

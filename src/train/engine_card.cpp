@@ -34,9 +34,9 @@ int64_t rows_of(const StepBatch& batch) {
 Engine::CardTraining::Shape Engine::CardTraining::shape_of(const DeviceBatch& batch) {
   const DeviceBatch::Set& first = batch.sets[0];
   const DeviceBatch::Set second = batch.sets.size() > 1 ? batch.sets[1] : DeviceBatch::Set{};
-  return {first.rows.rows,        first.rows.sequences,      first.rows.longest,
-          second.rows.rows,       second.rows.sequences,     second.rows.longest,
-          first.types != nullptr, second.weights != nullptr, batch.first_of_step};
+  return {first.rows.rows,       first.rows.sequences, first.rows.longest,     second.rows.rows,
+          second.rows.sequences, second.rows.longest,  first.types != nullptr, second.weights != nullptr,
+          batch.first_of_step,   first.rows.even,      second.rows.even};
 }
 
 // Whether the next step is to be measured op by op: the second, and one in a thousand, as soon as its sizes have run
@@ -57,6 +57,7 @@ void Engine::queue_pass(const StepBatch& batch, int64_t step, bool may_sample, L
   CardTraining& card = *card_;
   Program& program = *training_->program;
   const double divisor = batch.loss_divisor() > 0 ? batch.loss_divisor() : 1.0;
+  const double scaling = loss_scale_ ? loss_scale_->scale : 1.0;
   DeviceBatch device_batch;
   device_batch.step_loss_scale = &card.step.numbers()->loss_scale;
   device_batch.step_key = &card.step.numbers()->step_key;
@@ -68,7 +69,7 @@ void Engine::queue_pass(const StepBatch& batch, int64_t step, bool may_sample, L
   };
 
   CardTraining::Pass pass{.step = step};
-  card.step.begin_pass(step, 1 / divisor, options_.seed);
+  card.step.begin_pass(step, scaling / divisor, options_.seed);
   bool samples = may_sample && card.wants_sample();
   card.clock.reset();
   for (size_t i = 0; i < batch.micro_batches.size(); ++i) {
@@ -117,7 +118,8 @@ StepResult Engine::train_on_card(const StepBatch& batch, int64_t step, double ra
   BRISK_CHECK(!ahead || pass.tokens == rows_of(batch), "step {} was begun with another batch", step);
   card.pass.reset();
   const bool samples = card.clock != nullptr;
-  card.step.begin_update({step, rate, limits.gradient_norm, limits.loss});
+  const double scaling = loss_scale_ ? loss_scale_->scale : 1.0;
+  card.step.begin_update({step, rate, limits.gradient_norm, limits.loss, scaling});
   if (samples) {
     card.clock->restart();
     card.step.decide();
@@ -134,7 +136,8 @@ StepResult Engine::train_on_card(const StepBatch& batch, int64_t step, double ra
   }
   card.step.finish();
   bool looked_ahead = false;
-  if (next && !samples && !card.wants_sample()) {
+  // With a loss that is scaled the next pass depends on how this one went.
+  if (next && !samples && !card.wants_sample() && !loss_scale_) {
     if (const StepBatch* following = next()) {
       queue_pass(*following, step + 1, false, ledger);
       looked_ahead = true;
@@ -158,8 +161,12 @@ StepResult Engine::train_on_card(const StepBatch& batch, int64_t step, double ra
   result.correct = std::llround(numbers.correct);
   result.targets = std::llround(numbers.targets);
   result.weight_sum = numbers.weight_sum;
-  result.gradient_norm = std::sqrt(numbers.squared_norm);
+  result.gradient_norm = std::sqrt(numbers.squared_norm) / scaling;
   result.updated = numbers.applied > 0;
+  if (loss_scale_ && std::isfinite(result.loss_sum)) {
+    result.overflowed = !std::isfinite(result.gradient_norm) && loss_scale_->can_fall();
+    if (result.overflowed || result.finite()) loss_scale_->observe(result.finite());
+  }
   // Who asks where it comes from finds this step's gradient, not that of the next.
   if (looked_ahead && !result.finite()) {
     forget_ahead();

@@ -20,15 +20,16 @@ struct Engine::Run {
   Run(const EngineOptions& options, const Model& model)
       : tape({.activation_type = options.compute_type, .rows = options.picking.row_sets(options.capacity)}),
         loss(model.loss(tape, options.loss())),
-        program(std::make_unique<Program>(
-            tape, ProgramOptions{.checkpoint_every = options.checkpoint_every, .backend = options.backend})) {}
+        program(std::make_unique<Program>(tape, ProgramOptions{.checkpoint_every = options.checkpoint_every,
+                                                               .backend = options.backend,
+                                                               .products = options.products})) {}
 };
 
 // On a card the step is queued as a whole and waited for once. What recurs with the same sizes is recorded as a graph
 // when it comes the second time.
 struct Engine::CardTraining {
   // Rows, sequences and longest sequence of both row sets; what they bring along; the first micro-batch of its step?
-  using Shape = std::array<int64_t, 9>;
+  using Shape = std::array<int64_t, 11>;
   static Shape shape_of(const DeviceBatch& batch);
   struct Recorded {
     int64_t seen = 0;

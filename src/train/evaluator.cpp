@@ -9,12 +9,12 @@ namespace brisk {
 double EvaluationResult::perplexity() const { return std::exp(loss); }
 
 Evaluator::LossRun::LossRun(const Model& model, const ParameterStore& store, const RowCapacity& capacity,
-                            const RowPicking& picking, Backend backend, const Program* beside)
+                            const RowPicking& picking, Backend backend, ProductFormat products, const Program* beside)
     : tape({.purpose = Tape::Purpose::evaluation,
             .activation_type = store.compute_type(),
             .rows = picking.row_sets(capacity)}),
       loss(model.loss(tape, {})),
-      program(tape, {.backend = backend}),
+      program(tape, {.backend = backend, .products = products}),
       buffer(store.device(), tape) {
   if (beside != nullptr) {
     program.allocate_with(*beside);
@@ -24,12 +24,12 @@ Evaluator::LossRun::LossRun(const Model& model, const ParameterStore& store, con
 }
 
 Evaluator::Evaluator(const Model& model, const ParameterStore& store, const RowCapacity& capacity,
-                     const RowPicking& picking, Backend backend, const Program* beside)
+                     const RowPicking& picking, Backend backend, ProductFormat products, const Program* beside)
     : store_(store) {
   if (model.classes() > 0) {
-    predictor_ = std::make_unique<ClassPredictor>(model, store, capacity, picking, backend, beside);
+    predictor_ = std::make_unique<ClassPredictor>(model, store, capacity, picking, backend, products, beside);
   } else {
-    loss_run_ = std::make_unique<LossRun>(model, store, capacity, picking, backend, beside);
+    loss_run_ = std::make_unique<LossRun>(model, store, capacity, picking, backend, products, beside);
   }
 }
 

@@ -35,7 +35,7 @@ class Evaluator {
   // `model` and `store` must outlive the evaluator, and `beside`, whose memory it then uses: none of both runs within
   // the other.
   Evaluator(const Model& model, const ParameterStore& store, const RowCapacity& capacity, const RowPicking& picking,
-            Backend backend, const Program* beside = nullptr);
+            Backend backend, ProductFormat products = ProductFormat::own, const Program* beside = nullptr);
 
   // Of the first `count` sequences, or of all.
   EvaluationResult evaluate(const Sequences& sequences, Ledger& ledger,
@@ -49,7 +49,7 @@ class Evaluator {
     Program program;
     BatchBuffer buffer;
     LossRun(const Model& model, const ParameterStore& store, const RowCapacity& capacity, const RowPicking& picking,
-            Backend backend, const Program* beside);
+            Backend backend, ProductFormat products, const Program* beside);
   };
   EvaluationResult evaluate_loss(const Sequences& sequences, Ledger& ledger, int64_t count);
   EvaluationResult evaluate_classes(const Sequences& sequences, Ledger& ledger, int64_t count);

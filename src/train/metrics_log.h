@@ -18,6 +18,7 @@
 
 #include "base/card_watch.h"
 #include "base/record_log.h"
+#include "optim/loss_scale.h"
 #include "train/evaluator.h"
 
 namespace brisk {
@@ -35,7 +36,8 @@ struct StepMetrics {
   double seconds = 0;           // wall time of the run so far: start-up, evaluations and earlier processes included
   int64_t skipped_updates = 0;  // so far, by the divergence guard
   int64_t rollbacks = 0;
-  std::optional<CardReading> card = {};  // the card's last reading, where there is one
+  std::optional<LossScale> loss_scale = {};  // of f16: as `skipped_steps` and `loss_scale`
+  std::optional<CardReading> card = {};      // the card's last reading, where there is one
 };
 
 struct EvaluationMetrics {
@@ -96,6 +98,7 @@ struct RunSummary {
   std::string precision, isa, device;  // isa: of a card, its name and compute capability
   int64_t threads = 0;
   int64_t skipped_updates = 0, rollbacks = 0;  // of the whole run
+  std::optional<int64_t> skipped_steps = {};   // by loss scaling, where there is one
   std::string ended;                           // "finished", "early stopping", "interrupted"
 };
 

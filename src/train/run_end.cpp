@@ -32,12 +32,13 @@ void fill_summary(TrainingSetup& setup, const RunEnd& end, const Ledger::Totals&
     const double joules = setup.summary.card->joules;
     if (joules > 0) setup.summary.tokens_per_joule = static_cast<double>(end.speed.tokens) / joules;
   }
-  setup.summary.precision = setup.choices.compute_type == DType::bf16 ? "bf16" : "fp32";
+  setup.summary.precision = precision_name(setup.choices.compute_type, setup.choices.products);
   setup.summary.isa = arithmetic_unit(device);
   setup.summary.device = device.name();
   setup.summary.threads = Team::instance().size();
   setup.summary.skipped_updates = setup.state.guard.skipped;
   setup.summary.rollbacks = setup.state.guard.rollbacks;
+  if (const LossScale* scale = setup.engine->loss_scale()) setup.summary.skipped_steps = scale->skipped_steps;
   setup.summary.ended = end.ended;
 }
 
@@ -79,6 +80,9 @@ TrainOutcome end_run(TrainingSetup& setup, RunWatch& watch, const RunEnd& end) {
     say("divergence guard: {} updates skipped, {} times back to an earlier step; the rate is {:g} times the "
         "schedule's",
         setup.state.guard.skipped, setup.state.guard.rollbacks, setup.state.guard.rate_factor);
+  }
+  if (const LossScale* scale = setup.engine->loss_scale()) {
+    say("loss scaling: {} steps skipped, the scale is {:g}", scale->skipped_steps, scale->scale);
   }
   if (setup.time_box && !end.interrupted) {
     say("training.stop {}: ended after {}, {} steps{}", setup.job.training.stop, format_duration(setup.elapsed()),

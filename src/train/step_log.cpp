@@ -30,8 +30,8 @@ void StepLog::count(const StepBatch& batch, const StepResult& result, double sec
     epoch_.weight_sum += result.weight_sum;
   }
   window_seconds_ += seconds;
-  last_gradient_norm_ = result.gradient_norm;
   if (whole_.steps == 0) setup_.summary.first_step_seconds = seconds_since_process_start();
+  if (!result.overflowed) last_gradient_norm_ = result.gradient_norm;
   for (Counts* counts : {&whole_, &epoch_, &window_}) {
     ++counts->steps;
     counts->tokens += result.tokens;
@@ -62,6 +62,7 @@ Progress StepLog::progress(const StepBatch& batch) const {
   progress.tokens_per_second = window_seconds_ > 0 ? static_cast<double>(window_.tokens) / window_seconds_ : 0;
   progress.elapsed_seconds = elapsed;
   if (setup_.card) progress.card = format_card(setup_.card->latest().value_or(CardReading{}));
+  if (const LossScale* scale = setup_.engine->loss_scale()) progress.skipped_steps = scale->skipped_steps;
   progress.seconds_left = elapsed / static_cast<double>(std::max<int64_t>(1, whole_.steps)) *
                           static_cast<double>(setup_.total_steps - setup_.state.step);
   return progress;
@@ -85,6 +86,7 @@ StepMetrics StepLog::line(const StepBatch& batch, double rate, double seconds) {
   line.skipped_updates = setup_.state.guard.skipped;
   line.rollbacks = setup_.state.guard.rollbacks;
   if (setup_.card) line.card = setup_.card->latest();
+  if (const LossScale* scale = setup_.engine->loss_scale()) line.loss_scale = *scale;
   last_loss_ = line.loss;
   sums.clear();
   window_ = {};
