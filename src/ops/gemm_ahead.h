@@ -1,0 +1,53 @@
+// Fetching what is packed next while tiles are multiplied: packing reads each number once, from afar, and would wait
+// for every line of it.
+//
+//   const GemmAhead ahead(first_element, operand, rows, depth, depth_contiguous);
+//   ahead.want(tile_number, tiles, tile);       // each of the tiles fetches its share of the block
+#pragma once
+
+#include <algorithm>
+
+#include "base/rounding.h"
+#include "ops/gemm_kernels.h"
+
+namespace brisk::cpu {
+
+struct GemmRange {
+  int64_t begin, end;
+  int64_t size() const { return end - begin; }
+};
+// Part `part` of `parts` nearly equal parts of a range.
+inline GemmRange divide(GemmRange range, int64_t part, int64_t parts) {
+  return {range.begin + range.size() * part / parts, range.begin + range.size() * (part + 1) / parts};
+}
+
+// A block of an operand, or nothing.
+class GemmAhead {
+ public:
+  GemmAhead() = default;
+  GemmAhead(const void* first, const GemmOperand& operand, GemmRange across, GemmRange depth, bool depth_contiguous)
+      : at_(static_cast<const char*>(first)),
+        stride_(operand.stride * size_of(operand.type)),
+        rows_(depth_contiguous ? across.size() : depth.size()),
+        bytes_((depth_contiguous ? depth.size() : across.size()) * size_of(operand.type)) {}
+
+  // Adds a share of the block to what the tile fetches, as much as it has room for.
+  void want(int64_t part, int64_t parts, GemmTile& tile) const {
+    if (rows_ == 0) return;
+    constexpr int64_t kPair = 128, kMost = GemmTile::kRead;
+    const GemmRange own = divide({0, rows_}, part, parts);
+    const char* begin = at_ + own.begin * stride_;
+    const int64_t pairs = divide_up(bytes_, kPair);
+    if (own.size() < pairs) {
+      for (int64_t r = 0; r < std::min(own.size(), kMost); ++r) tile.read[r] = {begin + r * stride_, kPair, pairs};
+    } else {
+      for (int64_t p = 0; p < std::min(pairs, kMost); ++p) tile.read[p] = {begin + p * kPair, stride_, own.size()};
+    }
+  }
+
+ private:
+  const char* at_ = nullptr;
+  int64_t stride_ = 0, rows_ = 0, bytes_ = 0;  // of memory
+};
+
+}  // namespace brisk::cpu
