@@ -31,18 +31,21 @@ class GemmAhead {
         rows_(depth_contiguous ? across.size() : depth.size()),
         bytes_((depth_contiguous ? depth.size() : across.size()) * size_of(operand.type)) {}
 
-  // Adds a share of the block to what the tile fetches, as much as it has room for.
+  // The share of the block that a tile fetches, as much as it has room for.
   void want(int64_t part, int64_t parts, GemmTile& tile) const {
+    tile.read[0].count = 0;
     if (rows_ == 0) return;
     constexpr int64_t kPair = 128, kMost = GemmTile::kRead;
     const GemmRange own = divide({0, rows_}, part, parts);
     const char* begin = at_ + own.begin * stride_;
     const int64_t pairs = divide_up(bytes_, kPair);
-    if (own.size() < pairs) {
-      for (int64_t r = 0; r < std::min(own.size(), kMost); ++r) tile.read[r] = {begin + r * stride_, kPair, pairs};
-    } else {
-      for (int64_t p = 0; p < std::min(pairs, kMost); ++p) tile.read[p] = {begin + p * kPair, stride_, own.size()};
+    const bool by_row = own.size() < pairs;
+    const int64_t entries = std::min(by_row ? own.size() : pairs, kMost);
+    for (int64_t i = 0; i < entries; ++i) {
+      tile.read[i] = by_row ? GemmTile::Wanted{begin + i * stride_, kPair, pairs}
+                            : GemmTile::Wanted{begin + i * kPair, stride_, own.size()};
     }
+    if (entries < kMost) tile.read[entries].count = 0;
   }
 
  private:

@@ -111,7 +111,9 @@ class Product {
     item_panels_ = divide_up(divide_up(m_, row_items_), kernels_.rows);
 
     // As many passes to a step as keep its share of B (and of A, where several items want the same rows) near.
-    step_passes_ = std::clamp<int64_t>(kStepFloats / (units_block * cols_block_), 1, depth_passes_);
+    // Twice as much where sums between steps would need memory of their own.
+    const int64_t step_floats = plain_ ? kStepFloats : 2 * kStepFloats;
+    step_passes_ = std::clamp<int64_t>(step_floats / (units_block * cols_block_), 1, depth_passes_);
     if (col_items_ > 1) {
       step_passes_ = std::clamp<int64_t>(kItemFloats / (item_panels_ * panel_floats_), 1, step_passes_);
     }
@@ -322,12 +324,12 @@ class Product {
     for (int64_t r = 0; r < item.rows.size() && row_keys_size_ > 0; ++r) {
       row_keys[r] = epilogue_.dropout.row_key(epilogue_.rows, item.rows.begin + r);
     }
+    GemmTile tile;
+    tile.units = panel_units;
     for (int64_t panel = item.panels.begin; panel < item.panels.end; ++panel) {
       const int64_t col = step.cols.begin + panel * kernels_.cols;
       for (int64_t p = 0; p < count; ++p) {
         const Range rows = row_range(item.rows, p, count);
-        GemmTile tile;
-        tile.units = panel_units;
         tile.a_panel = a_panels + p * panel_floats_;
         tile.a_by_row = a_by_row_;
         tile.b_panel = b_panels;
@@ -353,7 +355,9 @@ class Product {
     const bool first = depth_pass == 0, last = depth_pass + 1 == depth_passes_;
     const bool whole = cols.size() == kernels_.cols && (!kernels_.whole_panels || rows.size() == kernels_.rows);
     tile.rows = rows.size();
+    tile.start = nullptr;
     tile.out_stride = tile.start_stride = kernels_.cols;
+    tile.written[0].count = 0;
     if (plain_) {
       const bool adds = epilogue_.adds || !first;
       if (whole) {

@@ -209,6 +209,8 @@ GemmKernels vector_kernels() {
   kernels.unit_depth = Units::kDepth;
   kernels.units_block = kUnitsBlock;
   kernels.rows_block = kRowsBlock;
+  kernels.rows_least = 56;
+  kernels.items_wanted = 8;
   kernels.cols_block = 1024;
   if constexpr (kCopiesRows && std::is_same_v<Units, FloatUnits>) {
     kernels.row_stride = kRowStride;
