@@ -268,6 +268,7 @@ class Product {
     for (int64_t number = 0; schedule_->take_item(thread, step.number, number);) {
       const Item item = item_of(step, number);
       schedule_->wait_for_item(step.number, number);
+      if (item.row_item != packed_item) write_row_keys(thread, item.rows);
       const float* b_pass = b_panels;
       for (int64_t pass = step.passes.begin; pass < step.passes.end; ++pass) {
         const Range depth = depth_of(pass);
@@ -296,6 +297,7 @@ class Product {
 
   void multiply_low(int thread, const Step& step) const {
     float* b_panels = b_panels_ + thread * b_floats_;
+    write_row_keys(thread, {0, m_});
     for (int64_t number = 0; schedule_->take_item(thread, step.number, number);) {
       const Item item = item_of(step, number);
       for (int64_t pass = 0; pass < depth_passes_; ++pass) {
@@ -316,33 +318,45 @@ class Product {
 
   // `b_panels` begins with the item's first panel.
   void multiply_item(int thread, const Step& step, int64_t pass, const Item& item, const float* a_panels,
-                     const float* b_panels, const GemmAhead& ahead) const {
+                     const float* b_panels, GemmAhead ahead) const {
     const int64_t panel_units = units(depth_of(pass)), count = divide_up(item.rows.size(), kernels_.rows);
     const int64_t tile_floats = kernels_.rows * kernels_.cols;
     float* partial = partial_ + thread * partial_floats_;
     if (depth_steps_ > 1) {
       partial = partial_ + item.row_item * partial_floats_ + item.panels.begin * item_panels_ * tile_floats;
     }
-    uint32_t* row_keys = row_keys_ + thread * row_keys_size_;
-    for (int64_t r = 0; r < item.rows.size() && row_keys_size_ > 0; ++r) {
-      row_keys[r] = epilogue_.dropout.row_key(epilogue_.rows, item.rows.begin + r);
-    }
+    const uint32_t* row_keys = row_keys_ + thread * row_keys_size_;
+    if (item.panels.size() == 0) return;
     GemmTile tile;
     tile.units = panel_units;
+    tile.a_by_row = a_by_row_;
+    ahead.share_among(item.panels.size() * count);
     for (int64_t panel = item.panels.begin; panel < item.panels.end; ++panel) {
       const int64_t col = step.cols.begin + panel * kernels_.cols;
+      GemmParts parts(item.rows, count);
       for (int64_t p = 0; p < count; ++p) {
-        const Range rows = row_range(item.rows, p, count);
+        const Range rows = kernels_.whole_panels ? whole_panel(item.rows, p) : parts.next();
         tile.a_panel = a_panels + p * panel_floats_;
-        tile.a_by_row = a_by_row_;
         tile.b_panel = b_panels;
-        ahead.want((panel - item.panels.begin) * count + p, item.panels.size() * count, tile);
+        ahead.next(tile);
         multiply_tile(tile, rows, {col, std::min(col + kernels_.cols, step.cols.end)}, pass, partial + p * tile_floats,
                       tile_buffers_ + thread * tile_floats, row_keys + (rows.begin - item.rows.begin));
       }
       b_panels += kernels_.cols * panel_units;
       partial += item_panels_ * tile_floats;
     }
+  }
+
+  Range whole_panel(Range rows, int64_t panel) const {
+    const int64_t begin = rows.begin + panel * kernels_.rows;
+    return {begin, std::min(begin + kernels_.rows, rows.end)};
+  }
+
+  // For dropout, of the rows that a thread multiplies next.
+  void write_row_keys(int thread, Range rows) const {
+    if (row_keys_size_ == 0) return;
+    uint32_t* row_keys = row_keys_ + thread * row_keys_size_;
+    for (int64_t r = rows.begin; r < rows.end; ++r) *row_keys++ = epilogue_.dropout.row_key(epilogue_.rows, r);
   }
 
   // Parts of a range of rows: of whole panels where the kernel wants whole ones, else nearly equal, so that 128 rows
