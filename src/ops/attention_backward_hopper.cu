@@ -22,7 +22,6 @@ constexpr int kKeys = 128;     // of a block, at a time
 constexpr int kQueries = 128;  // of a tile
 constexpr int kHalf = 64;
 constexpr int kThreads = 256;
-constexpr int kTiles = 2;  // in shared memory: in use, and on its way
 constexpr int64_t kTileBytes = SwizzledTile::bytes(128);
 constexpr int64_t kHalfBytes = SwizzledTile::bytes(kHalf);
 
@@ -34,9 +33,8 @@ struct TileFacts {
   uint32_t row_key[kQueries];
 };
 
-// k, v, kTiles of q and dy, twice the gradients of a tile's scores, facts.
-constexpr int64_t kSharedBytes =
-    1023 + 2 * kTileBytes + 2 * kTiles * kTileBytes + 4 * kTileBytes + kTiles * static_cast<int64_t>(sizeof(TileFacts));
+// Twice: k, v, q, dy, gradients of a tile's scores, facts.
+constexpr int64_t kSharedBytes = 1023 + 12 * kTileBytes + 2 * static_cast<int64_t>(sizeof(TileFacts));
 
 // known [H, N]: eight lanes have a row of a head.
 __global__ void __launch_bounds__(kThreads) query_facts_kernel(const AttentionBackward op, Known* known) {
@@ -69,11 +67,11 @@ __global__ void __launch_bounds__(kThreads, 1)
     backward_sequence_hopper_kernel(const AttentionBackward op, const Draws draws, const Known* known, float* kept_dq) {
   const AttentionForward& forward = op.forward;
   const AttentionShape& shape = forward.shape;
-  const int64_t kv_head = blockIdx.y, sequences = forward.queries.sequences;
-  const int64_t group = shape.heads / shape.kv_heads;
+  const int64_t sequences = forward.queries.sequences;
+  const int kv_head = static_cast<int>(blockIdx.y), group = static_cast<int>(shape.heads / shape.kv_heads);
   const int head_width = static_cast<int>(shape.head_width);
   if (blockIdx.z == sequences) {
-    for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+    for (int head = kv_head * group; head < (kv_head + 1) * group; ++head) {
       clear_head_rows<bf16_t>(op.dq, forward.queries.starts[sequences], head, head_width);
     }
     const int64_t end = sequences > 0 ? forward.k_end[sequences - 1] : 0;
@@ -82,64 +80,83 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   const AttentionSpan span = attention_span(forward, blockIdx.z);
   const int queries = static_cast<int>(span.queries), keys = static_cast<int>(span.keys);
-  const auto rows_of = [&](const Tensor& t, int64_t row, int64_t of_head) {
+  const int first_query_row = static_cast<int>(span.first_query), first_key_row = static_cast<int>(span.first_key);
+  const auto rows_of = [&](const Tensor& t, int64_t row, int of_head) {
     return static_cast<bf16_t*>(t.data) + row * t.stride + of_head * head_width;
   };
 
   char* memory = swizzled_shared();
-  const SwizzledTile k{memory}, v{memory + kTileBytes};
-  const auto q_tile = [&](int which) { return memory + (2 + 2 * which) * kTileBytes; };
-  const auto dy_tile = [&](int which) { return memory + (3 + 2 * which) * kTileBytes; };
+  const auto k_tile = [&](int which) { return SwizzledTile{memory + 2 * which * kTileBytes}; };
+  const auto v_tile = [&](int which) { return SwizzledTile{memory + (2 * which + 1) * kTileBytes}; };
+  const auto q_tile = [&](int which) { return memory + (4 + 2 * which) * kTileBytes; };
+  const auto dy_tile = [&](int which) { return memory + (5 + 2 * which) * kTileBytes; };
   // Gradients of the scores of half a tile's queries: [128 keys, 64 queries].
   const auto gradients_of = [&](int which, int half) {
-    return SwizzledTile{memory + (2 + 2 * kTiles + 2 * which + half) * kTileBytes};
+    return SwizzledTile{memory + (8 + 2 * which + half) * kTileBytes};
   };
-  auto* facts = reinterpret_cast<TileFacts*>(memory + (6 + 2 * kTiles) * kTileBytes);
+  auto* facts = reinterpret_cast<TileFacts*>(memory + 12 * kTileBytes);
 
   const int lane = threadIdx.x % 32, warp_first = threadIdx.x / 32 * 16, warpgroup = threadIdx.x / 128;
   const int group_first = warpgroup * kHalf;
   const int ahead = shape.causal ? keys - queries : keys;  // query i sees keys up to i + ahead
   const float scale_log2 = shape.scale * kLog2E;
   const int all_tiles = (queries + kQueries - 1) / kQueries;
+  // Every query belongs to the first block of keys, seen or not: its dq is written there.
+  const auto first_tile_of = [&](int first_key) {
+    return first_key == 0 || !shape.causal ? 0 : max(0, first_key - ahead) / kQueries;
+  };
+  const auto copy_keys = [&](int first_key, int which) {
+    const int row = first_key_row + first_key;
+    k_tile(which).copy<kKeys>(rows_of(forward.k, row, kv_head), forward.k.stride, keys - first_key, head_width);
+    v_tile(which).copy<kKeys>(rows_of(forward.v, row, kv_head), forward.v.stride, keys - first_key, head_width);
+  };
+  const auto copy_queries = [&](int head, int query, int which) {
+    const int row = first_query_row + query;
+    SwizzledTile{q_tile(which)}.copy<kQueries>(rows_of(forward.q, row, head), forward.q.stride, queries - query,
+                                               head_width);
+    SwizzledTile{dy_tile(which)}.copy<kQueries>(rows_of(op.dy, row, head), op.dy.stride, queries - query, head_width);
+    const int at = static_cast<int>(threadIdx.x) % kQueries;
+    const bool exists = query + at < queries;
+    if (threadIdx.x < kQueries) {  // zeros do no harm: what does not exist has no slope
+      const Known* from = known + int64_t{head} * forward.q.rows + row;
+      copy_async_8(&facts[which].known[at], exists ? from + at : from, exists);
+    } else if (kDropout) {
+      facts[which].row_key[at] = exists ? attention_row_key(draws, head, row + at) : 0;
+    }
+  };
+
+  copy_keys(0, 0);
+  if (queries > 0) copy_queries(kv_head * group, 0, 0);
+  commit_copies();
+  wait_for_copies<0>();
+  publish_to_products();
+  __syncthreads();
+  int turn = 0;  // of all rounds: which of two tiles is in use
   for (int first_key = 0; first_key == 0 || first_key < keys; first_key += kKeys) {
-    // Every query belongs to the first block of keys, seen or not: its dq is written there.
-    const int first_tile = first_key == 0 ? 0 : static_cast<int>(span.first_seeing(first_key, shape.causal)) / kQueries;
-    const int tiles = max(0, all_tiles - first_tile), rounds = tiles * static_cast<int>(group);
+    const SwizzledTile k = k_tile(first_key / kKeys % 2), v = v_tile(first_key / kKeys % 2);
+    const int first_tile = first_tile_of(first_key);
+    const int tiles = max(0, all_tiles - first_tile), rounds = tiles * group;
+    const int block_keys = min(kKeys, keys - first_key);
     const auto head_of = [&](int round) { return kv_head * group + round / tiles; };
     const auto query_of = [&](int round) { return (first_tile + round % tiles) * kQueries; };
-    const auto copy_round = [&](int round) {
-      if (round < rounds) {
-        const int64_t head = head_of(round);
-        const int query = query_of(round), which = round % kTiles;
-        const int64_t row = span.first_query + query;
-        SwizzledTile{q_tile(which)}.copy<kQueries>(rows_of(forward.q, row, head), forward.q.stride, queries - query,
-                                                   head_width);
-        SwizzledTile{dy_tile(which)}.copy<kQueries>(rows_of(op.dy, row, head), op.dy.stride, queries - query,
-                                                    head_width);
-        const int at = static_cast<int>(threadIdx.x) % kQueries;
-        const bool exists = query + at < queries;
-        if (threadIdx.x < kQueries) {  // zeros do no harm: what does not exist has no slope
-          const Known* from = known + head * forward.q.rows + row;
-          copy_async_8(&facts[which].known[at], exists ? from + at : from, exists);
-        } else if (kDropout) {
-          facts[which].row_key[at] = exists ? attention_row_key(draws, head, row + at) : 0;
+    // The tile after this round's, or the next keys and their first tile.
+    const auto copy_next = [&](int round) {
+      const int which = (turn + 1) % 2, next_key = first_key + kKeys;
+      if (round + 1 < rounds) {
+        copy_queries(head_of(round + 1), query_of(round + 1), which);
+      } else if (next_key < keys) {
+        copy_keys(next_key, next_key / kKeys % 2);
+        if (first_tile_of(next_key) < all_tiles) {
+          copy_queries(kv_head * group, first_tile_of(next_key) * kQueries, which);
         }
       }
       commit_copies();
     };
-    const int block_keys = min(kKeys, keys - first_key);
-    k.copy<kKeys>(rows_of(forward.k, span.first_key + first_key, kv_head), forward.k.stride, block_keys, head_width);
-    v.copy<kKeys>(rows_of(forward.v, span.first_key + first_key, kv_head), forward.v.stride, block_keys, head_width);
-    copy_round(0);
-    wait_for_copies<0>();
-    publish_to_products();
-    __syncthreads();
 
     WarpgroupSums scores, slopes;
     float dk[1][8][4] = {}, dv[1][8][4] = {}, dq[8][4] = {};
     // Scores and slopes of half a tile, each a group of products.
-    const auto begin_half = [&](int round, int half) {
-      const int which = round % kTiles;
+    const auto begin_half = [&](int which, int half) {
       row_products(scores, k, group_first, SwizzledTile{q_tile(which) + half * kHalfBytes});
       end_products();
       row_products(slopes, v, group_first, SwizzledTile{dy_tile(which) + half * kHalfBytes});
@@ -147,7 +164,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     };
     // Weights of the scores, of which `left` are left operands; bits of `kept` say which dropout kept.
     const auto weigh_half = [&](int round, int half, LeftOperands& left, uint32_t& kept) {
-      const TileFacts& of_tile = facts[round % kTiles];
+      const TileFacts& of_tile = facts[turn % 2];
       const int query = query_of(round) + half * kHalf, key = first_key + warp_first + lane / 4;
       const bool masked = min(query + ahead, keys - 1) < first_key + warp_first + 15;
       kept = ~0u;
@@ -172,8 +189,8 @@ __global__ void __launch_bounds__(kThreads, 1)
       }
     };
     // Slopes of the weights become those of the scores.
-    const auto slope_half = [&](int round, int half, LeftOperands& left, uint32_t kept) {
-      const TileFacts& of_tile = facts[round % kTiles];
+    const auto slope_half = [&](int half, LeftOperands& left, uint32_t kept) {
+      const TileFacts& of_tile = facts[turn % 2];
 #pragma unroll
       for (int n = 0; n < 8; ++n) {
         const float4 two = *reinterpret_cast<const float4*>(&of_tile.known[half * kHalf + n * 8 + lane % 4 * 2]);
@@ -187,8 +204,8 @@ __global__ void __launch_bounds__(kThreads, 1)
         left.v[n / 2][n % 2 * 2 + 1] = pack_bf16(slopes[n][2], slopes[n][3]);
       }
     };
-    const auto keep_gradients = [&](int round, int half, const LeftOperands& gradients) {
-      const SwizzledTile to = gradients_of(round % 2, half);
+    const auto keep_gradients = [&](int half, const LeftOperands& gradients) {
+      const SwizzledTile to = gradients_of(turn % 2, half);
 #pragma unroll
       for (int n = 0; n < 8; ++n) {
 #pragma unroll
@@ -205,7 +222,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     };
     const auto for_each_pair = [&](int round, const auto& body) {
       const int query = query_of(round) + warp_first % kHalf + group_first + lane / 4;
-      const int64_t row = span.first_query + query;
+      const int row = first_query_row + query;
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         if (query + i * 8 >= queries) continue;
@@ -223,8 +240,8 @@ __global__ void __launch_bounds__(kThreads, 1)
         for (int i = 0; i < 4; ++i) dq[n][i] = 0;
       }
       if (first_key == 0 || seen_of(round) <= 0) return;
-      const int64_t head = head_of(round);
-      for_each_pair(round, [&](int64_t row, int column, float& a, float& b) {
+      const int head = head_of(round);
+      for_each_pair(round, [&](int row, int column, float& a, float& b) {
         const float2 before =
             *reinterpret_cast<const float2*>(kept_dq + (row * shape.heads + head) * head_width + column);
         a = before.x;
@@ -234,14 +251,14 @@ __global__ void __launch_bounds__(kThreads, 1)
     const auto store_dq = [&](int round) {
       const int seen = seen_of(round);
       if (seen <= 0 && first_key > 0) return;
-      const int64_t head = head_of(round);
+      const int head = head_of(round);
       if (seen <= kKeys) {  // there is no more to come
         bf16_t* to = rows_of(op.dq, 0, head);
-        for_each_pair(round, [&](int64_t row, int column, float& a, float& b) {
+        for_each_pair(round, [&](int row, int column, float& a, float& b) {
           *reinterpret_cast<uint32_t*>(to + row * op.dq.stride + column) = pack_bf16(a * shape.scale, b * shape.scale);
         });
       } else {
-        for_each_pair(round, [&](int64_t row, int column, float& a, float& b) {
+        for_each_pair(round, [&](int row, int column, float& a, float& b) {
           *reinterpret_cast<float2*>(kept_dq + (row * shape.heads + head) * head_width + column) = make_float2(a, b);
         });
       }
@@ -249,22 +266,22 @@ __global__ void __launch_bounds__(kThreads, 1)
 
     // Groups of products are waited for in the order they were queued. None is under way at the end of a round: the
     // compiler would lose sight of it, and take one product at a time.
-    const auto add_dq = [&](int round) {
-      const SwizzledTile of_queries = gradients_of(round % 2, warpgroup);
+    const auto add_dq = [&] {  // of the round before
+      const SwizzledTile of_queries = gradients_of((turn + 1) % 2, warpgroup);
 #pragma unroll
       for (int step = 0; step < kKeys / 16; ++step) {
         multiply_transposed(dq, of_queries.matrix(step * 16, 0), k.matrix(step * 16, 0));
       }
       end_products();
     };
-    for (int round = 0; round < rounds; ++round) {
-      const int which = round % kTiles;
+    for (int round = 0; round < rounds; ++round, ++turn) {
+      const int which = turn % 2;
       LeftOperands weights, gradients;
       uint32_t kept;
-      copy_round(round + 1);
+      copy_next(round);
       order_products();
-      begin_half(round, 0);
-      add_dq(round + 1);  // of the round before; in the first, of what is not used
+      begin_half(which, 0);
+      add_dq();  // in the first round of what is not used
       wait_for_products<2>();
       hold(scores);
       weigh_half(round, 0, weights, kept);
@@ -273,12 +290,12 @@ __global__ void __launch_bounds__(kThreads, 1)
       end_products();
       wait_for_products<2>();
       hold(slopes);
-      slope_half(round, 0, gradients, kept);
+      slope_half(0, gradients, kept);
       order_products();
       add_weighted_rows(dk[0], gradients, SwizzledTile{q_tile(which)});
       end_products();
-      begin_half(round, 1);
-      keep_gradients(round, 0, gradients);
+      begin_half(which, 1);
+      keep_gradients(0, gradients);
       wait_for_products<4>();
       hold(dq);
       if (round > 0) store_dq(round - 1);
@@ -292,11 +309,11 @@ __global__ void __launch_bounds__(kThreads, 1)
       end_products();
       wait_for_products<1>();
       hold(slopes);
-      slope_half(round, 1, gradients, kept);
+      slope_half(1, gradients, kept);
       order_products();
       add_weighted_rows(dk[0], gradients, SwizzledTile{q_tile(which) + kHalfBytes});
       end_products();
-      keep_gradients(round, 1, gradients);
+      keep_gradients(1, gradients);
       wait_for_copies<0>();
       publish_to_products();
       wait_for_products<0>();
@@ -306,18 +323,17 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
     if (rounds > 0) {
       order_products();
-      add_dq(rounds - 1);
+      add_dq();
       wait_for_products<0>();
       hold(dq);
       store_dq(rounds - 1);
     }
-    wait_for_copies<0>();
-    __syncthreads();
-    store_rows<64, 1>(dk, shape.scale, k, warp_first, rows_of(op.dk, span.first_key + first_key, kv_head), op.dk.stride,
+    __syncthreads();  // the other warpgroup is done with the keys, whose place gradients take on their way
+    store_rows<64, 1>(dk, shape.scale, k, warp_first, rows_of(op.dk, first_key_row + first_key, kv_head), op.dk.stride,
                       block_keys, head_width);
-    store_rows<64, 1>(dv, 1.0f, v, warp_first, rows_of(op.dv, span.first_key + first_key, kv_head), op.dv.stride,
+    store_rows<64, 1>(dv, 1.0f, v, warp_first, rows_of(op.dv, first_key_row + first_key, kv_head), op.dv.stride,
                       block_keys, head_width);
-    __syncthreads();  // before the next keys come
+    __syncthreads();  // before other keys come to that place
   }
 }
 
