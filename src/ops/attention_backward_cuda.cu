@@ -6,6 +6,7 @@
 
 #include "base/rounding.h"
 #include "ops/attention_backward_cuda.cuh"
+#include "ops/attention_cudnn_cuda.h"
 #include "ops/attention_ways_cuda.h"
 
 namespace brisk::cuda {
@@ -201,7 +202,7 @@ __global__ void __launch_bounds__(kThreads)
       float scores[kParts][kAtOnce / 8][4] = {}, slopes[kParts][kAtOnce / 8][4] = {};
       row_products<kWidth, kParts>(scores, k, warp_first, q, others);
       row_products<kWidth, kParts>(slopes, v, warp_first, dy, others);
-      weigh_keys<kParts, kDropout>(scores, slopes, known, others, key_low, query, ahead, scale_log2, draws);
+      weigh_keys<kParts, kDropout>(scores, slopes, known, others, key_low, keys, query, ahead, scale_log2, draws);
       add_weighted_rows<kWidth, kParts>(dv, scores, dy, others);
       add_weighted_rows<kWidth, kParts>(dk, slopes, q, others);
     }
@@ -242,21 +243,22 @@ void launch_backward(const AttentionBackward& op) {
   }
 }
 
-bool attention_backward_by_tile(const AttentionBackward& op) {
+bool has_shared_memory_for_widest() {
+  return fits_shared_memory(6 * SharedTile<128>::bytes(64) + 2 * static_cast<int64_t>(sizeof(QueryFacts<kOthers>)));
+}
+
+bool attention_backward_by_tile(const AttentionBackward& op, bool wide) {
   const int64_t width = op.forward.shape.head_width;
-  if (width <= 32) {
+  if (wide) {
+    launch_backward<64, 2>(op);
+  } else if (width <= 32) {
     launch_backward<32, 1>(op);
   } else if (width <= 64) {
-    if (op.forward.queries.longest > 256) {
-      launch_backward<64, 2>(op);
-    } else {
-      launch_backward<64, 1>(op);
-    }
+    launch_backward<64, 1>(op);
   } else if (width <= 96) {
     launch_backward<96, 1>(op);
   } else {
-    const int64_t bytes = 6 * SharedTile<128>::bytes(64) + 2 * static_cast<int64_t>(sizeof(QueryFacts<kOthers>));
-    if (!fits_shared_memory(bytes)) return false;
+    if (!has_shared_memory_for_widest()) return false;
     launch_backward<128, 1>(op);
   }
   return true;
@@ -270,20 +272,29 @@ bool gradients_fit_tensor_cores(const AttentionBackward& op) {
 }  // namespace
 
 bool attention_backward(const AttentionBackward& op, AttentionWay way) {
-  if (way == AttentionWay::plain) {
-    attention_backward_plain(op);
-    return true;
+  switch (way) {
+    case AttentionWay::plain: attention_backward_plain(op); return true;
+    case AttentionWay::cudnn: return attention_backward_cudnn(op, true);
+    case AttentionWay::cudnn_unordered: return attention_backward_cudnn(op, false);
+    default: break;
   }
   if (!gradients_fit_tensor_cores(op)) return false;
-  if (way == AttentionWay::hopper) return attention_backward_hopper(op, 1);
-  if (way == AttentionWay::hopper_pair) return attention_backward_hopper(op, 2);
-  return way == AttentionWay::by_sequence ? attention_backward_by_sequence(op, true) : attention_backward_by_tile(op);
+  switch (way) {
+    case AttentionWay::by_sequence: return attention_backward_by_sequence(op);
+    case AttentionWay::by_tile: return attention_backward_by_tile(op, false);
+    case AttentionWay::by_wide_tile: return op.forward.shape.head_width <= 64 && attention_backward_by_tile(op, true);
+    case AttentionWay::hopper: return attention_backward_hopper(op, 1);
+    case AttentionWay::hopper_pair: return attention_backward_hopper(op, 2);
+    default: return false;
+  }
 }
 
-void attention_backward(const AttentionBackward& op) {
-  if (!gradients_fit_tensor_cores(op)) return attention_backward_plain(op);
-  if (attention_backward_by_sequence(op, false) || attention_backward_by_tile(op)) return;
-  attention_backward_plain(op);
+AttentionWay usual_attention_backward(const AttentionBackward& op) {
+  if (!gradients_fit_tensor_cores(op)) return AttentionWay::plain;
+  if (by_sequence_is_usual(op)) return AttentionWay::by_sequence;
+  const int64_t width = op.forward.shape.head_width;
+  if (width > 32 && width <= 64 && op.forward.queries.longest > 256) return AttentionWay::by_wide_tile;
+  return width <= 96 || has_shared_memory_for_widest() ? AttentionWay::by_tile : AttentionWay::plain;
 }
 
 }  // namespace brisk::cuda

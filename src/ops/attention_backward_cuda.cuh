@@ -105,12 +105,13 @@ struct QueryFacts {
 };
 
 // Scores [16 kParts keys, 8 kTiles queries] become weights, and the slopes of the weights those of the scores. `key` is
-// the warp's first key, `query` the first query, `at` its place in the tile; query i sees keys up to i + ahead.
+// the warp's first key, `query` the first query, `at` its place in the tile; query i sees keys up to i + ahead, of
+// which there are `keys`.
 template <int kParts, bool kDropout, int kTiles, typename Facts>
 __device__ void weigh_keys(float (&scores)[kParts][kTiles][4], float (&slopes)[kParts][kTiles][4], const Facts& known,
-                           int at, int key, int query, int ahead, float scale_log2, const Draws& draws) {
+                           int at, int key, int keys, int query, int ahead, float scale_log2, const Draws& draws) {
   const int lane = threadIdx.x % 32;
-  const bool masked = query + ahead < key + 16 * kParts - 1;
+  const bool masked = min(query + ahead, keys - 1) < key + 16 * kParts - 1;
 #pragma unroll
   for (int n = 0; n < kTiles; ++n) {
 #pragma unroll
@@ -123,7 +124,7 @@ __device__ void weigh_keys(float (&scores)[kParts][kTiles][4], float (&slopes)[k
         for (int half = 0; half < 2; ++half) {
           const int mine = key + part * 16 + half * 8 + lane / 4;
           float p = exp2_fast(scores[part][n][2 * half + i] * scale_log2 - log_sum);
-          if (masked && mine > query + column + ahead) p = 0;
+          if (masked && mine > min(query + column + ahead, keys - 1)) p = 0;
           float slope = slopes[part][n][2 * half + i], weight = p;
           if constexpr (kDropout) {
             const float factor = draws.factor(known.row_key[at + column], mine);
@@ -138,9 +139,10 @@ __device__ void weigh_keys(float (&scores)[kParts][kTiles][4], float (&slopes)[k
   }
 }
 
-// A block has a whole sequence of a head (attention_backward_sequence_cuda.cu); false: it does not fit, or the kernels
-// that divide the work more finely are faster and `anyway` is not asked for.
-bool attention_backward_by_sequence(const AttentionBackward& op, bool anyway);
+// A block has a whole sequence of a head (attention_backward_sequence_cuda.cu); false: it does not fit.
+bool attention_backward_by_sequence(const AttentionBackward& op);
+// Whether it fits, and the kernels that divide the work more finely are not likely to be faster.
+bool by_sequence_is_usual(const AttentionBackward& op);
 
 // As by tile, with Hopper's matrix instructions (attention_backward_hopper.cu), heads at most 64 wide; false: nothing
 // was done. `groups` of 64 keys or queries a block.

@@ -32,6 +32,10 @@ struct Division {
   static_assert(kThreads >= 2 * kQueries, "two threads gather a query's facts");
 };
 
+using LongNarrow = Division<32, 256, 2, 128>;
+using LongUsual = Division<64, 256, 2, 128>;
+using LongWide = Division<128, 128, 1, 64>;
+
 // Sequences with more than `more_than` keys and at most `at_most`.
 struct SequenceClass {
   int more_than, at_most;
@@ -156,7 +160,7 @@ __global__ void __launch_bounds__(By::kThreads)
           if (query + kAtOnce - 1 + ahead >= key) {  // otherwise none of them sees any of the warp's keys
             row_products<kWidth, kParts>(scores, k, warp_first, q, others);
             row_products<kWidth, kParts>(slopes, v, warp_first, dy, others);
-            weigh_keys<kParts, kDropout>(scores, slopes, facts[round % 2], others, key, query, ahead, scale_log2,
+            weigh_keys<kParts, kDropout>(scores, slopes, facts[round % 2], others, key, keys, query, ahead, scale_log2,
                                          draws);
             add_weighted_rows<kWidth, kParts>(dv, scores, dy, others);
             add_weighted_rows<kWidth, kParts>(dk, slopes, q, others);
@@ -300,22 +304,24 @@ bool launch_classes(const AttentionBackward& op) {
 
 }  // namespace
 
-bool attention_backward_by_sequence(const AttentionBackward& op, bool anyway) {
+bool by_sequence_is_usual(const AttentionBackward& op) {
   const int64_t width = op.forward.shape.head_width, longest = op.forward.longest_keys;
   // A block a sequence and head: of long sequences there must be enough to keep the card busy to the end. The kernels
   // that divide a sequence make seven products where these make five.
   const int64_t blocks = op.forward.queries.sequences * op.forward.shape.kv_heads;
   const int64_t turns = divide_up(blocks, multiprocessors());
   const bool busy = 5 * turns * multiprocessors() < 7 * blocks;
-  if (width <= 64) {
-    if (longest > 256 && !busy && !anyway) return false;
-    if (width <= 32) {
-      return launch_classes<Division<32, 64, 1, 64>, Division<32, 128, 2, 64>, Division<32, 256, 2, 128>>(op);
-    }
-    return launch_classes<Division<64, 64, 1, 64>, Division<64, 128, 2, 64>, Division<64, 256, 2, 128>>(op);
-  }
-  if (longest > 128) return false;
-  return launch_classes<Division<128, 64, 1, 64>, Division<128, 128, 1, 64>, Division<128, 128, 1, 64>>(op);
+  if (width <= 32) return fits_shared_memory(LongNarrow::kSharedBytes) && (longest <= 256 || busy);
+  if (width <= 64) return fits_shared_memory(LongUsual::kSharedBytes) && (longest <= 256 || busy);
+  return longest <= 128 && fits_shared_memory(LongWide::kSharedBytes);
+}
+
+bool attention_backward_by_sequence(const AttentionBackward& op) {
+  const int64_t width = op.forward.shape.head_width;
+  if (width <= 32) return launch_classes<Division<32, 64, 1, 64>, Division<32, 128, 2, 64>, LongNarrow>(op);
+  if (width <= 64) return launch_classes<Division<64, 64, 1, 64>, Division<64, 128, 2, 64>, LongUsual>(op);
+  if (op.forward.longest_keys > 128) return false;
+  return launch_classes<Division<128, 64, 1, 64>, LongWide, LongWide>(op);
 }
 
 }  // namespace brisk::cuda

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/rounding.h"
+#include "ops/attention_cudnn_cuda.h"
 #include "ops/attention_forward_cuda.cuh"
 #include "ops/attention_tile_cuda.cuh"
 #include "ops/attention_ways_cuda.h"
@@ -179,23 +180,35 @@ void launch_forward(const AttentionForward& op) {
 
 }  // namespace
 
-void attention_forward(const AttentionForward& op) {
-  if (!fits_tensor_cores(op)) return attention_forward_plain(op);
+AttentionWay usual_attention_forward(const AttentionForward& op) {
+  if (!fits_tensor_cores(op)) return AttentionWay::plain;
   const int64_t width = op.shape.head_width;
-  if (width <= 32) return launch_forward<32, 4, 1>(op);
-  if (width <= 64) return op.queries.longest > 256 ? launch_forward<64, 4, 2>(op) : launch_forward<64, 4, 1>(op);
-  if (width <= 96) return launch_forward<96, 4, 1>(op);
-  launch_forward<128, 4, 1>(op);
+  return width > 32 && width <= 64 && op.queries.longest > 256 ? AttentionWay::by_wide_tile : AttentionWay::by_tile;
 }
 
-bool attention_forward(const AttentionForward& op, int warps, int rows_of_warp, bool hopper) {
-  if (!fits_tensor_cores(op) || op.shape.head_width > 64) return false;
-  if (hopper) return attention_forward_hopper(op, warps / 4);
-  const bool one = rows_of_warp == 16;
-  if (warps == 4) {
-    one ? launch_forward<64, 4, 1>(op) : launch_forward<64, 4, 2>(op);
+bool attention_forward(const AttentionForward& op, AttentionWay way) {
+  if (way == AttentionWay::plain) {
+    attention_forward_plain(op);
+    return true;
+  }
+  if (way == AttentionWay::cudnn) return attention_forward_cudnn(op);
+  if (!fits_tensor_cores(op)) return false;
+  const int64_t width = op.shape.head_width;
+  if (way == AttentionWay::hopper) return attention_forward_hopper(op, 1);
+  if (way == AttentionWay::hopper_pair) return attention_forward_hopper(op, 2);
+  if (way == AttentionWay::by_wide_tile && width <= 64) {
+    launch_forward<64, 4, 2>(op);
+    return true;
+  }
+  if (way != AttentionWay::by_tile) return false;
+  if (width <= 32) {
+    launch_forward<32, 4, 1>(op);
+  } else if (width <= 64) {
+    launch_forward<64, 4, 1>(op);
+  } else if (width <= 96) {
+    launch_forward<96, 4, 1>(op);
   } else {
-    one ? launch_forward<64, 8, 1>(op) : launch_forward<64, 8, 2>(op);
+    launch_forward<128, 4, 1>(op);
   }
   return true;
 }

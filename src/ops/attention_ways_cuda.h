@@ -1,25 +1,36 @@
-// The ways attention can go on a card. Programs take what timings chose (docs/log.md); tests and timings name one.
+// The ways attention can go on a card, of which the fastest is found by timing each once per shape
+// (attention_choice_cuda.cpp). Tests and timings name one.
 //
 //   if (!cuda::attention_backward(op, AttentionWay::by_sequence)) ...      // that way does not fit these heads
+//
+// BRISK_CUDA_ATTENTION=own leaves cuDNN out, =cudnn takes it wherever it can go.
 #pragma once
+
+#include <span>
 
 #include "ops/attention.h"
 
 namespace brisk::cuda {
 
 enum class AttentionWay : uint8_t {
-  by_sequence,  // a block has a sequence of a head: five products
-  by_tile,      // a block has a tile of queries or keys: seven products, more blocks
-  hopper,       // as by tile, with Hopper's matrix instructions, 64 rows a block
-  hopper_pair,  // 128 rows a block
-  plain,        // f32, no tensor cores: any type and width
+  plain,            // f32, no tensor cores: any type and width
+  by_tile,          // a block has a tile of 64 queries, or keys: seven products backward
+  by_wide_tile,     // of 128; heads at most 64 wide
+  by_sequence,      // backward: a block has a sequence of a head, five products
+  hopper,           // as by tile, with Hopper's matrix instructions, 64 rows a block; heads at most 64 wide
+  hopper_pair,      // 128 rows a block
+  cudnn,            // NVIDIA's, with the same bits every time
+  cudnn_unordered,  // backward: with other bits every time, for timings alone
 };
+std::span<const AttentionWay> every_attention_way();
+const char* name_of(AttentionWay way);
 
-// False: nothing was done, since the way does not fit.
+// False: nothing was done, since the way does not fit, or does not exist in that direction.
+bool attention_forward(const AttentionForward& op, AttentionWay way);
 bool attention_backward(const AttentionBackward& op, AttentionWay way);
 
-// A block of 4 or 8 warps that have 16 or 32 queries each, or with `hopper` its matrix instructions and 16 queries
-// each. False: nothing was done, since the heads are too wide, or not for tensor cores.
-bool attention_forward(const AttentionForward& op, int warps, int rows_of_warp, bool hopper);
+// One of the ways that is always there, without timing.
+AttentionWay usual_attention_forward(const AttentionForward& op);
+AttentionWay usual_attention_backward(const AttentionBackward& op);
 
 }  // namespace brisk::cuda

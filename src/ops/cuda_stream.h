@@ -21,6 +21,7 @@ void* workspace(int64_t bytes);
 // Another, for operands that an op makes for products which have a workspace of their own.
 void* operand_workspace(int64_t bytes);
 
+bool is_captured();     // whether what is queued now is recorded for a graph, and runs later
 int multiprocessors();  // of the card
 
 }  // namespace brisk::cuda

@@ -240,47 +240,12 @@ int64_t neighbourhood(int64_t size) {
   return (size >> shift) << shift;
 }
 
-bool capturing() {
-  cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
-  check(cudaStreamIsCapturing(stream(), &state), "asking for the stream's state");
-  return state != cudaStreamCaptureStatusNone;
-}
-
 bool wants_timing() {
   static const bool wants = [] {
     const char* value = std::getenv("BRISK_CUDA_TIMING");
     return value == nullptr || std::strcmp(value, "0") != 0;
   }();
   return wants;
-}
-
-// Of a few runs. Short work is run several times behind a kernel that holds the card, so that the host's queueing,
-// which a graph does not have, is not in it.
-float shortest_milliseconds(const std::function<void()>& work) {
-  constexpr float kShort = 0.3f;
-  constexpr int kTogether = 4;
-  constexpr int64_t kHeldCycles = 160'000;  // about 80 us
-  cudaEvent_t begin = nullptr, end = nullptr;
-  check(cudaEventCreate(&begin), "making an event");
-  check(cudaEventCreate(&end), "making an event");
-  const auto measured = [&](int runs) {
-    if (runs > 1) hold_card(kHeldCycles);
-    check(cudaEventRecord(begin, stream()), "timing a product");
-    for (int r = 0; r < runs; ++r) work();
-    check(cudaEventRecord(end, stream()), "timing a product");
-    check(cudaEventSynchronize(end), "timing a product");
-    float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, begin, end), "timing a product");
-    return milliseconds / static_cast<float>(runs);
-  };
-  work();  // not timed: it may choose algorithms
-  float shortest = measured(1);
-  const int runs = shortest < kShort ? kTogether : 1;
-  if (runs > 1) shortest = measured(runs);
-  for (int t = 1; t < kTrials; ++t) shortest = std::min(shortest, measured(runs));
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
-  return shortest;
 }
 
 // The fastest of the candidates that can, each run a few times into memory of the trial's own; `tried` is whether there
@@ -334,6 +299,35 @@ ProductChoices& timed_choices() {
 
 }  // namespace
 
+// Of a few runs. Short work is run several times behind a kernel that holds the card, so that the host's queueing,
+// which a graph does not have, is not in it.
+float shortest_milliseconds(const std::function<void()>& work) {
+  constexpr float kShort = 0.3f;
+  constexpr int kTogether = 4;
+  constexpr int64_t kHeldCycles = 160'000;  // about 80 us
+  cudaEvent_t begin = nullptr, end = nullptr;
+  check(cudaEventCreate(&begin), "making an event");
+  check(cudaEventCreate(&end), "making an event");
+  const auto measured = [&](int runs) {
+    if (runs > 1) hold_card(kHeldCycles);
+    check(cudaEventRecord(begin, stream()), "timing a product");
+    for (int r = 0; r < runs; ++r) work();
+    check(cudaEventRecord(end, stream()), "timing a product");
+    check(cudaEventSynchronize(end), "timing a product");
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, begin, end), "timing a product");
+    return milliseconds / static_cast<float>(runs);
+  };
+  work();  // not timed: it may choose algorithms
+  float shortest = measured(1);
+  const int runs = shortest < kShort ? kTogether : 1;
+  if (runs > 1) shortest = measured(runs);
+  for (int t = 1; t < kTrials; ++t) shortest = std::min(shortest, measured(runs));
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  return shortest;
+}
+
 // 256 bytes at most. (A shift by more would be undefined: large buffers lie on multiples of 4 GiB now and then.)
 uint32_t alignment_of_all(const void* pointer, int64_t distance_bytes) {
   const uintptr_t address = reinterpret_cast<uintptr_t>(pointer) | static_cast<uintptr_t>(distance_bytes);
@@ -357,7 +351,7 @@ void run_faster(Fusion kind, const Product& p, const std::function<bool()>& fuse
     decided[key] = false;
     return apart();
   }
-  if (capturing() || !wants_timing()) return;
+  if (is_captured() || !wants_timing()) return;
   const float fused_time = shortest_milliseconds([&] { fused(); });
   const bool is_faster = fused_time <= shortest_milliseconds(apart);
   timed_choices().add(key, {is_faster ? 1u : 0u});
@@ -386,7 +380,7 @@ bool multiply(const Product& p) {
     if (known != nullptr && call.can_run(std::bit_cast<cublasLtMatmulAlgo_t>(*known))) {
       entry->second = std::bit_cast<cublasLtMatmulAlgo_t>(*known);
     } else {
-      const bool times = wants_timing() && !capturing();
+      const bool times = wants_timing() && !is_captured();
       std::vector<cublasLtMatmulAlgo_t> algorithms = call.candidates(times ? kCandidates : 1);
       // A weight's gradient: a small result of a deep product leaves most of the card idle unless the depth is divided.
       if (times && p.k >= 2048 && p.m * p.n <= kSmallResult && p.batch == 1) {

@@ -42,6 +42,9 @@ void multiply_plainly(const Product& product);
 // Keeps the card busy, so that what is queued behind starts together.
 void hold_card(int64_t cycles);
 
+// Of a few runs: what `work` takes of the card. It is run once before.
+float shortest_milliseconds(const std::function<void()>& work);
+
 // What every matrix of a batch is aligned to whose first begins at `pointer`: bytes, a power of two, 256 at most.
 uint32_t alignment_of_all(const void* pointer, int64_t distance_bytes);
 

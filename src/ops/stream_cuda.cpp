@@ -25,11 +25,17 @@ Branch& branch() {
 
 bool working_beside = false;
 
+}  // namespace
+
+bool is_beside() { return working_beside; }
+
 bool is_captured() {
   cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
   check(cudaStreamIsCapturing(stream(), &state), "asking for the stream's state");
   return state != cudaStreamCaptureStatusNone;
 }
+
+namespace {
 
 class GrowingMemory {
  public:
@@ -56,8 +62,6 @@ class GrowingMemory {
 };
 
 }  // namespace
-
-bool is_beside() { return working_beside; }
 
 void BesideWork::queue(const std::function<void()>& work) {
   BRISK_CHECK(!apart_ && !working_beside, "work beside work");

@@ -15,6 +15,7 @@ struct RowSet {
   const int32_t* starts = nullptr;    // [S + 1] first row of each sequence; starts[S] = N
   const int32_t* position = nullptr;  // [N] position of the row within its sequence
   const int32_t* sequence = nullptr;  // [N] number of its sequence in the optimizer step; for random draws alone
+  bool even = false;                  // known: every sequence has T rows, and no row belongs to none
 };
 
 }  // namespace brisk

@@ -162,6 +162,8 @@ void BatchBuffer::load(const MicroBatch& batch, char* staging, bool rounds, std:
     set.targets = placer.place(batch.targets, room, rows, int32_t{-1});
     set.types = placer.place(batch.types, room, rows);
     set.rows = {.rows = rows, .sequences = sequences, .longest = longest_of(batch.longest, capacity_)};
+    set.rows.even = batch.rows() == rows && batch.sequences() == sequences && batch.longest == set.rows.longest &&
+                    rows == sequences * batch.longest;
     set.rows.position = placer.place(batch.position, room, rows);
     set.rows.sequence = placer.place(batch.sequence, room, rows);
     set.rows.starts = placer.place(batch.starts, capacity_.sequences + 1, sequences + 1, batch.starts.back());

@@ -27,9 +27,9 @@ bool wants_graphs() {
 Engine::CardTraining::Shape Engine::CardTraining::shape_of(const DeviceBatch& batch) {
   const DeviceBatch::Set& first = batch.sets[0];
   const DeviceBatch::Set second = batch.sets.size() > 1 ? batch.sets[1] : DeviceBatch::Set{};
-  return {first.rows.rows,        first.rows.sequences,      first.rows.longest,
-          second.rows.rows,       second.rows.sequences,     second.rows.longest,
-          first.types != nullptr, second.weights != nullptr, batch.first_of_step};
+  return {first.rows.rows,       first.rows.sequences, first.rows.longest,     second.rows.rows,
+          second.rows.sequences, second.rows.longest,  first.types != nullptr, second.weights != nullptr,
+          batch.first_of_step,   first.rows.even,      second.rows.even};
 }
 
 // Nothing in a step that was seen before waits but result(): the host queues the whole step, and reads what came of it

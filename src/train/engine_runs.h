@@ -26,7 +26,7 @@ struct Engine::Run {
 // when it comes the second time.
 struct Engine::CardTraining {
   // Rows, sequences and longest sequence of both row sets; what they bring along; the first micro-batch of its step?
-  using Shape = std::array<int64_t, 9>;
+  using Shape = std::array<int64_t, 11>;
   static Shape shape_of(const DeviceBatch& batch);
   struct Recorded {
     int64_t seen = 0;

@@ -12,6 +12,7 @@
 
 #include "on_card.h"
 #include "ops/attention.h"
+#include "ops/attention_cudnn_cuda.h"
 #include "ops/attention_ways_cuda.h"
 #include "ops/embedding.h"
 #include "ops/gated.h"
@@ -103,41 +104,44 @@ void time_attention(const char* what, const std::vector<int>& lengths, int64_t h
   const double backward_us = microseconds([&] { cuda::attention_backward(back); });
   fmt::print("{:44} {:9.1f} us {:8.0f} TFLOP/s   backward {:9.1f} us {:8.0f} TFLOP/s\n", what, forward_us,
              2 * products / forward_us * 1e-6, backward_us, 5 * products / backward_us * 1e-6);
-  if (width > 64) return;
-  fmt::print("    forward");
-  const auto say_forward = [&](const char* name, int warps, int of_warp, bool hopper) {
-    fmt::print(" | {} {:.1f}", name, microseconds([&] { cuda::attention_forward(op, warps, of_warp, hopper); }));
+  const auto say = [&](const char* direction, cuda::AttentionWay way, double operations, const auto& run) {
+    const bool is_cudnn = way == cuda::AttentionWay::cudnn || way == cuda::AttentionWay::cudnn_unordered;
+    if (way == cuda::AttentionWay::plain) return;
+    if (!run()) {
+      if (is_cudnn) fmt::print("    {} {}: {}\n", direction, cuda::name_of(way), cuda::attention_refusal());
+      return;
+    }
+    const double us = microseconds(run);
+    fmt::print("    {} {:16} {:9.1f} us {:8.0f} TFLOP/s {}\n", direction, cuda::name_of(way), us,
+               operations / us * 1e-6, is_cudnn ? cuda::attention_engine() : "");
   };
-  say_forward("4x16", 4, 16, false);
-  say_forward("4x32", 4, 32, false);
-  say_forward("8x16", 8, 16, false);
-  say_forward("8x32", 8, 32, false);
-  say_forward("hopper 64", 4, 16, true);
-  say_forward("hopper 128", 8, 16, true);
-  fmt::print(" us\n    backward");
-  const auto say_backward = [&](const char* name, cuda::AttentionWay way) {
-    fmt::print(" | {} {:.1f}", name, microseconds([&] { cuda::attention_backward(back, way); }));
-  };
-  say_backward("by sequence", cuda::AttentionWay::by_sequence);
-  say_backward("by tile", cuda::AttentionWay::by_tile);
-  say_backward("hopper 64", cuda::AttentionWay::hopper);
-  say_backward("hopper 128", cuda::AttentionWay::hopper_pair);
-  fmt::print(" us\n");
+  for (const cuda::AttentionWay way : cuda::every_attention_way()) {
+    say("forward ", way, 2 * products, [&] { return cuda::attention_forward(op, way); });
+  }
+  for (const cuda::AttentionWay way : cuda::every_attention_way()) {
+    say("backward", way, 5 * products, [&] { return cuda::attention_backward(back, way); });
+  }
 }
 
 TEST_F(CudaTimes, Attention) {
+  fmt::print("cuDNN {}\n", cuda::attention_library_version());
   time_attention("attention 32 x 1024, 12 x 64, causal", std::vector<int>(32, 1024), 12, 64, true, 0);
-  time_attention("attention 32 x 1024, 12 x 64, dropout", std::vector<int>(32, 1024), 12, 64, true, 0.1f);
-  time_attention("attention 64 x 128, 12 x 64, causal", std::vector<int>(64, 128), 12, 64, true, 0);
-  time_attention("attention 64 x 128, 4 x 32, causal", std::vector<int>(64, 128), 4, 32, true, 0);
-  time_attention("attention 16 x 2048, 8 x 128, causal", std::vector<int>(16, 2048), 8, 128, true, 0);
+  time_attention("attention 64 x 128, 8 x 64, causal", std::vector<int>(64, 128), 8, 64, true, 0);
   std::vector<int> ragged;
   for (uint32_t s = 0; s < 256; ++s) {
     const double share = random_bits(3, s) * 0x1.0p-32;
     ragged.push_back(std::min(256, static_cast<int>(8 + 322 * share * share)));
   }
   time_attention("attention 256 ragged 8..256, 12 x 64", ragged, 12, 64, false, 0);
-  time_attention("attention 256 ragged 8..256, dropout", ragged, 12, 64, false, 0.1f);
+}
+
+TEST_F(CudaTimes, MoreAttention) {
+  time_attention("attention 32 x 1024, 12 x 64, dropout", std::vector<int>(32, 1024), 12, 64, true, 0.1f);
+  time_attention("attention 64 x 128, 4 x 32, causal", std::vector<int>(64, 128), 4, 32, true, 0);
+  time_attention("attention 16 x 2048, 8 x 128, causal", std::vector<int>(16, 2048), 8, 128, true, 0);
+  std::vector<int> documents;  // of a language model: most fill the context
+  for (uint32_t s = 0; s < 40; ++s) documents.push_back(s % 3 == 0 ? static_cast<int>(random_bits(4, s) % 1024) : 1024);
+  time_attention("attention 40 ragged to 1024, 12 x 64, causal", documents, 12, 64, true, 0);
 }
 
 TEST_F(CudaTimes, Rows) {

@@ -77,8 +77,14 @@ class Ragged {
     }
   }
   RowSet view() const {
-    return {starts_.back(),  static_cast<int64_t>(starts_.size()) - 1, longest_, starts_.data(), position_.data(),
-            sequence_.data()};
+    const int64_t sequences = static_cast<int64_t>(starts_.size()) - 1;
+    return {starts_.back(),
+            sequences,
+            longest_,
+            starts_.data(),
+            position_.data(),
+            sequence_.data(),
+            sequences * longest_ == starts_.back()};
   }
   const std::vector<int32_t>& starts() const { return starts_; }
 

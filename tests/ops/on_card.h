@@ -98,7 +98,8 @@ class CardRows {
         sequence_(with_spare(ragged_.view().sequence)) {}
   RowSet at(Side side) const {
     const RowSet rows = ragged_.view();
-    return {rows.rows + spare_, rows.sequences, rows.longest, starts_.at(side), position_.at(side), sequence_.at(side)};
+    return {rows.rows + spare_, rows.sequences,          rows.longest, starts_.at(side), position_.at(side),
+            sequence_.at(side), rows.even && spare_ == 0};
   }
   int64_t rows() const { return ragged_.view().rows + spare_; }
 
