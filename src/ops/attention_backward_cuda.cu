@@ -1,6 +1,6 @@
-// Attention backward by tensor cores, bf16, in two kernels that each write what they own, so that nothing is added to
-// by two blocks: one goes over a tile of queries (dq), one over a tile of keys (dk, dv). Both make the scores again
-// from q, k and log_sum_exp: two products more than the least, for the same bits every time.
+// Attention backward by tensor cores, bf16 or f16, in two kernels that each write what they own, so that nothing is
+// added to by two blocks: one goes over a tile of queries (dq), one over a tile of keys (dk, dv). Both make the scores
+// again from q, k and log_sum_exp: two products more than the least, for the same bits every time.
 #include <algorithm>
 #include <cmath>
 
@@ -17,7 +17,7 @@ constexpr int kWarps = 4;
 constexpr int kThreads = 32 * kWarps;
 
 // dq; and dy.y of every query and head into dy_y [Nq, H].
-template <int kWidth, int kParts, bool kDropout>
+template <typename T, int kWidth, int kParts, bool kDropout>
 __global__ void __launch_bounds__(kThreads)
     attention_backward_queries_kernel(const AttentionBackward op, const Draws draws, float* dy_y) {
   constexpr int kQueries = kWarps * 16 * kParts;  // of the block
@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kThreads)
   const AttentionShape& shape = forward.shape;
   const int64_t head = blockIdx.y, head_width = shape.head_width;
   if (blockIdx.z == forward.queries.sequences) {
-    return clear_head_rows<bf16_t>(op.dq, forward.queries.starts[forward.queries.sequences], head, head_width);
+    return clear_head_rows<T>(op.dq, forward.queries.starts[forward.queries.sequences], head, head_width);
   }
   const AttentionSpan span = attention_span(forward, blockIdx.z);
   const int first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kQueries;
@@ -33,16 +33,15 @@ __global__ void __launch_bounds__(kThreads)
   const int queries = static_cast<int>(span.queries), keys = static_cast<int>(span.keys);
   const int64_t kv_head = head / (shape.heads / shape.kv_heads), first_row = span.first_query + first;
   const auto rows_of = [&](const Tensor& t, int64_t row, int64_t of_head) {
-    return static_cast<bf16_t*>(t.data) + row * t.stride + of_head * head_width;
+    return static_cast<T*>(t.data) + row * t.stride + of_head * head_width;
   };
-  const bf16_t *k_rows = rows_of(forward.k, span.first_key, kv_head),
-               *v_rows = rows_of(forward.v, span.first_key, kv_head);
+  const T *k_rows = rows_of(forward.k, span.first_key, kv_head), *v_rows = rows_of(forward.v, span.first_key, kv_head);
 
   char* memory = dynamic_shared();
-  using Tile = SharedTile<kWidth>;
-  const Tile q{reinterpret_cast<bf16_t*>(memory)}, dy{reinterpret_cast<bf16_t*>(memory + Tile::bytes(kQueries))};
+  using Tile = SharedTile<kWidth, T>;
+  const Tile q{reinterpret_cast<T*>(memory)}, dy{reinterpret_cast<T*>(memory + Tile::bytes(kQueries))};
   const auto buffer = [&](int which) {  // k, v, k, v
-    return Tile{reinterpret_cast<bf16_t*>(memory + 2 * Tile::bytes(kQueries) + which * Tile::bytes(kOthers))};
+    return Tile{reinterpret_cast<T*>(memory + 2 * Tile::bytes(kQueries) + which * Tile::bytes(kOthers))};
   };
   const auto copy_tile = [&](int tile) {
     const int key = tile * kOthers, which = tile % 2 * 2;
@@ -126,7 +125,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // dk and dv, over all query heads that share the key head.
-template <int kWidth, int kParts, bool kDropout>
+template <typename T, int kWidth, int kParts, bool kDropout>
 __global__ void __launch_bounds__(kThreads)
     attention_backward_keys_kernel(const AttentionBackward op, const Draws draws, const float* dy_y) {
   constexpr int kKeys = kWarps * 16 * kParts;  // of the block
@@ -135,8 +134,8 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t kv_head = blockIdx.y, head_width = shape.head_width, sequences = forward.queries.sequences;
   if (blockIdx.z == sequences) {
     const int64_t end = sequences > 0 ? forward.k_end[sequences - 1] : 0;
-    clear_head_rows<bf16_t>(op.dk, end, kv_head, head_width);
-    return clear_head_rows<bf16_t>(op.dv, end, kv_head, head_width);
+    clear_head_rows<T>(op.dk, end, kv_head, head_width);
+    return clear_head_rows<T>(op.dv, end, kv_head, head_width);
   }
   const AttentionSpan span = attention_span(forward, blockIdx.z);
   const int first = static_cast<int>(blockIdx.x) * kKeys;  // the first keys are seen by most queries: they begin
@@ -144,14 +143,14 @@ __global__ void __launch_bounds__(kThreads)
   const int queries = static_cast<int>(span.queries), keys = static_cast<int>(span.keys);
   const int64_t group = shape.heads / shape.kv_heads, first_row = span.first_key + first;
   const auto rows_of = [&](const Tensor& t, int64_t row, int64_t of_head) {
-    return static_cast<bf16_t*>(t.data) + row * t.stride + of_head * head_width;
+    return static_cast<T*>(t.data) + row * t.stride + of_head * head_width;
   };
 
   char* memory = dynamic_shared();
-  using Tile = SharedTile<kWidth>;
-  const Tile k{reinterpret_cast<bf16_t*>(memory)}, v{reinterpret_cast<bf16_t*>(memory + Tile::bytes(kKeys))};
+  using Tile = SharedTile<kWidth, T>;
+  const Tile k{reinterpret_cast<T*>(memory)}, v{reinterpret_cast<T*>(memory + Tile::bytes(kKeys))};
   const auto buffer = [&](int which) {  // q, dy, q, dy
-    return Tile{reinterpret_cast<bf16_t*>(memory + 2 * Tile::bytes(kKeys) + which * Tile::bytes(kOthers))};
+    return Tile{reinterpret_cast<T*>(memory + 2 * Tile::bytes(kKeys) + which * Tile::bytes(kOthers))};
   };
   auto* facts = reinterpret_cast<QueryFacts<kOthers>*>(memory + 2 * Tile::bytes(kKeys) + 4 * Tile::bytes(kOthers));
 
@@ -215,10 +214,10 @@ __global__ void __launch_bounds__(kThreads)
                              static_cast<int>(head_width));
 }
 
-template <int kWidth, int kParts, bool kDropout>
+template <int kWidth, int kParts, bool kDropout, typename T>
 void launch_backward(const AttentionBackward& op, const Draws& draws) {
   constexpr int kRows = kWarps * 16 * kParts;
-  using Tile = SharedTile<kWidth>;
+  using Tile = SharedTile<kWidth, T>;
   const AttentionForward& forward = op.forward;
   auto* dy_y = static_cast<float*>(workspace(std::max<int64_t>(1, forward.q.rows) * forward.shape.heads * 4));
   Launch shape{.blocks = std::max<int64_t>(1, divide_up(forward.queries.longest, kRows)),
@@ -226,20 +225,21 @@ void launch_backward(const AttentionBackward& op, const Draws& draws) {
                .blocks_z = forward.queries.sequences + 1,
                .threads = kThreads,
                .shared_bytes = 2 * Tile::bytes(kRows) + 4 * Tile::bytes(kOthers)};
-  launch(attention_backward_queries_kernel<kWidth, kParts, kDropout>, shape, op, draws, dy_y);
+  launch(attention_backward_queries_kernel<T, kWidth, kParts, kDropout>, shape, op, draws, dy_y);
   shape.blocks = std::max<int64_t>(1, divide_up(forward.longest_keys, kRows));
   shape.blocks_y = forward.shape.kv_heads;
   shape.shared_bytes += 2 * static_cast<int64_t>(sizeof(QueryFacts<kOthers>));
-  launch(attention_backward_keys_kernel<kWidth, kParts, kDropout>, shape, op, draws, static_cast<const float*>(dy_y));
+  launch(attention_backward_keys_kernel<T, kWidth, kParts, kDropout>, shape, op, draws,
+         static_cast<const float*>(dy_y));
 }
 
-template <int kWidth, int kParts>
+template <int kWidth, int kParts, typename T = bf16_t>
 void launch_backward(const AttentionBackward& op) {
   const Draws draws = draws_of(op.forward.dropout, op.forward.queries);
   if (draws.threshold > 0) {
-    launch_backward<kWidth, kParts, true>(op, draws);
+    launch_backward<kWidth, kParts, true, T>(op, draws);
   } else {
-    launch_backward<kWidth, kParts, false>(op, draws);
+    launch_backward<kWidth, kParts, false, T>(op, draws);
   }
 }
 
@@ -264,9 +264,20 @@ bool attention_backward_by_tile(const AttentionBackward& op, bool wide) {
   return true;
 }
 
-bool gradients_fit_tensor_cores(const AttentionBackward& op) {
-  const auto fits = [](const Tensor& t) { return t.type == DType::bf16 && in_eights(t); };
-  return fits_tensor_cores(op.forward) && fits(op.dy) && fits(op.dq) && fits(op.dk) && fits(op.dv);
+// f16 has fewer kernels: less to compile.
+bool attention_backward_f16(const AttentionBackward& op) {
+  if (op.forward.shape.head_width <= 64) {
+    launch_backward<64, 1, f16_t>(op);
+  } else {
+    if (!has_shared_memory_for_widest()) return false;
+    launch_backward<128, 1, f16_t>(op);
+  }
+  return true;
+}
+
+bool gradients_fit_tensor_cores(const AttentionBackward& op, DType type = DType::bf16) {
+  const auto fits = [type](const Tensor& t) { return t.type == type && in_eights(t); };
+  return fits_tensor_cores(op.forward, type) && fits(op.dy) && fits(op.dq) && fits(op.dk) && fits(op.dv);
 }
 
 }  // namespace
@@ -278,18 +289,22 @@ bool attention_backward(const AttentionBackward& op, AttentionWay way) {
     case AttentionWay::cudnn_unordered: return attention_backward_cudnn(op, false);
     default: break;
   }
+  if (way == AttentionWay::by_tile && gradients_fit_tensor_cores(op, DType::f16)) return attention_backward_f16(op);
   if (!gradients_fit_tensor_cores(op)) return false;
   switch (way) {
     case AttentionWay::by_sequence: return attention_backward_by_sequence(op);
     case AttentionWay::by_tile: return attention_backward_by_tile(op, false);
     case AttentionWay::by_wide_tile: return op.forward.shape.head_width <= 64 && attention_backward_by_tile(op, true);
-    case AttentionWay::hopper: return attention_backward_hopper(op, 1);
-    case AttentionWay::hopper_pair: return attention_backward_hopper(op, 2);
+    case AttentionWay::hopper: return attention_backward_hopper(op);
     default: return false;
   }
 }
 
 AttentionWay usual_attention_backward(const AttentionBackward& op) {
+  if (gradients_fit_tensor_cores(op, DType::f16)) {
+    return op.forward.shape.head_width <= 64 || has_shared_memory_for_widest() ? AttentionWay::by_tile
+                                                                               : AttentionWay::plain;
+  }
   if (!gradients_fit_tensor_cores(op)) return AttentionWay::plain;
   if (by_sequence_is_usual(op)) return AttentionWay::by_sequence;
   const int64_t width = op.forward.shape.head_width;

@@ -11,9 +11,9 @@ constexpr int kOthers = 64;  // rows of the other side in a tile
 constexpr int kAtOnce = 32;  // of those, in registers
 
 // product [16 kParts, kAtOnce] = rows `mine` of a times rows `others` of b, transposed.
-template <int kWidth, int kParts>
-__device__ void row_products(float (&product)[kParts][kAtOnce / 8][4], const SharedTile<kWidth>& a, int mine,
-                             const SharedTile<kWidth>& b, int others) {
+template <int kWidth, int kParts, typename T>
+__device__ void row_products(float (&product)[kParts][kAtOnce / 8][4], const SharedTile<kWidth, T>& a, int mine,
+                             const SharedTile<kWidth, T>& b, int others) {
 #pragma unroll
   for (int step = 0; step < kWidth / 16; ++step) {
     uint32_t left[kParts][4];
@@ -25,39 +25,39 @@ __device__ void row_products(float (&product)[kParts][kAtOnce / 8][4], const Sha
       b.right_operand_transposed(right, others + n * 16, step * 16);
 #pragma unroll
       for (int part = 0; part < kParts; ++part) {
-        mma_16x8x16(product[part][2 * n], left[part], right[0], right[1]);
-        mma_16x8x16(product[part][2 * n + 1], left[part], right[2], right[3]);
+        mma_16x8x16<T>(product[part][2 * n], left[part], right[0], right[1]);
+        mma_16x8x16<T>(product[part][2 * n + 1], left[part], right[2], right[3]);
       }
     }
   }
 }
 
 // out [16 kParts, kWidth] += weights [16 kParts, kAtOnce] times rows `others` of b.
-template <int kWidth, int kParts>
+template <int kWidth, int kParts, typename T>
 __device__ void add_weighted_rows(float (&out)[kParts][kWidth / 8][4], const float (&weights)[kParts][kAtOnce / 8][4],
-                                  const SharedTile<kWidth>& b, int others) {
+                                  const SharedTile<kWidth, T>& b, int others) {
 #pragma unroll
   for (int step = 0; step < kAtOnce / 16; ++step) {
     uint32_t left[kParts][4];
 #pragma unroll
-    for (int part = 0; part < kParts; ++part) as_left_operand(left[part], weights[part], step);
+    for (int part = 0; part < kParts; ++part) as_left_operand<T>(left[part], weights[part], step);
 #pragma unroll
     for (int n = 0; n < kWidth / 16; ++n) {
       uint32_t right[4];
       b.right_operand(right, others + step * 16, n * 16);
 #pragma unroll
       for (int part = 0; part < kParts; ++part) {
-        mma_16x8x16(out[part][2 * n], left[part], right[0], right[1]);
-        mma_16x8x16(out[part][2 * n + 1], left[part], right[2], right[3]);
+        mma_16x8x16<T>(out[part][2 * n], left[part], right[0], right[1]);
+        mma_16x8x16<T>(out[part][2 * n + 1], left[part], right[2], right[3]);
       }
     }
   }
 }
 
 // The warp's rows of a gradient leave by way of its own rows of a tile: whole rows, 16 bytes a lane.
-template <int kWidth, int kParts, typename Tile>
+template <int kWidth, int kParts, typename Tile, typename T>
 __device__ void store_rows(const float (&values)[kParts][kWidth / 8][4], float factor, const Tile& by, int warp_first,
-                           bf16_t* rows, int64_t stride, int existing, int head_width) {
+                           T* rows, int64_t stride, int existing, int head_width) {
   const int lane = threadIdx.x % 32;
   __syncwarp();
 #pragma unroll
@@ -67,7 +67,7 @@ __device__ void store_rows(const float (&values)[kParts][kWidth / 8][4], float f
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         *reinterpret_cast<uint32_t*>(by.at(warp_first + part * 16 + half * 8 + lane / 4, n * 8 + lane % 4 * 2)) =
-            pack_bf16(values[part][n][2 * half] * factor, values[part][n][2 * half + 1] * factor);
+            pack_pair<T>(values[part][n][2 * half] * factor, values[part][n][2 * half + 1] * factor);
       }
     }
   }
@@ -81,14 +81,13 @@ __device__ void store_rows(const float (&values)[kParts][kWidth / 8][4], float f
 }
 
 // dy.y of the 16 rows from `row` on, of which `existing` exist: lanes 2r and 2r + 1 get row r's.
-template <typename Tile>
-__device__ float row_product(const Tile& dy, int row, const bf16_t* y_rows, int64_t stride, int existing,
-                             int head_width) {
+template <typename Tile, typename T>
+__device__ float row_product(const Tile& dy, int row, const T* y_rows, int64_t stride, int existing, int head_width) {
   const int lane = threadIdx.x % 32, mine = row + lane / 2;
   float sum = 0;
   if (mine < existing) {
     for (int column = lane % 2 * 8; column < head_width; column += 16) {
-      const Floats<8> a = load<8>(static_cast<const bf16_t*>(dy.at(mine, column)));
+      const Floats<8> a = load<8>(static_cast<const T*>(dy.at(mine, column)));
       const Floats<8> b = load<8>(y_rows + mine * stride + column);
       for (int i = 0; i < 8; ++i) sum += a.v[i] * b.v[i];
     }
@@ -144,8 +143,8 @@ bool attention_backward_by_sequence(const AttentionBackward& op);
 // Whether it fits, and the kernels that divide the work more finely are not likely to be faster.
 bool by_sequence_is_usual(const AttentionBackward& op);
 
-// As by tile, with Hopper's matrix instructions (attention_backward_hopper.cu), heads at most 64 wide; false: nothing
-// was done. `groups` of 64 keys or queries a block.
-bool attention_backward_hopper(const AttentionBackward& op, int groups);
+// As by sequence, with Hopper's matrix instructions (attention_backward_hopper.cu), heads at most 64 wide; false:
+// nothing was done.
+bool attention_backward_hopper(const AttentionBackward& op);
 
 }  // namespace brisk::cuda

@@ -101,7 +101,8 @@ double work_of(const AttentionForward& op) {
 template <typename Run>
 void run_fastest(const AttentionForward& op, bool backward, Way usual, const Run& run) {
   if (asked_for() == Asked::cudnn && run(Way::cudnn)) return;
-  if (usual != Way::plain && asked_for() != Asked::cudnn && work_of(op) >= kWorthTiming) {
+  const bool has_a_choice = usual != Way::plain && op.q.type == DType::bf16;  // f16 goes one way
+  if (has_a_choice && asked_for() != Asked::cudnn && work_of(op) >= kWorthTiming) {
     const ProductChoices::Key key = choice_key(op, backward);
     const ProductChoices::Algorithm* known = timed_ways().find(key);
     if (known != nullptr) {

@@ -50,9 +50,9 @@ __device__ void clear_head_rows(const Tensor& t, int64_t begin, int64_t head, in
   }
 }
 
-// Whether heads are bf16 rows of whole 16 bytes, at most 128 wide.
-inline bool fits_tensor_cores(const AttentionForward& op) {
-  const auto fits = [](const Tensor& t) { return t.type == DType::bf16 && in_eights(t); };
+// Whether heads are rows of this type and of whole 16 bytes, at most 128 wide.
+inline bool fits_tensor_cores(const AttentionForward& op, DType type = DType::bf16) {
+  const auto fits = [type](const Tensor& t) { return t.type == type && in_eights(t); };
   return op.shape.head_width % 8 == 0 && op.shape.head_width <= 128 && fits(op.q) && fits(op.k) && fits(op.v) &&
          fits(op.y);
 }

@@ -1,5 +1,6 @@
-// Attention forward by tensor cores, bf16: a warp has 16 kParts queries, the block goes over tiles of 64 keys, of which
-// the next is on its way while one is used. Scores stay in registers and are the left operand of the product with V.
+// Attention forward by tensor cores, bf16 or f16: a warp has 16 kParts queries, the block goes over tiles of 64 keys,
+// of which the next is on its way while one is used. Scores stay in registers and are the left operand of the product
+// with V.
 #include <algorithm>
 #include <cmath>
 
@@ -13,12 +14,12 @@ namespace brisk::cuda {
 
 namespace {
 
-template <int kWidth, int kWarps, int kParts, bool kDropout>
+template <typename T, int kWidth, int kWarps, int kParts, bool kDropout>
 __global__ void __launch_bounds__(32 * kWarps) attention_forward_kernel(const AttentionForward op, const Draws draws) {
   constexpr int kQueries = kWarps * 16 * kParts;  // of the block
   const int64_t head = blockIdx.y, head_width = op.shape.head_width;
   if (blockIdx.z == op.queries.sequences) {
-    return clear_head_rows<bf16_t>(op.y, op.queries.starts[op.queries.sequences], head, head_width);
+    return clear_head_rows<T>(op.y, op.queries.starts[op.queries.sequences], head, head_width);
   }
   const AttentionSpan span = attention_span(op, blockIdx.z);
   // The last queries of a causal sequence have most to do: they begin.
@@ -26,15 +27,15 @@ __global__ void __launch_bounds__(32 * kWarps) attention_forward_kernel(const At
   if (first >= span.queries) return;
   const int queries = static_cast<int>(span.queries), keys = static_cast<int>(span.keys);
   const int64_t kv_head = head / (op.shape.heads / op.shape.kv_heads);
-  const auto* q_rows = static_cast<const bf16_t*>(op.q.data) + (span.first_query + first) * op.q.stride;
-  const auto* k_rows = static_cast<const bf16_t*>(op.k.data) + span.first_key * op.k.stride + kv_head * head_width;
-  const auto* v_rows = static_cast<const bf16_t*>(op.v.data) + span.first_key * op.v.stride + kv_head * head_width;
+  const auto* q_rows = static_cast<const T*>(op.q.data) + (span.first_query + first) * op.q.stride;
+  const auto* k_rows = static_cast<const T*>(op.k.data) + span.first_key * op.k.stride + kv_head * head_width;
+  const auto* v_rows = static_cast<const T*>(op.v.data) + span.first_key * op.v.stride + kv_head * head_width;
 
   char* memory = dynamic_shared();
-  using Tile = SharedTile<kWidth>;
-  const Tile q{reinterpret_cast<bf16_t*>(memory)};
+  using Tile = SharedTile<kWidth, T>;
+  const Tile q{reinterpret_cast<T*>(memory)};
   const auto buffer = [&](int which) {  // k, v, k, v
-    return Tile{reinterpret_cast<bf16_t*>(memory + Tile::bytes(kQueries) + which * Tile::bytes(kForwardKeys))};
+    return Tile{reinterpret_cast<T*>(memory + Tile::bytes(kQueries) + which * Tile::bytes(kForwardKeys))};
   };
   const auto copy_tile = [&](int tile) {
     const int key = tile * kForwardKeys, which = tile % 2 * 2;
@@ -98,8 +99,8 @@ __global__ void __launch_bounds__(32 * kWarps) attention_forward_kernel(const At
         k.right_operand_transposed(b, n * 16, step * 16);
 #pragma unroll
         for (int part = 0; part < kParts; ++part) {
-          mma_16x8x16(scores[part][2 * n], q_operands[part][step], b[0], b[1]);
-          mma_16x8x16(scores[part][2 * n + 1], q_operands[part][step], b[2], b[3]);
+          mma_16x8x16<T>(scores[part][2 * n], q_operands[part][step], b[0], b[1]);
+          mma_16x8x16<T>(scores[part][2 * n + 1], q_operands[part][step], b[2], b[3]);
         }
       }
     }
@@ -113,15 +114,15 @@ __global__ void __launch_bounds__(32 * kWarps) attention_forward_kernel(const At
       if (step >= kForwardKeys / 32 && half_tile) continue;
       uint32_t weights[kParts][4];
 #pragma unroll
-      for (int part = 0; part < kParts; ++part) as_left_operand(weights[part], scores[part], step);
+      for (int part = 0; part < kParts; ++part) as_left_operand<T>(weights[part], scores[part], step);
 #pragma unroll
       for (int n = 0; n < kWidth / 16; ++n) {
         uint32_t b[4];
         v.right_operand(b, step * 16, n * 16);
 #pragma unroll
         for (int part = 0; part < kParts; ++part) {
-          mma_16x8x16(out[part][2 * n], weights[part], b[0], b[1]);
-          mma_16x8x16(out[part][2 * n + 1], weights[part], b[2], b[3]);
+          mma_16x8x16<T>(out[part][2 * n], weights[part], b[0], b[1]);
+          mma_16x8x16<T>(out[part][2 * n + 1], weights[part], b[2], b[3]);
         }
       }
     }
@@ -143,7 +144,7 @@ __global__ void __launch_bounds__(32 * kWarps) attention_forward_kernel(const At
 #pragma unroll
       for (int n = 0; n < kWidth / 8; ++n) {
         *reinterpret_cast<uint32_t*>(q.at(row, n * 8 + lane % 4 * 2)) =
-            pack_bf16(out[part][n][2 * half] * factor, out[part][n][2 * half + 1] * factor);
+            pack_pair<T>(out[part][n][2 * half] * factor, out[part][n][2 * half + 1] * factor);
       }
       if (lane % 4 == 0 && first + row < queries && op.log_sum_exp.data != nullptr) {
         static_cast<float*>(op.log_sum_exp.data)[(span.first_query + first + row) * op.log_sum_exp.stride + head] =
@@ -152,7 +153,7 @@ __global__ void __launch_bounds__(32 * kWarps) attention_forward_kernel(const At
     }
   }
   __syncwarp();
-  auto* y_rows = static_cast<bf16_t*>(op.y.data) + (span.first_query + first) * op.y.stride + head * head_width;
+  auto* y_rows = static_cast<T*>(op.y.data) + (span.first_query + first) * op.y.stride + head * head_width;
   for (int i = lane; i < 16 * kParts * (kWidth / 8); i += 32) {
     const int row = warp_first + i / (kWidth / 8), column = i % (kWidth / 8) * 8;
     if (first + row < queries && column < head_width) {
@@ -162,25 +163,27 @@ __global__ void __launch_bounds__(32 * kWarps) attention_forward_kernel(const At
   }
 }
 
-template <int kWidth, int kWarps, int kParts>
+template <int kWidth, int kWarps, int kParts, typename T = bf16_t>
 void launch_forward(const AttentionForward& op) {
   constexpr int kQueries = kWarps * 16 * kParts;
-  const Launch shape{.blocks = std::max<int64_t>(1, divide_up(op.queries.longest, kQueries)),
-                     .blocks_y = op.shape.heads,
-                     .blocks_z = op.queries.sequences + 1,
-                     .threads = 32 * kWarps,
-                     .shared_bytes = SharedTile<kWidth>::bytes(kQueries) + 4 * SharedTile<kWidth>::bytes(kForwardKeys)};
+  const Launch shape{
+      .blocks = std::max<int64_t>(1, divide_up(op.queries.longest, kQueries)),
+      .blocks_y = op.shape.heads,
+      .blocks_z = op.queries.sequences + 1,
+      .threads = 32 * kWarps,
+      .shared_bytes = SharedTile<kWidth, T>::bytes(kQueries) + 4 * SharedTile<kWidth, T>::bytes(kForwardKeys)};
   const Draws draws = draws_of(op.dropout, op.queries);
   if (draws.threshold > 0) {
-    launch(attention_forward_kernel<kWidth, kWarps, kParts, true>, shape, op, draws);
+    launch(attention_forward_kernel<T, kWidth, kWarps, kParts, true>, shape, op, draws);
   } else {
-    launch(attention_forward_kernel<kWidth, kWarps, kParts, false>, shape, op, draws);
+    launch(attention_forward_kernel<T, kWidth, kWarps, kParts, false>, shape, op, draws);
   }
 }
 
 }  // namespace
 
 AttentionWay usual_attention_forward(const AttentionForward& op) {
+  if (fits_tensor_cores(op, DType::f16)) return AttentionWay::by_tile;
   if (!fits_tensor_cores(op)) return AttentionWay::plain;
   const int64_t width = op.shape.head_width;
   return width > 32 && width <= 64 && op.queries.longest > 256 ? AttentionWay::by_wide_tile : AttentionWay::by_tile;
@@ -192,8 +195,12 @@ bool attention_forward(const AttentionForward& op, AttentionWay way) {
     return true;
   }
   if (way == AttentionWay::cudnn) return attention_forward_cudnn(op);
-  if (!fits_tensor_cores(op)) return false;
   const int64_t width = op.shape.head_width;
+  if (way == AttentionWay::by_tile && fits_tensor_cores(op, DType::f16)) {  // fewer kernels: less to compile
+    width <= 64 ? launch_forward<64, 4, 1, f16_t>(op) : launch_forward<128, 4, 1, f16_t>(op);
+    return true;
+  }
+  if (!fits_tensor_cores(op)) return false;
   if (way == AttentionWay::hopper) return attention_forward_hopper(op, 1);
   if (way == AttentionWay::hopper_pair) return attention_forward_hopper(op, 2);
   if (way == AttentionWay::by_wide_tile && width <= 64) {

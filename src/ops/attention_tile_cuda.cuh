@@ -1,5 +1,6 @@
-// Tiles of bf16 in shared memory for the tensor cores: rows of one head, kWidth columns (the head's width rounded up,
-// zeros beyond). Eight elements more a row keep the eight rows that one instruction reads in different banks.
+// Tiles of bf16 or f16 in shared memory for the tensor cores: rows of one head, kWidth columns (the head's width
+// rounded up, zeros beyond). Eight elements more a row keep the eight rows that one instruction reads in different
+// banks.
 //
 //   SharedTile<64> k{memory};
 //   k.copy<64>(keys, stride, existing_rows, head_width);  commit_copies();  ...  // all threads
@@ -15,17 +16,17 @@
 
 namespace brisk::cuda {
 
-template <int kWidth>
+template <int kWidth, typename T = bf16_t>
 struct SharedTile {
   static constexpr int kStride = kWidth + 8;
   static constexpr int64_t bytes(int rows) { return int64_t{rows} * kStride * 2; }
-  bf16_t* data;
+  T* data;
 
-  __device__ bf16_t* at(int row, int column) const { return data + row * kStride + column; }
+  __device__ T* at(int row, int column) const { return data + row * kStride + column; }
 
   // Starts to copy rows [0, kRows) of a head from `global`; zeros in rows from `existing` on.
   template <int kRows>
-  __device__ void copy(const bf16_t* global, int64_t stride, int existing, int head_width) const {
+  __device__ void copy(const T* global, int64_t stride, int existing, int head_width) const {
     constexpr int kChunks = kWidth / 8;
     for (int i = threadIdx.x; i < kRows * kChunks; i += blockDim.x) {
       const int row = i / kChunks, column = i % kChunks * 8;
@@ -54,12 +55,12 @@ struct SharedTile {
 };
 
 // What a product leaves in registers, [16, 8 kTiles], as left operands of the next: `step` counts 16 columns.
-template <int kTiles>
+template <typename T = bf16_t, int kTiles>
 __device__ void as_left_operand(uint32_t (&a)[4], const float (&c)[kTiles][4], int step) {
-  a[0] = pack_bf16(c[2 * step][0], c[2 * step][1]);
-  a[1] = pack_bf16(c[2 * step][2], c[2 * step][3]);
-  a[2] = pack_bf16(c[2 * step + 1][0], c[2 * step + 1][1]);
-  a[3] = pack_bf16(c[2 * step + 1][2], c[2 * step + 1][3]);
+  a[0] = pack_pair<T>(c[2 * step][0], c[2 * step][1]);
+  a[1] = pack_pair<T>(c[2 * step][2], c[2 * step][3]);
+  a[2] = pack_pair<T>(c[2 * step + 1][0], c[2 * step + 1][1]);
+  a[3] = pack_pair<T>(c[2 * step + 1][2], c[2 * step + 1][3]);
 }
 
 }  // namespace brisk::cuda

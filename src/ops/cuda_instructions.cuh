@@ -4,6 +4,9 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <type_traits>
+
+#include "tensor/dtype.h"
 
 namespace brisk::cuda {
 
@@ -28,6 +31,16 @@ __device__ inline float2 floats_of_f16(uint32_t packed) {
   return floats;
 }
 
+// Of a type of 16 bits.
+template <typename T>
+__device__ inline uint32_t pack_pair(float low, float high) {
+  if constexpr (std::is_same_v<T, f16_t>) {
+    return pack_f16(low, high);
+  } else {
+    return pack_bf16(low, high);
+  }
+}
+
 // 2^x; 2^-inf = 0.
 __device__ inline float exp2_fast(float x) {
   float y;
@@ -35,10 +48,19 @@ __device__ inline float exp2_fast(float x) {
   return y;
 }
 
-// c += a b of one warp: a [16, 16] and b [16, 8] bf16, c [16, 8] f32. With g = lane / 4 and t = lane % 4, a lane holds
-// a (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8), b (2t, g), (2t + 8, g) and the element after each;
-// c (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
+// c += a b of one warp: a [16, 16] and b [16, 8] bf16 or f16, c [16, 8] f32. With g = lane / 4 and t = lane % 4, a lane
+// holds a (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8), b (2t, g), (2t + 8, g) and the element after each; c (g,
+// 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
+template <typename T = bf16_t>
 __device__ inline void mma_16x8x16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  if constexpr (std::is_same_v<T, f16_t>) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+        "%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    return;
+  }
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
       "%3};"

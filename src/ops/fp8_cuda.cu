@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/column_sums_cuda.cuh"
 #include "ops/cuda_elements.cuh"
 #include "ops/cuda_launch.cuh"
 #include "ops/fp8_cuda.h"
@@ -11,7 +12,9 @@ namespace brisk::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kTileRows = 64, kTileCols = 128;
+constexpr int kTileRows = static_cast<int>(kFp8TileRows), kTileCols = 128;
+constexpr int kThreadsOfRow = kTileCols / 8;
+static_assert(kTileRows * kTileCols == 32 * kThreads);
 constexpr int kPitch = kTileCols + 8;  // bytes between rows of a tile in shared memory
 
 __device__ float largest_of_block(float value) {
@@ -55,6 +58,7 @@ struct Fp8Pass {
   float* scale;
   uint8_t* out;
   uint8_t* transposed;
+  float* sums;  // [tiles of rows, cols], or none
 };
 
 // A block has a tile. Rows leave as they come; columns by way of shared memory.
@@ -70,12 +74,15 @@ __global__ void __launch_bounds__(kThreads) to_fp8_kernel(const T* from, const F
 
   const int64_t first_row = static_cast<int64_t>(blockIdx.x) * kTileRows;
   const int64_t first_col = static_cast<int64_t>(blockIdx.y) * kTileCols;
+  const int col = threadIdx.x % kThreadsOfRow * 8;
+  Floats<8> sums = {};
 #pragma unroll
-  for (int chunk = threadIdx.x; chunk < kTileRows * (kTileCols / 8); chunk += kThreads) {
-    const int row = chunk / (kTileCols / 8), col = chunk % (kTileCols / 8) * 8;
+  for (int row = threadIdx.x / kThreadsOfRow; row < kTileRows; row += kThreads / kThreadsOfRow) {
     uint2 bytes = make_uint2(0, 0);
     if (first_row + row < pass.rows && first_col + col < pass.cols) {
       const Floats<8> v = load<8>(from + (first_row + row) * pass.stride + first_col + col);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) sums.v[i] += v.v[i];
       bytes.x = four_bytes<kFormat>(v.v[0] * factor, v.v[1] * factor, v.v[2] * factor, v.v[3] * factor);
       bytes.y = four_bytes<kFormat>(v.v[4] * factor, v.v[5] * factor, v.v[6] * factor, v.v[7] * factor);
       if (pass.out != nullptr) {
@@ -84,22 +91,35 @@ __global__ void __launch_bounds__(kThreads) to_fp8_kernel(const T* from, const F
     }
     *reinterpret_cast<uint2*>(tile + row * kPitch + col) = bytes;
   }
+  if (pass.sums != nullptr) {
+    __shared__ float shared[kThreads / kThreadsOfRow][kTileCols];
+    for (int i = 0; i < 8; ++i) shared[threadIdx.x / kThreadsOfRow][col + i] = sums.v[i];
+    __syncthreads();
+    if (threadIdx.x < kTileCols && first_col + threadIdx.x < pass.cols) {
+      float sum = 0;
+      for (int i = 0; i < kThreads / kThreadsOfRow; ++i) sum += shared[i][threadIdx.x];
+      pass.sums[blockIdx.x * pass.cols + first_col + threadIdx.x] = sum;
+    }
+  }
   if (pass.transposed == nullptr) return;
   __syncthreads();
-  // A thread has 16 rows of a column at a time: 16 neighbouring bytes of the transpose.
-  for (int part = threadIdx.x; part < kTileCols * (kTileRows / 16); part += kThreads) {
-    const int col = part % kTileCols, row = part / kTileCols * 16;
-    if (first_col + col >= pass.cols || first_row + row >= pass.padded_rows) continue;
+  // A thread has 32 rows of a column: as many neighbouring bytes of the transpose.
+  const int column = threadIdx.x % kTileCols;
+  if (first_col + column >= pass.cols) return;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = threadIdx.x / kTileCols * 32 + half * 16;
+    if (first_row + row >= pass.padded_rows) return;
     uint32_t words[4];
 #pragma unroll
     for (int word = 0; word < 4; ++word) {
       words[word] = 0;
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        words[word] |= static_cast<uint32_t>(tile[(row + word * 4 + i) * kPitch + col]) << (8 * i);
+        words[word] |= static_cast<uint32_t>(tile[(row + word * 4 + i) * kPitch + column]) << (8 * i);
       }
     }
-    *reinterpret_cast<uint4*>(pass.transposed + (first_col + col) * pass.padded_rows + first_row + row) =
+    *reinterpret_cast<uint4*>(pass.transposed + (first_col + column) * pass.padded_rows + first_row + row) =
         make_uint4(words[0], words[1], words[2], words[3]);
   }
 }
@@ -119,7 +139,8 @@ void run(const ToFp8& op) {
                      op.partial,
                      op.scale,
                      static_cast<uint8_t*>(op.rows),
-                     static_cast<uint8_t*>(op.columns)};
+                     static_cast<uint8_t*>(op.columns),
+                     op.sums != nullptr ? op.sums_partial : nullptr};
   const Launch shape{.blocks = divide_up(op.from.rows, kTileRows),
                      .blocks_y = divide_up(op.from.cols, kTileCols),
                      .threads = kThreads};
@@ -128,6 +149,9 @@ void run(const ToFp8& op) {
   } else {
     launch(to_fp8_kernel<T, __NV_E5M2>, shape, from, pass);
   }
+  if (op.sums == nullptr) return;
+  launch(add_parts_kernel, add_parts_shape(op.from.cols, 1),
+         PartSums{op.sums_partial, shape.blocks, op.from.cols, op.from.cols, {op.sums}, {op.sums_add}});
 }
 
 }  // namespace

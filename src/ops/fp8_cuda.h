@@ -20,6 +20,7 @@ namespace brisk::cuda {
 
 constexpr int64_t kFp8Multiple = 16;  // of the depth and the columns of a product
 constexpr int64_t kMostFp8Partials = 512;
+constexpr int64_t kFp8TileRows = 64;
 
 struct ToFp8 {
   Tensor from;               // [rows, cols] f32 or bf16
@@ -28,6 +29,10 @@ struct ToFp8 {
   void* columns = nullptr;   // [cols, rows rounded up to kFp8Multiple] out: the transpose, zeros behind it; or none
   float* scale = nullptr;    // [1] out: the bytes times this are the numbers
   float* partial = nullptr;  // [kMostFp8Partials] scratch
+  // The sums of the columns, of the numbers as they were: a bias's gradient, on the way.
+  float* sums = nullptr;  // [cols] out, or none
+  bool sums_add = false;
+  float* sums_partial = nullptr;  // [rows over kFp8TileRows, cols] scratch, where sums are wanted
 };
 void to_fp8(const ToFp8& op);
 

@@ -27,6 +27,8 @@ struct Fp8Matrix {
   Tensor from;
   DType type = DType::e4m3;
   bool wants_rows = false, wants_columns = false;
+  Tensor sums = {};  // [1, cols] f32 of its columns, or none
+  bool sums_add = false;
   GemmOperand rows = {}, columns = {};  // as the left operand is read; the right one is their transpose
   ToFp8 op = {};
 
@@ -34,7 +36,10 @@ struct Fp8Matrix {
   int64_t bytes() const {
     return (wants_rows ? fp8_carved(from.rows * from.cols) : 0) +
            (wants_columns ? fp8_carved(padded_rows() * from.cols) : 0) +
-           fp8_carved((1 + kMostFp8Partials) * size_of(DType::f32));
+           fp8_carved((1 + kMostFp8Partials) * size_of(DType::f32)) + sums_bytes();
+  }
+  int64_t sums_bytes() const {
+    return sums ? fp8_carved(divide_up(from.rows, kFp8TileRows) * from.cols * size_of(DType::f32)) : 0;
   }
   void place(WorkspaceCarver& carver) {
     void* const row_bytes = wants_rows ? carver.take(fp8_carved(from.rows * from.cols)) : nullptr;
@@ -42,7 +47,8 @@ struct Fp8Matrix {
     auto* numbers = static_cast<float*>(carver.take(fp8_carved((1 + kMostFp8Partials) * size_of(DType::f32))));
     rows = {row_bytes, type, from.cols, false, numbers};
     columns = {column_bytes, type, padded_rows(), false, numbers};
-    op = {from, type, row_bytes, column_bytes, numbers, numbers + 1};
+    auto* parts = static_cast<float*>(carver.take(sums_bytes()));
+    op = {from, type, row_bytes, column_bytes, numbers, numbers + 1, sums.f32(), sums_add, parts};
   }
   void make() const { to_fp8(op); }
 };
@@ -122,11 +128,16 @@ bool linear_forward_fp8(const LinearForward& op) {
 bool linear_backward_fp8(const LinearBackward& op) {
   const bool scaled = op.activation != Activation::none || op.dropout.active();
   const Tensor du = scaled ? op.scratch : op.dy;
+  if (!op.dx && !op.dweight) return false;
   if (!fits(op.products, op.x, op.weight) || !fits_fp8(du) || !can_be_written(op.dx) || !can_be_written(op.dweight)) {
     return false;
   }
   const int64_t n = op.x.rows, outputs = op.weight.rows, inputs = op.weight.cols;
   Fp8Matrix gradient{.from = du, .type = DType::e5m2, .wants_rows = bool{op.dx}, .wants_columns = bool{op.dweight}};
+  if (!scaled && op.dbias) {  // otherwise the pass that makes du sums them
+    gradient.sums = op.dbias;
+    gradient.sums_add = op.dbias_adds;
+  }
   Fp8Matrix weight{.from = op.weight, .wants_columns = bool{op.dx}};
   Fp8Matrix x{.from = op.x, .wants_columns = bool{op.dweight}};
   const int64_t bytes = gradient.bytes() + weight.bytes() + x.bytes();
@@ -145,7 +156,7 @@ bool linear_backward_fp8(const LinearBackward& op) {
   if (op.dweight_adds) for_dweight.addend = op.dweight;
   if ((op.dx && !can_multiply(for_dx)) || (op.dweight && !can_multiply(for_dweight))) return false;
 
-  if (scaled || op.dbias) {
+  if (scaled) {
     const int64_t partial_bytes = op.dbias ? fp8_carved(linear_partial_floats(op.dy) * size_of(DType::f32)) : 0;
     WorkspaceCarver partials(partial_bytes);
     LinearGradientPass pass;
@@ -154,13 +165,12 @@ bool linear_backward_fp8(const LinearBackward& op) {
     if (op.activation != Activation::none) pass.before = op.before;
     pass.dropout = op.dropout;
     pass.rows = op.rows;
-    if (scaled) pass.du = du;
+    pass.du = du;
     pass.dbias = op.dbias;
     pass.dbias_adds = op.dbias_adds;
     pass.partial = static_cast<float*>(partials.take(partial_bytes));
     linear_gradient_pass(pass);
   }
-  if (!op.dx && !op.dweight) return true;
   gradient.make();
   BesideWork beside;
   beside.queue([&] {

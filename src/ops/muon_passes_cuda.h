@@ -7,7 +7,7 @@ namespace brisk::cuda {
 
 // Matrices of one shape that are updated together; passed to kernels by value.
 struct MuonGroup {
-  static constexpr int kMost = 64;
+  static constexpr int kMost = 56;  // of 64 bytes: a kernel's arguments have 4 KiB
   MuonMatrix matrices[kMost];
   int64_t count = 0, rows = 0, cols = 0;
 };
