@@ -57,9 +57,10 @@ class Attention {
     op.k = kv_.at(side).columns(0, k_columns_);
     op.v = kv_.at(side).columns(k_columns_, k_columns_);
     op.queries = rows_.at(side);
-    op.k_begin = key_rows_.at(side).starts;
-    op.k_end = key_rows_.at(side).starts + 1;
-    op.longest_keys = key_rows_.at(side).longest;
+    const RowSet keys = problem_.keys.empty() ? op.queries : key_rows_.at(side);
+    op.k_begin = keys.starts;
+    op.k_end = keys.starts + 1;
+    op.longest_keys = keys.longest;
     op.dropout = {problem_.dropout, 1234};
     op.y = y.at(side);
     op.log_sum_exp = log_sum_exp.at(side);
@@ -74,9 +75,7 @@ class Attention {
     const int64_t bytes = (static_cast<int64_t>(problem_.queries.size()) + 1) * 4;
     std::vector<int32_t> starts(problem_.queries.size() + 1);
     cuda_device().copy_out(starts.data(), other.rows_.at(Side::card).starts, bytes);
-    for (const CardRows* rows : {&rows_, &key_rows_}) {
-      cuda_device().copy_in(const_cast<int32_t*>(rows->at(Side::card).starts), starts.data(), bytes);
-    }
+    cuda_device().copy_in(const_cast<int32_t*>(rows_.at(Side::card).starts), starts.data(), bytes);
   }
   // Every query with every key: about -128.
   void set_scores_far_below_zero() {
