@@ -241,17 +241,23 @@ void declare_optimizer(TrainingOptions& training, std::vector<Option>& all) {
           .at_least(0)
           .below(1)
           .also({"label_smoothing_factor"}));
-  all.push_back(
-      Option("training.precision", training.precision,
-             "of matrix operands; weights, gradients and optimizer state stay fp32; auto takes the fastest measured")
-          .one_of({"auto", "fp32", "bf16", "fp16"})
-          .same_as("float32", "fp32")
-          .same_as("no", "fp32")
-          .same_as("bfloat16", "bf16")
-          .same_as("float16", "fp16")
-          .flag("bf16", "bf16")
-          .flag("fp16", "fp16")
-          .also({"dtype", "mixed_precision", "torch_dtype"}));
+  all.push_back(Option("training.precision", training.precision,
+                       "of matrix operands; weights, gradients and optimizer state stay fp32; auto takes the fastest "
+                       "measured; tf32 and "
+                       "fp8 are for cards (docs/running.md)")
+                    .one_of({"auto", "fp32", "tf32", "bf16", "fp16", "fp8"})
+                    .same_as("float32", "fp32")
+                    .same_as("no", "fp32")
+                    .same_as("tensorfloat32", "tf32")
+                    .same_as("bfloat16", "bf16")
+                    .same_as("float16", "fp16")
+                    .flag("bf16", "bf16")
+                    .flag("fp16", "fp16")
+                    .also({"dtype", "mixed_precision", "torch_dtype"}));
+  all.push_back(Option("training.master_weights", training.master_weights,
+                       "false: the weights of the layers are kept in bf16 alone, without a copy in fp32, and updates "
+                       "are rounded by chance; on a card, with precision bf16 or fp8")
+                    .also({"fp32_master_weights"}));
   all.push_back(
       Option(
           "training.gradient_checkpointing", training.gradient_checkpointing,

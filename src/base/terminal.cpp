@@ -167,6 +167,7 @@ std::string format_progress(const Progress& progress) {
                       loss_text(progress.loss), format_count(progress.tokens_per_second),
                       format_duration(progress.elapsed_seconds));
   if (progress.seconds_left >= 0) text += fmt::format("  left {}", format_duration(progress.seconds_left));
+  if (progress.skipped_steps > 0) text += fmt::format("  {} skipped", progress.skipped_steps);
   return text;
 }
 

@@ -88,7 +88,8 @@ struct Progress {
   double loss = 0;
   double tokens_per_second = 0;
   double elapsed_seconds = 0;
-  double seconds_left = -1;  // negative: not known yet
+  double seconds_left = -1;   // negative: not known yet
+  int64_t skipped_steps = 0;  // by loss scaling; 0: not shown
 };
 
 // "epoch 1/3  step 40/900  loss 5.310  12.3K tokens/s  elapsed 4.20 s  left 1m 30s"

@@ -95,9 +95,11 @@ void add_classify(CLI::App& bench) {
       ->capture_default_str()
       ->check(above(0));
   command->add_option("--threads", options.threads, "Compute threads (default: all cores)")->check(at_least(1));
-  command->add_option("--precision", options.precision, "fp32, bf16 or auto")
+  command->add_option("--precision", options.precision, "fp32, bf16 or auto; of a card also tf32, fp16 and fp8")
       ->capture_default_str()
-      ->check(CLI::IsMember({"fp32", "bf16", "auto"}));
+      ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16", "fp8", "auto"}));
+  command->add_flag("!--no-master-weights", options.master_weights,
+                    "Of a card: keep the layers' weights in bf16 alone, rounded by chance");
   command->add_option("--device", options.device, "Where to run: cpu, cuda, cuda:1, or auto: a card where there is one")
       ->capture_default_str();
   command->add_option("--tokenizer", options.tokenizer, "Its vocabulary (default: a WordPiece trained on the texts)");
@@ -165,9 +167,11 @@ void add_bench_command(CLI::App& app) {
       ->check(between(2, 1 << 20));
   lm->add_option("--device", options.device, "Where to run: cpu, cuda, cuda:1, or auto: a card where there is one")
       ->capture_default_str();
-  lm->add_option("--precision", options.precision, "fp32, bf16 or auto")
+  lm->add_option("--precision", options.precision, "fp32, bf16 or auto; of a card also tf32, fp16 and fp8")
       ->capture_default_str()
-      ->check(CLI::IsMember({"fp32", "bf16", "auto"}));
+      ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16", "fp8", "auto"}));
+  lm->add_flag("!--no-master-weights", options.master_weights,
+               "Of a card: keep the layers' weights in bf16 alone, rounded by chance");
   lm->add_option("--optimizer", options.optimizer,
                  "adamw, which the PyTorch twin runs (bench/peers), or muon, which `brisk train` runs by default")
       ->capture_default_str()

@@ -16,6 +16,7 @@
 #include "train/encoder_data.h"
 #include "train/evaluator.h"
 #include "train/mlm_task.h"
+#include "train/precision.h"
 #include "train/predict.h"
 #include "train/prepare.h"
 #include "train/tables.h"
@@ -38,13 +39,13 @@ int64_t evaluation_rows(const TrainedModel& model, int64_t longest) {
   return std::max<int64_t>(longest, model.store.device().is_cuda() ? 32768 : 2048);
 }
 
-const char* precision_of(const TrainedModel& model) {
-  return model.store.compute_type() == DType::bf16 ? "bf16" : "fp32";
+std::string precision_of(const TrainedModel& model) {
+  return precision_name(model.store.compute_type(), ProductFormat::own);
 }
 
 void print_loss(const EvalArguments& arguments, const TrainedModel& model, const EvaluationResult& result,
                 double seconds) {
-  const char* precision = precision_of(model);
+  const std::string precision = precision_of(model);
   say("{}, computed in {}", model.source, precision);
   if (arguments.json) {
     const nlohmann::ordered_json json = {{"loss", result.loss},         {"perplexity", result.perplexity()},

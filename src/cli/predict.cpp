@@ -18,6 +18,7 @@
 #include "cli/limits.h"
 #include "data/byte_reader.h"
 #include "data/text_table.h"
+#include "train/precision.h"
 
 namespace brisk {
 
@@ -107,7 +108,7 @@ void run_predict(const PredictArguments& arguments) {
   Team::set_size(team_size_for(arguments.threads, "--threads"));
   const auto model = open_trained_model(arguments.model, arguments.tokenizer, !arguments.fp32, arguments.device);
   const bool pairs = !arguments.pair.empty() || !model->job.data.pair_field.empty();
-  say("{}, computed in {}", model->source, model->store.compute_type() == DType::bf16 ? "bf16" : "fp32");
+  say("{}, computed in {}", model->source, precision_name(model->store.compute_type(), ProductFormat::own));
   if (arguments.has_text && arguments.pair.empty() && !model->job.data.pair_field.empty()) {
     user_error("{}: a classifier of pairs: give the second text with --pair", arguments.model);
   }

@@ -103,11 +103,10 @@ class ParameterFiller {
     }
     int64_t offset = 0;
     for (const std::span<const float> part : parts) {
-      const int64_t bytes = static_cast<int64_t>(part.size_bytes());
-      store_.device().copy_in(static_cast<std::byte*>(parameter->master.data) + offset, part.data(), bytes);
-      offset += bytes;
+      store_.write(*parameter, offset, part);
+      offset += std::ssize(part);
     }
-    BRISK_CHECK(offset == parameter->count() * 4, "{}: {} bytes", name, offset);
+    BRISK_CHECK(offset == parameter->count(), "{}: {} numbers", name, offset);
     filled_.insert(name);
   }
 

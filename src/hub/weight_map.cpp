@@ -6,8 +6,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "hub/half_float.h"
 #include "tensor/dtype.h"
+#include "tensor/half_float.h"
 
 namespace brisk {
 
@@ -106,11 +106,11 @@ std::vector<std::byte> encode(const std::vector<float>& values, SafetensorsType 
   return bytes;
 }
 
-// `target`, in memory of `device`, becomes `entry`; zeros where there is none.
-void fill(std::byte* target, const WeightPart& part, const SafetensorsEntry* entry, Device& device) {
-  const int64_t bytes = part.count() * size_of(DType::f32);
-  if (entry != nullptr && entry->type == SafetensorsType::f32 && has_same_order(part)) {
-    device.copy_in(target, entry->data, bytes);
+// The parameter from `first` on becomes `entry`; zeros where there is none.
+void fill(const ParameterStore& store, const Parameter& parameter, int64_t first, const WeightPart& part,
+          const SafetensorsEntry* entry) {
+  if (entry != nullptr && entry->type == SafetensorsType::f32 && has_same_order(part) && parameter.master) {
+    store.device().copy_in(parameter.master.f32() + first, entry->data, part.count() * size_of(DType::f32));
     return;
   }
   std::vector<float> ours(static_cast<size_t>(part.count()), 0.0f);
@@ -120,7 +120,7 @@ void fill(std::byte* target, const WeightPart& part, const SafetensorsEntry* ent
       ours[static_cast<size_t>(here)] = theirs[static_cast<size_t>(there)];
     });
   }
-  device.copy_in(target, ours.data(), bytes);
+  store.write(parameter, first, ours);
 }
 
 }  // namespace
@@ -144,11 +144,10 @@ void load_weights(const std::vector<WeightMap>& map, const WeightSource& source,
   }
   for (const WeightMap& entry : map) {
     const Parameter& parameter = parameter_of(entry, store);
-    auto* target = static_cast<std::byte*>(parameter.master.data);
+    int64_t first = 0;
     for (const WeightPart& part : entry.parts) {
-      const int64_t bytes = part.count() * size_of(DType::f32);
-      fill(target, part, part.name.empty() ? nullptr : source.find(part.name), store.device());
-      target += bytes;
+      fill(store, parameter, first, part, part.name.empty() ? nullptr : source.find(part.name));
+      first += part.count();
     }
   }
 }

@@ -289,7 +289,7 @@ Launch tiles(int64_t longest, int64_t heads, int64_t sequences, int64_t shared_f
 
 void attention_forward_plain(const AttentionForward& op) {
   const Draws draws = draws_of(op.dropout, op.queries);
-  with_type(op.q.type, [&](auto type) {
+  with_any_type(op.q.type, [&](auto type) {
     with_head_parts(op.shape.head_width, [&](auto parts) {
       constexpr int kParts = decltype(parts)::parts;
       launch(forward_plain_kernel<decltype(type), kParts>,
@@ -302,7 +302,7 @@ void attention_backward_plain(const AttentionBackward& op) {
   const AttentionForward& forward = op.forward;
   const Draws draws = draws_of(forward.dropout, forward.queries);
   auto* dy_y = static_cast<float*>(workspace(std::max<int64_t>(1, forward.q.rows) * forward.shape.heads * 4));
-  with_type(forward.q.type, [&](auto type) {
+  with_any_type(forward.q.type, [&](auto type) {
     with_head_parts(forward.shape.head_width, [&](auto parts) {
       using T = decltype(type);
       constexpr int kParts = decltype(parts)::parts;

@@ -1,6 +1,7 @@
 // The last stage of sums over rows: partial [parts, cols], one sum of each block, into [cols] in a fixed order.
 //
 //   launch(add_parts_kernel, add_parts_shape(cols, 1), PartSums{partial, parts, cols, cols, {out}, {adds}});
+//   partial [parts, 2, cols]: add_parts_shape(cols, 2), PartSums{partial, parts, 2 * cols, cols, {a, b}, {...}}
 #pragma once
 
 #include "base/rounding.h"
@@ -8,12 +9,11 @@
 
 namespace brisk::cuda {
 
-// Two results lie side by side in a part where there are two.
 struct PartSums {
   const float* partial;
-  int64_t parts, stride, cols;  // stride: from one part to the next; the second result is `cols` behind the first
-  float* out[2];                // or none
-  bool adds[2];
+  int64_t parts, stride, cols;  // stride: from one part to the next; the next result is `cols` behind
+  float* out[3];                // or none
+  bool adds[3];
 };
 
 constexpr int kPartThreads = 1024;

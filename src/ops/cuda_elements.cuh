@@ -11,18 +11,30 @@
 
 #include "base/random.h"
 #include "ops/cuda_instructions.cuh"
+#include "ops/cuda_launch.cuh"
 #include "ops/dropout.h"
 #include "tensor/rows.h"
 #include "tensor/tensor.h"
 
 namespace brisk::cuda {
 
+// f32 or bf16. Of f16 there are only the combinations that programs have: with_any_type where there is one type, and
+// where there are several a line that names them. All of them would take twice as long to compile.
 template <typename Body>
 void with_type(DType type, const Body& body) {
+  expect(type == DType::f32 || type == DType::bf16, "this op takes f32 and bf16");
   if (type == DType::bf16) {
     body(bf16_t{});
   } else {
     body(float{});
+  }
+}
+template <typename Body>
+void with_any_type(DType type, const Body& body) {
+  if (type == DType::f16) {
+    body(f16_t{});
+  } else {
+    with_type(type, body);
   }
 }
 
@@ -66,6 +78,20 @@ __device__ inline Floats<kCount> load(const bf16_t* from) {
 }
 
 template <int kCount>
+__device__ inline Floats<kCount> load(const f16_t* from) {
+  Floats<kCount> to;
+  if constexpr (kCount == 8) {
+    [[maybe_unused]] const uint4 a = *reinterpret_cast<const uint4*>(from);
+    [[maybe_unused]] const float2 p = floats_of_f16(a.x), q = floats_of_f16(a.y), r = floats_of_f16(a.z),
+                                  s = floats_of_f16(a.w);
+    to = {{p.x, p.y, q.x, q.y, r.x, r.y, s.x, s.y}};
+  } else {
+    for (int i = 0; i < kCount; ++i) to.v[i] = floats_of_f16(from[i].bits).x;
+  }
+  return to;
+}
+
+template <int kCount>
 __device__ inline void store(float* to, const Floats<kCount>& from) {
   if constexpr (kCount == 8) {
     reinterpret_cast<float4*>(to)[0] = make_float4(from.v[0], from.v[1], from.v[2], from.v[3]);
@@ -82,6 +108,17 @@ __device__ inline void store(bf16_t* to, const Floats<kCount>& from) {
                                                pack_bf16(from.v[4], from.v[5]), pack_bf16(from.v[6], from.v[7]));
   } else {
     for (int i = 0; i < kCount; ++i) to[i].bits = static_cast<uint16_t>(pack_bf16(from.v[i], 0));
+  }
+}
+
+// Beyond 65504 it is infinite: the step is then skipped (optim/loss_scale.h).
+template <int kCount>
+__device__ inline void store(f16_t* to, const Floats<kCount>& from) {
+  if constexpr (kCount == 8) {
+    *reinterpret_cast<uint4*>(to) = make_uint4(pack_f16(from.v[0], from.v[1]), pack_f16(from.v[2], from.v[3]),
+                                               pack_f16(from.v[4], from.v[5]), pack_f16(from.v[6], from.v[7]));
+  } else {
+    for (int i = 0; i < kCount; ++i) to[i].bits = static_cast<uint16_t>(pack_f16(from.v[i], 0));
   }
 }
 

@@ -14,6 +14,20 @@ __device__ inline uint32_t pack_bf16(float low, float high) {
   return packed;
 }
 
+// The same as f16, and back.
+__device__ inline uint32_t pack_f16(float low, float high) {
+  uint32_t packed;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  return packed;
+}
+__device__ inline float2 floats_of_f16(uint32_t packed) {
+  float2 floats;
+  asm("{.reg .f16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high;}"
+      : "=f"(floats.x), "=f"(floats.y)
+      : "r"(packed));
+  return floats;
+}
+
 // 2^x; 2^-inf = 0.
 __device__ inline float exp2_fast(float x) {
   float y;

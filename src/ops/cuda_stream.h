@@ -18,6 +18,8 @@ namespace brisk::cuda {
 // Scratch in device memory, aligned to 256 bytes; its contents are lost at the next op. Grows, never shrinks, and only
 // outside of a capture.
 void* workspace(int64_t bytes);
+// Another, for operands that an op makes for products which have a workspace of their own.
+void* operand_workspace(int64_t bytes);
 
 bool is_captured();     // whether what is queued now is recorded for a graph, and runs later
 int multiprocessors();  // of the card

@@ -58,7 +58,7 @@ void gated_forward(const GatedForward& op) {
   const GatedArguments arguments{
       .rows = op.y.rows, .width = width, .x_a = op.x.columns(0, width), .x_b = op.x.columns(width, width), .y = op.y};
   expect(op.x.type == op.y.type, "gated takes and gives one type");
-  with_type(op.x.type, [&](auto type) {
+  with_any_type(op.x.type, [&](auto type) {
     with_activation(op.activation, [&](auto kind) {
       using T = decltype(type);
       constexpr Activation kKind = decltype(kind)::kind;
@@ -81,7 +81,7 @@ void gated_backward(const GatedBackward& op) {
                                  .dx_a = op.dx.columns(0, width),
                                  .dx_b = op.dx.columns(width, width)};
   expect(op.x.type == op.dy.type && op.x.type == op.dx.type, "gated takes and gives one type");
-  with_type(op.x.type, [&](auto type) {
+  with_any_type(op.x.type, [&](auto type) {
     with_activation(op.activation, [&](auto kind) {
       using T = decltype(type);
       constexpr Activation kKind = decltype(kind)::kind;

@@ -23,6 +23,7 @@ struct GemmOperand {
   DType type = DType::f32;
   int64_t stride = 0;
   bool transposed = false;
+  const float* scale = nullptr;  // in device memory, of e4m3 and e5m2: the bytes times this are the numbers
 };
 
 inline GemmOperand operand(const Tensor& t, bool transposed = false) { return {t.data, t.type, t.stride, transposed}; }
@@ -32,8 +33,8 @@ inline GemmOperand operand(const Tensor& t, bool transposed = false) { return {t
 struct GemmEpilogue {
   Tensor c = {};
   bool adds = false;
-  const float* bias = nullptr;        // [Nc]
-  const bf16_t* bias_copy = nullptr;  // [Nc] the same, rounded, or none; the CPU has no use for it
+  const float* bias = nullptr;      // [Nc]
+  const void* bias_copy = nullptr;  // [Nc] the same in the arithmetic's type, or none; the CPU has no use for it
   Activation activation = Activation::none;
   Tensor before = {};
   Dropout dropout = {};
@@ -41,7 +42,8 @@ struct GemmEpilogue {
   Tensor residual = {};
 };
 
-enum class Arithmetic : uint8_t { f32, bf16 };
+// On a card alone: tf32, of f32 operands, and f16.
+enum class Arithmetic : uint8_t { f32, bf16, tf32, f16 };
 
 namespace cpu {
 // Uses the whole Team. Which implementation runs is the active instruction set's best;

@@ -31,14 +31,14 @@ class GemmMemory {
  private:
   static constexpr int64_t kAlignment = WorkspaceCarver::kAlignment;
   static int64_t bytes_of(const GemmOperand& operand, DType type, int64_t count) {
-    return operand.type == type ? 0 : round_up(count * size_of(type), kAlignment);
+    return operand.type == type || operand.scale != nullptr ? 0 : round_up(count * size_of(type), kAlignment);
   }
   int64_t a_bytes_, b_bytes_, bias_bytes_, u_bytes_;
   WorkspaceCarver carver_;
 };
 
 void convert(GemmOperand& operand, DType type, int64_t rows, int64_t cols, void* memory) {
-  if (operand.type == type) return;
+  if (operand.type == type || operand.scale != nullptr) return;
   if (operand.transposed) std::swap(rows, cols);
   const Tensor from{const_cast<void*>(operand.data), operand.type, rows, cols, operand.stride};
   const Tensor to = matrix(memory, type, rows, cols);
@@ -69,8 +69,12 @@ GemmEpilogue rows_of(const GemmEpilogue& whole, int64_t begin, int64_t rows) {
 void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b, const GemmEpilogue& e,
           Arithmetic arithmetic) {
   if (m == 0 || n == 0) return;
-  const DType type = arithmetic == Arithmetic::bf16 ? DType::bf16 : DType::f32;
+  const bool eight_bits = a.scale != nullptr;
+  const DType type = arithmetic == Arithmetic::bf16  ? DType::bf16
+                     : arithmetic == Arithmetic::f16 ? DType::f16
+                                                     : DType::f32;
   Product product{.m = m, .n = n, .k = k, .a = a, .b = b};
+  product.tf32 = arithmetic == Arithmetic::tf32;
   const bool fits = e.activation == Activation::none && !e.dropout.active() && !e.before &&
                     (!e.residual || e.residual.type == e.c.type);
   const bool fits_gelu = e.activation == Activation::gelu_tanh && !e.dropout.active() && !e.residual &&
@@ -79,12 +83,13 @@ void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOpera
   convert(product.a, type, m, k, memory.a());
   convert(product.b, type, k, n, memory.b());
   void* const u_memory = memory.u();
-  const void* small_bias = e.bias_copy;  // in bf16
+  const void* small_bias = e.bias_copy;  // of 16 bits
   const auto bias_for = [&](DType result) -> const void* {
-    if (e.bias == nullptr || result == DType::f32) return e.bias;
+    if (e.bias == nullptr || (result == DType::f32 && !eight_bits)) return e.bias;
     if (small_bias == nullptr) {
       void* copy = memory.bias();
-      copy_rows(matrix(const_cast<float*>(e.bias), DType::f32, 1, n), matrix(copy, DType::bf16, 1, n), false);
+      copy_rows(matrix(const_cast<float*>(e.bias), DType::f32, 1, n),
+                matrix(copy, eight_bits ? DType::bf16 : result, 1, n), false);
       small_bias = copy;
     }
     return small_bias;
@@ -96,6 +101,7 @@ void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOpera
       const int64_t rows = std::min(step, m - begin);
       Product part{.m = rows, .n = n, .k = k, .a = product.a, .b = product.b, .c = all.row_range(begin, rows)};
       part.a.data = static_cast<const char*>(part.a.data) + begin * part.a.stride * size_of(part.a.type);
+      part.tf32 = product.tf32;
       part.bias = bias_for(all.type);
       const bool has_bias = part.bias != nullptr && multiply(part);
       if (!has_bias) {
@@ -113,7 +119,8 @@ void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOpera
     return multiply(product);
   };
   if (fits_gelu) {
-    const Product shape{.m = m, .n = n, .k = k, .a = product.a, .b = product.b, .c = e.c, .before = e.before};
+    Product shape{.m = m, .n = n, .k = k, .a = product.a, .b = product.b, .c = e.c, .before = e.before};
+    shape.tf32 = product.tf32;
     return run_faster(Fusion::gelu, shape, run_fused, run_pass);
   }
   if (e.adds || fits) {

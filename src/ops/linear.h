@@ -4,7 +4,8 @@
 //   cpu::linear_forward({.x = x, .weight = w, .y = y});                                       // or directly
 //
 // The arithmetic is fp32 when the weight is f32 and bf16 with fp32 accumulation when it is bf16; x, y, dx may each be
-// f32 or bf16 (converted on the way). Saved for backward: x, and `before` where there is an activation.
+// f32 or bf16 (converted on the way). On a card the weight may be f16, and f16 takes the place of bf16. Saved for
+// backward: x, and `before` where there is an activation.
 #pragma once
 
 #include "ops/activation.h"
@@ -24,8 +25,10 @@ struct LinearForward {
   RowSet rows;      // for dropout's draws
   Tensor residual;  // [N, O] or none; may be the same memory as y
   Tensor y;         // [N, O]
-  // [1, O] the bias in bf16, or none: on a card products with a result in bf16 add it so; without, it is made.
+  // [1, O] the bias in the weight's type, or none: on a card products with a result of 16 bits add it so; without, it
+  // is made.
   Tensor bias_copy;
+  ProductFormat products = ProductFormat::own;  // on a card
 };
 
 struct LinearBackward {
@@ -44,6 +47,7 @@ struct LinearBackward {
   bool dweight_adds = false;
   Tensor dbias;  // [1, O] f32 or none
   bool dbias_adds = false;
+  ProductFormat products = ProductFormat::own;  // on a card
 };
 
 namespace ref {

@@ -120,7 +120,8 @@ class CardLoss {
  private:
   static int64_t carved(int64_t bytes) { return round_up(bytes, WorkspaceCarver::kAlignment); }
 
-  static void multiply_or_fail(const Product& p) {
+  void multiply_or_fail(Product p) const {
+    p.tf32 = op_.products == ProductFormat::tf32 && op_.weight.type == DType::f32;
     BRISK_CHECK(multiply(p), "cuBLASLt cannot multiply [{}, {}] by [{}, {}]", p.m, p.k, p.k, p.n);
   }
 

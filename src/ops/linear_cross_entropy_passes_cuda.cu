@@ -254,6 +254,8 @@ void loss_rows(const LossRows& rows, bool gradient) {
     row_kernel<bf16_t, bf16_t, true><<<blocks, threads, 0, stream()>>>(rows);
   } else if (rows.gradient_type == DType::bf16) {
     row_kernel<float, bf16_t, true><<<blocks, threads, 0, stream()>>>(rows);
+  } else if (rows.gradient_type == DType::f16) {
+    row_kernel<float, f16_t, true><<<blocks, threads, 0, stream()>>>(rows);
   } else {
     row_kernel<float, float, true><<<blocks, threads, 0, stream()>>>(rows);
   }

@@ -22,6 +22,15 @@ void clear(const Tensor& t) {
         "clearing a gradient");
 }
 
+bool uses_tf32(ProductFormat products, const Tensor& weight) {
+  return products == ProductFormat::tf32 && weight.type == DType::f32;
+}
+
+Arithmetic arithmetic_of(DType weight, ProductFormat products) {
+  if (weight == DType::f32) return products == ProductFormat::tf32 ? Arithmetic::tf32 : Arithmetic::f32;
+  return weight == DType::f16 ? Arithmetic::f16 : Arithmetic::bf16;
+}
+
 int64_t carved(int64_t bytes) { return round_up(bytes, WorkspaceCarver::kAlignment); }
 
 // The weight's gradient, and with it the bias's where the product can sum the columns of du on the way.
@@ -30,6 +39,7 @@ bool weight_gradient(const LinearBackward& op, const Tensor& du, const Tensor& x
   product.c = op.dweight;
   if (op.dweight_adds) product.addend = op.dweight;
   product.a_sums = bias_gradient;
+  product.tf32 = uses_tf32(op.products, op.weight);
   return multiply(product);
 }
 
@@ -37,6 +47,7 @@ bool weight_gradient(const LinearBackward& op, const Tensor& du, const Tensor& x
 void input_gradient(const LinearBackward& op, const Tensor& du) {
   Product product{.m = du.rows, .n = op.weight.cols, .k = op.weight.rows, .a = operand(du), .b = operand(op.weight)};
   product.c = op.dx;
+  product.tf32 = uses_tf32(op.products, op.weight);
   if (op.dx_adds) product.addend = op.dx;
   const auto plain = [&] {
     product.gelu_gradient = false;
@@ -67,17 +78,18 @@ void linear_forward(const LinearForward& op) {
   BRISK_CHECK(op.x.cols == op.weight.cols && op.y.cols == op.weight.rows && op.y.rows == op.x.rows,
               "x [{}, {}], weight [{}, {}], y [{}, {}]", op.x.rows, op.x.cols, op.weight.rows, op.weight.cols,
               op.y.rows, op.y.cols);
+  if (linear_forward_fp8(op)) return;
   GemmEpilogue epilogue;
   epilogue.c = op.y;
   epilogue.bias = op.bias.f32();
-  epilogue.bias_copy = op.bias_copy.bf16();
+  epilogue.bias_copy = op.bias_copy.data;
   epilogue.activation = op.activation;
   epilogue.before = op.before;
   epilogue.dropout = op.dropout;
   epilogue.rows = op.rows;
   epilogue.residual = op.residual;
   gemm(op.x.rows, op.weight.rows, op.x.cols, operand(op.x), operand(op.weight, true), epilogue,
-       op.weight.type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32);
+       arithmetic_of(op.weight.type, op.products));
 }
 
 void linear_backward(const LinearBackward& op) {
@@ -92,6 +104,7 @@ void linear_backward(const LinearBackward& op) {
     if (op.dbias && !op.dbias_adds) clear(op.dbias);
     return;
   }
+  if (linear_backward_fp8(op)) return;
   const bool own_du = (scaled ? op.scratch.type : op.dy.type) != type;
   const bool own_x = op.dweight && op.x.type != type;
   const int64_t du_bytes = own_du ? carved(n * outputs * size_of(type)) : 0;
@@ -129,7 +142,8 @@ void linear_backward(const LinearBackward& op) {
   const auto run_weight_and_bias = [&] {
     // Where dy is already what the products read, the weight's product can sum the bias's gradient on the way.
     if (!passes && op.dbias && op.dweight && !op.dbias_adds && !op.dweight_adds) {
-      const Product shape{.m = outputs, .n = inputs, .k = n, .a = operand(du, true), .b = operand(x), .c = op.dweight};
+      Product shape{.m = outputs, .n = inputs, .k = n, .a = operand(du, true), .b = operand(x), .c = op.dweight};
+      shape.tf32 = uses_tf32(op.products, op.weight);
       const auto fused = [&] { return weight_gradient(op, du, x, op.dbias.f32()); };
       const auto apart = [&] {
         run_pass();

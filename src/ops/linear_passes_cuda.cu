@@ -220,18 +220,23 @@ void finish_product(const Tensor& u, const float* bias, const GemmEpilogue& e) {
   if (e.c.rows == 0 || e.c.cols == 0) return;
   const bool eights = in_eights(u) && in_eights(e.before) && in_eights(e.residual) && in_eights(e.c) &&
                       reinterpret_cast<uintptr_t>(bias) % 16 == 0;
+  const auto run = [&](auto u_type, auto residual_type, auto c_type) {
+    using U = decltype(u_type);
+    using R = decltype(residual_type);
+    using C = decltype(c_type);
+    if (eights) {
+      finish<8, U, R, C>(u, bias, e);
+    } else {
+      finish<1, U, R, C>(u, bias, e);
+    }
+  };
+  const DType residual = e.residual ? e.residual.type : e.c.type;
+  if (u.type == DType::f16 && residual == e.c.type) {
+    return e.c.type == DType::f16 ? run(f16_t{}, f16_t{}, f16_t{}) : run(f16_t{}, float{}, float{});
+  }
   with_type(u.type, [&](auto u_type) {
     with_type(e.residual.type, [&](auto residual_type) {
-      with_type(e.c.type, [&](auto c_type) {
-        using U = decltype(u_type);
-        using R = decltype(residual_type);
-        using C = decltype(c_type);
-        if (eights) {
-          finish<8, U, R, C>(u, bias, e);
-        } else {
-          finish<1, U, R, C>(u, bias, e);
-        }
-      });
+      with_type(e.c.type, [&](auto c_type) { run(u_type, residual_type, c_type); });
     });
   });
 }
@@ -239,18 +244,24 @@ void finish_product(const Tensor& u, const float* bias, const GemmEpilogue& e) {
 void linear_gradient_pass(const LinearGradientPass& pass) {
   if (pass.dy.cols == 0) return;
   const bool eights = in_eights(pass.dy) && in_eights(pass.before) && in_eights(pass.du);
+  const auto run = [&](auto dy_type, auto before_type, auto du_type) {
+    using D = decltype(dy_type);
+    using B = decltype(before_type);
+    using U = decltype(du_type);
+    if (eights) {
+      run_gradient<8, D, B, U>(pass);
+    } else {
+      run_gradient<1, D, B, U>(pass);
+    }
+  };
+  const auto is_f16 = [](const Tensor& t) { return t && t.type == DType::f16; };
+  if (is_f16(pass.dy) || is_f16(pass.before) || is_f16(pass.du)) {
+    expect((!pass.before || is_f16(pass.before)) && (!pass.du || is_f16(pass.du)), "f16 beside another type");
+    return is_f16(pass.dy) ? run(f16_t{}, f16_t{}, f16_t{}) : run(float{}, f16_t{}, f16_t{});
+  }
   with_type(pass.dy.type, [&](auto dy_type) {
     with_type(pass.before.type, [&](auto before_type) {
-      with_type(pass.du.type, [&](auto du_type) {
-        using D = decltype(dy_type);
-        using B = decltype(before_type);
-        using U = decltype(du_type);
-        if (eights) {
-          run_gradient<8, D, B, U>(pass);
-        } else {
-          run_gradient<1, D, B, U>(pass);
-        }
-      });
+      with_type(pass.du.type, [&](auto du_type) { run(dy_type, before_type, du_type); });
     });
   });
 }

@@ -24,4 +24,9 @@ struct LinearGradientPass {
 void linear_gradient_pass(const LinearGradientPass& pass);
 int64_t linear_partial_floats(const Tensor& dy);
 
+// linear with its products in eight bits (ops/fp8_cuda.h), where `products` says so; false, and nothing done, where the
+// shapes do not fit.
+bool linear_forward_fp8(const LinearForward& op);
+bool linear_backward_fp8(const LinearBackward& op);
+
 }  // namespace brisk::cuda

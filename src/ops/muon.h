@@ -25,11 +25,13 @@
 namespace brisk {
 
 struct MuonMatrix {
-  float* parameters = nullptr;      // [rows, cols]
+  float* parameters = nullptr;      // [rows, cols]; none, on a card: the copy is all there is, and is rounded by chance
   const float* gradient = nullptr;  // [rows, cols]
   float* momentum = nullptr;        // [rows, cols]
   bf16_t* copy = nullptr;           // the bf16 compute copy, rewritten; or none
   int64_t rows = 0, cols = 0;
+  int64_t begin = 0;           // in the flat arrays
+  f16_t* half_copy = nullptr;  // on a card, in place of `copy`: one in f16
 };
 
 struct MuonUpdate {

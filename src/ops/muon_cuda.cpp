@@ -44,7 +44,8 @@ int64_t floats_for(const MuonGroup& group) {
          2 * aligned_floats(group.count * side * side);
 }
 
-void multiply_or_fail(const Product& p) {
+void multiply_or_fail(Product p, Arithmetic arithmetic) {
+  p.tf32 = arithmetic == Arithmetic::tf32;
   BRISK_CHECK(multiply(p), "cuBLASLt cannot multiply [{}, {}] by [{}, {}], {} at once", p.m, p.k, p.k, p.n, p.batch);
 }
 
@@ -76,7 +77,8 @@ void update_group(const MuonUpdate& op, const MuonGroup& group) {
                       .batch = count,
                       .a_distance = x_distance,
                       .b_distance = x_distance,
-                      .c_distance = gram_distance});
+                      .c_distance = gram_distance},
+                     op.arithmetic);
     multiply_or_fail({.m = side,
                       .n = side,
                       .k = side,
@@ -89,7 +91,8 @@ void update_group(const MuonUpdate& op, const MuonGroup& group) {
                       .batch = count,
                       .a_distance = gram_distance,
                       .b_distance = gram_distance,
-                      .c_distance = gram_distance});
+                      .c_distance = gram_distance},
+                     op.arithmetic);
     multiply_or_fail({.m = rows,
                       .n = cols,
                       .k = side,
@@ -101,7 +104,8 @@ void update_group(const MuonUpdate& op, const MuonGroup& group) {
                       .batch = count,
                       .a_distance = wide ? gram_distance : x_distance,
                       .b_distance = wide ? x_distance : gram_distance,
-                      .c_distance = x_distance});
+                      .c_distance = x_distance},
+                     op.arithmetic);
     std::swap(x, next);
   }
   muon_apply(group, pass, x);

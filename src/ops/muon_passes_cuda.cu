@@ -5,6 +5,7 @@
 #include "ops/cuda_elements.cuh"
 #include "ops/cuda_stream.h"
 #include "ops/muon_passes_cuda.h"
+#include "ops/stochastic_rounding.h"
 
 namespace brisk::cuda {
 
@@ -65,12 +66,19 @@ __global__ void apply_kernel(const MuonGroup group, const MuonPass pass, const T
   const int64_t count = group.rows * group.cols;
   const float rate = pass.step == nullptr ? pass.rate : pass.step->muon_rate;
   const float keep = 1 - rate * pass.decay, change = rate * shape;
+  const uint64_t rounding = pass.step == nullptr ? 0 : rounding_key(pass.step->step_key);
   const T* own = x + blockIdx.y * count;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
        i += static_cast<int64_t>(gridDim.x) * kThreads) {
-    const float p = keep * matrix.parameters[i] - change * load_one(own + i);
+    const float before = matrix.parameters != nullptr ? matrix.parameters[i] : load_one(matrix.copy + i);
+    const float p = keep * before - change * load_one(own + i);
+    if (matrix.parameters == nullptr) {
+      matrix.copy[i] = to_bf16_by_chance(p, rounding_bits(rounding, matrix.begin + i));
+      continue;
+    }
     matrix.parameters[i] = p;
     if (matrix.copy != nullptr) store_one(matrix.copy + i, p);
+    if (matrix.half_copy != nullptr) store_one(matrix.half_copy + i, p);
   }
 }
 

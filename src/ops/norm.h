@@ -26,6 +26,15 @@ struct NormForward {
   RowSet rows;  // for dropout's draws
 };
 
+// On a card: what the linear layer that made x begins its backward with, made on the way. Its gradient is dx after
+// dropout, in the type of its products, and its bias's gradient the sum of that over the rows.
+struct HandedGradient {
+  Tensor du;  // [N, D] out, or none: nothing is handed on
+  Dropout dropout;
+  Tensor dbias;  // [1, D] f32 out, or none
+  bool dbias_adds = false;
+};
+
 struct NormBackward {
   NormKind kind = NormKind::layer;
   Tensor x, gain, mean, rstd;
@@ -38,6 +47,7 @@ struct NormBackward {
   bool dbias_adds = false;
   Dropout dropout;
   RowSet rows;
+  HandedGradient handed = {};
 };
 
 namespace ref {

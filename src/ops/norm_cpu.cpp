@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/error.h"
 #include "base/rounding.h"
 #include "base/threads.h"
 #include "ops/norm_kernels.h"
@@ -26,6 +27,7 @@ void norm_forward(const NormForward& op) {
 }
 
 void norm_backward(const NormBackward& op) {
+  BRISK_CHECK(!op.handed.du, "a gradient to hand on, which is for cards");
   if (!has_vector_kernels()) return ref::norm_backward(op);
   const auto rows = BRISK_ACTIVE_ISA(norm_backward_rows);
   Team& team = Team::instance();

@@ -6,6 +6,7 @@
 #include "ops/column_sums_cuda.cuh"
 #include "ops/cuda_elements.cuh"
 #include "ops/cuda_launch.cuh"
+#include "ops/linear_passes_cuda.h"
 #include "ops/norm.h"
 
 namespace brisk::cuda {
@@ -15,7 +16,9 @@ namespace {
 constexpr int kThreads = 256;
 // Backward has small blocks, as many on a multiprocessor as the registers of a row allow.
 constexpr int kBackwardThreads = 128;
-constexpr int backward_blocks(int passes) { return passes == 1 ? 6 : passes == 2 ? 4 : passes == 3 ? 3 : 2; }
+constexpr int backward_blocks(int passes, bool hands_on) {
+  return passes == 1 ? 6 : passes == 2 ? 4 : passes == 3 && !hands_on ? 3 : 2;
+}
 // Wider rows, and rows that are no whole eights, are read once per sum by the kernels named `any`.
 constexpr int64_t kWidestInRegisters = 1024;
 
@@ -26,6 +29,8 @@ struct NormArguments {
   Tensor x, gain, bias, y, mean, rstd, dy, dx;
   bool dx_adds;
   Draws draws;
+  Tensor du;  // handed on
+  Draws du_draws;
 };
 
 template <typename X, typename Y, int kLanes, int kPasses>
@@ -107,15 +112,17 @@ __global__ void norm_forward_any_kernel(NormArguments op) {
 }
 
 // Each group of lanes takes every (groups of the grid)-th row and sums what its rows give gain and bias; the groups of
-// a block add up in order, and partial [blocks, 2, width] holds one sum a block.
-template <typename X, typename Dy, typename Dx, int kLanes, int kPasses>
-__global__ void __launch_bounds__(kBackwardThreads, backward_blocks(kPasses))
+// a block add up in order, and partial [blocks, 2, width] holds one sum a block. With kHandsOn the gradient is handed
+// on in the type of dy too, and partial [blocks, 3, width] has its sums.
+template <typename X, typename Dy, typename Dx, int kLanes, int kPasses, bool kHandsOn>
+__global__ void __launch_bounds__(kBackwardThreads, backward_blocks(kPasses, kHandsOn))
     norm_backward_kernel(NormArguments op, float* partial) {
   constexpr int kGroups = kBackwardThreads / kLanes;
   const int lane = threadIdx.x % kLanes, group = threadIdx.x / kLanes;
   const float inverse_width = 1.0f / static_cast<float>(op.width);
   const float* gain = static_cast<const float*>(op.gain.data);
-  Floats<8> dgain[kPasses] = {}, dbias[kPasses] = {};
+  constexpr int kSums = kHandsOn ? 3 : 2;
+  Floats<8> totals[kSums][kPasses] = {};  // of gain, of bias, of what is handed on
   // All lanes of a warp go round equally often: they exchange sums.
   for (int64_t first = static_cast<int64_t>(blockIdx.x) * kGroups; first < op.rows;
        first += static_cast<int64_t>(gridDim.x) * kGroups) {
@@ -165,8 +172,8 @@ __global__ void __launch_bounds__(kBackwardThreads, backward_blocks(kPasses))
 #pragma unroll
         for (int i = 0; i < 8; ++i) {
           const float n = (normal[pass].v[i] - mean) * rstd, g = gradient[pass].v[i];
-          dgain[pass].v[i] += g * n;
-          dbias[pass].v[i] += g;
+          totals[0][pass].v[i] += g * n;
+          totals[1][pass].v[i] += g;
           normal[pass].v[i] = n;
           gradient[pass].v[i] = g * factor.v[i];
           sum_g += gradient[pass].v[i];
@@ -186,35 +193,39 @@ __global__ void __launch_bounds__(kBackwardThreads, backward_blocks(kPasses))
           out.v[i] += rstd * (gradient[pass].v[i] - mean_g - normal[pass].v[i] * mean_gn);
         }
         store(dx + column, out);
+        if constexpr (kHandsOn) {
+          if (op.du_draws.threshold > 0) {
+            const uint32_t row_key = op.du_draws.row_key(row);
+            for (int i = 0; i < 8; ++i) out.v[i] *= op.du_draws.factor(row_key, column + i);
+          }
+          for (int i = 0; i < 8; ++i) totals[2][pass].v[i] += out.v[i];
+          store(static_cast<Dy*>(op.du.data) + row * op.du.stride + column, out);
+        }
       }
     }
   }
   if (partial == nullptr) return;
-  float* sums = reinterpret_cast<float*>(dynamic_shared());  // [2, width]
+  float* sums = reinterpret_cast<float*>(dynamic_shared());  // [kSums, width]
   for (int turn = 0; turn < kGroups; ++turn) {
     if (turn == group) {
 #pragma unroll
       for (int pass = 0; pass < kPasses; ++pass) {
         const int column = (pass * kLanes + lane) * 8;
         if (column < op.width) {
-          Floats<8> gains = {}, biases = {};
-          if (turn > 0) {
-            gains = load<8>(sums + column);
-            biases = load<8>(sums + op.width + column);
+#pragma unroll
+          for (int s = 0; s < kSums; ++s) {
+            Floats<8> sum = {};
+            if (turn > 0) sum = load<8>(sums + s * op.width + column);
+            for (int i = 0; i < 8; ++i) sum.v[i] += totals[s][pass].v[i];
+            store(sums + s * op.width + column, sum);
           }
-          for (int i = 0; i < 8; ++i) {
-            gains.v[i] += dgain[pass].v[i];
-            biases.v[i] += dbias[pass].v[i];
-          }
-          store(sums + column, gains);
-          store(sums + op.width + column, biases);
         }
       }
     }
     __syncthreads();
   }
-  for (int64_t at = threadIdx.x; at < 2 * op.width; at += kBackwardThreads)
-    partial[blockIdx.x * 2 * op.width + at] = sums[at];
+  for (int64_t at = threadIdx.x; at < kSums * op.width; at += kBackwardThreads)
+    partial[blockIdx.x * kSums * op.width + at] = sums[at];
 }
 
 template <typename X, typename Dy, typename Dx>
@@ -293,21 +304,22 @@ void norm_forward(const NormForward& op) {
                                 .draws = draws_of(op.dropout, op.rows)};
   const bool fits =
       op.x.cols <= kWidestInRegisters && in_eights(op.x) && in_eights(op.y) && in_eights(op.gain) && in_eights(op.bias);
-  with_type(op.x.type, [&](auto x) {
-    with_type(op.y.type, [&](auto y) {
-      using X = decltype(x);
-      using Y = decltype(y);
-      if (!fits) {
-        return launch(norm_forward_any_kernel<X, Y>,
-                      {.blocks = divide_up(op.x.rows, kThreads / 32), .threads = kThreads}, arguments);
-      }
-      with_row_shape(op.x.cols, [&](auto shape) {
-        using Shape = decltype(shape);
-        launch(norm_forward_kernel<X, Y, Shape::lanes, Shape::passes>,
-               {.blocks = divide_up(op.x.rows, kThreads / Shape::lanes), .threads = kThreads}, arguments);
-      });
+  const auto run = [&](auto x, auto y) {
+    using X = decltype(x);
+    using Y = decltype(y);
+    if (!fits) {
+      return launch(norm_forward_any_kernel<X, Y>, {.blocks = divide_up(op.x.rows, kThreads / 32), .threads = kThreads},
+                    arguments);
+    }
+    with_row_shape(op.x.cols, [&](auto shape) {
+      using Shape = decltype(shape);
+      launch(norm_forward_kernel<X, Y, Shape::lanes, Shape::passes>,
+             {.blocks = divide_up(op.x.rows, kThreads / Shape::lanes), .threads = kThreads}, arguments);
     });
-  });
+  };
+  if (op.y.type == DType::f16 && op.x.type == DType::f32) return run(float{}, f16_t{});
+  if (op.y.type == DType::f16 && op.x.type == DType::f16) return run(f16_t{}, f16_t{});
+  with_type(op.x.type, [&](auto x) { with_type(op.y.type, [&](auto y) { run(x, y); }); });
 }
 
 void norm_backward(const NormBackward& op) {
@@ -321,51 +333,82 @@ void norm_backward(const NormBackward& op) {
                                 .dy = op.dy,
                                 .dx = op.dx,
                                 .dx_adds = op.dx_adds,
-                                .draws = draws_of(op.dropout, op.rows)};
+                                .draws = draws_of(op.dropout, op.rows),
+                                .du = op.handed.du,
+                                .du_draws = draws_of(op.handed.dropout, op.rows)};
   const bool fits =
       op.x.cols <= kWidestInRegisters && in_eights(op.x) && in_eights(op.dy) && in_eights(op.dx) && in_eights(op.gain);
   const int64_t rows = op.x.rows, width = op.x.cols;
-  const bool sums = op.dgain || op.dbias;
+  // As training does it: the residual stream in f32, what is between products in fewer bits.
+  const bool hands_on = op.handed.du && fits && op.x.type == DType::f32 && op.dx.type == DType::f32 &&
+                        op.dy.type != DType::f32 && op.handed.du.type == op.dy.type && in_eights(op.handed.du);
+  const bool sums = op.dgain || op.dbias || (hands_on && op.handed.dbias);
+  const int64_t results = hands_on ? 3 : 2;
   int64_t parts = 0;
   float* partial = nullptr;
-  with_type(op.x.type, [&](auto x) {
-    with_type(op.dy.type, [&](auto dy) {
-      with_type(op.dx ? op.dx.type : op.x.type, [&](auto dx) {
-        using X = decltype(x);
-        using Dy = decltype(dy);
-        using Dx = decltype(dx);
-        if (!fits) {
-          if (op.dx) {
-            launch(norm_backward_any_kernel<X, Dy, Dx>, {.blocks = divide_up(rows, kThreads / 32), .threads = kThreads},
-                   arguments);
-          }
-          if (!sums) return;
-          parts = std::min<int64_t>(rows, 128);
-          partial = static_cast<float*>(workspace(parts * 2 * width * size_of(DType::f32)));
-          launch(norm_backward_columns_any_kernel<X, Dy>,
-                 {.blocks = divide_up(width, kThreads), .blocks_y = parts, .threads = kThreads}, arguments, partial);
-          return;
-        }
-        with_row_shape(width, [&](auto shape) {
-          using Shape = decltype(shape);
-          const int64_t blocks = std::min(divide_up(rows, kBackwardThreads / Shape::lanes),
-                                          int64_t{backward_blocks(Shape::passes)} * multiprocessors());
-          if (sums) {
-            parts = blocks;
-            partial = static_cast<float*>(workspace(parts * 2 * width * size_of(DType::f32)));
-          }
-          launch(norm_backward_kernel<X, Dy, Dx, Shape::lanes, Shape::passes>,
-                 {.blocks = blocks, .threads = kBackwardThreads, .shared_bytes = 2 * width * size_of(DType::f32)},
-                 arguments, partial);
-        });
-      });
+  const DType dx_type = op.dx ? op.dx.type : op.x.type;
+  const auto run = [&](auto x, auto dy, auto dx) {
+    using X = decltype(x);
+    using Dy = decltype(dy);
+    using Dx = decltype(dx);
+    if (!fits) {
+      if (op.dx) {
+        launch(norm_backward_any_kernel<X, Dy, Dx>, {.blocks = divide_up(rows, kThreads / 32), .threads = kThreads},
+               arguments);
+      }
+      if (!sums) return;
+      parts = std::min<int64_t>(rows, 128);
+      partial = static_cast<float*>(workspace(parts * 2 * width * size_of(DType::f32)));
+      launch(norm_backward_columns_any_kernel<X, Dy>,
+             {.blocks = divide_up(width, kThreads), .blocks_y = parts, .threads = kThreads}, arguments, partial);
+      return;
+    }
+    with_row_shape(width, [&](auto shape) {
+      using Shape = decltype(shape);
+      const int64_t blocks = std::min(divide_up(rows, kBackwardThreads / Shape::lanes),
+                                      int64_t{backward_blocks(Shape::passes, hands_on)} * multiprocessors());
+      const int64_t result_bytes = results * width * size_of(DType::f32);
+      if (sums) {
+        parts = blocks;
+        partial = static_cast<float*>(workspace(parts * result_bytes));
+      }
+      auto* kernel = norm_backward_kernel<X, Dy, Dx, Shape::lanes, Shape::passes, false>;
+      if constexpr (sizeof(X) == 4 && sizeof(Dx) == 4 && sizeof(Dy) == 2) {
+        if (hands_on) kernel = norm_backward_kernel<X, Dy, Dx, Shape::lanes, Shape::passes, true>;
+      }
+      launch(kernel, {.blocks = blocks, .threads = kBackwardThreads, .shared_bytes = result_bytes}, arguments, partial);
     });
-  });
-  if (sums) {
-    launch(
-        add_parts_kernel, add_parts_shape(width, 2),
-        PartSums{partial, parts, 2 * width, width, {op.dgain.f32(), op.dbias.f32()}, {op.dgain_adds, op.dbias_adds}});
+  };
+  if (op.dy.type == DType::f16 && op.x.type == DType::f32 && dx_type == DType::f32) {
+    run(float{}, f16_t{}, float{});
+  } else if (op.dy.type == DType::f16 && op.x.type == DType::f16 && dx_type == DType::f16) {
+    run(f16_t{}, f16_t{}, f16_t{});
+  } else {
+    with_type(op.x.type, [&](auto x) {
+      with_type(op.dy.type, [&](auto dy) { with_type(dx_type, [&](auto dx) { run(x, dy, dx); }); });
+    });
   }
+  if (sums) {
+    launch(add_parts_kernel, add_parts_shape(width, results),
+           PartSums{partial,
+                    parts,
+                    results * width,
+                    width,
+                    {op.dgain.f32(), op.dbias.f32(), op.handed.dbias.f32()},
+                    {op.dgain_adds, op.dbias_adds, op.handed.dbias_adds}});
+  }
+  if (!op.handed.du || hands_on) return;
+  LinearGradientPass pass;
+  pass.dy = op.dx;
+  pass.dropout = op.handed.dropout;
+  pass.rows = op.rows;
+  pass.du = op.handed.du;
+  pass.dbias = op.handed.dbias;
+  pass.dbias_adds = op.handed.dbias_adds;
+  if (pass.dbias) {
+    pass.partial = static_cast<float*>(workspace(linear_partial_floats(op.dx) * size_of(DType::f32)));
+  }
+  linear_gradient_pass(pass);
 }
 
 }  // namespace brisk::cuda

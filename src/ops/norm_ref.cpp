@@ -48,6 +48,15 @@ void norm_backward(const NormBackward& op) {
       put_element(op.dx, r, c, rstd * (g - mean_g - normal(c) * mean_gn), op.dx_adds);
     }
   }
+  for (int64_t c = 0; op.handed.du && c < width; ++c) {
+    double sum = 0;
+    for (int64_t r = 0; r < op.x.rows; ++r) {
+      const double du = element(op.dx, r, c) * op.handed.dropout.factor(op.rows, r, c);
+      set_element(op.handed.du, r, c, du);
+      sum += du;
+    }
+    if (op.handed.dbias) put_element(op.handed.dbias, 0, c, sum, op.handed.dbias_adds);
+  }
   for (int64_t c = 0; c < width; ++c) {
     if (op.dgain) put_element(op.dgain, 0, c, dgain[static_cast<size_t>(c)], op.dgain_adds);
     if (op.dbias) put_element(op.dbias, 0, c, dbias[static_cast<size_t>(c)], op.dbias_adds);

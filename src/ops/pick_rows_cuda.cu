@@ -66,7 +66,7 @@ void pick_rows_forward(const PickRowsForward& op) {
   expect(op.x.type == op.y.type && op.x.cols == op.y.cols, "rows are picked as they are");
   const bool eights = in_eights(op.x) && in_eights(op.y);
   const Launch shape{.blocks = divide_up(op.y.rows * op.y.cols / (eights ? 8 : 1), kThreads), .threads = kThreads};
-  with_type(op.x.type, [&](auto type) {
+  with_any_type(op.x.type, [&](auto type) {
     if (eights) {
       launch(pick_rows_forward_kernel<decltype(type), 8>, shape, op);
     } else {
@@ -83,17 +83,17 @@ void pick_rows_backward(const PickRowsBackward& op) {
          picks);
   const bool eights = in_eights(op.dx) && in_eights(op.dy);
   const Launch shape{.blocks = divide_up(op.dx.rows * op.dx.cols / (eights ? 8 : 1), kThreads), .threads = kThreads};
-  with_type(op.dy.type, [&](auto y) {
-    with_type(op.dx.type, [&](auto x) {
-      using Dy = decltype(y);
-      using Dx = decltype(x);
-      if (eights) {
-        launch(pick_rows_backward_kernel<Dy, Dx, 8>, shape, op, picks);
-      } else {
-        launch(pick_rows_backward_kernel<Dy, Dx, 1>, shape, op, picks);
-      }
-    });
-  });
+  const auto run = [&](auto y, auto x) {
+    using Dy = decltype(y);
+    using Dx = decltype(x);
+    if (eights) {
+      launch(pick_rows_backward_kernel<Dy, Dx, 8>, shape, op, picks);
+    } else {
+      launch(pick_rows_backward_kernel<Dy, Dx, 1>, shape, op, picks);
+    }
+  };
+  if (op.dy.type == DType::f16 && op.dx.type == DType::f16) return run(f16_t{}, f16_t{});
+  with_type(op.dy.type, [&](auto y) { with_type(op.dx.type, [&](auto x) { run(y, x); }); });
 }
 
 }  // namespace brisk::cuda

@@ -40,41 +40,44 @@ __global__ void pointwise_backward_kernel(PointwiseBackward op) {
 void pointwise_forward(const PointwiseForward& op) {
   const bool eights = in_eights(op.x) && in_eights(op.y);
   const int64_t blocks = divide_up(op.y.rows * op.y.cols / (eights ? 8 : 1), kThreads);
-  with_type(op.x.type, [&](auto x) {
-    with_type(op.y.type, [&](auto y) {
-      with_activation(op.activation, [&](auto kind) {
-        using X = decltype(x);
-        using Y = decltype(y);
-        constexpr Activation kKind = decltype(kind)::kind;
-        if (eights) {
-          launch(pointwise_forward_kernel<X, Y, kKind, 8>, {.blocks = blocks}, op);
-        } else {
-          launch(pointwise_forward_kernel<X, Y, kKind, 1>, {.blocks = blocks}, op);
-        }
-      });
+  const auto run = [&](auto x, auto y) {
+    with_activation(op.activation, [&](auto kind) {
+      using X = decltype(x);
+      using Y = decltype(y);
+      constexpr Activation kKind = decltype(kind)::kind;
+      if (eights) {
+        launch(pointwise_forward_kernel<X, Y, kKind, 8>, {.blocks = blocks}, op);
+      } else {
+        launch(pointwise_forward_kernel<X, Y, kKind, 1>, {.blocks = blocks}, op);
+      }
     });
-  });
+  };
+  if (op.x.type == DType::f16 && op.y.type == DType::f16) return run(f16_t{}, f16_t{});
+  with_type(op.x.type, [&](auto x) { with_type(op.y.type, [&](auto y) { run(x, y); }); });
 }
 
 void pointwise_backward(const PointwiseBackward& op) {
   const bool eights = in_eights(op.dy) && in_eights(op.dx) && (op.activation == Activation::none || in_eights(op.x));
   const int64_t blocks = divide_up(op.dy.rows * op.dy.cols / (eights ? 8 : 1), kThreads);
-  with_type(op.x ? op.x.type : op.dy.type, [&](auto x) {
-    with_type(op.dy.type, [&](auto dy) {
-      with_type(op.dx.type, [&](auto dx) {
-        with_activation(op.activation, [&](auto kind) {
-          using X = decltype(x);
-          using Dy = decltype(dy);
-          using Dx = decltype(dx);
-          constexpr Activation kKind = decltype(kind)::kind;
-          if (eights) {
-            launch(pointwise_backward_kernel<X, Dy, Dx, kKind, 8>, {.blocks = blocks}, op);
-          } else {
-            launch(pointwise_backward_kernel<X, Dy, Dx, kKind, 1>, {.blocks = blocks}, op);
-          }
-        });
-      });
+  const DType x_type = op.x ? op.x.type : op.dy.type;
+  const auto run = [&](auto x, auto dy, auto dx) {
+    with_activation(op.activation, [&](auto kind) {
+      using X = decltype(x);
+      using Dy = decltype(dy);
+      using Dx = decltype(dx);
+      constexpr Activation kKind = decltype(kind)::kind;
+      if (eights) {
+        launch(pointwise_backward_kernel<X, Dy, Dx, kKind, 8>, {.blocks = blocks}, op);
+      } else {
+        launch(pointwise_backward_kernel<X, Dy, Dx, kKind, 1>, {.blocks = blocks}, op);
+      }
     });
+  };
+  if (x_type == DType::f16 && op.dy.type == DType::f16 && op.dx.type == DType::f16) {
+    return run(f16_t{}, f16_t{}, f16_t{});
+  }
+  with_type(x_type, [&](auto x) {
+    with_type(op.dy.type, [&](auto dy) { with_type(op.dx.type, [&](auto dx) { run(x, dy, dx); }); });
   });
 }
 

@@ -38,7 +38,17 @@ void* product_workspace() {
   return memory + (is_beside() ? kWorkspaceBytes : 0);
 }
 
-cudaDataType_t type_of(DType type) { return type == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
+cudaDataType_t type_of(DType type) {
+  switch (type) {
+    case DType::bf16: return CUDA_R_16BF;
+    case DType::f16: return CUDA_R_16F;
+    case DType::e4m3: return CUDA_R_8F_E4M3;
+    case DType::e5m2: return CUDA_R_8F_E5M2;
+    default: return CUDA_R_32F;
+  }
+}
+
+bool has_eight_bits(const Product& p) { return size_of(p.a.type) == 1; }
 
 cublasLtEpilogue_t epilogue_of(const Product& p) {
   if (p.a_sums != nullptr) return CUBLASLT_EPILOGUE_BGRADB;
@@ -52,7 +62,8 @@ cublasLtEpilogue_t epilogue_of(const Product& p) {
 class Call {
  public:
   explicit Call(const Product& p) : product_(p) {
-    check_blas(cublaslt().matmul_desc_init(&operation_, sizeof(operation_), CUBLAS_COMPUTE_32F, CUDA_R_32F),
+    check_blas(cublaslt().matmul_desc_init(&operation_, sizeof(operation_),
+                                           p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
                "describing a product");
     const cublasOperation_t first = p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t second = p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -60,6 +71,15 @@ class Call {
     set(CUBLASLT_MATMUL_DESC_TRANSB, second);
     const cublasLtEpilogue_t epilogue = epilogue_of(p);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+    if (has_eight_bits(p)) {
+      set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, p.b.scale);
+      set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, p.a.scale);
+      // Sums in the tensor cores' own few bits, as they come: faster, and good enough for activations. Gradients (e5m2)
+      // are summed in fp32 every 128 products.
+      const int8_t fast = p.a.type == DType::e4m3 && p.b.type == DType::e4m3 ? 1 : 0;
+      set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, fast);
+      if (p.bias != nullptr) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_16BF);
+    }
     point_outputs(p.before.data, p.a_sums);
     if (p.before) {
       const int64_t stride = p.before.stride;
@@ -181,6 +201,12 @@ class Call {
 // What an algorithm is chosen for.
 using Key = ProductChoices::Key;
 
+// Of the operands' types, and of what they are rounded to.
+int64_t number_of(const Product& p) {
+  const int64_t other = p.b.type == p.a.type ? 0 : static_cast<int64_t>(p.b.type) + 1;
+  return static_cast<int64_t>(p.a.type) + 8 * other + (p.tf32 ? 64 : 0);
+}
+
 Key key_of(const Product& p, int64_t m, int64_t n, int64_t k) {
   const auto alignment = [](const void* pointer) { return static_cast<int64_t>(alignment_of_all(pointer, 0)); };
   return {m,
@@ -192,7 +218,7 @@ Key key_of(const Product& p, int64_t m, int64_t n, int64_t k) {
           p.addend.stride,
           p.before.stride,
           p.batch,
-          static_cast<int64_t>(p.a.type),
+          number_of(p),
           static_cast<int64_t>(p.c.type),
           static_cast<int64_t>(p.before.type),
           p.a.transposed,
@@ -310,12 +336,8 @@ uint32_t alignment_of_all(const void* pointer, int64_t distance_bytes) {
 
 void run_faster(Fusion kind, const Product& p, const std::function<bool()>& fused, const std::function<void()>& apart) {
   static std::map<Key, bool> decided;
-  const Key key = {-static_cast<int64_t>(kind),
-                   neighbourhood(p.m),
-                   neighbourhood(p.n),
-                   neighbourhood(p.k),
-                   static_cast<int64_t>(p.a.type),
-                   static_cast<int64_t>(p.c.type),
+  const Key key = {-static_cast<int64_t>(kind), neighbourhood(p.m), neighbourhood(p.n),
+                   neighbourhood(p.k),          number_of(p),       static_cast<int64_t>(p.c.type),
                    static_cast<bool>(p.before)};
   auto known = decided.find(key);
   if (known == decided.end()) {
@@ -337,9 +359,17 @@ void run_faster(Fusion kind, const Product& p, const std::function<bool()>& fuse
   if (is_faster) fused();  // what is left behind is what it will leave from now on
 }
 
+bool can_multiply(const Product& p) {
+  static std::map<Key, bool> known;
+  const auto [entry, is_new] = known.try_emplace(key_of(p, p.m, p.n, p.k));
+  if (is_new) entry->second = !Call(p).candidates(1).empty();
+  return entry->second;
+}
+
 bool multiply(const Product& p) {
   if (p.m == 0 || p.n == 0 || p.batch == 0) return true;
-  BRISK_CHECK(p.k > 0 && p.a.type == p.b.type, "a product over {} of two types", p.k);
+  BRISK_CHECK(p.k > 0 && (p.a.type == p.b.type || (has_eight_bits(p) && size_of(p.b.type) == 1)),
+              "a product over {} of two types", p.k);
   static std::map<Key, std::optional<cublasLtMatmulAlgo_t>> exact;
   static ProductChoices& timed = timed_choices();
   Call call(p);
@@ -367,7 +397,7 @@ bool multiply(const Product& p) {
     }
   }
   if (!entry->second) {
-    const bool is_plain = epilogue_of(p) == CUBLASLT_EPILOGUE_DEFAULT;
+    const bool is_plain = epilogue_of(p) == CUBLASLT_EPILOGUE_DEFAULT && !has_eight_bits(p);
     if (is_plain && is_new && p.m * p.n * p.k > kWorthAWarning) {
       warn("cuBLASLt has no algorithm for [{}, {}] by [{}, {}] ({}): a slow kernel multiplies them", p.m, p.k, p.k, p.n,
            call.said());

@@ -16,22 +16,27 @@ namespace brisk::cuda {
 // c = activation(factor a b + addend_factor addend + bias), all matrices by rows.
 struct Product {
   int64_t m = 0, n = 0, k = 0;
-  GemmOperand a, b;  // [m, k], [k, n], of one type, f32 or bf16
-  Tensor c;          // [m, n] f32 or bf16
+  // [m, k], [k, n] of one type, f32 or bf16; or each e4m3 or e5m2, not both e5m2, b transposed, k and n multiples of 16
+  // (ops/fp8_cuda.h).
+  GemmOperand a, b;
+  Tensor c;  // [m, n] f32 or bf16
   float factor = 1;
   Tensor addend = {};  // [m, n] of c's type, or none; may be c itself
   float addend_factor = 1;
-  const void* bias = nullptr;  // [n] of c's type, or none
+  const void* bias = nullptr;  // [n] of c's type (bf16 where operands have eight bits), or none
   bool gelu = false;           // the tanh form
   Tensor before = {};          // [m, n] with gelu: out, what it was applied to; or none
   bool gelu_gradient = false;  // c = (a b) gelu'(before) instead; before is read
   float* a_sums = nullptr;     // [m] out: the sums of a's rows over k (the bias's gradient, in a weight's), or none
+  bool tf32 = false;           // of f32: tensor cores multiply it, rounded to ten bits of the mantissa
   int64_t batch = 1;           // so many products at once, each these many elements behind the other:
   int64_t a_distance = 0, b_distance = 0, c_distance = 0;
 };
 
-// Queues it; false, and nothing done, where no algorithm can do its epilogue. Without one it is always done.
+// Queues it; false, and nothing done, where no algorithm can do its epilogue. Without one it is always done, but for
+// operands of eight bits that can_multiply() knows nothing for.
 bool multiply(const Product& product);
+bool can_multiply(const Product& product);
 // By a kernel of our own, slow: factor, addend and batch, no epilogue. For what cuBLASLt has no algorithm for.
 void multiply_plainly(const Product& product);
 // Keeps the card busy, so that what is queued behind starts together.

@@ -12,7 +12,7 @@ constexpr int kSide = 16;  // of the tile of a block
 
 struct PlainMatrix {
   void* data;
-  bool is_bf16;
+  DType type;
   int64_t row_step, col_step;  // elements
   int64_t distance;
 
@@ -21,11 +21,14 @@ struct PlainMatrix {
   }
   __device__ float get(int64_t batch, int64_t row, int64_t col) const {
     const int64_t at = place(batch, row, col);
-    return is_bf16 ? to_float(static_cast<const bf16_t*>(data)[at]) : static_cast<const float*>(data)[at];
+    if (type == DType::f16) return load_one(static_cast<const f16_t*>(data) + at);
+    return type == DType::bf16 ? load_one(static_cast<const bf16_t*>(data) + at) : static_cast<const float*>(data)[at];
   }
   __device__ void set(int64_t batch, int64_t row, int64_t col, float value) const {
     const int64_t at = place(batch, row, col);
-    if (is_bf16) {
+    if (type == DType::f16) {
+      store_one(static_cast<f16_t*>(data) + at, value);
+    } else if (type == DType::bf16) {
       store_one(static_cast<bf16_t*>(data) + at, value);
     } else {
       static_cast<float*>(data)[at] = value;
@@ -66,7 +69,7 @@ __global__ void hold_kernel(int64_t cycles) {
 }
 
 PlainMatrix plain(const void* data, DType type, int64_t stride, bool transposed, int64_t distance) {
-  return {const_cast<void*>(data), type == DType::bf16, transposed ? 1 : stride, transposed ? stride : 1, distance};
+  return {const_cast<void*>(data), type, transposed ? 1 : stride, transposed ? stride : 1, distance};
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ void rotary(const Rotary& op) {
   }
   const bool eights = in_eights(op.x) && in_eights(op.y) && op.head_width % 8 == 0;
   const Launch shape{.blocks = divide_up(op.x.rows, kRows), .threads = kThreads};
-  with_type(op.x.type, [&](auto type) {
+  with_any_type(op.x.type, [&](auto type) {
     if (eights) {
       launch(rotary_kernel<decltype(type), 8>, shape, op, turns);
     } else {

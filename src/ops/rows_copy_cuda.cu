@@ -56,17 +56,19 @@ template <typename Way>
 void copy_rows_by(const Tensor& from, const Tensor& to, int64_t rows, const Way& way, bool adds) {
   const bool eights = in_eights(from) && in_eights(to);
   const Launch shape{.blocks = divide_up(rows * from.cols / (eights ? 8 : 1), kThreads), .threads = kThreads};
-  with_type(from.type, [&](auto f) {
-    with_type(to.type, [&](auto t) {
-      using From = decltype(f);
-      using To = decltype(t);
-      if (eights) {
-        launch(copy_rows_kernel<From, To, Way, 8>, shape, from, to, rows, way, adds);
-      } else {
-        launch(copy_rows_kernel<From, To, Way, 1>, shape, from, to, rows, way, adds);
-      }
-    });
-  });
+  const auto run = [&](auto f, auto t) {
+    using From = decltype(f);
+    using To = decltype(t);
+    if (eights) {
+      launch(copy_rows_kernel<From, To, Way, 8>, shape, from, to, rows, way, adds);
+    } else {
+      launch(copy_rows_kernel<From, To, Way, 1>, shape, from, to, rows, way, adds);
+    }
+  };
+  if (from.type == DType::f16 && to.type == DType::f16) return run(f16_t{}, f16_t{});
+  if (from.type == DType::f16 && to.type == DType::f32) return run(f16_t{}, float{});
+  if (from.type == DType::f32 && to.type == DType::f16) return run(float{}, f16_t{});
+  with_type(from.type, [&](auto f) { with_type(to.type, [&](auto t) { run(f, t); }); });
 }
 
 }  // namespace

@@ -16,9 +16,10 @@ __global__ void add_sums_kernel(const float* sums, bool first, StepNumbers* step
 }
 
 __global__ void decide_kernel(StepNumbers* step) {
-  const double norm = sqrt(step->squared_norm);
+  const double norm = sqrt(step->squared_norm) / step->scaling;
   const double loss = step->weight_sum > 0 ? step->loss_sum / step->weight_sum : step->loss_sum;
-  step->gradient_scale = step->max_norm > 0 && norm > step->max_norm ? static_cast<float>(step->max_norm / norm) : 1.0f;
+  const double clipping = step->max_norm > 0 && norm > step->max_norm ? step->max_norm / norm : 1.0;
+  step->gradient_scale = static_cast<float>(clipping / step->scaling);
   const bool applies =
       isfinite(step->loss_sum) && isfinite(norm) && norm <= step->norm_limit && loss <= step->loss_limit;
   step->applied = applies ? 1.0f : 0.0f;

@@ -35,6 +35,34 @@ bool is_captured() {
   return state != cudaStreamCaptureStatusNone;
 }
 
+namespace {
+
+class GrowingMemory {
+ public:
+  void* at_least(int64_t bytes) {
+    const bool captures = is_captured();
+    if (bytes > size_) {
+      BRISK_CHECK(!captures, "a workspace of {} bytes while a graph is recorded with {}", bytes, size_);
+      if (memory_ != nullptr && !in_a_graph_)
+        check(cudaFree(memory_), "releasing the workspace");  // waits for its users
+      memory_ = nullptr;
+      in_a_graph_ = false;
+      const int64_t wanted = round_up(bytes, int64_t{2} << 20);
+      check(cudaMalloc(&memory_, static_cast<size_t>(wanted)), "allocating the workspace of an op");
+      size_ = wanted;
+    }
+    in_a_graph_ = in_a_graph_ || captures;
+    return memory_;
+  }
+
+ private:
+  void* memory_ = nullptr;
+  int64_t size_ = 0;
+  bool in_a_graph_ = false;  // a graph goes on using the memory that it was recorded with
+};
+
+}  // namespace
+
 void BesideWork::queue(const std::function<void()>& work) {
   BRISK_CHECK(!apart_ && !working_beside, "work beside work");
   if (!is_captured()) return work();
@@ -61,22 +89,15 @@ void BesideWork::join() {
 }
 
 void* workspace(int64_t bytes) {
-  static void* memory = nullptr;
-  static int64_t size = 0;
-  static bool in_a_graph = false;  // a graph goes on using the memory that it was recorded with
+  static GrowingMemory memory;
   BRISK_CHECK(!working_beside, "work beside the stream wants {} bytes of its workspace", bytes);
-  const bool captures = is_captured();
-  if (bytes > size) {
-    BRISK_CHECK(!captures, "a workspace of {} bytes while a graph is recorded with {}", bytes, size);
-    if (memory != nullptr && !in_a_graph) check(cudaFree(memory), "releasing the workspace");  // waits for its users
-    memory = nullptr;
-    in_a_graph = false;
-    const int64_t wanted = round_up(bytes, int64_t{2} << 20);
-    check(cudaMalloc(&memory, static_cast<size_t>(wanted)), "allocating the workspace of an op");
-    size = wanted;
-  }
-  in_a_graph = in_a_graph || captures;
-  return memory;
+  return memory.at_least(bytes);
+}
+
+void* operand_workspace(int64_t bytes) {
+  static GrowingMemory memory;
+  BRISK_CHECK(!working_beside, "work beside the stream wants {} bytes of its operands' workspace", bytes);
+  return memory.at_least(bytes);
 }
 
 int multiprocessors() {

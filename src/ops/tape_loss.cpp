@@ -57,6 +57,7 @@ class LinearCrossEntropyOp final : public Op {
     op.label_smoothing = label_smoothing_;
     op.scale = run.batch().loss_scale;
     op.step_scale = run.batch().step_loss_scale;
+    op.products = run.products();
     op.loss = run.output(0);
     op.argmax = run.output(1);
     op.sums = run.output(2);

@@ -7,6 +7,7 @@
 #include "ops/backend.h"
 #include "ops/gated.h"
 #include "ops/linear.h"
+#include "ops/norm.h"
 #include "ops/pointwise.h"
 #include "ops/rows_copy.h"
 #include "ops/tape_record.h"
@@ -43,6 +44,7 @@ class LinearOp final : public Op {
     op.rows = run.set(row_set_).rows;
     if (has_residual_) op.residual = run.input(1);
     op.y = run.output(0);
+    op.products = run.products();
     BRISK_RUN_OP(run, linear_forward, op);
   }
   void backward(OpRun& run) const override {
@@ -52,25 +54,36 @@ class LinearOp final : public Op {
       if (dresidual) BRISK_RUN_OP(run, copy_rows, dy, dresidual, run.input_gradient_adds(1));
     }
     LinearBackward op;
-    op.dy = dy;
+    const Tensor handed = run.handed_gradient();
+    op.dy = handed ? handed : dy;
     op.x = run.input(0);
     op.weight = weight_part(run.compute(0));
     const bool passed = run.output_passed_gelu();  // dy is the gradient before the activation already
     if (!passed) op.activation = activation_;
     if (saves_before_ && !passed) op.before = run.output(1);
-    op.dropout = dropout_.at(run.batch());
+    if (!handed) op.dropout = dropout_.at(run.batch());
     op.rows = run.set(row_set_).rows;
-    if (run.scratch_bytes() > 0 && !passed) op.scratch = run.scratch(run.compute(0).type, dy.rows, dy.cols);
+    if (run.scratch_bytes() > 0 && !passed && !handed) op.scratch = run.scratch(run.compute(0).type, dy.rows, dy.cols);
     op.dx = run.input_gradient(0);
     op.dx_adds = op.dx && run.input_gradient_adds(0);
     if (op.dx) op.dx_gelu = run.input_gelu(0);
     op.dweight = weight_part(run.parameter_gradient(0));
     op.dweight_adds = run.parameter_gradient_adds(0);
-    if (has_bias_) {
+    if (has_bias_ && !handed) {
       op.dbias = bias_part(run.parameter_gradient(1));
       op.dbias_adds = run.parameter_gradient_adds(1);
     }
+    op.products = run.products();
     BRISK_RUN_OP(run, linear_backward, op);
+  }
+  // What the op before hands on to the backward of this `run`.
+  HandedGradient taken(const OpRun& run) const {
+    HandedGradient handed{.du = run.handed_gradient(), .dropout = dropout_.at(run.batch())};
+    if (has_bias_) {
+      handed.dbias = bias_part(run.parameter_gradient(1));
+      handed.dbias_adds = run.parameter_gradient_adds(1);
+    }
+    return handed;
   }
 
  private:
@@ -133,6 +146,8 @@ class NormOp final : public Op {
       op.dbias = run.parameter_gradient(1);
       op.dbias_adds = run.parameter_gradient_adds(1);
     }
+    // Linear layers alone take gradients.
+    if (const auto taker = run.taker()) op.handed = static_cast<const LinearOp&>(taker->op()).taken(*taker);
     BRISK_RUN_OP(run, norm_backward, op);
   }
 
@@ -222,6 +237,7 @@ Value linear(Tape& tape, Value x, Parameter* weight, const LinearOptions& option
     node.output_in_backward.push_back(true);
   }
   node.passes_gelu = true;
+  node.takes_gradient = options.activation == Activation::none;
   if (saves_before && options.activation == Activation::gelu_tanh && dropout.probability <= 0 && !options.residual) {
     node.gelu_of = 1;
   }
@@ -239,6 +255,7 @@ Value norm(Tape& tape, Value x, NormKind kind, Parameter* gain, Parameter* bias,
                                      DropoutSite(tape, dropout), tape.training());
   node.inputs = {x};
   node.input_in_backward = {true};
+  node.hands_gradient_on = true;
   node.outputs = {y};
   node.output_in_backward = {false};
   node.parameters = {gain};

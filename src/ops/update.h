@@ -39,16 +39,17 @@ void convert_to_bf16(const float* values, bf16_t* out, int64_t count);
 // On a card an optimizer step is decided and applied without asking the host: what changes from step to step lies in
 // device memory, so that a captured graph can be replayed.
 struct StepNumbers {
-  double squared_norm = 0;              // of the gradient, by squared_norm()
+  double squared_norm = 0;              // of the gradient as it lies there (`scaling`), by squared_norm()
   double loss_sum = 0, weight_sum = 0;  // over the step's micro-batches
   double correct = 0, targets = 0;
   float rate = 0, muon_rate = 0;           // from the host, as all below but the last two
   float correction1 = 1, correction2 = 1;  // 1 - beta^step
   float loss_scale = 1;
-  float max_norm = 0;                    // 0: no clipping
+  float scaling = 1;   // of the gradient, in loss_scale: its norm and what updates take are divided by it
+  float max_norm = 0;  // 0: no clipping
   float norm_limit = 0, loss_limit = 0;  // above one the step is not applied; may be infinite
   uint64_t step_key = 0;                 // random_key({seed, step}), for dropout
-  float gradient_scale = 1;              // the clipping factor
+  float gradient_scale = 1;              // the clipping factor, over `scaling`
   float applied = 0;                     // 1, or 0: not finite or above a limit; the updates then change nothing
 };
 
@@ -57,6 +58,8 @@ struct AdamWRun {
   int64_t begin = 0, count = 0;     // multiples of 16
   int64_t second_moment_begin = 0;  // its place in v
   float decay = 0;
+  bool has_master = true;     // false: the copy is all there is of these, and is rounded by chance
+  int64_t master_begin = -1;  // its place in `parameters`; -1: begin
 };
 
 // AdamW over all runs at once. Rate, corrections and clipping factor are those of `step`.
@@ -65,7 +68,8 @@ struct AdamWRuns {
   const float* gradient = nullptr;
   float* m = nullptr;
   float* v = nullptr;
-  bf16_t* copy = nullptr;          // or none
+  bf16_t* copy = nullptr;          // or none ...
+  f16_t* half_copy = nullptr;      // ... or this one
   const AdamWRun* runs = nullptr;  // [run_count] in device memory, in the order of begin
   int64_t run_count = 0;
   int64_t elements = 0;  // of all runs together
@@ -78,6 +82,7 @@ void adamw_update(const AdamWRuns& op);
 // Into device memory; the same bits on every run.
 void squared_norm(const float* values, int64_t count, double* result);
 void convert_to_bf16(const float* values, bf16_t* out, int64_t count);
+void convert_to_f16(const float* values, f16_t* out, int64_t count);
 // Adds the loss's sums [4] to the step's, or with `first` puts them there.
 void add_loss_sums(const float* sums, bool first, StepNumbers* step);
 // Sets gradient_scale and applied from the sums, the norm and the limits.

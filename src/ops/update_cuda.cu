@@ -3,6 +3,7 @@
 #include "base/rounding.h"
 #include "ops/cuda_elements.cuh"
 #include "ops/cuda_launch.cuh"
+#include "ops/stochastic_rounding.h"
 #include "ops/update.h"
 
 namespace brisk::cuda {
@@ -22,13 +23,17 @@ struct AdamWPlace {
   float* m;
   float* v;
   bf16_t* copy;
+  f16_t* half_copy;
   float decay;
+  int64_t begin;  // in the flat arrays
+  uint64_t rounding;
 };
 
 template <int kCount>
 __device__ void adamw_elements(const AdamWPlace& run, const AdamWRates& rates, int64_t at) {
   const Floats<kCount> gradient = load<kCount>(run.gradient + at);
-  Floats<kCount> p = load<kCount>(run.parameters + at), m = load<kCount>(run.m + at), v = load<kCount>(run.v + at);
+  Floats<kCount> m = load<kCount>(run.m + at), v = load<kCount>(run.v + at);
+  Floats<kCount> p = run.parameters != nullptr ? load<kCount>(run.parameters + at) : load<kCount>(run.copy + at);
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
     const float g = rates.gradient_scale * gradient.v[i];
@@ -37,10 +42,19 @@ __device__ void adamw_elements(const AdamWPlace& run, const AdamWRates& rates, i
     const float step = (m.v[i] / rates.correction1) / (sqrtf(v.v[i] / rates.correction2) + rates.epsilon);
     p.v[i] -= rates.rate * (run.decay * p.v[i] + step);
   }
-  store(run.parameters + at, p);
   store(run.m + at, m);
   store(run.v + at, v);
+  if (run.parameters == nullptr) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      p.v[i] = to_float(to_bf16_by_chance(p.v[i], rounding_bits(run.rounding, run.begin + at + i)));
+    }
+    store(run.copy + at, p);
+    return;
+  }
+  store(run.parameters + at, p);
   if (run.copy != nullptr) store(run.copy + at, p);
+  if (run.half_copy != nullptr) store(run.half_copy + at, p);
 }
 
 __device__ bool aligned_for_eights(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
@@ -57,12 +71,16 @@ __global__ void __launch_bounds__(kThreads) adamw_kernel(AdamWRuns op, int64_t p
   while (at < end) {
     const AdamWRun place = op.runs[run];
     const int64_t stop = min(end, run_begin + place.count);
-    const AdamWPlace here{op.parameters + place.begin,
+    const int64_t master = place.master_begin < 0 ? place.begin : place.master_begin;
+    const AdamWPlace here{place.has_master ? op.parameters + master : nullptr,
                           op.gradient + place.begin,
                           op.m + place.begin,
                           op.v + place.second_moment_begin,
                           op.copy == nullptr ? nullptr : op.copy + place.begin,
-                          place.decay};
+                          op.half_copy == nullptr ? nullptr : op.half_copy + place.begin,
+                          place.decay,
+                          place.begin,
+                          rounding_key(op.step->step_key)};
     for (int64_t i = at - run_begin + static_cast<int64_t>(threadIdx.x) * 8; i < stop - run_begin; i += kThreads * 8) {
       if (i + 8 <= stop - run_begin) {
         adamw_elements<8>(here, rates, i);
@@ -76,7 +94,8 @@ __global__ void __launch_bounds__(kThreads) adamw_kernel(AdamWRuns op, int64_t p
   }
 }
 
-__global__ void convert_to_bf16_kernel(const float* values, bf16_t* out, int64_t count) {
+template <typename T>
+__global__ void convert_kernel(const float* values, T* out, int64_t count) {
   const int64_t at = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * 8;
   if (at + 8 <= count && aligned_for_eights(values) && aligned_for_eights(out)) {
     store(out + at, load<8>(values + at));
@@ -134,7 +153,11 @@ void adamw_update(const AdamWRuns& op) {
 }
 
 void convert_to_bf16(const float* values, bf16_t* out, int64_t count) {
-  launch(convert_to_bf16_kernel, {.blocks = divide_up(count, kThreads * 8), .threads = kThreads}, values, out, count);
+  launch(convert_kernel<bf16_t>, {.blocks = divide_up(count, kThreads * 8), .threads = kThreads}, values, out, count);
+}
+
+void convert_to_f16(const float* values, f16_t* out, int64_t count) {
+  launch(convert_kernel<f16_t>, {.blocks = divide_up(count, kThreads * 8), .threads = kThreads}, values, out, count);
 }
 
 void squared_norm(const float* values, int64_t count, double* result) {

@@ -14,8 +14,8 @@ namespace brisk::cuda {
 class WorkspaceCarver {
  public:
   static constexpr int64_t kAlignment = 256;
-  explicit WorkspaceCarver(int64_t bytes)
-      : left_(bytes), at_(bytes > 0 ? static_cast<char*>(workspace(bytes)) : nullptr) {}
+  explicit WorkspaceCarver(int64_t bytes) : WorkspaceCarver(bytes, bytes > 0 ? workspace(bytes) : nullptr) {}
+  WorkspaceCarver(int64_t bytes, void* memory) : left_(bytes), at_(static_cast<char*>(memory)) {}
   void* take(int64_t bytes) {
     if (bytes == 0) return nullptr;
     BRISK_CHECK(bytes <= left_ && bytes % kAlignment == 0, "{} bytes of a workspace with {} left", bytes, left_);

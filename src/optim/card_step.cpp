@@ -20,13 +20,18 @@ std::vector<AdamWRun> runs_of(const ParameterStore& store, double weight_decay) 
       continue;
     }
     size_t end = first + 1;
-    while (end < order.size() && order[end]->second_moment && order[end]->spec.decays == order[first]->spec.decays)
-      ++end;
+    const auto alike = [&](const Parameter& p) {
+      return p.second_moment && p.spec.decays == order[first]->spec.decays &&
+             static_cast<bool>(p.master) == static_cast<bool>(order[first]->master);
+    };
+    while (end < order.size() && alike(*order[end])) ++end;
     AdamWRun run;
     run.begin = order[first]->offset;
     run.count = (end < order.size() ? order[end]->offset : store.flat_gradient().cols) - run.begin;
     run.second_moment_begin = order[first]->second_moment.f32() - store.flat_second_moment().f32();
     run.decay = order[first]->spec.decays ? static_cast<float>(weight_decay) : 0.0f;
+    run.has_master = static_cast<bool>(order[first]->master);
+    if (run.has_master) run.master_begin = order[first]->master.f32() - store.flat_master().f32();
     runs.push_back(run);
     first = end;
   }
@@ -51,7 +56,9 @@ CardStep::CardStep(const ParameterStore& store, const AdamWOptions& adamw, Muon*
   update_.gradient = store.flat_gradient().f32();
   update_.m = store.flat_first_moment().f32();
   update_.v = store.flat_second_moment().f32();
-  update_.copy = store.flat_copy().bf16();
+  const Tensor copy = store.flat_copy();
+  if (copy && copy.type == DType::bf16) update_.copy = copy.bf16();
+  if (copy && copy.type == DType::f16) update_.half_copy = copy.f16();
   update_.runs = static_cast<const AdamWRun*>(runs_.data());
   update_.run_count = std::ssize(runs);
   for (const AdamWRun& run : runs) update_.elements += run.count;
@@ -70,7 +77,8 @@ void CardStep::begin(const Settings& settings) {
   if (muon_ != nullptr) numbers.muon_rate = static_cast<float>(muon_->options().rate_ratio * settings.rate);
   numbers.correction1 = static_cast<float>(1.0 - std::pow(adamw_.beta1, steps));
   numbers.correction2 = static_cast<float>(1.0 - std::pow(adamw_.beta2, steps));
-  numbers.loss_scale = static_cast<float>(settings.loss_scale);
+  numbers.loss_scale = static_cast<float>(settings.loss_scale * settings.scaling);
+  numbers.scaling = static_cast<float>(settings.scaling);
   numbers.max_norm = static_cast<float>(max_norm_);
   numbers.norm_limit = static_cast<float>(settings.norm_limit);
   numbers.loss_limit = static_cast<float>(settings.loss_limit);

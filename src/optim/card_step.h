@@ -35,6 +35,7 @@ class CardStep {
     // Above one of these the step is not applied.
     double norm_limit = std::numeric_limits<double>::infinity();
     double loss_limit = std::numeric_limits<double>::infinity();
+    double scaling = 1;  // of the gradient (optim/loss_scale.h)
   };
   void begin(const Settings& settings);
   // Of a micro-batch; `first` of its step.

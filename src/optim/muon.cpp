@@ -17,12 +17,14 @@ std::vector<MuonMatrix> hidden_matrices(const ParameterStore& store) {
     int64_t row = 0;
     for (const int64_t rows : parts) {
       MuonMatrix matrix{.rows = rows, .cols = spec.cols};
-      if (parameter->master) {
+      if (parameter->gradient) {
         const int64_t offset = row * spec.cols;
-        matrix.parameters = parameter->master.f32() + offset;
+        if (parameter->master) matrix.parameters = parameter->master.f32() + offset;
+        matrix.begin = parameter->offset + offset;
         matrix.gradient = parameter->gradient.f32() + offset;
         matrix.momentum = parameter->first_moment.f32() + offset;
         if (parameter->compute.type == DType::bf16) matrix.copy = parameter->compute.bf16() + offset;
+        if (parameter->compute.type == DType::f16) matrix.half_copy = parameter->compute.f16() + offset;
       }
       matrices.push_back(matrix);
       row += rows;
@@ -60,7 +62,11 @@ MuonUpdate Muon::prepare() {
   update.workspace = static_cast<float*>(workspace_.data());
   update.momentum = static_cast<float>(options_.momentum);
   update.decay = static_cast<float>(options_.weight_decay);
-  update.arithmetic = store_.compute_type() == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32;
+  // bf16's exponents are wide enough for the powers of a Gram matrix whatever the compute type.
+  const bool sixteen_bits = store_.compute_type() != DType::f32;
+  update.arithmetic = sixteen_bits                               ? Arithmetic::bf16
+                      : options_.products == ProductFormat::tf32 ? Arithmetic::tf32
+                                                                 : Arithmetic::f32;
   return update;
 }
 

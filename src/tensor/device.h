@@ -49,8 +49,9 @@ class Device {
   virtual std::unique_ptr<DeviceGraph> record(const std::function<void()>& /*work*/) { return nullptr; }
   virtual std::unique_ptr<DeviceClock> clock() { return nullptr; }  // null where the host's clock will do
   virtual bool is_cuda() const { return false; }
-  virtual int64_t used_bytes() const;  // likewise
-  virtual int64_t free_bytes() const;  // of its memory; of the CPU's base/machine.h knows better: 0
+  virtual int compute_capability() const { return 0; }  // of a card: 90 is 9.0
+  virtual int64_t used_bytes() const;                   // likewise
+  virtual int64_t free_bytes() const;                   // of its memory; of the CPU's base/machine.h knows better: 0
   // Bracket the run of an op; only ops/ and the tape that runs them may.
   virtual void open() {}
   virtual void close() {}

@@ -81,6 +81,10 @@ class CudaDevice final : public Device {
  public:
   const char* name() const override { return "cuda"; }
   bool is_cuda() const override { return true; }
+  int compute_capability() const override {
+    const CudaCard card = cuda_cards().at(static_cast<size_t>(card_in_use));
+    return 10 * card.major + card.minor;
+  }
   void* allocate(int64_t bytes) override {
     use_card();
     void* data = nullptr;

@@ -19,6 +19,10 @@ bool has_second_moment(const ParameterSpec& spec, ParameterStore::Moments moment
   return spec.trained && (moments == ParameterStore::Moments::two || !spec.hidden);
 }
 
+bool has_master(const ParameterSpec& spec, ParameterStore::Masters masters) {
+  return masters == ParameterStore::Masters::all || !(spec.hidden && spec.multiplies && spec.trained);
+}
+
 uint64_t name_key(std::string_view name) {
   uint64_t hash = 1469598103934665603ull;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
@@ -44,8 +48,10 @@ Parameter* ParameterStore::find(std::string_view name) const {
 }
 
 void ParameterStore::allocate(Device& device, const std::vector<Parameter*>& order, DType compute_type, Purpose purpose,
-                              Moments moments) {
+                              Moments moments, Masters masters) {
+  BRISK_CHECK(masters == Masters::all || compute_type == DType::bf16, "weights without masters are bf16");
   device_ = &device;
+  masters_ = masters;
   compute_type_ = compute_type;
   purpose_ = purpose;
   order_ = order;
@@ -53,23 +59,25 @@ void ParameterStore::allocate(Device& device, const std::vector<Parameter*>& ord
     if (std::find(order_.begin(), order_.end(), parameter.get()) == order_.end()) order_.push_back(parameter.get());
   }
   std::stable_partition(order_.begin(), order_.end(), [](const Parameter* p) { return p->spec.trained; });
-  flat_count_ = trained_flat_count_ = second_moment_count_ = 0;
-  std::vector<int64_t> second_moment_offsets;
+  flat_count_ = trained_flat_count_ = second_moment_count_ = master_count_ = 0;
+  std::vector<int64_t> second_moment_offsets, master_offsets;
   for (Parameter* parameter : order_) {
     parameter->offset = flat_count_;
     flat_count_ += aligned(parameter->count());
     if (parameter->spec.trained) trained_flat_count_ = flat_count_;
+    master_offsets.push_back(master_count_);
+    if (has_master(parameter->spec, masters)) master_count_ += aligned(parameter->count());
     second_moment_offsets.push_back(second_moment_count_);
     if (has_second_moment(parameter->spec, moments)) second_moment_count_ += aligned(parameter->count());
   }
-  master_ = Buffer(device, flat_count_ * size_of(DType::f32));
+  master_ = Buffer(device, master_count_ * size_of(DType::f32));
   if (purpose == Purpose::training) {
     const int64_t bytes = trained_flat_count_ * size_of(DType::f32);
     gradient_ = Buffer(device, bytes);
     first_moment_ = Buffer(device, bytes);
     if (second_moment_count_ > 0) second_moment_ = Buffer(device, second_moment_count_ * size_of(DType::f32));
   }
-  if (compute_type == DType::bf16) copy_ = Buffer(device, flat_count_ * size_of(DType::bf16));
+  if (compute_type != DType::f32) copy_ = Buffer(device, flat_count_ * size_of(compute_type));
   for (size_t i = 0; i < order_.size(); ++i) {
     Parameter* parameter = order_[i];
     const auto view = [&](const Buffer& buffer, DType type, int64_t offset) {
@@ -78,13 +86,13 @@ void ParameterStore::allocate(Device& device, const std::vector<Parameter*>& ord
                     parameter->spec.cols);
     };
     const bool trained = parameter->spec.trained;
-    parameter->master = view(master_, DType::f32, parameter->offset);
+    parameter->master = has_master(parameter->spec, masters) ? view(master_, DType::f32, master_offsets[i]) : Tensor{};
     parameter->gradient = trained ? view(gradient_, DType::f32, parameter->offset) : Tensor{};
     parameter->first_moment = trained ? view(first_moment_, DType::f32, parameter->offset) : Tensor{};
     parameter->second_moment = has_second_moment(parameter->spec, moments)
                                    ? view(second_moment_, DType::f32, second_moment_offsets[i])
                                    : Tensor{};
-    parameter->copy = view(copy_, DType::bf16, parameter->offset);
+    parameter->copy = view(copy_, compute_type, parameter->offset);
     parameter->compute = copy_ && parameter->spec.multiplies ? parameter->copy : parameter->master;
   }
 }
@@ -105,8 +113,32 @@ void ParameterStore::initialise(uint64_t seed) {
         }
       });
     }
-    device_->copy_in(parameter->master.data, values.data(), parameter->count() * size_of(DType::f32));
+    write(*parameter, 0, values);
   }
+}
+
+void ParameterStore::read(const Parameter& parameter, int64_t first, std::span<float> numbers) const {
+  const int64_t count = std::ssize(numbers);
+  BRISK_CHECK(first >= 0 && first + count <= parameter.count(), "{} numbers from {} on of {}", count, first,
+              parameter.spec.name);
+  if (parameter.master) {
+    return device_->copy_out(numbers.data(), parameter.master.f32() + first, count * size_of(DType::f32));
+  }
+  std::vector<bf16_t> rounded(numbers.size());
+  device_->copy_out(rounded.data(), parameter.copy.bf16() + first, count * size_of(DType::bf16));
+  std::transform(rounded.begin(), rounded.end(), numbers.begin(), [](bf16_t value) { return to_float(value); });
+}
+
+void ParameterStore::write(const Parameter& parameter, int64_t first, std::span<const float> numbers) const {
+  const int64_t count = std::ssize(numbers);
+  BRISK_CHECK(first >= 0 && first + count <= parameter.count(), "{} numbers from {} on of {}", count, first,
+              parameter.spec.name);
+  if (parameter.master) {
+    return device_->copy_in(parameter.master.f32() + first, numbers.data(), count * size_of(DType::f32));
+  }
+  std::vector<bf16_t> rounded(numbers.size());
+  std::transform(numbers.begin(), numbers.end(), rounded.begin(), to_bf16);
+  device_->copy_in(parameter.copy.bf16() + first, rounded.data(), count * size_of(DType::bf16));
 }
 
 int64_t ParameterStore::count() const {
@@ -127,18 +159,21 @@ Tensor flat(const Buffer& buffer, DType type, int64_t count) {
 }
 }  // namespace
 
-Tensor ParameterStore::flat_master() const { return flat(master_, DType::f32, flat_count_); }
+Tensor ParameterStore::flat_master() const { return flat(master_, DType::f32, master_count_); }
 Tensor ParameterStore::flat_gradient() const { return flat(gradient_, DType::f32, trained_flat_count_); }
 Tensor ParameterStore::flat_first_moment() const { return flat(first_moment_, DType::f32, trained_flat_count_); }
 Tensor ParameterStore::flat_second_moment() const { return flat(second_moment_, DType::f32, second_moment_count_); }
-Tensor ParameterStore::flat_copy() const { return flat(copy_, DType::bf16, flat_count_); }
+Tensor ParameterStore::flat_copy() const { return flat(copy_, compute_type_, flat_count_); }
 
-int64_t ParameterStore::bytes(DType compute_type, Purpose purpose, Moments moments) const {
+int64_t ParameterStore::bytes(DType compute_type, Purpose purpose, Moments moments, Masters masters) const {
   int64_t sum = 0;
   for (const auto& parameter : parameters_) {
     const bool trains = purpose == Purpose::training && parameter->spec.trained;
-    const int64_t floats = !trains ? 1 : has_second_moment(parameter->spec, moments) ? 4 : 3;
-    sum += aligned(parameter->count()) * (4 * floats + (compute_type == DType::bf16 ? 2 : 0));
+    const int64_t floats =
+        (has_master(parameter->spec, masters) ? 1 : 0) + (!trains                                       ? 0
+                                                          : has_second_moment(parameter->spec, moments) ? 3
+                                                                                                        : 2);
+    sum += aligned(parameter->count()) * (4 * floats + (compute_type == DType::f32 ? 0 : size_of(compute_type)));
   }
   return sum;
 }

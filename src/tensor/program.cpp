@@ -207,6 +207,17 @@ void Program::make_schedule() {
   }
 }
 
+// The next step's op wrote what this one's read, and nobody else adds to its gradient in between.
+bool Program::hands_on(const Step& step, const Step& next) const {
+  if (options_.backend != Backend::cuda || step.pass != Pass::backward || next.pass != Pass::backward) return false;
+  const Node& giver = tape_.nodes()[index(step.node)];
+  const Node& taker = tape_.nodes()[index(next.node)];
+  if (!giver.hands_gradient_on || !taker.takes_gradient) return false;
+  const Value value = taker.outputs[0];
+  return giver.inputs[0].id == value.id && wants_gradient_[index(value.id)] &&
+         tape_.spec(value).type != tape_.activation_type();
+}
+
 void Program::plan_memory() {
   const auto& nodes = tape_.nodes();
   const size_t value_count = tape_.values().size();
@@ -271,6 +282,17 @@ void Program::plan_memory() {
       if (step.scratch_bytes > 0) scratch.emplace_back(&step, planner.add(step.scratch_bytes, life));
     }
   }
+  std::vector<std::pair<Step*, int>> handed;
+  for (size_t s = 0; s + 1 < backward_steps_.size(); ++s) {
+    if (!hands_on(backward_steps_[s], backward_steps_[s + 1])) continue;
+    backward_steps_[s].taker = static_cast<int>(s + 1);
+    const ValueSpec& spec = tape_.spec(nodes[index(backward_steps_[s + 1].node)].outputs[0]);
+    Lifetime life;
+    life.touch(static_cast<int>(forward_steps_.size() + s));
+    life.touch(static_cast<int>(forward_steps_.size() + s + 1));
+    const int64_t bytes = tape_.rows(spec.row_set).rows * spec.cols * size_of(tape_.activation_type());
+    handed.emplace_back(&backward_steps_[s + 1], planner.add(bytes, life));
+  }
   arena_bytes_ = planner.place();
   total_bytes_ = planner.total_bytes();
 
@@ -293,6 +315,7 @@ void Program::plan_memory() {
     if (gradient_owner_[v] >= 0) gradient_offset_[v] = own[index(gradient_owner_[v])];
   }
   for (const auto& [step, buffer] : scratch) step->scratch_offset = planner.offset(buffer);
+  for (const auto& [step, buffer] : handed) step->handed_offset = planner.offset(buffer);
 }
 
 void Program::allocate(Device& device) { arena_ = Buffer(device, arena_bytes_); }
@@ -379,6 +402,19 @@ Tensor OpRun::input_gelu(int i) const {
 }
 
 bool OpRun::output_passed_gelu() const { return program_.fused_slope_[index(node_.outputs[0].id)] >= 0; }
+
+Tensor OpRun::handed_gradient() const {
+  if (step_.handed_offset < 0) return {};
+  const ValueSpec& spec = program_.tape_.spec(node_.outputs[0]);
+  return matrix(static_cast<char*>(program_.arena_.data()) + step_.handed_offset, program_.tape_.activation_type(),
+                batch_.sets[index(spec.row_set)].rows.rows, spec.cols);
+}
+
+std::optional<OpRun> OpRun::taker() const {
+  if (step_.taker < 0) return {};
+  const Program::Step& next = program_.backward_steps_[index(step_.taker)];
+  return OpRun(program_, program_.tape_.nodes()[index(next.node)], next, batch_);
+}
 
 bool OpRun::input_gradient_adds(int i) const { return program_.input_gradient_adds_[node_index()][index(i)]; }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,7 @@ class PhaseClock {
 struct ProgramOptions {
   int64_t checkpoint_every = 0;  // recompute the insides of every group of this many layers; 0 = keep everything
   Backend backend = Backend::cpu;
+  ProductFormat products = ProductFormat::own;
 };
 
 class Program {
@@ -109,12 +111,15 @@ class Program {
     Pass pass = Pass::forward;
     int64_t scratch_offset = -1;
     int64_t scratch_bytes = 0;
+    int64_t handed_offset = -1;  // of the gradient that the step before handed on (Node::takes_gradient)
+    int taker = -1;              // the backward step that this one hands a gradient on to
   };
 
   void find_wanted_gradients();
   void find_fused_slopes();
   void plan_gradients();
   void make_schedule();
+  bool hands_on(const Step& step, const Step& next) const;
   void plan_memory();
   void run(const Step& step, const DeviceBatch& batch, Ledger& ledger);
 
@@ -152,6 +157,10 @@ class OpRun {
   // Input i's gradient is to be multiplied by gelu's slope at this; or empty. And: output 0's was, by who wrote it.
   Tensor input_gelu(int i) const;
   bool output_passed_gelu() const;
+  // Output 0's gradient as the step before made it for this one, or empty; and, for that step, this one.
+  Tensor handed_gradient() const;
+  std::optional<OpRun> taker() const;
+  const Op& op() const { return *node_.op; }
   Tensor master(int i) const { return node_.parameters[static_cast<size_t>(i)]->master; }
   Tensor compute(int i) const { return node_.parameters[static_cast<size_t>(i)]->compute; }
   Tensor copy(int i) const { return node_.parameters[static_cast<size_t>(i)]->copy; }
@@ -162,6 +171,7 @@ class OpRun {
   const DeviceBatch::Set& set(int i) const { return batch_.sets[static_cast<size_t>(i)]; }
   const DeviceBatch& batch() const { return batch_; }
   Backend backend() const { return program_.options_.backend; }
+  ProductFormat products() const { return program_.options_.products; }
 
  private:
   friend class Program;

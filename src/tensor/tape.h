@@ -72,6 +72,10 @@ struct Node {
   // `gelu_of`, and its only reader says `passes_gelu`, that reader's backward writes the gradient of `gelu_of` at once.
   int gelu_of = -1;
   bool passes_gelu = false;
+  // On a card a norm's backward can also make what the linear layer that wrote its input begins with: that layer's
+  // gradient in the type of its products. So where one's backward comes right after the other's, it is handed on.
+  bool hands_gradient_on = false;
+  bool takes_gradient = false;
   int residual = -1;  // input whose gradient is the gradient of output 0, unchanged
   bool is_loss = false;
   int layer = 0;

@@ -29,6 +29,7 @@ struct Tensor {
   }
   BRISK_HOST_DEVICE float* f32() const { return static_cast<float*>(data); }
   BRISK_HOST_DEVICE bf16_t* bf16() const { return static_cast<bf16_t*>(data); }
+  BRISK_HOST_DEVICE f16_t* f16() const { return static_cast<f16_t*>(data); }
   BRISK_HOST_DEVICE int32_t* i32() const { return static_cast<int32_t*>(data); }
 
   // Columns [first, first + count) of this matrix, in place.

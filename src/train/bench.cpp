@@ -116,6 +116,9 @@ BenchResult bench_language_model(const BenchOptions& options) {
   const PrecisionChoice precision =
       choose_precision(options.precision, model_widths(engine_options.model), *place.device);
   engine_options.compute_type = precision.compute_type;
+  engine_options.products = precision.products;
+  check_master_weights(options.master_weights, options.precision, *place.device);
+  engine_options.master_weights = options.master_weights;
   const MemoryPlan plan = plan_memory(engine_options);
   Engine engine(engine_options);
   engine.initialise(1);

@@ -16,9 +16,10 @@ struct BenchOptions {
   std::string shape = "small";  // small | large | production | gpt2
   // 0: the shape's own, and for heads, where a width is given, those that a job of this width has by default.
   int64_t width = 0, layers = 0, vocabulary = 0, heads = 0;
-  int64_t batch = 0;                // sequences; 0: the shape's own
-  int64_t max_length = 0;           // 0: the shape's own
-  std::string precision = "auto";   // fp32 | bf16 | auto
+  int64_t batch = 0;               // sequences; 0: the shape's own
+  int64_t max_length = 0;          // 0: the shape's own
+  std::string precision = "auto";  // fp32 | tf32 | bf16 | fp16 | fp8 | auto
+  bool master_weights = true;
   std::string optimizer = "adamw";  // adamw, as the PyTorch twin's, or muon
   double seconds = 10;
   int64_t threads = 0;

@@ -71,6 +71,9 @@ ClassifyBenchResult bench_classify(const ClassifyBenchOptions& options) {
   const PrecisionChoice precision =
       choose_precision(options.precision, model_widths(engine_options.model), *place.device);
   engine_options.compute_type = precision.compute_type;
+  engine_options.products = precision.products;
+  check_master_weights(options.master_weights, options.precision, *place.device);
+  engine_options.master_weights = options.master_weights;
   Engine engine(engine_options);
   engine.initialise(1);
   Loader loader(sequences, {.sequences_per_step = options.batch, .micro_batch_tokens = rows});

@@ -17,8 +17,9 @@ struct ClassifyBenchOptions {
   std::string text_field, label_field;  // its columns; "": found
   int64_t max_length = 128;
   int64_t batch = 32;              // examples a step
-  std::string precision = "auto";  // fp32 | bf16 | auto
-  std::string tokenizer;           // "": a WordPiece vocabulary of the texts, kept in the cache
+  std::string precision = "auto";  // fp32 | tf32 | bf16 | fp16 | fp8 | auto
+  bool master_weights = true;
+  std::string tokenizer;  // "": a WordPiece vocabulary of the texts, kept in the cache
   double seconds = 10;
   int64_t threads = 0;
   int64_t micro_batch_tokens = 0;

@@ -19,7 +19,8 @@ MeasuredSteps measure_steps(Engine& engine, Loader& loader, const MeasureOptions
   const int log_file = ::memfd_create("brisk-bench", MFD_CLOEXEC);  // leaves nothing behind, however this ends
   MetricsLog log(fmt::format("/proc/self/fd/{}", log_file));
   Ledger ledger;
-  PeakMeter peak(engine.options().compute_type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32);
+  const Arithmetic arithmetic = arithmetic_of(engine.options().compute_type, engine.options().products);
+  PeakMeter peak(arithmetic);
   std::vector<double> seconds;
   MeasuredSteps measured;
   Ledger::Totals start, beside;  // `beside`: spent on the peak, not on steps
@@ -61,7 +62,6 @@ MeasuredSteps measure_steps(Engine& engine, Loader& loader, const MeasureOptions
   std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
   measured.median_seconds = seconds[seconds.size() / 2];
   Device& device = engine.parameters().device();
-  const Arithmetic arithmetic = engine.options().compute_type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32;
   measured.peak_gflops = device.is_cuda() ? card_product_gflops(device, arithmetic) : peak.gflops();
   return measured;
 }
@@ -78,7 +78,7 @@ BenchFigures figures_of(const MeasuredSteps& measured, Engine& engine, const Pre
   figures.step_ms = 1e3 * measured.median_seconds;
   figures.steps = measured.steps;
   figures.parameters = engine.parameters().count();
-  figures.precision = precision.compute_type == DType::bf16 ? "bf16" : "fp32";
+  figures.precision = precision_name(precision.compute_type, precision.products);
   const Device& device = engine.parameters().device();
   figures.peak_memory_bytes = device.is_cuda() ? device.used_bytes() : peak_memory_bytes();
   figures.isa = device.is_cuda() ? "cuda" : std::string(isa_name(active_isa()));

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <new>
 #include <span>
+#include <vector>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -53,7 +55,7 @@ using TensorOfParameter = Tensor Parameter::*;  // the master or a moment
 
 // What is frozen is not in checkpoints: train/fine_tuned.h saves it once.
 bool is_saved(const Parameter& parameter, TensorOfParameter which) {
-  return parameter.spec.trained && static_cast<bool>(parameter.*which);
+  return parameter.spec.trained && (which == &Parameter::master || static_cast<bool>(parameter.*which));
 }
 
 // One tensor of each parameter that has it, under the parameter's name.
@@ -62,6 +64,15 @@ void add_tensors(SafetensorsWriter& writer, const ParameterStore& store, const s
   Device& device = store.device();
   for (const auto& parameter : store.all()) {
     if (!is_saved(*parameter, which)) continue;
+    if (which == &Parameter::master && !parameter->master) {
+      writer.add(prefix + parameter->spec.name, SafetensorsType::f32, {parameter->spec.rows, parameter->spec.cols},
+                 [&store, &from = *parameter](int64_t offset, std::span<std::byte> block) {
+                   std::vector<float> numbers(block.size() / sizeof(float));
+                   store.read(from, offset / size_of(DType::f32), numbers);
+                   std::memcpy(block.data(), numbers.data(), block.size());
+                 });
+      continue;
+    }
     const auto* data = static_cast<const std::byte*>((parameter.get()->*which).data);
     writer.add(prefix + parameter->spec.name, SafetensorsType::f32, {parameter->spec.rows, parameter->spec.cols},
                [&device, data](int64_t offset, std::span<std::byte> block) {
@@ -145,7 +156,14 @@ class TensorsOfFile {
       for (const auto& parameter : store.all()) {
         if (!is_saved(*parameter, kind.which)) continue;
         const SafetensorsEntry* entry = file_.find(kind.prefix + parameter->spec.name);
-        store.device().copy_in((parameter.get()->*kind.which).data, entry->data, entry->bytes);
+        const Tensor& target = parameter.get()->*kind.which;
+        if (target) {
+          store.device().copy_in(target.data, entry->data, entry->bytes);
+          continue;
+        }
+        std::vector<float> numbers(static_cast<size_t>(parameter->count()));
+        std::memcpy(numbers.data(), entry->data, static_cast<size_t>(entry->bytes));
+        store.write(*parameter, 0, numbers);
       }
     }
   }

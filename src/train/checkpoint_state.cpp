@@ -147,6 +147,11 @@ std::string checkpoint_state_to_json_text(const CheckpointState& state) {
   json["seed"] = state.seed;
   json["accumulators"] = accumulators;
   json["guard"] = guard_to_json(state.guard);
+  if (state.loss_scale) {
+    json["loss_scale"] = {{"scale", exact_text(state.loss_scale->scale)},
+                          {"good_steps", state.loss_scale->good_steps},
+                          {"skipped_steps", state.loss_scale->skipped_steps}};
+  }
   json["clock"] = {{"elapsed_seconds", exact_text(state.elapsed_seconds)}, {"progress", exact_text(state.progress)}};
   json["checksums"] = {{"model", state.model_checksum}, {"optimizer", state.optimizer_checksum}};
   json["choices"] = choices;
@@ -177,6 +182,15 @@ CheckpointState read_checkpoint_state(const std::string& checkpoint) {
     state.accumulators[name] = reader.exact_number(name.c_str(), value);
   }
   if (const Json* guard = reader.object_if_there("guard")) state.guard = guard_from_json(reader, *guard);
+  if (const Json* scale = reader.object_if_there("loss_scale")) {
+    state.loss_scale = LossScale{.scale = reader.exact_number(*scale, "scale"),
+                                 .good_steps = reader.integer(*scale, "good_steps"),
+                                 .skipped_steps = reader.integer(*scale, "skipped_steps")};
+    if (!(state.loss_scale->scale >= LossScale::kLeast && state.loss_scale->scale <= LossScale::kMost)) {
+      user_error("{}: loss_scale.scale is {}, expected {} to {}", reader.path(), state.loss_scale->scale,
+                 LossScale::kLeast, LossScale::kMost);
+    }
+  }
   if (const Json* clock = reader.object_if_there("clock")) {
     state.elapsed_seconds = reader.exact_number(*clock, "elapsed_seconds");
     state.progress = reader.exact_number(*clock, "progress");

@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "data/batch.h"
+#include "optim/loss_scale.h"
 #include "train/divergence_guard.h"
 
 namespace brisk {
@@ -29,6 +31,7 @@ struct CheckpointState {
   std::string choices_json = "{}";             // choices made by timing, a JSON object as text
   std::map<std::string, double> accumulators;  // sums of the loss curve that a log line is made of, kept to the bit
   GuardState guard;
+  std::optional<LossScale> loss_scale;             // of a run in f16
   double elapsed_seconds = 0;                      // wall time of the run so far, all its processes
   double progress = 0;                             // of a time box; 1: it is over
   std::string model_checksum, optimizer_checksum;  // of the files beside it; empty: written before there were any

@@ -47,6 +47,7 @@ bool is_free(const std::string& key) {
 
 std::string choices_to_json(const Choices& choices) {
   return Json{{"compute_type", dtype_name(choices.compute_type)},
+              {"precision", precision_name(choices.compute_type, choices.products)},
               {"micro_batch_tokens", choices.micro_batch_tokens},
               {"isa", choices.isa},
               {"threads", choices.threads}}
@@ -63,8 +64,15 @@ Choices choices_from_json(const std::string& text, const std::string& source) {
           "from the one before",
           source, tokens, kMostMicroBatchTokens);
     }
-    return {json.at("compute_type") == "bf16" ? DType::bf16 : DType::f32, tokens, json.value("isa", ""),
-            json.value("threads", int64_t{0})};
+    const std::string type = json.at("compute_type");
+    const std::string precision = json.value("precision", "");  // earlier ones had no such key
+    return {type == "bf16"  ? DType::bf16
+            : type == "f16" ? DType::f16
+                            : DType::f32,
+            tokens, json.value("isa", ""), json.value("threads", int64_t{0}),
+            precision == "tf32"  ? ProductFormat::tf32
+            : precision == "fp8" ? ProductFormat::fp8
+                                 : ProductFormat::own};
   } catch (const Json::exception& error) {
     user_error(
         "{}: its choices cannot be read ({}); the checkpoint is damaged: remove it to resume from the one before",

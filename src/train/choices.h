@@ -22,6 +22,7 @@ struct Choices {
   // Where it was made. Elsewhere the curve goes on, but not to the bit.
   std::string isa;
   int64_t threads = 0;
+  ProductFormat products = ProductFormat::own;
 };
 
 std::string choices_to_json(const Choices& choices);

@@ -21,14 +21,14 @@ double log_sum_exp(std::span<const float> logits) {
 }  // namespace
 
 ClassPredictor::ClassPredictor(const Model& model, const ParameterStore& store, const RowCapacity& capacity,
-                               const RowPicking& picking, Backend backend)
+                               const RowPicking& picking, Backend backend, ProductFormat products)
     : store_(store),
       classes_(model.classes()),
       tape_({.purpose = Tape::Purpose::evaluation,
              .activation_type = store.compute_type(),
              .rows = picking.row_sets(capacity)}),
       logits_(model.class_logits(tape_)),
-      program_(tape_, {.backend = backend}),
+      program_(tape_, {.backend = backend, .products = products}),
       batch_buffer_(store.device(), tape_) {
   BRISK_CHECK(classes_ > 0 && logits_, "a model of {} classes", classes_);
   program_.allocate(store.device());

@@ -23,7 +23,7 @@ class ClassPredictor {
  public:
   // `model` and `store` must outlive it.
   ClassPredictor(const Model& model, const ParameterStore& store, const RowCapacity& capacity,
-                 const RowPicking& picking, Backend backend);
+                 const RowPicking& picking, Backend backend, ProductFormat products = ProductFormat::own);
 
   struct Row {
     int64_t number;                 // of the sequence

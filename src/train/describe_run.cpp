@@ -33,7 +33,8 @@ void describe_run(const TrainingSetup& setup) {
   say("{} steps{} of {} sequences, {} an epoch; {} threads, {}, {}, peak {:.0f} GFLOP/s in {}", setup.total_steps,
       setup.time_box ? " (a guess until the first ones are measured)" : "", setup.loader_options.sequences_per_step,
       setup.steps_per_epoch, Team::instance().size(), on_card ? "cuda" : isa_name(active_isa()),
-      dtype_name(setup.choices.compute_type), setup.peak->gflops(), on_card ? "products" : "registers");
+      precision_name(setup.choices.compute_type, setup.choices.products), setup.peak->gflops(),
+      on_card ? "products" : "registers");
 }
 
 }  // namespace brisk

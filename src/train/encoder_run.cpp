@@ -1,10 +1,12 @@
 #include "train/encoder_run.h"
 
 #include <charconv>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -42,7 +44,9 @@ void initialise_what_may_be_missing(ParameterStore& store, uint64_t seed) {
   drawn.allocate(cpu_device(), {}, DType::f32, ParameterStore::Purpose::inference);
   drawn.initialise(seed);
   for (const auto& [to, from] : copies) {
-    store.device().copy_in(to->master.data, from->master.data, from->count() * size_of(DType::f32));
+    std::vector<float> numbers(static_cast<size_t>(from->count()));
+    drawn.read(*from, 0, numbers);
+    store.write(*to, 0, numbers);
   }
 }
 
@@ -83,8 +87,11 @@ EncoderLoading load_encoder(const std::string& checkpoint, ParameterStore& store
   for (const SafetensorsEntry& entry : trained.entries()) {
     if (!used.contains(entry.name)) loading.ignored.push_back(entry.name);
   }
-  for (const Copy& copy : copies)
-    store.device().copy_in(copy.parameter->master.data, copy.entry->data, copy.entry->bytes);
+  for (const Copy& copy : copies) {
+    std::vector<float> numbers(static_cast<size_t>(copy.parameter->count()));
+    std::memcpy(numbers.data(), copy.entry->data, static_cast<size_t>(copy.entry->bytes));
+    store.write(*copy.parameter, 0, numbers);
+  }
   return loading;
 }
 

@@ -20,11 +20,16 @@ namespace {
 // On a card the card's ops run.
 EngineOptions placed(EngineOptions options) {
   if (options.device != nullptr && options.device->is_cuda()) options.backend = Backend::cuda;
+  if (options.muon) options.muon->products = options.products;
   return options;
 }
 
 ParameterStore::Moments moments_of(const EngineOptions& options) {
   return options.muon ? ParameterStore::Moments::one_of_hidden : ParameterStore::Moments::two;
+}
+
+ParameterStore::Masters masters_of(const EngineOptions& options) {
+  return options.master_weights ? ParameterStore::Masters::all : ParameterStore::Masters::not_of_hidden;
 }
 }  // namespace
 
@@ -44,8 +49,9 @@ MemoryPlan plan_memory(const EngineOptions& asked) {
   MemoryPlan plan;
   plan.parameters = store.count();
   plan.trained_parameters = store.trained_count();
-  plan.state_bytes = store.bytes(options.compute_type, ParameterStore::Purpose::training, moments_of(options)) +
-                     (options.muon ? Muon::workspace_bytes(store, options.backend == Backend::cuda) : 0);
+  plan.state_bytes =
+      store.bytes(options.compute_type, ParameterStore::Purpose::training, moments_of(options), masters_of(options)) +
+      (options.muon ? Muon::workspace_bytes(store, options.backend == Backend::cuda) : 0);
   plan.activation_bytes = arena(Tape::Purpose::training, true);
   plan.evaluation_bytes = arena(Tape::Purpose::evaluation, false);
   return plan;
@@ -58,9 +64,12 @@ Engine::Engine(const EngineOptions& options)
       training_(std::make_unique<Run>(options_, *model_)),
       batch_buffer_(device_, training_->tape) {
   store_.allocate(device_, training_->program->completion_order(), options.compute_type,
-                  ParameterStore::Purpose::training, moments_of(options));
-  if (options.muon) muon_ = std::make_unique<Muon>(store_, *options.muon);
+                  ParameterStore::Purpose::training, moments_of(options), masters_of(options));
+  if (options_.muon) muon_ = std::make_unique<Muon>(store_, *options_.muon);
   training_->program->allocate(device_);
+  BRISK_CHECK((options.compute_type != DType::f16 && options.master_weights) || device_.is_cuda(),
+              "a card's on the CPU");
+  if (options.compute_type == DType::f16) loss_scale_.emplace();
   if (device_.is_cuda()) card_ = std::make_unique<CardTraining>(store_, options_, muon_.get());
 }
 
@@ -117,7 +126,9 @@ StepResult Engine::train_step(const StepBatch& batch, int64_t step, double rate,
 
 EvaluationResult Engine::evaluate(const Sequences& sequences, Ledger& ledger, int64_t count) {
   if (!evaluator_) {
-    evaluator_ = std::make_unique<Evaluator>(*model_, store_, options_.capacity, options_.picking, options_.backend);
+    evaluator_ =
+        std::make_unique<Evaluator>(*model_, store_, options_.capacity, options_.picking, options_.backend,
+                                    options_.products == ProductFormat::tf32 ? options_.products : ProductFormat::own);
   }
   return evaluator_->evaluate(sequences, ledger, count);
 }

@@ -17,6 +17,7 @@
 #include "data/sequences.h"
 #include "models/registry.h"
 #include "optim/adamw.h"
+#include "optim/loss_scale.h"
 #include "optim/muon.h"
 #include "tensor/program.h"
 #include "train/batch_buffer.h"
@@ -34,9 +35,11 @@ inline int64_t usual_micro_batch_tokens(const Device* device) {
 
 struct EngineOptions {
   ModelConfig model;
-  RowCapacity capacity;             // of a micro-batch
-  RowPicking picking;               // which of its rows have targets
-  DType compute_type = DType::f32;  // f32 or bf16 products
+  RowCapacity capacity;                         // of a micro-batch
+  RowPicking picking;                           // which of its rows have targets
+  DType compute_type = DType::f32;              // f32, bf16 or, on a card, f16 products
+  ProductFormat products = ProductFormat::own;  // while training; fp8 is not evaluated in: what is saved is not fp8
+  bool master_weights = true;                   // false: ParameterStore::Masters::not_of_hidden
   int64_t checkpoint_every = 0;
   double label_smoothing = 0;
   struct Distillation {
@@ -60,7 +63,8 @@ struct StepResult {
   double weight_sum = 0;  // of the targets; their number where they have no weights
   int64_t tokens = 0;     // rows that were computed; of a language model each is a target
   double gradient_norm = 0;
-  bool updated = false;  // false: not finite, or above a limit
+  bool updated = false;     // false: not finite, or above a limit
+  bool overflowed = false;  // the gradient was beyond f16: not updated, and scaled less from now on
   bool finite() const;
   double loss() const;  // the mean
 };
@@ -103,6 +107,7 @@ class Engine {
   ParameterStore& parameters() { return store_; }
   const Model& model() const { return *model_; }
   const EngineOptions& options() const { return options_; }
+  LossScale* loss_scale() { return loss_scale_ ? &*loss_scale_ : nullptr; }  // of f16; null: there is none
   // The tensor to name when a step was not finite.
   std::string first_not_finite() const;
 
@@ -120,6 +125,7 @@ class Engine {
   std::unique_ptr<Run> training_;
   std::unique_ptr<Evaluator> evaluator_;  // made at the first evaluate()
   BatchBuffer batch_buffer_;
+  std::optional<LossScale> loss_scale_;
   std::unique_ptr<CardTraining> card_;
 };
 

@@ -41,6 +41,7 @@ StepResult Engine::train_on_card(const StepBatch& batch, int64_t step, double ra
   Program& program = *training_->program;
   StepResult result;
   const double divisor = batch.loss_divisor() > 0 ? batch.loss_divisor() : 1.0;
+  const double scaling = loss_scale_ ? loss_scale_->scale : 1.0;
   DeviceBatch device_batch;
   device_batch.step_loss_scale = &card.step.numbers()->loss_scale;
   device_batch.step_key = &card.step.numbers()->step_key;
@@ -61,7 +62,7 @@ StepResult Engine::train_on_card(const StepBatch& batch, int64_t step, double ra
 
   {
     Ledger::Scope scope(ledger, Phase::copy);
-    card.step.begin({step, rate, 1 / divisor, options_.seed, limits.gradient_norm, limits.loss});
+    card.step.begin({step, rate, 1 / divisor, options_.seed, limits.gradient_norm, limits.loss, scaling});
     if (!batch.micro_batches.empty()) batch_buffer_.queue(batch.micro_batches[0], 0, device_batch.sets);
   }
   if (samples) program.set_clock(&clock.emplace(device_));
@@ -97,8 +98,12 @@ StepResult Engine::train_on_card(const StepBatch& batch, int64_t step, double ra
   result.correct = std::llround(numbers.correct);
   result.targets = std::llround(numbers.targets);
   result.weight_sum = numbers.weight_sum;
-  result.gradient_norm = std::sqrt(numbers.squared_norm);
+  result.gradient_norm = std::sqrt(numbers.squared_norm) / scaling;
   result.updated = numbers.applied > 0;
+  if (loss_scale_ && std::isfinite(result.loss_sum)) {
+    result.overflowed = !std::isfinite(result.gradient_norm) && loss_scale_->can_fall();
+    if (result.overflowed || result.finite()) loss_scale_->observe(result.finite());
+  }
   return result;
 }
 

@@ -17,8 +17,9 @@ struct Engine::Run {
   Run(const EngineOptions& options, const Model& model)
       : tape({.activation_type = options.compute_type, .rows = options.picking.row_sets(options.capacity)}),
         loss(model.loss(tape, options.loss())),
-        program(std::make_unique<Program>(
-            tape, ProgramOptions{.checkpoint_every = options.checkpoint_every, .backend = options.backend})) {}
+        program(std::make_unique<Program>(tape, ProgramOptions{.checkpoint_every = options.checkpoint_every,
+                                                               .backend = options.backend,
+                                                               .products = options.products})) {}
 };
 
 // On a card the step is queued as a whole and waited for once. What recurs with the same sizes is recorded as a graph

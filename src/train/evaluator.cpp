@@ -9,23 +9,23 @@ namespace brisk {
 double EvaluationResult::perplexity() const { return std::exp(loss); }
 
 Evaluator::LossRun::LossRun(const Model& model, const ParameterStore& store, const RowCapacity& capacity,
-                            const RowPicking& picking, Backend backend)
+                            const RowPicking& picking, Backend backend, ProductFormat products)
     : tape({.purpose = Tape::Purpose::evaluation,
             .activation_type = store.compute_type(),
             .rows = picking.row_sets(capacity)}),
       loss(model.loss(tape, {})),
-      program(tape, {.backend = backend}),
+      program(tape, {.backend = backend, .products = products}),
       buffer(store.device(), tape) {
   program.allocate(store.device());
 }
 
 Evaluator::Evaluator(const Model& model, const ParameterStore& store, const RowCapacity& capacity,
-                     const RowPicking& picking, Backend backend)
+                     const RowPicking& picking, Backend backend, ProductFormat products)
     : store_(store) {
   if (model.classes() > 0) {
-    predictor_ = std::make_unique<ClassPredictor>(model, store, capacity, picking, backend);
+    predictor_ = std::make_unique<ClassPredictor>(model, store, capacity, picking, backend, products);
   } else {
-    loss_run_ = std::make_unique<LossRun>(model, store, capacity, picking, backend);
+    loss_run_ = std::make_unique<LossRun>(model, store, capacity, picking, backend, products);
   }
 }
 

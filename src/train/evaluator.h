@@ -34,7 +34,7 @@ class Evaluator {
  public:
   // `model` and `store` must outlive the evaluator.
   Evaluator(const Model& model, const ParameterStore& store, const RowCapacity& capacity, const RowPicking& picking,
-            Backend backend);
+            Backend backend, ProductFormat products = ProductFormat::own);
 
   // Of the first `count` sequences, or of all.
   EvaluationResult evaluate(const Sequences& sequences, Ledger& ledger,
@@ -48,7 +48,7 @@ class Evaluator {
     Program program;
     BatchBuffer buffer;
     LossRun(const Model& model, const ParameterStore& store, const RowCapacity& capacity, const RowPicking& picking,
-            Backend backend);
+            Backend backend, ProductFormat products);
   };
   EvaluationResult evaluate_loss(const Sequences& sequences, Ledger& ledger, int64_t count);
   EvaluationResult evaluate_classes(const Sequences& sequences, Ledger& ledger, int64_t count);

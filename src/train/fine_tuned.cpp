@@ -147,15 +147,14 @@ void load_whole_model(const std::string& checkpoint, ParameterStore& store, doub
   model.check_all_used();
   check_model_bytes(checkpoint);
   for (const Adapted& adapted : found) {
-    void* target = adapted.parameter->master.data;
+    std::vector<float> values = floats_of(*adapted.weight);
     if (adapted.a == nullptr) {
-      store.device().copy_in(target, adapted.weight->data, adapted.weight->bytes);
+      store.write(*adapted.parameter, 0, values);
       continue;
     }
-    std::vector<float> values = floats_of(*adapted.weight);
     add_product(values, adapted.parameter->spec.rows, adapted.parameter->spec.cols, floats_of(*adapted.a),
                 floats_of(*adapted.b), adapter_scale);
-    store.device().copy_in(target, values.data(), adapted.weight->bytes);
+    store.write(*adapted.parameter, 0, values);
   }
 }
 

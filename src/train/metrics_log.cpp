@@ -35,10 +35,14 @@ EvaluationMetrics evaluation_metrics(int64_t step, int64_t epoch, const Evaluati
 std::string to_json_line(const StepMetrics& metrics) {
   return fmt::format(R"({{"step": {}, "epoch": {}, "tokens": {}, "loss": {}, "accuracy": {}, "learning_rate": {}, )"
                      R"("gradient_norm": {}, "tokens_per_second": {}, "step_ms": {}, "seconds": {}, )"
-                     R"("skipped_updates": {}, "rollbacks": {}}})",
+                     R"("skipped_updates": {}, "rollbacks": {}{}}})",
                      metrics.step, metrics.epoch, metrics.tokens, number(metrics.loss), number(metrics.accuracy),
                      number(metrics.learning_rate), number(metrics.gradient_norm), number(metrics.tokens_per_second),
-                     number(metrics.step_ms), number(metrics.seconds), metrics.skipped_updates, metrics.rollbacks);
+                     number(metrics.step_ms), number(metrics.seconds), metrics.skipped_updates, metrics.rollbacks,
+                     metrics.loss_scale
+                         ? fmt::format(R"(, "skipped_steps": {}, "loss_scale": {})", metrics.loss_scale->skipped_steps,
+                                       number(metrics.loss_scale->scale))
+                         : "");
 }
 
 std::string to_json_line(const EvaluationMetrics& metrics) {
@@ -100,6 +104,10 @@ void recall_metrics(const std::string& metrics_path, int64_t best_step, RunSumma
                                       value("seconds"),
                                       json.value("skipped_updates", int64_t{0}),
                                       json.value("rollbacks", int64_t{0})};
+      if (json.contains("skipped_steps")) {
+        summary.last_step->loss_scale =
+            LossScale{.scale = value("loss_scale"), .skipped_steps = std::llround(value("skipped_steps"))};
+      }
     }
   }
 }
@@ -134,6 +142,7 @@ std::string summary_to_json_text(const RunSummary& summary) {
   json["threads"] = summary.threads;
   json["skipped_updates"] = summary.skipped_updates;
   json["rollbacks"] = summary.rollbacks;
+  if (summary.skipped_steps) json["skipped_steps"] = *summary.skipped_steps;
   json["ended"] = summary.ended;
   return json.dump(2) + "\n";
 }

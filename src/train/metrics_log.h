@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/record_log.h"
+#include "optim/loss_scale.h"
 #include "train/evaluator.h"
 
 namespace brisk {
@@ -34,6 +35,7 @@ struct StepMetrics {
   double seconds = 0;           // wall time of the run so far: start-up, evaluations and earlier processes included
   int64_t skipped_updates = 0;  // so far, by the divergence guard
   int64_t rollbacks = 0;
+  std::optional<LossScale> loss_scale = {};  // of f16: as `skipped_steps` and `loss_scale`
 };
 
 struct EvaluationMetrics {
@@ -90,6 +92,7 @@ struct RunSummary {
   std::string precision, isa, device;
   int64_t threads = 0;
   int64_t skipped_updates = 0, rollbacks = 0;  // of the whole run
+  std::optional<int64_t> skipped_steps = {};   // by loss scaling, where there is one
   std::string ended;                           // "finished", "early stopping", "interrupted"
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "base/error.h"
 #include "base/isa.h"
 #include "base/threads.h"
 #include "ops/linear.h"
@@ -82,12 +83,60 @@ double measure_ratio(const ModelWidths& widths, bool instructions) {
 
 }  // namespace
 
+std::string precision_name(DType compute_type, ProductFormat products) {
+  if (products == ProductFormat::tf32) return "tf32";
+  if (products == ProductFormat::fp8) return "fp8";
+  return compute_type == DType::bf16 ? "bf16" : compute_type == DType::f16 ? "fp16" : "fp32";
+}
+
+Arithmetic arithmetic_of(DType compute_type, ProductFormat products) {
+  if (products == ProductFormat::tf32) return Arithmetic::tf32;
+  if (compute_type == DType::f16) return Arithmetic::f16;
+  return compute_type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32;
+}
+
+void check_precision(const std::string& asked, const Device& device) {
+  constexpr int kLeastOfFp8 = 89;
+  if (!device.is_cuda() && (asked == "tf32" || asked == "fp8")) {
+    user_error(
+        "precision {}: it is what the tensor cores of NVIDIA cards multiply, and this is the CPU; use fp32, bf16 or "
+        "auto, or \"cuda\" as the device",
+        asked);
+  }
+  if (device.is_cuda() && asked == "fp8" && device.compute_capability() < kLeastOfFp8) {
+    user_error(
+        "precision fp8: it takes a card of compute capability 8.9 or newer (Ada, Hopper), and this one has {}.{}; use "
+        "bf16",
+        device.compute_capability() / 10, device.compute_capability() % 10);
+  }
+}
+
+void check_master_weights(bool master_weights, const std::string& precision, const Device& device) {
+  if (master_weights) return;
+  if (!device.is_cuda()) {
+    user_error(
+        "weights without fp32 masters (training.master_weights false) are for NVIDIA cards, and this is the CPU; leave "
+        "it true, or use \"cuda\" as the device");
+  }
+  if (precision != "auto" && precision != "bf16" && precision != "fp8") {
+    user_error(
+        "weights without fp32 masters (training.master_weights false) are kept in bf16, and the precision is {}; use "
+        "bf16 or fp8",
+        precision);
+  }
+}
+
 PrecisionChoice choose_precision(const std::string& asked, const ModelWidths& widths, const Device& device) {
+  check_precision(asked, device);
   if (device.is_cuda()) {
     if (asked == "fp32") return {DType::f32, "fp32, as the job asks", false};
+    if (asked == "tf32") return {DType::f32, "tf32, as the job asks", false, ProductFormat::tf32};
     if (asked == "auto") return {DType::bf16, "bf16, by the card's tensor cores", false};
+    if (asked == "fp8")
+      return {DType::bf16, "fp8 in linear layers, as the job asks; bf16 elsewhere", false, ProductFormat::fp8};
     if (asked == "bf16") return {DType::bf16, "bf16, as the job asks", false};
-    return {DType::bf16, fmt::format("precision {} is not there for cards yet; running bf16 instead", asked), true};
+    BRISK_CHECK(asked == "fp16", "precision {}", asked);
+    return {DType::f16, "fp16 with a scaled loss, as the job asks", false};
   }
   const bool instructions = has_bf16_instructions(active_isa());
   const std::string isa(isa_name(active_isa()));

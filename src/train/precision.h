@@ -7,6 +7,7 @@
 #include <string>
 
 #include "models/registry.h"
+#include "ops/gemm.h"
 #include "tensor/device.h"
 #include "tensor/dtype.h"
 
@@ -16,10 +17,18 @@ struct PrecisionChoice {
   DType compute_type = DType::f32;
   std::string reason;  // for the user: what was measured or asked for
   bool costs = false;  // what was asked for is slower than fp32 here, or is not what runs: a warning
+  ProductFormat products = ProductFormat::own;
 };
 
-// `asked` is training.precision: auto, fp32, bf16 or fp16. auto measures and never chooses bf16 without bf16
-// instructions. On a card auto is bf16: every card that brisk runs on multiplies it many times as fast.
+std::string precision_name(DType compute_type, ProductFormat products);  // as a job says it: "bf16", "tf32"
+Arithmetic arithmetic_of(DType compute_type, ProductFormat products);    // of most products
+
+// `asked` is training.precision: auto, fp32, tf32, bf16, fp16 or fp8. auto measures and never chooses bf16 without bf16
+// instructions. On a card auto is bf16: every card that brisk runs on multiplies it many times as fast. UserError where
+// it is for other devices: check_precision() alone says so, and measures nothing.
 PrecisionChoice choose_precision(const std::string& asked, const ModelWidths& widths, const Device& device);
+void check_precision(const std::string& asked, const Device& device);
+// Whether the weights of the layers can do without fp32 masters there.
+void check_master_weights(bool master_weights, const std::string& precision, const Device& device);
 
 }  // namespace brisk

@@ -41,6 +41,7 @@ int64_t roll_back(TrainingSetup& setup) {
   } else {
     setup.state = load_checkpoint(place, setup.engine->parameters());
     setup.engine->parameters_changed();
+    setup.recall_loss_scale();
   }
   CheckpointState& state = setup.state;
   state.guard = DivergenceGuard::after_rollback(state.guard, now.guard);

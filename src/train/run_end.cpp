@@ -26,12 +26,13 @@ void fill_summary(TrainingSetup& setup, const RunEnd& end, const Ledger::Totals&
   setup.summary.utilisation = end.speed.utilisation();
   const Device& device = setup.engine->parameters().device();
   setup.summary.peak_memory_bytes = device.is_cuda() ? device.used_bytes() : peak_memory_bytes();
-  setup.summary.precision = setup.choices.compute_type == DType::bf16 ? "bf16" : "fp32";
+  setup.summary.precision = precision_name(setup.choices.compute_type, setup.choices.products);
   setup.summary.isa = std::string(isa_name(active_isa()));
   setup.summary.device = device.name();
   setup.summary.threads = Team::instance().size();
   setup.summary.skipped_updates = setup.state.guard.skipped;
   setup.summary.rollbacks = setup.state.guard.rollbacks;
+  if (const LossScale* scale = setup.engine->loss_scale()) setup.summary.skipped_steps = scale->skipped_steps;
   setup.summary.ended = end.ended;
 }
 
@@ -63,6 +64,9 @@ TrainOutcome end_run(TrainingSetup& setup, RunWatch& watch, const RunEnd& end) {
     say("divergence guard: {} updates skipped, {} times back to an earlier step; the rate is {:g} times the "
         "schedule's",
         setup.state.guard.skipped, setup.state.guard.rollbacks, setup.state.guard.rate_factor);
+  }
+  if (const LossScale* scale = setup.engine->loss_scale()) {
+    say("loss scaling: {} steps skipped, the scale is {:g}", scale->skipped_steps, scale->scale);
   }
   if (setup.time_box && !end.interrupted) {
     say("training.stop {}: ended after {}, {} steps{}", setup.job.training.stop, format_duration(setup.elapsed()),

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <ctime>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <vector>
@@ -72,13 +73,16 @@ std::string as_code_block(std::string_view text) {
   return block;
 }
 
-Histogram histogram_of(Device& device, const Tensor& tensor, int64_t count, std::vector<float>& buffer) {
+using NumberReader = std::function<void(int64_t first, std::span<float> numbers)>;
+
+Histogram histogram_of(const NumberReader& read, int64_t count, std::vector<float>& buffer) {
   Histogram histogram;
   const auto each_piece = [&](const auto& use) {
     for (int64_t first = 0; first < count; first += std::ssize(buffer)) {
       const int64_t size = std::min<int64_t>(std::ssize(buffer), count - first);
-      device.copy_out(buffer.data(), tensor.f32() + first, size * size_of(DType::f32));
-      use(std::span<const float>(buffer.data(), static_cast<size_t>(size)));
+      const std::span<float> piece(buffer.data(), static_cast<size_t>(size));
+      read(first, piece);
+      use(std::span<const float>(piece));
     }
   };
   each_piece([&](std::span<const float> piece) { histogram.see(piece); });
@@ -145,7 +149,7 @@ void RunWatch::start() {
                                 {"system", machine.system},
                                 {"threads", Team::instance().size()},
                                 {"isa", isa_name(active_isa())},
-                                {"precision", setup_.choices.compute_type == DType::bf16 ? "bf16" : "fp32"},
+                                {"precision", precision_name(setup_.choices.compute_type, setup_.choices.products)},
                                 {"peak_gflops", setup_.peak->gflops()},
                                 {"flop_per_token", setup_.flop_per_token},
                                 {"parameters", setup_.memory.parameters},
@@ -229,17 +233,20 @@ void RunWatch::histograms(int64_t step) {
   std::vector<float> buffer(kPiece);
   const ParameterStore& store = setup_.engine->parameters();
   for (const auto& parameter : store.all()) {
-    const auto write = [&](const char* kind, const Tensor& tensor) {
-      if (!tensor) return;
+    const auto write = [&](const char* kind, const NumberReader& read) {
       const std::string name = fmt::format("{}/{}", kind, parameter->spec.name);
-      const Histogram histogram = histogram_of(store.device(), tensor, parameter->count(), buffer);
+      const Histogram histogram = histogram_of(read, parameter->count(), buffer);
       events_->histogram(name, step, histogram);
       if (histogram.not_finite == 0) return;
       warn("step {}: {}: {} of {} values are not finite, and are not in its histogram", step, name,
            histogram.not_finite, parameter->count());
     };
-    write("parameters", parameter->master);
-    write("gradients", parameter->gradient);
+    write("parameters", [&](int64_t first, std::span<float> numbers) { store.read(*parameter, first, numbers); });
+    if (!parameter->gradient) continue;
+    write("gradients", [&](int64_t first, std::span<float> numbers) {
+      store.device().copy_out(numbers.data(), parameter->gradient.f32() + first,
+                              std::ssize(numbers) * size_of(DType::f32));
+    });
   }
   events_->write();
 }

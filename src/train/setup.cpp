@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <filesystem>
+#include <tuple>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -55,7 +57,10 @@ class Starter {
 
  private:
   void prepare() {
-    choose_device(setup_.job.device, "device");  // a wrong one is refused before the data is read
+    // A wrong one is refused before the data is read. A run may go on without what another device rounded to.
+    const DeviceChoice place = choose_device(setup_.job.device, "device");
+    if (!setup_.request.resume) check_precision(setup_.job.training.precision, *place.device);
+    check_master_weights(setup_.job.training.master_weights, setup_.job.training.precision, *place.device);
     Team::set_size(team_size_for(setup_.job.training.threads, "training.threads"));
     if (Team::instance().size() > available_cores()) {
       warn("training.threads = {} on {} cores: threads that share a core wait for each other; {} would be faster",
@@ -135,7 +140,8 @@ class Starter {
     options.checkpoint_every = training.gradient_checkpointing;
     options.capacity = options.picking.capacity(setup_.micro_batch_tokens, longest);
     options.muon = muon_options(training);
-    if (place.device->is_cuda()) options.compute_type = planned_type(options);
+    options.master_weights = training.master_weights;
+    if (place.device->is_cuda()) std::tie(options.compute_type, options.products) = planned_formats(options);
     // A card is the faster the more it has to do at once.
     while (place.device->is_cuda() && training.micro_batch_tokens == 0 && setup_.micro_batch_tokens > longest &&
            !fits_in_memory(options)) {
@@ -147,6 +153,7 @@ class Starter {
     setup_.micro_batch_tokens = setup_.choices.micro_batch_tokens;
     options.capacity = options.picking.capacity(setup_.micro_batch_tokens, longest);
     options.compute_type = setup_.choices.compute_type;
+    options.products = setup_.choices.products;
     options.label_smoothing = training.label_smoothing;
     if (!training.teacher.empty())
       options.distillation = {training.distillation_weight, training.distillation_temperature};
@@ -165,7 +172,7 @@ class Starter {
     setup_.memory = refuse_what_cannot_fit(options);
     // Before the engine takes its memory: a card's peak is measured on large matrices.
     const bool fast_bf16 = place.device->is_cuda() || has_bf16_instructions(active_isa());
-    const Arithmetic arithmetic = options.compute_type == DType::bf16 && fast_bf16 ? Arithmetic::bf16 : Arithmetic::f32;
+    const Arithmetic arithmetic = arithmetic_of(fast_bf16 ? options.compute_type : DType::f32, options.products);
     setup_.peak = place.device->is_cuda() ? std::make_unique<PeakMeter>(*place.device, arithmetic)
                                           : std::make_unique<PeakMeter>(arithmetic);
     setup_.engine = std::make_unique<Engine>(options);
@@ -181,9 +188,14 @@ class Starter {
   }
 
   // What make_choices() will choose on a card, where nothing is measured for it.
-  DType planned_type(const EngineOptions& options) const {
-    if (checkpoint_path_) return choices_from_json(saved_state().choices_json, *checkpoint_path_).compute_type;
-    return choose_precision(setup_.job.training.precision, model_widths(options.model), *options.device).compute_type;
+  std::pair<DType, ProductFormat> planned_formats(const EngineOptions& options) const {
+    if (checkpoint_path_) {
+      const Choices choices = choices_from_json(saved_state().choices_json, *checkpoint_path_);
+      return {choices.compute_type, choices.products};
+    }
+    const PrecisionChoice choice =
+        choose_precision(setup_.job.training.precision, model_widths(options.model), *options.device);
+    return {choice.compute_type, choice.products};
   }
 
   Choices make_choices(const EngineOptions& engine_options) {
@@ -201,7 +213,13 @@ class Starter {
         warn("the run was computed with {} and {} threads, now with {} and {}: its curve goes on, but not to the bit",
              choices.isa, choices.threads, isa, threads);
       }
-      return {choices.compute_type, choices.micro_batch_tokens, isa, threads};
+      if (choices.compute_type == DType::f16 && !engine_options.device->is_cuda()) {
+        user_error("{}: the run computes in fp16, which only a card does; go on with it there (\"device\": \"cuda\")",
+                   setup_.directory.path());
+      }
+      // What only a card rounds to, the CPU does without.
+      const ProductFormat products = engine_options.device->is_cuda() ? choices.products : ProductFormat::own;
+      return {choices.compute_type, choices.micro_batch_tokens, isa, threads, products};
     }
     const PrecisionChoice precision =
         choose_precision(setup_.job.training.precision, model_widths(engine_options.model), *engine_options.device);
@@ -215,7 +233,7 @@ class Starter {
         !engine_options.device->is_cuda()) {
       micro_batch_tokens = fastest_micro_batch(engine_options, precision.compute_type);
     }
-    return {precision.compute_type, micro_batch_tokens, isa, threads};
+    return {precision.compute_type, micro_batch_tokens, isa, threads, precision.products};
   }
 
   int64_t fastest_micro_batch(EngineOptions options, DType compute_type) {
@@ -233,6 +251,7 @@ class Starter {
       setup_.state = load_checkpoint(*checkpoint_path_, setup_.engine->parameters());
       load_frozen(setup_.directory.path(), setup_.engine->parameters());
       setup_.engine->parameters_changed();
+      setup_.recall_loss_scale();
       say("resuming {} after step {}", setup_.directory.path(), setup_.state.step);
       setup_.elapsed_before = setup_.state.elapsed_seconds;
       if (setup_.time_box) setup_.time_box->go_back_to(setup_.state.progress);
@@ -280,6 +299,10 @@ class Starter {
 };
 
 }  // namespace
+
+void TrainingSetup::recall_loss_scale() {
+  if (engine->loss_scale() != nullptr && state.loss_scale) *engine->loss_scale() = *state.loss_scale;
+}
 
 void TrainingSetup::begin() {
   state = {};

@@ -34,6 +34,7 @@ struct TrainingSetup {
 
   // Where the run stands at step 0, and its first parameters; the engine is new.
   void begin();
+  void recall_loss_scale();  // the engine's, from `state`
 
   Job job;
   TrainRequest request;

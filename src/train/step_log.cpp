@@ -28,7 +28,7 @@ void StepLog::count(const StepBatch& batch, const StepResult& result, double sec
     epoch_.weight_sum += result.weight_sum;
   }
   window_seconds_ += seconds;
-  last_gradient_norm_ = result.gradient_norm;
+  if (!result.overflowed) last_gradient_norm_ = result.gradient_norm;
   for (Counts* counts : {&whole_, &epoch_, &window_}) {
     ++counts->steps;
     counts->tokens += result.tokens;
@@ -58,6 +58,7 @@ Progress StepLog::progress(const StepBatch& batch) const {
   progress.loss = divisor != sums.end() && divisor->second > 0 ? sums.at("loss_sum") / divisor->second : last_loss_;
   progress.tokens_per_second = window_seconds_ > 0 ? static_cast<double>(window_.tokens) / window_seconds_ : 0;
   progress.elapsed_seconds = elapsed;
+  if (const LossScale* scale = setup_.engine->loss_scale()) progress.skipped_steps = scale->skipped_steps;
   progress.seconds_left = elapsed / static_cast<double>(std::max<int64_t>(1, whole_.steps)) *
                           static_cast<double>(setup_.total_steps - setup_.state.step);
   return progress;
@@ -80,6 +81,7 @@ StepMetrics StepLog::line(const StepBatch& batch, double rate, double seconds) {
   line.seconds = seconds;
   line.skipped_updates = setup_.state.guard.skipped;
   line.rollbacks = setup_.state.guard.rollbacks;
+  if (const LossScale* scale = setup_.engine->loss_scale()) line.loss_scale = *scale;
   last_loss_ = line.loss;
   sums.clear();
   window_ = {};

@@ -18,8 +18,9 @@ DType trained_type(const ModelSource& source, const Device& device) {
   if (!device.is_cuda() && !has_bf16_instructions(active_isa())) return DType::f32;
   if (source.kind != kRunSource) return DType::f32;
   const std::string choices = read_checkpoint_state(source.place).choices_json;
-  return choices == CheckpointState().choices_json ? DType::f32  // imported
-                                                   : choices_from_json(choices, source.place).compute_type;
+  if (choices == CheckpointState().choices_json) return DType::f32;  // imported
+  const DType type = choices_from_json(choices, source.place).compute_type;
+  return type == DType::f16 && !device.is_cuda() ? DType::f32 : type;
 }
 
 }  // namespace

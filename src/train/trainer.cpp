@@ -90,6 +90,10 @@ class Trainer {
 
   // What the guard says of a step; false where the run went back to an earlier one.
   bool passes(int64_t step, const StepResult& result) {
+    if (result.overflowed) {  // what loss scaling is for: no sign of divergence
+      log_.skipped();
+      return true;
+    }
     if (!guard_.is_on()) {
       if (!result.finite()) give_up(setup_, step, result, "");
       return true;
@@ -237,6 +241,7 @@ class Trainer {
     last_save_ = std::chrono::steady_clock::now();
     setup_.state.elapsed_seconds = setup_.elapsed();
     setup_.state.guard.healthy = guard_.healthy();
+    if (const LossScale* scale = setup_.engine->loss_scale()) setup_.state.loss_scale = *scale;
     setup_.metrics->sync();
     watch_.close_stretch();  // before the checkpoint: what comes after it is written again by a resumed run
     watch_.sync();

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/scratch_folder.h"
 #include "hub/gguf.h"
-#include "hub/half_float.h"
+#include "tensor/half_float.h"
 
 namespace brisk {
 namespace {

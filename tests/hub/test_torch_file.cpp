@@ -6,10 +6,10 @@
 
 #include "base/error.h"
 #include "base/scratch_folder.h"
-#include "hub/half_float.h"
 #include "hub/tensor_pickle.h"
 #include "hub/torch_file.h"
 #include "tensor/dtype.h"
+#include "tensor/half_float.h"
 
 namespace brisk {
 namespace {

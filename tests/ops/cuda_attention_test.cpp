@@ -172,7 +172,7 @@ void expect_as_reference(const Problem& problem) {
 }
 
 void expect_as_reference_in_both_types(Problem problem) {
-  for (const DType type : {DType::f32, DType::bf16}) {
+  for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
     problem.type = type;
     expect_as_reference(problem);
   }
@@ -352,7 +352,7 @@ TEST_F(CudnnAttention, IsRecordedInAGraphWithOtherLengthsEachTime) {
 }
 
 TEST_F(CudaAttention, GivesTheSameBitsEveryTime) {
-  for (const DType type : {DType::f32, DType::bf16}) {
+  for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
     const Problem problem{.queries = {200, 31, 300}, .heads = 4, .kv_heads = 2, .type = type};
     Attention a(problem), b(problem);
     for (const Attention* run : {&a, &b}) {

@@ -89,7 +89,7 @@ struct CardLinear {
 
 std::vector<LinearCase> linear_cases() {
   std::vector<LinearCase> all;
-  for (const DType type : {DType::f32, DType::bf16}) {
+  for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
     all.push_back({64, 96, type});
     all.push_back({768, 2304, type});
     all.push_back({64, 256, type, Activation::gelu_tanh});
@@ -101,7 +101,7 @@ std::vector<LinearCase> linear_cases() {
     all.push_back({20, 70, type, Activation::relu, 0.5f, false, true});
     all.push_back({128, 64, type, Activation::none, 0.0f, true, true});
     all.push_back({128, 64, type, Activation::none, 0.1f, true, true});
-    all.push_back({128, 64, type, Activation::none, 0.1f, true, true, DType::bf16});
+    all.push_back({128, 64, type, Activation::none, 0.1f, true, true, type == DType::f16 ? DType::f16 : DType::bf16});
     all.push_back({100, 64, type, Activation::none, 0.0f, false, true, DType::f32, 3});
     all.push_back({1, 1, type});
   }
@@ -121,7 +121,7 @@ TEST_F(CudaLinear, AgreesWithTheReferenceForwardAndBackward) {
       CardLinear s(c);
       ref::linear_forward(s.forward(Side::host));
       cuda::linear_forward(s.forward(Side::card));
-      const bool coarse = c.type == DType::bf16 || s.y_type == DType::bf16;
+      const bool coarse = c.type != DType::f32 || s.y_type != DType::f32;
       const double tolerance = coarse ? 8e-3 : 1e-5;
       s.y.expect_close(tolerance, "y");
       s.before.expect_close(tolerance, "before");
@@ -241,7 +241,7 @@ struct CardLoss {
 
 std::vector<LossCase> loss_cases() {
   std::vector<LossCase> all;
-  for (const DType type : {DType::f32, DType::bf16}) {
+  for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
     all.push_back({37, 24, 100, type});
     all.push_back({1, 1, 1, type});
     all.push_back({50, 33, 1025, type, 0.1f});
@@ -274,9 +274,9 @@ TEST_F(CudaLinearCrossEntropy, AgreesWithTheReference) {
           s.argmax.expect_equal("argmax");
           s.sums.expect_close(tolerance, "sums");
         }
-        s.dx.expect_close(c.type == DType::bf16 ? 8e-3 : 1e-5, "dx");
-        s.dweight.expect_close(c.type == DType::bf16 ? 8e-3 : 1e-5, "dweight");
-        s.dbias.expect_close(c.type == DType::bf16 ? 8e-3 : 1e-5, "dbias");
+        s.dx.expect_close(c.type == DType::f32 ? 1e-5 : 8e-3, "dx");
+        s.dweight.expect_close(c.type == DType::f32 ? 1e-5 : 8e-3, "dweight");
+        s.dbias.expect_close(c.type == DType::f32 ? 1e-5 : 8e-3, "dbias");
       }
     }
   }

@@ -155,8 +155,11 @@ TEST_F(CudaLinearTimes, Muon) {
          {std::pair{768, 768}, {768, 768}, {768, 768}, {768, 768}, {3072, 768}, {768, 3072}}) {
       for (int i = 0; i < 3; ++i) memory.push_back(std::make_unique<CardNoise>(rows, cols, DType::f32));
       const size_t last = memory.size() - 1;
-      matrices.push_back({Tensor(*memory[last]).f32(), Tensor(*memory[last - 1]).f32(), Tensor(*memory[last - 2]).f32(),
-                          nullptr, rows, cols});
+      matrices.push_back({.parameters = Tensor(*memory[last]).f32(),
+                          .gradient = Tensor(*memory[last - 1]).f32(),
+                          .momentum = Tensor(*memory[last - 2]).f32(),
+                          .rows = rows,
+                          .cols = cols});
     }
   }
   const Buffer workspace(cuda_device(), cuda::muon_workspace_floats(matrices) * 4);

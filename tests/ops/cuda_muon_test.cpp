@@ -25,8 +25,12 @@ struct CardWeight {
         copy(rows, cols, DType::bf16, seed + 300) {}
   MuonMatrix at(Side side) const {
     const Tensor whole = p.at(side);
-    return {whole.f32(), gradient.at(side).f32(), momentum.at(side).f32(), copy.at(side).bf16(), whole.rows,
-            whole.cols};
+    return {.parameters = whole.f32(),
+            .gradient = gradient.at(side).f32(),
+            .momentum = momentum.at(side).f32(),
+            .copy = copy.at(side).bf16(),
+            .rows = whole.rows,
+            .cols = whole.cols};
   }
   CardMatrix p, gradient, momentum, copy;
 };

@@ -20,9 +20,12 @@ using testing::kEveryActivation;
 using testing::OnCard;
 using testing::Side;
 
-constexpr DType kTypes[] = {DType::f32, DType::bf16};
+constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::f16};
 
-double tolerance_of(DType type) { return type == DType::f32 ? 2e-5 : 1e-2; }
+double tolerance_of(DType type) { return type == DType::f32 ? 2e-5 : type == DType::f16 ? 3e-3 : 1e-2; }
+
+// f16 goes with f32 and with itself.
+bool go_together(DType a, DType b) { return a == b || a == DType::f32 || b == DType::f32; }
 
 using CudaNorm = OnCard;
 
@@ -34,6 +37,8 @@ struct NormProblem {
   float dropout = 0;
   bool adds = false;
   int64_t stride = 0;  // of x, where its rows are farther apart
+  bool hands_on = false;
+  float handed_dropout = 0;
 };
 
 void expect_norm_as_reference(const NormProblem& p) {
@@ -61,6 +66,7 @@ void expect_norm_as_reference(const NormProblem& p) {
 
   CardMatrix dy(n, p.width, p.y_type, 4), dx(n, p.width, p.x_type, 5);
   CardMatrix dgain(1, p.width, DType::f32, 6), dbias(1, p.width, DType::f32, 7);
+  CardMatrix du(n, p.width, p.y_type, 8), dbias_before(1, p.width, DType::f32, 9);
   const auto backward = [&](Side side) {
     NormBackward op{.kind = p.kind, .x = x.at(side), .gain = gain.at(side), .rstd = rstd.at(side), .dy = dy.at(side)};
     if (layer) op.mean = mean.at(side);
@@ -70,6 +76,7 @@ void expect_norm_as_reference(const NormProblem& p) {
     op.dx_adds = op.dgain_adds = op.dbias_adds = p.adds;
     op.dropout = dropout;
     op.rows = rows.at(side);
+    if (p.hands_on) op.handed = {du.at(side), {p.handed_dropout, 78}, dbias_before.at(side), p.adds};
     return op;
   };
   ref::norm_backward(backward(Side::host));
@@ -77,6 +84,9 @@ void expect_norm_as_reference(const NormProblem& p) {
   dx.expect_close(tolerance, "dx");
   dgain.expect_close(1e-4, "dgain");
   if (layer) dbias.expect_close(1e-4, "dbias");
+  if (!p.hands_on) return;
+  du.expect_close(tolerance, "what is handed on");
+  dbias_before.expect_close(1e-4, "its sums");
 }
 
 TEST_F(CudaNorm, IsTheReferencesForEveryWidth) {
@@ -90,6 +100,8 @@ TEST_F(CudaNorm, IsTheReferencesForEveryWidth) {
 TEST_F(CudaNorm, IsTheReferencesForEveryTypeWithDropoutAndAdding) {
   for (const DType x : kTypes) {
     for (const DType y : kTypes) {
+      if ((x == DType::f16 || y == DType::f16) && y != DType::f16) continue;  // a norm gives f16, or takes none
+      if (!go_together(x, y)) continue;
       for (const bool adds : {false, true}) {
         expect_norm_as_reference(
             {.lengths = {20, 1}, .width = 96, .x_type = x, .y_type = y, .dropout = 0.25f, .adds = adds});
@@ -98,6 +110,21 @@ TEST_F(CudaNorm, IsTheReferencesForEveryTypeWithDropoutAndAdding) {
       }
     }
   }
+}
+
+TEST_F(CudaNorm, HandsItsGradientOnInTheTypeOfProducts) {
+  for (const int64_t width : {64, 128, 256, 512, 768, 1024, 1536, 100}) {
+    for (const float dropped : {0.0f, 0.25f}) {
+      expect_norm_as_reference({.lengths = {20, 1, 300},
+                                .width = width,
+                                .y_type = DType::bf16,
+                                .adds = width % 3 == 0,
+                                .hands_on = true,
+                                .handed_dropout = dropped});
+    }
+  }
+  expect_norm_as_reference({.lengths = {20}, .width = 64, .hands_on = true});
+  expect_norm_as_reference({.lengths = {}, .width = 64, .y_type = DType::bf16, .hands_on = true});
 }
 
 TEST_F(CudaNorm, SumsManyRowsAndTakesNone) {
@@ -199,7 +226,7 @@ TEST_F(CudaRotary, IsTheReferencesAtEveryPosition) {
         };
         ref::rotary(op(Side::host));
         cuda::rotary(op(Side::card));
-        y.expect_close(type == DType::f32 ? 1e-6 : 1e-2, "y");
+        y.expect_close(type == DType::f32 ? 1e-6 : tolerance_of(type), "y");
       }
     }
   }
@@ -244,6 +271,7 @@ using CudaRowsCopy = OnCard;
 TEST_F(CudaRowsCopy, CopiesAndAddsAcrossTypes) {
   for (const DType from_type : kTypes) {
     for (const DType to_type : kTypes) {
+      if (!go_together(from_type, to_type)) continue;
       for (const int64_t width : {64, 3}) {
         for (const bool adds : {false, true}) {
           CardMatrix from(5, width, from_type, 1, 1.0, width == 64 ? 192 : 0), to(5, width, to_type, 2);

@@ -47,6 +47,7 @@ TEST_F(CudaUpdate, AdamWUpdatesEveryRunAndNothingBetween) {
   for (const float applied : {1.0f, 0.0f}) {
     CardMatrix p(1, count, DType::f32, 1), g(1, count, DType::f32, 2), m(1, count, DType::f32, 3, 0.1);
     CardMatrix v(1, count, DType::f32, 4, 0), copy(1, count, DType::bf16, 5);
+    CardMatrix half_copy(1, count, DType::f16, 6);
     const std::vector<AdamWRun> runs = {
         {0, 4096, 0, 0.1f}, {4096, 16, 4096, 0.0f}, {8192, 3008, 4112, 0.2f}, {12000, 8000, 7120, 0.0f}};
     OnDevice<AdamWRun> card_runs(runs);
@@ -63,6 +64,7 @@ TEST_F(CudaUpdate, AdamWUpdatesEveryRunAndNothingBetween) {
     op.m = m.at(Side::card).f32();
     op.v = v.at(Side::card).f32();
     op.copy = copy.at(Side::card).bf16();
+    op.half_copy = half_copy.at(Side::card).f16();
     op.runs = card_runs.data();
     op.run_count = static_cast<int64_t>(runs.size());
     for (const AdamWRun& run : runs) op.elements += run.count;
@@ -85,11 +87,13 @@ TEST_F(CudaUpdate, AdamWUpdatesEveryRunAndNothingBetween) {
       expected.correction2 = 0.05f;
       expected.gradient_scale = 0.5f;
       ref::adamw_update(expected);
+      for (int64_t i = run.begin; i < run.begin + run.count; ++i) half_copy.host().set(0, i, p.host().get(0, i));
     }
     p.expect_close(1e-6, "parameters");
     m.expect_close(1e-6, "first moment");
     v.expect_close(1e-6, "second moment");
     copy.expect_close(4e-3, "compute copy");
+    half_copy.expect_close(5e-4, "compute copy in f16");
   }
 }
 
@@ -114,6 +118,15 @@ TEST_F(CudaUpdate, ConvertsToBf16AsTheReference) {
   }
 }
 
+TEST_F(CudaUpdate, ConvertsToF16AsSoftware) {
+  for (const double scale : {1.0, 1e-6, 5e4}) {  // subnormal numbers, and some that are too large
+    CardMatrix values(1, 1001, DType::f32, 1, scale), out(1, 1001, DType::f16, 0, 0);
+    for (int64_t i = 0; i < 1001; ++i) out.host().set(0, i, values.host().get(0, i));
+    cuda::convert_to_f16(values.at(Side::card).f32(), out.at(Side::card).f16(), 1001);
+    out.expect_equal("f16 ");
+  }
+}
+
 StepNumbers decided(StepNumbers step) {
   OnDevice<StepNumbers> card({step});
   cuda::decide_step(card.data());
@@ -130,6 +143,20 @@ TEST_F(CudaUpdate, AStepIsClippedWhereItsNormIsTooLarge) {
   EXPECT_EQ(decided(step).gradient_scale, 1);
   step.max_norm = 0;
   EXPECT_EQ(decided(step).gradient_scale, 1);
+}
+
+TEST_F(CudaUpdate, AScaledGradientIsJudgedAndTakenUnscaled) {
+  StepNumbers step = limitless();
+  step.scaling = 1024;
+  step.squared_norm = 25.0 * 1024 * 1024;
+  step.max_norm = 10;
+  EXPECT_EQ(decided(step).gradient_scale, 1.0f / 1024);
+  step.max_norm = 2;
+  EXPECT_FLOAT_EQ(decided(step).gradient_scale, 0.4f / 1024);
+  step.norm_limit = 6;
+  EXPECT_EQ(decided(step).applied, 1);
+  step.norm_limit = 4;
+  EXPECT_EQ(decided(step).applied, 0);
 }
 
 TEST_F(CudaUpdate, AStepThatIsNotFiniteOrAboveALimitIsNotApplied) {

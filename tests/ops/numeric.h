@@ -43,12 +43,14 @@ class Matrix {
     const Tensor t = view();
     return type_ == DType::f32    ? t.f32()[r * stride_ + c]
            : type_ == DType::bf16 ? to_float(t.bf16()[r * stride_ + c])
+           : type_ == DType::f16  ? to_float(t.f16()[r * stride_ + c])
                                   : static_cast<float>(t.i32()[r * stride_ + c]);
   }
   void set(int64_t r, int64_t c, float value) {
     const Tensor t = view();
     if (type_ == DType::f32) t.f32()[r * stride_ + c] = value;
     if (type_ == DType::bf16) t.bf16()[r * stride_ + c] = to_bf16(value);
+    if (type_ == DType::f16) t.f16()[r * stride_ + c] = to_f16(value);
     if (type_ == DType::i32) t.i32()[r * stride_ + c] = static_cast<int32_t>(value);
   }
   int64_t rows() const { return rows_; }

@@ -150,7 +150,7 @@ TEST(BadCommands, AreRefused) {
            {{"generate", "nowhere", "--temperature", "-1"}, "temperature"},
            {{"eval", "nowhere", "--data", "text.txt"}, "nowhere"},
            {{"bench", "lm", "--shape", "huge"}, "huge"},
-           {{"bench", "lm", "--precision", "fp8"}, "fp8"},
+           {{"bench", "lm", "--precision", "fp4"}, "fp4"},
            {{"tokenizer", "train", "--output", "t.json", "nowhere.txt"}, "nowhere.txt"},
            {{"tokenizer", "encode", "--tokenizer", "nowhere.json"}, "nowhere.json"},
            {{"tokenizer", "encode", "--tokenizer", "job.json"}, "job.json"}}) {

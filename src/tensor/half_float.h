@@ -1,4 +1,4 @@
-// IEEE half precision (fp16) in software, for files: brisk computes in fp32 and bf16 alone.
+// IEEE half precision (fp16) in software: for files, and for what checks a card's.
 //
 //   const float x = half_to_float(0x3C00);          // 1
 //   const uint16_t bits = float_to_half(0.1f);      // rounded to nearest even; infinite from 65520 on
@@ -7,9 +7,11 @@
 #include <bit>
 #include <cstdint>
 
+#include "base/host_device.h"
+
 namespace brisk {
 
-constexpr float half_to_float(uint16_t half) {
+BRISK_HOST_DEVICE constexpr float half_to_float(uint16_t half) {
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
   const uint32_t exponent = (half >> 10) & 0x1Fu, fraction = half & 0x3FFu;
   if (exponent == 0x1F) return std::bit_cast<float>(sign | 0x7F800000u | (fraction << 13));
@@ -18,7 +20,7 @@ constexpr float half_to_float(uint16_t half) {
   return sign != 0 ? -tiny : tiny;
 }
 
-constexpr uint16_t float_to_half(float value) {
+BRISK_HOST_DEVICE constexpr uint16_t float_to_half(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint16_t sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
   const uint32_t size = bits & 0x7FFFFFFFu;

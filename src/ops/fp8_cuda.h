@@ -1,0 +1,37 @@
+// Matrices in eight bits for products on the card, each divided by a factor of its own, so that its largest number is
+// the format's largest. Free of CUDA's headers.
+//
+//   cuda::to_fp8({.from = x, .type = DType::e4m3, .rows = bytes, .scale = scale, .partial = partial});
+//   const GemmOperand a{bytes, DType::e4m3, x.cols, false, scale};
+//
+// cuBLASLt multiplies eight bits only where both operands lie along the depth, so a gradient's product wants the
+// transposes of what forward multiplies; these are written in the same pass.
+//
+// The factor is that of the numbers themselves (current scaling), found by a pass over them just before. The other way,
+// delayed scaling, takes the largest of the last steps and saves that pass, a third of what eight bits cost beside
+// their products. Its price: a history for every operand, which a checkpoint has to keep for a run to go on to the bit,
+// and numbers cut off whenever they grow. Current scaling has no state at all.
+#pragma once
+
+#include "base/rounding.h"
+#include "tensor/tensor.h"
+
+namespace brisk::cuda {
+
+constexpr int64_t kFp8Multiple = 16;  // of the depth and the columns of a product
+constexpr int64_t kMostFp8Partials = 512;
+
+struct ToFp8 {
+  Tensor from;               // [rows, cols] f32 or bf16
+  DType type = DType::e4m3;  // or e5m2
+  void* rows = nullptr;      // [rows, cols] out, or none
+  void* columns = nullptr;   // [cols, rows rounded up to kFp8Multiple] out: the transpose, zeros behind it; or none
+  float* scale = nullptr;    // [1] out: the bytes times this are the numbers
+  float* partial = nullptr;  // [kMostFp8Partials] scratch
+};
+void to_fp8(const ToFp8& op);
+
+// Whether to_fp8() can read it and products can multiply it.
+bool fits_fp8(const Tensor& t);
+
+}  // namespace brisk::cuda

@@ -1,0 +1,180 @@
+// linear on the card with operands of eight bits: activations and weights in e4m3, gradients in e5m2. What a product
+// multiplies is made just before it and forgotten after it: nothing more is kept between forward and backward than
+// without.
+#include "base/error.h"
+#include "base/rounding.h"
+#include "ops/beside_cuda.h"
+#include "ops/fp8_cuda.h"
+#include "ops/gemm.h"
+#include "ops/linear.h"
+#include "ops/linear_passes_cuda.h"
+#include "ops/product_cuda.h"
+#include "ops/workspace_cuda.h"
+
+namespace brisk::cuda {
+
+namespace {
+
+int64_t fp8_carved(int64_t bytes) { return round_up(bytes, WorkspaceCarver::kAlignment); }
+
+// What cuBLASLt can write: rows of whole 16 bytes.
+bool can_be_written(const Tensor& t) {
+  return !t || (reinterpret_cast<uintptr_t>(t.data) % 16 == 0 && t.stride * size_of(t.type) % 16 == 0);
+}
+
+// One matrix in eight bits, along its rows, its columns, or both.
+struct Fp8Matrix {
+  Tensor from;
+  DType type = DType::e4m3;
+  bool wants_rows = false, wants_columns = false;
+  GemmOperand rows = {}, columns = {};  // as the left operand is read; the right one is their transpose
+  ToFp8 op = {};
+
+  int64_t padded_rows() const { return round_up(from.rows, kFp8Multiple); }
+  int64_t bytes() const {
+    return (wants_rows ? fp8_carved(from.rows * from.cols) : 0) +
+           (wants_columns ? fp8_carved(padded_rows() * from.cols) : 0) +
+           fp8_carved((1 + kMostFp8Partials) * size_of(DType::f32));
+  }
+  void place(WorkspaceCarver& carver) {
+    void* const row_bytes = wants_rows ? carver.take(fp8_carved(from.rows * from.cols)) : nullptr;
+    void* const column_bytes = wants_columns ? carver.take(fp8_carved(padded_rows() * from.cols)) : nullptr;
+    auto* numbers = static_cast<float*>(carver.take(fp8_carved((1 + kMostFp8Partials) * size_of(DType::f32))));
+    rows = {row_bytes, type, from.cols, false, numbers};
+    columns = {column_bytes, type, padded_rows(), false, numbers};
+    op = {from, type, row_bytes, column_bytes, numbers, numbers + 1};
+  }
+  void make() const { to_fp8(op); }
+};
+
+GemmOperand as_right(GemmOperand operand) {
+  operand.transposed = true;
+  return operand;
+}
+
+bool fits(ProductFormat products, const Tensor& x, const Tensor& weight) {
+  return products == ProductFormat::fp8 && weight.type == DType::bf16 && x.rows > 0 && fits_fp8(weight) &&
+         weight.rows % kFp8Multiple == 0 && fits_fp8(x);
+}
+
+// dx, and with it gelu's slope where dx_gelu is given.
+void input_gradient_fp8(const LinearBackward& op, Product product) {
+  const auto plain = [&] {
+    product.gelu_gradient = false;
+    product.before = {};
+    BRISK_CHECK(multiply(product), "cuBLASLt cannot multiply [{}, {}] by [{}, {}] in fp8", product.m, product.k,
+                product.k, product.n);
+  };
+  if (!op.dx_gelu) return plain();
+  const auto apart = [&] {
+    plain();
+    linear_gradient_pass(
+        {.dy = op.dx, .activation = Activation::gelu_tanh, .before = op.dx_gelu, .rows = op.rows, .du = op.dx});
+  };
+  if (op.dx_gelu.type != op.dx.type) return apart();
+  const auto fused = [&] {
+    product.gelu_gradient = true;
+    product.before = op.dx_gelu;
+    return multiply(product);
+  };
+  const Product shape = product;
+  run_faster(Fusion::gelu_gradient, shape, fused, apart);
+}
+
+}  // namespace
+
+bool linear_forward_fp8(const LinearForward& op) {
+  if (!fits(op.products, op.x, op.weight) || !can_be_written(op.y) || !can_be_written(op.before) ||
+      !can_be_written(op.residual)) {
+    return false;
+  }
+  Fp8Matrix x{.from = op.x, .wants_rows = true}, weight{.from = op.weight, .wants_rows = true};
+  WorkspaceCarver carver(x.bytes() + weight.bytes(), operand_workspace(x.bytes() + weight.bytes()));
+  x.place(carver);
+  weight.place(carver);
+  const int64_t n = op.x.rows, outputs = op.weight.rows, inputs = op.weight.cols;
+  const GemmOperand right = as_right(weight.rows);
+  const DType result = op.before ? op.before.type : op.y.type;
+  if (!can_multiply({.m = n,
+                     .n = outputs,
+                     .k = inputs,
+                     .a = x.rows,
+                     .b = right,
+                     .c = {op.before ? op.before.data : op.y.data, result, n, outputs,
+                           op.before ? op.before.stride : op.y.stride}})) {
+    return false;
+  }
+  x.make();
+  weight.make();
+  GemmEpilogue epilogue;
+  epilogue.c = op.y;
+  epilogue.bias = op.bias.f32();
+  epilogue.bias_copy = op.bias_copy.data;
+  epilogue.activation = op.activation;
+  epilogue.before = op.before;
+  epilogue.dropout = op.dropout;
+  epilogue.rows = op.rows;
+  epilogue.residual = op.residual;
+  gemm(n, outputs, inputs, x.rows, right, epilogue, Arithmetic::bf16);
+  return true;
+}
+
+bool linear_backward_fp8(const LinearBackward& op) {
+  const bool scaled = op.activation != Activation::none || op.dropout.active();
+  const Tensor du = scaled ? op.scratch : op.dy;
+  if (!fits(op.products, op.x, op.weight) || !fits_fp8(du) || !can_be_written(op.dx) || !can_be_written(op.dweight)) {
+    return false;
+  }
+  const int64_t n = op.x.rows, outputs = op.weight.rows, inputs = op.weight.cols;
+  Fp8Matrix gradient{.from = du, .type = DType::e5m2, .wants_rows = bool{op.dx}, .wants_columns = bool{op.dweight}};
+  Fp8Matrix weight{.from = op.weight, .wants_columns = bool{op.dx}};
+  Fp8Matrix x{.from = op.x, .wants_columns = bool{op.dweight}};
+  const int64_t bytes = gradient.bytes() + weight.bytes() + x.bytes();
+  WorkspaceCarver carver(bytes, operand_workspace(bytes));
+  gradient.place(carver);
+  weight.place(carver);
+  x.place(carver);
+  Product for_dx{.m = n, .n = inputs, .k = outputs, .a = gradient.rows, .b = as_right(weight.columns), .c = op.dx};
+  if (op.dx_adds) for_dx.addend = op.dx;
+  Product for_dweight{.m = outputs,
+                      .n = inputs,
+                      .k = x.padded_rows(),
+                      .a = gradient.columns,
+                      .b = as_right(x.columns),
+                      .c = op.dweight};
+  if (op.dweight_adds) for_dweight.addend = op.dweight;
+  if ((op.dx && !can_multiply(for_dx)) || (op.dweight && !can_multiply(for_dweight))) return false;
+
+  if (scaled || op.dbias) {
+    const int64_t partial_bytes = op.dbias ? fp8_carved(linear_partial_floats(op.dy) * size_of(DType::f32)) : 0;
+    WorkspaceCarver partials(partial_bytes);
+    LinearGradientPass pass;
+    pass.dy = op.dy;
+    pass.activation = op.activation;
+    if (op.activation != Activation::none) pass.before = op.before;
+    pass.dropout = op.dropout;
+    pass.rows = op.rows;
+    if (scaled) pass.du = du;
+    pass.dbias = op.dbias;
+    pass.dbias_adds = op.dbias_adds;
+    pass.partial = static_cast<float*>(partials.take(partial_bytes));
+    linear_gradient_pass(pass);
+  }
+  if (!op.dx && !op.dweight) return true;
+  gradient.make();
+  BesideWork beside;
+  beside.queue([&] {
+    if (!op.dweight) return;
+    x.make();
+    BRISK_CHECK(multiply(for_dweight), "cuBLASLt cannot multiply [{}, {}] by [{}, {}] in fp8", outputs, n, n, inputs);
+  });
+  if (op.dx) {
+    BRISK_CHECK(!op.dx_gelu || !op.dx_adds, "gelu's slope is for a gradient that nobody else has added to");
+    weight.make();
+    input_gradient_fp8(op, for_dx);
+  }
+  beside.join();
+  return true;
+}
+
+}  // namespace brisk::cuda
