@@ -280,8 +280,8 @@ class CudnnAttention : public OnCard {
 };
 
 // Both directions must be taken: what cuDNN refuses would otherwise pass for a test of it.
-void expect_by_cudnn(Problem problem) {
-  problem.type = DType::bf16;
+void expect_by_cudnn(Problem problem, DType type = DType::bf16) {
+  problem.type = type;
   problem.by_cudnn = true;
   Attention a(problem);
   EXPECT_TRUE(cuda::attention_forward(a.forward(Side::card), Way::cudnn)) << cuda::attention_refusal();
@@ -309,6 +309,11 @@ TEST_F(CudnnAttention, TakesRowsOfNoSequence) { expect_by_cudnn({.queries = {30,
 
 TEST_F(CudnnAttention, TakesOtherHeadWidths) {
   for (const int64_t width : {32, 128}) expect_by_cudnn({.queries = {256, 256}, .head_width = width});
+}
+
+TEST_F(CudnnAttention, TakesHalfPrecision) {
+  expect_by_cudnn({.queries = {256, 256}}, DType::f16);
+  expect_by_cudnn({.queries = {90, 1, 9}, .causal = false}, DType::f16);
 }
 
 TEST_F(CudnnAttention, TakesGroupedKeyHeads) {
