@@ -33,8 +33,8 @@ struct TileFacts {
   uint32_t row_key[kQueries];
 };
 
-// Twice: k, v, q, dy, gradients of a tile's scores, facts.
-constexpr int64_t kSharedBytes = 1023 + 12 * kTileBytes + 2 * static_cast<int64_t>(sizeof(TileFacts));
+// k three times; twice: v, q, dy, gradients of a tile's scores, facts.
+constexpr int64_t kSharedBytes = 1023 + 13 * kTileBytes + 2 * static_cast<int64_t>(sizeof(TileFacts));
 
 // known [H, N]: eight lanes have a row of a head.
 __global__ void __launch_bounds__(kThreads) query_facts_kernel(const AttentionBackward op, Known* known) {
@@ -86,15 +86,15 @@ __global__ void __launch_bounds__(kThreads, 1)
   };
 
   char* memory = swizzled_shared();
-  const auto k_tile = [&](int which) { return SwizzledTile{memory + 2 * which * kTileBytes}; };
-  const auto v_tile = [&](int which) { return SwizzledTile{memory + (2 * which + 1) * kTileBytes}; };
-  const auto q_tile = [&](int which) { return memory + (4 + 2 * which) * kTileBytes; };
-  const auto dy_tile = [&](int which) { return memory + (5 + 2 * which) * kTileBytes; };
+  const auto q_tile = [&](int which) { return memory + 2 * which * kTileBytes; };
+  const auto dy_tile = [&](int which) { return memory + (2 * which + 1) * kTileBytes; };
+  const auto v_tile = [&](int block) { return SwizzledTile{memory + (8 + block % 2) * kTileBytes}; };
+  const auto k_tile = [&](int block) { return SwizzledTile{memory + (10 + block % 3) * kTileBytes}; };
   // Gradients of the scores of half a tile's queries: [128 keys, 64 queries].
   const auto gradients_of = [&](int which, int half) {
-    return SwizzledTile{memory + (8 + 2 * which + half) * kTileBytes};
+    return SwizzledTile{memory + (4 + 2 * which + half) * kTileBytes};
   };
-  auto* facts = reinterpret_cast<TileFacts*>(memory + 12 * kTileBytes);
+  auto* facts = reinterpret_cast<TileFacts*>(memory + 13 * kTileBytes);
 
   const int lane = threadIdx.x % 32, warp_first = threadIdx.x / 32 * 16, warpgroup = threadIdx.x / 128;
   const int group_first = warpgroup * kHalf;
@@ -105,10 +105,10 @@ __global__ void __launch_bounds__(kThreads, 1)
   const auto first_tile_of = [&](int first_key) {
     return first_key == 0 || !shape.causal ? 0 : max(0, first_key - ahead) / kQueries;
   };
-  const auto copy_keys = [&](int first_key, int which) {
-    const int row = first_key_row + first_key;
-    k_tile(which).copy<kKeys>(rows_of(forward.k, row, kv_head), forward.k.stride, keys - first_key, head_width);
-    v_tile(which).copy<kKeys>(rows_of(forward.v, row, kv_head), forward.v.stride, keys - first_key, head_width);
+  const auto copy_keys = [&](int block) {
+    const int first_key = block * kKeys, row = first_key_row + first_key;
+    k_tile(block).copy<kKeys>(rows_of(forward.k, row, kv_head), forward.k.stride, keys - first_key, head_width);
+    v_tile(block).copy<kKeys>(rows_of(forward.v, row, kv_head), forward.v.stride, keys - first_key, head_width);
   };
   const auto copy_queries = [&](int head, int query, int which) {
     const int row = first_query_row + query;
@@ -125,18 +125,75 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
   };
 
-  copy_keys(0, 0);
+  copy_keys(0);
   if (queries > 0) copy_queries(kv_head * group, 0, 0);
   commit_copies();
   wait_for_copies<0>();
   publish_to_products();
   __syncthreads();
   int turn = 0;  // of all rounds: which of two tiles is in use
+  // The warpgroup's part of a tile's dq, with the keys from first_key on. Its last product is made in the round after.
+  struct Part {
+    int first_key, query, head;
+  };
+  float dq[8][4] = {};
+  const auto seen_of = [&](const Part& part) {  // how many of the keys the last of the queries sees
+    return min(keys, min(part.query + group_first + kHalf - 1, queries - 1) + ahead + 1) - part.first_key;
+  };
+  const auto for_each_pair = [&](const Part& part, const auto& body) {
+    const int query = part.query + group_first + warp_first % kHalf + lane / 4, row = first_query_row + query;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      if (query + i * 8 >= queries) continue;
+#pragma unroll
+      for (int n = 0; n < 8; ++n) {
+        const int column = n * 8 + lane % 4 * 2;
+        if (column < head_width) body(row + i * 8, column, dq[n][2 * i], dq[n][2 * i + 1]);
+      }
+    }
+  };
+  const auto load_dq = [&](const Part& part) {
+#pragma unroll
+    for (int n = 0; n < 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) dq[n][i] = 0;
+    }
+    if (part.first_key == 0 || seen_of(part) <= 0) return;
+    for_each_pair(part, [&](int row, int column, float& a, float& b) {
+      const float2 before =
+          *reinterpret_cast<const float2*>(kept_dq + (row * shape.heads + part.head) * head_width + column);
+      a = before.x;
+      b = before.y;
+    });
+  };
+  const auto add_dq = [&](const Part& part) {
+    const SwizzledTile of_queries = gradients_of((turn + 1) % 2, warpgroup), by = k_tile(part.first_key / kKeys);
+#pragma unroll
+    for (int step = 0; step < kKeys / 16; ++step) {
+      multiply_transposed(dq, of_queries.matrix(step * 16, 0), by.matrix(step * 16, 0));
+    }
+    end_products();
+  };
+  const auto store_dq = [&](const Part& part) {
+    const int seen = seen_of(part);
+    if (seen <= 0 && part.first_key > 0) return;
+    if (seen <= kKeys) {  // there is no more to come
+      bf16_t* to = rows_of(op.dq, 0, part.head);
+      for_each_pair(part, [&](int row, int column, float& a, float& b) {
+        *reinterpret_cast<uint32_t*>(to + row * op.dq.stride + column) = pack_bf16(a * shape.scale, b * shape.scale);
+      });
+    } else {
+      for_each_pair(part, [&](int row, int column, float& a, float& b) {
+        *reinterpret_cast<float2*>(kept_dq + (row * shape.heads + part.head) * head_width + column) = make_float2(a, b);
+      });
+    }
+  };
+  Part before = {0, 0, 0};  // of the round before; there is none where turn is 0
+
   for (int first_key = 0; first_key == 0 || first_key < keys; first_key += kKeys) {
-    const SwizzledTile k = k_tile(first_key / kKeys % 2), v = v_tile(first_key / kKeys % 2);
+    const SwizzledTile k = k_tile(first_key / kKeys), v = v_tile(first_key / kKeys);
     const int first_tile = first_tile_of(first_key);
     const int tiles = max(0, all_tiles - first_tile), rounds = tiles * group;
-    const int block_keys = min(kKeys, keys - first_key);
     const auto head_of = [&](int round) { return kv_head * group + round / tiles; };
     const auto query_of = [&](int round) { return (first_tile + round % tiles) * kQueries; };
     // The tile after this round's, or the next keys and their first tile.
@@ -145,7 +202,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       if (round + 1 < rounds) {
         copy_queries(head_of(round + 1), query_of(round + 1), which);
       } else if (next_key < keys) {
-        copy_keys(next_key, next_key / kKeys % 2);
+        copy_keys(next_key / kKeys);
         if (first_tile_of(next_key) < all_tiles) {
           copy_queries(kv_head * group, first_tile_of(next_key) * kQueries, which);
         }
@@ -154,7 +211,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     };
 
     WarpgroupSums scores, slopes;
-    float dk[1][8][4] = {}, dv[1][8][4] = {}, dq[8][4] = {};
+    WarpgroupSums dk = {}, dv = {};
     // Scores and slopes of half a tile, each a group of products.
     const auto begin_half = [&](int which, int half) {
       row_products(scores, k, group_first, SwizzledTile{q_tile(which) + half * kHalfBytes});
@@ -163,9 +220,9 @@ __global__ void __launch_bounds__(kThreads, 1)
       end_products();
     };
     // Weights of the scores, of which `left` are left operands; bits of `kept` say which dropout kept.
-    const auto weigh_half = [&](int round, int half, LeftOperands& left, uint32_t& kept) {
+    const auto weigh_half = [&](int first_query, int half, LeftOperands& left, uint32_t& kept) {
       const TileFacts& of_tile = facts[turn % 2];
-      const int query = query_of(round) + half * kHalf, key = first_key + warp_first + lane / 4;
+      const int query = first_query + half * kHalf, key = first_key + warp_first + lane / 4;
       const bool masked = min(query + ahead, keys - 1) < first_key + warp_first + 15;
       kept = ~0u;
 #pragma unroll
@@ -216,124 +273,81 @@ __global__ void __launch_bounds__(kThreads, 1)
       }
     };
 
-    // The warpgroup's part of a tile's dq: which of its rows and columns exist, and where it is kept.
-    const auto seen_of = [&](int round) {  // keys from the block's first on that the last of its queries sees
-      return min(keys, min(query_of(round) + group_first + kHalf - 1, queries - 1) + ahead + 1) - first_key;
-    };
-    const auto for_each_pair = [&](int round, const auto& body) {
-      const int query = query_of(round) + warp_first % kHalf + group_first + lane / 4;
-      const int row = first_query_row + query;
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        if (query + i * 8 >= queries) continue;
-#pragma unroll
-        for (int n = 0; n < 8; ++n) {
-          const int column = n * 8 + lane % 4 * 2;
-          if (column < head_width) body(row + i * 8, column, dq[n][2 * i], dq[n][2 * i + 1]);
-        }
-      }
-    };
-    const auto load_dq = [&](int round) {
-#pragma unroll
-      for (int n = 0; n < 8; ++n) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) dq[n][i] = 0;
-      }
-      if (first_key == 0 || seen_of(round) <= 0) return;
-      const int head = head_of(round);
-      for_each_pair(round, [&](int row, int column, float& a, float& b) {
-        const float2 before =
-            *reinterpret_cast<const float2*>(kept_dq + (row * shape.heads + head) * head_width + column);
-        a = before.x;
-        b = before.y;
-      });
-    };
-    const auto store_dq = [&](int round) {
-      const int seen = seen_of(round);
-      if (seen <= 0 && first_key > 0) return;
-      const int head = head_of(round);
-      if (seen <= kKeys) {  // there is no more to come
-        bf16_t* to = rows_of(op.dq, 0, head);
-        for_each_pair(round, [&](int row, int column, float& a, float& b) {
-          *reinterpret_cast<uint32_t*>(to + row * op.dq.stride + column) = pack_bf16(a * shape.scale, b * shape.scale);
-        });
-      } else {
-        for_each_pair(round, [&](int row, int column, float& a, float& b) {
-          *reinterpret_cast<float2*>(kept_dq + (row * shape.heads + head) * head_width + column) = make_float2(a, b);
-        });
-      }
-    };
-
     // Groups of products are waited for in the order they were queued. None is under way at the end of a round: the
     // compiler would lose sight of it, and take one product at a time.
-    const auto add_dq = [&] {  // of the round before
-      const SwizzledTile of_queries = gradients_of((turn + 1) % 2, warpgroup);
-#pragma unroll
-      for (int step = 0; step < kKeys / 16; ++step) {
-        multiply_transposed(dq, of_queries.matrix(step * 16, 0), k.matrix(step * 16, 0));
-      }
-      end_products();
-    };
     for (int round = 0; round < rounds; ++round, ++turn) {
       const int which = turn % 2;
+      const Part part = {first_key, query_of(round), head_of(round)};
       LeftOperands weights, gradients;
       uint32_t kept;
       copy_next(round);
       order_products();
       begin_half(which, 0);
-      add_dq();  // in the first round of what is not used
+      add_dq(before);  // in the first round of what is not used
       wait_for_products<2>();
       hold(scores);
-      weigh_half(round, 0, weights, kept);
+      weigh_half(part.query, 0, weights, kept);
       order_products();
-      add_weighted_rows(dv[0], weights, SwizzledTile{dy_tile(which)});
+      add_weighted_rows(dv, weights, SwizzledTile{dy_tile(which)});
       end_products();
       wait_for_products<2>();
       hold(slopes);
       slope_half(0, gradients, kept);
       order_products();
-      add_weighted_rows(dk[0], gradients, SwizzledTile{q_tile(which)});
+      add_weighted_rows(dk, gradients, SwizzledTile{q_tile(which)});
       end_products();
       begin_half(which, 1);
       keep_gradients(0, gradients);
       wait_for_products<4>();
       hold(dq);
-      if (round > 0) store_dq(round - 1);
+      if (turn > 0) store_dq(before);
 
-      load_dq(round);
+      load_dq(part);
+      before = part;
       wait_for_products<1>();
       hold(scores);
-      weigh_half(round, 1, weights, kept);
+      weigh_half(part.query, 1, weights, kept);
       order_products();
-      add_weighted_rows(dv[0], weights, SwizzledTile{dy_tile(which) + kHalfBytes});
+      add_weighted_rows(dv, weights, SwizzledTile{dy_tile(which) + kHalfBytes});
       end_products();
       wait_for_products<1>();
       hold(slopes);
       slope_half(1, gradients, kept);
       order_products();
-      add_weighted_rows(dk[0], gradients, SwizzledTile{q_tile(which) + kHalfBytes});
+      add_weighted_rows(dk, gradients, SwizzledTile{q_tile(which) + kHalfBytes});
       end_products();
       keep_gradients(1, gradients);
       wait_for_copies<0>();
       publish_to_products();
       wait_for_products<0>();
-      hold(dk[0]);
-      hold(dv[0]);
+      hold(dk);
+      hold(dv);
       __syncthreads();  // the next tile has come, this one's gradients are there, and the products with it are made
     }
-    if (rounds > 0) {
-      order_products();
-      add_dq();
-      wait_for_products<0>();
-      hold(dq);
-      store_dq(rounds - 1);
-    }
-    __syncthreads();  // the other warpgroup is done with the keys, whose place gradients take on their way
-    store_rows<64, 1>(dk, shape.scale, k, warp_first, rows_of(op.dk, first_key_row + first_key, kv_head), op.dk.stride,
-                      block_keys, head_width);
-    store_rows<64, 1>(dv, 1.0f, v, warp_first, rows_of(op.dv, first_key_row + first_key, kv_head), op.dv.stride,
-                      block_keys, head_width);
-    __syncthreads();  // before other keys come to that place
+    // Straight from registers: the keys' place is still in use.
+    const auto store = [&](const Tensor& t, const WarpgroupSums& values, float factor) {
+      const int key = first_key + warp_first + lane / 4;
+      bf16_t* to = rows_of(t, first_key_row + key, kv_head) + lane % 4 * 2;
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        if (key + i * 8 >= keys) continue;
+#pragma unroll
+        for (int n = 0; n < 8; ++n) {
+          if (n * 8 >= head_width) continue;
+          *reinterpret_cast<uint32_t*>(to + i * 8 * t.stride + n * 8) =
+              pack_bf16(values[n][2 * i] * factor, values[n][2 * i + 1] * factor);
+        }
+      }
+    };
+    store(op.dk, dk, shape.scale);
+    store(op.dv, dv, 1.0f);
+  }
+  if (turn > 0) {
+    order_products();
+    add_dq(before);
+    wait_for_products<0>();
+    hold(dq);
+    store_dq(before);
   }
 }
 

@@ -29,8 +29,8 @@ constexpr double kWorthTiming = 1e9;  // multiplications and additions of a forw
 constexpr std::array kEveryWay = {Way::plain,  Way::by_tile,     Way::by_wide_tile, Way::by_sequence,
                                   Way::hopper, Way::hopper_pair, Way::cudnn,        Way::cudnn_unordered};
 // In the order of their trials.
-constexpr std::array kTried = {Way::by_tile, Way::by_wide_tile, Way::by_sequence,
-                               Way::hopper,  Way::hopper_pair,  Way::cudnn};
+constexpr std::array kTried = {Way::plain,  Way::by_tile,     Way::by_wide_tile, Way::by_sequence,
+                               Way::hopper, Way::hopper_pair, Way::cudnn};
 
 enum class Asked : uint8_t { fastest, own, cudnn };
 
@@ -76,7 +76,8 @@ ProductChoices::Key choice_key(const AttentionForward& op, bool backward) {
           op.dropout.active(),
           is_self,
           op.log_sum_exp.data != nullptr,
-          asked_for() == Asked::own};
+          asked_for() == Asked::own,
+          static_cast<int64_t>(op.q.type)};
 }
 
 ProductChoices& timed_ways() {
@@ -101,8 +102,7 @@ double work_of(const AttentionForward& op) {
 template <typename Run>
 void run_fastest(const AttentionForward& op, bool backward, Way usual, const Run& run) {
   if (asked_for() == Asked::cudnn && run(Way::cudnn)) return;
-  const bool has_a_choice = usual != Way::plain && op.q.type == DType::bf16;  // f16 goes one way
-  if (has_a_choice && asked_for() != Asked::cudnn && work_of(op) >= kWorthTiming) {
+  if (op.q.type != DType::f32 && asked_for() != Asked::cudnn && work_of(op) >= kWorthTiming) {
     const ProductChoices::Key key = choice_key(op, backward);
     const ProductChoices::Algorithm* known = timed_ways().find(key);
     if (known != nullptr) {
@@ -111,6 +111,7 @@ void run_fastest(const AttentionForward& op, bool backward, Way usual, const Run
       Way fastest = usual;
       float best = std::numeric_limits<float>::infinity();
       for (const Way way : kTried) {
+        if (way == Way::plain && usual != Way::plain) continue;
         if ((way == Way::cudnn && asked_for() == Asked::own) || !run(way)) continue;
         const float time = shortest_milliseconds([&] { run(way); });
         if (time < best) {

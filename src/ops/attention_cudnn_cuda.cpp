@@ -40,8 +40,9 @@ int64_t few_sizes(int64_t count) {
   return round_up(std::max<int64_t>(count, 8), floor / 4);
 }
 
-bool has_rows_for_cudnn(const Tensor& t) {
-  return t.type == DType::bf16 && reinterpret_cast<uintptr_t>(t.data) % 16 == 0 && t.stride % 8 == 0 &&
+bool has_rows_for_cudnn(const Tensor& t, DType type) {
+  return t.type == type && (type == DType::bf16 || type == DType::f16) &&
+         reinterpret_cast<uintptr_t>(t.data) % 16 == 0 && t.stride % 8 == 0 &&
          t.rows * t.stride < std::numeric_limits<int32_t>::max();
 }
 
@@ -52,15 +53,16 @@ std::optional<AttentionLayout> layout_of(const AttentionForward& op) {
     refused(cudnn_missing());
     return std::nullopt;
   }
-  const bool fits = shape.head_width % 8 == 0 && shape.head_width <= 128 && has_rows_for_cudnn(op.q) &&
-                    has_rows_for_cudnn(op.k) && has_rows_for_cudnn(op.v) && has_rows_for_cudnn(op.y) &&
-                    op.k.stride == op.v.stride;
+  const bool fits = shape.head_width % 8 == 0 && shape.head_width <= 128 && has_rows_for_cudnn(op.q, op.q.type) &&
+                    has_rows_for_cudnn(op.k, op.q.type) && has_rows_for_cudnn(op.v, op.q.type) &&
+                    has_rows_for_cudnn(op.y, op.q.type) && op.k.stride == op.v.stride;
   const bool is_self = op.k_begin == op.queries.starts && op.k_end == op.queries.starts + 1 && op.q.rows == op.k.rows;
   if (!fits || !is_self || op.dropout.probability > 0 || op.queries.sequences == 0 || op.q.rows == 0) {
-    refused("not self-attention of bf16 heads in whole 16 bytes, at most 128 wide, without dropout");
+    refused("not self-attention of bf16 or f16 heads in whole 16 bytes, at most 128 wide, without dropout");
     return std::nullopt;
   }
   AttentionLayout layout;
+  layout.type = op.q.type == DType::f16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
   const bool needs_mask = op.queries.longest % kLengthsStep != 0 && cudnn()->version < kUnmaskedEdges;
   layout.ragged = !op.queries.even || needs_mask;
   layout.batch = layout.ragged ? few_sizes(op.queries.sequences) : op.queries.sequences;
@@ -196,8 +198,9 @@ bool attention_backward_cudnn(const AttentionBackward& op, bool deterministic) {
   const AttentionForward& forward = op.forward;
   std::optional<AttentionLayout> layout = layout_of(forward);
   if (!layout) return false;
-  const bool fits = has_rows_for_cudnn(op.dy) && has_rows_for_cudnn(op.dq) && has_rows_for_cudnn(op.dk) &&
-                    has_rows_for_cudnn(op.dv) && op.dk.stride == op.dv.stride;
+  const bool fits = has_rows_for_cudnn(op.dy, forward.q.type) && has_rows_for_cudnn(op.dq, forward.q.type) &&
+                    has_rows_for_cudnn(op.dk, forward.q.type) && has_rows_for_cudnn(op.dv, forward.q.type) &&
+                    op.dk.stride == op.dv.stride;
   if (!fits || !layout->keeps_sums) return refused("gradients of other strides than each other");
   layout->dq_stride = op.dq.stride;
   layout->dkv_stride = op.dk.stride;

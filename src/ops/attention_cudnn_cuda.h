@@ -1,4 +1,4 @@
-// Attention by cuDNN, where it is installed: bf16, self-attention, no dropout (ours draws the CPU's bits).
+// Attention by cuDNN, where it is installed: bf16 or f16, self-attention, no dropout (ours draws the CPU's bits).
 //
 //   if (!attention_forward_cudnn(op)) ...                 // not installed, or refused: attention_refusal() says why
 #pragma once

@@ -4,8 +4,6 @@ namespace brisk::cuda {
 
 namespace {
 
-constexpr cudnnDataType_t kHalf = CUDNN_DATA_BFLOAT16;
-
 // The tensors both graphs have.
 class AttentionGraph {
  public:
@@ -29,11 +27,11 @@ class AttentionGraph {
     return {{l.batch, heads, l.length, l.head_width}, {l.length * stride, l.head_width, stride, 1}};
   }
   CudnnTensor rows(int64_t heads, int64_t stride, const CudnnTensor& at) {
-    return graph.memory(shape_of_rows(heads, stride), kHalf, at);
+    return graph.memory(shape_of_rows(heads, stride), l.type, at);
   }
   // As the right operand of a product with its transpose.
   CudnnTensor turned_rows(int64_t heads, int64_t stride, const CudnnTensor& at) {
-    return graph.memory(transposed(shape_of_rows(heads, stride)), kHalf, at);
+    return graph.memory(transposed(shape_of_rows(heads, stride)), l.type, at);
   }
   CudnnShape scores_shape() const { return packed({l.batch, l.heads, l.length, l.length}); }
   CudnnShape row_numbers() const { return packed({l.batch, l.heads, l.length, 1}); }
@@ -91,7 +89,7 @@ AttentionForwardPlan plan_attention_forward(const AttentionLayout& layout) {
       graph.pointwise(CUDNN_POINTWISE_EXP, graph.pointwise(CUDNN_POINTWISE_SUB, scores, largest));
   graph.reduce(CUDNN_REDUCE_TENSOR_ADD, powers, sum);
   graph.pointwise(CUDNN_POINTWISE_ADD, largest, graph.pointwise(CUDNN_POINTWISE_LOG, sum), {.y = sums});
-  const CudnnTensor weights = graph.passing(g.scores_shape(), kHalf);
+  const CudnnTensor weights = graph.passing(g.scores_shape(), layout.type);
   graph.pointwise(CUDNN_POINTWISE_DIV, powers, sum, {.y = weights});
   graph.multiply(weights, v, g.y, {.m = g.lengths, .k = g.lengths});
   return {.q = g.q.id,
@@ -140,10 +138,10 @@ AttentionBackwardPlan plan_attention_backward(const AttentionLayout& layout) {
   // Sums over query heads that share a key head.
   const auto over_queries = [&](const CudnnTensor& of_scores, const CudnnTensor& by, const CudnnTensor& result) {
     const CudnnShape by_keys = transposed(g.scores_shape());
-    const CudnnTensor turned = graph.passing(by_keys, kHalf);
+    const CudnnTensor turned = graph.passing(by_keys, layout.type);
     graph.reshape(of_scores, turned);
     const bool grouped = layout.heads != layout.kv_heads;
-    const CudnnTensor all = grouped ? graph.passing(packed_rows, kHalf) : result;
+    const CudnnTensor all = grouped ? graph.passing(packed_rows, layout.type) : result;
     graph.multiply(turned, by, all, {.m = g.lengths, .k = g.lengths});
     if (grouped) graph.reduce(CUDNN_REDUCE_TENSOR_ADD, all, result);
   };
@@ -156,7 +154,7 @@ AttentionBackwardPlan plan_attention_backward(const AttentionLayout& layout) {
       CUDNN_POINTWISE_MUL,
       graph.pointwise(CUDNN_POINTWISE_MUL, graph.pointwise(CUDNN_POINTWISE_SUB, dweights, products), weights), g.scale);
   over_queries(dscores, g.q, dk);
-  const CudnnTensor keys = graph.passing(transposed(k.shape), kHalf, g.kv_offsets);
+  const CudnnTensor keys = graph.passing(transposed(k.shape), layout.type, g.kv_offsets);
   graph.reshape(k, keys);
   CudnnTensor dq_sums;
   if (layout.deterministic) {

@@ -13,8 +13,9 @@ namespace brisk::cuda {
 
 // What a plan is made for. Sequence s begins at row s * length of every tensor, or where offsets say.
 struct AttentionLayout {
-  int64_t batch = 0;   // sequences
-  int64_t length = 0;  // of all of them, or of the longest
+  cudnnDataType_t type = CUDNN_DATA_BFLOAT16;  // or half: of everything but sums
+  int64_t batch = 0;                           // sequences
+  int64_t length = 0;                          // of all of them, or of the longest
   int64_t heads = 0, kv_heads = 0, head_width = 0;
   int64_t q_stride = 0, kv_stride = 0;  // elements from row to row
   int64_t y_stride = 0;

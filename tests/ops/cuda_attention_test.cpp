@@ -57,9 +57,10 @@ class Attention {
     op.k = kv_.at(side).columns(0, k_columns_);
     op.v = kv_.at(side).columns(k_columns_, k_columns_);
     op.queries = rows_.at(side);
-    op.k_begin = key_rows_.at(side).starts;
-    op.k_end = key_rows_.at(side).starts + 1;
-    op.longest_keys = key_rows_.at(side).longest;
+    const RowSet keys = problem_.keys.empty() ? op.queries : key_rows_.at(side);
+    op.k_begin = keys.starts;
+    op.k_end = keys.starts + 1;
+    op.longest_keys = keys.longest;
     op.dropout = {problem_.dropout, 1234};
     op.y = y.at(side);
     op.log_sum_exp = log_sum_exp.at(side);
@@ -74,9 +75,7 @@ class Attention {
     const int64_t bytes = (static_cast<int64_t>(problem_.queries.size()) + 1) * 4;
     std::vector<int32_t> starts(problem_.queries.size() + 1);
     cuda_device().copy_out(starts.data(), other.rows_.at(Side::card).starts, bytes);
-    for (const CardRows* rows : {&rows_, &key_rows_}) {
-      cuda_device().copy_in(const_cast<int32_t*>(rows->at(Side::card).starts), starts.data(), bytes);
-    }
+    cuda_device().copy_in(const_cast<int32_t*>(rows_.at(Side::card).starts), starts.data(), bytes);
   }
   // Every query with every key: about -128.
   void set_scores_far_below_zero() {
@@ -281,8 +280,8 @@ class CudnnAttention : public OnCard {
 };
 
 // Both directions must be taken: what cuDNN refuses would otherwise pass for a test of it.
-void expect_by_cudnn(Problem problem) {
-  problem.type = DType::bf16;
+void expect_by_cudnn(Problem problem, DType type = DType::bf16) {
+  problem.type = type;
   problem.by_cudnn = true;
   Attention a(problem);
   EXPECT_TRUE(cuda::attention_forward(a.forward(Side::card), Way::cudnn)) << cuda::attention_refusal();
@@ -310,6 +309,11 @@ TEST_F(CudnnAttention, TakesRowsOfNoSequence) { expect_by_cudnn({.queries = {30,
 
 TEST_F(CudnnAttention, TakesOtherHeadWidths) {
   for (const int64_t width : {32, 128}) expect_by_cudnn({.queries = {256, 256}, .head_width = width});
+}
+
+TEST_F(CudnnAttention, TakesHalfPrecision) {
+  expect_by_cudnn({.queries = {256, 256}}, DType::f16);
+  expect_by_cudnn({.queries = {90, 1, 9}, .causal = false}, DType::f16);
 }
 
 TEST_F(CudnnAttention, TakesGroupedKeyHeads) {

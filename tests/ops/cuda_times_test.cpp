@@ -106,9 +106,9 @@ void time_attention(const char* what, const std::vector<int>& lengths, int64_t h
              2 * products / forward_us * 1e-6, backward_us, 5 * products / backward_us * 1e-6);
   const auto say = [&](const char* direction, cuda::AttentionWay way, double operations, const auto& run) {
     const bool is_cudnn = way == cuda::AttentionWay::cudnn || way == cuda::AttentionWay::cudnn_unordered;
-    if (way == cuda::AttentionWay::plain) return;
+    if (way == cuda::AttentionWay::plain || (is_cudnn && dropout > 0)) return;
     if (!run()) {
-      if (is_cudnn) fmt::print("    {} {}: {}\n", direction, cuda::name_of(way), cuda::attention_refusal());
+      if (way == cuda::AttentionWay::cudnn) fmt::print("    {} cudnn: {}\n", direction, cuda::attention_refusal());
       return;
     }
     const double us = microseconds(run);
