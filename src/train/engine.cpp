@@ -39,7 +39,8 @@ MemoryPlan plan_memory(const EngineOptions& asked) {
   const std::unique_ptr<Model> model = make_model(options.model, store);
   const std::vector<RowCapacity> rows = options.picking.row_sets(options.capacity);
   const auto arena = [&](Tape::Purpose purpose, bool with_batch) {
-    Tape tape({.purpose = purpose, .activation_type = options.compute_type, .rows = rows});
+    Tape tape(
+        {.purpose = purpose, .activation_type = options.compute_type, .rows = rows, .products = options.products});
     model->loss(tape, options.loss());
     const bool training = purpose == Tape::Purpose::training;
     return Program(tape, {.checkpoint_every = training ? options.checkpoint_every : 0, .backend = options.backend})
