@@ -27,20 +27,43 @@ __device__ float largest_of_block(float value) {
   return value;
 }
 
+struct Fp8Pass {
+  const void* from;
+  int64_t rows, cols, stride;
+  int64_t padded_rows;
+  int partials;
+  float* partial;
+  float* scale;
+  uint8_t* out;
+  uint8_t* transposed;
+  float* sums;  // [tiles of rows, cols], or none
+  int64_t blocks, blocks_of_row;
+};
+
+// One or two matrices: the blocks of the first come first.
+struct Fp8Passes {
+  Fp8Pass pass[2];
+};
+
 // Each block's largest size. Of NaN nothing is seen here: it stays one in eight bits.
 template <typename T>
-__global__ void __launch_bounds__(kThreads)
-    largest_kernel(const T* from, int64_t stride, uint32_t eights_of_row, int64_t eights, float* partial) {
+__global__ void __launch_bounds__(kThreads) largest_kernel(const Fp8Passes passes) {
+  const bool is_second = static_cast<int>(blockIdx.x) >= passes.pass[0].partials;
+  const Fp8Pass& pass = passes.pass[is_second ? 1 : 0];
+  const int block = static_cast<int>(blockIdx.x) - (is_second ? passes.pass[0].partials : 0);
+  const T* from = static_cast<const T*>(pass.from);
+  const auto eights_of_row = static_cast<uint32_t>(pass.cols / 8);
+  const int64_t eights = pass.rows * eights_of_row;
   float largest = 0;
-  for (int64_t at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; at < eights;
-       at += static_cast<int64_t>(gridDim.x) * kThreads) {
+  for (int64_t at = static_cast<int64_t>(block) * kThreads + threadIdx.x; at < eights;
+       at += static_cast<int64_t>(pass.partials) * kThreads) {
     const int64_t row = eights < (int64_t{1} << 32) ? static_cast<uint32_t>(at) / eights_of_row : at / eights_of_row;
-    const Floats<8> v = load<8>(from + row * stride + (at - row * eights_of_row) * 8);
+    const Floats<8> v = load<8>(from + row * pass.stride + (at - row * eights_of_row) * 8);
 #pragma unroll
     for (int i = 0; i < 8; ++i) largest = fmaxf(largest, fabsf(v.v[i]));
   }
   largest = largest_of_block(largest);
-  if (threadIdx.x == 0) partial[blockIdx.x] = largest;
+  if (threadIdx.x == 0) pass.partial[block] = largest;
 }
 
 template <__nv_fp8_interpretation_t kFormat>
@@ -50,30 +73,23 @@ __device__ uint32_t four_bytes(float a, float b, float c, float d) {
   return low | high << 16;
 }
 
-struct Fp8Pass {
-  int64_t rows, cols, stride;
-  int64_t padded_rows;
-  int partials;
-  const float* partial;
-  float* scale;
-  uint8_t* out;
-  uint8_t* transposed;
-  float* sums;  // [tiles of rows, cols], or none
-};
-
 // A block has a tile. Rows leave as they come; columns by way of shared memory.
 template <typename T, __nv_fp8_interpretation_t kFormat>
-__global__ void __launch_bounds__(kThreads) to_fp8_kernel(const T* from, const Fp8Pass pass) {
+__global__ void __launch_bounds__(kThreads) to_fp8_kernel(const Fp8Passes passes) {
+  const bool is_second = static_cast<int64_t>(blockIdx.x) >= passes.pass[0].blocks;
+  const Fp8Pass& pass = passes.pass[is_second ? 1 : 0];
+  const int64_t block = static_cast<int64_t>(blockIdx.x) - (is_second ? passes.pass[0].blocks : 0);
+  const int64_t row_tile = block / pass.blocks_of_row, col_tile = block % pass.blocks_of_row;
+  const T* from = static_cast<const T*>(pass.from);
   __shared__ __align__(16) uint8_t tile[kTileRows * kPitch];
   float largest = 0;
   for (int i = threadIdx.x; i < pass.partials; i += kThreads) largest = fmaxf(largest, pass.partial[i]);
   largest = fmaxf(largest_of_block(largest), 1e-30f);
   constexpr float kMost = kFormat == __NV_E4M3 ? 448.0f : 57344.0f;
-  if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *pass.scale = largest / kMost;
+  if (block == 0 && threadIdx.x == 0) *pass.scale = largest / kMost;
   const float factor = kMost / largest;
 
-  const int64_t first_row = static_cast<int64_t>(blockIdx.x) * kTileRows;
-  const int64_t first_col = static_cast<int64_t>(blockIdx.y) * kTileCols;
+  const int64_t first_row = row_tile * kTileRows, first_col = col_tile * kTileCols;
   const int col = threadIdx.x % kThreadsOfRow * 8;
   Floats<8> sums = {};
 #pragma unroll
@@ -98,7 +114,7 @@ __global__ void __launch_bounds__(kThreads) to_fp8_kernel(const T* from, const F
     if (threadIdx.x < kTileCols && first_col + threadIdx.x < pass.cols) {
       float sum = 0;
       for (int i = 0; i < kThreads / kThreadsOfRow; ++i) sum += shared[i][threadIdx.x];
-      pass.sums[blockIdx.x * pass.cols + first_col + threadIdx.x] = sum;
+      pass.sums[row_tile * pass.cols + first_col + threadIdx.x] = sum;
     }
   }
   if (pass.transposed == nullptr) return;
@@ -124,45 +140,66 @@ __global__ void __launch_bounds__(kThreads) to_fp8_kernel(const T* from, const F
   }
 }
 
-template <typename T>
-void run(const ToFp8& op) {
-  const T* from = static_cast<const T*>(op.from.data);
+Fp8Pass pass_of(const ToFp8& op) {
   const int64_t eights = op.from.rows * op.from.cols / 8;
-  const int64_t blocks = std::clamp<int64_t>(divide_up(eights, kThreads), 1, kMostFp8Partials);
-  launch(largest_kernel<T>, {.blocks = blocks, .threads = kThreads}, from, op.from.stride,
-         static_cast<uint32_t>(op.from.cols / 8), eights, op.partial);
-  const Fp8Pass pass{op.from.rows,
-                     op.from.cols,
-                     op.from.stride,
-                     round_up(op.from.rows, kFp8Multiple),
-                     static_cast<int>(blocks),
-                     op.partial,
-                     op.scale,
-                     static_cast<uint8_t*>(op.rows),
-                     static_cast<uint8_t*>(op.columns),
-                     op.sums != nullptr ? op.sums_partial : nullptr};
-  const Launch shape{.blocks = divide_up(op.from.rows, kTileRows),
-                     .blocks_y = divide_up(op.from.cols, kTileCols),
-                     .threads = kThreads};
-  if (op.type == DType::e4m3) {
-    launch(to_fp8_kernel<T, __NV_E4M3>, shape, from, pass);
+  const int64_t blocks_of_row = divide_up(op.from.cols, kTileCols);
+  return {op.from.data,
+          op.from.rows,
+          op.from.cols,
+          op.from.stride,
+          round_up(op.from.rows, kFp8Multiple),
+          static_cast<int>(std::clamp<int64_t>(divide_up(eights, kThreads), 1, kMostFp8Partials)),
+          op.partial,
+          op.scale,
+          static_cast<uint8_t*>(op.rows),
+          static_cast<uint8_t*>(op.columns),
+          op.sums != nullptr ? op.sums_partial : nullptr,
+          divide_up(op.from.rows, kTileRows) * blocks_of_row,
+          blocks_of_row};
+}
+
+template <typename T>
+void run(const Fp8Passes& passes, DType type) {
+  const Fp8Pass &first = passes.pass[0], &second = passes.pass[1];
+  launch(largest_kernel<T>, {.blocks = first.partials + second.partials, .threads = kThreads}, passes);
+  const Launch shape{.blocks = first.blocks + second.blocks, .threads = kThreads};
+  if (type == DType::e4m3) {
+    launch(to_fp8_kernel<T, __NV_E4M3>, shape, passes);
   } else {
-    launch(to_fp8_kernel<T, __NV_E5M2>, shape, from, pass);
+    launch(to_fp8_kernel<T, __NV_E5M2>, shape, passes);
   }
-  if (op.sums == nullptr) return;
-  launch(add_parts_kernel, add_parts_shape(op.from.cols, 1),
-         PartSums{op.sums_partial, shape.blocks, op.from.cols, op.from.cols, {op.sums}, {op.sums_add}});
+}
+
+void run_passes(const Fp8Passes& passes, const ToFp8& like) {
+  if (like.from.type == DType::bf16) {
+    run<bf16_t>(passes, like.type);
+  } else {
+    run<float>(passes, like.type);
+  }
 }
 
 }  // namespace
 
 void to_fp8(const ToFp8& op) {
   expect(fits_fp8(op.from) && op.from.rows > 0, "a matrix that eight bits do not fit");
-  if (op.from.type == DType::bf16) {
-    run<bf16_t>(op);
-  } else {
-    run<float>(op);
+  const Fp8Passes passes{{pass_of(op), {}}};
+  run_passes(passes, op);
+  if (op.sums == nullptr) return;
+  launch(
+      add_parts_kernel, add_parts_shape(op.from.cols, 1),
+      PartSums{
+          op.sums_partial, divide_up(op.from.rows, kTileRows), op.from.cols, op.from.cols, {op.sums}, {op.sums_add}});
+}
+
+void to_fp8(const ToFp8& first, const ToFp8& second) {
+  const bool alike = first.from.type == second.from.type && first.type == second.type;
+  if (!alike || first.sums != nullptr || second.sums != nullptr) {
+    to_fp8(first);
+    return to_fp8(second);
   }
+  expect(fits_fp8(first.from) && fits_fp8(second.from) && first.from.rows > 0 && second.from.rows > 0,
+         "a matrix that eight bits do not fit");
+  run_passes({{pass_of(first), pass_of(second)}}, first);
 }
 
 bool fits_fp8(const Tensor& t) {

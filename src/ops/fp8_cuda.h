@@ -5,7 +5,8 @@
 //   const GemmOperand a{bytes, DType::e4m3, x.cols, false, scale};
 //
 // cuBLASLt multiplies eight bits only where both operands lie along the depth, so a gradient's product wants the
-// transposes of what forward multiplies; these are written in the same pass.
+// transposes of what forward multiplies; these are written in the same pass, and kept for backward
+// (LinearForward::kept).
 //
 // The factor is that of the numbers themselves (current scaling), found by a pass over them just before. The other way,
 // delayed scaling, takes the largest of the last steps and saves that pass, a third of what eight bits cost beside
@@ -35,6 +36,7 @@ struct ToFp8 {
   float* sums_partial = nullptr;  // [rows over kFp8TileRows, cols] scratch, where sums are wanted
 };
 void to_fp8(const ToFp8& op);
+void to_fp8(const ToFp8& first, const ToFp8& second);  // at once: small matrices cost little more than a launch
 
 // Whether to_fp8() can read it and products can multiply it.
 bool fits_fp8(const Tensor& t);

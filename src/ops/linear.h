@@ -8,6 +8,7 @@
 // backward: x, and `before` where there is an activation.
 #pragma once
 
+#include "base/rounding.h"
 #include "ops/activation.h"
 #include "ops/dropout.h"
 #include "tensor/rows.h"
@@ -29,7 +30,14 @@ struct LinearForward {
   // is made.
   Tensor bias_copy;
   ProductFormat products = ProductFormat::own;  // on a card
+  // [1, fp8_kept_bytes] of bytes, with fp8: out, x and the weight as the gradients' products read them; or none.
+  Tensor kept;
 };
+
+// Factors, then the weight's columns, then those of x.
+inline int64_t fp8_kept_bytes(int64_t rows, int64_t inputs, int64_t outputs) {
+  return 256 + round_up(inputs * round_up(outputs, 16), 256) + round_up(inputs * round_up(rows, 16), 256);
+}
 
 struct LinearBackward {
   Tensor dy;      // [N, O]; must not be written: it is also the residual's gradient
@@ -48,6 +56,7 @@ struct LinearBackward {
   Tensor dbias;  // [1, O] f32 or none
   bool dbias_adds = false;
   ProductFormat products = ProductFormat::own;  // on a card
+  Tensor kept;                                  // as forward left it, or none
 };
 
 namespace ref {

@@ -1,6 +1,5 @@
-// linear on the card with operands of eight bits: activations and weights in e4m3, gradients in e5m2. What a product
-// multiplies is made just before it and forgotten after it: nothing more is kept between forward and backward than
-// without.
+// linear on the card with operands of eight bits: activations and weights in e4m3, gradients in e5m2. Forward makes
+// what backward multiplies, too, where it has a place to keep it: one pass instead of two over x and the weight.
 #include "base/error.h"
 #include "base/rounding.h"
 #include "ops/beside_cuda.h"
@@ -29,13 +28,15 @@ struct Fp8Matrix {
   bool wants_rows = false, wants_columns = false;
   Tensor sums = {};  // [1, cols] f32 of its columns, or none
   bool sums_add = false;
+  void* kept_columns = nullptr;  // where they lie already or shall lie, with their factor; or none
+  float* kept_scale = nullptr;
   GemmOperand rows = {}, columns = {};  // as the left operand is read; the right one is their transpose
   ToFp8 op = {};
 
   int64_t padded_rows() const { return round_up(from.rows, kFp8Multiple); }
   int64_t bytes() const {
     return (wants_rows ? fp8_carved(from.rows * from.cols) : 0) +
-           (wants_columns ? fp8_carved(padded_rows() * from.cols) : 0) +
+           (wants_columns && kept_columns == nullptr ? fp8_carved(padded_rows() * from.cols) : 0) +
            fp8_carved((1 + kMostFp8Partials) * size_of(DType::f32)) + sums_bytes();
   }
   int64_t sums_bytes() const {
@@ -43,15 +44,28 @@ struct Fp8Matrix {
   }
   void place(WorkspaceCarver& carver) {
     void* const row_bytes = wants_rows ? carver.take(fp8_carved(from.rows * from.cols)) : nullptr;
-    void* const column_bytes = wants_columns ? carver.take(fp8_carved(padded_rows() * from.cols)) : nullptr;
+    void* column_bytes = kept_columns;
+    if (wants_columns && column_bytes == nullptr) column_bytes = carver.take(fp8_carved(padded_rows() * from.cols));
     auto* numbers = static_cast<float*>(carver.take(fp8_carved((1 + kMostFp8Partials) * size_of(DType::f32))));
-    rows = {row_bytes, type, from.cols, false, numbers};
-    columns = {column_bytes, type, padded_rows(), false, numbers};
+    float* const scale = kept_scale != nullptr ? kept_scale : numbers;
+    rows = {row_bytes, type, from.cols, false, scale};
+    columns = {column_bytes, type, padded_rows(), false, scale};
     auto* parts = static_cast<float*>(carver.take(sums_bytes()));
-    op = {from, type, row_bytes, column_bytes, numbers, numbers + 1, sums.f32(), sums_add, parts};
+    op = {from,       type,     row_bytes, wants_columns ? column_bytes : nullptr, scale, numbers + 1,
+          sums.f32(), sums_add, parts};
   }
   void make() const { to_fp8(op); }
 };
+
+// What forward keeps of both for backward.
+void keep(const Tensor& kept, Fp8Matrix& x, Fp8Matrix& weight) {
+  if (!kept) return;
+  char* at = static_cast<char*>(kept.data);
+  x.kept_scale = reinterpret_cast<float*>(at);
+  weight.kept_scale = x.kept_scale + 1;
+  weight.kept_columns = at + 256;
+  x.kept_columns = at + 256 + round_up(weight.from.cols * weight.padded_rows(), 256);
+}
 
 GemmOperand as_right(GemmOperand operand) {
   operand.transposed = true;
@@ -90,28 +104,27 @@ void input_gradient_fp8(const LinearBackward& op, Product product) {
 }  // namespace
 
 bool linear_forward_fp8(const LinearForward& op) {
-  if (!fits(op.products, op.x, op.weight) || !can_be_written(op.y) || !can_be_written(op.before) ||
-      !can_be_written(op.residual)) {
-    return false;
-  }
-  Fp8Matrix x{.from = op.x, .wants_rows = true}, weight{.from = op.weight, .wants_rows = true};
+  if (!fits(op.products, op.x, op.weight)) return false;
+  const bool keeps = static_cast<bool>(op.kept);
+  Fp8Matrix x{.from = op.x, .wants_rows = true, .wants_columns = keeps};
+  Fp8Matrix weight{.from = op.weight, .wants_rows = true, .wants_columns = keeps};
+  keep(op.kept, x, weight);
   WorkspaceCarver carver(x.bytes() + weight.bytes(), operand_workspace(x.bytes() + weight.bytes()));
   x.place(carver);
   weight.place(carver);
   const int64_t n = op.x.rows, outputs = op.weight.rows, inputs = op.weight.cols;
   const GemmOperand right = as_right(weight.rows);
   const DType result = op.before ? op.before.type : op.y.type;
-  if (!can_multiply({.m = n,
-                     .n = outputs,
-                     .k = inputs,
-                     .a = x.rows,
-                     .b = right,
-                     .c = {op.before ? op.before.data : op.y.data, result, n, outputs,
-                           op.before ? op.before.stride : op.y.stride}})) {
-    return false;
-  }
-  x.make();
-  weight.make();
+  const bool multiplies = can_be_written(op.y) && can_be_written(op.before) && can_be_written(op.residual) &&
+                          can_multiply({.m = n,
+                                        .n = outputs,
+                                        .k = inputs,
+                                        .a = x.rows,
+                                        .b = right,
+                                        .c = {op.before ? op.before.data : op.y.data, result, n, outputs,
+                                              op.before ? op.before.stride : op.y.stride}});
+  if (multiplies || keeps) to_fp8(x.op, weight.op);
+  if (!multiplies) return false;
   GemmEpilogue epilogue;
   epilogue.c = op.y;
   epilogue.bias = op.bias.f32();
@@ -140,6 +153,8 @@ bool linear_backward_fp8(const LinearBackward& op) {
   }
   Fp8Matrix weight{.from = op.weight, .wants_columns = bool{op.dx}};
   Fp8Matrix x{.from = op.x, .wants_columns = bool{op.dweight}};
+  keep(op.kept, x, weight);
+  const bool kept = static_cast<bool>(op.kept);
   const int64_t bytes = gradient.bytes() + weight.bytes() + x.bytes();
   WorkspaceCarver carver(bytes, operand_workspace(bytes));
   gradient.place(carver);
@@ -175,12 +190,12 @@ bool linear_backward_fp8(const LinearBackward& op) {
   BesideWork beside;
   beside.queue([&] {
     if (!op.dweight) return;
-    x.make();
+    if (!kept) x.make();
     BRISK_CHECK(multiply(for_dweight), "cuBLASLt cannot multiply [{}, {}] by [{}, {}] in fp8", outputs, n, n, inputs);
   });
   if (op.dx) {
     BRISK_CHECK(!op.dx_gelu || !op.dx_adds, "gelu's slope is for a gradient that nobody else has added to");
-    weight.make();
+    if (!kept) weight.make();
     input_gradient_fp8(op, for_dx);
   }
   beside.join();

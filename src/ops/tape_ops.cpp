@@ -20,13 +20,15 @@ namespace {
 class LinearOp final : public Op {
  public:
   // Inputs: x, then the residual if any. Outputs: y, then the value before the activation if it is saved.
-  LinearOp(std::string label, int row_set, const LinearOptions& options, DropoutSite dropout, bool saves_before)
+  LinearOp(std::string label, int row_set, const LinearOptions& options, DropoutSite dropout, bool saves_before,
+           int kept_output)
       : label_(std::move(label)),
         row_set_(row_set),
         activation_(options.activation),
         has_bias_(options.bias != nullptr),
         has_residual_(static_cast<bool>(options.residual)),
         saves_before_(saves_before),
+        kept_output_(kept_output),
         first_row_(options.first_row),
         rows_(options.rows),
         dropout_(dropout) {}
@@ -45,6 +47,7 @@ class LinearOp final : public Op {
     if (has_residual_) op.residual = run.input(1);
     op.y = run.output(0);
     op.products = run.products();
+    if (kept_output_ >= 0) op.kept = run.output(kept_output_);
     BRISK_RUN_OP(run, linear_forward, op);
   }
   void backward(OpRun& run) const override {
@@ -74,6 +77,7 @@ class LinearOp final : public Op {
       op.dbias_adds = run.parameter_gradient_adds(1);
     }
     op.products = run.products();
+    if (kept_output_ >= 0) op.kept = run.output(kept_output_);
     BRISK_RUN_OP(run, linear_backward, op);
   }
   // What the op before hands on to the backward of this `run`.
@@ -96,6 +100,7 @@ class LinearOp final : public Op {
   int row_set_;
   Activation activation_;
   bool has_bias_, has_residual_, saves_before_;
+  int kept_output_;  // -1: nothing is kept
   int64_t first_row_, rows_;
   DropoutSite dropout_;
 };
@@ -219,7 +224,11 @@ Value linear(Tape& tape, Value x, Parameter* weight, const LinearOptions& option
   const bool saves_before = tape.training() && options.activation != Activation::none;
   const DropoutSite dropout(tape, options.dropout);
   Node node;
-  node.op = std::make_unique<LinearOp>(label_of(weight), tape.spec(x).row_set, options, dropout, saves_before);
+  const bool keeps = tape.training() && tape.products() == ProductFormat::fp8 && spec.cols % 16 == 0 && width % 16 == 0;
+  node.op = std::make_unique<LinearOp>(label_of(weight), tape.spec(x).row_set, options, dropout, saves_before,
+                                       !keeps         ? -1
+                                       : saves_before ? 2
+                                                      : 1);
   node.inputs = {x};
   node.input_in_backward = {spec.trained};  // only the weight's own gradient reads x
   node.outputs = {y};
@@ -234,6 +243,12 @@ Value linear(Tape& tape, Value x, Parameter* weight, const LinearOptions& option
   }
   if (saves_before) {
     node.outputs.push_back(make_value(tape, x, width, tape.activation_type(), false));
+    node.output_in_backward.push_back(true);
+  }
+  if (keeps) {
+    const int64_t bytes = fp8_kept_bytes(tape.rows(tape.spec(x).row_set).rows, spec.cols, width);
+    node.outputs.push_back(
+        tape.add_value({.row_set = tape.spec(x).row_set, .fixed_rows = 1, .cols = bytes, .type = DType::e4m3}));
     node.output_in_backward.push_back(true);
   }
   node.passes_gelu = true;

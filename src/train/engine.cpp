@@ -45,7 +45,8 @@ MemoryPlan plan_memory(const EngineOptions& asked) {
   const bool on_card = options.backend == Backend::cuda;
   MemoryPlan plan;
   const auto arena = [&](Tape::Purpose purpose) {
-    Tape tape({.purpose = purpose, .activation_type = options.compute_type, .rows = rows});
+    Tape tape(
+        {.purpose = purpose, .activation_type = options.compute_type, .rows = rows, .products = options.products});
     model->loss(tape, options.loss());
     const bool training = purpose == Tape::Purpose::training;
     const Program program(tape,

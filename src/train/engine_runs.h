@@ -18,7 +18,9 @@ struct Engine::Run {
   std::unique_ptr<Program> program;
 
   Run(const EngineOptions& options, const Model& model)
-      : tape({.activation_type = options.compute_type, .rows = options.picking.row_sets(options.capacity)}),
+      : tape({.activation_type = options.compute_type,
+              .rows = options.picking.row_sets(options.capacity),
+              .products = options.products}),
         loss(model.loss(tape, options.loss())),
         program(std::make_unique<Program>(tape, ProgramOptions{.checkpoint_every = options.checkpoint_every,
                                                                .backend = options.backend,

@@ -270,6 +270,25 @@ TEST_F(CudaFp8, GivesTheSameBitsTwice) {
   testing::expect_close(first.dweight.card(), second.dweight.card(), 0, "dweight");
 }
 
+TEST_F(CudaFp8, WhatForwardKeepsIsWhatBackwardWouldMake) {
+  for (const Fp8Case& c : {Fp8Case{{37, 5}, 64, 96}, Fp8Case{{130}, 256, 128, Activation::gelu_tanh}}) {
+    Fp8Linear keeping(c), making(c);
+    const int64_t bytes = fp8_kept_bytes(keeping.n + 100, c.inputs, c.outputs);  // a micro-batch is seldom full
+    const Buffer kept(cuda_device(), bytes);
+    LinearForward forward = keeping.forward(Side::card);
+    LinearBackward backward = keeping.backward(Side::card);
+    forward.kept = backward.kept = matrix(kept.data(), DType::e4m3, 1, bytes);
+    cuda::linear_forward(forward);
+    cuda::linear_backward(backward);
+    cuda::linear_forward(making.forward(Side::card));
+    cuda::linear_backward(making.backward(Side::card));
+    testing::expect_close(keeping.y.card(), making.y.card(), 0, "y");
+    testing::expect_close(keeping.dx.card(), making.dx.card(), 0, "dx");
+    testing::expect_close(keeping.dweight.card(), making.dweight.card(), 0, "dweight");
+    testing::expect_close(keeping.dbias.card(), making.dbias.card(), 0, "dbias");
+  }
+}
+
 TEST_F(CudaFp8, ANumberThatIsNoneStaysNone) {
   for (const float strange : {NAN, INFINITY}) {
     Fp8Linear s({{20}, 64, 64});
