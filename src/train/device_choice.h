@@ -16,7 +16,8 @@ struct DeviceChoice {
   std::string reason;  // for the user; empty where there is nothing to say: a CPU, and no CUDA in this brisk
 };
 
-// `asked`: auto, cpu, cuda or cuda:1. auto is a card where there is one. `place` names the key or flag in messages.
+// `asked`: auto, cpu, cuda (or gpu) or cuda:1. auto is a card where there is one. `place` names the key or flag in
+// messages.
 DeviceChoice choose_device(const std::string& asked, const std::string& place);
 
 }  // namespace brisk
