@@ -9,14 +9,18 @@ fast=0
 
 scripts/check_format.sh
 scripts/check_rooms.sh
-cmake -S . -B build-test -G Ninja -DBRISK_TESTS=ON -DBRISK_BENCH=$([ $fast = 1 ] && echo OFF || echo ON) >/dev/null
+# Where there is no card to run them on, its kernels are compiled for one kind of card and not, as they ship, for two: that takes
+# half of the time. scripts/build.sh has both.
+card_flags=()
+nvidia-smi -L >/dev/null 2>&1 || card_flags=(--no-warn-unused-cli -DCMAKE_CUDA_ARCHITECTURES=90-real)
+cmake -S . -B build-test -G Ninja -DBRISK_TESTS=ON -DBRISK_BENCH=$([ $fast = 1 ] && echo OFF || echo ON) "${card_flags[@]}" >/dev/null
 cmake --build build-test
 if [ $fast = 1 ]; then
   exec ctest --test-dir build-test --output-on-failure -j "$(nproc)" -E Slow
 fi
-# The same unit tests under the address and undefined-behaviour sanitizers, a minute of fuzzing among them (eight readers, 8 s
+# The same unit tests under the address and undefined-behaviour sanitizers, a minute of fuzzing among them (ten readers, 6 s
 # each), then everything as it ships.
-cmake -S . -B build-sanitize -G Ninja -DBRISK_TESTS=ON -DBRISK_SANITIZE=ON -DBRISK_FUZZ_SECONDS=8 -DCMAKE_BUILD_TYPE=None \
+cmake -S . -B build-sanitize -G Ninja -DBRISK_TESTS=ON -DBRISK_SANITIZE=ON -DBRISK_FUZZ_SECONDS=6 -DCMAKE_BUILD_TYPE=None \
   -DCMAKE_CXX_FLAGS='-O1 -g1' >/dev/null
 cmake --build build-sanitize --target room_tests
 ctest --test-dir build-sanitize --output-on-failure -j "$(nproc)" -E 'Slow|NOT_BUILT'

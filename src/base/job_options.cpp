@@ -21,7 +21,7 @@ void declare_top(Job& job, std::vector<Option>& all) {
                     .also({"output_dir", "run_dir", "out_dir", "training.output_dir"}));
   all.push_back(
       Option("device", job.device,
-             "where it runs: `cpu`, an NVIDIA card (`cuda`, or `cuda:1` where there are several), or `auto`: a "
+             "where it runs: `cpu`, an NVIDIA card (`cuda` or `gpu`, or `cuda:1` where there are several), or `auto`: a "
              "card where there is one")
           .also({"training.device"}));
 }

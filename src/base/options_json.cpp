@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -141,6 +142,19 @@ bool assign(const Option& option, const Json& value, const std::string& source, 
   return true;
 }
 
+// Gives the option's field the value again that it has now.
+std::function<void()> way_back(const Option& option) {
+  return std::visit(
+      [](const auto& field) -> std::function<void()> {
+        if constexpr (std::is_pointer_v<std::decay_t<decltype(field)>>) {
+          return [field, value = *field] { *field = value; };
+        } else {
+          return [field] { field->clear(); };  // lists of items begin empty
+        }
+      },
+      option.field);
+}
+
 class Reader {
  public:
   explicit Reader(const std::vector<Option>& options) : options_(options) {
@@ -149,6 +163,7 @@ class Reader {
     };
     for (const Option& option : options) {
       add(option.path, {&option, nullptr});
+      defaults_.emplace(option.path, way_back(option));
       for (const std::string& alias : option.aliases) {
         const std::string path = option.alias_path(alias);
         add(path, {&option, nullptr});
@@ -207,6 +222,11 @@ class Reader {
     Json value = Json::parse(raw, nullptr, false);
     if (value.is_discarded()) value = raw;
     const auto found = keys_.find(key);
+    if (found != keys_.end() && value.is_null()) {  // left out, whatever the file says
+      defaults_.at(found->second.option->path)();
+      result_.given.erase(found->second.option->path);
+      return;
+    }
     if (found != keys_.end() && found->second.flag_value == nullptr) {
       // A file called 2024 is a number only to JSON.
       const Option& option = *found->second.option;
@@ -325,6 +345,7 @@ class Reader {
 
   const std::vector<Option>& options_;
   std::map<std::string, Target> keys_;
+  std::map<std::string, std::function<void()>> defaults_;
   std::set<std::string> sections_;
   std::string source_;
   std::map<std::string, std::string> spelled_;  // canonical path to the spelling the current source used

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/terminal.h"
 #include "cli/command.h"
+#include "cli/device_option.h"
 #include "cli/limits.h"
 #include "train/bench_classify.h"
 #include "train/tables.h"
@@ -114,8 +115,7 @@ void add_classify(CLI::App& bench) {
       ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16", "fp8", "auto"}));
   command->add_flag("!--no-master-weights", options.master_weights,
                     "Of a card: keep the layers' weights in bf16 alone, rounded by chance");
-  command->add_option("--device", options.device, "Where to run: cpu, cuda, cuda:1, or auto: a card where there is one")
-      ->capture_default_str();
+  add_device_option(*command, options.device);
   command->add_option("--tokenizer", options.tokenizer, "Its vocabulary (default: a WordPiece trained on the texts)");
   command
       ->add_option("--micro-batch-tokens", options.micro_batch_tokens, "Rows of a micro-batch (default: brisk chooses)")
@@ -179,8 +179,7 @@ void add_bench_command(CLI::App& app) {
   lm->add_option("--batch", options.batch, "Sequences a step (default: the shape's)")->check(between(1, 1 << 20));
   lm->add_option("--max-length", options.max_length, "Tokens a sequence (default: the shape's)")
       ->check(between(2, 1 << 20));
-  lm->add_option("--device", options.device, "Where to run: cpu, cuda, cuda:1, or auto: a card where there is one")
-      ->capture_default_str();
+  add_device_option(*lm, options.device);
   lm->add_option("--precision", options.precision, "fp32, bf16 or auto; of a card also tf32, fp16 and fp8")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16", "fp8", "auto"}));

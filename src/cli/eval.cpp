@@ -8,6 +8,7 @@
 #include "base/terminal.h"
 #include "base/threads.h"
 #include "cli/command.h"
+#include "cli/device_option.h"
 #include "cli/limits.h"
 #include "data/chunk_sequences.h"
 #include "data/example_sequences.h"
@@ -39,6 +40,13 @@ int64_t evaluation_rows(const TrainedModel& model, int64_t longest) {
   return std::max<int64_t>(longest, model.store.device().is_cuda() ? 32768 : 2048);
 }
 
+// Where sequences end.
+int64_t length_of(const EvalArguments& arguments, const TrainedModel& model) {
+  const int64_t usual = model.job.training.max_length, positions = std::max(usual, model.job.model.context);
+  check_max_length(arguments.max_length, positions);
+  return arguments.max_length > 0 ? arguments.max_length : usual;
+}
+
 std::string precision_of(const TrainedModel& model) {
   return precision_name(model.store.compute_type(), ProductFormat::own);
 }
@@ -61,8 +69,7 @@ void print_loss(const EvalArguments& arguments, const TrainedModel& model, const
 }
 
 void eval_language_model(const EvalArguments& arguments, const TrainedModel& model) {
-  const int64_t longest = model.job.training.max_length;
-  const int64_t max_length = arguments.max_length > 0 ? std::min(arguments.max_length, longest) : longest;
+  const int64_t max_length = length_of(arguments, model);
   std::shared_ptr<const TokenStream> stream;
   const CorpusPart part = prepare_evaluation(arguments.data, model.job.data, *model.tokenizer, max_length, stream);
   const int64_t rows = evaluation_rows(model, max_length);
@@ -75,8 +82,7 @@ void eval_language_model(const EvalArguments& arguments, const TrainedModel& mod
 // The loss of guessing masked tokens, masked as in training.
 void eval_masked(const EvalArguments& arguments, const TrainedModel& model) {
   const TrainingOptions& training = model.job.training;
-  const int64_t max_length =
-      std::min(model.job.model.context, arguments.max_length > 0 ? arguments.max_length : training.max_length);
+  const int64_t max_length = length_of(arguments, model);
   std::vector<std::string> notes;
   ExampleSet examples = open_evaluation_examples(arguments.data, model.job, *model.tokenizer, {}, notes);
   for (const std::string& note : notes) say("{}", note);
@@ -95,9 +101,7 @@ void eval_masked(const EvalArguments& arguments, const TrainedModel& model) {
 // Accuracy with its interval, and all that a confusion matrix says.
 void eval_classifier(const EvalArguments& arguments, const TrainedModel& model) {
   require_classifier(model);
-  const int64_t longest = model.job.model.context;
-  const int64_t max_length =
-      std::min(longest, arguments.max_length > 0 ? arguments.max_length : model.job.training.max_length);
+  const int64_t max_length = length_of(arguments, model);
   std::vector<std::string> notes;
   ExampleSet examples = open_evaluation_examples(arguments.data, model.job, *model.tokenizer, model.labels, notes);
   for (const std::string& note : notes) say("{}", note);
@@ -168,9 +172,7 @@ void add_eval_command(CLI::App& app) {
   command->add_option("--max-length", arguments->max_length, "Tokens a sequence (default: as in training)")
       ->check(at_least(1));
   command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer, when it is not the run's own");
-  command
-      ->add_option("--device", arguments->device, "Where to run: cpu, cuda, cuda:1, or auto: a card where there is one")
-      ->capture_default_str();
+  add_device_option(*command, arguments->device);
   command->add_flag("--json", arguments->json, "One JSON object on standard output");
   command->add_flag("--fp32", arguments->fp32, "Compute in fp32 (default: in the number format of the run)");
   command->footer(

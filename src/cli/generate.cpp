@@ -8,6 +8,7 @@
 
 #include "base/terminal.h"
 #include "cli/command.h"
+#include "cli/device_option.h"
 #include "cli/limits.h"
 #include "train/trained_model.h"
 
@@ -18,7 +19,7 @@ namespace {
 struct GenerateArguments {
   std::string model, tokenizer, prompt;
   GenerateOptions options;
-  std::string device = "cpu";  // a token at a time, small models are as fast there
+  std::string device = "cpu";
 };
 
 void run_generate(const GenerateArguments& arguments) {
@@ -65,9 +66,8 @@ void add_generate_command(CLI::App& app) {
       ->check(between(0.01, 100));
   command->add_option("--seed", options.seed, "Of the draws")->capture_default_str()->check(at_least(0));
   command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer, when it is not the run's own");
-  command
-      ->add_option("--device", arguments->device, "Where to run: cpu, cuda, cuda:1, or auto: a card where there is one")
-      ->capture_default_str();
+  add_device_option(*command, arguments->device,
+                    "; a token at a time, small models are no faster on a card, and a card takes longer to start");
   command->footer(
       "Examples:\n"
       "  brisk generate runs/prototype --prompt \"In the beginning\" --max-tokens 200\n"

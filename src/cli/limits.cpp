@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdint>
+
+#include "base/error.h"
 
 namespace brisk {
 
@@ -37,6 +38,11 @@ CLI::Validator above(double limit_value) {
 
 CLI::Validator between(double least, double most) {
   return limit(fmt::format("{} to {}", least, most), [=](double value) { return value >= least && value <= most; });
+}
+
+void check_max_length(int64_t max_length, int64_t positions) {
+  if (max_length <= positions) return;
+  user_error("--max-length {}: the model has {} positions; use at most that many", max_length, positions);
 }
 
 }  // namespace brisk

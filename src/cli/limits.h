@@ -4,11 +4,15 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 
 namespace brisk {
 
 CLI::Validator at_least(double least);
 CLI::Validator above(double limit);
 CLI::Validator between(double least, double most);
+
+// UserError where --max-length is more than the model can read.
+void check_max_length(int64_t max_length, int64_t positions);
 
 }  // namespace brisk

@@ -15,6 +15,7 @@
 #include "base/terminal.h"
 #include "base/threads.h"
 #include "cli/command.h"
+#include "cli/device_option.h"
 #include "cli/limits.h"
 #include "data/byte_reader.h"
 #include "data/text_table.h"
@@ -113,9 +114,7 @@ void run_predict(const PredictArguments& arguments) {
     user_error("{}: a classifier of pairs: give the second text with --pair", arguments.model);
   }
   const int64_t positions = model->job.model.context > 0 ? model->job.model.context : model->job.training.max_length;
-  if (arguments.max_length > positions) {
-    user_error("--max-length {}: the model has {} positions; use at most that many", arguments.max_length, positions);
-  }
+  check_max_length(arguments.max_length, positions);
   AnswerStream answers(*model, pairs, arguments.max_length);
   const auto start = std::chrono::steady_clock::now();
   if (arguments.has_text) {
@@ -163,9 +162,7 @@ void add_predict_command(CLI::App& app) {
       ->check(at_least(3));
   command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer, when it is not the run's own");
   command->add_option("--threads", arguments->threads, "Compute threads (default: all cores)")->check(at_least(1));
-  command
-      ->add_option("--device", arguments->device, "Where to run: cpu, cuda, cuda:1, or auto: a card where there is one")
-      ->capture_default_str();
+  add_device_option(*command, arguments->device);
   command->add_flag("--fp32", arguments->fp32, "Compute in fp32 (default: in the number format of the run)");
   command->footer(
       "Examples:\n"

@@ -7,6 +7,7 @@
 #include "base/job.h"
 #include "base/terminal.h"
 #include "cli/command.h"
+#include "cli/device_option.h"
 #include "cli/limits.h"
 #include "cli/smoke_test.h"
 #include "train/model_source.h"
@@ -102,8 +103,7 @@ void add_train_command(CLI::App& app, int& exit_code) {
       ->check([](const std::string& text) { return std::string(text.empty() ? "it needs a length such as 30m" : ""); });
   command->add_flag("--smoke-test", arguments->smoke_test,
                     "Try the whole path in seconds on a sliver of the data; writes nothing to the run directory");
-  command->add_option("--device", arguments->device,
-                      "Where to run: cpu, cuda, cuda:1, or auto: a card where there is one; in place of device");
+  command->add_option("--device", arguments->device, std::string(kDeviceHelp) + "; in place of device");
   command->add_flag("--resume", arguments->resume, "Go on from the run directory's last checkpoint");
   command
       ->add_option("--sample-tokens", arguments->sample_tokens,

@@ -8,7 +8,7 @@
 //   std::span<const std::byte> of_17 = logits->of(17);   // memory-mapped
 //
 // The key says everything that decides what is in the file. It is made once under a lock, to the side, and renamed: a
-// killed process leaves nothing, and a file of another length or another shape is made again.
+// killed process leaves nothing. A file of another length, shape or checksum is made again.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +48,7 @@ class ExampleRows {
   friend std::shared_ptr<const ExampleRows> open_or_make_example_rows(const std::string&, const std::string&, uint64_t,
                                                                       const ExampleRowsShape&,
                                                                       const std::function<void(ExampleRowsWriter&)>&);
-  bool open(uint64_t key, const ExampleRowsShape& shape);
+  bool open(uint64_t key, const ExampleRowsShape& shape, const std::string& directory);
 
   std::string path_;
   MappedFile file_;
@@ -63,7 +63,8 @@ std::shared_ptr<const ExampleRows> open_or_make_example_rows(const std::string& 
                                                              uint64_t key, const ExampleRowsShape& shape,
                                                              const std::function<void(ExampleRowsWriter&)>& make);
 
-// Is it there already?
-bool has_example_rows(const std::string& directory, const std::string& kind, uint64_t key);
+// Is it there already, for all that its size says?
+bool has_example_rows(const std::string& directory, const std::string& kind, uint64_t key,
+                      const ExampleRowsShape& shape);
 
 }  // namespace brisk

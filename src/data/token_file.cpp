@@ -7,34 +7,12 @@
 #include "base/files.h"
 #include "base/machine.h"
 #include "base/rounding.h"
-#include "data/file_memo.h"
-#include "data/pieces.h"
-#include "data/plain_reader.h"
+#include "data/file_checksum.h"
 #include "data/token_file_layout.h"
 
 namespace brisk {
 
 namespace {
-
-// Read and not mapped, so that checking a file larger than memory leaves none of it in the process.
-uint64_t payload_checksum(const std::string& path, int64_t size) {
-  constexpr auto kPiece = static_cast<int64_t>(kChecksumPiece);
-  const int64_t pieces = divide_up(size, kPiece);
-  std::vector<uint64_t> sums(static_cast<size_t>(pieces));
-  run_pieces(pieces, [&](int64_t piece) {
-    PlainReader file(path);
-    file.skip(piece * kPiece);
-    std::vector<std::byte> bytes(static_cast<size_t>(std::min(kPiece, size - piece * kPiece)));
-    size_t filled = 0;
-    for (size_t count = 1; count > 0 && filled < bytes.size(); filled += count) {
-      count = file.read(reinterpret_cast<char*>(bytes.data()) + filled, bytes.size() - filled);
-    }
-    sums[static_cast<size_t>(piece)] = checksum_of_piece(bytes.data(), filled);
-  });
-  uint64_t sum = 0;
-  for (const uint64_t piece : sums) sum = hash_mix(sum, piece);
-  return sum;
-}
 
 // Empty where `footer` describes a file of this size.
 std::string check_layout(const TokenFilePreface& preface, const TokenFileFooter& footer, int64_t file_size) {
@@ -49,14 +27,6 @@ std::string check_layout(const TokenFilePreface& preface, const TokenFileFooter&
     return "its size does not match its contents";
   }
   return "";
-}
-
-bool is_whole(const std::string& path, const TokenFileFooter& footer, int64_t payload_size,
-              const std::string& memo_directory) {
-  if (!memo_directory.empty() && recall_about(memo_directory, path, "whole") == footer.payload_checksum) return true;
-  if (footer.payload_checksum != payload_checksum(path, payload_size)) return false;
-  if (!memo_directory.empty()) remember_about(memo_directory, path, "whole", footer.payload_checksum);
-  return true;
 }
 
 }  // namespace
@@ -84,7 +54,7 @@ std::shared_ptr<const TokenStream> open_token_file(const std::string& path, uint
   } else if (footer.key != key || footer.vocab_size != vocab_size) {
     problem = "it holds other data than its name says";
   } else if (problem = check_layout(preface, footer, file.size());
-             problem.empty() && !is_whole(path, footer, payload_size, memo_directory)) {
+             problem.empty() && !has_checksum(path, payload_size, footer.payload_checksum, memo_directory)) {
     problem = "it is damaged";
   }
   if (!problem.empty()) return nullptr;

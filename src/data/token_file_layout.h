@@ -14,7 +14,6 @@ namespace brisk {
 static_assert(std::endian::native == std::endian::little, "token files are little-endian");
 
 constexpr char kTokenFileMagic[8] = {'b', 'r', 'i', 's', 'k', 't', 'o', 'k'};
-constexpr size_t kChecksumPiece = size_t{4} << 20;  // checksums are taken of pieces, so that cores can share the work
 
 struct TokenFilePreface {
   char magic[8];
@@ -37,10 +36,6 @@ struct TokenFileFooter {
 
 inline uint64_t checksum_of(const TokenFileFooter& footer) {
   return hash_bytes({reinterpret_cast<const char*>(&footer), offsetof(TokenFileFooter, checksum)}, kTokenFileVersion);
-}
-
-inline uint64_t checksum_of_piece(const std::byte* data, size_t size) {
-  return hash_bytes({reinterpret_cast<const char*>(data), size});
 }
 
 }  // namespace brisk

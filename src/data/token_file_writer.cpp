@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/rounding.h"
+#include "data/file_checksum.h"
 #include "data/token_file.h"
 #include "data/token_file_layout.h"
 

@@ -132,7 +132,17 @@ std::vector<ComparedColumn> compared_columns(const Comparison& comparison) {
       ComparedColumn task{"task", {}, -1};
       for (const RunRecord& of : comparison.runs) task.cells.push_back(of.task);
       columns.push_back(std::move(task));
-      add("accuracy", Best::none, fact(&RunFacts::best_accuracy), words::accuracy);
+      std::vector<std::string> tasks;  // a column each: a class named and a masked word guessed are different things
+      for (const RunRecord& of : comparison.runs) {
+        if (std::find(tasks.begin(), tasks.end(), of.task) == tasks.end()) tasks.push_back(of.task);
+      }
+      for (const std::string& of_task : tasks) {
+        std::vector<double> accuracies;
+        for (size_t i = 0; i < facts.size(); ++i) {
+          accuracies.push_back(comparison.runs[i].task == of_task ? facts[i].best_accuracy : kUnknown);
+        }
+        add(words_of_task(of_task).accuracy_name, Best::none, accuracies, words::accuracy);
+      }
     }
     add("best loss", same ? Best::least : Best::none, fact(&RunFacts::best_loss), words::loss);
     if (same) add("perplexity", Best::least, fact(&RunFacts::best_perplexity), words::perplexity);

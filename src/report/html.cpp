@@ -92,7 +92,7 @@ std::string html_notes(const std::vector<std::string>& notes) {
 }
 
 std::string status_pill(const std::string& status) {
-  const char* kind = status == "finished"                                ? "good"
+  const char* kind = status == "finished" || status == "imported"        ? "good"
                      : status == "running" || status == "early stopping" ? "busy"
                                                                          : "warn";
   return fmt::format("<span class=\"pill {}\">{}</span>", kind, html_escape(status));

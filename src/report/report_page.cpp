@@ -52,9 +52,11 @@ std::string header(const RunRecord& run) {
   } else if (std::isfinite(facts.training_loss)) {
     lead = fmt::format("training loss {}, no evaluation yet, ", words::loss(facts.training_loss));
   } else {
-    lead = "no logged step yet, ";
+    lead = run.is_imported() ? "a model of another program, not trained here" : "no logged step yet, ";
   }
-  lead += fmt::format("after {} and {} tokens", words::duration(run.seconds), words::count(run.tokens));
+  if (!run.is_imported()) {
+    lead += fmt::format("after {} and {} tokens", words::duration(run.seconds), words::count(run.tokens));
+  }
   if (!run.processes.empty()) {
     const ProcessStart& last = run.processes.back();
     lead += fmt::format("; {}, {} threads, {}", last.cpu, words::exact(last.threads), last.precision);
@@ -66,6 +68,11 @@ std::string header(const RunRecord& run) {
   }
   return fmt::format("<header><h1>{}{}</h1>\n<p class=\"lead\">{}</p>\n{}</header>\n", html_escape(run.name),
                      status_pill(run.status), html_escape(lead), when);
+}
+
+Tile parameters_tile(const RunRecord& run) {
+  return {"parameters", words::count(run.parameters),
+          std::isfinite(run.parameters) ? words::bytes(facts_of(run).model_bytes) + " in fp32" : std::string()};
 }
 
 std::string tiles(const RunRecord& run) {
@@ -87,7 +94,8 @@ std::string tiles(const RunRecord& run) {
     all.push_back({"perplexity", words::perplexity(facts.best_perplexity), "of the best"});
     if (run.task == "mlm") all.push_back({"accuracy", words::accuracy(facts.best_accuracy), "of the masked tokens"});
   }
-  all.push_back({"training loss", words::loss(facts.training_loss), "last logged"});
+  all.push_back({"training loss", words::loss(facts.training_loss),
+                 run.has_teacher ? "last logged, with the teacher's" : "last logged"});
   all.push_back({"wall time", words::duration(run.seconds), "of all processes"});
   all.push_back({"steps", words::exact(run.step), total});
   all.push_back({"tokens", words::count(run.tokens),
@@ -97,8 +105,7 @@ std::string tiles(const RunRecord& run) {
   all.push_back({"tokens/s", words::rate(run.tokens_per_second), "while training"});
   all.push_back({"utilisation", words::percent(run.utilisation),
                  std::isfinite(run.peak_gflops) ? fmt::format("of {:.0f} GFLOP/s", run.peak_gflops) : std::string()});
-  all.push_back({"parameters", words::count(run.parameters),
-                 std::isfinite(run.parameters) ? words::bytes(facts.model_bytes) + " in fp32" : std::string()});
+  all.push_back(parameters_tile(run));
   all.push_back({"peak memory", words::bytes(run.peak_memory_bytes), "of the process"});
   if (run.skipped_updates > 0) {
     all.push_back({"updates skipped", words::exact(run.skipped_updates),
@@ -126,12 +133,20 @@ std::string loss_section(const RunRecord& run) {
   for (const Axis& axis : kAxes) {
     Chart chart{.x_name = axis.name, .y_name = "loss", .x_is_time = axis.is_time, .height = 340, .focus = true};
     chart.lines = training_and_validation(run, &StepPoint::loss, &EvaluationPoint::loss, axis);
+    if (run.has_teacher) {
+      chart.lines[0].name = "training: labels and teacher";
+      chart.lines[1].name = "validation: labels";
+    }
     views.emplace_back(axis.tab, chart_html(chart));
   }
-  return html_section(
-      "Loss",
-      fmt::format("{} The thin line is each logged step, the bold one its running mean.", words_of_task(run.task).loss),
-      html_choice("loss", views));
+  const char* unlike = run.has_teacher
+                           ? " The training loss is mixed with that of the teacher's answers, the validation "
+                             "loss is of the labels alone: one says nothing about the other."
+                           : "";
+  return html_section("Loss",
+                      fmt::format("{} The thin line is each logged step, the bold one its running mean.{}",
+                                  words_of_task(run.task).loss, unlike),
+                      html_choice("loss", views));
 }
 
 std::string small_chart(const RunRecord& run, const char* title, const char* why, double StepPoint::*field, int colour,
@@ -272,6 +287,12 @@ std::string machine_section(const RunRecord& run) {
 }  // namespace
 
 std::string report_page(const RunRecord& run) {
+  const std::string footer =
+      fmt::format("<footer>{} · written by <code>brisk report</code></footer>\n", html_escape(run.path));
+  if (run.is_imported()) {  // there is nothing to draw
+    return html_page(run.name + " · brisk", header(run) + html_notes(run.notes) + html_tiles({parameters_tile(run)}) +
+                                                settings_section(run) + footer);
+  }
   std::string body = header(run) + html_notes(run.notes) + tiles(run);
   if (run.is_classifier()) body += accuracy_chart(run) + class_sections_html(run.classes);
   body += loss_section(run);
@@ -284,8 +305,7 @@ std::string report_page(const RunRecord& run) {
   if (!run.is_classifier()) body += accuracy_chart(run);
   body += "</div>\n";
   body += ledger_section(run) + samples_section(run) + settings_section(run) + machine_section(run);
-  body += fmt::format("<footer>{} · written by <code>brisk report</code></footer>\n", html_escape(run.path));
-  return html_page(run.name + " · brisk", body);
+  return html_page(run.name + " · brisk", body + footer);
 }
 
 std::string report_json(const RunRecord& run) { return facts_json(run, 2); }

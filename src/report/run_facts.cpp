@@ -110,10 +110,13 @@ std::string facts_json(const RunRecord& run, int indent) {
 
 TaskWords words_of_task(const std::string& task) {
   if (task == "classify") {
-    return {"Nats an example, of the class it has.", "Percent of the examples whose class is named correctly."};
+    return {"Nats an example, of the class it has.", "Percent of the examples whose class is named correctly.",
+            "accuracy, classes"};
   }
-  if (task == "mlm") return {"Nats a masked token.", "Percent of the masked tokens predicted exactly."};
-  return {"Nats a token.", "Percent of the tokens predicted exactly."};
+  if (task == "mlm") {
+    return {"Nats a masked token.", "Percent of the masked tokens predicted exactly.", "accuracy, masked tokens"};
+  }
+  return {"Nats a token.", "Percent of the tokens predicted exactly.", "accuracy, tokens"};
 }
 
 namespace words {

@@ -28,9 +28,10 @@ double seconds_to_accuracy(const RunRecord& run, double accuracy);
 // One JSON object (as text, indented by `indent` or on one line where it is -1) of a run's figures; null: not known.
 std::string facts_json(const RunRecord& run, int indent);
 
-// What the loss of a task is the mean of, and of what its accuracy is a share: a sentence each.
+// What the loss of a task is the mean of, and of what its accuracy is a share: a sentence each, and a short name beside
+// other tasks' accuracies.
 struct TaskWords {
-  const char *loss, *accuracy;
+  const char *loss, *accuracy, *accuracy_name;
 };
 TaskWords words_of_task(const std::string& task);
 

@@ -275,6 +275,7 @@ void read_task(RunRecord& run) {
     if (!value.is_string()) continue;
     if (setting.path == "task") run.task = value.get<std::string>();
     if (setting.path == "training.best_by") run.best_by = value.get<std::string>();
+    if (setting.path == "training.teacher") run.has_teacher = !value.get<std::string>().empty();
   }
 }
 

@@ -54,7 +54,10 @@ struct ProcessStart {  // a process that worked on the run
 struct RunRecord {
   std::string path, name;
   std::string task = "language_model", best_by = "loss";  // as the job has them
-  std::string status;  // finished, early stopping, interrupted, running, unfinished: killed, or stopped by an error
+  std::string
+      status;  // finished, early stopping, interrupted, running, imported, unfinished: killed, or stopped by an error
+
+  bool has_teacher = false;  // the training loss is mixed with that of a teacher's answers
 
   std::vector<StepPoint> steps;
   std::vector<EvaluationPoint> evaluations;
@@ -76,7 +79,8 @@ struct RunRecord {
   double threads = kUnknown;
 
   bool is_classifier() const { return task == "classify"; }
-  const EvaluationPoint* best_evaluation() const;  // as best_by has it; nullptr: none
+  bool is_imported() const { return status == "imported"; }  // a model of another program: nothing was trained here
+  const EvaluationPoint* best_evaluation() const;            // as best_by has it; nullptr: none
   const EvaluationPoint* last_evaluation() const;
 };
 

@@ -107,12 +107,13 @@ std::vector<std::string> ClassifyTask::compute_ahead(const Job& job, DType compu
         layers, format_bytes(static_cast<double>(needed)), directory, format_bytes(static_cast<double>(there)))};
   }
   const auto train_rows = frozen.rows_of(data_.train, max_length);
+  const auto validation_rows = frozen.rows_of(data_.validation, max_length);
   train_->read_inputs(train_rows, frozen.of_picked_rows());
-  validation_->read_inputs(frozen.rows_of(data_.validation, max_length), frozen.of_picked_rows());
+  validation_->read_inputs(validation_rows, frozen.of_picked_rows());
   cached_layers_ = layers;
-  return {fmt::format("frozen layers: the activations of the first {} are {} {} ({}), and are not computed again",
-                      layers, missing.empty() ? "in" : "kept in", train_rows->path(),
-                      format_bytes(static_cast<double>(file_size(train_rows->path()))))};
+  return {fmt::format("frozen layers: the activations of the first {} {} {} ({}), and are not computed again", layers,
+                      train_rows->reused() && validation_rows->reused() ? "were in" : "were computed and are in",
+                      train_rows->path(), format_bytes(static_cast<double>(file_size(train_rows->path()))))};
 }
 
 RowPicking first_row_picking(int64_t sequences_per_step) {

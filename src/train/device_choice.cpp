@@ -42,7 +42,8 @@ DeviceChoice choose_device(const std::string& asked, const std::string& place) {
     const auto [stop, error] = std::from_chars(asked.data() + kCard.size(), end, number);
     if (error == std::errc() && stop == end && number >= 0) return card(number);
   }
-  if (asked != "auto") user_error("{}: '{}' is no device; use \"auto\", \"cpu\", \"cuda\" or \"cuda:1\"", place, asked);
+  if (asked != "auto")
+    user_error("{}: '{}' is no device; use \"auto\", \"cpu\", \"cuda\" (or \"gpu\") or \"cuda:1\"", place, asked);
   std::string why;
   const std::vector<CudaCard> cards = cuda_cards(&why);
 #if BRISK_HAVE_CUDA

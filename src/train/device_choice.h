@@ -24,7 +24,8 @@ std::string arithmetic_unit(const Device& device);
 // A watch on a card, where its driver tells something; else null.
 std::unique_ptr<CardWatch> watch_card(const Device& device);
 
-// `asked`: auto, cpu, cuda or cuda:1. auto is a card where there is one. `place` names the key or flag in messages.
+// `asked`: auto, cpu, cuda (or gpu) or cuda:1. auto is a card where there is one. `place` names the key or flag in
+// messages.
 DeviceChoice choose_device(const std::string& asked, const std::string& place);
 
 }  // namespace brisk

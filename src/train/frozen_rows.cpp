@@ -76,7 +76,9 @@ int64_t FrozenLayers::file_bytes(const ExampleSet& examples, int64_t max_length)
 }
 
 bool FrozenLayers::are_there(const ExampleSet& examples, int64_t max_length) const {
-  return has_example_rows(examples.data().cache_directory(), kFrozenRowsKind, key_of(examples, max_length));
+  const ExampleSet all = examples.whole();
+  return has_example_rows(examples.data().cache_directory(), kFrozenRowsKind, key_of(examples, max_length),
+                          shape_of(all, max_length));
 }
 
 std::shared_ptr<const ExampleRows> FrozenLayers::rows_of(const ExampleSet& examples, int64_t max_length) const {

@@ -1,5 +1,7 @@
 #include "train/import.h"
 
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "train/checkpoint.h"
@@ -25,6 +27,9 @@ ImportResult import_model(const std::string& path, const std::string& tokenizer_
   }
   save_tokenizer_folder(*model->tokenizer, run.path());
   if (model->labels.count() > 0) write_labels(run.path(), model->labels);
+  // What a run's end says, so that its report and a comparison do not wait for one.
+  const nlohmann::ordered_json summary = {{"ended", "imported"}, {"parameters", model->store.count()}};
+  write_file_atomically(run.path() + "/summary.json", summary.dump(2) + "\n");
   write_file_atomically(run.job_path(), job_to_json_text(job));  // last: it makes the folder a run
   return {kind, job.task, !has_no_head(job), model->store.count(), saved.bytes};
 }

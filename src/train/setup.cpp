@@ -169,6 +169,12 @@ class Starter {
       }
       options.model = setup_.task->model_config(setup_.job);
     }
+    // Of what is left to compute; a resumed run goes on with what was measured.
+    if (training.measure_micro_batch && training.micro_batch_tokens == 0 && !checkpoint_path_ &&
+        !place.device->is_cuda()) {
+      setup_.micro_batch_tokens = setup_.choices.micro_batch_tokens = fastest_micro_batch(options);
+      options.capacity = options.picking.capacity(setup_.micro_batch_tokens, longest);
+    }
     setup_.memory = refuse_what_cannot_fit(options);
     // Before the engine takes its memory: a card's peak is measured on large matrices.
     const bool fast_bf16 = place.device->is_cuda() || has_bf16_instructions(active_isa());
@@ -236,15 +242,10 @@ class Starter {
     } else {
       say("precision: {}", precision.reason);
     }
-    int64_t micro_batch_tokens = setup_.micro_batch_tokens;
-    if (setup_.job.training.measure_micro_batch && setup_.job.training.micro_batch_tokens == 0) {
-      micro_batch_tokens = fastest_micro_batch(engine_options, precision.compute_type);
-    }
-    return {precision.compute_type, micro_batch_tokens, isa, threads, precision.products};
+    return {precision.compute_type, setup_.micro_batch_tokens, isa, threads, precision.products};
   }
 
-  int64_t fastest_micro_batch(EngineOptions options, DType compute_type) {
-    options.compute_type = compute_type;
+  int64_t fastest_micro_batch(const EngineOptions& options) {
     const LoaderOptions loader_options{
         .sequences_per_step = setup_.job.training.batch_size * setup_.job.training.gradient_accumulation_steps,
         .seed = static_cast<uint64_t>(setup_.job.training.seed)};

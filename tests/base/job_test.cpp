@@ -401,6 +401,18 @@ TEST(JobSchema, HasEveryOptionAndEverySpelling) {
 
 TEST(Job, NullSectionsAreLeftOut) { EXPECT_EQ(problem(R"({"model": null, "training": null})"), ""); }
 
+TEST(Job, TakesBackWhatTheFileSaysOfItsData) {
+  std::vector<std::string> notes;
+  const Job job = job_from_json_text(
+      R"({"task": "classify", "data": {"train": "a.csv", "validation": "b.csv"},
+                                         "training": {"batch_size": 7, "teacher": "big"}})",
+      "job.json", {"data.validation=null", "training.teacher=null", "training.batch_size=null"}, notes);
+  EXPECT_TRUE(job.data.validation.empty());
+  EXPECT_EQ(job.training.teacher, "");
+  EXPECT_EQ(job.training.batch_size, 32) << "the default of this task";
+  EXPECT_FALSE(job.given.contains("data.validation"));
+}
+
 TEST(Job, NamesTheLargestInteger) {
   const std::string text = problem(R"({"training": {"seed": 18446744073709551615}})");
   EXPECT_NE(text.find("the largest is 9007199254740992"), std::string::npos) << text;

@@ -64,6 +64,27 @@ TEST(Options, TakeValuesOfEveryType) {
   EXPECT_EQ(cake.layers, 2);
 }
 
+TEST(Options, AreTheDefaultAgainWhereTheCommandLineSaysNull) {
+  ReadResult result;
+  const Cake cake = read_options(R"({"title": "Anna", "dough": {"num_eggs": 4, "sugar": 0.25, "vegan": true},
+                                     "cover": {"icing": "sugar", "fruit": ["fig"], "layers": 2}})",
+                                 {"title=null", "dough.eggs=null", "dough.sugar=null", "dough.vegan=null",
+                                  "cover.choc=null", "cover.fruit=null", "cover.layers=null"},
+                                 &result);
+  EXPECT_EQ(cake.title, "");
+  EXPECT_EQ(cake.eggs, 3);
+  EXPECT_EQ(cake.sugar, 0.5);
+  EXPECT_FALSE(cake.vegan);
+  EXPECT_EQ(cake.icing, "none");
+  EXPECT_TRUE(cake.fruit.empty());
+  EXPECT_EQ(cake.layers, 0);
+  EXPECT_TRUE(result.given.empty());
+  EXPECT_EQ(read_options("{}", {"title=Anna", "title=null"}).title, "");
+  EXPECT_EQ(read_options("{}", {"title=null", "title=Anna"}).title, "Anna");
+  EXPECT_EQ(read_options("{}", {"title=\"null\""}).title, "null");
+  EXPECT_NE(option_problem("{}", {"titel=null"}).find("did you mean title?"), std::string::npos);
+}
+
 TEST(Options, UnderstandWhatPeopleWrite) {
   EXPECT_EQ(read_options(R"({"dough": {"eggs": 4.0}})").eggs, 4);
   EXPECT_EQ(read_options(R"({"dough": {"eggs": 1e1}})").eggs, 10);

@@ -62,6 +62,21 @@ TEST_F(ExampleRowsFile, IsMadeAgainWhereItWasCutShortOrIsOfAnotherShape) {
   EXPECT_EQ(made_, 3);
 }
 
+TEST_F(ExampleRowsFile, IsMadeAgainWhereAnyByteOfItChanged) {
+  const std::string path = rows()->path(), whole = read_file(path);
+  for (size_t at = 0; at < whole.size(); ++at) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 4);
+    write_file_atomically(path, damaged);
+    made_ = 0;
+    const auto again = rows();
+    EXPECT_FALSE(again->reused()) << at;
+    EXPECT_EQ(made_, 1) << at;
+    EXPECT_EQ(floats(again->of(2)), (std::vector<float>{3})) << at;
+  }
+  EXPECT_EQ(read_file(path), whole);
+}
+
 TEST_F(ExampleRowsFile, LeavesNothingWhereMakingItFailed) {
   const ExampleRowsShape shape{.examples = 1, .row_bytes = 4, .rows_of = [](int64_t) { return 1; }};
   EXPECT_THROW(open_or_make_example_rows(folder_.path(), "rows", 1, shape,

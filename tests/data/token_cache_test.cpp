@@ -291,11 +291,12 @@ std::string bytes_of(const std::string& path) {
 }
 
 TEST(TokenCacheResumed, IsTheFileThatOneProcessMakes) {
+  const int threads = Team::instance().size();
+  Team::set_size(2);  // 4 MiB are tokenized at a time: with many more threads, all of a text
   std::string text;
-  for (int i = 0; text.size() < (10u << 20); ++i)
-    text += fmt::format("Line {} of many.\n{}", i, i % 9 == 0 ? "\n" : "");
+  for (int i = 0; text.size() < (6u << 20); ++i) text += fmt::format("Line {} of many.\n{}", i, i % 9 == 0 ? "\n" : "");
   std::string lines;
-  for (int i = 0; lines.size() < (10u << 20); ++i) lines += fmt::format("{{\"text\": \"Line {} of many.\"}}\n", i);
+  for (int i = 0; lines.size() < (6u << 20); ++i) lines += fmt::format("{{\"text\": \"Line {} of many.\"}}\n", i);
   for (const auto& [name, contents] : {std::pair{"a.txt", text}, std::pair{"a.txt.gz", gzipped(text, 1)},
                                        std::pair{"a.jsonl", lines}, std::pair{"a.jsonl.gz", gzipped(lines, 1)}}) {
     const ScratchFolder folder, other;
@@ -313,6 +314,7 @@ TEST(TokenCacheResumed, IsTheFileThatOneProcessMakes) {
     EXPECT_TRUE(bytes_of(cache.path) == bytes_of(whole.path)) << name;
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "cache"), {}), 1) << name;
   }
+  Team::set_size(threads);
 }
 
 TEST(TokenCacheResumed, StartsAnewWhereWhatIsThereIsDamaged) {

@@ -120,6 +120,12 @@ class Attention {
   Matrix y, log_sum_exp, dq, dk, dv;
 };
 
+void copy_values(const Matrix& from, Matrix& to) {
+  for (int64_t r = 0; r < from.rows(); ++r) {
+    for (int64_t c = 0; c < from.cols(); ++c) to.set(r, c, from.get(r, c));
+  }
+}
+
 void expect_same_as_reference(const Problem& problem, double tolerance) {
   Attention expected(problem);
   expected.run_reference();
@@ -139,7 +145,8 @@ void expect_same_as_reference(const Problem& problem, double tolerance) {
     expect_close(got.log_sum_exp, expected_log, tolerance, "log_sum_exp");
     // Backward from the reference's y, so that one op's error is not blamed on the other.
     Attention back(problem);
-    ref::attention_forward(back.forward_op());
+    copy_values(expected.y, back.y);
+    copy_values(expected.log_sum_exp, back.log_sum_exp);
     cpu::attention_backward(back.backward_op());
     expect_close(back.dq, expected.dq, tolerance, "dq");
     expect_close(back.dk, expected.dk, tolerance, "dk");

@@ -266,9 +266,15 @@ TEST_F(Classify, ComputesFrozenLayersOnceAndGivesTheSameCurve) {
     job["training"]["freeze"] = layers;
     const std::string number = std::to_string(layers);
     job["training"]["cache_frozen"] = true;
+    job["training"]["measure_micro_batch"] = layers == 2;
     const Outcome once = train(job, {"--output", "once" + number});
     ASSERT_EQ(once.exit_code, 0) << once.err;
-    EXPECT_NE(once.err.find("the activations of the first " + number + " are kept in"), std::string::npos) << once.err;
+    const size_t measured = once.err.find("micro-batch: ");  // of what is left to compute
+    EXPECT_EQ(measured != std::string::npos, layers == 2) << once.err;
+    EXPECT_LT(once.err.find("frozen layers: "), measured) << once.err;
+    job["training"]["measure_micro_batch"] = false;
+    EXPECT_NE(once.err.find("the activations of the first " + number + " were computed and are in"), std::string::npos)
+        << once.err;
     job["training"]["cache_frozen"] = false;
     const Outcome each = train(job, {"--output", "each" + number});
     ASSERT_EQ(each.exit_code, 0) << each.err;
@@ -306,7 +312,7 @@ TEST_F(Classify, GoesOnWithComputedLayersWhereItStopped) {
   std::filesystem::remove_all(folder / "base");  // the frozen weights are the run's own by now
   const Outcome resumed = train(job, {"--output", "killed", "--resume"});
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
-  EXPECT_NE(resumed.err.find("the activations of the first 1 are in"), std::string::npos) << resumed.err;
+  EXPECT_NE(resumed.err.find("the activations of the first 1 were in"), std::string::npos) << resumed.err;
   EXPECT_EQ(curve_of(folder / "killed"), curve_of(folder / "whole"));
   EXPECT_EQ(last_model_bytes(folder / "killed"), last_model_bytes(folder / "whole"));
 }

@@ -157,6 +157,8 @@ TEST_F(FineTune, RefusesWhatCannotBeAndNamesIt) {
 TEST_F(FineTune, AnImportedModelHasNothingToResume) {
   ASSERT_EQ(run_brisk({"export", "base", "--format", "huggingface", "--output", "hf"}, folder).exit_code, 0);
   ASSERT_EQ(run_brisk({"import", "hf", "--output", "imported"}, folder).exit_code, 0);
+  EXPECT_TRUE(has(run_brisk({"compare", "imported"}, folder).out, "imported"));
+  EXPECT_FALSE(has(run_brisk({"report", "imported", "--json"}, folder).out, "unfinished"));
   const Outcome again = run_brisk({"import", "hf", "--output", "imported"}, folder);
   EXPECT_EQ(again.exit_code, 2);
   EXPECT_TRUE(has(again.err, "it holds a run already")) << again.err;

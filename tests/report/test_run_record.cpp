@@ -1,4 +1,5 @@
 // Reading runs back: whole ones, half-written ones, those of an earlier brisk, and folders that are none.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -305,6 +306,30 @@ TEST_F(RunFolder, OfMaskedWordsSaysWhatTheFiguresAreOf) {
   EXPECT_NE(page.find("20.00 % of the masked tokens right"), std::string::npos);
 }
 
+TEST_F(RunFolder, OfAStudentSaysThatItsTwoLossesAreOfDifferentThings) {
+  put("metrics.jsonl", step_line(10, 5, 1) + class_evaluation_line(10, 0.5, 0.8, 1.5));
+  put("job.json", kClassifierJob);
+  EXPECT_EQ(report_page(read()).find("labels and teacher"), std::string::npos);
+  put("job.json", R"({"task": "classify", "model": {"type": "bert"},
+                      "training": {"max_steps": 40, "teacher": "big", "distillation_weight": 0.5}})");
+  const std::string page = report_page(read());
+  EXPECT_NE(page.find("training: labels and teacher"), std::string::npos);
+  EXPECT_NE(page.find("validation: labels"), std::string::npos);
+  EXPECT_NE(page.find("one says nothing about the other"), std::string::npos);
+}
+
+TEST_F(RunFolder, OfAnImportedModelIsWholeWithoutACurve) {
+  put("summary.json", R"({"ended": "imported", "parameters": 22000000})");
+  const RunRecord run = read();
+  EXPECT_EQ(run.status, "imported");
+  const std::string page = report_page(run);
+  EXPECT_NE(page.find("not trained here"), std::string::npos);
+  EXPECT_NE(page.find("22.0M"), std::string::npos);
+  for (const char* missing : {"unfinished", "yet", "<svg", "nan"}) {
+    EXPECT_EQ(page.find(missing), std::string::npos) << missing;
+  }
+}
+
 TEST_F(RunFolder, ShowsOnlySettingsThatHaveAPart) {
   const auto has = [&](const std::string& path) {
     const auto settings = read().settings;
@@ -357,10 +382,13 @@ TEST_F(RunFolder, LossesOfDifferentTasksAreNotCompared) {
   EXPECT_TRUE(std::isnan(comparison.common_loss));
   EXPECT_NE(comparison_text(comparison).find("the tasks differ"), std::string::npos);
   EXPECT_NE(comparison_page(comparison).find("The tasks differ"), std::string::npos);
+  std::vector<std::string> accuracies;
   for (const ComparedColumn& column : compared_columns(comparison)) {
-    const bool learned = column.title.find("loss") != std::string::npos || column.title == "accuracy";
-    EXPECT_TRUE(!learned || column.best == -1) << column.title;
+    const bool accuracy = column.title.starts_with("accuracy");
+    EXPECT_TRUE(column.best == -1 || !(accuracy || column.title.find("loss") != std::string::npos)) << column.title;
+    if (accuracy) accuracies.push_back(fmt::format("{}: {} {}", column.title, column.cells[0], column.cells[1]));
   }
+  EXPECT_EQ(accuracies, (std::vector<std::string>{"accuracy, tokens: 20.00 % –", "accuracy, classes: – 80.00 %"}));
 }
 
 TEST_F(RunFolder, AComparisonFindsTheBestAndWhatDiffers) {
