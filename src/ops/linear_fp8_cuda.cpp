@@ -62,7 +62,7 @@ void keep(const Tensor& kept, Fp8Matrix& x, Fp8Matrix& weight) {
   if (!kept) return;
   char* at = static_cast<char*>(kept.data);
   x.kept_scale = reinterpret_cast<float*>(at);
-  weight.kept_scale = x.kept_scale + 1;
+  weight.kept_scale = x.kept_scale + 32;  // cuBLASLt reads factors from multiples of 16 bytes
   weight.kept_columns = at + 256;
   x.kept_columns = at + 256 + round_up(weight.from.cols * weight.padded_rows(), 256);
 }
