@@ -277,13 +277,7 @@ class Product {
         if (!keeps_all || item.row_item != packed_item) {
           pack_a(item.rows, {0, divide_up(item.rows.size(), kernels_.rows)}, depth, a_panels);
         }
-        GemmAhead ahead;
-        if (pass + 1 < step.passes.end) {
-          if (!keeps_all || item.row_item != packed_item) ahead = ahead_of_a(item.rows, depth_of(pass + 1));
-        } else if (number + 1 < row_items_ * col_items_) {
-          const Item next = item_of(step, number + 1);
-          if (next.row_item != item.row_item) ahead = ahead_of_a(next.rows, depth_of(step.passes.begin));
-        }
+        const GemmAhead ahead = plain_ ? next_of_a(step, pass, number, packed_item) : GemmAhead();
         multiply_item(thread, step, pass, item, a_panels, b_pass + item.panels.begin * kernels_.cols * units(depth),
                       ahead);
         b_pass += (depth_block_ / kernels_.unit_depth) * cols_block_;
@@ -420,6 +414,17 @@ class Product {
             rows.size()};
   }
 
+  // What of A is packed after a pass of an item. Not for products with an epilogue, whose tiles have enough to fetch:
+  // 10 % slower at 256 wide.
+  GemmAhead next_of_a(const Step& step, int64_t pass, int64_t number, int64_t packed_item) const {
+    const Item item = item_of(step, number);
+    if (pass + 1 < step.passes.end) {
+      return item.row_item == packed_item ? GemmAhead() : ahead_of_a(item.rows, depth_of(pass + 1));
+    }
+    if (number + 1 == row_items_ * col_items_) return {};
+    const Item next = item_of(step, number + 1);
+    return next.row_item == item.row_item ? GemmAhead() : ahead_of_a(next.rows, depth_of(step.passes.begin));
+  }
   GemmAhead ahead_of_a(Range rows, Range depth) const {
     return GemmAhead(element_of(a_, rows.begin, depth.begin), a_, rows, depth, !a_.transposed);
   }
