@@ -135,8 +135,9 @@ void run_predict(const PredictArguments& arguments) {
   }
   answers.flush();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  say("{} texts in {}: {:.1f} texts/s, {:.0f} tokens/s", answers.count(), format_duration(seconds),
-      static_cast<double>(answers.count()) / seconds, static_cast<double>(answers.tokens()) / seconds);
+  say("{} text{} in {}: {:.1f} texts/s, {:.0f} tokens/s", answers.count(), answers.count() == 1 ? "" : "s",
+      format_duration(seconds), static_cast<double>(answers.count()) / seconds,
+      static_cast<double>(answers.tokens()) / seconds);
 }
 
 }  // namespace

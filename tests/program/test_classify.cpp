@@ -103,8 +103,16 @@ TEST_F(Classify, LearnsFromATableAndIsMeasuredAndAsked) {
   }
   EXPECT_EQ(confused, 100);
 
+  for (const char* command : {"eval", "predict"}) {
+    const Outcome longer = run_brisk({command, "run", "--data", "test.csv", "--max-length", "25"}, folder);
+    EXPECT_EQ(longer.exit_code, 2);
+    EXPECT_NE(longer.err.find("--max-length 25: the model has 24 positions; use at most that many"), std::string::npos)
+        << longer.err;
+  }
+
   const Outcome asked = run_brisk({"predict", "run", "the plot was clever and the music came too"}, folder);
   ASSERT_EQ(asked.exit_code, 0) << asked.err;
+  EXPECT_NE(asked.err.find("1 text in "), std::string::npos) << asked.err;
   const Json answer = Json::parse(asked.out);
   EXPECT_EQ(answer["label"], "positive");
   EXPECT_NEAR(answer["probabilities"]["positive"].get<double>() + answer["probabilities"]["negative"].get<double>(), 1,
