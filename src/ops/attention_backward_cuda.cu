@@ -295,8 +295,7 @@ bool attention_backward(const AttentionBackward& op, AttentionWay way) {
     case AttentionWay::by_sequence: return attention_backward_by_sequence(op);
     case AttentionWay::by_tile: return attention_backward_by_tile(op, false);
     case AttentionWay::by_wide_tile: return op.forward.shape.head_width <= 64 && attention_backward_by_tile(op, true);
-    case AttentionWay::hopper: return attention_backward_hopper(op, 1);
-    case AttentionWay::hopper_pair: return attention_backward_hopper(op, 2);
+    case AttentionWay::hopper: return attention_backward_hopper(op);
     default: return false;
   }
 }

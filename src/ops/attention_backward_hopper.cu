@@ -1,6 +1,12 @@
-// Attention backward by Hopper's matrix instructions, bf16, heads at most 64 wide: as attention_backward_cuda.cu, in
-// two kernels that each write what they own. A warpgroup has 64 queries (dq) or keys (dk, dv); tiles of 64 of the other
-// side come one after the other. Several blocks on a multiprocessor take turns at multiplying and at what is between.
+// Attention backward by Hopper's matrix instructions, bf16, heads at most 64 wide. A block has a sequence of a head: it
+// takes 128 keys at a time, 64 to each of its two warpgroups, and goes over tiles of 128 queries. Every product is made
+// once and nobody else adds to its gradients; between blocks of keys dq is kept in f32.
+//
+// Within a tile each warpgroup makes, of 64 queries at a time, the transposed scores and slopes [64 keys, 64 queries],
+// adds to its dk and dv from registers, and leaves the scores' gradients in shared memory; behind a barrier the first
+// warpgroup multiplies those of the tile's first 64 queries with all 128 keys, which is their part of dq, and the
+// second those of the others. Products of one warpgroup run while the other makes weights of scores, those of dq while
+// the next tile's scores are weighed, and the next tile is on its way into shared memory.
 #include <algorithm>
 #include <cmath>
 
@@ -12,296 +18,346 @@ namespace brisk::cuda {
 
 namespace {
 
-constexpr int kTile = 64;
+constexpr int kKeys = 128;     // of a block, at a time
+constexpr int kQueries = 128;  // of a tile
+constexpr int kHalf = 64;
+constexpr int kThreads = 256;
+constexpr int64_t kTileBytes = SwizzledTile::bytes(128);
+constexpr int64_t kHalfBytes = SwizzledTile::bytes(kHalf);
 
-// dq; and dy.y of every query and head into dy_y [Nq, H].
-template <int kGroups, bool kDropout>
-__global__ void __launch_bounds__(128 * kGroups, kGroups == 1 ? 3 : 1)
-    backward_queries_hopper_kernel(const AttentionBackward op, const Draws draws, float* dy_y) {
-  constexpr int kQueries = 64 * kGroups;  // of the block
+// What is known of a query: its log-sum-exp (of base 2) and dy.y.
+using Known = float2;
+
+struct TileFacts {
+  Known known[kQueries];
+  uint32_t row_key[kQueries];
+};
+
+// Twice: k, v, q, dy, gradients of a tile's scores, facts.
+constexpr int64_t kSharedBytes = 1023 + 12 * kTileBytes + 2 * static_cast<int64_t>(sizeof(TileFacts));
+
+// known [H, N]: eight lanes have a row of a head.
+__global__ void __launch_bounds__(kThreads) query_facts_kernel(const AttentionBackward op, Known* known) {
   const AttentionForward& forward = op.forward;
-  const AttentionShape& shape = forward.shape;
-  const int64_t head = blockIdx.y, head_width = shape.head_width;
-  if (blockIdx.z == forward.queries.sequences) {
-    return clear_head_rows<bf16_t>(op.dq, forward.queries.starts[forward.queries.sequences], head, head_width);
+  const int64_t heads = forward.shape.heads, width = forward.shape.head_width, rows = forward.q.rows;
+  const int64_t at = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 8;
+  const int64_t row = min(at / heads, rows - 1), head = at % heads, column = threadIdx.x % 8 * 8;
+  float sum = 0;
+  if (column < width) {
+    const Floats<8> a = load<8>(static_cast<const bf16_t*>(op.dy.data) + row * op.dy.stride + head * width + column);
+    const Floats<8> b =
+        load<8>(static_cast<const bf16_t*>(forward.y.data) + row * forward.y.stride + head * width + column);
+    for (int i = 0; i < 8; ++i) sum += a.v[i] * b.v[i];
   }
-  const AttentionSpan span = attention_span(forward, blockIdx.z);
-  const int first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kQueries;
-  if (first >= span.queries) return;
-  const int queries = static_cast<int>(span.queries), keys = static_cast<int>(span.keys);
-  const int64_t kv_head = head / (shape.heads / shape.kv_heads), first_row = span.first_query + first;
-  const auto rows_of = [&](const Tensor& t, int64_t row, int64_t of_head) {
-    return static_cast<bf16_t*>(t.data) + row * t.stride + of_head * head_width;
-  };
-  const bf16_t *k_rows = rows_of(forward.k, span.first_key, kv_head),
-               *v_rows = rows_of(forward.v, span.first_key, kv_head);
-
-  char* memory = swizzled_shared();
-  const SwizzledTile q{memory}, dy{memory + SwizzledTile::bytes(kQueries)};
-  const auto buffer = [&](int which) {  // k, v, k, v
-    return SwizzledTile{memory + 2 * SwizzledTile::bytes(kQueries) + which * SwizzledTile::bytes(kTile)};
-  };
-  const auto copy_tile = [&](int tile) {
-    const int key = tile * kTile, which = tile % 2 * 2;
-    buffer(which).template copy<kTile>(k_rows + key * forward.k.stride, forward.k.stride, keys - key,
-                                       static_cast<int>(head_width));
-    buffer(which + 1).template copy<kTile>(v_rows + key * forward.v.stride, forward.v.stride, keys - key,
-                                           static_cast<int>(head_width));
-    commit_copies();
-  };
-  const auto seen_by = [&](int query) { return static_cast<int>(span.seen_by(min(query, queries - 1), shape.causal)); };
-  const int tiles = (seen_by(first + kQueries - 1) + kTile - 1) / kTile;
-  q.copy<kQueries>(rows_of(forward.q, first_row, head), forward.q.stride, queries - first,
-                   static_cast<int>(head_width));
-  dy.copy<kQueries>(rows_of(op.dy, first_row, head), op.dy.stride, queries - first, static_cast<int>(head_width));
-  commit_copies();
-  if (tiles > 0) copy_tile(0);
-  wait_for_copies<0>();
-  publish_to_products();
-  __syncthreads();
-
-  const int lane = threadIdx.x % 32, warp_first = threadIdx.x / 32 * 16, group_first = threadIdx.x / 128 * 64;
-  const float both = row_product(dy, warp_first, rows_of(forward.y, first_row, head), forward.y.stride, queries - first,
-                                 static_cast<int>(head_width));
-  if (lane % 2 == 0 && first + warp_first + lane / 2 < queries) {
-    dy_y[(first_row + warp_first + lane / 2) * shape.heads + head] = both;
+  sum = sum_of_lanes<8>(sum);
+  if (threadIdx.x % 8 == 0 && at < rows * heads) {
+    const auto* sums = static_cast<const float*>(forward.log_sum_exp.data) + row * forward.log_sum_exp.stride + head;
+    known[head * rows + row] = make_float2(*sums * kLog2E, sum);
   }
-  float log_sum[2], product[2];
-  int seen[2];
-  uint32_t row_key[2];
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    product[half] = __shfl_sync(~0u, both, (half * 8 + lane / 4) * 2);
-    const int query = first + warp_first + half * 8 + lane / 4;
-    const int64_t at = span.first_query + query;
-    const bool exists = query < queries;
-    seen[half] = seen_by(query);
-    row_key[half] = kDropout && exists ? attention_row_key(draws, head, at) : 0;
-    log_sum[half] =
-        exists ? static_cast<const float*>(forward.log_sum_exp.data)[at * forward.log_sum_exp.stride + head] * kLog2E
-               : INFINITY;
-  }
-  const int least_seen = seen_by(first + group_first);
-  const int most_seen = first + group_first < queries ? seen_by(first + group_first + 63) : 0;
-  const float scale_log2 = shape.scale * kLog2E;
-  float dq[1][8][4] = {};
-  for (int tile = 0; tile < tiles; ++tile) {
-    if (tile > 0) {
-      wait_for_copies<0>();
-      publish_to_products();
-      __syncthreads();
-    }
-    if (tile + 1 < tiles) copy_tile(tile + 1);
-    const int first_key = tile * kTile;
-    if (first_key >= most_seen) continue;  // the whole warpgroup
-    const SwizzledTile k = buffer(tile % 2 * 2), v = buffer(tile % 2 * 2 + 1);
-    WarpgroupSums scores, slopes;
-    order_products();
-    row_products(scores, q, group_first, k);
-    end_products();
-    row_products(slopes, dy, group_first, v);
-    end_products();
-    wait_for_products<1>();
-    hold(scores);
-    const bool masked = first_key + kTile > least_seen;
-#pragma unroll
-    for (int n = 0; n < 8; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int column = first_key + n * 8 + lane % 4 * 2 + i % 2;
-        scores[n][i] = exp2_fast(scores[n][i] * scale_log2 - log_sum[i / 2]);
-        if (masked && column >= seen[i / 2]) scores[n][i] = 0;
-      }
-    }
-    wait_for_products<0>();
-    hold(slopes);
-#pragma unroll
-    for (int n = 0; n < 8; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int column = first_key + n * 8 + lane % 4 * 2 + i % 2;
-        float slope = slopes[n][i];
-        if constexpr (kDropout) slope *= draws.factor(row_key[i / 2], column);
-        slopes[n][i] = scores[n][i] * (slope - product[i / 2]);
-      }
-    }
-    const LeftOperands left = rounded(slopes);
-    order_products();
-    add_weighted_rows(dq[0], left, k);
-    end_products();
-    wait_for_products<0>();
-    hold(dq[0]);
-  }
-  store_rows<64, 1>(dq, shape.scale, q, warp_first, rows_of(op.dq, first_row, head), op.dq.stride, queries - first,
-                    static_cast<int>(head_width));
 }
 
-// dk and dv, over all query heads that share the key head.
-template <int kGroups, bool kDropout>
-__global__ void __launch_bounds__(128 * kGroups, kGroups == 1 ? 2 : 1)
-    backward_keys_hopper_kernel(const AttentionBackward op, const Draws draws, const float* dy_y) {
-  constexpr int kKeys = 64 * kGroups;  // of the block
+__device__ inline void copy_async_8(void* shared, const void* global, bool exists) {
+  const int bytes = exists ? 8 : 0;
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(shared_address(shared)), "l"(global), "r"(bytes)
+               : "memory");
+}
+
+template <bool kDropout>
+__global__ void __launch_bounds__(kThreads, 1)
+    backward_sequence_hopper_kernel(const AttentionBackward op, const Draws draws, const Known* known, float* kept_dq) {
   const AttentionForward& forward = op.forward;
   const AttentionShape& shape = forward.shape;
-  const int64_t kv_head = blockIdx.y, head_width = shape.head_width, sequences = forward.queries.sequences;
+  const int64_t sequences = forward.queries.sequences;
+  const int kv_head = static_cast<int>(blockIdx.y), group = static_cast<int>(shape.heads / shape.kv_heads);
+  const int head_width = static_cast<int>(shape.head_width);
   if (blockIdx.z == sequences) {
+    for (int head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+      clear_head_rows<bf16_t>(op.dq, forward.queries.starts[sequences], head, head_width);
+    }
     const int64_t end = sequences > 0 ? forward.k_end[sequences - 1] : 0;
     clear_head_rows<bf16_t>(op.dk, end, kv_head, head_width);
     return clear_head_rows<bf16_t>(op.dv, end, kv_head, head_width);
   }
   const AttentionSpan span = attention_span(forward, blockIdx.z);
-  const int first = static_cast<int>(blockIdx.x) * kKeys;
-  if (first >= span.keys) return;
   const int queries = static_cast<int>(span.queries), keys = static_cast<int>(span.keys);
-  const int64_t group = shape.heads / shape.kv_heads, first_row = span.first_key + first;
-  const auto rows_of = [&](const Tensor& t, int64_t row, int64_t of_head) {
+  const int first_query_row = static_cast<int>(span.first_query), first_key_row = static_cast<int>(span.first_key);
+  const auto rows_of = [&](const Tensor& t, int64_t row, int of_head) {
     return static_cast<bf16_t*>(t.data) + row * t.stride + of_head * head_width;
   };
 
   char* memory = swizzled_shared();
-  const SwizzledTile k{memory}, v{memory + SwizzledTile::bytes(kKeys)};
-  const auto buffer = [&](int which) {  // q, dy, q, dy
-    return SwizzledTile{memory + 2 * SwizzledTile::bytes(kKeys) + which * SwizzledTile::bytes(kTile)};
+  const auto k_tile = [&](int which) { return SwizzledTile{memory + 2 * which * kTileBytes}; };
+  const auto v_tile = [&](int which) { return SwizzledTile{memory + (2 * which + 1) * kTileBytes}; };
+  const auto q_tile = [&](int which) { return memory + (4 + 2 * which) * kTileBytes; };
+  const auto dy_tile = [&](int which) { return memory + (5 + 2 * which) * kTileBytes; };
+  // Gradients of the scores of half a tile's queries: [128 keys, 64 queries].
+  const auto gradients_of = [&](int which, int half) {
+    return SwizzledTile{memory + (8 + 2 * which + half) * kTileBytes};
   };
-  using Facts = QueryFacts<kTile>;
-  auto* facts = reinterpret_cast<Facts*>(memory + 2 * SwizzledTile::bytes(kKeys) + 4 * SwizzledTile::bytes(kTile));
+  auto* facts = reinterpret_cast<TileFacts*>(memory + 12 * kTileBytes);
 
-  // The tiles of queries that see any of these keys, of one head after the other.
-  const int first_tile = static_cast<int>(span.first_seeing(first, shape.causal)) / kTile;
-  const int tiles_of_head = max(0, (queries + kTile - 1) / kTile - first_tile);
-  const int rounds = tiles_of_head * static_cast<int>(group);
-  const auto copy_round = [&](int round) {
-    const int64_t head = kv_head * group + round / tiles_of_head;
-    const int query = (first_tile + round % tiles_of_head) * kTile, which = round % 2;
-    const int64_t row = span.first_query + query;
-    buffer(2 * which).template copy<kTile>(rows_of(forward.q, row, head), forward.q.stride, queries - query,
-                                           static_cast<int>(head_width));
-    buffer(2 * which + 1)
-        .template copy<kTile>(rows_of(op.dy, row, head), op.dy.stride, queries - query, static_cast<int>(head_width));
-    commit_copies();
-    if (threadIdx.x < kTile) {
-      const int at = threadIdx.x;
-      const bool exists = query + at < queries;
-      facts[which].log_sum[at] =
-          exists ? static_cast<const float*>(forward.log_sum_exp.data)[(row + at) * forward.log_sum_exp.stride + head] *
-                       kLog2E
-                 : INFINITY;
-      facts[which].product[at] = exists ? dy_y[(row + at) * shape.heads + head] : 0.0f;
-      if (kDropout) facts[which].row_key[at] = exists ? attention_row_key(draws, head, row + at) : 0;
-    }
-  };
-  k.copy<kKeys>(rows_of(forward.k, first_row, kv_head), forward.k.stride, keys - first, static_cast<int>(head_width));
-  v.copy<kKeys>(rows_of(forward.v, first_row, kv_head), forward.v.stride, keys - first, static_cast<int>(head_width));
-  commit_copies();
-  if (rounds > 0) copy_round(0);
-
-  const int lane = threadIdx.x % 32, warp_first = threadIdx.x / 32 * 16, group_first = threadIdx.x / 128 * 64;
+  const int lane = threadIdx.x % 32, warp_first = threadIdx.x / 32 * 16, warpgroup = threadIdx.x / 128;
+  const int group_first = warpgroup * kHalf;
   const int ahead = shape.causal ? keys - queries : keys;  // query i sees keys up to i + ahead
   const float scale_log2 = shape.scale * kLog2E;
-  float dk[1][8][4] = {}, dv[1][8][4] = {};
-  for (int round = 0; round < rounds; ++round) {
-    wait_for_copies<0>();
-    publish_to_products();
-    __syncthreads();
-    if (round + 1 < rounds) copy_round(round + 1);
-    const int query = (first_tile + round % tiles_of_head) * kTile;
-    if (query + kTile - 1 + ahead < first + group_first) continue;  // none of them sees any of the warpgroup's keys
-    const SwizzledTile q = buffer(round % 2 * 2), dy = buffer(round % 2 * 2 + 1);
-    WarpgroupSums scores, slopes;
-    order_products();
-    row_products(scores, k, group_first, q);
-    end_products();
-    row_products(slopes, v, group_first, dy);
-    end_products();
-    wait_for_products<1>();
-    hold(scores);
-    const Facts& known = facts[round % 2];
-    const bool masked = query + ahead < first + warp_first + 15;
-    uint32_t kept = ~0u;  // by dropout, a bit an element
-    LeftOperands weights;
-#pragma unroll
-    for (int n = 0; n < 8; ++n) {
-      float weight[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int key = first + warp_first + i / 2 * 8 + lane / 4, column = n * 8 + lane % 4 * 2 + i % 2;
-        float p = exp2_fast(scores[n][i] * scale_log2 - known.log_sum[column]);
-        if (masked && key > query + column + ahead) p = 0;
-        scores[n][i] = weight[i] = p;
-        if constexpr (kDropout) {
-          const float factor = draws.factor(known.row_key[column], key);
-          weight[i] *= factor;
-          if (factor == 0) kept &= ~(1u << (n * 4 + i));
+  const int all_tiles = (queries + kQueries - 1) / kQueries;
+  // Every query belongs to the first block of keys, seen or not: its dq is written there.
+  const auto first_tile_of = [&](int first_key) {
+    return first_key == 0 || !shape.causal ? 0 : max(0, first_key - ahead) / kQueries;
+  };
+  const auto copy_keys = [&](int first_key, int which) {
+    const int row = first_key_row + first_key;
+    k_tile(which).copy<kKeys>(rows_of(forward.k, row, kv_head), forward.k.stride, keys - first_key, head_width);
+    v_tile(which).copy<kKeys>(rows_of(forward.v, row, kv_head), forward.v.stride, keys - first_key, head_width);
+  };
+  const auto copy_queries = [&](int head, int query, int which) {
+    const int row = first_query_row + query;
+    SwizzledTile{q_tile(which)}.copy<kQueries>(rows_of(forward.q, row, head), forward.q.stride, queries - query,
+                                               head_width);
+    SwizzledTile{dy_tile(which)}.copy<kQueries>(rows_of(op.dy, row, head), op.dy.stride, queries - query, head_width);
+    const int at = static_cast<int>(threadIdx.x) % kQueries;
+    const bool exists = query + at < queries;
+    if (threadIdx.x < kQueries) {  // zeros do no harm: what does not exist has no slope
+      const Known* from = known + int64_t{head} * forward.q.rows + row;
+      copy_async_8(&facts[which].known[at], exists ? from + at : from, exists);
+    } else if (kDropout) {
+      facts[which].row_key[at] = exists ? attention_row_key(draws, head, row + at) : 0;
+    }
+  };
+
+  copy_keys(0, 0);
+  if (queries > 0) copy_queries(kv_head * group, 0, 0);
+  commit_copies();
+  wait_for_copies<0>();
+  publish_to_products();
+  __syncthreads();
+  int turn = 0;  // of all rounds: which of two tiles is in use
+  for (int first_key = 0; first_key == 0 || first_key < keys; first_key += kKeys) {
+    const SwizzledTile k = k_tile(first_key / kKeys % 2), v = v_tile(first_key / kKeys % 2);
+    const int first_tile = first_tile_of(first_key);
+    const int tiles = max(0, all_tiles - first_tile), rounds = tiles * group;
+    const int block_keys = min(kKeys, keys - first_key);
+    const auto head_of = [&](int round) { return kv_head * group + round / tiles; };
+    const auto query_of = [&](int round) { return (first_tile + round % tiles) * kQueries; };
+    // The tile after this round's, or the next keys and their first tile.
+    const auto copy_next = [&](int round) {
+      const int which = (turn + 1) % 2, next_key = first_key + kKeys;
+      if (round + 1 < rounds) {
+        copy_queries(head_of(round + 1), query_of(round + 1), which);
+      } else if (next_key < keys) {
+        copy_keys(next_key, next_key / kKeys % 2);
+        if (first_tile_of(next_key) < all_tiles) {
+          copy_queries(kv_head * group, first_tile_of(next_key) * kQueries, which);
         }
       }
-      weights.v[n / 2][n % 2 * 2] = pack_bf16(weight[0], weight[1]);
-      weights.v[n / 2][n % 2 * 2 + 1] = pack_bf16(weight[2], weight[3]);
-    }
-    order_products();
-    add_weighted_rows(dv[0], weights, dy);
-    end_products();
-    wait_for_products<1>();  // dv may be under way while the slopes become those of the scores
-    hold(slopes);
+      commit_copies();
+    };
+
+    WarpgroupSums scores, slopes;
+    float dk[1][8][4] = {}, dv[1][8][4] = {}, dq[8][4] = {};
+    // Scores and slopes of half a tile, each a group of products.
+    const auto begin_half = [&](int which, int half) {
+      row_products(scores, k, group_first, SwizzledTile{q_tile(which) + half * kHalfBytes});
+      end_products();
+      row_products(slopes, v, group_first, SwizzledTile{dy_tile(which) + half * kHalfBytes});
+      end_products();
+    };
+    // Weights of the scores, of which `left` are left operands; bits of `kept` say which dropout kept.
+    const auto weigh_half = [&](int round, int half, LeftOperands& left, uint32_t& kept) {
+      const TileFacts& of_tile = facts[turn % 2];
+      const int query = query_of(round) + half * kHalf, key = first_key + warp_first + lane / 4;
+      const bool masked = min(query + ahead, keys - 1) < first_key + warp_first + 15;
+      kept = ~0u;
 #pragma unroll
-    for (int n = 0; n < 8; ++n) {
+      for (int n = 0; n < 8; ++n) {
+        const int column = n * 8 + lane % 4 * 2;
+        const float4 two = *reinterpret_cast<const float4*>(&of_tile.known[half * kHalf + column]);
+        float weight[4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        float slope = slopes[n][i];
-        if constexpr (kDropout) slope = kept >> (n * 4 + i) & 1 ? slope * draws.scale : 0.0f;
-        slopes[n][i] = scores[n][i] * (slope - known.product[n * 8 + lane % 4 * 2 + i % 2]);
+        for (int i = 0; i < 4; ++i) {
+          float p = exp2_fast(scores[n][i] * scale_log2 - (i % 2 == 0 ? two.x : two.z));
+          if (masked && key + i / 2 * 8 > min(query + column + i % 2 + ahead, keys - 1)) p = 0;
+          scores[n][i] = weight[i] = p;
+          if constexpr (kDropout) {
+            const float factor = draws.factor(of_tile.row_key[half * kHalf + column + i % 2], key + i / 2 * 8);
+            weight[i] *= factor;
+            if (factor == 0) kept &= ~(1u << (n * 4 + i));
+          }
+        }
+        left.v[n / 2][n % 2 * 2] = pack_bf16(weight[0], weight[1]);
+        left.v[n / 2][n % 2 * 2 + 1] = pack_bf16(weight[2], weight[3]);
       }
+    };
+    // Slopes of the weights become those of the scores.
+    const auto slope_half = [&](int half, LeftOperands& left, uint32_t kept) {
+      const TileFacts& of_tile = facts[turn % 2];
+#pragma unroll
+      for (int n = 0; n < 8; ++n) {
+        const float4 two = *reinterpret_cast<const float4*>(&of_tile.known[half * kHalf + n * 8 + lane % 4 * 2]);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          float slope = slopes[n][i];
+          if constexpr (kDropout) slope = kept >> (n * 4 + i) & 1 ? slope * draws.scale : 0.0f;
+          slopes[n][i] = scores[n][i] * (slope - (i % 2 == 0 ? two.y : two.w));
+        }
+        left.v[n / 2][n % 2 * 2] = pack_bf16(slopes[n][0], slopes[n][1]);
+        left.v[n / 2][n % 2 * 2 + 1] = pack_bf16(slopes[n][2], slopes[n][3]);
+      }
+    };
+    const auto keep_gradients = [&](int half, const LeftOperands& gradients) {
+      const SwizzledTile to = gradients_of(turn % 2, half);
+#pragma unroll
+      for (int n = 0; n < 8; ++n) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          *reinterpret_cast<uint32_t*>(to.at(warp_first + i * 8 + lane / 4, n * 8 + lane % 4 * 2)) =
+              gradients.v[n / 2][n % 2 * 2 + i];
+        }
+      }
+    };
+
+    // The warpgroup's part of a tile's dq: which of its rows and columns exist, and where it is kept.
+    const auto seen_of = [&](int round) {  // keys from the block's first on that the last of its queries sees
+      return min(keys, min(query_of(round) + group_first + kHalf - 1, queries - 1) + ahead + 1) - first_key;
+    };
+    const auto for_each_pair = [&](int round, const auto& body) {
+      const int query = query_of(round) + warp_first % kHalf + group_first + lane / 4;
+      const int row = first_query_row + query;
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        if (query + i * 8 >= queries) continue;
+#pragma unroll
+        for (int n = 0; n < 8; ++n) {
+          const int column = n * 8 + lane % 4 * 2;
+          if (column < head_width) body(row + i * 8, column, dq[n][2 * i], dq[n][2 * i + 1]);
+        }
+      }
+    };
+    const auto load_dq = [&](int round) {
+#pragma unroll
+      for (int n = 0; n < 8; ++n) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) dq[n][i] = 0;
+      }
+      if (first_key == 0 || seen_of(round) <= 0) return;
+      const int head = head_of(round);
+      for_each_pair(round, [&](int row, int column, float& a, float& b) {
+        const float2 before =
+            *reinterpret_cast<const float2*>(kept_dq + (row * shape.heads + head) * head_width + column);
+        a = before.x;
+        b = before.y;
+      });
+    };
+    const auto store_dq = [&](int round) {
+      const int seen = seen_of(round);
+      if (seen <= 0 && first_key > 0) return;
+      const int head = head_of(round);
+      if (seen <= kKeys) {  // there is no more to come
+        bf16_t* to = rows_of(op.dq, 0, head);
+        for_each_pair(round, [&](int row, int column, float& a, float& b) {
+          *reinterpret_cast<uint32_t*>(to + row * op.dq.stride + column) = pack_bf16(a * shape.scale, b * shape.scale);
+        });
+      } else {
+        for_each_pair(round, [&](int row, int column, float& a, float& b) {
+          *reinterpret_cast<float2*>(kept_dq + (row * shape.heads + head) * head_width + column) = make_float2(a, b);
+        });
+      }
+    };
+
+    // Groups of products are waited for in the order they were queued. None is under way at the end of a round: the
+    // compiler would lose sight of it, and take one product at a time.
+    const auto add_dq = [&] {  // of the round before
+      const SwizzledTile of_queries = gradients_of((turn + 1) % 2, warpgroup);
+#pragma unroll
+      for (int step = 0; step < kKeys / 16; ++step) {
+        multiply_transposed(dq, of_queries.matrix(step * 16, 0), k.matrix(step * 16, 0));
+      }
+      end_products();
+    };
+    for (int round = 0; round < rounds; ++round, ++turn) {
+      const int which = turn % 2;
+      LeftOperands weights, gradients;
+      uint32_t kept;
+      copy_next(round);
+      order_products();
+      begin_half(which, 0);
+      add_dq();  // in the first round of what is not used
+      wait_for_products<2>();
+      hold(scores);
+      weigh_half(round, 0, weights, kept);
+      order_products();
+      add_weighted_rows(dv[0], weights, SwizzledTile{dy_tile(which)});
+      end_products();
+      wait_for_products<2>();
+      hold(slopes);
+      slope_half(0, gradients, kept);
+      order_products();
+      add_weighted_rows(dk[0], gradients, SwizzledTile{q_tile(which)});
+      end_products();
+      begin_half(which, 1);
+      keep_gradients(0, gradients);
+      wait_for_products<4>();
+      hold(dq);
+      if (round > 0) store_dq(round - 1);
+
+      load_dq(round);
+      wait_for_products<1>();
+      hold(scores);
+      weigh_half(round, 1, weights, kept);
+      order_products();
+      add_weighted_rows(dv[0], weights, SwizzledTile{dy_tile(which) + kHalfBytes});
+      end_products();
+      wait_for_products<1>();
+      hold(slopes);
+      slope_half(1, gradients, kept);
+      order_products();
+      add_weighted_rows(dk[0], gradients, SwizzledTile{q_tile(which) + kHalfBytes});
+      end_products();
+      keep_gradients(1, gradients);
+      wait_for_copies<0>();
+      publish_to_products();
+      wait_for_products<0>();
+      hold(dk[0]);
+      hold(dv[0]);
+      __syncthreads();  // the next tile has come, this one's gradients are there, and the products with it are made
     }
-    const LeftOperands gradients = rounded(slopes);
-    order_products();
-    add_weighted_rows(dk[0], gradients, q);
-    end_products();
-    wait_for_products<0>();
-    hold(dv[0]);
-    hold(dk[0]);
-  }
-  wait_for_copies<0>();
-  __syncthreads();
-  store_rows<64, 1>(dk, shape.scale, k, warp_first, rows_of(op.dk, first_row, kv_head), op.dk.stride, keys - first,
-                    static_cast<int>(head_width));
-  store_rows<64, 1>(dv, 1.0f, v, warp_first, rows_of(op.dv, first_row, kv_head), op.dv.stride, keys - first,
-                    static_cast<int>(head_width));
-}
-
-template <int kGroups, bool kDropout>
-void launch_hopper(const AttentionBackward& op, const Draws& draws) {
-  constexpr int kRows = 64 * kGroups;
-  const AttentionForward& forward = op.forward;
-  auto* dy_y = static_cast<float*>(workspace(std::max<int64_t>(1, forward.q.rows) * forward.shape.heads * 4));
-  Launch shape{.blocks = std::max<int64_t>(1, divide_up(forward.queries.longest, kRows)),
-               .blocks_y = forward.shape.heads,
-               .blocks_z = forward.queries.sequences + 1,
-               .threads = 128 * kGroups,
-               .shared_bytes = 1023 + 2 * SwizzledTile::bytes(kRows) + 4 * SwizzledTile::bytes(kTile)};
-  launch(backward_queries_hopper_kernel<kGroups, kDropout>, shape, op, draws, dy_y);
-  shape.blocks = std::max<int64_t>(1, divide_up(forward.longest_keys, kRows));
-  shape.blocks_y = forward.shape.kv_heads;
-  shape.shared_bytes += 2 * static_cast<int64_t>(sizeof(QueryFacts<kTile>));
-  launch(backward_keys_hopper_kernel<kGroups, kDropout>, shape, op, draws, static_cast<const float*>(dy_y));
-}
-
-template <int kGroups>
-void launch_hopper(const AttentionBackward& op) {
-  const Draws draws = draws_of(op.forward.dropout, op.forward.queries);
-  if (draws.threshold > 0) {
-    launch_hopper<kGroups, true>(op, draws);
-  } else {
-    launch_hopper<kGroups, false>(op, draws);
+    if (rounds > 0) {
+      order_products();
+      add_dq();
+      wait_for_products<0>();
+      hold(dq);
+      store_dq(rounds - 1);
+    }
+    __syncthreads();  // the other warpgroup is done with the keys, whose place gradients take on their way
+    store_rows<64, 1>(dk, shape.scale, k, warp_first, rows_of(op.dk, first_key_row + first_key, kv_head), op.dk.stride,
+                      block_keys, head_width);
+    store_rows<64, 1>(dv, 1.0f, v, warp_first, rows_of(op.dv, first_key_row + first_key, kv_head), op.dv.stride,
+                      block_keys, head_width);
+    __syncthreads();  // before other keys come to that place
   }
 }
 
 }  // namespace
 
-bool attention_backward_hopper(const AttentionBackward& op, int groups) {
-  if (op.forward.shape.head_width > 64 || !is_hopper()) return false;
-  if (groups == 1) {
-    launch_hopper<1>(op);
+bool attention_backward_hopper(const AttentionBackward& op) {
+  const AttentionForward& forward = op.forward;
+  if (forward.shape.head_width > 64 || !is_hopper()) return false;
+  const int64_t pairs = forward.q.rows * forward.shape.heads;
+  const int64_t known_bytes = round_up(std::max<int64_t>(1, pairs) * static_cast<int64_t>(sizeof(Known)), 256);
+  char* memory = static_cast<char*>(workspace(known_bytes + pairs * forward.shape.head_width * 4));
+  auto* known = reinterpret_cast<Known*>(memory);
+  auto* kept_dq = reinterpret_cast<float*>(memory + known_bytes);
+  launch(query_facts_kernel, {.blocks = divide_up(pairs * 8, kThreads), .threads = kThreads}, op, known);
+  const Launch shape{.blocks = 1,
+                     .blocks_y = forward.shape.kv_heads,
+                     .blocks_z = forward.queries.sequences + 1,
+                     .threads = kThreads,
+                     .shared_bytes = kSharedBytes};
+  const Draws draws = draws_of(forward.dropout, forward.queries);
+  if (draws.threshold > 0) {
+    launch(backward_sequence_hopper_kernel<true>, shape, op, draws, static_cast<const Known*>(known), kept_dq);
   } else {
-    launch_hopper<2>(op);
+    launch(backward_sequence_hopper_kernel<false>, shape, op, draws, static_cast<const Known*>(known), kept_dq);
   }
   return true;
 }

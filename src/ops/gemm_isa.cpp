@@ -80,28 +80,37 @@ __attribute__((always_inline)) inline void multiply_unit(const float* a, const f
   }
 }
 
-// Walks over GemmTile::wanted.
-class WantedRows {
+// Walks over GemmTile::written, to the first-level cache, and then over GemmTile::read, to the second level.
+class WantedLines {
  public:
-  WantedRows(const GemmTile& tile, int64_t rows) : next_(tile.wanted), end_(tile.wanted + 3), rows_(rows) { begin(); }
-  __attribute__((always_inline)) void fetch_row() {
+  explicit WantedLines(const GemmTile& tile) : written_(tile.written), read_(tile.read) { begin(); }
+  __attribute__((always_inline)) void fetch() {
     if (left_ == 0) return;
-    __builtin_prefetch(at_, 1);
-    __builtin_prefetch(at_ + 64, 1);
+    if (writes_) {
+      __builtin_prefetch(at_, 1);
+      __builtin_prefetch(at_ + 64, 1);
+    } else {
+      __builtin_prefetch(at_, 0, 2);
+      __builtin_prefetch(at_ + 64, 0, 2);
+    }
     at_ += stride_;
     if (--left_ == 0) begin();
   }
 
  private:
   void begin() {
-    if (next_ == end_ || next_->at == nullptr) return;
-    at_ = next_->at;
-    stride_ = next_->stride;
-    left_ = rows_;
+    writes_ = next_ < GemmTile::kWritten && written_[next_].count > 0;
+    if (!writes_ && next_ < GemmTile::kWritten) next_ = GemmTile::kWritten;
+    if (next_ == GemmTile::kWritten + GemmTile::kRead) return;
+    const GemmTile::Wanted& now = writes_ ? written_[next_] : read_[next_ - GemmTile::kWritten];
+    at_ = now.at;
+    stride_ = now.stride;
+    left_ = now.count;
     ++next_;
   }
-  const GemmTile::Wanted *next_, *end_;
-  const int64_t rows_;
+  const GemmTile::Wanted *written_, *read_;
+  int next_ = 0;
+  bool writes_ = true;
   int64_t left_ = 0, stride_ = 0;
   const char* at_ = nullptr;
 };
@@ -112,7 +121,7 @@ void multiply_rows(const GemmTile& tile) {
   Vec acc[kRows][kPanelVectors];
   const float* a = tile.a_panel;
   const float* b = tile.b_panel;
-  WantedRows wanted(tile, kRows);
+  WantedLines wanted(tile);
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
@@ -122,7 +131,7 @@ void multiply_rows(const GemmTile& tile) {
   int64_t unit = 0;
 #pragma GCC unroll 1
   for (; unit + kUnroll <= tile.units; unit += kUnroll, a += kUnroll * kUnitStep, b += kUnroll * kPanelCols) {
-    wanted.fetch_row();
+    wanted.fetch();
 #pragma GCC unroll 4
     for (int u = 0; u < kUnroll; ++u) {
       multiply_unit<Product, kRows, kRowStep>(a + u * kUnitStep, b + u * kPanelCols, acc);
@@ -200,6 +209,8 @@ GemmKernels vector_kernels() {
   kernels.unit_depth = Units::kDepth;
   kernels.units_block = kUnitsBlock;
   kernels.rows_block = kRowsBlock;
+  kernels.rows_least = 56;
+  kernels.items_wanted = 8;
   kernels.cols_block = 1024;
   if constexpr (kCopiesRows && std::is_same_v<Units, FloatUnits>) {
     kernels.row_stride = kRowStride;
@@ -248,9 +259,9 @@ void multiply_tiles(const GemmTile& tile) {
   }
   const float* a = tile.a_panel;
   const float* b = tile.b_panel;
-  WantedRows wanted(tile, tile.rows);
+  WantedLines wanted(tile);
   for (int64_t unit = 0; unit < tile.units; unit += 16) {
-    for (int i = 0; i < 4; ++i) wanted.fetch_row();
+    for (int i = 0; i < 4; ++i) wanted.fetch();
     _tile_stream_loadd(4, a, kTileBytesPerRow);
     _tile_loadd(6, b, kTileBytesPerRow);
     _tile_loadd(7, b + kTileFloats, kTileBytesPerRow);

@@ -26,13 +26,16 @@ struct GemmTile {
   float* out = nullptr;  // [rows, cols]; may be `start`
   int64_t out_stride = 0;
 
-  // Memory that the tile or its epilogue touches next: fetched a row at a time while the depth is walked through. All
-  // at once they would fill the line buffers that the panels come through.
+  // Memory that is touched next: by the tile's epilogue, which writes there, or by the packing that follows. Fetched a
+  // little at a time while the depth is walked through: all at once they would fill the line buffers that the panels
+  // come through.
   struct Wanted {
-    const char* at = nullptr;  // rows of at most two lines, or none
-    int64_t stride = 0;        // bytes
+    const char* at = nullptr;  // two lines there ...
+    int64_t stride = 0;        // ... and every so many bytes
+    int64_t count = 0;
   };
-  Wanted wanted[3];
+  static constexpr int kWritten = 3, kRead = 6;
+  Wanted written[kWritten], read[kRead];
 };
 
 // An operand seen from a panel: `across` counts rows of A or columns of B.
@@ -56,6 +59,7 @@ struct GemmKernels {
   int64_t units_block = 256;  // most packed depth of one pass
   int64_t rows_block = 168;   // rows of A packed at a time, which stay in the second-level cache
   int64_t rows_least = 64;    // rows below which a block of A is too low: B's panels come from afar for each
+  int64_t items_wanted = 4;   // items of a step for each thread, so that threads can help each other
   int64_t cols_block = 1024;  // columns of B packed at a time, shared by the team
   void (*pack_a)(const GemmPanelSource& source, float* panel) = nullptr;
   void (*pack_a_by_row)(const GemmPanelSource& source, float* panel) = nullptr;

@@ -21,6 +21,9 @@ constexpr float kLeast = 1e-30f;
 // Fits the first-level cache: the largest first, then the sum, from memory once.
 constexpr int64_t kBlock = 2048;
 
+// Logits that are fetched ahead of the first look at them, of the next block or the next row: 8 % of the pass.
+constexpr int64_t kAhead = 512;
+
 // Raises the state's largest to that of the block; its place is found by looking again, which is rare once a row has
 // shown a large logit.
 void raise_largest(const float* logits, int64_t first, int64_t count, SoftmaxState& state) {
@@ -29,6 +32,7 @@ void raise_largest(const float* logits, int64_t first, int64_t count, SoftmaxSta
   int64_t c = 0;
   for (; c + 4 * kLanes <= count; c += 4 * kLanes) {
     for (int v = 0; v < 4; ++v) {
+      __builtin_prefetch(logits + c + v * kLanes + kAhead, 1);
       const Vec x = load(logits + c + v * kLanes);
       top[v] = max(top[v], x);
       total[v] += x;

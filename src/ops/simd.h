@@ -102,6 +102,9 @@ inline IntVec int_iota() { return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7); }
 inline IntVec int_add(IntVec a, IntVec b) { return _mm256_add_epi32(a, b); }
 inline IntVec int_mul(IntVec a, IntVec b) { return _mm256_mullo_epi32(a, b); }
 inline IntVec int_xor(IntVec a, IntVec b) { return _mm256_xor_si256(a, b); }
+inline IntVec int_or(IntVec a, IntVec b) { return _mm256_or_si256(a, b); }
+inline IntVec int_load(const float* p) { return _mm256_castps_si256(_mm256_loadu_ps(p)); }  // the bits
+inline bool int_is_zero(IntVec a) { return _mm256_testz_si256(a, a) != 0; }
 template <int kBits>
 inline IntVec int_shift_right(IntVec a) {
   return _mm256_srli_epi32(a, kBits);
@@ -176,6 +179,9 @@ inline IntVec int_iota() { return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9
 inline IntVec int_add(IntVec a, IntVec b) { return _mm512_add_epi32(a, b); }
 inline IntVec int_mul(IntVec a, IntVec b) { return _mm512_mullo_epi32(a, b); }
 inline IntVec int_xor(IntVec a, IntVec b) { return _mm512_xor_si512(a, b); }
+inline IntVec int_or(IntVec a, IntVec b) { return _mm512_or_si512(a, b); }
+inline IntVec int_load(const float* p) { return _mm512_loadu_si512(p); }  // the bits
+inline bool int_is_zero(IntVec a) { return _mm512_test_epi32_mask(a, a) == 0; }
 template <int kBits>
 inline IntVec int_shift_right(IntVec a) {
   return _mm512_srli_epi32(a, kBits);

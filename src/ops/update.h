@@ -31,7 +31,7 @@ void convert_to_bf16(const float* values, bf16_t* out, int64_t count);
 }  // namespace ref
 namespace cpu {
 void adamw_update(const AdamWUpdate& op);
-// In double across blocks, in an order fixed by count and threads.
+// In double across blocks, in an order fixed by count alone.
 double squared_norm(const float* values, int64_t count);
 void convert_to_bf16(const float* values, bf16_t* out, int64_t count);
 }  // namespace cpu

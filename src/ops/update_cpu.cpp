@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
+#include "base/rounding.h"
 #include "base/threads.h"
 #include "ops/update_kernels.h"
 
@@ -11,23 +13,49 @@ namespace {
 // Shares are whole pages, and below this many elements a second thread costs more than it saves.
 constexpr int64_t kGrain = 4096;
 
+// Calls body(begin, end) for pieces of [0, count) that whichever thread is free takes: memory is not equally fast for
+// all.
+constexpr int64_t kPiece = 1 << 18;
+template <typename Body>
+void in_pieces(int64_t count, const Body& body) {
+  if (count <= 2 * kPiece) {
+    Team::instance().for_range(count, kGrain, [&](int64_t begin, int64_t end, int) { body(begin, end); });
+    return;
+  }
+  std::atomic<int64_t> next{0};
+  Team::instance().run_parts([&](int) {
+    for (int64_t begin; (begin = next.fetch_add(kPiece, std::memory_order_relaxed)) < count;) {
+      body(begin, std::min(begin + kPiece, count));
+    }
+  });
+}
+
 }  // namespace
 
 void adamw_update(const AdamWUpdate& op) {
   if (!has_vector_kernels()) return ref::adamw_update(op);
   const auto range = BRISK_ACTIVE_ISA(adamw_update_range);
-  Team::instance().for_range(op.count, kGrain, [&](int64_t begin, int64_t end, int) { range(op, begin, end); });
+  in_pieces(op.count, [&](int64_t begin, int64_t end) { range(op, begin, end); });
 }
 
 double squared_norm(const float* values, int64_t count) {
   if (!has_vector_kernels()) return ref::squared_norm(values, count);
   const auto range = BRISK_ACTIVE_ISA(squared_norm_range);
-  Team& team = Team::instance();
+  // A sum for each piece, added in their order: the same bits for any number of threads.
   static std::vector<double> sums;
-  sums.assign(static_cast<size_t>(team.size()), 0.0);
-  team.for_range(count, kGrain, [&](int64_t begin, int64_t end, int thread) {
-    sums[static_cast<size_t>(thread)] = range(values, begin, end);
-  });
+  sums.assign(static_cast<size_t>(divide_up(count, kPiece)), 0.0);
+  std::atomic<size_t> next{0};
+  const auto work = [&](int) {
+    for (size_t piece; (piece = next.fetch_add(1, std::memory_order_relaxed)) < sums.size();) {
+      const int64_t begin = static_cast<int64_t>(piece) * kPiece;
+      sums[piece] = range(values, begin, std::min(begin + kPiece, count));
+    }
+  };
+  if (sums.size() == 1) {
+    work(0);
+  } else {
+    Team::instance().run_parts(work);
+  }
   double total = 0;
   for (const double sum : sums) total += sum;
   return total;

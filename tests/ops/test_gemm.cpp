@@ -22,10 +22,10 @@ struct Shape {
   int64_t m, n, k;
 };
 // Ones, odd numbers, one more than a tile, several panels, several passes over depth (above 1024) and columns (above
-// 1024).
-const Shape kShapes[] = {{1, 1, 1},    {7, 33, 5},     {14, 32, 64},    {15, 31, 17},  {100, 50, 300},
-                         {33, 100, 7}, {64, 64, 64},   {129, 257, 130}, {2, 1100, 40}, {3, 130, 65},
-                         {8, 70, 100}, {50, 40, 2100}, {300, 70, 33},   {1, 300, 256}};
+// 1024); few rows and many columns, for which each thread packs its own panels.
+const Shape kShapes[] = {{1, 1, 1},     {7, 33, 5},      {14, 32, 64},  {15, 31, 17},   {100, 50, 300}, {33, 100, 7},
+                         {64, 64, 64},  {129, 257, 130}, {2, 1100, 40}, {3, 130, 65},   {8, 70, 100},   {50, 40, 2100},
+                         {300, 70, 33}, {1, 300, 256},   {45, 410, 70}, {20, 421, 1100}};
 
 float rounded(float x, Arithmetic arithmetic) { return arithmetic == Arithmetic::bf16 ? to_float(to_bf16(x)) : x; }
 
@@ -90,7 +90,7 @@ TEST(Gemm, MultipliesEveryShapeInEveryOrderAndType) {
 TEST(Gemm, AppliesTheEpilogueInItsOrder) {
   const Ragged ragged({60, 1, 39, 29});
   for_each_isa([&](Isa) {
-    for (const Shape& s : {Shape{129, 257, 130}, Shape{40, 33, 1300}, Shape{5, 101, 9}}) {
+    for (const Shape& s : {Shape{129, 257, 130}, Shape{40, 33, 1300}, Shape{5, 101, 9}, Shape{31, 430, 600}}) {
       for (const Activation activation : {Activation::none, Activation::gelu_tanh, Activation::gelu_erf,
                                           Activation::relu, Activation::silu, Activation::tanh}) {
         for (const DType type : {DType::f32, DType::bf16}) {
@@ -181,17 +181,23 @@ TEST(Gemm, GivesTheSameBitsWithAnyNumberOfThreads) {
   const int threads = Team::instance().size();
   for_each_isa([&](Isa) {
     for (const Arithmetic arithmetic : {Arithmetic::f32, Arithmetic::bf16}) {
-      const Shape s{210, 170, 1100};
-      const Matrix a(s.m, s.k), b(s.n, s.k);
-      const Matrix one(s.m, s.n);
-      Team::set_size(1);
-      cpu::gemm(s.m, s.n, s.k, operand(a), operand(b, true), {.c = one}, arithmetic);
-      for (const int team : {2, 3, 4, 6}) {
-        Team::set_size(team);
-        const Matrix many(s.m, s.n, DType::f32, 5);
-        cpu::gemm(s.m, s.n, s.k, operand(a), operand(b, true), {.c = many}, arithmetic);
-        for (int64_t i = 0; i < s.m; ++i) {
-          for (int64_t j = 0; j < s.n; ++j) ASSERT_EQ(many.get(i, j), one.get(i, j)) << team << " threads";
+      // The second has few rows for up to three threads; with a bias sums wait for each other beside C.
+      for (const Shape& s : {Shape{210, 170, 1100}, Shape{40, 600, 1100}}) {
+        for (const bool with_bias : {false, true}) {
+          const Matrix a(s.m, s.k), b(s.n, s.k), bias(1, s.n);
+          const Matrix one(s.m, s.n);
+          GemmEpilogue epilogue{.c = one, .bias = with_bias ? bias.view().f32() : nullptr};
+          Team::set_size(1);
+          cpu::gemm(s.m, s.n, s.k, operand(a), operand(b, true), epilogue, arithmetic);
+          for (const int team : {2, 3, 4, 6}) {
+            Team::set_size(team);
+            const Matrix many(s.m, s.n, DType::f32, 5);
+            epilogue.c = many;
+            cpu::gemm(s.m, s.n, s.k, operand(a), operand(b, true), epilogue, arithmetic);
+            for (int64_t i = 0; i < s.m; ++i) {
+              for (int64_t j = 0; j < s.n; ++j) ASSERT_EQ(many.get(i, j), one.get(i, j)) << team << " threads";
+            }
+          }
         }
       }
     }

@@ -89,6 +89,45 @@ TEST(AdamW, AParameterWithoutGradientOrStateOnlyDecays) {
   });
 }
 
+TEST(AdamW, LooksAtEveryRowThatHasAGradientOrHistoryAmongRowsThatHaveNone) {
+  constexpr int64_t kCount = 3000;
+  for (const auto& [at, kind] : {std::pair{300, 0}, {1023, 1}, {1024, 2}, {2999, 0}, {511, 2}}) {
+    const auto silence = [at = at, kind = kind](Parameters& all) {
+      for (int64_t i = 0; i < kCount; ++i) all.gradient.set(0, i, 0), all.m.set(0, i, 0), all.v.set(0, i, 0);
+      (kind == 0 ? all.gradient : kind == 1 ? all.m : all.v).set(0, at, 0.5f);
+    };
+    Parameters expected(kCount);
+    silence(expected);
+    ref::adamw_update(expected.op());
+    for_each_isa([&](Isa) {
+      Parameters got(kCount);
+      silence(got);
+      cpu::adamw_update(got.op());
+      expect_close(got.p, expected.p, 1e-6, "p");
+      expect_close(got.m, expected.m, 1e-7, "m");
+      expect_close(got.v, expected.v, 1e-7, "v");
+      for (int64_t i = 0; i < kCount; ++i) ASSERT_EQ(got.copy.get(0, i), to_float(to_bf16(got.p.get(0, i)))) << i;
+    });
+  }
+}
+
+TEST(AdamW, GivesManyParametersTheSameBitsWithAnyNumberOfThreads) {
+  const int threads = Team::instance().size();
+  constexpr int64_t kCount = (int64_t{5} << 18) + 77;
+  Team::set_size(1);
+  Parameters one(kCount);
+  cpu::adamw_update(one.op());
+  const double norm = cpu::squared_norm(one.gradient.view().f32(), kCount);
+  for (const int team : {2, 3}) {
+    Team::set_size(team);
+    Parameters many(kCount);
+    cpu::adamw_update(many.op());
+    for (int64_t i = 0; i < kCount; ++i) ASSERT_EQ(many.p.get(0, i), one.p.get(0, i)) << i;
+    EXPECT_EQ(cpu::squared_norm(one.gradient.view().f32(), kCount), norm) << team << " threads";
+  }
+  Team::set_size(threads);
+}
+
 TEST(AdamW, NeedsNoCopyAndWritesNothingPastTheEnd) {
   for_each_isa([&](Isa) {
     Parameters p(40);

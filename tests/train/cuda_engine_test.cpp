@@ -22,7 +22,8 @@ class OnACard : public ::testing::TestWithParam<Shape> {
 };
 
 TEST_P(OnACard, TheLossCurveIsTheCpusOver200Steps) {
-  const std::vector<StepBatch> steps = packed_steps(corpus_, 200, 32, 32);
+  const Corpus corpus = tiny_corpus(200 * 32);
+  const std::vector<StepBatch> steps = packed_steps(corpus, 200, 32, 32);
   for (const bool muon : {false, true}) {
     SCOPED_TRACE(muon ? "muon" : "adamw");
     if (muon) options_.muon = MuonOptions{};

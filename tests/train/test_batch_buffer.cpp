@@ -92,6 +92,20 @@ TEST(BatchBuffer, ComesBackToFewSizes) {
   EXPECT_EQ(sizes.front(), 16896);
 }
 
+// Sizes alone do not say it: 996 rows become 1024.
+TEST(BatchBuffer, KnowsWhenAllSequencesHaveTheSameLength) {
+  SupposedCard card;
+  BatchBuffer buffer(card, {1024, 8, 128});
+  std::vector<DeviceBatch::Set> sets;
+  std::vector<int32_t> lengths(8, 128);
+  buffer.queue(batch_of(lengths), 0, sets);
+  EXPECT_TRUE(sets[0].rows.even);
+  lengths[5] = 100;
+  buffer.queue(batch_of(lengths), 0, sets);
+  EXPECT_EQ(sets[0].rows.rows, 8 * sets[0].rows.longest);
+  EXPECT_FALSE(sets[0].rows.even);
+}
+
 TEST(BatchBuffer, LoadsABatchAsItIs) {
   BatchBuffer buffer(cpu_device(), {1000, 100, 200});
   const DeviceBatch::Set set = buffer.load(batch_of({3, 2}));

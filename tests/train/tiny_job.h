@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/random.h"
 #include "base/threads.h"
 #include "data/chunk_sequences.h"
@@ -127,6 +128,8 @@ inline std::vector<StepBatch> packed_steps(const Corpus& corpus, int steps, int 
                                            int per_micro_batch = 32) {
   std::vector<StepBatch> batches;
   for (int step = 0; step < steps; ++step) {
+    BRISK_CHECK((step + 1) * sequences <= std::ssize(corpus.chunks), "{} chunks for {} steps", corpus.chunks.size(),
+                steps);
     const std::span<const Chunk> chunks(corpus.chunks.data() + step * sequences, static_cast<size_t>(sequences));
     std::vector<std::vector<int32_t>> members;
     for (int32_t first = 0; first < sequences; first += per_micro_batch) {
