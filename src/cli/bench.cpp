@@ -113,8 +113,9 @@ void add_classify(CLI::App& bench) {
   command->add_option("--precision", options.precision, "fp32, bf16 or auto; of a card also tf32, fp16 and fp8")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16", "fp8", "auto"}));
-  command->add_flag("!--no-master-weights", options.master_weights,
-                    "Of a card: keep the layers' weights in bf16 alone, rounded by chance");
+  command->add_flag_callback(
+      "--no-master-weights", [arguments] { arguments->options.master_weights = false; },
+      "Of a card: keep the layers' weights in bf16 alone, rounded by chance");
   add_device_option(*command, options.device);
   command->add_option("--tokenizer", options.tokenizer, "Its vocabulary (default: a WordPiece trained on the texts)");
   command
@@ -183,8 +184,9 @@ void add_bench_command(CLI::App& app) {
   lm->add_option("--precision", options.precision, "fp32, bf16 or auto; of a card also tf32, fp16 and fp8")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16", "fp8", "auto"}));
-  lm->add_flag("!--no-master-weights", options.master_weights,
-               "Of a card: keep the layers' weights in bf16 alone, rounded by chance");
+  lm->add_flag_callback(
+      "--no-master-weights", [arguments] { arguments->options.master_weights = false; },
+      "Of a card: keep the layers' weights in bf16 alone, rounded by chance");
   lm->add_option("--optimizer", options.optimizer,
                  "adamw, which the PyTorch twin runs (bench/peers), or muon, which `brisk train` runs by default")
       ->capture_default_str()

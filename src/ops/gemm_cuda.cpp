@@ -46,24 +46,6 @@ void convert(GemmOperand& operand, DType type, int64_t rows, int64_t cols, void*
   operand = brisk::operand(to, operand.transposed);
 }
 
-// A pass after a product finds what it reads in the card's cache, if so many rows are multiplied at a time.
-int64_t rows_in_cache(int64_t rows, int64_t row_bytes) {
-  constexpr int64_t kBytes = int64_t{24} << 20;  // of 40 MiB and more
-  constexpr int64_t kTile = 256;
-  if (rows * row_bytes <= 2 * kBytes) return rows;
-  return std::max(kTile, kBytes / row_bytes / kTile * kTile);
-}
-
-GemmEpilogue rows_of(const GemmEpilogue& whole, int64_t begin, int64_t rows) {
-  GemmEpilogue part = whole;
-  part.c = whole.c.row_range(begin, rows);
-  if (whole.before) part.before = whole.before.row_range(begin, rows);
-  if (whole.residual) part.residual = whole.residual.row_range(begin, rows);
-  if (whole.rows.sequence != nullptr) part.rows.sequence += begin;
-  if (whole.rows.position != nullptr) part.rows.position += begin;
-  return part;
-}
-
 }  // namespace
 
 void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b, const GemmEpilogue& e,
@@ -95,21 +77,18 @@ void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOpera
     return small_bias;
   };
   const auto run_pass = [&] {
-    const Tensor all = e.before ? e.before : matrix(u_memory, type, m, n);
-    const int64_t step = product.a.transposed ? m : rows_in_cache(m, n * size_of(all.type));
-    for (int64_t begin = 0; begin < m; begin += step) {
-      const int64_t rows = std::min(step, m - begin);
-      Product part{.m = rows, .n = n, .k = k, .a = product.a, .b = product.b, .c = all.row_range(begin, rows)};
-      part.a.data = static_cast<const char*>(part.a.data) + begin * part.a.stride * size_of(part.a.type);
-      part.tf32 = product.tf32;
-      part.bias = bias_for(all.type);
-      const bool has_bias = part.bias != nullptr && multiply(part);
-      if (!has_bias) {
-        part.bias = nullptr;
-        BRISK_CHECK(multiply(part), "cuBLASLt cannot multiply [{}, {}] by [{}, {}]", rows, k, k, n);
-      }
-      finish_product(part.c, has_bias ? nullptr : e.bias, rows_of(e, begin, rows));
+    const Tensor u = e.before ? e.before : matrix(u_memory, type, m, n);
+    product.c = u;
+    product.addend = {};
+    product.gelu = false;
+    product.before = {};
+    product.bias = bias_for(u.type);
+    const bool has_bias = product.bias != nullptr && multiply(product);
+    if (!has_bias) {
+      product.bias = nullptr;
+      BRISK_CHECK(multiply(product), "cuBLASLt cannot multiply [{}, {}] by [{}, {}]", m, k, k, n);
     }
+    finish_product(u, has_bias ? nullptr : e.bias, e);
   };
   const auto run_fused = [&] {
     product.c = e.c;
