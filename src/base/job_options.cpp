@@ -20,9 +20,10 @@ void declare_top(Job& job, std::vector<Option>& all) {
                     .automatic("runs/ and the name")
                     .also({"output_dir", "run_dir", "out_dir", "training.output_dir"}));
   all.push_back(
-      Option("device", job.device,
-             "where it runs: `cpu`, an NVIDIA card (`cuda` or `gpu`, or `cuda:1` where there are several), or `auto`: a "
-             "card where there is one")
+      Option(
+          "device", job.device,
+          "where it runs: `cpu`, an NVIDIA card (`cuda` or `gpu`, or `cuda:1` where there are several), or `auto`: a "
+          "card where there is one")
           .also({"training.device"}));
 }
 
