@@ -21,7 +21,7 @@ nlohmann::json small() {
     "model": {"type": "BPE", "unk_token": "u", "vocab": {"a": 0, "b": 1, "ab": 2, "u": 3}, "merges": ["a b"]}})");
 }
 
-std::string error_of(std::string_view content) {
+std::string json_error_of(std::string_view content) {
   return test::message_of<UserError>([&] {
     const auto tokenizer = tokenizer_from_memory(content, "t.json");
     std::vector<TokenId> ids;
@@ -112,11 +112,11 @@ TEST(TokenizerJson, NamesWhatItCannotUse) {
       {[](auto& j) { j["added_tokens"][0] = "x"; }, "found \"x\""},
       {[](auto& j) { j["model"] = nullptr; }, "\"model\": found null"},
   };
-  EXPECT_EQ(error_of(small().dump()), "");
+  EXPECT_EQ(json_error_of(small().dump()), "");
   for (const auto& [damage, expected] : damages) {
     nlohmann::json damaged = small();
     damage(damaged);
-    const std::string message = error_of(damaged.dump());
+    const std::string message = json_error_of(damaged.dump());
     EXPECT_NE(message.find(expected), std::string::npos) << "expected " << expected << "\nfound " << message;
     EXPECT_TRUE(message.starts_with("t.json")) << message;
   }
@@ -124,16 +124,16 @@ TEST(TokenizerJson, NamesWhatItCannotUse) {
 
 TEST(TokenizerJson, RefusesDeepNesting) {
   std::string nested(100000, '[');
-  EXPECT_NE(error_of("{\"model\": " + nested), "");
+  EXPECT_NE(json_error_of("{\"model\": " + nested), "");
   nlohmann::json json = small();
   for (int i = 0; i < 1000; ++i) {
     json["normalizer"] = {{"type", "Sequence"}, {"normalizers", nlohmann::json::array({json["normalizer"]})}};
   }
-  EXPECT_NE(error_of(json.dump()).find("nested"), std::string::npos);
+  EXPECT_NE(json_error_of(json.dump()).find("nested"), std::string::npos);
   json = small();
   json["pre_tokenizer"] = {
       {"type", "Split"}, {"behavior", "Isolated"}, {"pattern", {{"Regex", std::string(99999, '(')}}}};
-  EXPECT_NE(error_of(json.dump()).find("nested"), std::string::npos);
+  EXPECT_NE(json_error_of(json.dump()).find("nested"), std::string::npos);
 }
 
 TEST(TokenizerJson, RefusesANormalizerThatMakesTextsEndless) {
@@ -141,14 +141,14 @@ TEST(TokenizerJson, RefusesANormalizerThatMakesTextsEndless) {
   const nlohmann::json doubles = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aaaaaaaa"}};
   json["normalizer"] = {{"type", "Sequence"}, {"normalizers", std::vector<nlohmann::json>(40, doubles)}};
   json["added_tokens"] = nlohmann::json::array();
-  EXPECT_NE(error_of(json.dump()).find("normalizer makes"), std::string::npos);
+  EXPECT_NE(json_error_of(json.dump()).find("normalizer makes"), std::string::npos);
 }
 
 TEST(TokenizerJson, RefusesADecoderThatMakesTextsEndless) {
   nlohmann::json json = small();
   const nlohmann::json doubles = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aaaaaaaa"}};
   json["decoder"] = {{"type", "Sequence"}, {"decoders", std::vector<nlohmann::json>(40, doubles)}};
-  EXPECT_NE(error_of(json.dump()).find("decoder makes"), std::string::npos);
+  EXPECT_NE(json_error_of(json.dump()).find("decoder makes"), std::string::npos);
   const auto tokenizer = tokenizer_from_memory(json.dump(), "t.json");
   EXPECT_THROW(tokenizer->piece(2), UserError);
   EXPECT_EQ(tokenizer->piece(1), "b");
@@ -158,7 +158,7 @@ TEST(TokenizerJson, RefusesOneReplacementThatMakesTextsEndless) {
   nlohmann::json json = small();
   json["normalizer"] = {{"type", "Replace"}, {"pattern", {{"Regex", ""}}}, {"content", std::string(100'000, 'b')}};
   json["added_tokens"] = nlohmann::json::array();
-  EXPECT_NE(error_of(json.dump()).find("rules make"), std::string::npos);
+  EXPECT_NE(json_error_of(json.dump()).find("rules make"), std::string::npos);
 }
 
 TEST(TokenizerJson, RefusesMoreStepsThanAStackHolds) {
@@ -168,7 +168,7 @@ TEST(TokenizerJson, RefusesMoreStepsThanAStackHolds) {
     json[component] = {{"type", "Sequence"},
                        {component == std::string("normalizer") ? "normalizers" : "pretokenizers",
                         std::vector<nlohmann::json>(100'000, step)}};
-    EXPECT_NE(error_of(json.dump()).find("more than 100 steps"), std::string::npos) << component;
+    EXPECT_NE(json_error_of(json.dump()).find("more than 100 steps"), std::string::npos) << component;
   }
 }
 
@@ -179,10 +179,10 @@ TEST(TokenizerJson, RefusesSpecialsWithoutEndAroundAText) {
       {"type", "TemplateProcessing"},
       {"single", std::vector<nlohmann::json>(1000, special)},
       {"special_tokens", {{"<x>", {{"id", "<x>"}, {"tokens", std::vector<std::string>(1000, "<x>")}}}}}};
-  EXPECT_NE(error_of(json.dump()).find("more than 100 special tokens"), std::string::npos);
+  EXPECT_NE(json_error_of(json.dump()).find("more than 100 special tokens"), std::string::npos);
   const nlohmann::json bert = {{"type", "BertProcessing"}, {"cls", {"<x>", 4}}, {"sep", {"<x>", 4}}};
   json["post_processor"] = {{"type", "Sequence"}, {"processors", std::vector<nlohmann::json>(1000, bert)}};
-  EXPECT_NE(error_of(json.dump()).find("more than 100 special tokens"), std::string::npos);
+  EXPECT_NE(json_error_of(json.dump()).find("more than 100 special tokens"), std::string::npos);
 }
 
 TEST(TokenizerJson, WithATokenOfNoTextSavedAndReadIsTheSame) {
@@ -198,10 +198,10 @@ TEST(TokenizerJson, NestedDeeperThanAStackIsRefused) {
   std::string text = json.dump();
   const std::string nested = std::string(200'000, '[') + std::string(200'000, ']');
   text.replace(text.find("null"), 4, nested);
-  EXPECT_NE(error_of(text).find("nested more than 100 deep"), std::string::npos);
+  EXPECT_NE(json_error_of(text).find("nested more than 100 deep"), std::string::npos);
   json["model"]["vocab"]["\"[\\[[["] = 4;  // brackets in a text are no nesting
   json["added_tokens"][0]["id"] = 5;
-  EXPECT_EQ(error_of(json.dump()), "");
+  EXPECT_EQ(json_error_of(json.dump()), "");
 }
 
 TEST(TokenizerJson, NeverCrashesOnDamagedFiles) {
@@ -216,7 +216,7 @@ TEST(TokenizerJson, NeverCrashesOnDamagedFiles) {
   json["decoder"] = nlohmann::json::parse(R"({"type": "Sequence", "decoders": [{"type": "ByteFallback"},
       {"type": "Strip", "content": " ", "start": 1, "stop": 0}]})");
   const std::string good = json.dump();
-  ASSERT_EQ(error_of(good), "");
+  ASSERT_EQ(json_error_of(good), "");
   std::mt19937 random(3);
   for (int round = 0; round < 3000; ++round) {
     std::string damaged = good;
@@ -229,7 +229,7 @@ TEST(TokenizerJson, NeverCrashesOnDamagedFiles) {
         default: damaged.insert(at, damaged.substr(random() % damaged.size(), random() % 20));
       }
     }
-    error_of(damaged);  // may still be a valid file; must not crash
+    json_error_of(damaged);  // may still be a valid file; must not crash
   }
 }
 
