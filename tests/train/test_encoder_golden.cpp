@@ -89,8 +89,12 @@ void compare(const EncoderGolden& golden, const EncoderConfig& config, const Enc
     const double loss = job.run(batch, weight_sum) / weight_sum;
     double norm = 0;
     if (card) {
-      card->begin({.step = static_cast<int64_t>(i) + 1, .rate = static_cast<double>(rates[i])});
+      const int64_t step = static_cast<int64_t>(i) + 1;
+      card->begin_pass(step, 1.0, 0);
+      card->begin_update({.step = step, .rate = static_cast<double>(rates[i])});
       card->decide();
+      card->publish();
+      card->finish();
       norm = std::sqrt(card->result().squared_norm);
     } else {
       norm = gradient_norm(job.parameters());
