@@ -10,6 +10,7 @@
 #include "base/rounding.h"
 #include "ops/attention_graph_cuda.h"
 #include "ops/attention_rows_cuda.h"
+#include "ops/card_workspace.h"
 #include "ops/workspace_cuda.h"
 
 namespace brisk::cuda {
@@ -32,6 +33,15 @@ std::string& engine_said() {
 bool refused(std::string why) {
   refusal_said() = std::move(why);
   return false;
+}
+
+// What ops have in common is planned for our own kernels; cuDNN's may grow it where the card has room.
+bool has_room(int64_t bytes) {
+  if (bytes <= workspace_size()) return true;
+  constexpr size_t kLeft = size_t{512} << 20;
+  size_t free_bytes = 0, total_bytes = 0;
+  check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for the card's free memory");
+  return free_bytes >= static_cast<size_t>(bytes) + kLeft;
 }
 
 // Plans are for few sizes: ragged batches have new ones each time.
@@ -179,6 +189,7 @@ bool attention_forward_cudnn(const AttentionForward& op) {
   const bool turns_sums = layout->keeps_sums && !layout->ragged;
   const int64_t sums_bytes = turns_sums ? rounded(op.q.rows * op.shape.heads * 4) : 0;
   const int64_t own_bytes = rounded(p->plan.workspace_bytes());
+  if (!has_room(own_bytes + sums_bytes + places.bytes())) return refused("its workspace does not fit the card");
   WorkspaceCarver carver(own_bytes + sums_bytes + places.bytes());
   void* own = carver.take(own_bytes);
   auto* by_head = static_cast<float*>(carver.take(sums_bytes));
@@ -219,7 +230,9 @@ bool attention_backward_cudnn(const AttentionBackward& op, bool deterministic) {
   const int64_t row_bytes = rounded(layout->batch * layout->heads * layout->length * 4);
   const int64_t sums_bytes = layout->ragged ? 0 : row_bytes;
   const int64_t dq_bytes = deterministic ? 0 : row_bytes * layout->head_width;
-  WorkspaceCarver carver(own_bytes + row_bytes + sums_bytes + dq_bytes + places.bytes());
+  const int64_t bytes = own_bytes + row_bytes + sums_bytes + dq_bytes + places.bytes();
+  if (!has_room(bytes)) return refused("its workspace does not fit the card");
+  WorkspaceCarver carver(bytes);
   void* own = carver.take(own_bytes);
   auto* by_head = static_cast<float*>(carver.take(sums_bytes));
   Scalars scalars(forward.shape.scale);

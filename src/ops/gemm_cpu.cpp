@@ -189,6 +189,7 @@ class Product {
   // B is packed in tasks: a panel and a pass each, or a stretch of depth of all panels. (With few rows A, a panel and a
   // pass each.)
   int64_t pack_tasks(const Step& step) const {
+    if (k_ == 0) return 0;
     if (low_) return depth_passes_ * item_panels_;
     if (b_.transposed) return step.passes.size() * divide_up(step.cols.size(), kernels_.cols);
     return divide_up(depth_of(step).size(), kStretch);

@@ -14,8 +14,8 @@
 //
 // Nobody meets anybody: a thread that finds no item left packs for the next step and goes on with it while others are
 // still busy with theirs (meetings took 6 % of the small shape's products on two cores, and more beside other work),
-// and a thread that the system gave no core is not waited for. Each thread begins with a fixed share, so that what it
-// packs stays near.
+// and a thread that the system gave no core is not waited for, unless it lost it within a task. Each thread begins with
+// a fixed share, so that what it packs stays near.
 #pragma once
 
 #include <atomic>

@@ -51,8 +51,8 @@ void adamw_update_range(const AdamWUpdate& op, int64_t begin, int64_t end) {
   };
   int64_t at = begin;
   for (; at + kQuietBlock <= end; at += kQuietBlock) {
-    // Rows of a table for words that no text has had yet decay and do nothing else: the same bits as the update's, and
-    // the moments need not be written.
+    // Rows of a table for words that no text has had yet decay and do nothing else: the same numbers as the update's,
+    // and the moments need not be written.
     const bool quiet = op.v[at] == 0 && all_zero(op.v + at) && all_zero(op.m + at) && all_zero(op.gradient + at);
     if (!quiet) {
       update(at, kQuietBlock);

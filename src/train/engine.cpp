@@ -52,7 +52,10 @@ MemoryPlan plan_memory(const EngineOptions& asked) {
     const Program program(tape,
                           {.checkpoint_every = training ? options.checkpoint_every : 0, .backend = options.backend});
     if (training) {
-      plan.batch_bytes = (on_card ? 3 : 1) * BatchBuffer::bytes(tape);  // there two more are on their way
+      plan.batch_bytes = BatchBuffer::bytes(tape);
+      if (on_card) {  // two more are on their way
+        plan.batch_bytes += 2 * BatchBuffer::bytes(rows[0], rows.size() > 1 ? rows[1] : RowCapacity{});
+      }
       plan.loss_bytes = program.loss_scratch_bytes();
     }
     if (on_card) plan.workspace_bytes = std::max(plan.workspace_bytes, card_workspace_bytes(tape));

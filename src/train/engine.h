@@ -66,6 +66,7 @@ struct StepResult {
   double gradient_norm = 0;
   bool updated = false;     // false: not finite, or above a limit
   bool overflowed = false;  // the gradient was beyond f16: not updated, and scaled less from now on
+  double scaling = 1;       // of the gradients that the parameters still hold (optim/loss_scale.h)
   bool finite() const;
   double loss() const;  // the mean
 };

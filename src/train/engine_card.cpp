@@ -12,7 +12,8 @@ namespace brisk {
 namespace {
 
 constexpr int64_t kStepsBetweenSamples = 1000;
-constexpr size_t kMostGraphs = 64;  // of micro-batches; a graph takes about a megabyte
+constexpr int64_t kMostWaiting = 16;  // steps, for one whose sizes have all run before
+constexpr size_t kMostGraphs = 64;    // of micro-batches; a graph takes about a megabyte
 
 // BRISK_CUDA_GRAPHS=0: every op is launched by itself, for finding faults.
 bool wants_graphs() {
@@ -46,7 +47,8 @@ bool Engine::CardTraining::wants_sample() const {
 }
 
 void Engine::CardTraining::run(Device& device, Recorded& recorded, bool op_by_op, const std::function<void()>& work) {
-  if (op_by_op || !wants_graphs() || recorded.seen++ == 0) return work();
+  const bool is_new = recorded.seen++ == 0;
+  if (op_by_op || !wants_graphs() || is_new) return work();
   if (!recorded.graph) recorded.graph = device.record(work);
   recorded.graph->run();
 }
@@ -71,6 +73,8 @@ void Engine::queue_pass(const StepBatch& batch, int64_t step, bool may_sample, L
   CardTraining::Pass pass{.step = step};
   card.step.begin_pass(step, scaling / divisor, options_.seed);
   bool samples = may_sample && card.wants_sample();
+  const int64_t due = card.last_sample == 0 ? 1 : card.last_sample + kStepsBetweenSamples - 1;
+  const bool is_overdue = card.passes >= due + kMostWaiting;
   card.clock.reset();
   for (size_t i = 0; i < batch.micro_batches.size(); ++i) {
     // Two sets of slots in turn: while one is read by a step that is not done, the other is filled.
@@ -86,7 +90,7 @@ void Engine::queue_pass(const StepBatch& batch, int64_t step, bool may_sample, L
       card.micro_batches.clear();
     }
     CardTraining::Recorded& recorded = card.micro_batches[shape];
-    samples = samples && recorded.seen > 0;
+    samples = samples && (recorded.seen > 0 || is_overdue);
     if (samples && !card.clock) card.clock = std::make_unique<PhaseClock>(device_);
     program.set_clock(samples ? card.clock.get() : nullptr);
     CardTraining::run(device_, recorded, samples, run_ops);
@@ -163,6 +167,7 @@ StepResult Engine::train_on_card(const StepBatch& batch, int64_t step, double ra
   result.weight_sum = numbers.weight_sum;
   result.gradient_norm = std::sqrt(numbers.squared_norm) / scaling;
   result.updated = numbers.applied > 0;
+  result.scaling = scaling;
   if (loss_scale_ && std::isfinite(result.loss_sum)) {
     result.overflowed = !std::isfinite(result.gradient_norm) && loss_scale_->can_fall();
     if (result.overflowed || result.finite()) loss_scale_->observe(result.finite());

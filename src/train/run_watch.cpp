@@ -261,6 +261,8 @@ void RunWatch::histograms(int64_t step) {
     write("gradients", [&](int64_t first, std::span<float> numbers) {
       store.device().copy_out(numbers.data(), parameter->gradient.f32() + first,
                               std::ssize(numbers) * size_of(DType::f32));
+      if (gradient_scaling_ == 1) return;
+      for (float& number : numbers) number = static_cast<float>(number / gradient_scaling_);
     });
   }
   events_->write();

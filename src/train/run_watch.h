@@ -34,6 +34,8 @@ class RunWatch {
   double seconds();  // wall time of the run so far, that of earlier processes included
 
   void count(int64_t epoch, int64_t tokens, int64_t sequences);
+  // What the gradients that the parameters hold are multiplied by, for their histograms.
+  void gradients_are_scaled(double scaling) { gradient_scaling_ = scaling; }
   void step(const StepMetrics& line);
   void evaluation(const EvaluationMetrics& line);
   void sample(int64_t step, int64_t epoch);  // nothing where the job asks for no samples
@@ -63,6 +65,7 @@ class RunWatch {
   Ledger::Totals stretch_start_;
   std::vector<std::pair<int64_t, Ledger::Totals>> closed_;  // step and time of the lines that this process wrote
   int64_t epoch_ = 0, steps_ = 0, tokens_ = 0, sequences_ = 0;
+  double gradient_scaling_ = 1;
 };
 
 }  // namespace brisk

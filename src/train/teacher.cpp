@@ -68,8 +68,8 @@ TeacherAnswers ask_teacher(const Job& job, const LabelSet& labels, int64_t rows)
 
   uint64_t key = hash_mix(kLogitsFormat, checksum_of_parameters(teacher->store));
   key = hash_bytes(std::filesystem::path(examples.data().cache_path()).stem().string(), key);
-  key = hash_mix(hash_mix(key, static_cast<uint64_t>(max_length)),
-                 static_cast<uint64_t>(teacher->store.compute_type() == DType::bf16));
+  key =
+      hash_mix(hash_mix(key, static_cast<uint64_t>(max_length)), static_cast<uint64_t>(teacher->store.compute_type()));
   // The same weights are another function with other heads or another activation.
   if (const auto* encoder = dynamic_cast<const Encoder*>(teacher->model.get())) {
     const EncoderConfig& config = encoder->config();

@@ -75,6 +75,7 @@ class Trainer {
       if (!passes(step, result)) continue;
       log_.count(batch, result, seconds_since(before));
       watch_.count(batch.cursor.epoch + 1, result.tokens, batch.sequences);
+      watch_.gradients_are_scaled(result.scaling);
       if (setup_.time_box) follow_the_clock();
       after_step(bar, batch, rate);
     }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <tuple>
 
 #include "base/threads.h"
@@ -182,7 +183,7 @@ TEST(Gemm, GivesTheSameBitsWithAnyNumberOfThreads) {
   const int threads = Team::instance().size();
   for_each_isa([&](Isa) {
     for (const Arithmetic arithmetic : {Arithmetic::f32, Arithmetic::bf16}) {
-      // The second has few rows for up to three threads; with a bias sums wait for each other beside C.
+      // The second has few rows for up to three threads.
       for (const Shape& s : {Shape{210, 170, 1100}, Shape{40, 600, 1100}}) {
         for (const bool with_bias : {false, true}) {
           const Matrix a(s.m, s.k), b(s.n, s.k), bias(1, s.n);
@@ -199,6 +200,32 @@ TEST(Gemm, GivesTheSameBitsWithAnyNumberOfThreads) {
               for (int64_t j = 0; j < s.n; ++j) ASSERT_EQ(many.get(i, j), one.get(i, j)) << team << " threads";
             }
           }
+        }
+      }
+    }
+  });
+  Team::set_size(threads);
+}
+
+// So deep and wide that B is packed in many steps, whose two buffers take turns, and that sums over the depth go from
+// step to step: in C, or with a bias beside it.
+TEST(Gemm, GivesTheSameBitsWithAnyNumberOfThreadsInManySteps) {
+  const int threads = Team::instance().size();
+  const Shape s{30, 1100, 4200};
+  const Matrix a(s.k, s.m), b(s.n, s.k), bias(1, s.n), one(s.m, s.n), many(s.m, s.n, DType::f32, 5);
+  for_each_isa([&](Isa) {
+    for (const Arithmetic arithmetic : {Arithmetic::f32, Arithmetic::bf16}) {
+      for (const bool with_bias : {false, true}) {
+        const auto run = [&](const Matrix& c, int team) {
+          Team::set_size(team);
+          cpu::gemm(s.m, s.n, s.k, operand(a, true), operand(b, true),
+                    {.c = c, .bias = with_bias ? bias.view().f32() : nullptr}, arithmetic);
+        };
+        run(one, 1);
+        for (const int team : {2, 6}) {
+          run(many, team);
+          EXPECT_EQ(std::memcmp(many.view().data, one.view().data, static_cast<size_t>(s.m * s.n) * sizeof(float)), 0)
+              << team << " threads";
         }
       }
     }
