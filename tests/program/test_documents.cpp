@@ -198,7 +198,7 @@ TEST_F(BashCompletion, OffersWhatAnOptionTakes) {
   EXPECT_EQ(at({"brisk", "train", "j"}), " job.json ");
   EXPECT_EQ(at({"brisk", "train", "job.json", "--data", "b"}), " book.txt ");
   EXPECT_EQ(at({"brisk", "train", "job.json", "--output", "=", "b"}), " book.txt ");
-  EXPECT_EQ(at({"brisk", "bench", "lm", "--precision", ""}), " fp32 bf16 auto ");
+  EXPECT_EQ(at({"brisk", "bench", "lm", "--precision", ""}), " fp32 tf32 bf16 fp16 fp8 auto ");
   EXPECT_EQ(at({"brisk", "completion", "f"}), " fish ");
   EXPECT_EQ(at({"brisk", "generate", "run", "--prompt", ""}), "  ");  // no file names for a prompt
 }

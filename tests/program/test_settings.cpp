@@ -35,12 +35,12 @@ class Settings : public ::testing::Test {
     return largest;
   }
 
-  // The planned arena, as the table of memory has it: "activations (planned arena)    1.23 MiB".
+  // As the table of memory has them: "activations    1.23 MiB".
   static double activation_mebibytes(const Outcome& outcome) {
-    const std::string row = "activations (planned arena)";
+    const std::string row = "\nactivations ";
     const size_t at = outcome.err.find(row);
     EXPECT_NE(at, std::string::npos) << outcome.err;
-    std::istringstream words(outcome.err.substr(at + row.size(), 40));
+    std::istringstream words(outcome.err.substr(at + row.size(), 60));
     double amount = 0;
     std::string unit;
     words >> amount >> unit;
