@@ -79,16 +79,7 @@ void linear_forward(const LinearForward& op) {
               "x [{}, {}], weight [{}, {}], y [{}, {}]", op.x.rows, op.x.cols, op.weight.rows, op.weight.cols,
               op.y.rows, op.y.cols);
   if (linear_forward_fp8(op)) return;
-  GemmEpilogue epilogue;
-  epilogue.c = op.y;
-  epilogue.bias = op.bias.f32();
-  epilogue.bias_copy = op.bias_copy.data;
-  epilogue.activation = op.activation;
-  epilogue.before = op.before;
-  epilogue.dropout = op.dropout;
-  epilogue.rows = op.rows;
-  epilogue.residual = op.residual;
-  gemm(op.x.rows, op.weight.rows, op.x.cols, operand(op.x), operand(op.weight, true), epilogue,
+  gemm(op.x.rows, op.weight.rows, op.x.cols, operand(op.x), operand(op.weight, true), epilogue_of(op),
        arithmetic_of(op.weight.type, op.products));
 }
 

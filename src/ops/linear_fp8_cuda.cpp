@@ -125,16 +125,7 @@ bool linear_forward_fp8(const LinearForward& op) {
                                               op.before ? op.before.stride : op.y.stride}});
   if (multiplies || keeps) to_fp8(x.op, weight.op);
   if (!multiplies) return false;
-  GemmEpilogue epilogue;
-  epilogue.c = op.y;
-  epilogue.bias = op.bias.f32();
-  epilogue.bias_copy = op.bias_copy.data;
-  epilogue.activation = op.activation;
-  epilogue.before = op.before;
-  epilogue.dropout = op.dropout;
-  epilogue.rows = op.rows;
-  epilogue.residual = op.residual;
-  gemm(n, outputs, inputs, x.rows, right, epilogue, Arithmetic::bf16);
+  gemm(n, outputs, inputs, x.rows, right, epilogue_of(op), Arithmetic::bf16);
   return true;
 }
 

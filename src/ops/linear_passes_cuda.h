@@ -6,6 +6,20 @@
 
 namespace brisk::cuda {
 
+// What a linear layer does to its product, whatever that multiplies.
+inline GemmEpilogue epilogue_of(const LinearForward& op) {
+  GemmEpilogue epilogue;
+  epilogue.c = op.y;
+  epilogue.bias = op.bias.f32();
+  epilogue.bias_copy = op.bias_copy.data;
+  epilogue.activation = op.activation;
+  epilogue.before = op.before;
+  epilogue.dropout = op.dropout;
+  epilogue.rows = op.rows;
+  epilogue.residual = op.residual;
+  return epilogue;
+}
+
 // epilogue.c = residual + dropout(activation(u + bias)); `before`, if given, becomes u + bias. u may be `before` or c.
 void finish_product(const Tensor& u, const float* bias, const GemmEpilogue& epilogue);
 
