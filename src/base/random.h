@@ -43,9 +43,16 @@ BRISK_HOST_DEVICE constexpr uint32_t random_bits(uint32_t row_key, uint32_t colu
   return x ^ (x >> 16);
 }
 
-// An element is dropped when its bits are below this.
+// An element's draw for dropout: half of the bits that it shares with the column 8 away, in the upper half of the word.
+// Sixteen bits are fine enough for a probability, and a kernel whose thread has both columns (tiles of matrix
+// instructions on a card do) draws once for the two.
+BRISK_HOST_DEVICE constexpr uint32_t dropout_bits(uint32_t row_key, uint32_t column) {
+  return random_bits(row_key, column & ~8u) << ((~column & 8u) << 1);
+}
+
+// An element is dropped when its bits are below this, a multiple of 2^16.
 BRISK_HOST_DEVICE inline uint32_t dropout_threshold(double probability) {
-  return static_cast<uint32_t>(std::min(4294967295.0, probability * 4294967296.0));
+  return static_cast<uint32_t>(std::min(65535.0, probability * 65536.0 + 0.5)) << 16;
 }
 
 // Uniform in (0, 1), never 0.

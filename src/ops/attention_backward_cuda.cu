@@ -104,6 +104,7 @@ __global__ void __launch_bounds__(kThreads)
       const bool masked = key + kAtOnce > least_seen;
 #pragma unroll
       for (int part = 0; part < kParts; ++part) {
+        [[maybe_unused]] float2 factors[4];  // of columns 8 apart
 #pragma unroll
         for (int n = 0; n < kAtOnce / 8; ++n) {
 #pragma unroll
@@ -112,7 +113,10 @@ __global__ void __launch_bounds__(kThreads)
             float p = exp2_fast(scores[part][n][i] * scale_log2 - log_sum[part][half]);
             if (masked && column >= seen[part][half]) p = 0;
             float slope = slopes[part][n][i];
-            if constexpr (kDropout) slope *= draws.factor(row_key[part][half], column);
+            if constexpr (kDropout) {
+              if (n % 2 == 0) factors[i] = draws.factors(row_key[part][half], column);
+              slope *= n % 2 == 0 ? factors[i].x : factors[i].y;
+            }
             slopes[part][n][i] = p * (slope - product[part][half]);
           }
         }

@@ -104,7 +104,7 @@ struct QueryFacts {
 };
 
 // Scores [16 kParts keys, 8 kTiles queries] become weights, and the slopes of the weights those of the scores. `key` is
-// the warp's first key, `query` the first query, `at` its place in the tile; query i sees keys up to i + ahead, of
+// the warp's first key, a multiple of 16, `query` the first query, `at` its place in the tile; query i sees keys up to i + ahead, of
 // which there are `keys`.
 template <int kParts, bool kDropout, int kTiles, typename Facts>
 __device__ void weigh_keys(float (&scores)[kParts][kTiles][4], float (&slopes)[kParts][kTiles][4], const Facts& known,
@@ -119,6 +119,8 @@ __device__ void weigh_keys(float (&scores)[kParts][kTiles][4], float (&slopes)[k
       const float log_sum = known.log_sum[at + column], product = known.product[at + column];
 #pragma unroll
       for (int part = 0; part < kParts; ++part) {
+        [[maybe_unused]] float2 factors;
+        if constexpr (kDropout) factors = draws.factors(known.row_key[at + column], key + part * 16 + lane / 4);
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           const int mine = key + part * 16 + half * 8 + lane / 4;
@@ -126,7 +128,7 @@ __device__ void weigh_keys(float (&scores)[kParts][kTiles][4], float (&slopes)[k
           if (masked && mine > min(query + column + ahead, keys - 1)) p = 0;
           float slope = slopes[part][n][2 * half + i], weight = p;
           if constexpr (kDropout) {
-            const float factor = draws.factor(known.row_key[at + column], mine);
+            const float factor = half == 0 ? factors.x : factors.y;
             slope *= factor;
             weight *= factor;
           }

@@ -230,13 +230,18 @@ __global__ void __launch_bounds__(kThreads, 1)
         const int column = n * 8 + lane % 4 * 2;
         const float4 two = *reinterpret_cast<const float4*>(&of_tile.known[half * kHalf + column]);
         float weight[4];
+        [[maybe_unused]] float2 factors[2];  // of this key and the one 8 further
+        if constexpr (kDropout) {
+          factors[0] = draws.factors(of_tile.row_key[half * kHalf + column], key);
+          factors[1] = draws.factors(of_tile.row_key[half * kHalf + column + 1], key);
+        }
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           float p = exp2_fast(scores[n][i] * scale_log2 - (i % 2 == 0 ? two.x : two.z));
           if (masked && key + i / 2 * 8 > min(query + column + i % 2 + ahead, keys - 1)) p = 0;
           scores[n][i] = weight[i] = p;
           if constexpr (kDropout) {
-            const float factor = draws.factor(of_tile.row_key[half * kHalf + column + i % 2], key + i / 2 * 8);
+            const float factor = i < 2 ? factors[i].x : factors[i - 2].y;
             weight[i] *= factor;
             if (factor == 0) kept &= ~(1u << (n * 4 + i));
           }

@@ -58,7 +58,7 @@ struct StripeDropout {
     row_keys[1] = _mm512_load_si512(keys + kLanes);
   }
   Vec keep(Vec x, int half, int64_t key) const {
-    return keep_at_least(random_bits(row_keys[half], static_cast<uint32_t>(key)), threshold, x);
+    return keep_at_least(dropout_bits(row_keys[half], static_cast<uint32_t>(key)), threshold, x);
   }
   bool active;
   IntVec threshold, row_keys[2] = {};

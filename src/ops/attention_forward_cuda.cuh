@@ -43,6 +43,7 @@ __device__ void weigh(float (&scores)[kForwardKeys / 8][4], RowPair& rows, float
     const float shrink = exp2_fast(rows.largest[half] * scale_log2 - from);
     rows.largest[half] = highest;
     float sum = 0;
+    [[maybe_unused]] uint32_t drawn[2];  // for columns 8 apart
 #pragma unroll
     for (int n = 0; n < kForwardKeys / 8; ++n) {
       if (n >= kForwardKeys / 16 && half_tile) continue;
@@ -52,8 +53,10 @@ __device__ void weigh(float (&scores)[kForwardKeys / 8][4], RowPair& rows, float
         score = exp2_fast(score * scale_log2 - from);
         sum += score;
         if constexpr (kDropout) {
-          const auto column = static_cast<uint32_t>(key + n * 8 + lane % 4 * 2 + i);
-          if (random_bits(rows.row_key[half], column) < draws.threshold) score = 0;
+          if (n % 2 == 0) {
+            drawn[i] = random_bits(rows.row_key[half], static_cast<uint32_t>(key + n * 8 + lane % 4 * 2 + i));
+          }
+          if ((n % 2 == 0 ? drawn[i] << 16 : drawn[i]) < draws.threshold) score = 0;
         }
       }
     }

@@ -81,7 +81,7 @@ struct RowDropout {
   }
   // x where key j is kept, 0 where it is dropped; scaling is the caller's
   Vec keep(Vec x, int64_t key) const {
-    return keep_at_least(random_bits(row_key, static_cast<uint32_t>(key)), int_set1(threshold), x);
+    return keep_at_least(dropout_bits(row_key, static_cast<uint32_t>(key)), int_set1(threshold), x);
   }
   bool active;
   uint32_t threshold, row_key = 0;

@@ -155,7 +155,12 @@ struct Draws {
     return random_row_key(drawn_key(), static_cast<uint32_t>(sequence[row]), static_cast<uint32_t>(position[row]));
   }
   __device__ float factor(uint32_t row_key, int64_t column) const {
-    return random_bits(row_key, static_cast<uint32_t>(column)) >= threshold ? scale : 0.0f;
+    return dropout_bits(row_key, static_cast<uint32_t>(column)) >= threshold ? scale : 0.0f;
+  }
+  // Of a column whose bit of 8 is 0 and of the one 8 further, by one draw.
+  __device__ float2 factors(uint32_t row_key, int64_t column) const {
+    const uint32_t bits = random_bits(row_key, static_cast<uint32_t>(column));
+    return make_float2(bits << 16 >= threshold ? scale : 0.0f, bits >= threshold ? scale : 0.0f);
   }
 };
 

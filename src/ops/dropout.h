@@ -10,8 +10,8 @@
 
 namespace brisk {
 
-// Element (row, column) is kept when random_bits(random_row_key(key, sequence, position), column) >= threshold, and
-// then scaled by 1 / (1 - probability). Backward draws the same bits again, so nothing is stored.
+// Element (row, column) is kept when dropout_bits(random_row_key(key, sequence, position), column) >= threshold, and
+// then scaled by one over the share that is kept. Backward draws the same bits again, so nothing is stored.
 struct Dropout {
   float probability = 0;
   uint64_t key = 0;  // random_key({seed, step, site of the op})
@@ -21,7 +21,7 @@ struct Dropout {
 
   BRISK_HOST_DEVICE bool active() const { return probability > 0; }
   BRISK_HOST_DEVICE uint32_t threshold() const { return dropout_threshold(probability); }
-  BRISK_HOST_DEVICE float scale() const { return 1.0f / (1.0f - probability); }
+  BRISK_HOST_DEVICE float scale() const { return 65536.0f / static_cast<float>(65536 - (threshold() >> 16)); }
   [[gnu::always_inline]] BRISK_HOST_DEVICE uint64_t drawn_key() const {
     return step_key == nullptr ? key : mix64(*step_key ^ key);
   }
@@ -32,7 +32,7 @@ struct Dropout {
   }
   // For plain loops: whether an element is kept, and what it is multiplied by (0 if dropped, 1 without dropout).
   BRISK_HOST_DEVICE bool keeps(uint32_t row_key, int64_t column) const {
-    return random_bits(row_key, static_cast<uint32_t>(column)) >= threshold();
+    return dropout_bits(row_key, static_cast<uint32_t>(column)) >= threshold();
   }
   BRISK_HOST_DEVICE float factor(uint32_t row_key, int64_t column) const {
     return !active() ? 1 : keeps(row_key, column) ? scale() : 0;

@@ -27,7 +27,7 @@ struct RowDropout {
   }
   Vec operator()(Vec x, int64_t column) const {
     if (!active) return x;
-    return keep_at_least(random_bits(row_key, static_cast<uint32_t>(column)), int_set1(threshold), x * set1(scale));
+    return keep_at_least(dropout_bits(row_key, static_cast<uint32_t>(column)), int_set1(threshold), x * set1(scale));
   }
   bool active;
   const Dropout& dropout;

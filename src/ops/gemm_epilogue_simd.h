@@ -18,7 +18,7 @@ inline void store_at(const Tensor& t, int64_t index, Vec x, int64_t lanes) {
 }
 
 inline Vec drop(Vec x, uint32_t row_key, int64_t col, IntVec threshold, Vec scale) {
-  return keep_at_least(random_bits(row_key, static_cast<uint32_t>(col)), threshold, x * scale);
+  return keep_at_least(dropout_bits(row_key, static_cast<uint32_t>(col)), threshold, x * scale);
 }
 
 // Only a conversion: the bf16 gradient of an input. A line of 32 bf16 at a time where there are such instructions.

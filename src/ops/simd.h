@@ -102,6 +102,8 @@ inline IntVec int_iota() { return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7); }
 inline IntVec int_add(IntVec a, IntVec b) { return _mm256_add_epi32(a, b); }
 inline IntVec int_mul(IntVec a, IntVec b) { return _mm256_mullo_epi32(a, b); }
 inline IntVec int_xor(IntVec a, IntVec b) { return _mm256_xor_si256(a, b); }
+inline IntVec int_and_not(IntVec a, IntVec b) { return _mm256_andnot_si256(a, b); }  // ~a & b
+inline IntVec int_shift_left(IntVec a, IntVec counts) { return _mm256_sllv_epi32(a, counts); }
 inline IntVec int_or(IntVec a, IntVec b) { return _mm256_or_si256(a, b); }
 inline IntVec int_load(const float* p) { return _mm256_castps_si256(_mm256_loadu_ps(p)); }  // the bits
 inline bool int_is_zero(IntVec a) { return _mm256_testz_si256(a, a) != 0; }
@@ -179,6 +181,8 @@ inline IntVec int_iota() { return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9
 inline IntVec int_add(IntVec a, IntVec b) { return _mm512_add_epi32(a, b); }
 inline IntVec int_mul(IntVec a, IntVec b) { return _mm512_mullo_epi32(a, b); }
 inline IntVec int_xor(IntVec a, IntVec b) { return _mm512_xor_si512(a, b); }
+inline IntVec int_and_not(IntVec a, IntVec b) { return _mm512_andnot_si512(a, b); }  // ~a & b
+inline IntVec int_shift_left(IntVec a, IntVec counts) { return _mm512_sllv_epi32(a, counts); }
 inline IntVec int_or(IntVec a, IntVec b) { return _mm512_or_si512(a, b); }
 inline IntVec int_load(const float* p) { return _mm512_loadu_si512(p); }  // the bits
 inline bool int_is_zero(IntVec a) { return _mm512_test_epi32_mask(a, a) == 0; }
@@ -207,15 +211,18 @@ inline Vec exp(Vec x) {
   return scale_by_power(fma(p, r * r, r + set1(1.0f)), n);
 }
 
-// random_bits (base/random.h) for columns first, first + 1, ...
+// dropout_bits (base/random.h) for columns first, first + 1, ...
 inline IntVec random_bits_of(IntVec x);
-inline IntVec random_bits(uint32_t row_key, uint32_t first_column) {
+inline IntVec dropout_bits(uint32_t row_key, uint32_t first_column) {
   const IntVec column = int_add(int_set1(first_column), int_iota());
-  return random_bits_of(int_xor(int_set1(row_key), int_mul(column, int_set1(0x9E3779B9u))));
+  const IntVec shared = int_and_not(int_set1(8), column), lower = int_and_not(column, int_set1(8));
+  const IntVec bits = random_bits_of(int_xor(int_set1(row_key), int_mul(shared, int_set1(0x9E3779B9u))));
+  return int_shift_left(bits, int_add(lower, lower));
 }
 // ... and for one column of several rows.
-inline IntVec random_bits(IntVec row_keys, uint32_t column) {
-  return random_bits_of(int_xor(row_keys, int_set1(column * 0x9E3779B9u)));
+inline IntVec dropout_bits(IntVec row_keys, uint32_t column) {
+  const IntVec bits = random_bits_of(int_xor(row_keys, int_set1((column & ~8u) * 0x9E3779B9u)));
+  return int_shift_left(bits, int_set1((~column & 8u) << 1));
 }
 inline IntVec random_bits_of(IntVec x) {
   x = int_mul(int_xor(x, int_shift_right<16>(x)), int_set1(0x7FEB352Du));

@@ -15,7 +15,7 @@ constexpr int64_t kGrain = 4096;
 
 // Calls body(begin, end) for pieces of [0, count) that whichever thread is free takes: memory is not equally fast for
 // all.
-constexpr int64_t kPiece = 1 << 18;
+constexpr int64_t kPiece = 1 << 16;
 template <typename Body>
 void in_pieces(int64_t count, const Body& body) {
   if (count <= 2 * kPiece) {

@@ -49,7 +49,7 @@ void expected_gemm(const Shape& s, const GemmOperand& a, const GemmOperand& b, c
       if (e.dropout.active()) {
         const uint32_t key = random_row_key(e.dropout.key, static_cast<uint32_t>(e.rows.sequence[i]),
                                             static_cast<uint32_t>(e.rows.position[i]));
-        y *= random_bits(key, static_cast<uint32_t>(j)) >= e.dropout.threshold() ? e.dropout.scale() : 0;
+        y *= dropout_bits(key, static_cast<uint32_t>(j)) >= e.dropout.threshold() ? e.dropout.scale() : 0;
       }
       if (e.residual) y += element(e.residual, i, j);
       put_element(e.c, i, j, y, e.adds);
