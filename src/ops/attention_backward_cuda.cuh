@@ -104,8 +104,8 @@ struct QueryFacts {
 };
 
 // Scores [16 kParts keys, 8 kTiles queries] become weights, and the slopes of the weights those of the scores. `key` is
-// the warp's first key, a multiple of 16, `query` the first query, `at` its place in the tile; query i sees keys up to i + ahead, of
-// which there are `keys`.
+// the warp's first key, a multiple of 16, `query` the first query, `at` its place in the tile; query i sees keys up to
+// i + ahead, of which there are `keys`.
 template <int kParts, bool kDropout, int kTiles, typename Facts>
 __device__ void weigh_keys(float (&scores)[kParts][kTiles][4], float (&slopes)[kParts][kTiles][4], const Facts& known,
                            int at, int key, int keys, int query, int ahead, float scale_log2, const Draws& draws) {

@@ -132,7 +132,8 @@ __global__ void __launch_bounds__(32 * kWarps) attention_forward_kernel(const At
     __syncthreads();
   }
 
-  // Rows leave by way of the warp's own part of q's tile: whole rows, 16 bytes a lane.
+  // Rows leave by way of the warp's own part of q's tile, which its lanes have read: whole rows, 16 bytes a lane.
+  __syncwarp();
 #pragma unroll
   for (int part = 0; part < kParts; ++part) {
     for (int half = 0; half < 2; ++half) {

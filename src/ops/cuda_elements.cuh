@@ -51,44 +51,60 @@ struct Floats {
 __device__ inline float low_bf16(uint32_t pair) { return __uint_as_float(pair << 16); }
 __device__ inline float high_bf16(uint32_t pair) { return __uint_as_float(pair & 0xFFFF0000u); }
 
-template <int kCount>
-__device__ inline Floats<kCount> load(const float* from) {
-  Floats<kCount> to;
+// Elements as they lie in memory. A kernel that reads them a row ahead waits for them where it needs their floats, and
+// not before.
+template <int kCount, typename T>
+struct Elements {
+  T v[kCount];
+};
+template <typename T>
+struct Elements<8, T> {
+  uint4 words[sizeof(T) / 2];
+};
+
+template <int kCount, typename T>
+__device__ inline Elements<kCount, T> read(const T* from) {
+  Elements<kCount, T> to;
   if constexpr (kCount == 8) {
-    [[maybe_unused]] const float4 a = reinterpret_cast<const float4*>(from)[0],
-                                  b = reinterpret_cast<const float4*>(from)[1];
-    to = {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof(T) / 2); ++i) to.words[i] = reinterpret_cast<const uint4*>(from)[i];
   } else {
+#pragma unroll
     for (int i = 0; i < kCount; ++i) to.v[i] = from[i];
   }
   return to;
 }
 
-template <int kCount>
-__device__ inline Floats<kCount> load(const bf16_t* from) {
+__device__ inline float float_of(float value) { return value; }
+__device__ inline float float_of(bf16_t value) { return __uint_as_float(static_cast<uint32_t>(value.bits) << 16); }
+__device__ inline float float_of(f16_t value) { return floats_of_f16(value.bits).x; }
+
+template <int kCount, typename T>
+__device__ inline Floats<kCount> floats_of(const Elements<kCount, T>& from) {
   Floats<kCount> to;
-  if constexpr (kCount == 8) {
-    [[maybe_unused]] const uint4 a = *reinterpret_cast<const uint4*>(from);
-    to = {{low_bf16(a.x), high_bf16(a.x), low_bf16(a.y), high_bf16(a.y), low_bf16(a.z), high_bf16(a.z), low_bf16(a.w),
-           high_bf16(a.w)}};
-  } else {
-    for (int i = 0; i < kCount; ++i) to.v[i] = __uint_as_float(static_cast<uint32_t>(from[i].bits) << 16);
-  }
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) to.v[i] = float_of(from.v[i]);
   return to;
 }
+__device__ inline Floats<8> floats_of(const Elements<8, float>& from) {
+  const uint4 a = from.words[0], b = from.words[1];
+  return {{__uint_as_float(a.x), __uint_as_float(a.y), __uint_as_float(a.z), __uint_as_float(a.w), __uint_as_float(b.x),
+           __uint_as_float(b.y), __uint_as_float(b.z), __uint_as_float(b.w)}};
+}
+__device__ inline Floats<8> floats_of(const Elements<8, bf16_t>& from) {
+  const uint4 a = from.words[0];
+  return {{low_bf16(a.x), high_bf16(a.x), low_bf16(a.y), high_bf16(a.y), low_bf16(a.z), high_bf16(a.z), low_bf16(a.w),
+           high_bf16(a.w)}};
+}
+__device__ inline Floats<8> floats_of(const Elements<8, f16_t>& from) {
+  const uint4 a = from.words[0];
+  const float2 p = floats_of_f16(a.x), q = floats_of_f16(a.y), r = floats_of_f16(a.z), s = floats_of_f16(a.w);
+  return {{p.x, p.y, q.x, q.y, r.x, r.y, s.x, s.y}};
+}
 
-template <int kCount>
-__device__ inline Floats<kCount> load(const f16_t* from) {
-  Floats<kCount> to;
-  if constexpr (kCount == 8) {
-    [[maybe_unused]] const uint4 a = *reinterpret_cast<const uint4*>(from);
-    [[maybe_unused]] const float2 p = floats_of_f16(a.x), q = floats_of_f16(a.y), r = floats_of_f16(a.z),
-                                  s = floats_of_f16(a.w);
-    to = {{p.x, p.y, q.x, q.y, r.x, r.y, s.x, s.y}};
-  } else {
-    for (int i = 0; i < kCount; ++i) to.v[i] = floats_of_f16(from[i].bits).x;
-  }
-  return to;
+template <int kCount, typename T>
+__device__ inline Floats<kCount> load(const T* from) {
+  return floats_of(read<kCount>(from));
 }
 
 template <int kCount>

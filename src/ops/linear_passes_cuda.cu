@@ -70,9 +70,20 @@ __global__ void finish_kernel(const FinishArguments<kVector, U, R, C> a) {
   constexpr bool kFast = sizeof(U) == 2;
   Floats<kVector> bias = {};
   if (a.bias != nullptr) bias = load<kVector>(a.bias + col);
-  for (int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; row < a.rows;
-       row += static_cast<int64_t>(gridDim.x) * blockDim.y) {
-    Floats<kVector> v = load<kVector>(a.u + row * a.u_stride + col);
+  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.y;
+  int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  Elements<kVector, U> next_u;  // of the next row, on its way
+  Elements<kVector, R> next_residual;
+  const auto read_row = [&](int64_t of) {
+    if (of >= a.rows) return;
+    next_u = read<kVector>(a.u + of * a.u_stride + col);
+    if (a.residual != nullptr) next_residual = read<kVector>(a.residual + of * a.residual_stride + col);
+  };
+  read_row(row);
+  for (; row < a.rows; row += step) {
+    Floats<kVector> v = floats_of(next_u), r = {};
+    if (a.residual != nullptr) r = floats_of(next_residual);
+    read_row(row + step);
 #pragma unroll
     for (int i = 0; i < kVector; ++i) v.v[i] += bias.v[i];
     if (a.before != nullptr) store(a.before + row * a.before_stride + col, v);
@@ -83,7 +94,6 @@ __global__ void finish_kernel(const FinishArguments<kVector, U, R, C> a) {
       for (int i = 0; i < kVector; ++i) v.v[i] *= a.draws.factor(key, col + i);
     }
     if (a.residual != nullptr) {
-      const Floats<kVector> r = load<kVector>(a.residual + row * a.residual_stride + col);
 #pragma unroll
       for (int i = 0; i < kVector; ++i) v.v[i] += r.v[i];
     }
@@ -146,15 +156,24 @@ __global__ void gradient_kernel(const GradientArguments<kVector, D, B, U> a) {
   constexpr bool kFast = sizeof(B) == 2;
   float sums[kVector] = {};
   const int64_t begin = blockIdx.y * a.rows_of_chunk, end = min(a.rows, begin + a.rows_of_chunk);
+  Elements<kVector, D> next_dy;  // of the next row, on its way
+  Elements<kVector, B> next_before;
+  const auto read_row = [&](int64_t of) {
+    if (of >= end || !inside) return;
+    next_dy = read<kVector>(a.dy + of * a.dy_stride + col);
+    if (a.before != nullptr) next_before = read<kVector>(a.before + of * a.before_stride + col);
+  };
+  read_row(begin + warp);
   for (int64_t row = begin + warp; row < end && inside; row += kWarps) {
-    Floats<kVector> v = load<kVector>(a.dy + row * a.dy_stride + col);
+    Floats<kVector> v = floats_of(next_dy), slope = {};
+    if (a.before != nullptr) slope = floats_of(next_before);
+    read_row(row + kWarps);
     if (a.draws.threshold > 0) {
       const uint32_t key = a.draws.row_key(row);
 #pragma unroll
       for (int i = 0; i < kVector; ++i) v.v[i] *= a.draws.factor(key, col + i);
     }
     if (a.before != nullptr) {
-      Floats<kVector> slope = load<kVector>(a.before + row * a.before_stride + col);
       slope_all<kFast>(a.activation, slope);
 #pragma unroll
       for (int i = 0; i < kVector; ++i) v.v[i] *= slope.v[i];

@@ -1,6 +1,7 @@
 // Norms on the card: a row belongs to 8, 16 or 32 lanes that hold it in registers, so that x is read once. The sums
 // over rows of gain and bias are taken in two stages of fixed order.
 #include <algorithm>
+#include <type_traits>
 
 #include "base/rounding.h"
 #include "ops/column_sums_cuda.cuh"
@@ -16,9 +17,9 @@ namespace {
 constexpr int kThreads = 256;
 // Backward has small blocks, as many on a multiprocessor as the registers of a row allow.
 constexpr int kBackwardThreads = 128;
-constexpr int backward_blocks(int passes, bool hands_on) {
-  return passes == 1 ? 6 : passes == 2 ? 4 : passes == 3 && !hands_on ? 3 : 2;
-}
+constexpr int backward_blocks(int passes) { return passes == 1 ? 6 : passes == 2 ? 4 : 2; }
+// Rows of this many passes leave registers for the next row, which comes while this one is worked on.
+constexpr bool reads_ahead(int passes) { return passes == 3; }
 // Wider rows, and rows that are no whole eights, are read once per sum by the kernels named `any`.
 constexpr int64_t kWidestInRegisters = 1024;
 
@@ -115,7 +116,7 @@ __global__ void norm_forward_any_kernel(NormArguments op) {
 // a block add up in order, and partial [blocks, 2, width] holds one sum a block. With kHandsOn the gradient is handed
 // on in the type of dy too, and partial [blocks, 3, width] has its sums.
 template <typename X, typename Dy, typename Dx, int kLanes, int kPasses, bool kHandsOn>
-__global__ void __launch_bounds__(kBackwardThreads, backward_blocks(kPasses, kHandsOn))
+__global__ void __launch_bounds__(kBackwardThreads, backward_blocks(kPasses))
     norm_backward_kernel(NormArguments op, float* partial) {
   constexpr int kGroups = kBackwardThreads / kLanes;
   const int lane = threadIdx.x % kLanes, group = threadIdx.x / kLanes;
@@ -123,25 +124,37 @@ __global__ void __launch_bounds__(kBackwardThreads, backward_blocks(kPasses, kHa
   const float* gain = static_cast<const float*>(op.gain.data);
   constexpr int kSums = kHandsOn ? 3 : 2;
   Floats<8> totals[kSums][kPasses] = {};  // of gain, of bias, of what is handed on
-  // All lanes of a warp go round equally often: they exchange sums.
-  for (int64_t first = static_cast<int64_t>(blockIdx.x) * kGroups; first < op.rows;
-       first += static_cast<int64_t>(gridDim.x) * kGroups) {
-    const int64_t row = first + group;
-    const bool exists = row < op.rows;
+  Elements<8, X> x_read[kPasses];
+  Elements<8, Dy> dy_read[kPasses];
+  const auto read_row = [&](int64_t row) {
     const X* x = static_cast<const X*>(op.x.data) + row * op.x.stride;
     const Dy* dy = static_cast<const Dy*>(op.dy.data) + row * op.dy.stride;
-    Dx* dx = static_cast<Dx*>(op.dx.data) + row * op.dx.stride;
-    Floats<8> normal[kPasses], gradient[kPasses];
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const int column = (pass * kLanes + lane) * 8;
-      normal[pass] = {};
-      gradient[pass] = {};
-      if (exists && column < op.width) {
-        normal[pass] = load<8>(x + column);
-        gradient[pass] = load<8>(dy + column);
+      x_read[pass] = {};
+      dy_read[pass] = {};
+      if (row < op.rows && column < op.width) {
+        x_read[pass] = read<8>(x + column);
+        dy_read[pass] = read<8>(dy + column);
       }
     }
+  };
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kGroups;
+  if constexpr (reads_ahead(kPasses)) read_row(static_cast<int64_t>(blockIdx.x) * kGroups + group);
+  // All lanes of a warp go round equally often: they exchange sums.
+  for (int64_t first = static_cast<int64_t>(blockIdx.x) * kGroups; first < op.rows; first += step) {
+    const int64_t row = first + group;
+    const bool exists = row < op.rows;
+    Dx* dx = static_cast<Dx*>(op.dx.data) + row * op.dx.stride;
+    if constexpr (!reads_ahead(kPasses)) read_row(row);
+    Floats<8> normal[kPasses], gradient[kPasses];
+#pragma unroll
+    for (int pass = 0; pass < kPasses; ++pass) {
+      normal[pass] = floats_of(x_read[pass]);
+      gradient[pass] = floats_of(dy_read[pass]);
+    }
+    if constexpr (reads_ahead(kPasses)) read_row(row + step);
     Floats<8> before[kPasses];  // of dx: on its way while the sums are made
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
@@ -339,9 +352,10 @@ void norm_backward(const NormBackward& op) {
   const bool fits =
       op.x.cols <= kWidestInRegisters && in_eights(op.x) && in_eights(op.dy) && in_eights(op.dx) && in_eights(op.gain);
   const int64_t rows = op.x.rows, width = op.x.cols;
-  // As training does it: the residual stream in f32, what is between products in fewer bits.
-  const bool hands_on = op.handed.du && fits && op.x.type == DType::f32 && op.dx.type == DType::f32 &&
-                        op.dy.type != DType::f32 && op.handed.du.type == op.dy.type && in_eights(op.handed.du);
+  // As training does it: what is between products in fewer bits, the residual stream in f32 or as what is between.
+  const bool hands_on = op.handed.du && fits && (op.x.type == DType::f32 || op.x.type == op.dy.type) &&
+                        op.dx.type == op.x.type && op.dy.type != DType::f32 && op.handed.du.type == op.dy.type &&
+                        in_eights(op.handed.du);
   const bool sums = op.dgain || op.dbias || (hands_on && op.handed.dbias);
   const int64_t results = hands_on ? 3 : 2;
   int64_t parts = 0;
@@ -366,14 +380,14 @@ void norm_backward(const NormBackward& op) {
     with_row_shape(width, [&](auto shape) {
       using Shape = decltype(shape);
       const int64_t blocks = std::min(divide_up(rows, kBackwardThreads / Shape::lanes),
-                                      int64_t{backward_blocks(Shape::passes, hands_on)} * multiprocessors());
+                                      int64_t{backward_blocks(Shape::passes)} * multiprocessors());
       const int64_t result_bytes = results * width * size_of(DType::f32);
       if (sums) {
         parts = blocks;
         partial = static_cast<float*>(workspace(parts * result_bytes));
       }
       auto* kernel = norm_backward_kernel<X, Dy, Dx, Shape::lanes, Shape::passes, false>;
-      if constexpr (sizeof(X) == 4 && sizeof(Dx) == 4 && sizeof(Dy) == 2) {
+      if constexpr (sizeof(Dy) == 2 && std::is_same_v<X, Dx> && (sizeof(X) == 4 || std::is_same_v<X, Dy>)) {
         if (hands_on) kernel = norm_backward_kernel<X, Dy, Dx, Shape::lanes, Shape::passes, true>;
       }
       launch(kernel, {.blocks = blocks, .threads = kBackwardThreads, .shared_bytes = result_bytes}, arguments, partial);
