@@ -120,6 +120,10 @@ class Engine {
   EvaluationResult evaluate(const Sequences& sequences, Ledger& ledger,
                             int64_t count = std::numeric_limits<int64_t>::max());
 
+  // How many passes in a row, the last ones queued, were of sizes that had come twice before: nothing was chosen
+  // by timing and no graph recorded. The CPU prepares nothing: without end.
+  int64_t settled_passes() const;
+
   ParameterStore& parameters() { return store_; }
   const Model& model() const { return *model_; }
   const EngineOptions& options() const { return options_; }
