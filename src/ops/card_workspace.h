@@ -26,6 +26,10 @@ namespace cuda {
 void reserve_workspace(int64_t bytes);  // outside of a capture
 void reserve_operand_workspace(int64_t bytes);
 int64_t workspace_size();  // bytes of the shared one, so far
+// Gives all of them back, the products' too; the next op that wants one makes it anew. No graph that was recorded with
+// them may run any more: only between engines.
+void release_workspaces();
+void* product_workspace();  // half of kProductWorkspaceBytes: products that run side by side have one each
 }  // namespace cuda
 
 }  // namespace brisk
