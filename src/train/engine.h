@@ -85,6 +85,7 @@ struct MemoryPlan {
   int64_t activation_bytes = 0;  // the training arena and the batch
   int64_t evaluation_bytes = 0;  // its arena; none on a card, where it fits into that of training
   int64_t workspace_bytes = 0;   // on a card: of products and other ops
+  int64_t library_bytes = 0;     // on a card, beside the total: what cuDNN takes where there is room for it
   int64_t total() const { return state_bytes + activation_bytes + evaluation_bytes + workspace_bytes; }
 
   // What these are made of.
