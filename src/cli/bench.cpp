@@ -32,6 +32,7 @@ void print_json(nlohmann::ordered_json json, const BenchFigures& figures) {
   json["peak_memory_bytes"] = figures.peak_memory_bytes;
   if (figures.peak_allocated_bytes > 0) json["peak_allocated_bytes"] = figures.peak_allocated_bytes;
   json["first_step_seconds"] = figures.first_step_seconds;
+  json["warm_up_steps"] = figures.warm_up_steps;
   if (figures.card) {
     json["card"] = {{"mean_busy_share", figures.card->mean_busy_share},
                     {"mean_watts", figures.card->mean_watts},
@@ -64,9 +65,11 @@ void print_text(const std::string& name, const std::string& rates, const BenchFi
       name, rates, figures.tokens_per_second, figures.step_ms, figures.steps, figures.gflops, 100 * figures.utilisation,
       figures.peak_gflops, format_bytes(static_cast<double>(figures.peak_memory_bytes)), memory);
   if (figures.peak_allocated_bytes > 0) {
-    fmt::print("the card: {} of its memory allocated by brisk, the rest is CUDA's; first step {} after the start{}\n",
-               format_bytes(static_cast<double>(figures.peak_allocated_bytes)),
-               format_duration(figures.first_step_seconds), figures.card ? "; " + format_card(*figures.card) : "");
+    fmt::print(
+        "the card: {} of its memory allocated by brisk, the rest is CUDA's; first step {} after the start, {} steps to "
+        "warm up{}\n",
+        format_bytes(static_cast<double>(figures.peak_allocated_bytes)), format_duration(figures.first_step_seconds),
+        figures.warm_up_steps, figures.card ? "; " + format_card(*figures.card) : "");
   }
 }
 

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "ops/attention_cudnn_cuda.h"
 #include "ops/attention_ways_cuda.h"
+#include "ops/card_workspace.h"
 #include "ops/cuda_stream.h"
 #include "ops/product_choices_cuda.h"
 #include "ops/product_cuda.h"
@@ -98,11 +99,9 @@ double work_of(const AttentionForward& op) {
          static_cast<double>(op.shape.heads * op.shape.head_width);
 }
 
-// A plan of cuDNN takes half a second to make. Of short sequences with heads at most 64 wide our own were 1.4 times as
-// fast, of those of 1024 rows cuDNN's 1.5 times, of heads of 128 three times (H200).
 bool is_worth_a_plan(const AttentionForward& op, Way usual) {
   if (asked_for() == Asked::own) return false;
-  return usual == Way::plain || op.shape.head_width > 64 || op.queries.longest >= 512;
+  return usual == Way::plain || may_suit_cudnn(op.shape.head_width, op.queries.longest);
 }
 
 // `run` goes a way, or answers that it cannot. Trials write what the chosen way then writes again.

@@ -17,7 +17,6 @@ namespace brisk::cuda {
 
 namespace {
 
-constexpr int64_t kMostWorkspace = int64_t{4} << 30;
 constexpr int64_t kLengthsStep = 128;
 constexpr int64_t kUnmaskedEdges = 91501;  // before, lengths that are no multiple of 128 need a mask
 
@@ -35,7 +34,8 @@ bool refused(std::string why) {
   return false;
 }
 
-// What ops have in common is planned for our own kernels; cuDNN's may grow it where the card has room.
+// What ops have in common is reserved for our own kernels; cuDNN's may grow it (card_cudnn_bytes) where the card has
+// room.
 bool has_room(int64_t bytes) {
   if (bytes <= workspace_size()) return true;
   constexpr size_t kLeft = size_t{512} << 20;
@@ -107,7 +107,7 @@ const Plan* plan_for(std::map<AttentionLayout, Kept<Plan>>& kept, const Attentio
     known = kept.try_emplace(layout).first;
     try {
       Plan made = make(layout);
-      if (made.plan.workspace_bytes() > kMostWorkspace) throw CudnnRefusal("it takes too much memory");
+      if (made.plan.workspace_bytes() > kMostCudnnBytes) throw CudnnRefusal("it takes too much memory");
       known->second.plan.emplace(std::move(made));
     } catch (const CudnnRefusal& refusal) {
       known->second.refusal = refusal.what();

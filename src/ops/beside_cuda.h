@@ -24,6 +24,4 @@ class BesideWork {
   bool apart_ = false;
 };
 
-bool is_beside();  // whether what is queued now is such work
-
 }  // namespace brisk::cuda

@@ -19,6 +19,13 @@ constexpr int64_t kProductWorkspaceBytes = int64_t{128} << 20;
 // Of the shared workspace. At least what ops ask for at the tape's capacity; a little more where that depends on the
 // card's number of multiprocessors.
 int64_t card_workspace_bytes(const Tape& tape);
+// What it grows to where cuDNN's attention is tried, which is not reserved and happens only where the card has room; 0
+// where it never is. Of sequences that are all as long as the longest; many short ones beside a long one want more.
+int64_t card_cudnn_bytes(const Tape& tape);
+// A plan of cuDNN takes half a second to make. Of short sequences with heads at most 64 wide our own were 1.4 times as
+// fast, of those of 1024 rows cuDNN's 1.5 times, of heads of 128 three times (H200).
+constexpr bool may_suit_cudnn(int64_t head_width, int64_t longest) { return head_width > 64 || longest >= 512; }
+constexpr int64_t kMostCudnnBytes = int64_t{4} << 30;  // of one plan's workspace
 // Of another beside it, where linear layers multiply eight bits (ProductFormat::fp8): their operands.
 int64_t card_operand_bytes(const Tape& tape);
 
@@ -26,6 +33,10 @@ namespace cuda {
 void reserve_workspace(int64_t bytes);  // outside of a capture
 void reserve_operand_workspace(int64_t bytes);
 int64_t workspace_size();  // bytes of the shared one, so far
+// Gives all of them back, the products' too; the next op that wants one makes it anew. No graph that was recorded with
+// them may run any more: only between engines.
+void release_workspaces();
+void* product_workspace();  // half of kProductWorkspaceBytes: products that run side by side have one each
 }  // namespace cuda
 
 }  // namespace brisk

@@ -43,12 +43,9 @@ bool weight_gradient(const LinearBackward& op, const Tensor& du, const Tensor& x
   return multiply(product);
 }
 
-// dx, and with it gelu's slope where dx_gelu is given.
-void input_gradient(const LinearBackward& op, const Tensor& du) {
-  Product product{.m = du.rows, .n = op.weight.cols, .k = op.weight.rows, .a = operand(du), .b = operand(op.weight)};
-  product.c = op.dx;
-  product.tf32 = uses_tf32(op.products, op.weight);
-  if (op.dx_adds) product.addend = op.dx;
+}  // namespace
+
+void linear_input_gradient(const LinearBackward& op, Product product) {
   const auto plain = [&] {
     product.gelu_gradient = false;
     product.before = {};
@@ -62,17 +59,15 @@ void input_gradient(const LinearBackward& op, const Tensor& du) {
     linear_gradient_pass(
         {.dy = op.dx, .activation = Activation::gelu_tanh, .before = op.dx_gelu, .rows = op.rows, .du = op.dx});
   };
+  if (op.dx_gelu.type != op.dx.type) return apart();
   const auto fused = [&] {
     product.gelu_gradient = true;
     product.before = op.dx_gelu;
     return multiply(product);
   };
   const Product shape = product;
-  if (op.dx_gelu.type != op.dx.type) return apart();
   run_faster(Fusion::gelu_gradient, shape, fused, apart);
 }
-
-}  // namespace
 
 void linear_forward(const LinearForward& op) {
   BRISK_CHECK(op.x.cols == op.weight.cols && op.y.cols == op.weight.rows && op.y.rows == op.x.rows,
@@ -148,7 +143,12 @@ void linear_backward(const LinearBackward& op) {
   if (passes) run_pass();
   BesideWork beside;
   beside.queue(run_weight_and_bias);
-  if (op.dx) input_gradient(op, du);
+  if (op.dx) {
+    Product product{.m = n, .n = inputs, .k = outputs, .a = operand(du), .b = operand(op.weight), .c = op.dx};
+    product.tf32 = uses_tf32(op.products, op.weight);
+    if (op.dx_adds) product.addend = op.dx;
+    linear_input_gradient(op, product);
+  }
   beside.join();
 }
 

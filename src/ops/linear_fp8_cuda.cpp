@@ -77,30 +77,6 @@ bool fits(ProductFormat products, const Tensor& x, const Tensor& weight) {
          weight.rows % kFp8Multiple == 0 && fits_fp8(x);
 }
 
-// dx, and with it gelu's slope where dx_gelu is given.
-void input_gradient_fp8(const LinearBackward& op, Product product) {
-  const auto plain = [&] {
-    product.gelu_gradient = false;
-    product.before = {};
-    BRISK_CHECK(multiply(product), "cuBLASLt cannot multiply [{}, {}] by [{}, {}] in fp8", product.m, product.k,
-                product.k, product.n);
-  };
-  if (!op.dx_gelu) return plain();
-  const auto apart = [&] {
-    plain();
-    linear_gradient_pass(
-        {.dy = op.dx, .activation = Activation::gelu_tanh, .before = op.dx_gelu, .rows = op.rows, .du = op.dx});
-  };
-  if (op.dx_gelu.type != op.dx.type) return apart();
-  const auto fused = [&] {
-    product.gelu_gradient = true;
-    product.before = op.dx_gelu;
-    return multiply(product);
-  };
-  const Product shape = product;
-  run_faster(Fusion::gelu_gradient, shape, fused, apart);
-}
-
 }  // namespace
 
 bool linear_forward_fp8(const LinearForward& op) {
@@ -185,9 +161,8 @@ bool linear_backward_fp8(const LinearBackward& op) {
     BRISK_CHECK(multiply(for_dweight), "cuBLASLt cannot multiply [{}, {}] by [{}, {}] in fp8", outputs, n, n, inputs);
   });
   if (op.dx) {
-    BRISK_CHECK(!op.dx_gelu || !op.dx_adds, "gelu's slope is for a gradient that nobody else has added to");
     if (!kept) weight.make();
-    input_gradient_fp8(op, for_dx);
+    linear_input_gradient(op, for_dx);
   }
   beside.join();
   return true;

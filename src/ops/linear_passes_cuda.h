@@ -3,6 +3,7 @@
 
 #include "ops/gemm.h"
 #include "ops/linear.h"
+#include "ops/product_cuda.h"
 
 namespace brisk::cuda {
 
@@ -37,6 +38,10 @@ struct LinearGradientPass {
 };
 void linear_gradient_pass(const LinearGradientPass& pass);
 int64_t linear_partial_floats(const Tensor& dy);
+
+// dx by `product`, which multiplies the gradient of what linear's product was by the weight, and with it gelu's slope
+// where dx_gelu is given.
+void linear_input_gradient(const LinearBackward& op, Product product);
 
 // linear with its products in eight bits (ops/fp8_cuda.h), where `products` says so; false, and nothing done, where the
 // shapes do not fit.

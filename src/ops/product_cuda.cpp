@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "base/terminal.h"
-#include "ops/beside_cuda.h"
 #include "ops/card_workspace.h"
 #include "ops/cublaslt_cuda.h"
 #include "ops/cuda_stream.h"
@@ -28,17 +27,6 @@ constexpr size_t kSplitCandidates = 6;  // of these, the depth is divided too, w
 constexpr int kTrials = 3;
 constexpr int64_t kWorthAWarning = int64_t{1} << 24;  // multiply-adds
 constexpr int64_t kSmallResult = int64_t{8} << 20;    // elements: few tiles for each multiprocessor
-
-// Of its own: ops keep what they multiply in cuda::workspace(). Products side by side have one each.
-void* product_workspace() {
-  const auto make = [] {
-    void* made = allocate_or_null(kProductWorkspaceBytes);
-    if (made == nullptr) no_memory(kProductWorkspaceBytes, "allocating the products' workspaces");
-    return static_cast<char*>(made);
-  };
-  static char* const memory = make();
-  return memory + (is_beside() ? kWorkspaceBytes : 0);
-}
 
 cudaDataType_t type_of(DType type) {
   switch (type) {

@@ -29,8 +29,6 @@ bool working_beside = false;
 
 }  // namespace
 
-bool is_beside() { return working_beside; }
-
 bool is_captured() {
   cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
   check(cudaStreamIsCapturing(stream(), &state), "asking for the stream's state");
@@ -57,6 +55,10 @@ class GrowingMemory {
     return memory_;
   }
   int64_t size() const { return size_; }
+  void give_back() {
+    if (memory_ != nullptr) release(memory_, size_);  // waits for its users
+    *this = {};
+  }
 
  private:
   void* memory_ = nullptr;
@@ -64,9 +66,13 @@ class GrowingMemory {
   bool in_a_graph_ = false;  // a graph goes on using the memory that it was recorded with
 };
 
-GrowingMemory& shared_memory() {
-  static GrowingMemory memory;
-  return memory;
+struct Workspaces {
+  GrowingMemory shared, operands, products;
+};
+
+Workspaces& workspaces() {
+  static Workspaces all;
+  return all;
 }
 
 }  // namespace
@@ -98,17 +104,28 @@ void BesideWork::join() {
 
 void reserve_workspace(int64_t bytes) { workspace(bytes); }
 void reserve_operand_workspace(int64_t bytes) { operand_workspace(bytes); }
-int64_t workspace_size() { return shared_memory().size(); }
+int64_t workspace_size() { return workspaces().shared.size(); }
+
+void release_workspaces() {
+  for (GrowingMemory* memory : {&workspaces().shared, &workspaces().operands, &workspaces().products}) {
+    memory->give_back();
+  }
+}
 
 void* workspace(int64_t bytes) {
   BRISK_CHECK(!working_beside, "work beside the stream wants {} bytes of its workspace", bytes);
-  return shared_memory().at_least(bytes);
+  return workspaces().shared.at_least(bytes);
 }
 
 void* operand_workspace(int64_t bytes) {
-  static GrowingMemory memory;
   BRISK_CHECK(!working_beside, "work beside the stream wants {} bytes of its operands' workspace", bytes);
-  return memory.at_least(bytes);
+  return workspaces().operands.at_least(bytes);
+}
+
+// Of their own: ops keep what they multiply in the shared one.
+void* product_workspace() {
+  char* const both = static_cast<char*>(workspaces().products.at_least(kProductWorkspaceBytes));
+  return both + (working_beside ? kProductWorkspaceBytes / 2 : 0);
 }
 
 int multiprocessors() {

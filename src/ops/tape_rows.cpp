@@ -219,6 +219,7 @@ Value record_attention(Tape& tape, Value q, Value kv, bool cross, const Attentio
   if (tape.training()) node.outputs.push_back(make_value(tape, q, shape.heads, DType::f32, false));
   node.input_in_backward.assign(node.inputs.size(), true);
   node.output_in_backward.assign(node.outputs.size(), true);
+  node.changes_product = dropout > 0;
   tape.record(std::move(node));
   return y;
 }

@@ -141,6 +141,7 @@ BenchResult bench_language_model(const BenchOptions& options) {
   result.set_speed(static_cast<double>(batch * length) / measured.median_seconds, result.flop_per_token);
   result.state_bytes = plan.state_bytes;
   result.activation_bytes = plan.activation_bytes;
+  result.workspace_bytes = plan.workspace_bytes + plan.library_bytes;
   result.device = place.name;
   return result;
 }

@@ -17,6 +17,19 @@
 
 namespace brisk {
 
+namespace {
+
+using BenchClock = std::chrono::steady_clock;
+
+constexpr int64_t kWarmUp = 2;
+constexpr double kLongestWarmUp = 20;  // seconds
+
+double seconds_between(BenchClock::time_point begin, BenchClock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
+}  // namespace
+
 MeasuredSteps measure_steps(Engine& engine, Loader& loader, const MeasureOptions& options) {
   const int log_file = ::memfd_create("brisk-bench", MFD_CLOEXEC);  // leaves nothing behind, however this ends
   MetricsLog log(fmt::format("/proc/self/fd/{}", log_file));
@@ -25,25 +38,30 @@ MeasuredSteps measure_steps(Engine& engine, Loader& loader, const MeasureOptions
   PeakMeter peak(arithmetic);
   std::vector<double> seconds;
   MeasuredSteps measured;
-  Ledger::Totals start, beside;  // `beside`: spent on the peak, not on steps
-  constexpr int64_t kWarmUp = 2;
-  using Clock = std::chrono::steady_clock;
-  auto measured_from = Clock::now();
+  Ledger::Totals start, beside;  // `beside`: spent on the peak or on what was new, not on steps
+  auto warming_from = BenchClock::now(), measured_from = warming_from;
+  double left_out = 0;             // seconds
   std::optional<StepBatch> ahead;  // as in training: a card has it before it is done with the last
   Device& device = engine.parameters().device();
   const std::unique_ptr<CardWatch> card = watch_card(device);
+  bool is_warm = false;
   for (int64_t step = 1;; ++step) {
-    if (step == kWarmUp + 1) {
+    const bool is_settled = engine.settled_passes() >= options.least_steps ||
+                            seconds_between(warming_from, BenchClock::now()) >= kLongestWarmUp;
+    if (!is_warm && step > kWarmUp && is_settled) {
+      is_warm = true;
+      measured.warm_up_steps = step - 1;
       start = ledger.totals();
       if (card) card->begin();
-      measured_from = Clock::now();
+      measured_from = BenchClock::now();
     }
-    if (step > kWarmUp) {
+    if (is_warm) {
       const Ledger::Totals before_sample = ledger.totals();
       if (!engine.parameters().device().is_cuda()) peak.sample();  // the CPU's means nothing for a card
       beside += ledger.totals() - before_sample;
     }
-    const auto before = Clock::now();
+    const auto before = BenchClock::now();
+    const Ledger::Totals before_step = ledger.totals();
     const auto next = [&] {
       Ledger::Scope scope(ledger, Phase::data_wait);
       return loader.next();
@@ -55,13 +73,25 @@ MeasuredSteps measure_steps(Engine& engine, Loader& loader, const MeasureOptions
       Ledger::Scope scope(ledger, Phase::logging);
       log.append(StepMetrics{.step = step, .tokens = measured.tokens, .loss = result.loss()});
     }
-    if (step == 1) measured.first_step_seconds = seconds_since_process_start();
-    if (step <= kWarmUp) continue;
+    const auto after = BenchClock::now();
+    if (step == 1) {
+      measured.first_step_seconds = seconds_since_process_start();
+      warming_from = after;
+    }
+    if (!is_warm) continue;
+    const double elapsed = seconds_between(before, after);
+    // The pass of this step, or that of the next, which began meanwhile, met a size that was new. Where everything is
+    // new all the time, that is the speed.
+    if (engine.settled_passes() < 2 && left_out < options.seconds) {
+      left_out += elapsed;
+      beside += ledger.totals() - before_step;
+      continue;
+    }
     measured.tokens += result.tokens;
     measured.sequences += data.sequences;
-    seconds.push_back(std::chrono::duration<double>(Clock::now() - before).count());
-    const double elapsed = std::chrono::duration<double>(Clock::now() - measured_from).count();
-    if (elapsed >= options.seconds && step >= kWarmUp + options.least_steps) break;
+    seconds.push_back(elapsed);
+    const double counted = seconds_between(measured_from, after) - left_out;
+    if (counted >= options.seconds && std::ssize(seconds) >= options.least_steps) break;
   }
   ::close(log_file);
 
@@ -92,6 +122,7 @@ BenchFigures figures_of(const MeasuredSteps& measured, Engine& engine, const Pre
   figures.peak_memory_bytes = device.is_cuda() ? measured.memory.peak() : peak_memory_bytes();
   figures.peak_allocated_bytes = measured.memory.peak_allocated;
   figures.first_step_seconds = measured.first_step_seconds;
+  figures.warm_up_steps = measured.warm_up_steps;
   figures.card = measured.card;
   figures.isa = arithmetic_unit(device);
   figures.reason = precision.reason;

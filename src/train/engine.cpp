@@ -59,6 +59,7 @@ MemoryPlan plan_memory(const EngineOptions& asked) {
       plan.loss_bytes = program.loss_scratch_bytes();
     }
     if (on_card) plan.workspace_bytes = std::max(plan.workspace_bytes, card_workspace_bytes(tape));
+    if (on_card && training) plan.library_bytes = card_cudnn_bytes(tape);
     if (training && options.products == ProductFormat::fp8) plan.operand_bytes = card_operand_bytes(tape);
     return program.arena_bytes();
   };
@@ -71,6 +72,7 @@ MemoryPlan plan_memory(const EngineOptions& asked) {
   const int64_t training = arena(Tape::Purpose::training), evaluation = arena(Tape::Purpose::evaluation);
   plan.activation_bytes = training + plan.batch_bytes;
   plan.evaluation_bytes = on_card && evaluation <= training ? 0 : evaluation;
+  plan.library_bytes = std::max<int64_t>(0, plan.library_bytes - plan.workspace_bytes);
   if (on_card) plan.workspace_bytes += kProductWorkspaceBytes + plan.operand_bytes;
   return plan;
 }

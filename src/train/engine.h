@@ -85,6 +85,7 @@ struct MemoryPlan {
   int64_t activation_bytes = 0;  // the training arena and the batch
   int64_t evaluation_bytes = 0;  // its arena; none on a card, where it fits into that of training
   int64_t workspace_bytes = 0;   // on a card: of products and other ops
+  int64_t library_bytes = 0;     // on a card, beside the total: what cuDNN takes where there is room for it
   int64_t total() const { return state_bytes + activation_bytes + evaluation_bytes + workspace_bytes; }
 
   // What these are made of.
@@ -119,6 +120,10 @@ class Engine {
   // Of the first `count` sequences, or of all.
   EvaluationResult evaluate(const Sequences& sequences, Ledger& ledger,
                             int64_t count = std::numeric_limits<int64_t>::max());
+
+  // How many passes in a row, the last ones queued, were of sizes that had come twice before: nothing was chosen
+  // by timing and no graph recorded. The CPU prepares nothing: without end.
+  int64_t settled_passes() const;
 
   ParameterStore& parameters() { return store_; }
   const Model& model() const { return *model_; }

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <limits>
 #include <string_view>
 
 #include "base/error.h"
@@ -46,12 +47,19 @@ bool Engine::CardTraining::wants_sample() const {
   return passes >= 1 && (last_sample == 0 || passes + 1 - last_sample >= kStepsBetweenSamples);
 }
 
-void Engine::CardTraining::run(Device& device, Recorded& recorded, bool op_by_op, const std::function<void()>& work) {
+bool Engine::CardTraining::run(Device& device, Recorded& recorded, bool op_by_op, const std::function<void()>& work) {
   const bool is_new = recorded.seen++ == 0;
-  if (op_by_op || !wants_graphs() || is_new) return work();
-  if (!recorded.graph) recorded.graph = device.record(work);
+  if (op_by_op || !wants_graphs() || is_new) {
+    work();
+    return !is_new;
+  }
+  const bool is_recorded = recorded.graph != nullptr;
+  if (!is_recorded) recorded.graph = device.record(work);
   recorded.graph->run();
+  return is_recorded;
 }
+
+int64_t Engine::settled_passes() const { return card_ ? card_->settled : std::numeric_limits<int64_t>::max(); }
 
 // Forward and backward of all micro-batches: gradients and sums of the loss. Parameters stay as they are, so this may
 // run while the host does not know yet what came of the step before.
@@ -76,6 +84,7 @@ void Engine::queue_pass(const StepBatch& batch, int64_t step, bool may_sample, L
   const int64_t due = card.last_sample == 0 ? 1 : card.last_sample + kStepsBetweenSamples - 1;
   const bool is_overdue = card.passes >= due + kMostWaiting;
   card.clock.reset();
+  bool is_settled = true;
   for (size_t i = 0; i < batch.micro_batches.size(); ++i) {
     // Two sets of slots in turn: while one is read by a step that is not done, the other is filled.
     const size_t slot = 2 * i + static_cast<size_t>(card.passes % 2);
@@ -93,12 +102,13 @@ void Engine::queue_pass(const StepBatch& batch, int64_t step, bool may_sample, L
     samples = samples && (recorded.seen > 0 || is_overdue);
     if (samples && !card.clock) card.clock = std::make_unique<PhaseClock>(device_);
     program.set_clock(samples ? card.clock.get() : nullptr);
-    CardTraining::run(device_, recorded, samples, run_ops);
+    if (!CardTraining::run(device_, recorded, samples, run_ops)) is_settled = false;
     pass.tokens += batch.micro_batches[i].rows();
   }
   program.set_clock(nullptr);
   if (!samples) card.clock.reset();
   ++card.passes;
+  card.settled = is_settled ? card.settled + 1 : 0;
   card.pass_done->set();
   card.pass = pass;
 }

@@ -46,8 +46,9 @@ struct Engine::CardTraining {
   CardTraining(const ParameterStore& store, const EngineOptions& options, Muon* muon)
       : step(store, options.adamw, muon, options.max_grad_norm), pass_done(store.device().mark()) {}
   bool wants_sample() const;
-  // Runs `work`, from its second time on as a graph.
-  static void run(Device& device, Recorded& recorded, bool op_by_op, const std::function<void()>& work);
+  // Runs `work`, from its second time on as a graph. Whether nothing was new in it: it had run before, and was not
+  // recorded now.
+  static bool run(Device& device, Recorded& recorded, bool op_by_op, const std::function<void()>& work);
 
   CardStep step;
   std::map<Shape, Recorded> micro_batches;
@@ -55,6 +56,7 @@ struct Engine::CardTraining {
   std::optional<Pass> pass;  // that is queued, and whose update is not
   std::unique_ptr<DeviceMark> pass_done;
   int64_t passes = 0, last_sample = 0;  // so far; the one that was measured op by op last
+  int64_t settled = 0;                  // passes in a row, the last ones, in which nothing was new
   std::unique_ptr<PhaseClock> clock;    // of the pass, where it is measured so
   Ledger::Totals shares;                // of the phases in that one
   Ledger::Totals last_totals;           // of the ledger when the last step was done

@@ -5,8 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
+#include "base/error.h"
 #include "base/terminal.h"
+#include "ops/backend.h"
+#include "ops/card_workspace.h"
 
 namespace brisk {
 
@@ -15,7 +19,8 @@ namespace {
 constexpr double kBudgetSeconds = 5;
 constexpr double kSecondsEach = 0.5;
 constexpr int kTrials = 3;
-constexpr int kRunsBeforeAGraph = 3;
+constexpr double kCardSecondsEach = 3;
+constexpr int64_t kSettledRuns = 2;
 // A larger one that is faster by less is not worth its memory.
 constexpr double kWorthwhile = 1.02;
 
@@ -23,16 +28,20 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Tokens a second of forward and backward; the optimizer's pass costs the same whatever the micro-batch.
-double time_size(const EngineOptions& options, const std::shared_ptr<const Sequences>& sequences,
-                 LoaderOptions loader_options) {
-  Engine engine(options);
-  engine.initialise(options.seed);
+bool is_for_card(const EngineOptions& options) { return options.device != nullptr && options.device->is_cuda(); }
+
+StepBatch first_step(const EngineOptions& options, const std::shared_ptr<const Sequences>& sequences,
+                     LoaderOptions loader_options) {
   loader_options.micro_batch_tokens = options.capacity.rows;
   loader_options.workers = 0;
   loader_options.start = {};
-  Loader loader(sequences, loader_options);
-  const StepBatch whole = loader.next();
+  return Loader(sequences, loader_options).next();
+}
+
+// Tokens a second of forward and backward; the optimizer's pass costs the same whatever the micro-batch.
+double time_size(const EngineOptions& options, const StepBatch& whole) {
+  Engine engine(options);
+  engine.initialise(options.seed);
   // One micro-batch touches the memory; the trials take as many as a step has, or as time allows.
   StepBatch batch = whole;
   batch.micro_batches.resize(1);
@@ -43,9 +52,6 @@ double time_size(const EngineOptions& options, const std::shared_ptr<const Seque
     const double seconds = totals.seconds() - totals.seconds(Phase::optimizer) - totals.seconds(Phase::clipping);
     return static_cast<double>(result.tokens) / seconds;
   };
-  // On a card the first runs of a shape choose its products' algorithms, measure its phases and record its graph.
-  const bool on_card = options.device != nullptr && options.device->is_cuda();
-  for (int i = 0; on_card && i < kRunsBeforeAGraph; ++i) run();
   const auto start = std::chrono::steady_clock::now();
   double best = run();
   const double one = seconds_since(start);
@@ -56,6 +62,39 @@ double time_size(const EngineOptions& options, const std::shared_ptr<const Seque
   best = 0;  // the best of several: a busy moment does not decide
   for (int trial = 0; trial < kTrials; ++trial) best = std::max(best, run());
   return best;
+}
+
+// Of a card: tokens a second of a step of about `rows` rows, or of a whole one where that is smaller. Every size has
+// the same to do then, the update included, which a card does not time apart from the rest.
+double time_size_on_card(const EngineOptions& options, StepBatch batch, int64_t rows) {
+  const int64_t each = batch.micro_batches.front().rows();  // they are about equally large
+  const auto nearest = static_cast<size_t>(std::max<int64_t>(1, (rows + each / 2) / each));
+  batch.micro_batches.resize(std::min(nearest, batch.micro_batches.size()));
+  Engine engine(options);
+  engine.initialise(options.seed);
+  Ledger ledger;
+  const auto run = [&] {
+    const auto start = std::chrono::steady_clock::now();
+    const StepResult result = engine.train_step(batch, 1, 0.0, ledger);  // waits for its end
+    return static_cast<double>(result.tokens) / seconds_since(start);
+  };
+  run();  // chooses algorithms
+  // Then it is measured op by op and recorded; what takes seconds can be judged without that.
+  const auto start = std::chrono::steady_clock::now();
+  double best = run();
+  while (engine.settled_passes() < kSettledRuns && seconds_since(start) < kCardSecondsEach) best = run();
+  for (int trial = 1; trial < kTrials && seconds_since(start) < kCardSecondsEach; ++trial) best = std::max(best, run());
+  return best;
+}
+
+// The sizes that are timed for a job. A card chooses algorithms for each, which takes seconds: there it is what fits
+// and its neighbours, and with less than half of it a card would be idle.
+std::vector<int64_t> sizes_to_try(const EngineOptions& options, int64_t sequences) {
+  const bool on_card = is_for_card(options);
+  const int64_t usual = on_card ? options.capacity.rows : kMicroBatchTokens;
+  std::vector<int64_t> sizes = micro_batch_candidates(options.capacity.longest, sequences, usual);
+  if (on_card) std::erase_if(sizes, [&](int64_t rows) { return rows < usual / 2 || rows > 2 * usual; });
+  return sizes;
 }
 
 }  // namespace
@@ -79,16 +118,30 @@ MicroBatchChoice measure_micro_batch(const EngineOptions& options, const std::sh
   std::vector<Measured> measured;
   std::vector<std::string> unmeasured;
   const auto start = std::chrono::steady_clock::now();
-  for (const int64_t rows : micro_batch_candidates(options.capacity.longest, loader_options.sequences_per_step,
-                                                   usual_micro_batch_tokens(options.device))) {
+  const std::vector<int64_t> sizes = sizes_to_try(options, loader_options.sequences_per_step);
+  const int64_t most_rows = *std::max_element(sizes.begin(), sizes.end());
+  const auto speed_of = [&](const EngineOptions& sized) -> std::optional<double> {
+    const StepBatch step = first_step(sized, sequences, loader_options);
+    if (!is_for_card(sized)) return time_size(sized, step);
+    std::optional<double> speed;
+    try {
+      speed = time_size_on_card(sized, step, most_rows);
+    } catch (const UserError&) {  // no memory after all: others may use the card, too
+    }
+    BRISK_RUN_ON_CARD(release_workspaces);
+    return speed;
+  };
+  for (const int64_t rows : sizes) {
     EngineOptions sized = options;
     sized.capacity = options.picking.capacity(rows, options.capacity.longest);
     if (!fits(sized)) {
       unmeasured.push_back(fmt::format("{} does not fit", rows));
     } else if (measured.size() >= 3 && seconds_since(start) > kBudgetSeconds) {
       unmeasured.push_back(fmt::format("{} not tried", rows));
+    } else if (const std::optional<double> speed = speed_of(sized)) {
+      measured.push_back({rows, *speed});
     } else {
-      measured.push_back({rows, time_size(sized, sequences, loader_options)});
+      unmeasured.push_back(fmt::format("{} does not fit", rows));
     }
   }
   if (measured.empty()) return {options.capacity.rows, "as small as it gets: nothing else fits"};

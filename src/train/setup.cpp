@@ -170,8 +170,7 @@ class Starter {
       options.model = setup_.task->model_config(setup_.job);
     }
     // Of what is left to compute; a resumed run goes on with what was measured.
-    if (training.measure_micro_batch && training.micro_batch_tokens == 0 && !checkpoint_path_ &&
-        !place.device->is_cuda()) {
+    if (training.measure_micro_batch && training.micro_batch_tokens == 0 && !checkpoint_path_) {
       setup_.micro_batch_tokens = setup_.choices.micro_batch_tokens = fastest_micro_batch(options);
       options.capacity = options.picking.capacity(setup_.micro_batch_tokens, longest);
     }

@@ -63,6 +63,7 @@ std::string memory_table(const MemoryPlan& plan) {
   add("workspaces of products and other ops", plan.workspace_bytes);
   table.add_separator();
   table.add_row({"total", format_bytes(static_cast<double>(plan.total()))});
+  add("besides, where there is room: cuDNN's attention", plan.library_bytes);
   return table.text();
 }
 

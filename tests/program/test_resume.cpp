@@ -123,6 +123,39 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ResumeOfEachKind,
                            return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
                          });
 
+class ResumeOnEachDevice : public Resume, public testing::WithParamInterface<const char*> {};
+
+TEST_P(ResumeOnEachDevice, GoesOnWithTheMicroBatchThatWasMeasured) {
+  Json job = long_job();
+  job["device"] = GetParam();
+  job["training"]["batch_size"] = "auto";
+  write_job(folder, job);
+  const auto run_until = [&](const std::string& line, std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"train", "job.json", "--output", "run"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    Process process(arguments, folder);
+    if (process.wait_for(line)) process.send(SIGINT);
+    return process.finish();
+  };
+  const auto choices = [&] {
+    const std::string run = folder / "run";
+    return read_json(run + "/checkpoints/" + checkpoints_of(run).back() + "/state.json")["choices"];
+  };
+  const Outcome first = run_until("step 9/", {});
+  if (first.err.find("brisk: device: ") != std::string::npos) GTEST_SKIP() << "no NVIDIA card to run this on";
+  ASSERT_EQ(first.exit_code, 130) << first.err;
+  const Json measured = choices();
+  const std::string said = "micro-batch: " + measured["micro_batch_tokens"].dump() + " tokens, the fastest measured";
+  EXPECT_NE(first.err.find(said), std::string::npos) << said << "\n" << first.err;
+  const Outcome resumed = run_until("step 60/", {"--resume"});
+  ASSERT_EQ(resumed.exit_code, 130) << resumed.err;
+  EXPECT_EQ(resumed.err.find("micro-batch: "), std::string::npos) << resumed.err;
+  EXPECT_EQ(choices(), measured);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, ResumeOnEachDevice, testing::Values("cpu", "cuda"),
+                         [](const auto& info) { return info.param; });
+
 TEST_F(Resume, OfAFinishedRunChangesNothing) {
   const Json job = job_with_everything();
   train_small(folder, job, "run");

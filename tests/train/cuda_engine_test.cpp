@@ -6,6 +6,7 @@
 #include "ops/card_workspace.h"
 #include "tensor/device.h"
 #include "train/generate.h"
+#include "train/micro_batch.h"
 #include "train/tiny_job.h"
 
 namespace brisk {
@@ -189,9 +190,53 @@ TEST_P(OnACard, StepsTakeNoMoreMemoryThanPlanned) {
     }
     EXPECT_LE(cuda::workspace_size(), std::max(workspace_before, plan.workspace_bytes - kProductWorkspaceBytes));
     // Every buffer is rounded up to 2 MiB, and small ones are not in the plan.
-    EXPECT_LE(device.memory().peak_allocated - before, plan.total() + (int64_t{64} << 20));
+    EXPECT_LE(device.memory().peak_allocated - before, plan.total() + plan.library_bytes + (int64_t{64} << 20));
     EXPECT_LE(device.memory().allocated - before, plan.workspace_bytes) << "what an engine had is given back";
   }
+}
+
+TEST_P(OnACard, IsSettledWhenItsSizesHaveCome) {
+  options_.device = &cuda_device();
+  Engine engine(options_);
+  engine.initialise(options_.seed);
+  Ledger ledger;
+  const auto settled_after = [&](const StepBatch& step, int runs) {
+    for (int i = 0; i < runs; ++i) engine.train_step(step, 1, 0.0, ledger);
+    return engine.settled_passes();
+  };
+  const StepBatch small = packed_steps(corpus_, 1, 8, 8).front(), large = packed_steps(corpus_, 1, 32, 32).front();
+  EXPECT_EQ(settled_after(small, 1), 0) << "everything is new";
+  EXPECT_EQ(settled_after(small, 1), 1) << "nothing new, op by op";
+  EXPECT_EQ(settled_after(small, 1), 0) << "recorded";
+  EXPECT_EQ(settled_after(small, 5), 5);
+  EXPECT_EQ(settled_after(large, 1), 0) << "another size";
+  EXPECT_EQ(settled_after(large, 1), 0) << "which is recorded";
+  EXPECT_EQ(settled_after(large, 2), 2);
+  EXPECT_EQ(settled_after(small, 1), 3) << "what came before is known still";
+}
+
+TEST_P(OnACard, AMicroBatchIsChosenByTimingAndLeavesNothingBehind) {
+  Device& device = cuda_device();
+  options_.device = &device;
+  options_.capacity.rows = 1024;
+  cuda::release_workspaces();
+  const int64_t before = device.memory().allocated;
+  std::vector<int64_t> tried;
+  const auto fits = [&](const EngineOptions& sized) {
+    tried.push_back(sized.capacity.rows);
+    EXPECT_EQ(device.memory().allocated, before) << "the size before gave back what it had";
+    return sized.capacity.rows <= 1024;
+  };
+  const MicroBatchChoice choice = measure_micro_batch(options_, corpus_.sequences(), {.sequences_per_step = 200}, fits);
+  EXPECT_EQ(tried, (std::vector<int64_t>{1024, 512, 2048}));
+  EXPECT_TRUE(choice.tokens == 512 || choice.tokens == 1024) << choice.tokens;
+  for (const char* part : {"fastest measured", "512 ", "1024 ", "2048 does not fit"})
+    EXPECT_NE(choice.reason.find(part), std::string::npos) << choice.reason;
+  EXPECT_EQ(device.memory().allocated, before);
+  // And training goes on as if nothing had been.
+  const std::vector<StepBatch> steps = packed_steps(corpus_, 6, 32, 8);
+  const Curve after = train_curve(options_, steps);
+  expect_same_bits(train_curve(options_, steps), after);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, OnACard, ::testing::ValuesIn(both_shapes()),

@@ -44,6 +44,36 @@ TEST_F(FitChecks, OnACardWorkspacesAreInThePlanAndEvaluationUsesTheMemoryOfSteps
   EXPECT_GE(twice.workspace_bytes, plan.workspace_bytes);
 }
 
+TEST_F(FitChecks, WhatCudnnTakesIsSaidBesideTheTotalWhereItMayBeChosen) {
+  DecoderConfig& model = testing::decoder_of(options_);
+  model.d_model = 128;
+  model.num_heads = model.num_kv_heads = 2;
+  model.max_length = 1024;
+  model.dropout = 0;
+  options_.capacity = {8192, 8192, 1024};
+  options_.compute_type = DType::bf16;
+  options_.backend = Backend::cuda;
+  const MemoryPlan plan = plan_memory(options_);
+  EXPECT_GT(plan.library_bytes, 0);
+  // The queries' gradient in f32, eight times instead of once.
+  EXPECT_NEAR(static_cast<double>(plan.library_bytes), 7.0 * 8192 * 128 * 4, 4.0 * (1 << 20));
+  EXPECT_NE(memory_table(plan).find("cuDNN"), std::string::npos) << memory_table(plan);
+  const auto wanted_with = [&](const std::function<void()>& change) {
+    const DecoderConfig before = model;
+    const EngineOptions all = options_;
+    change();
+    const int64_t bytes = plan_memory(options_).library_bytes;
+    options_ = all;
+    model = before;
+    return bytes;
+  };
+  EXPECT_EQ(wanted_with([&] { model.dropout = 0.1; }), 0) << "its dropout has other bits";
+  EXPECT_EQ(wanted_with([&] { options_.compute_type = DType::f32; }), 0);
+  EXPECT_EQ(wanted_with([&] { options_.capacity = {8192, 8192, 256}; }), 0) << "ours are faster";
+  EXPECT_EQ(wanted_with([&] { options_.backend = Backend::cpu; }), 0);
+  EXPECT_EQ(memory_table(plan_memory(testing::tiny_options(testing::gpt_shape()))).find("cuDNN"), std::string::npos);
+}
+
 TEST_F(FitChecks, EveryReliefIsThePlanWithThatSetting) {
   const int64_t now = plan_memory(options_).total();
   EngineOptions recomputed = options_;
