@@ -215,8 +215,10 @@ bool Program::hands_on(const Step& step, const Step& next) const {
   const Node& taker = tape_.nodes()[index(next.node)];
   if (!giver.hands_gradient_on || !taker.takes_gradient) return false;
   const Value value = taker.outputs[0];
-  return giver.inputs[0].id == value.id && wants_gradient_[index(value.id)] &&
-         tape_.spec(value).type != tape_.activation_type();
+  // Worth it where the layer would convert its gradient or drop parts of it in a pass of its own.
+  const DType products = tape_.activation_type();
+  const bool passes = tape_.spec(value).type != products || (taker.changes_product && products != DType::f32);
+  return giver.inputs[0].id == value.id && wants_gradient_[index(value.id)] && passes;
 }
 
 void Program::plan_memory() {
