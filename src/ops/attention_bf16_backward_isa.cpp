@@ -6,8 +6,8 @@ namespace brisk::BRISK_ISA {
 
 namespace {
 
-struct BackwardScratch {
-  BackwardScratch(const Head& head, void* memory) {
+struct Bf16BackwardScratch {
+  Bf16BackwardScratch(const Head& head, void* memory) {
     Scratch scratch{memory};
     padded = round_up(head.width, kBlock32);
     stripes = (head.queries + kStripe - 1) / kStripe;
@@ -50,7 +50,7 @@ struct BackwardScratch {
 
 // Scores and dy . v of a stripe become probabilities (kept ones) and the scores' gradients, in the layouts of the
 // products.
-void differentiate_stripe(const Stripe& stripe, const BackwardScratch& scratch, int64_t column, float scale,
+void differentiate_stripe(const Stripe& stripe, const Bf16BackwardScratch& scratch, int64_t column, float scale,
                           const StripeDropout& dropout, float dropout_scale) {
   const Vec factor = set1(scale), kept_scale = set1(dropout_scale);
   Vec shift[2], mean[2];
@@ -99,7 +99,7 @@ float dot_bf16(const bf16_t* a, const bf16_t* b, int64_t width) {
 // Up to kQueries queries, from `first`, of one head against one block of keys. The gradients of the block's first
 // `filled` keys are added to, those of the others written.
 void backward_block(const AttentionBackward& op, const Head& head, int64_t first, int64_t block, int64_t g,
-                    const BackwardScratch& scratch, int64_t& filled, ReadAhead& ahead) {
+                    const Bf16BackwardScratch& scratch, int64_t& filled, ReadAhead& ahead) {
   const AttentionForward& forward = op.forward;
   const int64_t padded = scratch.padded, query_head = head.first_head + g, col = query_head * head.width;
   const int64_t count = std::min(kQueries, head.queries - first), row = head.row + first;
@@ -159,11 +159,11 @@ void backward_block(const AttentionBackward& op, const Head& head, int64_t first
 
 }  // namespace
 
-int64_t bf16_backward_scratch(const Head& largest) { return BackwardScratch(largest, nullptr).bytes; }
+int64_t bf16_backward_scratch(const Head& largest) { return Bf16BackwardScratch(largest, nullptr).bytes; }
 
 void bf16_backward_task(const AttentionBackward& op, const Head& head, const AttentionTask* next, void* memory) {
   const AttentionForward& forward = op.forward;
-  const BackwardScratch scratch(head, memory);
+  const Bf16BackwardScratch scratch(head, memory);
   const TilesInUse tiles;
   const int64_t padded = scratch.padded;
   ReadAhead ahead = read_ahead(op, next, head.group * scratch.stripes);

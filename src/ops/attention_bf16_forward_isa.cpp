@@ -6,8 +6,8 @@ namespace brisk::BRISK_ISA {
 
 namespace {
 
-struct ForwardScratch {
-  ForwardScratch(const Head& head, void* memory) {
+struct Bf16ForwardScratch {
+  Bf16ForwardScratch(const Head& head, void* memory) {
     Scratch scratch{memory};
     padded = round_up(head.width, kBlock32);
     stripes = (head.queries + kStripe - 1) / kStripe;
@@ -85,7 +85,7 @@ void soften_stripe(const Stripe& stripe, const float* scores, float* powers, flo
 
 // y and log_sum_exp of a stripe that has seen all its keys.
 void finish_stripe(const AttentionForward& op, const Head& head, const Stripe& stripe, int64_t number,
-                   int64_t query_head, const ForwardScratch& scratch) {
+                   int64_t query_head, const Bf16ForwardScratch& scratch) {
   const int64_t row = head.row + stripe.first;
   const float *largest = scratch.largest + number * kStripe, *total = scratch.total + number * kStripe;
   const Vec dropout_scale = set1(op.dropout.active() ? op.dropout.scale() : 1.0f);
@@ -109,7 +109,7 @@ void finish_stripe(const AttentionForward& op, const Head& head, const Stripe& s
 // Up to kStripesAtOnce stripes of one head, from the first, against one block of keys. All scores, then all powers,
 // then all sums: a tile that is loaded right after it was stored waits for the store to leave the core.
 void forward_stripes(const AttentionForward& op, const Head& head, int64_t first, int64_t block, int64_t g,
-                     const ForwardScratch& scratch, ReadAhead& ahead) {
+                     const Bf16ForwardScratch& scratch, ReadAhead& ahead) {
   const int64_t padded = scratch.padded, query_head = head.first_head + g;
   const bool fresh = block == 0;
   const int64_t end = std::min(first + kStripesAtOnce * kStripe, head.queries);
@@ -153,10 +153,10 @@ void forward_stripes(const AttentionForward& op, const Head& head, int64_t first
 
 }  // namespace
 
-int64_t bf16_forward_scratch(const Head& largest) { return ForwardScratch(largest, nullptr).bytes; }
+int64_t bf16_forward_scratch(const Head& largest) { return Bf16ForwardScratch(largest, nullptr).bytes; }
 
 void bf16_forward_task(const AttentionForward& op, const Head& head, const AttentionTask* next, void* memory) {
-  const ForwardScratch scratch(head, memory);
+  const Bf16ForwardScratch scratch(head, memory);
   const TilesInUse tiles;
   const int64_t padded = scratch.padded;
   ReadAhead ahead = read_ahead(op, next, head.group * scratch.stripes);

@@ -9,7 +9,7 @@ namespace brisk::cpu {
 namespace {
 
 // Below this many elements a second thread costs more than it saves (a hand-over takes some microseconds).
-constexpr int64_t kElementsPerThread = 8192;
+constexpr int64_t kEmbeddingElementsPerThread = 8192;
 // Narrower column slices than four cache lines would have threads fetch the same memory.
 constexpr int64_t kNarrowestSlice = 64;
 
@@ -39,7 +39,7 @@ EmbeddingShare share_of(int thread, int threads, int64_t width) {
 void embedding_forward(const EmbeddingForward& op) {
   if (!has_vector_kernels()) return ref::embedding_forward(op);
   const auto rows = BRISK_ACTIVE_ISA(embedding_forward_rows);
-  const int64_t grain = std::max<int64_t>(1, kElementsPerThread / std::max<int64_t>(1, op.y.cols));
+  const int64_t grain = std::max<int64_t>(1, kEmbeddingElementsPerThread / std::max<int64_t>(1, op.y.cols));
   Team::instance().for_range(op.rows.rows, grain, [&](int64_t begin, int64_t end, int) { rows(op, begin, end); });
 }
 

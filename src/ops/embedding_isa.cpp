@@ -15,8 +15,8 @@ void ask_for(const float* first, int64_t count) {
 }
 
 // Zeroes the dropped elements and scales the kept ones.
-struct RowDropout {
-  RowDropout(const Dropout& dropout, const RowSet& rows)
+struct EmbeddingDropout {
+  EmbeddingDropout(const Dropout& dropout, const RowSet& rows)
       : active(dropout.active()),
         dropout(dropout),
         rows(rows),
@@ -42,7 +42,7 @@ struct RowDropout {
 void embedding_forward_rows(const EmbeddingForward& op, int64_t begin, int64_t end) {
   const int64_t width = op.y.cols;
   const float* table = op.table.f32();
-  RowDropout dropout(op.dropout, op.rows);
+  EmbeddingDropout dropout(op.dropout, op.rows);
   with_element(op.y.type, [&](auto of_y) {
     for (int64_t row = begin; row < end; ++row) {
       if (row + kRowsAhead < end) ask_for(table + op.tokens[row + kRowsAhead] * op.table.stride, width);
@@ -68,7 +68,7 @@ void embedding_forward_rows(const EmbeddingForward& op, int64_t begin, int64_t e
 void embedding_backward_share(const EmbeddingBackward& op, const EmbeddingShare& share) {
   const int64_t rows = op.rows.rows;
   const auto mine = [&](int32_t number) { return share.groups == 1 || number % share.groups == share.remainder; };
-  RowDropout dropout(op.dropout, op.rows);
+  EmbeddingDropout dropout(op.dropout, op.rows);
   with_element(op.dy.type, [&](auto of_dy) {
     for (int64_t row = 0; row < rows; ++row) {
       float *dword = nullptr, *dplace = nullptr, *dkind = nullptr;

@@ -15,8 +15,8 @@ struct EmbeddingShare {
 };
 
 // Rows [begin, end).
-BRISK_EVERY_ISA(void embedding_forward_rows(const EmbeddingForward& op, int64_t begin, int64_t end);)
+BRISK_VECTOR_ISAS(void embedding_forward_rows(const EmbeddingForward& op, int64_t begin, int64_t end);)
 // Adds; zeroing is the caller's.
-BRISK_EVERY_ISA(void embedding_backward_share(const EmbeddingBackward& op, const EmbeddingShare& share);)
+BRISK_VECTOR_ISAS(void embedding_backward_share(const EmbeddingBackward& op, const EmbeddingShare& share);)
 
 }  // namespace brisk

@@ -6,7 +6,7 @@
 
 namespace brisk {
 
-BRISK_EVERY_ISA(void gated_forward_rows(const GatedForward& op, int64_t begin, int64_t end);)
-BRISK_EVERY_ISA(void gated_backward_rows(const GatedBackward& op, int64_t begin, int64_t end);)
+BRISK_VECTOR_ISAS(void gated_forward_rows(const GatedForward& op, int64_t begin, int64_t end);)
+BRISK_VECTOR_ISAS(void gated_backward_rows(const GatedBackward& op, int64_t begin, int64_t end);)
 
 }  // namespace brisk

@@ -14,8 +14,8 @@ constexpr int64_t kFewRowsCols = 64;  // columns of C computed at a time
 
 // out[row][col - first] for columns [first, first + count), count <= kFewRowsCols; out has kFewRowsCols floats a row.
 // A not transposed, B transposed. In bf16 arithmetic factors are rounded to bf16 and multiplied as floats.
-BRISK_EVERY_ISA(void multiply_few_rows(int64_t m, int64_t k, const GemmOperand& a, const GemmOperand& b,
-                                       Arithmetic arithmetic, int64_t first, int64_t count, float* out);)
+BRISK_VECTOR_ISAS(void multiply_few_rows(int64_t m, int64_t k, const GemmOperand& a, const GemmOperand& b,
+                                         Arithmetic arithmetic, int64_t first, int64_t count, float* out);)
 
 namespace cpu {
 

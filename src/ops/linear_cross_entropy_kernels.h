@@ -22,10 +22,10 @@ struct SoftmaxGradient {
 };
 
 // Adds logits [count], which are those of columns first, first + 1, ..., to the state.
-BRISK_EVERY_ISA(void softmax_add(const float* logits, int64_t first, int64_t count, SoftmaxState& state);)
+BRISK_VECTOR_ISAS(void softmax_add(const float* logits, int64_t first, int64_t count, SoftmaxState& state);)
 // The state of a whole row of logits [count], which are overwritten by their gradient; with to_bf16 as bf16 in the
 // first half of the same memory.
-BRISK_EVERY_ISA(SoftmaxState softmax_gradient(float* logits, int64_t count, const SoftmaxGradient& gradient,
-                                              bool to_bf16);)
+BRISK_VECTOR_ISAS(SoftmaxState softmax_gradient(float* logits, int64_t count, const SoftmaxGradient& gradient,
+                                                bool to_bf16);)
 
 }  // namespace brisk

@@ -8,7 +8,7 @@
 namespace brisk {
 
 // scratch = dy * slope of the activation at `before` * dropout's factor
-BRISK_EVERY_ISA(void linear_gradient_rows(const LinearBackward& op, int64_t begin, int64_t end, float* column_sums);)
-BRISK_EVERY_ISA(void linear_column_sums(const Tensor& x, int64_t begin, int64_t end, float* column_sums);)
+BRISK_VECTOR_ISAS(void linear_gradient_rows(const LinearBackward& op, int64_t begin, int64_t end, float* column_sums);)
+BRISK_VECTOR_ISAS(void linear_column_sums(const Tensor& x, int64_t begin, int64_t end, float* column_sums);)
 
 }  // namespace brisk

@@ -19,13 +19,14 @@ struct MuonPolynomial {
 };
 
 // M is updated; returns |X|^2 of these elements.
-BRISK_EVERY_ISA(double muon_momentum_range(const MuonDirection& op, int64_t begin, int64_t end);)
+BRISK_VECTOR_ISAS(double muon_momentum_range(const MuonDirection& op, int64_t begin, int64_t end);)
 // x = scale X.
-BRISK_EVERY_ISA(void muon_direction_range(const MuonDirection& op, float scale, float* x, int64_t begin, int64_t end);)
-BRISK_EVERY_ISA(void muon_polynomial_rows(const MuonPolynomial& op, int64_t begin, int64_t end);)
+BRISK_VECTOR_ISAS(void muon_direction_range(const MuonDirection& op, float scale, float* x, int64_t begin,
+                                            int64_t end);)
+BRISK_VECTOR_ISAS(void muon_polynomial_rows(const MuonPolynomial& op, int64_t begin, int64_t end);)
 // P = keep P - step x.
-BRISK_EVERY_ISA(void muon_apply_range(const MuonMatrix& matrix, const float* x, float keep, float step, int64_t begin,
-                                      int64_t end);)
+BRISK_VECTOR_ISAS(void muon_apply_range(const MuonMatrix& matrix, const float* x, float keep, float step, int64_t begin,
+                                        int64_t end);)
 
 namespace ref {
 double muon_momentum_range(const MuonDirection& op, int64_t begin, int64_t end);

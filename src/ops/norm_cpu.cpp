@@ -11,10 +11,10 @@ namespace brisk::cpu {
 namespace {
 
 // Below this many elements a second thread costs more than it saves (a hand-over takes some microseconds).
-constexpr int64_t kElementsPerThread = 8192;
+constexpr int64_t kNormElementsPerThread = 8192;
 
-int64_t row_grain(int64_t width) {
-  return std::max<int64_t>(4, kElementsPerThread / std::max<int64_t>(1, width) / 4 * 4);
+int64_t norm_grain(int64_t width) {
+  return std::max<int64_t>(4, kNormElementsPerThread / std::max<int64_t>(1, width) / 4 * 4);
 }
 
 }  // namespace
@@ -22,7 +22,7 @@ int64_t row_grain(int64_t width) {
 void norm_forward(const NormForward& op) {
   if (!has_vector_kernels()) return ref::norm_forward(op);
   const auto rows = BRISK_ACTIVE_ISA(norm_forward_rows);
-  Team::instance().for_range(op.x.rows, row_grain(op.x.cols),
+  Team::instance().for_range(op.x.rows, norm_grain(op.x.cols),
                              [&](int64_t begin, int64_t end, int) { rows(op, begin, end); });
 }
 
@@ -38,7 +38,7 @@ void norm_backward(const NormBackward& op) {
   if (partial.size() < needed) partial.resize(needed);
   std::fill_n(partial.begin(), needed, 0.0f);
   const auto sums = [&](int thread, int which) { return partial.data() + (2 * thread + which) * padded; };
-  team.for_range(op.x.rows, row_grain(width), [&](int64_t begin, int64_t end, int thread) {
+  team.for_range(op.x.rows, norm_grain(width), [&](int64_t begin, int64_t end, int thread) {
     rows(op, begin, end, sums(thread, 0), op.dbias ? sums(thread, 1) : nullptr);
   });
   const auto finish = [&](const Tensor& gradient, bool adds, int which) {

@@ -15,13 +15,13 @@ constexpr int kRowsAtOnce = 4;
 // Asks for the same column of a row of the next block, which is read or written next: forward is a seventh faster for
 // it.
 template <typename Element>
-inline void ask_for(const Element* row, int64_t c) {
+inline void ask_for_column(const Element* row, int64_t c) {
   _mm_prefetch(reinterpret_cast<const char*>(row + c), _MM_HINT_T0);
 }
 
 // Dropout of one row.
-struct RowDropout {
-  RowDropout(const Dropout& dropout, const RowSet& rows, int64_t row)
+struct NormDropout {
+  NormDropout(const Dropout& dropout, const RowSet& rows, int64_t row)
       : key(dropout.row_key(rows, row)), threshold(int_set1(dropout.threshold())), scale(set1(dropout.scale())) {}
   Vec operator()(Vec x, int64_t c) const { return drop(x, key, c, threshold, scale); }
   uint32_t key;
@@ -51,7 +51,7 @@ void forward_block(const NormForward& op, int64_t row) {
     for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE {
       for (int r = 0; r < kRows; ++r) {
         sum[r] = sum[r] + load(x + r * xs + c, lanes);
-        ask_for(x + (kRows + r) * xs, c);
+        ask_for_column(x + (kRows + r) * xs, c);
       }
     });
     for (int r = 0; r < kRows; ++r) mean[r] = reduce_add(sum[r]) * inverse_width;
@@ -75,7 +75,7 @@ void forward_block(const NormForward& op, int64_t row) {
     for (int r = 0; r < kRows; ++r) {
       const Vec normal = (load(x + r * xs + c, lanes) - set1(mean[r])) * set1(rstd[r]);
       store(y + r * ys + c, dropped(fma(normal, g, b), c), lanes);
-      ask_for(y + (kRows + r) * ys, c);
+      ask_for_column(y + (kRows + r) * ys, c);
     }
   });
 }
@@ -144,7 +144,7 @@ void norm_forward_rows(const NormForward& op, int64_t begin, int64_t end) {
     with_element(op.y.type, [&](auto of_y) {
       int64_t row = begin;
       for (; op.dropout.active() && row < end; ++row) {
-        forward_block<decltype(of_x), decltype(of_y), 1, RowDropout>(op, row);
+        forward_block<decltype(of_x), decltype(of_y), 1, NormDropout>(op, row);
       }
       for (; row + kRowsAtOnce <= end; row += kRowsAtOnce) {
         forward_block<decltype(of_x), decltype(of_y), kRowsAtOnce>(op, row);
@@ -164,7 +164,8 @@ void norm_backward_rows(const NormBackward& op, int64_t begin, int64_t end, floa
         using Dy = decltype(of_dy);
         using Dx = decltype(of_dx);
         int64_t row = begin;
-        for (; op.dropout.active() && row < end; ++row) backward_block<X, Dy, Dx, 1, RowDropout>(op, row, dgain, dbias);
+        for (; op.dropout.active() && row < end; ++row)
+          backward_block<X, Dy, Dx, 1, NormDropout>(op, row, dgain, dbias);
         for (; row + kRowsAtOnce <= end; row += kRowsAtOnce) {
           backward_block<X, Dy, Dx, kRowsAtOnce>(op, row, dgain, dbias);
         }

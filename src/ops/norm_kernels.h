@@ -7,9 +7,9 @@
 namespace brisk {
 
 // Rows [begin, end).
-BRISK_EVERY_ISA(void norm_forward_rows(const NormForward& op, int64_t begin, int64_t end);)
+BRISK_VECTOR_ISAS(void norm_forward_rows(const NormForward& op, int64_t begin, int64_t end);)
 // The same; dgain and dbias (or null) of these rows alone are written to [D] scratch.
-BRISK_EVERY_ISA(void norm_backward_rows(const NormBackward& op, int64_t begin, int64_t end, float* dgain,
-                                        float* dbias);)
+BRISK_VECTOR_ISAS(void norm_backward_rows(const NormBackward& op, int64_t begin, int64_t end, float* dgain,
+                                          float* dbias);)
 
 }  // namespace brisk

@@ -7,6 +7,6 @@
 namespace brisk {
 
 // Rows [begin, end) of dx.
-BRISK_EVERY_ISA(void pick_rows_backward_rows(const PickRowsBackward& op, int64_t begin, int64_t end);)
+BRISK_VECTOR_ISAS(void pick_rows_backward_rows(const PickRowsBackward& op, int64_t begin, int64_t end);)
 
 }  // namespace brisk

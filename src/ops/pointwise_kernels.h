@@ -6,7 +6,7 @@
 
 namespace brisk {
 
-BRISK_EVERY_ISA(void pointwise_forward_rows(const PointwiseForward& op, int64_t begin, int64_t end);)
-BRISK_EVERY_ISA(void pointwise_backward_rows(const PointwiseBackward& op, int64_t begin, int64_t end);)
+BRISK_VECTOR_ISAS(void pointwise_forward_rows(const PointwiseForward& op, int64_t begin, int64_t end);)
+BRISK_VECTOR_ISAS(void pointwise_backward_rows(const PointwiseBackward& op, int64_t begin, int64_t end);)
 
 }  // namespace brisk

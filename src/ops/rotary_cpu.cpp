@@ -40,7 +40,7 @@ const Turns& turns_for(int64_t head_width, float theta, int64_t positions) {
 }
 
 // Below this many elements a second thread costs more than it saves (a hand-over takes some microseconds).
-constexpr int64_t kElementsPerThread = 16384;
+constexpr int64_t kRotaryElementsPerThread = 16384;
 
 }  // namespace
 
@@ -50,7 +50,7 @@ void rotary(const Rotary& op) {
   for (int64_t row = 0; row < op.x.rows; ++row) last = std::max(last, op.rows.position[row]);
   const Turns& turns = turns_for(op.head_width, op.theta, int64_t{last} + 1);
   const auto rows = BRISK_ACTIVE_ISA(rotary_rows);
-  const int64_t grain = std::max<int64_t>(1, kElementsPerThread / std::max<int64_t>(1, op.x.cols));
+  const int64_t grain = std::max<int64_t>(1, kRotaryElementsPerThread / std::max<int64_t>(1, op.x.cols));
   Team::instance().for_range(op.x.rows, grain, [&](int64_t begin, int64_t end, int) {
     rows(op, {turns.cosine.data(), turns.sine.data()}, begin, end);
   });

@@ -14,6 +14,6 @@ struct RotaryTable {
 };
 
 // Rows [begin, end).
-BRISK_EVERY_ISA(void rotary_rows(const Rotary& op, const RotaryTable& table, int64_t begin, int64_t end);)
+BRISK_VECTOR_ISAS(void rotary_rows(const Rotary& op, const RotaryTable& table, int64_t begin, int64_t end);)
 
 }  // namespace brisk

@@ -15,17 +15,17 @@ constexpr int64_t kGrain = 4096;
 
 // Calls body(begin, end) for pieces of [0, count) that whichever thread is free takes: memory is not equally fast for
 // all.
-constexpr int64_t kPiece = 1 << 16;
+constexpr int64_t kUpdatePiece = 1 << 16;
 template <typename Body>
 void in_pieces(int64_t count, const Body& body) {
-  if (count <= 2 * kPiece) {
+  if (count <= 2 * kUpdatePiece) {
     Team::instance().for_range(count, kGrain, [&](int64_t begin, int64_t end, int) { body(begin, end); });
     return;
   }
   std::atomic<int64_t> next{0};
   Team::instance().run_parts([&](int) {
-    for (int64_t begin; (begin = next.fetch_add(kPiece, std::memory_order_relaxed)) < count;) {
-      body(begin, std::min(begin + kPiece, count));
+    for (int64_t begin; (begin = next.fetch_add(kUpdatePiece, std::memory_order_relaxed)) < count;) {
+      body(begin, std::min(begin + kUpdatePiece, count));
     }
   });
 }
@@ -43,12 +43,12 @@ double squared_norm(const float* values, int64_t count) {
   const auto range = BRISK_ACTIVE_ISA(squared_norm_range);
   // A sum for each piece, added in their order: the same bits for any number of threads.
   static std::vector<double> sums;
-  sums.assign(static_cast<size_t>(divide_up(count, kPiece)), 0.0);
+  sums.assign(static_cast<size_t>(divide_up(count, kUpdatePiece)), 0.0);
   std::atomic<size_t> next{0};
   const auto work = [&](int) {
     for (size_t piece; (piece = next.fetch_add(1, std::memory_order_relaxed)) < sums.size();) {
-      const int64_t begin = static_cast<int64_t>(piece) * kPiece;
-      sums[piece] = range(values, begin, std::min(begin + kPiece, count));
+      const int64_t begin = static_cast<int64_t>(piece) * kUpdatePiece;
+      sums[piece] = range(values, begin, std::min(begin + kUpdatePiece, count));
     }
   };
   if (sums.size() == 1) {

@@ -424,7 +424,8 @@ TEST(Attention, PackedSequencesGiveTheBitsOfSeparateOnes) {
 TEST(Attention, AnyNumberOfThreadsGivesTheSameBits) {
   const int threads = Team::instance().size();
   for (const DType type : {DType::f32, DType::bf16}) {
-    const Problem problem{.queries = {700, 3, 90}, .heads = 2, .kv_heads = 1, .type = type, .dropout = 0.1f};
+    // 580 is cut in another way for each team.
+    const Problem problem{.queries = {580, 3, 90}, .heads = 2, .kv_heads = 1, .type = type, .dropout = 0.1f};
     for_each_isa([&](Isa) {
       Team::set_size(1);
       Attention one(problem);

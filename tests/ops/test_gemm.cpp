@@ -211,9 +211,10 @@ TEST(Gemm, GivesTheSameBitsWithAnyNumberOfThreads) {
 // step to step: in C, or with a bias beside it.
 TEST(Gemm, GivesTheSameBitsWithAnyNumberOfThreadsInManySteps) {
   const int threads = Team::instance().size();
-  const Shape s{30, 1100, 4200};
+  const Shape s{17, 1100, 4200};
   const Matrix a(s.k, s.m), b(s.n, s.k), bias(1, s.n), one(s.m, s.n), many(s.m, s.n, DType::f32, 5);
-  for_each_isa([&](Isa) {
+  for_each_isa([&](Isa isa) {
+    if (isa == Isa::baseline) return;  // packs nothing
     for (const Arithmetic arithmetic : {Arithmetic::f32, Arithmetic::bf16}) {
       for (const bool with_bias : {false, true}) {
         const auto run = [&](const Matrix& c, int team) {

@@ -84,7 +84,7 @@ struct Course {
 };
 
 Course train(const EngineOptions& options, int64_t micro_batch_tokens, const std::vector<float>& weights, int64_t steps,
-             int32_t taught = -1) {
+             int32_t taught = -1, double rate = 2e-3) {
   const Threads one(1);
   const auto train = std::make_shared<const Labelled>(640, weights, taught);
   Engine engine(options);
@@ -93,7 +93,7 @@ Course train(const EngineOptions& options, int64_t micro_batch_tokens, const std
   Ledger ledger;
   Course result;
   for (int64_t step = 1; step <= steps; ++step) {
-    const StepResult done = engine.train_step(loader.next(), step, 2e-3, ledger);
+    const StepResult done = engine.train_step(loader.next(), step, rate, ledger);
     EXPECT_TRUE(done.updated);
     EXPECT_EQ(done.targets, 32);
     EXPECT_GT(done.tokens, 32 * 3);
@@ -104,8 +104,11 @@ Course train(const EngineOptions& options, int64_t micro_batch_tokens, const std
   return result;
 }
 
+// Long enough to know the classes: 150 steps are.
+Course learn(const EngineOptions& options, int32_t taught = -1) { return train(options, 512, {}, 200, taught, 4e-3); }
+
 TEST(EngineOfAClassifier, LearnsWhatTheClassHangsOn) {
-  const Course trained = train(classifier(0), 512, {}, 400);
+  const Course trained = learn(classifier(0));
   EXPECT_GT(trained.quality.accuracy, 0.9);
   ASSERT_TRUE(trained.quality.classes.has_value());
   EXPECT_EQ(trained.quality.classes->count(), 100);
@@ -149,10 +152,10 @@ TEST(EngineOfAClassifier, WeighsTheLossOfAClass) {
 TEST(EngineOfAClassifier, FollowsItsTeacherAsFarAsTheWeightSays) {
   EngineOptions options = classifier(0);
   options.distillation = {.weight = 0.95, .temperature = 2};
-  const Course follower = train(options, 512, {}, 400, 1);  // the teacher is wrong about everything
+  const Course follower = learn(options, 1);  // the teacher is wrong about everything
   EXPECT_LT(follower.quality.accuracy, 0.1);
   options.distillation.weight = 0.05;
-  const Course sceptic = train(options, 512, {}, 400, 1);
+  const Course sceptic = learn(options, 1);
   EXPECT_GT(sceptic.quality.accuracy, 0.9);
 }
 
