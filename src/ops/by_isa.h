@@ -1,7 +1,7 @@
 // Functions that a *_isa.cpp file defines once per instruction set, and the choice among them.
 //
-//   BRISK_VECTOR_ISAS(void norm_forward_rows(const NormForward& op, int64_t begin, int64_t end);)  // in namespace brisk
-//   BRISK_ACTIVE_ISA(norm_forward_rows)(op, begin, end);                                           // not for baseline
+//   BRISK_VECTOR_ISAS(void norm_forward_rows(const NormForward& op, int64_t begin, int64_t end);)
+//   BRISK_ACTIVE_ISA(norm_forward_rows)(op, begin, end);  // never for baseline
 //
 // AMX multiplies matrices and does nothing else: only what has a product inside is there for it too (BRISK_EVERY_ISA).
 // Everything else under its name is avx512bf16's, and is compiled once (CMakeLists.txt).
