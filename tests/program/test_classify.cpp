@@ -37,7 +37,7 @@ Json classify_job() {
           {"training",
            {{"max_length", 24},
             {"batch_size", 16},
-            {"num_epochs", 3},
+            {"num_epochs", 5},
             {"learning_rate", 3e-3},
             {"precision", "fp32"},
             {"logging_steps", 5},
