@@ -43,7 +43,9 @@ def make_model(options):
     if options.checkpoint:
         return AutoModelForSequenceClassification.from_pretrained(options.checkpoint, num_labels=options.classes)
     minilm = dict(hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536)
-    return {"bert": lambda: BertForSequenceClassification(BertConfig(num_labels=options.classes)),
+    bert = dict(hidden_size=options.width, num_hidden_layers=options.layers, num_attention_heads=options.width // 64,
+                intermediate_size=4 * options.width)
+    return {"bert": lambda: BertForSequenceClassification(BertConfig(num_labels=options.classes, **bert)),
             "minilm": lambda: BertForSequenceClassification(BertConfig(num_labels=options.classes, **minilm)),
             "distilbert": lambda: DistilBertForSequenceClassification(DistilBertConfig(num_labels=options.classes)),
             }[options.model]()
@@ -72,6 +74,8 @@ def padded(batch, ids, labels, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="distilbert", choices=["distilbert", "bert", "minilm"])
+    parser.add_argument("--width", type=int, default=768, help="of --model bert, with heads of 64")
+    parser.add_argument("--layers", type=int, default=12, help="of --model bert")
     parser.add_argument("--checkpoint", help="a Hugging Face folder with vocab.txt to fine-tune, instead of random weights")
     parser.add_argument("--data", required=True)
     parser.add_argument("--validation", help="train on --data, then evaluate on this table")
