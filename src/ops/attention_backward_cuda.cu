@@ -30,8 +30,8 @@ __global__ void __launch_bounds__(kThreads)
   const AttentionSpan span = attention_span(forward, blockIdx.z);
   const int first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kQueries;
   if (first >= span.queries) return;
-  const int queries = static_cast<int>(span.queries), keys = static_cast<int>(span.keys);
-  const int64_t kv_head = head / (shape.heads / shape.kv_heads), first_row = span.first_query + first;
+  const int queries = span.queries, keys = span.keys;
+  const int64_t kv_head = kv_head_of(shape, blockIdx.y), first_row = span.first_query + first;
   const auto rows_of = [&](const Tensor& t, int64_t row, int64_t of_head) {
     return static_cast<T*>(t.data) + row * t.stride + of_head * head_width;
   };
@@ -45,14 +45,17 @@ __global__ void __launch_bounds__(kThreads)
   };
   const auto copy_tile = [&](int tile) {
     const int key = tile * kOthers, which = tile % 2 * 2;
-    buffer(which).template copy<kOthers>(k_rows + key * forward.k.stride, forward.k.stride, keys - key, head_width);
-    buffer(which + 1).template copy<kOthers>(v_rows + key * forward.v.stride, forward.v.stride, keys - key, head_width);
+    buffer(which).template copy<kOthers, kThreads>(k_rows + key * forward.k.stride, forward.k.stride, keys - key,
+                                                   head_width);
+    buffer(which + 1).template copy<kOthers, kThreads>(v_rows + key * forward.v.stride, forward.v.stride, keys - key,
+                                                       head_width);
     commit_copies();
   };
-  const auto seen_by = [&](int query) { return static_cast<int>(span.seen_by(min(query, queries - 1), shape.causal)); };
+  const auto seen_by = [&](int query) { return span.seen_by(min(query, queries - 1), shape.causal); };
   const int tiles = (seen_by(first + kQueries - 1) + kOthers - 1) / kOthers;
-  q.template copy<kQueries>(rows_of(forward.q, first_row, head), forward.q.stride, queries - first, head_width);
-  dy.template copy<kQueries>(rows_of(op.dy, first_row, head), op.dy.stride, queries - first, head_width);
+  q.template copy<kQueries, kThreads>(rows_of(forward.q, first_row, head), forward.q.stride, queries - first,
+                                      head_width);
+  dy.template copy<kQueries, kThreads>(rows_of(op.dy, first_row, head), op.dy.stride, queries - first, head_width);
   commit_copies();
   if (tiles > 0) copy_tile(0);
   wait_for_copies<0>();
@@ -78,9 +81,7 @@ __global__ void __launch_bounds__(kThreads)
       const bool exists = query < queries;
       seen[part][half] = seen_by(query);
       row_key[part][half] = kDropout && exists ? attention_row_key(draws, head, at) : 0;
-      log_sum[part][half] =
-          exists ? static_cast<const float*>(forward.log_sum_exp.data)[at * forward.log_sum_exp.stride + head] * kLog2E
-                 : INFINITY;
+      log_sum[part][half] = exists ? log_sum_of(forward, at, head) : INFINITY;
     }
   }
   const int least_seen = seen_by(first + warp_first);
@@ -101,23 +102,33 @@ __global__ void __launch_bounds__(kThreads)
       float scores[kParts][kAtOnce / 8][4] = {}, slopes[kParts][kAtOnce / 8][4] = {};
       row_products<kWidth, kParts>(scores, q, warp_first, k, others);
       row_products<kWidth, kParts>(slopes, dy, warp_first, v, others);
-      const bool masked = key + kAtOnce > least_seen;
+      if (key + kAtOnce > least_seen) {
+#pragma unroll
+        for (int part = 0; part < kParts; ++part) {
+#pragma unroll
+          for (int n = 0; n < kAtOnce / 8; ++n) {
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+              if (key + n * 8 + lane % 4 * 2 + i % 2 >= seen[part][i / 2]) scores[part][n][i] = -INFINITY;
+            }
+          }
+        }
+      }
 #pragma unroll
       for (int part = 0; part < kParts; ++part) {
-        [[maybe_unused]] float2 factors[4];  // of columns 8 apart
+        [[maybe_unused]] KeptPair kept[4];  // of columns 8 apart
 #pragma unroll
         for (int n = 0; n < kAtOnce / 8; ++n) {
 #pragma unroll
           for (int i = 0; i < 4; ++i) {
             const int half = i / 2, column = key + n * 8 + lane % 4 * 2 + i % 2;
-            float p = exp2_fast(scores[part][n][i] * scale_log2 - log_sum[part][half]);
-            if (masked && column >= seen[part][half]) p = 0;
+            const float p = exp2_fast(scores[part][n][i] * scale_log2 - log_sum[part][half]);
             float slope = slopes[part][n][i];
             if constexpr (kDropout) {
-              if (n % 2 == 0) factors[i] = draws.factors(row_key[part][half], column);
-              slope *= n % 2 == 0 ? factors[i].x : factors[i].y;
+              if (n % 2 == 0) kept[i] = draws.kept(row_key[part][half], column);
+              slope = (n % 2 == 0 ? kept[i].here : kept[i].further) ? slope : 0.0f;
             }
-            slopes[part][n][i] = p * (slope - product[part][half]);
+            slopes[part][n][i] = p * (slope * draws.scale - product[part][half]);
           }
         }
       }
@@ -144,7 +155,7 @@ __global__ void __launch_bounds__(kThreads)
   const AttentionSpan span = attention_span(forward, blockIdx.z);
   const int first = static_cast<int>(blockIdx.x) * kKeys;  // the first keys are seen by most queries: they begin
   if (first >= span.keys) return;
-  const int queries = static_cast<int>(span.queries), keys = static_cast<int>(span.keys);
+  const int queries = span.queries, keys = span.keys;
   const int64_t group = shape.heads / shape.kv_heads, first_row = span.first_key + first;
   const auto rows_of = [&](const Tensor& t, int64_t row, int64_t of_head) {
     return static_cast<T*>(t.data) + row * t.stride + of_head * head_width;
@@ -159,30 +170,28 @@ __global__ void __launch_bounds__(kThreads)
   auto* facts = reinterpret_cast<QueryFacts<kOthers>*>(memory + 2 * Tile::bytes(kKeys) + 4 * Tile::bytes(kOthers));
 
   // The tiles of queries that see any of these keys, of one head after the other.
-  const int first_tile = static_cast<int>(span.first_seeing(first, shape.causal)) / kOthers;
+  const int first_tile = span.first_seeing(first, shape.causal) / kOthers;
   const int tiles_of_head = max(0, (queries + kOthers - 1) / kOthers - first_tile);
   const int rounds = tiles_of_head * static_cast<int>(group);
   const auto copy_round = [&](int round) {
     const int64_t head = kv_head * group + round / tiles_of_head;
     const int query = (first_tile + round % tiles_of_head) * kOthers, which = round % 2;
     const int64_t row = span.first_query + query;
-    buffer(2 * which).template copy<kOthers>(rows_of(forward.q, row, head), forward.q.stride, queries - query,
-                                             head_width);
-    buffer(2 * which + 1).template copy<kOthers>(rows_of(op.dy, row, head), op.dy.stride, queries - query, head_width);
+    buffer(2 * which).template copy<kOthers, kThreads>(rows_of(forward.q, row, head), forward.q.stride, queries - query,
+                                                       head_width);
+    buffer(2 * which + 1)
+        .template copy<kOthers, kThreads>(rows_of(op.dy, row, head), op.dy.stride, queries - query, head_width);
     commit_copies();
     if (threadIdx.x < kOthers) {
       const int at = threadIdx.x;
       const bool exists = query + at < queries;
-      facts[which].log_sum[at] =
-          exists ? static_cast<const float*>(forward.log_sum_exp.data)[(row + at) * forward.log_sum_exp.stride + head] *
-                       kLog2E
-                 : INFINITY;
+      facts[which].log_sum[at] = exists ? log_sum_of(forward, row + at, head) : INFINITY;
       facts[which].product[at] = exists ? dy_y[(row + at) * shape.heads + head] : 0.0f;
       if (kDropout) facts[which].row_key[at] = exists ? attention_row_key(draws, head, row + at) : 0;
     }
   };
-  k.template copy<kKeys>(rows_of(forward.k, first_row, kv_head), forward.k.stride, keys - first, head_width);
-  v.template copy<kKeys>(rows_of(forward.v, first_row, kv_head), forward.v.stride, keys - first, head_width);
+  k.template copy<kKeys, kThreads>(rows_of(forward.k, first_row, kv_head), forward.k.stride, keys - first, head_width);
+  v.template copy<kKeys, kThreads>(rows_of(forward.v, first_row, kv_head), forward.v.stride, keys - first, head_width);
   commit_copies();
   if (rounds > 0) copy_round(0);
 
@@ -214,8 +223,8 @@ __global__ void __launch_bounds__(kThreads)
   __syncthreads();
   store_rows<kWidth, kParts>(dk, shape.scale, k, warp_first, rows_of(op.dk, first_row, kv_head), op.dk.stride,
                              keys - first, static_cast<int>(head_width));
-  store_rows<kWidth, kParts>(dv, 1.0f, v, warp_first, rows_of(op.dv, first_row, kv_head), op.dv.stride, keys - first,
-                             static_cast<int>(head_width));
+  store_rows<kWidth, kParts>(dv, draws.scale, v, warp_first, rows_of(op.dv, first_row, kv_head), op.dv.stride,
+                             keys - first, static_cast<int>(head_width));
 }
 
 template <int kWidth, int kParts, bool kDropout, typename T>
@@ -300,6 +309,7 @@ bool attention_backward(const AttentionBackward& op, AttentionWay way) {
     case AttentionWay::by_tile: return attention_backward_by_tile(op, false);
     case AttentionWay::by_wide_tile: return op.forward.shape.head_width <= 64 && attention_backward_by_tile(op, true);
     case AttentionWay::hopper: return attention_backward_hopper(op);
+    case AttentionWay::hopper_tile: return attention_backward_hopper_tile(op);
     default: return false;
   }
 }

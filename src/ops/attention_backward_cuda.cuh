@@ -72,10 +72,25 @@ __device__ void store_rows(const float (&values)[kParts][kWidth / 8][4], float f
     }
   }
   __syncwarp();
-  for (int i = lane; i < 16 * kParts * (kWidth / 8); i += 32) {
-    const int row = warp_first + i / (kWidth / 8), column = i % (kWidth / 8) * 8;
-    if (row < existing && column < head_width) {
-      *reinterpret_cast<uint4*>(rows + row * stride + column) = *reinterpret_cast<const uint4*>(by.at(row, column));
+  constexpr int kPieces = kWidth / 8;
+  if constexpr (32 % kPieces == 0) {
+    constexpr int kAtOnce = 32 / kPieces;
+    const int column = lane % kPieces * 8;
+    T* to = rows + (warp_first + lane / kPieces) * stride + column;
+#pragma unroll
+    for (int i = 0; i < 16 * kParts / kAtOnce; ++i) {
+      const int row = warp_first + lane / kPieces + i * kAtOnce;
+      if (row < existing && column < head_width) {
+        *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(by.at(row, column));
+      }
+      to += kAtOnce * stride;
+    }
+  } else {
+    for (int i = lane; i < 16 * kParts * kPieces; i += 32) {
+      const int row = warp_first + i / kPieces, column = i % kPieces * 8;
+      if (row < existing && column < head_width) {
+        *reinterpret_cast<uint4*>(rows + row * stride + column) = *reinterpret_cast<const uint4*>(by.at(row, column));
+      }
     }
   }
 }
@@ -95,6 +110,12 @@ __device__ float row_product(const Tile& dy, int row, const T* y_rows, int64_t s
   return sum + __shfl_xor_sync(~0u, sum, 1);
 }
 
+// The log-sum-exp of a query's scores, of base 2; infinite where it sees no key, so that its weights are 0.
+__device__ inline float log_sum_of(const AttentionForward& op, int64_t row, int64_t head) {
+  const float sum = static_cast<const float*>(op.log_sum_exp.data)[row * op.log_sum_exp.stride + head];
+  return sum == -INFINITY ? INFINITY : sum * kLog2E;
+}
+
 // What a kernel of keys knows of each query of a tile.
 template <int kQueries>
 struct QueryFacts {
@@ -105,12 +126,24 @@ struct QueryFacts {
 
 // Scores [16 kParts keys, 8 kTiles queries] become weights, and the slopes of the weights those of the scores. `key` is
 // the warp's first key, a multiple of 16, `query` the first query, `at` its place in the tile; query i sees keys up to
-// i + ahead, of which there are `keys`.
+// i + ahead, of which there are `keys`. Weights that dropout keeps are not scaled: their sums are, by draws.scale.
 template <int kParts, bool kDropout, int kTiles, typename Facts>
 __device__ void weigh_keys(float (&scores)[kParts][kTiles][4], float (&slopes)[kParts][kTiles][4], const Facts& known,
                            int at, int key, int keys, int query, int ahead, float scale_log2, const Draws& draws) {
   const int lane = threadIdx.x % 32;
-  const bool masked = min(query + ahead, keys - 1) < key + 16 * kParts - 1;
+  if (min(query + ahead, keys - 1) < key + 16 * kParts - 1) {
+#pragma unroll
+    for (int n = 0; n < kTiles; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int seen = min(query + n * 8 + lane % 4 * 2 + i % 2 + ahead, keys - 1);
+#pragma unroll
+        for (int part = 0; part < kParts; ++part) {
+          if (key + part * 16 + i / 2 * 8 + lane / 4 > seen) scores[part][n][i] = -INFINITY;
+        }
+      }
+    }
+  }
 #pragma unroll
   for (int n = 0; n < kTiles; ++n) {
 #pragma unroll
@@ -119,21 +152,19 @@ __device__ void weigh_keys(float (&scores)[kParts][kTiles][4], float (&slopes)[k
       const float log_sum = known.log_sum[at + column], product = known.product[at + column];
 #pragma unroll
       for (int part = 0; part < kParts; ++part) {
-        [[maybe_unused]] float2 factors;
-        if constexpr (kDropout) factors = draws.factors(known.row_key[at + column], key + part * 16 + lane / 4);
+        [[maybe_unused]] KeptPair kept;
+        if constexpr (kDropout) kept = draws.kept(known.row_key[at + column], key + part * 16 + lane / 4);
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          const int mine = key + part * 16 + half * 8 + lane / 4;
-          float p = exp2_fast(scores[part][n][2 * half + i] * scale_log2 - log_sum);
-          if (masked && mine > min(query + column + ahead, keys - 1)) p = 0;
+          const float p = exp2_fast(scores[part][n][2 * half + i] * scale_log2 - log_sum);
           float slope = slopes[part][n][2 * half + i], weight = p;
           if constexpr (kDropout) {
-            const float factor = half == 0 ? factors.x : factors.y;
-            slope *= factor;
-            weight *= factor;
+            const bool is_kept = half == 0 ? kept.here : kept.further;
+            slope = is_kept ? slope : 0.0f;
+            weight = is_kept ? p : 0.0f;
           }
           scores[part][n][2 * half + i] = weight;
-          slopes[part][n][2 * half + i] = p * (slope - product);
+          slopes[part][n][2 * half + i] = p * (slope * draws.scale - product);
         }
       }
     }
@@ -148,5 +179,7 @@ bool by_sequence_is_usual(const AttentionBackward& op);
 // As by sequence, with Hopper's matrix instructions (attention_backward_hopper.cu), heads at most 64 wide; false:
 // nothing was done.
 bool attention_backward_hopper(const AttentionBackward& op);
+// As by tile, with the same instructions (attention_backward_tile_hopper.cu); false: nothing was done.
+bool attention_backward_hopper_tile(const AttentionBackward& op);
 
 }  // namespace brisk::cuda

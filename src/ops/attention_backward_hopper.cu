@@ -79,8 +79,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     return clear_head_rows<bf16_t>(op.dv, end, kv_head, head_width);
   }
   const AttentionSpan span = attention_span(forward, blockIdx.z);
-  const int queries = static_cast<int>(span.queries), keys = static_cast<int>(span.keys);
-  const int first_query_row = static_cast<int>(span.first_query), first_key_row = static_cast<int>(span.first_key);
+  const int queries = span.queries, keys = span.keys;
+  const int first_query_row = span.first_query, first_key_row = span.first_key;
   const auto rows_of = [&](const Tensor& t, int64_t row, int of_head) {
     return static_cast<bf16_t*>(t.data) + row * t.stride + of_head * head_width;
   };
@@ -107,14 +107,17 @@ __global__ void __launch_bounds__(kThreads, 1)
   };
   const auto copy_keys = [&](int block) {
     const int first_key = block * kKeys, row = first_key_row + first_key;
-    k_tile(block).copy<kKeys>(rows_of(forward.k, row, kv_head), forward.k.stride, keys - first_key, head_width);
-    v_tile(block).copy<kKeys>(rows_of(forward.v, row, kv_head), forward.v.stride, keys - first_key, head_width);
+    k_tile(block).copy<kKeys, kThreads>(rows_of(forward.k, row, kv_head), forward.k.stride, keys - first_key,
+                                        head_width);
+    v_tile(block).copy<kKeys, kThreads>(rows_of(forward.v, row, kv_head), forward.v.stride, keys - first_key,
+                                        head_width);
   };
   const auto copy_queries = [&](int head, int query, int which) {
     const int row = first_query_row + query;
-    SwizzledTile{q_tile(which)}.copy<kQueries>(rows_of(forward.q, row, head), forward.q.stride, queries - query,
-                                               head_width);
-    SwizzledTile{dy_tile(which)}.copy<kQueries>(rows_of(op.dy, row, head), op.dy.stride, queries - query, head_width);
+    SwizzledTile{q_tile(which)}.copy<kQueries, kThreads>(rows_of(forward.q, row, head), forward.q.stride,
+                                                         queries - query, head_width);
+    SwizzledTile{dy_tile(which)}.copy<kQueries, kThreads>(rows_of(op.dy, row, head), op.dy.stride, queries - query,
+                                                          head_width);
     const int at = static_cast<int>(threadIdx.x) % kQueries;
     const bool exists = query + at < queries;
     if (threadIdx.x < kQueries) {  // zeros do no harm: what does not exist has no slope

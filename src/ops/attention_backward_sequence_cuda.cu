@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(By::kThreads)
   }
   const AttentionSpan span = attention_span(forward, blockIdx.z);
   if (span.keys > of.at_most || span.keys <= of.more_than) return;
-  const int queries = static_cast<int>(span.queries), keys = static_cast<int>(span.keys);
+  const int queries = span.queries, keys = span.keys;
   const auto rows_of = [&](const Tensor& t, int64_t row, int64_t of_head) {
     return static_cast<bf16_t*>(t.data) + row * t.stride + of_head * head_width;
   };
@@ -94,16 +94,16 @@ __global__ void __launch_bounds__(By::kThreads)
   const int all_tiles = (queries + kQueries - 1) / kQueries;
   for (int first_key = 0; first_key == 0 || first_key < keys; first_key += kKeys) {
     // Every query belongs to the first block of keys, seen or not: its dq is written there.
-    const int first_tile = first_key == 0 ? 0 : static_cast<int>(span.first_seeing(first_key, shape.causal)) / kQueries;
+    const int first_tile = first_key == 0 ? 0 : span.first_seeing(first_key, shape.causal) / kQueries;
     const int tiles = all_tiles - first_tile, rounds = max(0, tiles) * static_cast<int>(group);
     const auto copy_round = [&](int round) {
       const int64_t head = kv_head * group + round / tiles;
       const int query = (first_tile + round % tiles) * kQueries, which = round % 2;
       const int64_t row = span.first_query + query;
-      buffer(2 * which).template copy<kQueries>(rows_of(forward.q, row, head), forward.q.stride, queries - query,
-                                                head_width);
+      buffer(2 * which).template copy<kQueries, By::kThreads>(rows_of(forward.q, row, head), forward.q.stride,
+                                                              queries - query, head_width);
       buffer(2 * which + 1)
-          .template copy<kQueries>(rows_of(op.dy, row, head), op.dy.stride, queries - query, head_width);
+          .template copy<kQueries, By::kThreads>(rows_of(op.dy, row, head), op.dy.stride, queries - query, head_width);
       commit_copies();
       const int at = threadIdx.x / 2;  // two threads a query
       if (at < kQueries) {
@@ -127,20 +127,16 @@ __global__ void __launch_bounds__(By::kThreads)
         }
         if (threadIdx.x % 2 == 0) {
           facts[which].product[at] = product;
-          facts[which].log_sum[at] =
-              exists ? static_cast<const float*>(
-                           forward.log_sum_exp.data)[(row + at) * forward.log_sum_exp.stride + head] *
-                           kLog2E
-                     : INFINITY;
+          facts[which].log_sum[at] = exists ? log_sum_of(forward, row + at, head) : INFINITY;
           if (kDropout) facts[which].row_key[at] = exists ? attention_row_key(draws, head, row + at) : 0;
         }
       }
     };
     const int block_keys = min(kKeys, keys - first_key);
-    k.template copy<kKeys>(rows_of(forward.k, span.first_key + first_key, kv_head), forward.k.stride, block_keys,
-                           head_width);
-    v.template copy<kKeys>(rows_of(forward.v, span.first_key + first_key, kv_head), forward.v.stride, block_keys,
-                           head_width);
+    k.template copy<kKeys, By::kThreads>(rows_of(forward.k, span.first_key + first_key, kv_head), forward.k.stride,
+                                         block_keys, head_width);
+    v.template copy<kKeys, By::kThreads>(rows_of(forward.v, span.first_key + first_key, kv_head), forward.v.stride,
+                                         block_keys, head_width);
     commit_copies();
     if (rounds > 0) copy_round(0);
 
@@ -251,7 +247,7 @@ __global__ void __launch_bounds__(By::kThreads)
     __syncthreads();
     store_rows<kWidth, kParts>(dk, shape.scale, k, warp_first, rows_of(op.dk, span.first_key + first_key, kv_head),
                                op.dk.stride, block_keys, static_cast<int>(head_width));
-    store_rows<kWidth, kParts>(dv, 1.0f, v, warp_first, rows_of(op.dv, span.first_key + first_key, kv_head),
+    store_rows<kWidth, kParts>(dv, draws.scale, v, warp_first, rows_of(op.dv, span.first_key + first_key, kv_head),
                                op.dv.stride, block_keys, static_cast<int>(head_width));
     __syncthreads();  // before the next keys come
   }

@@ -13,23 +13,28 @@
 
 namespace brisk::cuda {
 
+// In 32 bits: blocks of short sequences are many, and spend much of their time here.
 struct AttentionSpan {
-  int64_t first_query, queries, first_key, keys;
+  int first_query, queries, first_key, keys;
 
   // Query i sees keys 0 .. seen_by(i) - 1.
-  __device__ int64_t seen_by(int64_t query, bool causal) const {
-    return causal ? max(int64_t{0}, keys - queries + query + 1) : keys;
-  }
+  __device__ int seen_by(int query, bool causal) const { return causal ? max(0, keys - queries + query + 1) : keys; }
   // Key j is seen by queries from this one on.
-  __device__ int64_t first_seeing(int64_t key, bool causal) const {
-    return causal ? max(int64_t{0}, key - (keys - queries)) : 0;
-  }
+  __device__ int first_seeing(int key, bool causal) const { return causal ? max(0, key - (keys - queries)) : 0; }
 };
 
-__device__ inline AttentionSpan attention_span(const AttentionForward& op, int64_t sequence) {
-  const int64_t begin = op.queries.starts[sequence];
-  return {begin, op.queries.starts[sequence + 1] - begin, op.k_begin[sequence],
-          op.k_end[sequence] - op.k_begin[sequence]};
+__device__ inline AttentionSpan attention_span(const AttentionForward& op, unsigned sequence) {
+  const int begin = op.queries.starts[sequence], first_key = op.k_begin[sequence];
+  return {begin, op.queries.starts[sequence + 1] - begin, first_key, op.k_end[sequence] - first_key};
+}
+
+// How many heads of queries look at a head of keys, and at which one.
+__device__ inline int group_of(const AttentionShape& shape) {
+  if (shape.heads == shape.kv_heads) return 1;
+  return static_cast<int>(shape.heads) / static_cast<int>(shape.kv_heads);
+}
+__device__ inline int kv_head_of(const AttentionShape& shape, int head) {
+  return shape.heads == shape.kv_heads ? head : head / group_of(shape);
 }
 
 // The key of the draws of one query row and head (ops/attention.h: attention_dropout).

@@ -25,8 +25,8 @@ __global__ void __launch_bounds__(32 * kWarps) attention_forward_kernel(const At
   // The last queries of a causal sequence have most to do: they begin.
   const int first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kQueries;
   if (first >= span.queries) return;
-  const int queries = static_cast<int>(span.queries), keys = static_cast<int>(span.keys);
-  const int64_t kv_head = head / (op.shape.heads / op.shape.kv_heads);
+  const int queries = span.queries, keys = span.keys;
+  const int64_t kv_head = kv_head_of(op.shape, blockIdx.y);
   const auto* q_rows = static_cast<const T*>(op.q.data) + (span.first_query + first) * op.q.stride;
   const auto* k_rows = static_cast<const T*>(op.k.data) + span.first_key * op.k.stride + kv_head * head_width;
   const auto* v_rows = static_cast<const T*>(op.v.data) + span.first_key * op.v.stride + kv_head * head_width;
@@ -39,16 +39,16 @@ __global__ void __launch_bounds__(32 * kWarps) attention_forward_kernel(const At
   };
   const auto copy_tile = [&](int tile) {
     const int key = tile * kForwardKeys, which = tile % 2 * 2;
-    buffer(which).template copy<kForwardKeys>(k_rows + key * op.k.stride, op.k.stride, keys - key, head_width);
-    buffer(which + 1).template copy<kForwardKeys>(v_rows + key * op.v.stride, op.v.stride, keys - key, head_width);
+    buffer(which).template copy<kForwardKeys, 32 * kWarps>(k_rows + key * op.k.stride, op.k.stride, keys - key,
+                                                           head_width);
+    buffer(which + 1).template copy<kForwardKeys, 32 * kWarps>(v_rows + key * op.v.stride, op.v.stride, keys - key,
+                                                               head_width);
     commit_copies();
   };
 
-  const auto seen_by = [&](int query) {
-    return static_cast<int>(span.seen_by(min(query, queries - 1), op.shape.causal));
-  };
+  const auto seen_by = [&](int query) { return span.seen_by(min(query, queries - 1), op.shape.causal); };
   const int tiles = (seen_by(first + kQueries - 1) + kForwardKeys - 1) / kForwardKeys;
-  q.template copy<kQueries>(q_rows + head * head_width, op.q.stride, queries - first, head_width);
+  q.template copy<kQueries, 32 * kWarps>(q_rows + head * head_width, op.q.stride, queries - first, head_width);
   if (tiles > 0) {
     copy_tile(0);
   } else {

@@ -24,6 +24,15 @@ template <int kWidth, bool kDropout>
 __device__ void weigh(float (&scores)[kForwardKeys / 8][4], RowPair& rows, float (&out)[kWidth / 8][4],
                       float scale_log2, int key, bool masked, const Draws& draws, bool half_tile = false) {
   const int lane = threadIdx.x % 32;
+  if (masked) {
+#pragma unroll
+    for (int n = 0; n < kForwardKeys / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        if (key + n * 8 + lane % 4 * 2 + i % 2 >= rows.seen[i / 2]) scores[n][i] = -INFINITY;
+      }
+    }
+  }
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     float highest = rows.largest[half];
@@ -31,11 +40,7 @@ __device__ void weigh(float (&scores)[kForwardKeys / 8][4], RowPair& rows, float
     for (int n = 0; n < kForwardKeys / 8; ++n) {
       if (n >= kForwardKeys / 16 && half_tile) continue;
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        float& score = scores[n][2 * half + i];
-        if (masked && key + n * 8 + lane % 4 * 2 + i >= rows.seen[half]) score = -INFINITY;
-        highest = fmaxf(highest, score);
-      }
+      for (int i = 0; i < 2; ++i) highest = fmaxf(highest, scores[n][2 * half + i]);
     }
     highest = fmaxf(highest, __shfl_xor_sync(~0u, highest, 1));
     highest = fmaxf(highest, __shfl_xor_sync(~0u, highest, 2));

@@ -22,8 +22,8 @@ __global__ void __launch_bounds__(128 * kGroups, kGroups == 1 ? 4 : 2)
   const AttentionSpan span = attention_span(op, blockIdx.z);
   const int first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kQueries;
   if (first >= span.queries) return;
-  const int queries = static_cast<int>(span.queries), keys = static_cast<int>(span.keys);
-  const int64_t kv_head = head / (op.shape.heads / op.shape.kv_heads);
+  const int queries = span.queries, keys = span.keys;
+  const int64_t kv_head = kv_head_of(op.shape, blockIdx.y);
   const auto rows_of = [&](const Tensor& t, int64_t row, int64_t of_head) {
     return static_cast<bf16_t*>(t.data) + row * t.stride + of_head * head_width;
   };
@@ -36,18 +36,16 @@ __global__ void __launch_bounds__(128 * kGroups, kGroups == 1 ? 4 : 2)
   };
   const auto copy_tile = [&](int tile) {
     const int key = tile * kKeys, which = tile % 2 * 2;
-    buffer(which).template copy<kKeys>(k_rows + key * op.k.stride, op.k.stride, keys - key,
-                                       static_cast<int>(head_width));
-    buffer(which + 1).template copy<kKeys>(v_rows + key * op.v.stride, op.v.stride, keys - key,
-                                           static_cast<int>(head_width));
+    buffer(which).template copy<kKeys, 128 * kGroups>(k_rows + key * op.k.stride, op.k.stride, keys - key,
+                                                      static_cast<int>(head_width));
+    buffer(which + 1).template copy<kKeys, 128 * kGroups>(v_rows + key * op.v.stride, op.v.stride, keys - key,
+                                                          static_cast<int>(head_width));
     commit_copies();
   };
-  const auto seen_by = [&](int query) {
-    return static_cast<int>(span.seen_by(min(query, queries - 1), op.shape.causal));
-  };
+  const auto seen_by = [&](int query) { return span.seen_by(min(query, queries - 1), op.shape.causal); };
   const int tiles = (seen_by(first + kQueries - 1) + kKeys - 1) / kKeys;
-  q.copy<kQueries>(rows_of(op.q, span.first_query + first, head), op.q.stride, queries - first,
-                   static_cast<int>(head_width));
+  q.copy<kQueries, 128 * kGroups>(rows_of(op.q, span.first_query + first, head), op.q.stride, queries - first,
+                                  static_cast<int>(head_width));
   commit_copies();
   if (tiles > 0) copy_tile(0);
   wait_for_copies<0>();
@@ -61,9 +59,6 @@ __global__ void __launch_bounds__(128 * kGroups, kGroups == 1 ? 4 : 2)
     rows.seen[half] = seen_by(query);
     if (kDropout && query < queries) rows.row_key[half] = attention_row_key(draws, head, span.first_query + query);
   }
-  uint32_t q_operands[4][4];
-#pragma unroll
-  for (int step = 0; step < 4; ++step) q.left_operand(q_operands[step], warp_first, step * 16);
   const int least_seen = seen_by(first + group_first);
   const int most_seen = first + group_first < queries ? seen_by(first + group_first + 63) : 0;
   const float scale_log2 = op.shape.scale * kLog2E;
@@ -80,10 +75,8 @@ __global__ void __launch_bounds__(128 * kGroups, kGroups == 1 ? 4 : 2)
     const SwizzledTile k = buffer(tile % 2 * 2), v = buffer(tile % 2 * 2 + 1);
     WarpgroupSums scores;
     order_products();
-#pragma unroll
-    for (int step = 0; step < 4; ++step) {
-      multiply_registers_transposed(scores, q_operands[step], k.matrix(0, step), step > 0);
-    }
+    // Not from registers: ptxas 13.0 gives those of a left operand to others though the next round needs them.
+    row_products(scores, q, group_first, k);
     end_products();
     wait_for_products<0>();
     hold(scores);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "ops/attention_tile_cuda.cuh"
 #include "ops/cuda_instructions.cuh"
 #include "ops/cuda_launch.cuh"
 #include "ops/cuda_warpgroup.cuh"
@@ -14,29 +15,20 @@
 namespace brisk::cuda {
 
 struct SwizzledTile {
-  static constexpr int64_t bytes(int rows) { return int64_t{rows} * 128; }
+  static constexpr int kStride = 64;
+  static constexpr int64_t bytes(int rows) { return int64_t{rows} * kStride * 2; }
   char* data;  // aligned to 1024 bytes
 
   __device__ bf16_t* at(int row, int column) const {
     return reinterpret_cast<bf16_t*>(data + row * 128 + ((column / 8) ^ (row % 8)) * 16 + column % 8 * 2);
   }
-  // Starts to copy rows [0, kRows) of a head from `global`; zeros in rows from `existing` on.
-  template <int kRows>
+  // Starts to copy rows [0, kRows) of a head from `global`, by a block of kThreads; zeros in rows from `existing` on.
+  template <int kRows, int kThreads>
   __device__ void copy(const bf16_t* global, int64_t stride, int existing, int head_width) const {
-    for (int i = threadIdx.x; i < kRows * 8; i += blockDim.x) {
-      const int row = i / 8, column = i % 8 * 8;
-      const bool exists = row < existing && column < head_width;
-      copy_async(at(row, column), exists ? global + row * stride + column : global, exists);
-    }
+    copy_rows<kRows, kThreads, 8>(*this, global, stride, existing, head_width);
   }
   // Rows from `row` (a multiple of 8) on, columns from 16 `step` on.
-  __device__ uint64_t matrix(int row, int step) const { return swizzled_matrix(data + row * 128 + step * 32); }
-
-  // Rows [row, row + 16), columns [column, column + 16) as a left operand in registers.
-  __device__ void left_operand(uint32_t (&a)[4], int row, int column) const {
-    const int lane = threadIdx.x % 32;
-    load_matrices(a, at(row + lane % 16, column + lane / 16 * 8));
-  }
+  __device__ uint64_t matrix(int row, int step) const { return swizzled_matrix(data, row * 128 + step * 32); }
 };
 
 // c = 64 rows of a from `row` on times 64 rows of b, transposed.

@@ -93,10 +93,11 @@ __global__ void __launch_bounds__(kThreads) forward_plain_kernel(AttentionForwar
   for (int r = 0; r < kRows; ++r) {
     const int64_t query = first + mine + r;
     largest[r] = -INFINITY;
-    seen[r] = query < span.queries ? span.seen_by(query, op.shape.causal) : 0;
+    seen[r] = query < span.queries ? span.seen_by(static_cast<int>(query), op.shape.causal) : 0;
     if (query < span.queries) row_keys[r] = attention_row_key(draws, head, span.first_query + query);
   }
-  const int64_t key_end = span.seen_by(min(first + kTile, span.queries) - 1, op.shape.causal);
+  const int64_t key_end =
+      span.seen_by(static_cast<int>(min(first + kTile, int64_t{span.queries})) - 1, op.shape.causal);
   for (int64_t key = 0; key < key_end; key += kTile) {
     __syncthreads();
     k.template fill<T>(op.k, span.first_key, key, span.keys, kv_head, width);
@@ -160,7 +161,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int r = 0; r < kRows; ++r) {
     const int64_t query = first + mine + r, row = span.first_query + query;
     const bool exists = query < span.queries;
-    seen[r] = exists ? span.seen_by(query, shape.causal) : 0;
+    seen[r] = exists ? span.seen_by(static_cast<int>(query), shape.causal) : 0;
     if (exists) {
       row_keys[r] = attention_row_key(draws, head, row);
       log_sum[r] = static_cast<const float*>(forward.log_sum_exp.data)[row * forward.log_sum_exp.stride + head];
@@ -172,7 +173,7 @@ __global__ void __launch_bounds__(kThreads)
     product[r] = sum_of_lanes<32>(product[r]);
     if (exists && lane == 0) dy_y[row * shape.heads + head] = product[r];
   }
-  const int64_t key_end = span.seen_by(min(first + kTile, span.queries) - 1, shape.causal);
+  const int64_t key_end = span.seen_by(static_cast<int>(min(first + kTile, int64_t{span.queries})) - 1, shape.causal);
   for (int64_t key = 0; key < key_end; key += kTile) {
     __syncthreads();
     k.template fill<T>(forward.k, span.first_key, key, span.keys, kv_head, width);
@@ -223,7 +224,8 @@ __global__ void __launch_bounds__(kThreads)
   float dk[kRows][kParts] = {}, dv[kRows][kParts] = {};
   const int64_t group = shape.heads / shape.kv_heads;
   for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
-    for (int64_t query = span.first_seeing(first, shape.causal) / kTile * kTile; query < span.queries; query += kTile) {
+    for (int64_t query = span.first_seeing(static_cast<int>(first), shape.causal) / kTile * kTile; query < span.queries;
+         query += kTile) {
       __syncthreads();
       q.template fill<T>(forward.q, span.first_query, query, span.queries, head, width);
       dy.template fill<T>(op.dy, span.first_query, query, span.queries, head, width);

@@ -3,7 +3,7 @@
 // banks.
 //
 //   SharedTile<64> k{memory};
-//   k.copy<64>(keys, stride, existing_rows, head_width);  commit_copies();  ...  // all threads
+//   k.copy<64, 128>(keys, stride, existing_rows, head_width);  commit_copies();  ...  // all threads
 //   k.right_operand(b, 16, 32);                                                   // of a product with K^T
 #pragma once
 
@@ -16,6 +16,32 @@
 
 namespace brisk::cuda {
 
+// Rows [0, kRows) of `global`, kPieces pieces of 16 bytes each, into a tile whose rows eight apart lie alike. A thread
+// has the same piece of several rows, so that its addresses are sums: they once took more instructions than softmax.
+template <int kRows, int kThreads, int kPieces, typename Tile, typename T>
+__device__ inline void copy_rows(const Tile& to, const T* global, int64_t stride, int existing, int head_width) {
+  if constexpr (kThreads % (8 * kPieces) == 0) {
+    constexpr int kAtOnce = kThreads / kPieces;
+    static_assert(kRows % kAtOnce == 0);
+    const int row = static_cast<int>(threadIdx.x) / kPieces, column = static_cast<int>(threadIdx.x) % kPieces * 8;
+    const int rows_left = column < head_width ? existing - row : 0;
+    const T* from = global + row * stride + column;
+    T* place = to.at(row, column);
+#pragma unroll
+    for (int i = 0; i < kRows / kAtOnce; ++i) {
+      // What does not exist is not read.
+      copy_async(place + i * kAtOnce * Tile::kStride, from, i * kAtOnce < rows_left);
+      from += kAtOnce * stride;
+    }
+  } else {
+    for (int i = threadIdx.x; i < kRows * kPieces; i += kThreads) {
+      const int row = i / kPieces, column = i % kPieces * 8;
+      const bool exists = row < existing && column < head_width;
+      copy_async(to.at(row, column), exists ? global + row * stride + column : global, exists);
+    }
+  }
+}
+
 template <int kWidth, typename T = bf16_t>
 struct SharedTile {
   static constexpr int kStride = kWidth + 8;
@@ -24,15 +50,10 @@ struct SharedTile {
 
   __device__ T* at(int row, int column) const { return data + row * kStride + column; }
 
-  // Starts to copy rows [0, kRows) of a head from `global`; zeros in rows from `existing` on.
-  template <int kRows>
+  // Starts to copy rows [0, kRows) of a head from `global`, by a block of kThreads; zeros in rows from `existing` on.
+  template <int kRows, int kThreads>
   __device__ void copy(const T* global, int64_t stride, int existing, int head_width) const {
-    constexpr int kChunks = kWidth / 8;
-    for (int i = threadIdx.x; i < kRows * kChunks; i += blockDim.x) {
-      const int row = i / kChunks, column = i % kChunks * 8;
-      const bool exists = row < existing && column < head_width;
-      copy_async(at(row, column), exists ? global + row * stride + column : global, exists);
-    }
+    copy_rows<kRows, kThreads, kWidth / 8>(*this, global, stride, existing, head_width);
   }
 
   // Rows [row, row + 16), columns [column, column + 16) as the left operand.

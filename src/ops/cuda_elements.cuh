@@ -156,6 +156,10 @@ __device__ inline float sum_of_lanes(float value) {
 }
 
 // Dropout as a kernel's argument (ops/dropout.h): the same bits.
+struct KeptPair {
+  bool here, further;
+};
+
 struct Draws {
   uint32_t threshold = 0;  // 0: nothing is dropped
   float scale = 1;
@@ -173,10 +177,15 @@ struct Draws {
   __device__ float factor(uint32_t row_key, int64_t column) const {
     return dropout_bits(row_key, static_cast<uint32_t>(column)) >= threshold ? scale : 0.0f;
   }
-  // Of a column whose bit of 8 is 0 and of the one 8 further, by one draw.
-  __device__ float2 factors(uint32_t row_key, int64_t column) const {
+  // Of a column whose bit of 8 is 0 and of the one 8 further, by one draw: whether they are kept.
+  __device__ KeptPair kept(uint32_t row_key, int64_t column) const {
     const uint32_t bits = random_bits(row_key, static_cast<uint32_t>(column));
-    return make_float2(bits << 16 >= threshold ? scale : 0.0f, bits >= threshold ? scale : 0.0f);
+    return {bits << 16 >= threshold, bits >= threshold};
+  }
+  // And what they are multiplied by.
+  __device__ float2 factors(uint32_t row_key, int64_t column) const {
+    const KeptPair both = kept(row_key, column);
+    return make_float2(both.here ? scale : 0.0f, both.further ? scale : 0.0f);
   }
 };
 

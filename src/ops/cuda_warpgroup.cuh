@@ -23,12 +23,12 @@ __device__ inline uint32_t shared_address(const void* shared) {
 }
 
 // A matrix of rows of 64 bf16 (128 bytes) in shared memory, aligned to 1024 bytes, whose 16-byte pieces are swizzled:
-// piece p of row r lies at p ^ (r % 8). `shared` is the address of its first element to be read: a row divisible by 8,
-// and 32-byte steps in a row.
-__device__ inline uint64_t swizzled_matrix(const void* shared) {
-  const uint64_t address = shared_address(shared);
-  constexpr uint64_t kEightRows = 1024;
-  return (address & 0x3FFFF) >> 4 | uint64_t{1} << 16 | (kEightRows >> 4) << 32 | uint64_t{1} << 62;
+// piece p of row r lies at p ^ (r % 8). `bytes` is where its first element to be read lies: a row divisible by 8, and
+// 32-byte steps in a row.
+__device__ inline uint64_t swizzled_matrix(const void* shared, int bytes) {
+  constexpr uint32_t kEightRows = 1024, kUpper = kEightRows >> 4 | 1u << 30;
+  const uint32_t lower = (shared_address(shared) >> 4 | 1u << 16) + static_cast<uint32_t>(bytes >> 4);
+  return uint64_t{kUpper} << 32 | lower;
 }
 
 // What was written to shared memory by this thread is seen by the matrix instructions, after a barrier.
@@ -67,16 +67,6 @@ __device__ inline void multiply_shared(WarpgroupSums& c, uint64_t a, uint64_t b,
       "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " BRISK_SUM_NAMES ", %32, %33, adds, 1, 1, 0, 0;\n}\n"
       : BRISK_SUMS(c)
       : "l"(a), "l"(b), "r"(static_cast<int>(adds))
-      : "memory");
-}
-// c (+)= a b^T with a in registers, as mma_16x8x16's.
-__device__ inline void multiply_registers_transposed(WarpgroupSums& c, const uint32_t (&a)[4], uint64_t b, bool adds) {
-  asm volatile(
-      "{\n.reg .pred adds;\nsetp.ne.b32 adds, %37, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " BRISK_SUM_NAMES
-      ", {%32, %33, %34, %35}, %36, adds, 1, 1, 0;\n}\n"
-      : BRISK_SUMS(c)
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds))
       : "memory");
 }
 // c += a b with a in registers: b's 16 rows from its first element on, all 64 columns.

@@ -130,8 +130,4 @@ BenchFigures figures_of(const MeasuredSteps& measured, Engine& engine, const Pre
   return figures;
 }
 
-int64_t micro_batch_rows(int64_t asked, const Device* device, int64_t sequences, int64_t longest) {
-  return std::max(longest, std::min(asked > 0 ? asked : usual_micro_batch_tokens(device), sequences * longest));
-}
-
 }  // namespace brisk

@@ -1,6 +1,5 @@
 // Training steps under the clock: the real loop, loader, clipping, optimizer and logging included.
 //
-//   const int64_t rows = micro_batch_rows(options.micro_batch_tokens, device, batch, longest);
 //   const PrecisionChoice precision = ...;
 //   const MeasuredSteps measured = measure_steps(engine, loader, {.seconds = 10});
 //   BenchFigures figures = figures_of(measured, engine, precision);
@@ -61,9 +60,5 @@ struct BenchFigures {
 
 // All but the speed, which each benchmark takes in its own way.
 BenchFigures figures_of(const MeasuredSteps& measured, Engine& engine, const PrecisionChoice& precision);
-
-// Rows of a micro-batch: as many as were asked for (0: brisk's own choice for the device), a step at most, a sequence
-// at least.
-int64_t micro_batch_rows(int64_t asked, const Device* device, int64_t sequences, int64_t longest);
 
 }  // namespace brisk

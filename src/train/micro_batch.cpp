@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <optional>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "base/terminal.h"
 #include "ops/backend.h"
 #include "ops/card_workspace.h"
@@ -98,6 +100,21 @@ std::vector<int64_t> sizes_to_try(const EngineOptions& options, int64_t sequence
 }
 
 }  // namespace
+
+LengthFigures length_figures(const Sequences& sequences) {
+  const auto count = static_cast<double>(std::max<int64_t>(1, sequences.count()));
+  const double mean = static_cast<double>(sequences.total_rows()) / count;
+  return {sequences.longest(), mean, std::max(0.0, sequences.squared_rows() / count - mean * mean)};
+}
+
+int64_t micro_batch_rows(int64_t asked, const Device* device, int64_t per_step, const LengthFigures& lengths) {
+  const int64_t most = per_step * lengths.longest;
+  if (asked > 0) return std::max(lengths.longest, std::min(asked, most));
+  const auto count = static_cast<double>(per_step);
+  const double needed = count * lengths.mean + 5 * std::sqrt(count * lengths.variance);
+  const int64_t enough = std::max(kMicroBatchTokens, round_up(static_cast<int64_t>(std::ceil(needed)), 64));
+  return std::max(lengths.longest, std::min({usual_micro_batch_tokens(device), most, enough}));
+}
 
 std::vector<int64_t> micro_batch_candidates(int64_t longest, int64_t sequences, int64_t usual) {
   std::vector<int64_t> sizes;

@@ -21,6 +21,19 @@ struct MicroBatchChoice {
   std::string reason;  // for the user: what was measured
 };
 
+// Rows of sequences.
+struct LengthFigures {
+  int64_t longest = 0;
+  double mean = 0, variance = 0;
+};
+LengthFigures length_figures(const Sequences& sequences);
+
+// Rows of a micro-batch before anything is measured: what was `asked` for, or else (0) the usual on that device; a
+// sequence at least. Unasked, it is no more than nearly all steps of `per_step` sequences need, the mean and five
+// standard deviations of their rows: memory for a step of none but the longest would hardly ever be used. If such a
+// step comes, it is divided.
+int64_t micro_batch_rows(int64_t asked, const Device* device, int64_t per_step, const LengthFigures& lengths);
+
 // The sizes worth timing: powers of two around the `usual` one that hold the longest sequence and do not exceed what a
 // step of `sequences` sequences needs; the usual size first.
 std::vector<int64_t> micro_batch_candidates(int64_t longest, int64_t sequences, int64_t usual = kMicroBatchTokens);

@@ -121,22 +121,23 @@ class Starter {
   void build_engine() {
     const TrainingOptions& training = setup_.job.training;
     const int64_t sequences = training.batch_size * training.gradient_accumulation_steps;
-    const int64_t longest = std::max<int64_t>({1, setup_.data.train->longest(), setup_.data.validation->longest()});
+    LengthFigures lengths = length_figures(*setup_.data.train);
+    const int64_t longest = std::max<int64_t>({1, lengths.longest, setup_.data.validation->longest()});
+    lengths.longest = longest;
     EngineOptions options;
     const DeviceChoice place = choose_device(setup_.job.device, "device");
     if (!place.reason.empty()) say("device: {}", place.reason);
     options.device = place.device;
     options.model = setup_.task->model_config(setup_.job);
     options.picking = setup_.task->picking(setup_.job);
-    const int64_t asked =
-        training.micro_batch_tokens > 0 ? training.micro_batch_tokens : usual_micro_batch_tokens(place.device);
-    if (training.micro_batch_tokens > 0 && asked < longest) {
+    const int64_t asked = training.micro_batch_tokens;
+    if (asked > 0 && asked < longest) {
       user_error(
           "training.micro_batch_tokens {} is less than the longest sequence, {}: raise it, or lower "
           "training.max_length",
           asked, longest);
     }
-    setup_.micro_batch_tokens = std::max(longest, std::min(asked, sequences * longest));
+    setup_.micro_batch_tokens = micro_batch_rows(asked, place.device, sequences, lengths);
     options.checkpoint_every = training.gradient_checkpointing;
     options.capacity = options.picking.capacity(setup_.micro_batch_tokens, longest);
     options.muon = muon_options(training);

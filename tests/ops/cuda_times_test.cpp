@@ -133,6 +133,7 @@ TEST_F(CudaTimes, Attention) {
     ragged.push_back(std::min(256, static_cast<int>(8 + 322 * share * share)));
   }
   time_attention("attention 256 ragged 8..256, 12 x 64", ragged, 12, 64, false, 0);
+  time_attention("attention 256 ragged 8..256, 12 x 64, dropout", ragged, 12, 64, false, 0.1f);
 }
 
 TEST_F(CudaTimes, MoreAttention) {
