@@ -35,12 +35,16 @@ BRISK_HOST_DEVICE constexpr uint32_t random_row_key(uint64_t site_key, uint32_t 
   return static_cast<uint32_t>(mix64(site_key ^ (uint64_t{sequence} << 32 | position)) >> 32);
 }
 
-// A 32-bit finalizer (two multiplications) over the row's key and the column.
+BRISK_HOST_DEVICE constexpr uint32_t folded(uint32_t x) { return x ^ (x >> 16); }
+
+// A 32-bit finalizer (two multiplications) over the row's key and the column. They are folded apart, which is the same
+// as together: what a row or a column has of it is made once.
+BRISK_HOST_DEVICE constexpr uint32_t random_unfolded(uint32_t row_key, uint32_t column) {
+  uint32_t x = (folded(row_key) ^ folded(column * 0x9E3779B9u)) * 0x7FEB352Du;
+  return (x ^ (x >> 15)) * 0x846CA68Bu;
+}
 BRISK_HOST_DEVICE constexpr uint32_t random_bits(uint32_t row_key, uint32_t column) {
-  uint32_t x = row_key ^ (column * 0x9E3779B9u);
-  x = (x ^ (x >> 16)) * 0x7FEB352Du;
-  x = (x ^ (x >> 15)) * 0x846CA68Bu;
-  return x ^ (x >> 16);
+  return folded(random_unfolded(row_key, column));
 }
 
 // An element's draw for dropout: half of the bits that it shares with the column 8 away, in the upper half of the word.

@@ -309,7 +309,6 @@ bool attention_backward(const AttentionBackward& op, AttentionWay way) {
     case AttentionWay::by_tile: return attention_backward_by_tile(op, false);
     case AttentionWay::by_wide_tile: return op.forward.shape.head_width <= 64 && attention_backward_by_tile(op, true);
     case AttentionWay::hopper: return attention_backward_hopper(op);
-    case AttentionWay::hopper_tile: return attention_backward_hopper_tile(op);
     default: return false;
   }
 }

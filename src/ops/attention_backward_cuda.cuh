@@ -176,10 +176,8 @@ bool attention_backward_by_sequence(const AttentionBackward& op);
 // Whether it fits, and the kernels that divide the work more finely are not likely to be faster.
 bool by_sequence_is_usual(const AttentionBackward& op);
 
-// As by sequence, with Hopper's matrix instructions (attention_backward_hopper.cu), heads at most 64 wide; false:
-// nothing was done.
+// As by tile, with Hopper's matrix instructions (attention_backward_hopper.cu), heads at most 64 wide; false: nothing
+// was done.
 bool attention_backward_hopper(const AttentionBackward& op);
-// As by tile, with the same instructions (attention_backward_tile_hopper.cu); false: nothing was done.
-bool attention_backward_hopper_tile(const AttentionBackward& op);
 
 }  // namespace brisk::cuda

@@ -1,12 +1,7 @@
-// Attention backward by Hopper's matrix instructions, bf16, heads at most 64 wide. A block has a sequence of a head: it
-// takes 128 keys at a time, 64 to each of its two warpgroups, and goes over tiles of 128 queries. Every product is made
-// once and nobody else adds to its gradients; between blocks of keys dq is kept in f32.
-//
-// Within a tile each warpgroup makes, of 64 queries at a time, the transposed scores and slopes [64 keys, 64 queries],
-// adds to its dk and dv from registers, and leaves the scores' gradients in shared memory; behind a barrier the first
-// warpgroup multiplies those of the tile's first 64 queries with all 128 keys, which is their part of dq, and the
-// second those of the others. Products of one warpgroup run while the other makes weights of scores, those of dq while
-// the next tile's scores are weighed, and the next tile is on its way into shared memory.
+// Attention backward by Hopper's matrix instructions in two kernels, bf16, heads at most 64 wide: as
+// attention_backward_cuda.cu, with 64 queries (for dq) or 64 keys (for dk, dv) to a block of one warpgroup. Several
+// blocks share a multiprocessor: the products of one are made while others weigh scores or wait for memory, which short
+// sequences, too short for a pipeline of their own, need more than fewer products.
 #include <algorithm>
 #include <cmath>
 
@@ -18,368 +13,337 @@ namespace brisk::cuda {
 
 namespace {
 
-constexpr int kKeys = 128;     // of a block, at a time
-constexpr int kQueries = 128;  // of a tile
-constexpr int kHalf = 64;
-constexpr int kThreads = 256;
-constexpr int64_t kTileBytes = SwizzledTile::bytes(128);
-constexpr int64_t kHalfBytes = SwizzledTile::bytes(kHalf);
+constexpr int kRows = 64;  // of a tile, queries or keys
+constexpr int kThreads = 128;
+constexpr int64_t kTileBytes = SwizzledTile::bytes(kRows);
 
-// What is known of a query: its log-sum-exp (of base 2) and dy.y.
-using Known = float2;
-
-struct TileFacts {
-  Known known[kQueries];
-  uint32_t row_key[kQueries];
+// What the kernel of keys knows of a query and head; zeros do no harm where there is none.
+struct alignas(16) QueryFact {
+  float log_sum;  // of base 2
+  float product;  // dy.y
+  uint32_t row_key;
 };
 
-// k three times; twice: v, q, dy, gradients of a tile's scores, facts.
-constexpr int64_t kSharedBytes = 1023 + 13 * kTileBytes + 2 * static_cast<int64_t>(sizeof(TileFacts));
-
-// known [H, N]: eight lanes have a row of a head.
-__global__ void __launch_bounds__(kThreads) query_facts_kernel(const AttentionBackward op, Known* known) {
-  const AttentionForward& forward = op.forward;
-  const int64_t heads = forward.shape.heads, width = forward.shape.head_width, rows = forward.q.rows;
-  const int64_t at = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 8;
-  const int64_t row = min(at / heads, rows - 1), head = at % heads, column = threadIdx.x % 8 * 8;
-  float sum = 0;
-  if (column < width) {
-    const Floats<8> a = load<8>(static_cast<const bf16_t*>(op.dy.data) + row * op.dy.stride + head * width + column);
-    const Floats<8> b =
-        load<8>(static_cast<const bf16_t*>(forward.y.data) + row * forward.y.stride + head * width + column);
-    for (int i = 0; i < 8; ++i) sum += a.v[i] * b.v[i];
-  }
-  sum = sum_of_lanes<8>(sum);
-  if (threadIdx.x % 8 == 0 && at < rows * heads) {
-    const auto* sums = static_cast<const float*>(forward.log_sum_exp.data) + row * forward.log_sum_exp.stride + head;
-    known[head * rows + row] = make_float2(*sums * kLog2E, sum);
-  }
-}
-
-__device__ inline void copy_async_8(void* shared, const void* global, bool exists) {
-  const int bytes = exists ? 8 : 0;
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(shared_address(shared)), "l"(global), "r"(bytes)
-               : "memory");
-}
-
+// dq, and what is known of every query and head: facts [H, N].
 template <bool kDropout>
-__global__ void __launch_bounds__(kThreads, 1)
-    backward_sequence_hopper_kernel(const AttentionBackward op, const Draws draws, const Known* known, float* kept_dq) {
+__global__ void __launch_bounds__(kThreads, 4)
+    backward_queries_hopper_kernel(const AttentionBackward op, const Draws draws, QueryFact* facts) {
   const AttentionForward& forward = op.forward;
   const AttentionShape& shape = forward.shape;
+  const int64_t head = blockIdx.y;
+  const int head_width = static_cast<int>(shape.head_width);
+  if (blockIdx.z == forward.queries.sequences) {
+    return clear_head_rows<bf16_t>(op.dq, forward.queries.starts[forward.queries.sequences], head, head_width);
+  }
+  const AttentionSpan span = attention_span(forward, blockIdx.z);
+  const int first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kRows;
+  if (first >= span.queries) return;
+  const int queries = span.queries, keys = span.keys;
+  const int64_t kv_head = kv_head_of(shape, blockIdx.y), first_row = span.first_query + first;
+  const auto rows_of = [&](const Tensor& t, int64_t row, int64_t of_head) {
+    return static_cast<bf16_t*>(t.data) + row * t.stride + of_head * head_width;
+  };
+  const bf16_t* k_rows = rows_of(forward.k, span.first_key, kv_head);
+  const bf16_t* v_rows = rows_of(forward.v, span.first_key, kv_head);
+
+  char* memory = swizzled_shared();
+  const SwizzledTile q{memory}, dy{memory + kTileBytes};
+  const auto buffer = [&](int which) { return SwizzledTile{memory + (2 + which) * kTileBytes}; };  // k, v, k, v
+  const auto copy_tile = [&](int tile) {
+    const int key = tile * kRows, which = tile % 2 * 2;
+    buffer(which).template copy<kRows, kThreads>(k_rows + key * forward.k.stride, forward.k.stride, keys - key,
+                                                 head_width);
+    buffer(which + 1).template copy<kRows, kThreads>(v_rows + key * forward.v.stride, forward.v.stride, keys - key,
+                                                     head_width);
+    commit_copies();
+  };
+  const auto seen_by = [&](int query) { return span.seen_by(min(query, queries - 1), shape.causal); };
+  const int tiles = (seen_by(first + kRows - 1) + kRows - 1) / kRows;
+  q.copy<kRows, kThreads>(rows_of(forward.q, first_row, head), forward.q.stride, queries - first, head_width);
+  dy.copy<kRows, kThreads>(rows_of(op.dy, first_row, head), op.dy.stride, queries - first, head_width);
+  commit_copies();
+  if (tiles > 0) copy_tile(0);
+
+  // What is known of a query: two lanes have a row. y comes while the copies do.
+  const int lane = threadIdx.x % 32, warp_first = static_cast<int>(threadIdx.x) / 32 * 16;
+  const int known_row = warp_first + lane / 2;
+  QueryFact known = {INFINITY, 0, 0};
+  Floats<8> y[4] = {};
+  if (first + known_row < queries) {
+    const bf16_t* y_row = rows_of(forward.y, first_row + known_row, head) + lane % 2 * 8;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (lane % 2 * 8 + i * 16 < head_width) y[i] = load<8>(y_row + i * 16);
+    }
+    known.log_sum = log_sum_of(forward, first_row + known_row, head);
+    if (kDropout) known.row_key = attention_row_key(draws, head, first_row + known_row);
+  }
+  wait_for_copies<0>();
+  publish_to_products();
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const Floats<8> a = load<8>(static_cast<const bf16_t*>(dy.at(known_row, lane % 2 * 8 + i * 16)));
+#pragma unroll
+    for (int j = 0; j < 8; ++j) known.product += a.v[j] * y[i].v[j];
+  }
+  known.product += __shfl_xor_sync(~0u, known.product, 1);
+  if (lane % 2 == 0 && first + known_row < queries) facts[head * forward.q.rows + first_row + known_row] = known;
+
+  float log_sum[2], product[2];
+  int seen[2];
+  uint32_t row_key[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int from = (half * 8 + lane / 4) * 2;
+    log_sum[half] = __shfl_sync(~0u, known.log_sum, from);
+    product[half] = __shfl_sync(~0u, known.product, from);
+    row_key[half] = kDropout ? __shfl_sync(~0u, known.row_key, from) : 0;
+    seen[half] = seen_by(first + warp_first + half * 8 + lane / 4);
+  }
+  const int least_seen = seen_by(first + warp_first);
+  const int most_seen = first + warp_first < queries ? seen_by(first + warp_first + 15) : 0;
+  const float scale_log2 = shape.scale * kLog2E;
+  float dq[1][8][4] = {};
+  for (int tile = 0; tile < tiles; ++tile) {
+    if (tile > 0) {
+      wait_for_copies<0>();
+      publish_to_products();
+      __syncthreads();
+    }
+    if (tile + 1 < tiles) copy_tile(tile + 1);
+    const SwizzledTile k = buffer(tile % 2 * 2), v = buffer(tile % 2 * 2 + 1);
+    const int key = tile * kRows;
+    WarpgroupSums scores, slopes;
+    order_products();
+    row_products(scores, q, 0, k);
+    end_products();
+    row_products(slopes, dy, 0, v);
+    end_products();
+    wait_for_products<0>();
+    hold(scores);
+    hold(slopes);
+    if (key + kRows > least_seen) {
+#pragma unroll
+      for (int n = 0; n < 8; ++n) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          if (key + n * 8 + lane % 4 * 2 + i % 2 >= seen[i / 2]) scores[n][i] = -INFINITY;
+        }
+      }
+    }
+    const int existing = most_seen - key;  // of the columns that the warp needs
+    LeftOperands gradients;
+#pragma unroll
+    for (int step = 0; step < 4; ++step) {
+      if (step * 16 >= existing) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) gradients.v[step][i] = 0;
+        continue;
+      }
+      [[maybe_unused]] KeptPair kept[4];
+#pragma unroll
+      for (int side = 0; side < 2; ++side) {  // eight columns each
+        const int n = 2 * step + side;
+        float gradient[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int half = i / 2, column = key + n * 8 + lane % 4 * 2 + i % 2;
+          const float p = exp2_fast(scores[n][i] * scale_log2 - log_sum[half]);
+          float slope = slopes[n][i];
+          if constexpr (kDropout) {
+            if (side == 0) kept[i] = draws.kept(row_key[half], column);
+            slope = (side == 0 ? kept[i].here : kept[i].further) ? slope : 0.0f;
+          }
+          gradient[i] = p * (slope * draws.scale - product[half]);
+        }
+        gradients.v[step][2 * side] = pack_bf16(gradient[0], gradient[1]);
+        gradients.v[step][2 * side + 1] = pack_bf16(gradient[2], gradient[3]);
+      }
+    }
+    order_products();
+    add_weighted_rows(dq[0], gradients, k);
+    end_products();
+    wait_for_products<0>();
+    hold(dq[0]);
+  }
+  __syncthreads();  // nobody multiplies with q any more
+  store_rows<64, 1>(dq, shape.scale, q, warp_first, rows_of(op.dq, first_row, head), op.dq.stride, queries - first,
+                    head_width);
+}
+
+// dk and dv, over all query heads that share the key head.
+template <bool kDropout>
+__global__ void __launch_bounds__(kThreads, 3)
+    backward_keys_hopper_kernel(const AttentionBackward op, const Draws draws, const QueryFact* facts) {
+  const AttentionForward& forward = op.forward;
+  const AttentionShape& shape = forward.shape;
+  const int kv_head = static_cast<int>(blockIdx.y);
   const int64_t sequences = forward.queries.sequences;
-  const int kv_head = static_cast<int>(blockIdx.y), group = static_cast<int>(shape.heads / shape.kv_heads);
   const int head_width = static_cast<int>(shape.head_width);
   if (blockIdx.z == sequences) {
-    for (int head = kv_head * group; head < (kv_head + 1) * group; ++head) {
-      clear_head_rows<bf16_t>(op.dq, forward.queries.starts[sequences], head, head_width);
-    }
     const int64_t end = sequences > 0 ? forward.k_end[sequences - 1] : 0;
     clear_head_rows<bf16_t>(op.dk, end, kv_head, head_width);
     return clear_head_rows<bf16_t>(op.dv, end, kv_head, head_width);
   }
   const AttentionSpan span = attention_span(forward, blockIdx.z);
+  const int first = static_cast<int>(blockIdx.x) * kRows;  // the first keys are seen by most queries: they begin
+  if (first >= span.keys) return;
   const int queries = span.queries, keys = span.keys;
-  const int first_query_row = span.first_query, first_key_row = span.first_key;
-  const auto rows_of = [&](const Tensor& t, int64_t row, int of_head) {
+  const int group = group_of(shape);
+  const int64_t first_row = span.first_key + first;
+  const auto rows_of = [&](const Tensor& t, int64_t row, int64_t of_head) {
     return static_cast<bf16_t*>(t.data) + row * t.stride + of_head * head_width;
   };
 
   char* memory = swizzled_shared();
-  const auto q_tile = [&](int which) { return memory + 2 * which * kTileBytes; };
-  const auto dy_tile = [&](int which) { return memory + (2 * which + 1) * kTileBytes; };
-  const auto v_tile = [&](int block) { return SwizzledTile{memory + (8 + block % 2) * kTileBytes}; };
-  const auto k_tile = [&](int block) { return SwizzledTile{memory + (10 + block % 3) * kTileBytes}; };
-  // Gradients of the scores of half a tile's queries: [128 keys, 64 queries].
-  const auto gradients_of = [&](int which, int half) {
-    return SwizzledTile{memory + (4 + 2 * which + half) * kTileBytes};
-  };
-  auto* facts = reinterpret_cast<TileFacts*>(memory + 13 * kTileBytes);
+  const SwizzledTile k{memory}, v{memory + kTileBytes};
+  const auto buffer = [&](int which) { return SwizzledTile{memory + (2 + which) * kTileBytes}; };  // q, dy, q, dy
+  auto* known = reinterpret_cast<QueryFact*>(memory + 6 * kTileBytes);                             // of two tiles
 
-  const int lane = threadIdx.x % 32, warp_first = threadIdx.x / 32 * 16, warpgroup = threadIdx.x / 128;
-  const int group_first = warpgroup * kHalf;
+  // The tiles of queries that see any of these keys, of one head after the other; `next` is the one to be copied.
+  const int first_seeing = span.first_seeing(first, shape.causal) / kRows * kRows;
+  struct {
+    int query, head, which = 0;
+  } next = {first_seeing, kv_head * group};
+  const int rounds = max(0, (queries - first_seeing + kRows - 1) / kRows) * group;
+  const auto copy_next = [&] {
+    const int64_t row = span.first_query + next.query;
+    const int left = queries - next.query;
+    buffer(2 * next.which)
+        .template copy<kRows, kThreads>(rows_of(forward.q, row, next.head), forward.q.stride, left, head_width);
+    buffer(2 * next.which + 1)
+        .template copy<kRows, kThreads>(rows_of(op.dy, row, next.head), op.dy.stride, left, head_width);
+    if (threadIdx.x < kRows) {
+      const int at = static_cast<int>(threadIdx.x);
+      copy_async(&known[next.which * kRows + at], facts + next.head * forward.q.rows + row + at, at < left);
+    }
+    commit_copies();
+    next.which ^= 1;
+    next.query += kRows;
+    if (next.query >= queries) {
+      next.query = first_seeing;
+      ++next.head;
+    }
+  };
+  k.copy<kRows, kThreads>(rows_of(forward.k, first_row, kv_head), forward.k.stride, keys - first, head_width);
+  v.copy<kRows, kThreads>(rows_of(forward.v, first_row, kv_head), forward.v.stride, keys - first, head_width);
+  commit_copies();
+  if (rounds > 0) copy_next();
+
+  const int lane = threadIdx.x % 32, warp_first = static_cast<int>(threadIdx.x) / 32 * 16;
+  const int key = first + warp_first + lane / 4;
+  const bool has_keys = first + warp_first < keys;         // the warp
   const int ahead = shape.causal ? keys - queries : keys;  // query i sees keys up to i + ahead
   const float scale_log2 = shape.scale * kLog2E;
-  const int all_tiles = (queries + kQueries - 1) / kQueries;
-  // Every query belongs to the first block of keys, seen or not: its dq is written there.
-  const auto first_tile_of = [&](int first_key) {
-    return first_key == 0 || !shape.causal ? 0 : max(0, first_key - ahead) / kQueries;
-  };
-  const auto copy_keys = [&](int block) {
-    const int first_key = block * kKeys, row = first_key_row + first_key;
-    k_tile(block).copy<kKeys, kThreads>(rows_of(forward.k, row, kv_head), forward.k.stride, keys - first_key,
-                                        head_width);
-    v_tile(block).copy<kKeys, kThreads>(rows_of(forward.v, row, kv_head), forward.v.stride, keys - first_key,
-                                        head_width);
-  };
-  const auto copy_queries = [&](int head, int query, int which) {
-    const int row = first_query_row + query;
-    SwizzledTile{q_tile(which)}.copy<kQueries, kThreads>(rows_of(forward.q, row, head), forward.q.stride,
-                                                         queries - query, head_width);
-    SwizzledTile{dy_tile(which)}.copy<kQueries, kThreads>(rows_of(op.dy, row, head), op.dy.stride, queries - query,
-                                                          head_width);
-    const int at = static_cast<int>(threadIdx.x) % kQueries;
-    const bool exists = query + at < queries;
-    if (threadIdx.x < kQueries) {  // zeros do no harm: what does not exist has no slope
-      const Known* from = known + int64_t{head} * forward.q.rows + row;
-      copy_async_8(&facts[which].known[at], exists ? from + at : from, exists);
-    } else if (kDropout) {
-      facts[which].row_key[at] = exists ? attention_row_key(draws, head, row + at) : 0;
-    }
-  };
-
-  copy_keys(0);
-  if (queries > 0) copy_queries(kv_head * group, 0, 0);
-  commit_copies();
-  wait_for_copies<0>();
-  publish_to_products();
-  __syncthreads();
-  int turn = 0;  // of all rounds: which of two tiles is in use
-  // The warpgroup's part of a tile's dq, with the keys from first_key on. Its last product is made in the round after.
-  struct Part {
-    int first_key, query, head;
-  };
-  float dq[8][4] = {};
-  const auto seen_of = [&](const Part& part) {  // how many of the keys the last of the queries sees
-    return min(keys, min(part.query + group_first + kHalf - 1, queries - 1) + ahead + 1) - part.first_key;
-  };
-  const auto for_each_pair = [&](const Part& part, const auto& body) {
-    const int query = part.query + group_first + warp_first % kHalf + lane / 4, row = first_query_row + query;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      if (query + i * 8 >= queries) continue;
-#pragma unroll
-      for (int n = 0; n < 8; ++n) {
-        const int column = n * 8 + lane % 4 * 2;
-        if (column < head_width) body(row + i * 8, column, dq[n][2 * i], dq[n][2 * i + 1]);
-      }
-    }
-  };
-  const auto load_dq = [&](const Part& part) {
-#pragma unroll
-    for (int n = 0; n < 8; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) dq[n][i] = 0;
-    }
-    if (part.first_key == 0 || seen_of(part) <= 0) return;
-    for_each_pair(part, [&](int row, int column, float& a, float& b) {
-      const float2 before =
-          *reinterpret_cast<const float2*>(kept_dq + (row * shape.heads + part.head) * head_width + column);
-      a = before.x;
-      b = before.y;
-    });
-  };
-  const auto add_dq = [&](const Part& part) {
-    const SwizzledTile of_queries = gradients_of((turn + 1) % 2, warpgroup), by = k_tile(part.first_key / kKeys);
-#pragma unroll
-    for (int step = 0; step < kKeys / 16; ++step) {
-      multiply_transposed(dq, of_queries.matrix(step * 16, 0), by.matrix(step * 16, 0));
-    }
-    end_products();
-  };
-  const auto store_dq = [&](const Part& part) {
-    const int seen = seen_of(part);
-    if (seen <= 0 && part.first_key > 0) return;
-    if (seen <= kKeys) {  // there is no more to come
-      bf16_t* to = rows_of(op.dq, 0, part.head);
-      for_each_pair(part, [&](int row, int column, float& a, float& b) {
-        *reinterpret_cast<uint32_t*>(to + row * op.dq.stride + column) = pack_bf16(a * shape.scale, b * shape.scale);
-      });
-    } else {
-      for_each_pair(part, [&](int row, int column, float& a, float& b) {
-        *reinterpret_cast<float2*>(kept_dq + (row * shape.heads + part.head) * head_width + column) = make_float2(a, b);
-      });
-    }
-  };
-  Part before = {0, 0, 0};  // of the round before; there is none where turn is 0
-
-  for (int first_key = 0; first_key == 0 || first_key < keys; first_key += kKeys) {
-    const SwizzledTile k = k_tile(first_key / kKeys), v = v_tile(first_key / kKeys);
-    const int first_tile = first_tile_of(first_key);
-    const int tiles = max(0, all_tiles - first_tile), rounds = tiles * group;
-    const auto head_of = [&](int round) { return kv_head * group + round / tiles; };
-    const auto query_of = [&](int round) { return (first_tile + round % tiles) * kQueries; };
-    // The tile after this round's, or the next keys and their first tile.
-    const auto copy_next = [&](int round) {
-      const int which = (turn + 1) % 2, next_key = first_key + kKeys;
-      if (round + 1 < rounds) {
-        copy_queries(head_of(round + 1), query_of(round + 1), which);
-      } else if (next_key < keys) {
-        copy_keys(next_key / kKeys);
-        if (first_tile_of(next_key) < all_tiles) {
-          copy_queries(kv_head * group, first_tile_of(next_key) * kQueries, which);
-        }
-      }
-      commit_copies();
-    };
-
+  float dk[1][8][4] = {}, dv[1][8][4] = {};
+  int query = first_seeing;
+  for (int round = 0; round < rounds; ++round) {
+    wait_for_copies<0>();
+    publish_to_products();
+    __syncthreads();
+    if (round + 1 < rounds) copy_next();
+    const SwizzledTile q = buffer(round % 2 * 2), dy = buffer(round % 2 * 2 + 1);
+    const QueryFact* of_tile = known + round % 2 * kRows + lane % 4 * 2;
+    const int existing = has_keys ? queries - query : 0;
     WarpgroupSums scores, slopes;
-    WarpgroupSums dk = {}, dv = {};
-    // Scores and slopes of half a tile, each a group of products.
-    const auto begin_half = [&](int which, int half) {
-      row_products(scores, k, group_first, SwizzledTile{q_tile(which) + half * kHalfBytes});
-      end_products();
-      row_products(slopes, v, group_first, SwizzledTile{dy_tile(which) + half * kHalfBytes});
-      end_products();
-    };
-    // Weights of the scores, of which `left` are left operands; bits of `kept` say which dropout kept.
-    const auto weigh_half = [&](int first_query, int half, LeftOperands& left, uint32_t& kept) {
-      const TileFacts& of_tile = facts[turn % 2];
-      const int query = first_query + half * kHalf, key = first_key + warp_first + lane / 4;
-      const bool masked = min(query + ahead, keys - 1) < first_key + warp_first + 15;
-      kept = ~0u;
+    order_products();
+    row_products(scores, k, 0, q);
+    end_products();
+    row_products(slopes, v, 0, dy);
+    end_products();
+    wait_for_products<0>();
+    hold(scores);
+    hold(slopes);
+    // Keys beyond the last have weights of their own, which are not stored.
+    if (query + ahead < first + warp_first + 15) {
 #pragma unroll
       for (int n = 0; n < 8; ++n) {
-        const int column = n * 8 + lane % 4 * 2;
-        const float4 two = *reinterpret_cast<const float4*>(&of_tile.known[half * kHalf + column]);
-        float weight[4];
-        [[maybe_unused]] float2 factors[2];  // of this key and the one 8 further
-        if constexpr (kDropout) {
-          factors[0] = draws.factors(of_tile.row_key[half * kHalf + column], key);
-          factors[1] = draws.factors(of_tile.row_key[half * kHalf + column + 1], key);
-        }
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          float p = exp2_fast(scores[n][i] * scale_log2 - (i % 2 == 0 ? two.x : two.z));
-          if (masked && key + i / 2 * 8 > min(query + column + i % 2 + ahead, keys - 1)) p = 0;
-          scores[n][i] = weight[i] = p;
-          if constexpr (kDropout) {
-            const float factor = i < 2 ? factors[i].x : factors[i - 2].y;
-            weight[i] *= factor;
-            if (factor == 0) kept &= ~(1u << (n * 4 + i));
-          }
+          if (key + i / 2 * 8 > query + n * 8 + lane % 4 * 2 + i % 2 + ahead) scores[n][i] = -INFINITY;
         }
-        left.v[n / 2][n % 2 * 2] = pack_bf16(weight[0], weight[1]);
-        left.v[n / 2][n % 2 * 2 + 1] = pack_bf16(weight[2], weight[3]);
       }
-    };
-    // Slopes of the weights become those of the scores.
-    const auto slope_half = [&](int half, LeftOperands& left, uint32_t kept) {
-      const TileFacts& of_tile = facts[turn % 2];
+    }
+    LeftOperands weights, gradients;
 #pragma unroll
-      for (int n = 0; n < 8; ++n) {
-        const float4 two = *reinterpret_cast<const float4*>(&of_tile.known[half * kHalf + n * 8 + lane % 4 * 2]);
+    for (int step = 0; step < 4; ++step) {
+      if (step * 16 >= existing) {
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          float slope = slopes[n][i];
-          if constexpr (kDropout) slope = kept >> (n * 4 + i) & 1 ? slope * draws.scale : 0.0f;
-          slopes[n][i] = scores[n][i] * (slope - (i % 2 == 0 ? two.y : two.w));
-        }
-        left.v[n / 2][n % 2 * 2] = pack_bf16(slopes[n][0], slopes[n][1]);
-        left.v[n / 2][n % 2 * 2 + 1] = pack_bf16(slopes[n][2], slopes[n][3]);
+        for (int i = 0; i < 4; ++i) weights.v[step][i] = gradients.v[step][i] = 0;
+        continue;
       }
-    };
-    const auto keep_gradients = [&](int half, const LeftOperands& gradients) {
-      const SwizzledTile to = gradients_of(turn % 2, half);
 #pragma unroll
-      for (int n = 0; n < 8; ++n) {
+      for (int side = 0; side < 2; ++side) {  // eight columns each
+        const int n = 2 * step + side;
+        float weight[4], gradient[4];
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          *reinterpret_cast<uint32_t*>(to.at(warp_first + i * 8 + lane / 4, n * 8 + lane % 4 * 2)) =
-              gradients.v[n / 2][n % 2 * 2 + i];
+          const QueryFact fact = of_tile[n * 8 + i];
+          [[maybe_unused]] KeptPair kept;
+          if constexpr (kDropout) kept = draws.kept(fact.row_key, key);
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            const float p = exp2_fast(scores[n][2 * half + i] * scale_log2 - fact.log_sum);
+            float slope = slopes[n][2 * half + i];
+            weight[2 * half + i] = p;
+            if constexpr (kDropout) {  // what is kept is scaled when dv is stored
+              const bool is_kept = half == 0 ? kept.here : kept.further;
+              weight[2 * half + i] = is_kept ? p : 0.0f;
+              slope = is_kept ? slope : 0.0f;
+            }
+            gradient[2 * half + i] = p * (slope * draws.scale - fact.product);
+          }
         }
+        weights.v[step][2 * side] = pack_bf16(weight[0], weight[1]);
+        weights.v[step][2 * side + 1] = pack_bf16(weight[2], weight[3]);
+        gradients.v[step][2 * side] = pack_bf16(gradient[0], gradient[1]);
+        gradients.v[step][2 * side + 1] = pack_bf16(gradient[2], gradient[3]);
       }
-    };
-
-    // Groups of products are waited for in the order they were queued. None is under way at the end of a round: the
-    // compiler would lose sight of it, and take one product at a time.
-    for (int round = 0; round < rounds; ++round, ++turn) {
-      const int which = turn % 2;
-      const Part part = {first_key, query_of(round), head_of(round)};
-      LeftOperands weights, gradients;
-      uint32_t kept;
-      copy_next(round);
-      order_products();
-      begin_half(which, 0);
-      add_dq(before);  // in the first round of what is not used
-      wait_for_products<2>();
-      hold(scores);
-      weigh_half(part.query, 0, weights, kept);
-      order_products();
-      add_weighted_rows(dv, weights, SwizzledTile{dy_tile(which)});
-      end_products();
-      wait_for_products<2>();
-      hold(slopes);
-      slope_half(0, gradients, kept);
-      order_products();
-      add_weighted_rows(dk, gradients, SwizzledTile{q_tile(which)});
-      end_products();
-      begin_half(which, 1);
-      keep_gradients(0, gradients);
-      wait_for_products<4>();
-      hold(dq);
-      if (turn > 0) store_dq(before);
-
-      load_dq(part);
-      before = part;
-      wait_for_products<1>();
-      hold(scores);
-      weigh_half(part.query, 1, weights, kept);
-      order_products();
-      add_weighted_rows(dv, weights, SwizzledTile{dy_tile(which) + kHalfBytes});
-      end_products();
-      wait_for_products<1>();
-      hold(slopes);
-      slope_half(1, gradients, kept);
-      order_products();
-      add_weighted_rows(dk, gradients, SwizzledTile{q_tile(which) + kHalfBytes});
-      end_products();
-      keep_gradients(1, gradients);
-      wait_for_copies<0>();
-      publish_to_products();
-      wait_for_products<0>();
-      hold(dk);
-      hold(dv);
-      __syncthreads();  // the next tile has come, this one's gradients are there, and the products with it are made
     }
-    // Straight from registers: the keys' place is still in use.
-    const auto store = [&](const Tensor& t, const WarpgroupSums& values, float factor) {
-      const int key = first_key + warp_first + lane / 4;
-      bf16_t* to = rows_of(t, first_key_row + key, kv_head) + lane % 4 * 2;
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        if (key + i * 8 >= keys) continue;
-#pragma unroll
-        for (int n = 0; n < 8; ++n) {
-          if (n * 8 >= head_width) continue;
-          *reinterpret_cast<uint32_t*>(to + i * 8 * t.stride + n * 8) =
-              pack_bf16(values[n][2 * i] * factor, values[n][2 * i + 1] * factor);
-        }
-      }
-    };
-    store(op.dk, dk, shape.scale);
-    store(op.dv, dv, 1.0f);
-  }
-  if (turn > 0) {
     order_products();
-    add_dq(before);
+    add_weighted_rows(dv[0], weights, dy);
+    add_weighted_rows(dk[0], gradients, q);
+    end_products();
     wait_for_products<0>();
-    hold(dq);
-    store_dq(before);
+    hold(dv[0]);
+    hold(dk[0]);
+    query = query + kRows < queries ? query + kRows : first_seeing;
   }
+  wait_for_copies<0>();
+  __syncthreads();
+  store_rows<64, 1>(dk, shape.scale, k, warp_first, rows_of(op.dk, first_row, kv_head), op.dk.stride, keys - first,
+                    head_width);
+  store_rows<64, 1>(dv, draws.scale, v, warp_first, rows_of(op.dv, first_row, kv_head), op.dv.stride, keys - first,
+                    head_width);
+}
+
+template <bool kDropout>
+void launch_backward(const AttentionBackward& op, const Draws& draws) {
+  const AttentionForward& forward = op.forward;
+  const int64_t pairs = std::max<int64_t>(1, forward.q.rows * forward.shape.heads);
+  auto* facts = static_cast<QueryFact*>(workspace(pairs * static_cast<int64_t>(sizeof(QueryFact))));
+  Launch shape{.blocks = std::max<int64_t>(1, divide_up(forward.queries.longest, kRows)),
+               .blocks_y = forward.shape.heads,
+               .blocks_z = forward.queries.sequences + 1,
+               .threads = kThreads,
+               .shared_bytes = 1023 + 6 * kTileBytes};
+  launch(backward_queries_hopper_kernel<kDropout>, shape, op, draws, facts);
+  shape.blocks = std::max<int64_t>(1, divide_up(forward.longest_keys, kRows));
+  shape.blocks_y = forward.shape.kv_heads;
+  shape.shared_bytes += 2 * kRows * static_cast<int64_t>(sizeof(QueryFact));
+  launch(backward_keys_hopper_kernel<kDropout>, shape, op, draws, static_cast<const QueryFact*>(facts));
 }
 
 }  // namespace
 
 bool attention_backward_hopper(const AttentionBackward& op) {
-  const AttentionForward& forward = op.forward;
-  if (forward.shape.head_width > 64 || !is_hopper()) return false;
-  const int64_t pairs = forward.q.rows * forward.shape.heads;
-  const int64_t known_bytes = round_up(std::max<int64_t>(1, pairs) * static_cast<int64_t>(sizeof(Known)), 256);
-  char* memory = static_cast<char*>(workspace(known_bytes + pairs * forward.shape.head_width * 4));
-  auto* known = reinterpret_cast<Known*>(memory);
-  auto* kept_dq = reinterpret_cast<float*>(memory + known_bytes);
-  launch(query_facts_kernel, {.blocks = divide_up(pairs * 8, kThreads), .threads = kThreads}, op, known);
-  const Launch shape{.blocks = 1,
-                     .blocks_y = forward.shape.kv_heads,
-                     .blocks_z = forward.queries.sequences + 1,
-                     .threads = kThreads,
-                     .shared_bytes = kSharedBytes};
-  const Draws draws = draws_of(forward.dropout, forward.queries);
+  if (op.forward.shape.head_width > 64 || !is_hopper()) return false;
+  const Draws draws = draws_of(op.forward.dropout, op.forward.queries);
   if (draws.threshold > 0) {
-    launch(backward_sequence_hopper_kernel<true>, shape, op, draws, static_cast<const Known*>(known), kept_dq);
+    launch_backward<true>(op, draws);
   } else {
-    launch(backward_sequence_hopper_kernel<false>, shape, op, draws, static_cast<const Known*>(known), kept_dq);
+    launch_backward<false>(op, draws);
   }
   return true;
 }

@@ -27,12 +27,11 @@ using Way = AttentionWay;
 constexpr int kKernels = 2;           // to be raised when the kernels change: what was timed before is forgotten
 constexpr double kWorthTiming = 1e9;  // multiplications and additions of a forward pass
 
-constexpr std::array kEveryWay = {Way::plain,       Way::by_tile, Way::by_wide_tile,
-                                  Way::by_sequence, Way::hopper,  Way::hopper_pair,
-                                  Way::hopper_tile, Way::cudnn,   Way::cudnn_unordered};
+constexpr std::array kEveryWay = {Way::plain,  Way::by_tile,     Way::by_wide_tile, Way::by_sequence,
+                                  Way::hopper, Way::hopper_pair, Way::cudnn,        Way::cudnn_unordered};
 // In the order of their trials.
 constexpr std::array kTried = {Way::plain,  Way::by_tile,     Way::by_wide_tile, Way::by_sequence,
-                               Way::hopper, Way::hopper_pair, Way::hopper_tile,  Way::cudnn};
+                               Way::hopper, Way::hopper_pair, Way::cudnn};
 
 enum class Asked : uint8_t { fastest, own, cudnn };
 
@@ -138,8 +137,8 @@ void run_fastest(const AttentionForward& op, bool backward, Way usual, const Run
 std::span<const AttentionWay> every_attention_way() { return kEveryWay; }
 
 const char* name_of(AttentionWay way) {
-  constexpr std::array kNames = {"plain",       "by tile",     "by wide tile", "by sequence",    "hopper",
-                                 "hopper pair", "hopper tile", "cudnn",        "cudnn unordered"};
+  constexpr std::array kNames = {"plain",  "by tile",     "by wide tile", "by sequence",
+                                 "hopper", "hopper pair", "cudnn",        "cudnn unordered"};
   return kNames[static_cast<size_t>(way)];
 }
 

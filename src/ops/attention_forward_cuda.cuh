@@ -48,7 +48,7 @@ __device__ void weigh(float (&scores)[kForwardKeys / 8][4], RowPair& rows, float
     const float shrink = exp2_fast(rows.largest[half] * scale_log2 - from);
     rows.largest[half] = highest;
     float sum = 0;
-    [[maybe_unused]] uint32_t drawn[2];  // for columns 8 apart
+    [[maybe_unused]] KeptPair kept[2];  // of columns 8 apart
 #pragma unroll
     for (int n = 0; n < kForwardKeys / 8; ++n) {
       if (n >= kForwardKeys / 16 && half_tile) continue;
@@ -58,10 +58,8 @@ __device__ void weigh(float (&scores)[kForwardKeys / 8][4], RowPair& rows, float
         score = exp2_fast(score * scale_log2 - from);
         sum += score;
         if constexpr (kDropout) {
-          if (n % 2 == 0) {
-            drawn[i] = random_bits(rows.row_key[half], static_cast<uint32_t>(key + n * 8 + lane % 4 * 2 + i));
-          }
-          if ((n % 2 == 0 ? drawn[i] << 16 : drawn[i]) < draws.threshold) score = 0;
+          if (n % 2 == 0) kept[i] = draws.kept(rows.row_key[half], key + n * 8 + lane % 4 * 2 + i);
+          if (!(n % 2 == 0 ? kept[i].here : kept[i].further)) score = 0;
         }
       }
     }

@@ -17,9 +17,8 @@ enum class AttentionWay : uint8_t {
   by_tile,          // a block has a tile of 64 queries, or keys: seven products backward
   by_wide_tile,     // of 128; heads at most 64 wide
   by_sequence,      // backward: a block has a sequence of a head, five products
-  hopper,           // with Hopper's matrix instructions, 64 queries a block, backward a sequence; heads at most 64 wide
+  hopper,           // as by_tile, with Hopper's matrix instructions; heads at most 64 wide
   hopper_pair,      // forward: 128 queries a block
-  hopper_tile,      // backward: as by_tile, with Hopper's matrix instructions; heads at most 64 wide
   cudnn,            // NVIDIA's, with the same bits every time
   cudnn_unordered,  // backward: with other bits every time, for timings alone
 };

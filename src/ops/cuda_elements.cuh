@@ -179,8 +179,9 @@ struct Draws {
   }
   // Of a column whose bit of 8 is 0 and of the one 8 further, by one draw: whether they are kept.
   __device__ KeptPair kept(uint32_t row_key, int64_t column) const {
-    const uint32_t bits = random_bits(row_key, static_cast<uint32_t>(column));
-    return {bits << 16 >= threshold, bits >= threshold};
+    // Half of random_bits each, of which the upper half is that of the unfolded ones.
+    const uint32_t bits = random_unfolded(row_key, static_cast<uint32_t>(column));
+    return {((bits << 16) ^ (bits & 0xFFFF0000u)) >= threshold, bits >= threshold};
   }
   // And what they are multiplied by.
   __device__ float2 factors(uint32_t row_key, int64_t column) const {

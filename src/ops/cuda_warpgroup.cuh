@@ -79,16 +79,6 @@ __device__ inline void multiply_registers(WarpgroupSums& c, const uint32_t (&a)[
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(1)
       : "memory");
 }
-// c += a^T b: 16 rows of a and of b from their first elements on, all 64 columns.
-__device__ inline void multiply_transposed(WarpgroupSums& c, uint64_t a, uint64_t b) {
-  asm volatile(
-      "{\n.reg .pred adds;\nsetp.ne.b32 adds, %34, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " BRISK_SUM_NAMES ", %32, %33, adds, 1, 1, 1, 1;\n}\n"
-      : BRISK_SUMS(c)
-      : "l"(a), "l"(b), "r"(1)
-      : "memory");
-}
-
 #undef BRISK_SUMS
 #undef BRISK_SUM_NAMES
 
