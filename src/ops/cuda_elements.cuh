@@ -170,9 +170,10 @@ struct Draws {
 
   __device__ uint64_t drawn_key() const { return step_key == nullptr ? key : mix64(*step_key ^ key); }
 
-  __device__ uint32_t row_key(int64_t row) const {
-    if (threshold == 0) return 0;
-    return random_row_key(drawn_key(), static_cast<uint32_t>(sequence[row]), static_cast<uint32_t>(position[row]));
+  __device__ uint32_t row_key(int64_t row) const { return threshold == 0 ? 0 : row_key(row, drawn_key()); }
+  // Of drawn_key(), which a kernel of many rows asks for once.
+  __device__ uint32_t row_key(int64_t row, uint64_t drawn) const {
+    return random_row_key(drawn, static_cast<uint32_t>(sequence[row]), static_cast<uint32_t>(position[row]));
   }
   __device__ float factor(uint32_t row_key, int64_t column) const {
     return dropout_bits(row_key, static_cast<uint32_t>(column)) >= threshold ? scale : 0.0f;

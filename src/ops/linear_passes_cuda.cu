@@ -72,6 +72,7 @@ __global__ void finish_kernel(const FinishArguments<kVector, U, R, C> a) {
   if (a.bias != nullptr) bias = load<kVector>(a.bias + col);
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.y;
   int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  const uint64_t drawn_key = a.draws.threshold > 0 ? a.draws.drawn_key() : 0;
   Elements<kVector, U> next_u;  // of the next row, on its way
   Elements<kVector, R> next_residual;
   const auto read_row = [&](int64_t of) {
@@ -89,7 +90,7 @@ __global__ void finish_kernel(const FinishArguments<kVector, U, R, C> a) {
     if (a.before != nullptr) store(a.before + row * a.before_stride + col, v);
     activate_all<kFast>(a.activation, v);
     if (a.draws.threshold > 0) {
-      const uint32_t key = a.draws.row_key(row);
+      const uint32_t key = a.draws.row_key(row, drawn_key);
 #pragma unroll
       for (int i = 0; i < kVector; ++i) v.v[i] *= a.draws.factor(key, col + i);
     }
@@ -156,6 +157,7 @@ __global__ void gradient_kernel(const GradientArguments<kVector, D, B, U> a) {
   constexpr bool kFast = sizeof(B) == 2;
   float sums[kVector] = {};
   const int64_t begin = blockIdx.y * a.rows_of_chunk, end = min(a.rows, begin + a.rows_of_chunk);
+  const uint64_t drawn_key = a.draws.threshold > 0 ? a.draws.drawn_key() : 0;
   Elements<kVector, D> next_dy;  // of the next row, on its way
   Elements<kVector, B> next_before;
   const auto read_row = [&](int64_t of) {
@@ -169,7 +171,7 @@ __global__ void gradient_kernel(const GradientArguments<kVector, D, B, U> a) {
     if (a.before != nullptr) slope = floats_of(next_before);
     read_row(row + kWarps);
     if (a.draws.threshold > 0) {
-      const uint32_t key = a.draws.row_key(row);
+      const uint32_t key = a.draws.row_key(row, drawn_key);
 #pragma unroll
       for (int i = 0; i < kVector; ++i) v.v[i] *= a.draws.factor(key, col + i);
     }

@@ -126,7 +126,22 @@ __global__ void __launch_bounds__(kBackwardThreads, backward_blocks(kPasses))
   Floats<8> totals[kSums][kPasses] = {};  // of gain, of bias, of what is handed on
   Elements<8, X> x_read[kPasses];
   Elements<8, Dy> dy_read[kPasses];
+  struct {  // of the row that was read
+    float mean = 0, rstd = 0;
+    int32_t sequence = 0, position = 0;
+  } known;
+  const Draws& of_rows = !kHandsOn || op.draws.threshold > 0 ? op.draws : op.du_draws;  // both have the same rows
+  const uint64_t key = op.draws.threshold > 0 ? op.draws.drawn_key() : 0;
+  const uint64_t du_key = kHandsOn && op.du_draws.threshold > 0 ? op.du_draws.drawn_key() : 0;
   const auto read_row = [&](int64_t row) {
+    if (row < op.rows) {
+      if (op.centred) known.mean = static_cast<const float*>(op.mean.data)[row * op.mean.stride];
+      known.rstd = static_cast<const float*>(op.rstd.data)[row * op.rstd.stride];
+      if (of_rows.threshold > 0) {
+        known.sequence = of_rows.sequence[row];
+        known.position = of_rows.position[row];
+      }
+    }
     const X* x = static_cast<const X*>(op.x.data) + row * op.x.stride;
     const Dy* dy = static_cast<const Dy*>(op.dy.data) + row * op.dy.stride;
 #pragma unroll
@@ -154,21 +169,20 @@ __global__ void __launch_bounds__(kBackwardThreads, backward_blocks(kPasses))
       normal[pass] = floats_of(x_read[pass]);
       gradient[pass] = floats_of(dy_read[pass]);
     }
+    const float mean = known.mean, rstd = known.rstd;
+    const auto row_key_of = [sequence = known.sequence, position = known.position](uint64_t drawn_key) {
+      return random_row_key(drawn_key, static_cast<uint32_t>(sequence), static_cast<uint32_t>(position));
+    };
     if constexpr (reads_ahead(kPasses)) read_row(row + step);
-    Floats<8> before[kPasses];  // of dx: on its way while the sums are made
+    Elements<8, Dx> before[kPasses];  // of dx: on its way while the sums are made
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const int column = (pass * kLanes + lane) * 8;
       before[pass] = {};
-      if (exists && column < op.width && op.dx_adds && op.dx.data != nullptr) before[pass] = load<8>(dx + column);
-    }
-    float mean = 0, rstd = 0;
-    if (exists) {
-      if (op.centred) mean = static_cast<const float*>(op.mean.data)[row * op.mean.stride];
-      rstd = static_cast<const float*>(op.rstd.data)[row * op.rstd.stride];
+      if (exists && column < op.width && op.dx_adds && op.dx.data != nullptr) before[pass] = read<8>(dx + column);
     }
     if (op.draws.threshold > 0 && exists) {
-      const uint32_t row_key = op.draws.row_key(row);
+      const uint32_t row_key = row_key_of(key);
 #pragma unroll
       for (int pass = 0; pass < kPasses; ++pass) {
         for (int i = 0; i < 8; ++i) {
@@ -197,19 +211,19 @@ __global__ void __launch_bounds__(kBackwardThreads, backward_blocks(kPasses))
     const float mean_g = op.centred ? sum_of_lanes<kLanes>(sum_g) * inverse_width : 0.0f;
     const float mean_gn = sum_of_lanes<kLanes>(sum_gn) * inverse_width;
     if (op.dx.data == nullptr || !exists) continue;
+    [[maybe_unused]] const uint32_t du_row_key = row_key_of(du_key);
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const int column = (pass * kLanes + lane) * 8;
       if (column < op.width) {
-        Floats<8> out = before[pass];
+        Floats<8> out = floats_of(before[pass]);
         for (int i = 0; i < 8; ++i) {
           out.v[i] += rstd * (gradient[pass].v[i] - mean_g - normal[pass].v[i] * mean_gn);
         }
         store(dx + column, out);
         if constexpr (kHandsOn) {
           if (op.du_draws.threshold > 0) {
-            const uint32_t row_key = op.du_draws.row_key(row);
-            for (int i = 0; i < 8; ++i) out.v[i] *= op.du_draws.factor(row_key, column + i);
+            for (int i = 0; i < 8; ++i) out.v[i] *= op.du_draws.factor(du_row_key, column + i);
           }
           for (int i = 0; i < 8; ++i) totals[2][pass].v[i] += out.v[i];
           store(static_cast<Dy*>(op.du.data) + row * op.du.stride + column, out);
