@@ -198,14 +198,51 @@ __global__ void gradient_kernel(const GradientArguments<kVector, D, B, U> a) {
   }
 }
 
-constexpr int64_t kBlocks = 1024;  // wanted of gradient_kernel: several for each multiprocessor of the largest cards
+// The sums alone: as above, with eight rows on their way to each thread, and all blocks at work at once.
+constexpr int kRowsAtOnce = 8;
+template <typename D>
+__global__ void __launch_bounds__(kThreads, 4)
+    column_sums_kernel(const Tensor dy, const int64_t rows_of_chunk, float* partial) {
+  __shared__ float shared[kWarps][kWarp * 8];
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const int64_t col = (static_cast<int64_t>(blockIdx.x) * kWarp + lane) * 8;
+  const int64_t begin = blockIdx.y * rows_of_chunk, end = min(dy.rows, begin + rows_of_chunk);
+  float sums[8] = {};
+  for (int64_t row = begin + warp; row < end && col < dy.cols; row += kWarps * kRowsAtOnce) {
+    const D* from = static_cast<const D*>(dy.data) + row * dy.stride + col;
+    Elements<8, D> rows[kRowsAtOnce];
+#pragma unroll
+    for (int r = 0; r < kRowsAtOnce; ++r) {
+      rows[r] = {};
+      if (row + r * kWarps < end) rows[r] = read<8>(from + r * kWarps * dy.stride);
+    }
+#pragma unroll
+    for (int r = 0; r < kRowsAtOnce; ++r) {
+      const Floats<8> v = floats_of(rows[r]);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) sums[i] += v.v[i];
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < 8; ++i) shared[warp][lane * 8 + i] = sums[i];
+  __syncthreads();
+  const int64_t at = static_cast<int64_t>(blockIdx.x) * kWarp * 8 + threadIdx.x;
+  if (at >= dy.cols) return;
+  float sum = 0;
+#pragma unroll
+  for (int w = 0; w < kWarps; ++w) sum += shared[w][threadIdx.x];
+  partial[blockIdx.y * dy.cols + at] = sum;
+}
+
+constexpr int64_t kBlocks = 1024;    // wanted of gradient_kernel: several for each multiprocessor of the largest cards
+constexpr int64_t kSumBlocks = 512;  // of column_sums_kernel: four
 
 struct Chunks {
   int64_t rows = 0, count = 0;
 };
-Chunks chunks_of(const Tensor& dy, int vector) {
+Chunks chunks_of(const Tensor& dy, int vector, int64_t blocks = kBlocks) {
   const int64_t column_blocks = divide_up(dy.cols, int64_t{kWarp} * vector);
-  const int64_t wanted = std::max<int64_t>(1, kBlocks / column_blocks);
+  const int64_t wanted = std::max<int64_t>(1, blocks / column_blocks);
   const int64_t rows = round_up(std::max<int64_t>(1, divide_up(dy.rows, wanted)), kWarps);
   return {rows, std::max<int64_t>(1, divide_up(dy.rows, rows))};
 }
@@ -233,6 +270,17 @@ void run_gradient(const LinearGradientPass& pass) {
   if (!pass.dbias) return;
   launch(add_parts_kernel, add_parts_shape(a.cols, 1),
          PartSums{pass.partial, chunks.count, a.cols, a.cols, {pass.dbias.f32()}, {pass.dbias_adds}});
+}
+
+template <typename D>
+void run_column_sums(const LinearGradientPass& pass) {
+  const Tensor& dy = pass.dy;
+  const Chunks chunks = chunks_of(dy, 8, kSumBlocks);
+  launch(column_sums_kernel<D>,
+         {.blocks = divide_up(dy.cols, int64_t{kWarp} * 8), .blocks_y = chunks.count, .threads = kThreads}, dy,
+         chunks.rows, pass.partial);
+  launch(add_parts_kernel, add_parts_shape(dy.cols, 1),
+         PartSums{pass.partial, chunks.count, dy.cols, dy.cols, {pass.dbias.f32()}, {pass.dbias_adds}});
 }
 
 }  // namespace
@@ -265,6 +313,10 @@ void finish_product(const Tensor& u, const float* bias, const GemmEpilogue& e) {
 void linear_gradient_pass(const LinearGradientPass& pass) {
   if (pass.dy.cols == 0) return;
   const bool eights = in_eights(pass.dy) && in_eights(pass.before) && in_eights(pass.du);
+  if (eights && !pass.du && !pass.before && !pass.dropout.active()) {
+    if (pass.dy.type == DType::bf16) return run_column_sums<bf16_t>(pass);
+    if (pass.dy.type == DType::f16) return run_column_sums<f16_t>(pass);
+  }
   const auto run = [&](auto dy_type, auto before_type, auto du_type) {
     using D = decltype(dy_type);
     using B = decltype(before_type);
