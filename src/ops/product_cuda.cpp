@@ -1,5 +1,7 @@
 #include "ops/product_cuda.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
