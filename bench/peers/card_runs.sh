@@ -3,7 +3,8 @@
 #   bench/peers/card_runs.sh train.txt valid.txt reviews.tsv vocab.txt [PYTHON] [FOLDER]
 # The texts are WikiText-2's, say; reviews.tsv has the columns label and text, and every fifth row is held out; vocab.txt is BERT's.
 # Each run prints one line: the loss (or accuracy) on what was held out, seconds of training, tokens or rows a second; on an H200 in
-# less than 90 s. RUNS="gpt2" or "bert" makes one of the two comparisons alone; DEVICE=cpu is for trying the script with a few rows.
+# less than 90 s. RUNS="gpt2" or "bert" makes one of the two comparisons alone, SEED (1) is the bert runs'; DEVICE=cpu is for trying the
+# script with a few rows.
 set -euo pipefail
 [ $# -ge 4 ] || { echo "usage: bench/peers/card_runs.sh train.txt valid.txt reviews.tsv vocab.txt [PYTHON] [FOLDER]" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
@@ -48,7 +49,7 @@ JOB
 }
 
 # From scratch. At twice this rate twelve post-norm layers leave a loss of 0.69 with some seeds and stay there with others, in both
-# (docs/log.md). SEED (1) can be set.
+# (docs/log.md).
 compare_bert() {
   awk 'NR == 1 || NR % 5' "$3" > "$folder/reviews.tsv"
   awk 'NR == 1 || NR % 5 == 0' "$3" > "$folder/held.tsv"

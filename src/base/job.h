@@ -115,7 +115,7 @@ struct TrainingOptions {
   int64_t histogram_steps = 0;  // optimizer steps between histograms of parameters and gradients; 0: never
 
   int64_t num_workers = 1;           // loader threads; 0: load on the training thread
-  int64_t micro_batch_tokens = 0;    // token rows of a micro-batch; 0: brisk chooses, at most 4096
+  int64_t micro_batch_tokens = 0;    // token rows of a micro-batch; 0: brisk chooses
   bool measure_micro_batch = false;  // choose it by timing a few sizes; always with batch_size auto
   int64_t threads = 0;               // compute threads; 0: all cores
 };

@@ -373,7 +373,7 @@ void declare_course(TrainingOptions& training, std::vector<Option>& all) {
                        "token rows computed at once; changes memory and speed, never the result")
                     .at_least(1)
                     .at_most(16777216)
-                    .automatic(0, "brisk chooses, at most 4096")
+                    .automatic(0, "brisk chooses, at most 4096, on a card 65536")
                     .in("tokens"));
   all.push_back(
       Option("training.measure_micro_batch", training.measure_micro_batch,

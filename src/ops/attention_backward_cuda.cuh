@@ -173,7 +173,8 @@ __device__ void weigh_keys(float (&scores)[kParts][kTiles][4], float (&slopes)[k
 
 // A block has a whole sequence of a head (attention_backward_sequence_cuda.cu); false: it does not fit.
 bool attention_backward_by_sequence(const AttentionBackward& op);
-// Whether it fits, and the kernels that divide the work more finely are not likely to be faster.
+// Whether it fits, and the kernels by tile are not likely to be faster; those for Hopper may be, where there is enough
+// to do for timing to find out.
 bool by_sequence_is_usual(const AttentionBackward& op);
 
 // As by tile, with Hopper's matrix instructions (attention_backward_hopper.cu), heads at most 64 wide; false: nothing

@@ -19,7 +19,7 @@ struct RowPair {
 };
 
 // Scores become weights relative to the largest so far; what was summed before shrinks accordingly. Of a half tile the
-// second half of the keys is left as it is.
+// second half of the keys is not weighed, and must not be used.
 template <int kWidth, bool kDropout>
 __device__ void weigh(float (&scores)[kForwardKeys / 8][4], RowPair& rows, float (&out)[kWidth / 8][4],
                       float scale_log2, int key, bool masked, const Draws& draws, bool half_tile = false) {

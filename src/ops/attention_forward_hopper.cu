@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(128 * kGroups, kGroups == 1 ? 4 : 2)
   }
 
   // Rows leave by way of the warp's own part of q's tile: whole rows, 16 bytes a lane.
-  __syncwarp();
+  __syncthreads();  // nobody multiplies with q any more
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     float sum = rows.sum[half];

@@ -25,7 +25,7 @@ struct SwizzledTile {
   // Starts to copy rows [0, kRows) of a head from `global`, by a block of kThreads; zeros in rows from `existing` on.
   template <int kRows, int kThreads>
   __device__ void copy(const bf16_t* global, int64_t stride, int existing, int head_width) const {
-    copy_rows<kRows, kThreads, 8>(*this, global, stride, existing, head_width);
+    copy_tile_rows<kRows, kThreads, 8>(*this, global, stride, existing, head_width);
   }
   // Rows from `row` (a multiple of 8) on, columns from 16 `step` on.
   __device__ uint64_t matrix(int row, int step) const { return swizzled_matrix(data, row * 128 + step * 32); }

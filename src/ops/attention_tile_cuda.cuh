@@ -3,8 +3,8 @@
 // banks.
 //
 //   SharedTile<64> k{memory};
-//   k.copy<64, 128>(keys, stride, existing_rows, head_width);  commit_copies();  ...  // all threads
-//   k.right_operand(b, 16, 32);                                                   // of a product with K^T
+//   k.copy<64, 128>(keys, stride, existing_rows, head_width);  commit_copies();  ...  // all 128 threads
+//   k.right_operand_transposed(b, 16, 32);                                            // of a product with K^T
 #pragma once
 
 #include <cuda_runtime.h>
@@ -19,7 +19,7 @@ namespace brisk::cuda {
 // Rows [0, kRows) of `global`, kPieces pieces of 16 bytes each, into a tile whose rows eight apart lie alike. A thread
 // has the same piece of several rows, so that its addresses are sums: they once took more instructions than softmax.
 template <int kRows, int kThreads, int kPieces, typename Tile, typename T>
-__device__ inline void copy_rows(const Tile& to, const T* global, int64_t stride, int existing, int head_width) {
+__device__ inline void copy_tile_rows(const Tile& to, const T* global, int64_t stride, int existing, int head_width) {
   if constexpr (kThreads % (8 * kPieces) == 0) {
     constexpr int kAtOnce = kThreads / kPieces;
     static_assert(kRows % kAtOnce == 0);
@@ -53,7 +53,7 @@ struct SharedTile {
   // Starts to copy rows [0, kRows) of a head from `global`, by a block of kThreads; zeros in rows from `existing` on.
   template <int kRows, int kThreads>
   __device__ void copy(const T* global, int64_t stride, int existing, int head_width) const {
-    copy_rows<kRows, kThreads, kWidth / 8>(*this, global, stride, existing, head_width);
+    copy_tile_rows<kRows, kThreads, kWidth / 8>(*this, global, stride, existing, head_width);
   }
 
   // Rows [row, row + 16), columns [column, column + 16) as the left operand.

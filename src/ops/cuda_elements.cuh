@@ -155,11 +155,11 @@ __device__ inline float sum_of_lanes(float value) {
   return value;
 }
 
-// Dropout as a kernel's argument (ops/dropout.h): the same bits.
 struct KeptPair {
   bool here, further;
 };
 
+// Dropout as a kernel's argument (ops/dropout.h): the same bits.
 struct Draws {
   uint32_t threshold = 0;  // 0: nothing is dropped
   float scale = 1;
@@ -180,14 +180,10 @@ struct Draws {
   }
   // Of a column whose bit of 8 is 0 and of the one 8 further, by one draw: whether they are kept.
   __device__ KeptPair kept(uint32_t row_key, int64_t column) const {
-    // Half of random_bits each, of which the upper half is that of the unfolded ones.
+    // Half of random_bits each. The upper half is that of the unfolded ones, whose lower half does not matter to a
+    // threshold that is a multiple of 2^16.
     const uint32_t bits = random_unfolded(row_key, static_cast<uint32_t>(column));
     return {((bits << 16) ^ (bits & 0xFFFF0000u)) >= threshold, bits >= threshold};
-  }
-  // And what they are multiplied by.
-  __device__ float2 factors(uint32_t row_key, int64_t column) const {
-    const KeptPair both = kept(row_key, column);
-    return make_float2(both.here ? scale : 0.0f, both.further ? scale : 0.0f);
   }
 };
 

@@ -79,6 +79,7 @@ __device__ inline void multiply_registers(WarpgroupSums& c, const uint32_t (&a)[
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(1)
       : "memory");
 }
+
 #undef BRISK_SUMS
 #undef BRISK_SUM_NAMES
 

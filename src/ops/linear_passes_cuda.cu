@@ -313,7 +313,7 @@ void finish_product(const Tensor& u, const float* bias, const GemmEpilogue& e) {
 void linear_gradient_pass(const LinearGradientPass& pass) {
   if (pass.dy.cols == 0) return;
   const bool eights = in_eights(pass.dy) && in_eights(pass.before) && in_eights(pass.du);
-  if (eights && !pass.du && !pass.before && !pass.dropout.active()) {
+  if (pass.dbias && eights && !pass.du && !pass.before && !pass.dropout.active()) {
     if (pass.dy.type == DType::bf16) return run_column_sums<bf16_t>(pass);
     if (pass.dy.type == DType::f16) return run_column_sums<f16_t>(pass);
   }

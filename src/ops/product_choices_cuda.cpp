@@ -45,11 +45,11 @@ void ProductChoices::add(const Key& key, const Algorithm& algorithm) {
   file_->append(fmt::format("{} {}\n", fmt::join(key, " "), fmt::join(algorithm, " ")));
 }
 
-std::string product_choices_path(const std::string& card, int64_t library_version) {
+std::string product_choices_path(const std::string& of, int64_t library_version) {
   const char* timing = std::getenv("BRISK_CUDA_TIMING");
   if (timing != nullptr && std::string_view(timing) == "0") return "";
   std::string name;
-  for (const char c : card) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '-';
+  for (const char c : of) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '-';
   return fmt::format("{}/products/{}-{}.txt", default_cache_directory(), name, library_version);
 }
 

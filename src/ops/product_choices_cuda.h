@@ -33,7 +33,8 @@ class ProductChoices {
   std::unique_ptr<RecordLog> file_;
 };
 
-// <cache directory>/products/<card>-<library's version>.txt; empty with BRISK_CUDA_TIMING=0.
-std::string product_choices_path(const std::string& card, int64_t library_version);
+// <cache directory>/products/<of>-<library's version>.txt; empty with BRISK_CUDA_TIMING=0. `of` names the card, and
+// what is chosen where that is not a product's algorithm.
+std::string product_choices_path(const std::string& of, int64_t library_version);
 
 }  // namespace brisk::cuda

@@ -1,7 +1,5 @@
 #include "ops/product_cuda.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -266,8 +264,6 @@ std::optional<cublasLtMatmulAlgo_t> fastest(Call& call, const Product& p,
   return best;
 }
 
-constexpr int kPasses = 2;  // to be raised when the passes that stand in for epilogues change: see run_faster
-
 ProductChoices& timed_choices() {
   static ProductChoices choices = [] {
     cudaDeviceProp properties;
@@ -275,8 +271,7 @@ ProductChoices& timed_choices() {
     stream();  // chooses the card
     check(cudaGetDevice(&card), "asking for the current card");
     check(cudaGetDeviceProperties(&properties, card), "asking for the card's properties");
-    return ProductChoices(product_choices_path(fmt::format("{} passes {}", properties.name, kPasses),
-                                               static_cast<int64_t>(cublaslt().get_version())));
+    return ProductChoices(product_choices_path(properties.name, static_cast<int64_t>(cublaslt().get_version())));
   }();
   return choices;
 }
@@ -328,11 +323,19 @@ uint32_t alignment_of_all(const void* pointer, int64_t distance_bytes) {
   return 1u << std::min(8, std::countr_zero(address));
 }
 
+// To be raised when the passes that stand in for epilogues change: what was timed with others is forgotten.
+constexpr int64_t kPasses = 1;
+
 void run_faster(Fusion kind, const Product& p, const std::function<bool()>& fused, const std::function<void()>& apart) {
   static std::map<Key, bool> decided;
-  const Key key = {-static_cast<int64_t>(kind), neighbourhood(p.m), neighbourhood(p.n),
-                   neighbourhood(p.k),          number_of(p),       static_cast<int64_t>(p.c.type),
-                   static_cast<bool>(p.before)};
+  const Key key = {-static_cast<int64_t>(kind),
+                   neighbourhood(p.m),
+                   neighbourhood(p.n),
+                   neighbourhood(p.k),
+                   number_of(p),
+                   static_cast<int64_t>(p.c.type),
+                   static_cast<bool>(p.before),
+                   kPasses};
   auto known = decided.find(key);
   if (known == decided.end()) {
     if (const auto* choice = timed_choices().find(key)) known = decided.emplace(key, choice->front() != 0).first;

@@ -113,8 +113,8 @@ BenchResult bench_language_model(const BenchOptions& options) {
                                        .num_kv_heads = shape.num_heads,
                                        .d_ff = 4 * shape.d_model,
                                        .max_length = length};
-  const int64_t rows =
-      micro_batch_rows(options.micro_batch_tokens, place.device, batch, {length, static_cast<double>(length)});
+  const int64_t rows = micro_batch_rows(options.micro_batch_tokens, usual_micro_batch_tokens(place.device), batch,
+                                        {length, static_cast<double>(length)});
   engine_options.capacity = {rows, rows, length};
   if (options.optimizer == "muon") engine_options.muon = MuonOptions{};
   refuse_shape_that_cannot_fit(shape, engine_options, *place.device);  // before measuring: that takes memory too

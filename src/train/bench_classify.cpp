@@ -67,8 +67,8 @@ ClassifyBenchResult bench_classify(const ClassifyBenchOptions& options) {
   engine_options.model = config;
   engine_options.picking = first_row_picking(options.batch);
   const int64_t longest = sequences->longest();
-  const int64_t rows =
-      micro_batch_rows(options.micro_batch_tokens, place.device, options.batch, length_figures(*sequences));
+  const int64_t rows = micro_batch_rows(options.micro_batch_tokens, usual_micro_batch_tokens(place.device),
+                                        options.batch, length_figures(*sequences));
   engine_options.capacity = engine_options.picking.capacity(rows, longest);
   const PrecisionChoice precision =
       choose_precision(options.precision, model_widths(engine_options.model), *place.device);

@@ -90,30 +90,51 @@ double time_size_on_card(const EngineOptions& options, StepBatch batch, int64_t 
 }
 
 // The sizes that are timed for a job. A card chooses algorithms for each, which takes seconds: there it is what fits
-// and its neighbours, and with less than half of it a card would be idle.
-std::vector<int64_t> sizes_to_try(const EngineOptions& options, int64_t sequences) {
+// and its neighbours; with less than half of it a card would be idle, and more than a step has would be empty.
+std::vector<int64_t> sizes_to_try(const EngineOptions& options, int64_t sequences, const LengthFigures& lengths) {
   const bool on_card = is_for_card(options);
   const int64_t usual = on_card ? options.capacity.rows : kMicroBatchTokens;
   std::vector<int64_t> sizes = micro_batch_candidates(options.capacity.longest, sequences, usual);
-  if (on_card) std::erase_if(sizes, [&](int64_t rows) { return rows < usual / 2 || rows > 2 * usual; });
+  if (on_card) {
+    const int64_t most = std::max(usual, std::min(2 * usual, rows_of_nearly_all_steps(sequences, lengths)));
+    std::erase_if(sizes, [&](int64_t rows) { return rows < usual / 2 || rows > most; });
+  }
   return sizes;
 }
 
 }  // namespace
 
-LengthFigures length_figures(const Sequences& sequences) {
+LengthFigures length_figures(const Sequences& sequences, const std::vector<SourceShare>& sources) {
   const auto count = static_cast<double>(std::max<int64_t>(1, sequences.count()));
-  const double mean = static_cast<double>(sequences.total_rows()) / count;
-  return {sequences.longest(), mean, std::max(0.0, sequences.squared_rows() / count - mean * mean)};
+  const int64_t longest = sequences.longest();
+  const auto is_drawn_once = [](const SourceShare& source) { return source.draws == source.chunks; };
+  if (std::all_of(sources.begin(), sources.end(), is_drawn_once)) {
+    const double mean = static_cast<double>(sequences.total_rows()) / count;
+    return {longest, mean, std::max(0.0, sequences.squared_rows() / count - mean * mean)};
+  }
+  double rows = 0, draws = 0;
+  for (const SourceShare& source : sources) {
+    if (source.chunks == 0) continue;
+    const auto drawn = static_cast<double>(source.draws);
+    rows += drawn * static_cast<double>(source.rows) / static_cast<double>(source.chunks);
+    draws += drawn;
+  }
+  const double mean = rows / std::max(1.0, draws);
+  // A source's squares are not known: at most, with this mean, all sequences are empty or the longest.
+  return {longest, mean, std::max(0.0, mean * (static_cast<double>(longest) - mean))};
 }
 
-int64_t micro_batch_rows(int64_t asked, const Device* device, int64_t per_step, const LengthFigures& lengths) {
-  const int64_t most = per_step * lengths.longest;
-  if (asked > 0) return std::max(lengths.longest, std::min(asked, most));
+int64_t rows_of_nearly_all_steps(int64_t per_step, const LengthFigures& lengths) {
   const auto count = static_cast<double>(per_step);
   const double needed = count * lengths.mean + 5 * std::sqrt(count * lengths.variance);
-  const int64_t enough = std::max(kMicroBatchTokens, round_up(static_cast<int64_t>(std::ceil(needed)), 64));
-  return std::max(lengths.longest, std::min({usual_micro_batch_tokens(device), most, enough}));
+  return std::min(per_step * lengths.longest, round_up(static_cast<int64_t>(std::ceil(needed)), 64));
+}
+
+int64_t micro_batch_rows(int64_t asked, int64_t usual, int64_t per_step, const LengthFigures& lengths) {
+  const int64_t most = per_step * lengths.longest;
+  if (asked > 0) return std::max(lengths.longest, std::min(asked, most));
+  const int64_t enough = std::max(kMicroBatchTokens, rows_of_nearly_all_steps(per_step, lengths));
+  return std::max(lengths.longest, std::min({usual, most, enough}));
 }
 
 std::vector<int64_t> micro_batch_candidates(int64_t longest, int64_t sequences, int64_t usual) {
@@ -135,7 +156,8 @@ MicroBatchChoice measure_micro_batch(const EngineOptions& options, const std::sh
   std::vector<Measured> measured;
   std::vector<std::string> unmeasured;
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<int64_t> sizes = sizes_to_try(options, loader_options.sequences_per_step);
+  const std::vector<int64_t> sizes =
+      sizes_to_try(options, loader_options.sequences_per_step, length_figures(*sequences, loader_options.sources));
   const int64_t most_rows = *std::max_element(sizes.begin(), sizes.end());
   const auto speed_of = [&](const EngineOptions& sized) -> std::optional<double> {
     const StepBatch step = first_step(sized, sequences, loader_options);

@@ -21,18 +21,21 @@ struct MicroBatchChoice {
   std::string reason;  // for the user: what was measured
 };
 
-// Rows of sequences.
+// Rows of the sequences of an epoch.
 struct LengthFigures {
   int64_t longest = 0;
   double mean = 0, variance = 0;
 };
-LengthFigures length_figures(const Sequences& sequences);
+// Sources (LoaderOptions::sources) that are drawn more or less often than once count accordingly.
+LengthFigures length_figures(const Sequences& sequences, const std::vector<SourceShare>& sources = {});
 
-// Rows of a micro-batch before anything is measured: what was `asked` for, or else (0) the usual on that device; a
-// sequence at least. Unasked, it is no more than nearly all steps of `per_step` sequences need, the mean and five
-// standard deviations of their rows: memory for a step of none but the longest would hardly ever be used. If such a
-// step comes, it is divided.
-int64_t micro_batch_rows(int64_t asked, const Device* device, int64_t per_step, const LengthFigures& lengths);
+// Rows that nearly all steps of `per_step` sequences have at most: the mean and five standard deviations.
+int64_t rows_of_nearly_all_steps(int64_t per_step, const LengthFigures& lengths);
+
+// Rows of a micro-batch before anything is measured: what was `asked` for, or else (0) the `usual` of the device; a
+// sequence at least. Unasked, it is no more than nearly all steps need: memory for a step of none but the longest
+// sequences would hardly ever be used. If such a step comes, it is divided.
+int64_t micro_batch_rows(int64_t asked, int64_t usual, int64_t per_step, const LengthFigures& lengths);
 
 // The sizes worth timing: powers of two around the `usual` one that hold the longest sequence and do not exceed what a
 // step of `sequences` sequences needs; the usual size first.

@@ -121,7 +121,7 @@ class Starter {
   void build_engine() {
     const TrainingOptions& training = setup_.job.training;
     const int64_t sequences = training.batch_size * training.gradient_accumulation_steps;
-    LengthFigures lengths = length_figures(*setup_.data.train);
+    LengthFigures lengths = length_figures(*setup_.data.train, setup_.data.sources);
     const int64_t longest = std::max<int64_t>({1, lengths.longest, setup_.data.validation->longest()});
     lengths.longest = longest;
     EngineOptions options;
@@ -137,7 +137,7 @@ class Starter {
           "training.max_length",
           asked, longest);
     }
-    setup_.micro_batch_tokens = micro_batch_rows(asked, place.device, sequences, lengths);
+    setup_.micro_batch_tokens = micro_batch_rows(asked, usual_micro_batch_tokens(place.device), sequences, lengths);
     options.checkpoint_every = training.gradient_checkpointing;
     options.capacity = options.picking.capacity(setup_.micro_batch_tokens, longest);
     options.muon = muon_options(training);

@@ -105,6 +105,7 @@ std::vector<LinearCase> linear_cases() {
     all.push_back({100, 64, type, Activation::none, 0.0f, false, true, DType::f32, 3});
     all.push_back({1, 1, type});
   }
+  all.push_back({8, 131072, DType::bf16});  // one block has all rows: more than its threads read at once
   return all;
 }
 

@@ -24,17 +24,39 @@ TEST(MicroBatch, NeverHoldsLessThanASequenceOrMoreThanAStep) {
 
 TEST(MicroBatch, IsAsLargeAsNearlyAllStepsBeforeItIsMeasured) {
   const LengthFigures even{128, 128};
-  EXPECT_EQ(micro_batch_rows(0, nullptr, 32, even), 4096);
-  EXPECT_EQ(micro_batch_rows(0, nullptr, 16, even), 2048);
-  EXPECT_EQ(micro_batch_rows(0, nullptr, 1000, even), kMicroBatchTokens);
-  EXPECT_EQ(micro_batch_rows(512, nullptr, 32, even), 512);
-  EXPECT_EQ(micro_batch_rows(8, nullptr, 32, even), 128);
-  EXPECT_EQ(micro_batch_rows(9000, nullptr, 32, even), 4096);
-  // Of 20 to 256 rows, 110 on average, give or take 70: 16 of them, at a time, are less than 3,200. A processor's
-  // usual size is not more than what is worth saving.
-  EXPECT_EQ(micro_batch_rows(0, nullptr, 16, {256, 110, 4900}), 4096);
-  EXPECT_EQ(micro_batch_rows(0, nullptr, 2, {256, 110, 4900}), 512);
-  EXPECT_EQ(micro_batch_rows(0, nullptr, 16, {9000, 110, 4900}), 9000);
+  EXPECT_EQ(micro_batch_rows(0, 4096, 32, even), 4096);
+  EXPECT_EQ(micro_batch_rows(0, 4096, 16, even), 2048);
+  EXPECT_EQ(micro_batch_rows(0, 4096, 1000, even), 4096);
+  EXPECT_EQ(micro_batch_rows(512, 4096, 32, even), 512);
+  EXPECT_EQ(micro_batch_rows(8, 4096, 32, even), 128);
+  EXPECT_EQ(micro_batch_rows(9000, 4096, 32, even), 4096);
+  EXPECT_EQ(micro_batch_rows(0, kCardMicroBatchTokens, 256, even), 32768);
+  EXPECT_EQ(micro_batch_rows(0, kCardMicroBatchTokens, 1000, even), 65536);
+  // Of up to 256 rows, 110 on average, give or take 70: 256 of them are 28,160, give or take 1,120.
+  const LengthFigures ragged{256, 110, 4900};
+  EXPECT_EQ(rows_of_nearly_all_steps(256, ragged), 33792);
+  EXPECT_EQ(micro_batch_rows(0, kCardMicroBatchTokens, 256, ragged), 33792);
+  EXPECT_EQ(micro_batch_rows(60000, kCardMicroBatchTokens, 256, ragged), 60000);
+  EXPECT_EQ(micro_batch_rows(0, kCardMicroBatchTokens, 16, ragged), 4096);  // not worth saving
+  EXPECT_EQ(micro_batch_rows(0, kCardMicroBatchTokens, 2, ragged), 512);
+  EXPECT_EQ(micro_batch_rows(0, kCardMicroBatchTokens, 16, {9000, 110, 4900}), 9000);
+}
+
+TEST(MicroBatch, CountsSourcesAsOftenAsTheyAreDrawn) {
+  const testing::Corpus corpus = testing::tiny_corpus(800);
+  const std::shared_ptr<const Sequences> sequences = corpus.sequences();
+  const int64_t half = sequences->count() / 2, others = sequences->count() - half;
+  const LengthFigures plain = length_figures(*sequences);
+  const std::vector<SourceShare> once = {{.chunks = half, .draws = half, .rows = 5 * half},
+                                         {.chunks = others, .draws = others, .rows = 20 * others}};
+  EXPECT_EQ(length_figures(*sequences, once).mean, plain.mean);
+  EXPECT_EQ(length_figures(*sequences, once).variance, plain.variance);
+  std::vector<SourceShare> often = once;
+  often[1].draws = 3 * others;
+  const LengthFigures weighted = length_figures(*sequences, often);
+  const auto first = static_cast<double>(half), second = 3.0 * static_cast<double>(others);
+  EXPECT_NEAR(weighted.mean, (5 * first + 20 * second) / (first + second), 1e-9);
+  EXPECT_NEAR(weighted.variance, weighted.mean * (static_cast<double>(plain.longest) - weighted.mean), 1e-6);
 }
 
 TEST(MicroBatch, KnowsHowLongSequencesAre) {
