@@ -2,7 +2,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
+#include <limits>
 #include <thread>
 
 #include "base/ledger.h"
@@ -14,17 +17,19 @@ namespace {
 using namespace brisk::testing;
 using Clock = std::chrono::steady_clock;
 
-constexpr double kNap = 0.02;  // seconds
+constexpr double kNap = 0.03;  // seconds: a step of the sanitized build takes some milliseconds of its own
 
 void nap() { std::this_thread::sleep_for(std::chrono::duration<double>(kNap)); }
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// What is wrong with these totals where `naps` naps were in one phase; "" where they are in it and in no other.
-std::string misplaced_naps(const Ledger::Totals& totals, Phase napped, int naps) {
+using PhaseSeconds = std::array<double, kPhases>;
+
+// What is wrong where `naps` naps were in one phase; "" where they are in it and in no other.
+std::string misplaced_naps(const PhaseSeconds& spent, Phase napped, int naps) {
   for (int p = 0; p < kPhases; ++p) {
     const Phase phase = static_cast<Phase>(p);
-    const double seconds = totals.seconds(phase);
+    const double seconds = spent[static_cast<size_t>(p)];
     if (phase == napped ? seconds < naps * kNap : seconds > 0.3 * kNap) {
       return fmt::format("{} naps of {} s in {}, but {} has {} s", naps, kNap, phase_name(napped), phase_name(phase),
                          seconds);
@@ -33,12 +38,16 @@ std::string misplaced_naps(const Ledger::Totals& totals, Phase napped, int naps)
   return "";
 }
 
-// A busy machine takes the core away in any phase, and never gives time back: of a few runs one must be clean. Time
-// that is charged to the wrong phase is charged there every time.
+// A busy machine takes the core away in any phase, and never gives time back: what counts is the least that a phase had
+// in a few runs. Time that is charged to the wrong phase is charged there every time.
 void expect_naps_in(const std::function<Ledger::Totals()>& run, Phase napped, int naps = 1) {
+  PhaseSeconds least;
+  least.fill(std::numeric_limits<double>::infinity());
   std::string complaint;
-  for (int attempt = 0; attempt < 8; ++attempt) {
-    complaint = misplaced_naps(run(), napped, naps);
+  for (int attempt = 0; attempt < 12; ++attempt) {
+    const Ledger::Totals totals = run();
+    for (size_t p = 0; p < least.size(); ++p) least[p] = std::min(least[p], totals.seconds(static_cast<Phase>(p)));
+    complaint = misplaced_naps(least, napped, naps);
     if (complaint.empty()) return;
   }
   ADD_FAILURE() << complaint;
