@@ -6,6 +6,7 @@
 #include "ops/cuda_stream.h"
 #include "ops/gemm.h"
 #include "ops/linear_cross_entropy.h"
+#include "ops/linear_cross_entropy_hopper.h"
 #include "ops/linear_cross_entropy_passes_cuda.h"
 #include "ops/linear_passes_cuda.h"
 #include "ops/product_cuda.h"
@@ -75,16 +76,28 @@ class CardLoss {
       }
       const int64_t x_bytes = own_x ? carved(rows * width * size_of(op_.weight.type)) : 0;
       const int64_t partial_bytes = op_.dbias ? carved(linear_partial_floats(logits) * size_of(DType::f32)) : 0;
-      WorkspaceCarver carver(x_bytes + partial_bytes);
+      const bool by_exponentials = can_take_exponentials();
+      const int64_t scaled_bytes = by_exponentials ? carved(rows * width * size_of(op_.weight.type)) : 0;
+      const int64_t factor_bytes = by_exponentials ? carved(rows * size_of(DType::f32)) : 0;
+      const int64_t state_bytes = by_exponentials ? carved(exponentials_state_bytes(rows, vocabulary)) : 0;
+      WorkspaceCarver carver(x_bytes + partial_bytes + scaled_bytes + factor_bytes + state_bytes);
       Tensor x = op_.x.row_range(begin, rows);
       if (own_x) {
         const Tensor converted = matrix(carver.take(x_bytes), op_.weight.type, rows, width);
         copy_rows(x, converted, false);
         x = converted;
       }
-      multiply_or_fail(
-          {.m = rows, .n = vocabulary, .k = width, .a = operand(x), .b = operand(op_.weight, true), .c = logits});
-      run_rows(begin, logits, dlogits);
+      float* factors = nullptr;  // of each row, where the gradient still lacks them
+      if (by_exponentials) {
+        const Tensor scaled = matrix(carver.take(scaled_bytes), op_.weight.type, rows, width);
+        factors = static_cast<float*>(carver.take(factor_bytes));
+        loss_exponentials({rows_of(begin, logits, dlogits), x, op_.weight, scaled, factors, carver.take(state_bytes)});
+        x = scaled;
+      } else {
+        multiply_or_fail(
+            {.m = rows, .n = vocabulary, .k = width, .a = operand(x), .b = operand(op_.weight, true), .c = logits});
+        loss_rows(rows_of(begin, logits, dlogits), gradient_);
+      }
       if (!gradient_) continue;
       const auto give_parameters = [&] {
         if (op_.dweight) {
@@ -111,6 +124,7 @@ class CardLoss {
                           .a = operand(dlogits),
                           .b = operand(op_.weight),
                           .c = op_.dx.row_range(begin, rows)});
+        if (factors != nullptr) scale_rows(op_.dx.row_range(begin, rows), factors);
       }
       beside.join();
     }
@@ -125,7 +139,13 @@ class CardLoss {
     BRISK_CHECK(multiply(p), "cuBLASLt cannot multiply [{}, {}] by [{}, {}]", p.m, p.k, p.k, p.n);
   }
 
-  void run_rows(int64_t begin, const Tensor& logits, const Tensor& dlogits) const {
+  // Large vocabularies alone have bf16 logits.
+  bool can_take_exponentials() const {
+    return gradient_ && type_ == DType::bf16 && !op_.bias && !op_.dbias && op_.label_smoothing == 0 &&
+           has_exponentials(op_.x, op_.weight, op_.dx);
+  }
+
+  LossRows rows_of(int64_t begin, const Tensor& logits, const Tensor& dlogits) const {
     LossRows a{};
     a.logits = logits.data;
     a.type = type_;
@@ -146,7 +166,7 @@ class CardLoss {
     a.log_sum_exp_stride = op_.log_sum_exp.stride;
     a.argmax = op_.argmax.i32() + begin * op_.argmax.stride;
     a.argmax_stride = op_.argmax.stride;
-    loss_rows(a, gradient_);
+    return a;
   }
 
   void sum_up() const {

@@ -51,6 +51,9 @@ class CardMatrix {
   // The card's from now on is what the reference wrote.
   void take_reference() { cuda_device().copy_in(card_.data(), host_.view().data, bytes()); }
 
+  // The reference from now on is what the card wrote.
+  void take_card() { cuda_device().copy_out(host_.view().data, card_.data(), bytes()); }
+
   // Nothing on the card is right until an op writes it.
   void spoil() {
     const std::vector<char> not_numbers(static_cast<size_t>(bytes()), static_cast<char>(0xFF));
