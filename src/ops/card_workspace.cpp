@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/rounding.h"
+#include "ops/linear_cross_entropy_hopper.h"
 
 namespace brisk {
 
@@ -113,7 +114,12 @@ class OpWorkspace {
 
   int64_t loss() const {
     if (node_.inputs.empty() || node_.parameters.empty()) return 0;
-    return converted(node_.inputs[0]) + partial_sums(node_.parameters[0]->spec.rows);
+    const int64_t rows = rows_of(node_.inputs[0]), width = tape_.spec(node_.inputs[0]).cols;
+    const int64_t exponentials = type_ != DType::bf16
+                                     ? 0
+                                     : piece(rows * width * size_of(type_)) + piece(rows * size_of(DType::f32)) +
+                                           piece(cuda::exponentials_state_bytes(rows));
+    return converted(node_.inputs[0]) + partial_sums(node_.parameters[0]->spec.rows) + exponentials;
   }
 
   const Tape& tape_;

@@ -25,8 +25,8 @@ int64_t logits_stride(int64_t vocabulary) { return round_up(vocabulary, 64); }
 
 // Above this a vocabulary's logits are most of the memory traffic of a training step. With bf16 products they are then
 // bf16, as in torch's autocast, and become their gradients in place: a third of the traffic of f32. A logit l is off by
-// up to |l| / 512, and so is the logarithm of its probability. Below it, for classes, and without gradient they are
-// f32.
+// up to |l| / 512, and so is the logarithm of its probability, unless it never reaches memory
+// (ops/linear_cross_entropy_hopper.h). Below it, for classes, and without gradient they are f32.
 constexpr int64_t kLargeVocabulary = 8192;
 
 DType logits_type(DType weight_type, int64_t vocabulary, bool gradient) {
@@ -65,7 +65,7 @@ class CardLoss {
       if (op_.dweight && !op_.dweight_adds) clear(op_.dweight);
       if (op_.dbias && !op_.dbias_adds) clear(op_.dbias);
     }
-    const bool own_x = op_.x.type != op_.weight.type;
+    const bool own_x = op_.x.type != op_.weight.type, by_exponentials = can_take_exponentials();
     for (int64_t begin = 0; begin < op_.x.rows; begin += chunk) {
       const int64_t rows = std::min(chunk, op_.x.rows - begin);
       const Tensor logits{op_.scratch.data, type_, rows, vocabulary, stride};
@@ -76,10 +76,9 @@ class CardLoss {
       }
       const int64_t x_bytes = own_x ? carved(rows * width * size_of(op_.weight.type)) : 0;
       const int64_t partial_bytes = op_.dbias ? carved(linear_partial_floats(logits) * size_of(DType::f32)) : 0;
-      const bool by_exponentials = can_take_exponentials();
       const int64_t scaled_bytes = by_exponentials ? carved(rows * width * size_of(op_.weight.type)) : 0;
       const int64_t factor_bytes = by_exponentials ? carved(rows * size_of(DType::f32)) : 0;
-      const int64_t state_bytes = by_exponentials ? carved(exponentials_state_bytes(rows, vocabulary)) : 0;
+      const int64_t state_bytes = by_exponentials ? carved(exponentials_state_bytes(rows)) : 0;
       WorkspaceCarver carver(x_bytes + partial_bytes + scaled_bytes + factor_bytes + state_bytes);
       Tensor x = op_.x.row_range(begin, rows);
       if (own_x) {
@@ -141,7 +140,7 @@ class CardLoss {
 
   // Large vocabularies alone have bf16 logits.
   bool can_take_exponentials() const {
-    return gradient_ && type_ == DType::bf16 && !op_.bias && !op_.dbias && op_.label_smoothing == 0 &&
+    return type_ == DType::bf16 && !op_.bias && !op_.dbias && op_.label_smoothing == 0 &&
            has_exponentials(op_.x, op_.weight, op_.dx);
   }
 

@@ -20,14 +20,17 @@ constexpr int kCluster = 2;  // blocks with different rows that share what they 
 constexpr int kGroups = 2;   // warpgroups that take turns: one multiplies while the other has its exponentials
 constexpr int kThreads = 128 * (kGroups + 1);
 constexpr int kMostStages = 8;
-constexpr int kControlBytes = 1024;  // barriers
-constexpr int kSharedBytes = 227 * 1024 - 1024;
+constexpr int kMostParts = 32;            // of the vocabulary
+constexpr int kControlBytes = 1024;       // barriers
+constexpr int kSharedBytes = 226 * 1024;  // of 227 KiB, which need not begin at a multiple of 1024
 
 // Of the logits that one part of the vocabulary gives a row; sums refer to the row's reference.
 struct PartOfRow {
   float sum, largest;
   int32_t argmax;
 };
+
+static_assert(exponentials_state_bytes(1) == kMostParts * kGroups * sizeof(PartOfRow) + sizeof(float));
 
 // How a chunk is cut: pairs of blocks of rows times parts of the vocabulary, as many as the card's clusters do in whole
 // rounds.
@@ -41,21 +44,13 @@ Cut cut_of(int64_t rows, int64_t vocabulary, int clusters) {
     constexpr int kBegin = 2;  // tiles' worth of time until the first one
     return divide_up(cut.row_pairs * parts, clusters) * (divide_up(cut.tiles, parts) + kBegin);
   };
-  for (int parts = 1; parts <= std::min(32, cut.tiles); ++parts) {
+  for (int parts = 1; parts <= std::min(kMostParts, cut.tiles); ++parts) {
     if (cost(parts) < cost(cut.parts)) cut.parts = parts;
   }
   return cut;
 }
 
-int clusters_of_card() {
-  static const int clusters = [] {
-    int card = 0, processors = 0;
-    check(cudaGetDevice(&card), "asking for the current card");
-    check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, card), "asking for multiprocessors");
-    return processors / kCluster;
-  }();
-  return clusters;
-}
+int clusters_of_card() { return multiprocessors() / kCluster; }
 
 struct Tiles {
   int64_t rows, vocabulary, stride;
@@ -79,10 +74,10 @@ struct SharedMemory {
   static int most_stages(int width) {
     return std::min(kMostStages, (kSharedBytes - kControlBytes - resident(width)) / kStageBytes);
   }
-  __device__ uint32_t resident_x(int block) const { return base + kControlBytes + block * kOperandBytes; }
+  __device__ uint32_t resident_x(int slice) const { return base + kControlBytes + slice * kOperandBytes; }
   __device__ uint32_t weight(int stage) const { return base + kControlBytes + resident_bytes + stage * kStageBytes; }
-  __device__ uint32_t x(int stage, int block) const {
-    return kResident ? resident_x(block) : weight(stage) + kOperandBytes;
+  __device__ uint32_t x(int stage, int slice) const {
+    return kResident ? resident_x(slice) : weight(stage) + kOperandBytes;
   }
   __device__ uint32_t full(int stage) const { return base + stage * 8; }
   __device__ uint32_t empty(int stage) const { return base + (kMostStages + stage) * 8; }
@@ -118,9 +113,9 @@ template <bool kResident>
 __device__ void load_operands(const Tiles& t, const SharedMemory<kResident>& shared, const CUtensorMap& x_map,
                               const CUtensorMap& weight_map) {
   constexpr uint16_t kBoth = 3;
-  constexpr int kHalf = kTile / kCluster;
+  constexpr int kOwnRows = kTile / kCluster;
   const int rank = static_cast<int>(block_in_cluster()), clusters = gridDim.x / kCluster;
-  const int blocks = (t.width + kDepth - 1) / kDepth;
+  const int slices = (t.width + kDepth - 1) / kDepth;
   Ring ring{t.stages};
   uint32_t x_parity = 1;
   for (int number = blockIdx.x / kCluster; number < t.cut.row_pairs * t.cut.parts; number += clusters) {
@@ -129,20 +124,20 @@ __device__ void load_operands(const Tiles& t, const SharedMemory<kResident>& sha
     if (kResident) {
       wait_barrier(shared.x_empty(), x_parity);
       x_parity ^= 1;
-      expect_bytes(shared.x_full(), blocks * kOperandBytes);
-      for (int block = 0; block < blocks; ++block) {
-        copy_box(shared.resident_x(block), x_map, block * kDepth, row, shared.x_full());
+      expect_bytes(shared.x_full(), slices * kOperandBytes);
+      for (int slice = 0; slice < slices; ++slice) {
+        copy_box(shared.resident_x(slice), x_map, slice * kDepth, row, shared.x_full());
       }
     }
     for (int tile = unit.first_tile; tile < unit.end_tile; ++tile) {
-      for (int block = 0; block < blocks; ++block, ring.next()) {
+      for (int slice = 0; slice < slices; ++slice, ring.next()) {
         wait_barrier(shared.empty(ring.stage), ring.parity ^ 1);
         expect_bytes(shared.full(ring.stage), SharedMemory<kResident>::kStageBytes);
         if (!kResident) {
-          copy_box(shared.x(ring.stage, block), x_map, block * kDepth, row, shared.full(ring.stage));
+          copy_box(shared.x(ring.stage, slice), x_map, slice * kDepth, row, shared.full(ring.stage));
         }
-        copy_box_to(kBoth, shared.weight(ring.stage) + rank * kHalf * kDepth * 2, weight_map, block * kDepth,
-                    tile * kTile + rank * kHalf, shared.full(ring.stage));
+        copy_box_to(kBoth, shared.weight(ring.stage) + rank * kOwnRows * kDepth * 2, weight_map, slice * kDepth,
+                    tile * kTile + rank * kOwnRows, shared.full(ring.stage));
       }
     }
   }
@@ -157,13 +152,13 @@ struct RowsOfThread {
 // The largest of a row's logits in a tile, of four lanes, and where it is if it is larger than those before.
 template <int kHalf>
 __device__ void raise_largest(const WideSums& logits, int upper, int lane_column, RowsOfThread& rows) {
-  float of_eight[4];
+  float largest_of[4];  // of every fourth block of eight columns
 #pragma unroll
   for (int n = 0; n < 16; ++n) {
     const float of_block = fmaxf(logits[n][upper * 2], logits[n][upper * 2 + 1]);
-    of_eight[n % 4] = n < 4 ? of_block : fmaxf(of_eight[n % 4], of_block);
+    largest_of[n % 4] = n < 4 ? of_block : fmaxf(largest_of[n % 4], of_block);
   }
-  float largest = fmaxf(fmaxf(of_eight[0], of_eight[1]), fmaxf(of_eight[2], of_eight[3]));
+  float largest = fmaxf(fmaxf(largest_of[0], largest_of[1]), fmaxf(largest_of[2], largest_of[3]));
   largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
   largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
   const bool higher = largest > rows.largest[kHalf][upper];
@@ -187,24 +182,24 @@ __device__ void raise_largest(const WideSums& logits, int upper, int lane_column
 // 64 rows of a tile, from `row` of this thread's lane on, become exponentials.
 template <int kHalf>
 __device__ void write_exponentials(const Tiles& t, WideSums& logits, int64_t row, int column, RowsOfThread& rows) {
-  const int lane = threadIdx.x % 4;
+  const int fourth = threadIdx.x % 4;
   const bool edge = column + kTile > t.vocabulary;
   if (edge) {
 #pragma unroll
     for (int n = 0; n < 16; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        if (column + n * 8 + lane * 2 + i % 2 >= t.vocabulary) logits[n][i] = -INFINITY;
+        if (column + n * 8 + fourth * 2 + i % 2 >= t.vocabulary) logits[n][i] = -INFINITY;
       }
     }
   }
   // A lane has two neighbouring columns of each block of eight. It stores four, of every other block, which with those
   // of its neighbours are 32 bytes of a row.
-  const bool odd = lane % 2;
-  const int store_column = odd * 8 + lane / 2 * 4;
+  const bool odd = fourth % 2;
+  const int store_column = odd * 8 + fourth / 2 * 4;
 #pragma unroll
   for (int upper = 0; upper < 2; ++upper) {
-    raise_largest<kHalf>(logits, upper, column + lane * 2, rows);
+    raise_largest<kHalf>(logits, upper, column + fourth * 2, rows);
     const float reference = rows.reference[kHalf][upper];
     const bool stored = row + upper * 8 < t.rows;
     bf16_t* const to = t.exponentials + (row + upper * 8) * t.stride + column + store_column;
@@ -244,7 +239,7 @@ template <bool kResident>
 __device__ void multiply_tiles(const Tiles& t, const SharedMemory<kResident>& shared) {
   const int group = threadIdx.x / 128 - 1, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
   const int rank = static_cast<int>(block_in_cluster()), clusters = gridDim.x / kCluster;
-  const int blocks = (t.width + kDepth - 1) / kDepth;
+  const int slices = (t.width + kDepth - 1) / kDepth;
   const auto release = [&](uint32_t stage) {
     if (lane >= kCluster) return;
     arrive_at(shared.empty(stage), lane);
@@ -274,26 +269,26 @@ __device__ void multiply_tiles(const Tiles& t, const SharedMemory<kResident>& sh
     }
     for (int tile = unit.first_tile; tile < unit.end_tile; ++tile, turn ^= 1) {
       if (turn != group) {
-        ring.skip(blocks);
+        ring.skip(slices);
         continue;
       }
       WideSums low, high;
       int before = 0;
       wait_for_turn(group);
 #pragma unroll 1
-      for (int block = 0; block < blocks; ++block) {
+      for (int slice = 0; slice < slices; ++slice) {
         wait_barrier(shared.full(ring.stage), ring.parity);
-        const uint64_t x = swizzled_matrix(shared.x(ring.stage, block), 0);
+        const uint64_t x = swizzled_matrix(shared.x(ring.stage, slice), 0);
         const uint64_t w = swizzled_matrix(shared.weight(ring.stage), 0);
         order_products();
 #pragma unroll
         for (int step = 0; step < kDepth / 16; ++step) {
           const uint64_t along = step * 32 / 16;  // 16 columns, in units of 16 bytes
-          multiply_shared(low, x + along, w + along, block > 0 || step > 0);
-          multiply_shared(high, x + along + 64 * 128 / 16, w + along, block > 0 || step > 0);
+          multiply_shared(low, x + along, w + along, slice > 0 || step > 0);
+          multiply_shared(high, x + along + 64 * 128 / 16, w + along, slice > 0 || step > 0);
         }
         end_products();
-        if (block > 0) {
+        if (slice > 0) {
           wait_for_products<1>();
           release(before);
         }
@@ -347,46 +342,69 @@ __global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(kThreads, 1)
   meet_cluster();  // the other block still arrives at barriers here
 }
 
+// Of a warp, in each lane.
 __device__ float dot(const bf16_t* a, const bf16_t* b, int width) {
   float sum = 0;
-  for (int column = 0; column < width; column += 8) {
+  for (int column = threadIdx.x % 32 * 8; column < width; column += 256) {
     const Floats<8> x = load<8>(a + column), y = load<8>(b + column);
 #pragma unroll
     for (int i = 0; i < 8; ++i) sum = fmaf(x.v[i], y.v[i], sum);
   }
-  return sum;
+  return sum_of_lanes<32>(sum);
 }
+
+struct RowOperands {
+  const bf16_t *x, *weight;
+  int64_t weight_stride;
+  int width;
+  __device__ RowOperands(const LossExponentials& a, int64_t row)
+      : x(static_cast<const bf16_t*>(a.x.data) + row * a.x.stride),
+        weight(static_cast<const bf16_t*>(a.weight.data)),
+        weight_stride(a.weight.stride),
+        width(static_cast<int>(a.x.cols)) {}
+  __device__ float logit(int64_t word) const { return dot(x, weight + word * weight_stride, width); }
+};
 
 // A warp a row: its target's logit. A row without target takes that of the first word, which is as good for its sums.
 __global__ void references_kernel(const LossExponentials a, float* references) {
   const int64_t row = blockIdx.x * int64_t{blockDim.x / 32} + threadIdx.x / 32;
   if (row >= a.rows.rows) return;
-  const bf16_t* x = static_cast<const bf16_t*>(a.x.data) + row * a.x.stride;
-  const bf16_t* w = static_cast<const bf16_t*>(a.weight.data) + max(a.rows.targets[row], 0) * a.weight.stride;
-  const int width = static_cast<int>(a.x.cols);
-  float sum = 0;
-  for (int column = threadIdx.x % 32 * 8; column < width; column += 256) sum += dot(x + column, w + column, 8);
-  sum = sum_of_lanes<32>(sum);
-  if (threadIdx.x % 32 == 0) references[row] = sum * kLog2E;
+  const float logit = RowOperands(a, row).logit(max(a.rows.targets[row], 0));
+  if (threadIdx.x % 32 == 0) references[row] = logit * kLog2E;
 }
 
-// A logit so far above its target has an exponential that is too large; the row is computed anew, by one warp, with the
-// largest logit as reference. A model whose loss is not beyond all reason has no such row.
+// A logit so far above its target has an exponential that is too large: the row is computed anew with the largest logit
+// as reference, by one warp, which takes about a millisecond. A model whose loss is not beyond all reason has no such
+// row.
 constexpr float kMostAbove = 60 * kLog2E;  // bits
 
 __device__ float exponentials_anew(const LossExponentials& a, int64_t row, float reference) {
-  const bf16_t* x = static_cast<const bf16_t*>(a.x.data) + row * a.x.stride;
+  const RowOperands operands(a, row);
   bf16_t* to = static_cast<bf16_t*>(a.rows.gradient) + row * a.rows.stride;
   float sum = 0;
-  for (int64_t word = threadIdx.x % 32; word < a.rows.vocabulary; word += 32) {
-    const float logit =
-        dot(x, static_cast<const bf16_t*>(a.weight.data) + word * a.weight.stride, static_cast<int>(a.x.cols));
-    const float e = exp2_fast(fmaf(logit, kLog2E, -reference));
+#pragma unroll 4
+  for (int64_t word = 0; word < a.rows.vocabulary; ++word) {
+    const float e = exp2_fast(fmaf(operands.logit(word), kLog2E, -reference));
     sum += e;
-    store_one(to + word, e);
+    if (threadIdx.x % 32 == 0) store_one(to + word, e);
   }
-  __syncwarp();
-  return sum_of_lanes<32>(sum);
+  return sum;
+}
+
+__device__ PartOfRow joined(const PartOfRow& a, float sum, float largest, int32_t argmax) {
+  const bool other = largest > a.largest || (largest == a.largest && argmax < a.argmax);
+  return {a.sum + sum, other ? largest : a.largest, other ? argmax : a.argmax};
+}
+
+// A row of a warp, times its factor; zeros whatever it is times zero, which is the factor of a row without target.
+template <typename T>
+__device__ void write_scaled(const T* from, T* to, int64_t width, float factor) {
+  for (int64_t column = threadIdx.x % 32 * 8; column < width; column += 256) {
+    Floats<8> v = load<8>(from + column);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) v.v[i] = factor == 0 ? 0.0f : v.v[i] * factor;
+    store(to + column, v);
+  }
 }
 
 // A warp a row: the parts' sums become its loss, its gradient at the target and its factor.
@@ -398,19 +416,12 @@ __global__ void finish_exponentials_kernel(const LossExponentials a, const float
   PartOfRow all{0, -INFINITY, 0x7FFFFFFF};
   for (int p = lane; p < count; p += 32) {
     const PartOfRow part = parts[p * a.rows.rows + row];
-    all.sum += part.sum;
-    if (part.largest > all.largest || (part.largest == all.largest && part.argmax < all.argmax)) {
-      all.largest = part.largest, all.argmax = part.argmax;
-    }
+    all = joined(all, part.sum, part.largest, part.argmax);
   }
-  all.sum = sum_of_lanes<32>(all.sum);
 #pragma unroll
   for (int distance = 16; distance > 0; distance /= 2) {
-    const float other = __shfl_xor_sync(~0u, all.largest, distance);
-    const int32_t other_argmax = __shfl_xor_sync(~0u, all.argmax, distance);
-    if (other > all.largest || (other == all.largest && other_argmax < all.argmax)) {
-      all.largest = other, all.argmax = other_argmax;
-    }
+    all = joined(all, __shfl_xor_sync(~0u, all.sum, distance), __shfl_xor_sync(~0u, all.largest, distance),
+                 __shfl_xor_sync(~0u, all.argmax, distance));
   }
   const float of_target = references[row];
   float reference = of_target;
@@ -418,10 +429,13 @@ __global__ void finish_exponentials_kernel(const LossExponentials a, const float
     reference = all.largest * kLog2E;
     all.sum = exponentials_anew(a, row, reference);
   }
+  // The target's own is computed here and there, and may differ in its last bits: no loss is below zero.
+  const float at_target = exp2_fast(of_target - reference);
+  if (all.sum < at_target) all.sum = at_target;
   const int32_t target = a.rows.targets[row];
   const float weight = target < 0 ? 0.0f : a.rows.weights != nullptr ? a.rows.weights[row] : 1.0f;
   const float scale = (a.rows.step_scale != nullptr ? *a.rows.step_scale : a.rows.scale) * weight;
-  const float factor = scale == 0 ? 0.0f : scale / all.sum;
+  const float factor = scale / all.sum;
   if (lane == 0) {
     const float log_sum_exp = reference / kLog2E + logf(all.sum);
     a.rows.loss[row * a.rows.loss_stride] = target < 0 ? 0.0f : logf(all.sum) + (reference - of_target) / kLog2E;
@@ -429,18 +443,11 @@ __global__ void finish_exponentials_kernel(const LossExponentials a, const float
     a.rows.argmax[row * a.rows.argmax_stride] = all.argmax;
     a.factors[row] = factor;
     if (target >= 0) {
-      store_one(static_cast<bf16_t*>(a.rows.gradient) + row * a.rows.stride + target,
-                exp2_fast(of_target - reference) - all.sum);
+      store_one(static_cast<bf16_t*>(a.rows.gradient) + row * a.rows.stride + target, at_target - all.sum);
     }
   }
   const bf16_t* x = static_cast<const bf16_t*>(a.x.data) + row * a.x.stride;
-  bf16_t* scaled = static_cast<bf16_t*>(a.scaled_x.data) + row * a.scaled_x.stride;
-  for (int column = lane * 8; column < a.x.cols; column += 256) {
-    Floats<8> v = load<8>(x + column);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) v.v[i] *= factor;
-    store(scaled + column, v);
-  }
+  write_scaled(x, static_cast<bf16_t*>(a.scaled_x.data) + row * a.scaled_x.stride, a.x.cols, factor);
 }
 
 template <typename T>
@@ -448,13 +455,7 @@ __global__ void scale_rows_kernel(const Tensor rows, const float* factors) {
   const int64_t row = blockIdx.x * int64_t{blockDim.x / 32} + threadIdx.x / 32;
   if (row >= rows.rows) return;
   T* const at = static_cast<T*>(rows.data) + row * rows.stride;
-  const float factor = factors[row];
-  for (int64_t column = threadIdx.x % 32 * 8; column < rows.cols; column += 256) {
-    Floats<8> v = load<8>(at + column);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) v.v[i] *= factor;
-    store(at + column, v);
-  }
+  write_scaled(at, at, rows.cols, factors[row]);
 }
 
 constexpr int kRowThreads = 128;
@@ -476,11 +477,6 @@ void launch_tiles(const LossExponentials& chunk, Tiles tiles) {
 
 bool has_exponentials(const Tensor& x, const Tensor& weight, const Tensor& dx) {
   return is_hopper() && weight.type == DType::bf16 && in_eights(x) && in_eights(weight) && in_eights(dx);
-}
-
-int64_t exponentials_state_bytes(int64_t rows, int64_t vocabulary) {
-  const Cut cut = cut_of(rows, vocabulary, clusters_of_card());
-  return rows * (cut.parts * kGroups * static_cast<int64_t>(sizeof(PartOfRow)) + 4);
 }
 
 void loss_exponentials(const LossExponentials& chunk) {

@@ -10,13 +10,16 @@
 //   dx = factors * (exponentials W),  dW = exponentials^T (factors * x)
 //
 // so that the pass over all logits between the products is gone, and with it 6 % of a step of the large shape. The
-// logits are f32 here, not rounded.
+// logits are f32 here, not rounded; factors * x is rounded to bf16, and so is exponentials W before its factors.
 #pragma once
 
 #include "ops/linear_cross_entropy_passes_cuda.h"
 #include "tensor/tensor.h"
 
 namespace brisk::cuda {
+
+// Sums, largest and where it is, of at most 64 parts of the vocabulary, and the reference.
+constexpr int64_t exponentials_state_bytes(int64_t rows) { return rows * (64 * 12 + 4); }
 
 struct LossExponentials {
   LossRows rows;     // without bias and label smoothing; exponentials are written to its `gradient`, bf16
@@ -27,7 +30,6 @@ struct LossExponentials {
 };
 // Whether this card has the way and these operands fit it: x of any type, since it is converted.
 bool has_exponentials(const Tensor& x, const Tensor& weight, const Tensor& dx);
-int64_t exponentials_state_bytes(int64_t rows, int64_t vocabulary);
 void loss_exponentials(const LossExponentials& chunk);
 
 // Each row times its factor, in place.

@@ -228,6 +228,7 @@ __global__ void sum_kernel(const LossSums a) {
       for (int s = 0; s < 4; ++s) shared[s][threadIdx.x] += shared[s][threadIdx.x + distance];
     }
   }
+  __syncthreads();
   if (threadIdx.x < 4) a.sums[threadIdx.x] = static_cast<float>(shared[threadIdx.x][0]);
 }
 
