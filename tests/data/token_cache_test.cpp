@@ -9,6 +9,7 @@
 #include "data/packed_text.h"
 #include "data/text_hash.h"
 #include "data/token_file.h"
+#include "sanitized.h"
 
 namespace brisk {
 namespace {
@@ -299,6 +300,7 @@ TEST(TokenCacheResumed, IsTheFileThatOneProcessMakes) {
   for (int i = 0; lines.size() < (6u << 20); ++i) lines += fmt::format("{{\"text\": \"Line {} of many.\"}}\n", i);
   for (const auto& [name, contents] : {std::pair{"a.txt", text}, std::pair{"a.txt.gz", gzipped(text, 1)},
                                        std::pair{"a.jsonl", lines}, std::pair{"a.jsonl.gz", gzipped(lines, 1)}}) {
+    if (testing::kSanitized && name != std::string_view("a.txt") && name != std::string_view("a.jsonl.gz")) continue;
     const ScratchFolder folder, other;
     const std::string path = folder.write(name, contents);
     const CountingTokenizer tokenizer;
