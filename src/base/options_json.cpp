@@ -49,7 +49,7 @@ std::string fix_for(const Option& option, const Json& value) {
     return fmt::format("to let brisk choose, write \"{}\": \"auto\"{}", name,
                        option.default_text == "\"auto\"" ? ", or leave it out" : "");
   }
-  if (std::holds_alternative<int64_t*>(option.field) && value.is_number() &&
+  if (std::holds_alternative<int64_t*>(option.field) && !option.most && value.is_number() &&
       std::abs(value.get<double>()) > kLargestInteger) {
     return fmt::format("the largest is {:.0f}", kLargestInteger);
   }
@@ -326,8 +326,20 @@ class Reader {
     return assign(option, value, source_, result_.notes);
   }
 
+  // "max_steps=3" of {"max_steps": 3}; else a key that the section has.
+  std::string first_of(const std::string& section, const Json& value) const {
+    if (value.is_object() && !value.empty()) return fmt::format("{}={}", value.begin().key(), value.begin()->dump());
+    for (const Option& option : options_) {
+      if (option.section() == section) return option.name() + "=...";
+    }
+    return "";
+  }
+
   std::string unknown_key(const std::string& key, const Json& value) const {
     const std::string start = fmt::format("{}: {}: unknown key; ", source_, key);
+    if (sections_.contains(key)) {  // in --set
+      return start + fmt::format("{} is a section: set one of its keys, such as {}.{}", key, key, first_of(key, value));
+    }
     if (value.is_object() && key.find('.') == std::string::npos) {
       const std::string section = nearest_word(key, {sections_.begin(), sections_.end()});
       if (!section.empty()) return start + fmt::format("did you mean the section {}?", section);

@@ -55,7 +55,8 @@ Stop parse_stop(std::string_view text, std::string_view key) {
       refuse(text, key, "");
     }
   }
-  if (stop.amount <= 0 || stop.amount > kLongest) refuse(text, key, "; it must be more than nothing");
+  if (stop.amount <= 0) refuse(text, key, "; it must be more than nothing");
+  if (stop.amount > kLongest) refuse(text, key, "; it must be less than anybody has time for");
   return stop;
 }
 

@@ -26,8 +26,28 @@ void refuse_unknown_command(const CLI::App& app, const std::string& given) {
   for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
   if (std::find(names.begin(), names.end(), given) != names.end()) return;
   const std::string nearest = nearest_word(given, names);
-  user_error("'{}' is no command of brisk{}; there are {}", given,
+  user_error("'{}' is no command of {}{}; there are {}", given,
+             app.get_name() == "brisk" ? "brisk" : "brisk " + app.get_name(),
              nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest), fmt::join(names, ", "));
+}
+
+// The first flag that the command does not have; the parser lists what is left over from behind.
+std::string unknown_flag(const CLI::App& app, int argc, char** argv, const std::string& otherwise) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command->get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  for (int i = 1; i < argc; ++i) {
+    const std::string given = std::string(argv[i]).substr(0, std::string(argv[i]).find('='));
+    if (!given.starts_with("--") || given == "--" || std::find(names.begin(), names.end(), given) != names.end())
+      continue;
+    const std::string nearest = nearest_word(given, names);
+    return fmt::format("{}: brisk {} has no such flag{}", given, command->get_name(),
+                       nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
+  }
+  return otherwise;
 }
 
 int run(int argc, char** argv) {
@@ -56,7 +76,12 @@ int run(int argc, char** argv) {
   add_manual_command(app);
   add_import_command(app);
   add_export_command(app);
-  if (argc > 1 && argv[1][0] != '-') refuse_unknown_command(app, argv[1]);
+  if (argc > 1 && argv[1][0] != '-') {
+    refuse_unknown_command(app, argv[1]);
+    const CLI::App* command = app.get_subcommand(argv[1]);
+    const bool has_commands = !command->get_subcommands(nullptr).empty();
+    if (has_commands && argc > 2 && argv[2][0] != '-') refuse_unknown_command(*command, argv[2]);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
@@ -69,6 +94,9 @@ int run(int argc, char** argv) {
     const bool has_data = std::find(argv, argv + argc, std::string_view("--data")) != argv + argc;
     say("brisk: {}{}\nRun with --help for more information.", error.what(),
         has_data ? "; --data takes all the names after it: put the job or the run before it" : "");
+    return kExitUserCanMend;
+  } catch (const CLI::ExtrasError& error) {
+    say("brisk: {}\nRun with --help for more information.", unknown_flag(app, argc, argv, error.what()));
     return kExitUserCanMend;
   } catch (const CLI::ParseError& error) {
     say("brisk: {}\nRun with --help for more information.", error.what());
@@ -93,6 +121,7 @@ void finish_standard_output() {
   int reason = errno;
   // Where an earlier write failed, its reason is lost: a last one fails for the same.
   if (reason == 0 && ::write(STDOUT_FILENO, "\n", 1) < 0) reason = errno;
+  if (reason == EPIPE) return;  // who read it has seen enough: `| head`
   user_error("standard output: cannot write it: {}", explain_errno(reason != 0 ? reason : EIO));
 }
 
@@ -115,6 +144,7 @@ int main(int argc, char** argv) {
     return brisk::kExitUserCanMend;
   } catch (const std::system_error& error) {
     const bool output = std::ferror(stdout) != 0;
+    if (output && error.code().value() == EPIPE) return brisk::kExitDone;
     brisk::say("brisk: {}{}", output ? "standard output: cannot write it: " : "a fault in brisk itself: ",
                output ? brisk::explain_errno(error.code().value()) : error.what());
     return output ? brisk::kExitUserCanMend : brisk::kExitOurFault;

@@ -127,7 +127,15 @@ void run_predict(const PredictArguments& arguments) {
     for (const std::string& note : table.notes()) say("{}", note);
     TableRowReader rows(table);
     TableRow row;
-    while (rows.next(row)) answers.add(row.text, row.pair);
+    int64_t empty = 0, first = 0;
+    while (rows.next(row)) {
+      if (row.text.empty() && ++empty == 1) first = row.line;
+      answers.add(row.text, row.pair);
+    }
+    if (empty > 0) {
+      warn("{}: {} row{} without text in the column \"{}\" (line {} is the first): answered as an empty text",
+           arguments.data, empty, empty == 1 ? "" : "s", table.text_column(), first);
+    }
   } else {
     if (pairs) user_error("{}: a classifier of pairs reads tables (.csv, .tsv, .jsonl)", arguments.model);
     const auto reader = open_byte_reader(arguments.data);

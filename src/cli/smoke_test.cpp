@@ -18,6 +18,7 @@
 #include "train/checkpoint.h"
 #include "train/classify_task.h"
 #include "train/engine.h"
+#include "train/interrupt.h"
 #include "train/model_config.h"
 
 namespace brisk {
@@ -89,7 +90,8 @@ class SmokeTest {
  public:
   explicit SmokeTest(const Job& job) : job_(job), small_(stand_in(job, folder_.path())) {}
 
-  void run() {
+  // False where it was interrupted.
+  bool run() {
     say("smoke test of {}: the whole path on a sliver of its data, with {} layers {} wide in place of the model",
         job_.name, small_.model.num_layers, small_.model.d_model);
     stage("memory", [&] { return plan(); });
@@ -102,8 +104,10 @@ class SmokeTest {
     if (job_.task == "classify") stage("predict", [&] { return predict(); });
     if (job_.task == "language_model") stage("generate", [&] { return generate(); });
     stage("export", [&] { return export_model(); });
+    if (InterruptGuard::requested()) return false;
     say("smoke test: all of it works, in {}. Its {} means nothing: the model is a stand-in that has seen {} steps",
         format_duration(seconds_since(start_)), job_.task == "classify" ? "accuracy" : "loss", kSteps);
+    return true;
   }
 
  private:
@@ -113,19 +117,20 @@ class SmokeTest {
   }
 
   void stage(const char* name, const std::function<std::string()>& body) {
+    if (InterruptGuard::requested()) return;
     const auto start = Clock::now();
     try {
       const std::string what = body();
       say("  {:<9} {:>8}  {}", name, format_duration(seconds_since(start)), what);
     } catch (const UserError& error) {
-      user_error("smoke test: {} failed: {}", name, error.what());
+      if (!InterruptGuard::requested()) user_error("smoke test: {} failed: {}", name, error.what());
     }
   }
 
   std::string child(const std::vector<std::string>& arguments) {
     const std::string output = folder_.path() + "/talk.txt";
     ChildProcess process(arguments, output);
-    process.wait(kStageSeconds);
+    process.wait(kStageSeconds, InterruptGuard::requested);
     if (!process.succeeded()) user_error("{} ({})", process.last_words(), process.how_it_ended());
     return read_file(output);
   }
@@ -251,7 +256,8 @@ class SmokeTest {
 
   std::string kill() {
     ChildProcess process({"train", write_job(small_, "job.json")}, folder_.path() + "/talk.txt");
-    const bool ended = process.wait(kStageSeconds, [&] { return !list_checkpoints(small_.output).empty(); });
+    const bool ended = process.wait(
+        kStageSeconds, [&] { return InterruptGuard::requested() || !list_checkpoints(small_.output).empty(); });
     if (!ended) {
       const bool saved = !list_checkpoints(small_.output).empty();
       process.kill();
@@ -306,6 +312,7 @@ class SmokeTest {
   }
 
   const Job& job_;
+  InterruptGuard guard_;  // so that the folder is removed
   TemporaryFolder folder_;
   Job small_;
   Clock::time_point start_ = Clock::now();
@@ -313,6 +320,6 @@ class SmokeTest {
 
 }  // namespace
 
-void run_smoke_test(const Job& job) { SmokeTest(job).run(); }
+bool run_smoke_test(const Job& job) { return SmokeTest(job).run(); }
 
 }  // namespace brisk

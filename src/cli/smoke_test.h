@@ -12,6 +12,6 @@
 
 namespace brisk {
 
-void run_smoke_test(const Job& job);
+bool run_smoke_test(const Job& job);  // false where it was interrupted
 
 }  // namespace brisk

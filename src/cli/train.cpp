@@ -63,8 +63,9 @@ int run_train(const TrainArguments& arguments) {
   for (const std::string& line : take_model_from_source(job, arguments.resume)) say("{}", line);
   for (const std::string& line : resolve_defaults(job)) say("{}", line);
   if (arguments.smoke_test) {
-    run_smoke_test(job);
-    return kExitDone;
+    if (run_smoke_test(job)) return kExitDone;
+    say("interrupted: the smoke test left nothing behind");
+    return kExitInterrupted;
   }
   const TrainOutcome outcome = train(job, {.resume = arguments.resume});
   if (outcome.interrupted) {

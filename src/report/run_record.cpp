@@ -178,6 +178,8 @@ void read_ledger(const std::string& path, RunRecord& run, Speed& speed) {
       add_ledger(run.ledger, line);
       run.peak_memory_bytes = std::fmax(run.peak_memory_bytes, number(line, "peak_memory_bytes"));
       speed.tokens += static_cast<double>(whole(line, "tokens"));
+      // Of the last process that trained: one that found nothing left to do measured a peak no step was held against.
+      if (whole(line, "tokens") > 0 && !run.processes.empty()) run.peak_gflops = run.processes.back().peak_gflops;
     }
   });
   if (last_start.is_object() && is_alive(last_start)) run.status = "running";
@@ -192,7 +194,7 @@ void read_ledger(const std::string& path, RunRecord& run, Speed& speed) {
   run.precision = process.precision;
   run.isa = process.isa;
   run.threads = process.threads;
-  run.peak_gflops = process.peak_gflops;
+  if (std::isnan(run.peak_gflops)) run.peak_gflops = process.peak_gflops;
 }
 
 void read_start_facts(const std::string& path, RunRecord& run, Speed& speed) {

@@ -135,8 +135,10 @@ Task::Description ClassifyTask::describe_data(const Job& job, const TaskData& da
 }
 
 std::string ClassifyTask::describe_model(const Job& job) const {
-  return fmt::format("{}; {} classes: {}; the best model is that of the best validation {}", encoder_text(job),
-                     data_.labels.count(), data_.labels.text(), job.training.best_by);
+  return fmt::format("{}; {} classes: {}{}", encoder_text(job), data_.labels.count(), data_.labels.text(),
+                     validation_->empty()
+                         ? ""
+                         : fmt::format("; the best model is that of the best validation {}", job.training.best_by));
 }
 
 void ClassifyTask::write_files(const std::string& run) const { write_labels(run, data_.labels); }

@@ -173,7 +173,12 @@ EncoderData prepare_encoder_data(Job& job, DataRequest request) {
   if (classify) {
     prepared.labels = of_run.count() > 0 ? of_run : training_labels(*data);
     if (of_run.count() == 0 && LabelSet(of_model.names()) == prepared.labels) prepared.labels = of_model;
-    if (const std::string near = prepared.labels.near_copies(); !near.empty()) prepared.warnings.push_back(near);
+    if (const std::string near = prepared.labels.near_copies(); !near.empty()) {
+      prepared.warnings.push_back(
+          fmt::format("labels that differ in capitals alone are classes of their own: {}; where they mean the same, "
+                      "write them alike",
+                      near));
+    }
     set_classes(job, prepared.labels);
   }
   ExampleSet all(data, *prepared.tokenizer, prepared.labels);

@@ -1,8 +1,10 @@
 #include "train/interrupt.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <iterator>
+#include <string_view>
 
 namespace brisk {
 
@@ -17,28 +19,45 @@ void on_signal(int signal_number) {
   sigaction(signal_number, &standard, nullptr);
 }
 
+// What may be called in a handler.
+void on_signal_at_start(int) {
+  constexpr std::string_view kSaid = "\ninterrupted before the first step: nothing was trained yet; start it again\n";
+  const ssize_t written = ::write(STDERR_FILENO, kSaid.data(), kSaid.size());
+  static_cast<void>(written);
+  ::_exit(128 + SIGINT);  // as a run that was interrupted later
+}
+
 // SIGHUP: the terminal is gone; a run started with nohup ignores it and goes on.
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
-struct sigaction previous[std::size(kSignals)];
+using Actions = struct sigaction[std::size(kSignals)];
+Actions previous, before_start;
+
+void handle_with(void (*handler)(int), Actions& before) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  for (size_t i = 0; i < std::size(kSignals); ++i) {
+    sigaction(kSignals[i], nullptr, &before[i]);
+    if (kSignals[i] == SIGHUP && before[i].sa_handler == SIG_IGN) continue;
+    sigaction(kSignals[i], &action, nullptr);
+  }
+}
+
+void give_back(const Actions& before) {
+  for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &before[i], nullptr);
+}
 
 }  // namespace
 
 InterruptGuard::InterruptGuard() {
   interrupted = 0;
-  struct sigaction action {};
-  action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART;
-  for (size_t i = 0; i < std::size(kSignals); ++i) {
-    sigaction(kSignals[i], nullptr, &previous[i]);
-    if (kSignals[i] == SIGHUP && previous[i].sa_handler == SIG_IGN) continue;
-    sigaction(kSignals[i], &action, nullptr);
-  }
+  handle_with(on_signal, previous);
 }
-
-InterruptGuard::~InterruptGuard() {
-  for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &previous[i], nullptr);
-}
+InterruptGuard::~InterruptGuard() { give_back(previous); }
 
 bool InterruptGuard::requested() { return interrupted != 0; }
+
+StartInterruptGuard::StartInterruptGuard() { handle_with(on_signal_at_start, before_start); }
+StartInterruptGuard::~StartInterruptGuard() { give_back(before_start); }
 
 }  // namespace brisk

@@ -18,4 +18,13 @@ class InterruptGuard {
   static bool requested();
 };
 
+// Until there is anything to save, an interrupted process says so and ends with the same exit code.
+class StartInterruptGuard {
+ public:
+  StartInterruptGuard();
+  ~StartInterruptGuard();
+  StartInterruptGuard(const StartInterruptGuard&) = delete;
+  StartInterruptGuard& operator=(const StartInterruptGuard&) = delete;
+};
+
 }  // namespace brisk

@@ -151,6 +151,9 @@ RunDirectory RunDirectory::open(const std::string& path, Mode mode) {
   const auto check = [&] {
     mode == Mode::resume ? check_is_a_run(path) : check_nothing_is_lost(path, mode == Mode::fresh);
   };
+  if (file_exists(path) && !is_directory(path)) {
+    user_error("{}: a file, where the run's folder is to be; choose another with --output", path);
+  }
   check();
   RunDirectory run;
   run.path_ = path;

@@ -90,30 +90,33 @@ std::string ledger_table(const Ledger::Totals& totals, const Speed& speed) {
 }
 
 std::string epoch_table(const std::vector<EpochRow>& rows) {
-  const bool skipped =
-      std::any_of(rows.begin(), rows.end(), [](const EpochRow& row) { return row.skipped_updates > 0; });
-  const bool classes = std::any_of(rows.begin(), rows.end(),
-                                   [](const EpochRow& row) { return row.evaluation && row.evaluation->classes; });
-  std::vector<Table::Column> columns({{"epoch", Align::right},
-                                      {"step", Align::right},
-                                      {"loss", Align::right},
-                                      {"validation", Align::right},
-                                      {classes ? "F1" : "perplexity", Align::right},
-                                      {"accuracy", Align::right},
-                                      {"tokens/s", Align::right},
-                                      {"time", Align::right}});
+  const auto any = [&](const auto& test) { return std::any_of(rows.begin(), rows.end(), test); };
+  const bool skipped = any([](const EpochRow& row) { return row.skipped_updates > 0; });
+  const bool evaluated = any([](const EpochRow& row) { return row.evaluation.has_value(); });
+  const bool classes = any([](const EpochRow& row) { return row.evaluation && row.evaluation->classes; });
+  std::vector<Table::Column> columns({{"epoch", Align::right}, {"step", Align::right}, {"loss", Align::right}});
+  if (evaluated) {
+    columns.emplace_back("validation", Align::right);
+    columns.emplace_back(classes ? "F1" : "perplexity", Align::right);
+    columns.emplace_back("accuracy", Align::right);
+  }
+  columns.emplace_back("tokens/s", Align::right);
+  columns.emplace_back("time", Align::right);
   if (skipped) columns.emplace_back("skipped", Align::right);
   Table table(std::move(columns));
   for (const EpochRow& row : rows) {
     const auto& evaluation = row.evaluation;
     std::vector<std::string> cells(
-        {fmt::format("{}", row.epoch), fmt::format("{}", row.step), fmt::format("{:.4f}", row.training_loss),
-         evaluation ? fmt::format("{:.4f}", evaluation->validation_loss) : "-",
-         !evaluation           ? "-"
-         : evaluation->classes ? fmt::format("{:.2f} %", 100 * evaluation->classes->macro_f1)
-                               : format_perplexity(evaluation->validation_perplexity),
-         evaluation ? fmt::format("{:.2f} %", 100 * evaluation->validation_accuracy) : "-",
-         fmt::format("{:.0f}", row.speed.tokens_per_second()), format_duration(row.speed.seconds)});
+        {fmt::format("{}", row.epoch), fmt::format("{}", row.step), fmt::format("{:.4f}", row.training_loss)});
+    if (evaluated) {
+      cells.push_back(evaluation ? fmt::format("{:.4f}", evaluation->validation_loss) : "-");
+      cells.push_back(!evaluation           ? "-"
+                      : evaluation->classes ? fmt::format("{:.2f} %", 100 * evaluation->classes->macro_f1)
+                                            : format_perplexity(evaluation->validation_perplexity));
+      cells.push_back(evaluation ? fmt::format("{:.2f} %", 100 * evaluation->validation_accuracy) : "-");
+    }
+    cells.push_back(fmt::format("{:.0f}", row.speed.tokens_per_second()));
+    cells.push_back(format_duration(row.speed.seconds));
     if (skipped) cells.push_back(fmt::format("{}", row.skipped_updates));
     table.add_row(std::move(cells));
   }

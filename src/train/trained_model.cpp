@@ -1,7 +1,9 @@
 #include "train/trained_model.h"
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/isa.h"
+#include "base/terminal.h"
 #include "ops/parameters.h"
 #include "train/checkpoint.h"
 #include "train/choices.h"
@@ -12,6 +14,36 @@
 namespace brisk {
 
 namespace {
+
+// A tokenizer that was not trained with the model gives ids that mean other words to it.
+void compare_with_own(const ModelSource& source, const Tokenizer& given, const std::string& path) {
+  std::unique_ptr<Tokenizer> own;
+  try {
+    own = source.tokenizer();
+  } catch (const UserError&) {  // it has none: that is what --tokenizer is for
+    return;
+  }
+  if (own->fingerprint() == given.fingerprint()) return;
+  warn("{}: not the tokenizer that {} has of its own ({} entries, there {}): what the model says may mean nothing",
+       path, source.place, given.vocab_size(), own->vocab_size());
+}
+
+// Where a checkpoint of a run is damaged, another one is named.
+[[noreturn]] void name_another(const std::string& run, const UserError& error) {
+  const std::string problem = error.what();
+  if (is_directory(run) && !file_exists(run + "/state.json")) {
+    std::string whole;
+    bool of_a_checkpoint = false;
+    for (const CheckpointPlace& place : list_checkpoints(run)) {
+      const bool named = problem.find(place.path) != std::string::npos;
+      of_a_checkpoint |= named;
+      if (!named) whole = place.path;
+    }
+    if (of_a_checkpoint && !whole.empty())
+      user_error("{}; {} is another checkpoint of the run: name it", problem, whole);
+  }
+  throw error;
+}
 
 // The format of the run's products; of a model that was not trained here, fp32.
 DType trained_type(const ModelSource& source, const Device& device) {
@@ -37,8 +69,10 @@ const Decoder& TrainedModel::decoder() const {
   return *decoder;
 }
 
-std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const std::string& tokenizer_path,
-                                                 bool as_trained, const std::string& device) {
+namespace {
+
+std::unique_ptr<TrainedModel> open_whole(const std::string& path, const std::string& tokenizer_path, bool as_trained,
+                                         const std::string& device) {
   Device& place = *choose_device(device, "--device").device;
   const ModelSource source = open_model_source(path);
   auto model = std::make_unique<TrainedModel>();
@@ -50,6 +84,7 @@ std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const 
         "{}: a vocabulary of {}, but the tokenizer has {} entries: name the one it was trained with (--tokenizer)",
         path, source.model.vocab_size, model->tokenizer->vocab_size());
   }
+  if (!tokenizer_path.empty()) compare_with_own(source, *model->tokenizer, tokenizer_path);
   Job job = source.job;
   job.model = source.model;
   model->labels = LabelSet::in_order(source.labels);
@@ -63,6 +98,17 @@ std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const 
   model->source = source.place;
   model->path = path;
   return model;
+}
+
+}  // namespace
+
+std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const std::string& tokenizer_path,
+                                                 bool as_trained, const std::string& device) {
+  try {
+    return open_whole(path, tokenizer_path, as_trained, device);
+  } catch (const UserError& error) {
+    name_another(path, error);
+  }
 }
 
 }  // namespace brisk

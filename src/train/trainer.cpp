@@ -299,6 +299,11 @@ class Trainer {
 
 }  // namespace
 
-TrainOutcome train(Job job, const TrainRequest& request) { return Trainer(std::move(job), request).run(); }
+TrainOutcome train(Job job, const TrainRequest& request) {
+  std::optional<StartInterruptGuard> starting(std::in_place);
+  Trainer trainer(std::move(job), request);
+  starting.reset();
+  return trainer.run();
+}
 
 }  // namespace brisk

@@ -140,7 +140,11 @@ TEST(BadCommands, AreRefused) {
   write_job(folder, small_job());
   for (const auto& [arguments, part] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"train", "job.json", "--epochs", "3"}, "--epochs"},
+           {{"train", "job.json", "--dta", "text.txt"}, "--dta: brisk train has no such flag; did you mean --data?"},
            {{"trian", "job.json"}, "did you mean train"},
+           {{"job", "shcema"}, "'shcema' is no command of brisk job; did you mean schema?"},
+           {{"train", "job.json", "--stop", "99999999999999h"}, "less than"},
+           {{"train", "job.json", "--set", "training={\"max_steps\":3}"}, "such as training.max_steps=3"},
            {{}, "--help"},
            {{"train"}, "job"},
            {{"train", "job.json", "--set", "training.batch_sise=4"}, "training.batch_size"},
@@ -172,7 +176,7 @@ class BadOutput : public ::testing::Test {
 
 TEST_F(BadOutput, ThatIsAFile) {
   write_text(folder / "run", "mine");
-  expect_refused(run_brisk({"train", "job.json", "--output", "run"}, folder), {"run"});
+  expect_refused(run_brisk({"train", "job.json", "--output", "run"}, folder), {"run: a file", "--output"});
   EXPECT_EQ(read_text(folder / "run"), "mine");
 }
 
@@ -243,6 +247,13 @@ TEST_F(DamagedCheckpoint, IsRefusedWithAWayOut) {
   EXPECT_TRUE(process.wait_for("step 30/"));
   process.send(SIGINT);
   EXPECT_EQ(process.finish().exit_code, 130);
+}
+
+TEST_F(DamagedCheckpoint, NamesOneThatIsWholeToWhoeverReadsIt) {
+  ASSERT_EQ(names.size(), 2U);
+  write_text(file(names[1], "model.safetensors"), "12345678");
+  expect_refused(run_brisk({"generate", "run"}, folder), {names[1], "run/checkpoints/" + names[0]});
+  EXPECT_EQ(run_brisk({"generate", "run/checkpoints/" + names[0], "--max-tokens", "3"}, folder).exit_code, 0);
 }
 
 TEST_F(DamagedCheckpoint, OfAnotherModelIsRefused) {

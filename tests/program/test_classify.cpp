@@ -148,6 +148,26 @@ TEST_F(Classify, IsToldThatValidationTextsAreInTraining) {
       << trained.err;
 }
 
+TEST_F(Classify, IsToldOfLabelsThatDifferInCapitalsAndOfRowsWithoutText) {
+  std::string table = "text,label\n";
+  const char* labels[] = {"Good", "good", "bad"};
+  for (int i = 0; i < 90; ++i) table += "thing " + std::to_string(i) + "," + labels[i % 3] + "\n";
+  write_text(folder / "reviews.csv", table);
+  Json job = classify_job();
+  job["training"]["max_steps"] = 1;
+  job["data"]["validation_fraction"] = 0;
+  const Outcome trained = train(job);
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_NE(trained.err.find("capitals alone are classes of their own: \"Good\" and \"good\""), std::string::npos)
+      << trained.err;
+  EXPECT_EQ(trained.err.find("perplexity"), std::string::npos) << trained.err;
+  EXPECT_EQ(trained.err.find("best validation"), std::string::npos) << trained.err;
+  write_text(folder / "asked.jsonl", "{\"text\": \"thing\"}\n{\"other\": 1}\n");
+  const Outcome answered = run_brisk({"predict", "run", "--data", "asked.jsonl"}, folder);
+  EXPECT_EQ(lines_of(answered.out).size(), 2U);
+  EXPECT_NE(answered.err.find("1 row without text"), std::string::npos) << answered.err;
+}
+
 TEST_F(Classify, StoppedEarlySaysAtWhichStep) {
   Json job = classify_job();
   job["training"]["eval_steps"] = 3;

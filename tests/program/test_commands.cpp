@@ -101,6 +101,13 @@ TEST_F(TrainedModel, EvaluatesToTheLossOfTheRun) {
               evaluation_lines(metrics_of(*folder / "run")).back()["validation_loss"].get<double>(), 1e-5);
 }
 
+TEST_F(TrainedModel, WarnsOfATokenizerThatIsNotItsOwn) {
+  ASSERT_EQ(
+      run_brisk({"tokenizer", "train", "--vocab-size", "270", "--output", "t.json", "text.txt"}, *folder).exit_code, 0);
+  EXPECT_NE(generate({"--tokenizer", "t.json"}).err.find("t.json: not the tokenizer"), std::string::npos);
+  EXPECT_EQ(generate({"--tokenizer", "run/tokenizer.json"}).err.find("not the tokenizer"), std::string::npos);
+}
+
 TEST_F(TrainedModel, IsOpenForReadingWhileItTrains) {
   Json job = small_job();
   job["training"]["max_steps"] = 1000000;

@@ -1,5 +1,6 @@
 // `brisk train --smoke-test`: the whole path in seconds.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include "program/small_job.h"
 
@@ -39,6 +40,16 @@ TEST_F(SmokeTest, GoesThroughEveryStageAndLeavesNothing) {
   EXPECT_NE(outcome.err.find("to the bit"), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find("loss means nothing"), std::string::npos) << outcome.err;
   EXPECT_EQ(listing(folder.path()), before);
+}
+
+TEST_F(SmokeTest, InterruptedLeavesNothingEither) {
+  write_job(folder, job);
+  Process process({"train", "job.json", "--smoke-test"}, folder, {.environment = {"TMPDIR=" + folder / "tmp"}});
+  ASSERT_TRUE(process.wait_for("  data "));
+  process.send(SIGINT);
+  const Outcome outcome = process.finish();
+  EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "tmp")) << listing(folder / "tmp");
 }
 
 TEST_F(SmokeTest, RunsASmallLlamaOnLinesOfJson) {
