@@ -56,7 +56,7 @@ Stop parse_stop(std::string_view text, std::string_view key) {
     }
   }
   if (stop.amount <= 0) refuse(text, key, "; it must be more than nothing");
-  if (stop.amount > kLongest) refuse(text, key, "; it must be less than anybody has time for");
+  if (stop.amount > kLongest) refuse(text, key, fmt::format("; the most is {:g} of a unit, or seconds", kLongest));
   return stop;
 }
 

@@ -34,7 +34,11 @@ void refuse_unknown_command(const CLI::App& app, const std::string& given) {
 // The first flag that the command does not have; the parser lists what is left over from behind.
 std::string unknown_flag(const CLI::App& app, int argc, char** argv, const std::string& otherwise) {
   const CLI::App* command = &app;
-  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  std::string path = app.get_name();
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+    path += " " + command->get_name();
+  }
   std::vector<std::string> names;
   for (const CLI::Option* option : command->get_options()) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
@@ -44,7 +48,7 @@ std::string unknown_flag(const CLI::App& app, int argc, char** argv, const std::
     if (!given.starts_with("--") || given == "--" || std::find(names.begin(), names.end(), given) != names.end())
       continue;
     const std::string nearest = nearest_word(given, names);
-    return fmt::format("{}: brisk {} has no such flag{}", given, command->get_name(),
+    return fmt::format("{}: {} has no such flag{}", given, path,
                        nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
   }
   return otherwise;

@@ -374,7 +374,7 @@ __global__ void references_kernel(const LossExponentials a, float* references) {
 }
 
 // A logit so far above its target has an exponential that is too large: the row is computed anew with the largest logit
-// as reference, by one warp, which takes about a millisecond. A model whose loss is not beyond all reason has no such
+// as reference, by one warp that reads the whole weight for it. A model whose loss is not beyond all reason has no such
 // row.
 constexpr float kMostAbove = 60 * kLog2E;  // bits
 

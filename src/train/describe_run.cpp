@@ -35,9 +35,9 @@ void describe_run(const TrainingSetup& setup) {
       setup.steps_per_epoch, Team::instance().size(), arithmetic_unit(setup.engine->parameters().device()),
       precision_name(setup.choices.compute_type, setup.choices.products), setup.peak->gflops(),
       on_card ? "products" : "registers");
-  if (training.warmup_steps > setup.total_steps) {
-    warn("training.warmup_steps is {}, and there are {} steps: the learning rate never reaches {:g}",
-         training.warmup_steps, setup.total_steps, training.learning_rate);
+  if (!setup.time_box && training.warmup_steps > setup.total_steps) {
+    warn("training.warmup_steps is {}, and there are {} steps: all of them are warm-up", training.warmup_steps,
+         setup.total_steps);
   }
   if (setup.loader_options.sequences_per_step > setup.data.sequences_per_epoch) {
     warn("a step of {} sequences is more than the data has ({}): an epoch is one step",

@@ -21,7 +21,7 @@ void on_signal(int signal_number) {
 
 // What may be called in a handler.
 void on_signal_at_start(int) {
-  constexpr std::string_view kSaid = "\ninterrupted before the first step: nothing was trained yet; start it again\n";
+  constexpr std::string_view kSaid = "\ninterrupted before the first step: nothing new was trained; start it again\n";
   const ssize_t written = ::write(STDERR_FILENO, kSaid.data(), kSaid.size());
   static_cast<void>(written);
   ::_exit(128 + SIGINT);  // as a run that was interrupted later

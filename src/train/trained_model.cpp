@@ -33,16 +33,14 @@ void compare_with_own(const ModelSource& source, const Tokenizer& given, const s
   const std::string problem = error.what();
   if (is_directory(run) && !file_exists(run + "/state.json")) {
     std::string whole;
-    bool of_a_checkpoint = false;
     for (const CheckpointPlace& place : list_checkpoints(run)) {
-      const bool named = problem.find(place.path) != std::string::npos;
-      of_a_checkpoint |= named;
-      if (!named) whole = place.path;
+      if (problem.find(place.path) == std::string::npos) whole = place.path;
     }
+    const bool of_a_checkpoint = problem.find("/checkpoints/") != std::string::npos;
     if (of_a_checkpoint && !whole.empty())
       user_error("{}; {} is another checkpoint of the run: name it", problem, whole);
   }
-  throw error;
+  throw;
 }
 
 // The format of the run's products; of a model that was not trained here, fp32.

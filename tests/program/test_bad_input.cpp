@@ -141,9 +141,10 @@ TEST(BadCommands, AreRefused) {
   for (const auto& [arguments, part] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"train", "job.json", "--epochs", "3"}, "--epochs"},
            {{"train", "job.json", "--dta", "text.txt"}, "--dta: brisk train has no such flag; did you mean --data?"},
+           {{"bench", "lm", "--shaep", "small"}, "--shaep: brisk bench lm has no such flag; did you mean --shape?"},
            {{"trian", "job.json"}, "did you mean train"},
            {{"job", "shcema"}, "'shcema' is no command of brisk job; did you mean schema?"},
-           {{"train", "job.json", "--stop", "99999999999999h"}, "less than"},
+           {{"train", "job.json", "--stop", "99999999999999h"}, "the most is"},
            {{"train", "job.json", "--set", "training={\"max_steps\":3}"}, "such as training.max_steps=3"},
            {{}, "--help"},
            {{"train"}, "job"},

@@ -107,7 +107,7 @@ TEST_P(TrainingCurve, IsTheSameOnOneThreadAndOnTwo) {
   decoder_of(options_).d_model = 128;
   decoder_of(options_).d_ff = 256;
   decoder_of(options_).vocab_size = 517;
-  const std::vector<StepBatch> steps = packed_steps(corpus_, kSanitized ? 2 : 6, kSanitized ? 8 : 16);
+  const std::vector<StepBatch> steps = packed_steps(corpus_, kSanitized ? 2 : 6, kSanitized ? 8 : 32);
   const Curve one = train_curve(options_, steps);
   const Threads two(2);
   expect_same_curve(train_curve(options_, steps), one, rounding(1e-5));
