@@ -80,7 +80,7 @@ def main():
     parser.add_argument("--data", required=True)
     parser.add_argument("--validation", help="train on --data, then evaluate on this table")
     parser.add_argument("--epochs", type=int, default=1, help="with --validation: over --data, in another order each")
-    parser.add_argument("--vocabulary", help="vocab.txt; that of the checkpoint unless given")
+    parser.add_argument("--vocabulary", help="vocab.txt or its folder; the checkpoint's unless given")
     parser.add_argument("--max-length", type=int, default=128)
     parser.add_argument("--padding", default="grouped", choices=["max", "dynamic", "grouped"])
     parser.add_argument("--mode", default="eager", choices=["eager", "compile"])
@@ -98,7 +98,9 @@ def main():
     torch.manual_seed(options.seed)
     random.seed(options.seed)
 
-    vocabulary = options.vocabulary or os.path.join(options.checkpoint, "vocab.txt")
+    vocabulary = options.vocabulary or options.checkpoint
+    if os.path.isdir(vocabulary):
+        vocabulary = os.path.join(vocabulary, "vocab.txt")
     tokenizer = BertWordPieceTokenizer(vocabulary, lowercase=True)
     texts, labels = read_table(options.data)
     chosen = random.sample(range(len(texts)), min(options.rows or len(texts), len(texts)))

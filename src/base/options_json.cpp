@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "base/parse_json.h"
+#include "base/terminal.h"
 
 namespace brisk {
 
@@ -24,9 +25,7 @@ constexpr double kLargestInteger = 9007199254740992.0;  // 2^53: beyond it a dou
 std::string found_text(const Json& value) {
   if (value.is_object()) return "an object {...}";
   if (value.is_array()) return "a list [...]";
-  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (text.size() > 60) text = text.substr(0, 57) + "...";
-  return text;
+  return shortened(value.dump(-1, ' ', false, Json::error_handler_t::replace), 60);
 }
 
 // The slip behind a value of the wrong type, or the default as an example.

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <mutex>
+#include <span>
 
 namespace brisk {
 
@@ -121,10 +122,64 @@ std::string format_duration(double seconds) {
   return fmt::format("{}d {:02}h", whole / 86400, whole % 86400 / 3600);
 }
 
+namespace {
+
+struct CodePoints {
+  char32_t first, last;
+};
+// The blocks of East Asian scripts and of pictures, two columns wide in every terminal, and the marks that join the
+// character before them. (The C library's own table needs a locale that may not be installed.)
+constexpr CodePoints kWide[] = {{0x1100, 0x115F},  {0x2E80, 0x303E},   {0x3041, 0xA4CF},   {0xA960, 0xA97F},
+                                {0xAC00, 0xD7A3},  {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},
+                                {0xFFE0, 0xFFE6},  {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF},
+                                {0x20000, 0x3FFFD}};
+constexpr CodePoints kJoined[] = {{0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD}, {0x064B, 0x065F},
+                                  {0x200B, 0x200F}, {0x20D0, 0x20FF}, {0xFE00, 0xFE0F}};
+
+bool is_in(std::span<const CodePoints> ranges, char32_t point) {
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [point](const CodePoints& range) { return range.first <= point && point <= range.last; });
+}
+
+// A character at the start of `text`: its bytes and the columns it takes. A byte that begins none is one column.
+struct Character {
+  size_t bytes = 1;
+  int64_t columns = 1;
+};
+Character first_character(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const size_t bytes = byte(0) < 0xC0 ? 1 : byte(0) < 0xE0 ? 2 : byte(0) < 0xF0 ? 3 : 4;
+  if (bytes == 1 || bytes > text.size()) return {};
+  char32_t point = byte(0) & (0xFFu >> (bytes + 1));
+  for (size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return {};
+    point = point << 6 | (byte(i) & 0x3F);
+  }
+  return {bytes, is_in(kJoined, point) ? 0 : is_in(kWide, point) ? 2 : 1};
+}
+
+}  // namespace
+
 int64_t display_width(std::string_view text) {
-  // Bytes that continue a code point start with the bits 10.
-  return std::count_if(text.begin(), text.end(),
-                       [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; });
+  int64_t columns = 0;
+  while (!text.empty()) {
+    const Character character = first_character(text);
+    columns += character.columns;
+    text.remove_prefix(character.bytes);
+  }
+  return columns;
+}
+
+std::string shortened(std::string_view text, int64_t columns) {
+  if (display_width(text) <= columns) return std::string(text);
+  int64_t left = columns - 3;
+  size_t kept = 0;
+  while (kept < text.size()) {
+    const Character character = first_character(text.substr(kept));
+    if ((left -= character.columns) < 0) break;
+    kept += character.bytes;
+  }
+  return std::string(text.substr(0, kept)) + "...";
 }
 
 void Table::add_row(std::vector<std::string> cells) {

@@ -79,8 +79,10 @@ class Table {
   std::vector<std::vector<std::string>> rows_;  // an empty row is a separator
 };
 
-// Columns a UTF-8 string takes: one for each code point.
+// Columns a UTF-8 string takes: one for each character, two for those of East Asian scripts and for pictures.
 int64_t display_width(std::string_view text);
+// The text, or as many of its characters as leave room for "..." in so many columns.
+std::string shortened(std::string_view text, int64_t columns);
 
 struct Progress {
   int64_t epoch = 0, epochs = 0;  // epochs 0: not shown

@@ -70,8 +70,7 @@ std::string class_balance_text(const ExampleStatistics& statistics) {
     const int64_t count = statistics.class_counts[order[i]];
     const auto cells = static_cast<size_t>(
         count == 0 ? 0 : std::max(1.0, kCells * static_cast<double>(count) / static_cast<double>(most)));
-    std::string name = statistics.class_names[order[i]];
-    if (display_width(name) > 40) name = name.substr(0, 37) + "...";
+    const std::string name = shortened(statistics.class_names[order[i]], 40);
     table.add_row({name, with_commas(count), percent(count, statistics.examples), std::string(cells, '#')});
   }
   std::string text = table.text();

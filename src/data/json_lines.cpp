@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/parse_json.h"
+#include "base/terminal.h"
 #include "data/source_files.h"
 
 namespace brisk {
@@ -28,7 +29,7 @@ std::string keys_of(const Json& object) {
       keys.push_back(fmt::format("... ({} in all)", object.size()));
       break;
     }
-    keys.push_back(item.key().substr(0, 60));
+    keys.push_back(shortened(item.key(), 60));
   }
   return keys.empty() ? "none" : fmt::format("{}", fmt::join(keys, ", "));
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/terminal.h"
 
 namespace brisk {
 
@@ -21,9 +22,7 @@ const Json* find_in(const Json& object, const char* key) {
 
 // What a message shows of a value; bytes that are no UTF-8 cannot be dumped.
 std::string shown(const Json& value) {
-  constexpr size_t kLongest = 200;
-  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return text.size() > kLongest ? text.substr(0, kLongest) + "..." : text;
+  return shortened(value.dump(-1, ' ', false, Json::error_handler_t::replace), 200);
 }
 
 }  // namespace

@@ -111,7 +111,10 @@ class Loss {
       gemm(rows, vocabulary_, width, operand(x), operand(op_.weight, true), {.c = logits, .bias = op_.bias.f32()},
            arithmetic_);
       Team::instance().for_range(rows, 1, [&](int64_t first, int64_t last, int) {
-        for (int64_t r = first; r < last; ++r) finish_with_gradient(begin + r, logits.f32() + r * stride, to_16_bits);
+        for (int64_t r = first; r < last; ++r) {
+          float* row = logits.f32() + r * stride;
+          finish_with_gradient(begin + r, row, r + 1 < last ? row + stride : row, to_16_bits);
+        }
       });
       Tensor dlogits = logits;
       if (to_16_bits) dlogits = {op_.scratch.data, DType::bf16, rows, vocabulary_, 2 * stride};
@@ -207,7 +210,7 @@ class Loss {
     op_.argmax.i32()[row * op_.argmax.stride] = state.argmax;
   }
 
-  void finish_with_gradient(int64_t row, float* logits, bool to_16_bits) const {
+  void finish_with_gradient(int64_t row, float* logits, const float* next, bool to_16_bits) const {
     const int32_t target = op_.targets[row];
     if (target < 0) {
       SoftmaxState state;
@@ -222,6 +225,7 @@ class Loss {
     gradient.everywhere = gradient.scale * op_.label_smoothing / static_cast<float>(vocabulary_);
     gradient.less_at_target = gradient.scale * (1 - op_.label_smoothing);
     gradient.target = target;
+    gradient.next = next;
     const float target_logit = logits[target];
     finish(row,
            has_vector_kernels() ? BRISK_ACTIVE_ISA(softmax_gradient)(logits, vocabulary_, gradient, to_16_bits)

@@ -53,14 +53,15 @@ void raise_largest(const float* logits, int64_t first, int64_t count, SoftmaxSta
   }
 }
 
-// The sum of e^(logit - largest); with kKeeps each takes the place of its logit.
+// The sum of e^(logit - largest); with kKeeps each takes the place of its logit, and the row of `next` is fetched.
 template <bool kKeeps, typename Logits>
-float sum_powers(Logits* logits, int64_t count, float largest) {
+float sum_powers(Logits* logits, int64_t count, float largest, const float* next = nullptr) {
   const Vec shift = set1(largest);
   Vec sum[4] = {zero(), zero(), zero(), zero()};
   int64_t c = 0;
   for (; c + 4 * kLanes <= count; c += 4 * kLanes) {
     for (int v = 0; v < 4; ++v) {
+      if constexpr (kKeeps) __builtin_prefetch(next + c + v * kLanes, 0, 2);
       const Vec power = exp(load(logits + c + v * kLanes) - shift);
       sum[v] += power;
       if constexpr (kKeeps) store(logits + c + v * kLanes, power);
@@ -91,7 +92,7 @@ void softmax_add(const float* logits, int64_t first, int64_t count, SoftmaxState
 SoftmaxState softmax_gradient(float* logits, int64_t count, const SoftmaxGradient& gradient, bool to_bf16) {
   SoftmaxState state;
   for (int64_t c = 0; c < count; c += kBlock) raise_largest(logits + c, c, std::min(kBlock, count - c), state);
-  state.sum = sum_powers<true>(logits, count, state.largest);
+  state.sum = sum_powers<true>(logits, count, state.largest, gradient.next);
   const float factor = gradient.scale / state.sum;
   const float at_target = logits[gradient.target] * factor - gradient.everywhere - gradient.less_at_target;
   const auto run = [&](auto* out) {

@@ -19,6 +19,7 @@ struct SoftmaxState {
 struct SoftmaxGradient {
   float scale = 0, everywhere = 0, less_at_target = 0;
   int64_t target = 0;
+  const float* next = nullptr;  // logits that are wanted after these
 };
 
 // Adds logits [count], which are those of columns first, first + 1, ..., to the state.

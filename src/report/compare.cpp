@@ -215,8 +215,7 @@ std::string comparison_text(const Comparison& comparison) {
   for (const Difference& difference : comparison.differences) {
     std::vector<std::string> row = {difference.path};
     for (const std::string& value : difference.values) {
-      constexpr size_t kWidest = 40;  // a list of prompts would push the other runs off the screen
-      row.push_back(value.size() > kWidest ? value.substr(0, kWidest - 3) + "..." : value);
+      row.push_back(shortened(value, 40));  // a list of prompts would push the other runs off the screen
     }
     settings.add_row(std::move(row));
   }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/terminal.h"
 
 namespace brisk {
 
@@ -35,12 +36,7 @@ int64_t json_depth(std::string_view text) {
 
 std::string describe_json(const nlohmann::json& value) {
   if (value.is_structured()) return std::string("an ") + value.type_name();
-  std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  constexpr size_t kLongest = 60;
-  if (text.size() <= kLongest) return text;
-  size_t end = kLongest;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end) + "...";
+  return shortened(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), 60);
 }
 
 std::string json_quoted(const std::string& text) { return nlohmann::json(text).dump(); }

@@ -27,10 +27,7 @@ double ratio(int64_t part, int64_t whole) {
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
 // A table row of a class: long names are cut.
-std::string shown(const std::string& name) {
-  constexpr size_t kLongest = 24;
-  return name.size() <= kLongest ? name : name.substr(0, kLongest - 3) + "...";
-}
+std::string shown(const std::string& name) { return shortened(name, 24); }
 
 std::vector<int64_t> most_frequent(const ClassScores& scores, size_t most) {
   std::vector<int64_t> order(static_cast<size_t>(scores.classes()));

@@ -72,6 +72,27 @@ const Progress kProgress = {.epoch = 1,
                             .elapsed_seconds = 4.2,
                             .seconds_left = 90};
 
+TEST(Table, WideCharactersTakeTwoColumns) {
+  Table table({"class", {"rows", Align::right}});
+  table.add_row({"喜び", "1"});
+  table.add_row({"joy", "20"});
+  EXPECT_EQ(table.text(),
+            "class  rows\n"
+            "-----  ----\n"
+            "喜び      1\n"
+            "joy      20\n");
+  EXPECT_EQ(display_width("e\u0301tude \U0001F600"), 8);  // an accent of its own, a picture
+  EXPECT_EQ(display_width("naïve"), 5);
+  EXPECT_EQ(display_width("\xff\xe5\x96"), 3);  // not UTF-8: a column a byte
+}
+
+TEST(Terminal, ShortensBetweenCharacters) {
+  EXPECT_EQ(shortened("short", 5), "short");
+  EXPECT_EQ(shortened("longer", 5), "lo...");
+  EXPECT_EQ(shortened("喜怒哀楽喜怒", 10), "喜怒哀...");
+  EXPECT_EQ(shortened("喜怒哀楽喜怒", 12), "喜怒哀楽喜怒");
+}
+
 TEST(Progress, SaysEverythingInALine) {
   EXPECT_EQ(format_progress(kProgress),
             "epoch 1/3  step 40/80  loss 5.310  12.3K tokens/s  elapsed 4.20 s  left 1m 30s");
