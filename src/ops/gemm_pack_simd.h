@@ -257,17 +257,13 @@ inline void pack_by_unit(const GemmPanelSource& source, int64_t width, float* pa
     if (lanes >= kLanes) {
 #pragma GCC unroll 4
       for (int64_t u = 0; u < whole; ++u) {
-        for (int64_t row = 0; row < Units::kDepth; ++row) {
-          __builtin_prefetch(p + (u + kPackAhead) * step + row * source.stride, 0, 2);
-        }
+        __builtin_prefetch(p + (u + kPackAhead) * step, 0, 2);
         store(out + u * width, Units::across(p + u * step, source.stride, kLanes));
       }
     } else {
 #pragma GCC unroll 4
       for (int64_t u = 0; u < whole; ++u) {
-        for (int64_t row = 0; row < Units::kDepth; ++row) {
-          __builtin_prefetch(p + (u + kPackAhead) * step + row * source.stride, 0, 2);
-        }
+        __builtin_prefetch(p + (u + kPackAhead) * step, 0, 2);
         store(out + u * width, Units::across(p + u * step, source.stride, lanes));
       }
     }
