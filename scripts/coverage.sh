@@ -20,7 +20,7 @@ cmake -S . -B build-coverage -G Ninja -DBRISK_TESTS=ON -DBRISK_UNITY=OFF -DBRISK
 cmake --build build-coverage --target test_base test_text test_data test_hub "${fuzzers[@]}"
 
 find build-coverage -name '*.gcda' -delete
-for room in base text data hub; do (cd build-coverage && tests/test_$room --gtest_brief=1); done
+for module in base text data hub; do (cd build-coverage && tests/test_$module --gtest_brief=1); done
 for fuzzer in "${fuzzers[@]}"; do
   seeds=tests/fuzz/corpus/${fuzzer#fuzz_}
   [ -d "$seeds" ] || seeds=tests/golden/torch  # the files of the reader's own tests
@@ -30,9 +30,9 @@ done
 status=0
 printf '%-36s %8s %10s\n' file lines covered
 for reader in "${readers[@]}"; do
-  room=${reader%/*}
+  module=${reader%/*}
   # gcov counts every file that the object was compiled from; the source itself is one of them.
-  read -r covered lines < <(gcov --no-output build-coverage/CMakeFiles/brisk_$room.dir/src/$reader.cpp.gcda 2>/dev/null |
+  read -r covered lines < <(gcov --no-output build-coverage/CMakeFiles/brisk_$module.dir/src/$reader.cpp.gcda 2>/dev/null |
     awk -v file="src/$reader.cpp'" '/^File/ { found = index($0, file) } /^Lines executed/ && found {
       split($0, part, /[:%]| of /); print part[2], part[4]; exit }')
   printf '%-36s %8s %8s %%\n' "src/$reader.cpp" "$lines" "$covered"

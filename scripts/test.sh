@@ -8,7 +8,7 @@ fast=0
 [ "${1:-}" = "--fast" ] && fast=1
 
 scripts/check_format.sh
-scripts/check_rooms.sh
+scripts/check_modules.sh
 # Where there is no card to run them on, its kernels are compiled for one kind of card and not, as they ship, for two: that takes
 # half of the time. scripts/build.sh has both.
 card_flags=()
@@ -22,6 +22,6 @@ fi
 # then everything as it ships.
 cmake -S . -B build-sanitize -G Ninja -DBRISK_TESTS=ON -DBRISK_SANITIZE=ON -DBRISK_FUZZ_SECONDS=4 -DCMAKE_BUILD_TYPE=None \
   -DCMAKE_CXX_FLAGS='-O1 -g1' >/dev/null
-cmake --build build-sanitize --target room_tests
+cmake --build build-sanitize --target module_tests
 ctest --test-dir build-sanitize --output-on-failure -j "$(nproc)" -E 'Slow|NOT_BUILT'
 ctest --test-dir build-test --output-on-failure -j "$(nproc)"

@@ -101,9 +101,7 @@ __device__ inline uint32_t block_in_cluster() {
   return rank;
 }
 // All threads of all blocks of the cluster.
-__device__ inline void meet_cluster() {
-  asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
-}
+__device__ inline void meet_cluster() { asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory"); }
 
 // Registers of a warpgroup, taken from one that needs few.
 template <int kRegisters>

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Which module may include which (docs/architecture.md): a module includes itself and the modules below it, nothing upward. The
+# longest name that fits a path decides, so a sub-module can have rules of its own. Only ops/ knows the libraries of matrix
+# products.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# module: what it may include besides itself
+rules='
+base:
+job/options: base
+job: base
+tensor: base
+ops: tensor base
+ops/tape: ops tensor base
+models: ops tensor base
+text: base
+data: text base
+optim: ops tensor base
+hub: job text tensor base
+report: job text base
+checkpoint: job hub report models optim data text ops tensor base
+infer: checkpoint job hub report models optim data text ops tensor base
+train/engine: infer checkpoint job models optim data text ops tensor base
+train/record: train/engine infer checkpoint job hub report models optim data text ops tensor base
+train/task: train/engine train/record infer checkpoint job hub report models optim data text ops tensor base
+train/run: train/engine train/record train/task infer checkpoint job hub report models optim data text ops tensor base
+bench: train infer checkpoint job hub report models optim data text ops tensor base
+cli: bench train infer checkpoint job hub report models optim data text ops tensor base
+'
+grep -rnE '^ *#include "[^"]+/[^"]+"' src | awk -v rules="$rules" '
+  function module_of(path) {  # the longest module name that is a folder of this path
+    while (path != "") {
+      if (path in allowed) return path
+      if (!sub(/\/[^\/]*$/, "", path)) path = ""
+    }
+    return ""
+  }
+  BEGIN {
+    count = split(rules, lines, "\n")
+    for (i = 1; i <= count; ++i) if (split(lines[i], parts, ":") >= 2) allowed[parts[1]] = parts[1] " " parts[2]
+  }
+  {
+    split($0, place, ":")
+    file = place[1]; sub(/^src\//, "", file); sub(/.*#include "/, ""); sub(/".*/, "")
+    from = module_of(file); to = module_of($0)
+    if (from == "") { print "src/" file ": a module that scripts/check_modules.sh does not know"; bad = 1; next }
+    ok = 0; count = split(allowed[from], names, " ")
+    for (i = 1; i <= count && !ok; ++i) ok = to == names[i] || index(to, names[i] "/") == 1
+    if (!ok) { print "src/" file ":" place[2] ": " from " may not include " $0; bad = 1 }
+  }
+  END { exit bad }' >&2
+outside=$(grep -rnlE '#include <(dnnl|cblas|cublas|cudnn|mpi|nccl)' src --include='*.h' --include='*.cpp' | grep -v '^src/ops/' || true)
+[ -z "$outside" ] || { echo "libraries of matrix products are used in ops/ alone: $outside" >&2; exit 1; }
