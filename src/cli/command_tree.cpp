@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "base/job_options.h"
+#include "job/job_options.h"
 
 namespace brisk {
 

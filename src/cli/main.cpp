@@ -13,9 +13,9 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/options.h"
 #include "base/terminal.h"
 #include "cli/command.h"
+#include "job/options/options.h"
 
 namespace brisk {
 namespace {

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <variant>
 
-#include "base/job_options.h"
 #include "cli/command.h"
 #include "cli/command_tree.h"
+#include "job/job_options.h"
 
 namespace brisk {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/job.h"
+#include "job/job.h"
 
 namespace brisk {
 

@@ -8,7 +8,7 @@
 //   run_smoke_test(job);       // UserError that names the stage that failed; leaves nothing behind
 #pragma once
 
-#include "base/job.h"
+#include "job/job.h"
 
 namespace brisk {
 

@@ -4,12 +4,12 @@
 #include <memory>
 
 #include "base/error.h"
-#include "base/job.h"
 #include "base/terminal.h"
 #include "cli/command.h"
 #include "cli/device_option.h"
 #include "cli/limits.h"
 #include "cli/smoke_test.h"
+#include "job/job.h"
 #include "train/model_source.h"
 #include "train/tables.h"
 #include "train/trainer.h"

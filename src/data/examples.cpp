@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/options.h"
+#include "job/options/options.h"
 #include "text/hash.h"
 
 namespace brisk {

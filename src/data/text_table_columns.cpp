@@ -4,11 +4,11 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/options.h"
 #include "base/terminal.h"
 #include "data/json_lines.h"
 #include "data/source_files.h"
 #include "data/text_table.h"
+#include "job/options/options.h"
 
 namespace brisk {
 

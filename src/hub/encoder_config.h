@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "base/job.h"
 #include "hub/safetensors.h"
+#include "job/job.h"
 #include "text/tokenizer.h"
 
 namespace brisk {

@@ -9,7 +9,7 @@ namespace brisk {
 
 namespace {
 
-// As a job has them (base/job_options.cpp): a model that is read becomes one.
+// As a job has them (job/job_options.cpp): a model that is read becomes one.
 constexpr int64_t kWidest = 65536, kMostLayers = 1000, kMostHeads = 4096, kWidestInside = 1 << 20, kLargest = 1 << 24;
 
 std::vector<WeightMap> gguf_weight_map(const ModelOptions& model) {

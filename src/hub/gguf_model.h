@@ -14,9 +14,9 @@
 #include <memory>
 #include <string>
 
-#include "base/job.h"
 #include "hub/gguf.h"
 #include "hub/safetensors.h"
+#include "job/job.h"
 #include "tensor/parameter.h"
 #include "text/tokenizer.h"
 

@@ -11,8 +11,8 @@
 #include <optional>
 #include <string>
 
-#include "base/job.h"
 #include "hub/safetensors.h"
+#include "job/job.h"
 #include "text/tokenizer.h"
 
 namespace brisk {

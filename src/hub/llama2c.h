@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/files.h"
-#include "base/job.h"
+#include "job/job.h"
 #include "tensor/parameter.h"
 
 namespace brisk {

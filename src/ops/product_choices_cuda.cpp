@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/job.h"
+#include "job/job.h"
 
 namespace brisk::cuda {
 

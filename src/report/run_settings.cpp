@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "base/job.h"
-#include "base/job_options.h"
+#include "job/job.h"
+#include "job/job_options.h"
 
 namespace brisk {
 

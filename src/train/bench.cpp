@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/job.h"
 #include "base/machine.h"
 #include "base/random.h"
 #include "base/terminal.h"
@@ -12,6 +11,7 @@
 #include "data/chunk_sequences.h"
 #include "data/corpus.h"
 #include "data/loader.h"
+#include "job/job.h"
 #include "train/device_choice.h"
 #include "train/engine.h"
 #include "train/fit_checks.h"

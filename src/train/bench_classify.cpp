@@ -1,10 +1,10 @@
 #include "train/bench_classify.h"
 
 #include "base/error.h"
-#include "base/job.h"
 #include "base/threads.h"
 #include "data/example_sequences.h"
 #include "data/loader.h"
+#include "job/job.h"
 #include "train/classify_task.h"
 #include "train/device_choice.h"
 #include "train/encoder_data.h"

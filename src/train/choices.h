@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/job.h"
+#include "job/job.h"
 #include "tensor/dtype.h"
 #include "train/precision.h"
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "base/job.h"
+#include "job/job.h"
 #include "train/engine.h"
 
 namespace brisk {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "base/job.h"
 #include "data/examples.h"
+#include "job/job.h"
 #include "text/tokenizer.h"
 #include "train/task.h"
 

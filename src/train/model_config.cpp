@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/job_task.h"
+#include "job/job_task.h"
 
 namespace brisk {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "base/job.h"
+#include "job/job.h"
 #include "models/registry.h"
 #include "optim/muon.h"
 #include "optim/schedule.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/job.h"
+#include "job/job.h"
 #include "tensor/parameter.h"
 #include "text/tokenizer.h"
 

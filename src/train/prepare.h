@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "base/job.h"
 #include "data/corpus.h"
 #include "data/duplicates.h"
 #include "data/statistics.h"
 #include "data/token_cache.h"
+#include "job/job.h"
 #include "text/tokenizer.h"
 
 namespace brisk {

@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/options.h"
+#include "job/options/options.h"
 #include "report/event_file.h"
 #include "train/checkpoint.h"
 #include "train/fine_tuned.h"

@@ -10,10 +10,10 @@
 #include <optional>
 
 #include "base/card_watch.h"
-#include "base/job.h"
 #include "base/ledger.h"
-#include "base/stop.h"
 #include "data/loader.h"
+#include "job/job.h"
+#include "job/run_length.h"
 #include "ops/peak.h"
 #include "optim/schedule.h"
 #include "train/checkpoint.h"

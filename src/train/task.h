@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "base/job.h"
 #include "data/corpus.h"
 #include "data/sequences.h"
 #include "data/statistics.h"
+#include "job/job.h"
 #include "models/registry.h"
 #include "text/tokenizer.h"
 #include "train/evaluator.h"

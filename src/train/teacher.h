@@ -9,9 +9,9 @@
 #include <memory>
 #include <string>
 
-#include "base/job.h"
 #include "data/example_rows.h"
 #include "data/labels.h"
+#include "job/job.h"
 
 namespace brisk {
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "base/job.h"
 #include "data/labels.h"
+#include "job/job.h"
 #include "models/registry.h"
 #include "tensor/parameter.h"
 #include "text/tokenizer.h"

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/job.h"
+#include "job/job.h"
 #include "train/metrics_log.h"
 
 namespace brisk {

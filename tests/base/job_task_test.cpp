@@ -1,4 +1,4 @@
-#include "base/job_task.h"
+#include "job/job_task.h"
 
 #include <gtest/gtest.h>
 

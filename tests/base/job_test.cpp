@@ -1,4 +1,4 @@
-#include "base/job.h"
+#include "job/job.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/job_options.h"
 #include "base/scratch_folder.h"
+#include "job/job_options.h"
 
 namespace brisk {
 namespace {

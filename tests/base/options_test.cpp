@@ -1,4 +1,4 @@
-#include "base/options.h"
+#include "job/options/options.h"
 
 #include <gtest/gtest.h>
 

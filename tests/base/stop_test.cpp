@@ -1,9 +1,8 @@
-#include "base/stop.h"
-
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "base/scratch_folder.h"
+#include "job/run_length.h"
 
 namespace brisk {
 namespace {

@@ -1,6 +1,6 @@
 // A job file; behind a NUL, and behind every further one, what --set gives.
-#include "base/job.h"
 #include "fuzz/fuzz_input.h"
+#include "job/job.h"
 
 using namespace brisk;
 

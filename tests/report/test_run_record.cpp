@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/job.h"
 #include "base/scratch_folder.h"
+#include "job/job.h"
 #include "report/compare.h"
 #include "report/report_page.h"
 #include "report/run_facts.h"

@@ -1,5 +1,5 @@
-// Each option of a job, once. Defaults stand in base/job.h.
-#include "base/job_options.h"
+// Each option of a job, once. Defaults stand in job/job.h.
+#include "job/job_options.h"
 
 namespace brisk {
 

@@ -1,11 +1,11 @@
-#include "base/job.h"
+#include "job/job.h"
 
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/job_options.h"
-#include "base/stop.h"
+#include "job/job_options.h"
+#include "job/run_length.h"
 
 namespace brisk {
 
@@ -157,7 +157,7 @@ std::string job_schema() {
 std::string job_reference_markdown() {
   Job job;
   return "# Job reference\n\n"
-         "<!-- Generated from src/base/job_options.cpp and src/base/job.h by scripts/make_job_reference.sh. -->\n\n"
+         "<!-- Generated from src/job/job_options.cpp and src/job/job.h by scripts/make_job_reference.sh. -->\n\n"
          "A job is one JSON file; `brisk train job.json` runs it. Every key has a default, so the smallest job is "
          "`{}`, with\n"
          "`--data` to say what to learn from:\n\n"

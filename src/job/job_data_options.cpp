@@ -1,5 +1,5 @@
 // The options of a job's data.
-#include "base/job_options.h"
+#include "job/job_options.h"
 
 namespace brisk {
 

@@ -8,10 +8,10 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/job.h"
-#include "base/job_task.h"
-#include "base/options.h"
 #include "base/rounding.h"
+#include "job/job.h"
+#include "job/job_task.h"
+#include "job/options/options.h"
 
 namespace brisk {
 

@@ -4,7 +4,7 @@
 //   check_task(job);              // a job of the task classify whose model is a decoder ends here
 #pragma once
 
-#include "base/job.h"
+#include "job/job.h"
 
 namespace brisk {
 

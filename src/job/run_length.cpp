@@ -1,4 +1,4 @@
-#include "base/stop.h"
+#include "job/run_length.h"
 
 #include <charconv>
 #include <cmath>

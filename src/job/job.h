@@ -6,7 +6,7 @@
 //   write_file_atomically(job.output + "/job.json", job_to_json_text(job));
 //
 // The structs below hold the defaults; everything else about an option (spellings, range, choices, help) stands in
-// its one declaration in base/job_options.cpp. From the two come parsing, checking, error messages, the JSON schema
+// its one declaration in job/job_options.cpp. From the two come parsing, checking, error messages, the JSON schema
 // and docs/job.md. A value of 0 or "" that means "brisk chooses" is filled by resolve_defaults.
 #pragma once
 
@@ -56,7 +56,8 @@ struct TrainingOptions {
   int64_t gradient_accumulation_steps = 1;
   int64_t num_epochs = 1;  // 0: 1, unless stop says how long
   int64_t max_steps = 0;   // optimizer steps; 0: as num_epochs says, otherwise it overrides num_epochs
-  std::string stop;  // "2e", "500u", "10Mt" or "30m" (base/stop.h), in place of the two above; num_epochs is 0 then
+  std::string
+      stop;  // "2e", "500u", "10Mt" or "30m" (job/run_length.h), in place of the two above; num_epochs is 0 then
 
   // `"optimizer": "adamw"` in a job changes the defaults of batch_size and lr_scheduler.
   std::string optimizer = "muon";  // muon | adamw

@@ -1,4 +1,4 @@
-#include "base/options.h"
+#include "job/options/options.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/options.h"
 #include "base/parse_json.h"
 #include "base/terminal.h"
+#include "job/options/options.h"
 
 namespace brisk {
 

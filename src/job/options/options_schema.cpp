@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/options.h"
+#include "job/options/options.h"
 
 namespace brisk {
 

@@ -1,5 +1,5 @@
 // The options that only encoders and their tasks (classify, mlm) have.
-#include "base/job_options.h"
+#include "job/job_options.h"
 
 namespace brisk {
 

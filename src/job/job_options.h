@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/job.h"
-#include "base/options.h"
+#include "job/job.h"
+#include "job/options/options.h"
 
 namespace brisk {
 
