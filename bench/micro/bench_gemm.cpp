@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "base/isa.h"
+#include "base/machine/isa.h"
 #include "base/threads.h"
 #include "filled_buffer.h"
 #include "ops/gemm.h"

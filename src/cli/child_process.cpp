@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 
 extern char** environ;
 

@@ -5,8 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "base/files.h"
-#include "base/terminal.h"
+#include "base/files/files.h"
+#include "base/terminal/terminal.h"
 #include "cli/command.h"
 
 namespace brisk {

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/terminal.h"
+#include "base/files/files.h"
+#include "base/terminal/terminal.h"
 #include "cli/command.h"
 #include "hub/encoder_model.h"
 #include "hub/gguf_model.h"

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "base/terminal.h"
+#include "base/terminal/terminal.h"
 #include "cli/command.h"
 #include "cli/device_option.h"
 #include "cli/limits.h"

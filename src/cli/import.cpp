@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "base/terminal.h"
+#include "base/terminal/terminal.h"
 #include "cli/command.h"
 
 namespace brisk {

@@ -1,4 +1,4 @@
-#include "base/machine.h"
+#include "base/machine/machine.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/isa.h"
-#include "base/terminal.h"
+#include "base/machine/isa.h"
+#include "base/terminal/terminal.h"
 #include "base/threads.h"
 #include "cli/command.h"
 #include "ops/peak.h"

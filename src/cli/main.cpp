@@ -12,8 +12,8 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/terminal.h"
+#include "base/files/files.h"
+#include "base/terminal/terminal.h"
 #include "cli/command.h"
 #include "job/options/options.h"
 

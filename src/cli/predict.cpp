@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/terminal.h"
+#include "base/files/files.h"
+#include "base/terminal/terminal.h"
 #include "base/threads.h"
 #include "cli/command.h"
 #include "cli/device_option.h"

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
+#include "base/files/files.h"
 #include "data/labels.h"
 #include "data/source.h"
 #include "data/text_table.h"

@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/machine.h"
-#include "base/terminal.h"
+#include "base/files/files.h"
+#include "base/machine/machine.h"
+#include "base/terminal/terminal.h"
 #include "cli/child_process.h"
 #include "cli/sliver.h"
 #include "hub/huggingface_config.h"

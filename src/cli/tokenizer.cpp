@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/terminal.h"
+#include "base/terminal/terminal.h"
 #include "cli/command.h"
 #include "cli/limits.h"
 #include "data/source.h"

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "base/append_file.h"
+#include "base/files/append_file.h"
 
 namespace brisk {
 

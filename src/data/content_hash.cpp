@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
+#include "base/hash.h"
 #include "base/rounding.h"
 #include "data/file_memo.h"
 #include "data/pieces.h"
 #include "data/plain_reader.h"
-#include "text/hash.h"
 
 namespace brisk {
 

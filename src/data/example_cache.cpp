@@ -4,12 +4,12 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "data/examples.h"
 #include "data/piece_waves.h"
 #include "data/source_files.h"
 #include "data/text_hash.h"
 #include "data/token_cache_file.h"
-#include "text/hash.h"
 
 // In the token file each row of a table is a document for each of its texts and, where there are labels, one more
 // without tokens, whose hash is the label's number. So labels are written, resumed and checked as the tokens are. The

@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/file_lock.h"
+#include "base/files/file_lock.h"
 #include "base/rounding.h"
-#include "base/terminal.h"
+#include "base/terminal/terminal.h"
 #include "data/file_checksum.h"
 #include "data/token_cache_file.h"
 

@@ -18,7 +18,7 @@
 #include <span>
 #include <string>
 
-#include "base/files.h"
+#include "base/files/files.h"
 
 namespace brisk {
 

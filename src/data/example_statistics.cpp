@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "base/terminal.h"
+#include "base/terminal/terminal.h"
 #include "data/statistics.h"
 
 namespace brisk {

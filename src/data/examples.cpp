@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "job/options/options.h"
-#include "text/hash.h"
 
 namespace brisk {
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "text/hash.h"
+#include "base/hash.h"
 
 namespace brisk {
 

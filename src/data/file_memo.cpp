@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "text/hash.h"
+#include "base/files/files.h"
+#include "base/hash.h"
 
 namespace brisk {
 

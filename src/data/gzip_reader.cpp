@@ -1,7 +1,7 @@
 // Gzip files, also several of them one after the other in one file, as pigz, bgzip and cat make them.
 #include "base/error.h"
-#include "base/files.h"
-#include "base/terminal.h"
+#include "base/files/files.h"
+#include "base/terminal/terminal.h"
 #include "data/plain_reader.h"
 
 #ifdef BRISK_HAVE_ZLIB

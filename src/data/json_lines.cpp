@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/parse_json.h"
-#include "base/terminal.h"
+#include "base/terminal/terminal.h"
 #include "data/source_files.h"
 
 namespace brisk {

@@ -4,15 +4,15 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/terminal.h"
+#include "base/files/files.h"
+#include "base/hash.h"
+#include "base/terminal/terminal.h"
 #include "data/byte_reader.h"
 #include "data/content_hash.h"
 #include "data/piece_waves.h"
 #include "data/pieces.h"
 #include "data/plain_reader.h"
 #include "data/source_files.h"
-#include "text/hash.h"
 #include "text/words.h"
 
 namespace brisk {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "data/byte_reader.h"
 #include "data/source.h"
 #include "data/source_files.h"

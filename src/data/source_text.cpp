@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/text/unicode.h"
 #include "data/byte_reader.h"
 #include "data/source_files.h"
-#include "text/unicode.h"
 
 namespace brisk {
 

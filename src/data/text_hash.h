@@ -11,7 +11,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "text/hash.h"
+#include "base/hash.h"
 
 namespace brisk {
 

@@ -4,12 +4,12 @@
 #include <map>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/terminal.h"
+#include "base/files/files.h"
+#include "base/hash.h"
+#include "base/terminal/terminal.h"
 #include "data/content_hash.h"
 #include "data/json_lines.h"
 #include "data/source_files.h"
-#include "text/hash.h"
 
 namespace brisk {
 

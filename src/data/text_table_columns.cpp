@@ -4,7 +4,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/terminal.h"
+#include "base/terminal/terminal.h"
 #include "data/json_lines.h"
 #include "data/source_files.h"
 #include "data/text_table.h"

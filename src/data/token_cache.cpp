@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "data/piece_waves.h"
 #include "data/source_files.h"
 #include "data/text_hash.h"
 #include "data/token_cache_file.h"
 #include "data/token_file.h"
-#include "text/hash.h"
 #include "text/words.h"
 
 namespace brisk {

@@ -3,9 +3,9 @@
 #include <chrono>
 #include <filesystem>
 
-#include "base/file_lock.h"
-#include "base/files.h"
-#include "base/terminal.h"
+#include "base/files/file_lock.h"
+#include "base/files/files.h"
+#include "base/terminal/terminal.h"
 
 namespace brisk {
 

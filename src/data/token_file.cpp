@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/machine.h"
+#include "base/files/files.h"
+#include "base/machine/machine.h"
 #include "base/rounding.h"
 #include "data/file_checksum.h"
 #include "data/token_file_layout.h"

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "base/append_file.h"
+#include "base/files/append_file.h"
 #include "data/token_stream.h"
 
 namespace brisk {

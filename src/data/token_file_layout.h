@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/hash.h"
 #include "data/token_file.h"
-#include "text/hash.h"
 
 namespace brisk {
 

@@ -1,7 +1,7 @@
 // Zstandard files, of one frame or several.
 #include "base/error.h"
-#include "base/files.h"
-#include "base/terminal.h"
+#include "base/files/files.h"
+#include "base/terminal/terminal.h"
 #include "data/plain_reader.h"
 
 #ifdef BRISK_HAVE_ZSTD

@@ -5,9 +5,9 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/text/unicode.h"
 #include "text/byte_alphabet.h"
 #include "text/tokenizer_files.h"
-#include "text/unicode.h"
 
 namespace brisk {
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "base/files.h"
+#include "base/files/files.h"
 #include "job/job.h"
 #include "tensor/parameter.h"
 

@@ -22,7 +22,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/files.h"
+#include "base/files/files.h"
 
 namespace brisk {
 

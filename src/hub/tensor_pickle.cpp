@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text/printable.h"
 #include "hub/pickle_steps.h"
-#include "hub/printable.h"
 
 namespace brisk {
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "hub/printable.h"
+#include "base/text/printable.h"
 #include "hub/tensor_pickle.h"
 #include "hub/zip_records.h"
 

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/files.h"
+#include "base/files/files.h"
 #include "hub/safetensors.h"
 
 namespace brisk {

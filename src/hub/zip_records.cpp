@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "hub/printable.h"
+#include "base/text/printable.h"
 
 namespace brisk {
 

@@ -10,7 +10,7 @@
 // copy of such a function, perhaps the one compiled for a machine with more instructions than this one.
 #pragma once
 
-#include "base/isa.h"
+#include "base/machine/isa.h"
 
 #define BRISK_VECTOR_ISAS(declaration) \
   namespace avx2 {                     \

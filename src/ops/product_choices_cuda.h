@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 
-#include "base/record_log.h"
+#include "base/files/record_log.h"
 
 namespace brisk::cuda {
 

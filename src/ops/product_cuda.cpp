@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/terminal.h"
+#include "base/terminal/terminal.h"
 #include "ops/card_workspace.h"
 #include "ops/cublaslt_cuda.h"
 #include "ops/cuda_stream.h"

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/terminal.h"
+#include "base/terminal/terminal.h"
 #include "report/html.h"
 
 namespace brisk {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "base/files.h"
+#include "base/files/files.h"
 #include "report/html.h"
 #include "report/run_facts.h"
 

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/terminal.h"
+#include "base/terminal/terminal.h"
 
 namespace brisk {
 

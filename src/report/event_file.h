@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/record_log.h"
+#include "base/files/record_log.h"
 #include "report/histogram.h"
 
 namespace brisk {

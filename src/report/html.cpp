@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/text/unicode.h"
 #include "report/page_style.h"
-#include "text/unicode.h"
 
 namespace brisk {
 

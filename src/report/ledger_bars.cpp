@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/terminal.h"
+#include "base/terminal/terminal.h"
 #include "report/html.h"
 
 namespace brisk {

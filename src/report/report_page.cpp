@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "base/terminal.h"
+#include "base/terminal/terminal.h"
 #include "report/chart.h"
 #include "report/html.h"
 #include "report/ledger_bars.h"

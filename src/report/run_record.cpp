@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "base/ledger.h"
 
 namespace brisk {

@@ -85,7 +85,7 @@ class Device {
   virtual bool is_cuda() const { return false; }
   virtual int compute_capability() const { return 0; }  // of a card: 90 is 9.0
   virtual int64_t used_bytes() const;                   // likewise
-  virtual int64_t free_bytes() const;                   // of its memory; of the CPU's base/machine.h knows better: 0
+  virtual int64_t free_bytes() const;  // of its memory; of the CPU's base/machine/machine.h knows better: 0
   // Bracket the run of an op; only ops/ and the tape that runs them may.
   virtual void open() {}
   virtual void close() {}

@@ -4,8 +4,8 @@
 #include <atomic>
 #include <cstring>
 
-#include "base/card_sensor.h"
 #include "base/error.h"
+#include "base/gpu/gpu_sensor.h"
 #include "base/rounding.h"
 #include "tensor/card_memory.h"
 #include "tensor/cuda_runtime.h"

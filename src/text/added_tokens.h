@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text/unicode.h"
 #include "text/tokenizer.h"
-#include "text/unicode.h"
 
 namespace brisk {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text/unicode.h"
 #include "text/byte_alphabet.h"
-#include "text/unicode.h"
 #include "text/word_cache.h"
 
 namespace brisk {

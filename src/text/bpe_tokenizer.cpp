@@ -1,6 +1,6 @@
 #include "text/bpe_tokenizer.h"
 
-#include "text/hash.h"
+#include "base/hash.h"
 
 namespace brisk {
 

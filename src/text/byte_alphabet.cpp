@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "text/unicode.h"
+#include "base/text/unicode.h"
 
 namespace brisk {
 

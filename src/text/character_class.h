@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "text/unicode.h"
+#include "base/text/unicode.h"
 
 namespace brisk {
 

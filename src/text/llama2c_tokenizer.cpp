@@ -4,10 +4,10 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/text/unicode.h"
 #include "text/byte_alphabet.h"
 #include "text/replace.h"
 #include "text/tokenizer_files.h"
-#include "text/unicode.h"
 
 namespace brisk {
 

@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "text/hash.h"
+#include "base/hash.h"
 #include "text/merges.h"
 #include "text/tokenizer.h"
 

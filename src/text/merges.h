@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "text/hash.h"
+#include "base/hash.h"
 #include "text/tokenizer.h"
 
 namespace brisk {

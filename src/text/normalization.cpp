@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "text/unicode.h"
+#include "base/text/unicode.h"
 
 namespace brisk {
 

@@ -5,12 +5,12 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/text/unicode.h"
 #include "text/byte_alphabet.h"
 #include "text/json_fields.h"
 #include "text/normalization.h"
 #include "text/regex.h"
 #include "text/replace.h"
-#include "text/unicode.h"
 
 namespace brisk {
 

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "text/hash.h"
+#include "base/files/files.h"
+#include "base/hash.h"
 
 namespace brisk {
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/text/unicode.h"
 #include "text/tokenizer_files.h"
-#include "text/unicode.h"
 
 namespace brisk {
 

@@ -5,9 +5,9 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/text/unicode.h"
 #include "text/json_fields.h"
 #include "text/tokenizer_files.h"
-#include "text/unicode.h"
 
 namespace brisk {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "text/hash.h"
+#include "base/hash.h"
 #include "text/tokenizer.h"
 
 namespace brisk {

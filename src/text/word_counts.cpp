@@ -3,9 +3,9 @@
 #include <array>
 #include <atomic>
 
+#include "base/hash.h"
 #include "base/threads.h"
 #include "text/bert_words.h"
-#include "text/hash.h"
 #include "text/run_on_team.h"
 #include "text/words.h"
 

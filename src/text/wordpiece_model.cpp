@@ -1,7 +1,7 @@
 #include "text/wordpiece_model.h"
 
 #include "base/error.h"
-#include "text/unicode.h"
+#include "base/text/unicode.h"
 #include "text/word_cache.h"
 
 namespace brisk {

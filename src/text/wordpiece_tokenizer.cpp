@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/hash.h"
+#include "base/text/unicode.h"
 #include "text/bert_words.h"
-#include "text/hash.h"
-#include "text/unicode.h"
 #include "text/word_cache.h"
 
 namespace brisk {

@@ -7,11 +7,11 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/text/unicode.h"
 #include "text/bert_words.h"
 #include "text/merge_learner.h"
 #include "text/run_on_team.h"
 #include "text/tokenizer_files.h"
-#include "text/unicode.h"
 #include "text/word_counts.h"
 
 namespace brisk {

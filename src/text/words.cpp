@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "text/unicode.h"
+#include "base/text/unicode.h"
 
 namespace brisk {
 

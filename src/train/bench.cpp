@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/machine.h"
+#include "base/machine/machine.h"
 #include "base/random.h"
-#include "base/terminal.h"
+#include "base/terminal/terminal.h"
 #include "base/threads.h"
 #include "data/chunk_sequences.h"
 #include "data/corpus.h"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/machine.h"
+#include "base/machine/machine.h"
 #include "ops/peak.h"
 #include "train/device_choice.h"
 #include "train/metrics_log.h"

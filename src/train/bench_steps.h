@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "base/card_watch.h"
+#include "base/gpu/gpu_watch.h"
 #include "base/ledger.h"
 #include "data/loader.h"
 #include "train/engine.h"

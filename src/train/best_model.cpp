@@ -1,6 +1,6 @@
 #include "train/best_model.h"
 
-#include "base/terminal.h"
+#include "base/terminal/terminal.h"
 #include "train/checkpoint.h"
 
 namespace brisk {

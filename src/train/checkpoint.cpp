@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "hub/safetensors.h"
 #include "train/checkpoint_state.h"
 #include "train/checksum.h"

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <vector>
 
-#include "base/files.h"
+#include "base/files/files.h"
+#include "base/hash.h"
 #include "base/rounding.h"
 #include "base/threads.h"
-#include "text/hash.h"
 
 namespace brisk {
 

@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/machine.h"
-#include "base/terminal.h"
+#include "base/files/files.h"
+#include "base/machine/machine.h"
+#include "base/terminal/terminal.h"
 #include "data/example_sequences.h"
 #include "data/example_statistics.h"
 #include "data/loader.h"

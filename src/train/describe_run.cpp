@@ -1,7 +1,7 @@
 #include "train/describe_run.h"
 
-#include "base/files.h"
-#include "base/terminal.h"
+#include "base/files/files.h"
+#include "base/terminal/terminal.h"
 #include "base/threads.h"
 #include "train/device_choice.h"
 #include "train/tables.h"

@@ -3,8 +3,8 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "base/isa.h"
-#include "base/terminal.h"
+#include "base/machine/isa.h"
+#include "base/terminal/terminal.h"
 #include "ops/product_cuda.h"
 
 namespace brisk {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "base/card_watch.h"
+#include "base/gpu/gpu_watch.h"
 #include "tensor/device.h"
 
 namespace brisk {

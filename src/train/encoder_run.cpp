@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "hub/safetensors.h"
 #include "train/checkpoint.h"
 #include "train/fine_tuned.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <span>
 
-#include "base/terminal.h"
+#include "base/terminal/terminal.h"
 
 namespace brisk {
 

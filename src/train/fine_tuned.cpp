@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "base/threads.h"
 #include "hub/safetensors.h"
 #include "train/checkpoint.h"

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/machine.h"
-#include "base/terminal.h"
+#include "base/files/files.h"
+#include "base/machine/machine.h"
+#include "base/terminal/terminal.h"
 #include "train/checkpoint.h"
 #include "train/tables.h"
 

@@ -5,11 +5,11 @@
 #include <string_view>
 #include <vector>
 
-#include "base/work_bar.h"
+#include "base/hash.h"
+#include "base/terminal/work_bar.h"
 #include "data/example_sequences.h"
 #include "data/packer.h"
 #include "ops/parameters.h"
-#include "text/hash.h"
 #include "train/classify_task.h"
 #include "train/engine.h"
 #include "train/store_checksum.h"

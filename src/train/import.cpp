@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "train/checkpoint.h"
 #include "train/label_file.h"
 #include "train/model_config.h"

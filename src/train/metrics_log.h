@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/card_watch.h"
-#include "base/record_log.h"
+#include "base/files/record_log.h"
+#include "base/gpu/gpu_watch.h"
 #include "optim/loss_scale.h"
 #include "train/evaluator.h"
 
@@ -66,7 +66,7 @@ class MetricsLog {
  public:
   explicit MetricsLog(std::string path) : file_(std::move(path)) {}
 
-  // Each line is in the file when append returns, a full disk aside (base/record_log.h).
+  // Each line is in the file when append returns, a full disk aside (base/files/record_log.h).
   void append(const StepMetrics& metrics) { file_.append(to_json_line(metrics) + "\n"); }
   void append(const EvaluationMetrics& metrics) { file_.append(to_json_line(metrics) + "\n"); }
   const std::string& problem() const { return file_.problem(); }  // empty: none

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/rounding.h"
-#include "base/terminal.h"
+#include "base/terminal/terminal.h"
 #include "ops/backend.h"
 #include "ops/card_workspace.h"
 

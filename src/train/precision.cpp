@@ -6,7 +6,7 @@
 #include <ctime>
 
 #include "base/error.h"
-#include "base/isa.h"
+#include "base/machine/isa.h"
 #include "base/threads.h"
 #include "ops/linear.h"
 #include "tensor/device.h"

@@ -4,12 +4,12 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/file_lock.h"
-#include "base/files.h"
-#include "base/terminal.h"
-#include "base/work_bar.h"
+#include "base/files/file_lock.h"
+#include "base/files/files.h"
+#include "base/hash.h"
+#include "base/terminal/terminal.h"
+#include "base/terminal/work_bar.h"
 #include "data/source.h"
-#include "text/hash.h"
 
 namespace brisk {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "job/options/options.h"
 #include "report/event_file.h"
 #include "train/checkpoint.h"

@@ -1,8 +1,8 @@
 #include "train/run_end.h"
 
 #include "base/error.h"
-#include "base/machine.h"
-#include "base/terminal.h"
+#include "base/machine/machine.h"
+#include "base/terminal/terminal.h"
 #include "base/threads.h"
 #include "train/checkpoint.h"
 #include "train/device_choice.h"

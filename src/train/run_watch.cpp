@@ -11,11 +11,11 @@
 #include <span>
 #include <vector>
 
-#include "base/machine.h"
+#include "base/machine/machine.h"
 #include "base/random.h"
-#include "base/terminal.h"
+#include "base/terminal/terminal.h"
+#include "base/text/unicode.h"
 #include "base/threads.h"
-#include "text/unicode.h"
 #include "train/device_choice.h"
 
 namespace brisk {

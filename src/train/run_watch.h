@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/files/record_log.h"
 #include "base/ledger.h"
-#include "base/record_log.h"
 #include "report/event_file.h"
 #include "train/generate.h"
 #include "train/metrics_log.h"

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/isa.h"
-#include "base/machine.h"
+#include "base/files/files.h"
+#include "base/machine/isa.h"
+#include "base/machine/machine.h"
 #include "base/rounding.h"
-#include "base/terminal.h"
+#include "base/terminal/terminal.h"
 #include "base/threads.h"
 #include "ops/peak.h"
 #include "train/describe_run.h"

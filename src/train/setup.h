@@ -9,7 +9,7 @@
 #include <memory>
 #include <optional>
 
-#include "base/card_watch.h"
+#include "base/gpu/gpu_watch.h"
 #include "base/ledger.h"
 #include "data/loader.h"
 #include "job/job.h"

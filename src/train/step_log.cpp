@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/machine.h"
+#include "base/machine/machine.h"
 
 namespace brisk {
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/terminal.h"
+#include "base/terminal/terminal.h"
 #include "train/metrics_log.h"
 #include "train/setup.h"
 #include "train/tables.h"

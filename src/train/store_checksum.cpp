@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "text/hash.h"
+#include "base/hash.h"
 #include "train/checksum.h"
 
 namespace brisk {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "base/machine.h"
-#include "base/terminal.h"
+#include "base/machine/machine.h"
+#include "base/terminal/terminal.h"
 
 namespace brisk {
 

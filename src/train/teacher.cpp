@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/work_bar.h"
+#include "base/files/files.h"
+#include "base/hash.h"
+#include "base/terminal/work_bar.h"
 #include "data/example_sequences.h"
 #include "models/encoder.h"
-#include "text/hash.h"
 #include "train/class_predictor.h"
 #include "train/classify_task.h"
 #include "train/encoder_data.h"

@@ -1,9 +1,9 @@
 #include "train/trained_model.h"
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/isa.h"
-#include "base/terminal.h"
+#include "base/files/files.h"
+#include "base/machine/isa.h"
+#include "base/terminal/terminal.h"
 #include "ops/parameters.h"
 #include "train/checkpoint.h"
 #include "train/choices.h"

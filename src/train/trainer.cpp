@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "base/rounding.h"
-#include "base/terminal.h"
+#include "base/terminal/terminal.h"
 #include "train/best_model.h"
 #include "train/expectation.h"
 #include "train/interrupt.h"

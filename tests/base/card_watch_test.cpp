@@ -1,11 +1,11 @@
-#include "base/card_watch.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <utility>
 #include <vector>
+
+#include "base/gpu/gpu_watch.h"
 
 namespace brisk {
 namespace {

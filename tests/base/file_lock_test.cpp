@@ -1,15 +1,15 @@
-#include "base/file_lock.h"
+#include "base/files/file_lock.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/append_file.h"
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/append_file.h"
+#include "base/files/files.h"
 #include "base/scratch_folder.h"
-#include "base/work_bar.h"
+#include "base/terminal/work_bar.h"
 
 namespace brisk {
 namespace {

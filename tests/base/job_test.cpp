@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "base/scratch_folder.h"
 #include "job/job_options.h"
 

@@ -1,4 +1,4 @@
-#include "base/machine.h"
+#include "base/machine/machine.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/isa.h"
+#include "base/machine/isa.h"
 #include "base/threads.h"
 
 namespace brisk {

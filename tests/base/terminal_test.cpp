@@ -1,4 +1,4 @@
-#include "base/terminal.h"
+#include "base/terminal/terminal.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A management library with two cards of our own making, for tests of base/card_sensor.h where there is no driver. The
+// A management library with two cards of our own making, for tests of base/gpu/gpu_sensor.h where there is no driver. The
 // second card knows neither energy nor power. BRISK_FAKE_NVML_INIT=1 makes it fail to start.
 #include <cstdlib>
 #include <cstring>

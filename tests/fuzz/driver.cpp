@@ -16,7 +16,7 @@
 #include <cstring>
 #include <memory>
 
-#include "base/files.h"
+#include "base/files/files.h"
 #include "fuzz/mutations.h"
 #ifdef BRISK_SANITIZED
 #include <sanitizer/common_interface_defs.h>

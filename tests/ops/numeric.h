@@ -8,7 +8,7 @@
 #include <numeric>
 #include <vector>
 
-#include "base/isa.h"
+#include "base/machine/isa.h"
 #include "base/random.h"
 #include "ops/activation.h"
 #include "tensor/rows.h"

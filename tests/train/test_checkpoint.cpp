@@ -10,7 +10,7 @@
 
 #include "base/broken_system.h"
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "base/scratch_folder.h"
 #include "base/threads.h"
 #include "hub/safetensors.h"

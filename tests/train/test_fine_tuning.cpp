@@ -1,7 +1,7 @@
 // Training some of the weights: the last layers, or low-rank adapters.
 #include <gtest/gtest.h>
 
-#include "base/files.h"
+#include "base/files/files.h"
 #include "base/scratch_folder.h"
 #include "hub/safetensors.h"
 #include "ops/numeric.h"

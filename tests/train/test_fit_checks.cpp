@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "base/machine.h"
+#include "base/machine/machine.h"
 #include "ops/card_workspace.h"
 #include "train/fit_checks.h"
 #include "train/tables.h"

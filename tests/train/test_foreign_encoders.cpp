@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
+#include "base/files/files.h"
 #include "hub/encoder_model.h"
 #include "models/encoder.h"
 #include "train/encoder_job.h"

@@ -1,7 +1,7 @@
 // When loss scaling falls and rises, and that a checkpoint keeps it.
 #include <gtest/gtest.h>
 
-#include "base/files.h"
+#include "base/files/files.h"
 #include "base/scratch_folder.h"
 #include "optim/loss_scale.h"
 #include "train/checkpoint_state.h"

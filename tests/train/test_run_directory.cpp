@@ -4,7 +4,7 @@
 
 #include "base/broken_system.h"
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "base/scratch_folder.h"
 #include "train/checkpoint.h"
 #include "train/metrics_log.h"

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/parse_json.h"
-#include "base/terminal.h"
+#include "base/terminal/terminal.h"
 #include "job/options/options.h"
 
 namespace brisk {

@@ -1,4 +1,4 @@
-#include "base/card_watch.h"
+#include "base/gpu/gpu_watch.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "base/file_lock.h"
+#include "base/files/file_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 
 namespace brisk {
 

@@ -1,4 +1,4 @@
-#include "base/machine.h"
+#include "base/machine/machine.h"
 
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "base/threads.h"
 
 #if defined(__x86_64__)

@@ -1,10 +1,10 @@
-#include "base/isa.h"
+#include "base/machine/isa.h"
 
 #include <array>
 #include <cstdlib>
 
 #include "base/error.h"
-#include "base/machine.h"
+#include "base/machine/machine.h"
 
 namespace brisk {
 

@@ -1,4 +1,4 @@
-#include "base/record_log.h"
+#include "base/files/record_log.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 #include <cerrno>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 
 namespace brisk {
 

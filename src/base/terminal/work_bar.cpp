@@ -1,4 +1,4 @@
-#include "base/work_bar.h"
+#include "base/terminal/work_bar.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/terminal.h"
+#include "base/terminal/terminal.h"
 
 namespace brisk {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/machine.h"
+#include "base/machine/machine.h"
 #include "base/threads.h"
 
 namespace brisk {

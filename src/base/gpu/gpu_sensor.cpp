@@ -1,4 +1,4 @@
-#include "base/card_sensor.h"
+#include "base/gpu/gpu_sensor.h"
 
 #include <dlfcn.h>
 

@@ -6,7 +6,7 @@
 //   file.sync();                              // now the journal may say so
 //   file.rename_to(path);
 //
-// Errors are UserErrors that name the file and the fix, as in base/files.h.
+// Errors are UserErrors that name the file and the fix, as in base/files/files.h.
 #pragma once
 
 #include <cstdint>

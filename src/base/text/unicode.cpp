@@ -1,4 +1,4 @@
-#include "text/unicode.h"
+#include "base/text/unicode.h"
 
 #include <algorithm>
 #include <array>
@@ -27,7 +27,7 @@ struct LowercaseRange {
   int32_t distance;
 };
 
-#include "text/unicode_tables.inc"
+#include "base/text/unicode_tables.inc"
 
 // A byte per code point, unpacked from the ranges at first use: one load instead of a binary search.
 class PropertyTable {

@@ -1,4 +1,4 @@
-#include "base/append_file.h"
+#include "base/files/append_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 
 namespace brisk {
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <thread>
 
-#include "base/card_sensor.h"
+#include "base/gpu/gpu_sensor.h"
 
 namespace brisk {
 
