@@ -15,7 +15,7 @@
 #include "ops/cublaslt_cuda.h"
 #include "ops/cuda_stream.h"
 #include "ops/product_choices_cuda.h"
-#include "tensor/card_memory.h"
+#include "tensor/gpu_memory.h"
 
 namespace brisk::cuda {
 

@@ -3,7 +3,7 @@
 #include "ops/beside_cuda.h"
 #include "ops/card_workspace.h"
 #include "ops/cuda_stream.h"
-#include "tensor/card_memory.h"
+#include "tensor/gpu_memory.h"
 
 namespace brisk::cuda {
 

@@ -7,9 +7,9 @@
 #include "base/error.h"
 #include "base/gpu/gpu_sensor.h"
 #include "base/rounding.h"
-#include "tensor/card_memory.h"
 #include "tensor/cuda_runtime.h"
 #include "tensor/device.h"
+#include "tensor/gpu_memory.h"
 
 namespace brisk {
 
