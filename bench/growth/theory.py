@@ -8,7 +8,7 @@ D width, L layers, V vocabulary, T length, N rows of a micro-batch. The feed-for
 """
 import dataclasses
 
-LOGITS_ROWS, LOGITS_BYTES = 1024, 104 << 20  # of a chunk of the loss: at most (src/ops/linear_cross_entropy_cpu.cpp)
+LOGITS_ROWS, LOGITS_BYTES = 1024, 104 << 20  # of a chunk of the loss: at most (src/ops/loss/linear_cross_entropy_cpu.cpp)
 
 
 @dataclasses.dataclass

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "filled_buffer.h"
-#include "ops/attention.h"
+#include "ops/attention/attention.h"
 
 namespace brisk {
 namespace {

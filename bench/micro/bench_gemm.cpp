@@ -17,10 +17,10 @@
 #include "base/machine/isa.h"
 #include "base/threads.h"
 #include "filled_buffer.h"
-#include "ops/gemm.h"
-#include "ops/gemm_library.h"
-#include "ops/linear_cross_entropy.h"
-#include "ops/peak.h"
+#include "ops/gemm/gemm.h"
+#include "ops/gemm/gemm_library.h"
+#include "ops/loss/linear_cross_entropy.h"
+#include "ops/peak/peak.h"
 
 namespace brisk {
 namespace {

@@ -8,11 +8,11 @@
 #include "base/random.h"
 #include "base/threads.h"
 #include "filled_buffer.h"
-#include "ops/embedding.h"
-#include "ops/gated.h"
-#include "ops/norm.h"
-#include "ops/rotary.h"
-#include "ops/update.h"
+#include "ops/activation/gated.h"
+#include "ops/embedding/embedding.h"
+#include "ops/norm/norm.h"
+#include "ops/optimizer/update.h"
+#include "ops/rotary/rotary.h"
 
 namespace brisk {
 namespace {

@@ -3,7 +3,7 @@
 //   divide_up(10, 4);  // 3: blocks of 4 that hold 10
 //   round_up(10, 4);   // 12: the next multiple of 4
 //
-// Always inlined, since code compiled for several instruction sets uses them (ops/by_isa.h).
+// Always inlined, since code compiled for several instruction sets uses them (ops/cpu/by_isa.h).
 #pragma once
 
 #include <cstdint>

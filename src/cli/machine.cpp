@@ -10,7 +10,7 @@
 #include "base/terminal/terminal.h"
 #include "base/threads.h"
 #include "cli/command.h"
-#include "ops/peak.h"
+#include "ops/peak/peak.h"
 #include "tensor/device.h"
 
 namespace brisk {

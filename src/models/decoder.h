@@ -13,7 +13,7 @@
 
 #include "models/component_cost.h"
 #include "models/model.h"
-#include "ops/tape_ops.h"
+#include "ops/tape/tape_ops.h"
 #include "tensor/parameter.h"
 #include "tensor/tape.h"
 

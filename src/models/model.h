@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "ops/tape_ops.h"
+#include "ops/tape/tape_ops.h"
 #include "tensor/tape.h"
 
 namespace brisk {

@@ -25,7 +25,7 @@ struct Dropout {
   [[gnu::always_inline]] BRISK_HOST_DEVICE uint64_t drawn_key() const {
     return step_key == nullptr ? key : mix64(*step_key ^ key);
   }
-  // What a row's draws begin with. Always inlined: kernels of several instruction sets use it (ops/by_isa.h).
+  // What a row's draws begin with. Always inlined: kernels of several instruction sets use it (ops/cpu/by_isa.h).
   [[gnu::always_inline]] BRISK_HOST_DEVICE uint32_t row_key(const RowSet& rows, int64_t row) const {
     return random_row_key(drawn_key(), static_cast<uint32_t>(rows.sequence[row]),
                           static_cast<uint32_t>(rows.position[row]));

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "ops/update.h"
+#include "ops/optimizer/update.h"
 
 namespace brisk {
 

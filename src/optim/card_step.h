@@ -17,7 +17,7 @@
 #include <memory>
 #include <vector>
 
-#include "ops/update.h"
+#include "ops/optimizer/update.h"
 #include "optim/adamw.h"
 #include "optim/muon.h"
 #include "tensor/parameter.h"

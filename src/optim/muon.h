@@ -1,4 +1,4 @@
-// Muon: the momentum of a hidden matrix, orthogonalised (ops/muon.h), and AdamW for everything else.
+// Muon: the momentum of a hidden matrix, orthogonalised (ops/optimizer/muon.h), and AdamW for everything else.
 //
 //   Muon muon(store, {.rate_ratio = 2.5});         // finds the hidden matrices; Q, K and V in one weight are three
 //   muon.step(rate, gradient_scale);               // at rate_ratio * rate
@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ops/muon.h"
+#include "ops/optimizer/muon.h"
 #include "tensor/device.h"
 #include "tensor/parameter.h"
 

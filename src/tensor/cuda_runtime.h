@@ -1,5 +1,5 @@
 // The card's stream: everything a process does on its card is queued on one, but for what ops run beside it within
-// (ops/beside_cuda.h).
+// (ops/cuda/side_stream_cuda.h).
 //
 //   cuda::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cuda::stream()), "copying a batch");
 #pragma once

@@ -57,7 +57,7 @@ class ParameterStore {
   // Which moments training keeps: two of every parameter, or only the first of hidden matrices (Muon).
   enum class Moments : uint8_t { two, one_of_hidden };
   // Which parameters have fp32 masters: all, or all but hidden matrices, which live in bf16 alone and are rounded by
-  // chance (ops/stochastic_rounding.h). These have no `master`; read() and write() know where their numbers are.
+  // chance (ops/optimizer/stochastic_rounding.h). These have no `master`; read() and write() know where their numbers are.
   enum class Masters : uint8_t { all, not_of_hidden };
 
   Parameter* add(ParameterSpec spec);
@@ -69,7 +69,7 @@ class ParameterStore {
   // follow, and last the frozen ones. Compute copies exist when compute_type is not f32.
   void allocate(Device& device, const std::vector<Parameter*>& order, DType compute_type, Purpose purpose,
                 Moments moments = Moments::two, Masters masters = Masters::all);
-  // Draws depend on the seed and the name alone; compute copies are ops/parameters.h's business.
+  // Draws depend on the seed and the name alone; compute copies are ops/optimizer/parameters.h's business.
   void initialise(uint64_t seed);
 
   // The numbers of a parameter from `first` on, as f32 whatever they are kept in.

@@ -2,7 +2,7 @@
 // them, forward and backward, as often as there are micro-batches. Model code is an ordinary function over Values:
 //
 //   Tape tape({.purpose = Tape::Purpose::training, .activation_type = DType::f32, .rows = {{.rows = 4096, ...}}});
-//   Value h = embedding(tape, 0, table, {.positions = p});   // ops/tape_ops.h
+//   Value h = embedding(tape, 0, table, {.positions = p});   // ops/tape/tape_ops.h
 //   tape.end_layer();
 //   h = linear(tape, h, weight, {.residual = h});
 //

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/machine/machine.h"
-#include "ops/peak.h"
+#include "ops/peak/peak.h"
 #include "train/device_choice.h"
 #include "train/metrics_log.h"
 

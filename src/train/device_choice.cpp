@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/machine/isa.h"
 #include "base/terminal/terminal.h"
-#include "ops/product_cuda.h"
+#include "ops/gemm/cuda/gemm_cublaslt_cuda.h"
 
 namespace brisk {
 

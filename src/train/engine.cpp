@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "ops/backend.h"
-#include "ops/card_workspace.h"
-#include "ops/parameters.h"
+#include "ops/optimizer/parameters.h"
+#include "ops/tape/gpu_workspace.h"
 #include "train/engine_runs.h"
 
 namespace brisk {

@@ -9,7 +9,7 @@
 #include "base/terminal/work_bar.h"
 #include "data/example_sequences.h"
 #include "data/packer.h"
-#include "ops/parameters.h"
+#include "ops/optimizer/parameters.h"
 #include "train/classify_task.h"
 #include "train/engine.h"
 #include "train/store_checksum.h"

@@ -12,7 +12,7 @@
 #include "base/rounding.h"
 #include "base/terminal/terminal.h"
 #include "ops/backend.h"
-#include "ops/card_workspace.h"
+#include "ops/tape/gpu_workspace.h"
 
 namespace brisk {
 

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/machine/isa.h"
 #include "base/threads.h"
-#include "ops/linear.h"
+#include "ops/linear/linear.h"
 #include "tensor/device.h"
 
 namespace brisk {

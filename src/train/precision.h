@@ -7,7 +7,7 @@
 #include <string>
 
 #include "models/registry.h"
-#include "ops/gemm.h"
+#include "ops/gemm/gemm.h"
 #include "tensor/device.h"
 #include "tensor/dtype.h"
 

@@ -12,7 +12,7 @@
 #include "base/rounding.h"
 #include "base/terminal/terminal.h"
 #include "base/threads.h"
-#include "ops/peak.h"
+#include "ops/peak/peak.h"
 #include "train/describe_run.h"
 #include "train/device_choice.h"
 #include "train/encoder_run.h"

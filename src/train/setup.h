@@ -14,7 +14,7 @@
 #include "data/loader.h"
 #include "job/job.h"
 #include "job/run_length.h"
-#include "ops/peak.h"
+#include "ops/peak/peak.h"
 #include "optim/schedule.h"
 #include "train/checkpoint.h"
 #include "train/choices.h"

@@ -4,7 +4,7 @@
 #include "base/files/files.h"
 #include "base/machine/isa.h"
 #include "base/terminal/terminal.h"
-#include "ops/parameters.h"
+#include "ops/optimizer/parameters.h"
 #include "train/checkpoint.h"
 #include "train/choices.h"
 #include "train/device_choice.h"

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "on_card.h"
-#include "ops/attention.h"
-#include "ops/attention_cudnn_cuda.h"
-#include "ops/attention_ways_cuda.h"
+#include "ops/attention/attention.h"
+#include "ops/attention/cuda/attention_cudnn_cuda.h"
+#include "ops/attention/cuda/attention_variants_cuda.h"
 
 namespace brisk {
 namespace {

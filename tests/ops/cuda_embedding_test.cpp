@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "on_card.h"
-#include "ops/embedding.h"
+#include "ops/embedding/embedding.h"
 
 namespace brisk {
 namespace {

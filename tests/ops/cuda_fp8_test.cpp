@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "on_card.h"
-#include "ops/fp8_cuda.h"
-#include "ops/linear.h"
+#include "ops/gemm/cuda/fp8_cuda.h"
+#include "ops/linear/linear.h"
 
 namespace brisk {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "on_card.h"
-#include "ops/linear.h"
-#include "ops/linear_cross_entropy.h"
+#include "ops/linear/linear.h"
+#include "ops/loss/linear_cross_entropy.h"
 
 namespace brisk {
 namespace {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "on_card.h"
-#include "ops/linear.h"
-#include "ops/linear_cross_entropy.h"
-#include "ops/muon.h"
+#include "ops/linear/linear.h"
+#include "ops/loss/linear_cross_entropy.h"
+#include "ops/optimizer/muon.h"
 
 namespace brisk {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "on_card.h"
-#include "ops/muon.h"
+#include "ops/optimizer/muon.h"
 
 namespace brisk {
 namespace {

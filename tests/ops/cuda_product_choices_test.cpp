@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "ops/product_choices_cuda.h"
+#include "ops/gemm/cuda/gemm_tuning_cuda.h"
 
 namespace brisk {
 namespace {

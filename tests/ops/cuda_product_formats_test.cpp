@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "on_card.h"
-#include "ops/linear.h"
-#include "ops/linear_cross_entropy.h"
-#include "ops/product_cuda.h"
+#include "ops/gemm/cuda/gemm_cublaslt_cuda.h"
+#include "ops/linear/linear.h"
+#include "ops/loss/linear_cross_entropy.h"
 
 namespace brisk {
 namespace {

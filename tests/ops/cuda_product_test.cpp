@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "on_card.h"
-#include "ops/product_cuda.h"
+#include "ops/gemm/cuda/gemm_cublaslt_cuda.h"
 
 namespace brisk {
 namespace {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "on_card.h"
-#include "ops/muon.h"
-#include "ops/stochastic_rounding.h"
-#include "ops/update.h"
+#include "ops/optimizer/muon.h"
+#include "ops/optimizer/stochastic_rounding.h"
+#include "ops/optimizer/update.h"
 
 namespace brisk {
 namespace {

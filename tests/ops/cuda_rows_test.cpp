@@ -2,13 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "on_card.h"
+#include "ops/activation/gated.h"
+#include "ops/activation/pointwise.h"
 #include "ops/element.h"
-#include "ops/gated.h"
-#include "ops/norm.h"
-#include "ops/pick_rows.h"
-#include "ops/pointwise.h"
-#include "ops/rotary.h"
-#include "ops/rows_copy.h"
+#include "ops/norm/norm.h"
+#include "ops/rotary/rotary.h"
+#include "ops/rows/pick_rows.h"
+#include "ops/rows/rows_copy.h"
 
 namespace brisk {
 namespace {

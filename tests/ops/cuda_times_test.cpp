@@ -11,15 +11,15 @@
 #include <vector>
 
 #include "on_card.h"
-#include "ops/attention.h"
-#include "ops/attention_cudnn_cuda.h"
-#include "ops/attention_ways_cuda.h"
-#include "ops/embedding.h"
-#include "ops/gated.h"
-#include "ops/norm.h"
-#include "ops/rotary.h"
-#include "ops/rows_copy.h"
-#include "ops/update.h"
+#include "ops/activation/gated.h"
+#include "ops/attention/attention.h"
+#include "ops/attention/cuda/attention_cudnn_cuda.h"
+#include "ops/attention/cuda/attention_variants_cuda.h"
+#include "ops/embedding/embedding.h"
+#include "ops/norm/norm.h"
+#include "ops/optimizer/update.h"
+#include "ops/rotary/rotary.h"
+#include "ops/rows/rows_copy.h"
 
 namespace brisk {
 namespace {

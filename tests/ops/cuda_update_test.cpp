@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "on_card.h"
-#include "ops/update.h"
+#include "ops/optimizer/update.h"
 
 namespace brisk {
 namespace {

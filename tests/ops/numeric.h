@@ -10,7 +10,7 @@
 
 #include "base/machine/isa.h"
 #include "base/random.h"
-#include "ops/activation.h"
+#include "ops/activation/activation.h"
 #include "tensor/rows.h"
 #include "tensor/tensor.h"
 

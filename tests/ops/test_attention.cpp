@@ -6,7 +6,7 @@
 
 #include "base/threads.h"
 #include "numeric.h"
-#include "ops/attention.h"
+#include "ops/attention/attention.h"
 #include "sanitized.h"
 
 namespace brisk {

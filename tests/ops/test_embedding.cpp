@@ -4,7 +4,7 @@
 
 #include "base/threads.h"
 #include "numeric.h"
-#include "ops/embedding.h"
+#include "ops/embedding/embedding.h"
 
 namespace brisk {
 namespace {

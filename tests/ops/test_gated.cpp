@@ -2,7 +2,7 @@
 
 #include "base/threads.h"
 #include "numeric.h"
-#include "ops/gated.h"
+#include "ops/activation/gated.h"
 
 namespace brisk {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "base/threads.h"
 #include "ops/element.h"
-#include "ops/gemm.h"
-#include "ops/gemm_library.h"
+#include "ops/gemm/gemm.h"
+#include "ops/gemm/gemm_library.h"
 #include "ops/numeric.h"
 #include "sanitized.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/threads.h"
-#include "ops/linear.h"
+#include "ops/linear/linear.h"
 #include "ops/numeric.h"
 
 namespace brisk {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/threads.h"
-#include "ops/linear_cross_entropy.h"
+#include "ops/loss/linear_cross_entropy.h"
 #include "ops/numeric.h"
 #include "sanitized.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/threads.h"
 #include "numeric.h"
-#include "ops/muon.h"
+#include "ops/optimizer/muon.h"
 
 namespace brisk {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/threads.h"
 #include "numeric.h"
-#include "ops/norm.h"
+#include "ops/norm/norm.h"
 
 namespace brisk {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/threads.h"
 #include "numeric.h"
-#include "ops/pick_rows.h"
+#include "ops/rows/pick_rows.h"
 
 namespace brisk {
 namespace {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "numeric.h"
-#include "ops/pointwise.h"
+#include "ops/activation/pointwise.h"
 
 namespace brisk {
 namespace {

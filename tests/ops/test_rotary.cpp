@@ -4,7 +4,7 @@
 
 #include "base/threads.h"
 #include "numeric.h"
-#include "ops/rotary.h"
+#include "ops/rotary/rotary.h"
 
 namespace brisk {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/stochastic_rounding.h"
+#include "ops/optimizer/stochastic_rounding.h"
 
 namespace brisk {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/threads.h"
 #include "numeric.h"
-#include "ops/update.h"
+#include "ops/optimizer/update.h"
 
 namespace brisk {
 namespace {

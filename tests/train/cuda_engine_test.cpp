@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "ops/card_workspace.h"
+#include "ops/tape/gpu_workspace.h"
 #include "tensor/device.h"
 #include "train/generate.h"
 #include "train/micro_batch.h"

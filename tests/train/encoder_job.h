@@ -5,7 +5,7 @@
 #pragma once
 
 #include "models/encoder.h"
-#include "ops/parameters.h"
+#include "ops/optimizer/parameters.h"
 #include "train/tiny_job.h"
 
 namespace brisk::testing {

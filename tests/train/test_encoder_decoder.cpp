@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "ops/parameters.h"
+#include "ops/optimizer/parameters.h"
 #include "optim/adamw.h"
 #include "train/tiny_job.h"
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/numeric.h"
-#include "ops/parameters.h"
+#include "ops/optimizer/parameters.h"
 #include "sanitized.h"
 #include "train/engine.h"
 #include "train/generate.h"

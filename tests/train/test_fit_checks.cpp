@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/machine/machine.h"
-#include "ops/card_workspace.h"
+#include "ops/tape/gpu_workspace.h"
 #include "train/fit_checks.h"
 #include "train/tables.h"
 #include "train/tiny_job.h"

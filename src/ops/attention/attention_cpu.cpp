@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/rounding.h"
+#include "base/threads.h"
+#include "ops/attention/attention_kernels.h"
+
+namespace brisk::cpu {
+
+namespace {
+
+// Pieces of a long sequence are multiples of this: whole tiles of every kernel, and worth packing the keys again for.
+constexpr int64_t kPiece = 96;
+
+struct CostedTask {
+  AttentionTask task;
+  int64_t cost;
+};
+
+// The tasks of an op, dearest first. Every output is written by one task in an order of its own, so who runs which task
+// changes no bit. `may_split`: pieces of long sequences where there are fewer heads than would keep the threads busy.
+const std::vector<CostedTask>& tasks_of(const AttentionForward& op, int threads, bool may_split) {
+  static std::vector<CostedTask> tasks;                       // kept, so that a step allocates nothing
+  static std::vector<std::pair<int64_t, int64_t>> sequences;  // cost of a head, number
+  tasks.clear();
+  sequences.clear();
+  const int64_t heads = op.queries.sequences * op.shape.kv_heads;
+  const int64_t wanted = may_split && threads > 1 && heads > 0 ? divide_up(4 * threads, heads) : 1;
+  for (int64_t s = 0; s < op.queries.sequences; ++s) {
+    const int64_t queries = op.queries.starts[s + 1] - op.queries.starts[s], keys = op.k_end[s] - op.k_begin[s];
+    sequences.emplace_back((queries + 1) * (keys + 64), s);
+  }
+  // Hundreds of short sequences times a dozen heads: sorting the sequences is a twentieth of sorting the tasks.
+  std::sort(sequences.begin(), sequences.end(),
+            [](const auto& a, const auto& b) { return std::tie(b.first, a.second) < std::tie(a.first, b.second); });
+  bool sorted = true;
+  for (const auto& [cost, s] : sequences) {
+    const int64_t queries = op.queries.starts[s + 1] - op.queries.starts[s], keys = op.k_end[s] - op.k_begin[s];
+    const int64_t piece = std::max<int64_t>(1, (queries / wanted + kPiece - 1) / kPiece) * kPiece;
+    for (int64_t head = 0; head < op.shape.kv_heads; ++head) {
+      if (!may_split || queries <= piece) {
+        tasks.push_back({{s, head, 0, queries}, cost});
+        continue;
+      }
+      sorted = false;
+      for (int64_t first = 0; first < queries; first += piece) {
+        const int64_t count = std::min(piece, queries - first);
+        const int64_t seen = op.shape.causal ? std::max<int64_t>(0, keys - queries + first + count) : keys;
+        tasks.push_back({{s, head, first, count}, count * (seen + 64)});
+      }
+    }
+  }
+  if (sorted) return tasks;
+  // Heads of one sequence stay together: they share pages.
+  std::sort(tasks.begin(), tasks.end(), [](const CostedTask& a, const CostedTask& b) {
+    return std::tie(b.cost, a.task.sequence, a.task.kv_head) < std::tie(a.cost, b.task.sequence, b.task.kv_head);
+  });
+  return tasks;
+}
+
+// A thread's scratch, kept for the next call.
+void* scratch_of_thread(int64_t bytes) {
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  thread_local std::unique_ptr<void, Free> memory;
+  thread_local int64_t size = 0;
+  if (size < bytes) {
+    constexpr int64_t kPage = 4096;
+    size = (bytes + kPage - 1) / kPage * kPage;
+    memory.reset(std::aligned_alloc(kPage, static_cast<size_t>(size)));
+    BRISK_CHECK(memory != nullptr, "no memory for {} bytes of attention scratch", size);
+  }
+  return memory.get();
+}
+
+template <typename Run>
+void run_tasks(const std::vector<CostedTask>& tasks, int64_t scratch_bytes, const Run& run) {
+  std::atomic<size_t> unclaimed{0};
+  const size_t held_back = 2 * static_cast<size_t>(Team::instance().size());
+  const auto work = [&](int) {
+    void* scratch = scratch_of_thread(scratch_bytes);
+    for (size_t t = unclaimed++; t < tasks.size();) {
+      // Claimed one ahead, so that its rows can be fetched early, except near the end, where another thread may be
+      // idle.
+      const bool ahead = t + held_back < tasks.size();
+      const size_t next = ahead ? unclaimed++ : tasks.size();
+      run(tasks[t].task, next < tasks.size() ? &tasks[next].task : nullptr, scratch);
+      t = ahead ? next : unclaimed++;
+    }
+  };
+  // A hand-over to the team takes some microseconds: a single task, or very small ones, are done sooner here.
+  constexpr int64_t kSmallCost = 4096;
+  int64_t cost = 0;
+  for (size_t t = 0; t < tasks.size() && cost < kSmallCost; ++t) cost += tasks[t].cost;
+  if (tasks.size() <= 1 || cost < kSmallCost) {
+    work(0);
+  } else {
+    Team::instance().run(work);
+  }
+}
+
+int64_t most_queries(const std::vector<CostedTask>& tasks) {
+  int64_t most = 0;
+  for (const CostedTask& costed : tasks) most = std::max(most, costed.task.queries);
+  return most;
+}
+
+int64_t most_keys(const AttentionForward& op) {
+  int64_t most = 0;
+  for (int64_t s = 0; s < op.queries.sequences; ++s) most = std::max<int64_t>(most, op.k_end[s] - op.k_begin[s]);
+  return most;
+}
+
+}  // namespace
+
+void attention_forward(const AttentionForward& op) {
+  if (!has_vector_kernels()) return ref::attention_forward(op);
+  const auto run = BRISK_ACTIVE_ISA(attention_forward_task);
+  const auto& tasks = tasks_of(op, Team::instance().size(), true);
+  const int64_t bytes = BRISK_ACTIVE_ISA(attention_forward_scratch)(op, most_queries(tasks), most_keys(op));
+  run_tasks(tasks, bytes,
+            [&](const AttentionTask& task, const AttentionTask* next, void* scratch) { run(op, task, next, scratch); });
+}
+
+void attention_backward(const AttentionBackward& op) {
+  if (!has_vector_kernels()) return ref::attention_backward(op);
+  const auto run = BRISK_ACTIVE_ISA(attention_backward_task);
+  const auto& tasks = tasks_of(op.forward, Team::instance().size(), false);
+  const int64_t bytes =
+      BRISK_ACTIVE_ISA(attention_backward_scratch)(op.forward, most_queries(tasks), most_keys(op.forward));
+  run_tasks(tasks, bytes,
+            [&](const AttentionTask& task, const AttentionTask* next, void* scratch) { run(op, task, next, scratch); });
+}
+
+}  // namespace brisk::cpu

@@ -1,0 +1,36 @@
+// The ways attention can go on a card, of which the fastest is found by timing each once per shape
+// (attention_choice_cuda.cpp). Tests and timings name one.
+//
+//   if (!cuda::attention_backward(op, AttentionWay::by_sequence)) ...      // that way does not fit these heads
+//
+// BRISK_CUDA_ATTENTION=own leaves cuDNN out, =cudnn takes it wherever it can go.
+#pragma once
+
+#include <span>
+
+#include "ops/attention/attention.h"
+
+namespace brisk::cuda {
+
+enum class AttentionWay : uint8_t {
+  plain,            // f32, no tensor cores: any type and width
+  by_tile,          // a block has a tile of 64 queries, or keys: seven products backward
+  by_wide_tile,     // of 128; heads at most 64 wide
+  by_sequence,      // backward: a block has a sequence of a head, five products
+  hopper,           // as by_tile, with Hopper's matrix instructions; heads at most 64 wide
+  hopper_pair,      // forward: 128 queries a block
+  cudnn,            // NVIDIA's, with the same bits every time
+  cudnn_unordered,  // backward: with other bits every time, for timings alone
+};
+std::span<const AttentionWay> every_attention_way();
+const char* name_of(AttentionWay way);
+
+// False: nothing was done, since the way does not fit, or does not exist in that direction.
+bool attention_forward(const AttentionForward& op, AttentionWay way);
+bool attention_backward(const AttentionBackward& op, AttentionWay way);
+
+// One of the ways that is always there, without timing.
+AttentionWay usual_attention_forward(const AttentionForward& op);
+AttentionWay usual_attention_backward(const AttentionBackward& op);
+
+}  // namespace brisk::cuda

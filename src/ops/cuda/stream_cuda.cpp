@@ -1,0 +1,141 @@
+#include "base/error.h"
+#include "base/rounding.h"
+#include "ops/cuda/cuda_stream.h"
+#include "ops/cuda/side_stream_cuda.h"
+#include "ops/tape/gpu_workspace.h"
+#include "tensor/gpu_memory.h"
+
+namespace brisk::cuda {
+
+namespace {
+
+struct Branch {
+  cudaStream_t stream = nullptr;
+  cudaEvent_t begun = nullptr, ended = nullptr;
+
+  Branch() {
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+    check(cudaEventCreateWithFlags(&begun, cudaEventDisableTiming), "making an event");
+    check(cudaEventCreateWithFlags(&ended, cudaEventDisableTiming), "making an event");
+  }
+};
+
+Branch& branch() {
+  static Branch only;
+  return only;
+}
+
+bool working_beside = false;
+
+}  // namespace
+
+bool is_captured() {
+  cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(stream(), &state), "asking for the stream's state");
+  return state != cudaStreamCaptureStatusNone;
+}
+
+namespace {
+
+class GrowingMemory {
+ public:
+  void* at_least(int64_t bytes) {
+    const bool captures = is_captured();
+    if (bytes > size_) {
+      BRISK_CHECK(!captures, "a workspace of {} bytes while a graph is recorded with {}", bytes, size_);
+      if (memory_ != nullptr && !in_a_graph_) release(memory_, size_);  // waits for its users
+      size_ = 0;
+      in_a_graph_ = false;
+      const int64_t wanted = round_up(bytes, int64_t{2} << 20);
+      memory_ = allocate_or_null(wanted);
+      if (memory_ == nullptr) no_memory(wanted, "allocating the workspace of an op");
+      size_ = wanted;
+    }
+    in_a_graph_ = in_a_graph_ || captures;
+    return memory_;
+  }
+  int64_t size() const { return size_; }
+  void give_back() {
+    if (memory_ != nullptr) release(memory_, size_);  // waits for its users
+    *this = {};
+  }
+
+ private:
+  void* memory_ = nullptr;
+  int64_t size_ = 0;
+  bool in_a_graph_ = false;  // a graph goes on using the memory that it was recorded with
+};
+
+struct Workspaces {
+  GrowingMemory shared, operands, products;
+};
+
+Workspaces& workspaces() {
+  static Workspaces all;
+  return all;
+}
+
+}  // namespace
+
+void BesideWork::queue(const std::function<void()>& work) {
+  BRISK_CHECK(!apart_ && !working_beside, "work beside work");
+  if (!is_captured()) return work();
+  Branch& side = branch();
+  check(cudaEventRecord(side.begun, stream()), "beginning work beside the stream");
+  check(cudaStreamWaitEvent(side.stream, side.begun, 0), "beginning work beside the stream");
+  apart_ = true;
+  working_beside = true;
+  const OtherStream other(side.stream);
+  try {
+    work();
+  } catch (...) {
+    working_beside = false;
+    throw;
+  }
+  working_beside = false;
+  check(cudaEventRecord(side.ended, side.stream), "ending work beside the stream");
+}
+
+void BesideWork::join() {
+  if (!apart_) return;
+  apart_ = false;
+  check(cudaStreamWaitEvent(stream(), branch().ended, 0), "waiting for work beside the stream");
+}
+
+void reserve_workspace(int64_t bytes) { workspace(bytes); }
+void reserve_operand_workspace(int64_t bytes) { operand_workspace(bytes); }
+int64_t workspace_size() { return workspaces().shared.size(); }
+
+void release_workspaces() {
+  for (GrowingMemory* memory : {&workspaces().shared, &workspaces().operands, &workspaces().products}) {
+    memory->give_back();
+  }
+}
+
+void* workspace(int64_t bytes) {
+  BRISK_CHECK(!working_beside, "work beside the stream wants {} bytes of its workspace", bytes);
+  return workspaces().shared.at_least(bytes);
+}
+
+void* operand_workspace(int64_t bytes) {
+  BRISK_CHECK(!working_beside, "work beside the stream wants {} bytes of its operands' workspace", bytes);
+  return workspaces().operands.at_least(bytes);
+}
+
+// Of their own: ops keep what they multiply in the shared one.
+void* product_workspace() {
+  char* const both = static_cast<char*>(workspaces().products.at_least(kProductWorkspaceBytes));
+  return both + (working_beside ? kProductWorkspaceBytes / 2 : 0);
+}
+
+int multiprocessors() {
+  static const int count = [] {
+    int card = 0, value = 0;
+    check(cudaGetDevice(&card), "asking for the current card");
+    check(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, card), "asking for the multiprocessors");
+    return value;
+  }();
+  return count;
+}
+
+}  // namespace brisk::cuda

@@ -1,0 +1,49 @@
+#include "ops/rows/rows_copy.h"
+
+#include <cstring>
+
+#include "base/threads.h"
+#include "ops/element.h"
+
+namespace brisk::cpu {
+
+namespace {
+
+void copy_row(const Tensor& from, int64_t from_row, const Tensor& to, int64_t to_row) {
+  if (from.type == to.type) {
+    const int64_t size = size_of(from.type);
+    std::memcpy(static_cast<char*>(to.data) + to_row * to.stride * size,
+                static_cast<const char*>(from.data) + from_row * from.stride * size,
+                static_cast<size_t>(from.cols * size));
+    return;
+  }
+  for (int64_t col = 0; col < from.cols; ++col) set_element(to, to_row, col, element(from, from_row, col));
+}
+
+}  // namespace
+
+void copy_rows(const Tensor& from, const Tensor& to, bool adds) {
+  Team::instance().for_range(from.rows, 16, [&](int64_t begin, int64_t end, int) {
+    for (int64_t row = begin; row < end; ++row) {
+      if (!adds) {
+        copy_row(from, row, to, row);
+        continue;
+      }
+      for (int64_t col = 0; col < from.cols; ++col) put_element(to, row, col, element(from, row, col), true);
+    }
+  });
+}
+
+void append_to_cache(const Tensor& from, const RowSet& rows, const int32_t* begin, const Tensor& cache) {
+  for (int64_t s = 0; s < rows.sequences; ++s) {
+    for (int64_t row = rows.starts[s]; row < rows.starts[s + 1]; ++row) {
+      copy_row(from, row, cache, begin[s] + rows.position[row]);
+    }
+  }
+}
+
+void gather_last_rows(const Tensor& from, const RowSet& rows, const Tensor& to) {
+  for (int64_t s = 0; s < rows.sequences; ++s) copy_row(from, rows.starts[s + 1] - 1, to, s);
+}
+
+}  // namespace brisk::cpu

@@ -1,0 +1,71 @@
+// The ops as a model sees them: each records one node on the tape and returns its output. What each computes is said in
+// the header of its own (ops/linear/linear.h, ...).
+//
+//   Value h = embedding(tape, 0, table);
+//   h = linear(tape, norm(tape, h, NormKind::rms, gain, nullptr, 1e-5), weight, {.residual = h});
+//   LossValues loss = linear_cross_entropy(tape, h, table, {});
+#pragma once
+
+#include "ops/activation/activation.h"
+#include "ops/attention/attention.h"
+#include "ops/norm/norm.h"
+#include "tensor/tape.h"
+
+namespace brisk {
+
+struct LinearOptions {
+  Parameter* bias = nullptr;
+  Activation activation = Activation::none;
+  double dropout = 0;
+  Value residual{};       // added to the result, which then has the residual's type
+  int64_t first_row = 0;  // use rows [first_row, first_row + rows) of the weight and the bias alone: of Q, K and V ...
+  int64_t rows = 0;       // ... stacked in one parameter, say; 0: all
+};
+
+struct EmbeddingOptions {
+  Parameter* positions = nullptr;  // rows [position_offset, ...) for positions 0, 1, ...
+  int64_t position_offset = 0;
+  Parameter* types = nullptr;  // a row for each token type
+  double dropout = 0;
+};
+
+struct LossOptions {
+  double label_smoothing = 0;
+  Parameter* bias = nullptr;  // of the logits
+  double soft_weight = 0;     // > 0: while training, the row set's soft targets take this share of the loss ...
+  double temperature = 1;     // ... at this temperature
+};
+
+// What the host reads after a run. sums: [1, 4] sum of weight x loss, correct rows, valid rows, sum of the valid rows'
+// weights.
+struct LossValues {
+  Value row_losses;  // [N, 1], not weighted
+  Value sums;
+};
+
+// table[token] + positions[position] + types[type]. f32.
+Value embedding(Tape& tape, int row_set, Parameter* table, const EmbeddingOptions& options = {});
+// Rows that come with the micro-batch (DeviceBatch::Set::inputs), of the tape's activation type; they have no gradient.
+Value input_rows(Tape& tape, int row_set, int64_t cols);
+Value linear(Tape& tape, Value x, Parameter* weight, const LinearOptions& options = {});
+Value norm(Tape& tape, Value x, NormKind kind, Parameter* gain, Parameter* bias, double epsilon, double dropout = 0);
+Value gated(Tape& tape, Value x, Activation activation);
+// factor * activation(x)
+Value pointwise(Tape& tape, Value x, Activation activation, double factor);
+// Turns the first `rotated` columns of x, heads of width `head_width`.
+Value rotary(Tape& tape, Value x, int64_t rotated, int64_t head_width, double theta);
+// qkv: [N, (heads + 2 kv_heads) K], queries first, then keys, then values.
+Value self_attention(Tape& tape, Value qkv, const AttentionShape& shape, double dropout);
+// q: [Nq, heads K]; kv: [Nk, 2 kv_heads K] of another row set with as many sequences.
+Value cross_attention(Tape& tape, Value q, Value kv, const AttentionShape& shape, double dropout);
+LossValues linear_cross_entropy(Tape& tape, Value x, Parameter* weight, const LossOptions& options);
+// The rows of x that make up row set `to_set`: its row r is row source[r] of x. Backward adds them up where they came
+// from.
+Value pick_rows(Tape& tape, Value x, int to_set);
+// The last row of each sequence times W^T: [S, V] f32, kept; for generation.
+Value last_row_logits(Tape& tape, Value x, Parameter* weight);
+// All rows times W^T, plus the bias if there is one: [rows, V] f32, kept. For few classes, tests and imports: training
+// never holds [N, V].
+Value logits(Tape& tape, Value x, Parameter* weight, Parameter* bias = nullptr);
+
+}  // namespace brisk
