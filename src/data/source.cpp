@@ -13,7 +13,7 @@
 #include "data/pieces.h"
 #include "data/plain_reader.h"
 #include "data/source_files.h"
-#include "text/words.h"
+#include "text/pipeline/words.h"
 
 namespace brisk {
 

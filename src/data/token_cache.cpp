@@ -11,7 +11,7 @@
 #include "data/text_hash.h"
 #include "data/token_cache_file.h"
 #include "data/token_file.h"
-#include "text/words.h"
+#include "text/pipeline/words.h"
 
 namespace brisk {
 

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/text/unicode.h"
-#include "text/byte_alphabet.h"
-#include "text/tokenizer_files.h"
+#include "text/files/tokenizer_files.h"
+#include "text/unicode/byte_alphabet.h"
 
 namespace brisk {
 

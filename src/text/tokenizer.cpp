@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
-#include "text/json_fields.h"
-#include "text/tokenizer_files.h"
+#include "text/files/tokenizer_files.h"
+#include "text/pipeline/json_fields.h"
 
 namespace brisk {
 

@@ -6,7 +6,7 @@
 #include "data/byte_tokenizer.h"
 #include "data/packed_text.h"
 #include "data/source_files.h"
-#include "text/words.h"
+#include "text/pipeline/words.h"
 
 namespace brisk {
 namespace {

@@ -1,6 +1,6 @@
 // A SentencePiece .model; by way of its own reader, since the first bytes decide which one tokenizer_from_memory takes.
 #include "fuzz/tokenizer_use.h"
-#include "text/tokenizer_files.h"
+#include "text/files/tokenizer_files.h"
 
 using namespace brisk;
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fuzz/fuzz_input.h"
-#include "text/pipeline_tokenizer.h"
+#include "text/pipeline/pipeline_tokenizer.h"
 
 namespace brisk::fuzz {
 

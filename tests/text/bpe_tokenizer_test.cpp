@@ -1,4 +1,4 @@
-#include "text/bpe_tokenizer.h"
+#include "text/models/bpe_tokenizer.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "text/load_and_encode.h"
+#include "text/pipeline/words.h"
 #include "text/sample_text.h"
-#include "text/words.h"
 
 namespace brisk {
 namespace {

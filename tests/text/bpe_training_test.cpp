@@ -5,10 +5,10 @@
 
 #include "base/error.h"
 #include "base/threads.h"
-#include "text/bpe_tokenizer.h"
+#include "text/models/bpe_tokenizer.h"
+#include "text/pipeline/words.h"
 #include "text/sample_text.h"
 #include "text/tokenizer.h"
-#include "text/words.h"
 
 namespace brisk {
 namespace {

@@ -1,4 +1,4 @@
-#include "text/normalization.h"
+#include "text/unicode/normalization.h"
 
 #include <gtest/gtest.h>
 

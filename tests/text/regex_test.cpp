@@ -1,12 +1,12 @@
-#include "text/regex.h"
+#include "text/regex/regex.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "base/error.h"
+#include "text/pipeline/words.h"
 #include "text/sample_text.h"
-#include "text/words.h"
 
 namespace brisk {
 namespace {

@@ -5,10 +5,10 @@
 
 #include "base/error.h"
 #include "base/scratch_folder.h"
-#include "text/byte_alphabet.h"
 #include "text/load_and_encode.h"
 #include "text/sample_text.h"
 #include "text/tokenizer.h"
+#include "text/unicode/byte_alphabet.h"
 
 namespace brisk {
 namespace {

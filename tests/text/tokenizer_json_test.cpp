@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/scratch_folder.h"
-#include "text/bpe_tokenizer.h"
+#include "text/models/bpe_tokenizer.h"
 
 namespace brisk {
 namespace {

@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/scratch_folder.h"
 #include "base/threads.h"
+#include "text/models/wordpiece_tokenizer.h"
 #include "text/sample_text.h"
-#include "text/wordpiece_tokenizer.h"
 
 namespace brisk {
 namespace {

@@ -1,4 +1,4 @@
-#include "text/words.h"
+#include "text/pipeline/words.h"
 
 #include <gtest/gtest.h>
 
