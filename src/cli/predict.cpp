@@ -17,8 +17,8 @@
 #include "cli/command.h"
 #include "cli/device_option.h"
 #include "cli/limits.h"
-#include "data/byte_reader.h"
-#include "data/text_table.h"
+#include "data/read/byte_reader.h"
+#include "data/table/text_table.h"
 #include "train/precision.h"
 
 namespace brisk {

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files/files.h"
-#include "data/labels.h"
-#include "data/source.h"
-#include "data/text_table.h"
+#include "data/read/source.h"
+#include "data/table/labels.h"
+#include "data/table/text_table.h"
 
 namespace brisk {
 

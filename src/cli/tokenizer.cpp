@@ -12,7 +12,7 @@
 #include "base/terminal/terminal.h"
 #include "cli/command.h"
 #include "cli/limits.h"
-#include "data/source.h"
+#include "data/read/source.h"
 
 namespace brisk {
 

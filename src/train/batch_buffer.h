@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "data/batch.h"
+#include "data/batch/batch.h"
 #include "tensor/device.h"
 #include "tensor/program.h"
 

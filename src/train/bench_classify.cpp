@@ -2,8 +2,8 @@
 
 #include "base/error.h"
 #include "base/threads.h"
-#include "data/example_sequences.h"
-#include "data/loader.h"
+#include "data/batch/loader.h"
+#include "data/examples/example_sequences.h"
 #include "job/job.h"
 #include "train/classify_task.h"
 #include "train/device_choice.h"

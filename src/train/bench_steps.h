@@ -12,7 +12,7 @@
 
 #include "base/gpu/gpu_watch.h"
 #include "base/ledger.h"
-#include "data/loader.h"
+#include "data/batch/loader.h"
 #include "train/engine.h"
 #include "train/precision.h"
 

@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "data/batch.h"
+#include "data/batch/batch.h"
 #include "optim/loss_scale.h"
 #include "train/divergence_guard.h"
 

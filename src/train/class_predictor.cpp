@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "data/packer.h"
+#include "data/batch/packer.h"
 
 namespace brisk {
 

@@ -5,7 +5,7 @@
 //   task.quality(result);                               // "accuracy 91.20 % (95 %: 88.93 to 93.04), F1 ..."
 #pragma once
 
-#include "data/example_sequences.h"
+#include "data/examples/example_sequences.h"
 #include "train/encoder_data.h"
 #include "train/task.h"
 

@@ -8,8 +8,8 @@
 #include "base/files/files.h"
 #include "base/terminal/terminal.h"
 #include "base/terminal/work_bar.h"
-#include "data/example_statistics.h"
-#include "data/text_table.h"
+#include "data/examples/example_statistics.h"
+#include "data/table/text_table.h"
 #include "train/label_file.h"
 #include "train/run_directory.h"
 

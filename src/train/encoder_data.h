@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "data/examples.h"
+#include "data/examples/examples.h"
 #include "job/job.h"
 #include "text/tokenizer.h"
 #include "train/task.h"

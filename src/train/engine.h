@@ -14,8 +14,8 @@
 #include <optional>
 
 #include "base/ledger.h"
-#include "data/batch.h"
-#include "data/sequences.h"
+#include "data/batch/batch.h"
+#include "data/batch/sequences.h"
 #include "models/registry.h"
 #include "optim/adamw.h"
 #include "optim/loss_scale.h"

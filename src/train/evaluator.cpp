@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "data/packer.h"
+#include "data/batch/packer.h"
 
 namespace brisk {
 

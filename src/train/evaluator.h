@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "base/ledger.h"
-#include "data/sequences.h"
+#include "data/batch/sequences.h"
 #include "models/model.h"
 #include "tensor/program.h"
 #include "train/batch_buffer.h"

@@ -7,8 +7,8 @@
 
 #include "base/hash.h"
 #include "base/terminal/work_bar.h"
-#include "data/example_sequences.h"
-#include "data/packer.h"
+#include "data/batch/packer.h"
+#include "data/examples/example_sequences.h"
 #include "ops/optimizer/parameters.h"
 #include "train/classify_task.h"
 #include "train/engine.h"

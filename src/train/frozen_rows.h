@@ -10,8 +10,8 @@
 #include <functional>
 #include <memory>
 
-#include "data/example_rows.h"
-#include "data/examples.h"
+#include "data/examples/example_activations.h"
+#include "data/examples/examples.h"
 #include "models/encoder.h"
 #include "tensor/parameter.h"
 

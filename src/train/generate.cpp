@@ -135,7 +135,7 @@ void Generator::feed(std::span<const TokenId> tokens, std::vector<float>& logits
 Generated Generator::generate(std::string_view prompt, const GenerateOptions& options,
                               const std::function<void(std::string_view)>& on_piece) {
   const auto start = std::chrono::steady_clock::now();
-  // A document starts after an end-of-document token in training (data/token_stream.h), so a text does here.
+  // A document starts after an end-of-document token in training (data/token_store/token_stream.h), so a text does here.
   const std::optional<TokenId> first =
       tokenizer_.start_of_text() ? tokenizer_.start_of_text() : tokenizer_.end_of_document();
   Generated result;

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "data/labels.h"
+#include "data/table/labels.h"
 
 namespace brisk {
 

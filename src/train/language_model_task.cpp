@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/files/files.h"
-#include "data/chunk_sequences.h"
+#include "data/batch/chunk_sequences.h"
 #include "train/model_config.h"
 #include "train/run_directory.h"
 #include "train/tables.h"

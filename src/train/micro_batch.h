@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "data/loader.h"
+#include "data/batch/loader.h"
 #include "train/engine.h"
 
 namespace brisk {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "data/example_sequences.h"
-#include "data/loader.h"
+#include "data/batch/loader.h"
+#include "data/examples/example_sequences.h"
 #include "train/model_config.h"
 #include "train/tables.h"
 

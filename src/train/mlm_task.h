@@ -7,7 +7,7 @@
 
 #include <optional>
 
-#include "data/masking.h"
+#include "data/examples/masking.h"
 #include "train/encoder_data.h"
 #include "train/task.h"
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/ledger.h"
-#include "data/text_frame.h"
+#include "data/examples/text_frame.h"
 #include "train/class_predictor.h"
 #include "train/trained_model.h"
 

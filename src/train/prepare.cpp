@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/terminal/terminal.h"
 #include "base/terminal/work_bar.h"
-#include "data/source.h"
+#include "data/read/source.h"
 
 namespace brisk {
 

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "data/corpus.h"
-#include "data/duplicates.h"
-#include "data/statistics.h"
-#include "data/token_cache.h"
+#include "data/corpus/corpus.h"
+#include "data/corpus/duplicates.h"
+#include "data/corpus/statistics.h"
+#include "data/token_store/token_cache.h"
 #include "job/job.h"
 #include "text/tokenizer.h"
 

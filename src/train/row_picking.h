@@ -11,7 +11,7 @@
 #include <limits>
 #include <vector>
 
-#include "data/packer.h"
+#include "data/batch/packer.h"
 #include "tensor/tape.h"
 
 namespace brisk {

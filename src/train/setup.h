@@ -11,7 +11,7 @@
 
 #include "base/gpu/gpu_watch.h"
 #include "base/ledger.h"
-#include "data/loader.h"
+#include "data/batch/loader.h"
 #include "job/job.h"
 #include "job/run_length.h"
 #include "ops/peak/peak.h"

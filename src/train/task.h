@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "data/corpus.h"
-#include "data/sequences.h"
-#include "data/statistics.h"
+#include "data/batch/sequences.h"
+#include "data/corpus/corpus.h"
+#include "data/corpus/statistics.h"
 #include "job/job.h"
 #include "models/registry.h"
 #include "text/tokenizer.h"

@@ -8,7 +8,7 @@
 #include "base/files/files.h"
 #include "base/hash.h"
 #include "base/terminal/work_bar.h"
-#include "data/example_sequences.h"
+#include "data/examples/example_sequences.h"
 #include "models/encoder.h"
 #include "train/class_predictor.h"
 #include "train/classify_task.h"

@@ -9,8 +9,8 @@
 #include <memory>
 #include <string>
 
-#include "data/example_rows.h"
-#include "data/labels.h"
+#include "data/examples/example_activations.h"
+#include "data/table/labels.h"
 #include "job/job.h"
 
 namespace brisk {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "data/labels.h"
+#include "data/table/labels.h"
 #include "job/job.h"
 #include "models/registry.h"
 #include "tensor/parameter.h"

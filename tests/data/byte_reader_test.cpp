@@ -1,4 +1,4 @@
-#include "data/byte_reader.h"
+#include "data/read/byte_reader.h"
 
 #include <gtest/gtest.h>
 

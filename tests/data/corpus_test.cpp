@@ -1,4 +1,4 @@
-#include "data/corpus.h"
+#include "data/corpus/corpus.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 #include <numeric>
 #include <set>
 
-#include "data/chunk_sequences.h"
-#include "data/duplicates.h"
-#include "data/loader.h"
-#include "data/statistics.h"
+#include "data/batch/chunk_sequences.h"
+#include "data/batch/loader.h"
+#include "data/corpus/duplicates.h"
+#include "data/corpus/statistics.h"
 
 namespace brisk {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/delimited.h"
+#include "data/read/delimited.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,3 @@
-#include "data/example_rows.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,7 +6,8 @@
 
 #include "base/scratch_folder.h"
 #include "data/byte_tokenizer.h"
-#include "data/example_sequences.h"
+#include "data/examples/example_activations.h"
+#include "data/examples/example_sequences.h"
 #include "data/framed_tokenizer.h"
 
 namespace brisk {

@@ -1,4 +1,4 @@
-#include "data/examples.h"
+#include "data/examples/examples.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -11,7 +11,7 @@
 
 #include "base/threads.h"
 #include "data/byte_tokenizer.h"
-#include "data/example_statistics.h"
+#include "data/examples/example_statistics.h"
 #include "data/framed_tokenizer.h"
 
 namespace brisk {

@@ -1,4 +1,4 @@
-#include "data/loader.h"
+#include "data/batch/loader.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "data/chunk_sequences.h"
-#include "data/corpus.h"
+#include "data/batch/chunk_sequences.h"
+#include "data/corpus/corpus.h"
 
 namespace brisk {
 namespace {

@@ -1,11 +1,11 @@
-#include "data/masking.h"
+#include "data/examples/masking.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
+#include "data/examples/text_frame.h"
 #include "data/framed_tokenizer.h"
-#include "data/text_frame.h"
 
 namespace brisk {
 namespace {

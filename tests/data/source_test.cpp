@@ -1,10 +1,10 @@
-#include "data/source.h"
+#include "data/read/source.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "data/byte_tokenizer.h"
-#include "data/token_cache.h"
+#include "data/token_store/token_cache.h"
 
 namespace brisk {
 namespace {

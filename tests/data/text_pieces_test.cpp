@@ -1,11 +1,11 @@
-#include "data/text_pieces.h"
+#include "data/read/text_pieces.h"
 
 #include <gtest/gtest.h>
 
 #include "base/random.h"
 #include "data/byte_tokenizer.h"
 #include "data/packed_text.h"
-#include "data/source_files.h"
+#include "data/read/source_files.h"
 #include "text/pipeline/words.h"
 
 namespace brisk {

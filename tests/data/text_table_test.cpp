@@ -1,4 +1,4 @@
-#include "data/text_table.h"
+#include "data/table/text_table.h"
 
 #include <gtest/gtest.h>
 

@@ -1,14 +1,14 @@
-#include "data/token_cache.h"
+#include "data/token_store/token_cache.h"
 
 #include <gtest/gtest.h>
 
 #include "base/threads.h"
 #include "data/byte_tokenizer.h"
-#include "data/content_hash.h"
-#include "data/file_memo.h"
 #include "data/packed_text.h"
-#include "data/text_hash.h"
-#include "data/token_file.h"
+#include "data/token_store/content_hash.h"
+#include "data/token_store/file_memo.h"
+#include "data/token_store/text_hash.h"
+#include "data/token_store/token_file.h"
 #include "sanitized.h"
 
 namespace brisk {

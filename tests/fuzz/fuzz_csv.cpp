@@ -2,9 +2,9 @@
 // be found: "csv", "tsv text label", "jsonl article.body label other".
 #include <sstream>
 
-#include "data/labels.h"
-#include "data/source_files.h"
-#include "data/text_table.h"
+#include "data/read/source_files.h"
+#include "data/table/labels.h"
+#include "data/table/text_table.h"
 #include "fuzz/fuzz_input.h"
 
 using namespace brisk;

@@ -1,6 +1,6 @@
 // A .jsonl file; its first line is the name of the field that holds the text.
-#include "data/json_lines.h"
-#include "data/source_files.h"
+#include "data/read/json_lines.h"
+#include "data/read/source_files.h"
 #include "fuzz/fuzz_input.h"
 
 using namespace brisk;

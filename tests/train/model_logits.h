@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/ledger.h"
-#include "data/batch.h"
+#include "data/batch/batch.h"
 #include "tensor/program.h"
 #include "train/batch_buffer.h"
 #include "train/tiny_job.h"

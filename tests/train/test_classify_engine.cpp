@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/random.h"
-#include "data/loader.h"
+#include "data/batch/loader.h"
 #include "sanitized.h"
 #include "train/classify_task.h"
 #include "train/engine.h"

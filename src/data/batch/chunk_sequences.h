@@ -1,0 +1,36 @@
+// The pieces of documents as sequences of a language model: each row reads a token and predicts the next.
+//
+//   std::shared_ptr<const Sequences> train = text_sequences(stream, split.train.chunks);
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "data/batch/sequences.h"
+#include "data/token_store/chunk_list.h"
+#include "data/token_store/token_stream.h"
+
+namespace brisk {
+
+class ChunkSequences final : public Sequences {
+ public:
+  ChunkSequences(std::shared_ptr<const TokenStream> stream, ChunkList chunks)
+      : stream_(std::move(stream)), chunks_(std::move(chunks)) {}
+
+  int64_t count() const override { return std::ssize(chunks_); }
+  int64_t rows(int64_t index) const override { return chunks_[static_cast<size_t>(index)].length; }
+  int64_t longest() const override { return chunks_.longest(); }
+  int64_t total_rows() const override { return chunks_.rows(); }
+  double squared_rows() const override { return chunks_.squared_rows(); }
+  void append(int64_t index, int64_t epoch, int32_t sequence, MicroBatch& batch) const override;
+
+ private:
+  std::shared_ptr<const TokenStream> stream_;
+  ChunkList chunks_;
+};
+
+inline std::shared_ptr<const Sequences> text_sequences(std::shared_ptr<const TokenStream> stream, ChunkList chunks) {
+  return std::make_shared<const ChunkSequences>(std::move(stream), std::move(chunks));
+}
+
+}  // namespace brisk

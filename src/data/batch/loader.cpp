@@ -1,0 +1,272 @@
+#include "data/batch/loader.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "base/rounding.h"
+
+namespace brisk {
+
+namespace {
+
+// Which sequence stands where in an epoch. Nothing is held but the sources.
+class EpochOrder {
+ public:
+  EpochOrder(int64_t chunks, const LoaderOptions& options) : seed_(options.seed), shuffle_(options.shuffle) {
+    sources_ = options.sources;
+    if (sources_.empty()) sources_ = {{.chunks = chunks, .draws = chunks}};
+    int64_t covered = 0;
+    for (const SourceShare& source : sources_) {
+      covered += source.chunks;
+      draws_ += source.draws;
+      BRISK_CHECK((source.chunks > 0) == (source.draws > 0), "{} draws of {} chunks", source.draws, source.chunks);
+    }
+    BRISK_CHECK(covered == chunks, "sources of {} chunks, and {} there are", covered, chunks);
+  }
+
+  int64_t draws() const { return draws_; }
+
+  int64_t number(int64_t epoch, int64_t place) const {
+    int64_t drawn = shuffle_ ? shuffled_index(seed_, epoch, place, draws_) : place;
+    int64_t first = 0;
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      const SourceShare& source = sources_[i];
+      if (drawn < source.draws) return first + within(i, epoch * source.draws + drawn);
+      drawn -= source.draws;
+      first += source.chunks;
+    }
+    BRISK_CHECK(false, "place {} of {}", place, draws_);
+    return 0;
+  }
+
+ private:
+  // Draw number `draw` of a source since the first epoch: its chunks are gone through again and again. Which of them a
+  // part of a pass takes must not depend on where they lie, so a pass that epochs share has an order of its own.
+  int64_t within(size_t number, int64_t draw) const {
+    const SourceShare& source = sources_[number];
+    const int64_t pass = draw / source.chunks, place = draw % source.chunks;
+    if (source.draws % source.chunks == 0 || !shuffle_) return place;
+    constexpr uint64_t kSourceSite = 0x736F75726365;  // "source": apart from every other use of the seed
+    return shuffled_index(random_key({seed_, kSourceSite, number}), pass, place, source.chunks);
+  }
+
+  uint64_t seed_;
+  bool shuffle_;
+  std::vector<SourceShare> sources_;
+  int64_t draws_ = 0;
+};
+
+// The numbers of the sequences of one step, in the order of its epoch.
+std::vector<int64_t> numbers_of_step(const EpochOrder& order, int64_t sequences_per_step, DataCursor cursor) {
+  const int64_t begin = cursor.step * sequences_per_step;
+  const int64_t end = std::min(begin + sequences_per_step, order.draws());
+  std::vector<int64_t> step;
+  step.reserve(static_cast<size_t>(end - begin));
+  for (int64_t i = begin; i < end; ++i) step.push_back(order.number(cursor.epoch, i));
+  return step;
+}
+
+// How many targets there are, and what they weigh.
+void count_targets(StepBatch& step) {
+  bool weighted = false;
+  double weights = 0;
+  for (const MicroBatch& batch : step.micro_batches) {
+    const bool picks = !batch.picked.source.empty();
+    const std::vector<int32_t>& targets = picks ? batch.picked.targets : batch.targets;
+    const std::vector<float>& of_targets = batch.picked.weights;
+    weighted |= !of_targets.empty();
+    for (size_t i = 0; i < targets.size(); ++i) {
+      if (targets[i] < 0) continue;
+      ++step.valid_tokens;
+      weights += of_targets.empty() ? 1 : of_targets[i];
+    }
+  }
+  if (weighted) step.weight_sum = weights;
+}
+
+}  // namespace
+
+// A Feistel network over the smallest square power of two that holds `count`, walked until it lands inside: four
+// visits at the worst on average, no memory, and any place of any epoch at once.
+int64_t shuffled_index(uint64_t seed, int64_t epoch, int64_t index, int64_t count) {
+  constexpr int kRounds = 6;
+  constexpr uint64_t kShuffleSite = 0x73687566666C65;  // "shuffle": apart from every other use of the seed
+  const uint64_t key = random_key({seed, kShuffleSite, static_cast<uint64_t>(epoch)});
+  int half_bits = 1;
+  while (half_bits < 31 && (int64_t{1} << (2 * half_bits)) < count) ++half_bits;
+  const uint64_t mask = (uint64_t{1} << half_bits) - 1;
+  auto place = static_cast<uint64_t>(index);
+  do {
+    uint64_t left = place >> half_bits, right = place & mask;
+    for (int round = 0; round < kRounds; ++round) {
+      const uint64_t mixed = mix64(key ^ (static_cast<uint64_t>(round) << 56) ^ right);
+      left = std::exchange(right, left ^ (mixed & mask));
+    }
+    place = left << half_bits | right;
+  } while (place >= static_cast<uint64_t>(count));
+  return static_cast<int64_t>(place);
+}
+
+struct Loader::State {
+  std::shared_ptr<const Sequences> sequences;
+  LoaderOptions options;
+  std::optional<EpochOrder> order;
+  int64_t steps_per_epoch = 0;
+  int64_t first = 0;      // steps before the first one, counted from the beginning of epoch 0
+  int64_t delivered = 0;  // by next(), since the first
+
+  // Step number n (since the first) waits in slot n modulo the number of slots.
+  struct Slot {
+    bool ready = false;
+    StepBatch batch;
+    std::exception_ptr exception;
+  };
+  std::mutex mutex;
+  std::condition_variable slot_free, slot_ready;
+  std::vector<Slot> slots;
+  int64_t claimed = 0;  // steps that a worker has begun
+  bool quit = false;
+  std::vector<std::thread> workers;
+
+  DataCursor cursor_of(int64_t number) const {
+    return {(first + number) / steps_per_epoch, (first + number) % steps_per_epoch};
+  }
+
+  StepBatch build(int64_t number) const {
+    StepBatch batch;
+    batch.cursor = cursor_of(number);
+    batch.next = cursor_of(number + 1);
+    batch.last_of_epoch = batch.next.step == 0;
+    const std::vector<int64_t> step = numbers_of_step(*order, options.sequences_per_step, batch.cursor);
+    batch.sequences = std::ssize(step);
+    batch.micro_batches = pack_step(*sequences, step, batch.cursor.epoch, options.micro_batch_tokens);
+    count_targets(batch);
+    return batch;
+  }
+
+  void work() {
+    const auto ahead = static_cast<int64_t>(slots.size());
+    std::unique_lock lock(mutex);
+    for (;;) {
+      slot_free.wait(lock, [&] { return quit || claimed < delivered + ahead; });
+      if (quit) return;
+      const int64_t number = claimed++;
+      lock.unlock();
+      StepBatch batch;
+      std::exception_ptr exception;
+      try {
+        batch = build(number);
+      } catch (...) {
+        exception = std::current_exception();
+      }
+      lock.lock();
+      Slot& slot = slots[static_cast<size_t>(number % ahead)];
+      slot.batch = std::move(batch);
+      slot.exception = exception;
+      slot.ready = true;
+      slot_ready.notify_one();
+    }
+  }
+
+  void stop() {
+    {
+      const std::lock_guard lock(mutex);
+      quit = true;
+    }
+    slot_free.notify_all();
+    for (std::thread& worker : workers) worker.join();
+  }
+};
+
+Loader::Loader(std::shared_ptr<const Sequences> sequences, const LoaderOptions& options)
+    : state_(std::make_unique<State>()) {
+  BRISK_CHECK(!sequences->empty(), "a loader over no sequences");
+  BRISK_CHECK(options.sequences_per_step > 0, "sequences_per_step = {}", options.sequences_per_step);
+  BRISK_CHECK(options.steps_ahead > 0 && options.workers >= 0, "steps_ahead = {}, workers = {}", options.steps_ahead,
+              options.workers);
+  State& state = *state_;
+  state.sequences = std::move(sequences);
+  state.options = options;
+  state.order.emplace(state.sequences->count(), options);
+  state.steps_per_epoch = divide_up(state.order->draws(), options.sequences_per_step);
+  BRISK_CHECK(state.sequences->longest() <= options.micro_batch_tokens, "a sequence of {} tokens, micro-batches of {}",
+              state.sequences->longest(), options.micro_batch_tokens);
+  const DataCursor start = options.start;
+  if (start.epoch < 0 || start.step < 0 || start.step > state.steps_per_epoch) {
+    user_error(
+        "the run stands at epoch {}, step {} of its data, but an epoch has {} steps now: the data, its weights, "
+        "max_length, "
+        "batch_size or gradient_accumulation_steps changed since; use what the run began with, or start a new run",
+        start.epoch, start.step, state.steps_per_epoch);
+  }
+  state.first = start.epoch * state.steps_per_epoch + start.step;
+  state.slots.resize(static_cast<size_t>(options.steps_ahead));
+  try {
+    for (int i = 0; i < options.workers; ++i) state.workers.emplace_back([&state] { state.work(); });
+  } catch (...) {
+    state.stop();
+    throw;
+  }
+}
+
+Loader::~Loader() { state_->stop(); }
+
+StepBatch Loader::next() {
+  State& state = *state_;
+  if (state.workers.empty()) {
+    StepBatch batch = state.build(state.delivered);
+    ++state.delivered;
+    return batch;
+  }
+  StepBatch batch;
+  std::exception_ptr exception;
+  {
+    std::unique_lock lock(state.mutex);
+    State::Slot& slot = state.slots[static_cast<size_t>(state.delivered % static_cast<int64_t>(state.slots.size()))];
+    state.slot_ready.wait(lock, [&] { return slot.ready; });
+    batch = std::move(slot.batch);
+    exception = std::exchange(slot.exception, nullptr);
+    slot = {};
+    ++state.delivered;
+  }
+  state.slot_free.notify_one();
+  if (exception) std::rethrow_exception(exception);
+  return batch;
+}
+
+int64_t Loader::steps_per_epoch() const { return state_->steps_per_epoch; }
+
+DataCursor Loader::cursor() const { return state_->cursor_of(state_->delivered); }
+
+PackingFigures measure_packing(const Sequences& sequences, const LoaderOptions& options, int64_t steps_limit) {
+  if (sequences.empty() || steps_limit <= 0) return {};
+  const EpochOrder order(sequences.count(), options);
+  const int64_t steps = divide_up(order.draws(), options.sequences_per_step);
+  const int64_t measured = std::min(steps, steps_limit);
+  int64_t rows = 0, padded_rows = 0, micro_batches = 0;
+  for (int64_t i = 0; i < measured; ++i) {
+    std::vector<int64_t> lengths = numbers_of_step(order, options.sequences_per_step, {0, i * steps / measured});
+    for (int64_t& number : lengths) number = sequences.rows(number);
+    int64_t longest = 0;
+    for (const int64_t length : lengths) {
+      rows += length;
+      longest = std::max(longest, length);
+    }
+    padded_rows += longest * std::ssize(lengths);
+    micro_batches += std::ssize(divide_step(lengths, options.micro_batch_tokens));
+  }
+  const auto ratio = [](int64_t a, int64_t b) { return static_cast<double>(a) / static_cast<double>(b); };
+  return {.micro_batch_tokens = options.micro_batch_tokens,
+          .packing_efficiency = ratio(rows, micro_batches * options.micro_batch_tokens),
+          .padded_efficiency = ratio(rows, padded_rows),
+          .micro_batches_per_step = ratio(micro_batches, measured),
+          .rows_per_step = ratio(rows, measured)};
+}
+
+}  // namespace brisk

@@ -1,0 +1,55 @@
+// Sequences to ragged micro-batches.
+//
+//   std::vector<MicroBatch> parts = pack_step(sequences, numbers, epoch, micro_batch_tokens);   // one optimizer step
+//
+//   EvaluationPacker packer(sequences, {.rows = 4096});                                         // all, one at a time
+//   MicroBatch batch;
+//   while (packer.next(batch)) ...
+//
+// A sequence is never split, and `sequence` numbers it within the step however the step is divided.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "data/batch/batch.h"
+#include "data/batch/sequences.h"
+
+namespace brisk {
+
+// Of a micro-batch, at most: a card's attention numbers its blocks by sequence, in a dimension that ends at 65,535.
+constexpr int64_t kMostSequences = 65534;
+
+// Which of the sequences of these lengths, by number, go into each micro-batch: as few as fit (no more than
+// micro_batch_tokens rows and kMostSequences sequences each), as even in rows as can be, ascending within each. No
+// length may exceed micro_batch_tokens.
+std::vector<std::vector<int32_t>> divide_step(std::span<const int64_t> lengths, int64_t micro_batch_tokens);
+
+// Of a step that consists of the sequences `step`, those at the places `members`; `sequence` is the place.
+MicroBatch pack(const Sequences& sequences, std::span<const int64_t> step, std::span<const int32_t> members,
+                int64_t epoch = 0);
+
+std::vector<MicroBatch> pack_step(const Sequences& sequences, std::span<const int64_t> step, int64_t epoch,
+                                  int64_t micro_batch_tokens);
+
+// Sequences in their order, each micro-batch filled as far as the next whole sequence allows.
+class EvaluationPacker {
+ public:
+  struct Limits {
+    int64_t rows = 0;                                         // of a micro-batch
+    int64_t sequences = std::numeric_limits<int64_t>::max();  // of a micro-batch
+    int64_t count = std::numeric_limits<int64_t>::max();      // the first so many sequences; all where there are fewer
+  };
+  EvaluationPacker(const Sequences& sequences, const Limits& limits);
+  // False at the end; `batch` is overwritten, its memory reused. `sequence` is the number among all.
+  bool next(MicroBatch& batch);
+
+ private:
+  const Sequences& sequences_;
+  Limits limits_;
+  int64_t at_ = 0;
+};
+
+}  // namespace brisk

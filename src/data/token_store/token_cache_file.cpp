@@ -1,0 +1,70 @@
+#include "data/token_store/token_cache_file.h"
+
+#include <chrono>
+#include <filesystem>
+
+#include "base/files/file_lock.h"
+#include "base/files/files.h"
+#include "base/terminal/terminal.h"
+
+namespace brisk {
+
+namespace {
+
+// What killed processes left and nobody came back for.
+void remove_forgotten_builds(const std::string& directory) {
+  constexpr auto kForgotten = std::chrono::hours(24 * 7);
+  std::error_code error;
+  const auto now = std::filesystem::file_time_type::clock::now();
+  for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.find(".tokens.building") == std::string::npos) continue;
+    std::error_code ignored;
+    if (now - it->last_write_time(ignored) > kForgotten && !ignored) std::filesystem::remove(it->path(), ignored);
+  }
+}
+
+}  // namespace
+
+TokenCache open_or_make_tokens(const std::string& directory, uint64_t key, int64_t vocab_size,
+                               const std::function<void(TokenFileWriter& writer)>& make) {
+  TokenCache cache;
+  cache.path = (std::filesystem::path(directory) / fmt::format("{:016x}.tokens", key)).string();
+  std::string problem;
+  const auto open = [&] { return open_token_file(cache.path, key, vocab_size, problem, directory); };
+  cache.stream = open();
+  cache.reused = cache.stream != nullptr;
+  if (!problem.empty()) cache.notes.push_back(fmt::format("{}: {}; made again", cache.path, problem));
+  if (!cache.reused) {
+    in_cache([&] { make_directories(directory); });
+    const FileLock lock = in_cache([&] {
+      return FileLock(cache.path + ".lock",
+                      [] { say("another brisk is making the tokens of this text; waiting for it"); });
+    });
+    cache.stream = open();  // it may be there by now
+    cache.reused = cache.stream != nullptr;
+    if (!cache.reused) {
+      remove_forgotten_builds(directory);
+      auto writer = in_cache([&] { return std::make_unique<TokenFileWriter>(cache.path, key, vocab_size); });
+      cache.resumed = !writer->resumed_at().empty();
+      if (cache.resumed) {
+        cache.notes.push_back(fmt::format(
+            "the tokens of {} documents were there, of a process that did not end its work", writer->documents()));
+      }
+      try {
+        make(*writer);
+      } catch (const UserError&) {
+        writer->discard();  // mended data has another key
+        throw;
+      }
+      cache.stream = open();
+      if (!cache.stream) {
+        user_error("{}: {} right after it was written; check the disk or set data.cache_dir to another", cache.path,
+                   problem.empty() ? "gone" : problem);
+      }
+    }
+  }
+  return cache;
+}
+
+}  // namespace brisk
