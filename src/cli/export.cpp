@@ -7,9 +7,9 @@
 #include "base/files/files.h"
 #include "base/terminal/terminal.h"
 #include "cli/command.h"
-#include "hub/encoder_model.h"
-#include "hub/gguf_model.h"
-#include "hub/huggingface.h"
+#include "hub/gguf/gguf_model.h"
+#include "hub/huggingface/decoder.h"
+#include "hub/huggingface/encoder.h"
 #include "train/model_config.h"
 #include "train/trained_model.h"
 

@@ -14,7 +14,7 @@
 #include "base/terminal/terminal.h"
 #include "cli/child_process.h"
 #include "cli/sliver.h"
-#include "hub/huggingface_config.h"
+#include "hub/huggingface/decoder_config.h"
 #include "train/checkpoint.h"
 #include "train/classify_task.h"
 #include "train/engine.h"

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "hub/safetensors.h"
+#include "hub/formats/safetensors.h"
 #include "tensor/parameter.h"
 
 namespace brisk {

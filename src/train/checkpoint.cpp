@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
-#include "hub/safetensors.h"
+#include "hub/formats/safetensors.h"
 #include "train/checkpoint_state.h"
 #include "train/checksum.h"
 

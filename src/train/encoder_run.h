@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hub/encoder_model.h"
+#include "hub/huggingface/encoder.h"
 #include "tensor/parameter.h"
 
 namespace brisk {

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/threads.h"
-#include "hub/safetensors.h"
+#include "hub/formats/safetensors.h"
 #include "train/checkpoint.h"
 
 namespace brisk {

@@ -1,7 +1,7 @@
 // A GGUF file: its values and tensors, the model it describes, its tokenizer.
 #include "fuzz/tokenizer_use.h"
-#include "hub/gguf_model.h"
-#include "hub/gguf_tokenizer.h"
+#include "hub/gguf/gguf_model.h"
+#include "hub/gguf/gguf_tokenizer.h"
 
 using namespace brisk;
 

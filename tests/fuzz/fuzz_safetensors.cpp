@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "fuzz/fuzz_input.h"
-#include "hub/safetensors.h"
+#include "hub/formats/safetensors.h"
 
 using namespace brisk;
 

@@ -1,6 +1,6 @@
 // pytorch_model.bin: the zip, the pickle in it, and the tensors that it names.
 #include "fuzz/fuzz_input.h"
-#include "hub/torch_file.h"
+#include "hub/formats/torch_file.h"
 
 using namespace brisk;
 

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/scratch_folder.h"
-#include "hub/encoder_model.h"
+#include "hub/huggingface/encoder.h"
 #include "tensor/device.h"
 
 namespace brisk {

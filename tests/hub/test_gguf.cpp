@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/scratch_folder.h"
-#include "hub/gguf.h"
+#include "hub/gguf/gguf.h"
 #include "tensor/half_float.h"
 
 namespace brisk {

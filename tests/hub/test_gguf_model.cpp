@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/scratch_folder.h"
-#include "hub/gguf_model.h"
+#include "hub/gguf/gguf_model.h"
 
 namespace brisk {
 namespace {

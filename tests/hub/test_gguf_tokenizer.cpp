@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/scratch_folder.h"
-#include "hub/gguf_tokenizer.h"
+#include "hub/gguf/gguf_tokenizer.h"
 
 namespace brisk {
 namespace {

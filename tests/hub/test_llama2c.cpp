@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/scratch_folder.h"
-#include "hub/llama2c.h"
+#include "hub/formats/llama2c.h"
 
 namespace brisk {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/broken_system.h"
 #include "base/error.h"
 #include "base/scratch_folder.h"
-#include "hub/safetensors.h"
+#include "hub/formats/safetensors.h"
 
 namespace brisk {
 namespace {

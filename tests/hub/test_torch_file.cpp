@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/scratch_folder.h"
-#include "hub/tensor_pickle.h"
-#include "hub/torch_file.h"
+#include "hub/formats/tensor_pickle.h"
+#include "hub/formats/torch_file.h"
 #include "tensor/dtype.h"
 #include "tensor/half_float.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "hub/safetensors.h"
+#include "hub/formats/safetensors.h"
 #include "train/tiny_job.h"
 
 namespace brisk::testing {

@@ -13,7 +13,7 @@
 #include "base/files/files.h"
 #include "base/scratch_folder.h"
 #include "base/threads.h"
-#include "hub/safetensors.h"
+#include "hub/formats/safetensors.h"
 #include "train/checkpoint.h"
 #include "train/checksum.h"
 #include "train/metrics_log.h"

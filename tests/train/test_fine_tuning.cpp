@@ -3,7 +3,7 @@
 
 #include "base/files/files.h"
 #include "base/scratch_folder.h"
-#include "hub/safetensors.h"
+#include "hub/formats/safetensors.h"
 #include "ops/numeric.h"
 #include "sanitized.h"
 #include "train/checkpoint.h"

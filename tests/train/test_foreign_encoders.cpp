@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files/files.h"
-#include "hub/encoder_model.h"
+#include "hub/huggingface/encoder.h"
 #include "models/encoder.h"
 #include "train/encoder_job.h"
 

@@ -1,4 +1,4 @@
-#include "hub/safetensors.h"
+#include "hub/formats/safetensors.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "hub/gguf.h"
+#include "hub/gguf/gguf.h"
 
 #include <algorithm>
 #include <bit>

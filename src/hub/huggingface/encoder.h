@@ -1,4 +1,4 @@
-// Encoders in the folders of Hugging Face: config.json, weights (hub/weight_files.h), a tokenizer.
+// Encoders in the folders of Hugging Face: config.json, weights (hub/formats/weight_files.h), a tokenizer.
 //
 //   const HuggingFaceEncoder there("bert-base-uncased");       // UserError unless configuration and files are there
 //   job.model = there.config().model;
@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "hub/encoder_config.h"
-#include "hub/weight_files.h"
+#include "hub/formats/weight_files.h"
+#include "hub/huggingface/encoder_config.h"
 #include "hub/weight_map.h"
 #include "tensor/parameter.h"
 #include "text/tokenizer.h"

@@ -1,4 +1,4 @@
-#include "hub/encoder_model.h"
+#include "hub/huggingface/encoder.h"
 
 #include <cstring>
 #include <map>
@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
-#include "hub/weight_files.h"
+#include "hub/formats/weight_files.h"
 
 namespace brisk {
 

@@ -1,4 +1,4 @@
-#include "hub/config_reader.h"
+#include "hub/huggingface/config_reader.h"
 
 #include <charconv>
 #include <nlohmann/json.hpp>

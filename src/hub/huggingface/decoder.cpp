@@ -1,11 +1,11 @@
-#include "hub/huggingface.h"
+#include "hub/huggingface/decoder.h"
 
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/files/files.h"
-#include "hub/weight_files.h"
+#include "hub/formats/weight_files.h"
 
 namespace brisk {
 

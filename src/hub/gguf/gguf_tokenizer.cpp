@@ -1,4 +1,4 @@
-#include "hub/gguf_tokenizer.h"
+#include "hub/gguf/gguf_tokenizer.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>

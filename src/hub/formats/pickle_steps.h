@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "hub/safetensors.h"
+#include "hub/formats/safetensors.h"
 
 namespace brisk::pickle {
 

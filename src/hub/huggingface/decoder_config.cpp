@@ -1,9 +1,9 @@
-#include "hub/huggingface_config.h"
+#include "hub/huggingface/decoder_config.h"
 
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "hub/config_reader.h"
+#include "hub/huggingface/config_reader.h"
 
 namespace brisk {
 

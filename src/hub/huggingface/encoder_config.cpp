@@ -1,10 +1,10 @@
-#include "hub/encoder_config.h"
+#include "hub/huggingface/encoder_config.h"
 
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/files/files.h"
-#include "hub/config_reader.h"
+#include "hub/huggingface/config_reader.h"
 
 namespace brisk {
 

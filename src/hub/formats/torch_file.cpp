@@ -1,4 +1,4 @@
-#include "hub/torch_file.h"
+#include "hub/formats/torch_file.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/text/printable.h"
-#include "hub/tensor_pickle.h"
-#include "hub/zip_records.h"
+#include "hub/formats/tensor_pickle.h"
+#include "hub/formats/zip_records.h"
 
 namespace brisk {
 

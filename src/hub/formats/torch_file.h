@@ -1,5 +1,5 @@
 // pytorch_model.bin: a dictionary of tensors that torch.save wrote (PyTorch 1.6 and later). Tensors only: nothing in
-// the file is executed (hub/tensor_pickle.h), and what it claims about itself is checked before it is believed.
+// the file is executed (hub/formats/tensor_pickle.h), and what it claims about itself is checked before it is believed.
 //
 //   const TorchFile file("pytorch_model.bin");       // memory-mapped; UserError unless every tensor is all there
 //   const SafetensorsEntry* table = file.find("bert.embeddings.word_embeddings.weight");
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/files/files.h"
-#include "hub/safetensors.h"
+#include "hub/formats/safetensors.h"
 
 namespace brisk {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "hub/gguf.h"
+#include "hub/gguf/gguf.h"
 #include "text/tokenizer.h"
 
 namespace brisk {

@@ -4,7 +4,7 @@
 //   writer.set("general.architecture", "llama");
 //   writer.set("llama.block_count", uint32_t{5});
 //   writer.set("tokenizer.ggml.tokens", tokens);                              // arrays of strings, floats, integers
-//   writer.add("token_embd.weight", GgufType::f16, {V, D}, fill);             // as in hub/safetensors.h
+//   writer.add("token_embd.weight", GgufType::f16, {V, D}, fill);             // as in hub/formats/safetensors.h
 //   writer.finish();                                                          // written to the side, then renamed
 //
 //   const GgufFile file("model.gguf");         // memory-mapped; UserError where a length or an offset leaves the file

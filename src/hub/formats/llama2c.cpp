@@ -1,4 +1,4 @@
-#include "hub/llama2c.h"
+#include "hub/formats/llama2c.h"
 
 #include <array>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "hub/tensor_pickle.h"
+#include "hub/formats/tensor_pickle.h"
 
 #include <array>
 #include <cstring>
@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/text/printable.h"
-#include "hub/pickle_steps.h"
+#include "hub/formats/pickle_steps.h"
 
 namespace brisk {
 

@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "hub/safetensors.h"
+#include "hub/formats/safetensors.h"
 #include "job/job.h"
 #include "text/tokenizer.h"
 

@@ -14,8 +14,8 @@
 #include <memory>
 #include <string>
 
-#include "hub/gguf.h"
-#include "hub/safetensors.h"
+#include "hub/formats/safetensors.h"
+#include "hub/gguf/gguf.h"
 #include "job/job.h"
 #include "tensor/parameter.h"
 #include "text/tokenizer.h"

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "hub/safetensors.h"
+#include "hub/formats/safetensors.h"
 
 namespace brisk {
 

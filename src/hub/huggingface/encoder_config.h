@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "hub/safetensors.h"
+#include "hub/formats/safetensors.h"
 #include "job/job.h"
 #include "text/tokenizer.h"
 

@@ -1,5 +1,5 @@
 // The weights of a Hugging Face folder, whichever files hold them: model.safetensors, its shards with their index, or
-// the same of pytorch_model.bin (hub/torch_file.h).
+// the same of pytorch_model.bin (hub/formats/torch_file.h).
 //
 //   const WeightFiles files("bert-base-uncased");        // UserError where something is missing or damaged
 //   const SafetensorsEntry* table = files.find("bert.embeddings.word_embeddings.weight");
@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "hub/safetensors.h"
-#include "hub/torch_file.h"
+#include "hub/formats/safetensors.h"
+#include "hub/formats/torch_file.h"
 
 namespace brisk {
 

@@ -1,4 +1,4 @@
-#include "hub/weight_files.h"
+#include "hub/formats/weight_files.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-// Decoders in the folders of Hugging Face: config.json, weights (hub/weight_files.h), a tokenizer.
+// Decoders in the folders of Hugging Face: config.json, weights (hub/formats/weight_files.h), a tokenizer.
 //
 //   const HuggingFaceModel model("gpt2");       // UserError unless configuration and files are there
 //   job.model = model.config().model;           // build the decoder from these
@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "hub/huggingface_config.h"
-#include "hub/safetensors.h"
-#include "hub/weight_files.h"
+#include "hub/formats/safetensors.h"
+#include "hub/formats/weight_files.h"
+#include "hub/huggingface/decoder_config.h"
 #include "hub/weight_map.h"
 #include "tensor/parameter.h"
 #include "text/tokenizer.h"

@@ -1,8 +1,8 @@
-#include "hub/gguf_model.h"
+#include "hub/gguf/gguf_model.h"
 
 #include "base/error.h"
-#include "hub/gguf_tokenizer.h"
-#include "hub/huggingface_config.h"
+#include "hub/gguf/gguf_tokenizer.h"
+#include "hub/huggingface/decoder_config.h"
 #include "hub/weight_map.h"
 
 namespace brisk {

@@ -1,4 +1,4 @@
-#include "hub/zip_records.h"
+#include "hub/formats/zip_records.h"
 
 #include <bit>
 #include <cstdint>
