@@ -1,4 +1,4 @@
-#include "report/compare.h"
+#include "report/page/compare.h"
 
 #include <fmt/format.h>
 

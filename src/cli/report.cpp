@@ -6,7 +6,7 @@
 #include "base/files/files.h"
 #include "base/terminal/terminal.h"
 #include "cli/command.h"
-#include "report/report_page.h"
+#include "report/page/report_page.h"
 
 namespace brisk {
 

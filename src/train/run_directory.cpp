@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "job/options/options.h"
-#include "report/event_file.h"
+#include "report/tensorboard/event_file.h"
 #include "train/checkpoint.h"
 #include "train/fine_tuned.h"
 

@@ -20,7 +20,7 @@
 
 #include "base/files/record_log.h"
 #include "base/ledger.h"
-#include "report/event_file.h"
+#include "report/tensorboard/event_file.h"
 #include "train/generate.h"
 #include "train/metrics_log.h"
 #include "train/setup.h"

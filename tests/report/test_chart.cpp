@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "report/chart.h"
-#include "report/html.h"
-#include "report/run_facts.h"
+#include "report/page/chart.h"
+#include "report/page/html.h"
+#include "report/read/run_facts.h"
 
 namespace brisk {
 namespace {

@@ -11,11 +11,11 @@
 
 #include "base/error.h"
 #include "base/scratch_folder.h"
-#include "report/crc32c.h"
-#include "report/event_file.h"
-#include "report/histogram.h"
-#include "report/record.h"
-#include "report/wire.h"
+#include "report/tensorboard/crc32c.h"
+#include "report/tensorboard/event_file.h"
+#include "report/tensorboard/histogram.h"
+#include "report/tensorboard/record.h"
+#include "report/tensorboard/wire.h"
 
 namespace brisk {
 namespace {

@@ -7,10 +7,10 @@
 #include "base/error.h"
 #include "base/scratch_folder.h"
 #include "job/job.h"
-#include "report/compare.h"
-#include "report/report_page.h"
-#include "report/run_facts.h"
-#include "report/run_record.h"
+#include "report/page/compare.h"
+#include "report/page/report_page.h"
+#include "report/read/run_facts.h"
+#include "report/read/run_record.h"
 
 namespace brisk {
 namespace {

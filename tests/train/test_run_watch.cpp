@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "base/scratch_folder.h"
-#include "report/record.h"
-#include "report/wire.h"
+#include "report/tensorboard/record.h"
+#include "report/tensorboard/wire.h"
 #include "train/run_watch.h"
 
 namespace brisk {

@@ -17,7 +17,7 @@
 #include <string_view>
 
 #include "base/files/record_log.h"
-#include "report/histogram.h"
+#include "report/tensorboard/histogram.h"
 
 namespace brisk {
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "report/chart.h"
-#include "report/compare.h"
-#include "report/html.h"
-#include "report/ledger_bars.h"
+#include "report/page/chart.h"
+#include "report/page/compare.h"
+#include "report/page/html.h"
+#include "report/page/ledger_bars.h"
 
 namespace brisk {
 

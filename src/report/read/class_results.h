@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "report/unknown.h"
+#include "report/read/unknown.h"
 
 namespace brisk {
 

@@ -1,4 +1,4 @@
-#include "report/ledger_bars.h"
+#include "report/page/ledger_bars.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <array>
 
 #include "base/terminal/terminal.h"
-#include "report/html.h"
+#include "report/page/html.h"
 
 namespace brisk {
 

@@ -1,4 +1,4 @@
-#include "report/crc32c.h"
+#include "report/tensorboard/crc32c.h"
 
 #include <array>
 

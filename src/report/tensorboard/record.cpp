@@ -1,9 +1,9 @@
-#include "report/record.h"
+#include "report/tensorboard/record.h"
 
 #include <cstdint>
 #include <cstring>
 
-#include "report/crc32c.h"
+#include "report/tensorboard/crc32c.h"
 
 namespace brisk {
 

@@ -1,4 +1,4 @@
-#include "report/chart.h"
+#include "report/page/chart.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "base/terminal/terminal.h"
-#include "report/html.h"
+#include "report/page/html.h"
 
 namespace brisk {
 

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "report/class_results.h"
-#include "report/run_settings.h"
+#include "report/read/class_results.h"
+#include "report/read/run_settings.h"
 
 namespace brisk {
 

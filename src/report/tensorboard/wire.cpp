@@ -1,4 +1,4 @@
-#include "report/wire.h"
+#include "report/tensorboard/wire.h"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-#include "report/class_results.h"
+#include "report/read/class_results.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include <numeric>
 
 #include "base/files/files.h"
-#include "report/html.h"
-#include "report/run_facts.h"
+#include "report/page/html.h"
+#include "report/read/run_facts.h"
 
 namespace brisk {
 

@@ -1,4 +1,4 @@
-#include "report/run_facts.h"
+#include "report/read/run_facts.h"
 
 #include <fmt/format.h>
 

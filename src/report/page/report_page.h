@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "report/run_record.h"
+#include "report/read/run_record.h"
 
 namespace brisk {
 

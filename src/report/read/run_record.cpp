@@ -1,4 +1,4 @@
-#include "report/run_record.h"
+#include "report/read/run_record.h"
 
 #include <fmt/format.h>
 #include <signal.h>

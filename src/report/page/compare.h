@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "report/run_facts.h"
-#include "report/run_record.h"
+#include "report/read/run_facts.h"
+#include "report/read/run_record.h"
 
 namespace brisk {
 

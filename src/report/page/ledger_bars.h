@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "report/run_record.h"
+#include "report/read/run_record.h"
 
 namespace brisk {
 

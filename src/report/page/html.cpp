@@ -1,9 +1,9 @@
-#include "report/html.h"
+#include "report/page/html.h"
 
 #include <fmt/format.h>
 
 #include "base/text/unicode.h"
-#include "report/page_style.h"
+#include "report/page/page_style.h"
 
 namespace brisk {
 

@@ -1,4 +1,4 @@
-#include "report/run_settings.h"
+#include "report/read/run_settings.h"
 
 #include <fmt/format.h>
 

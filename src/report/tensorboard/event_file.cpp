@@ -1,4 +1,4 @@
-#include "report/event_file.h"
+#include "report/tensorboard/event_file.h"
 
 #include <unistd.h>
 
@@ -12,8 +12,8 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
-#include "report/record.h"
-#include "report/wire.h"
+#include "report/tensorboard/record.h"
+#include "report/tensorboard/wire.h"
 
 namespace brisk {
 

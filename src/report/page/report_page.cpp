@@ -1,4 +1,4 @@
-#include "report/report_page.h"
+#include "report/page/report_page.h"
 
 #include <fmt/format.h>
 
@@ -6,10 +6,10 @@
 #include <map>
 
 #include "base/terminal/terminal.h"
-#include "report/chart.h"
-#include "report/html.h"
-#include "report/ledger_bars.h"
-#include "report/run_facts.h"
+#include "report/page/chart.h"
+#include "report/page/html.h"
+#include "report/page/ledger_bars.h"
+#include "report/read/run_facts.h"
 
 namespace brisk {
 

@@ -1,4 +1,4 @@
-#include "report/histogram.h"
+#include "report/tensorboard/histogram.h"
 
 #include <algorithm>
 #include <cmath>
