@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "optim/card_step.h"
+#include "optim/gpu_step.h"
 #include "train/engine.h"
 
 namespace brisk {

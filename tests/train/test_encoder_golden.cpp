@@ -5,7 +5,7 @@
 
 #include "ops/numeric.h"
 #include "optim/adamw.h"
-#include "optim/card_step.h"
+#include "optim/gpu_step.h"
 #include "train/encoder_job.h"
 #include "train/golden_file.h"
 

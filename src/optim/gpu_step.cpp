@@ -1,4 +1,4 @@
-#include "optim/card_step.h"
+#include "optim/gpu_step.h"
 
 #include <cmath>
 
