@@ -1,7 +1,7 @@
 #include "train/best_model.h"
 
 #include "base/terminal/terminal.h"
-#include "train/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 
 namespace brisk {
 

@@ -8,10 +8,10 @@
 #include "base/files/files.h"
 #include "base/terminal/terminal.h"
 #include "base/terminal/work_bar.h"
+#include "checkpoint/run_directory.h"
 #include "data/examples/example_statistics.h"
 #include "data/table/text_table.h"
 #include "train/label_file.h"
-#include "train/run_directory.h"
 
 namespace brisk {
 

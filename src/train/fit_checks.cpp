@@ -6,7 +6,7 @@
 #include "base/files/files.h"
 #include "base/machine/machine.h"
 #include "base/terminal/terminal.h"
-#include "train/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 #include "train/tables.h"
 
 namespace brisk {

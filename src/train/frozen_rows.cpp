@@ -7,12 +7,12 @@
 
 #include "base/hash.h"
 #include "base/terminal/work_bar.h"
+#include "checkpoint/store_checksum.h"
 #include "data/batch/packer.h"
 #include "data/examples/example_sequences.h"
 #include "ops/optimizer/parameters.h"
 #include "train/classify_task.h"
 #include "train/engine.h"
-#include "train/store_checksum.h"
 
 namespace brisk {
 

@@ -4,11 +4,11 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
-#include "train/checkpoint.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/run_directory.h"
 #include "train/label_file.h"
 #include "train/model_config.h"
 #include "train/model_source.h"
-#include "train/run_directory.h"
 #include "train/trained_model.h"
 
 namespace brisk {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "base/files/files.h"
+#include "checkpoint/run_directory.h"
 #include "data/batch/chunk_sequences.h"
 #include "train/model_config.h"
-#include "train/run_directory.h"
 #include "train/tables.h"
 
 namespace brisk {

@@ -5,17 +5,17 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/fine_tuned.h"
+#include "checkpoint/run_directory.h"
+#include "checkpoint/warm_start.h"
 #include "hub/formats/llama2c.h"
 #include "hub/formats/safetensors.h"
 #include "hub/gguf/gguf_model.h"
 #include "hub/huggingface/decoder.h"
 #include "hub/huggingface/encoder.h"
-#include "train/checkpoint.h"
-#include "train/encoder_run.h"
-#include "train/fine_tuned.h"
 #include "train/label_file.h"
 #include "train/model_config.h"
-#include "train/run_directory.h"
 
 namespace brisk {
 

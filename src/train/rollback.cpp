@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/terminal/terminal.h"
-#include "train/fine_tuned.h"
+#include "checkpoint/fine_tuned.h"
 
 namespace brisk {
 

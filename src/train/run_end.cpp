@@ -4,7 +4,7 @@
 #include "base/machine/machine.h"
 #include "base/terminal/terminal.h"
 #include "base/threads.h"
-#include "train/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 #include "train/device_choice.h"
 #include "train/metrics_log.h"
 

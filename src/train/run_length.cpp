@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/rounding.h"
-#include "train/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 #include "train/model_config.h"
 
 namespace brisk {

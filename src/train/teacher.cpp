@@ -8,6 +8,7 @@
 #include "base/files/files.h"
 #include "base/hash.h"
 #include "base/terminal/work_bar.h"
+#include "checkpoint/store_checksum.h"
 #include "data/examples/example_sequences.h"
 #include "models/encoder.h"
 #include "train/class_predictor.h"
@@ -15,7 +16,6 @@
 #include "train/encoder_data.h"
 #include "train/engine.h"
 #include "train/predict.h"
-#include "train/store_checksum.h"
 #include "train/trained_model.h"
 
 namespace brisk {

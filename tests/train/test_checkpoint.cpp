@@ -13,11 +13,11 @@
 #include "base/files/files.h"
 #include "base/scratch_folder.h"
 #include "base/threads.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/checksum.h"
+#include "checkpoint/run_directory.h"
 #include "hub/formats/safetensors.h"
-#include "train/checkpoint.h"
-#include "train/checksum.h"
 #include "train/metrics_log.h"
-#include "train/run_directory.h"
 
 namespace brisk {
 namespace {

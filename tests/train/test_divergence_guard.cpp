@@ -4,7 +4,7 @@
 
 #include "base/random.h"
 #include "base/scratch_folder.h"
-#include "train/checkpoint_state.h"
+#include "checkpoint/checkpoint_state.h"
 #include "train/divergence_guard.h"
 #include "train/tiny_job.h"
 

@@ -3,11 +3,11 @@
 
 #include "base/files/files.h"
 #include "base/scratch_folder.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/fine_tuned.h"
 #include "hub/formats/safetensors.h"
 #include "ops/numeric.h"
 #include "sanitized.h"
-#include "train/checkpoint.h"
-#include "train/fine_tuned.h"
 #include "train/model_logits.h"
 #include "train/tiny_job.h"
 

@@ -3,8 +3,8 @@
 
 #include "base/files/files.h"
 #include "base/scratch_folder.h"
+#include "checkpoint/checkpoint_state.h"
 #include "optim/loss_scale.h"
-#include "train/checkpoint_state.h"
 #include "train/metrics_log.h"
 
 namespace brisk {

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/scratch_folder.h"
-#include "train/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 #include "train/choices.h"
 #include "train/precision.h"
 

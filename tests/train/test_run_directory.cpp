@@ -6,9 +6,9 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/scratch_folder.h"
-#include "train/checkpoint.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/run_directory.h"
 #include "train/metrics_log.h"
-#include "train/run_directory.h"
 
 namespace brisk {
 namespace {

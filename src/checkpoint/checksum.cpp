@@ -1,4 +1,4 @@
-#include "train/checksum.h"
+#include "checkpoint/checksum.h"
 
 #include <fmt/format.h>
 

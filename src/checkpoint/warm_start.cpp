@@ -1,4 +1,4 @@
-#include "train/encoder_run.h"
+#include "checkpoint/warm_start.h"
 
 #include <charconv>
 #include <cstring>
@@ -10,9 +10,9 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/fine_tuned.h"
 #include "hub/formats/safetensors.h"
-#include "train/checkpoint.h"
-#include "train/fine_tuned.h"
 
 namespace brisk {
 

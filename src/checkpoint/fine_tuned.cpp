@@ -1,4 +1,4 @@
-#include "train/fine_tuned.h"
+#include "checkpoint/fine_tuned.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/threads.h"
+#include "checkpoint/checkpoint.h"
 #include "hub/formats/safetensors.h"
-#include "train/checkpoint.h"
 
 namespace brisk {
 

@@ -1,4 +1,4 @@
-#include "train/run_directory.h"
+#include "checkpoint/run_directory.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -15,10 +15,10 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/fine_tuned.h"
 #include "job/options/options.h"
 #include "report/tensorboard/event_file.h"
-#include "train/checkpoint.h"
-#include "train/fine_tuned.h"
 
 namespace brisk {
 

@@ -1,10 +1,10 @@
-#include "train/store_checksum.h"
+#include "checkpoint/store_checksum.h"
 
 #include <span>
 #include <vector>
 
 #include "base/hash.h"
-#include "train/checksum.h"
+#include "checkpoint/checksum.h"
 
 namespace brisk {
 

@@ -1,4 +1,4 @@
-#include "train/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,9 +13,9 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "checkpoint/checkpoint_state.h"
+#include "checkpoint/checksum.h"
 #include "hub/formats/safetensors.h"
-#include "train/checkpoint_state.h"
-#include "train/checksum.h"
 
 namespace brisk {
 
@@ -53,7 +53,7 @@ std::string replaced_path(const std::string& run, int64_t step) {
 
 using TensorOfParameter = Tensor Parameter::*;  // the master or a moment
 
-// What is frozen is not in checkpoints: train/fine_tuned.h saves it once.
+// What is frozen is not in checkpoints: checkpoint/fine_tuned.h saves it once.
 bool is_saved(const Parameter& parameter, TensorOfParameter which) {
   return parameter.spec.trained && (which == &Parameter::master || static_cast<bool>(parameter.*which));
 }

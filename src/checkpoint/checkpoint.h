@@ -7,7 +7,7 @@
 //   if (auto latest = latest_checkpoint(run)) state = load_checkpoint(*latest, store);   // to go on training
 //   load_model(*best_checkpoint(run), store);                                            // to use it
 //
-// Frozen parameters are not in a checkpoint: train/fine_tuned.h.
+// Frozen parameters are not in a checkpoint: checkpoint/fine_tuned.h.
 //
 // A checkpoint is written as checkpoints/.step-00000123.partial/, every file flushed, and then renamed: the rename is
 // the moment it exists, so a process killed at any instant leaves whole checkpoints only. What is about to be deleted
@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/checkpoint_state.h"
 #include "tensor/parameter.h"
-#include "train/checkpoint_state.h"
 
 namespace brisk {
 

@@ -1,4 +1,4 @@
-#include "train/checkpoint_state.h"
+#include "checkpoint/checkpoint_state.h"
 
 #include <charconv>
 #include <nlohmann/json.hpp>
