@@ -12,16 +12,16 @@
 #include "cli/limits.h"
 #include "data/batch/chunk_sequences.h"
 #include "data/examples/example_sequences.h"
-#include "train/class_scores.h"
+#include "infer/class_scores.h"
+#include "infer/evaluator.h"
+#include "infer/precision.h"
+#include "infer/predict.h"
+#include "infer/trained_model.h"
 #include "train/classify_task.h"
 #include "train/encoder_data.h"
-#include "train/evaluator.h"
 #include "train/mlm_task.h"
-#include "train/precision.h"
-#include "train/predict.h"
 #include "train/prepare.h"
 #include "train/tables.h"
-#include "train/trained_model.h"
 
 namespace brisk {
 

@@ -10,8 +10,8 @@
 #include "hub/gguf/gguf_model.h"
 #include "hub/huggingface/decoder.h"
 #include "hub/huggingface/encoder.h"
-#include "train/model_config.h"
-#include "train/trained_model.h"
+#include "infer/model_config.h"
+#include "infer/trained_model.h"
 
 namespace brisk {
 

@@ -1,4 +1,4 @@
-#include "train/generate.h"
+#include "infer/generate.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "cli/command.h"
 #include "cli/device_option.h"
 #include "cli/limits.h"
-#include "train/trained_model.h"
+#include "infer/trained_model.h"
 
 namespace brisk {
 

@@ -1,4 +1,4 @@
-#include "train/import.h"
+#include "infer/import.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "train/predict.h"
+#include "infer/predict.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@
 #include "cli/limits.h"
 #include "data/read/byte_reader.h"
 #include "data/table/text_table.h"
-#include "train/precision.h"
+#include "infer/precision.h"
 
 namespace brisk {
 

@@ -16,10 +16,10 @@
 #include "cli/child_process.h"
 #include "cli/sliver.h"
 #include "hub/huggingface/decoder_config.h"
+#include "infer/model_config.h"
 #include "train/classify_task.h"
 #include "train/engine.h"
 #include "train/interrupt.h"
-#include "train/model_config.h"
 
 namespace brisk {
 

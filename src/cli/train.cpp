@@ -9,8 +9,8 @@
 #include "cli/device_option.h"
 #include "cli/limits.h"
 #include "cli/smoke_test.h"
+#include "infer/model_source.h"
 #include "job/job.h"
-#include "train/model_source.h"
 #include "train/tables.h"
 #include "train/trainer.h"
 

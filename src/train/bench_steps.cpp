@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/machine/machine.h"
+#include "infer/device_choice.h"
 #include "ops/peak/peak.h"
-#include "train/device_choice.h"
 #include "train/metrics_log.h"
 
 namespace brisk {

@@ -13,8 +13,8 @@
 #include "base/gpu/gpu_watch.h"
 #include "base/ledger.h"
 #include "data/batch/loader.h"
+#include "infer/precision.h"
 #include "train/engine.h"
-#include "train/precision.h"
 
 namespace brisk {
 

@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <string>
 
+#include "infer/precision.h"
 #include "job/job.h"
 #include "tensor/dtype.h"
-#include "train/precision.h"
 
 namespace brisk {
 

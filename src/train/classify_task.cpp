@@ -12,12 +12,12 @@
 #include "data/batch/loader.h"
 #include "data/examples/example_sequences.h"
 #include "data/examples/example_statistics.h"
+#include "infer/class_scores.h"
+#include "infer/label_file.h"
+#include "infer/model_config.h"
+#include "infer/model_source.h"
 #include "job/run_length.h"
-#include "train/class_scores.h"
 #include "train/frozen_rows.h"
-#include "train/label_file.h"
-#include "train/model_config.h"
-#include "train/model_source.h"
 #include "train/teacher.h"
 
 namespace brisk {

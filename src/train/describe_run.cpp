@@ -3,7 +3,7 @@
 #include "base/files/files.h"
 #include "base/terminal/terminal.h"
 #include "base/threads.h"
-#include "train/device_choice.h"
+#include "infer/device_choice.h"
 #include "train/tables.h"
 
 namespace brisk {

@@ -11,7 +11,7 @@
 #include "checkpoint/run_directory.h"
 #include "data/examples/example_statistics.h"
 #include "data/table/text_table.h"
-#include "train/label_file.h"
+#include "infer/label_file.h"
 
 namespace brisk {
 

@@ -16,14 +16,14 @@
 #include "base/ledger.h"
 #include "data/batch/batch.h"
 #include "data/batch/sequences.h"
+#include "infer/batch_buffer.h"
+#include "infer/evaluator.h"
+#include "infer/row_picking.h"
 #include "models/registry.h"
 #include "optim/adamw.h"
 #include "optim/loss_scale.h"
 #include "optim/muon.h"
 #include "tensor/program.h"
-#include "train/batch_buffer.h"
-#include "train/evaluator.h"
-#include "train/row_picking.h"
 
 namespace brisk {
 

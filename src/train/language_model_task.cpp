@@ -5,7 +5,7 @@
 #include "base/files/files.h"
 #include "checkpoint/run_directory.h"
 #include "data/batch/chunk_sequences.h"
-#include "train/model_config.h"
+#include "infer/model_config.h"
 #include "train/tables.h"
 
 namespace brisk {

@@ -18,8 +18,8 @@
 
 #include "base/files/record_log.h"
 #include "base/gpu/gpu_watch.h"
+#include "infer/evaluator.h"
 #include "optim/loss_scale.h"
-#include "train/evaluator.h"
 
 namespace brisk {
 

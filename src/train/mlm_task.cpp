@@ -4,7 +4,7 @@
 
 #include "data/batch/loader.h"
 #include "data/examples/example_sequences.h"
-#include "train/model_config.h"
+#include "infer/model_config.h"
 #include "train/tables.h"
 
 namespace brisk {

@@ -5,7 +5,7 @@
 #include "base/terminal/terminal.h"
 #include "base/threads.h"
 #include "checkpoint/checkpoint.h"
-#include "train/device_choice.h"
+#include "infer/device_choice.h"
 #include "train/metrics_log.h"
 
 namespace brisk {

@@ -5,7 +5,7 @@
 
 #include "base/rounding.h"
 #include "checkpoint/checkpoint.h"
-#include "train/model_config.h"
+#include "infer/model_config.h"
 
 namespace brisk {
 

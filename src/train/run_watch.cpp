@@ -16,7 +16,7 @@
 #include "base/terminal/terminal.h"
 #include "base/text/unicode.h"
 #include "base/threads.h"
-#include "train/device_choice.h"
+#include "infer/device_choice.h"
 
 namespace brisk {
 

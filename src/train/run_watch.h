@@ -20,8 +20,8 @@
 
 #include "base/files/record_log.h"
 #include "base/ledger.h"
+#include "infer/generate.h"
 #include "report/tensorboard/event_file.h"
-#include "train/generate.h"
 #include "train/metrics_log.h"
 #include "train/setup.h"
 

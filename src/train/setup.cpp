@@ -14,13 +14,13 @@
 #include "base/threads.h"
 #include "checkpoint/fine_tuned.h"
 #include "checkpoint/warm_start.h"
+#include "infer/device_choice.h"
+#include "infer/model_config.h"
+#include "infer/model_source.h"
 #include "ops/peak/peak.h"
 #include "train/describe_run.h"
-#include "train/device_choice.h"
 #include "train/fit_checks.h"
 #include "train/micro_batch.h"
-#include "train/model_config.h"
-#include "train/model_source.h"
 #include "train/run_length.h"
 
 namespace brisk {

@@ -16,11 +16,11 @@
 #include "data/batch/sequences.h"
 #include "data/corpus/corpus.h"
 #include "data/corpus/statistics.h"
+#include "infer/evaluator.h"
+#include "infer/row_picking.h"
 #include "job/job.h"
 #include "models/registry.h"
 #include "text/tokenizer.h"
-#include "train/evaluator.h"
-#include "train/row_picking.h"
 
 namespace brisk {
 

@@ -10,13 +10,13 @@
 #include "base/terminal/work_bar.h"
 #include "checkpoint/store_checksum.h"
 #include "data/examples/example_sequences.h"
+#include "infer/class_predictor.h"
+#include "infer/predict.h"
+#include "infer/trained_model.h"
 #include "models/encoder.h"
-#include "train/class_predictor.h"
 #include "train/classify_task.h"
 #include "train/encoder_data.h"
 #include "train/engine.h"
-#include "train/predict.h"
-#include "train/trained_model.h"
 
 namespace brisk {
 

@@ -3,9 +3,9 @@
 
 #include <limits>
 
+#include "infer/generate.h"
 #include "ops/tape/gpu_workspace.h"
 #include "tensor/device.h"
-#include "train/generate.h"
 #include "train/micro_batch.h"
 #include "train/tiny_job.h"
 

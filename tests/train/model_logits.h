@@ -5,8 +5,8 @@
 
 #include "base/ledger.h"
 #include "data/batch/batch.h"
+#include "infer/batch_buffer.h"
 #include "tensor/program.h"
-#include "train/batch_buffer.h"
 #include "train/tiny_job.h"
 
 namespace brisk::testing {

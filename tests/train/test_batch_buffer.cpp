@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "train/batch_buffer.h"
+#include "infer/batch_buffer.h"
 
 namespace brisk {
 namespace {

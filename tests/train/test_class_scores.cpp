@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "train/class_scores.h"
+#include "infer/class_scores.h"
 
 namespace brisk {
 namespace {

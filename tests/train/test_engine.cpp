@@ -2,11 +2,11 @@
 // resume, the device. Dropout is on everywhere, since it is the first thing to differ.
 #include <gtest/gtest.h>
 
+#include "infer/generate.h"
 #include "ops/numeric.h"
 #include "ops/optimizer/parameters.h"
 #include "sanitized.h"
 #include "train/engine.h"
-#include "train/generate.h"
 #include "train/tiny_job.h"
 
 namespace brisk {

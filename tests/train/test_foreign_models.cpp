@@ -10,10 +10,10 @@
 #include "base/scratch_folder.h"
 #include "hub/gguf/gguf_model.h"
 #include "hub/huggingface/decoder.h"
-#include "train/import.h"
+#include "infer/import.h"
+#include "infer/model_source.h"
+#include "infer/trained_model.h"
 #include "train/model_logits.h"
-#include "train/model_source.h"
-#include "train/trained_model.h"
 
 namespace brisk {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <set>
 
+#include "infer/generate.h"
 #include "ops/numeric.h"
-#include "train/generate.h"
 #include "train/tiny_job.h"
 
 namespace brisk {

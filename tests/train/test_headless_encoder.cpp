@@ -3,11 +3,11 @@
 
 #include "base/error.h"
 #include "base/scratch_folder.h"
+#include "infer/import.h"
+#include "infer/model_config.h"
+#include "infer/model_source.h"
+#include "infer/predict.h"
 #include "train/encoder_job.h"
-#include "train/import.h"
-#include "train/model_config.h"
-#include "train/model_source.h"
-#include "train/predict.h"
 
 namespace brisk {
 namespace {

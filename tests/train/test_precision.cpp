@@ -4,8 +4,8 @@
 #include "base/error.h"
 #include "base/scratch_folder.h"
 #include "checkpoint/checkpoint.h"
+#include "infer/precision.h"
 #include "train/choices.h"
-#include "train/precision.h"
 
 namespace brisk {
 namespace {

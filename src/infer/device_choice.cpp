@@ -1,4 +1,4 @@
-#include "train/device_choice.h"
+#include "infer/device_choice.h"
 
 #include <charconv>
 

@@ -1,4 +1,4 @@
-#include "train/model_config.h"
+#include "infer/model_config.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "train/generate.h"
+#include "infer/generate.h"
 
 #include <algorithm>
 #include <chrono>
@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "infer/batch_buffer.h"
 #include "tensor/program.h"
-#include "train/batch_buffer.h"
 
 namespace brisk {
 

@@ -1,4 +1,4 @@
-#include "train/batch_buffer.h"
+#include "infer/batch_buffer.h"
 
 #include <algorithm>
 #include <bit>

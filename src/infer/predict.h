@@ -15,8 +15,8 @@
 
 #include "base/ledger.h"
 #include "data/examples/text_frame.h"
-#include "train/class_predictor.h"
-#include "train/trained_model.h"
+#include "infer/class_predictor.h"
+#include "infer/trained_model.h"
 
 namespace brisk {
 

@@ -1,4 +1,4 @@
-#include "train/class_predictor.h"
+#include "infer/class_predictor.h"
 
 #include <algorithm>
 #include <cmath>

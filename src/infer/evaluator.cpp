@@ -1,4 +1,4 @@
-#include "train/evaluator.h"
+#include "infer/evaluator.h"
 
 #include <cmath>
 

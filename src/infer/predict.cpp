@@ -1,11 +1,11 @@
-#include "train/predict.h"
+#include "infer/predict.h"
 
 #include <algorithm>
 
 #include "base/error.h"
+#include "infer/model_config.h"
 #include "train/classify_task.h"
 #include "train/engine.h"
-#include "train/model_config.h"
 
 namespace brisk {
 

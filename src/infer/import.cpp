@@ -1,4 +1,4 @@
-#include "train/import.h"
+#include "infer/import.h"
 
 #include <nlohmann/json.hpp>
 
@@ -6,10 +6,10 @@
 #include "base/files/files.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_directory.h"
-#include "train/label_file.h"
-#include "train/model_config.h"
-#include "train/model_source.h"
-#include "train/trained_model.h"
+#include "infer/label_file.h"
+#include "infer/model_config.h"
+#include "infer/model_source.h"
+#include "infer/trained_model.h"
 
 namespace brisk {
 

@@ -1,4 +1,4 @@
-#include "train/model_source.h"
+#include "infer/model_source.h"
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -14,8 +14,8 @@
 #include "hub/gguf/gguf_model.h"
 #include "hub/huggingface/decoder.h"
 #include "hub/huggingface/encoder.h"
-#include "train/label_file.h"
-#include "train/model_config.h"
+#include "infer/label_file.h"
+#include "infer/model_config.h"
 
 namespace brisk {
 

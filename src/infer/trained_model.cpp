@@ -1,15 +1,15 @@
-#include "train/trained_model.h"
+#include "infer/trained_model.h"
 
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/machine/isa.h"
 #include "base/terminal/terminal.h"
 #include "checkpoint/checkpoint.h"
+#include "infer/device_choice.h"
+#include "infer/model_config.h"
+#include "infer/model_source.h"
 #include "ops/optimizer/parameters.h"
 #include "train/choices.h"
-#include "train/device_choice.h"
-#include "train/model_config.h"
-#include "train/model_source.h"
 
 namespace brisk {
 

@@ -1,4 +1,4 @@
-#include "train/precision.h"
+#include "infer/precision.h"
 
 #include <fmt/format.h>
 

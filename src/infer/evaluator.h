@@ -12,12 +12,12 @@
 
 #include "base/ledger.h"
 #include "data/batch/sequences.h"
+#include "infer/batch_buffer.h"
+#include "infer/class_predictor.h"
+#include "infer/class_scores.h"
+#include "infer/row_picking.h"
 #include "models/model.h"
 #include "tensor/program.h"
-#include "train/batch_buffer.h"
-#include "train/class_predictor.h"
-#include "train/class_scores.h"
-#include "train/row_picking.h"
 
 namespace brisk {
 

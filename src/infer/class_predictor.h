@@ -12,10 +12,10 @@
 
 #include "base/ledger.h"
 #include "data/batch/sequences.h"
+#include "infer/batch_buffer.h"
+#include "infer/row_picking.h"
 #include "models/model.h"
 #include "tensor/program.h"
-#include "train/batch_buffer.h"
-#include "train/row_picking.h"
 
 namespace brisk {
 

@@ -1,4 +1,4 @@
-#include "train/label_file.h"
+#include "infer/label_file.h"
 
 #include <nlohmann/json.hpp>
 

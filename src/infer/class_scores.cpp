@@ -1,4 +1,4 @@
-#include "train/class_scores.h"
+#include "infer/class_scores.h"
 
 #include <fmt/format.h>
 
