@@ -13,7 +13,7 @@
 
 #include "data/batch/batch.h"
 #include "optim/loss_scale.h"
-#include "train/divergence_guard.h"
+#include "train/engine/divergence_guard.h"
 
 namespace brisk {
 

@@ -12,7 +12,7 @@
 #include "cli/device_option.h"
 #include "cli/limits.h"
 #include "train/bench_classify.h"
-#include "train/tables.h"
+#include "train/record/run_text.h"
 
 namespace brisk {
 

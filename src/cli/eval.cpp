@@ -17,11 +17,11 @@
 #include "infer/precision.h"
 #include "infer/predict.h"
 #include "infer/trained_model.h"
-#include "train/classify_task.h"
-#include "train/encoder_data.h"
-#include "train/mlm_task.h"
-#include "train/prepare.h"
-#include "train/tables.h"
+#include "train/record/run_text.h"
+#include "train/task/classify_task.h"
+#include "train/task/mlm_task.h"
+#include "train/task/prepare_table.h"
+#include "train/task/prepare_text.h"
 
 namespace brisk {
 

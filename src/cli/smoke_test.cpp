@@ -17,9 +17,9 @@
 #include "cli/sliver.h"
 #include "hub/huggingface/decoder_config.h"
 #include "infer/model_config.h"
-#include "train/classify_task.h"
-#include "train/engine.h"
-#include "train/interrupt.h"
+#include "train/engine/engine.h"
+#include "train/run/interrupt.h"
+#include "train/task/classify_task.h"
 
 namespace brisk {
 

@@ -11,8 +11,8 @@
 #include "cli/smoke_test.h"
 #include "infer/model_source.h"
 #include "job/job.h"
-#include "train/tables.h"
-#include "train/trainer.h"
+#include "train/record/run_text.h"
+#include "train/run/trainer.h"
 
 namespace brisk {
 

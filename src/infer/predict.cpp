@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "infer/model_config.h"
-#include "train/classify_task.h"
-#include "train/engine.h"
+#include "train/engine/engine.h"
+#include "train/task/classify_task.h"
 
 namespace brisk {
 

@@ -9,7 +9,7 @@
 #include "infer/model_config.h"
 #include "infer/model_source.h"
 #include "ops/optimizer/parameters.h"
-#include "train/choices.h"
+#include "train/run/tuned_settings.h"
 
 namespace brisk {
 

@@ -106,7 +106,7 @@ struct TrainingOptions {
   std::string best_by = "loss";         // loss | accuracy; accuracy where the task is classify, unless given
   int64_t early_stopping_patience = 0;  // evaluations without a better loss; 0: never stop early
 
-  bool divergence_guard = true;           // skip outlier updates; go back when they repeat (train/divergence_guard.h)
+  bool divergence_guard = true;  // skip outlier updates; go back when they repeat (train/engine/divergence_guard.h)
   double divergence_gradient_ratio = 10;  // an outlier's gradient norm, in running medians
   int64_t divergence_rollbacks = 3;       // at most
 

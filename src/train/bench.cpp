@@ -13,10 +13,10 @@
 #include "data/corpus/corpus.h"
 #include "infer/device_choice.h"
 #include "job/job.h"
-#include "train/engine.h"
-#include "train/fit_checks.h"
-#include "train/micro_batch.h"
-#include "train/tables.h"
+#include "train/engine/engine.h"
+#include "train/engine/tune_micro_batch.h"
+#include "train/record/run_text.h"
+#include "train/run/resource_checks.h"
 
 namespace brisk {
 

@@ -6,10 +6,10 @@
 #include "data/examples/example_sequences.h"
 #include "infer/device_choice.h"
 #include "job/job.h"
-#include "train/classify_task.h"
-#include "train/encoder_data.h"
-#include "train/engine.h"
-#include "train/micro_batch.h"
+#include "train/engine/engine.h"
+#include "train/engine/tune_micro_batch.h"
+#include "train/task/classify_task.h"
+#include "train/task/prepare_table.h"
 
 namespace brisk {
 

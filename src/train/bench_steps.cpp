@@ -13,7 +13,7 @@
 #include "base/machine/machine.h"
 #include "infer/device_choice.h"
 #include "ops/peak/peak.h"
-#include "train/metrics_log.h"
+#include "train/record/metrics_log.h"
 
 namespace brisk {
 

@@ -14,7 +14,7 @@
 #include "base/ledger.h"
 #include "data/batch/loader.h"
 #include "infer/precision.h"
-#include "train/engine.h"
+#include "train/engine/engine.h"
 
 namespace brisk {
 

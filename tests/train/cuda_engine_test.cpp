@@ -6,7 +6,7 @@
 #include "infer/generate.h"
 #include "ops/tape/gpu_workspace.h"
 #include "tensor/device.h"
-#include "train/micro_batch.h"
+#include "train/engine/tune_micro_batch.h"
 #include "train/tiny_job.h"
 
 namespace brisk {

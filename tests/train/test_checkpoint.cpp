@@ -17,7 +17,7 @@
 #include "checkpoint/checksum.h"
 #include "checkpoint/run_directory.h"
 #include "hub/formats/safetensors.h"
-#include "train/metrics_log.h"
+#include "train/record/metrics_log.h"
 
 namespace brisk {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/scratch_folder.h"
-#include "train/choices.h"
+#include "train/run/tuned_settings.h"
 
 namespace brisk {
 namespace {

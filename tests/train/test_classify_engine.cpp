@@ -6,8 +6,8 @@
 #include "base/random.h"
 #include "data/batch/loader.h"
 #include "sanitized.h"
-#include "train/classify_task.h"
-#include "train/engine.h"
+#include "train/engine/engine.h"
+#include "train/task/classify_task.h"
 #include "train/tiny_job.h"
 
 namespace brisk {

@@ -5,7 +5,7 @@
 #include "base/random.h"
 #include "base/scratch_folder.h"
 #include "checkpoint/checkpoint_state.h"
-#include "train/divergence_guard.h"
+#include "train/engine/divergence_guard.h"
 #include "train/tiny_job.h"
 
 namespace brisk {

@@ -6,7 +6,7 @@
 #include "ops/numeric.h"
 #include "ops/optimizer/parameters.h"
 #include "sanitized.h"
-#include "train/engine.h"
+#include "train/engine/engine.h"
 #include "train/tiny_job.h"
 
 namespace brisk {

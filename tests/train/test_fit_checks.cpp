@@ -3,8 +3,8 @@
 #include "base/error.h"
 #include "base/machine/machine.h"
 #include "ops/tape/gpu_workspace.h"
-#include "train/fit_checks.h"
-#include "train/tables.h"
+#include "train/record/run_text.h"
+#include "train/run/resource_checks.h"
 #include "train/tiny_job.h"
 
 namespace brisk {

@@ -5,7 +5,7 @@
 #include "data/framed_tokenizer.h"
 #include "models/registry.h"
 #include "train/encoder_job.h"
-#include "train/frozen_rows.h"
+#include "train/task/frozen_activations.h"
 
 namespace brisk {
 namespace {

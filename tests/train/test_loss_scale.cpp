@@ -5,7 +5,7 @@
 #include "base/scratch_folder.h"
 #include "checkpoint/checkpoint_state.h"
 #include "optim/loss_scale.h"
-#include "train/metrics_log.h"
+#include "train/record/metrics_log.h"
 
 namespace brisk {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/broken_system.h"
 #include "base/error.h"
 #include "base/scratch_folder.h"
-#include "train/metrics_log.h"
+#include "train/record/metrics_log.h"
 
 namespace brisk {
 namespace {

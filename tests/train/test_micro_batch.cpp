@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "train/micro_batch.h"
+#include "train/engine/tune_micro_batch.h"
 #include "train/tiny_job.h"
 
 namespace brisk {

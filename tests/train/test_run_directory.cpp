@@ -8,7 +8,7 @@
 #include "base/scratch_folder.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_directory.h"
-#include "train/metrics_log.h"
+#include "train/record/metrics_log.h"
 
 namespace brisk {
 namespace {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "train/time_box.h"
+#include "train/run/time_box.h"
 
 namespace brisk {
 namespace {

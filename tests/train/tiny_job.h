@@ -24,7 +24,7 @@
 #include "data/batch/packer.h"
 #include "data/corpus/corpus.h"
 #include "text/tokenizer.h"
-#include "train/engine.h"
+#include "train/engine/engine.h"
 
 namespace brisk::testing {
 

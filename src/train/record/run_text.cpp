@@ -1,0 +1,137 @@
+#include "train/record/run_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/machine/machine.h"
+#include "base/terminal/terminal.h"
+
+namespace brisk {
+
+std::string model_table(const std::vector<ComponentCost>& costs) {
+  Table table({"component",
+               {"parameters", Align::right},
+               {"bytes (fp32)", Align::right},
+               {"MFLOP/token", Align::right},
+               {"share", Align::right}});
+  double total_flop = 0;
+  for (const ComponentCost& cost : costs) total_flop += cost.flop_per_token;
+  int64_t parameters = 0;
+  for (const ComponentCost& cost : costs) {
+    parameters += cost.parameters;
+    table.add_row({cost.component, format_count(static_cast<double>(cost.parameters)),
+                   format_bytes(4.0 * static_cast<double>(cost.parameters)),
+                   fmt::format("{:.2f}", cost.flop_per_token * 1e-6),
+                   fmt::format("{:.1f} %", 100 * cost.flop_per_token / total_flop)});
+  }
+  table.add_separator();
+  table.add_row({"total", format_count(static_cast<double>(parameters)),
+                 format_bytes(4.0 * static_cast<double>(parameters)), fmt::format("{:.2f}", total_flop * 1e-6),
+                 "100.0 %"});
+  return table.text();
+}
+
+std::string format_perplexity(double perplexity) {
+  return perplexity < 1e6 ? fmt::format("{:.2f}", perplexity) : fmt::format("{:.3g}", perplexity);
+}
+
+std::string quality_text(const EvaluationMetrics& evaluation) {
+  if (evaluation.classes) {
+    return fmt::format("validation accuracy {:.2f} %, F1 {:.2f} %, loss {:.4f}", 100 * evaluation.validation_accuracy,
+                       100 * evaluation.classes->macro_f1, evaluation.validation_loss);
+  }
+  return fmt::format("validation loss {:.4f}, perplexity {}", evaluation.validation_loss,
+                     format_perplexity(evaluation.validation_perplexity));
+}
+
+std::string memory_table(const MemoryPlan& plan) {
+  Table table({"memory", {"bytes", Align::right}});
+  const auto add = [&](const char* what, int64_t bytes) {
+    if (bytes > 0) table.add_row({what, format_bytes(static_cast<double>(bytes))});
+  };
+  add("weights (fp32 masters)", plan.state.masters);
+  add("weights (copies that products read)", plan.state.copies);
+  add("gradients", plan.state.gradients);
+  add("optimizer (moments)", plan.state.moments);
+  add("optimizer (workspace)", plan.optimizer_bytes);
+  // Where logits are made, activations that are needed no more lie at other times: the arena is planned as one.
+  add("activations", plan.activation_bytes - plan.batch_bytes - plan.loss_bytes);
+  add("loss (logits of a chunk of rows)", plan.loss_bytes);
+  add("batch", plan.batch_bytes);
+  add("evaluation", plan.evaluation_bytes);
+  add("workspaces of products and other ops", plan.workspace_bytes);
+  table.add_separator();
+  table.add_row({"total", format_bytes(static_cast<double>(plan.total()))});
+  add("besides, where there is room: cuDNN's attention", plan.library_bytes);
+  return table.text();
+}
+
+double training_seconds(const Ledger::Totals& totals) {
+  return totals.seconds() - totals.seconds(Phase::start_up) - totals.seconds(Phase::evaluation) -
+         totals.seconds(Phase::checkpoint);
+}
+
+std::string ledger_table(const Ledger::Totals& totals, const Speed& speed) {
+  Table table({"phase", {"seconds", Align::right}, {"share", Align::right}, {"ms/step", Align::right}});
+  const double all = totals.seconds();
+  const double steps = static_cast<double>(std::max<int64_t>(1, speed.steps));
+  for (int i = 0; i < kPhases; ++i) {
+    const Phase phase = static_cast<Phase>(i);
+    const double seconds = totals.seconds(phase);
+    if (seconds <= 0) continue;
+    table.add_row({std::string(phase_name(phase)), fmt::format("{:.2f}", seconds),
+                   fmt::format("{:.1f} %", 100 * seconds / all), fmt::format("{:.2f}", 1e3 * seconds / steps)});
+  }
+  table.add_separator();
+  table.add_row({"wall time", fmt::format("{:.2f}", all), "100.0 %", fmt::format("{:.2f}", 1e3 * all / steps)});
+  if (!totals.sampled) return table.text();
+  return table.text() + "(on the card, phases of a step are shares of steps that were measured op by op)\n";
+}
+
+std::string epoch_table(const std::vector<EpochRow>& rows) {
+  const auto any = [&](const auto& test) { return std::any_of(rows.begin(), rows.end(), test); };
+  const bool skipped = any([](const EpochRow& row) { return row.skipped_updates > 0; });
+  const bool evaluated = any([](const EpochRow& row) { return row.evaluation.has_value(); });
+  const bool classes = any([](const EpochRow& row) { return row.evaluation && row.evaluation->classes; });
+  std::vector<Table::Column> columns({{"epoch", Align::right}, {"step", Align::right}, {"loss", Align::right}});
+  if (evaluated) {
+    columns.emplace_back("validation", Align::right);
+    columns.emplace_back(classes ? "F1" : "perplexity", Align::right);
+    columns.emplace_back("accuracy", Align::right);
+  }
+  columns.emplace_back("tokens/s", Align::right);
+  columns.emplace_back("time", Align::right);
+  if (skipped) columns.emplace_back("skipped", Align::right);
+  Table table(std::move(columns));
+  for (const EpochRow& row : rows) {
+    const auto& evaluation = row.evaluation;
+    std::vector<std::string> cells(
+        {fmt::format("{}", row.epoch), fmt::format("{}", row.step), fmt::format("{:.4f}", row.training_loss)});
+    if (evaluated) {
+      cells.push_back(evaluation ? fmt::format("{:.4f}", evaluation->validation_loss) : "-");
+      cells.push_back(!evaluation           ? "-"
+                      : evaluation->classes ? fmt::format("{:.2f} %", 100 * evaluation->classes->macro_f1)
+                                            : format_perplexity(evaluation->validation_perplexity));
+      cells.push_back(evaluation ? fmt::format("{:.2f} %", 100 * evaluation->validation_accuracy) : "-");
+    }
+    cells.push_back(fmt::format("{:.0f}", row.speed.tokens_per_second()));
+    cells.push_back(format_duration(row.speed.seconds));
+    if (skipped) cells.push_back(fmt::format("{}", row.skipped_updates));
+    table.add_row(std::move(cells));
+  }
+  return table.text();
+}
+
+std::string speed_line(const Speed& speed) {
+  const double steps = static_cast<double>(std::max<int64_t>(1, speed.steps));
+  const double samples = static_cast<double>(std::max<int64_t>(1, speed.sequences));
+  return fmt::format(
+      "{:.0f} tokens/s, {:.1f} ms a step, {:.2f} ms a sample, {:.1f} GFLOP/s, {:.1f} % of {:.0f} GFLOP/s, {} {}",
+      speed.tokens_per_second(), 1e3 * speed.training_seconds / steps, 1e3 * speed.training_seconds / samples,
+      speed.gflops(), 100 * speed.utilisation(), speed.peak_gflops,
+      speed.card_bytes > 0 ? "peak memory on the card" : "peak memory",
+      format_bytes(static_cast<double>(speed.card_bytes > 0 ? speed.card_bytes : peak_memory_bytes())));
+}
+
+}  // namespace brisk

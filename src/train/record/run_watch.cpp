@@ -1,0 +1,319 @@
+#include "train/record/run_watch.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <ctime>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <vector>
+
+#include "base/machine/machine.h"
+#include "base/random.h"
+#include "base/terminal/terminal.h"
+#include "base/text/unicode.h"
+#include "base/threads.h"
+#include "infer/device_choice.h"
+
+namespace brisk {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string line_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text.data();
+}
+
+// A byte that is no UTF-8 becomes U+FFFD: a model draws tokens, and a token may be half a character.
+std::string valid_utf8(std::string_view text) {
+  std::string valid;
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint point = decode_utf8(text, at);
+    append_utf8(point.value == kInvalidCodePoint ? 0xFFFD : point.value, valid);
+    at += point.length;
+  }
+  return valid;
+}
+
+// One line of at most `width` columns, without the control characters that a terminal would obey.
+std::string on_one_line(std::string_view valid, int64_t width) {
+  std::string line;
+  int64_t columns = 0;
+  bool space = true;  // none at the start, and never two
+  for (size_t at = 0; at < valid.size();) {
+    const CodePoint point = decode_utf8(valid, at);
+    at += point.length;
+    const bool blank = point.value <= 0x20 || (point.value >= 0x7F && point.value <= 0xA0);
+    if (blank && space) continue;
+    if (++columns > width) return line + "...";
+    space = blank;
+    append_utf8(blank ? ' ' : point.value, line);
+  }
+  return line;
+}
+
+// TensorBoard shows text as Markdown; a block of code is shown as it is.
+std::string as_code_block(std::string_view text) {
+  std::string block = "    ";
+  for (const char letter : text) {
+    block += letter;
+    if (letter == '\n') block += "    ";
+  }
+  return block;
+}
+
+using NumberReader = std::function<void(int64_t first, std::span<float> numbers)>;
+
+Histogram histogram_of(const NumberReader& read, int64_t count, std::vector<float>& buffer) {
+  Histogram histogram;
+  const auto each_piece = [&](const auto& use) {
+    for (int64_t first = 0; first < count; first += std::ssize(buffer)) {
+      const int64_t size = std::min<int64_t>(std::ssize(buffer), count - first);
+      const std::span<float> piece(buffer.data(), static_cast<size_t>(size));
+      read(first, piece);
+      use(std::span<const float>(piece));
+    }
+  };
+  each_piece([&](std::span<const float> piece) { histogram.see(piece); });
+  each_piece([&](std::span<const float> piece) { histogram.count(piece); });
+  return histogram;
+}
+
+Json ledger_json(const Ledger::Totals& totals) {
+  Json json = Json::object();
+  for (int i = 0; i < kPhases; ++i) {
+    const Phase phase = static_cast<Phase>(i);
+    if (totals.seconds(phase) > 0) json[std::string(phase_name(phase))] = totals.seconds(phase);
+  }
+  return json;
+}
+
+int64_t memory_of(const Device& device) { return device.is_cuda() ? device.memory().peak() : peak_memory_bytes(); }
+
+}  // namespace
+
+RunWatch::RunWatch(TrainingSetup& setup) : setup_(setup) {
+  for (const double seconds : {setup.summary.last_step ? setup.summary.last_step->seconds : 0.0,
+                               setup.summary.last_evaluation ? setup.summary.last_evaluation->seconds : 0.0}) {
+    if (std::isfinite(seconds)) seconds_before_ = std::max(seconds_before_, seconds);
+  }
+  epoch_ = setup.state.cursor.epoch + 1;
+  open_files();
+  start();
+  close_stretch();
+  if (events_ && setup.state.step == 0) {
+    events_->text("job", 0, as_code_block(job_to_json_text(setup.job)));
+    events_->write();
+  }
+}
+
+void RunWatch::open_files() {
+  ledger_file_ = std::make_unique<RecordLog>(setup_.directory.ledger_path());
+  samples_file_.reset();
+  generator_.reset();
+  if (!setup_.job.training.tensorboard) return;
+  events_ = std::make_unique<EventFile>(setup_.directory.events_path(), setup_.state.step);
+}
+
+void RunWatch::went_back() {
+  open_files();
+  while (!closed_.empty() && closed_.back().first > setup_.state.step) closed_.pop_back();
+  if (closed_.empty()) start();  // to before this process: its first line is gone, too
+  stretch_start_ = closed_.empty() ? Ledger::Totals() : closed_.back().second;
+  epoch_ = setup_.state.cursor.epoch + 1;
+  steps_ = tokens_ = sequences_ = 0;
+}
+
+void RunWatch::start() {
+  const Machine machine = read_machine();
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  ledger_file_->append(line_of({{"kind", "start"},
+                                {"step", setup_.state.step},
+                                {"time", utc_now()},
+                                {"host", host.data()},
+                                {"process", ::getpid()},
+                                {"cpu", machine.cpu_model},
+                                {"cores", machine.cores},
+                                {"logical_processors", machine.logical_processors},
+                                {"memory_bytes", machine.memory_total_bytes},
+                                {"system", machine.system},
+                                {"threads", Team::instance().size()},
+                                {"isa", arithmetic_unit(setup_.engine->parameters().device())},
+                                {"precision", precision_name(setup_.choices.compute_type, setup_.choices.products)},
+                                {"peak_gflops", setup_.peak->gflops()},
+                                {"flop_per_token", setup_.flop_per_token},
+                                {"parameters", setup_.memory.parameters},
+                                {"total_steps", setup_.total_steps},
+                                {"steps_per_epoch", setup_.steps_per_epoch},
+                                {"training_tokens", setup_.data.train->total_rows()},
+                                {"validation_tokens", setup_.data.validation->total_rows()}}));
+}
+
+double RunWatch::seconds() { return seconds_before_ + setup_.ledger.totals().seconds(); }
+
+void RunWatch::count(int64_t epoch, int64_t tokens, int64_t sequences) {
+  epoch_ = epoch;
+  ++steps_;
+  tokens_ += tokens;
+  sequences_ += sequences;
+}
+
+void RunWatch::step(const StepMetrics& line) {
+  if (!events_) return;
+  events_->scalar("loss/train", line.step, line.loss);
+  events_->scalar("accuracy/train", line.step, line.accuracy);
+  events_->scalar("learning_rate", line.step, line.learning_rate);
+  events_->scalar("gradient_norm", line.step, line.gradient_norm);
+  events_->scalar("speed/tokens_per_second", line.step, line.tokens_per_second);
+  events_->scalar("speed/step_ms", line.step, line.step_ms);
+  if (line.card) {
+    const auto add = [&](const char* name, double value) {
+      if (value >= 0) events_->scalar(name, line.step, value);
+    };
+    add("card/busy_percent", 100 * line.card->busy_share);
+    add("card/watts", line.card->watts);
+    add("card/celsius", line.card->celsius);
+    add("card/sm_mhz", line.card->sm_mhz);
+  }
+  events_->write();
+}
+
+void RunWatch::evaluation(const EvaluationMetrics& line) {
+  if (!events_) return;
+  events_->scalar("loss/validation", line.step, line.validation_loss);
+  if (line.classes) {
+    events_->scalar("f1/validation", line.step, line.classes->macro_f1);
+  } else {
+    events_->scalar("perplexity/validation", line.step, line.validation_perplexity);
+  }
+  events_->scalar("accuracy/validation", line.step, line.validation_accuracy);
+  events_->write();
+}
+
+void RunWatch::sample(int64_t step, int64_t epoch) {
+  const TrainingOptions& training = setup_.job.training;
+  if (training.sample_tokens <= 0) return;
+  Ledger::Hold hold(setup_.ledger, Phase::evaluation);
+  if (!generator_) {
+    generator_ = std::make_unique<Generator>(as_decoder(setup_.engine->model()), setup_.engine->parameters(),
+                                             *setup_.data.tokenizer);
+    samples_file_ = std::make_unique<RecordLog>(setup_.directory.samples_path());
+  }
+  std::vector<std::string> prompts = training.sample_prompts;
+  if (prompts.empty()) prompts.emplace_back();
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    GenerateOptions options;
+    options.max_tokens = training.sample_tokens;
+    options.temperature = 0.8;
+    options.top_k = 50;
+    // The same draws at every evaluation: what differs between two samples of a prompt is what was learned.
+    options.seed = random_key({static_cast<uint64_t>(training.seed), i});
+    const Generated generated = generator_->generate(prompts[i], options);
+    const std::string text = valid_utf8(generated.text);
+    samples_file_->append(line_of({{"step", step},
+                                   {"epoch", epoch},
+                                   {"prompt", prompts[i]},
+                                   {"text", text},
+                                   {"tokens", generated.new_tokens},
+                                   {"ended", generated.ended}}));
+    if (events_) {
+      const std::string name = prompts[i].empty() ? "(no prompt)" : on_one_line(valid_utf8(prompts[i]), 60);
+      events_->text(fmt::format("samples/{} {}", i + 1, name), step, as_code_block(text));
+    }
+    say("{} {}", coloured("sample:", Colour::dim, STDERR_FILENO), on_one_line(text, 160));
+  }
+  if (events_) events_->write();
+}
+
+bool RunWatch::wants_histograms(int64_t step) const {
+  const int64_t every = setup_.job.training.histogram_steps;
+  return events_ && every > 0 && step % every == 0;
+}
+
+void RunWatch::histograms(int64_t step) {
+  if (!wants_histograms(step)) return;
+  constexpr size_t kPiece = 1 << 16;
+  std::vector<float> buffer(kPiece);
+  const ParameterStore& store = setup_.engine->parameters();
+  for (const auto& parameter : store.all()) {
+    const auto write = [&](const char* kind, const NumberReader& read) {
+      const std::string name = fmt::format("{}/{}", kind, parameter->spec.name);
+      const Histogram histogram = histogram_of(read, parameter->count(), buffer);
+      events_->histogram(name, step, histogram);
+      if (histogram.not_finite == 0) return;
+      warn("step {}: {}: {} of {} values are not finite, and are not in its histogram", step, name,
+           histogram.not_finite, parameter->count());
+    };
+    write("parameters", [&](int64_t first, std::span<float> numbers) { store.read(*parameter, first, numbers); });
+    if (!parameter->gradient) continue;
+    write("gradients", [&](int64_t first, std::span<float> numbers) {
+      store.device().copy_out(numbers.data(), parameter->gradient.f32() + first,
+                              std::ssize(numbers) * size_of(DType::f32));
+      if (gradient_scaling_ == 1) return;
+      for (float& number : numbers) number = static_cast<float>(number / gradient_scaling_);
+    });
+  }
+  events_->write();
+}
+
+void RunWatch::close_stretch() {
+  const Ledger::Totals now = setup_.ledger.totals();
+  const Ledger::Totals stretch = now - stretch_start_;
+  ledger_file_->append(line_of({{"kind", "stretch"},
+                                {"epoch", epoch_},
+                                {"step", setup_.state.step},
+                                {"steps", steps_},
+                                {"tokens", tokens_},
+                                {"sequences", sequences_},
+                                {"seconds", stretch.seconds()},
+                                {"peak_memory_bytes", memory_of(setup_.engine->parameters().device())},
+                                {"ledger", ledger_json(stretch)}}));
+  stretch_start_ = now;
+  closed_.emplace_back(setup_.state.step, now);
+  steps_ = tokens_ = sequences_ = 0;
+}
+
+void RunWatch::end_epoch(const Ledger::Totals& whole_epoch) {
+  close_stretch();
+  if (!events_) return;
+  for (int i = 0; i < kPhases; ++i) {
+    const Phase phase = static_cast<Phase>(i);
+    if (whole_epoch.seconds(phase) <= 0) continue;
+    events_->scalar(fmt::format("ledger_percent/{}", phase_name(phase)), setup_.state.step,
+                    100 * whole_epoch.seconds(phase) / whole_epoch.seconds());
+  }
+  events_->write();
+}
+
+void RunWatch::end(const std::string& how) {
+  close_stretch();
+  ledger_file_->append(line_of({{"kind", "end"}, {"step", setup_.state.step}, {"time", utc_now()}, {"ended", how}}));
+}
+
+void RunWatch::sync() {
+  ledger_file_->sync();
+  if (samples_file_) samples_file_->sync();
+  if (events_) events_->sync();
+}
+
+std::string RunWatch::problem() const {
+  for (const std::string& problem : {ledger_file_->problem(), samples_file_ ? samples_file_->problem() : std::string(),
+                                     events_ ? events_->problem() : std::string()}) {
+    if (!problem.empty()) return problem;
+  }
+  return "";
+}
+
+}  // namespace brisk

@@ -1,0 +1,71 @@
+// What a run leaves, beside metrics.jsonl, for those who watch it: ledger.jsonl (where each stretch of time went, and
+// on which machine), samples.jsonl (what the model makes of the job's prompts), and the events TensorBoard reads.
+//
+//   RunWatch watch(setup);                     // at the first step, or after a resume: the time before it is start-up
+//   watch.count(epoch, tokens, sequences);     // each step
+//   watch.step(line);                          // each line of metrics.jsonl
+//   watch.evaluation(line);
+//   watch.sample(step, epoch);                 // with each evaluation; its time is evaluation's
+//   watch.close_stretch();                     // before a checkpoint, so that a killed process loses none of it
+//
+// Nothing here touches a parameter or draws from the training's random numbers: a run with samples, histograms and
+// events has the same bits as one without.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/files/record_log.h"
+#include "base/ledger.h"
+#include "infer/generate.h"
+#include "report/tensorboard/event_file.h"
+#include "train/record/metrics_log.h"
+#include "train/run/setup.h"
+
+namespace brisk {
+
+class RunWatch {
+ public:
+  explicit RunWatch(TrainingSetup& setup);
+
+  double seconds();  // wall time of the run so far, that of earlier processes included
+
+  void count(int64_t epoch, int64_t tokens, int64_t sequences);
+  // What the gradients that the parameters hold are multiplied by, for their histograms.
+  void gradients_are_scaled(double scaling) { gradient_scaling_ = scaling; }
+  void step(const StepMetrics& line);
+  void evaluation(const EvaluationMetrics& line);
+  void sample(int64_t step, int64_t epoch);  // nothing where the job asks for no samples
+  bool wants_histograms(int64_t step) const;
+  void histograms(int64_t step);  // where the job wants them at this step; the gradient is that of `step`
+
+  void close_stretch();                               // a line of ledger.jsonl for the time since the last one
+  void end_epoch(const Ledger::Totals& whole_epoch);  // that, and the shares of the epoch for TensorBoard
+  void end(const std::string& how);                   // "finished", "interrupted", ...: the last line of this process
+  // After the run went back to an earlier checkpoint: state, engine and files are those of then (RunDirectory::
+  // cut_metrics). The time of what is lost is the next stretch's.
+  void went_back();
+  void sync();
+  std::string problem() const;  // why something could not be written; empty: nothing
+
+ private:
+  void open_files();
+  void start();
+
+  TrainingSetup& setup_;
+  std::unique_ptr<RecordLog> ledger_file_;
+  std::unique_ptr<RecordLog> samples_file_;  // made with the first sample
+  std::unique_ptr<EventFile> events_;        // none where the job wants none
+  std::unique_ptr<Generator> generator_;     // made with the first sample
+  double seconds_before_ = 0;                // of earlier processes
+  // Since the last line of ledger.jsonl.
+  Ledger::Totals stretch_start_;
+  std::vector<std::pair<int64_t, Ledger::Totals>> closed_;  // step and time of the lines that this process wrote
+  int64_t epoch_ = 0, steps_ = 0, tokens_ = 0, sequences_ = 0;
+  double gradient_scaling_ = 1;
+};
+
+}  // namespace brisk

@@ -1,0 +1,70 @@
+#include "train/run/best_model.h"
+
+#include "base/terminal/terminal.h"
+#include "checkpoint/checkpoint.h"
+
+namespace brisk {
+
+bool BestModel::see(const EvaluationResult& result, const EvaluationMetrics& line) {
+  CheckpointState& state = setup_.state;
+  const bool lower_loss = result.loss < state.best_validation_loss;
+  const bool by_accuracy = setup_.job.training.best_by == "accuracy";
+  const bool best = !by_accuracy || result.accuracy == state.best_validation_accuracy
+                        ? lower_loss
+                        : result.accuracy > state.best_validation_accuracy;
+  if (!best) {
+    ++state.evaluations_without_improvement;
+    return false;
+  }
+  before_ = Place{state.best_validation_loss, state.best_validation_accuracy, state.best_step,
+                  setup_.summary.best_evaluation};
+  state.best_validation_loss = result.loss;
+  state.best_validation_accuracy = result.accuracy;
+  state.best_step = state.step;
+  state.evaluations_without_improvement = 0;
+  setup_.summary.best_evaluation = line;
+  return true;
+}
+
+bool BestModel::patience_is_over() const {
+  const int64_t patience = setup_.job.training.early_stopping_patience;
+  return patience > 0 && setup_.state.evaluations_without_improvement >= patience;
+}
+
+std::string BestModel::text() const {
+  return setup_.job.training.best_by == "accuracy"
+             ? fmt::format("validation accuracy {:.2f} %", 100 * setup_.state.best_validation_accuracy)
+             : fmt::format("validation loss {:.4f}", setup_.state.best_validation_loss);
+}
+
+std::string BestModel::early_stopping_text() const {
+  return fmt::format("early stopping at step {}: no better validation {} in {} evaluations; the best was {} at step {}",
+                     setup_.state.step, setup_.job.training.best_by, setup_.state.evaluations_without_improvement,
+                     text(), setup_.state.best_step);
+}
+
+void BestModel::could_not_save() {
+  if (!setup_.job.training.load_best_model_at_end || !before_) return;
+  setup_.state.best_validation_loss = before_->loss;
+  setup_.state.best_validation_accuracy = before_->accuracy;
+  setup_.state.best_step = before_->step;
+  setup_.summary.best_evaluation = before_->line;
+  before_.reset();
+}
+
+void BestModel::load() {
+  const CheckpointState& state = setup_.state;
+  if (state.best_step < 0 || state.best_step == state.step) return;
+  Ledger::Scope scope(setup_.ledger, Phase::checkpoint);
+  for (const CheckpointPlace& place : list_checkpoints(setup_.directory.path())) {
+    if (place.step != state.best_step) continue;
+    load_model(place.path, setup_.engine->parameters());
+    setup_.engine->parameters_changed();
+    say("the best model, of step {} ({}), is loaded", state.best_step, text());
+    return;
+  }
+  warn("the checkpoint of the best model, of step {} ({}), is gone; the model is that of step {}", state.best_step,
+       text(), state.step);
+}
+
+}  // namespace brisk

@@ -1,0 +1,46 @@
+// The best model of a run so far: which evaluation was better, how long ago, and the checkpoint that holds it.
+//
+//   BestModel best(setup);
+//   if (best.see(result, line)) save();                 // best.line(): what makes it the best, for people
+//   if (best.patience_is_over()) ...                    // early stopping
+//   best.load();                                        // at the end: the engine has its weights
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "train/record/metrics_log.h"
+#include "train/run/setup.h"
+
+namespace brisk {
+
+class BestModel {
+ public:
+  explicit BestModel(TrainingSetup& setup) : setup_(setup) {}
+
+  // Whether this evaluation is the best so far; it is counted either way.
+  bool see(const EvaluationResult& result, const EvaluationMetrics& line);
+  bool patience_is_over() const;
+  std::string early_stopping_text() const;
+
+  // The best model is one that can be loaded: where it could not be saved, the best before it is kept instead.
+  void saved() { before_.reset(); }
+  void could_not_save();
+
+  // Where it is not what the engine has already. Says what it did.
+  void load();
+
+ private:
+  std::string text() const;  // "validation accuracy 91.20 %"
+
+  TrainingSetup& setup_;
+  struct Place {
+    double loss, accuracy;
+    int64_t step;
+    std::optional<EvaluationMetrics> line;
+  };
+  std::optional<Place> before_;  // while the best model is not saved yet
+};
+
+}  // namespace brisk

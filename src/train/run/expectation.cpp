@@ -1,0 +1,43 @@
+#include "train/run/expectation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <span>
+
+#include "base/terminal/terminal.h"
+
+namespace brisk {
+
+void time_evaluation(TrainingSetup& setup) {
+  constexpr int64_t kSequences = 32;
+  const Sequences& all = *setup.data.validation;
+  if (all.empty()) return;
+  double seconds = 0, rows = 0;
+  for (int trial = 0; trial < 2; ++trial) {  // the first allocates
+    const auto start = std::chrono::steady_clock::now();
+    rows = static_cast<double>(setup.engine->evaluate(all, setup.ledger, kSequences).tokens);
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  const double whole = seconds * static_cast<double>(all.total_rows()) / rows;
+  setup.time_box->evaluation_took(whole);
+  constexpr double kMuch = 0.25;
+  if (whole > kMuch * setup.time_box->seconds()) {
+    warn(
+        "an evaluation of {} tokens takes about {}, much of the {} that training.stop allows; use less text in "
+        "data.validation or a smaller data.validation_fraction",
+        format_count(static_cast<double>(all.total_rows())), format_duration(whole), setup.job.training.stop);
+  }
+}
+
+int64_t tell_expectation(TrainingSetup& setup) {
+  const double elapsed = setup.elapsed_before + setup.ledger.totals().seconds();
+  const int64_t steps = setup.state.step + std::llround(setup.time_box->steps_left(elapsed));
+  const double epochs = static_cast<double>(steps) / static_cast<double>(setup.steps_per_epoch);
+  say("training.stop {}: should reach about {} steps, {} tokens, {:.2f} epochs with its schedule complete; an estimate "
+      "from the speed of the first steps, and the schedule follows the clock",
+      setup.job.training.stop, steps, format_count(epochs * setup.data.rows_per_epoch), epochs);
+  return steps;
+}
+
+}  // namespace brisk

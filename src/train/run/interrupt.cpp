@@ -1,0 +1,63 @@
+#include "train/run/interrupt.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <iterator>
+#include <string_view>
+
+namespace brisk {
+
+namespace {
+
+volatile sig_atomic_t interrupted = 0;
+
+void on_signal(int signal_number) {
+  interrupted = 1;
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  sigaction(signal_number, &standard, nullptr);
+}
+
+// What may be called in a handler.
+void on_signal_at_start(int) {
+  constexpr std::string_view kSaid = "\ninterrupted before the first step: nothing new was trained; start it again\n";
+  const ssize_t written = ::write(STDERR_FILENO, kSaid.data(), kSaid.size());
+  static_cast<void>(written);
+  ::_exit(128 + SIGINT);  // as a run that was interrupted later
+}
+
+// SIGHUP: the terminal is gone; a run started with nohup ignores it and goes on.
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+using Actions = struct sigaction[std::size(kSignals)];
+Actions previous, before_start;
+
+void handle_with(void (*handler)(int), Actions& before) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  for (size_t i = 0; i < std::size(kSignals); ++i) {
+    sigaction(kSignals[i], nullptr, &before[i]);
+    if (kSignals[i] == SIGHUP && before[i].sa_handler == SIG_IGN) continue;
+    sigaction(kSignals[i], &action, nullptr);
+  }
+}
+
+void give_back(const Actions& before) {
+  for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &before[i], nullptr);
+}
+
+}  // namespace
+
+InterruptGuard::InterruptGuard() {
+  interrupted = 0;
+  handle_with(on_signal, previous);
+}
+InterruptGuard::~InterruptGuard() { give_back(previous); }
+
+bool InterruptGuard::requested() { return interrupted != 0; }
+
+StartInterruptGuard::StartInterruptGuard() { handle_with(on_signal_at_start, before_start); }
+StartInterruptGuard::~StartInterruptGuard() { give_back(before_start); }
+
+}  // namespace brisk

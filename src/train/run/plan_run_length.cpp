@@ -1,0 +1,55 @@
+#include "train/run/plan_run_length.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/rounding.h"
+#include "checkpoint/checkpoint.h"
+#include "infer/model_config.h"
+
+namespace brisk {
+
+namespace {
+
+// Returns the steps that should fit. All costs are guesses until they are measured.
+double set_time_box(TrainingSetup& setup, double tokens_per_step) {
+  constexpr double kUtilisation = 0.4, kForwardShare = 0.4, kDiskBytesPerSecond = 300e6;
+  const TrainingOptions& training = setup.job.training;
+  TimeBoxOptions options;
+  options.seconds = setup.stop->amount;
+  options.schedule = schedule_of(training, TimeBox::kScheduleLength);
+  if (training.warmup_steps >= 0) {
+    options.warmup_steps = training.warmup_steps;
+    options.schedule.warmup_steps = 0;
+  }
+  options.step_seconds =
+      tokens_per_step * setup.flop_per_token * 1e-9 / (kUtilisation * std::max(1.0, setup.peak->gflops()));
+  options.save_seconds = static_cast<double>(checkpoint_bytes(setup.memory.trained_parameters)) / kDiskBytesPerSecond;
+  options.evaluation_steps = kForwardShare * static_cast<double>(setup.data.validation->total_rows()) / tokens_per_step;
+  options.evaluate_every = training.eval_steps > 0 ? training.eval_steps : setup.steps_per_epoch;
+  options.save_every = training.save_steps > 0 ? training.save_steps : setup.steps_per_epoch;
+  setup.time_box.emplace(options, 0.0);
+  return setup.time_box->steps_left(setup.ledger.totals().seconds());
+}
+
+}  // namespace
+
+void set_length(TrainingSetup& setup) {
+  const TrainingOptions& training = setup.job.training;
+  const double tokens_per_step = setup.data.rows_per_epoch / static_cast<double>(setup.steps_per_epoch);
+  if (training.stop.empty()) {
+    setup.total_steps = training.max_steps > 0 ? training.max_steps : training.num_epochs * setup.steps_per_epoch;
+  } else {
+    setup.stop = parse_stop(training.stop, "training.stop");
+    const double steps = setup.stop->unit == Stop::Unit::epochs
+                             ? setup.stop->amount * static_cast<double>(setup.steps_per_epoch)
+                         : setup.stop->unit == Stop::Unit::updates ? setup.stop->amount
+                         : setup.stop->unit == Stop::Unit::tokens  ? setup.stop->amount / tokens_per_step
+                                                                   : set_time_box(setup, tokens_per_step);
+    setup.total_steps = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(steps - 1e-9)));
+  }
+  setup.epochs = divide_up(setup.total_steps, setup.steps_per_epoch);
+  setup.schedule = schedule_of(training, setup.total_steps);
+}
+
+}  // namespace brisk

@@ -1,0 +1,128 @@
+#include "train/run/resource_checks.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/files/files.h"
+#include "base/machine/machine.h"
+#include "base/terminal/terminal.h"
+#include "checkpoint/checkpoint.h"
+#include "train/record/run_text.h"
+
+namespace brisk {
+
+namespace {
+
+bool is_on_card(const EngineOptions& options) { return options.device != nullptr && options.device->is_cuda(); }
+
+std::string bytes_text(int64_t bytes) { return format_bytes(static_cast<double>(bytes)); }
+
+// The largest of the halves that fits, or the smallest there is.
+EngineOptions with_smaller_micro_batch(EngineOptions options, int64_t available) {
+  while (options.capacity.rows > options.capacity.longest) {
+    const int64_t rows = std::max(options.capacity.longest, options.capacity.rows / 2);
+    options.capacity = options.picking.capacity(rows, options.capacity.longest);
+    if (plan_memory(options).total() <= available) break;
+  }
+  return options;
+}
+
+}  // namespace
+
+int64_t memory_for_engine(const Device& device) {
+  return device.is_cuda() ? device.free_bytes() - kCardLibraryBytes : memory_available() - kProgramBytes;
+}
+
+bool fits_in_memory(const EngineOptions& options) {
+  return plan_memory(options).total() <= memory_for_engine(options.device != nullptr ? *options.device : cpu_device());
+}
+
+std::vector<MemoryRelief> memory_reliefs(const EngineOptions& options, int64_t available) {
+  const int64_t now = plan_memory(options).total();
+  std::vector<MemoryRelief> reliefs;
+  const auto add = [&](std::string setting, const EngineOptions& changed) {
+    const int64_t total = plan_memory(changed).total();
+    if (total < now) reliefs.push_back({std::move(setting), total});
+  };
+  const EngineOptions smaller = with_smaller_micro_batch(options, available);
+  const std::string tokens = fmt::format("\"training.micro_batch_tokens\": {}", smaller.capacity.rows);
+  add(tokens, smaller);
+  if (options.checkpoint_every == 0) {
+    EngineOptions recomputed = options;
+    recomputed.checkpoint_every = 1;
+    add("\"training.gradient_checkpointing\": 1", recomputed);
+    EngineOptions both = with_smaller_micro_batch(recomputed, available);
+    if (both.capacity.rows < options.capacity.rows) {
+      add(fmt::format("\"training.gradient_checkpointing\": 1 and \"training.micro_batch_tokens\": {}",
+                      both.capacity.rows),
+          both);
+    }
+  }
+  if (options.compute_type == DType::f32) {
+    EngineOptions half = options;
+    half.compute_type = DType::bf16;
+    add("\"training.precision\": \"bf16\"", half);
+  }
+  if (!options.muon) {
+    EngineOptions one_moment = options;
+    one_moment.muon = MuonOptions{};
+    add("\"training.optimizer\": \"muon\"", one_moment);
+  }
+  if (options.capacity.longest > 1 && options.capacity.rows <= options.capacity.longest) {
+    EngineOptions shorter = options;
+    const int64_t half = (options.capacity.longest + 1) / 2;
+    shorter.capacity = options.picking.capacity(half, half);
+    add(fmt::format("\"training.max_length\": {}", half), shorter);
+  }
+  return reliefs;
+}
+
+std::string explain_memory(const EngineOptions& options, int64_t available) {
+  const MemoryPlan plan = plan_memory(options);
+  std::string text = memory_table(plan);
+  const std::vector<MemoryRelief> reliefs = memory_reliefs(options, available);
+  if (reliefs.empty()) return text + "no setting frees any: use a smaller model.d_model, num_layers or vocab_size\n";
+  Table table({"what frees memory", {"then needed", Align::right}, {"freed", Align::right}, "fits"});
+  for (const MemoryRelief& relief : reliefs) {
+    table.add_row({relief.setting, bytes_text(relief.total), bytes_text(plan.total() - relief.total),
+                   relief.total <= available ? "yes" : "no"});
+  }
+  return text + "\n" + table.text();
+}
+
+MemoryPlan refuse_what_cannot_fit(const EngineOptions& options) {
+  const MemoryPlan plan = plan_memory(options);
+  const int64_t available = memory_for_engine(options.device != nullptr ? *options.device : cpu_device());
+  if (plan.total() <= available) return plan;
+  const std::string needs =
+      fmt::format("this job needs {} of memory{} and {} are available", bytes_text(plan.total()),
+                  is_on_card(options) ? " on the card" : "", bytes_text(std::max<int64_t>(0, available)));
+  const std::string explanation = explain_memory(options, available);
+  for (const MemoryRelief& relief : memory_reliefs(options, available)) {
+    if (relief.total > available) continue;
+    user_error("{}; {} would fit ({})\n{}", needs, relief.setting, bytes_text(relief.total), explanation);
+  }
+  user_error(
+      "{}, {} of it for parameters, gradients and optimizer; use a smaller model.d_model, model.num_layers or "
+      "model.vocab_size\n{}",
+      needs, bytes_text(plan.state_bytes), explanation);
+}
+
+void refuse_full_disk(const TrainingSetup& setup) {
+  const int64_t every = setup.job.training.save_steps > 0 ? setup.job.training.save_steps : setup.steps_per_epoch;
+  const int64_t needed = checkpoints_bytes(setup.memory.trained_parameters, setup.job.training.save_total_limit,
+                                           setup.total_steps / every + 1);
+  // What a run to be resumed has on the disk already is not needed again.
+  const int64_t saved =
+      std::ssize(list_checkpoints(setup.directory.path())) * checkpoint_bytes(setup.memory.trained_parameters);
+  const int64_t there = disk_free_bytes(setup.directory.path()) + saved;
+  if (needed <= there) return;
+  user_error(
+      "{}: the checkpoints of this run need {} and the disk has {} free; free some, choose another --output, or "
+      "lower "
+      "training.save_total_limit (now {})",
+      setup.directory.path(), format_bytes(static_cast<double>(needed)), format_bytes(static_cast<double>(there)),
+      setup.job.training.save_total_limit);
+}
+
+}  // namespace brisk

@@ -1,0 +1,45 @@
+// Whether a job fits into this machine, before anything is allocated or written.
+//
+//   const MemoryPlan plan = refuse_what_cannot_fit(engine_options);   // UserError: "... would fit", and why
+//   refuse_full_disk(setup);
+//
+// Where it does not, the message says what takes the memory and which setting frees how much: every figure is that of a
+// plan made with the setting.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "train/run/setup.h"
+
+namespace brisk {
+
+// Besides what is planned. On a CPU: the program itself, tokenizer and loader. On a card: kernels and cuBLASLt's, which
+// are loaded when they are first needed, and recorded graphs; what CUDA's context takes is not free when this is asked.
+constexpr int64_t kProgramBytes = int64_t{100} << 20;
+constexpr int64_t kCardLibraryBytes = int64_t{256} << 20;
+
+// Bytes that an engine there may take.
+int64_t memory_for_engine(const Device& device);
+
+bool fits_in_memory(const EngineOptions& options);
+
+// UserError where the memory is not there.
+MemoryPlan refuse_what_cannot_fit(const EngineOptions& options);
+
+// A setting that needs less memory, and how much then.
+struct MemoryRelief {
+  std::string setting;  // as it is written in a job
+  int64_t total = 0;
+};
+// Of those that free something, the gentlest first: what changes speed alone, then what changes numbers. `available`:
+// the micro-batch is the largest that fits into it, the smallest there is where none does.
+std::vector<MemoryRelief> memory_reliefs(const EngineOptions& options, int64_t available);
+
+// The plan as a table, and under it a line for each relief. Empty settings: none frees anything.
+std::string explain_memory(const EngineOptions& options, int64_t available);
+
+// UserError where the run's checkpoints need more than the disk has.
+void refuse_full_disk(const TrainingSetup& setup);
+
+}  // namespace brisk

@@ -1,0 +1,85 @@
+#include "train/run/rollback.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/terminal/terminal.h"
+#include "checkpoint/fine_tuned.h"
+
+namespace brisk {
+
+namespace {
+
+// Empty: the beginning.
+std::string place_to_go_back_to(const std::string& run) {
+  const std::vector<CheckpointPlace> places = list_checkpoints(run);
+  std::string otherwise;
+  for (auto place = places.rbegin(); place != places.rend(); ++place) {
+    try {
+      const GuardState guard = read_checkpoint_state(place->path).guard;
+      if (guard.healthy) return place->path;
+      if (guard.lowest_loss < guard.first_loss - 0.5) otherwise = place->path;  // it had learned something
+    } catch (const UserError&) {  // a damaged one is no place to go back to
+    }
+  }
+  return otherwise;
+}
+
+}  // namespace
+
+int64_t roll_back(TrainingSetup& setup) {
+  Ledger::Hold hold(setup.ledger, Phase::checkpoint);
+  const CheckpointState now = setup.state;
+  const std::string run = setup.directory.path();
+  const std::string place = place_to_go_back_to(run);
+  if (place.empty()) {
+    const EngineOptions options = setup.engine->options();
+    setup.engine.reset();  // two would not fit into memory where one just does
+    setup.engine = std::make_unique<Engine>(options);
+    setup.begin();
+    save_frozen(run, setup.engine->parameters());  // model.from may have changed since a run that was resumed began
+  } else {
+    setup.state = load_checkpoint(place, setup.engine->parameters());
+    setup.engine->parameters_changed();
+    setup.recall_loss_scale();
+  }
+  CheckpointState& state = setup.state;
+  state.guard = DivergenceGuard::after_rollback(state.guard, now.guard);
+  state.choices_json = now.choices_json;
+  state.job_fingerprint = now.job_fingerprint;
+  state.elapsed_seconds = now.elapsed_seconds;  // time does not go back
+  if (setup.time_box) setup.time_box->go_back_to(state.progress);
+
+  remove_checkpoints_after(run, state.step);
+  setup.metrics.reset();  // the file is replaced
+  setup.directory.cut_metrics(state.step);
+  setup.metrics = std::make_unique<MetricsLog>(setup.directory.metrics_path());
+  setup.summary = {.first_step_seconds = setup.summary.first_step_seconds};
+  recall_metrics(setup.directory.metrics_path(), state.best_step, setup.summary);
+  const SaveResult saved = save_checkpoint(run, setup.engine->parameters(), state);
+  if (!saved.ok()) warn("{}", saved.problem);
+  setup.loader_options.start = state.cursor;
+  setup.loader.reset();
+  setup.loader = std::make_unique<Loader>(setup.data.train, setup.loader_options);
+  return state.step;
+}
+
+void give_up(const TrainingSetup& setup, int64_t step, const StepResult& result, const std::string& reason) {
+  const std::string tensor = result.finite() ? "" : setup.engine->first_not_finite();
+  const std::string what = result.finite()
+                               ? fmt::format("training diverged: {}", reason)
+                               : fmt::format("{} is not finite{}; the parameters are still those before this step",
+                                             std::isfinite(result.loss_sum) ? "the gradient" : "the loss",
+                                             tensor.empty() ? "" : fmt::format(" (first in {})", tensor));
+  const GuardState& guard = setup.state.guard;
+  user_error(
+      "step {}: {}{}. Lower training.learning_rate (now {:g}), set training.max_grad_norm to 1 or less, or lengthen "
+      "training.warmup_steps; the last checkpoint is {}",
+      step, what,
+      guard.rollbacks > 0 ? fmt::format("; going back {} times, to {:g} times the rate, did not help", guard.rollbacks,
+                                        guard.rate_factor)
+                          : "",
+      setup.job.training.learning_rate, latest_checkpoint(setup.directory.path()).value_or("none yet"));
+}
+
+}  // namespace brisk

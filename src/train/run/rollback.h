@@ -1,0 +1,26 @@
+// Taking a run that diverged back to a checkpoint from before.
+//
+//   const int64_t step = roll_back(setup);     // setup.state, the parameters, the loader and the metrics are of that
+//   step
+//
+// The checkpoint is saved anew with the guard's counts and the lower rate, so that a run killed afterwards goes on with
+// them; a run killed before diverges again and goes back again. Either way the curve is the same.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "train/run/setup.h"
+
+namespace brisk {
+
+// The newest checkpoint that was healthy when it was saved, the oldest that had learned something where none was, or
+// the beginning of the run. Returns its step.
+int64_t roll_back(TrainingSetup& setup);
+
+// Where going back is not allowed any more: what happened at `step`, and advice. `reason` is the guard's; empty without
+// it.
+[[noreturn]] void give_up(const TrainingSetup& setup, int64_t step, const StepResult& result,
+                          const std::string& reason);
+
+}  // namespace brisk

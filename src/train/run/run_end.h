@@ -1,0 +1,30 @@
+// The end of a run: summary.json, and what `brisk train` says last.
+//
+//   return end_run(setup, watch, {.ended = "finished", .steps = 500, .speed = speed, .epochs = rows});
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "train/record/run_text.h"
+#include "train/record/run_watch.h"
+#include "train/run/setup.h"
+#include "train/run/trainer.h"
+
+namespace brisk {
+
+struct RunEnd {
+  std::string ended;  // "finished", "early stopping", "interrupted"
+  bool interrupted = false;
+  bool save_failed = false;  // the last checkpoint
+  int64_t steps = 0;         // of this process
+  Speed speed;               // of this process
+  std::vector<EpochRow> epochs;
+  int64_t expected_steps = 0;  // of a time-boxed run; 0: it was not told
+};
+
+// UserError where something could not be saved, after everything else is said.
+TrainOutcome end_run(TrainingSetup& setup, RunWatch& watch, const RunEnd& end);
+
+}  // namespace brisk

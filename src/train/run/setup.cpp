@@ -1,0 +1,343 @@
+#include "train/run/setup.h"
+
+#include <cmath>
+#include <filesystem>
+#include <tuple>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files/files.h"
+#include "base/machine/isa.h"
+#include "base/machine/machine.h"
+#include "base/rounding.h"
+#include "base/terminal/terminal.h"
+#include "base/threads.h"
+#include "checkpoint/fine_tuned.h"
+#include "checkpoint/warm_start.h"
+#include "infer/device_choice.h"
+#include "infer/model_config.h"
+#include "infer/model_source.h"
+#include "ops/peak/peak.h"
+#include "train/engine/tune_micro_batch.h"
+#include "train/run/describe_run.h"
+#include "train/run/plan_run_length.h"
+#include "train/run/resource_checks.h"
+
+namespace brisk {
+
+namespace {
+
+// What the data decided when the run began, where the job does not say it.
+void recall_found_keys(Job& job, const Job& saved) {
+  const auto recall = [](auto& value, const auto& found, const auto& unsaid) {
+    if (value == unsaid) value = found;
+  };
+  recall(job.data.text_field, saved.data.text_field, "");
+  recall(job.data.label_field, saved.data.label_field, "");
+  recall(job.data.pair_field, saved.data.pair_field, "");
+  recall(job.model.num_labels, saved.model.num_labels, 0);
+}
+
+class Starter {
+ public:
+  explicit Starter(TrainingSetup& setup) : setup_(setup) {}
+
+  void start() {
+    try {
+      prepare();
+      build_engine();
+      restore();
+    } catch (...) {
+      setup_.directory.abandon();
+      throw;
+    }
+    write_run_files();
+    describe_run(setup_);
+  }
+
+ private:
+  void prepare() {
+    // A wrong one is refused before the data is read. A run may go on without what another device rounded to.
+    const DeviceChoice place = choose_device(setup_.job.device, "device");
+    if (!setup_.request.resume) check_precision(setup_.job.training.precision, *place.device);
+    check_master_weights(setup_.job.training.master_weights, setup_.job.training.precision, *place.device);
+    Team::set_size(team_size_for(setup_.job.training.threads, "training.threads"));
+    if (Team::instance().size() > available_cores()) {
+      warn("training.threads = {} on {} cores: threads that share a core wait for each other; {} would be faster",
+           Team::instance().size(), available_cores(), available_cores());
+    }
+    checkpoint_path_ = setup_.request.resume ? latest_checkpoint(setup_.directory.path()) : std::nullopt;
+    if (checkpoint_path_ && !has_optimizer_state(*checkpoint_path_) && saved_state().step == 0) {
+      user_error(
+          "{}: an imported model, which has no training to go on with; train from it with \"model\": {{\"from\": "
+          "\"{}\"}} in a job and another --output",
+          setup_.directory.path(), setup_.directory.path());
+    }
+    if (setup_.request.resume && setup_.directory.has_run()) {
+      const std::string saved = read_file(setup_.directory.job_path());
+      // --data need not be said again.
+      if (setup_.job.data.train.empty())
+        setup_.job.data.train = job_from_json_text(saved, setup_.directory.job_path()).data.train;
+      recall_found_keys(setup_.job, job_from_json_text(saved, setup_.directory.job_path()));
+      check_same_job(saved, setup_.directory.job_path(), setup_.job);
+    }
+    const bool own_tokenizer = setup_.request.resume && file_exists(setup_.directory.tokenizer_path());
+    DataRequest request;
+    if (own_tokenizer) {
+      request.run = setup_.directory.path();
+    } else if (!setup_.job.model.from.empty()) {
+      const ModelSource source = open_model_source(setup_.job.model.from);
+      if (setup_.job.data.tokenizer.empty()) request.model_tokenizer = source.tokenizer();
+      request.model_labels = source.labels;
+    }
+    setup_.data = setup_.task->prepare(setup_.job, std::move(request));
+    for (const std::string& note : setup_.data.notes) say("{}", note);
+    for (const std::string& warning : setup_.data.warnings) warn("{}", warning);
+    if (setup_.data.train->empty()) user_error("{}: no training sequences in it", setup_.job.data.train.front().path);
+    if (checkpoint_path_) {
+      const std::string before = saved_state().job_fingerprint;
+      if (!before.empty() && before != setup_.data.fingerprint) {
+        user_error(
+            "{}: the text in data.train or data.validation is not what the run was started with; resuming would change "
+            "the loss curve: put it back, or train anew with another --output",
+            setup_.directory.path());
+      }
+    }
+  }
+
+  // Of the checkpoint to resume from; where it cannot be read, the message says which one to go on with instead.
+  CheckpointState saved_state() const {
+    try {
+      return read_checkpoint_state(*checkpoint_path_);
+    } catch (const UserError& error) {
+      const std::vector<CheckpointPlace> places = list_checkpoints(setup_.directory.path());
+      if (places.size() < 2) throw;
+      const CheckpointPlace& before = places[places.size() - 2];
+      user_error("{}\nremove {} and resume again to go on from step {} ({})", error.what(), *checkpoint_path_,
+                 before.step, before.path);
+    }
+  }
+
+  void build_engine() {
+    const TrainingOptions& training = setup_.job.training;
+    const int64_t sequences = training.batch_size * training.gradient_accumulation_steps;
+    LengthFigures lengths = length_figures(*setup_.data.train, setup_.data.sources);
+    const int64_t longest = std::max<int64_t>({1, lengths.longest, setup_.data.validation->longest()});
+    lengths.longest = longest;
+    EngineOptions options;
+    const DeviceChoice place = choose_device(setup_.job.device, "device");
+    if (!place.reason.empty()) say("device: {}", place.reason);
+    options.device = place.device;
+    options.model = setup_.task->model_config(setup_.job);
+    options.picking = setup_.task->picking(setup_.job);
+    const int64_t asked = training.micro_batch_tokens;
+    if (asked > 0 && asked < longest) {
+      user_error(
+          "training.micro_batch_tokens {} is less than the longest sequence, {}: raise it, or lower "
+          "training.max_length",
+          asked, longest);
+    }
+    setup_.micro_batch_tokens = micro_batch_rows(asked, usual_micro_batch_tokens(place.device), sequences, lengths);
+    options.checkpoint_every = training.gradient_checkpointing;
+    options.capacity = options.picking.capacity(setup_.micro_batch_tokens, longest);
+    options.muon = muon_options(training);
+    options.master_weights = training.master_weights;
+    if (place.device->is_cuda()) std::tie(options.compute_type, options.products) = planned_formats(options);
+    // A card is the faster the more it has to do at once.
+    while (place.device->is_cuda() && training.micro_batch_tokens == 0 && setup_.micro_batch_tokens > longest &&
+           !fits_in_memory(options)) {
+      setup_.micro_batch_tokens = std::max(longest, setup_.micro_batch_tokens / 2);
+      options.capacity = options.picking.capacity(setup_.micro_batch_tokens, longest);
+    }
+    setup_.memory = refuse_what_cannot_fit(options);  // before anything is measured: that takes memory too
+    setup_.choices = make_choices(options);
+    setup_.micro_batch_tokens = setup_.choices.micro_batch_tokens;
+    options.capacity = options.picking.capacity(setup_.micro_batch_tokens, longest);
+    options.compute_type = setup_.choices.compute_type;
+    options.products = setup_.choices.products;
+    options.label_smoothing = training.label_smoothing;
+    if (!training.teacher.empty())
+      options.distillation = {training.distillation_weight, training.distillation_temperature};
+    options.adamw = {training.beta1, training.beta2, training.adam_epsilon, training.weight_decay};
+    options.max_grad_norm = training.max_grad_norm;
+    options.seed = static_cast<uint64_t>(training.seed);
+
+    // By the CPU: a card would wait for longer than it would compute.
+    if (!place.device->is_cuda()) {
+      for (const std::string& line :
+           setup_.task->compute_ahead(setup_.job, options.compute_type, checkpoint_path_.value_or(""))) {
+        say("{}", line);
+      }
+      options.model = setup_.task->model_config(setup_.job);
+    }
+    // Of what is left to compute; a resumed run goes on with what was measured.
+    if (training.measure_micro_batch && training.micro_batch_tokens == 0 && !checkpoint_path_) {
+      setup_.micro_batch_tokens = setup_.choices.micro_batch_tokens = fastest_micro_batch(options);
+      options.capacity = options.picking.capacity(setup_.micro_batch_tokens, longest);
+    }
+    setup_.memory = refuse_what_cannot_fit(options);
+    // Before the engine takes its memory: a card's peak is measured on large matrices.
+    const bool fast_bf16 = place.device->is_cuda() || has_bf16_instructions(active_isa());
+    const Arithmetic arithmetic = arithmetic_of(fast_bf16 ? options.compute_type : DType::f32, options.products);
+    setup_.peak = place.device->is_cuda() ? std::make_unique<PeakMeter>(*place.device, arithmetic)
+                                          : std::make_unique<PeakMeter>(arithmetic);
+    setup_.card = watch_card(*place.device);
+    place.device->forget_peak();  // what the measurement took is free again
+    if (place.device->is_cuda()) {
+      explain_card_memory([options] {
+        const Device& card = *options.device;
+        return explain_memory(options, memory_for_engine(card) + card.memory().allocated);
+      });
+    }
+    setup_.engine = std::make_unique<Engine>(options);
+
+    setup_.steps_per_epoch = divide_up(setup_.data.sequences_per_epoch, sequences);
+    const Sequences& train = *setup_.data.train;
+    setup_.costs =
+        model_costs(options.model, train.squared_rows() / static_cast<double>(train.total_rows()), train.picked_rows());
+    for (const ComponentCost& cost : setup_.costs) setup_.flop_per_token += cost.flop_per_token;
+    for (int i = 0; i < 10; ++i) setup_.peak->sample();
+    set_length(setup_);
+    refuse_full_disk(setup_);
+  }
+
+  // What make_choices() will choose on a card, where nothing is measured for it.
+  std::pair<DType, ProductFormat> planned_formats(const EngineOptions& options) const {
+    if (checkpoint_path_) {
+      const Choices choices = choices_from_json(saved_state().choices_json, *checkpoint_path_);
+      return {choices.compute_type, choices.products};
+    }
+    const PrecisionChoice choice =
+        choose_precision(setup_.job.training.precision, model_widths(options.model), *options.device);
+    return {choice.compute_type, choice.products};
+  }
+
+  Choices make_choices(const EngineOptions& engine_options) {
+    const std::string isa(engine_options.device->is_cuda() ? "cuda" : isa_name(active_isa()));
+    const int64_t threads = Team::instance().size();
+    if (checkpoint_path_) {
+      Choices choices = choices_from_json(saved_state().choices_json, *checkpoint_path_);
+      if (choices.micro_batch_tokens < engine_options.capacity.longest) {
+        user_error(
+            "{}: its micro_batch_tokens are {}, less than the longest sequence, {}; the checkpoint is damaged: remove "
+            "it to resume from the one before",
+            *checkpoint_path_, choices.micro_batch_tokens, engine_options.capacity.longest);
+      }
+      if (!choices.isa.empty() && (choices.isa != isa || choices.threads != threads)) {
+        warn("the run was computed with {} and {} threads, now with {} and {}: its curve goes on, but not to the bit",
+             choices.isa, choices.threads, isa, threads);
+      }
+      if (choices.compute_type == DType::f16 && !engine_options.device->is_cuda()) {
+        user_error("{}: the run computes in fp16, which only a card does; go on with it there (\"device\": \"cuda\")",
+                   setup_.directory.path());
+      }
+      // What only a card rounds to, the CPU does without.
+      const ProductFormat products = engine_options.device->is_cuda() ? choices.products : ProductFormat::own;
+      return {choices.compute_type, choices.micro_batch_tokens, isa, threads, products};
+    }
+    const PrecisionChoice precision =
+        choose_precision(setup_.job.training.precision, model_widths(engine_options.model), *engine_options.device);
+    if (precision.costs) {
+      warn("{}", precision.reason);
+    } else {
+      say("precision: {}", precision.reason);
+    }
+    return {precision.compute_type, setup_.micro_batch_tokens, isa, threads, precision.products};
+  }
+
+  int64_t fastest_micro_batch(const EngineOptions& options) {
+    const LoaderOptions loader_options{
+        .sequences_per_step = setup_.job.training.batch_size * setup_.job.training.gradient_accumulation_steps,
+        .seed = static_cast<uint64_t>(setup_.job.training.seed)};
+    const MicroBatchChoice choice = measure_micro_batch(options, setup_.data.train, loader_options, fits_in_memory);
+    say("micro-batch: {}", choice.reason);
+    return choice.tokens;
+  }
+
+  void restore() {
+    if (checkpoint_path_) {
+      setup_.state = load_checkpoint(*checkpoint_path_, setup_.engine->parameters());
+      load_frozen(setup_.directory.path(), setup_.engine->parameters());
+      setup_.engine->parameters_changed();
+      setup_.recall_loss_scale();
+      say("resuming {} after step {}", setup_.directory.path(), setup_.state.step);
+      setup_.elapsed_before = setup_.state.elapsed_seconds;
+      if (setup_.time_box) setup_.time_box->go_back_to(setup_.state.progress);
+    } else {
+      setup_.begin();
+      if (setup_.request.resume)
+        say("{} holds no checkpoint yet: starting from the beginning", setup_.directory.path());
+    }
+    setup_.state.choices_json = choices_to_json(setup_.choices);
+    setup_.state.job_fingerprint = setup_.data.fingerprint;
+    if (!setup_.request.resume) return;
+    setup_.directory.cut_metrics(setup_.state.step);
+    recall_metrics(setup_.directory.metrics_path(), setup_.state.best_step, setup_.summary);
+  }
+
+  // With the places of the text from the root, so that the run can be resumed from any folder.
+  Job job_to_save() const {
+    Job job = setup_.job;
+    const auto whole = [](const std::string& path) {
+      return std::filesystem::absolute(path).lexically_normal().string();
+    };
+    for (DataSource& source : job.data.train) source.path = whole(source.path);
+    for (std::string& path : job.data.validation) path = whole(path);
+    return job;
+  }
+
+  void write_run_files() {
+    write_file_atomically(setup_.directory.job_path(), job_to_json_text(job_to_save()));  // first: it makes a run of it
+    save_tokenizer_folder(*setup_.data.tokenizer, setup_.directory.path());
+    setup_.task->write_files(setup_.directory.path());
+    if (!checkpoint_path_) save_frozen(setup_.directory.path(), setup_.engine->parameters());
+    setup_.metrics = std::make_unique<MetricsLog>(setup_.directory.metrics_path());
+    const int64_t sequences = setup_.job.training.batch_size * setup_.job.training.gradient_accumulation_steps;
+    setup_.loader_options = {.sequences_per_step = sequences,
+                             .micro_batch_tokens = setup_.micro_batch_tokens,
+                             .seed = static_cast<uint64_t>(setup_.job.training.seed),
+                             .workers = static_cast<int>(setup_.job.training.num_workers),
+                             .start = setup_.state.cursor,
+                             .sources = setup_.data.sources};
+    setup_.loader = std::make_unique<Loader>(setup_.data.train, setup_.loader_options);
+  }
+
+  TrainingSetup& setup_;
+  std::optional<std::string> checkpoint_path_;
+};
+
+}  // namespace
+
+void TrainingSetup::recall_loss_scale() {
+  if (engine->loss_scale() != nullptr && state.loss_scale) *engine->loss_scale() = *state.loss_scale;
+}
+
+void TrainingSetup::begin() {
+  state = {};
+  state.seed = static_cast<uint64_t>(job.training.seed);
+  if (job.model.from.empty()) {
+    engine->initialise(state.seed);
+    return;
+  }
+  initialise_what_may_be_missing(engine->parameters(), state.seed);
+  const ModelSource source = open_model_source(job.model.from);
+  if (source.start) {
+    const bool student = job.model.num_layers < source.model.num_layers;
+    const std::vector<int64_t> layers =
+        student ? spread_layers(source.model.num_layers, job.model.num_layers) : std::vector<int64_t>();
+    for (const std::string& line : source.start(engine->parameters(), layers)) say("{}", line);
+  } else {
+    source.load_into(engine->parameters());
+  }
+  engine->parameters_changed();
+}
+
+TrainingSetup::TrainingSetup(Job job_to_run, const TrainRequest& what)
+    : job(std::move(job_to_run)),
+      request(what),
+      directory(RunDirectory::open(job.output, what.resume ? RunDirectory::Mode::resume : RunDirectory::Mode::fresh)),
+      task(make_task(job)) {
+  Starter(*this).start();
+}
+
+}  // namespace brisk

@@ -1,0 +1,59 @@
+// What the steps of a run add up to: since the last line of metrics.jsonl, in the epoch, in this process.
+//
+//   StepLog log(setup);
+//   log.count(batch, result, seconds);          // each step that stands
+//   bar.update(log.progress(batch));
+//   setup.summary.last_step = log.line(...);    // every logging_steps: the mean since the last one
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "base/terminal/terminal.h"
+#include "train/record/metrics_log.h"
+#include "train/record/run_text.h"
+#include "train/run/setup.h"
+
+namespace brisk {
+
+class StepLog {
+ public:
+  explicit StepLog(TrainingSetup& setup);
+
+  void count(const StepBatch& batch, const StepResult& result, double seconds);
+  void skipped() { ++epoch_.skipped; }
+  // After the run went back to an earlier step: the epoch and the line begin anew.
+  void went_back();
+
+  Progress progress(const StepBatch& batch) const;
+  // The line of this step, whose sums begin anew afterwards; `seconds`: of the run so far.
+  StepMetrics line(const StepBatch& batch, double rate, double seconds);
+
+  // What the epoch was; its counts begin anew.
+  EpochRow end_epoch(int64_t epoch, const Ledger::Totals& now);
+  void begin_epoch() { epoch_start_ = setup_.ledger.totals(); }
+  const Ledger::Totals& epoch_start() const { return epoch_start_; }
+
+  int64_t steps() const { return whole_.steps; }    // of this process
+  bool has_early_steps() const;                     // the first few are done: an epoch's time can be told
+  double early_seconds_per_token() const;           // of the first steps but the very first, which is slow
+  Speed speed(const Ledger::Totals& totals) const;  // of this process
+
+ private:
+  struct Counts {
+    int64_t tokens = 0, steps = 0, sequences = 0, skipped = 0;
+    double loss_sum = 0, weight_sum = 0;
+  };
+  static Speed speed_of(const TrainingSetup& setup, const Counts& counts, const Ledger::Totals& totals);
+
+  TrainingSetup& setup_;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  Ledger::Totals epoch_start_;
+  Counts whole_, epoch_, window_;  // window: since the last line
+  double window_seconds_ = 0, last_gradient_norm_ = 0, last_loss_ = 0;
+  int64_t early_tokens_ = 0;
+  double early_seconds_ = 0;
+};
+
+}  // namespace brisk

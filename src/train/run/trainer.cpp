@@ -1,0 +1,309 @@
+#include "train/run/trainer.h"
+
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files/files.h"
+#include "base/rounding.h"
+#include "base/terminal/terminal.h"
+#include "train/record/run_text.h"
+#include "train/record/run_watch.h"
+#include "train/run/best_model.h"
+#include "train/run/expectation.h"
+#include "train/run/interrupt.h"
+#include "train/run/rollback.h"
+#include "train/run/run_end.h"
+#include "train/run/setup.h"
+#include "train/run/step_log.h"
+
+namespace brisk {
+
+namespace {
+
+class Trainer {
+ public:
+  Trainer(Job job, const TrainRequest& request)
+      : setup_(std::move(job), request),
+        guard_(setup_.job.training, setup_.state.guard),
+        watch_(setup_),
+        best_(setup_),
+        log_(setup_),
+        stop_early_(best_.patience_is_over()) {}
+
+  TrainOutcome run() {
+    setup_.ledger.enter(Phase::other);
+    loop();
+    if (!interrupted_ && setup_.job.training.load_best_model_at_end) best_.load();
+    if (!details_.text.empty()) say("the best evaluation, of step {}:\n{}", setup_.state.best_step, details_.text);
+    if (!setup_.metrics->problem().empty()) warn("{}", setup_.metrics->problem());
+    return end_run(setup_, watch_,
+                   {.ended = interrupted_  ? "interrupted"
+                             : stop_early_ ? kEndedEarly
+                                           : "finished",
+                    .interrupted = interrupted_,
+                    .save_failed = save_failed_,
+                    .steps = log_.steps(),
+                    .speed = log_.speed(setup_.ledger.totals()),
+                    .epochs = epoch_rows_,
+                    .expected_steps = expected_steps_});
+  }
+
+ private:
+  void loop() {
+    InterruptGuard guard;
+    ProgressBar bar;
+    last_save_ = peak_sampled_ = std::chrono::steady_clock::now();
+    if (setup_.card) setup_.card->begin();
+    log_.begin_epoch();
+    while (!is_over() && !stop_early_) {
+      if (InterruptGuard::requested()) {
+        interrupted_ = true;
+        break;
+      }
+      step_start_ = std::chrono::steady_clock::now();
+      const StepBatch batch = next_batch();
+      const int64_t step = setup_.state.step + 1;
+      const double rate = setup_.state.guard.rate_factor *
+                          (setup_.time_box ? setup_.time_box->rate(step, setup_.elapsed()) : setup_.schedule.at(step));
+      const auto before = std::chrono::steady_clock::now();
+      const StepResult result = setup_.engine->train_step(batch, step, rate, setup_.ledger, guard_.limits(),
+                                                          [&] { return look_ahead(step); });
+      Ledger::Scope scope(setup_.ledger, Phase::logging);
+      if (!passes(step, result)) continue;
+      log_.count(batch, result, seconds_since(before));
+      watch_.count(batch.cursor.epoch + 1, result.tokens, batch.sequences);
+      watch_.gradients_are_scaled(result.scaling);
+      if (setup_.time_box) follow_the_clock();
+      after_step(bar, batch, rate);
+    }
+    bar.clear();
+    if (interrupted_) {
+      save();
+    }
+  }
+
+  StepBatch next_batch() {
+    if (ahead_) return *std::exchange(ahead_, std::nullopt);
+    Ledger::Scope scope(setup_.ledger, Phase::data_wait);
+    return setup_.loader->next();
+  }
+
+  // The batch after that of `step`, for a card that has nothing left to do; null where it should not begin with it:
+  // there is none, or the gradient of `step` is still to be looked at.
+  const StepBatch* look_ahead(int64_t step) {
+    const bool is_last = !setup_.time_box && step >= setup_.total_steps;
+    if (is_last || InterruptGuard::requested() || watch_.wants_histograms(step)) return nullptr;
+    Ledger::Scope scope(setup_.ledger, Phase::data_wait);
+    ahead_ = setup_.loader->next();
+    return &*ahead_;
+  }
+
+  bool is_over() const {
+    return setup_.time_box ? setup_.time_box->is_over() : setup_.state.step >= setup_.total_steps;
+  }
+
+  // What the guard says of a step; false where the run went back to an earlier one.
+  bool passes(int64_t step, const StepResult& result) {
+    if (result.overflowed) {  // what loss scaling is for: no sign of divergence
+      log_.skipped();
+      return true;
+    }
+    if (!guard_.is_on()) {
+      if (!result.finite()) give_up(setup_, step, result, "");
+      return true;
+    }
+    const DivergenceGuard::Verdict verdict = guard_.observe(step, result);
+    if (verdict.diverged) {
+      if (setup_.state.guard.rollbacks >= setup_.job.training.divergence_rollbacks)
+        give_up(setup_, step, result, verdict.reason);
+      go_back(step, verdict.reason);
+      return false;
+    }
+    constexpr int64_t kToldOneByOne = 5;
+    if (verdict.skipped) {
+      log_.skipped();
+      const int64_t skipped = setup_.state.guard.skipped;
+      if (skipped <= kToldOneByOne) {
+        warn("step {}: the update is skipped: {}{}", step, verdict.reason,
+             skipped == kToldOneByOne ? "; later ones are only counted" : "");
+      }
+    }
+    return true;
+  }
+
+  void go_back(int64_t step, const std::string& reason) {
+    setup_.state.elapsed_seconds = setup_.elapsed();
+    ahead_.reset();  // the loader goes back, too
+    const int64_t place = roll_back(setup_);
+    watch_.went_back();
+    warn("step {}: training diverged: {}. Back to {}, at {:g} times the learning rate from here on ({} of {} times)",
+         step, reason, place > 0 ? fmt::format("the checkpoint of step {}", place) : "the beginning",
+         setup_.state.guard.rate_factor, setup_.state.guard.rollbacks, setup_.job.training.divergence_rollbacks);
+    std::erase_if(epoch_rows_, [&](const EpochRow& row) { return row.step > place; });
+    log_.went_back();
+    last_save_ = std::chrono::steady_clock::now();
+  }
+
+  // After each step of a time-boxed run: is there time for another, and how far will it come?
+  void follow_the_clock() {
+    TimeBox& box = *setup_.time_box;
+    const double now = setup_.elapsed();
+    box.step_took(seconds_since(step_start_));
+    box.advance(now);
+    setup_.state.progress = box.progress();
+    setup_.total_steps = setup_.state.step + std::llround(box.steps_left(now));
+    setup_.epochs = divide_up(setup_.total_steps, setup_.steps_per_epoch);
+  }
+
+  void after_step(ProgressBar& bar, const StepBatch& batch, double rate) {
+    const TrainingOptions& training = setup_.job.training;
+    const bool last = is_over();
+    if (log_.has_early_steps()) say_time_per_epoch();
+    if (setup_.time_box && log_.steps() == 1) time_evaluation(setup_);
+    if (setup_.time_box && log_.steps() == kStepsBeforeExpecting) expected_steps_ = tell_expectation(setup_);
+    const Progress progress = log_.progress(batch);
+    if (setup_.state.step % training.logging_steps == 0 || last) {
+      log_step(batch, rate);
+      bar.log(progress);
+    } else {
+      bar.update(progress);
+    }
+    const bool evaluates = training.eval_steps > 0 ? setup_.state.step % training.eval_steps == 0 : batch.last_of_epoch;
+    bool best = false;
+    const auto pause = std::chrono::steady_clock::now();
+    const bool evaluated = (evaluates || last) && !setup_.data.validation->empty();
+    if (evaluated) best = evaluate(bar, batch);
+    if (evaluates || last) sample(bar, batch);
+    watch_.histograms(setup_.state.step);
+    if (batch.last_of_epoch || last) end_epoch(bar, batch);
+    if (evaluated && setup_.time_box) setup_.time_box->evaluation_took(seconds_since(pause));
+    const bool saves = (training.save_steps > 0 ? setup_.state.step % training.save_steps == 0 : batch.last_of_epoch) ||
+                       (training.save_minutes > 0 && seconds_since(last_save_) >= 60 * training.save_minutes);
+    if (saves || last || stop_early_ || (best && training.load_best_model_at_end)) {
+      bar.clear();
+      save();
+    }
+  }
+
+  void say_time_per_epoch() const {
+    say("time per epoch: about {} ({} tokens, measured over the first steps)",
+        format_duration(log_.early_seconds_per_token() * setup_.data.rows_per_epoch),
+        format_count(setup_.data.rows_per_epoch));
+  }
+
+  // The peak beside the steps it is compared with: at most 3 ms a second.
+  void sample_peak() {
+    if (seconds_since(peak_sampled_) < 1) return;
+    setup_.peak->sample();
+    peak_sampled_ = std::chrono::steady_clock::now();
+  }
+
+  void log_step(const StepBatch& batch, double rate) {
+    const StepMetrics line = log_.line(batch, rate, watch_.seconds());
+    setup_.metrics->append(line);
+    watch_.step(line);
+    sample_peak();
+    setup_.summary.last_step = line;
+  }
+
+  bool evaluate(ProgressBar& bar, const StepBatch& batch) {
+    const EvaluationResult result = setup_.engine->evaluate(*setup_.data.validation, setup_.ledger);
+    const EvaluationMetrics line =
+        evaluation_metrics(setup_.state.step, batch.cursor.epoch + 1, result, watch_.seconds());
+    setup_.metrics->append(line);
+    watch_.evaluation(line);
+    setup_.summary.last_evaluation = line;
+    const bool best = best_.see(result, line);
+    if (best) keep_details(result);
+    stop_early_ = !best && best_.patience_is_over();
+    bar.clear();
+    say("step {}: validation {}{}", setup_.state.step, setup_.task->quality(result), best ? ", the best so far" : "");
+    if (stop_early_) say("{}", best_.early_stopping_text());
+    return best;
+  }
+
+  void keep_details(const EvaluationResult& result) {
+    details_ = setup_.task->details(result);
+    if (details_.json.empty()) return;
+    try {
+      write_file_atomically(setup_.directory.evaluation_path(), details_.json + "\n");
+    } catch (const UserError& error) {  // a full disk: training goes on
+      warn("{}", error.what());
+    }
+  }
+
+  void sample(ProgressBar& bar, const StepBatch& batch) {
+    bar.clear();
+    watch_.sample(setup_.state.step, batch.cursor.epoch + 1);
+  }
+
+  void end_epoch(ProgressBar& bar, const StepBatch& batch) {
+    bar.clear();
+    const Ledger::Totals now = setup_.ledger.totals();
+    const Ledger::Totals epoch = now - log_.epoch_start();
+    const EpochRow row = log_.end_epoch(batch.cursor.epoch + 1, now);
+    say("\nepoch {}/{}: training loss {:.4f}{}", row.epoch, setup_.epochs, row.training_loss,
+        row.evaluation ? ", " + quality_text(*row.evaluation) : "");
+    say("{}", ledger_table(epoch, row.speed));
+    say("{}\n", speed_line(row.speed));
+    epoch_rows_.push_back(row);
+    watch_.end_epoch(epoch);
+    log_.begin_epoch();
+  }
+
+  void save() {
+    Ledger::Hold hold(setup_.ledger, Phase::checkpoint);
+    last_save_ = std::chrono::steady_clock::now();
+    setup_.state.elapsed_seconds = setup_.elapsed();
+    setup_.state.guard.healthy = guard_.healthy();
+    if (const LossScale* scale = setup_.engine->loss_scale()) setup_.state.loss_scale = *scale;
+    setup_.metrics->sync();
+    watch_.close_stretch();  // before the checkpoint: what comes after it is written again by a resumed run
+    watch_.sync();
+    const SaveResult saved = save_checkpoint(setup_.directory.path(), setup_.engine->parameters(), setup_.state);
+    if (!saved.ok()) {
+      warn("{}", saved.problem);
+      save_failed_ = true;
+      best_.could_not_save();
+      return;
+    }
+    save_failed_ = false;
+    best_.saved();
+    const std::string problem =
+        prune_checkpoints(setup_.directory.path(), setup_.job.training.save_total_limit, setup_.state.best_step);
+    if (!problem.empty()) warn("{}", problem);
+    if (setup_.time_box) setup_.time_box->save_took(seconds_since(last_save_));
+  }
+
+  static double seconds_since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+
+  static constexpr int64_t kStepsBeforeExpecting = 5;
+
+  TrainingSetup setup_;
+  DivergenceGuard guard_;
+  RunWatch watch_;
+  BestModel best_;
+  StepLog log_;
+  std::optional<StepBatch> ahead_;  // of the coming step, which a card has begun with
+  std::chrono::steady_clock::time_point step_start_, last_save_, peak_sampled_;
+  int64_t expected_steps_ = 0;  // of a time-boxed run, as it was told
+  std::vector<EpochRow> epoch_rows_;
+  Task::Details details_;  // of the best evaluation
+  bool stop_early_, interrupted_ = false, save_failed_ = false;
+};
+
+}  // namespace
+
+TrainOutcome train(Job job, const TrainRequest& request) {
+  std::optional<StartInterruptGuard> starting(std::in_place);
+  Trainer trainer(std::move(job), request);
+  starting.reset();
+  return trainer.run();
+}
+
+}  // namespace brisk

@@ -1,0 +1,156 @@
+#include "train/task/classify_task.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/files/files.h"
+#include "base/machine/machine.h"
+#include "base/terminal/terminal.h"
+#include "data/batch/loader.h"
+#include "data/examples/example_sequences.h"
+#include "data/examples/example_statistics.h"
+#include "infer/class_scores.h"
+#include "infer/label_file.h"
+#include "infer/model_config.h"
+#include "infer/model_source.h"
+#include "job/run_length.h"
+#include "train/task/frozen_activations.h"
+#include "train/task/teacher.h"
+
+namespace brisk {
+
+namespace {
+
+// Making the file costs what the frozen layers cost in an epoch, and some writing.
+constexpr double kPassesWorthwhile = 1.5;
+constexpr int64_t kDiskReserve = int64_t{1} << 30;  // left free, for checkpoints and everyone else
+
+// How often the run reads each text; of a run that ends after some time: often enough, for all one knows.
+double passes_over(const Job& job, const Sequences& train) {
+  const TrainingOptions& training = job.training;
+  const double sequences = static_cast<double>(training.batch_size * training.gradient_accumulation_steps);
+  const double steps_per_epoch = std::ceil(static_cast<double>(train.count()) / sequences);
+  if (training.stop.empty()) {
+    return training.max_steps > 0 ? static_cast<double>(training.max_steps) / steps_per_epoch
+                                  : static_cast<double>(training.num_epochs);
+  }
+  const Stop stop = parse_stop(training.stop, "training.stop");
+  switch (stop.unit) {
+    case Stop::Unit::epochs: return stop.amount;
+    case Stop::Unit::updates: return stop.amount / steps_per_epoch;
+    case Stop::Unit::tokens: return stop.amount / static_cast<double>(train.total_rows());
+    case Stop::Unit::seconds: break;
+  }
+  return kPassesWorthwhile;
+}
+
+}  // namespace
+
+TaskData ClassifyTask::prepare(Job& job, DataRequest request) {
+  if (!job.training.teacher.empty()) {
+    if (job.device != "auto" && job.device != "cpu") {
+      user_error("device \"{}\": a card cannot learn from training.teacher yet; use \"cpu\"", job.device);
+    }
+    job.device = "cpu";
+  }
+  data_ = prepare_encoder_data(job, std::move(request));
+  if (job.training.class_weights == "balanced") {
+    const std::vector<float> weights = balanced_class_weights(data_.train.class_counts());
+    data_.train.set_class_weights(weights);
+    data_.notes.push_back(fmt::format("class weights: balanced, {:.3g} to {:.3g}",
+                                      *std::min_element(weights.begin(), weights.end()),
+                                      *std::max_element(weights.begin(), weights.end())));
+  }
+  train_ = std::make_shared<ExampleSequences>(data_.train, job.training.max_length);
+  validation_ = std::make_shared<ExampleSequences>(data_.validation, job.training.max_length);
+  if (!job.training.teacher.empty()) {
+    const TeacherAnswers teacher = ask_teacher(job, data_.labels, data_.train.data().rows());
+    train_->learn_from(teacher.logits, job.training.distillation_temperature);
+    data_.notes.push_back(teacher.note);
+  }
+  return hand_over(data_, train_, validation_);
+}
+
+ModelConfig ClassifyTask::model_config(const Job& job) const {
+  EncoderConfig config = encoder_config(job);
+  config.cached_layers = cached_layers_;
+  return config;
+}
+
+std::vector<std::string> ClassifyTask::compute_ahead(const Job& job, DType compute_type,
+                                                     const std::string& checkpoint) {
+  const EncoderConfig config = encoder_config(job);
+  const int64_t layers = config.cacheable_layers(), max_length = job.training.max_length;
+  // The job alone decides, and not what lies in the cache: a resumed run does as it did.
+  if (!job.training.cache_frozen || layers == 0 || passes_over(job, *train_) < kPassesWorthwhile) return {};
+  const FrozenLayers frozen(config, layers, compute_type, [&](ParameterStore& store) {
+    const ModelSource source = open_model_source(checkpoint.empty() ? job.model.from : checkpoint);
+    const bool student = job.model.num_layers < source.model.num_layers;
+    source.start(store,
+                 student ? spread_layers(source.model.num_layers, job.model.num_layers) : std::vector<int64_t>());
+  });
+  std::vector<const ExampleSet*> missing;
+  for (const ExampleSet* part : {&data_.train, &data_.validation}) {
+    const bool same = part == &data_.validation && &part->data() == &data_.train.data();
+    if (!same && !frozen.are_there(*part, max_length)) missing.push_back(part);
+  }
+  int64_t needed = 0;
+  for (const ExampleSet* part : missing) needed += frozen.file_bytes(*part, max_length);
+  const std::string directory = data_.train.data().cache_directory();
+  if (const int64_t there = disk_free_bytes(directory); needed > 0 && needed > there - kDiskReserve) {
+    return {fmt::format(
+        "the activations of the {} frozen layers are computed in every epoch: keeping them would take {} "
+        "in {}, which has {} free (data.cache_dir chooses another folder)",
+        layers, format_bytes(static_cast<double>(needed)), directory, format_bytes(static_cast<double>(there)))};
+  }
+  const auto train_rows = frozen.rows_of(data_.train, max_length);
+  const auto validation_rows = frozen.rows_of(data_.validation, max_length);
+  train_->read_inputs(train_rows, frozen.of_picked_rows());
+  validation_->read_inputs(validation_rows, frozen.of_picked_rows());
+  cached_layers_ = layers;
+  return {fmt::format("frozen layers: the activations of the first {} {} {} ({}), and are not computed again", layers,
+                      train_rows->reused() && validation_rows->reused() ? "were in" : "were computed and are in",
+                      train_rows->path(), format_bytes(static_cast<double>(file_size(train_rows->path()))))};
+}
+
+RowPicking first_row_picking(int64_t sequences_per_step) {
+  // An evaluation packs as many short texts as fit: 512 rows after the last layer are a few MiB.
+  constexpr int64_t kUsual = 512;
+  RowPicking picking;
+  picking.most_sequences = std::max(kUsual, sequences_per_step);
+  picking.picked = [](const RowCapacity& tokens) { return RowCapacity{tokens.sequences, tokens.sequences, 1}; };
+  return picking;
+}
+
+RowPicking ClassifyTask::picking(const Job& job) const {
+  return first_row_picking(job.training.batch_size * job.training.gradient_accumulation_steps);
+}
+
+Task::Description ClassifyTask::describe_data(const Job& job, const TaskData& data,
+                                              const PackingFigures& packing) const {
+  return describe_examples(data_, job, data, packing);
+}
+
+std::string ClassifyTask::describe_model(const Job& job) const {
+  return fmt::format("{}; {} classes: {}{}", encoder_text(job), data_.labels.count(), data_.labels.text(),
+                     validation_->empty()
+                         ? ""
+                         : fmt::format("; the best model is that of the best validation {}", job.training.best_by));
+}
+
+void ClassifyTask::write_files(const std::string& run) const { write_labels(run, data_.labels); }
+
+std::string ClassifyTask::quality(const EvaluationResult& result) const {
+  const auto [low, high] = result.classes->accuracy_interval();
+  return fmt::format("accuracy {:.2f} % (95 %: {:.2f} to {:.2f}), F1 {:.2f} %, loss {:.4f}", 100 * result.accuracy,
+                     100 * low, 100 * high, 100 * result.classes->macro().f1, result.loss);
+}
+
+Task::Details ClassifyTask::details(const EvaluationResult& result) const {
+  return {scores_text(*result.classes, data_.labels.names()), scores_json(*result.classes, data_.labels.names())};
+}
+
+}  // namespace brisk

@@ -1,0 +1,35 @@
+// The task classify: tables of texts and labels, an encoder, the class of each text from its first row.
+//
+//   ClassifyTask task;
+//   TaskData data = task.prepare(job, {});              // job.model.num_labels is known now
+//   task.quality(result);                               // "accuracy 91.20 % (95 %: 88.93 to 93.04), F1 ..."
+#pragma once
+
+#include "data/examples/example_sequences.h"
+#include "train/task/prepare_table.h"
+#include "train/task/task.h"
+
+namespace brisk {
+
+class ClassifyTask final : public Task {
+ public:
+  TaskData prepare(Job& job, DataRequest request) override;
+  ModelConfig model_config(const Job& job) const override;
+  RowPicking picking(const Job& job) const override;
+  std::vector<std::string> compute_ahead(const Job& job, DType compute_type, const std::string& checkpoint) override;
+  Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const override;
+  std::string describe_model(const Job& job) const override;
+  void write_files(const std::string& run) const override;
+  std::string quality(const EvaluationResult& result) const override;
+  Details details(const EvaluationResult& result) const override;
+
+ private:
+  EncoderData data_;  // all of it but the tokenizer
+  std::shared_ptr<ExampleSequences> train_, validation_;
+  int64_t cached_layers_ = 0;
+};
+
+// Which rows a classifier reads, of micro-batches whose steps have so many sequences.
+RowPicking first_row_picking(int64_t sequences_per_step);
+
+}  // namespace brisk

@@ -1,0 +1,51 @@
+#include "train/task/language_model_task.h"
+
+#include <fmt/format.h>
+
+#include "base/files/files.h"
+#include "checkpoint/run_directory.h"
+#include "data/batch/chunk_sequences.h"
+#include "infer/model_config.h"
+#include "train/record/run_text.h"
+
+namespace brisk {
+
+TaskData LanguageModelTask::prepare(Job& job, DataRequest request) {
+  const std::string own_tokenizer = request.run.empty() ? "" : request.run + kTokenizerFile;
+  prepared_ = prepare_data(job, file_exists(own_tokenizer) ? own_tokenizer : "", std::move(request.model_tokenizer));
+  TaskData data;
+  data.tokenizer = std::move(prepared_.tokenizer);
+  data.train = text_sequences(prepared_.train_stream, prepared_.train.chunks);
+  data.validation = text_sequences(prepared_.validation_stream, prepared_.validation.chunks);
+  data.sources = prepared_.train.sources;
+  data.sequences_per_epoch = prepared_.train.sequences_per_epoch();
+  data.rows_per_epoch = prepared_.train.rows_per_epoch();
+  data.fingerprint = prepared_.fingerprint;
+  data.notes = prepared_.notes;
+  data.warnings = prepared_.warnings;
+  return data;
+}
+
+ModelConfig LanguageModelTask::model_config(const Job& job) const { return training_config(job); }
+
+Task::Description LanguageModelTask::describe_data(const Job& job, const TaskData& data,
+                                                   const PackingFigures& packing) const {
+  CorpusStatistics statistics = statistics_of(prepared_, job.training.max_length);
+  statistics.packing = packing;
+  return {fmt::format("{}\nvalidation: {} sequences, {} tokens", statistics_text(statistics), data.validation->count(),
+                      data.validation->total_rows()),
+          statistics_json_text(statistics)};
+}
+
+std::string LanguageModelTask::describe_model(const Job& job) const {
+  const ModelOptions& model = job.model;
+  return fmt::format("{}, {}, {} positions, {}, dropout {:g}", model.norm, model.activation, model.positions,
+                     model.tie_embeddings ? "tied embeddings" : "an output projection of its own", model.dropout);
+}
+
+std::string LanguageModelTask::quality(const EvaluationResult& result) const {
+  return fmt::format("loss {:.4f}, perplexity {}, accuracy {:.2f} %", result.loss,
+                     format_perplexity(result.perplexity()), 100 * result.accuracy);
+}
+
+}  // namespace brisk

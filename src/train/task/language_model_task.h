@@ -1,0 +1,25 @@
+// The task language_model: documents in pieces, a decoder, the next token of every row.
+//
+//   LanguageModelTask task;
+//   TaskData data = task.prepare(job, {});              // job.model.vocab_size is the tokenizer's now
+//   task.quality(result);                               // "loss 3.2100, perplexity 24.78, accuracy 31.20 %"
+#pragma once
+
+#include "train/task/prepare_text.h"
+#include "train/task/task.h"
+
+namespace brisk {
+
+class LanguageModelTask final : public Task {
+ public:
+  TaskData prepare(Job& job, DataRequest request) override;
+  ModelConfig model_config(const Job& job) const override;
+  Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const override;
+  std::string describe_model(const Job& job) const override;
+  std::string quality(const EvaluationResult& result) const override;
+
+ private:
+  PreparedData prepared_;  // all of it but the tokenizer
+};
+
+}  // namespace brisk

@@ -1,0 +1,57 @@
+#include "train/task/mlm_task.h"
+
+#include <fmt/format.h>
+
+#include "data/batch/loader.h"
+#include "data/examples/example_sequences.h"
+#include "infer/model_config.h"
+#include "train/record/run_text.h"
+
+namespace brisk {
+
+Masker masker_of(const Job& job, const Tokenizer& tokenizer) {
+  return {tokenizer, MaskingOptions{.probability = job.training.mlm_probability,
+                                    .whole_words = job.training.whole_word_masking,
+                                    .seed = static_cast<uint64_t>(job.training.seed)}};
+}
+
+RowPicking masked_picking(const Masker& masker) {
+  RowPicking picking;
+  picking.picked = [masker](const RowCapacity& tokens) {
+    return RowCapacity{masker.most_picked(tokens.rows), tokens.sequences, tokens.longest};
+  };
+  return picking;
+}
+
+TaskData MlmTask::prepare(Job& job, DataRequest request) {
+  data_ = prepare_encoder_data(job, std::move(request));
+  const TrainingOptions& training = job.training;
+  for (ExampleSet* part : {&data_.train, &data_.validation}) {
+    if (!part->has_pairs()) *part = part->in_pieces(training.max_length);
+  }
+  masker_ = masker_of(job, *data_.tokenizer);
+  const auto masked = [&](const ExampleSet& examples) {
+    return std::make_shared<const MaskedSequences>(examples, training.max_length, *masker_, training.mlm_probability);
+  };
+  return hand_over(data_, masked(data_.train), masked(data_.validation));
+}
+
+ModelConfig MlmTask::model_config(const Job& job) const { return encoder_config(job); }
+
+RowPicking MlmTask::picking(const Job& /*job*/) const { return masked_picking(*masker_); }
+
+Task::Description MlmTask::describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const {
+  return describe_examples(
+      data_, job, data, packing,
+      fmt::format("masking      {:g} % of the tokens{}, other ones in each epoch\n", 100 * job.training.mlm_probability,
+                  job.training.whole_word_masking ? ", whole words" : ""));
+}
+
+std::string MlmTask::describe_model(const Job& job) const { return encoder_text(job); }
+
+std::string MlmTask::quality(const EvaluationResult& result) const {
+  return fmt::format("loss {:.4f}, perplexity {}, accuracy {:.2f} % of {} masked tokens", result.loss,
+                     format_perplexity(result.perplexity()), 100 * result.accuracy, result.targets);
+}
+
+}  // namespace brisk

@@ -1,0 +1,34 @@
+// The task mlm: texts of which some tokens are masked, an encoder, the tokens that were there.
+//
+//   MlmTask task;
+//   TaskData data = task.prepare(job, {});              // long texts in pieces, masked anew in each epoch
+//   task.quality(result);                               // "loss 2.1000, ..., accuracy 58.20 % of 2392 masked tokens"
+#pragma once
+
+#include <optional>
+
+#include "data/examples/masking.h"
+#include "train/task/prepare_table.h"
+#include "train/task/task.h"
+
+namespace brisk {
+
+class MlmTask final : public Task {
+ public:
+  TaskData prepare(Job& job, DataRequest request) override;
+  ModelConfig model_config(const Job& job) const override;
+  RowPicking picking(const Job& job) const override;
+  Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const override;
+  std::string describe_model(const Job& job) const override;
+  std::string quality(const EvaluationResult& result) const override;
+
+ private:
+  EncoderData data_;  // all of it but the tokenizer
+  std::optional<Masker> masker_;
+};
+
+// How a job masks, and which rows of a micro-batch have targets then.
+Masker masker_of(const Job& job, const Tokenizer& tokenizer);
+RowPicking masked_picking(const Masker& masker);
+
+}  // namespace brisk

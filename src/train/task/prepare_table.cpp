@@ -1,0 +1,244 @@
+#include "train/task/prepare_table.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files/file_lock.h"
+#include "base/files/files.h"
+#include "base/terminal/terminal.h"
+#include "base/terminal/work_bar.h"
+#include "checkpoint/run_directory.h"
+#include "data/examples/example_statistics.h"
+#include "data/table/text_table.h"
+#include "infer/label_file.h"
+
+namespace brisk {
+
+namespace {
+
+// A vocabulary is learned from at most so much text.
+constexpr int64_t kWordPieceSampleBytes = int64_t{64} << 20;
+
+std::vector<std::string> train_paths(const Job& job) {
+  if (job.data.train.empty()) {
+    user_error("{}: data.train is missing: name the table to train on, in the job or with --data PATH", job.name);
+  }
+  std::vector<std::string> paths;
+  for (const DataSource& source : job.data.train) {
+    if (!(source == DataSource(source.path))) {
+      user_error(
+          "data.train: {} has a weight, a text_field or a document rule of its own, which task {} does not have: name "
+          "it by its path alone",
+          source.path, job.task);
+    }
+    paths.push_back(source.path);
+  }
+  return paths;
+}
+
+TableOptions table_options(const std::vector<std::string>& paths, const Job& job, bool on_command_line = false) {
+  return {.paths = paths,
+          .text_field = job.data.text_field,
+          .label_field = job.data.label_field,
+          .pair_field = job.data.pair_field,
+          .labelled = job.task == "classify",
+          .on_command_line = on_command_line};
+}
+
+std::shared_ptr<const ExampleData> tokens_of(const TextTable& table, const Job& job, const Tokenizer& tokenizer) {
+  WorkBar bar("tokens of " + table.files().front().path);
+  return open_examples(table, tokenizer, cache_directory(job.data),
+                       [&](int64_t done, int64_t total) { bar.update(done, total); });
+}
+
+std::string hash_of(const ExampleData& data) { return std::filesystem::path(data.cache_path()).stem().string(); }
+
+void take_notes(const std::vector<std::string>& from, std::vector<std::string>& to) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+void set_vocabulary(Job& job, EncoderData& prepared, bool given) {
+  const int64_t size = prepared.tokenizer->vocab_size();
+  if (!job.model.from.empty()) {
+    if (size > job.model.vocab_size) {
+      user_error("{}: a vocabulary of {}, but the tokenizer has {} entries: use the one it was trained with",
+                 job.model.from, job.model.vocab_size, size);
+    }
+    return;
+  }
+  if (size == job.model.vocab_size) return;
+  if (!given) {
+    prepared.warnings.push_back(
+        fmt::format("model.vocab_size {} is more than this text supports: using {}", job.model.vocab_size, size));
+  } else {
+    prepared.notes.push_back(
+        fmt::format("model.vocab_size = {} (the tokenizer's; the job says {})", size, job.model.vocab_size));
+  }
+  job.model.vocab_size = size;
+}
+
+void prepare_tokenizer(Job& job, DataRequest request, const TextTable& table, EncoderData& prepared) {
+  const std::string own = request.run + kTokenizerFile;
+  const std::string given = !request.run.empty() && file_exists(own) ? own : job.data.tokenizer;
+  if (!given.empty()) {
+    prepared.tokenizer = load_tokenizer(given);
+    prepared.notes.push_back(fmt::format("tokenizer: {} entries, from {}", prepared.tokenizer->vocab_size(), given));
+  } else if (request.model_tokenizer) {
+    prepared.tokenizer = std::move(request.model_tokenizer);
+    prepared.notes.push_back(
+        fmt::format("tokenizer: {} entries, from {}", prepared.tokenizer->vocab_size(), job.model.from));
+  } else {
+    std::string note;
+    prepared.tokenizer = wordpiece_of_table(table, job.model.vocab_size, cache_directory(job.data), note);
+    prepared.notes.push_back(note);
+  }
+  set_vocabulary(job, prepared, !given.empty());
+}
+
+void set_classes(Job& job, const LabelSet& labels) {
+  if (job.model.num_labels != 0 && job.model.num_labels != labels.count()) {
+    user_error("model.num_labels = {}, but {} has {} classes: {}; leave num_labels out", job.model.num_labels,
+               job.data.train.front().path, labels.count(), labels.text());
+  }
+  job.model.num_labels = labels.count();
+}
+
+LabelSet class_numbers(const LabelSet& labels) {
+  std::vector<std::string> numbers;
+  for (int64_t i = 0; i < labels.count(); ++i) numbers.push_back(fmt::format("{}", i));
+  return LabelSet::in_order(std::move(numbers));
+}
+
+// A model says NEGATIVE and POSITIVE, the table 0 and 1.
+bool are_class_numbers(const ExampleData& data, const LabelSet& labels) {
+  const auto all_in = [&](const LabelSet& set) {
+    return std::all_of(data.label_names().begin(), data.label_names().end(),
+                       [&](const std::string& name) { return set.find(name) >= 0; });
+  };
+  return labels.count() > 0 && !all_in(labels) && all_in(class_numbers(labels));
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> wordpiece_of_table(const TextTable& table, int64_t vocab_size,
+                                              const std::string& cache_directory, std::string& note) {
+  make_directories(cache_directory);
+  const std::string path =
+      fmt::format("{}/wordpiece-{:016x}-{}.json", cache_directory, table.content_hash(cache_directory), vocab_size);
+  const FileLock lock(path + ".lock",
+                      [] { say("another brisk is training the vocabulary of this text; waiting for it"); });
+  if (file_exists(path)) {
+    auto tokenizer = load_tokenizer(path);
+    note = fmt::format("tokenizer: WordPiece of {} entries, from {}", tokenizer->vocab_size(), path);
+    return tokenizer;
+  }
+  std::vector<std::string> texts;
+  int64_t bytes = 0;
+  TableRowReader rows(table);
+  TableRow row;
+  while (bytes < kWordPieceSampleBytes && rows.next(row)) {
+    for (const std::string_view text : {row.text, row.pair}) {
+      if (text.empty()) continue;
+      bytes += std::ssize(text);
+      texts.emplace_back(text);
+    }
+  }
+  if (texts.empty()) user_error("{}: no text in it; give a table with texts", table.files().front().path);
+  const std::vector<std::string_view> views(texts.begin(), texts.end());
+  TrainedTokenizer trained = train_wordpiece(views, {.vocab_size = vocab_size, .lowercase = true});
+  note = fmt::format("tokenizer: WordPiece of {} entries, lower case, trained on {} texts",
+                     trained.tokenizer->vocab_size(), texts.size());
+  trained.tokenizer->save(path);
+  return std::move(trained.tokenizer);
+}
+
+void check_room_for_text(const ExampleSet& examples, int64_t max_length) {
+  const int64_t specials = examples.frame().specials(), texts = examples.has_pairs() ? 2 : 1;
+  if (max_length >= specials + texts) return;
+  user_error("training.max_length = {}: {} special tokens stand around {}; use {} or more", max_length, specials,
+             texts == 2 ? "a pair of texts" : "a text", specials + texts);
+}
+
+EncoderData prepare_encoder_data(Job& job, DataRequest request) {
+  const bool classify = job.task == "classify";
+  EncoderData prepared;
+  const LabelSet of_run = request.run.empty() ? LabelSet() : read_labels(request.run);
+  const LabelSet of_model = LabelSet::in_order(request.model_labels);
+  const TextTable table(table_options(train_paths(job), job));
+  prepare_tokenizer(job, std::move(request), table, prepared);
+  const auto data = tokens_of(table, job, *prepared.tokenizer);
+  take_notes(data->notes(), prepared.notes);
+  prepared.fingerprint = hash_of(*data);
+  if (classify) {
+    prepared.labels = of_run.count() > 0 ? of_run : training_labels(*data);
+    if (of_run.count() == 0 && LabelSet(of_model.names()) == prepared.labels) prepared.labels = of_model;
+    if (const std::string near = prepared.labels.near_copies(); !near.empty()) {
+      prepared.warnings.push_back(
+          fmt::format("labels that differ in capitals alone are classes of their own: {}; where they mean the same, "
+                      "write them alike",
+                      near));
+    }
+    set_classes(job, prepared.labels);
+  }
+  ExampleSet all(data, *prepared.tokenizer, prepared.labels);
+  check_room_for_text(all, job.training.max_length);
+  job.data.text_field = table.text_column();
+  job.data.pair_field = table.pair_column();
+  if (classify) job.data.label_field = table.label_column();
+
+  if (job.data.validation.empty()) {
+    ExampleSplit split = split_examples(all, job.data.validation_fraction, static_cast<uint64_t>(job.training.seed));
+    prepared.train = std::move(split.train);
+    prepared.validation = std::move(split.validation);
+    if (!split.note.empty()) prepared.notes.push_back(split.note);
+  } else {
+    prepared.train = std::move(all);
+    const TextTable other(table_options(job.data.validation, job));
+    const auto held_out = tokens_of(other, job, *prepared.tokenizer);
+    take_notes(held_out->notes(), prepared.notes);
+    prepared.fingerprint += "-" + hash_of(*held_out);
+    prepared.validation = ExampleSet(held_out, *prepared.tokenizer, prepared.labels);
+    if (const int64_t shared = shared_texts(*held_out, *data); shared > 0) {
+      prepared.warnings.push_back(
+          fmt::format("{} of the {} texts of data.validation are in data.train, too: what is learned by heart flatters "
+                      "the evaluation; take them out of one of the two",
+                      shared, held_out->rows()));
+    }
+  }
+  return prepared;
+}
+
+TaskData hand_over(EncoderData& prepared, std::shared_ptr<const Sequences> train,
+                   std::shared_ptr<const Sequences> validation) {
+  TaskData data;
+  data.tokenizer = std::move(prepared.tokenizer);
+  data.train = std::move(train);
+  data.validation = std::move(validation);
+  data.sequences_per_epoch = data.train->count();
+  data.rows_per_epoch = static_cast<double>(data.train->total_rows());
+  data.fingerprint = prepared.fingerprint;
+  data.notes = prepared.notes;
+  data.warnings = prepared.warnings;
+  return data;
+}
+
+Task::Description describe_examples(const EncoderData& prepared, const Job& job, const TaskData& data,
+                                    const PackingFigures& packing, const std::string& more) {
+  const ExampleStatistics statistics = example_statistics(prepared.train, job.training.max_length);
+  return {fmt::format("{}\n{}\n{}validation: {} examples, {} tokens", example_statistics_text(statistics),
+                      step_text(packing), more, data.validation->count(), data.validation->total_rows()),
+          example_statistics_json_text(statistics)};
+}
+
+ExampleSet open_evaluation_examples(const std::vector<std::string>& paths, const Job& job, const Tokenizer& tokenizer,
+                                    const LabelSet& labels, std::vector<std::string>& notes) {
+  const TextTable table(table_options(paths, job, true));
+  const auto data = tokens_of(table, job, tokenizer);
+  take_notes(data->notes(), notes);
+  if (!are_class_numbers(*data, labels)) return {data, tokenizer, labels};
+  notes.push_back(fmt::format("labels are taken as the numbers of the classes {}", labels.text()));
+  return {data, tokenizer, class_numbers(labels)};
+}
+
+}  // namespace brisk

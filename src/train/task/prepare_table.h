@@ -1,0 +1,53 @@
+// From the job's tables to examples: the tokenizer (given, the model's, or a WordPiece vocabulary that is trained), the
+// tokens, the classes, the two parts.
+//
+//   EncoderData prepared = prepare_encoder_data(job, {});             // UserError on what a user can mend
+//   auto train = std::make_shared<const ExampleSequences>(prepared.train, job.training.max_length);
+//   TaskData data = hand_over(prepared, train, validation);
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/examples/examples.h"
+#include "job/job.h"
+#include "text/tokenizer.h"
+#include "train/task/task.h"
+
+namespace brisk {
+
+struct EncoderData {
+  std::unique_ptr<Tokenizer> tokenizer;
+  ExampleSet train, validation;
+  LabelSet labels;  // of a classifier
+  std::string fingerprint;
+  std::vector<std::string> notes, warnings;
+};
+
+// Sets job.model.vocab_size, the columns that were found (data.text_field, ...) and, of a classifier, model.num_labels.
+// The classes are those of the training data; in the order of the run that goes on, or of a classifier that is started
+// from, where it has the same.
+EncoderData prepare_encoder_data(Job& job, DataRequest request);
+
+// What the trainer is handed of it, the tokenizer included: the sequences are the task's.
+TaskData hand_over(EncoderData& prepared, std::shared_ptr<const Sequences> train,
+                   std::shared_ptr<const Sequences> validation);
+
+// Lines about the examples, `more` of the task's own among them, and the JSON object of statistics.json.
+Task::Description describe_examples(const EncoderData& prepared, const Job& job, const TaskData& data,
+                                    const PackingFigures& packing, const std::string& more = "");
+
+// The rows of other files for a trained classifier, with its columns where the files have them.
+ExampleSet open_evaluation_examples(const std::vector<std::string>& paths, const Job& job, const Tokenizer& tokenizer,
+                                    const LabelSet& labels, std::vector<std::string>& notes);
+
+// A WordPiece vocabulary of at most so many entries from the beginning of a table; trained once for the same texts, and
+// then found in `cache_directory`.
+std::unique_ptr<Tokenizer> wordpiece_of_table(const TextTable& table, int64_t vocab_size,
+                                              const std::string& cache_directory, std::string& note);
+
+// UserError where max_length leaves no room for a token beside the special ones.
+void check_room_for_text(const ExampleSet& examples, int64_t max_length);
+
+}  // namespace brisk
