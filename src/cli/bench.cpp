@@ -1,4 +1,4 @@
-#include "train/bench.h"
+#include "bench/bench.h"
 
 #include <fmt/format.h>
 
@@ -8,10 +8,10 @@
 
 #include "base/error.h"
 #include "base/terminal/terminal.h"
+#include "bench/bench_classify.h"
 #include "cli/command.h"
 #include "cli/device_option.h"
 #include "cli/limits.h"
-#include "train/bench_classify.h"
 #include "train/record/run_text.h"
 
 namespace brisk {

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string>
 
+#include "bench/bench_steps.h"
 #include "models/decoder.h"
-#include "train/bench_steps.h"
 
 namespace brisk {
 

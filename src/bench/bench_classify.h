@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "train/bench_steps.h"
+#include "bench/bench_steps.h"
 
 namespace brisk {
 

@@ -1,4 +1,4 @@
-#include "train/bench_steps.h"
+#include "bench/bench_steps.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>

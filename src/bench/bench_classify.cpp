@@ -1,4 +1,4 @@
-#include "train/bench_classify.h"
+#include "bench/bench_classify.h"
 
 #include "base/error.h"
 #include "base/threads.h"
