@@ -8,7 +8,7 @@
 #include "cli/command.h"
 #include "cli/device_option.h"
 #include "cli/limits.h"
-#include "cli/smoke_test.h"
+#include "cli/smoke_test/smoke_test.h"
 #include "infer/model_source.h"
 #include "job/job.h"
 #include "train/record/run_text.h"

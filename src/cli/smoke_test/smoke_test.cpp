@@ -1,4 +1,4 @@
-#include "cli/smoke_test.h"
+#include "cli/smoke_test/smoke_test.h"
 
 #include <stdlib.h>
 
@@ -13,8 +13,8 @@
 #include "base/machine/machine.h"
 #include "base/terminal/terminal.h"
 #include "checkpoint/checkpoint.h"
-#include "cli/child_process.h"
-#include "cli/sliver.h"
+#include "cli/smoke_test/child_process.h"
+#include "cli/smoke_test/subset.h"
 #include "hub/huggingface/decoder_config.h"
 #include "infer/model_config.h"
 #include "train/engine/engine.h"

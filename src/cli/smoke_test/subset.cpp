@@ -1,4 +1,4 @@
-#include "cli/sliver.h"
+#include "cli/smoke_test/subset.h"
 
 #include <fmt/format.h>
 

@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "cli/command.h"
-#include "cli/command_tree.h"
+#include "cli/shell/command_tree.h"
 #include "job/job_options.h"
 
 namespace brisk {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "cli/command_tree.h"
+#include "cli/shell/command_tree.h"
 
 namespace brisk {
 

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "cli/completion.h"
+#include "cli/shell/completion.h"
 
 namespace brisk {
 
