@@ -1,6 +1,7 @@
 #include "bench/bench_classify.h"
 
 #include "base/error.h"
+#include "base/files/cache_directory.h"
 #include "base/threads.h"
 #include "data/batch/loader.h"
 #include "data/examples/example_sequences.h"

@@ -11,9 +11,9 @@
 #include <optional>
 #include <string>
 
+#include "checkpoint/guard_state.h"
 #include "data/batch/batch.h"
 #include "optim/loss_scale.h"
-#include "train/engine/divergence_guard.h"
 
 namespace brisk {
 

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/text/spelling.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/fine_tuned.h"
 #include "job/options/options.h"

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/terminal/terminal.h"
+#include "base/text/spelling.h"
 #include "cli/command.h"
 #include "job/options/options.h"
 

@@ -4,8 +4,7 @@
 
 #include "base/error.h"
 #include "infer/model_config.h"
-#include "train/engine/engine.h"
-#include "train/task/classify_task.h"
+#include "infer/row_picking.h"
 
 namespace brisk {
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "data/batch/packer.h"
+#include "tensor/device.h"
 #include "tensor/tape.h"
 
 namespace brisk {
@@ -31,5 +32,16 @@ struct RowPicking {
     return {capacity, picked(capacity)};
   }
 };
+
+// Which rows a classifier reads, of micro-batches whose steps have so many sequences.
+RowPicking first_row_picking(int64_t sequences_per_step);
+
+// Rows of a micro-batch unless the job says otherwise, at most (micro_batch_rows). docs/log.md has the speeds of other
+// sizes.
+constexpr int64_t kMicroBatchTokens = 4096;
+constexpr int64_t kCardMicroBatchTokens = 65536;  // a card is idle with less
+inline int64_t usual_micro_batch_tokens(const Device* device) {
+  return device != nullptr && device->is_cuda() ? kCardMicroBatchTokens : kMicroBatchTokens;
+}
 
 }  // namespace brisk

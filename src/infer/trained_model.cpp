@@ -8,8 +8,8 @@
 #include "infer/device_choice.h"
 #include "infer/model_config.h"
 #include "infer/model_source.h"
+#include "infer/tuned_settings.h"
 #include "ops/optimizer/parameters.h"
-#include "train/run/tuned_settings.h"
 
 namespace brisk {
 

@@ -172,9 +172,6 @@ std::string job_to_json_text(const Job& job);
 // Fills what brisk chooses and checks what only the whole job can tell (d_model and num_heads, ...): UserError.
 // Returns a line for each value filled. A second call fills nothing.
 std::vector<std::string> resolve_defaults(Job& job);
-
-// $XDG_CACHE_HOME/brisk, or ~/.cache/brisk, or a folder under /tmp for a user without a home.
-std::string default_cache_directory();
 std::string cache_directory(const DataOptions& data);  // data.cache_dir, or that one
 
 // Warm-up of a run of `total_steps` optimizer steps: warmup_steps where given, otherwise warmup_ratio of them.

@@ -8,7 +8,9 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/files/cache_directory.h"
 #include "base/rounding.h"
+#include "base/text/spelling.h"
 #include "job/job.h"
 #include "job/job_task.h"
 #include "job/options/options.h"
@@ -107,14 +109,6 @@ void check_fine_tuning(const Job& job) {
 
 std::string cache_directory(const DataOptions& data) {
   return data.cache_dir.empty() ? default_cache_directory() : data.cache_dir;
-}
-
-std::string default_cache_directory() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && cache[0] == '/') return fmt::format("{}/brisk", cache);
-  const char* home = std::getenv("HOME");
-  if (home != nullptr && home[0] == '/') return fmt::format("{}/.cache/brisk", home);
-  return fmt::format("/tmp/brisk-cache-{}", ::getuid());
 }
 
 std::vector<std::string> resolve_defaults(Job& job) {

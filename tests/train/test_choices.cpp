@@ -3,7 +3,8 @@
 
 #include "base/error.h"
 #include "base/scratch_folder.h"
-#include "train/run/tuned_settings.h"
+#include "infer/tuned_settings.h"
+#include "train/run/resume_check.h"
 
 namespace brisk {
 namespace {

@@ -5,7 +5,7 @@
 #include "base/scratch_folder.h"
 #include "checkpoint/checkpoint.h"
 #include "infer/precision.h"
-#include "train/run/tuned_settings.h"
+#include "infer/tuned_settings.h"
 
 namespace brisk {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/scratch_folder.h"
 #include "report/tensorboard/record.h"
 #include "report/tensorboard/wire.h"
-#include "train/record/run_watch.h"
+#include "train/run/run_watch.h"
 
 namespace brisk {
 namespace {

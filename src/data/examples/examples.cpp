@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "job/options/options.h"
+#include "base/text/spelling.h"
 
 namespace brisk {
 

@@ -5,10 +5,10 @@
 
 #include "base/error.h"
 #include "base/terminal/terminal.h"
+#include "base/text/spelling.h"
 #include "data/read/json_lines.h"
 #include "data/read/source_files.h"
 #include "data/table/text_table.h"
-#include "job/options/options.h"
 
 namespace brisk {
 

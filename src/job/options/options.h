@@ -119,12 +119,6 @@ std::string options_schema(const std::vector<Option>& options, const std::string
 std::string options_markdown(const std::vector<Option>& options,
                              const std::vector<std::pair<std::string, std::string>>& sections);
 
-// Letters to insert, delete, replace or swap with a neighbour to make one word of the other.
-int64_t edit_distance(std::string_view a, std::string_view b);
-
-// The word nearest to `word`; empty where none is near enough to be a slip.
-std::string nearest_word(const std::string& word, const std::vector<std::string>& words);
-
 // The canonical path of the option nearest to an unknown key, other spellings and other sections considered; or empty.
 std::string nearest_option(const std::vector<Option>& options, const std::string& path);
 

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/parse_json.h"
 #include "base/terminal/terminal.h"
+#include "base/text/spelling.h"
 #include "job/options/options.h"
 
 namespace brisk {

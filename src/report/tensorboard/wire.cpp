@@ -1,5 +1,6 @@
 #include "report/tensorboard/wire.h"
 
+#include <bit>
 #include <cstring>
 
 namespace brisk {

@@ -27,14 +27,6 @@
 
 namespace brisk {
 
-// Rows of a micro-batch unless the job says otherwise, at most (micro_batch_rows). docs/log.md has the speeds of other
-// sizes.
-constexpr int64_t kMicroBatchTokens = 4096;
-constexpr int64_t kCardMicroBatchTokens = 65536;  // a card is idle with less
-inline int64_t usual_micro_batch_tokens(const Device* device) {
-  return device != nullptr && device->is_cuda() ? kCardMicroBatchTokens : kMicroBatchTokens;
-}
-
 struct EngineOptions {
   ModelConfig model;
   RowCapacity capacity;                         // of a micro-batch

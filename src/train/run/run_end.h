@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "train/record/run_text.h"
-#include "train/record/run_watch.h"
+#include "train/run/run_watch.h"
 #include "train/run/setup.h"
 #include "train/run/trainer.h"
 

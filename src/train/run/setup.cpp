@@ -22,6 +22,7 @@
 #include "train/run/describe_run.h"
 #include "train/run/plan_run_length.h"
 #include "train/run/resource_checks.h"
+#include "train/run/resume_check.h"
 
 namespace brisk {
 

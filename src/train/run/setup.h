@@ -14,6 +14,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_directory.h"
 #include "data/batch/loader.h"
+#include "infer/tuned_settings.h"
 #include "job/job.h"
 #include "job/run_length.h"
 #include "ops/peak/peak.h"
@@ -22,7 +23,6 @@
 #include "train/record/metrics_log.h"
 #include "train/run/time_box.h"
 #include "train/run/trainer.h"
-#include "train/run/tuned_settings.h"
 #include "train/task/task.h"
 
 namespace brisk {

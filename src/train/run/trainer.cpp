@@ -10,12 +10,12 @@
 #include "base/rounding.h"
 #include "base/terminal/terminal.h"
 #include "train/record/run_text.h"
-#include "train/record/run_watch.h"
 #include "train/run/best_model.h"
 #include "train/run/expectation.h"
 #include "train/run/interrupt.h"
 #include "train/run/rollback.h"
 #include "train/run/run_end.h"
+#include "train/run/run_watch.h"
 #include "train/run/setup.h"
 #include "train/run/step_log.h"
 

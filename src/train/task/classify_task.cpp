@@ -116,15 +116,6 @@ std::vector<std::string> ClassifyTask::compute_ahead(const Job& job, DType compu
                       train_rows->path(), format_bytes(static_cast<double>(file_size(train_rows->path()))))};
 }
 
-RowPicking first_row_picking(int64_t sequences_per_step) {
-  // An evaluation packs as many short texts as fit: 512 rows after the last layer are a few MiB.
-  constexpr int64_t kUsual = 512;
-  RowPicking picking;
-  picking.most_sequences = std::max(kUsual, sequences_per_step);
-  picking.picked = [](const RowCapacity& tokens) { return RowCapacity{tokens.sequences, tokens.sequences, 1}; };
-  return picking;
-}
-
 RowPicking ClassifyTask::picking(const Job& job) const {
   return first_row_picking(job.training.batch_size * job.training.gradient_accumulation_steps);
 }

@@ -29,7 +29,4 @@ class ClassifyTask final : public Task {
   int64_t cached_layers_ = 0;
 };
 
-// Which rows a classifier reads, of micro-batches whose steps have so many sequences.
-RowPicking first_row_picking(int64_t sequences_per_step);
-
 }  // namespace brisk

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/files/cache_directory.h"
 #include "base/files/files.h"
-#include "job/job.h"
 
 namespace brisk::cuda {
 

@@ -1,9 +1,8 @@
-#include "train/run/tuned_settings.h"
-
-#include <fmt/format.h>
+#include "train/run/resume_check.h"
 
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 
 #include "base/error.h"
 
@@ -12,8 +11,6 @@ namespace brisk {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr int64_t kMostMicroBatchTokens = 16777216;  // as a job may ask for
 
 // These may change between a run and its continuation: they do not touch the curve.
 const std::set<std::string> kFree = {"/name",
@@ -44,41 +41,6 @@ bool is_free(const std::string& key) {
 }
 
 }  // namespace
-
-std::string choices_to_json(const Choices& choices) {
-  return Json{{"compute_type", dtype_name(choices.compute_type)},
-              {"precision", precision_name(choices.compute_type, choices.products)},
-              {"micro_batch_tokens", choices.micro_batch_tokens},
-              {"isa", choices.isa},
-              {"threads", choices.threads}}
-      .dump();
-}
-
-Choices choices_from_json(const std::string& text, const std::string& source) {
-  try {
-    const Json json = Json::parse(text);
-    const auto tokens = json.at("micro_batch_tokens").get<int64_t>();
-    if (tokens < 1 || tokens > kMostMicroBatchTokens) {
-      user_error(
-          "{}: its micro_batch_tokens are {}, expected 1 to {}; the checkpoint is damaged: remove it to resume "
-          "from the one before",
-          source, tokens, kMostMicroBatchTokens);
-    }
-    const std::string type = json.at("compute_type");
-    const std::string precision = json.value("precision", "");  // earlier ones had no such key
-    return {type == "bf16"  ? DType::bf16
-            : type == "f16" ? DType::f16
-                            : DType::f32,
-            tokens, json.value("isa", ""), json.value("threads", int64_t{0}),
-            precision == "tf32"  ? ProductFormat::tf32
-            : precision == "fp8" ? ProductFormat::fp8
-                                 : ProductFormat::own};
-  } catch (const Json::exception& error) {
-    user_error(
-        "{}: its choices cannot be read ({}); the checkpoint is damaged: remove it to resume from the one before",
-        source, error.what());
-  }
-}
 
 void check_same_job(const std::string& saved_text, const std::string& saved_path, const Job& job) {
   Job saved_job = job_from_json_text(saved_text, saved_path);

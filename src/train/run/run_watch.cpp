@@ -1,4 +1,4 @@
-#include "train/record/run_watch.h"
+#include "train/run/run_watch.h"
 
 #include <unistd.h>
 

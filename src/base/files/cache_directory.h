@@ -1,0 +1,11 @@
+// Where brisk keeps what it can make again: token files, measured kernel choices.
+#pragma once
+
+#include <string>
+
+namespace brisk {
+
+// $XDG_CACHE_HOME/brisk, or ~/.cache/brisk, or a folder under /tmp for a user without a home.
+std::string default_cache_directory();
+
+}  // namespace brisk
