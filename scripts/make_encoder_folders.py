@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tiny encoders of Hugging Face with random weights, and their logits, for tests/hub and tests/train. The folders are
+"""Tiny encoders of Hugging Face with random weights, and their logits, for tests/hub and tests/models. The folders are
 committed; run this again only when one is added:
 
     python3 scripts/make_encoder_folders.py       # writes tests/golden/encoders/*

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Golden values from Hugging Face's transformers for tests/train/test_encoder_golden.cpp: tiny random BERT, DistilBERT and
+"""Golden values from Hugging Face's transformers for tests/models/encoder_golden_test.cpp: tiny random BERT, DistilBERT and
 RoBERTa classifiers and a BERT of masked words; their logits, every gradient and five AdamW steps. The files are
 committed; run this again only when a shape or a parameter's name changes:
 

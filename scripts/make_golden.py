@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Golden values from PyTorch for tests/train/test_golden.cpp: both decoder shapes, their logits, every gradient and ten
+"""Golden values from PyTorch for tests/models/decoder_golden_test.cpp: both decoder shapes, their logits, every gradient and ten
 optimizer steps. The files are committed; run this again only when a shape or a parameter's name changes:
 
     python3 scripts/make_golden.py              # writes tests/golden/gpt.safetensors and tests/golden/llama.safetensors

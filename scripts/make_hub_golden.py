@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tiny models of Hugging Face with random weights, and their logits, for tests/hub and tests/train. The folders are
+"""Tiny models of Hugging Face with random weights, and their logits, for tests/hub and tests/infer. The folders are
 committed; run this again only when one is added:
 
     python3 scripts/make_hub_golden.py            # writes tests/golden/hub/{gpt2,llama,llama_sharded}

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files/files.h"
-#include "base/scratch_folder.h"
+#include "support/scratch_folder.h"
 #include "text/models/bpe_tokenizer.h"
 
 namespace brisk {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/terminal/terminal.h"
 #include "checkpoint/fine_tuned.h"
+#include "train/engine/divergence_guard.h"
 
 namespace brisk {
 

@@ -9,6 +9,7 @@
 #include "base/files/files.h"
 #include "base/rounding.h"
 #include "base/terminal/terminal.h"
+#include "train/engine/divergence_guard.h"
 #include "train/record/run_text.h"
 #include "train/run/best_model.h"
 #include "train/run/expectation.h"

@@ -1,0 +1,118 @@
+#include "job/job_task.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "support/scratch_folder.h"
+
+namespace brisk {
+namespace {
+
+Job read(const std::string& text) { return job_from_json_text(text, "job.json"); }
+
+std::string task_problem(const std::string& text) {
+  return test::message_of<UserError>([&] { check_task(read(text)); });
+}
+
+bool says(const std::string& message, const std::string& words) { return message.find(words) != std::string::npos; }
+
+TEST(TaskOfAJob, ClassifyBringsBertsShapeAndTheUsualRecipe) {
+  const Job job = read(R"({"task": "classify"})");
+  EXPECT_EQ(job.model.type, "bert");
+  EXPECT_EQ(job.model.activation, "gelu_erf");
+  EXPECT_DOUBLE_EQ(job.model.norm_epsilon, 1e-12);
+  EXPECT_DOUBLE_EQ(job.model.dropout, 0.1);
+  EXPECT_EQ(job.training.optimizer, "adamw");
+  EXPECT_EQ(job.training.lr_scheduler, "linear");
+  EXPECT_DOUBLE_EQ(job.training.warmup_ratio, 0.1);
+  EXPECT_DOUBLE_EQ(job.training.weight_decay, 0.01);
+  EXPECT_DOUBLE_EQ(job.training.max_grad_norm, 1);
+  EXPECT_EQ(job.training.best_by, "accuracy");
+  EXPECT_EQ(job.data.text_field, "");
+}
+
+TEST(TaskOfAJob, WhatIsGivenStandsBesideItsDefaults) {
+  const Job job = read(R"({"task": "classification", "model": {"type": "distilbert", "dropout": 0.2},
+                           "training": {"optimizer": "muon", "beta2": 0.95}, "data": {"text_field": "review"}})");
+  EXPECT_EQ(job.task, "classify");
+  EXPECT_EQ(job.model.type, "distilbert");
+  EXPECT_DOUBLE_EQ(job.model.dropout, 0.2);
+  EXPECT_DOUBLE_EQ(job.model.classifier_dropout, 0.2);
+  EXPECT_EQ(job.training.optimizer, "muon");
+  EXPECT_DOUBLE_EQ(job.training.beta2, 0.95);
+  EXPECT_EQ(job.data.text_field, "review");
+}
+
+TEST(TaskOfAJob, FillsWhatAnEncoderOfItsTypeHas) {
+  const auto resolved = [](const std::string& type) {
+    Job job = read(R"({"task": "classify", "model": {"type": ")" + type + R"("}})");
+    resolve_defaults(job);
+    return job.model;
+  };
+  EXPECT_EQ(resolved("bert").token_types, 2);
+  EXPECT_EQ(resolved("distilbert").token_types, 0);
+  EXPECT_EQ(resolved("roberta").token_types, 1);
+  EXPECT_DOUBLE_EQ(resolved("bert").attention_dropout, 0.1);
+  EXPECT_DOUBLE_EQ(resolved("distilbert").classifier_dropout, 0.2);
+}
+
+TEST(TaskOfAJob, TakesTheUsualRates) {
+  Job job = read(R"({"task": "classify", "model": {"from": "somewhere"}})");
+  resolve_defaults(job);
+  EXPECT_DOUBLE_EQ(job.training.learning_rate, 5e-5);
+  job = read(R"({"task": "classify"})");
+  resolve_defaults(job);
+  EXPECT_DOUBLE_EQ(job.training.learning_rate, 5e-4);
+}
+
+TEST(TaskOfAJob, ModelCheckpointIsModelFrom) {
+  EXPECT_EQ(read(R"({"task": "classify", "model": {"checkpoint": "bert"}})").model.from, "bert");
+}
+
+TEST(TaskOfAJob, FreezeIsAWordOrANumberOfLayers) {
+  const auto freeze = [](const std::string& value) {
+    return read(R"({"task": "classify", "training": {"freeze": )" + value + "}}").training.freeze;
+  };
+  EXPECT_EQ(freeze("\"none\""), -1);
+  EXPECT_EQ(freeze("\"embeddings\""), 0);
+  EXPECT_EQ(freeze("4"), 4);
+  EXPECT_THROW(freeze("\"everything\""), UserError);
+  EXPECT_THROW(freeze("-2"), UserError);
+}
+
+TEST(TaskOfAJob, IsReadBackFromWhatItWrites) {
+  Job job = read(R"({"task": "classify", "training": {"freeze": "embeddings", "class_weights": "balanced"}})");
+  job.training.freeze = 0;
+  const Job again = read(job_to_json_text(job));
+  EXPECT_EQ(job_to_json_text(again), job_to_json_text(job));
+  EXPECT_EQ(again.training.freeze, 0);
+}
+
+TEST(TaskOfAJob, RefusesAModelOfAnotherKind) {
+  EXPECT_TRUE(says(task_problem(R"({"model": {"type": "bert"}})"), "use task classify or mlm"));
+  EXPECT_TRUE(says(task_problem(R"({"task": "classify", "model": {"type": "llama"}})"), "bert, distilbert or roberta"));
+}
+
+TEST(TaskOfAJob, RefusesASettingThatItWouldHaveToIgnore) {
+  EXPECT_TRUE(
+      says(task_problem(R"({"training": {"class_weights": "balanced"}})"), "training.class_weights is nothing for"));
+  EXPECT_TRUE(says(task_problem(R"({"training": {"freeze": 1}})"), "training.train_layers"));
+  EXPECT_TRUE(says(task_problem(R"({"data": {"label_field": "label"}})"), "data.label_field is nothing for"));
+  EXPECT_TRUE(
+      says(task_problem(R"({"task": "classify", "training": {"whole_word_masking": true}})"), "it masks nothing"));
+  EXPECT_TRUE(says(task_problem(R"({"task": "classify", "training": {"lora_rank": 4}})"), "no adapters"));
+  EXPECT_TRUE(says(task_problem(R"({"task": "classify", "model": {"positions": "rotary"}})"), "learned positions"));
+  EXPECT_TRUE(says(task_problem(R"({"task": "classify", "training": {"freeze": 1}})"), "never trained"));
+  EXPECT_TRUE(
+      says(task_problem(R"({"task": "mlm", "training": {"teacher": "runs/a"}})"), "a teacher's answers are classes"));
+  EXPECT_TRUE(says(task_problem(R"({"task": "classify", "training": {"distillation_temperature": 4}})"),
+                   "name it with training.teacher"));
+  EXPECT_TRUE(says(task_problem(R"({"task": "classify", "training": {"frozen_dropout": true}})"), "nothing is frozen"));
+  EXPECT_TRUE(says(task_problem(R"({"training": {"cache_frozen": false}})"), "training.cache_frozen is nothing for"));
+  EXPECT_EQ(task_problem(R"({"task": "classify", "training": {"teacher": "runs/a", "distillation_temperature": 4}})"),
+            "");
+  EXPECT_EQ(task_problem("{}"), "");
+}
+
+}  // namespace
+}  // namespace brisk

@@ -1,0 +1,294 @@
+// A tiny encoder-decoder, to prove that nothing of the tape, the plan or the ops knows how many row sets a model has:
+// the source is row set 0, the target row set 1, both ragged, with the same number of sequences.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "ops/optimizer/parameters.h"
+#include "optim/adamw.h"
+#include "support/tiny_job.h"
+
+namespace brisk {
+namespace {
+
+using namespace brisk::testing;
+
+constexpr int64_t kVocabulary = 23, kWidth = 16, kPairHeads = 2, kHeadWidth = 8, kFeedForward = 24, kLongest = 9;
+
+// Two encoder layers that see the whole source, two decoder layers that see the past and the encoder's last rows.
+class EncoderDecoder {
+ public:
+  EncoderDecoder(ParameterStore& store, double dropout) : store_(store), dropout_(dropout) {
+    table_ = weight("embedding", kVocabulary, kWidth);
+    source_positions_ = weight("source_positions", kLongest, kWidth);
+    target_positions_ = weight("target_positions", kLongest, kWidth);
+    for (int layer = 0; layer < 2; ++layer) {
+      encoder_.push_back({self_attention_parts(fmt::format("encoder.{}.", layer)),
+                          feed_forward_parts(fmt::format("encoder.{}.", layer))});
+    }
+    memory_gain_ = gain("memory_norm");
+    for (int layer = 0; layer < 2; ++layer) {
+      const std::string prefix = fmt::format("decoder.{}.", layer);
+      decoder_.push_back({self_attention_parts(prefix), gain(prefix + "cross_norm"),
+                          weight(prefix + "cross_q", kWidth, kWidth), weight(prefix + "cross_kv", 2 * kWidth, kWidth),
+                          weight(prefix + "cross_out", kWidth, kWidth), feed_forward_parts(prefix)});
+    }
+    final_gain_ = gain("final_norm");
+  }
+
+  LossValues loss(Tape& tape) const {
+    Value h = embedding(tape, 0, table_, {.positions = source_positions_, .dropout = dropout_});
+    for (const EncoderLayer& layer : encoder_) {
+      h = add_self_attention(tape, h, layer.self, false);
+      h = add_feed_forward(tape, h, layer.feed_forward);
+      tape.end_layer();
+    }
+    const Value memory = normal(tape, h, memory_gain_);
+    h = embedding(tape, 1, table_, {.positions = target_positions_, .dropout = dropout_});
+    for (const DecoderLayer& layer : decoder_) {
+      h = add_self_attention(tape, h, layer.self, true);
+      const Value q = linear(tape, normal(tape, h, layer.cross_gain), layer.cross_q);
+      const Value kv = linear(tape, memory, layer.cross_kv);
+      h = linear(tape, cross_attention(tape, q, kv, shape(false), dropout_), layer.cross_out,
+                 {.dropout = dropout_, .residual = h});
+      h = add_feed_forward(tape, h, layer.feed_forward);
+      tape.end_layer();
+    }
+    return linear_cross_entropy(tape, normal(tape, h, final_gain_), table_, {});
+  }
+
+ private:
+  struct SelfAttention {
+    Parameter *gain, *qkv, *qkv_bias, *out;
+  };
+  struct FeedForward {
+    Parameter *gain, *up, *up_bias, *down;
+  };
+  struct EncoderLayer {
+    SelfAttention self;
+    FeedForward feed_forward;
+  };
+  struct DecoderLayer {
+    SelfAttention self;
+    Parameter *cross_gain, *cross_q, *cross_kv, *cross_out;
+    FeedForward feed_forward;
+  };
+
+  Parameter* weight(const std::string& name, int64_t rows, int64_t cols) {
+    return store_.add({name + ".weight", rows, cols, true, true, {Initial::Kind::normal, 0.3}, {}});
+  }
+  Parameter* gain(const std::string& name) {
+    return store_.add({name + ".gain", 1, kWidth, false, false, {Initial::Kind::ones}, {}});
+  }
+  Parameter* bias(const std::string& name, int64_t cols) {
+    return store_.add({name + ".bias", 1, cols, false, false, {Initial::Kind::normal, 0.1}, {}});
+  }
+  SelfAttention self_attention_parts(const std::string& prefix) {
+    return {gain(prefix + "attention_norm"), weight(prefix + "qkv", 3 * kWidth, kWidth),
+            bias(prefix + "qkv", 3 * kWidth), weight(prefix + "attention_out", kWidth, kWidth)};
+  }
+  FeedForward feed_forward_parts(const std::string& prefix) {
+    return {gain(prefix + "feed_forward_norm"), weight(prefix + "up", kFeedForward, kWidth),
+            bias(prefix + "up", kFeedForward), weight(prefix + "down", kWidth, kFeedForward)};
+  }
+
+  static AttentionShape shape(bool causal) {
+    return {kPairHeads, kPairHeads, kHeadWidth, 1.0f / std::sqrt(static_cast<float>(kHeadWidth)), causal};
+  }
+  Value normal(Tape& tape, Value x, Parameter* gain) const {
+    return norm(tape, x, NormKind::layer, gain, nullptr, 1e-5);
+  }
+  Value add_self_attention(Tape& tape, Value h, const SelfAttention& parts, bool causal) const {
+    const Value qkv = linear(tape, normal(tape, h, parts.gain), parts.qkv, {.bias = parts.qkv_bias});
+    return linear(tape, self_attention(tape, qkv, shape(causal), dropout_), parts.out,
+                  {.dropout = dropout_, .residual = h});
+  }
+  Value add_feed_forward(Tape& tape, Value h, const FeedForward& parts) const {
+    const Value inner = linear(tape, normal(tape, h, parts.gain), parts.up,
+                               {.bias = parts.up_bias, .activation = Activation::gelu_tanh});
+    return linear(tape, inner, parts.down, {.dropout = dropout_, .residual = h});
+  }
+
+  ParameterStore& store_;
+  double dropout_;
+  Parameter *table_, *source_positions_, *target_positions_, *memory_gain_, *final_gain_;
+  std::vector<EncoderLayer> encoder_;
+  std::vector<DecoderLayer> decoder_;
+};
+
+// Sequences of the given lengths: the target is the source backwards, as far as it goes.
+struct Pairs {
+  MicroBatch source, target;
+};
+
+Pairs make_pairs(const std::vector<int>& source_lengths, const std::vector<int>& target_lengths) {
+  Pairs pairs;
+  const auto add = [](MicroBatch& batch, const std::vector<int32_t>& tokens, const std::vector<int32_t>& targets) {
+    if (batch.starts.empty()) batch.starts.push_back(0);
+    const auto sequence = static_cast<int32_t>(batch.starts.size()) - 1;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      batch.tokens.push_back(tokens[i]);
+      batch.targets.push_back(targets[i]);
+      batch.position.push_back(static_cast<int32_t>(i));
+      batch.sequence.push_back(sequence);
+    }
+    batch.starts.push_back(static_cast<int32_t>(batch.tokens.size()));
+    batch.longest = std::max(batch.longest, static_cast<int64_t>(tokens.size()));
+  };
+  for (size_t s = 0; s < source_lengths.size(); ++s) {
+    std::vector<int32_t> source, target = {0};
+    for (int i = 0; i < source_lengths[s]; ++i) {
+      source.push_back(1 + static_cast<int32_t>((7 * s + 5 * static_cast<size_t>(i) * (s + 1)) % 22));
+    }
+    for (int i = 0; i < target_lengths[s]; ++i) {
+      target.push_back(source[static_cast<size_t>(std::max(0, source_lengths[s] - 1 - i))]);
+    }
+    add(pairs.source, source, std::vector<int32_t>(source.size(), -1));
+    add(pairs.target, {target.begin(), target.end() - 1}, {target.begin() + 1, target.end()});
+  }
+  return pairs;
+}
+
+class PairsJob {
+ public:
+  explicit PairsJob(double dropout, int64_t checkpoint_every = 0, Backend backend = Backend::cpu,
+                    Device& device = cpu_device())
+      : device_(device),
+        model_(store_, dropout),
+        tape_({.rows = {{64, 8, kLongest}, {48, 8, kLongest}}}),
+        loss_(model_.loss(tape_)),
+        program_(tape_, {.checkpoint_every = checkpoint_every, .backend = backend}),
+        source_(device, tape_.rows(0)),
+        target_(device, tape_.rows(1)) {
+    store_.allocate(device, program_.completion_order(), DType::f32, ParameterStore::Purpose::training);
+    program_.allocate(device);
+    store_.initialise(3);
+  }
+
+  // The mean loss; the gradients are in the store afterwards.
+  double run(const Pairs& pairs, uint64_t step = 1) {
+    DeviceBatch batch;
+    batch.sets = {source_.load(pairs.source), target_.load(pairs.target)};
+    batch.loss_scale = 1.0f / static_cast<float>(pairs.target.rows());
+    batch.step = step;
+    Ledger ledger;
+    program_.forward(batch, ledger);
+    program_.backward(batch, ledger);
+    double sum = 0;
+    for (const float loss : values_of(device_, program_.value(loss_.row_losses, batch))) sum += loss;
+    return sum / static_cast<double>(pairs.target.rows());
+  }
+
+  ParameterStore& parameters() { return store_; }
+  int64_t arena_bytes() const { return program_.arena_bytes(); }
+
+ private:
+  Threads threads_{1};
+  Device& device_;
+  ParameterStore store_;
+  EncoderDecoder model_;
+  Tape tape_;
+  LossValues loss_;
+  Program program_;
+  BatchBuffer source_, target_;
+};
+
+std::vector<float> all_gradients(PairsJob& job) {
+  return values_of(job.parameters().device(), job.parameters().flat_gradient());
+}
+
+const std::vector<int> kSourceLengths = {5, 1, 9, 3, 7}, kTargetLengths = {4, 6, 1, 9, 2};
+
+TEST(EncoderDecoder, GradientsAreTheSlopesOfTheLoss) {
+  const Pairs pairs = make_pairs(kSourceLengths, kTargetLengths);
+  PairsJob job(0.0);
+  job.run(pairs);
+  for (const auto& parameter : job.parameters().all()) {
+    const std::vector<float> values = values_of(cpu_device(), parameter->master);
+    job.run(pairs);
+    const std::vector<float> gradient = values_of(cpu_device(), parameter->gradient);
+    const auto loss_at = [&](size_t entry, float shift) {
+      std::vector<float> shifted = values;
+      shifted[entry] += shift;
+      put_values(cpu_device(), parameter->master, shifted);
+      return job.run(pairs);
+    };
+    double gap = 0, size = 0;
+    for (size_t entry = 1; entry < values.size(); entry += std::max<size_t>(1, values.size() / 6)) {
+      // The five-point rule: its error falls with the fourth power, so the shift can be large against fp32's rounding.
+      const float h = 0.03f;
+      const double slope =
+          (8 * (loss_at(entry, h) - loss_at(entry, -h)) - (loss_at(entry, 2 * h) - loss_at(entry, -2 * h))) /
+          (12.0 * h);
+      gap += (slope - gradient[entry]) * (slope - gradient[entry]);
+      size += slope * slope;
+    }
+    put_values(cpu_device(), parameter->master, values);
+    EXPECT_LE(std::sqrt(gap), 2e-3 * std::sqrt(size) + 3e-5) << parameter->spec.name;
+  }
+}
+
+TEST(EncoderDecoder, EveryParameterHasAGradient) {
+  PairsJob job(0.1);
+  job.run(make_pairs(kSourceLengths, kTargetLengths));
+  for (const auto& parameter : job.parameters().all()) {
+    const std::vector<float> gradient = values_of(cpu_device(), parameter->gradient);
+    EXPECT_GT(distance(gradient, std::vector<float>(gradient.size(), 0.0f)), 1e-4) << parameter->spec.name;
+  }
+}
+
+TEST(EncoderDecoder, LearnsToReverse) {
+  const Pairs pairs = make_pairs(kSourceLengths, kTargetLengths);
+  PairsJob job(0.05);
+  const double first = job.run(pairs);
+  for (int64_t step = 1; step <= 60; ++step) {
+    job.run(pairs, static_cast<uint64_t>(step));
+    adamw_step(job.parameters(), {}, step, 1e-2, 1.0);
+  }
+  EXPECT_GT(first, 2.0);
+  EXPECT_LT(job.run(pairs, 61), 0.5 * first);
+}
+
+TEST(EncoderDecoder, IsTheSameOnTheReferenceRecomputedAndOnUnreadableMemory) {
+  const Pairs pairs = make_pairs(kSourceLengths, kTargetLengths);
+  PairsJob job(0.1), reference(0.1, 0, Backend::reference), recomputed(0.1, 1), pairs_recomputed(0.1, 2),
+      guarded(0.1, 1, Backend::cpu, guarded_device());
+  const double loss = job.run(pairs);
+  const std::vector<float> gradients = all_gradients(job);
+  EXPECT_NEAR(reference.run(pairs), loss, 1e-5 * loss);
+  EXPECT_LE(distance(all_gradients(reference), gradients), 1e-5);
+  for (PairsJob* other : {&recomputed, &pairs_recomputed, &guarded}) {
+    EXPECT_EQ(other->run(pairs), loss);
+    EXPECT_EQ(all_gradients(*other), gradients);
+  }
+  EXPECT_LT(recomputed.arena_bytes(), job.arena_bytes());
+}
+
+// Packed pairs give the sum of the pairs alone: no sequence sees another's source or target.
+TEST(EncoderDecoder, PairsDoNotSeeEachOther) {
+  const Pairs pairs = make_pairs(kSourceLengths, kTargetLengths);
+  PairsJob job(0.0);
+  const double packed = job.run(pairs) * static_cast<double>(pairs.target.rows());
+  double sum = 0;
+  for (size_t s = 0; s < kSourceLengths.size(); ++s) {
+    const auto cut = [s](const MicroBatch& batch) {
+      MicroBatch one;
+      const auto begin = batch.starts[s], end = batch.starts[s + 1];
+      const auto part = [&](const std::vector<int32_t>& values) {
+        return std::vector<int32_t>(values.begin() + begin, values.begin() + end);
+      };
+      one.tokens = part(batch.tokens);
+      one.targets = part(batch.targets);
+      one.position = part(batch.position);
+      one.sequence = part(batch.sequence);
+      one.starts = {0, end - begin};
+      one.longest = end - begin;
+      return one;
+    };
+    const Pairs alone{cut(pairs.source), cut(pairs.target)};
+    sum += job.run(alone) * static_cast<double>(alone.target.rows());
+  }
+  EXPECT_NEAR(packed, sum, 1e-5 * sum);
+}
+
+}  // namespace
+}  // namespace brisk

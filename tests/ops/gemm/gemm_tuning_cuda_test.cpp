@@ -1,0 +1,67 @@
+// What is kept of measured products: needs no card.
+#include "ops/gemm/cuda/gemm_tuning_cuda.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace brisk {
+namespace {
+
+class ProductChoicesFile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("brisk-choices-" + std::to_string(::getpid()));
+    path_ = folder_ / "some" / "card.txt";
+    key_[0] = 4096;
+    key_[21] = -1;
+    algorithm_[7] = 0xFFFFFFFFFFFFFFFFull;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::filesystem::path folder_, path_;
+  cuda::ProductChoices::Key key_ = {};
+  cuda::ProductChoices::Algorithm algorithm_ = {};
+};
+
+TEST_F(ProductChoicesFile, IsReadByTheNextProcess) {
+  {
+    cuda::ProductChoices choices(path_);
+    EXPECT_EQ(choices.find(key_), nullptr);
+    choices.add(key_, algorithm_);
+  }
+  const cuda::ProductChoices next(path_);
+  ASSERT_NE(next.find(key_), nullptr);
+  EXPECT_EQ(*next.find(key_), algorithm_);
+}
+
+TEST_F(ProductChoicesFile, KeepsItsFirstChoice) {
+  cuda::ProductChoices(path_).add(key_, algorithm_);
+  auto other = algorithm_;
+  other[0] = 3;
+  std::ofstream(path_, std::ios::app) << "4096";
+  for (int i = 0; i < 20; ++i) std::ofstream(path_, std::ios::app) << " 0";
+  std::ofstream(path_, std::ios::app) << " -1 3 0 0 0 0 0 0 5\n";
+  EXPECT_EQ(*cuda::ProductChoices(path_).find(key_), algorithm_);
+}
+
+TEST_F(ProductChoicesFile, PassesOverLinesItCannotRead) {
+  cuda::ProductChoices(path_).add(key_, algorithm_);
+  std::ofstream(path_, std::ios::app) << "1 2 three\n\n";
+  auto second = key_;
+  second[1] = 7;
+  cuda::ProductChoices(path_).add(second, algorithm_);
+  const cuda::ProductChoices choices(path_);
+  EXPECT_NE(choices.find(key_), nullptr);
+  EXPECT_NE(choices.find(second), nullptr);
+}
+
+TEST_F(ProductChoicesFile, IsNoErrorWhereItCannotBeWritten) {
+  cuda::ProductChoices choices("/proc/nowhere/card.txt");
+  choices.add(key_, algorithm_);
+  EXPECT_NE(choices.find(key_), nullptr);
+}
+
+}  // namespace
+}  // namespace brisk

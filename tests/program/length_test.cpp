@@ -1,0 +1,148 @@
+// How long a run is: training.stop and --stop.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+
+#include "program/support/small_job.h"
+
+namespace brisk::program {
+namespace {
+
+class Length : public ::testing::Test {
+ protected:
+  Length() {
+    write_text(folder / "text.txt", english_like_text(300));
+    job = small_job();
+    job["training"].erase("max_steps");
+    write_job(folder, job);
+  }
+
+  Outcome train(const std::string& stop, const std::string& run, std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments = {"train", "job.json", "--output", run, "--stop", stop};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_brisk(arguments, folder);
+  }
+
+  int64_t steps(const std::string& stop) {
+    const std::string run = "run" + stop;
+    const Outcome outcome = train(stop, run);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return read_json(folder / run + "/summary.json")["step"];
+  }
+
+  TemporaryFolder folder;
+  Json job;
+};
+
+TEST_F(Length, CountsEpochsUpdatesAndTokens) {
+  const int64_t epoch = steps("1e");
+  EXPECT_GT(epoch, 10);
+  EXPECT_EQ(steps("2e"), 2 * epoch);
+  EXPECT_EQ(steps("0.5e"), (epoch + 1) / 2);
+  EXPECT_EQ(steps("7u"), 7);
+  EXPECT_EQ(steps("0.02Ku"), 20);
+  const int64_t epoch_tokens = read_json(folder / "run1e/summary.json")["tokens"];
+  EXPECT_NEAR(static_cast<double>(steps("3Kt")),
+              3000.0 * static_cast<double>(epoch) / static_cast<double>(epoch_tokens), 1);
+}
+
+TEST_F(Length, IsSaidOnce) {
+  job["training"]["stop"] = "2e";
+  job["training"]["max_steps"] = 3;
+  write_job(folder, job);
+  const Outcome outcome = run_brisk({"train", "job.json", "--output", "run"}, folder);
+  EXPECT_EQ(outcome.exit_code, 2);
+  for (const char* part : {"training.stop = \"2e\"", "training.max_steps = 3"})
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+  const Outcome wrong = train("30", "run");
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_NE(wrong.err.find("did you mean 30u, 30e or 30m?"), std::string::npos) << wrong.err;
+  EXPECT_EQ(listing(folder / "run"), "");
+}
+
+TEST_F(Length, InTimeEndsInTimeWithTheScheduleCompleteAndSaysWhatItExpects) {
+  const Outcome outcome = train("4s", "run");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json summary = read_json(folder / "run/summary.json");
+  EXPECT_GT(summary["wall_seconds"].get<double>(), 2.0);
+  EXPECT_LT(summary["wall_seconds"].get<double>(), 6.0);
+  EXPECT_EQ(summary["ended"], "finished");
+  EXPECT_NE(outcome.err.find("training.stop 4s: should reach about "), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("training.stop 4s: ended after "), std::string::npos) << outcome.err;
+  double highest = 0;
+  const std::vector<Json> lines = step_lines(metrics_of(folder / "run"));
+  for (const Json& line : lines) highest = std::max(highest, line["learning_rate"].get<double>());
+  EXPECT_GT(highest, 0.9 * 3e-3);
+  // Near zero on a quiet machine; a busy one may end the box some steps early.
+  EXPECT_LT(lines.back()["learning_rate"].get<double>(), 0.5 * highest);
+  EXPECT_EQ(evaluation_lines(metrics_of(folder / "run")).back()["step"], lines.back()["step"]);
+
+  // Nothing is left to do, however much time the box has left.
+  const Outcome again = train("4s", "run", {"--resume"});
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(read_json(folder / "run/summary.json")["step"], summary["step"]);
+}
+
+TEST_F(Length, InTimeGoesOnWithTheTimeThatIsLeft) {
+  Process process({"train", "job.json", "--output", "run", "--stop", "6s"}, folder);
+  ASSERT_TRUE(process.wait_for("should reach about "));
+  process.sleep(1.5);
+  process.send(SIGTERM);
+  const Outcome stopped = process.finish();
+  ASSERT_EQ(stopped.exit_code, 130) << stopped.err;
+  const std::string state = folder / "run/checkpoints/" + checkpoints_of(folder / "run").back() + "/state.json";
+  const double used = std::stod(read_json(state)["clock"]["elapsed_seconds"].get<std::string>());
+  const double progress = std::stod(read_json(state)["clock"]["progress"].get<std::string>());
+  EXPECT_GT(used, 1.5);
+  EXPECT_GT(progress, 0.1);
+  EXPECT_LT(progress, 0.9);
+
+  const double rate_before = step_lines(metrics_of(folder / "run")).back()["learning_rate"];
+  const size_t lines_before = step_lines(metrics_of(folder / "run")).size();
+  const Outcome outcome = run_brisk({"train", "run/job.json", "--output", "run", "--resume"}, folder);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const double wall = read_json(folder / "run/summary.json")["wall_seconds"];
+  EXPECT_GT(used + wall, 3.0);
+  EXPECT_LT(used + wall, 9.0);
+  const std::vector<Json> lines = step_lines(metrics_of(folder / "run"));
+  ASSERT_GT(lines.size(), lines_before);
+  EXPECT_NEAR(lines[lines_before]["learning_rate"].get<double>(), rate_before, 0.1 * 3e-3);
+  EXPECT_LT(lines.back()["learning_rate"].get<double>(), 0.2 * 3e-3);
+}
+
+TEST_F(Length, OfTimeCanBeSavedByTheClock) {
+  job["training"]["save_minutes"] = 0.003;
+  job["training"]["save_total_limit"] = 0;
+  job["training"]["max_steps"] = 400;
+  write_job(folder, job);
+  const Outcome outcome = run_brisk({"train", "job.json", "--output", "run"}, folder);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_GT(checkpoints_of(folder / "run").size(), 1u);  // save_steps says at the end only
+}
+
+TEST_F(Length, AutomaticBatchMeasuresTheMicroBatchAndResumesWithTheSame) {
+  job["training"]["batch_size"] = "auto";
+  job["training"]["max_steps"] = 100000;
+  write_job(folder, job);
+  Process process({"train", "job.json", "--output", "run"}, folder);
+  ASSERT_TRUE(process.wait_for("step 9/"));
+  process.send(SIGINT);
+  const Outcome outcome = process.finish();
+  ASSERT_EQ(outcome.exit_code, 130) << outcome.err;
+  EXPECT_NE(outcome.err.find("batch_size = 128 (auto"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("the fastest measured"), std::string::npos) << outcome.err;
+  const std::string checkpoint = folder / "run/checkpoints/" + checkpoints_of(folder / "run").back();
+  const Json choices = read_json(checkpoint + "/state.json")["choices"];
+  Process resumed({"train", "job.json", "--output", "run", "--resume"}, folder);
+  ASSERT_TRUE(resumed.wait_for(" loss "));
+  resumed.send(SIGINT);
+  const Outcome after = resumed.finish();
+  ASSERT_EQ(after.exit_code, 130) << after.err;
+  EXPECT_EQ(after.err.find("the fastest measured"), std::string::npos) << after.err;
+  const std::string later = folder / "run/checkpoints/" + checkpoints_of(folder / "run").back();
+  EXPECT_EQ(read_json(later + "/state.json")["choices"], choices);
+}
+
+}  // namespace
+}  // namespace brisk::program

@@ -1,0 +1,207 @@
+// `brisk train` from text to a run directory.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <sstream>
+
+#include "program/support/small_job.h"
+
+namespace brisk::program {
+namespace {
+
+using Names = std::vector<std::string>;
+
+const Names kStepKeys = {"accuracy", "epoch",     "gradient_norm", "learning_rate",
+                         "loss",     "rollbacks", "seconds",       "skipped_updates",
+                         "step",     "step_ms",   "tokens",        "tokens_per_second"};
+const Names kEvaluationKeys = {
+    "epoch", "seconds", "step", "validation_accuracy", "validation_loss", "validation_perplexity"};
+
+// Nats a token of a model that knows how often each token is, and nothing else.
+double unigram_entropy(const TemporaryFolder& folder, const std::string& run) {
+  const Outcome encoded = run_brisk({"tokenizer", "encode", "--tokenizer", run + "/tokenizer.json"}, folder,
+                                    {.input = read_text(folder / "text.txt")});
+  EXPECT_EQ(encoded.exit_code, 0) << encoded.err;
+  std::map<int64_t, double> counts;
+  double tokens = 0;
+  std::istringstream lines(encoded.out);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream ids(line);
+    for (int64_t id = 0; ids >> id; ++tokens) ++counts[id];
+    ++counts[-1];  // the end of a document is predicted too
+    ++tokens;
+  }
+  double entropy = 0;
+  for (const auto& [id, count] : counts) entropy -= count / tokens * std::log(count / tokens);
+  return entropy;
+}
+
+TEST(Train, LearnsMoreThanHowOftenEachTokenIs) {
+  TemporaryFolder folder;
+  Json job = small_job();
+  job["training"]["max_steps"] = 150;
+  job["training"]["logging_steps"] = 50;
+  train_small(folder, job, "run");
+  const double unigram = unigram_entropy(folder, "run");
+  EXPECT_GT(unigram, 2.0);  // the text is no trifle
+  const Json summary = read_json(folder / "run/summary.json");
+  EXPECT_LT(summary["validation_loss"].get<double>(), 0.6 * unigram);
+  EXPECT_LT(summary["loss"].get<double>(), 0.6 * unigram);
+  EXPECT_GT(summary["validation_accuracy"].get<double>(), 0.3);
+}
+
+TEST(Train, FillsTheRunDirectory) {
+  TemporaryFolder folder;
+  Json job = small_job();
+  job["training"]["eval_steps"] = 10;
+  job["training"]["logging_steps"] = 7;
+  job["training"]["save_steps"] = 10;
+  train_small(folder, job, "run");
+  const std::string run = folder / "run";
+
+  const Json saved = read_json(run + "/job.json");  // resolved: what brisk chose stands there as well
+  EXPECT_EQ(saved["model"]["d_ff"], 128);
+  EXPECT_EQ(saved["training"]["max_steps"], 30);
+  EXPECT_EQ(saved["data"]["train"], Json({folder / "text.txt"}));  // from anywhere
+  EXPECT_TRUE(read_json(run + "/tokenizer.json").is_object());
+
+  const std::vector<Json> lines = metrics_of(run);
+  std::vector<int64_t> steps, evaluations;
+  for (const Json& line : step_lines(lines)) {
+    EXPECT_EQ(keys_of(line), kStepKeys);
+    steps.push_back(line["step"]);
+  }
+  for (const Json& line : evaluation_lines(lines)) {
+    EXPECT_EQ(keys_of(line), kEvaluationKeys);
+    evaluations.push_back(line["step"]);
+    EXPECT_NEAR(line["validation_perplexity"].get<double>(), std::exp(line["validation_loss"].get<double>()), 1e-6);
+  }
+  EXPECT_EQ(steps, (std::vector<int64_t>{7, 14, 21, 28, 30}));
+  EXPECT_EQ(evaluations, (std::vector<int64_t>{10, 20, 30}));
+  EXPECT_EQ(step_lines(lines).size() + evaluation_lines(lines).size(), lines.size());
+  for (const std::string& name : checkpoints_of(run)) {
+    for (const char* file : {"model.safetensors", "optimizer.safetensors", "state.json"}) {
+      EXPECT_FALSE(read_text(run + "/checkpoints/" + name + "/" + file).empty()) << name << " " << file;
+    }
+  }
+  EXPECT_EQ(checkpoints_of(run), (Names{"step-00000020", "step-00000030"}));
+}
+
+TEST(Train, SummarisesTheRun) {
+  TemporaryFolder folder;
+  Json job = small_job();
+  job["training"]["max_steps"] = 60;
+  train_small(folder, job, "run");
+  const Json summary = read_json(folder / "run/summary.json");
+  for (const Names& keys :
+       {kStepKeys, kEvaluationKeys,
+        Names{"parameters", "model_bytes", "ledger", "wall_seconds", "utilisation", "peak_memory_bytes"}}) {
+    for (const std::string& key : keys) EXPECT_TRUE(summary.contains(key)) << key;
+  }
+  const std::vector<Json> lines = metrics_of(folder / "run");
+  for (const std::string& key : kStepKeys) {
+    if (key == "step" || key == "epoch" || key == "seconds") continue;  // of the evaluation, which came later
+    EXPECT_EQ(summary[key], step_lines(lines).back()[key]) << key;
+  }
+  EXPECT_EQ(summary["validation_loss"], evaluation_lines(lines).back()["validation_loss"]);
+  // Embedding 320 x 32, positions 32 x 32, per layer: attention 4 (32 x 32 + 32), feed-forward 2 x 32 x 128 + 160,
+  // two norms of 64; and the last norm.
+  const int64_t parameters = 320 * 32 + 32 * 32 + 2 * (4 * (32 * 32 + 32) + 2 * 32 * 128 + 160 + 2 * 64) + 64;
+  EXPECT_EQ(summary["parameters"], parameters);
+  EXPECT_EQ(summary["model_bytes"], 4 * parameters);
+  EXPECT_GT(summary["utilisation"].get<double>(), 0.0);
+  EXPECT_LT(summary["utilisation"].get<double>(), 1.0);
+  EXPECT_GT(summary["peak_memory_bytes"].get<int64_t>(), 1 << 20);
+}
+
+TEST(Train, AccountsForAllOfItsTime) {
+  TemporaryFolder folder;
+  Json job = small_job();
+  job["training"]["max_steps"] = 60;
+  job["training"]["eval_steps"] = 20;
+  train_small(folder, job, "run");
+  const Json summary = read_json(folder / "run/summary.json");
+  double sum = 0;
+  for (const auto& [phase, seconds] : summary["ledger"].items()) sum += seconds.get<double>();
+  const double wall = summary["wall_seconds"];
+  EXPECT_NEAR(sum, wall, 0.01 * wall);
+  EXPECT_LT(summary["ledger"]["other"].get<double>(), 0.03 * wall);
+  for (const char* phase :
+       {"start_up", "forward_linear", "backward_attention", "optimizer", "evaluation", "checkpoint"}) {
+    EXPECT_GT(summary["ledger"][phase].get<double>(), 0.0) << phase;
+  }
+}
+
+TEST(Train, PrintsResultsOnStandardOutputAndTalkOnStandardErrorAsPlainLines) {
+  TemporaryFolder folder;
+  const Outcome outcome = train_small(folder, small_job(), "run");
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1) << outcome.out;
+  EXPECT_NE(outcome.out.find("validation loss"), std::string::npos) << outcome.out;
+  for (const char* part : {"model.d_ff = 128", "model: layernorm", "schedule: ", "feed-forward", "documents",
+                           "step 30/30", "wall time", "tokens/s", "brisk generate run"}) {
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << part << "\n" << outcome.err;
+  }
+  for (const std::string& text : {outcome.out, outcome.err}) {
+    EXPECT_EQ(text.find('\x1b'), std::string::npos);
+    EXPECT_EQ(text.find('\r'), std::string::npos);
+  }
+}
+
+TEST(Train, RunsTheOtherTrainersJobAsItStands) {
+  TemporaryFolder folder;
+  write_text(folder / "text.txt", english_like_text(100));
+  write_text(folder / "config.json", R"({
+    "model": {"d_model": 64, "num_layers": 2, "vocab_size": 10000},
+    "training": {"max_length": 64, "batch_size": 32, "num_epochs": 1}
+  })");
+  const Outcome outcome = run_brisk({"train", "config.json", "--data", "text.txt"}, folder);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  // The vocabulary is larger than so little text supports: a warning, and the smaller one is used.
+  EXPECT_NE(outcome.err.find("warning: model.vocab_size 10000 is more than this text supports"), std::string::npos)
+      << outcome.err;
+  const Json job = read_json(folder / "runs/config/job.json");
+  const int64_t vocabulary = job["model"]["vocab_size"];
+  EXPECT_GT(vocabulary, 256);
+  EXPECT_LT(vocabulary, 1000);
+  EXPECT_NE(outcome.err.find("using " + std::to_string(vocabulary)), std::string::npos) << outcome.err;
+  // The second time the vocabulary comes from the cache, and the warning with it.
+  const Outcome again = run_brisk({"train", "config.json", "--data", "text.txt", "--output", "again"}, folder);
+  EXPECT_NE(again.err.find("more than this text supports"), std::string::npos) << again.err;
+}
+
+TEST(Train, UnderstandsOtherSpellingsAndNamesItsOwn) {
+  TemporaryFolder folder;
+  write_text(folder / "text.txt", english_like_text(100));
+  write_text(folder / "job.json", R"({
+    "model": {"n_embd": 32, "n_layers": 1, "n_head": 2, "vocab_size": 300},
+    "training": {"max_seq_len": 16, "per_device_train_batch_size": 4, "num_train_epochs": 3, "lr": 1e-3,
+                 "max_steps": 2}
+  })");
+  const Outcome outcome = run_brisk({"train", "job.json", "--data", "text.txt"}, folder);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  for (const char* note : {"model.n_layers is model.num_layers", "training.max_seq_len is training.max_length",
+                           "training.per_device_train_batch_size is training.batch_size",
+                           "training.num_train_epochs is training.num_epochs"}) {
+    EXPECT_NE(outcome.err.find(note), std::string::npos) << note << "\n" << outcome.err;
+  }
+  const Json job = read_json(folder / "runs/job/job.json");
+  EXPECT_EQ(job["model"]["num_layers"], 1);
+  EXPECT_EQ(job["training"]["max_length"], 16);
+}
+
+TEST(Train, TakesSettingsFromTheCommandLineBeforeOrAfterTheJob) {
+  TemporaryFolder folder;
+  write_text(folder / "text.txt", english_like_text(100));
+  write_job(folder, small_job());
+  const Outcome outcome = run_brisk(
+      {"train", "--set", "training.max_steps=3", "job.json", "--set", "training.batch_size=2", "--output", "run"},
+      folder);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(read_json(folder / "run/job.json")["training"]["batch_size"], 2);
+  EXPECT_EQ(read_json(folder / "run/summary.json")["step"], 3);
+}
+
+}  // namespace
+}  // namespace brisk::program

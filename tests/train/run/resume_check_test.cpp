@@ -1,0 +1,54 @@
+// What a resumed run takes over from its checkpoint, and which changes of its job it allows.
+#include "train/run/resume_check.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "infer/tuned_settings.h"
+#include "support/scratch_folder.h"
+
+namespace brisk {
+namespace {
+
+std::string problem(const std::function<void()>& action) { return test::message_of<UserError>(action); }
+
+TEST(Choices, OfADamagedCheckpointAreRefused) {
+  const Choices choices{.compute_type = DType::bf16, .micro_batch_tokens = 2048, .isa = "amx", .threads = 2};
+  EXPECT_EQ(choices_from_json(choices_to_json(choices), "here").micro_batch_tokens, 2048);
+  for (const int64_t tokens : {int64_t{0}, int64_t{-5}, int64_t{9223372036854775807}}) {
+    Choices damaged = choices;
+    damaged.micro_batch_tokens = tokens;
+    const std::string message = problem([&] { choices_from_json(choices_to_json(damaged), "step-1"); });
+    EXPECT_NE(message.find("step-1: its micro_batch_tokens are"), std::string::npos) << message;
+  }
+}
+
+class SameJob : public ::testing::Test {
+ protected:
+  static Job job_with(const std::string& data) {
+    Job job = job_from_json_text(R"({"output": "run", "data": )" + data + "}", "job.json");
+    resolve_defaults(job);
+    return job;
+  }
+  static std::string change(const std::string& before, const std::string& after) {
+    return problem([&] { check_same_job(job_to_json_text(job_with(before)), "run/job.json", job_with(after)); });
+  }
+};
+
+TEST_F(SameJob, MayFindItsTextElsewhere) {
+  EXPECT_EQ(change(R"({"train": "a.txt"})", R"({"train": "/data/a.txt"})"), "");
+  EXPECT_EQ(change(R"({"train": ["a.txt", "b.txt"]})", R"({"train": "*.txt"})"), "");
+  EXPECT_EQ(change(R"({"train": "a", "validation": "b"})", R"({"train": "a", "validation": "c"})"), "");
+  EXPECT_EQ(change(R"({"train": {"path": "a", "weight": 2}})", R"({"train": {"path": "b", "weight": 2}})"), "");
+}
+
+TEST_F(SameJob, ReadsItTheSameWay) {
+  EXPECT_NE(change(R"({"train": {"path": "a", "weight": 2}})", R"({"train": {"path": "a", "weight": 3}})")
+                .find("data.train.0.weight = 2"),
+            std::string::npos);
+  EXPECT_NE(change(R"({"train": "a"})", R"({"train": "a", "document": "line"})").find("data.document"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace brisk
