@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# On a machine with an NVIDIA card: builds brisk, runs every test of the card, and measures brisk and its PyTorch twins in turns.
+# On a machine with an NVIDIA GPU: builds brisk, runs every test of the GPU, and measures brisk and its PyTorch twins in turns.
 #   bench/gpu.sh [PYTHON]        a python that has torch (and transformers, for the classifiers); python3 unless given
 # ROUNDS (3) and SECONDS_EACH (4) can be set. The classifiers' rows have 8 to 256 tokens, 114 on average (bench/peers/length_table.py).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${1:-python3} rounds=${ROUNDS:-3} each=${SECONDS_EACH:-4}
-command -v nvidia-smi >/dev/null || { echo "bench/gpu.sh: there is no nvidia-smi here, so no card" >&2; exit 2; }
+command -v nvidia-smi >/dev/null || { echo "bench/gpu.sh: there is no nvidia-smi here, so no gpu" >&2; exit 2; }
 nvidia-smi --query-gpu=name,driver_version,clocks.max.sm --format=csv,noheader
 cmake -S . -B build-gpu -G Ninja -DBRISK_CUDA=ON -DCMAKE_CUDA_ARCHITECTURES=native >/dev/null
 cmake --build build-gpu --target brisk test_ops test_train
-build-gpu/tests/test_ops --gtest_filter='*Cuda*:*Card*' --gtest_brief=1
-build-gpu/tests/test_train --gtest_filter='*Card*:*Cuda*' --gtest_brief=1
+build-gpu/tests/test_ops --gtest_filter='*Cuda*:*Gpu*' --gtest_brief=1
+build-gpu/tests/test_train --gtest_filter='*Gpu*:*Cuda*' --gtest_brief=1
 
 compare() {
   "$python" bench/peers/compare.py --python "$python" --brisk build-gpu/brisk --device cuda --rounds "$rounds" --seconds "$each" \

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/install_dependencies.sh build
 scripts/install_dependencies.sh demo
-# Kernels for NVIDIA cards take a minute more to compile: not where there is no card.
+# Kernels for NVIDIA GPUs take a minute more to compile: not where there is no GPU.
 scripts/build.sh $([ -e /dev/nvidiactl ] || echo -DBRISK_CUDA=OFF)
 mkdir -p runs
 # "Ge1:1 In the beginning": the label of each verse is left out.

@@ -9,11 +9,11 @@ fast=0
 
 scripts/check_format.sh
 scripts/check_modules.sh
-# Where there is no card to run them on, its kernels are compiled for one kind of card and not, as they ship, for two: that takes
+# Where there is no GPU to run them on, its kernels are compiled for one kind of GPU and not, as they ship, for two: that takes
 # half of the time. scripts/build.sh has both.
-card_flags=()
-nvidia-smi -L >/dev/null 2>&1 || card_flags=(--no-warn-unused-cli -DCMAKE_CUDA_ARCHITECTURES=90-real)
-cmake -S . -B build-test -G Ninja -DBRISK_TESTS=ON -DBRISK_BENCH=$([ $fast = 1 ] && echo OFF || echo ON) "${card_flags[@]}" >/dev/null
+gpu_flags=()
+nvidia-smi -L >/dev/null 2>&1 || gpu_flags=(--no-warn-unused-cli -DCMAKE_CUDA_ARCHITECTURES=90-real)
+cmake -S . -B build-test -G Ninja -DBRISK_TESTS=ON -DBRISK_BENCH=$([ $fast = 1 ] && echo OFF || echo ON) "${gpu_flags[@]}" >/dev/null
 cmake --build build-test
 if [ $fast = 1 ]; then
   exec ctest --test-dir build-test --output-on-failure -j "$(nproc)" -E Slow

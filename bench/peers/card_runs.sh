@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Real runs on a card beside PyTorch, the same tokens and recipe: GPT-2's shape (124M) on a text, BERT-base from scratch on reviews.
-#   bench/peers/card_runs.sh train.txt valid.txt reviews.tsv vocab.txt [PYTHON] [FOLDER]
+# Real runs on a GPU beside PyTorch, the same tokens and recipe: GPT-2's shape (124M) on a text, BERT-base from scratch on reviews.
+#   bench/peers/gpu_runs.sh train.txt valid.txt reviews.tsv vocab.txt [PYTHON] [FOLDER]
 # The texts are WikiText-2's, say; reviews.tsv has the columns label and text, and every fifth row is held out; vocab.txt is BERT's.
 # Each run prints one line: the loss (or accuracy) on what was held out, seconds of training, tokens or rows a second; on an H200 in
 # less than 90 s. RUNS="gpt2" or "bert" makes one of the two comparisons alone, SEED (1) is the bert runs'; DEVICE=cpu is for trying the
 # script with a few rows.
 set -euo pipefail
-[ $# -ge 4 ] || { echo "usage: bench/peers/card_runs.sh train.txt valid.txt reviews.tsv vocab.txt [PYTHON] [FOLDER]" >&2; exit 2; }
+[ $# -ge 4 ] || { echo "usage: bench/peers/gpu_runs.sh train.txt valid.txt reviews.tsv vocab.txt [PYTHON] [FOLDER]" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 brisk=${BRISK:-$here/../../build-gpu/brisk} python=${5:-python3} folder=${6:-$(mktemp -d)} runs=${RUNS:-gpt2 bert} device=${DEVICE:-cuda}
 precision=bf16

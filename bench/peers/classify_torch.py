@@ -89,7 +89,7 @@ def main():
     parser.add_argument("--rows", type=int, default=0, help="use so many rows, chosen at random; 0: all")
     parser.add_argument("--rate", type=float, default=5e-5)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--device", default="cpu", help="cuda: the same fine-tuning on a card, for its accuracy")
+    parser.add_argument("--device", default="cpu", help="cuda: the same fine-tuning on a gpu, for its accuracy")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=float, default=25, help="of a speed measurement, in rounds of 24 batches")
     parser.add_argument("--json", action="store_true")
@@ -124,8 +124,8 @@ def main():
 
     result = {"model": options.checkpoint or options.model, "padding": options.padding, "mode": options.mode,
               "precision": options.precision, "mean_length": statistics.mean(map(len, ids))}
-    on_card = options.device == "cuda"
-    wait = torch.cuda.synchronize if on_card else lambda: None
+    on_gpu = options.device == "cuda"
+    wait = torch.cuda.synchronize if on_gpu else lambda: None
     batches = batches_of(ids, options)
     start = time.time()
     if options.validation:
@@ -156,9 +156,9 @@ def main():
         batches.sort(key=lambda batch: sum(len(ids[i]) for i in batch))
         batches = [batches[(2 * i + 1) * len(batches) // 48] for i in range(24)] if len(batches) >= 24 else batches
         random.shuffle(batches)
-        # A card finds its batches in its memory, and meets every length before its time counts: libraries plan each anew.
-        inputs = [padded(batch, ids, labels, options) if on_card else None for batch in batches]
-        for batch, given in list(zip(batches, inputs))[:None if on_card else 2]:
+        # A GPU finds its batches in its memory, and meets every length before its time counts: libraries plan each anew.
+        inputs = [padded(batch, ids, labels, options) if on_gpu else None for batch in batches]
+        for batch, given in list(zip(batches, inputs))[:None if on_gpu else 2]:
             step(batch, given)
         rows = tokens = done = 0
         wait()
@@ -170,7 +170,7 @@ def main():
             wait()
         seconds = time.time() - start
         result.update(rows_per_second=rows / seconds, tokens_per_second=tokens / seconds, batches=done)
-    result["peak_memory_bytes"] = torch.cuda.max_memory_allocated() if on_card else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    result["peak_memory_bytes"] = torch.cuda.max_memory_allocated() if on_gpu else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(json.dumps(result) if options.json else result)
 
 

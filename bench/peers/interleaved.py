@@ -61,7 +61,7 @@ def spread(runs, key, digits):
 
 
 def memory(runs):
-    # Of a card: what the program itself allocated, as PyTorch counts; CUDA's context comes on top for both.
+    # Of a GPU: what the program itself allocated, as PyTorch counts; CUDA's context comes on top for both.
     return f"{max(run.get('peak_allocated_bytes', run['peak_memory_bytes']) for run in runs) / 2**20:.0f} MiB"
 
 

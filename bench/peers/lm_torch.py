@@ -70,17 +70,17 @@ def main():
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     vocabulary, width, layers, heads, length, batch = SHAPES[options.shape]
-    batch, length, on_card = options.batch or batch, options.max_length or length, options.device == "cuda"
+    batch, length, on_gpu = options.batch or batch, options.max_length or length, options.device == "cuda"
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
-    if on_card:
+    if on_gpu:
         torch.set_float32_matmul_precision("high" if options.precision == "bf16" else "highest")
     model = Decoder(vocabulary, width, layers, heads, length).to(options.device)
     run = model if options.mode == "eager" else torch.compile(model, mode="reduce-overhead" if options.mode == "graphs" else None)
     optimizer = torch.optim.AdamW(model.parameters(), 3e-4, fused=True)
     # Eight batches in turn, spread like words: few tokens common, most rare.
     data = (torch.rand(8, batch, length + 1) ** 3 * vocabulary).long()
-    data = data.pin_memory() if on_card else data
+    data = data.pin_memory() if on_gpu else data
 
     def step(number):
         both = data[number % 8].to(options.device, non_blocking=True)
@@ -93,7 +93,7 @@ def main():
         optimizer.zero_grad(set_to_none=True)
         return loss.item()
 
-    for number in range(10 if on_card else 3):
+    for number in range(10 if on_gpu else 3):
         step(number)
     times, end = [], time.time() + options.seconds
     while time.time() < end or len(times) < 3:
@@ -106,7 +106,7 @@ def main():
     result = {
         "shape": options.shape, "mode": options.mode, "precision": options.precision, "tokens_per_second": speed,
         "gflops": speed * flop * 1e-9, "step_ms": seconds * 1e3, "steps": len(times),
-        "peak_memory_bytes": torch.cuda.max_memory_allocated() if on_card else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "peak_memory_bytes": torch.cuda.max_memory_allocated() if on_gpu else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "torch": torch.__version__,
     }
     print(json.dumps(result) if options.json else

@@ -79,12 +79,12 @@ class Ledger {
   // While `hold` is on, phases inside are charged to the held one (evaluation runs forward ops, and is evaluation).
   Phase enter(Phase phase);
 
-  // Charges the time since the last stamp to several phases at once, in proportion to `shares`: of a card, whose phases
+  // Charges the time since the last stamp to several phases at once, in proportion to `shares`: of a GPU, whose phases
   // are known from a step now and then that was measured op by op. Without shares it is the current phase's.
   void spread(const Totals& shares);
 
-  // What the host did since `earlier` (waiting for data, copies, logging, other) while a card was busy all the time
-  // cost nothing: it is divided as `shares`, as the card's time is. Evaluation, checkpoints and start-up stay what they
+  // What the host did since `earlier` (waiting for data, copies, logging, other) while a GPU was busy all the time
+  // cost nothing: it is divided as `shares`, as the GPU's time is. Evaluation, checkpoints and start-up stay what they
   // are.
   void hide_host(const Totals& earlier, const Totals& shares);
 

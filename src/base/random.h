@@ -49,7 +49,7 @@ BRISK_HOST_DEVICE constexpr uint32_t random_bits(uint32_t row_key, uint32_t colu
 
 // An element's draw for dropout: half of the bits that it shares with the column 8 away, in the upper half of the word.
 // Sixteen bits are fine enough for a probability, and a kernel whose thread has both columns (tiles of matrix
-// instructions on a card do) draws once for the two.
+// instructions on a GPU do) draws once for the two.
 BRISK_HOST_DEVICE constexpr uint32_t dropout_bits(uint32_t row_key, uint32_t column) {
   return random_bits(row_key, column & ~8u) << ((~column & 8u) << 1);
 }

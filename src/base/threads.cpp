@@ -44,9 +44,9 @@ void wait_until(std::atomic<uint32_t>& word, const Done& done) {
   }
 }
 
-std::unique_ptr<Team>& instance_slot() {
-  static std::unique_ptr<Team> team;
-  return team;
+std::unique_ptr<ThreadPool>& instance_slot() {
+  static std::unique_ptr<ThreadPool> pool;
+  return pool;
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ struct alignas(64) Ticket {
   }
 };
 
-struct Team::State {
+struct ThreadPool::State {
   std::vector<std::thread> workers;
   std::vector<Ticket> tickets;
   const std::function<void(int)>* body = nullptr;
@@ -91,7 +91,7 @@ void flush_subnormals() {
 
 }  // namespace
 
-Team::Team(int threads) : size_(std::max(1, threads)), state_(std::make_unique<State>()) {
+ThreadPool::ThreadPool(int threads) : size_(std::max(1, threads)), state_(std::make_unique<State>()) {
   state_->tickets = std::vector<Ticket>(static_cast<size_t>(size_));
   flush_subnormals();
   const auto work = [this](int thread) {
@@ -115,9 +115,9 @@ Team::Team(int threads) : size_(std::max(1, threads)), state_(std::make_unique<S
   }
 }
 
-Team::~Team() { stop_workers(); }
+ThreadPool::~ThreadPool() { stop_workers(); }
 
-void Team::stop_workers() {
+void ThreadPool::stop_workers() {
   state_->quit.store(true, std::memory_order_release);
   state_->round.fetch_add(1, std::memory_order_acq_rel);
   state_->round.notify_all();
@@ -125,21 +125,21 @@ void Team::stop_workers() {
   state_->workers.clear();
 }
 
-Team& Team::instance() {
-  std::unique_ptr<Team>& team = instance_slot();
-  if (!team) team = std::make_unique<Team>(available_cores());
-  return *team;
+ThreadPool& ThreadPool::instance() {
+  std::unique_ptr<ThreadPool>& pool = instance_slot();
+  if (!pool) pool = std::make_unique<ThreadPool>(available_cores());
+  return *pool;
 }
 
-void Team::set_size(int threads) {
-  std::unique_ptr<Team>& team = instance_slot();
-  if (team && team->size() == std::max(1, threads)) return;
-  team = std::make_unique<Team>(threads);
+void ThreadPool::set_size(int threads) {
+  std::unique_ptr<ThreadPool>& pool = instance_slot();
+  if (pool && pool->size() == std::max(1, threads)) return;
+  pool = std::make_unique<ThreadPool>(threads);
 }
 
-void Team::start(const std::function<void(int)>& body) {
+void ThreadPool::start(const std::function<void(int)>& body) {
   State& state = *state_;
-  BRISK_CHECK(!state.running, "Team::run called inside Team::run");
+  BRISK_CHECK(!state.running, "ThreadPool::run called inside ThreadPool::run");
   state.running = true;
   state.body = &body;
   state.working.store(static_cast<uint32_t>(size_ - 1), std::memory_order_release);
@@ -149,19 +149,19 @@ void Team::start(const std::function<void(int)>& body) {
   state.round.notify_all();
 }
 
-void Team::wait() {
+void ThreadPool::wait() {
   wait_until(state_->working, [](uint32_t working) { return working == 0; });
   state_->running = false;
 }
 
-void Team::run(const std::function<void(int)>& body) {
+void ThreadPool::run(const std::function<void(int)>& body) {
   if (size_ == 1) return body(0);
   start(body);
   body(0);
   wait();
 }
 
-void Team::run_parts(const std::function<void(int)>& body) {
+void ThreadPool::run_parts(const std::function<void(int)>& body) {
   if (size_ == 1) return body(0);
   start(body);
   body(0);
@@ -172,7 +172,7 @@ void Team::run_parts(const std::function<void(int)>& body) {
   wait();
 }
 
-void Team::barrier() {
+void ThreadPool::barrier() {
   if (size_ == 1) return;
   State& state = *state_;
   const uint32_t round = state.barrier_round.load(std::memory_order_acquire);
@@ -185,14 +185,14 @@ void Team::barrier() {
   wait_until(state.barrier_round, [&](uint32_t now) { return now != round; });
 }
 
-Team::Range Team::share(int64_t n, int64_t grain, int part, int parts) {
+ThreadPool::Range ThreadPool::share(int64_t n, int64_t grain, int part, int parts) {
   const int64_t grains = divide_up(n, grain);
   const int64_t begin = grains * part / parts * grain;
   const int64_t end = grains * (part + 1) / parts * grain;
   return {std::min(begin, n), std::min(end, n)};
 }
 
-int team_size_for(int64_t asked, std::string_view name) {
+int thread_count_for(int64_t asked, std::string_view name) {
   const int cores = available_cores();
   if (asked <= 0) return cores;
   if (asked > kMostThreadsPerCore * cores) {

@@ -1,9 +1,9 @@
-// One team of threads for all compute. It lives as long as the program, so a step starts no thread and
+// One pool of threads for all compute. It lives as long as the program, so a step starts no thread and
 // two libraries never fight over the cores.
 //
-//   Team& team = Team::instance();
-//   team.run([&](int thread) { ... });     // once on every thread, at the same time; may use barrier()
-//   team.for_range(n, 64, [&](int64_t begin, int64_t end, int thread) { ... });     // a fixed share for each
+//   ThreadPool& pool = ThreadPool::instance();
+//   pool.run([&](int thread) { ... });     // once on every thread, at the same time; may use barrier()
+//   pool.for_range(n, 64, [&](int64_t begin, int64_t end, int thread) { ... });     // a fixed share for each
 //
 // Shares are fixed by n and the number of threads alone, so a reduction over threads in order is deterministic.
 // The body must not throw. Calls do not nest: a body that calls run() again is a fault of ours.
@@ -16,9 +16,9 @@
 
 namespace brisk {
 
-class Team {
+class ThreadPool {
  public:
-  static Team& instance();
+  static ThreadPool& instance();
 
   // Sets the number of threads of the instance; call before the first run() or between runs.
   static void set_size(int threads);
@@ -52,10 +52,10 @@ class Team {
   };
   static Range share(int64_t n, int64_t grain, int part, int parts);
 
-  explicit Team(int threads);
-  ~Team();
-  Team(const Team&) = delete;
-  Team& operator=(const Team&) = delete;
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
 
  private:
   struct State;
@@ -70,8 +70,8 @@ class Team {
 // Cores this process may use (affinity mask and cgroup quota considered).
 int available_cores();
 
-// For Team::set_size: the number of threads `asked` for, 0 for one a core. UserError, with the option's name, for so
+// For ThreadPool::set_size: the number of threads `asked` for, 0 for one a core. UserError, with the option's name, for so
 // many on so few cores that they would only wait for each other.
-int team_size_for(int64_t asked, std::string_view name);
+int thread_count_for(int64_t asked, std::string_view name);
 
 }  // namespace brisk

@@ -43,7 +43,7 @@ ClassifyBenchResult bench_classify(const ClassifyBenchOptions& options) {
   if (options.max_length > config.max_length) {
     user_error("--max-length {}: {} reads at most {} tokens", options.max_length, options.model, config.max_length);
   }
-  Team::set_size(team_size_for(options.threads, "--threads"));
+  ThreadPool::set_size(thread_count_for(options.threads, "--threads"));
   const TextTable table({.paths = {options.data},
                          .text_field = options.text_field,
                          .label_field = options.label_field,

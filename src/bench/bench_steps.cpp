@@ -41,9 +41,9 @@ MeasuredSteps measure_steps(Engine& engine, Loader& loader, const MeasureOptions
   Ledger::Totals start, beside;  // `beside`: spent on the peak or on what was new, not on steps
   auto warming_from = BenchClock::now(), measured_from = warming_from;
   double left_out = 0;             // seconds
-  std::optional<StepBatch> ahead;  // as in training: a card has it before it is done with the last
+  std::optional<StepBatch> ahead;  // as in training: a GPU has it before it is done with the last
   Device& device = engine.parameters().device();
-  const std::unique_ptr<CardWatch> card = watch_card(device);
+  const std::unique_ptr<GpuWatch> gpu = watch_gpu(device);
   bool is_warm = false;
   for (int64_t step = 1;; ++step) {
     const bool is_settled = engine.settled_passes() >= options.least_steps ||
@@ -52,12 +52,12 @@ MeasuredSteps measure_steps(Engine& engine, Loader& loader, const MeasureOptions
       is_warm = true;
       measured.warm_up_steps = step - 1;
       start = ledger.totals();
-      if (card) card->begin();
+      if (gpu) gpu->begin();
       measured_from = BenchClock::now();
     }
     if (is_warm) {
       const Ledger::Totals before_sample = ledger.totals();
-      if (!engine.parameters().device().is_cuda()) peak.sample();  // the CPU's means nothing for a card
+      if (!engine.parameters().device().is_cuda()) peak.sample();  // the CPU's means nothing for a GPU
       beside += ledger.totals() - before_sample;
     }
     const auto before = BenchClock::now();
@@ -100,8 +100,8 @@ MeasuredSteps measure_steps(Engine& engine, Loader& loader, const MeasureOptions
   std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
   measured.median_seconds = seconds[seconds.size() / 2];
   measured.memory = device.memory();
-  if (card) measured.card = card->summary();
-  measured.peak_gflops = device.is_cuda() ? card_product_gflops(device, arithmetic) : peak.gflops();
+  if (gpu) measured.gpu = gpu->summary();
+  measured.peak_gflops = device.is_cuda() ? gpu_product_gflops(device, arithmetic) : peak.gflops();
   return measured;
 }
 
@@ -123,7 +123,7 @@ BenchFigures figures_of(const MeasuredSteps& measured, Engine& engine, const Pre
   figures.peak_allocated_bytes = measured.memory.peak_allocated;
   figures.first_step_seconds = measured.first_step_seconds;
   figures.warm_up_steps = measured.warm_up_steps;
-  figures.card = measured.card;
+  figures.gpu = measured.gpu;
   figures.isa = arithmetic_unit(device);
   figures.reason = precision.reason;
   figures.ledger = measured.ledger;

@@ -26,16 +26,16 @@ struct MeasureOptions {
 
 struct MeasuredSteps {
   int64_t steps = 0, tokens = 0, sequences = 0;
-  double median_seconds = 0;        // of a step
-  double peak_gflops = 0;           // of the machine, sampled between the steps
-  double first_step_seconds = 0;    // from the start of the process to the end of the first step, warm-up or not
-  int64_t warm_up_steps = 0;        // before those that were measured
-  CardMemory memory;                // of a card
-  std::optional<CardSummary> card;  // what it said of itself meanwhile
-  Ledger::Totals ledger;            // of the steps, without the samples
+  double median_seconds = 0;      // of a step
+  double peak_gflops = 0;         // of the machine, sampled between the steps
+  double first_step_seconds = 0;  // from the start of the process to the end of the first step, warm-up or not
+  int64_t warm_up_steps = 0;      // before those that were measured
+  GpuMemory memory;               // of a GPU
+  std::optional<GpuSummary> gpu;  // what it said of itself meanwhile
+  Ledger::Totals ledger;          // of the steps, without the samples
 };
 
-// After two steps to warm up; on a card, which chooses algorithms by timing and records a graph for each size that it
+// After two steps to warm up; on a GPU, which chooses algorithms by timing and records a graph for each size that it
 // meets, after as many as it takes until nothing was new in `least_steps` of them (20 s at most). Sizes of ragged
 // batches that are met later still are not in the figures.
 MeasuredSteps measure_steps(Engine& engine, Loader& loader, const MeasureOptions& options);
@@ -46,12 +46,11 @@ struct BenchFigures {
   double gflops = 0, peak_gflops = 0, utilisation = 0;
   double step_ms = 0;  // median
   int64_t steps = 0, parameters = 0;
-  int64_t peak_memory_bytes = 0;  // of the process; on a card: there, CUDA's own memory included
-  int64_t peak_allocated_bytes =
-      0;  // on a card: what brisk itself allocated, as torch.cuda.max_memory_allocated counts
+  int64_t peak_memory_bytes = 0;     // of the process; on a GPU: there, CUDA's own memory included
+  int64_t peak_allocated_bytes = 0;  // on a GPU: what brisk itself allocated, as torch.cuda.max_memory_allocated counts
   double first_step_seconds = 0;
   int64_t warm_up_steps = 0;
-  std::optional<CardSummary> card;
+  std::optional<GpuSummary> gpu;
   std::string precision, isa, device, reason;
   Ledger::Totals ledger;  // of the measured steps
 

@@ -1,6 +1,6 @@
 // A 64-bit checksum of a file: fast enough to take of every checkpoint, and different when any bit is.
 //
-//   const std::string sum = checksum_of_file(path);   // "c0ffee..." 16 digits, on all threads of the Team
+//   const std::string sum = checksum_of_file(path);   // "c0ffee..." 16 digits, on all threads of the ThreadPool
 //
 // Not against forgery: it tells what a disk or a memory chip changed.
 #pragma once

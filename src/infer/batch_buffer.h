@@ -21,11 +21,11 @@ class BatchBuffer {
   BatchBuffer(Device& device, const Tape& tape);
 
   // Copies the batch to the device; the result points into this buffer and is valid until the next load, which on a
-  // card must not come before what was queued with it is done. The first row set alone:
+  // GPU must not come before what was queued with it is done. The first row set alone:
   DeviceBatch::Set load(const MicroBatch& batch);
   // Both sets where there is capacity for two.
   void load(const MicroBatch& batch, std::vector<DeviceBatch::Set>& sets);
-  // On a card: put together in staging memory `slot`, which must not be in use any more, sent to the card while that is
+  // On a GPU: put together in staging memory `slot`, which must not be in use any more, sent to the GPU while that is
   // busy (DeviceInlet), and in its place for what is queued next; rows and sequences are rounded up to sizes that come
   // again, so that a recorded graph can be. Rows of no sequence have no targets, and their gradients are 0.
   void queue(const MicroBatch& batch, size_t slot, std::vector<DeviceBatch::Set>& sets);
@@ -44,7 +44,7 @@ class BatchBuffer {
   std::vector<BatchMatrices> matrices_;  // per set
   int64_t input_size_ = 0;               // bytes of an element of the inputs
   Buffer buffer_;
-  // On a card a batch is put together here, as it will lie there, and copied at once.
+  // On a GPU a batch is put together here, as it will lie there, and copied at once.
   std::vector<std::unique_ptr<char, Release>> staging_;
   std::unique_ptr<DeviceInlet> inlet_;  // made at the first queue()
 

@@ -11,9 +11,9 @@ namespace brisk {
 
 namespace {
 
-DeviceChoice card(int number) {
+DeviceChoice gpu(int number) {
   Device& device = cuda_device(number);
-  const CudaCard& found = *device.card();
+  const CudaGpu& found = *device.gpu();
   return {&device, fmt::format("cuda:{}", number),
           fmt::format("cuda:{}, {}, {}", number, found.name, format_bytes(static_cast<double>(found.memory_bytes)))};
 }
@@ -21,40 +21,40 @@ DeviceChoice card(int number) {
 }  // namespace
 
 std::string arithmetic_unit(const Device& device) {
-  const CudaCard* card = device.card();
-  if (card == nullptr) return std::string(isa_name(active_isa()));
-  return fmt::format("{} (compute capability {}.{})", card->name, card->major, card->minor);
+  const CudaGpu* gpu = device.gpu();
+  if (gpu == nullptr) return std::string(isa_name(active_isa()));
+  return fmt::format("{} (compute capability {}.{})", gpu->name, gpu->major, gpu->minor);
 }
 
-std::unique_ptr<CardWatch> watch_card(const Device& device) {
-  if (device.card() == nullptr) return nullptr;
-  std::unique_ptr<CardSensor> sensor = open_card_sensor(device.card()->bus_id);
-  return sensor ? std::make_unique<CardWatch>(std::move(sensor)) : nullptr;
+std::unique_ptr<GpuWatch> watch_gpu(const Device& device) {
+  if (device.gpu() == nullptr) return nullptr;
+  std::unique_ptr<GpuSensor> sensor = open_gpu_sensor(device.gpu()->bus_id);
+  return sensor ? std::make_unique<GpuWatch>(std::move(sensor)) : nullptr;
 }
 
 DeviceChoice choose_device(const std::string& asked, const std::string& place) {
   if (asked == "cpu") return {&cpu_device(), "cpu", ""};
-  if (asked == "cuda" || asked == "gpu") return card(0);
-  constexpr std::string_view kCard = "cuda:";
-  if (asked.starts_with(kCard)) {
+  if (asked == "cuda" || asked == "gpu") return gpu(0);
+  constexpr std::string_view kGpu = "cuda:";
+  if (asked.starts_with(kGpu)) {
     int number = -1;
     const char* end = asked.data() + asked.size();
-    const auto [stop, error] = std::from_chars(asked.data() + kCard.size(), end, number);
-    if (error == std::errc() && stop == end && number >= 0) return card(number);
+    const auto [stop, error] = std::from_chars(asked.data() + kGpu.size(), end, number);
+    if (error == std::errc() && stop == end && number >= 0) return gpu(number);
   }
   if (asked != "auto")
     user_error("{}: '{}' is no device; use \"auto\", \"cpu\", \"cuda\" (or \"gpu\") or \"cuda:1\"", place, asked);
   std::string why;
-  const std::vector<CudaCard> cards = cuda_cards(&why);
+  const std::vector<CudaGpu> gpus = cuda_gpus(&why);
 #if BRISK_HAVE_CUDA
-  if (!cards.empty() && cards.front().major >= 8) {
-    const DeviceChoice found = card(0);
+  if (!gpus.empty() && gpus.front().major >= 8) {
+    const DeviceChoice found = gpu(0);
     if (cuda::has_product_library(why)) return found;
     return {&cpu_device(), "cpu", fmt::format("cpu: {}", why)};
   }
 #endif
   if (!built_with_cuda()) return {&cpu_device(), "cpu", ""};
-  if (why.empty()) why = fmt::format("{} is older than brisk's kernels", cards.front().name);
+  if (why.empty()) why = fmt::format("{} is older than brisk's kernels", gpus.front().name);
   return {&cpu_device(), "cpu", fmt::format("cpu: {}", why)};
 }
 

@@ -21,10 +21,10 @@ struct DeviceChoice {
 // What computes there, for people and summaries: "avx512", "NVIDIA H200 (compute capability 9.0)".
 std::string arithmetic_unit(const Device& device);
 
-// A watch on a card, where its driver tells something; else null.
-std::unique_ptr<CardWatch> watch_card(const Device& device);
+// A watch on a GPU, where its driver tells something; else null.
+std::unique_ptr<GpuWatch> watch_gpu(const Device& device);
 
-// `asked`: auto, cpu, cuda (or gpu) or cuda:1. auto is a card where there is one. `place` names the key or flag in
+// `asked`: auto, cpu, cuda (or gpu) or cuda:1. auto is a GPU where there is one. `place` names the key or flag in
 // messages.
 DeviceChoice choose_device(const std::string& asked, const std::string& place);
 

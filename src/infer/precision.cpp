@@ -52,11 +52,11 @@ class TimedProduct {
   double best_ = 1e9, spent_ = 0;
 };
 
-// The team with one thread, for as long as it lives.
+// The thread pool with one thread, for as long as it lives.
 class OneThread {
  public:
-  OneThread() : threads_(Team::instance().size()) { Team::set_size(1); }
-  ~OneThread() { Team::set_size(threads_); }
+  OneThread() : threads_(ThreadPool::instance().size()) { ThreadPool::set_size(1); }
+  ~OneThread() { ThreadPool::set_size(threads_); }
   OneThread(const OneThread&) = delete;
   OneThread& operator=(const OneThread&) = delete;
 
@@ -99,13 +99,13 @@ void check_precision(const std::string& asked, const Device& device) {
   constexpr int kLeastOfFp8 = 89;
   if (!device.is_cuda() && (asked == "tf32" || asked == "fp8")) {
     user_error(
-        "precision {}: it is what the tensor cores of NVIDIA cards multiply, and this is the CPU; use fp32, bf16 or "
+        "precision {}: it is what the tensor cores of NVIDIA GPUs multiply, and this is the CPU; use fp32, bf16 or "
         "auto, or \"cuda\" as the device",
         asked);
   }
   if (device.is_cuda() && asked == "fp8" && device.compute_capability() < kLeastOfFp8) {
     user_error(
-        "precision fp8: it takes a card of compute capability 8.9 or newer (Ada, Hopper), and this one has {}.{}; use "
+        "precision fp8: it takes a GPU of compute capability 8.9 or newer (Ada, Hopper), and this one has {}.{}; use "
         "bf16",
         device.compute_capability() / 10, device.compute_capability() % 10);
   }
@@ -115,7 +115,7 @@ void check_master_weights(bool master_weights, const std::string& precision, con
   if (master_weights) return;
   if (!device.is_cuda()) {
     user_error(
-        "weights without fp32 masters (training.master_weights false) are for NVIDIA cards, and this is the CPU; leave "
+        "weights without fp32 masters (training.master_weights false) are for NVIDIA GPUs, and this is the CPU; leave "
         "it true, or use \"cuda\" as the device");
   }
   if (precision != "auto" && precision != "bf16" && precision != "fp8") {
@@ -131,7 +131,7 @@ PrecisionChoice choose_precision(const std::string& asked, const ModelWidths& wi
   if (device.is_cuda()) {
     if (asked == "fp32") return {DType::f32, "fp32, as the job asks", false};
     if (asked == "tf32") return {DType::f32, "tf32, as the job asks", false, ProductFormat::tf32};
-    if (asked == "auto") return {DType::bf16, "bf16, by the card's tensor cores", false};
+    if (asked == "auto") return {DType::bf16, "bf16, by the GPU's tensor cores", false};
     if (asked == "fp8")
       return {DType::bf16, "fp8 in linear layers, as the job asks; bf16 elsewhere", false, ProductFormat::fp8};
     if (asked == "bf16") return {DType::bf16, "bf16, as the job asks", false};

@@ -24,7 +24,7 @@ std::string precision_name(DType compute_type, ProductFormat products);  // as a
 Arithmetic arithmetic_of(DType compute_type, ProductFormat products);    // of most products
 
 // `asked` is training.precision: auto, fp32, tf32, bf16, fp16 or fp8. auto measures and never chooses bf16 without bf16
-// instructions. On a card auto is bf16: every card that brisk runs on multiplies it many times as fast. UserError where
+// instructions. On a GPU auto is bf16: every GPU that brisk runs on multiplies it many times as fast. UserError where
 // it is for other devices: check_precision() alone says so, and measures nothing.
 PrecisionChoice choose_precision(const std::string& asked, const ModelWidths& widths, const Device& device);
 void check_precision(const std::string& asked, const Device& device);

@@ -39,9 +39,9 @@ RowPicking first_row_picking(int64_t sequences_per_step);
 // Rows of a micro-batch unless the job says otherwise, at most (micro_batch_rows). docs/log.md has the speeds of other
 // sizes.
 constexpr int64_t kMicroBatchTokens = 4096;
-constexpr int64_t kCardMicroBatchTokens = 65536;  // a card is idle with less
+constexpr int64_t kGpuMicroBatchTokens = 65536;  // a GPU is idle with less
 inline int64_t usual_micro_batch_tokens(const Device* device) {
-  return device != nullptr && device->is_cuda() ? kCardMicroBatchTokens : kMicroBatchTokens;
+  return device != nullptr && device->is_cuda() ? kGpuMicroBatchTokens : kMicroBatchTokens;
 }
 
 }  // namespace brisk

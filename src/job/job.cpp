@@ -96,7 +96,8 @@ void settle_length(Job& job, const std::string& text, const std::string& source_
     return;
   }
   if (!file_other.empty()) notes.push_back(fmt::format("{} replaces {} of {}", stop_text, file_other, source_name));
-  parse_stop(training.stop, fmt::format("{}training.stop", stop_on_command_line ? std::string() : source_name + ": "));
+  parse_run_length(training.stop,
+                   fmt::format("{}training.stop", stop_on_command_line ? std::string() : source_name + ": "));
   training.num_epochs = training.max_steps = 0;
 }
 

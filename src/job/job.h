@@ -76,7 +76,7 @@ struct TrainingOptions {
   double max_grad_norm = 1.0;  // 0: no clipping
   double label_smoothing = 0.0;
   std::string precision = "auto";      // auto | fp32 | tf32 | bf16 | fp16 | fp8
-  bool master_weights = true;          // false: layers' weights are bf16 alone, rounded by chance; on a card
+  bool master_weights = true;          // false: layers' weights are bf16 alone, rounded by chance; on a GPU
   int64_t gradient_checkpointing = 0;  // 0: off; n: keep the activations of every n-th layer only
   int64_t seed = 1;
 

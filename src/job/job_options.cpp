@@ -20,10 +20,9 @@ void declare_top(Job& job, std::vector<Option>& all) {
                     .automatic("runs/ and the name")
                     .also({"output_dir", "run_dir", "out_dir", "training.output_dir"}));
   all.push_back(
-      Option(
-          "device", job.device,
-          "where it runs: `cpu`, an NVIDIA card (`cuda` or `gpu`, or `cuda:1` where there are several), or `auto`: a "
-          "card where there is one")
+      Option("device", job.device,
+             "where it runs: `cpu`, an NVIDIA GPU (`cuda` or `gpu`, or `cuda:1` where there are several), or `auto`: a "
+             "GPU where there is one")
           .also({"training.device"}));
 }
 
@@ -245,7 +244,7 @@ void declare_optimizer(TrainingOptions& training, std::vector<Option>& all) {
   all.push_back(Option("training.precision", training.precision,
                        "of matrix operands; weights, gradients and optimizer state stay fp32; auto takes the fastest "
                        "measured; tf32 and "
-                       "fp8 are for cards (docs/running.md)")
+                       "fp8 are for GPUs (docs/running.md)")
                     .one_of({"auto", "fp32", "tf32", "bf16", "fp16", "fp8"})
                     .same_as("float32", "fp32")
                     .same_as("no", "fp32")
@@ -257,7 +256,7 @@ void declare_optimizer(TrainingOptions& training, std::vector<Option>& all) {
                     .also({"dtype", "mixed_precision", "torch_dtype"}));
   all.push_back(Option("training.master_weights", training.master_weights,
                        "false: the weights of the layers are kept in bf16 alone, without a copy in fp32, and updates "
-                       "are rounded by chance; on a card, with precision bf16 or fp8")
+                       "are rounded by chance; on a GPU, with precision bf16 or fp8")
                     .also({"fp32_master_weights"}));
   all.push_back(
       Option(
@@ -373,7 +372,7 @@ void declare_course(TrainingOptions& training, std::vector<Option>& all) {
                        "token rows computed at once; changes memory and speed, never the result")
                     .at_least(1)
                     .at_most(16777216)
-                    .automatic(0, "brisk chooses, at most 4096, on a card 65536")
+                    .automatic(0, "brisk chooses, at most 4096, on a GPU 65536")
                     .in("tokens"));
   all.push_back(
       Option("training.measure_micro_batch", training.measure_micro_batch,

@@ -24,8 +24,8 @@ double seconds_of(char letter) { return letter == 's' ? 1 : letter == 'm' ? 60 :
 
 }  // namespace
 
-Stop parse_stop(std::string_view text, std::string_view key) {
-  Stop stop;
+RunLength parse_run_length(std::string_view text, std::string_view key) {
+  RunLength stop;
   stop.amount = 0;
   std::string_view rest = text;
   if (rest.empty()) refuse(text, key, "");
@@ -45,11 +45,13 @@ Stop parse_stop(std::string_view text, std::string_view key) {
     const char unit = rest.front();
     rest.remove_prefix(1);
     if (const double seconds = seconds_of(unit); seconds > 0 && scale == 1) {
-      if (part > 0 && stop.unit != Stop::Unit::seconds) refuse(text, key, "; only times can be added up");
-      stop.unit = Stop::Unit::seconds;
+      if (part > 0 && stop.unit != RunLength::Unit::seconds) refuse(text, key, "; only times can be added up");
+      stop.unit = RunLength::Unit::seconds;
       stop.amount += number * seconds;
     } else if (part == 0 && rest.empty() && (unit == 'u' || unit == 't' || (unit == 'e' && scale == 1))) {
-      stop.unit = unit == 'u' ? Stop::Unit::updates : unit == 't' ? Stop::Unit::tokens : Stop::Unit::epochs;
+      stop.unit = unit == 'u'   ? RunLength::Unit::updates
+                  : unit == 't' ? RunLength::Unit::tokens
+                                : RunLength::Unit::epochs;
       stop.amount = number * scale;
     } else {
       refuse(text, key, "");

@@ -1,7 +1,7 @@
 // How long a run is: "2e" epochs, "500u" updates (optimizer steps), "10Mt" tokens, "30m" time.
 //
-//   const Stop stop = parse_stop("1h30m", "training.stop");   // UserError that names the key
-//   stop.unit == Stop::Unit::seconds; stop.amount == 5400;
+//   const RunLength stop = parse_run_length("1h30m", "training.stop");   // UserError that names the key
+//   stop.unit == RunLength::Unit::seconds; stop.amount == 5400;
 //
 // A number may be a fraction ("0.5e") and may carry K, M or G before u and t. Parts of a time add up.
 #pragma once
@@ -12,13 +12,13 @@
 
 namespace brisk {
 
-struct Stop {
+struct RunLength {
   enum class Unit : uint8_t { epochs, updates, tokens, seconds };
   Unit unit = Unit::epochs;
   double amount = 1;
 };
 
 // `key` stands in the message for where the text was found.
-Stop parse_stop(std::string_view text, std::string_view key);
+RunLength parse_run_length(std::string_view text, std::string_view key);
 
 }  // namespace brisk

@@ -15,7 +15,7 @@ namespace brisk {
 struct Dropout {
   float probability = 0;
   uint64_t key = 0;  // random_key({seed, step, site of the op})
-  // On a card seed and step may lie in device memory, so that a captured graph can be replayed for every step: this
+  // On a GPU seed and step may lie in device memory, so that a captured graph can be replayed for every step: this
   // points to random_key({seed, step}), and `key` is the site alone.
   const uint64_t* step_key = nullptr;
 

@@ -40,7 +40,7 @@ std::vector<AdamWRun> runs_of(const ParameterStore& store, double weight_decay) 
 
 }  // namespace
 
-CardStep::CardStep(const ParameterStore& store, const AdamWOptions& adamw, Muon* muon, double max_norm)
+GpuStep::GpuStep(const ParameterStore& store, const AdamWOptions& adamw, Muon* muon, double max_norm)
     : store_(store),
       adamw_(adamw),
       muon_(muon),
@@ -69,14 +69,14 @@ CardStep::CardStep(const ParameterStore& store, const AdamWOptions& adamw, Muon*
   update_.step = numbers();
 }
 
-CardStep::~CardStep() { store_.device().release_staging(staging_); }
+GpuStep::~GpuStep() { store_.device().release_staging(staging_); }
 
-void CardStep::begin_pass(int64_t step, double loss_scale, uint64_t seed) {
-  BRISK_RUN_ON_CARD(set_pass, static_cast<float>(loss_scale), random_key({seed, static_cast<uint64_t>(step)}),
-                    static_cast<StepNumbers*>(numbers_.data()));
+void GpuStep::begin_pass(int64_t step, double loss_scale, uint64_t seed) {
+  BRISK_RUN_ON_GPU(set_pass, static_cast<float>(loss_scale), random_key({seed, static_cast<uint64_t>(step)}),
+                   static_cast<StepNumbers*>(numbers_.data()));
 }
 
-void CardStep::begin_update(const Settings& settings) {
+void GpuStep::begin_update(const Settings& settings) {
   StepNumbers numbers;
   const auto steps = static_cast<double>(settings.step);
   numbers.rate = static_cast<float>(settings.rate);
@@ -87,32 +87,32 @@ void CardStep::begin_update(const Settings& settings) {
   numbers.max_norm = static_cast<float>(max_norm_);
   numbers.norm_limit = static_cast<float>(settings.norm_limit);
   numbers.loss_limit = static_cast<float>(settings.loss_limit);
-  BRISK_RUN_ON_CARD(set_update, numbers, static_cast<StepNumbers*>(numbers_.data()));
+  BRISK_RUN_ON_GPU(set_update, numbers, static_cast<StepNumbers*>(numbers_.data()));
 }
 
-void CardStep::add_loss(const Tensor& sums, bool first) {
-  BRISK_RUN_ON_CARD(add_loss_sums, sums.f32(), first, static_cast<StepNumbers*>(numbers_.data()));
+void GpuStep::add_loss(const Tensor& sums, bool first) {
+  BRISK_RUN_ON_GPU(add_loss_sums, sums.f32(), first, static_cast<StepNumbers*>(numbers_.data()));
 }
 
-void CardStep::decide() {
+void GpuStep::decide() {
   auto* numbers = static_cast<StepNumbers*>(numbers_.data());
   const Tensor gradient = store_.flat_gradient();
-  BRISK_RUN_ON_CARD(squared_norm, gradient.f32(), gradient.cols, &numbers->squared_norm);
-  BRISK_RUN_ON_CARD(decide_step, numbers);
+  BRISK_RUN_ON_GPU(squared_norm, gradient.f32(), gradient.cols, &numbers->squared_norm);
+  BRISK_RUN_ON_GPU(decide_step, numbers);
 }
 
-void CardStep::update() {
-  if (update_.run_count > 0) BRISK_RUN_ON_CARD(adamw_update, update_);
-  if (muon_ != nullptr) muon_->step_on_card(numbers());
+void GpuStep::update() {
+  if (update_.run_count > 0) BRISK_RUN_ON_GPU(adamw_update, update_);
+  if (muon_ != nullptr) muon_->step_on_gpu(numbers());
 }
 
-void CardStep::publish() { BRISK_RUN_ON_CARD(publish_step, numbers(), staging_); }
+void GpuStep::publish() { BRISK_RUN_ON_GPU(publish_step, numbers(), staging_); }
 
-void CardStep::finish() { done_->set(); }
+void GpuStep::finish() { done_->set(); }
 
-bool CardStep::is_done() { return done_->reached(); }
+bool GpuStep::is_done() { return done_->reached(); }
 
-StepNumbers CardStep::result() {
+StepNumbers GpuStep::result() {
   done_->wait();
   return *staging_;
 }

@@ -1,7 +1,7 @@
-// An optimizer step on a card, from the loss's sums to the new parameters, without asking the host: the clipping factor
+// An optimizer step on a GPU, from the loss's sums to the new parameters, without asking the host: the clipping factor
 // and whether the step counts at all are decided there. The host waits once, in result().
 //
-//   CardStep step(store, adamw, muon, /*max_norm=*/1);
+//   GpuStep step(store, adamw, muon, /*max_norm=*/1);
 //   step.begin_pass(7, 1.0 / targets, seed);
 //   ... forward and backward of each micro-batch, with step.numbers() in its DeviceBatch; step.add_loss(sums, first)
 //   step.begin_update({.step = 7, .rate = 1e-3});       // what depends on how step 6 went
@@ -24,13 +24,13 @@
 
 namespace brisk {
 
-class CardStep {
+class GpuStep {
  public:
-  // `muon` may be null. The store lies on a card.
-  CardStep(const ParameterStore& store, const AdamWOptions& adamw, Muon* muon, double max_norm);
-  ~CardStep();
-  CardStep(const CardStep&) = delete;
-  CardStep& operator=(const CardStep&) = delete;
+  // `muon` may be null. The store lies on a GPU.
+  GpuStep(const ParameterStore& store, const AdamWOptions& adamw, Muon* muon, double max_norm);
+  ~GpuStep();
+  GpuStep(const GpuStep&) = delete;
+  GpuStep& operator=(const GpuStep&) = delete;
 
   struct Settings {
     int64_t step = 1;
@@ -51,7 +51,7 @@ class CardStep {
   bool is_done();        // so far
   StepNumbers result();  // of the step that was finished last; waits for it
 
-  const StepNumbers* numbers() const { return static_cast<const StepNumbers*>(numbers_.data()); }  // on the card
+  const StepNumbers* numbers() const { return static_cast<const StepNumbers*>(numbers_.data()); }  // on the GPU
 
  private:
   const ParameterStore& store_;

@@ -34,11 +34,11 @@ std::vector<MuonMatrix> hidden_matrices(const ParameterStore& store) {
   return matrices;
 }
 
-int64_t bytes_for(const std::vector<MuonMatrix>& matrices, bool on_card) {
+int64_t bytes_for(const std::vector<MuonMatrix>& matrices, bool on_gpu) {
 #if BRISK_HAVE_CUDA
-  if (on_card) return cuda::muon_workspace_floats(matrices) * size_of(DType::f32);
+  if (on_gpu) return cuda::muon_workspace_floats(matrices) * size_of(DType::f32);
 #endif
-  BRISK_CHECK(!on_card, "this brisk was built without CUDA");
+  BRISK_CHECK(!on_gpu, "this brisk was built without CUDA");
   return cpu::muon_workspace_floats(matrices) * size_of(DType::f32);
 }
 
@@ -47,8 +47,8 @@ int64_t bytes_for(const std::vector<MuonMatrix>& matrices, bool on_card) {
 Muon::Muon(const ParameterStore& store, const MuonOptions& options)
     : store_(store), options_(options), matrices_(hidden_matrices(store)) {}
 
-int64_t Muon::workspace_bytes(const ParameterStore& store, bool on_card) {
-  return bytes_for(hidden_matrices(store), on_card);
+int64_t Muon::workspace_bytes(const ParameterStore& store, bool on_gpu) {
+  return bytes_for(hidden_matrices(store), on_gpu);
 }
 
 MuonUpdate Muon::prepare() {
@@ -79,11 +79,11 @@ void Muon::step(double rate, double gradient_scale) {
   cpu::muon_update(update);
 }
 
-void Muon::step_on_card(const StepNumbers* numbers) {
+void Muon::step_on_gpu(const StepNumbers* numbers) {
   if (matrices_.empty()) return;
   MuonUpdate update = prepare();
   update.step = numbers;
-  BRISK_RUN_ON_CARD(muon_update, update);
+  BRISK_RUN_ON_GPU(muon_update, update);
 }
 
 }  // namespace brisk

@@ -21,19 +21,19 @@ struct MuonOptions {
   double rate_ratio = 1;  // of Muon's rate to the rate of the schedule, which is AdamW's
   double momentum = 0.95;
   double weight_decay = 0.1;
-  ProductFormat products = ProductFormat::own;  // on a card
+  ProductFormat products = ProductFormat::own;  // on a GPU
 };
 
 class Muon {
  public:
   Muon(const ParameterStore& store, const MuonOptions& options);  // a store allocated for training
   void step(double rate, double gradient_scale);
-  void step_on_card(const StepNumbers* numbers);  // in device memory: rate_ratio is already in its muon_rate
+  void step_on_gpu(const StepNumbers* numbers);  // in device memory: rate_ratio is already in its muon_rate
 
   const MuonOptions& options() const { return options_; }
 
   // What the step will need beside the store, before the store has memory.
-  static int64_t workspace_bytes(const ParameterStore& store, bool on_card = false);
+  static int64_t workspace_bytes(const ParameterStore& store, bool on_gpu = false);
 
  private:
   const ParameterStore& store_;

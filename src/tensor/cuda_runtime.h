@@ -1,4 +1,4 @@
-// The card's stream: everything a process does on its card is queued on one, but for what ops run beside it within
+// The GPU's stream: everything a process does on its GPU is queued on one, but for what ops run beside it within
 // (ops/cuda/side_stream_cuda.h).
 //
 //   cuda::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cuda::stream()), "copying a batch");

@@ -98,9 +98,9 @@ namespace {
 std::function<std::string()> memory_explanation;
 }
 
-void explain_card_memory(std::function<std::string()> explanation) { memory_explanation = std::move(explanation); }
+void explain_gpu_memory(std::function<std::string()> explanation) { memory_explanation = std::move(explanation); }
 
-std::string card_memory_explanation() {
+std::string gpu_memory_explanation() {
   const std::string text = memory_explanation ? memory_explanation() : "";
   return text.empty() ? "" : "\n" + text;
 }
@@ -120,7 +120,7 @@ Device& cuda_device(int) {
   user_error("device: this brisk was built without CUDA; build it where nvcc is (-DBRISK_CUDA=ON), or use \"cpu\"");
 }
 bool built_with_cuda() { return false; }
-std::vector<CudaCard> cuda_cards(std::string* why) {
+std::vector<CudaGpu> cuda_gpus(std::string* why) {
   if (why != nullptr) *why = "this brisk was built without CUDA";
   return {};
 }

@@ -5,7 +5,7 @@
 //   device.copy_in(weights.data(), host, bytes);
 //
 // `guarded_device()` is a test device: its memory cannot be read or written except while an op runs (DeviceAccess) or
-// by a copy. What runs on it needs no change for a GPU. `cuda_device()` is a graphics card (tensor/device_cuda.cpp):
+// by a copy. What runs on it needs no change for a GPU. `cuda_device()` is a graphics GPU (tensor/device_cuda.cpp):
 // what runs there is queued, and copy_out waits for what was queued before it.
 #pragma once
 
@@ -50,7 +50,7 @@ class DeviceInlet {
   virtual void send(void* to, const void* staging, int64_t bytes) = 0;
 };
 
-struct CudaCard {
+struct CudaGpu {
   std::string name;
   int64_t memory_bytes = 0;
   int multiprocessors = 0;
@@ -58,8 +58,8 @@ struct CudaCard {
   std::string bus_id;        // its place: "0000:1b:00.0", however the process numbers it
 };
 
-// What a process takes of a card's memory.
-struct CardMemory {
+// What a process takes of a GPU's memory.
+struct GpuMemory {
   int64_t allocated = 0;       // now, by brisk itself
   int64_t peak_allocated = 0;  // the most that was (forget_peak())
   int64_t context = 0;         // by CUDA: the context, kernels, libraries, graphs
@@ -83,15 +83,15 @@ class Device {
   virtual std::unique_ptr<DeviceGraph> record(const std::function<void()>& /*work*/) { return nullptr; }
   virtual std::unique_ptr<DeviceClock> clock() { return nullptr; }  // null where the host's clock will do
   virtual bool is_cuda() const { return false; }
-  virtual int compute_capability() const { return 0; }  // of a card: 90 is 9.0
+  virtual int compute_capability() const { return 0; }  // of a GPU: 90 is 9.0
   virtual int64_t used_bytes() const;                   // likewise
   virtual int64_t free_bytes() const;  // of its memory; of the CPU's base/machine/machine.h knows better: 0
   // Bracket the run of an op; only ops/ and the tape that runs them may.
   virtual void open() {}
   virtual void close() {}
-  // Of a card, else none:
-  virtual const CudaCard* card() const { return nullptr; }
-  virtual CardMemory memory() const { return {}; }
+  // Of a GPU, else none:
+  virtual const CudaGpu* gpu() const { return nullptr; }
+  virtual GpuMemory memory() const { return {}; }
   virtual void forget_peak() {}  // the peak is what is allocated now
   virtual std::unique_ptr<DeviceMark> mark() { return nullptr; }
   virtual std::unique_ptr<DeviceInlet> inlet(int64_t /*most_bytes*/) { return nullptr; }
@@ -100,18 +100,18 @@ class Device {
 Device& cpu_device();
 Device& guarded_device();
 
-// Card `number` of those the process may see; one card for the whole process. Throws UserError where there is no such
-// card, no driver, or no CUDA in this brisk.
+// GPU `number` of those the process may see; one GPU for the whole process. Throws UserError where there is no such
+// GPU, no driver, or no CUDA in this brisk.
 Device& cuda_device(int number = 0);
 bool built_with_cuda();
 
-// What is told, besides sizes, when a card has no memory left: where it went, and which setting frees how much. Asked
+// What is told, besides sizes, when a GPU has no memory left: where it went, and which setting frees how much. Asked
 // for when it happens.
-void explain_card_memory(std::function<std::string()> explanation);
-std::string card_memory_explanation();  // behind a newline; empty where there is none
+void explain_gpu_memory(std::function<std::string()> explanation);
+std::string gpu_memory_explanation();  // behind a newline; empty where there is none
 
-// What the driver says of the cards. None without a driver, a card, or CUDA in this brisk: then `why` says which.
-std::vector<CudaCard> cuda_cards(std::string* why = nullptr);
+// What the driver says of the GPUs. None without a driver, a GPU, or CUDA in this brisk: then `why` says which.
+std::vector<CudaGpu> cuda_gpus(std::string* why = nullptr);
 
 class DeviceAccess {
  public:

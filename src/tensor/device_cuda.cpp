@@ -17,43 +17,43 @@ namespace {
 
 constexpr int kOldestMajor = 8;  // kernels are built for compute capability 8.0 and newer
 
-int card_in_use = -1;
-CudaCard card_facts;  // of the one in use
+int gpu_in_use = -1;
+CudaGpu gpu_facts;  // of the one in use
 
 // Of this process, in bytes.
 std::atomic<int64_t> allocated = 0, peak_allocated = 0;
 int64_t context_bytes = 0;      // the context itself
-int64_t used_with_context = 0;  // of the whole card, before brisk allocated anything
+int64_t used_with_context = 0;  // of the whole GPU, before brisk allocated anything
 
-int64_t used_on_card() {
+int64_t used_on_gpu() {
   size_t free = 0, total = 0;
-  cuda::check(cudaMemGetInfo(&free, &total), "asking for the card's memory");
+  cuda::check(cudaMemGetInfo(&free, &total), "asking for the GPU's memory");
   return static_cast<int64_t>(total - free);
 }
 
 // The context takes hundreds of megabytes. How many, the management library knows from before and after; without it,
-// everything in use on the card is taken for ours.
+// everything in use on the GPU is taken for ours.
 void start_context() {
-  const std::unique_ptr<CardSensor> sensor = open_card_sensor(card_facts.bus_id);
+  const std::unique_ptr<GpuSensor> sensor = open_gpu_sensor(gpu_facts.bus_id);
   const int64_t before = sensor ? sensor->read().memory_used_bytes : -1;
-  cuda::check(cudaSetDevice(card_in_use), "choosing the card");
-  cuda::check(cudaFree(nullptr), "starting the card");
-  used_with_context = used_on_card();
+  cuda::check(cudaSetDevice(gpu_in_use), "choosing the GPU");
+  cuda::check(cudaFree(nullptr), "starting the GPU");
+  used_with_context = used_on_gpu();
   const int64_t after = before >= 0 ? sensor->read().memory_used_bytes : -1;
   context_bytes = after >= 0 ? std::max<int64_t>(0, after - before) : used_with_context;
 }
 thread_local cudaStream_t other_stream = nullptr;
 
-// Threads each have a current card of their own; a writer of checkpoints copies from its.
-void use_card() {
+// Threads each have a current GPU of their own; a writer of checkpoints copies from its.
+void use_gpu() {
   thread_local bool chosen = false;
-  if (chosen || card_in_use < 0) return;
-  cuda::check(cudaSetDevice(card_in_use), "choosing the card");
+  if (chosen || gpu_in_use < 0) return;
+  cuda::check(cudaSetDevice(gpu_in_use), "choosing the GPU");
   chosen = true;
 }
 
-std::string why_no_card(cudaError_t status) {
-  if (status == cudaErrorNoDevice) return "no NVIDIA card is visible (CUDA_VISIBLE_DEVICES?)";
+std::string why_no_gpu(cudaError_t status) {
+  if (status == cudaErrorNoDevice) return "no NVIDIA GPU is visible (CUDA_VISIBLE_DEVICES?)";
   if (status == cudaErrorInsufficientDriver) return "there is no NVIDIA driver, or one too old for this brisk's CUDA";
   return fmt::format("the NVIDIA driver says: {}", cudaGetErrorString(status));
 }
@@ -64,7 +64,7 @@ class CudaGraph final : public DeviceGraph {
     const cudaError_t status = cudaGraphInstantiate(&ready_, recorded, 0);
     cudaGraphDestroy(recorded);
     cuda::check(status, "making a graph ready");
-    cuda::check(cudaGraphUpload(ready_, cuda::stream()), "sending a graph to the card");
+    cuda::check(cudaGraphUpload(ready_, cuda::stream()), "sending a graph to the GPU");
   }
   ~CudaGraph() override { cudaGraphExecDestroy(ready_); }
   CudaGraph(const CudaGraph&) = delete;
@@ -87,14 +87,14 @@ class CudaClock final : public DeviceClock {
     cudaEvent_t event = nullptr;
     cuda::check(cudaEventCreate(&event), "making an event");
     events_.push_back(event);
-    cuda::check(cudaEventRecord(event, cuda::stream()), "stamping the card's time");
+    cuda::check(cudaEventRecord(event, cuda::stream()), "stamping the GPU's time");
   }
   std::vector<double> seconds() override {
     std::vector<double> all;
-    if (!events_.empty()) cuda::check(cudaEventSynchronize(events_.back()), "waiting for the card");
+    if (!events_.empty()) cuda::check(cudaEventSynchronize(events_.back()), "waiting for the GPU");
     for (size_t i = 1; i < events_.size(); ++i) {
       float milliseconds = 0;
-      cuda::check(cudaEventElapsedTime(&milliseconds, events_[i - 1], events_[i]), "reading the card's time");
+      cuda::check(cudaEventElapsedTime(&milliseconds, events_[i - 1], events_[i]), "reading the GPU's time");
       all.push_back(1e-3 * static_cast<double>(milliseconds));
     }
     return all;
@@ -115,10 +115,10 @@ class CudaMark final : public DeviceMark {
   bool reached() override {
     const cudaError_t status = cudaEventQuery(event_);
     if (status == cudaErrorNotReady) return false;
-    cuda::check(status, "asking how far the card is");
+    cuda::check(status, "asking how far the GPU is");
     return true;
   }
-  void wait() override { cuda::check(cudaEventSynchronize(event_), "waiting for the card"); }
+  void wait() override { cuda::check(cudaEventSynchronize(event_), "waiting for the GPU"); }
   void hold_back(cudaStream_t stream) { cuda::check(cudaStreamWaitEvent(stream, event_, 0), "ordering two queues"); }
 
  private:
@@ -149,7 +149,7 @@ class CudaInlet final : public DeviceInlet {
     Landing& landing = landings_[turn_ ^= 1];
     if (landing.used) landing.taken.hold_back(bus_);
     cuda::check(cudaMemcpyAsync(landing.memory, staging, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, bus_),
-                "copying a batch to the card");
+                "copying a batch to the GPU");
     landing.landed.set_on(bus_);
     landing.landed.hold_back(cuda::stream());
     cuda::check(
@@ -176,55 +176,55 @@ class CudaDevice final : public Device {
   const char* name() const override { return "cuda"; }
   bool is_cuda() const override { return true; }
   int compute_capability() const override {
-    const CudaCard card = cuda_cards().at(static_cast<size_t>(card_in_use));
-    return 10 * card.major + card.minor;
+    const CudaGpu gpu = cuda_gpus().at(static_cast<size_t>(gpu_in_use));
+    return 10 * gpu.major + gpu.minor;
   }
   void* allocate(int64_t bytes) override {
-    use_card();
+    use_gpu();
     const int64_t size = rounded(bytes);
     void* data = cuda::allocate_or_null(size);
     if (data == nullptr) cuda::no_memory(size, "allocating memory");
-    cuda::check(cudaMemsetAsync(data, 0, static_cast<size_t>(size), cuda::stream()), "clearing memory on the card");
+    cuda::check(cudaMemsetAsync(data, 0, static_cast<size_t>(size), cuda::stream()), "clearing memory on the GPU");
     return data;
   }
   void release(void* data, int64_t bytes) override { cuda::release(data, rounded(bytes)); }  // waits for what is queued
   void copy_in(void* device, const void* host, int64_t bytes) override {
-    use_card();
+    use_gpu();
     // From memory that is not pinned this returns when `host` was read.
     cuda::check(cudaMemcpyAsync(device, host, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, cuda::stream()),
-                "copying to the card");
+                "copying to the GPU");
   }
   void copy_out(void* host, const void* device, int64_t bytes) override {
-    use_card();
+    use_gpu();
     cuda::check(cudaMemcpyAsync(host, device, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, cuda::stream()),
-                "copying from the card");
+                "copying from the GPU");
     wait();
   }
   int64_t free_bytes() const override {
-    use_card();
+    use_gpu();
     size_t free = 0, total = 0;
-    cuda::check(cudaMemGetInfo(&free, &total), "asking for the card's free memory");
+    cuda::check(cudaMemGetInfo(&free, &total), "asking for the GPU's free memory");
     return static_cast<int64_t>(free);
   }
   int64_t used_bytes() const override {
-    use_card();
-    return used_on_card();
+    use_gpu();
+    return used_on_gpu();
   }
-  const CudaCard* card() const override { return &card_facts; }
-  CardMemory memory() const override {
-    use_card();
-    // Kernels and libraries are loaded when they are first needed: what the card's use has grown by and is not brisk's.
-    const int64_t loaded = std::max<int64_t>(0, used_on_card() - used_with_context - allocated);
+  const CudaGpu* gpu() const override { return &gpu_facts; }
+  GpuMemory memory() const override {
+    use_gpu();
+    // Kernels and libraries are loaded when they are first needed: what the GPU's use has grown by and is not brisk's.
+    const int64_t loaded = std::max<int64_t>(0, used_on_gpu() - used_with_context - allocated);
     return {allocated, peak_allocated, context_bytes + loaded};
   }
   void forget_peak() override { peak_allocated = allocated.load(); }
   std::unique_ptr<DeviceMark> mark() override { return std::make_unique<CudaMark>(); }
   std::unique_ptr<DeviceInlet> inlet(int64_t most_bytes) override {
-    use_card();
+    use_gpu();
     return std::make_unique<CudaInlet>(most_bytes);
   }
   void* allocate_staging(int64_t bytes) override {
-    use_card();
+    use_gpu();
     void* data = nullptr;
     const cudaError_t status = cudaMallocHost(&data, static_cast<size_t>(std::max<int64_t>(bytes, 1)));
     if (status == cudaErrorMemoryAllocation) {
@@ -253,10 +253,10 @@ class CudaDevice final : public Device {
     return std::make_unique<CudaGraph>(recorded);
   }
   std::unique_ptr<DeviceClock> clock() override { return std::make_unique<CudaClock>(); }
-  void wait() override { cuda::check(cudaStreamSynchronize(cuda::stream()), "waiting for the card"); }
+  void wait() override { cuda::check(cudaStreamSynchronize(cuda::stream()), "waiting for the GPU"); }
 
  private:
-  // Whole pages of the card: its allocator then aligns to them.
+  // Whole pages of the GPU: its allocator then aligns to them.
   static int64_t rounded(int64_t bytes) { return round_up(std::max<int64_t>(bytes, 1), int64_t{2} << 20); }
 };
 
@@ -278,7 +278,7 @@ void* allocate_or_null(int64_t bytes) {
     cudaGetLastError();
     return nullptr;
   }
-  check(status, "allocating memory on the card");
+  check(status, "allocating memory on the GPU");
   const int64_t now = allocated += bytes;
   int64_t most = peak_allocated;
   while (now > most && !peak_allocated.compare_exchange_weak(most, now)) {
@@ -295,9 +295,9 @@ void no_memory(int64_t bytes, const char* what) {
   size_t free = 0, total = 0;
   cudaMemGetInfo(&free, &total);
   cudaGetLastError();
-  user_error("{}: no memory on the card: {}{} of its {} MiB are free, {} are this brisk's{}", what,
+  user_error("{}: no memory on the GPU: {}{} of its {} MiB are free, {} are this brisk's{}", what,
              bytes > 0 ? fmt::format("{} MiB wanted, ", divide_up(bytes, int64_t{1} << 20)) : "", free >> 20,
-             total >> 20, allocated.load() >> 20, card_memory_explanation());
+             total >> 20, allocated.load() >> 20, gpu_memory_explanation());
 }
 
 OtherStream::OtherStream(cudaStream_t other) { other_stream = other; }
@@ -306,7 +306,7 @@ OtherStream::~OtherStream() { other_stream = nullptr; }
 cudaStream_t stream() {
   if (other_stream != nullptr) return other_stream;
   static const cudaStream_t only = [] {
-    use_card();
+    use_gpu();
     cudaStream_t made = nullptr;
     check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "making a stream");
     return made;
@@ -318,41 +318,41 @@ cudaStream_t stream() {
 
 bool built_with_cuda() { return true; }
 
-std::vector<CudaCard> cuda_cards(std::string* why) {
+std::vector<CudaGpu> cuda_gpus(std::string* why) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess || count == 0) {
     cudaGetLastError();
-    if (why != nullptr) *why = why_no_card(status == cudaSuccess ? cudaErrorNoDevice : status);
+    if (why != nullptr) *why = why_no_gpu(status == cudaSuccess ? cudaErrorNoDevice : status);
     return {};
   }
-  std::vector<CudaCard> cards;
+  std::vector<CudaGpu> gpus;
   for (int i = 0; i < count; ++i) {
     cudaDeviceProp properties;
-    cuda::check(cudaGetDeviceProperties(&properties, i), "asking for the card's properties");
-    cards.push_back(
+    cuda::check(cudaGetDeviceProperties(&properties, i), "asking for the GPU's properties");
+    gpus.push_back(
         {properties.name, static_cast<int64_t>(properties.totalGlobalMem), properties.multiProcessorCount,
          properties.major, properties.minor,
          fmt::format("{:04x}:{:02x}:{:02x}.0", properties.pciDomainID, properties.pciBusID, properties.pciDeviceID)});
   }
-  return cards;
+  return gpus;
 }
 
 Device& cuda_device(int number) {
   static CudaDevice device;
-  if (card_in_use == number) return device;
-  BRISK_CHECK(card_in_use < 0, "card {} is in use, card {} was asked for", card_in_use, number);
+  if (gpu_in_use == number) return device;
+  BRISK_CHECK(gpu_in_use < 0, "GPU {} is in use, GPU {} was asked for", gpu_in_use, number);
   std::string why;
-  const std::vector<CudaCard> cards = cuda_cards(&why);
-  if (cards.empty()) user_error("device: {}; use \"cpu\"", why);
-  if (number < 0 || number >= static_cast<int>(cards.size()))
-    user_error("device: \"cuda:{}\" was asked for, but the last card there is is cuda:{}", number, cards.size() - 1);
-  const CudaCard& card = cards[static_cast<size_t>(number)];
-  if (card.major < kOldestMajor)
-    user_error("device: {} has compute capability {}.{}; brisk needs 8.0 or newer (Ampere); use \"cpu\"", card.name,
-               card.major, card.minor);
-  card_in_use = number;
-  card_facts = card;
+  const std::vector<CudaGpu> gpus = cuda_gpus(&why);
+  if (gpus.empty()) user_error("device: {}; use \"cpu\"", why);
+  if (number < 0 || number >= static_cast<int>(gpus.size()))
+    user_error("device: \"cuda:{}\" was asked for, but the last GPU there is is cuda:{}", number, gpus.size() - 1);
+  const CudaGpu& gpu = gpus[static_cast<size_t>(number)];
+  if (gpu.major < kOldestMajor)
+    user_error("device: {} has compute capability {}.{}; brisk needs 8.0 or newer (Ampere); use \"cpu\"", gpu.name,
+               gpu.major, gpu.minor);
+  gpu_in_use = number;
+  gpu_facts = gpu;
   start_context();
   return device;
 }

@@ -13,11 +13,11 @@
 
 namespace brisk {
 
-// f16 is IEEE half precision. e4m3 and e5m2, a byte each, are of products on a card alone: whoever reads a matrix of
+// f16 is IEEE half precision. e4m3 and e5m2, a byte each, are of products on a GPU alone: whoever reads a matrix of
 // them has the factor that its numbers were divided by.
 enum class DType : uint8_t { f32, bf16, i32, f16, e4m3, e5m2 };
 
-// What products on a card round their operands to: nothing beyond their type, ten bits of f32's mantissa (tf32), or
+// What products on a GPU round their operands to: nothing beyond their type, ten bits of f32's mantissa (tf32), or
 // eight bits with a factor a matrix, where the operands are bf16 (fp8).
 enum class ProductFormat : uint8_t { own, tf32, fp8 };
 

@@ -1,4 +1,4 @@
-// Memory of the card that counts as the process's (Device::memory), for those who do not hold a Buffer.
+// Memory of the GPU that counts as the process's (Device::memory), for those who do not hold a Buffer.
 //
 //   void* memory = cuda::allocate_or_null(bytes);
 //   if (memory == nullptr) cuda::no_memory(bytes, "allocating the workspace of an op");

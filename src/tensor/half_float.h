@@ -1,4 +1,4 @@
-// IEEE half precision (fp16) in software: for files, and for what checks a card's.
+// IEEE half precision (fp16) in software: for files, and for what checks a GPU's.
 //
 //   const float x = half_to_float(0x3C00);          // 1
 //   const uint16_t bits = float_to_half(0.1f);      // rounded to nearest even; infinite from 65520 on

@@ -278,8 +278,8 @@ void Program::plan_memory() {
       const Node& node = nodes[index(step.node)];
       const bool backward = step.pass == Pass::backward;
       step.scratch_bytes = backward ? node.backward_scratch : node.forward_scratch;
-      const int64_t on_card = backward ? node.card_backward_scratch : node.card_forward_scratch;
-      if (options_.backend == Backend::cuda && on_card >= 0) step.scratch_bytes = on_card;
+      const int64_t on_gpu = backward ? node.gpu_backward_scratch : node.gpu_forward_scratch;
+      if (options_.backend == Backend::cuda && on_gpu >= 0) step.scratch_bytes = on_gpu;
       Lifetime life;
       life.touch(time++);
       if (step.scratch_bytes > 0) scratch.emplace_back(&step, planner.add(step.scratch_bytes, life));

@@ -45,7 +45,7 @@ struct DeviceBatch {
     const float* soft_targets = nullptr;  // [N, BatchMatrices::soft_targets], likewise
   };
   std::vector<Set> sets;
-  // On a card these may lie in device memory, so that a captured graph serves every step: then they count, and
+  // On a GPU these may lie in device memory, so that a captured graph serves every step: then they count, and
   // loss_scale, seed and step mean nothing.
   const float* step_loss_scale = nullptr;
   const uint64_t* step_key = nullptr;  // random_key({seed, step})
@@ -100,7 +100,7 @@ class Program {
   void forward(const DeviceBatch& batch, Ledger& ledger);
   void backward(const DeviceBatch& batch, Ledger& ledger);
 
-  // On a card ops are queued, and a ledger sees nothing of them; a clock gets a stamp after each. Null: none.
+  // On a GPU ops are queued, and a ledger sees nothing of them; a clock gets a stamp after each. Null: none.
   void set_clock(PhaseClock* clock) { clock_ = clock; }
 
   // A value that is `kept`, with the rows of the last batch.

@@ -66,14 +66,14 @@ struct Node {
   std::vector<bool> output_in_backward;
   int64_t forward_scratch = 0;  // bytes at capacity
   int64_t backward_scratch = 0;
-  int64_t card_forward_scratch = -1;  // on a card, where that differs
-  int64_t card_backward_scratch = -1;
-  // On a card a product can multiply its result by the slope of the tanh GELU. So where output 0 is the GELU of output
+  int64_t gpu_forward_scratch = -1;  // on a GPU, where that differs
+  int64_t gpu_backward_scratch = -1;
+  // On a GPU a product can multiply its result by the slope of the tanh GELU. So where output 0 is the GELU of output
   // `gelu_of`, and its only reader says `passes_gelu`, that reader's backward writes the gradient of `gelu_of` at once.
   int gelu_of = -1;
   bool passes_gelu = false;
   bool changes_product = false;  // an activation or dropout comes between a product and output 0
-  // On a card a norm's backward can also make what the linear layer that wrote its input begins with: that layer's
+  // On a GPU a norm's backward can also make what the linear layer that wrote its input begins with: that layer's
   // gradient in the type of its products. So where one's backward comes right after the other's, it is handed on.
   bool hands_gradient_on = false;
   bool takes_gradient = false;

@@ -43,7 +43,7 @@ TEST(Ledger, SpreadsNothingWhileAPhaseIsHeld) {
   EXPECT_EQ(ledger.totals().seconds(Phase::forward_linear), 0);
 }
 
-TEST(Ledger, WhatTheHostDidWhileACardWasBusyIsTheCards) {
+TEST(Ledger, WhatTheHostDidWhileAGpuWasBusyIsTheGpus) {
   Ledger ledger(Phase::evaluation);
   std::this_thread::sleep_for(std::chrono::milliseconds(2));
   ledger.enter(Phase::other);
@@ -61,7 +61,7 @@ TEST(Ledger, WhatTheHostDidWhileACardWasBusyIsTheCards) {
   EXPECT_NEAR(after.seconds(Phase::logging), earlier.seconds(Phase::logging), 1e-9);
   EXPECT_GE(after.seconds(Phase::loss), 0.003 * 0.9);
   EXPECT_NEAR(after.seconds(Phase::loss), 3 * after.seconds(Phase::optimizer), 1e-6);
-  EXPECT_GE(after.seconds(Phase::evaluation), 0.002) << "the card did that itself";
+  EXPECT_GE(after.seconds(Phase::evaluation), 0.002) << "the GPU did that itself";
   EXPECT_GE(after.seconds(), wall) << "no time is lost";
   EXPECT_LT(after.seconds(), wall + 0.5);
   EXPECT_TRUE(after.sampled);

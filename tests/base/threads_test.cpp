@@ -10,33 +10,33 @@
 namespace brisk {
 namespace {
 
-TEST(Team, EveryThreadRunsTheBodyOnce) {
-  Team team(4);
+TEST(ThreadPool, EveryThreadRunsTheBodyOnce) {
+  ThreadPool pool(4);
   std::vector<std::atomic<int>> runs(4);
-  for (int round = 0; round < 50; ++round) team.run([&](int thread) { ++runs[static_cast<size_t>(thread)]; });
+  for (int round = 0; round < 50; ++round) pool.run([&](int thread) { ++runs[static_cast<size_t>(thread)]; });
   for (const std::atomic<int>& count : runs) EXPECT_EQ(count, 50);
 }
 
-TEST(Team, NobodyPassesABarrierBeforeAllHaveCome) {
-  Team team(3);
+TEST(ThreadPool, NobodyPassesABarrierBeforeAllHaveCome) {
+  ThreadPool pool(3);
   std::atomic<int> arrived = 0, early = 0;
-  team.run([&](int) {
+  pool.run([&](int) {
     for (int round = 1; round <= 20; ++round) {
       ++arrived;
-      team.barrier();
+      pool.barrier();
       if (arrived < 3 * round) ++early;
-      team.barrier();
+      pool.barrier();
     }
   });
   EXPECT_EQ(early, 0);
 }
 
-TEST(Team, SharesCoverARangeOnceInWholeGrains) {
-  Team team(3);
+TEST(ThreadPool, SharesCoverARangeOnceInWholeGrains) {
+  ThreadPool pool(3);
   for (const int64_t n : {0, 1, 7, 64, 100, 193}) {
     std::vector<std::atomic<int>> seen(static_cast<size_t>(n));
     std::atomic<int> broken = 0;
-    team.for_range(n, 16, [&](int64_t begin, int64_t end, int) {
+    pool.for_range(n, 16, [&](int64_t begin, int64_t end, int) {
       if (begin % 16 != 0) ++broken;
       for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
     });
@@ -46,10 +46,10 @@ TEST(Team, SharesCoverARangeOnceInWholeGrains) {
 }
 
 #if defined(__SSE2__)
-TEST(Team, NumbersTooSmallForFullPrecisionAreZeroOnEveryThread) {
-  Team team(3);
+TEST(ThreadPool, NumbersTooSmallForFullPrecisionAreZeroOnEveryThread) {
+  ThreadPool pool(3);
   std::vector<float> result(3, -1.0f);
-  team.run([&](int thread) {
+  pool.run([&](int thread) {
     volatile float smallest = std::numeric_limits<float>::min(), half = 0.5f;
     result[static_cast<size_t>(thread)] = smallest * half;
   });

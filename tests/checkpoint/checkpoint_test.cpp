@@ -315,12 +315,12 @@ TEST_F(Checkpoint, OneWithoutChecksumsIsReadAsItIs) {
 TEST(Checksum, IsTheSameForAnyNumberOfThreadsAndAnotherForAnyLength) {
   std::vector<std::byte> bytes((size_t{3} << 20) + 77);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i >> 3);
-  const int threads = Team::instance().size();
-  Team::set_size(1);
+  const int threads = ThreadPool::instance().size();
+  ThreadPool::set_size(1);
   const uint64_t one = checksum(bytes);
-  Team::set_size(3);
+  ThreadPool::set_size(3);
   EXPECT_EQ(checksum(bytes), one);
-  Team::set_size(threads);
+  ThreadPool::set_size(threads);
   EXPECT_NE(checksum(std::span(bytes).first(bytes.size() - 1)), one);
   EXPECT_NE(checksum(std::vector<std::byte>(8)), checksum(std::vector<std::byte>(16)));
   bytes[5] = std::byte{1};

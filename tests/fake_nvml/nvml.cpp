@@ -1,10 +1,10 @@
-// A management library with two cards of our own making, for tests of base/gpu/gpu_sensor.h where there is no driver. The
-// second card knows neither energy nor power. BRISK_FAKE_NVML_INIT=1 makes it fail to start.
+// A management library with two GPUs of our own making, for tests of base/gpu/gpu_sensor.h where there is no driver. The
+// second GPU knows neither energy nor power. BRISK_FAKE_NVML_INIT=1 makes it fail to start.
 #include <cstdlib>
 #include <cstring>
 
 namespace {
-int cards[2];
+int gpus[2];
 bool started = false;
 unsigned reads = 0;
 constexpr int kOk = 0, kNotSupported = 3, kUninitialized = 1, kNotFound = 6;
@@ -33,9 +33,9 @@ int nvmlShutdown() {
 int nvmlDeviceGetHandleByPciBusId_v2(const char* id, void** device) {
   if (!started) return kUninitialized;
   if (std::strcmp(id, "0000:17:00.0") == 0) {
-    *device = &cards[0];
+    *device = &gpus[0];
   } else if (std::strcmp(id, "0000:65:00.0") == 0) {
-    *device = &cards[1];
+    *device = &gpus[1];
   } else {
     return kNotFound;
   }
@@ -43,7 +43,7 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char* id, void** device) {
 }
 
 int nvmlDeviceGetUtilizationRates(void* device, Utilization* utilization) {
-  *utilization = device == &cards[0] ? Utilization{87, 40} : Utilization{12, 3};
+  *utilization = device == &gpus[0] ? Utilization{87, 40} : Utilization{12, 3};
   return kOk;
 }
 
@@ -54,7 +54,7 @@ int nvmlDeviceGetMemoryInfo(void*, Memory* memory) {
 
 // 400 W, 410 W, 420 W, ...
 int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) {
-  if (device == &cards[1]) return kNotSupported;
+  if (device == &gpus[1]) return kNotSupported;
   *milliwatts = 400000 + 10000 * reads++;
   return kOk;
 }
@@ -71,7 +71,7 @@ int nvmlDeviceGetClockInfo(void*, unsigned type, unsigned* mhz) {
 
 // 50 J more at every look.
 int nvmlDeviceGetTotalEnergyConsumption(void* device, unsigned long long* millijoules) {
-  if (device == &cards[1]) return kNotSupported;
+  if (device == &gpus[1]) return kNotSupported;
   static unsigned long long counted = 7000000;
   *millijoules = counted += 50000;
   return kOk;

@@ -10,10 +10,10 @@
 namespace brisk {
 namespace {
 
-// The CPU, taken for a card: what a card would get can be read.
-class SupposedCard final : public Device {
+// The CPU, taken for a GPU: what a GPU would get can be read.
+class SupposedGpu final : public Device {
  public:
-  const char* name() const override { return "supposed card"; }
+  const char* name() const override { return "supposed GPU"; }
   bool is_cuda() const override { return true; }
   void* allocate(int64_t bytes) override { return cpu_device().allocate(bytes); }
   void release(void* data, int64_t bytes) override { cpu_device().release(data, bytes); }
@@ -22,9 +22,9 @@ class SupposedCard final : public Device {
 };
 
 // One whose copies come when the test says so: it is busy until then.
-class BusyCard final : public Device {
+class BusyGpu final : public Device {
  public:
-  const char* name() const override { return "busy card"; }
+  const char* name() const override { return "busy GPU"; }
   bool is_cuda() const override { return true; }
   void* allocate(int64_t bytes) override { return cpu_device().allocate(bytes); }
   void release(void* data, int64_t bytes) override { cpu_device().release(data, bytes); }
@@ -78,9 +78,9 @@ MicroBatch batch_of(const std::vector<int32_t>& lengths) {
   return batch;
 }
 
-TEST(BatchBuffer, RoundsSizesUpOnACardWithRowsOfNoSequence) {
-  SupposedCard card;
-  BatchBuffer buffer(card, {1000, 100, 200}, {100, 100, 1});
+TEST(BatchBuffer, RoundsSizesUpOnAGpuWithRowsOfNoSequence) {
+  SupposedGpu gpu;
+  BatchBuffer buffer(gpu, {1000, 100, 200}, {100, 100, 1});
   std::vector<DeviceBatch::Set> sets;
   buffer.queue(batch_of({90, 3, 77, 10, 5}), 0, sets);
   ASSERT_EQ(sets.size(), 2u);
@@ -105,25 +105,25 @@ TEST(BatchBuffer, RoundsSizesUpOnACardWithRowsOfNoSequence) {
 }
 
 TEST(BatchBuffer, ABatchIsPutTogetherWhileTheOneBeforeIsOnItsWay) {
-  BusyCard card;
-  BatchBuffer buffer(card, {64, 8, 16});
+  BusyGpu gpu;
+  BatchBuffer buffer(gpu, {64, 8, 16});
   std::vector<DeviceBatch::Set> first, second;
   buffer.queue(batch_of({3, 4}), 0, first);
   MicroBatch other = batch_of({5, 4});
   for (int32_t& token : other.tokens) token += 100;
   buffer.queue(other, 1, second);
   EXPECT_EQ(first[0].tokens, second[0].tokens) << "a recorded graph reads one place";
-  card.let_one_in();
+  gpu.let_one_in();
   EXPECT_EQ(first[0].tokens[6], 7);
   EXPECT_EQ(first[0].rows.starts[2], 7);
-  card.let_one_in();
+  gpu.let_one_in();
   EXPECT_EQ(second[0].tokens[6], 107);
   EXPECT_EQ(second[0].rows.starts[2], 9);
 }
 
 TEST(BatchBuffer, RoundsToAtMostItsCapacity) {
-  SupposedCard card;
-  BatchBuffer buffer(card, {187, 5, 90});
+  SupposedGpu gpu;
+  BatchBuffer buffer(gpu, {187, 5, 90});
   std::vector<DeviceBatch::Set> sets;
   buffer.queue(batch_of({90, 3, 77, 10, 5}), 3, sets);
   EXPECT_EQ(sets[0].rows.rows, 187);
@@ -132,8 +132,8 @@ TEST(BatchBuffer, RoundsToAtMostItsCapacity) {
 }
 
 TEST(BatchBuffer, ComesBackToFewSizes) {
-  SupposedCard card;
-  BatchBuffer buffer(card, {100000, 100, 20000});
+  SupposedGpu gpu;
+  BatchBuffer buffer(gpu, {100000, 100, 20000});
   std::vector<DeviceBatch::Set> sets;
   std::vector<int64_t> sizes;
   for (int32_t rows = 16400; rows < 16900; rows += 100) {
@@ -146,8 +146,8 @@ TEST(BatchBuffer, ComesBackToFewSizes) {
 
 // Sizes alone do not say it: 996 rows become 1024.
 TEST(BatchBuffer, KnowsWhenAllSequencesHaveTheSameLength) {
-  SupposedCard card;
-  BatchBuffer buffer(card, {1024, 8, 128});
+  SupposedGpu gpu;
+  BatchBuffer buffer(gpu, {1024, 8, 128});
   std::vector<DeviceBatch::Set> sets;
   std::vector<int32_t> lengths(8, 128);
   buffer.queue(batch_of(lengths), 0, sets);

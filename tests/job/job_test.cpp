@@ -10,9 +10,9 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/files/cache_directory.h"
 #include "base/files/files.h"
 #include "job/job_options.h"
-#include "base/files/cache_directory.h"
 #include "support/scratch_folder.h"
 
 namespace brisk {

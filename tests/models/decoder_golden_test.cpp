@@ -146,9 +146,9 @@ TEST_P(PyTorch, AgreesOnTwoThreads) {
   compare(golden, golden.options(DType::bf16, Backend::cpu), 2e-2);
 }
 
-TEST_P(PyTorch, AgreesOnACard) {
+TEST_P(PyTorch, AgreesOnAGpu) {
   std::string why;
-  if (cuda_cards(&why).empty()) GTEST_SKIP() << "no NVIDIA card to run this on: " << why;
+  if (cuda_gpus(&why).empty()) GTEST_SKIP() << "no NVIDIA GPU to run this on: " << why;
   const DecoderGolden golden(GetParam());
   for (const DType type : {DType::f32, DType::bf16}) {
     EngineOptions options = golden.options(type, Backend::cuda);

@@ -78,9 +78,9 @@ void compare(const EncoderGolden& golden, const EncoderConfig& config, const Enc
   const std::vector<float> losses = golden.numbers("losses"), rates = golden.numbers("rates"),
                            norms = golden.numbers("gradient_norms");
   ASSERT_EQ(losses.size(), 5u);
-  std::unique_ptr<CardStep> card;
+  std::unique_ptr<GpuStep> gpu;
   if (options.device->is_cuda()) {
-    card = std::make_unique<CardStep>(job.parameters(), golden.adamw(), nullptr, golden.max_grad_norm());
+    gpu = std::make_unique<GpuStep>(job.parameters(), golden.adamw(), nullptr, golden.max_grad_norm());
   }
   for (size_t i = 0; i < losses.size(); ++i) {
     const MicroBatch batch = golden.batch(i);
@@ -88,14 +88,14 @@ void compare(const EncoderGolden& golden, const EncoderConfig& config, const Enc
     for (const float weight : batch.picked.weights) weight_sum += weight;
     const double loss = job.run(batch, weight_sum) / weight_sum;
     double norm = 0;
-    if (card) {
+    if (gpu) {
       const int64_t step = static_cast<int64_t>(i) + 1;
-      card->begin_pass(step, 1.0, 0);
-      card->begin_update({.step = step, .rate = static_cast<double>(rates[i])});
-      card->decide();
-      card->publish();
-      card->finish();
-      norm = std::sqrt(card->result().squared_norm);
+      gpu->begin_pass(step, 1.0, 0);
+      gpu->begin_update({.step = step, .rate = static_cast<double>(rates[i])});
+      gpu->decide();
+      gpu->publish();
+      gpu->finish();
+      norm = std::sqrt(gpu->result().squared_norm);
     } else {
       norm = gradient_norm(job.parameters());
     }
@@ -107,8 +107,8 @@ void compare(const EncoderGolden& golden, const EncoderConfig& config, const Enc
             << "gradient of " << parameter->spec.name;
       }
     }
-    if (card) {
-      card->update();
+    if (gpu) {
+      gpu->update();
       continue;
     }
     const double scale = norm > golden.max_grad_norm() ? golden.max_grad_norm() / norm : 1.0;
@@ -140,9 +140,9 @@ TEST_P(Transformers, IsCloseInBf16WithEveryInstructionSet) {
   for_each_isa([&](Isa) { compare(golden_, config_, {.type = DType::bf16}, 4e-2); });
 }
 
-TEST_P(Transformers, HasTheSameLogitsGradientsAndLossesOnACard) {
+TEST_P(Transformers, HasTheSameLogitsGradientsAndLossesOnAGpu) {
   std::string why;
-  if (cuda_cards(&why).empty()) GTEST_SKIP() << "no NVIDIA card to run this on: " << why;
+  if (cuda_gpus(&why).empty()) GTEST_SKIP() << "no NVIDIA GPU to run this on: " << why;
   compare(golden_, config_, {.backend = Backend::cuda, .device = &cuda_device()}, 1e-5);
   compare(golden_, config_, {.type = DType::bf16, .backend = Backend::cuda, .device = &cuda_device()}, 4e-2);
 }

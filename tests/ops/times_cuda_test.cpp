@@ -1,4 +1,4 @@
-// How long the ops take on a card, at the shapes of the jobs brisk is measured by. Asked for, since it proves nothing:
+// How long the ops take on a GPU, at the shapes of the jobs brisk is measured by. Asked for, since it proves nothing:
 //
 //   BRISK_TIMES=1 test_ops --gtest_filter='CudaTimes.*'
 #include <fmt/format.h>
@@ -24,22 +24,22 @@
 namespace brisk {
 namespace {
 
-using testing::CardNumbers;
-using testing::CardRows;
+using testing::GpuNumbers;
+using testing::GpuRows;
 using testing::Side;
 
-class CudaTimes : public testing::OnCard {
+class CudaTimes : public testing::OnGpu {
  protected:
   void SetUp() override {
     if (std::getenv("BRISK_TIMES") == nullptr) GTEST_SKIP() << "times are taken with BRISK_TIMES=1";
-    OnCard::SetUp();
+    OnGpu::SetUp();
   }
 };
 
 // Device memory without a copy on the host: zeros, or small bf16 values.
-class CardMemory {
+class GpuMemory {
  public:
-  CardMemory(int64_t rows, int64_t cols, DType type) : buffer_(cuda_device(), rows * cols * size_of(type)) {
+  GpuMemory(int64_t rows, int64_t cols, DType type) : buffer_(cuda_device(), rows * cols * size_of(type)) {
     view_ = matrix(buffer_.data(), type, rows, cols);
     std::vector<uint16_t> values(static_cast<size_t>(rows * cols * size_of(type) / 2));
     for (size_t i = 0; i < values.size(); ++i) {
@@ -78,16 +78,16 @@ void say_bytes(const char* what, double bytes, double us) {
 
 void time_attention(const char* what, const std::vector<int>& lengths, int64_t heads, int64_t width, bool causal,
                     float dropout) {
-  CardRows rows(lengths);
+  GpuRows rows(lengths);
   const int64_t n = rows.rows(), cols = heads * width;
-  CardMemory qkv(n, 3 * cols, DType::bf16), y(n, cols, DType::bf16), dy(n, cols, DType::bf16);
-  CardMemory dqkv(n, 3 * cols, DType::bf16), log_sum_exp(n, heads, DType::f32);
+  GpuMemory qkv(n, 3 * cols, DType::bf16), y(n, cols, DType::bf16), dy(n, cols, DType::bf16);
+  GpuMemory dqkv(n, 3 * cols, DType::bf16), log_sum_exp(n, heads, DType::f32);
   AttentionForward op;
   op.shape = {heads, heads, width, 1 / std::sqrt(static_cast<float>(width)), causal};
   op.q = (*qkv).columns(0, cols);
   op.k = (*qkv).columns(cols, cols);
   op.v = (*qkv).columns(2 * cols, cols);
-  op.queries = rows.at(Side::card);
+  op.queries = rows.at(Side::gpu);
   op.k_begin = op.queries.starts;
   op.k_end = op.queries.starts + 1;
   op.longest_keys = op.queries.longest;
@@ -148,9 +148,8 @@ TEST_F(CudaTimes, MoreAttention) {
 TEST_F(CudaTimes, Rows) {
   for (const int64_t width : {128, 768, 1024}) {
     const int64_t n = 32768;
-    CardMemory x(n, width, DType::f32), y(n, width, DType::bf16), gain(1, width, DType::f32),
-        bias(1, width, DType::f32);
-    CardMemory mean(n, 1, DType::f32), rstd(n, 1, DType::f32), dx(n, width, DType::f32), dgain(1, width, DType::f32);
+    GpuMemory x(n, width, DType::f32), y(n, width, DType::bf16), gain(1, width, DType::f32), bias(1, width, DType::f32);
+    GpuMemory mean(n, 1, DType::f32), rstd(n, 1, DType::f32), dx(n, width, DType::f32), dgain(1, width, DType::f32);
     NormForward op{.x = x, .gain = gain, .bias = bias, .y = y, .mean = mean, .rstd = rstd};
     NormBackward back{.x = x, .gain = gain, .mean = mean, .rstd = rstd, .dy = y, .dx = dx};
     back.dx_adds = true;
@@ -161,7 +160,7 @@ TEST_F(CudaTimes, Rows) {
               microseconds([&] { cuda::norm_forward(op); }));
     say_bytes(fmt::format("norm backward {} x {}", n, width).c_str(), elements * 14,
               microseconds([&] { cuda::norm_backward(back); }));
-    CardMemory gated_x(n, 2 * width, DType::bf16), gated_dx(n, 2 * width, DType::bf16);
+    GpuMemory gated_x(n, 2 * width, DType::bf16), gated_dx(n, 2 * width, DType::bf16);
     say_bytes(fmt::format("gated forward {} x {}", n, width).c_str(), elements * 6, microseconds([&] {
                 cuda::gated_forward({Activation::silu, gated_x, y});
               }));
@@ -170,8 +169,8 @@ TEST_F(CudaTimes, Rows) {
               }));
     say_bytes(fmt::format("copy_rows adding {} x {}", n, width).c_str(), elements * 12,
               microseconds([&] { cuda::copy_rows(x, dx, true); }));
-    CardRows rows(std::vector<int>(32, 1024));
-    const Rotary rotary{.x = gated_x, .y = gated_dx, .rows = rows.at(Side::card), .rotated = width, .head_width = 64};
+    GpuRows rows(std::vector<int>(32, 1024));
+    const Rotary rotary{.x = gated_x, .y = gated_dx, .rows = rows.at(Side::gpu), .rotated = width, .head_width = 64};
     say_bytes(fmt::format("rotary {} x {}", n, 2 * width).c_str(), elements * 8,
               microseconds([&] { cuda::rotary(rotary); }));
   }
@@ -179,16 +178,16 @@ TEST_F(CudaTimes, Rows) {
 
 TEST_F(CudaTimes, EmbeddingAndUpdate) {
   const int64_t n = 32768, width = 768, vocabulary = 50304;
-  CardRows rows(std::vector<int>(32, 1024));
+  GpuRows rows(std::vector<int>(32, 1024));
   std::vector<int32_t> drawn;  // as in text: a few tokens are frequent
   for (uint32_t i = 0; i < n; ++i) {
     drawn.push_back(static_cast<int32_t>(std::pow(50000.0, random_bits(9, i) * 0x1.0p-32)));
   }
-  CardNumbers tokens(drawn);
-  CardMemory table(vocabulary, width, DType::f32), positions(1024, width, DType::f32), y(n, width, DType::f32);
+  GpuNumbers tokens(drawn);
+  GpuMemory table(vocabulary, width, DType::f32), positions(1024, width, DType::f32), y(n, width, DType::f32);
   EmbeddingForward op;
-  op.tokens = tokens.at(Side::card);
-  op.rows = rows.at(Side::card);
+  op.tokens = tokens.at(Side::gpu);
+  op.rows = rows.at(Side::gpu);
   op.table = table;
   op.positions = positions;
   op.y = y;
@@ -208,26 +207,26 @@ TEST_F(CudaTimes, EmbeddingAndUpdate) {
             microseconds([&] { cuda::embedding_backward(back); }));
 
   const int64_t count = int64_t{124} << 20;
-  CardMemory p(1, count, DType::f32), g(1, count, DType::f32), m(1, count, DType::f32), v(1, count, DType::f32);
-  CardMemory copy(1, count, DType::bf16);
+  GpuMemory p(1, count, DType::f32), g(1, count, DType::f32), m(1, count, DType::f32), v(1, count, DType::f32);
+  GpuMemory copy(1, count, DType::bf16);
   std::vector<AdamWRun> runs;
   for (int64_t r = 0; r < 100; ++r)
     runs.push_back({count / 1600 * 16 * r, count / 1600 * 16, count / 1600 * 16 * r, 0});
   StepNumbers step;
   step.applied = 1;
-  Buffer card_runs(cuda_device(), static_cast<int64_t>(runs.size() * sizeof(AdamWRun)));
-  Buffer card_step(cuda_device(), sizeof(StepNumbers));
-  cuda_device().copy_in(card_runs.data(), runs.data(), card_runs.bytes());
-  cuda_device().copy_in(card_step.data(), &step, sizeof(StepNumbers));
+  Buffer gpu_runs(cuda_device(), static_cast<int64_t>(runs.size() * sizeof(AdamWRun)));
+  Buffer gpu_step(cuda_device(), sizeof(StepNumbers));
+  cuda_device().copy_in(gpu_runs.data(), runs.data(), gpu_runs.bytes());
+  cuda_device().copy_in(gpu_step.data(), &step, sizeof(StepNumbers));
   AdamWRuns update{(*p).f32(), (*g).f32(), (*m).f32(), (*v).f32(), (*copy).bf16()};
-  update.runs = static_cast<const AdamWRun*>(card_runs.data());
+  update.runs = static_cast<const AdamWRun*>(gpu_runs.data());
   update.run_count = static_cast<int64_t>(runs.size());
   update.elements = count / 1600 * 16 * 100;
-  update.step = static_cast<const StepNumbers*>(card_step.data());
+  update.step = static_cast<const StepNumbers*>(gpu_step.data());
   say_bytes("AdamW of 130M parameters", static_cast<double>(count * 30),
             microseconds([&] { cuda::adamw_update(update); }));
   say_bytes("squared norm of 130M", static_cast<double>(count * 4), microseconds([&] {
-              cuda::squared_norm((*g).f32(), count, &static_cast<StepNumbers*>(card_step.data())->squared_norm);
+              cuda::squared_norm((*g).f32(), count, &static_cast<StepNumbers*>(gpu_step.data())->squared_norm);
             }));
 }
 

@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "base/files/files.h"
 #include "checkpoint/checkpoint_state.h"
 #include "support/scratch_folder.h"
-#include "base/error.h"
 #include "train/record/metrics_log.h"
 
 namespace brisk {

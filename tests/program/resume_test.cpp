@@ -142,7 +142,7 @@ TEST_P(ResumeOnEachDevice, GoesOnWithTheMicroBatchThatWasMeasured) {
     return read_json(run + "/checkpoints/" + checkpoints_of(run).back() + "/state.json")["choices"];
   };
   const Outcome first = run_until("step 9/", {});
-  if (first.err.find("brisk: device: ") != std::string::npos) GTEST_SKIP() << "no NVIDIA card to run this on";
+  if (first.err.find("brisk: device: ") != std::string::npos) GTEST_SKIP() << "no NVIDIA GPU to run this on";
   ASSERT_EQ(first.exit_code, 130) << first.err;
   const Json measured = choices();
   const std::string said = "micro-batch: " + measured["micro_batch_tokens"].dump() + " tokens, the fastest measured";

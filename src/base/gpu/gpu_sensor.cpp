@@ -35,7 +35,7 @@ struct Nvml {
   NvmlStatus (*energy)(NvmlDevice, unsigned long long*) = nullptr;
 };
 
-class NvmlSensor final : public CardSensor {
+class NvmlSensor final : public GpuSensor {
  public:
   NvmlSensor(void* library, const Nvml& nvml, NvmlDevice device) : library_(library), nvml_(nvml), device_(device) {}
   ~NvmlSensor() override {
@@ -45,8 +45,8 @@ class NvmlSensor final : public CardSensor {
   NvmlSensor(const NvmlSensor&) = delete;
   NvmlSensor& operator=(const NvmlSensor&) = delete;
 
-  CardReading read() override {
-    CardReading reading;
+  GpuReading read() override {
+    GpuReading reading;
     NvmlUtilization utilization{};
     if (says(nvml_.utilization, &utilization)) reading.busy_share = 0.01 * utilization.gpu;
     NvmlMemory memory{};
@@ -82,7 +82,7 @@ void find_in(void* library, const char* name, Function& function) {
 
 }  // namespace
 
-std::unique_ptr<CardSensor> open_card_sensor(const std::string& pci_bus_id, const char* name) {
+std::unique_ptr<GpuSensor> open_gpu_sensor(const std::string& pci_bus_id, const char* name) {
   void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return nullptr;
   Nvml nvml;

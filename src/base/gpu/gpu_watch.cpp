@@ -9,12 +9,12 @@
 
 namespace brisk {
 
-CardWatch::CardWatch(std::unique_ptr<CardSensor> sensor, std::chrono::milliseconds period)
+GpuWatch::GpuWatch(std::unique_ptr<GpuSensor> sensor, std::chrono::milliseconds period)
     : sensor_(std::move(sensor)), period_(period) {
   if (sensor_) thread_ = std::thread([this] { run(); });
 }
 
-CardWatch::~CardWatch() {
+GpuWatch::~GpuWatch() {
   if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
@@ -24,7 +24,7 @@ CardWatch::~CardWatch() {
   thread_.join();
 }
 
-void CardWatch::run() {
+void GpuWatch::run() {
   std::unique_lock lock(mutex_);
   while (!ends_) {
     lock.unlock();
@@ -34,16 +34,16 @@ void CardWatch::run() {
   }
 }
 
-void CardWatch::Mean::add(double value) {
+void GpuWatch::Mean::add(double value) {
   if (value < 0) return;
   sum += value;
   ++count;
 }
 
 // The library may take milliseconds: nobody who asks for the latest reading waits for that.
-void CardWatch::read_and_note() {
+void GpuWatch::read_and_note() {
   const std::lock_guard reading_lock(reading_);
-  const CardReading reading = sensor_->read();
+  const GpuReading reading = sensor_->read();
   const std::lock_guard lock(mutex_);
   latest_ = reading;
   Stretch& stretch = stretch_;
@@ -52,19 +52,19 @@ void CardWatch::read_and_note() {
   stretch.watts.add(reading.watts);
   stretch.sm_mhz.add(reading.sm_mhz);
   stretch.memory_mhz.add(reading.memory_mhz);
-  CardSummary& most = stretch.most;
+  GpuSummary& most = stretch.most;
   ++most.readings;
   most.max_watts = std::max(most.max_watts, reading.watts);
   most.max_celsius = std::max(most.max_celsius, reading.celsius);
   most.max_memory_used_bytes = std::max(most.max_memory_used_bytes, reading.memory_used_bytes);
 }
 
-std::optional<CardReading> CardWatch::latest() const {
+std::optional<GpuReading> GpuWatch::latest() const {
   const std::lock_guard lock(mutex_);
   return latest_;
 }
 
-void CardWatch::begin() {
+void GpuWatch::begin() {
   if (!sensor_) return;
   const std::lock_guard reading_lock(reading_);
   const double joules = sensor_->read().joules;
@@ -73,11 +73,11 @@ void CardWatch::begin() {
   stretch_.first_joules = joules;
 }
 
-CardSummary CardWatch::summary() {
+GpuSummary GpuWatch::summary() {
   if (!sensor_) return {};
   read_and_note();  // the energy until now
   const std::lock_guard lock(mutex_);
-  CardSummary summary = stretch_.most;
+  GpuSummary summary = stretch_.most;
   summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - stretch_.start).count();
   summary.mean_busy_share = stretch_.busy_share.value();
   summary.mean_watts = stretch_.watts.value();
@@ -91,7 +91,7 @@ CardSummary CardWatch::summary() {
   return summary;
 }
 
-std::string format_card(const CardReading& reading) {
+std::string format_gpu(const GpuReading& reading) {
   std::vector<std::string> parts;
   if (reading.busy_share >= 0) parts.push_back(fmt::format("{:.0f} % busy", 100 * reading.busy_share));
   if (reading.watts >= 0) parts.push_back(fmt::format("{:.0f} W", reading.watts));
@@ -99,7 +99,7 @@ std::string format_card(const CardReading& reading) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string format_card(const CardSummary& summary) {
+std::string format_gpu(const GpuSummary& summary) {
   std::vector<std::string> parts;
   if (summary.mean_busy_share >= 0) parts.push_back(fmt::format("{:.0f} % busy", 100 * summary.mean_busy_share));
   if (summary.mean_watts >= 0) {

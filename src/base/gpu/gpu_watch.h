@@ -1,8 +1,8 @@
-// A card's readings, taken beside the work by a thread of their own: a step never waits for one.
+// A GPU's readings, taken beside the work by a thread of their own: a step never waits for one.
 //
-//   CardWatch watch(open_card_sensor(bus_id));     // reads once a second; a null sensor: nothing is ever known
-//   if (const auto now = watch.latest()) progress.card = format_card(*now);
-//   const CardSummary whole = watch.summary();     // since the watch began, or since begin()
+//   GpuWatch watch(open_gpu_sensor(bus_id));     // reads once a second; a null sensor: nothing is ever known
+//   if (const auto now = watch.latest()) progress.GPU = format_gpu(*now);
+//   const GpuSummary whole = watch.summary();     // since the watch began, or since begin()
 #pragma once
 
 #include <chrono>
@@ -19,29 +19,29 @@
 namespace brisk {
 
 // Over a stretch of time. Negative: not known.
-struct CardSummary {
+struct GpuSummary {
   int64_t readings = 0;
   double seconds = 0;
   double mean_busy_share = -1;
   double mean_watts = -1, max_watts = -1;
   double max_celsius = -1;
   double mean_sm_mhz = -1, mean_memory_mhz = -1;
-  double joules = -1;                  // by the card's own counter; mean power times seconds where it has none
+  double joules = -1;                  // by the GPU's own counter; mean power times seconds where it has none
   int64_t max_memory_used_bytes = -1;  // by all processes
 };
 
-class CardWatch {
+class GpuWatch {
  public:
-  explicit CardWatch(std::unique_ptr<CardSensor> sensor,
-                     std::chrono::milliseconds period = std::chrono::milliseconds(1000));
-  ~CardWatch();
-  CardWatch(const CardWatch&) = delete;
-  CardWatch& operator=(const CardWatch&) = delete;
+  explicit GpuWatch(std::unique_ptr<GpuSensor> sensor,
+                    std::chrono::milliseconds period = std::chrono::milliseconds(1000));
+  ~GpuWatch();
+  GpuWatch(const GpuWatch&) = delete;
+  GpuWatch& operator=(const GpuWatch&) = delete;
 
   bool sees() const { return sensor_ != nullptr; }
-  std::optional<CardReading> latest() const;  // none before the first reading
-  void begin();                               // summary() is of what comes from now on
-  CardSummary summary();                      // reads once more where the stretch is younger than a reading
+  std::optional<GpuReading> latest() const;  // none before the first reading
+  void begin();                              // summary() is of what comes from now on
+  GpuSummary summary();                      // reads once more where the stretch is younger than a reading
 
  private:
   struct Mean {
@@ -54,25 +54,25 @@ class CardWatch {
     std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
     double first_joules = -1;  // the counter when the stretch began
     Mean busy_share, watts, sm_mhz, memory_mhz;
-    CardSummary most;  // its maxima and counts
+    GpuSummary most;  // its maxima and counts
   };
   void read_and_note();
   void run();
 
-  std::unique_ptr<CardSensor> sensor_;
+  std::unique_ptr<GpuSensor> sensor_;
   std::chrono::milliseconds period_;
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable wake_;
   bool ends_ = false;
-  std::optional<CardReading> latest_;
+  std::optional<GpuReading> latest_;
   Stretch stretch_;
   std::mutex reading_;  // one reading at a time
   std::thread thread_;
 };
 
 // "98 % busy, 612 W, 64 C": what is known of it, for a progress line; empty where nothing is.
-std::string format_card(const CardReading& reading);
+std::string format_gpu(const GpuReading& reading);
 // "94 % busy, 540 W on average, 652 W at most, 67 C at most, 1965 MHz, 12.3 Wh": for the end of a run.
-std::string format_card(const CardSummary& summary);
+std::string format_gpu(const GpuSummary& summary);
 
 }  // namespace brisk

@@ -3,7 +3,7 @@
 //   const Machine machine = read_machine();
 //   say("{}: {} cores, {}", machine.cpu_model, machine.cores, format_bytes(machine.memory_total_bytes));
 //   if (machine.instructions.amx_bf16) ...   // the processor has it, the system saves it and this process may use it
-//   const MemoryBandwidth bandwidth = measure_memory_bandwidth();   // under a second on all threads of the Team
+//   const MemoryBandwidth bandwidth = measure_memory_bandwidth();   // under a second on all threads of the ThreadPool
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,7 @@ struct MemoryBandwidth {
 };
 
 // Best of several passes over arrays of at least four times the last cache (128 MiB to 1 GiB in all), on all threads of
-// the Team.
+// the ThreadPool.
 MemoryBandwidth measure_memory_bandwidth();
 
 }  // namespace brisk

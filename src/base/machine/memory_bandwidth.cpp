@@ -1,4 +1,4 @@
-// The speed of main memory, measured with the Team that trains.
+// The speed of main memory, measured with the ThreadPool that trains.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -80,10 +80,10 @@ MemoryBandwidth measure_memory_bandwidth() {
 
   const auto a_memory = allocate(count), b_memory = allocate(count), c_memory = allocate(count);
   double *a = a_memory.get(), *b = b_memory.get(), *c = c_memory.get();
-  Team& team = Team::instance();
+  ThreadPool& pool = ThreadPool::instance();
   constexpr int64_t kGrain = 4096;
   // Each thread writes its own share first, so that the pages lie next to it where there are several memories.
-  team.for_range(count, kGrain, [&](int64_t begin, int64_t end, int) {
+  pool.for_range(count, kGrain, [&](int64_t begin, int64_t end, int) {
     std::fill(a + begin, a + end, 1.0);
     std::fill(b + begin, b + end, 2.0);
     std::fill(c + begin, c + end, 0.0);
@@ -91,9 +91,9 @@ MemoryBandwidth measure_memory_bandwidth() {
 
   MemoryBandwidth result;
   const double bytes = static_cast<double>(count) * sizeof(double);
-  std::vector<double> totals(static_cast<size_t>(team.size()) * 8);  // a cache line each
+  std::vector<double> totals(static_cast<size_t>(pool.size()) * 8);  // a cache line each
   result.read_gb_per_second = best_rate(bytes, [&] {
-    team.for_range(count, kGrain, [&](int64_t begin, int64_t end, int thread) {
+    pool.for_range(count, kGrain, [&](int64_t begin, int64_t end, int thread) {
       totals[static_cast<size_t>(thread) * 8] = sum(a, begin, end);
     });
     double total = 0;
@@ -102,10 +102,10 @@ MemoryBandwidth measure_memory_bandwidth() {
                 count);  // and the reads are not optimised away
   });
   result.copy_gb_per_second = best_rate(2 * bytes, [&] {
-    team.for_range(count, kGrain, [&](int64_t begin, int64_t end, int) { std::copy(a + begin, a + end, c + begin); });
+    pool.for_range(count, kGrain, [&](int64_t begin, int64_t end, int) { std::copy(a + begin, a + end, c + begin); });
   });
   result.triad_gb_per_second = best_rate(3 * bytes, [&] {
-    team.for_range(count, kGrain, [&](int64_t begin, int64_t end, int) { triad(a, b, c, begin, end); });
+    pool.for_range(count, kGrain, [&](int64_t begin, int64_t end, int) { triad(a, b, c, begin, end); });
   });
   BRISK_CHECK(c[0] == 7.0 && c[count - 1] == 7.0, "the triad did not run");
   return result;

@@ -220,7 +220,7 @@ std::string format_progress(const Progress& progress) {
   if (progress.epochs > 0) text += fmt::format("epoch {}/{}  ", progress.epoch, progress.epochs);
   text += fmt::format("step {}/{}  loss {}  {} tokens/s", progress.step, progress.steps, loss_text(progress.loss),
                       format_count(progress.tokens_per_second));
-  if (!progress.card.empty()) text += "  " + progress.card;
+  if (!progress.gpu.empty()) text += "  " + progress.gpu;
   text += fmt::format("  elapsed {}", format_duration(progress.elapsed_seconds));
   if (progress.seconds_left >= 0) text += fmt::format("  left {}", format_duration(progress.seconds_left));
   if (progress.skipped_steps > 0) text += fmt::format("  {} skipped", progress.skipped_steps);

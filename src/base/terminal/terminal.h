@@ -92,7 +92,7 @@ struct Progress {
   double elapsed_seconds = 0;
   double seconds_left = -1;   // negative: not known yet
   int64_t skipped_steps = 0;  // by loss scaling; 0: not shown
-  std::string card = {};      // what a card says of itself (base/gpu/gpu_watch.h); empty: nothing
+  std::string gpu = {};       // what a GPU says of itself (base/gpu/gpu_watch.h); empty: nothing
 };
 
 // "epoch 1/3  step 40/900  loss 5.310  12.3K tokens/s  98 % busy, 612 W, 64 C  elapsed 4.20 s  left 1m 30s"

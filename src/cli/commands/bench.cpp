@@ -33,12 +33,12 @@ void print_json(nlohmann::ordered_json json, const BenchFigures& figures) {
   if (figures.peak_allocated_bytes > 0) json["peak_allocated_bytes"] = figures.peak_allocated_bytes;
   json["first_step_seconds"] = figures.first_step_seconds;
   json["warm_up_steps"] = figures.warm_up_steps;
-  if (figures.card) {
-    json["card"] = {{"mean_busy_share", figures.card->mean_busy_share},
-                    {"mean_watts", figures.card->mean_watts},
-                    {"max_celsius", figures.card->max_celsius},
-                    {"mean_sm_mhz", figures.card->mean_sm_mhz},
-                    {"joules", figures.card->joules}};
+  if (figures.gpu) {
+    json["gpu"] = {{"mean_busy_share", figures.gpu->mean_busy_share},
+                   {"mean_watts", figures.gpu->mean_watts},
+                   {"max_celsius", figures.gpu->max_celsius},
+                   {"mean_sm_mhz", figures.gpu->mean_sm_mhz},
+                   {"joules", figures.gpu->joules}};
   }
   json["precision"] = figures.precision;
   json["isa"] = figures.isa;
@@ -66,10 +66,10 @@ void print_text(const std::string& name, const std::string& rates, const BenchFi
       figures.peak_gflops, format_bytes(static_cast<double>(figures.peak_memory_bytes)), memory);
   if (figures.peak_allocated_bytes > 0) {
     fmt::print(
-        "the card: {} of its memory allocated by brisk, the rest is CUDA's; first step {} after the start, {} steps to "
+        "the GPU: {} of its memory allocated by brisk, the rest is CUDA's; first step {} after the start, {} steps to "
         "warm up{}\n",
         format_bytes(static_cast<double>(figures.peak_allocated_bytes)), format_duration(figures.first_step_seconds),
-        figures.warm_up_steps, figures.card ? "; " + format_card(*figures.card) : "");
+        figures.warm_up_steps, figures.gpu ? "; " + format_gpu(*figures.gpu) : "");
   }
 }
 
@@ -113,12 +113,12 @@ void add_classify(CLI::App& bench) {
       ->capture_default_str()
       ->check(above(0));
   command->add_option("--threads", options.threads, "Compute threads (default: all cores)")->check(at_least(1));
-  command->add_option("--precision", options.precision, "fp32, bf16 or auto; of a card also tf32, fp16 and fp8")
+  command->add_option("--precision", options.precision, "fp32, bf16 or auto; of a GPU also tf32, fp16 and fp8")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16", "fp8", "auto"}));
   command->add_flag_callback(
       "--no-master-weights", [arguments] { arguments->options.master_weights = false; },
-      "Of a card: keep the layers' weights in bf16 alone, rounded by chance");
+      "Of a GPU: keep the layers' weights in bf16 alone, rounded by chance");
   add_device_option(*command, options.device);
   command->add_option("--tokenizer", options.tokenizer, "Its vocabulary (default: a WordPiece trained on the texts)");
   command
@@ -184,12 +184,12 @@ void add_bench_command(CLI::App& app) {
   lm->add_option("--max-length", options.max_length, "Tokens a sequence (default: the shape's)")
       ->check(between(2, 1 << 20));
   add_device_option(*lm, options.device);
-  lm->add_option("--precision", options.precision, "fp32, bf16 or auto; of a card also tf32, fp16 and fp8")
+  lm->add_option("--precision", options.precision, "fp32, bf16 or auto; of a GPU also tf32, fp16 and fp8")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16", "fp8", "auto"}));
   lm->add_flag_callback(
       "--no-master-weights", [arguments] { arguments->options.master_weights = false; },
-      "Of a card: keep the layers' weights in bf16 alone, rounded by chance");
+      "Of a GPU: keep the layers' weights in bf16 alone, rounded by chance");
   lm->add_option("--optimizer", options.optimizer,
                  "adamw, which the PyTorch twin runs (bench/peers), or muon, which `brisk train` runs by default")
       ->capture_default_str()

@@ -35,7 +35,7 @@ struct EvalArguments {
   std::string device = "auto";
 };
 
-// Rows of a micro-batch: a card is idle with as few as suit a CPU.
+// Rows of a micro-batch: a GPU is idle with as few as suit a CPU.
 int64_t evaluation_rows(const TrainedModel& model, int64_t longest) {
   return std::max<int64_t>(longest, model.store.device().is_cuda() ? 32768 : 2048);
 }

@@ -67,7 +67,7 @@ void add_generate_command(CLI::App& app) {
   command->add_option("--seed", options.seed, "Of the draws")->capture_default_str()->check(at_least(0));
   command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer, when it is not the run's own");
   add_device_option(*command, arguments->device,
-                    "; a token at a time, small models are no faster on a card, and a card takes longer to start");
+                    "; a token at a time, small models are no faster on a GPU, and a GPU takes longer to start");
   command->footer(
       "Examples:\n"
       "  brisk generate runs/prototype --prompt \"In the beginning\" --max-tokens 200\n"

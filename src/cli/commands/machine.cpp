@@ -24,12 +24,12 @@ void run_machine(bool as_json) {
   const double product_f32 = measured_product_gflops(Arithmetic::f32);
   const double product_bf16 = peak_bf16 > 0 ? measured_product_gflops(Arithmetic::bf16) : 0;
   const std::vector<std::string> sets = instruction_set_names(machine.instructions);
-  std::string no_card;
-  const std::vector<CudaCard> cards = cuda_cards(&no_card);
-  // The first card alone is measured: a process runs on one.
-  const double card_f32 = cards.empty() ? 0 : card_product_gflops(cuda_device(), Arithmetic::f32);
-  const double card_bf16 = cards.empty() ? 0 : card_product_gflops(cuda_device(), Arithmetic::bf16);
-  const double card_copy = cards.empty() ? 0 : card_copy_gb_per_second(cuda_device());
+  std::string no_gpu;
+  const std::vector<CudaGpu> gpus = cuda_gpus(&no_gpu);
+  // The first GPU alone is measured: a process runs on one.
+  const double gpu_f32 = gpus.empty() ? 0 : gpu_product_gflops(cuda_device(), Arithmetic::f32);
+  const double gpu_bf16 = gpus.empty() ? 0 : gpu_product_gflops(cuda_device(), Arithmetic::bf16);
+  const double gpu_copy = gpus.empty() ? 0 : gpu_copy_gb_per_second(cuda_device());
   if (as_json) {
     nlohmann::ordered_json json = {{"cpu", machine.cpu_model},
                                    {"system", machine.system},
@@ -50,15 +50,15 @@ void run_machine(bool as_json) {
       json["caches"].push_back(
           {{"level", cache.level}, {"type", cache.type}, {"bytes", cache.bytes}, {"shared_by", cache.shared_by}});
     }
-    for (const CudaCard& card : cards) {
-      json["cards"].push_back({{"name", card.name},
-                               {"memory_total_bytes", card.memory_bytes},
-                               {"multiprocessors", card.multiprocessors},
-                               {"compute_capability", fmt::format("{}.{}", card.major, card.minor)}});
+    for (const CudaGpu& gpu : gpus) {
+      json["gpus"].push_back({{"name", gpu.name},
+                              {"memory_total_bytes", gpu.memory_bytes},
+                              {"multiprocessors", gpu.multiprocessors},
+                              {"compute_capability", fmt::format("{}.{}", gpu.major, gpu.minor)}});
     }
-    if (!cards.empty()) {
-      json["cards"][0]["product_gflops"] = {{"fp32", card_f32}, {"bf16", card_bf16}};
-      json["cards"][0]["memory_gb_per_second"] = {{"copy", card_copy}};
+    if (!gpus.empty()) {
+      json["gpus"][0]["product_gflops"] = {{"fp32", gpu_f32}, {"bf16", gpu_bf16}};
+      json["gpus"][0]["memory_gb_per_second"] = {{"copy", gpu_copy}};
     }
     fmt::print("{}\n", json.dump(2));
     return;
@@ -76,13 +76,13 @@ void run_machine(bool as_json) {
       {"memory", fmt::format("{}, {} available", format_bytes(static_cast<double>(machine.memory_total_bytes)),
                              format_bytes(static_cast<double>(machine.memory_available_bytes)))});
   table.add_row({"huge pages", machine.huge_pages});
-  for (size_t i = 0; i < cards.size(); ++i) {
+  for (size_t i = 0; i < gpus.size(); ++i) {
     table.add_row(
-        {fmt::format("cuda:{}", i), fmt::format("{}, {}, {} multiprocessors, compute capability {}.{}", cards[i].name,
-                                                format_bytes(static_cast<double>(cards[i].memory_bytes)),
-                                                cards[i].multiprocessors, cards[i].major, cards[i].minor)});
+        {fmt::format("cuda:{}", i), fmt::format("{}, {}, {} multiprocessors, compute capability {}.{}", gpus[i].name,
+                                                format_bytes(static_cast<double>(gpus[i].memory_bytes)),
+                                                gpus[i].multiprocessors, gpus[i].major, gpus[i].minor)});
   }
-  if (cards.empty()) table.add_row({"cards", fmt::format("none: {}", no_card)});
+  if (gpus.empty()) table.add_row({"GPUs", fmt::format("none: {}", no_gpu)});
   table.add_separator();
   const auto rate = [](double peak, double product) {
     if (peak <= 0) return std::string("no instructions for it");
@@ -94,10 +94,10 @@ void run_machine(bool as_json) {
   table.add_row(
       {"memory, measured", fmt::format("read {:.1f}, copy {:.1f}, triad {:.1f} GB/s", bandwidth.read_gb_per_second,
                                        bandwidth.copy_gb_per_second, bandwidth.triad_gb_per_second)});
-  if (!cards.empty()) {
+  if (!gpus.empty()) {
     table.add_row(
         {"cuda:0, measured", fmt::format("products: fp32 {:.1f}, bf16 {:.1f} TFLOP/s; memory: copy {:.0f} GB/s",
-                                         1e-3 * card_f32, 1e-3 * card_bf16, card_copy)});
+                                         1e-3 * gpu_f32, 1e-3 * gpu_bf16, gpu_copy)});
   }
   fmt::print("{}", table.text());
 }

@@ -106,7 +106,7 @@ TableOptions columns(const PredictArguments& arguments, const Job& job) {
 }
 
 void run_predict(const PredictArguments& arguments) {
-  Team::set_size(team_size_for(arguments.threads, "--threads"));
+  ThreadPool::set_size(thread_count_for(arguments.threads, "--threads"));
   const auto model = open_trained_model(arguments.model, arguments.tokenizer, !arguments.fp32, arguments.device);
   const bool pairs = !arguments.pair.empty() || !model->job.data.pair_field.empty();
   say("{}, computed in {}", model->source, precision_name(model->store.compute_type(), ProductFormat::own));

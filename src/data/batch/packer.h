@@ -19,7 +19,7 @@
 
 namespace brisk {
 
-// Of a micro-batch, at most: a card's attention numbers its blocks by sequence, in a dimension that ends at 65,535.
+// Of a micro-batch, at most: a GPU's attention numbers its blocks by sequence, in a dimension that ends at 65,535.
 constexpr int64_t kMostSequences = 65534;
 
 // Which of the sequences of these lengths, by number, go into each micro-batch: as few as fit (no more than

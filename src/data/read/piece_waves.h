@@ -23,7 +23,7 @@ template <typename Reader, typename Work, typename Take>
 void run_waves(Reader& reader, const Work& work, const Take& take) {
   using Result = decltype(work(std::declval<TextPiece&>()));
   // Four pieces of 256 KiB for each core: enough that they end together.
-  const size_t wave_bytes = std::max(size_t{4} << 20, static_cast<size_t>(Team::instance().size()) << 20);
+  const size_t wave_bytes = std::max(size_t{4} << 20, static_cast<size_t>(ThreadPool::instance().size()) << 20);
   struct Wave {
     std::vector<TextPiece> pieces;
     std::exception_ptr problem;  // with what comes after them

@@ -1,4 +1,4 @@
-// Work cut into numbered pieces of uneven cost, on all threads of the team.
+// Work cut into numbered pieces of uneven cost, on all threads of the thread pool.
 //
 //   run_pieces(files, [&](int64_t piece) { hashes[piece] = hash(piece); });
 //
@@ -34,7 +34,7 @@ void run_pieces(int64_t pieces, const Body& body) {
       }
     }
   };
-  pieces > 1 ? Team::instance().run_parts(work) : work(0);
+  pieces > 1 ? ThreadPool::instance().run_parts(work) : work(0);
   if (exception) std::rethrow_exception(exception);
 }
 

@@ -86,7 +86,7 @@ class TokenFileWriter {
 };
 
 // Null where the file is missing, damaged or of another key or version; `problem` says which ("" for missing).
-// Checks the whole file on all cores of the team. That a large file was found whole is kept in `memo_directory`
+// Checks the whole file on all cores of the thread pool. That a large file was found whole is kept in `memo_directory`
 // (data/token_store/file_memo.h), where one is given, so that it is not read at each start.
 std::shared_ptr<const TokenStream> open_token_file(const std::string& path, uint64_t key, int64_t vocab_size,
                                                    std::string& problem, const std::string& memo_directory = "");

@@ -1,4 +1,4 @@
-// Activation functions in kernels (ops/activation/activation.h has the formulas): exact for f32; for bf16 by the card's fast
+// Activation functions in kernels (ops/activation/activation.h has the formulas): exact for f32; for bf16 by the GPU's fast
 // exponential, whose error is far below what bf16 keeps.
 #pragma once
 

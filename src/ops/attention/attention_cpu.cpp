@@ -83,7 +83,7 @@ void* scratch_of_thread(int64_t bytes) {
 template <typename Run>
 void run_tasks(const std::vector<CostedTask>& tasks, int64_t scratch_bytes, const Run& run) {
   std::atomic<size_t> unclaimed{0};
-  const size_t held_back = 2 * static_cast<size_t>(Team::instance().size());
+  const size_t held_back = 2 * static_cast<size_t>(ThreadPool::instance().size());
   const auto work = [&](int) {
     void* scratch = scratch_of_thread(scratch_bytes);
     for (size_t t = unclaimed++; t < tasks.size();) {
@@ -95,14 +95,14 @@ void run_tasks(const std::vector<CostedTask>& tasks, int64_t scratch_bytes, cons
       t = ahead ? next : unclaimed++;
     }
   };
-  // A hand-over to the team takes some microseconds: a single task, or very small ones, are done sooner here.
+  // A hand-over to the thread pool takes some microseconds: a single task, or very small ones, are done sooner here.
   constexpr int64_t kSmallCost = 4096;
   int64_t cost = 0;
   for (size_t t = 0; t < tasks.size() && cost < kSmallCost; ++t) cost += tasks[t].cost;
   if (tasks.size() <= 1 || cost < kSmallCost) {
     work(0);
   } else {
-    Team::instance().run(work);
+    ThreadPool::instance().run(work);
   }
 }
 
@@ -123,7 +123,7 @@ int64_t most_keys(const AttentionForward& op) {
 void attention_forward(const AttentionForward& op) {
   if (!has_vector_kernels()) return ref::attention_forward(op);
   const auto run = BRISK_ACTIVE_ISA(attention_forward_task);
-  const auto& tasks = tasks_of(op, Team::instance().size(), true);
+  const auto& tasks = tasks_of(op, ThreadPool::instance().size(), true);
   const int64_t bytes = BRISK_ACTIVE_ISA(attention_forward_scratch)(op, most_queries(tasks), most_keys(op));
   run_tasks(tasks, bytes,
             [&](const AttentionTask& task, const AttentionTask* next, void* scratch) { run(op, task, next, scratch); });
@@ -132,7 +132,7 @@ void attention_forward(const AttentionForward& op) {
 void attention_backward(const AttentionBackward& op) {
   if (!has_vector_kernels()) return ref::attention_backward(op);
   const auto run = BRISK_ACTIVE_ISA(attention_backward_task);
-  const auto& tasks = tasks_of(op.forward, Team::instance().size(), false);
+  const auto& tasks = tasks_of(op.forward, ThreadPool::instance().size(), false);
   const int64_t bytes =
       BRISK_ACTIVE_ISA(attention_backward_scratch)(op.forward, most_queries(tasks), most_keys(op.forward));
   run_tasks(tasks, bytes,

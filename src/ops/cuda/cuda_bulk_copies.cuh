@@ -1,4 +1,4 @@
-// Copies of boxes of a matrix into shared memory that the card makes by itself (compute capability 9.0), and the
+// Copies of boxes of a matrix into shared memory that the GPU makes by itself (compute capability 9.0), and the
 // barriers that say when they are there.
 //
 //   CUtensorMap map = box_map(matrix, 64, 128);                        // host: boxes of 128 rows, 64 columns
@@ -41,7 +41,7 @@ inline CUtensorMap box_map(const Tensor& matrix, uint32_t columns, uint32_t rows
   const CUresult result = encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, matrix.data, sizes, strides, box, steps,
                                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
                                  CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  check(result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue, "describing a matrix to the card");
+  check(result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue, "describing a matrix to the GPU");
   return map;
 }
 

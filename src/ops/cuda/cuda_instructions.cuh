@@ -1,4 +1,4 @@
-// Instructions of the card that C++ has no words for (compute capability 8.0 and newer).
+// Instructions of the GPU that C++ has no words for (compute capability 8.0 and newer).
 #pragma once
 
 #include <cuda_runtime.h>

@@ -34,23 +34,23 @@ void launch(void (*kernel)(Parameters...), const Launch& shape, Arguments&&... a
   BRISK_CUDA_LAUNCHED();
 }
 
-// Whether a block of this card can have so much shared memory: 99 KiB of the smallest, 227 KiB of the largest.
+// Whether a block of this GPU can have so much shared memory: 99 KiB of the smallest, 227 KiB of the largest.
 inline bool fits_shared_memory(int64_t bytes) {
   static const int limit = [] {
-    int card = 0, value = 0;
-    check(cudaGetDevice(&card), "asking for the current card");
-    check(cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, card), "asking for shared memory");
+    int gpu = 0, value = 0;
+    check(cudaGetDevice(&gpu), "asking for the current GPU");
+    check(cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu), "asking for shared memory");
     return value;
   }();
   return bytes <= limit;
 }
 
-// Whether the card is a Hopper: what is compiled for sm_90a runs there alone.
+// Whether the GPU is a Hopper: what is compiled for sm_90a runs there alone.
 inline bool is_hopper() {
   static const int capability = [] {
-    int card = 0, value = 0;
-    check(cudaGetDevice(&card), "asking for the current card");
-    check(cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMajor, card), "asking what the card can do");
+    int gpu = 0, value = 0;
+    check(cudaGetDevice(&gpu), "asking for the current GPU");
+    check(cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMajor, gpu), "asking what the GPU can do");
     return value;
   }();
   return capability == 9;

@@ -22,6 +22,6 @@ void* workspace(int64_t bytes);
 void* operand_workspace(int64_t bytes);
 
 bool is_captured();     // whether what is queued now is recorded for a graph, and runs later
-int multiprocessors();  // of the card
+int multiprocessors();  // of the GPU
 
 }  // namespace brisk::cuda

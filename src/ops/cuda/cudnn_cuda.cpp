@@ -70,7 +70,7 @@ const std::string& cudnn_missing() { return loaded_cudnn().missing; }
 
 cudnnHandle_t cudnn_handle() {
   static const cudnnHandle_t handle = [] {
-    const cudaStream_t on = stream();  // chooses the card
+    const cudaStream_t on = stream();  // chooses the GPU
     cudnnHandle_t made = nullptr;
     check_dnn(cudnn()->create(&made), "starting cuDNN");
     check_dnn(cudnn()->set_stream(made, on), "giving cuDNN a stream");

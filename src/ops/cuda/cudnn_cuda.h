@@ -34,7 +34,7 @@ struct Cudnn {
 // None where it is not installed or too old: cudnn_missing() says why.
 const Cudnn* cudnn();
 const std::string& cudnn_missing();
-// Of the process's card, on brisk's stream.
+// Of the process's GPU, on brisk's stream.
 cudnnHandle_t cudnn_handle();
 
 struct CudnnRefusal : std::runtime_error {

@@ -1,7 +1,7 @@
 // Products that do not wait for each other, side by side: each alone leaves multiprocessors idle at its end, and small
 // ones most of them.
 //
-//   BesideWork beside;
+//   SideStream beside;
 //   beside.queue([&] { multiply(weight_gradient); });
 //   multiply(input_gradient);      // at the same time
 //   beside.join();                 // what is queued now waits for both
@@ -14,9 +14,9 @@
 
 namespace brisk::cuda {
 
-class BesideWork {
+class SideStream {
  public:
-  BesideWork() = default;
+  SideStream() = default;
   void queue(const std::function<void()>& work);
   void join();
 

@@ -77,7 +77,7 @@ Workspaces& workspaces() {
 
 }  // namespace
 
-void BesideWork::queue(const std::function<void()>& work) {
+void SideStream::queue(const std::function<void()>& work) {
   BRISK_CHECK(!apart_ && !working_beside, "work beside work");
   if (!is_captured()) return work();
   Branch& side = branch();
@@ -96,7 +96,7 @@ void BesideWork::queue(const std::function<void()>& work) {
   check(cudaEventRecord(side.ended, side.stream), "ending work beside the stream");
 }
 
-void BesideWork::join() {
+void SideStream::join() {
   if (!apart_) return;
   apart_ = false;
   check(cudaStreamWaitEvent(stream(), branch().ended, 0), "waiting for work beside the stream");
@@ -130,9 +130,9 @@ void* product_workspace() {
 
 int multiprocessors() {
   static const int count = [] {
-    int card = 0, value = 0;
-    check(cudaGetDevice(&card), "asking for the current card");
-    check(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, card), "asking for the multiprocessors");
+    int gpu = 0, value = 0;
+    check(cudaGetDevice(&gpu), "asking for the current GPU");
+    check(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, gpu), "asking for the multiprocessors");
     return value;
   }();
   return count;

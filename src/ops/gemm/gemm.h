@@ -7,7 +7,7 @@
 // stride + i]). Both are packed into panels as the product goes: weights change every step, and with thousands of rows
 // per weight packing B took 0.5-2 % of a product in fp32 and 1-4 % with AMX, so no packed copy of a weight is kept.
 // (With 200 rows it takes 6-11 % in fp32, with 512 rows of a vocabulary's logits 3 %.) A sum runs over the depth in one
-// order, whatever the number of threads: every team gives the same bits.
+// order, whatever the number of threads: every thread pool gives the same bits.
 #pragma once
 
 #include "base/threads.h"
@@ -42,17 +42,17 @@ struct GemmEpilogue {
   Tensor residual = {};
 };
 
-// On a card alone: tf32, of f32 operands, and f16.
+// On a GPU alone: tf32, of f32 operands, and f16.
 enum class Arithmetic : uint8_t { f32, bf16, tf32, f16 };
 
 namespace cpu {
-// Uses the whole Team. Which implementation runs is the active instruction set's best;
+// Uses the whole ThreadPool. Which implementation runs is the active instruction set's best;
 // BRISK_GEMM=own|onednn|blas|reference forces one.
 void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b, const GemmEpilogue& epilogue,
           Arithmetic arithmetic);
 
-// The same bits, computed by the calling thread alone: threads of a Team may each multiply matrices of their own. Only
-// where can_gemm_alone(): the libraries' products and the reference share their work with the Team.
+// The same bits, computed by the calling thread alone: threads of a ThreadPool may each multiply matrices of their own. Only
+// where can_gemm_alone(): the libraries' products and the reference share their work with the ThreadPool.
 void gemm_alone(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b,
                 const GemmEpilogue& epilogue, Arithmetic arithmetic);
 bool can_gemm_alone();

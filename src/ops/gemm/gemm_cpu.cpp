@@ -24,19 +24,19 @@ constexpr int64_t kStepFloats = 1 << 19, kItemFloats = 1 << 17;
 // with 200 rows 0.61 to 0.68, logits of 512 rows and 50,000 words 0.77 to 0.97, of 1,024 and 10,000 0.88 to 0.95.
 constexpr int64_t kLowRows = 1024, kLowPassFloats = 1 << 18, kLowFloats = 1 << 21, kLowItems = 6;
 
-// One product: how it is cut into steps and items, and shared by the team.
+// One product: how it is cut into steps and items, and shared by the thread pool.
 //
-// A step is a block of columns and depth of B, packed by the whole team. In a step the rows of C are cut into items;
+// A step is a block of columns and depth of B, packed by the whole thread pool. In a step the rows of C are cut into items;
 // each thread begins with its own share of them and then helps the others (gemm_schedule.h), so that a core that others
 // disturb delays nobody. An item goes through the depth of its step in passes whose panels fit the caches.
 //
 // With few rows (`low_`) it is the other way round: packing B is a good part of the work then, and what one core packed
-// comes from afar for the other. So the team packs A, an item is a few panels of C's columns, and a thread packs its
+// comes from afar for the other. So the thread pool packs A, an item is a few panels of C's columns, and a thread packs its
 // panels of B right before it multiplies all rows with them.
 class Product {
  public:
   Product(const GemmKernels& kernels, int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b,
-          const GemmEpilogue& epilogue, int team_size)
+          const GemmEpilogue& epilogue, int pool_size)
       : kernels_(kernels),
         m_(m),
         n_(n),
@@ -44,7 +44,7 @@ class Product {
         a_(a),
         b_(b),
         epilogue_(epilogue),
-        threads_(m * n * k < kSmallProduct ? 1 : team_size) {
+        threads_(m * n * k < kSmallProduct ? 1 : pool_size) {
     plain_ = epilogue.c.type == DType::f32 && epilogue.bias == nullptr && epilogue.activation == Activation::none &&
              !epilogue.before && !epilogue.dropout.active() && !epilogue.residual;
     const int64_t threads = threads_, depth_step = kernels.units_step * kernels.unit_depth;
@@ -64,13 +64,13 @@ class Product {
       cut(units_block);
     }
 
-    // The team's memory, and each thread's for what it multiplies alone.
-    static PanelMemory team_memory;
-    static GemmSchedule team_schedule;
+    // The thread pool's memory, and each thread's for what it multiplies alone.
+    static PanelMemory pool_memory;
+    static GemmSchedule pool_schedule;
     static thread_local PanelMemory own_memory;
     static thread_local GemmSchedule own_schedule;
-    PanelMemory& panel_memory = threads > 1 ? team_memory : own_memory;
-    schedule_ = threads > 1 ? &team_schedule : &own_schedule;
+    PanelMemory& panel_memory = threads > 1 ? pool_memory : own_memory;
+    schedule_ = threads > 1 ? &pool_schedule : &own_schedule;
     schedule_->begin(threads, steps(), row_items_ * col_items_);
     const int64_t tile_floats = kernels.rows * kernels.cols, b_panels = cols_block_ / kernels.cols;
     b_floats_ = low_ ? units_block * kernels.cols * item_cols_ : units_block * cols_block_ * step_passes_;
@@ -93,7 +93,7 @@ class Product {
 
   void run() {
     if (threads_ == 1) return run_thread(0);
-    Team::instance().run_parts([this](int thread) { run_thread(thread); });
+    ThreadPool::instance().run_parts([this](int thread) { run_thread(thread); });
   }
 
  private:
@@ -444,7 +444,7 @@ class Product {
   int64_t step_passes_ = 1, depth_steps_ = 1;  // passes of a step, steps of a block of columns
   int64_t col_passes_ = 1, cols_block_ = 0;
   int64_t row_items_ = 1, col_items_ = 1;
-  bool low_ = false;          // few rows: A is packed by the team, B by each thread
+  bool low_ = false;          // few rows: A is packed by the thread pool, B by each thread
   int64_t item_cols_ = 1;     // then: panels of B in an item
   int64_t item_panels_ = 1;   // most panels of A in an item
   int64_t panel_floats_ = 0;  // from one panel of A to the next
@@ -474,7 +474,7 @@ void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOpera
     if (m <= (arithmetic == Arithmetic::f32 ? kFewRows : kFewRowsBf16) && !a.transposed && b.transposed) {
       return gemm_few_rows(*kernels, m, n, std::max<int64_t>(k, 0), a, b, epilogue, arithmetic);
     }
-    Product(*kernels, m, n, std::max<int64_t>(k, 0), a, b, epilogue, Team::instance().size()).run();
+    Product(*kernels, m, n, std::max<int64_t>(k, 0), a, b, epilogue, ThreadPool::instance().size()).run();
     return;
   }
   gemm_by(implementation, m, n, k, a, b, epilogue, arithmetic);
@@ -482,7 +482,7 @@ void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOpera
 
 void gemm_alone(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b,
                 const GemmEpilogue& epilogue, Arithmetic arithmetic) {
-  BRISK_CHECK(can_gemm_alone(), "only brisk's own product runs on one thread of a team");
+  BRISK_CHECK(can_gemm_alone(), "only brisk's own product runs on one thread of a thread pool");
   if (m > 0 && n > 0) Product(*own_kernels(arithmetic), m, n, std::max<int64_t>(k, 0), a, b, epilogue, 1).run();
 }
 

@@ -60,7 +60,7 @@ struct GemmKernels {
   int64_t rows_block = 168;   // rows of A packed at a time, which stay in the second-level cache
   int64_t rows_least = 64;    // rows below which a block of A is too low: B's panels come from afar for each
   int64_t items_wanted = 4;   // items of a step for each thread, so that threads can help each other
-  int64_t cols_block = 1024;  // columns of B packed at a time, shared by the team
+  int64_t cols_block = 1024;  // columns of B packed at a time, shared by the thread pool
   void (*pack_a)(const GemmPanelSource& source, float* panel) = nullptr;
   void (*pack_a_by_row)(const GemmPanelSource& source, float* panel) = nullptr;
   void (*pack_b)(const GemmPanelSource& source, float* panel) = nullptr;

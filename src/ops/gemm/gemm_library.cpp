@@ -50,7 +50,7 @@ const float* as_floats(const GemmOperand& x, int64_t rows, int64_t cols, Arithme
     return static_cast<const float*>(x.data);
   }
   copy.resize(static_cast<size_t>(rows * cols));
-  Team::instance().for_range(rows, 1, [&](int64_t begin, int64_t end, int) {
+  ThreadPool::instance().for_range(rows, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       for (int64_t j = 0; j < cols; ++j) {
         const int64_t at = x.transposed ? j * x.stride + i : i * x.stride + j;
@@ -85,7 +85,7 @@ void gemm_reference(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const
   std::vector<float> a_copy, b_copy;
   const float* a_floats = as_floats(a, m, k, arithmetic, a_copy);
   const float* b_floats = as_floats(b, k, n, arithmetic, b_copy);
-  Team::instance().for_range(m, 1, [&](int64_t begin, int64_t end, int) {
+  ThreadPool::instance().for_range(m, 1, [&](int64_t begin, int64_t end, int) {
     std::vector<float> acc(static_cast<size_t>(n));
     for (int64_t i = begin; i < end; ++i) {
       std::fill(acc.begin(), acc.end(), 0.0f);
@@ -110,7 +110,7 @@ void gemm_with(int64_t m, int64_t n, const GemmEpilogue& epilogue, const Multipl
   static std::vector<float> acc;
   acc.resize(static_cast<size_t>(m * n));
   multiply(acc.data(), n, false);
-  Team::instance().for_range(m, 1, [&](int64_t begin, int64_t end, int) {
+  ThreadPool::instance().for_range(m, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) finish_row(acc.data() + i * n, i, n, epilogue);
   });
 }

@@ -4,7 +4,7 @@
 //   cpu::linear_forward({.x = x, .weight = w, .y = y});                                       // or directly
 //
 // The arithmetic is fp32 when the weight is f32 and bf16 with fp32 accumulation when it is bf16; x, y, dx may each be
-// f32 or bf16 (converted on the way). On a card the weight may be f16, and f16 takes the place of bf16. Saved for
+// f32 or bf16 (converted on the way). On a GPU the weight may be f16, and f16 takes the place of bf16. Saved for
 // backward: x, and `before` where there is an activation.
 #pragma once
 
@@ -26,10 +26,10 @@ struct LinearForward {
   RowSet rows;      // for dropout's draws
   Tensor residual;  // [N, O] or none; may be the same memory as y
   Tensor y;         // [N, O]
-  // [1, O] the bias in the weight's type, or none: on a card products with a result of 16 bits add it so; without, it
+  // [1, O] the bias in the weight's type, or none: on a GPU products with a result of 16 bits add it so; without, it
   // is made.
   Tensor bias_copy;
-  ProductFormat products = ProductFormat::own;  // on a card
+  ProductFormat products = ProductFormat::own;  // on a GPU
   // [1, fp8_kept_bytes] of bytes, with fp8: out, x and the weight as the gradients' products read them; or none.
   Tensor kept;
 };
@@ -50,12 +50,12 @@ struct LinearBackward {
   Tensor scratch;        // [N, O]: the gradient before the activation; given exactly when activation or dropout is on
   Tensor dx;             // [N, I] or none
   bool dx_adds = false;  // dx += instead of dx =
-  Tensor dx_gelu = {};   // [N, I], on a card: dx is multiplied by the slope of gelu_tanh at this; or none
+  Tensor dx_gelu = {};   // [N, I], on a GPU: dx is multiplied by the slope of gelu_tanh at this; or none
   Tensor dweight;        // [O, I] f32 or none (frozen)
   bool dweight_adds = false;
   Tensor dbias;  // [1, O] f32 or none
   bool dbias_adds = false;
-  ProductFormat products = ProductFormat::own;  // on a card
+  ProductFormat products = ProductFormat::own;  // on a GPU
   Tensor kept;                                  // as forward left it, or none
 };
 

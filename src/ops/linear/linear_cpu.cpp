@@ -41,15 +41,15 @@ void plain_column_sums(const Tensor& x, int64_t begin, int64_t end, float* colum
 // run.
 void gradient_before_activation(const LinearBackward& op, bool scaled) {
   static std::vector<float> partial;
-  Team& team = Team::instance();
+  ThreadPool& pool = ThreadPool::instance();
   const int64_t outputs = op.dy.cols, padded = round_up(outputs, 16);
   const bool sums = static_cast<bool>(op.dbias);
   if (sums) {
-    const size_t needed = static_cast<size_t>(team.size() * padded);
+    const size_t needed = static_cast<size_t>(pool.size() * padded);
     if (partial.size() < needed) partial.resize(needed);
     std::fill(partial.begin(), partial.begin() + static_cast<int64_t>(needed), 0.0f);
   }
-  team.for_range(op.dy.rows, 16, [&](int64_t begin, int64_t end, int thread) {
+  pool.for_range(op.dy.rows, 16, [&](int64_t begin, int64_t end, int thread) {
     float* own = sums ? partial.data() + thread * padded : nullptr;
     if (scaled) {
       if (has_vector_kernels()) {
@@ -65,7 +65,7 @@ void gradient_before_activation(const LinearBackward& op, bool scaled) {
   });
   for (int64_t c = 0; c < outputs && sums; ++c) {
     float sum = op.dbias_adds ? op.dbias.f32()[c] : 0.0f;
-    for (int thread = 0; thread < team.size(); ++thread) sum += partial[static_cast<size_t>(thread * padded + c)];
+    for (int thread = 0; thread < pool.size(); ++thread) sum += partial[static_cast<size_t>(thread * padded + c)];
     op.dbias.f32()[c] = sum;
   }
 }

@@ -141,7 +141,7 @@ void linear_backward(const LinearBackward& op) {
     if (op.dweight) run_weight();
   };
   if (passes) run_pass();
-  BesideWork beside;
+  SideStream beside;
   beside.queue(run_weight_and_bias);
   if (op.dx) {
     Product product{.m = n, .n = inputs, .k = outputs, .a = operand(du), .b = operand(op.weight), .c = op.dx};

@@ -234,7 +234,7 @@ __global__ void __launch_bounds__(kThreads, 4)
   partial[blockIdx.y * dy.cols + at] = sum;
 }
 
-constexpr int64_t kBlocks = 1024;    // wanted of gradient_kernel: several for each multiprocessor of the largest cards
+constexpr int64_t kBlocks = 1024;    // wanted of gradient_kernel: several for each multiprocessor of the largest GPUs
 constexpr int64_t kSumBlocks = 512;  // of column_sums_kernel: four
 
 struct Chunks {

@@ -1,4 +1,4 @@
-// What linear needs around its products on the card. Free of CUDA's headers.
+// What linear needs around its products on the GPU. Free of CUDA's headers.
 #pragma once
 
 #include "ops/gemm/cuda/gemm_cublaslt_cuda.h"

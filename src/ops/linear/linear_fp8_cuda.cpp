@@ -1,4 +1,4 @@
-// linear on the card with operands of eight bits: activations and weights in e4m3, gradients in e5m2. Forward makes
+// linear on the GPU with operands of eight bits: activations and weights in e4m3, gradients in e5m2. Forward makes
 // what backward multiplies, too, where it has a place to keep it: one pass instead of two over x and the weight.
 #include "base/error.h"
 #include "base/rounding.h"
@@ -154,7 +154,7 @@ bool linear_backward_fp8(const LinearBackward& op) {
     linear_gradient_pass(pass);
   }
   gradient.make();
-  BesideWork beside;
+  SideStream beside;
   beside.queue([&] {
     if (!op.dweight) return;
     if (!kept) x.make();

@@ -28,7 +28,7 @@ struct LinearCrossEntropy {
   float soft_weight = 0;                // a
   float temperature = 1;                // T
   float scale = 1;
-  const float* step_scale = nullptr;  // on a card the scale may lie in device memory; or none
+  const float* step_scale = nullptr;  // on a GPU the scale may lie in device memory; or none
   Tensor loss;                        // [N, 1] f32 out: per row (includes label smoothing, not the row's weight)
   Tensor log_sum_exp;                 // [N, 1] f32 out, or none
   Tensor argmax;                      // [N, 1] i32 out
@@ -39,7 +39,7 @@ struct LinearCrossEntropy {
   Tensor dbias;  // [1, V] f32 out, or none
   bool dbias_adds = false;
   Tensor scratch;                               // [1, bytes / 4] as linear_cross_entropy_scratch says
-  ProductFormat products = ProductFormat::own;  // on a card; of a type it cannot be of, own
+  ProductFormat products = ProductFormat::own;  // on a GPU; of a type it cannot be of, own
 };
 
 // Bytes of scratch for a capacity of `rows` rows; the chunk height follows from it, alike on every run.

@@ -46,9 +46,9 @@ void clear(const Tensor& t) {
         "clearing a gradient");
 }
 
-class CardLoss {
+class GpuLoss {
  public:
-  explicit CardLoss(const LinearCrossEntropy& op)
+  explicit GpuLoss(const LinearCrossEntropy& op)
       : op_(op),
         gradient_(op.dx || op.dweight || op.dbias),
         type_(logits_type(op.weight.type, op.weight.rows, gradient_)) {
@@ -114,7 +114,7 @@ class CardLoss {
           linear_gradient_pass(pass);
         }
       };
-      BesideWork beside;
+      SideStream beside;
       beside.queue(give_parameters);
       if (op_.dx) {
         multiply_or_fail({.m = rows,
@@ -195,6 +195,6 @@ int64_t linear_cross_entropy_scratch(int64_t rows, int64_t vocabulary, DType wei
   return std::max<int64_t>(1, divide_up(rows, chunks)) * row_bytes;
 }
 
-void linear_cross_entropy(const LinearCrossEntropy& op) { CardLoss(op).run(); }
+void linear_cross_entropy(const LinearCrossEntropy& op) { GpuLoss(op).run(); }
 
 }  // namespace brisk::cuda

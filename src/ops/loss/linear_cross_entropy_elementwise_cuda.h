@@ -1,4 +1,4 @@
-// What linear_cross_entropy needs around its products on the card. Free of CUDA's headers.
+// What linear_cross_entropy needs around its products on the GPU. Free of CUDA's headers.
 #pragma once
 
 #include "tensor/tensor.h"

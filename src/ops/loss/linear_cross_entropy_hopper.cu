@@ -32,7 +32,7 @@ struct PartOfRow {
 
 static_assert(exponentials_state_bytes(1) == kMostParts * kGroups * sizeof(PartOfRow) + sizeof(float));
 
-// How a chunk is cut: pairs of blocks of rows times parts of the vocabulary, as many as the card's clusters do in whole
+// How a chunk is cut: pairs of blocks of rows times parts of the vocabulary, as many as the GPU's clusters do in whole
 // rounds.
 struct Cut {
   int row_pairs, tiles, parts;  // tiles of the vocabulary, divided into parts
@@ -50,7 +50,7 @@ Cut cut_of(int64_t rows, int64_t vocabulary, int clusters) {
   return cut;
 }
 
-int clusters_of_card() { return multiprocessors() / kCluster; }
+int clusters_of_gpu() { return multiprocessors() / kCluster; }
 
 struct Tiles {
   int64_t rows, vocabulary, stride;
@@ -466,7 +466,7 @@ void launch_tiles(const LossExponentials& chunk, Tiles tiles) {
   tiles.stages = SharedMemory<kResident>::most_stages(tiles.width);
   const int units = tiles.cut.row_pairs * tiles.cut.parts;
   launch(exponentials_kernel<kResident>,
-         {.blocks = std::min(units, clusters_of_card()) * kCluster,
+         {.blocks = std::min(units, clusters_of_gpu()) * kCluster,
           .threads = kThreads,
           .shared_bytes = 1024 + kControlBytes + SharedMemory<kResident>::resident(tiles.width) +
                           tiles.stages * SharedMemory<kResident>::kStageBytes},
@@ -486,7 +486,7 @@ void loss_exponentials(const LossExponentials& chunk) {
   tiles.vocabulary = rows.vocabulary;
   tiles.stride = rows.stride;
   tiles.width = static_cast<int>(chunk.x.cols);
-  tiles.cut = cut_of(rows.rows, rows.vocabulary, clusters_of_card());
+  tiles.cut = cut_of(rows.rows, rows.vocabulary, clusters_of_gpu());
   tiles.exponentials = static_cast<bf16_t*>(rows.gradient);
   float* const references = static_cast<float*>(chunk.states);
   tiles.references = references;

@@ -28,7 +28,7 @@ struct LossExponentials {
   float* factors;    // [rows] out
   void* states;      // exponentials_state_bytes
 };
-// Whether this card has the way and these operands fit it: x of any type, since it is converted.
+// Whether this GPU has the way and these operands fit it: x of any type, since it is converted.
 bool has_exponentials(const Tensor& x, const Tensor& weight, const Tensor& dx);
 void loss_exponentials(const LossExponentials& chunk);
 

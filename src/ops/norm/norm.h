@@ -26,7 +26,7 @@ struct NormForward {
   RowSet rows;  // for dropout's draws
 };
 
-// On a card: what the linear layer that made x begins its backward with, made on the way. Its gradient is dx after
+// On a GPU: what the linear layer that made x begins its backward with, made on the way. Its gradient is dx after
 // dropout, in the type of its products, and its bias's gradient the sum of that over the rows.
 struct HandedGradient {
   Tensor du;  // [N, D] out, or none: nothing is handed on

@@ -22,23 +22,23 @@ int64_t norm_grain(int64_t width) {
 void norm_forward(const NormForward& op) {
   if (!has_vector_kernels()) return ref::norm_forward(op);
   const auto rows = BRISK_ACTIVE_ISA(norm_forward_rows);
-  Team::instance().for_range(op.x.rows, norm_grain(op.x.cols),
-                             [&](int64_t begin, int64_t end, int) { rows(op, begin, end); });
+  ThreadPool::instance().for_range(op.x.rows, norm_grain(op.x.cols),
+                                   [&](int64_t begin, int64_t end, int) { rows(op, begin, end); });
 }
 
 void norm_backward(const NormBackward& op) {
-  BRISK_CHECK(!op.handed.du, "a gradient to hand on, which is for cards");
+  BRISK_CHECK(!op.handed.du, "a gradient to hand on, which is for GPUs");
   if (!has_vector_kernels()) return ref::norm_backward(op);
   const auto rows = BRISK_ACTIVE_ISA(norm_backward_rows);
-  Team& team = Team::instance();
+  ThreadPool& pool = ThreadPool::instance();
   const int64_t width = op.x.cols, padded = round_up(width, 16);
   // Two sums a thread, kept for the next call; threads without a share leave zeros.
   static std::vector<float> partial;
-  const size_t needed = static_cast<size_t>(team.size() * 2 * padded);
+  const size_t needed = static_cast<size_t>(pool.size() * 2 * padded);
   if (partial.size() < needed) partial.resize(needed);
   std::fill_n(partial.begin(), needed, 0.0f);
   const auto sums = [&](int thread, int which) { return partial.data() + (2 * thread + which) * padded; };
-  team.for_range(op.x.rows, norm_grain(width), [&](int64_t begin, int64_t end, int thread) {
+  pool.for_range(op.x.rows, norm_grain(width), [&](int64_t begin, int64_t end, int thread) {
     rows(op, begin, end, sums(thread, 0), op.dbias ? sums(thread, 1) : nullptr);
   });
   const auto finish = [&](const Tensor& gradient, bool adds, int which) {
@@ -46,7 +46,7 @@ void norm_backward(const NormBackward& op) {
     float* out = gradient.f32();
     for (int64_t c = 0; c < width; ++c) {
       float total = adds ? out[c] : 0.0f;
-      for (int thread = 0; thread < team.size(); ++thread) total += sums(thread, which)[c];
+      for (int thread = 0; thread < pool.size(); ++thread) total += sums(thread, which)[c];
       out[c] = total;
     }
   };

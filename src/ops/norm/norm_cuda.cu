@@ -1,4 +1,4 @@
-// Norms on the card: a row belongs to 8, 16 or 32 lanes that hold it in registers, so that x is read once. The sums
+// Norms on the GPU: a row belongs to 8, 16 or 32 lanes that hold it in registers, so that x is read once. The sums
 // over rows of gain and bias are taken in two stages of fixed order.
 #include <algorithm>
 #include <type_traits>

@@ -25,13 +25,13 @@
 namespace brisk {
 
 struct MuonMatrix {
-  float* parameters = nullptr;      // [rows, cols]; none, on a card: the copy is all there is, and is rounded by chance
+  float* parameters = nullptr;      // [rows, cols]; none, on a GPU: the copy is all there is, and is rounded by chance
   const float* gradient = nullptr;  // [rows, cols]
   float* momentum = nullptr;        // [rows, cols]
   bf16_t* copy = nullptr;           // the bf16 compute copy, rewritten; or none
   int64_t rows = 0, cols = 0;
   int64_t begin = 0;           // in the flat arrays
-  f16_t* half_copy = nullptr;  // on a card, in place of `copy`: one in f16
+  f16_t* half_copy = nullptr;  // on a GPU, in place of `copy`: one in f16
 };
 
 struct MuonUpdate {
@@ -40,8 +40,7 @@ struct MuonUpdate {
   float rate = 0, momentum = 0.95f, decay = 0;
   float gradient_scale = 1;                 // the clipping factor
   Arithmetic arithmetic = Arithmetic::f32;  // of the products
-  const StepNumbers* step =
-      nullptr;  // on a card: rate and gradient_scale are these, and nothing changes unless applied
+  const StepNumbers* step = nullptr;  // on a GPU: rate and gradient_scale are these, and nothing changes unless applied
 };
 
 // The quintic whose five-fold application brings singular values from (0.003, 1] to about [0.7, 1.2]; a steeper start
@@ -53,9 +52,9 @@ namespace ref {
 void muon_update(const MuonUpdate& op);  // needs no workspace, and always multiplies in fp32
 }  // namespace ref
 namespace cpu {
-// Every team and every division of the work gives the same bits.
+// Every thread pool and every division of the work gives the same bits.
 void muon_update(const MuonUpdate& op);
-int64_t muon_workspace_floats(std::span<const MuonMatrix> matrices);  // for the Team's size
+int64_t muon_workspace_floats(std::span<const MuonMatrix> matrices);  // for the ThreadPool's size
 }  // namespace cpu
 namespace cuda {
 void muon_update(const MuonUpdate& op);

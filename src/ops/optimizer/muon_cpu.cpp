@@ -45,7 +45,7 @@ double work_of(const MuonMatrix& matrix) {
   return n * static_cast<double>(2 * matrix.rows * matrix.cols) + n * n * n;
 }
 
-// One matrix, by the whole team or by the calling thread alone.
+// One matrix, by the whole thread pool or by the calling thread alone.
 class MatrixUpdate {
  public:
   MatrixUpdate(const MuonUpdate& op, const Passes& passes, const MuonMatrix& matrix, float* workspace, bool alone)
@@ -71,7 +71,7 @@ class MatrixUpdate {
   template <typename Body>
   void share(int64_t count, int64_t grain, const Body& body) const {
     if (alone_) return body(0, count);
-    Team::instance().for_range(count, grain, [&](int64_t begin, int64_t end, int) { body(begin, end); });
+    ThreadPool::instance().for_range(count, grain, [&](int64_t begin, int64_t end, int) { body(begin, end); });
   }
 
   void set_direction() {
@@ -121,7 +121,7 @@ std::vector<size_t> by_work(std::span<const MuonMatrix> matrices) {
   return order;
 }
 
-// Is it quicker that each thread takes whole matrices? Products of a few hundred rows keep a team waiting for each
+// Is it quicker that each thread takes whole matrices? Products of a few hundred rows keep a thread pool waiting for each
 // other, but a matrix of its own for each thread helps only where there are enough of them.
 bool one_thread_each(std::span<const MuonMatrix> matrices, const std::vector<size_t>& order, int threads) {
   if (threads == 1 || !can_gemm_alone()) return false;
@@ -143,21 +143,21 @@ int64_t most_floats(std::span<const MuonMatrix> matrices) {
 }  // namespace
 
 int64_t muon_workspace_floats(std::span<const MuonMatrix> matrices) {
-  const int threads = Team::instance().size();
+  const int threads = ThreadPool::instance().size();
   return most_floats(matrices) * (one_thread_each(matrices, by_work(matrices), threads) ? threads : 1);
 }
 
 void muon_update(const MuonUpdate& op) {
   const Passes passes = active_passes();
   const std::vector<size_t> order = by_work(op.matrices);
-  Team& team = Team::instance();
-  if (!one_thread_each(op.matrices, order, team.size())) {
+  ThreadPool& pool = ThreadPool::instance();
+  if (!one_thread_each(op.matrices, order, pool.size())) {
     for (const size_t i : order) MatrixUpdate(op, passes, op.matrices[i], op.workspace, false).run();
     return;
   }
   const int64_t floats = most_floats(op.matrices);
   std::atomic<size_t> taken = 0;
-  team.run_parts([&](int part) {
+  pool.run_parts([&](int part) {
     for (size_t i = taken.fetch_add(1); i < order.size(); i = taken.fetch_add(1)) {
       MatrixUpdate(op, passes, op.matrices[order[i]], op.workspace + part * floats, true).run();
     }

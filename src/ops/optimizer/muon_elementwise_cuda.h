@@ -1,4 +1,4 @@
-// What Muon needs around its products on the card. Free of CUDA's headers.
+// What Muon needs around its products on the GPU. Free of CUDA's headers.
 #pragma once
 
 #include "ops/optimizer/muon.h"

@@ -15,12 +15,12 @@ void refresh_compute_copies(const ParameterStore& store) {
   if (!store.has_all_masters()) {
     for (const auto& parameter : store.all()) {
       if (!parameter->master) continue;
-      BRISK_RUN_ON_CARD(convert_to_bf16, parameter->master.f32(), parameter->copy.bf16(), parameter->count());
+      BRISK_RUN_ON_GPU(convert_to_bf16, parameter->master.f32(), parameter->copy.bf16(), parameter->count());
     }
   } else if (copy.type == DType::f16) {
-    BRISK_RUN_ON_CARD(convert_to_f16, store.flat_master().f32(), copy.f16(), copy.cols);
+    BRISK_RUN_ON_GPU(convert_to_f16, store.flat_master().f32(), copy.f16(), copy.cols);
   } else if (store.device().is_cuda()) {
-    BRISK_RUN_ON_CARD(convert_to_bf16, store.flat_master().f32(), copy.bf16(), copy.cols);
+    BRISK_RUN_ON_GPU(convert_to_bf16, store.flat_master().f32(), copy.bf16(), copy.cols);
   } else {
     cpu::convert_to_bf16(store.flat_master().f32(), copy.bf16(), copy.cols);
   }

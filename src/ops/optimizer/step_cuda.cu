@@ -1,4 +1,4 @@
-// What decides an optimizer step on the card: one thread, a few numbers.
+// What decides an optimizer step on the GPU: one thread, a few numbers.
 #include <cmath>
 
 #include "ops/cuda/cuda_stream.h"

@@ -36,7 +36,7 @@ double squared_norm(const float* values, int64_t count);
 void convert_to_bf16(const float* values, bf16_t* out, int64_t count);
 }  // namespace cpu
 
-// On a card an optimizer step is decided and applied without asking the host: what changes from step to step lies in
+// On a GPU an optimizer step is decided and applied without asking the host: what changes from step to step lies in
 // device memory, so that a captured graph can be replayed.
 struct StepNumbers {
   double squared_norm = 0;              // of the gradient as it lies there (`scaling`), by squared_norm()

@@ -19,11 +19,11 @@ constexpr int64_t kUpdatePiece = 1 << 16;
 template <typename Body>
 void in_pieces(int64_t count, const Body& body) {
   if (count <= 2 * kUpdatePiece) {
-    Team::instance().for_range(count, kGrain, [&](int64_t begin, int64_t end, int) { body(begin, end); });
+    ThreadPool::instance().for_range(count, kGrain, [&](int64_t begin, int64_t end, int) { body(begin, end); });
     return;
   }
   std::atomic<int64_t> next{0};
-  Team::instance().run_parts([&](int) {
+  ThreadPool::instance().run_parts([&](int) {
     for (int64_t begin; (begin = next.fetch_add(kUpdatePiece, std::memory_order_relaxed)) < count;) {
       body(begin, std::min(begin + kUpdatePiece, count));
     }
@@ -54,7 +54,7 @@ double squared_norm(const float* values, int64_t count) {
   if (sums.size() == 1) {
     work(0);
   } else {
-    Team::instance().run_parts(work);
+    ThreadPool::instance().run_parts(work);
   }
   double total = 0;
   for (const double sum : sums) total += sum;
@@ -64,7 +64,8 @@ double squared_norm(const float* values, int64_t count) {
 void convert_to_bf16(const float* values, bf16_t* out, int64_t count) {
   if (!has_vector_kernels()) return ref::convert_to_bf16(values, out, count);
   const auto range = BRISK_ACTIVE_ISA(convert_to_bf16_range);
-  Team::instance().for_range(count, kGrain, [&](int64_t begin, int64_t end, int) { range(values, out, begin, end); });
+  ThreadPool::instance().for_range(count, kGrain,
+                                   [&](int64_t begin, int64_t end, int) { range(values, out, begin, end); });
 }
 
 }  // namespace brisk::cpu

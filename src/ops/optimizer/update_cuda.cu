@@ -146,7 +146,7 @@ __global__ void squared_norm_kernel(const double* partial, int64_t parts, double
 }  // namespace
 
 void adamw_update(const AdamWRuns& op) {
-  // As many blocks as the card runs at once; each goes through thousands of elements.
+  // As many blocks as the GPU runs at once; each goes through thousands of elements.
   const int64_t share = divide_up(op.elements, int64_t{8} * multiprocessors());
   const int64_t per_block = round_up(std::max<int64_t>(share, 1), kThreads * 8);
   launch(adamw_kernel, {.blocks = divide_up(op.elements, per_block), .threads = kThreads}, op, per_block);

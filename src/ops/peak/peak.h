@@ -1,6 +1,6 @@
 // The multiply-add rate of this machine in registers: what "utilisation" divides by, everywhere.
 //
-//   PeakMeter peak(Arithmetic::f32);        // all threads of the Team, active instruction set
+//   PeakMeter peak(Arithmetic::f32);        // all threads of the ThreadPool, active instruction set
 //   peak.sample();                          // 3 ms; between the steps of what is measured
 //   const double gflops = peak.gflops();    // the median of the samples
 //   const double now = measured_peak_gflops(Arithmetic::f32);   // 20 samples at once, 60 ms
@@ -20,14 +20,14 @@ namespace brisk {
 class PeakMeter {
  public:
   explicit PeakMeter(Arithmetic arithmetic);
-  // Of a card: what its products reach, measured once; samples change nothing.
-  PeakMeter(Device& card, Arithmetic arithmetic);
+  // Of a GPU: what its products reach, measured once; samples change nothing.
+  PeakMeter(Device& gpu, Arithmetic arithmetic);
   void sample();          // nothing for bf16 where there are no bf16 instructions
   double gflops() const;  // 0 before the first sample
 
  private:
   Arithmetic arithmetic_;
-  bool on_card_ = false;
+  bool on_gpu_ = false;
   std::vector<double> rates_;  // of a sample each
 };
 
@@ -36,9 +36,9 @@ double measured_peak_gflops(Arithmetic arithmetic);
 // The rate of one large product (1024 x 1024 x 1024) through gemm(); best of several trials.
 double measured_product_gflops(Arithmetic arithmetic);
 
-// Of a card: large products, and memory copied within it, read and written bytes. What
+// Of a GPU: large products, and memory copied within it, read and written bytes. What
 // "utilisation" divides by there. 0 where this brisk was built without CUDA.
-double card_product_gflops(Device& card, Arithmetic arithmetic);
-double card_copy_gb_per_second(Device& card);
+double gpu_product_gflops(Device& gpu, Arithmetic arithmetic);
+double gpu_copy_gb_per_second(Device& gpu);
 
 }  // namespace brisk

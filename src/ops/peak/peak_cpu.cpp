@@ -34,22 +34,22 @@ double seconds_now() {
 }  // namespace
 
 PeakMeter::PeakMeter(Arithmetic arithmetic) : arithmetic_(arithmetic) {}
-PeakMeter::PeakMeter(Device& card, Arithmetic arithmetic)
-    : arithmetic_(arithmetic), on_card_(true), rates_{card_product_gflops(card, arithmetic)} {}
+PeakMeter::PeakMeter(Device& gpu, Arithmetic arithmetic)
+    : arithmetic_(arithmetic), on_gpu_(true), rates_{gpu_product_gflops(gpu, arithmetic)} {}
 
 // Short bursts that all threads begin together; a burst counts what they reached side by side (two threads of one core
 // do not reach twice one thread's rate).
 void PeakMeter::sample() {
-  if (on_card_) return;
+  if (on_gpu_) return;
   if (arithmetic_ == Arithmetic::bf16 && !has_bf16_instructions(active_isa())) return;
-  Team& team = Team::instance();
+  ThreadPool& pool = ThreadPool::instance();
   constexpr double kBurstSeconds = 0.001;
   constexpr int kBursts = 3;
-  std::vector<double> rates(static_cast<size_t>(team.size()), 0.0);
+  std::vector<double> rates(static_cast<size_t>(pool.size()), 0.0);
   double sum = 0;
-  team.run([&](int thread) {
+  pool.run([&](int thread) {
     for (int trial = 0; trial < kBursts; ++trial) {
-      team.barrier();
+      pool.barrier();
       const double start = seconds_now();
       double operations = 0, seconds = 0;
       while (seconds < kBurstSeconds) {
@@ -57,7 +57,7 @@ void PeakMeter::sample() {
         seconds = seconds_now() - start;
       }
       rates[static_cast<size_t>(thread)] = operations / seconds * 1e-9;
-      team.barrier();
+      pool.barrier();
       if (thread == 0) sum += std::accumulate(rates.begin(), rates.end(), 0.0);
     }
   });

@@ -36,7 +36,7 @@ double shortest_time(const Work& work) {
   return 1e-3 * static_cast<double>(shortest);
 }
 
-// Ordinary numbers: with zeros a card keeps a higher clock than it ever has in training.
+// Ordinary numbers: with zeros a GPU keeps a higher clock than it ever has in training.
 void fill(const Buffer& buffer, DType type) {
   constexpr int64_t kBlock = int64_t{1} << 18;
   std::vector<float> numbers(kBlock);
@@ -54,13 +54,13 @@ void fill(const Buffer& buffer, DType type) {
 
 }  // namespace
 
-double card_product_gflops(Device& card, Arithmetic arithmetic) {
+double gpu_product_gflops(Device& gpu, Arithmetic arithmetic) {
   const int64_t side = arithmetic == Arithmetic::f32 ? 4096 : 8192;
   // f16 is multiplied as fast as bf16.
   const bool sixteen_bits = arithmetic == Arithmetic::bf16 || arithmetic == Arithmetic::f16;
   const DType type = sixteen_bits ? DType::bf16 : DType::f32;
-  const Buffer a(card, side * side * size_of(type)), b(card, side * side * size_of(type)),
-      c(card, side * side * size_of(type));
+  const Buffer a(gpu, side * side * size_of(type)), b(gpu, side * side * size_of(type)),
+      c(gpu, side * side * size_of(type));
   fill(a, type);
   fill(b, type);
   cuda::Product product{.m = side,
@@ -75,12 +75,12 @@ double card_product_gflops(Device& card, Arithmetic arithmetic) {
   return 2e-9 * static_cast<double>(side) * static_cast<double>(side) * static_cast<double>(side) / seconds;
 }
 
-double card_copy_gb_per_second(Device& card) {
+double gpu_copy_gb_per_second(Device& gpu) {
   constexpr int64_t kBytes = int64_t{1} << 30;
-  const Buffer from(card, kBytes), to(card, kBytes);
+  const Buffer from(gpu, kBytes), to(gpu, kBytes);
   const double seconds = shortest_time([&] {
     cuda::check(cudaMemcpyAsync(to.data(), from.data(), kBytes, cudaMemcpyDeviceToDevice, cuda::stream()),
-                "copying on the card");
+                "copying on the GPU");
   });
   return 2e-9 * static_cast<double>(kBytes) / seconds;
 }

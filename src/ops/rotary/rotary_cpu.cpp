@@ -51,7 +51,7 @@ void rotary(const Rotary& op) {
   const Turns& turns = turns_for(op.head_width, op.theta, int64_t{last} + 1);
   const auto rows = BRISK_ACTIVE_ISA(rotary_rows);
   const int64_t grain = std::max<int64_t>(1, kRotaryElementsPerThread / std::max<int64_t>(1, op.x.cols));
-  Team::instance().for_range(op.x.rows, grain, [&](int64_t begin, int64_t end, int) {
+  ThreadPool::instance().for_range(op.x.rows, grain, [&](int64_t begin, int64_t end, int) {
     rows(op, {turns.cosine.data(), turns.sine.data()}, begin, end);
   });
 }

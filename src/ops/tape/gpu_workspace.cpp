@@ -9,7 +9,7 @@ namespace brisk {
 
 namespace {
 
-// More blocks than any card brisk runs on has resident for one kernel (6 for each of up to 192 multiprocessors).
+// More blocks than any GPU brisk runs on has resident for one kernel (6 for each of up to 192 multiprocessors).
 constexpr int64_t kMostParts = 1152;
 constexpr int64_t kPieceAlignment = 256;
 
@@ -129,19 +129,19 @@ class OpWorkspace {
 
 }  // namespace
 
-int64_t card_workspace_bytes(const Tape& tape) {
+int64_t gpu_workspace_bytes(const Tape& tape) {
   int64_t most = 0;
   for (const Node& node : tape.nodes()) most = std::max(most, OpWorkspace(tape, node).bytes());
   return round_up(most, int64_t{2} << 20);
 }
 
-int64_t card_cudnn_bytes(const Tape& tape) {
+int64_t gpu_cudnn_bytes(const Tape& tape) {
   int64_t most = 0;
   for (const Node& node : tape.nodes()) most = std::max(most, OpWorkspace(tape, node).cudnn_bytes());
   return round_up(most, int64_t{2} << 20);
 }
 
-int64_t card_operand_bytes(const Tape& tape) {
+int64_t gpu_operand_bytes(const Tape& tape) {
   int64_t most = 0;
   for (const Node& node : tape.nodes()) most = std::max(most, OpWorkspace(tape, node).operand_bytes());
   return round_up(most, int64_t{2} << 20);

@@ -1,9 +1,9 @@
-// What ops take of a card's memory beside a program's arena: a workspace that all of them share in turn, and the
+// What ops take of a GPU's memory beside a program's arena: a workspace that all of them share in turn, and the
 // products' own. Known from the tape, so that whether a job fits is known before anything is allocated; and reserved
 // before the first step, so that nothing grows later.
 //
-//   const int64_t bytes = card_workspace_bytes(tape);        // as much as the greediest op of it wants
-//   BRISK_RUN_ON_CARD(reserve_workspace, bytes);
+//   const int64_t bytes = gpu_workspace_bytes(tape);        // as much as the greediest op of it wants
+//   BRISK_RUN_ON_GPU(reserve_workspace, bytes);
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,17 @@ namespace brisk {
 constexpr int64_t kProductWorkspaceBytes = int64_t{128} << 20;
 
 // Of the shared workspace. At least what ops ask for at the tape's capacity; a little more where that depends on the
-// card's number of multiprocessors.
-int64_t card_workspace_bytes(const Tape& tape);
-// What it grows to where cuDNN's attention is tried, which is not reserved and happens only where the card has room; 0
+// GPU's number of multiprocessors.
+int64_t gpu_workspace_bytes(const Tape& tape);
+// What it grows to where cuDNN's attention is tried, which is not reserved and happens only where the GPU has room; 0
 // where it never is. Of sequences that are all as long as the longest; many short ones beside a long one want more.
-int64_t card_cudnn_bytes(const Tape& tape);
+int64_t gpu_cudnn_bytes(const Tape& tape);
 // A plan of cuDNN takes half a second to make. Of short sequences with heads at most 64 wide our own were 1.4 times as
 // fast, of those of 1024 rows cuDNN's 1.5 times, of heads of 128 three times (H200).
 constexpr bool may_suit_cudnn(int64_t head_width, int64_t longest) { return head_width > 64 || longest >= 512; }
 constexpr int64_t kMostCudnnBytes = int64_t{4} << 30;  // of one plan's workspace
 // Of another beside it, where linear layers multiply eight bits (ProductFormat::fp8): their operands.
-int64_t card_operand_bytes(const Tape& tape);
+int64_t gpu_operand_bytes(const Tape& tape);
 
 namespace cuda {
 void reserve_workspace(int64_t bytes);  // outside of a capture

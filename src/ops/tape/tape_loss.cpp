@@ -135,8 +135,8 @@ LossValues linear_cross_entropy(Tape& tape, Value x, Parameter* weight, const Lo
   node.forward_scratch = linear_cross_entropy_scratch(rows, weight->spec.cols, weight->spec.rows, weight_type, false);
   node.backward_scratch = linear_cross_entropy_scratch(rows, weight->spec.cols, weight->spec.rows, weight_type, true);
 #if BRISK_HAVE_CUDA
-  node.card_forward_scratch = cuda::linear_cross_entropy_scratch(rows, weight->spec.rows, weight_type, false);
-  node.card_backward_scratch = cuda::linear_cross_entropy_scratch(rows, weight->spec.rows, weight_type, true);
+  node.gpu_forward_scratch = cuda::linear_cross_entropy_scratch(rows, weight->spec.rows, weight_type, false);
+  node.gpu_backward_scratch = cuda::linear_cross_entropy_scratch(rows, weight->spec.rows, weight_type, true);
 #endif
   tape.record(std::move(node));
   return values;

@@ -5,13 +5,13 @@ namespace brisk {
 // Colours: lines 1 to 8 differ in lightness as well as in hue, so that they can be told apart without colour vision;
 // the phases of the ledger are shades by family (forward blue, backward green).
 const std::string_view kPageStyle = R"css(
-:root{color-scheme:light dark;--bg:#f7f7f5;--card:#fff;--ink:#1d2126;--soft:#5d6670;--line:#e2e3e0;--grid:#ececea;
+:root{color-scheme:light dark;--bg:#f7f7f5;--GPU:#fff;--ink:#1d2126;--soft:#5d6670;--line:#e2e3e0;--grid:#ececea;
 --l1:#2563c9;--l2:#d9690a;--l3:#0f8a5f;--l4:#b83280;--l5:#6d45c4;--l6:#1793b8;--l7:#8a5a22;--l8:#6a7280;
 --start:#9aa3ad;--wait:#e3a008;--copy:#f3cf6b;--f1:#12469b;--f2:#2563c9;--f3:#5a8ee0;--f4:#8db3ee;--f5:#bcd3f7;--loss:#6d45c4;
 --b1:#07553c;--b2:#0f8a5f;--b3:#43ad86;--b4:#82cbb0;--b5:#b9e2d2;--comm:#8a5a22;--clip:#f0a48a;--opt:#cf4a22;--eval:#b83280;
 --save:#e391bd;--log:#6a7280;--other:#c9cdd2;
 --good:#0f7a52;--good-bg:#e3f4ec;--busy:#1d56b3;--busy-bg:#e5eefb;--warn:#9a5200;--warn-bg:#fcefdc}
-@media(prefers-color-scheme:dark){:root{--bg:#14171a;--card:#1c2024;--ink:#e8eaed;--soft:#9aa4af;--line:#2f353b;--grid:#272c32;
+@media(prefers-color-scheme:dark){:root{--bg:#14171a;--GPU:#1c2024;--ink:#e8eaed;--soft:#9aa4af;--line:#2f353b;--grid:#272c32;
 --l1:#6ea3f5;--l2:#f59b4b;--l3:#48c795;--l4:#ef7fbb;--l5:#a88bf0;--l6:#59c3e3;--l7:#c99a63;--l8:#a3abb5;
 --start:#7d8791;--wait:#e3a92a;--copy:#f1d58a;--f1:#2a5fb8;--f2:#4b85dd;--f3:#79a6ec;--f4:#a5c4f4;--f5:#cfe0fa;--loss:#a88bf0;
 --b1:#12704f;--b2:#2b9d72;--b3:#59bd97;--b4:#93d6bd;--b5:#c6ebdd;--comm:#c99a63;--clip:#f5b8a3;--opt:#ea7350;--eval:#ef7fbb;
@@ -26,19 +26,19 @@ h2{font-size:1.15rem;margin:0 0 4px}
 h3{font-size:.95rem;margin:18px 0 6px;overflow-wrap:anywhere}
 p{margin:0 0 10px}.lead{color:var(--soft);overflow-wrap:anywhere}.why{color:var(--soft);font-size:.88rem}
 a{color:var(--l1)}code,.mono{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;font-size:.86em}
-section{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:18px 20px;margin-top:18px}
+section{background:var(--GPU);border:1px solid var(--line);border-radius:12px;padding:18px 20px;margin-top:18px}
 .pill{display:inline-block;font-size:.78rem;font-weight:600;border-radius:99px;padding:2px 10px;white-space:nowrap}
 .good{color:var(--good);background:var(--good-bg)}.busy{color:var(--busy);background:var(--busy-bg)}.warn{color:var(--warn);background:var(--warn-bg)}
 .notes{background:var(--warn-bg);color:var(--warn);border-radius:10px;padding:10px 16px 10px 32px;margin:14px 0 0;font-size:.88rem;overflow-wrap:anywhere}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(180px,1fr));gap:12px;margin-top:18px}
-.tile{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:12px 14px;display:flex;flex-direction:column}
+.tile{background:var(--GPU);border:1px solid var(--line);border-radius:12px;padding:12px 14px;display:flex;flex-direction:column}
 .tile span{color:var(--soft);font-size:.8rem}.tile b{font-size:1.35rem;line-height:1.3;font-weight:650;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
 .tile small{color:var(--soft);font-size:.78rem;overflow-wrap:anywhere}
 .grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr));gap:18px}
 .grid{margin-top:18px}.grid>section{min-width:0;margin-top:0}
 .choice{position:relative}.tabs{display:inline-flex;flex-wrap:wrap;border:1px solid var(--line);border-radius:8px;overflow:hidden;margin-bottom:10px}
 .tabs input{position:absolute;opacity:0;pointer-events:none}.tabs span{display:block;padding:3px 12px;font-size:.82rem;color:var(--soft);cursor:pointer}
-.tabs input:checked+span{background:var(--l1);color:var(--card);font-weight:600}.tabs input:focus-visible+span{outline:2px solid var(--l2);outline-offset:-2px}
+.tabs input:checked+span{background:var(--l1);color:var(--GPU);font-weight:600}.tabs input:focus-visible+span{outline:2px solid var(--l2);outline-offset:-2px}
 .view{display:none}
 .choice:has(label:nth-child(1) input:checked)>.view:nth-child(2),.choice:has(label:nth-child(2) input:checked)>.view:nth-child(3),
 .choice:has(label:nth-child(3) input:checked)>.view:nth-child(4),.choice:has(label:nth-child(4) input:checked)>.view:nth-child(5){display:block}
@@ -58,7 +58,7 @@ figcaption{text-align:center;padding-left:36px}
 .c1{stroke:var(--l1)}.c2{stroke:var(--l2)}.c3{stroke:var(--l3)}.c4{stroke:var(--l4)}.c5{stroke:var(--l5)}.c6{stroke:var(--l6)}.c7{stroke:var(--l7)}.c8{stroke:var(--l8)}
 i.c1{background:var(--l1)}i.c2{background:var(--l2)}i.c3{background:var(--l3)}i.c4{background:var(--l4)}i.c5{background:var(--l5)}i.c6{background:var(--l6)}i.c7{background:var(--l7)}i.c8{background:var(--l8)}
 .cursor{position:absolute;top:0;bottom:0;width:1px;background:var(--soft);display:none}
-.tip{position:absolute;top:6px;display:none;background:var(--card);border:1px solid var(--line);border-radius:8px;padding:6px 10px;font-size:.78rem;white-space:nowrap;pointer-events:none;box-shadow:0 3px 14px #0003;z-index:2;font-variant-numeric:tabular-nums}
+.tip{position:absolute;top:6px;display:none;background:var(--GPU);border:1px solid var(--line);border-radius:8px;padding:6px 10px;font-size:.78rem;white-space:nowrap;pointer-events:none;box-shadow:0 3px 14px #0003;z-index:2;font-variant-numeric:tabular-nums}
 .bar{display:flex;height:26px;border-radius:6px;overflow:hidden;background:var(--grid)}.bar i{display:block;min-width:0}
 .bars{display:grid;grid-template-columns:max-content 1fr max-content;gap:8px 12px;align-items:center;font-size:.84rem;margin-bottom:14px}
 .bars .r{text-align:right;color:var(--soft);font-variant-numeric:tabular-nums}
@@ -67,7 +67,7 @@ table{border-collapse:collapse;width:100%;font-size:.86rem}th,td{text-align:left
 thead th{color:var(--soft);font-weight:600;font-size:.78rem;vertical-align:bottom}tbody th{font-weight:500}
 tbody tr:last-child>*{border-bottom:0}tr.total>*{font-weight:650}
 table.num td,table.num th{text-align:right;white-space:nowrap;padding:5px 0 5px 18px}
-table.num th:first-child{text-align:left;padding-left:0}.scroll th:first-child{position:sticky;left:0;background:var(--card);z-index:1}
+table.num th:first-child{text-align:left;padding-left:0}.scroll th:first-child{position:sticky;left:0;background:var(--GPU);z-index:1}
 .label{white-space:nowrap}.label i{display:inline-block;width:14px;height:3px;border-radius:2px;margin-right:6px;vertical-align:middle}
 .heat{display:block;border-radius:5px;padding:1px 9px;min-width:2.6em}.heat.right{background:rgb(43 157 114/calc(var(--share)*.6))}
 .heat.wrong{background:rgb(234 115 80/calc(var(--share)*.9))}

@@ -4,10 +4,10 @@
 #include <atomic>
 
 #include "base/hash.h"
+#include "base/run_on_pool.h"
 #include "base/threads.h"
 #include "text/pipeline/bert_words.h"
 #include "text/pipeline/words.h"
-#include "text/run_on_team.h"
 
 namespace brisk {
 
@@ -109,15 +109,15 @@ std::vector<std::string_view> cut_into_pieces(std::span<const std::string_view> 
 }
 
 template <typename Words>
-std::vector<WordCount> count_on_team(std::span<const std::string_view> texts) {
+std::vector<WordCount> count_on_pool(std::span<const std::string_view> texts) {
   const std::vector<std::string_view> pieces = cut_into_pieces<Words>(texts);
-  std::vector<ShardedCounter> counters(Team::instance().size());
+  std::vector<ShardedCounter> counters(ThreadPool::instance().size());
   std::atomic<size_t> next_piece{0};
-  run_on_team([&](int thread) {
+  run_on_pool([&](int thread) {
     for (size_t i = next_piece++; i < pieces.size(); i = next_piece++) count_into<Words>(pieces[i], counters[thread]);
   });
   std::atomic<int> next_shard{0};
-  run_on_team([&](int) {
+  run_on_pool([&](int) {
     for (int shard = next_shard++; shard < kShards; shard = next_shard++) {
       for (size_t thread = 1; thread < counters.size(); ++thread) {
         WordCounter& from = counters[thread][shard];
@@ -136,10 +136,10 @@ std::vector<WordCount> count_on_team(std::span<const std::string_view> texts) {
 
 }  // namespace
 
-std::vector<WordCount> count_words(std::span<const std::string_view> texts) { return count_on_team<Gpt2Words>(texts); }
+std::vector<WordCount> count_words(std::span<const std::string_view> texts) { return count_on_pool<Gpt2Words>(texts); }
 
 std::vector<WordCount> count_bert_pieces(std::span<const std::string_view> texts) {
-  return count_on_team<BertPieces>(texts);
+  return count_on_pool<BertPieces>(texts);
 }
 
 }  // namespace brisk

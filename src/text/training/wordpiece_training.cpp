@@ -7,10 +7,10 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/run_on_pool.h"
 #include "base/text/unicode.h"
 #include "text/files/tokenizer_files.h"
 #include "text/pipeline/bert_words.h"
-#include "text/run_on_team.h"
 #include "text/training/merge_learner.h"
 #include "text/training/word_counts.h"
 
@@ -29,10 +29,10 @@ NormalizedCounts count_normalized(std::span<const std::string_view> texts, const
   const Normalizer normalizer(nlohmann::json::parse(components.normalizer), "normalizer");
   const PreTokenizer pre_tokenizer(nlohmann::json::parse(components.pre_tokenizer), "pre_tokenizer");
   const std::vector<WordCount> given = count_bert_pieces(texts);
-  const int threads = Team::instance().size();
+  const int threads = ThreadPool::instance().size();
   std::vector<NormalizedCounts> counts(threads);
-  run_on_team([&](int thread) {
-    const auto [begin, end] = Team::share(static_cast<int64_t>(given.size()), 1, thread, threads);
+  run_on_pool([&](int thread) {
+    const auto [begin, end] = ThreadPool::share(static_cast<int64_t>(given.size()), 1, thread, threads);
     for (int64_t i = begin; i < end; ++i) {
       const std::string normalized = normalizer.apply(given[i].word);
       pre_tokenizer.split(normalized, false,

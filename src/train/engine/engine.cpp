@@ -21,7 +21,7 @@ bool StepResult::finite() const { return std::isfinite(loss_sum) && std::isfinit
 double StepResult::loss() const { return weight_sum > 0 ? loss_sum / weight_sum : loss_sum; }
 
 namespace {
-// On a card the card's ops run.
+// On a GPU the GPU's ops run.
 EngineOptions placed(EngineOptions options) {
   if (options.device != nullptr && options.device->is_cuda()) options.backend = Backend::cuda;
   if (options.muon) options.muon->products = options.products;
@@ -42,7 +42,7 @@ MemoryPlan plan_memory(const EngineOptions& asked) {
   ParameterStore store;
   const std::unique_ptr<Model> model = make_model(options.model, store);
   const std::vector<RowCapacity> rows = options.picking.row_sets(options.capacity);
-  const bool on_card = options.backend == Backend::cuda;
+  const bool on_gpu = options.backend == Backend::cuda;
   MemoryPlan plan;
   const auto arena = [&](Tape::Purpose purpose) {
     Tape tape(
@@ -53,27 +53,27 @@ MemoryPlan plan_memory(const EngineOptions& asked) {
                           {.checkpoint_every = training ? options.checkpoint_every : 0, .backend = options.backend});
     if (training) {
       plan.batch_bytes = BatchBuffer::bytes(tape);
-      if (on_card) {  // two more are on their way
+      if (on_gpu) {  // two more are on their way
         plan.batch_bytes += 2 * BatchBuffer::bytes(rows[0], rows.size() > 1 ? rows[1] : RowCapacity{});
       }
       plan.loss_bytes = program.loss_scratch_bytes();
     }
-    if (on_card) plan.workspace_bytes = std::max(plan.workspace_bytes, card_workspace_bytes(tape));
-    if (on_card && training) plan.library_bytes = card_cudnn_bytes(tape);
-    if (training && options.products == ProductFormat::fp8) plan.operand_bytes = card_operand_bytes(tape);
+    if (on_gpu) plan.workspace_bytes = std::max(plan.workspace_bytes, gpu_workspace_bytes(tape));
+    if (on_gpu && training) plan.library_bytes = gpu_cudnn_bytes(tape);
+    if (training && options.products == ProductFormat::fp8) plan.operand_bytes = gpu_operand_bytes(tape);
     return program.arena_bytes();
   };
   plan.parameters = store.count();
   plan.trained_parameters = store.trained_count();
   plan.state = store.byte_parts(options.compute_type, ParameterStore::Purpose::training, moments_of(options),
                                 masters_of(options));
-  plan.optimizer_bytes = options.muon ? Muon::workspace_bytes(store, on_card) : 0;
+  plan.optimizer_bytes = options.muon ? Muon::workspace_bytes(store, on_gpu) : 0;
   plan.state_bytes = plan.state.total() + plan.optimizer_bytes;
   const int64_t training = arena(Tape::Purpose::training), evaluation = arena(Tape::Purpose::evaluation);
   plan.activation_bytes = training + plan.batch_bytes;
-  plan.evaluation_bytes = on_card && evaluation <= training ? 0 : evaluation;
+  plan.evaluation_bytes = on_gpu && evaluation <= training ? 0 : evaluation;
   plan.library_bytes = std::max<int64_t>(0, plan.library_bytes - plan.workspace_bytes);
-  if (on_card) plan.workspace_bytes += kProductWorkspaceBytes + plan.operand_bytes;
+  if (on_gpu) plan.workspace_bytes += kProductWorkspaceBytes + plan.operand_bytes;
   return plan;
 }
 
@@ -88,25 +88,25 @@ Engine::Engine(const EngineOptions& options)
   if (options_.muon) muon_ = std::make_unique<Muon>(store_, *options_.muon);
   training_->program->allocate(device_);
   BRISK_CHECK((options.compute_type != DType::f16 && options.master_weights) || device_.is_cuda(),
-              "a card's on the CPU");
+              "a GPU's on the CPU");
   if (options.compute_type == DType::f16) loss_scale_.emplace();
   if (device_.is_cuda()) {
     reserve_workspaces();
-    card_ = std::make_unique<CardTraining>(store_, options_, muon_.get());
+    gpu_ = std::make_unique<GpuTraining>(store_, options_, muon_.get());
   }
 }
 
 Engine::~Engine() {
   try {
     forget_ahead();
-  } catch (const std::exception&) {  // a card that failed has said so before
+  } catch (const std::exception&) {  // a GPU that failed has said so before
   }
 }
 
 void Engine::reserve_workspaces() const {
   const MemoryPlan plan = plan_memory(options_);
-  BRISK_RUN_ON_CARD(reserve_workspace, plan.workspace_bytes - plan.operand_bytes - kProductWorkspaceBytes);
-  if (plan.operand_bytes > 0) BRISK_RUN_ON_CARD(reserve_operand_workspace, plan.operand_bytes);
+  BRISK_RUN_ON_GPU(reserve_workspace, plan.workspace_bytes - plan.operand_bytes - kProductWorkspaceBytes);
+  if (plan.operand_bytes > 0) BRISK_RUN_ON_GPU(reserve_operand_workspace, plan.operand_bytes);
 }
 
 void Engine::initialise(uint64_t seed) {
@@ -121,7 +121,7 @@ void Engine::parameters_changed() {
 
 StepResult Engine::train_step(const StepBatch& batch, int64_t step, double rate, Ledger& ledger,
                               const UpdateLimits& limits, const NextBatch& next) {
-  if (card_) return train_on_card(batch, step, rate, ledger, limits, next);
+  if (gpu_) return train_on_gpu(batch, step, rate, ledger, limits, next);
   StepResult result;
   DeviceBatch device_batch;
   device_batch.loss_scale = 1.0f / static_cast<float>(batch.loss_divisor() > 0 ? batch.loss_divisor() : 1.0);
@@ -163,11 +163,11 @@ StepResult Engine::train_step(const StepBatch& batch, int64_t step, double rate,
 
 EvaluationResult Engine::evaluate(const Sequences& sequences, Ledger& ledger, int64_t count) {
   if (!evaluator_) {
-    // On a card, where memory is what limits a batch, between steps and in their memory.
+    // On a GPU, where memory is what limits a batch, between steps and in their memory.
     evaluator_ =
         std::make_unique<Evaluator>(*model_, store_, options_.capacity, options_.picking, options_.backend,
                                     options_.products == ProductFormat::tf32 ? options_.products : ProductFormat::own,
-                                    card_ ? training_->program.get() : nullptr);
+                                    gpu_ ? training_->program.get() : nullptr);
   }
   return evaluator_->evaluate(sequences, ledger, count);
 }

@@ -31,7 +31,7 @@ struct EngineOptions {
   ModelConfig model;
   RowCapacity capacity;                         // of a micro-batch
   RowPicking picking;                           // which of its rows have targets
-  DType compute_type = DType::f32;              // f32, bf16 or, on a card, f16 products
+  DType compute_type = DType::f32;              // f32, bf16 or, on a GPU, f16 products
   ProductFormat products = ProductFormat::own;  // while training; fp8 is not evaluated in: what is saved is not fp8
   bool master_weights = true;                   // false: ParameterStore::Masters::not_of_hidden
   int64_t checkpoint_every = 0;
@@ -44,7 +44,7 @@ struct EngineOptions {
   std::optional<MuonOptions> muon;  // of the hidden matrices; none: AdamW updates them too
   double max_grad_norm = 1;         // 0: no clipping
   uint64_t seed = 1;
-  Backend backend = Backend::cpu;  // of a card: always cuda
+  Backend backend = Backend::cpu;  // of a GPU: always cuda
   Device* device = nullptr;        // none: the CPU
 
   LossOptions loss() const;
@@ -76,9 +76,9 @@ struct MemoryPlan {
   int64_t trained_parameters = 0;
   int64_t state_bytes = 0;       // masters, gradients, moments, copies, the optimizer's workspace
   int64_t activation_bytes = 0;  // the training arena and the batch
-  int64_t evaluation_bytes = 0;  // its arena; none on a card, where it fits into that of training
-  int64_t workspace_bytes = 0;   // on a card: of products and other ops
-  int64_t library_bytes = 0;     // on a card, beside the total: what cuDNN takes where there is room for it
+  int64_t evaluation_bytes = 0;  // its arena; none on a GPU, where it fits into that of training
+  int64_t workspace_bytes = 0;   // on a GPU: of products and other ops
+  int64_t library_bytes = 0;     // on a GPU, beside the total: what cuDNN takes where there is room for it
   int64_t total() const { return state_bytes + activation_bytes + evaluation_bytes + workspace_bytes; }
 
   // What these are made of.
@@ -103,7 +103,7 @@ class Engine {
   using NextBatch = std::function<const StepBatch*()>;
   // One optimizer step (number `step`, from 1): every micro-batch forward and backward, then clipping and the update.
   // When the result is not finite(), or above `limits`, the parameters and the optimizer's state are untouched.
-  // A card asks for `next` when it has this step before it, and begins with that one's gradients, so that it has work
+  // A GPU asks for `next` when it has this step before it, and begins with that one's gradients, so that it has work
   // while the host looks at this step's numbers. The next call must then be of that batch and with the same ledger,
   // unless parameters_changed() comes before. The gradient that lies in the store may be either one's; where this
   // step's is wanted, give no `next`.
@@ -126,9 +126,9 @@ class Engine {
   std::string first_not_finite() const;
 
  private:
-  struct CardTraining;  // what steps on a card need besides
-  StepResult train_on_card(const StepBatch& batch, int64_t step, double rate, Ledger& ledger,
-                           const UpdateLimits& limits, const NextBatch& next);
+  struct GpuTraining;  // what steps on a GPU need besides
+  StepResult train_on_gpu(const StepBatch& batch, int64_t step, double rate, Ledger& ledger, const UpdateLimits& limits,
+                          const NextBatch& next);
   void queue_pass(const StepBatch& batch, int64_t step, bool may_sample, Ledger& ledger);
   void forget_ahead();
   void reserve_workspaces() const;
@@ -143,7 +143,7 @@ class Engine {
   std::unique_ptr<Evaluator> evaluator_;  // made at the first evaluate()
   BatchBuffer batch_buffer_;
   std::optional<LossScale> loss_scale_;
-  std::unique_ptr<CardTraining> card_;
+  std::unique_ptr<GpuTraining> gpu_;
 };
 
 }  // namespace brisk

@@ -1,4 +1,4 @@
-// Training steps on a card.
+// Training steps on a GPU.
 #include <cmath>
 #include <cstdlib>
 #include <functional>
@@ -33,7 +33,7 @@ int64_t rows_of(const StepBatch& batch) {
 
 }  // namespace
 
-Engine::CardTraining::Shape Engine::CardTraining::shape_of(const DeviceBatch& batch) {
+Engine::GpuTraining::Shape Engine::GpuTraining::shape_of(const DeviceBatch& batch) {
   const DeviceBatch::Set& first = batch.sets[0];
   const DeviceBatch::Set second = batch.sets.size() > 1 ? batch.sets[1] : DeviceBatch::Set{};
   return {first.rows.rows,       first.rows.sequences, first.rows.longest,     second.rows.rows,
@@ -43,11 +43,11 @@ Engine::CardTraining::Shape Engine::CardTraining::shape_of(const DeviceBatch& ba
 
 // Whether the next step is to be measured op by op: the second, and one in a thousand, as soon as its sizes have run
 // before, so that no choice of an algorithm is in it.
-bool Engine::CardTraining::wants_sample() const {
+bool Engine::GpuTraining::wants_sample() const {
   return passes >= 1 && (last_sample == 0 || passes + 1 - last_sample >= kStepsBetweenSamples);
 }
 
-bool Engine::CardTraining::run(Device& device, Recorded& recorded, bool op_by_op, const std::function<void()>& work) {
+bool Engine::GpuTraining::run(Device& device, Recorded& recorded, bool op_by_op, const std::function<void()>& work) {
   const bool is_new = recorded.seen++ == 0;
   if (op_by_op || !wants_graphs() || is_new) {
     work();
@@ -59,115 +59,115 @@ bool Engine::CardTraining::run(Device& device, Recorded& recorded, bool op_by_op
   return is_recorded;
 }
 
-int64_t Engine::settled_passes() const { return card_ ? card_->settled : std::numeric_limits<int64_t>::max(); }
+int64_t Engine::settled_passes() const { return gpu_ ? gpu_->settled : std::numeric_limits<int64_t>::max(); }
 
 // Forward and backward of all micro-batches: gradients and sums of the loss. Parameters stay as they are, so this may
 // run while the host does not know yet what came of the step before.
 void Engine::queue_pass(const StepBatch& batch, int64_t step, bool may_sample, Ledger& ledger) {
-  CardTraining& card = *card_;
+  GpuTraining& gpu = *gpu_;
   Program& program = *training_->program;
   const double divisor = batch.loss_divisor() > 0 ? batch.loss_divisor() : 1.0;
   const double scaling = loss_scale_ ? loss_scale_->scale : 1.0;
   DeviceBatch device_batch;
-  device_batch.step_loss_scale = &card.step.numbers()->loss_scale;
-  device_batch.step_key = &card.step.numbers()->step_key;
+  device_batch.step_loss_scale = &gpu.step.numbers()->loss_scale;
+  device_batch.step_key = &gpu.step.numbers()->step_key;
   Ledger unseen;
   const auto run_ops = [&] {
     program.forward(device_batch, unseen);
     program.backward(device_batch, unseen);
-    card.step.add_loss(program.value(training_->loss.sums, device_batch), device_batch.first_of_step);
+    gpu.step.add_loss(program.value(training_->loss.sums, device_batch), device_batch.first_of_step);
   };
 
-  CardTraining::Pass pass{.step = step};
-  card.step.begin_pass(step, scaling / divisor, options_.seed);
-  bool samples = may_sample && card.wants_sample();
-  const int64_t due = card.last_sample == 0 ? 1 : card.last_sample + kStepsBetweenSamples - 1;
-  const bool is_overdue = card.passes >= due + kMostWaiting;
-  card.clock.reset();
+  GpuTraining::Pass pass{.step = step};
+  gpu.step.begin_pass(step, scaling / divisor, options_.seed);
+  bool samples = may_sample && gpu.wants_sample();
+  const int64_t due = gpu.last_sample == 0 ? 1 : gpu.last_sample + kStepsBetweenSamples - 1;
+  const bool is_overdue = gpu.passes >= due + kMostWaiting;
+  gpu.clock.reset();
   bool is_settled = true;
   for (size_t i = 0; i < batch.micro_batches.size(); ++i) {
     // Two sets of slots in turn: while one is read by a step that is not done, the other is filled.
-    const size_t slot = 2 * i + static_cast<size_t>(card.passes % 2);
+    const size_t slot = 2 * i + static_cast<size_t>(gpu.passes % 2);
     {
       Ledger::Scope scope(ledger, Phase::copy);
       batch_buffer_.queue(batch.micro_batches[i], slot, device_batch.sets);
     }
     device_batch.first_of_step = i == 0;
-    const CardTraining::Shape shape = CardTraining::shape_of(device_batch);
-    if (card.micro_batches.size() >= kMostGraphs && !card.micro_batches.contains(shape)) {
+    const GpuTraining::Shape shape = GpuTraining::shape_of(device_batch);
+    if (gpu.micro_batches.size() >= kMostGraphs && !gpu.micro_batches.contains(shape)) {
       device_.wait();
-      card.micro_batches.clear();
+      gpu.micro_batches.clear();
     }
-    CardTraining::Recorded& recorded = card.micro_batches[shape];
+    GpuTraining::Recorded& recorded = gpu.micro_batches[shape];
     samples = samples && (recorded.seen > 0 || is_overdue);
-    if (samples && !card.clock) card.clock = std::make_unique<PhaseClock>(device_);
-    program.set_clock(samples ? card.clock.get() : nullptr);
-    if (!CardTraining::run(device_, recorded, samples, run_ops)) is_settled = false;
+    if (samples && !gpu.clock) gpu.clock = std::make_unique<PhaseClock>(device_);
+    program.set_clock(samples ? gpu.clock.get() : nullptr);
+    if (!GpuTraining::run(device_, recorded, samples, run_ops)) is_settled = false;
     pass.tokens += batch.micro_batches[i].rows();
   }
   program.set_clock(nullptr);
-  if (!samples) card.clock.reset();
-  ++card.passes;
-  card.settled = is_settled ? card.settled + 1 : 0;
-  card.pass_done->set();
-  card.pass = pass;
+  if (!samples) gpu.clock.reset();
+  ++gpu.passes;
+  gpu.settled = is_settled ? gpu.settled + 1 : 0;
+  gpu.pass_done->set();
+  gpu.pass = pass;
 }
 
 // A step is two parts: the pass, and the update, for which the host must know how the step before went (rate and limits
 // may depend on it). The host queues the update of this step, then the pass of the next, and only then waits for this
-// step's numbers: so it has the time of a whole pass for logging, for the batch after that and for its way to the card,
-// and the card never waits. What the host decides on, it decides on with the same numbers as if it had waited: while it
+// step's numbers: so it has the time of a whole pass for logging, for the batch after that and for its way to the GPU,
+// and the GPU never waits. What the host decides on, it decides on with the same numbers as if it had waited: while it
 // does, parameters and optimizer are those of this step. Now and then a step is queued op by op, with stamps of the
-// card's clock between; the ledger divides the others as that one was.
-StepResult Engine::train_on_card(const StepBatch& batch, int64_t step, double rate, Ledger& ledger,
-                                 const UpdateLimits& limits, const NextBatch& next) {
-  CardTraining& card = *card_;
-  const bool ahead = card.pass && card.pass->step == step;
-  const bool is_busy = ahead && !card.pass_done->reached();
+// GPU's clock between; the ledger divides the others as that one was.
+StepResult Engine::train_on_gpu(const StepBatch& batch, int64_t step, double rate, Ledger& ledger,
+                                const UpdateLimits& limits, const NextBatch& next) {
+  GpuTraining& gpu = *gpu_;
+  const bool ahead = gpu.pass && gpu.pass->step == step;
+  const bool is_busy = ahead && !gpu.pass_done->reached();
   if (!ahead) {
     forget_ahead();
     queue_pass(batch, step, true, ledger);
   }
-  const CardTraining::Pass pass = *card.pass;
+  const GpuTraining::Pass pass = *gpu.pass;
   BRISK_CHECK(!ahead || pass.tokens == rows_of(batch), "step {} was begun with another batch", step);
-  card.pass.reset();
-  const bool samples = card.clock != nullptr;
+  gpu.pass.reset();
+  const bool samples = gpu.clock != nullptr;
   const double scaling = loss_scale_ ? loss_scale_->scale : 1.0;
-  card.step.begin_update({step, rate, limits.gradient_norm, limits.loss, scaling});
+  gpu.step.begin_update({step, rate, limits.gradient_norm, limits.loss, scaling});
   if (samples) {
-    card.clock->restart();
-    card.step.decide();
-    card.clock->stamp(Phase::clipping);
-    card.step.update();
-    card.clock->stamp(Phase::optimizer);
-    card.step.publish();
+    gpu.clock->restart();
+    gpu.step.decide();
+    gpu.clock->stamp(Phase::clipping);
+    gpu.step.update();
+    gpu.clock->stamp(Phase::optimizer);
+    gpu.step.publish();
   } else {
-    CardTraining::run(device_, card.update, false, [&] {
-      card.step.decide();
-      card.step.update();
-      card.step.publish();
+    GpuTraining::run(device_, gpu.update, false, [&] {
+      gpu.step.decide();
+      gpu.step.update();
+      gpu.step.publish();
     });
   }
-  card.step.finish();
+  gpu.step.finish();
   bool looked_ahead = false;
   // With a loss that is scaled the next pass depends on how this one went.
-  if (next && !samples && !card.wants_sample() && !loss_scale_) {
+  if (next && !samples && !gpu.wants_sample() && !loss_scale_) {
     if (const StepBatch* following = next()) {
       queue_pass(*following, step + 1, false, ledger);
       looked_ahead = true;
     }
   }
-  // The card had work from the last step to here.
-  if (is_busy && !card.step.is_done()) ledger.hide_host(card.last_totals, card.shares);
-  const StepNumbers numbers = card.step.result();
+  // The GPU had work from the last step to here.
+  if (is_busy && !gpu.step.is_done()) ledger.hide_host(gpu.last_totals, gpu.shares);
+  const StepNumbers numbers = gpu.step.result();
   if (samples) {
-    card.shares = card.clock->totals();
-    card.last_sample = card.passes;
-    card.clock.reset();
+    gpu.shares = gpu.clock->totals();
+    gpu.last_sample = gpu.passes;
+    gpu.clock.reset();
   }
-  if (card.passes == 1) card.shares.nanoseconds[static_cast<size_t>(Phase::start_up)] = 1;  // algorithms were chosen
-  ledger.spread(card.shares);
-  card.last_totals = ledger.totals();
+  if (gpu.passes == 1) gpu.shares.nanoseconds[static_cast<size_t>(Phase::start_up)] = 1;  // algorithms were chosen
+  ledger.spread(gpu.shares);
+  gpu.last_totals = ledger.totals();
 
   StepResult result;
   result.tokens = pass.tokens;
@@ -193,9 +193,9 @@ StepResult Engine::train_on_card(const StepBatch& batch, int64_t step, double ra
 
 // Its batch may still be on its way: the memory that it comes from must not be used again before.
 void Engine::forget_ahead() {
-  if (!card_ || !card_->pass) return;
+  if (!gpu_ || !gpu_->pass) return;
   device_.wait();
-  card_->pass.reset();
+  gpu_->pass.reset();
 }
 
 }  // namespace brisk

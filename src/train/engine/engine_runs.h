@@ -27,9 +27,9 @@ struct Engine::Run {
                                                                .products = options.products})) {}
 };
 
-// On a card the step is queued as a whole and waited for once. What recurs with the same sizes is recorded as a graph
+// On a GPU the step is queued as a whole and waited for once. What recurs with the same sizes is recorded as a graph
 // when it comes the second time.
-struct Engine::CardTraining {
+struct Engine::GpuTraining {
   // Rows, sequences and longest sequence of both row sets; what they bring along; the first micro-batch of its step?
   using Shape = std::array<int64_t, 11>;
   static Shape shape_of(const DeviceBatch& batch);
@@ -43,14 +43,14 @@ struct Engine::CardTraining {
     int64_t tokens = 0;
   };
 
-  CardTraining(const ParameterStore& store, const EngineOptions& options, Muon* muon)
+  GpuTraining(const ParameterStore& store, const EngineOptions& options, Muon* muon)
       : step(store, options.adamw, muon, options.max_grad_norm), pass_done(store.device().mark()) {}
   bool wants_sample() const;
   // Runs `work`, from its second time on as a graph. Whether nothing was new in it: it had run before, and was not
   // recorded now.
   static bool run(Device& device, Recorded& recorded, bool op_by_op, const std::function<void()>& work);
 
-  CardStep step;
+  GpuStep step;
   std::map<Shape, Recorded> micro_batches;
   Recorded update;
   std::optional<Pass> pass;  // that is queued, and whose update is not

@@ -21,7 +21,7 @@ namespace {
 constexpr double kBudgetSeconds = 5;
 constexpr double kSecondsEach = 0.5;
 constexpr int kTrials = 3;
-constexpr double kCardSecondsEach = 3;
+constexpr double kGpuSecondsEach = 3;
 constexpr int64_t kSettledRuns = 2;
 // A larger one that is faster by less is not worth its memory.
 constexpr double kWorthwhile = 1.02;
@@ -30,7 +30,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-bool is_for_card(const EngineOptions& options) { return options.device != nullptr && options.device->is_cuda(); }
+bool is_for_gpu(const EngineOptions& options) { return options.device != nullptr && options.device->is_cuda(); }
 
 StepBatch first_step(const EngineOptions& options, const std::shared_ptr<const Sequences>& sequences,
                      LoaderOptions loader_options) {
@@ -66,9 +66,9 @@ double time_size(const EngineOptions& options, const StepBatch& whole) {
   return best;
 }
 
-// Of a card: tokens a second of a step of about `rows` rows, or of a whole one where that is smaller. Every size has
-// the same to do then, the update included, which a card does not time apart from the rest.
-double time_size_on_card(const EngineOptions& options, StepBatch batch, int64_t rows) {
+// Of a GPU: tokens a second of a step of about `rows` rows, or of a whole one where that is smaller. Every size has
+// the same to do then, the update included, which a GPU does not time apart from the rest.
+double time_size_on_gpu(const EngineOptions& options, StepBatch batch, int64_t rows) {
   const int64_t each = batch.micro_batches.front().rows();  // they are about equally large
   const auto nearest = static_cast<size_t>(std::max<int64_t>(1, (rows + each / 2) / each));
   batch.micro_batches.resize(std::min(nearest, batch.micro_batches.size()));
@@ -84,18 +84,18 @@ double time_size_on_card(const EngineOptions& options, StepBatch batch, int64_t 
   // Then it is measured op by op and recorded; what takes seconds can be judged without that.
   const auto start = std::chrono::steady_clock::now();
   double best = run();
-  while (engine.settled_passes() < kSettledRuns && seconds_since(start) < kCardSecondsEach) best = run();
-  for (int trial = 1; trial < kTrials && seconds_since(start) < kCardSecondsEach; ++trial) best = std::max(best, run());
+  while (engine.settled_passes() < kSettledRuns && seconds_since(start) < kGpuSecondsEach) best = run();
+  for (int trial = 1; trial < kTrials && seconds_since(start) < kGpuSecondsEach; ++trial) best = std::max(best, run());
   return best;
 }
 
-// The sizes that are timed for a job. A card chooses algorithms for each, which takes seconds: there it is what fits
-// and its neighbours; with less than half of it a card would be idle, and more than a step has would be empty.
+// The sizes that are timed for a job. A GPU chooses algorithms for each, which takes seconds: there it is what fits
+// and its neighbours; with less than half of it a GPU would be idle, and more than a step has would be empty.
 std::vector<int64_t> sizes_to_try(const EngineOptions& options, int64_t sequences, const LengthFigures& lengths) {
-  const bool on_card = is_for_card(options);
-  const int64_t usual = on_card ? options.capacity.rows : kMicroBatchTokens;
+  const bool on_gpu = is_for_gpu(options);
+  const int64_t usual = on_gpu ? options.capacity.rows : kMicroBatchTokens;
   std::vector<int64_t> sizes = micro_batch_candidates(options.capacity.longest, sequences, usual);
-  if (on_card) {
+  if (on_gpu) {
     const int64_t most = std::max(usual, std::min(2 * usual, rows_of_nearly_all_steps(sequences, lengths)));
     std::erase_if(sizes, [&](int64_t rows) { return rows < usual / 2 || rows > most; });
   }
@@ -161,13 +161,13 @@ MicroBatchChoice measure_micro_batch(const EngineOptions& options, const std::sh
   const int64_t most_rows = *std::max_element(sizes.begin(), sizes.end());
   const auto speed_of = [&](const EngineOptions& sized) -> std::optional<double> {
     const StepBatch step = first_step(sized, sequences, loader_options);
-    if (!is_for_card(sized)) return time_size(sized, step);
+    if (!is_for_gpu(sized)) return time_size(sized, step);
     std::optional<double> speed;
     try {
-      speed = time_size_on_card(sized, step, most_rows);
-    } catch (const UserError&) {  // no memory after all: others may use the card, too
+      speed = time_size_on_gpu(sized, step, most_rows);
+    } catch (const UserError&) {  // no memory after all: others may use the GPU, too
     }
-    BRISK_RUN_ON_CARD(release_workspaces);
+    BRISK_RUN_ON_GPU(release_workspaces);
     return speed;
   };
   for (const int64_t rows : sizes) {

@@ -41,10 +41,10 @@ int64_t micro_batch_rows(int64_t asked, int64_t usual, int64_t per_step, const L
 // step of `sequences` sequences needs; the usual size first.
 std::vector<int64_t> micro_batch_candidates(int64_t longest, int64_t sequences, int64_t usual = kMicroBatchTokens);
 
-// `options.capacity.longest` and `compute_type` are set; for a card also `capacity.rows`, around which sizes are tried.
+// `options.capacity.longest` and `compute_type` are set; for a GPU also `capacity.rows`, around which sizes are tried.
 // `fits` says whether an engine may be built. Takes about 5 s at most, or one micro-batch of each size where that is
-// longer; never more than the usual size and its neighbours then. A card takes longer the first time: it chooses the
-// algorithms of each size. What it takes of a card's memory, it gives back, workspaces included: there must be no
+// longer; never more than the usual size and its neighbours then. A GPU takes longer the first time: it chooses the
+// algorithms of each size. What it takes of a GPU's memory, it gives back, workspaces included: there must be no
 // engine there meanwhile.
 MicroBatchChoice measure_micro_batch(const EngineOptions& options, const std::shared_ptr<const Sequences>& sequences,
                                      const LoaderOptions& loader_options,

@@ -20,35 +20,35 @@ std::string number(double value) {
   return text;
 }
 
-// What the card tells: `, "card_busy_share": 0.98, ...`.
-std::string card_fields(const CardReading& card) {
+// What the GPU tells: `, "gpu_busy_share": 0.98, ...`.
+std::string gpu_fields(const GpuReading& gpu) {
   std::string text;
   const auto add = [&](const char* key, double value) {
     if (value >= 0) text += fmt::format(R"(, "{}": {})", key, number(value));
   };
-  add("card_busy_share", card.busy_share);
-  add("card_watts", card.watts);
-  add("card_celsius", card.celsius);
-  add("card_sm_mhz", card.sm_mhz);
-  add("card_memory_mhz", card.memory_mhz);
-  if (card.memory_used_bytes >= 0) text += fmt::format(R"(, "card_memory_used_bytes": {})", card.memory_used_bytes);
+  add("gpu_busy_share", gpu.busy_share);
+  add("gpu_watts", gpu.watts);
+  add("gpu_celsius", gpu.celsius);
+  add("gpu_sm_mhz", gpu.sm_mhz);
+  add("gpu_memory_mhz", gpu.memory_mhz);
+  if (gpu.memory_used_bytes >= 0) text += fmt::format(R"(, "gpu_memory_used_bytes": {})", gpu.memory_used_bytes);
   return text;
 }
 
-Json card_json(const CardSummary& card) {
+Json gpu_json(const GpuSummary& gpu) {
   Json json = Json::object();
   const auto add = [&](const char* key, double value) {
     if (value >= 0) json[key] = value;
   };
-  add("mean_busy_share", card.mean_busy_share);
-  add("mean_watts", card.mean_watts);
-  add("max_watts", card.max_watts);
-  add("max_celsius", card.max_celsius);
-  add("mean_sm_mhz", card.mean_sm_mhz);
-  add("mean_memory_mhz", card.mean_memory_mhz);
-  add("joules", card.joules);
-  if (card.max_memory_used_bytes >= 0) json["max_memory_used_bytes"] = card.max_memory_used_bytes;
-  json["readings"] = card.readings;
+  add("mean_busy_share", gpu.mean_busy_share);
+  add("mean_watts", gpu.mean_watts);
+  add("max_watts", gpu.max_watts);
+  add("max_celsius", gpu.max_celsius);
+  add("mean_sm_mhz", gpu.mean_sm_mhz);
+  add("mean_memory_mhz", gpu.mean_memory_mhz);
+  add("joules", gpu.joules);
+  if (gpu.max_memory_used_bytes >= 0) json["max_memory_used_bytes"] = gpu.max_memory_used_bytes;
+  json["readings"] = gpu.readings;
   return json;
 }
 
@@ -75,7 +75,7 @@ std::string to_json_line(const StepMetrics& metrics) {
                          ? fmt::format(R"(, "skipped_steps": {}, "loss_scale": {})", metrics.loss_scale->skipped_steps,
                                        number(metrics.loss_scale->scale))
                          : "",
-                     metrics.card ? card_fields(*metrics.card) : "");
+                     metrics.gpu ? gpu_fields(*metrics.gpu) : "");
 }
 
 std::string to_json_line(const EvaluationMetrics& metrics) {
@@ -171,9 +171,9 @@ std::string summary_to_json_text(const RunSummary& summary) {
   json["peak_memory_bytes"] = summary.peak_memory_bytes;
   if (summary.peak_allocated_bytes > 0) json["peak_allocated_bytes"] = summary.peak_allocated_bytes;
   if (summary.first_step_seconds > 0) json["first_step_seconds"] = summary.first_step_seconds;
-  if (summary.card) {
-    json["card"] = card_json(*summary.card);
-    if (summary.tokens_per_joule > 0) json["card"]["tokens_per_joule"] = summary.tokens_per_joule;
+  if (summary.gpu) {
+    json["gpu"] = gpu_json(*summary.gpu);
+    if (summary.tokens_per_joule > 0) json["gpu"]["tokens_per_joule"] = summary.tokens_per_joule;
   }
   json["precision"] = summary.precision;
   json["isa"] = summary.isa;

@@ -37,7 +37,7 @@ struct StepMetrics {
   int64_t skipped_updates = 0;  // so far, by the divergence guard
   int64_t rollbacks = 0;
   std::optional<LossScale> loss_scale = {};  // of f16: as `skipped_steps` and `loss_scale`
-  std::optional<CardReading> card = {};      // the card's last reading, where there is one
+  std::optional<GpuReading> gpu = {};        // the GPU's last reading, where there is one
 };
 
 struct EvaluationMetrics {
@@ -90,12 +90,12 @@ struct RunSummary {
   double gflops = 0;                 // reached, per second
   double peak_gflops = 0;            // of the machine, measured
   double utilisation = 0;
-  int64_t peak_memory_bytes = 0;       // of the process: on the card where it ran on one, CUDA's own memory included
-  int64_t peak_allocated_bytes = 0;    // on a card: what brisk itself allocated there
+  int64_t peak_memory_bytes = 0;       // of the process: on the GPU where it ran on one, CUDA's own memory included
+  int64_t peak_allocated_bytes = 0;    // on a GPU: what brisk itself allocated there
   double first_step_seconds = 0;       // from the start of the process to the end of its first step; 0: there was none
-  std::optional<CardSummary> card;     // of this process's steps
-  double tokens_per_joule = 0;         // where the card's energy is known
-  std::string precision, isa, device;  // isa: of a card, its name and compute capability
+  std::optional<GpuSummary> gpu;       // of this process's steps
+  double tokens_per_joule = 0;         // where the GPU's energy is known
+  std::string precision, isa, device;  // isa: of a GPU, its name and compute capability
   int64_t threads = 0;
   int64_t skipped_updates = 0, rollbacks = 0;  // of the whole run
   std::optional<int64_t> skipped_steps = {};   // by loss scaling, where there is one

@@ -86,7 +86,7 @@ std::string ledger_table(const Ledger::Totals& totals, const Speed& speed) {
   table.add_separator();
   table.add_row({"wall time", fmt::format("{:.2f}", all), "100.0 %", fmt::format("{:.2f}", 1e3 * all / steps)});
   if (!totals.sampled) return table.text();
-  return table.text() + "(on the card, phases of a step are shares of steps that were measured op by op)\n";
+  return table.text() + "(on the GPU, phases of a step are shares of steps that were measured op by op)\n";
 }
 
 std::string epoch_table(const std::vector<EpochRow>& rows) {
@@ -130,8 +130,8 @@ std::string speed_line(const Speed& speed) {
       "{:.0f} tokens/s, {:.1f} ms a step, {:.2f} ms a sample, {:.1f} GFLOP/s, {:.1f} % of {:.0f} GFLOP/s, {} {}",
       speed.tokens_per_second(), 1e3 * speed.training_seconds / steps, 1e3 * speed.training_seconds / samples,
       speed.gflops(), 100 * speed.utilisation(), speed.peak_gflops,
-      speed.card_bytes > 0 ? "peak memory on the card" : "peak memory",
-      format_bytes(static_cast<double>(speed.card_bytes > 0 ? speed.card_bytes : peak_memory_bytes())));
+      speed.gpu_bytes > 0 ? "peak memory on the GPU" : "peak memory",
+      format_bytes(static_cast<double>(speed.gpu_bytes > 0 ? speed.gpu_bytes : peak_memory_bytes())));
 }
 
 }  // namespace brisk

@@ -29,7 +29,7 @@ struct Speed {
   double flop_per_token = 0;
   double peak_gflops = 0;
   double training_seconds = 0;  // without evaluation, checkpoints and start-up: what the speeds below are of
-  int64_t card_bytes = 0;       // the most of a card's memory that was the process's; 0: it ran on the CPU
+  int64_t gpu_bytes = 0;        // the most of a GPU's memory that was the process's; 0: it ran on the CPU
 
   double tokens_per_second() const { return training_seconds > 0 ? static_cast<double>(tokens) / training_seconds : 0; }
   double gflops() const { return tokens_per_second() * flop_per_token * 1e-9; }

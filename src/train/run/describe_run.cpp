@@ -29,12 +29,12 @@ void describe_run(const TrainingSetup& setup) {
           : fmt::format(", to {:g}", setup.schedule.final_ratio * training.learning_rate),
       training.weight_decay,
       training.max_grad_norm > 0 ? fmt::format("at most {:g}", training.max_grad_norm) : "not clipped", training.seed);
-  const bool on_card = setup.engine->parameters().device().is_cuda();
+  const bool on_gpu = setup.engine->parameters().device().is_cuda();
   say("{} steps{} of {} sequences, {} an epoch; {} threads, {}, {}, peak {:.0f} GFLOP/s in {}", setup.total_steps,
       setup.time_box ? " (a guess until the first ones are measured)" : "", setup.loader_options.sequences_per_step,
-      setup.steps_per_epoch, Team::instance().size(), arithmetic_unit(setup.engine->parameters().device()),
+      setup.steps_per_epoch, ThreadPool::instance().size(), arithmetic_unit(setup.engine->parameters().device()),
       precision_name(setup.choices.compute_type, setup.choices.products), setup.peak->gflops(),
-      on_card ? "products" : "registers");
+      on_gpu ? "products" : "registers");
   if (!setup.time_box && training.warmup_steps > setup.total_steps) {
     warn("training.warmup_steps is {}, and there are {} steps: all of them are warm-up", training.warmup_steps,
          setup.total_steps);

@@ -40,12 +40,12 @@ void set_length(TrainingSetup& setup) {
   if (training.stop.empty()) {
     setup.total_steps = training.max_steps > 0 ? training.max_steps : training.num_epochs * setup.steps_per_epoch;
   } else {
-    setup.stop = parse_stop(training.stop, "training.stop");
-    const double steps = setup.stop->unit == Stop::Unit::epochs
+    setup.stop = parse_run_length(training.stop, "training.stop");
+    const double steps = setup.stop->unit == RunLength::Unit::epochs
                              ? setup.stop->amount * static_cast<double>(setup.steps_per_epoch)
-                         : setup.stop->unit == Stop::Unit::updates ? setup.stop->amount
-                         : setup.stop->unit == Stop::Unit::tokens  ? setup.stop->amount / tokens_per_step
-                                                                   : set_time_box(setup, tokens_per_step);
+                         : setup.stop->unit == RunLength::Unit::updates ? setup.stop->amount
+                         : setup.stop->unit == RunLength::Unit::tokens  ? setup.stop->amount / tokens_per_step
+                                                                        : set_time_box(setup, tokens_per_step);
     setup.total_steps = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(steps - 1e-9)));
   }
   setup.epochs = divide_up(setup.total_steps, setup.steps_per_epoch);

@@ -13,7 +13,7 @@ namespace brisk {
 
 namespace {
 
-bool is_on_card(const EngineOptions& options) { return options.device != nullptr && options.device->is_cuda(); }
+bool is_on_gpu(const EngineOptions& options) { return options.device != nullptr && options.device->is_cuda(); }
 
 std::string bytes_text(int64_t bytes) { return format_bytes(static_cast<double>(bytes)); }
 
@@ -30,7 +30,7 @@ EngineOptions with_smaller_micro_batch(EngineOptions options, int64_t available)
 }  // namespace
 
 int64_t memory_for_engine(const Device& device) {
-  return device.is_cuda() ? device.free_bytes() - kCardLibraryBytes : memory_available() - kProgramBytes;
+  return device.is_cuda() ? device.free_bytes() - kGpuLibraryBytes : memory_available() - kProgramBytes;
 }
 
 bool fits_in_memory(const EngineOptions& options) {
@@ -96,7 +96,7 @@ MemoryPlan refuse_what_cannot_fit(const EngineOptions& options) {
   if (plan.total() <= available) return plan;
   const std::string needs =
       fmt::format("this job needs {} of memory{} and {} are available", bytes_text(plan.total()),
-                  is_on_card(options) ? " on the card" : "", bytes_text(std::max<int64_t>(0, available)));
+                  is_on_gpu(options) ? " on the GPU" : "", bytes_text(std::max<int64_t>(0, available)));
   const std::string explanation = explain_memory(options, available);
   for (const MemoryRelief& relief : memory_reliefs(options, available)) {
     if (relief.total > available) continue;

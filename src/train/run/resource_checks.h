@@ -14,10 +14,10 @@
 
 namespace brisk {
 
-// Besides what is planned. On a CPU: the program itself, tokenizer and loader. On a card: kernels and cuBLASLt's, which
+// Besides what is planned. On a CPU: the program itself, tokenizer and loader. On a GPU: kernels and cuBLASLt's, which
 // are loaded when they are first needed, and recorded graphs; what CUDA's context takes is not free when this is asked.
 constexpr int64_t kProgramBytes = int64_t{100} << 20;
-constexpr int64_t kCardLibraryBytes = int64_t{256} << 20;
+constexpr int64_t kGpuLibraryBytes = int64_t{256} << 20;
 
 // Bytes that an engine there may take.
 int64_t memory_for_engine(const Device& device);

@@ -27,22 +27,22 @@ void fill_summary(TrainingSetup& setup, const RunEnd& end, const Ledger::Totals&
   const Device& device = setup.engine->parameters().device();
   setup.summary.peak_memory_bytes = device.is_cuda() ? device.memory().peak() : peak_memory_bytes();
   setup.summary.peak_allocated_bytes = device.memory().peak_allocated;
-  if (setup.card) {
-    setup.summary.card = setup.card->summary();
-    const double joules = setup.summary.card->joules;
+  if (setup.gpu) {
+    setup.summary.gpu = setup.gpu->summary();
+    const double joules = setup.summary.gpu->joules;
     if (joules > 0) setup.summary.tokens_per_joule = static_cast<double>(end.speed.tokens) / joules;
   }
   setup.summary.precision = precision_name(setup.choices.compute_type, setup.choices.products);
   setup.summary.isa = arithmetic_unit(device);
   setup.summary.device = device.name();
-  setup.summary.threads = Team::instance().size();
+  setup.summary.threads = ThreadPool::instance().size();
   setup.summary.skipped_updates = setup.state.guard.skipped;
   setup.summary.rollbacks = setup.state.guard.rollbacks;
   if (const LossScale* scale = setup.engine->loss_scale()) setup.summary.skipped_steps = scale->skipped_steps;
   setup.summary.ended = end.ended;
 }
 
-bool device_is_card(const TrainingSetup& setup) { return setup.engine->parameters().device().is_cuda(); }
+bool device_is_gpu(const TrainingSetup& setup) { return setup.engine->parameters().device().is_cuda(); }
 
 }  // namespace
 
@@ -68,12 +68,12 @@ TrainOutcome end_run(TrainingSetup& setup, RunWatch& watch, const RunEnd& end) {
   if (!end.epochs.empty()) say("{}", epoch_table(end.epochs));
   say("whole run:\n{}", ledger_table(totals, end.speed));
   say("{}", speed_line(end.speed));
-  if (setup.summary.card) {
+  if (setup.summary.gpu) {
     const double tokens = setup.summary.tokens_per_joule;
-    say("the card: {}{}", format_card(*setup.summary.card),
+    say("the GPU: {}{}", format_gpu(*setup.summary.gpu),
         tokens > 0 ? fmt::format(", {} tokens a joule", format_count(tokens)) : "");
   }
-  if (setup.summary.first_step_seconds > 0 && device_is_card(setup)) {
+  if (setup.summary.first_step_seconds > 0 && device_is_gpu(setup)) {
     say("the first step was done {} after the start of the process", format_duration(setup.summary.first_step_seconds));
   }
   if (setup.state.guard.skipped + setup.state.guard.rollbacks > 0) {

@@ -149,7 +149,7 @@ void RunWatch::start() {
                                 {"logical_processors", machine.logical_processors},
                                 {"memory_bytes", machine.memory_total_bytes},
                                 {"system", machine.system},
-                                {"threads", Team::instance().size()},
+                                {"threads", ThreadPool::instance().size()},
                                 {"isa", arithmetic_unit(setup_.engine->parameters().device())},
                                 {"precision", precision_name(setup_.choices.compute_type, setup_.choices.products)},
                                 {"peak_gflops", setup_.peak->gflops()},
@@ -178,14 +178,14 @@ void RunWatch::step(const StepMetrics& line) {
   events_->scalar("gradient_norm", line.step, line.gradient_norm);
   events_->scalar("speed/tokens_per_second", line.step, line.tokens_per_second);
   events_->scalar("speed/step_ms", line.step, line.step_ms);
-  if (line.card) {
+  if (line.gpu) {
     const auto add = [&](const char* name, double value) {
       if (value >= 0) events_->scalar(name, line.step, value);
     };
-    add("card/busy_percent", 100 * line.card->busy_share);
-    add("card/watts", line.card->watts);
-    add("card/celsius", line.card->celsius);
-    add("card/sm_mhz", line.card->sm_mhz);
+    add("GPU/busy_percent", 100 * line.gpu->busy_share);
+    add("GPU/watts", line.gpu->watts);
+    add("GPU/celsius", line.gpu->celsius);
+    add("GPU/sm_mhz", line.gpu->sm_mhz);
   }
   events_->write();
 }

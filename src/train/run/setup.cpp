@@ -62,10 +62,10 @@ class Starter {
     const DeviceChoice place = choose_device(setup_.job.device, "device");
     if (!setup_.request.resume) check_precision(setup_.job.training.precision, *place.device);
     check_master_weights(setup_.job.training.master_weights, setup_.job.training.precision, *place.device);
-    Team::set_size(team_size_for(setup_.job.training.threads, "training.threads"));
-    if (Team::instance().size() > available_cores()) {
+    ThreadPool::set_size(thread_count_for(setup_.job.training.threads, "training.threads"));
+    if (ThreadPool::instance().size() > available_cores()) {
       warn("training.threads = {} on {} cores: threads that share a core wait for each other; {} would be faster",
-           Team::instance().size(), available_cores(), available_cores());
+           ThreadPool::instance().size(), available_cores(), available_cores());
     }
     checkpoint_path_ = setup_.request.resume ? latest_checkpoint(setup_.directory.path()) : std::nullopt;
     if (checkpoint_path_ && !has_optimizer_state(*checkpoint_path_) && saved_state().step == 0) {
@@ -144,7 +144,7 @@ class Starter {
     options.muon = muon_options(training);
     options.master_weights = training.master_weights;
     if (place.device->is_cuda()) std::tie(options.compute_type, options.products) = planned_formats(options);
-    // A card is the faster the more it has to do at once.
+    // A GPU is the faster the more it has to do at once.
     while (place.device->is_cuda() && training.micro_batch_tokens == 0 && setup_.micro_batch_tokens > longest &&
            !fits_in_memory(options)) {
       setup_.micro_batch_tokens = std::max(longest, setup_.micro_batch_tokens / 2);
@@ -163,7 +163,7 @@ class Starter {
     options.max_grad_norm = training.max_grad_norm;
     options.seed = static_cast<uint64_t>(training.seed);
 
-    // By the CPU: a card would wait for longer than it would compute.
+    // By the CPU: a GPU would wait for longer than it would compute.
     if (!place.device->is_cuda()) {
       for (const std::string& line :
            setup_.task->compute_ahead(setup_.job, options.compute_type, checkpoint_path_.value_or(""))) {
@@ -177,17 +177,17 @@ class Starter {
       options.capacity = options.picking.capacity(setup_.micro_batch_tokens, longest);
     }
     setup_.memory = refuse_what_cannot_fit(options);
-    // Before the engine takes its memory: a card's peak is measured on large matrices.
+    // Before the engine takes its memory: a GPU's peak is measured on large matrices.
     const bool fast_bf16 = place.device->is_cuda() || has_bf16_instructions(active_isa());
     const Arithmetic arithmetic = arithmetic_of(fast_bf16 ? options.compute_type : DType::f32, options.products);
     setup_.peak = place.device->is_cuda() ? std::make_unique<PeakMeter>(*place.device, arithmetic)
                                           : std::make_unique<PeakMeter>(arithmetic);
-    setup_.card = watch_card(*place.device);
+    setup_.gpu = watch_gpu(*place.device);
     place.device->forget_peak();  // what the measurement took is free again
     if (place.device->is_cuda()) {
-      explain_card_memory([options] {
-        const Device& card = *options.device;
-        return explain_memory(options, memory_for_engine(card) + card.memory().allocated);
+      explain_gpu_memory([options] {
+        const Device& gpu = *options.device;
+        return explain_memory(options, memory_for_engine(gpu) + gpu.memory().allocated);
       });
     }
     setup_.engine = std::make_unique<Engine>(options);
@@ -202,7 +202,7 @@ class Starter {
     refuse_full_disk(setup_);
   }
 
-  // What make_choices() will choose on a card, where nothing is measured for it.
+  // What make_choices() will choose on a GPU, where nothing is measured for it.
   std::pair<DType, ProductFormat> planned_formats(const EngineOptions& options) const {
     if (checkpoint_path_) {
       const Choices choices = choices_from_json(saved_state().choices_json, *checkpoint_path_);
@@ -215,7 +215,7 @@ class Starter {
 
   Choices make_choices(const EngineOptions& engine_options) {
     const std::string isa(engine_options.device->is_cuda() ? "cuda" : isa_name(active_isa()));
-    const int64_t threads = Team::instance().size();
+    const int64_t threads = ThreadPool::instance().size();
     if (checkpoint_path_) {
       Choices choices = choices_from_json(saved_state().choices_json, *checkpoint_path_);
       if (choices.micro_batch_tokens < engine_options.capacity.longest) {
@@ -229,10 +229,10 @@ class Starter {
              choices.isa, choices.threads, isa, threads);
       }
       if (choices.compute_type == DType::f16 && !engine_options.device->is_cuda()) {
-        user_error("{}: the run computes in fp16, which only a card does; go on with it there (\"device\": \"cuda\")",
+        user_error("{}: the run computes in fp16, which only a GPU does; go on with it there (\"device\": \"cuda\")",
                    setup_.directory.path());
       }
-      // What only a card rounds to, the CPU does without.
+      // What only a GPU rounds to, the CPU does without.
       const ProductFormat products = engine_options.device->is_cuda() ? choices.products : ProductFormat::own;
       return {choices.compute_type, choices.micro_batch_tokens, isa, threads, products};
     }

@@ -56,13 +56,13 @@ struct TrainingSetup {
   int64_t micro_batch_tokens = 0, steps_per_epoch = 0;
   // Of a time-boxed run they are what is expected.
   int64_t total_steps = 0, epochs = 0;
-  std::optional<Stop> stop;  // where the job has one
+  std::optional<RunLength> stop;  // where the job has one
   std::optional<TimeBox> time_box;
   double elapsed_before = 0;  // seconds, of earlier processes of the run
   std::vector<ComponentCost> costs;
   double flop_per_token = 0;
   std::unique_ptr<PeakMeter> peak;  // sampled now and then while the run goes on
-  std::unique_ptr<CardWatch> card;  // of a card whose driver tells something; else none
+  std::unique_ptr<GpuWatch> gpu;    // of a GPU whose driver tells something; else none
 };
 
 }  // namespace brisk

@@ -61,7 +61,7 @@ Progress StepLog::progress(const StepBatch& batch) const {
   progress.loss = divisor != sums.end() && divisor->second > 0 ? sums.at("loss_sum") / divisor->second : last_loss_;
   progress.tokens_per_second = window_seconds_ > 0 ? static_cast<double>(window_.tokens) / window_seconds_ : 0;
   progress.elapsed_seconds = elapsed;
-  if (setup_.card) progress.card = format_card(setup_.card->latest().value_or(CardReading{}));
+  if (setup_.gpu) progress.gpu = format_gpu(setup_.gpu->latest().value_or(GpuReading{}));
   if (const LossScale* scale = setup_.engine->loss_scale()) progress.skipped_steps = scale->skipped_steps;
   progress.seconds_left = elapsed / static_cast<double>(std::max<int64_t>(1, whole_.steps)) *
                           static_cast<double>(setup_.total_steps - setup_.state.step);
@@ -85,7 +85,7 @@ StepMetrics StepLog::line(const StepBatch& batch, double rate, double seconds) {
   line.seconds = seconds;
   line.skipped_updates = setup_.state.guard.skipped;
   line.rollbacks = setup_.state.guard.rollbacks;
-  if (setup_.card) line.card = setup_.card->latest();
+  if (setup_.gpu) line.gpu = setup_.gpu->latest();
   if (const LossScale* scale = setup_.engine->loss_scale()) line.loss_scale = *scale;
   last_loss_ = line.loss;
   sums.clear();

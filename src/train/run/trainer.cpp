@@ -57,7 +57,7 @@ class Trainer {
     InterruptGuard guard;
     ProgressBar bar;
     last_save_ = peak_sampled_ = std::chrono::steady_clock::now();
-    if (setup_.card) setup_.card->begin();
+    if (setup_.gpu) setup_.gpu->begin();
     log_.begin_epoch();
     while (!is_over() && !stop_early_) {
       if (InterruptGuard::requested()) {
@@ -92,7 +92,7 @@ class Trainer {
     return setup_.loader->next();
   }
 
-  // The batch after that of `step`, for a card that has nothing left to do; null where it should not begin with it:
+  // The batch after that of `step`, for a GPU that has nothing left to do; null where it should not begin with it:
   // there is none, or the gradient of `step` is still to be looked at.
   const StepBatch* look_ahead(int64_t step) {
     const bool is_last = !setup_.time_box && step >= setup_.total_steps;
@@ -290,7 +290,7 @@ class Trainer {
   RunWatch watch_;
   BestModel best_;
   StepLog log_;
-  std::optional<StepBatch> ahead_;  // of the coming step, which a card has begun with
+  std::optional<StepBatch> ahead_;  // of the coming step, which a GPU has begun with
   std::chrono::steady_clock::time_point step_start_, last_save_, peak_sampled_;
   int64_t expected_steps_ = 0;  // of a time-boxed run, as it was told
   std::vector<EpochRow> epoch_rows_;

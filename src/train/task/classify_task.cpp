@@ -37,12 +37,12 @@ double passes_over(const Job& job, const Sequences& train) {
     return training.max_steps > 0 ? static_cast<double>(training.max_steps) / steps_per_epoch
                                   : static_cast<double>(training.num_epochs);
   }
-  const Stop stop = parse_stop(training.stop, "training.stop");
+  const RunLength stop = parse_run_length(training.stop, "training.stop");
   switch (stop.unit) {
-    case Stop::Unit::epochs: return stop.amount;
-    case Stop::Unit::updates: return stop.amount / steps_per_epoch;
-    case Stop::Unit::tokens: return stop.amount / static_cast<double>(train.total_rows());
-    case Stop::Unit::seconds: break;
+    case RunLength::Unit::epochs: return stop.amount;
+    case RunLength::Unit::updates: return stop.amount / steps_per_epoch;
+    case RunLength::Unit::tokens: return stop.amount / static_cast<double>(train.total_rows());
+    case RunLength::Unit::seconds: break;
   }
   return kPassesWorthwhile;
 }
@@ -52,7 +52,7 @@ double passes_over(const Job& job, const Sequences& train) {
 TaskData ClassifyTask::prepare(Job& job, DataRequest request) {
   if (!job.training.teacher.empty()) {
     if (job.device != "auto" && job.device != "cpu") {
-      user_error("device \"{}\": a card cannot learn from training.teacher yet; use \"cpu\"", job.device);
+      user_error("device \"{}\": a GPU cannot learn from training.teacher yet; use \"cpu\"", job.device);
     }
     job.device = "cpu";
   }

@@ -13,17 +13,17 @@ namespace {
 using std::chrono::milliseconds;
 
 // Says one reading after the other, then the last again and again.
-class ListedReadings final : public CardSensor {
+class ListedReadings final : public GpuSensor {
  public:
-  ListedReadings(std::vector<CardReading> readings, std::atomic<int>* count)
+  ListedReadings(std::vector<GpuReading> readings, std::atomic<int>* count)
       : readings_(std::move(readings)), count_(count) {}
-  CardReading read() override {
+  GpuReading read() override {
     const int at = (*count_)++;
     return readings_[std::min<size_t>(static_cast<size_t>(at), readings_.size() - 1)];
   }
 
  private:
-  std::vector<CardReading> readings_;
+  std::vector<GpuReading> readings_;
   std::atomic<int>* count_;
 };
 
@@ -32,18 +32,18 @@ void wait_for(const std::atomic<int>& count, int wanted) {
   ASSERT_GE(count, wanted);
 }
 
-TEST(CardSensor, IsLeftOutQuietlyWhereThereIsNoLibrary) {
-  EXPECT_EQ(open_card_sensor("0000:17:00.0", "libof-no-such-name.so.1"), nullptr);
+TEST(GpuSensor, IsLeftOutQuietlyWhereThereIsNoLibrary) {
+  EXPECT_EQ(open_gpu_sensor("0000:17:00.0", "libof-no-such-name.so.1"), nullptr);
 }
 
-TEST(CardSensor, IsLeftOutWhereTheLibraryIsAnotherOne) {
-  EXPECT_EQ(open_card_sensor("0000:17:00.0", "libm.so.6"), nullptr);
+TEST(GpuSensor, IsLeftOutWhereTheLibraryIsAnotherOne) {
+  EXPECT_EQ(open_gpu_sensor("0000:17:00.0", "libm.so.6"), nullptr);
 }
 
-TEST(CardSensor, ReadsTheCardAtItsPlaceOnTheBus) {
-  const auto sensor = open_card_sensor("0000:17:00.0", BRISK_FAKE_NVML);
+TEST(GpuSensor, ReadsTheGpuAtItsPlaceOnTheBus) {
+  const auto sensor = open_gpu_sensor("0000:17:00.0", BRISK_FAKE_NVML);
   ASSERT_NE(sensor, nullptr);
-  const CardReading reading = sensor->read();
+  const GpuReading reading = sensor->read();
   EXPECT_DOUBLE_EQ(reading.busy_share, 0.87);
   EXPECT_DOUBLE_EQ(reading.watts, 400);
   EXPECT_EQ(reading.celsius, 61);
@@ -54,46 +54,46 @@ TEST(CardSensor, ReadsTheCardAtItsPlaceOnTheBus) {
   EXPECT_DOUBLE_EQ(reading.joules, 7050);
 }
 
-TEST(CardSensor, LeavesOutWhatACardDoesNotTell) {
-  const auto sensor = open_card_sensor("0000:65:00.0", BRISK_FAKE_NVML);
+TEST(GpuSensor, LeavesOutWhatAGpuDoesNotTell) {
+  const auto sensor = open_gpu_sensor("0000:65:00.0", BRISK_FAKE_NVML);
   ASSERT_NE(sensor, nullptr);
-  const CardReading reading = sensor->read();
+  const GpuReading reading = sensor->read();
   EXPECT_DOUBLE_EQ(reading.busy_share, 0.12);
   EXPECT_LT(reading.watts, 0);
   EXPECT_LT(reading.joules, 0);
-  EXPECT_EQ(format_card(reading), "12 % busy, 61 C");
+  EXPECT_EQ(format_gpu(reading), "12 % busy, 61 C");
 }
 
-TEST(CardSensor, KnowsNoCardThatIsNotThere) { EXPECT_EQ(open_card_sensor("0000:99:00.0", BRISK_FAKE_NVML), nullptr); }
+TEST(GpuSensor, KnowsNoGpuThatIsNotThere) { EXPECT_EQ(open_gpu_sensor("0000:99:00.0", BRISK_FAKE_NVML), nullptr); }
 
-TEST(CardSensor, IsLeftOutWhereTheLibraryDoesNotStart) {
+TEST(GpuSensor, IsLeftOutWhereTheLibraryDoesNotStart) {
   setenv("BRISK_FAKE_NVML_INIT", "1", 1);
-  EXPECT_EQ(open_card_sensor("0000:17:00.0", BRISK_FAKE_NVML), nullptr);
+  EXPECT_EQ(open_gpu_sensor("0000:17:00.0", BRISK_FAKE_NVML), nullptr);
   unsetenv("BRISK_FAKE_NVML_INIT");
 }
 
-TEST(CardWatch, KnowsNothingWithoutASensor) {
-  CardWatch watch(nullptr);
+TEST(GpuWatch, KnowsNothingWithoutASensor) {
+  GpuWatch watch(nullptr);
   EXPECT_FALSE(watch.sees());
   EXPECT_FALSE(watch.latest().has_value());
   watch.begin();
   EXPECT_EQ(watch.summary().readings, 0);
-  EXPECT_EQ(format_card(watch.summary()), "");
+  EXPECT_EQ(format_gpu(watch.summary()), "");
 }
 
-TEST(CardWatch, SumsUpMeansMaximaAndEnergy) {
+TEST(GpuWatch, SumsUpMeansMaximaAndEnergy) {
   std::atomic<int> count = 0;
-  CardWatch watch(
+  GpuWatch watch(
       std::make_unique<ListedReadings>(
-          std::vector<CardReading>{{.busy_share = 0.5, .watts = 100, .celsius = 40, .sm_mhz = 1000, .joules = 500},
-                                   {.busy_share = 1.0, .watts = 300, .celsius = 60, .sm_mhz = 2000, .joules = 900},
-                                   {.busy_share = 0.6, .watts = 200, .celsius = 50, .sm_mhz = 1800, .joules = 1100}},
+          std::vector<GpuReading>{{.busy_share = 0.5, .watts = 100, .celsius = 40, .sm_mhz = 1000, .joules = 500},
+                                  {.busy_share = 1.0, .watts = 300, .celsius = 60, .sm_mhz = 2000, .joules = 900},
+                                  {.busy_share = 0.6, .watts = 200, .celsius = 50, .sm_mhz = 1800, .joules = 1100}},
           &count),
       milliseconds(3600000));
   wait_for(count, 1);
   while (!watch.latest()) std::this_thread::sleep_for(milliseconds(1));
   watch.summary();  // the second reading
-  const CardSummary summary = watch.summary();
+  const GpuSummary summary = watch.summary();
   EXPECT_EQ(summary.readings, 3);
   EXPECT_NEAR(summary.mean_busy_share, 0.7, 1e-12);
   EXPECT_NEAR(summary.mean_watts, 200, 1e-12);
@@ -104,48 +104,48 @@ TEST(CardWatch, SumsUpMeansMaximaAndEnergy) {
   EXPECT_EQ(watch.latest()->celsius, 50);
 }
 
-TEST(CardWatch, BeginsAnew) {
+TEST(GpuWatch, BeginsAnew) {
   std::atomic<int> count = 0;
-  CardWatch watch(std::make_unique<ListedReadings>(
-                      std::vector<CardReading>{
-                          {.watts = 900, .joules = 100}, {.watts = 900, .joules = 200}, {.watts = 50, .joules = 260}},
-                      &count),
-                  milliseconds(3600000));
+  GpuWatch watch(std::make_unique<ListedReadings>(
+                     std::vector<GpuReading>{
+                         {.watts = 900, .joules = 100}, {.watts = 900, .joules = 200}, {.watts = 50, .joules = 260}},
+                     &count),
+                 milliseconds(3600000));
   while (!watch.latest()) std::this_thread::sleep_for(milliseconds(1));
   watch.begin();  // the second reading: where the counter stands
-  const CardSummary summary = watch.summary();
+  const GpuSummary summary = watch.summary();
   EXPECT_EQ(summary.readings, 1);
   EXPECT_EQ(summary.max_watts, 50);
   EXPECT_NEAR(summary.joules, 60, 1e-9);
 }
 
-TEST(CardWatch, TakesPowerTimesTimeWhereThereIsNoCounter) {
+TEST(GpuWatch, TakesPowerTimesTimeWhereThereIsNoCounter) {
   std::atomic<int> count = 0;
-  CardWatch watch(std::make_unique<ListedReadings>(std::vector<CardReading>{{.watts = 100}}, &count));
-  const CardSummary summary = watch.summary();
+  GpuWatch watch(std::make_unique<ListedReadings>(std::vector<GpuReading>{{.watts = 100}}, &count));
+  const GpuSummary summary = watch.summary();
   EXPECT_NEAR(summary.joules, 100 * summary.seconds, 1e-9);
 }
 
-TEST(CardWatch, ReadsAgainAfterEachPeriodAndEndsAtOnce) {
+TEST(GpuWatch, ReadsAgainAfterEachPeriodAndEndsAtOnce) {
   std::atomic<int> count = 0;
   const auto start = std::chrono::steady_clock::now();
   {
-    CardWatch often(std::make_unique<ListedReadings>(std::vector<CardReading>{{}}, &count), milliseconds(1));
+    GpuWatch often(std::make_unique<ListedReadings>(std::vector<GpuReading>{{}}, &count), milliseconds(1));
     wait_for(count, 3);
-    CardWatch seldom(std::make_unique<ListedReadings>(std::vector<CardReading>{{}}, &count), milliseconds(3600000));
+    GpuWatch seldom(std::make_unique<ListedReadings>(std::vector<GpuReading>{{}}, &count), milliseconds(3600000));
   }
   EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(60000));
 }
 
-TEST(CardWatch, SaysWhatItKnowsInALine) {
-  EXPECT_EQ(format_card(CardReading{.busy_share = 0.984, .watts = 611.7, .celsius = 64}), "98 % busy, 612 W, 64 C");
-  EXPECT_EQ(format_card(CardReading{}), "");
-  EXPECT_EQ(format_card(CardSummary{.mean_busy_share = 0.94,
-                                    .mean_watts = 540,
-                                    .max_watts = 652,
-                                    .max_celsius = 67,
-                                    .mean_sm_mhz = 1965,
-                                    .joules = 44280}),
+TEST(GpuWatch, SaysWhatItKnowsInALine) {
+  EXPECT_EQ(format_gpu(GpuReading{.busy_share = 0.984, .watts = 611.7, .celsius = 64}), "98 % busy, 612 W, 64 C");
+  EXPECT_EQ(format_gpu(GpuReading{}), "");
+  EXPECT_EQ(format_gpu(GpuSummary{.mean_busy_share = 0.94,
+                                  .mean_watts = 540,
+                                  .max_watts = 652,
+                                  .max_celsius = 67,
+                                  .mean_sm_mhz = 1965,
+                                  .joules = 44280}),
             "94 % busy, 540 W on average, 652 W at most, 67 C at most, 1965 MHz, 12.3 Wh");
 }
 

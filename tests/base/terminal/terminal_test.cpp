@@ -101,7 +101,7 @@ TEST(Progress, SaysEverythingInALine) {
   early.loss = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(format_progress(early), "epoch 1/3  step 40/80  loss nan  12.3K tokens/s  elapsed 4.20 s");
   early.loss = 5;
-  early.card = "98 % busy, 612 W, 64 C";
+  early.gpu = "98 % busy, 612 W, 64 C";
   EXPECT_EQ(format_progress(early),
             "epoch 1/3  step 40/80  loss 5.000  12.3K tokens/s  98 % busy, 612 W, 64 C  elapsed 4.20 s");
 }

@@ -123,7 +123,7 @@ TEST(Packer, TakesOneMoreMicroBatchWhereWholeSequencesDoNotFitExactly) {
   const std::vector<int64_t> lengths(3, 6);  // 18 rows in two of 9 would split a sequence
   EXPECT_EQ(divide_step(lengths, 9).size(), 3u);
   EXPECT_TRUE(divide_step({}, 9).empty());
-  // Many short sequences: a card cannot number more in one micro-batch.
+  // Many short sequences: a GPU cannot number more in one micro-batch.
   const std::vector<int64_t> short_ones(static_cast<size_t>(2 * kMostSequences + 1), 1);
   const auto many = divide_step(short_ones, int64_t{1} << 24);
   EXPECT_EQ(many.size(), 3u);

@@ -131,10 +131,10 @@ TEST_F(Examples, AnyNumberOfThreadsMakesTheSame) {
   std::string csv = "text,label\n";
   for (int i = 0; i < 40000; ++i) csv += fmt::format("\"text {}\nof some length\",class {}\n", i, i % 700);
   folder_.write("a.csv", csv);
-  const int threads = Team::instance().size();
+  const int threads = ThreadPool::instance().size();
   std::vector<std::string> contents;
   for (const int size : {1, 3}) {
-    Team::set_size(size);
+    ThreadPool::set_size(size);
     const auto made =
         open_examples(TextTable({.paths = {folder_ / "a.csv"}}), tokenizer_, folder_ / std::to_string(size));
     std::ifstream file(made->cache_path(), std::ios::binary);
@@ -144,7 +144,7 @@ TEST_F(Examples, AnyNumberOfThreadsMakesTheSame) {
     EXPECT_EQ(made->label_of(12345), 12345 % 700);
     EXPECT_EQ(made->missing().count(), 0);
   }
-  Team::set_size(threads);
+  ThreadPool::set_size(threads);
   EXPECT_EQ(contents[0], contents[1]);
 }
 
@@ -315,13 +315,13 @@ TEST_F(Examples, TwoJobsAtOnceMakeTheTokensOnce) {
   std::string csv = "text,label\n";
   for (int i = 0; i < 2000; ++i) csv += fmt::format("text {},{}\n", i, i % 2);
   folder_.write("a.csv", csv);
-  const auto open = [&] {  // processes of their own, since a process has one team
+  const auto open = [&] {  // processes of their own, since a process has one thread pool
     const pid_t child = fork();
     if (child != 0) return child;
     const auto made = open_examples(TextTable({.paths = {folder_ / "a.csv"}}), tokenizer_, folder_ / "shared");
     _exit(made->rows() == 2000 ? 0 : 1);
   };
-  Team::set_size(1);
+  ThreadPool::set_size(1);
   const pid_t one = open(), two = open();
   for (const pid_t child : {one, two}) {
     int status = 0;

@@ -12,13 +12,13 @@
 namespace brisk {
 namespace {
 
-using testing::CardMatrix;
-using testing::CardNumbers;
-using testing::CardRows;
-using testing::OnCard;
+using testing::GpuMatrix;
+using testing::GpuNumbers;
+using testing::GpuRows;
+using testing::OnGpu;
 using testing::Side;
 
-using CudaAttention = OnCard;
+using CudaAttention = OnGpu;
 using Way = cuda::AttentionWay;
 
 struct Problem {
@@ -70,17 +70,17 @@ class Attention {
     return {forward(side), dy_.at(side), dq.at(side), dkv.at(side).columns(0, k_columns_),
             dkv.at(side).columns(k_columns_, k_columns_)};
   }
-  // From now on the sequences on the card are those of another with as many rows.
+  // From now on the sequences on the GPU are those of another with as many rows.
   void take_lengths(const Attention& other) {
     const int64_t bytes = (static_cast<int64_t>(problem_.queries.size()) + 1) * 4;
     std::vector<int32_t> starts(problem_.queries.size() + 1);
-    cuda_device().copy_out(starts.data(), other.rows_.at(Side::card).starts, bytes);
-    cuda_device().copy_in(const_cast<int32_t*>(rows_.at(Side::card).starts), starts.data(), bytes);
+    cuda_device().copy_out(starts.data(), other.rows_.at(Side::gpu).starts, bytes);
+    cuda_device().copy_in(const_cast<int32_t*>(rows_.at(Side::gpu).starts), starts.data(), bytes);
   }
   // Every query with every key: about -128.
   void set_scores_far_below_zero() {
     const float value = std::sqrt(128 / std::sqrt(static_cast<float>(problem_.head_width)));
-    const auto shift = [](CardMatrix& m, int64_t columns, float by) {
+    const auto shift = [](GpuMatrix& m, int64_t columns, float by) {
       for (int64_t r = 0; r < m.host().rows(); ++r) {
         for (int64_t c = 0; c < columns; ++c) m.host().set(r, c, m.host().get(r, c) * 0.1f + by);
       }
@@ -89,9 +89,9 @@ class Attention {
     shift(q_, q_columns_, value);
     shift(kv_, k_columns_, -value);
   }
-  // What the reference leaves alone is 0 on the card.
+  // What the reference leaves alone is 0 on the GPU.
   void clear_spare_rows() {
-    const auto clear = [&](CardMatrix& m) {
+    const auto clear = [&](GpuMatrix& m) {
       for (int64_t r = m.host().rows() - problem_.spare; r < m.host().rows(); ++r) {
         for (int64_t c = 0; c < m.host().cols(); ++c) m.host().set(r, c, 0);
       }
@@ -103,17 +103,17 @@ class Attention {
 
  private:
   Problem problem_;
-  CardRows rows_, key_rows_;
+  GpuRows rows_, key_rows_;
   int64_t q_columns_, k_columns_;
-  CardMatrix q_, kv_, dy_;
+  GpuMatrix q_, kv_, dy_;
 
  public:
-  CardMatrix y, log_sum_exp, dq, dkv;
+  GpuMatrix y, log_sum_exp, dq, dkv;
 };
 
 void expect_same_bits(Attention& a, Attention& b) {
   for (auto [first, second] : {std::pair{&a.y, &b.y}, {&a.dq, &b.dq}, {&a.dkv, &b.dkv}}) {
-    const testing::Matrix &x = first->card(), &y = second->card();
+    const testing::Matrix &x = first->gpu(), &y = second->gpu();
     for (int64_t r = 0; r < x.rows(); ++r) {
       for (int64_t c = 0; c < x.cols(); ++c) ASSERT_EQ(x.get(r, c), y.get(r, c)) << r << ", " << c;
     }
@@ -121,7 +121,7 @@ void expect_same_bits(Attention& a, Attention& b) {
 }
 
 void expect_sums_close(Attention& a, const Problem& problem, double tolerance) {
-  const testing::Matrix& got = a.log_sum_exp.card();
+  const testing::Matrix& got = a.log_sum_exp.gpu();
   for (int64_t r = 0; r < got.rows() - problem.spare; ++r) {
     for (int64_t h = 0; h < problem.heads; ++h) {
       const float expected = a.log_sum_exp.host().get(r, h);
@@ -141,7 +141,7 @@ void expect_as_reference(const Problem& problem) {
   const auto is_tried = [&](Way way) { return problem.by_cudnn || (way != Way::cudnn && way != Way::cudnn_unordered); };
   Attention a(problem);
   ref::attention_forward(a.forward(Side::host));
-  cuda::attention_forward(a.forward(Side::card));
+  cuda::attention_forward(a.forward(Side::gpu));
   a.clear_spare_rows();
   a.y.expect_close(tolerance, "y");
   expect_sums_close(a, problem, tolerance);
@@ -149,7 +149,7 @@ void expect_as_reference(const Problem& problem) {
     SCOPED_TRACE(cuda::name_of(way));
     a.y.spoil();
     a.log_sum_exp.spoil();
-    if (!is_tried(way) || !cuda::attention_forward(a.forward(Side::card), way)) continue;
+    if (!is_tried(way) || !cuda::attention_forward(a.forward(Side::gpu), way)) continue;
     a.y.expect_close(tolerance, "y");
     expect_sums_close(a, problem, tolerance);
   }
@@ -157,7 +157,7 @@ void expect_as_reference(const Problem& problem) {
   a.y.take_reference();
   a.log_sum_exp.take_reference();
   ref::attention_backward(a.backward(Side::host));
-  cuda::attention_backward(a.backward(Side::card));
+  cuda::attention_backward(a.backward(Side::gpu));
   a.clear_spare_rows();
   a.dq.expect_close(tolerance, "dq");
   a.dkv.expect_close(tolerance, "dk and dv");
@@ -165,7 +165,7 @@ void expect_as_reference(const Problem& problem) {
     SCOPED_TRACE(cuda::name_of(way));
     a.dq.spoil();
     a.dkv.spoil();
-    if (!is_tried(way) || !cuda::attention_backward(a.backward(Side::card), way)) continue;
+    if (!is_tried(way) || !cuda::attention_backward(a.backward(Side::gpu), way)) continue;
     a.dq.expect_close(tolerance, "dq");
     a.dkv.expect_close(tolerance, "dk and dv");
   }
@@ -255,25 +255,25 @@ TEST_F(CudaAttention, KeysBeyondASequenceHaveNoWeight) {
       SCOPED_TRACE(cuda::name_of(way));
       if (way == Way::cudnn || way == Way::cudnn_unordered) continue;
       a.y.spoil();
-      if (cuda::attention_forward(a.forward(Side::card), way)) a.y.expect_close(1.5e-2, "y");
+      if (cuda::attention_forward(a.forward(Side::gpu), way)) a.y.expect_close(1.5e-2, "y");
       a.y.take_reference();
       a.log_sum_exp.take_reference();
       a.dq.spoil();
       a.dkv.spoil();
-      if (!cuda::attention_backward(a.backward(Side::card), way)) continue;
+      if (!cuda::attention_backward(a.backward(Side::gpu), way)) continue;
       a.dq.expect_close(1.5e-2, "dq");
       a.dkv.expect_close(1.5e-2, "dk and dv");
     }
   }
 }
 
-class CudnnAttention : public OnCard {
+class CudnnAttention : public OnGpu {
  protected:
   void SetUp() override {
-    OnCard::SetUp();
+    OnGpu::SetUp();
     if (IsSkipped()) return;
     if (cuda::attention_library_version() == 0) {
-      cuda::attention_forward(Attention({.queries = {8}, .type = DType::bf16}).forward(Side::card), Way::cudnn);
+      cuda::attention_forward(Attention({.queries = {8}, .type = DType::bf16}).forward(Side::gpu), Way::cudnn);
       GTEST_SKIP() << "no cuDNN to go by: " << cuda::attention_refusal();
     }
   }
@@ -284,9 +284,9 @@ void expect_by_cudnn(Problem problem, DType type = DType::bf16) {
   problem.type = type;
   problem.by_cudnn = true;
   Attention a(problem);
-  EXPECT_TRUE(cuda::attention_forward(a.forward(Side::card), Way::cudnn)) << cuda::attention_refusal();
-  EXPECT_TRUE(cuda::attention_backward(a.backward(Side::card), Way::cudnn)) << cuda::attention_refusal();
-  EXPECT_TRUE(cuda::attention_backward(a.backward(Side::card), Way::cudnn_unordered)) << cuda::attention_refusal();
+  EXPECT_TRUE(cuda::attention_forward(a.forward(Side::gpu), Way::cudnn)) << cuda::attention_refusal();
+  EXPECT_TRUE(cuda::attention_backward(a.backward(Side::gpu), Way::cudnn)) << cuda::attention_refusal();
+  EXPECT_TRUE(cuda::attention_backward(a.backward(Side::gpu), Way::cudnn_unordered)) << cuda::attention_refusal();
   expect_as_reference(problem);
 }
 
@@ -326,8 +326,8 @@ TEST_F(CudnnAttention, LeavesDropoutAndOtherKeysToBriskItself) {
        {Problem{.queries = {128}, .type = DType::bf16, .dropout = 0.1f},
         Problem{.queries = {1}, .keys = {40}, .type = DType::bf16}, Problem{.queries = {128}, .type = DType::f32}}) {
     Attention a(problem);
-    EXPECT_FALSE(cuda::attention_forward(a.forward(Side::card), Way::cudnn));
-    EXPECT_FALSE(cuda::attention_backward(a.backward(Side::card), Way::cudnn));
+    EXPECT_FALSE(cuda::attention_forward(a.forward(Side::gpu), Way::cudnn));
+    EXPECT_FALSE(cuda::attention_backward(a.backward(Side::gpu), Way::cudnn));
   }
 }
 
@@ -335,8 +335,8 @@ TEST_F(CudnnAttention, GivesTheSameBitsEveryTime) {
   const Problem problem{.queries = {512, 512, 512, 512}, .heads = 4, .kv_heads = 4, .type = DType::bf16};
   Attention a(problem), b(problem);
   for (const Attention* run : {&a, &b}) {
-    ASSERT_TRUE(cuda::attention_forward(run->forward(Side::card), Way::cudnn)) << cuda::attention_refusal();
-    ASSERT_TRUE(cuda::attention_backward(run->backward(Side::card), Way::cudnn)) << cuda::attention_refusal();
+    ASSERT_TRUE(cuda::attention_forward(run->forward(Side::gpu), Way::cudnn)) << cuda::attention_refusal();
+    ASSERT_TRUE(cuda::attention_backward(run->backward(Side::gpu), Way::cudnn)) << cuda::attention_refusal();
   }
   expect_same_bits(a, b);
 }
@@ -345,8 +345,8 @@ TEST_F(CudnnAttention, IsRecordedInAGraphWithOtherLengthsEachTime) {
   const Problem problem{.queries = {300, 20, 130}, .type = DType::bf16}, other{.queries = {150, 290, 10}};
   Attention a(problem), b({.queries = other.queries, .type = DType::bf16});
   const auto run = [](const Attention& of) {
-    ASSERT_TRUE(cuda::attention_forward(of.forward(Side::card), Way::cudnn)) << cuda::attention_refusal();
-    ASSERT_TRUE(cuda::attention_backward(of.backward(Side::card), Way::cudnn)) << cuda::attention_refusal();
+    ASSERT_TRUE(cuda::attention_forward(of.forward(Side::gpu), Way::cudnn)) << cuda::attention_refusal();
+    ASSERT_TRUE(cuda::attention_backward(of.backward(Side::gpu), Way::cudnn)) << cuda::attention_refusal();
   };
   run(a);  // plans are made
   const std::unique_ptr<DeviceGraph> graph = cuda_device().record([&] { run(a); });
@@ -361,8 +361,8 @@ TEST_F(CudaAttention, GivesTheSameBitsEveryTime) {
     const Problem problem{.queries = {200, 31, 300}, .heads = 4, .kv_heads = 2, .type = type};
     Attention a(problem), b(problem);
     for (const Attention* run : {&a, &b}) {
-      cuda::attention_forward(run->forward(Side::card));
-      cuda::attention_backward(run->backward(Side::card));
+      cuda::attention_forward(run->forward(Side::gpu));
+      cuda::attention_backward(run->backward(Side::gpu));
     }
     expect_same_bits(a, b);
   }

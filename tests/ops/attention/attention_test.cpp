@@ -424,17 +424,17 @@ TEST(Attention, PackedSequencesGiveTheBitsOfSeparateOnes) {
 }
 
 TEST(Attention, AnyNumberOfThreadsGivesTheSameBits) {
-  const int threads = Team::instance().size();
-  const std::vector<int> teams = testing::kSanitized ? std::vector{3} : std::vector{2, 3, 7};
+  const int threads = ThreadPool::instance().size();
+  const std::vector<int> pools = testing::kSanitized ? std::vector{3} : std::vector{2, 3, 7};
   for (const DType type : {DType::f32, DType::bf16}) {
-    // 580 is cut in another way for each team.
+    // 580 is cut in another way for each thread pool.
     const Problem problem{.queries = {580, 3, 90}, .heads = 2, .kv_heads = 1, .type = type, .dropout = 0.1f};
     for_each_isa([&](Isa) {
-      Team::set_size(1);
+      ThreadPool::set_size(1);
       Attention one(problem);
       one.run_cpu();
-      for (const int team : teams) {
-        Team::set_size(team);
+      for (const int pool : pools) {
+        ThreadPool::set_size(pool);
         Attention many(problem);
         many.run_cpu();
         expect_same_bits(many.y, one.y, "y");
@@ -445,7 +445,7 @@ TEST(Attention, AnyNumberOfThreadsGivesTheSameBits) {
       }
     });
   }
-  Team::set_size(threads);
+  ThreadPool::set_size(threads);
 }
 
 TEST(Attention, DropsTheShareAskedForAndKeepsTheMean) {

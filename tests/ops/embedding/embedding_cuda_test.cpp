@@ -6,13 +6,13 @@
 namespace brisk {
 namespace {
 
-using testing::CardMatrix;
-using testing::CardNumbers;
-using testing::CardRows;
-using testing::OnCard;
+using testing::GpuMatrix;
+using testing::GpuNumbers;
+using testing::GpuRows;
+using testing::OnGpu;
 using testing::Side;
 
-using CudaEmbedding = OnCard;
+using CudaEmbedding = OnGpu;
 
 struct Problem {
   std::vector<int> lengths;
@@ -36,11 +36,11 @@ std::vector<int32_t> draw(int64_t count, int64_t values, int frequent) {
 }
 
 void expect_as_reference(const Problem& p) {
-  CardRows rows(p.lengths);
+  GpuRows rows(p.lengths);
   const int64_t n = rows.rows(), longest = rows.at(Side::host).longest;
-  CardNumbers tokens(draw(n, p.vocabulary, p.frequent)), types(draw(n, std::max(1, p.types), 0));
-  CardMatrix table(p.vocabulary, p.width, DType::f32, 1), positions(longest + 3, p.width, DType::f32, 2);
-  CardMatrix type_table(std::max(1, p.types), p.width, DType::f32, 3), y(n, p.width, p.type, 0, 0);
+  GpuNumbers tokens(draw(n, p.vocabulary, p.frequent)), types(draw(n, std::max(1, p.types), 0));
+  GpuMatrix table(p.vocabulary, p.width, DType::f32, 1), positions(longest + 3, p.width, DType::f32, 2);
+  GpuMatrix type_table(std::max(1, p.types), p.width, DType::f32, 3), y(n, p.width, p.type, 0, 0);
   const Dropout dropout{p.dropout, 5};
   const auto forward = [&](Side side) {
     EmbeddingForward op;
@@ -56,11 +56,11 @@ void expect_as_reference(const Problem& p) {
     return op;
   };
   ref::embedding_forward(forward(Side::host));
-  cuda::embedding_forward(forward(Side::card));
+  cuda::embedding_forward(forward(Side::gpu));
   y.expect_close(p.type == DType::f32 ? 1e-6 : 1e-2, "y");
 
-  CardMatrix dy(n, p.width, p.type, 4), dtable(p.vocabulary, p.width, DType::f32, 5);
-  CardMatrix dpositions(longest + 3, p.width, DType::f32, 6), dtypes(std::max(1, p.types), p.width, DType::f32, 7);
+  GpuMatrix dy(n, p.width, p.type, 4), dtable(p.vocabulary, p.width, DType::f32, 5);
+  GpuMatrix dpositions(longest + 3, p.width, DType::f32, 6), dtypes(std::max(1, p.types), p.width, DType::f32, 7);
   const auto backward = [&](Side side) {
     EmbeddingBackward op;
     op.tokens = tokens.at(side);
@@ -76,7 +76,7 @@ void expect_as_reference(const Problem& p) {
     return op;
   };
   ref::embedding_backward(backward(Side::host));
-  cuda::embedding_backward(backward(Side::card));
+  cuda::embedding_backward(backward(Side::gpu));
   dtable.expect_close(2e-5, "dtable");
   dpositions.expect_close(2e-5, "dpositions");
   if (p.types > 0) dtypes.expect_close(5e-5, "dtypes");

@@ -1,4 +1,4 @@
-// Products in eight bits on a card: the bytes against a software rounding, and linear against the reference of what
+// Products in eight bits on a GPU: the bytes against a software rounding, and linear against the reference of what
 // those bytes say.
 #include "ops/gemm/cuda/fp8_cuda.h"
 
@@ -15,17 +15,17 @@
 namespace brisk {
 namespace {
 
-using testing::CardMatrix;
-using testing::CardRows;
-using testing::OnCard;
+using testing::GpuMatrix;
+using testing::GpuRows;
+using testing::OnGpu;
 using testing::Side;
 
-class CudaFp8 : public OnCard {
+class CudaFp8 : public OnGpu {
  protected:
   void SetUp() override {
-    OnCard::SetUp();
+    OnGpu::SetUp();
     if (!IsSkipped() && cuda_device().compute_capability() < 89) {
-      GTEST_SKIP() << "the card has no products in eight bits: compute capability "
+      GTEST_SKIP() << "the GPU has no products in eight bits: compute capability "
                    << cuda_device().compute_capability();
     }
   }
@@ -73,12 +73,12 @@ TEST_F(CudaFp8, BytesAreTheNearestOfTheFormat) {
       for (const auto& [rows, cols, spare] :
            std::vector<std::array<int64_t, 3>>{{1, 16, 0}, {37, 48, 8}, {130, 272, 0}, {64, 128, 0}, {16, 1040, 16}}) {
         SCOPED_TRACE(fmt::format("[{}, {}] {} as {}", rows, cols, dtype_name(from), dtype_name(type)));
-        CardMatrix matrix(rows, cols, from, 7, 3.0, cols + spare);
+        GpuMatrix matrix(rows, cols, from, 7, 3.0, cols + spare);
         const int64_t padded = (rows + 15) / 16 * 16;
         const Buffer along(cuda_device(), rows * cols), across(cuda_device(), padded * cols),
             numbers(cuda_device(), 4096);
         auto* scale = static_cast<float*>(numbers.data());
-        cuda::to_fp8({.from = matrix.at(Side::card),
+        cuda::to_fp8({.from = matrix.at(Side::gpu),
                       .type = type,
                       .rows = along.data(),
                       .columns = across.data(),
@@ -166,10 +166,10 @@ struct Fp8Linear {
     return op;
   }
   Fp8Case of;
-  CardRows rows;
+  GpuRows rows;
   int64_t n;
   DType y_type;
-  CardMatrix x, weight, bias, residual, before, y, dy, scratch, dx, dweight, dbias;
+  GpuMatrix x, weight, bias, residual, before, y, dy, scratch, dx, dweight, dbias;
 };
 
 // c (+)= a b, or with `across` a^T b, in double.
@@ -202,13 +202,13 @@ TEST_F(CudaFp8, LinearIsTheReferenceOfItsRoundedOperands) {
     reference.x = x;
     reference.weight = weight;
     ref::linear_forward(reference);
-    cuda::linear_forward(s.forward(Side::card));
+    cuda::linear_forward(s.forward(Side::gpu));
     s.y.expect_close(1e-2, "y");
     s.before.expect_close(1e-2, "before");
 
     s.before.take_reference();
-    cuda::linear_backward(s.backward(Side::card));
-    const testing::Matrix& du = s.scaled() ? s.scratch.card() : s.dy.host();
+    cuda::linear_backward(s.backward(Side::gpu));
+    const testing::Matrix& du = s.scaled() ? s.scratch.gpu() : s.dy.host();
     testing::Matrix gradient(s.n, c.outputs);
     leave(du, DType::e5m2, gradient);
     add_product(gradient, weight, false, c.adds, s.dx.host());
@@ -227,14 +227,14 @@ TEST_F(CudaFp8, LinearIsTheReferenceOfItsRoundedOperands) {
 
 TEST_F(CudaFp8, MultipliesTheInputsGradientByGelusSlope) {
   Fp8Linear s({{64}, 128, 64});
-  CardMatrix slope_at(s.n, 128, DType::bf16, 21), apart(s.n, 128, DType::bf16, 22);
-  LinearBackward op = s.backward(Side::card);
-  op.dx = apart.at(Side::card);
+  GpuMatrix slope_at(s.n, 128, DType::bf16, 21), apart(s.n, 128, DType::bf16, 22);
+  LinearBackward op = s.backward(Side::gpu);
+  op.dx = apart.at(Side::gpu);
   cuda::linear_backward(op);
-  op.dx = s.dx.at(Side::card);
-  op.dx_gelu = slope_at.at(Side::card);
+  op.dx = s.dx.at(Side::gpu);
+  op.dx_gelu = slope_at.at(Side::gpu);
   for (int again = 0; again < 2; ++again) cuda::linear_backward(op);  // chosen by time, then known
-  const testing::Matrix& plain = apart.card();
+  const testing::Matrix& plain = apart.gpu();
   for (int64_t r = 0; r < s.n; ++r) {
     for (int64_t c = 0; c < 128; ++c) {
       s.dx.host().set(r, c, plain.get(r, c) * activate_slope(Activation::gelu_tanh, slope_at.host().get(r, c)));
@@ -246,16 +246,16 @@ TEST_F(CudaFp8, MultipliesTheInputsGradientByGelusSlope) {
 TEST_F(CudaFp8, ShapesThatDoNotFitAreBf16) {
   for (const auto& [inputs, outputs] : std::vector<std::pair<int64_t, int64_t>>{{33, 64}, {64, 50}, {8, 24}}) {
     Fp8Linear eight({{40}, inputs, outputs}), sixteen({{40}, inputs, outputs});
-    cuda::linear_forward(eight.forward(Side::card));
-    cuda::linear_backward(eight.backward(Side::card));
-    LinearForward forward = sixteen.forward(Side::card);
-    LinearBackward backward = sixteen.backward(Side::card);
+    cuda::linear_forward(eight.forward(Side::gpu));
+    cuda::linear_backward(eight.backward(Side::gpu));
+    LinearForward forward = sixteen.forward(Side::gpu);
+    LinearBackward backward = sixteen.backward(Side::gpu);
     forward.products = backward.products = ProductFormat::own;
     cuda::linear_forward(forward);
     cuda::linear_backward(backward);
-    testing::expect_close(eight.y.card(), sixteen.y.card(), 0, "y");
-    testing::expect_close(eight.dx.card(), sixteen.dx.card(), 0, "dx");
-    testing::expect_close(eight.dweight.card(), sixteen.dweight.card(), 0, "dweight");
+    testing::expect_close(eight.y.gpu(), sixteen.y.gpu(), 0, "y");
+    testing::expect_close(eight.dx.gpu(), sixteen.dx.gpu(), 0, "dx");
+    testing::expect_close(eight.dweight.gpu(), sixteen.dweight.gpu(), 0, "dweight");
   }
 }
 
@@ -263,12 +263,12 @@ TEST_F(CudaFp8, GivesTheSameBitsTwice) {
   const Fp8Case c{{300, 212}, 768, 3072, Activation::gelu_tanh};
   Fp8Linear first(c), second(c);
   for (Fp8Linear* s : {&first, &second}) {
-    cuda::linear_forward(s->forward(Side::card));
-    cuda::linear_backward(s->backward(Side::card));
+    cuda::linear_forward(s->forward(Side::gpu));
+    cuda::linear_backward(s->backward(Side::gpu));
   }
-  testing::expect_close(first.y.card(), second.y.card(), 0, "y");
-  testing::expect_close(first.dx.card(), second.dx.card(), 0, "dx");
-  testing::expect_close(first.dweight.card(), second.dweight.card(), 0, "dweight");
+  testing::expect_close(first.y.gpu(), second.y.gpu(), 0, "y");
+  testing::expect_close(first.dx.gpu(), second.dx.gpu(), 0, "dx");
+  testing::expect_close(first.dweight.gpu(), second.dweight.gpu(), 0, "dweight");
 }
 
 TEST_F(CudaFp8, WhatForwardKeepsIsWhatBackwardWouldMake) {
@@ -276,17 +276,17 @@ TEST_F(CudaFp8, WhatForwardKeepsIsWhatBackwardWouldMake) {
     Fp8Linear keeping(c), making(c);
     const int64_t bytes = fp8_kept_bytes(keeping.n + 100, c.inputs, c.outputs);  // a micro-batch is seldom full
     const Buffer kept(cuda_device(), bytes);
-    LinearForward forward = keeping.forward(Side::card);
-    LinearBackward backward = keeping.backward(Side::card);
+    LinearForward forward = keeping.forward(Side::gpu);
+    LinearBackward backward = keeping.backward(Side::gpu);
     forward.kept = backward.kept = matrix(kept.data(), DType::e4m3, 1, bytes);
     cuda::linear_forward(forward);
     cuda::linear_backward(backward);
-    cuda::linear_forward(making.forward(Side::card));
-    cuda::linear_backward(making.backward(Side::card));
-    testing::expect_close(keeping.y.card(), making.y.card(), 0, "y");
-    testing::expect_close(keeping.dx.card(), making.dx.card(), 0, "dx");
-    testing::expect_close(keeping.dweight.card(), making.dweight.card(), 0, "dweight");
-    testing::expect_close(keeping.dbias.card(), making.dbias.card(), 0, "dbias");
+    cuda::linear_forward(making.forward(Side::gpu));
+    cuda::linear_backward(making.backward(Side::gpu));
+    testing::expect_close(keeping.y.gpu(), making.y.gpu(), 0, "y");
+    testing::expect_close(keeping.dx.gpu(), making.dx.gpu(), 0, "dx");
+    testing::expect_close(keeping.dweight.gpu(), making.dweight.gpu(), 0, "dweight");
+    testing::expect_close(keeping.dbias.gpu(), making.dbias.gpu(), 0, "dbias");
   }
 }
 
@@ -295,8 +295,8 @@ TEST_F(CudaFp8, ANumberThatIsNoneStaysNone) {
     Fp8Linear s({{20}, 64, 64});
     s.x.host().set(3, 5, strange);
     s.x.take_reference();
-    cuda::linear_forward(s.forward(Side::card));
-    EXPECT_TRUE(std::isnan(s.y.card().get(3, 0))) << strange;
+    cuda::linear_forward(s.forward(Side::gpu));
+    EXPECT_TRUE(std::isnan(s.y.gpu().get(3, 0))) << strange;
   }
 }
 

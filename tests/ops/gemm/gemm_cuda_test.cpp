@@ -1,4 +1,4 @@
-// Products on a card of every small shape, alignment and order.
+// Products on a GPU of every small shape, alignment and order.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -10,11 +10,11 @@
 namespace brisk {
 namespace {
 
-using testing::CardMatrix;
-using testing::OnCard;
+using testing::GpuMatrix;
+using testing::OnGpu;
 using testing::Side;
 
-using CudaProduct = OnCard;
+using CudaProduct = OnGpu;
 
 TEST(CudaProductAlignment, IsThatOfThePointerUpTo256) {
   const auto of = [](uintptr_t address, int64_t distance = 0) {
@@ -38,10 +38,10 @@ struct ProductCase {
 void check_product(const ProductCase& p, bool plainly) {
   SCOPED_TRACE(fmt::format("[{}, {}] by [{}, {}], {} to {}, transposed {} {}, adds {}, odd {}", p.m, p.k, p.k, p.n,
                            dtype_name(p.type), dtype_name(p.c_type), p.a_transposed, p.b_transposed, p.adds, p.odd));
-  CardMatrix a(p.a_transposed ? p.k : p.m, (p.a_transposed ? p.m : p.k) + p.odd, p.type, 1);
-  CardMatrix b(p.b_transposed ? p.n : p.k, (p.b_transposed ? p.k : p.n) + p.odd, p.type, 2);
-  CardMatrix c(p.m, p.n + p.odd, p.c_type, 3);
-  const auto part = [&](const CardMatrix& matrix, Side side) {
+  GpuMatrix a(p.a_transposed ? p.k : p.m, (p.a_transposed ? p.m : p.k) + p.odd, p.type, 1);
+  GpuMatrix b(p.b_transposed ? p.n : p.k, (p.b_transposed ? p.k : p.n) + p.odd, p.type, 2);
+  GpuMatrix c(p.m, p.n + p.odd, p.c_type, 3);
+  const auto part = [&](const GpuMatrix& matrix, Side side) {
     const Tensor all = matrix.at(side);
     return all.columns(p.odd, all.cols - p.odd);
   };
@@ -59,9 +59,9 @@ void check_product(const ProductCase& p, bool plainly) {
   cuda::Product product{.m = p.m,
                         .n = p.n,
                         .k = p.k,
-                        .a = operand(part(a, Side::card), p.a_transposed),
-                        .b = operand(part(b, Side::card), p.b_transposed)};
-  product.c = part(c, Side::card);
+                        .a = operand(part(a, Side::gpu), p.a_transposed),
+                        .b = operand(part(b, Side::gpu), p.b_transposed)};
+  product.c = part(c, Side::gpu);
   if (p.adds) product.addend = product.c;
   if (plainly) {
     cuda::multiply_plainly(product);

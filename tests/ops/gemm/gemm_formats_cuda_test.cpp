@@ -1,4 +1,4 @@
-// Products on a card that round their operands further than their type does, against references of what they should
+// Products on a GPU that round their operands further than their type does, against references of what they should
 // be.
 #include <gtest/gtest.h>
 
@@ -12,13 +12,13 @@
 namespace brisk {
 namespace {
 
-using testing::CardMatrix;
-using testing::CardNumbers;
-using testing::CardRows;
-using testing::OnCard;
+using testing::GpuMatrix;
+using testing::GpuNumbers;
+using testing::GpuRows;
+using testing::OnGpu;
 using testing::Side;
 
-using CudaTf32 = OnCard;
+using CudaTf32 = OnGpu;
 
 // Ten bits of the mantissa, the nearest.
 float to_tf32(float value) {
@@ -36,7 +36,7 @@ double largest_gap(const testing::Matrix& a, const testing::Matrix& b) {
 
 TEST_F(CudaTf32, ProductsRoundTheirOperandsToTenBits) {
   constexpr int64_t kSide = 128, kDepth = 256;
-  CardMatrix a(kSide, kDepth, DType::f32, 1), b(kSide, kDepth, DType::f32, 2), c(kSide, kSide, DType::f32, 3, 0);
+  GpuMatrix a(kSide, kDepth, DType::f32, 1), b(kSide, kDepth, DType::f32, 2), c(kSide, kSide, DType::f32, 3, 0);
   testing::Matrix exact(kSide, kSide, DType::f32, 4, 0);
   for (int64_t i = 0; i < kSide; ++i) {
     for (int64_t j = 0; j < kSide; ++j) {
@@ -52,30 +52,29 @@ TEST_F(CudaTf32, ProductsRoundTheirOperandsToTenBits) {
   cuda::Product product{.m = kSide,
                         .n = kSide,
                         .k = kDepth,
-                        .a = operand(a.at(Side::card)),
-                        .b = operand(b.at(Side::card), true),
-                        .c = c.at(Side::card)};
+                        .a = operand(a.at(Side::gpu)),
+                        .b = operand(b.at(Side::gpu), true),
+                        .c = c.at(Side::gpu)};
   product.tf32 = true;
   ASSERT_TRUE(cuda::multiply(product));
-  // A card may cut bits off where this rounds them, so the two agree within a unit of the tenth bit.
+  // A GPU may cut bits off where this rounds them, so the two agree within a unit of the tenth bit.
   c.expect_close(2e-3, "c");
-  EXPECT_GT(largest_gap(c.card(), exact), 1e-3);
+  EXPECT_GT(largest_gap(c.gpu(), exact), 1e-3);
 
   // The same shape in fp32 takes another algorithm: their choices are kept apart.
   product.tf32 = false;
   ASSERT_TRUE(cuda::multiply(product));
-  EXPECT_LT(largest_gap(c.card(), exact), 1e-3);
+  EXPECT_LT(largest_gap(c.gpu(), exact), 1e-3);
 }
 
 TEST_F(CudaTf32, LinearAndLossFollowTheReference) {
   constexpr int64_t kInputs = 96, kOutputs = 160;
-  const CardRows rows({40, 1, 23});
+  const GpuRows rows({40, 1, 23});
   const int64_t n = rows.rows();
-  CardMatrix x(n, kInputs, DType::f32, 1), weight(kOutputs, kInputs, DType::f32, 2, 0.1),
-      dy(n, kOutputs, DType::f32, 3);
-  CardMatrix bias(1, kOutputs, DType::f32, 4), y(n, kOutputs, DType::f32, 5, 0), before(n, kOutputs, DType::f32, 6, 0);
-  CardMatrix scratch(n, kOutputs, DType::f32, 7, 0), dx(n, kInputs, DType::f32, 8, 0);
-  CardMatrix dweight(kOutputs, kInputs, DType::f32, 9, 0), dbias(1, kOutputs, DType::f32, 10, 0);
+  GpuMatrix x(n, kInputs, DType::f32, 1), weight(kOutputs, kInputs, DType::f32, 2, 0.1), dy(n, kOutputs, DType::f32, 3);
+  GpuMatrix bias(1, kOutputs, DType::f32, 4), y(n, kOutputs, DType::f32, 5, 0), before(n, kOutputs, DType::f32, 6, 0);
+  GpuMatrix scratch(n, kOutputs, DType::f32, 7, 0), dx(n, kInputs, DType::f32, 8, 0);
+  GpuMatrix dweight(kOutputs, kInputs, DType::f32, 9, 0), dbias(1, kOutputs, DType::f32, 10, 0);
   const auto forward = [&](Side side) {
     LinearForward op;
     op.x = x.at(side);
@@ -104,10 +103,10 @@ TEST_F(CudaTf32, LinearAndLossFollowTheReference) {
     return op;
   };
   ref::linear_forward(forward(Side::host));
-  cuda::linear_forward(forward(Side::card));
+  cuda::linear_forward(forward(Side::gpu));
   y.expect_close(2e-3, "y");
   ref::linear_backward(backward(Side::host));
-  cuda::linear_backward(backward(Side::card));
+  cuda::linear_backward(backward(Side::gpu));
   dx.expect_close(2e-3, "dx");
   dweight.expect_close(2e-3, "dweight");
   dbias.expect_close(2e-3, "dbias");

@@ -187,8 +187,8 @@ TEST(Gemm, OfNoDepthIsZeroAndOfNoRowsIsNothing) {
 }
 
 TEST(Gemm, GivesTheSameBitsWithAnyNumberOfThreads) {
-  const int threads = Team::instance().size();
-  const std::vector<int> teams = testing::kSanitized ? std::vector{3} : std::vector{2, 3, 4, 6};
+  const int threads = ThreadPool::instance().size();
+  const std::vector<int> pools = testing::kSanitized ? std::vector{3} : std::vector{2, 3, 4, 6};
   for_each_isa([&](Isa) {
     for (const Arithmetic arithmetic : {Arithmetic::f32, Arithmetic::bf16}) {
       // The second has few rows for up to three threads.
@@ -198,50 +198,50 @@ TEST(Gemm, GivesTheSameBitsWithAnyNumberOfThreads) {
           const Matrix a(s.m, s.k), b(s.n, s.k), bias(1, s.n);
           const Matrix one(s.m, s.n);
           GemmEpilogue epilogue{.c = one, .bias = with_bias ? bias.view().f32() : nullptr};
-          Team::set_size(1);
+          ThreadPool::set_size(1);
           cpu::gemm(s.m, s.n, s.k, operand(a), operand(b, true), epilogue, arithmetic);
-          for (const int team : teams) {
-            Team::set_size(team);
+          for (const int pool : pools) {
+            ThreadPool::set_size(pool);
             const Matrix many(s.m, s.n, DType::f32, 5);
             epilogue.c = many;
             cpu::gemm(s.m, s.n, s.k, operand(a), operand(b, true), epilogue, arithmetic);
             for (int64_t i = 0; i < s.m; ++i) {
-              for (int64_t j = 0; j < s.n; ++j) ASSERT_EQ(many.get(i, j), one.get(i, j)) << team << " threads";
+              for (int64_t j = 0; j < s.n; ++j) ASSERT_EQ(many.get(i, j), one.get(i, j)) << pool << " threads";
             }
           }
         }
       }
     }
   });
-  Team::set_size(threads);
+  ThreadPool::set_size(threads);
 }
 
 // So deep and wide that B is packed in many steps, whose two buffers take turns, and that sums over the depth go from
 // step to step: in C, or with a bias beside it.
 TEST(Gemm, GivesTheSameBitsWithAnyNumberOfThreadsInManySteps) {
-  const int threads = Team::instance().size();
+  const int threads = ThreadPool::instance().size();
   const Shape s{17, 1100, 4200};
   const Matrix a(s.k, s.m), b(s.n, s.k), bias(1, s.n), one(s.m, s.n), many(s.m, s.n, DType::f32, 5);
   for_each_isa([&](Isa isa) {
     if (isa == Isa::baseline) return;  // packs nothing
     for (const Arithmetic arithmetic : {Arithmetic::f32, Arithmetic::bf16}) {
       for (const bool with_bias : {false, true}) {
-        const auto run = [&](const Matrix& c, int team) {
-          Team::set_size(team);
+        const auto run = [&](const Matrix& c, int pool) {
+          ThreadPool::set_size(pool);
           cpu::gemm(s.m, s.n, s.k, operand(a, true), operand(b, true),
                     {.c = c, .bias = with_bias ? bias.view().f32() : nullptr}, arithmetic);
         };
         run(one, 1);
-        for (const int team : {2, 6}) {
-          if (testing::kSanitized && team == 2) continue;
-          run(many, team);
+        for (const int pool : {2, 6}) {
+          if (testing::kSanitized && pool == 2) continue;
+          run(many, pool);
           EXPECT_EQ(std::memcmp(many.view().data, one.view().data, static_cast<size_t>(s.m * s.n) * sizeof(float)), 0)
-              << team << " threads";
+              << pool << " threads";
         }
       }
     }
   });
-  Team::set_size(threads);
+  ThreadPool::set_size(threads);
 }
 
 TEST(Gemm, AgreesWithEveryLibraryItWasBuiltWith) {

@@ -1,4 +1,4 @@
-// What is kept of measured products: needs no card.
+// What is kept of measured products: needs no GPU.
 #include "ops/gemm/cuda/gemm_tuning_cuda.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ class ProductChoicesFile : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = std::filesystem::temp_directory_path() / ("brisk-choices-" + std::to_string(::getpid()));
-    path_ = folder_ / "some" / "card.txt";
+    path_ = folder_ / "some" / "gpu.txt";
     key_[0] = 4096;
     key_[21] = -1;
     algorithm_[7] = 0xFFFFFFFFFFFFFFFFull;
@@ -58,7 +58,7 @@ TEST_F(ProductChoicesFile, PassesOverLinesItCannotRead) {
 }
 
 TEST_F(ProductChoicesFile, IsNoErrorWhereItCannotBeWritten) {
-  cuda::ProductChoices choices("/proc/nowhere/card.txt");
+  cuda::ProductChoices choices("/proc/nowhere/gpu.txt");
   choices.add(key_, algorithm_);
   EXPECT_NE(choices.find(key_), nullptr);
 }

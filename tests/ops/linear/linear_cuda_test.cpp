@@ -1,4 +1,4 @@
-// linear and linear_cross_entropy on a card against their references.
+// linear and linear_cross_entropy on a GPU against their references.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -12,14 +12,14 @@
 namespace brisk {
 namespace {
 
-using testing::CardMatrix;
-using testing::CardNumbers;
-using testing::CardRows;
-using testing::OnCard;
+using testing::GpuMatrix;
+using testing::GpuNumbers;
+using testing::GpuRows;
+using testing::OnGpu;
 using testing::Side;
 
-using CudaLinear = OnCard;
-using CudaLinearCrossEntropy = OnCard;
+using CudaLinear = OnGpu;
+using CudaLinearCrossEntropy = OnGpu;
 
 struct LinearCase {
   int64_t inputs, outputs;
@@ -32,8 +32,8 @@ struct LinearCase {
   int64_t y_spare = 0;               // columns between y's rows
 };
 
-struct CardLinear {
-  explicit CardLinear(const LinearCase& c, const std::vector<int>& lengths = {40, 1, 7, 55})
+struct GpuLinear {
+  explicit GpuLinear(const LinearCase& c, const std::vector<int>& lengths = {40, 1, 7, 55})
       : of(c),
         rows(lengths, 3),
         n(rows.rows()),
@@ -81,10 +81,10 @@ struct CardLinear {
   }
 
   LinearCase of;
-  CardRows rows;
+  GpuRows rows;
   int64_t n;
   DType y_type;
-  CardMatrix x, weight, bias, residual, before, y, dy, scratch, dx, dweight, dbias;
+  GpuMatrix x, weight, bias, residual, before, y, dy, scratch, dx, dweight, dbias;
 };
 
 std::vector<LinearCase> linear_cases() {
@@ -119,16 +119,16 @@ TEST_F(CudaLinear, AgreesWithTheReferenceForwardAndBackward) {
   for (const LinearCase& c : linear_cases()) {
     for (const bool adds : {false, true}) {
       SCOPED_TRACE(name_of(c));
-      CardLinear s(c);
+      GpuLinear s(c);
       ref::linear_forward(s.forward(Side::host));
-      cuda::linear_forward(s.forward(Side::card));
+      cuda::linear_forward(s.forward(Side::gpu));
       const bool coarse = c.type != DType::f32 || s.y_type != DType::f32;
       const double tolerance = coarse ? 8e-3 : 1e-5;
       s.y.expect_close(tolerance, "y");
       s.before.expect_close(tolerance, "before");
       s.before.take_reference();  // the same starting point: relu's slope jumps
       ref::linear_backward(s.backward(Side::host, adds));
-      cuda::linear_backward(s.backward(Side::card, adds));
+      cuda::linear_backward(s.backward(Side::gpu, adds));
       s.dx.expect_close(tolerance, "dx");
       s.dweight.expect_close(tolerance, "dweight");
       s.dbias.expect_close(tolerance, "dbias");
@@ -138,36 +138,36 @@ TEST_F(CudaLinear, AgreesWithTheReferenceForwardAndBackward) {
 
 TEST_F(CudaLinear, GivesTheSameBitsTwice) {
   const LinearCase c{768, 3072, DType::bf16, Activation::gelu_erf, 0.1f};
-  CardLinear first(c, {300, 212}), second(c, {300, 212});
-  for (CardLinear* s : {&first, &second}) {
-    cuda::linear_forward(s->forward(Side::card));
-    cuda::linear_backward(s->backward(Side::card, false));
+  GpuLinear first(c, {300, 212}), second(c, {300, 212});
+  for (GpuLinear* s : {&first, &second}) {
+    cuda::linear_forward(s->forward(Side::gpu));
+    cuda::linear_backward(s->backward(Side::gpu, false));
   }
-  testing::expect_close(first.y.card(), second.y.card(), 0, "y");
-  testing::expect_close(first.dx.card(), second.dx.card(), 0, "dx");
-  testing::expect_close(first.dweight.card(), second.dweight.card(), 0, "dweight");
-  testing::expect_close(first.dbias.card(), second.dbias.card(), 0, "dbias");
+  testing::expect_close(first.y.gpu(), second.y.gpu(), 0, "y");
+  testing::expect_close(first.dx.gpu(), second.dx.gpu(), 0, "dx");
+  testing::expect_close(first.dweight.gpu(), second.dweight.gpu(), 0, "dweight");
+  testing::expect_close(first.dbias.gpu(), second.dbias.gpu(), 0, "dbias");
 }
 
 TEST_F(CudaLinear, WorksOnNoRowsAtAll) {
-  const CardMatrix none(0, 8), no_result(0, 24);
-  const CardMatrix weight(24, 8);
-  CardMatrix dweight(24, 8, DType::f32, 3), dbias(1, 24, DType::f32, 4);
+  const GpuMatrix none(0, 8), no_result(0, 24);
+  const GpuMatrix weight(24, 8);
+  GpuMatrix dweight(24, 8, DType::f32, 3), dbias(1, 24, DType::f32, 4);
   LinearForward forward;
-  forward.x = none.at(Side::card);
-  forward.weight = weight.at(Side::card);
-  forward.y = no_result.at(Side::card);
+  forward.x = none.at(Side::gpu);
+  forward.weight = weight.at(Side::gpu);
+  forward.y = no_result.at(Side::gpu);
   cuda::linear_forward(forward);
   LinearBackward backward;
-  backward.x = none.at(Side::card);
-  backward.dy = no_result.at(Side::card);
-  backward.weight = weight.at(Side::card);
-  backward.dx = none.at(Side::card);
-  backward.dweight = dweight.at(Side::card);
-  backward.dbias = dbias.at(Side::card);
+  backward.x = none.at(Side::gpu);
+  backward.dy = no_result.at(Side::gpu);
+  backward.weight = weight.at(Side::gpu);
+  backward.dx = none.at(Side::gpu);
+  backward.dweight = dweight.at(Side::gpu);
+  backward.dbias = dbias.at(Side::gpu);
   cuda::linear_backward(backward);
-  testing::expect_close(dweight.card(), testing::Matrix(24, 8, DType::f32, 1, 0), 0, "dweight");
-  testing::expect_close(dbias.card(), testing::Matrix(1, 24, DType::f32, 1, 0), 0, "dbias");
+  testing::expect_close(dweight.gpu(), testing::Matrix(24, 8, DType::f32, 1, 0), 0, "dweight");
+  testing::expect_close(dbias.gpu(), testing::Matrix(1, 24, DType::f32, 1, 0), 0, "dbias");
 }
 
 struct LossCase {
@@ -180,8 +180,8 @@ struct LossCase {
   bool f32_x = false;  // though the weight is of another type
 };
 
-struct CardLoss {
-  CardLoss(const LossCase& c, bool gradient)
+struct GpuLoss {
+  GpuLoss(const LossCase& c, bool gradient)
       : of(c),
         gradient(gradient),
         x(c.rows, c.width, c.f32_x ? DType::f32 : c.type, 1, c.logit_scale),
@@ -237,8 +237,8 @@ struct CardLoss {
 
   LossCase of;
   bool gradient;
-  CardMatrix x, weight, bias, weights, loss, log_sum_exp, argmax, sums, dx, dweight, dbias, scratch;
-  CardNumbers targets;
+  GpuMatrix x, weight, bias, weights, loss, log_sum_exp, argmax, sums, dx, dweight, dbias, scratch;
+  GpuNumbers targets;
 };
 
 std::vector<LossCase> loss_cases() {
@@ -274,9 +274,9 @@ TEST_F(CudaLinearCrossEntropy, AgreesWithTheReference) {
         if (adds && !gradient) continue;
         SCOPED_TRACE(fmt::format("{} rows, {} wide, {} tokens, {}, smoothing {}, gradient {}, adds {}", c.rows, c.width,
                                  c.vocabulary, dtype_name(c.type), c.label_smoothing, gradient, adds));
-        CardLoss s(c, gradient);
+        GpuLoss s(c, gradient);
         ref::linear_cross_entropy(s.op(Side::host, adds));
-        cuda::linear_cross_entropy(s.op(Side::card, adds));
+        cuda::linear_cross_entropy(s.op(Side::gpu, adds));
         // Of a large vocabulary bf16 logits have 8 bits, but for Hopper's own way; ties among them may put the argmax
         // elsewhere.
         const bool coarse = c.type == DType::bf16 && gradient && c.vocabulary > 8192;
@@ -298,11 +298,11 @@ TEST_F(CudaLinearCrossEntropy, AgreesWithTheReference) {
 // More rows than one round of Hopper's clusters has, too many for the reference: against the way that takes rows one by
 // one, which label smoothing wants, however little of it.
 void expect_ways_agree(int64_t width) {
-  CardLoss s({8900, width, 16001, DType::bf16}, true);
-  LinearCrossEntropy op = s.op(Side::card, false);
+  GpuLoss s({8900, width, 16001, DType::bf16}, true);
+  LinearCrossEntropy op = s.op(Side::gpu, false);
   cuda::linear_cross_entropy(op);
-  for (CardMatrix* m : {&s.loss, &s.log_sum_exp, &s.dx, &s.dweight}) {
-    m->take_card();
+  for (GpuMatrix* m : {&s.loss, &s.log_sum_exp, &s.dx, &s.dweight}) {
+    m->take_gpu();
     m->spoil();
   }
   op.label_smoothing = 1e-30f;

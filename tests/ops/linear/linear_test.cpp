@@ -135,16 +135,16 @@ TEST(Linear, LeavesOutWhatNobodyWants) {
 }
 
 TEST(Linear, GivesOneThreadsResultWithTwo) {
-  const int threads = Team::instance().size();
+  const int threads = ThreadPool::instance().size();
   const Case c{64, 96, DType::f32, Activation::gelu_tanh, 0.1f};
   Setting one(c), two(c);
-  Team::set_size(1);
+  ThreadPool::set_size(1);
   cpu::linear_forward(one.forward);
   cpu::linear_backward(one.backward);
-  Team::set_size(2);
+  ThreadPool::set_size(2);
   cpu::linear_forward(two.forward);
   cpu::linear_backward(two.backward);
-  Team::set_size(threads);
+  ThreadPool::set_size(threads);
   expect_close(one.y, two.y, 0, "y");
   expect_close(one.dx, two.dx, 0, "dx");
   expect_close(one.dweight, two.dweight, 0, "dweight");

@@ -1,4 +1,4 @@
-// How long linear and the loss take on a card, at the shapes of the jobs brisk is measured by. Asked for, since it
+// How long linear and the loss take on a GPU, at the shapes of the jobs brisk is measured by. Asked for, since it
 // proves nothing:
 //
 //   BRISK_TIMES=1 test_ops --gtest_filter='CudaLinearTimes.*'
@@ -18,18 +18,18 @@
 namespace brisk {
 namespace {
 
-class CudaLinearTimes : public testing::OnCard {
+class CudaLinearTimes : public testing::OnGpu {
  protected:
   void SetUp() override {
     if (std::getenv("BRISK_TIMES") == nullptr) GTEST_SKIP() << "times are taken with BRISK_TIMES=1";
-    OnCard::SetUp();
+    OnGpu::SetUp();
   }
 };
 
 // Small numbers in device memory.
-class CardNoise {
+class GpuNoise {
  public:
-  CardNoise(int64_t rows, int64_t cols, DType type)
+  GpuNoise(int64_t rows, int64_t cols, DType type)
       : buffer_(cuda_device(), rows * cols * size_of(type)), view_(matrix(buffer_.data(), type, rows, cols)) {
     constexpr int64_t kBlock = 1 << 20;
     std::vector<float> numbers(kBlock);
@@ -73,10 +73,10 @@ void say_products(const std::string& what, double flop, double us) {
 void time_linear(const char* what, int64_t n, int64_t inputs, int64_t outputs, Activation activation, bool residual,
                  bool gelu_below) {
   const DType y_type = residual ? DType::f32 : DType::bf16;
-  CardNoise x(n, inputs, DType::bf16), weight(outputs, inputs, DType::bf16), bias(1, outputs, DType::f32);
-  CardNoise bias_copy(1, outputs, DType::bf16), y(n, outputs, y_type), dy(n, outputs, y_type);
-  CardNoise before(n, outputs, DType::bf16), scratch(n, outputs, DType::bf16), dx(n, inputs, DType::bf16);
-  CardNoise dweight(outputs, inputs, DType::f32), dbias(1, outputs, DType::f32), below(n, inputs, DType::bf16);
+  GpuNoise x(n, inputs, DType::bf16), weight(outputs, inputs, DType::bf16), bias(1, outputs, DType::f32);
+  GpuNoise bias_copy(1, outputs, DType::bf16), y(n, outputs, y_type), dy(n, outputs, y_type);
+  GpuNoise before(n, outputs, DType::bf16), scratch(n, outputs, DType::bf16), dx(n, inputs, DType::bf16);
+  GpuNoise dweight(outputs, inputs, DType::f32), dbias(1, outputs, DType::f32), below(n, inputs, DType::bf16);
   LinearForward forward;
   forward.x = x;
   forward.weight = weight;
@@ -122,9 +122,9 @@ TEST_F(CudaLinearTimes, Linear) {
 }
 
 void time_loss(const char* what, int64_t n, int64_t width, int64_t vocabulary) {
-  CardNoise x(n, width, DType::bf16), weight(vocabulary, width, DType::bf16), loss(n, 1, DType::f32);
-  CardNoise argmax(n, 1, DType::f32), sums(1, 4, DType::f32), dx(n, width, DType::bf16);
-  CardNoise dweight(vocabulary, width, DType::f32);
+  GpuNoise x(n, width, DType::bf16), weight(vocabulary, width, DType::bf16), loss(n, 1, DType::f32);
+  GpuNoise argmax(n, 1, DType::f32), sums(1, 4, DType::f32), dx(n, width, DType::bf16);
+  GpuNoise dweight(vocabulary, width, DType::f32);
   const int64_t bytes = cuda::linear_cross_entropy_scratch(n, vocabulary, DType::bf16, true);
   const Buffer scratch(cuda_device(), bytes), targets(cuda_device(), n * 4);
   LinearCrossEntropy op;
@@ -148,12 +148,12 @@ TEST_F(CudaLinearTimes, Loss) {
 }
 
 TEST_F(CudaLinearTimes, Muon) {
-  std::vector<std::unique_ptr<CardNoise>> memory;
+  std::vector<std::unique_ptr<GpuNoise>> memory;
   std::vector<MuonMatrix> matrices;
   for (int layer = 0; layer < 12; ++layer) {
     for (const auto& [rows, cols] :
          {std::pair{768, 768}, {768, 768}, {768, 768}, {768, 768}, {3072, 768}, {768, 3072}}) {
-      for (int i = 0; i < 3; ++i) memory.push_back(std::make_unique<CardNoise>(rows, cols, DType::f32));
+      for (int i = 0; i < 3; ++i) memory.push_back(std::make_unique<GpuNoise>(rows, cols, DType::f32));
       const size_t last = memory.size() - 1;
       matrices.push_back({.parameters = Tensor(*memory[last]).f32(),
                           .gradient = Tensor(*memory[last - 1]).f32(),

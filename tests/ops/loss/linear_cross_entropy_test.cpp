@@ -190,14 +190,14 @@ TEST(LinearCrossEntropy, OfNoRowsHasNoLossAndNoGradient) {
 }
 
 TEST(LinearCrossEntropy, GivesOneThreadsBitsWithTwo) {
-  const int threads = Team::instance().size();
+  const int threads = ThreadPool::instance().size();
   const Case c{90, 40, 700, DType::f32, 0.1f, 1, 0, true, true};
   Setting one(c), two(c);
-  Team::set_size(1);
+  ThreadPool::set_size(1);
   cpu::linear_cross_entropy(one.op);
-  Team::set_size(2);
+  ThreadPool::set_size(2);
   cpu::linear_cross_entropy(two.op);
-  Team::set_size(threads);
+  ThreadPool::set_size(threads);
   expect_close(one.loss, two.loss, 0, "loss");
   expect_close(one.dx, two.dx, 0, "dx");
   expect_close(one.dweight, two.dweight, 0, "dweight");

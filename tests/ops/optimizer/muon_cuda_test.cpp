@@ -1,4 +1,4 @@
-// Muon on a card against its reference.
+// Muon on a GPU against its reference.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -11,14 +11,14 @@
 namespace brisk {
 namespace {
 
-using testing::CardMatrix;
-using testing::OnCard;
+using testing::GpuMatrix;
+using testing::OnGpu;
 using testing::Side;
 
-using CudaMuon = OnCard;
+using CudaMuon = OnGpu;
 
-struct CardWeight {
-  CardWeight(int64_t rows, int64_t cols, uint64_t seed)
+struct GpuWeight {
+  GpuWeight(int64_t rows, int64_t cols, uint64_t seed)
       : p(rows, cols, DType::f32, seed),
         gradient(rows, cols, DType::f32, seed + 100, 0.01),
         momentum(rows, cols, DType::f32, seed + 200, 0.01),
@@ -32,7 +32,7 @@ struct CardWeight {
             .rows = whole.rows,
             .cols = whole.cols};
   }
-  CardMatrix p, gradient, momentum, copy;
+  GpuMatrix p, gradient, momentum, copy;
 };
 
 TEST_F(CudaMuon, MatchesTheReferenceAndWritesTheBf16Copy) {
@@ -42,21 +42,21 @@ TEST_F(CudaMuon, MatchesTheReferenceAndWritesTheBf16Copy) {
   for (const Arithmetic arithmetic : {Arithmetic::f32, Arithmetic::bf16}) {
     // In bf16 each of 15 products rounds its factors to 8 bits; the update has entries of about 0.1 / sqrt(side).
     const double tolerance = arithmetic == Arithmetic::f32 ? 2e-5 : 4e-2;
-    std::vector<std::unique_ptr<CardWeight>> weights;
-    std::vector<MuonMatrix> host, card;
+    std::vector<std::unique_ptr<GpuWeight>> weights;
+    std::vector<MuonMatrix> host, gpu;
     for (const auto& [rows, cols] : shapes) {
-      weights.push_back(std::make_unique<CardWeight>(rows, cols, weights.size() + 1));
+      weights.push_back(std::make_unique<GpuWeight>(rows, cols, weights.size() + 1));
       host.push_back(weights.back()->at(Side::host));
-      card.push_back(weights.back()->at(Side::card));
+      gpu.push_back(weights.back()->at(Side::gpu));
     }
     ref::muon_update({host, nullptr, 0.1f, 0.9f, 0.5f, 0.25f});
-    const Buffer workspace(cuda_device(), cuda::muon_workspace_floats(card) * 4);
-    cuda::muon_update({card, static_cast<float*>(workspace.data()), 0.1f, 0.9f, 0.5f, 0.25f, arithmetic});
+    const Buffer workspace(cuda_device(), cuda::muon_workspace_floats(gpu) * 4);
+    cuda::muon_update({gpu, static_cast<float*>(workspace.data()), 0.1f, 0.9f, 0.5f, 0.25f, arithmetic});
     for (size_t i = 0; i < shapes.size(); ++i) {
       SCOPED_TRACE(::testing::Message() << shapes[i].first << " x " << shapes[i].second);
       weights[i]->p.expect_close(tolerance * 0.1, "p");
       weights[i]->momentum.expect_close(1e-7, "momentum");
-      const auto &p = weights[i]->p.card(), &copy = weights[i]->copy.card();
+      const auto &p = weights[i]->p.gpu(), &copy = weights[i]->copy.gpu();
       for (int64_t r = 0; r < p.rows(); ++r) {
         for (int64_t c = 0; c < p.cols(); ++c) ASSERT_EQ(copy.get(r, c), to_float(to_bf16(p.get(r, c))));
       }
@@ -65,9 +65,9 @@ TEST_F(CudaMuon, MatchesTheReferenceAndWritesTheBf16Copy) {
 }
 
 TEST_F(CudaMuon, ChangesNothingWhereTheStepIsNotApplied) {
-  CardWeight weight(40, 24, 1);
+  GpuWeight weight(40, 24, 1);
   const testing::Matrix before(40, 24, DType::f32, 1);
-  const MuonMatrix matrix = weight.at(Side::card);
+  const MuonMatrix matrix = weight.at(Side::gpu);
   const Buffer workspace(cuda_device(), cuda::muon_workspace_floats({&matrix, 1}) * 4);
   Buffer numbers(cuda_device(), sizeof(StepNumbers));
   StepNumbers step;
@@ -78,7 +78,7 @@ TEST_F(CudaMuon, ChangesNothingWhereTheStepIsNotApplied) {
     MuonUpdate op{.matrices = {&matrix, 1}, .workspace = static_cast<float*>(workspace.data())};
     op.step = static_cast<const StepNumbers*>(numbers.data());
     cuda::muon_update(op);
-    EXPECT_EQ(weight.p.card().get(3, 4) == before.get(3, 4), applied == 0);
+    EXPECT_EQ(weight.p.gpu().get(3, 4) == before.get(3, 4), applied == 0);
   }
 }
 

@@ -115,15 +115,15 @@ TEST(Muon, MatchesTheReferenceAndWritesTheBf16Copy) {
 }
 
 TEST(Muon, GivesTheSameBitsOnAnyNumberOfThreads) {
-  const int before = Team::instance().size();
+  const int before = ThreadPool::instance().size();
   for (const Arithmetic arithmetic : {Arithmetic::f32, Arithmetic::bf16}) {
-    // Enough equal ones that each thread takes whole matrices, and one large one that the team shares.
+    // Enough equal ones that each thread takes whole matrices, and one large one that the thread pool shares.
     for (const auto& shapes : {std::vector<std::pair<int64_t, int64_t>>(6, {160, 144}), {{288, 416}}}) {
-      Team::set_size(1);
+      ThreadPool::set_size(1);
       Weights one(shapes);
       cpu::muon_update(one.op(arithmetic));
       for (const int threads : {2, 3}) {
-        Team::set_size(threads);
+        ThreadPool::set_size(threads);
         Weights many(shapes);
         cpu::muon_update(many.op(arithmetic));
         for (size_t i = 0; i < shapes.size(); ++i) {
@@ -134,7 +134,7 @@ TEST(Muon, GivesTheSameBitsOnAnyNumberOfThreads) {
       }
     }
   }
-  Team::set_size(before);
+  ThreadPool::set_size(before);
 }
 
 TEST(Muon, GivesATallMatrixTheLongerUpdate) {

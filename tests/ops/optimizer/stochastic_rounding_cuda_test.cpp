@@ -1,4 +1,4 @@
-// Weights kept in bf16 alone on a card: updates are rounded by chance, and right in the mean.
+// Weights kept in bf16 alone on a GPU: updates are rounded by chance, and right in the mean.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,14 +12,14 @@
 namespace brisk {
 namespace {
 
-using testing::CardMatrix;
-using testing::OnCard;
+using testing::GpuMatrix;
+using testing::OnGpu;
 using testing::Side;
 
-using CudaRounding = OnCard;
+using CudaRounding = OnGpu;
 
 template <typename T>
-Buffer on_card(const T* values, int64_t count) {
+Buffer on_gpu(const T* values, int64_t count) {
   Buffer buffer(cuda_device(), count * static_cast<int64_t>(sizeof(T)));
   cuda_device().copy_in(buffer.data(), values, buffer.bytes());
   return buffer;
@@ -27,8 +27,8 @@ Buffer on_card(const T* values, int64_t count) {
 
 TEST_F(CudaRounding, AdamWRoundsEachWeightAsTheDrawSays) {
   constexpr int64_t kCount = 70016, kBegin = 4096;  // over a row of draws
-  CardMatrix g(1, kCount, DType::f32, 2), m(1, kCount, DType::f32, 3, 0), v(1, kCount, DType::f32, 4, 0);
-  CardMatrix weight(1, kCount, DType::bf16, 5), master(1, 64, DType::f32, 6);
+  GpuMatrix g(1, kCount, DType::f32, 2), m(1, kCount, DType::f32, 3, 0), v(1, kCount, DType::f32, 4, 0);
+  GpuMatrix weight(1, kCount, DType::bf16, 5), master(1, 64, DType::f32, 6);
   const std::vector<AdamWRun> runs = {
       {.begin = 0, .count = 64, .second_moment_begin = 0, .master_begin = 0},
       {.begin = kBegin, .count = kCount - kBegin, .second_moment_begin = kBegin, .decay = 0.1f, .has_master = false}};
@@ -38,20 +38,20 @@ TEST_F(CudaRounding, AdamWRoundsEachWeightAsTheDrawSays) {
   step.correction2 = 0.05f;
   step.applied = 1;
   step.step_key = random_key({7, 42});
-  const Buffer card_runs = on_card(runs.data(), std::ssize(runs)), card_step = on_card(&step, 1);
+  const Buffer gpu_runs = on_gpu(runs.data(), std::ssize(runs)), gpu_step = on_gpu(&step, 1);
   AdamWRuns op;
-  op.parameters = master.at(Side::card).f32();
-  op.gradient = g.at(Side::card).f32();
-  op.m = m.at(Side::card).f32();
-  op.v = v.at(Side::card).f32();
-  op.copy = weight.at(Side::card).bf16();
-  op.runs = static_cast<const AdamWRun*>(card_runs.data());
+  op.parameters = master.at(Side::gpu).f32();
+  op.gradient = g.at(Side::gpu).f32();
+  op.m = m.at(Side::gpu).f32();
+  op.v = v.at(Side::gpu).f32();
+  op.copy = weight.at(Side::gpu).bf16();
+  op.runs = static_cast<const AdamWRun*>(gpu_runs.data());
   op.run_count = std::ssize(runs);
   op.elements = 64 + kCount - kBegin;
   op.beta2 = 0.95f;
-  op.step = static_cast<const StepNumbers*>(card_step.data());
+  op.step = static_cast<const StepNumbers*>(gpu_step.data());
   cuda::adamw_update(op);
-  const testing::Matrix& got = weight.card();
+  const testing::Matrix& got = weight.gpu();
   int64_t differ = 0, moved = 0;
   double drift = 0;
   for (int64_t i = kBegin; i < kCount; ++i) {
@@ -78,16 +78,16 @@ TEST_F(CudaRounding, AdamWRoundsEachWeightAsTheDrawSays) {
   EXPECT_GT(moved, 100);                                  // an update of 1e-4 moves few weights of size 1 ...
   EXPECT_LT(moved, kCount / 2);                           // ... and leaves the most alone
   EXPECT_LT(std::fabs(drift / (kCount - kBegin)), 4e-5);  // in the mean it is the update's own 1e-4, nearly
-  master.card();
-  EXPECT_NE(master.card().get(0, 3), master.host().get(0, 3));  // a run with masters beside it has its own
+  master.gpu();
+  EXPECT_NE(master.gpu().get(0, 3), master.host().get(0, 3));  // a run with masters beside it has its own
 }
 
 TEST_F(CudaRounding, MuonRoundsEachWeightAsTheDrawSays) {
   constexpr int64_t kRows = 64, kCols = 96, kBegin = 65536 - 512;
-  CardMatrix g(kRows, kCols, DType::f32, 2), momentum(kRows, kCols, DType::f32, 3, 0),
+  GpuMatrix g(kRows, kCols, DType::f32, 2), momentum(kRows, kCols, DType::f32, 3, 0),
       weight(kRows, kCols, DType::bf16, 5);
-  CardMatrix master(kRows, kCols, DType::f32, 6, 0), with_master(kRows, kCols, DType::bf16, 5);
-  CardMatrix other_momentum(kRows, kCols, DType::f32, 3, 0);
+  GpuMatrix master(kRows, kCols, DType::f32, 6, 0), with_master(kRows, kCols, DType::bf16, 5);
+  GpuMatrix other_momentum(kRows, kCols, DType::f32, 3, 0);
   for (int64_t r = 0; r < kRows; ++r) {
     for (int64_t c = 0; c < kCols; ++c) master.host().set(r, c, weight.host().get(r, c));
   }
@@ -96,9 +96,9 @@ TEST_F(CudaRounding, MuonRoundsEachWeightAsTheDrawSays) {
   step.muon_rate = 2e-3f;
   step.applied = 1;
   step.step_key = random_key({7, 42});
-  const Buffer card_step = on_card(&step, 1);
+  const Buffer gpu_step = on_gpu(&step, 1);
   const auto update = [&](MuonMatrix matrix) {
-    matrix.gradient = g.at(Side::card).f32();
+    matrix.gradient = g.at(Side::gpu).f32();
     matrix.rows = kRows;
     matrix.cols = kCols;
     const std::vector<MuonMatrix> matrices = {matrix};
@@ -107,15 +107,15 @@ TEST_F(CudaRounding, MuonRoundsEachWeightAsTheDrawSays) {
     op.matrices = matrices;
     op.workspace = static_cast<float*>(workspace.data());
     op.arithmetic = Arithmetic::bf16;
-    op.step = static_cast<const StepNumbers*>(card_step.data());
+    op.step = static_cast<const StepNumbers*>(gpu_step.data());
     cuda::muon_update(op);
     cuda_device().wait();
   };
-  update({.parameters = master.at(Side::card).f32(),
-          .momentum = other_momentum.at(Side::card).f32(),
-          .copy = with_master.at(Side::card).bf16()});
-  update({.momentum = momentum.at(Side::card).f32(), .copy = weight.at(Side::card).bf16(), .begin = kBegin});
-  const testing::Matrix &exact = master.card(), &got = weight.card();
+  update({.parameters = master.at(Side::gpu).f32(),
+          .momentum = other_momentum.at(Side::gpu).f32(),
+          .copy = with_master.at(Side::gpu).bf16()});
+  update({.momentum = momentum.at(Side::gpu).f32(), .copy = weight.at(Side::gpu).bf16(), .begin = kBegin});
+  const testing::Matrix &exact = master.gpu(), &got = weight.gpu();
   for (int64_t r = 0; r < kRows; ++r) {
     for (int64_t c = 0; c < kCols; ++c) {
       const uint32_t draw = rounding_bits(rounding_key(step.step_key), kBegin + r * kCols + c);

@@ -10,11 +10,11 @@
 namespace brisk {
 namespace {
 
-using testing::CardMatrix;
-using testing::OnCard;
+using testing::GpuMatrix;
+using testing::OnGpu;
 using testing::Side;
 
-using CudaUpdate = OnCard;
+using CudaUpdate = OnGpu;
 
 // A struct in device memory.
 template <typename T>
@@ -45,31 +45,31 @@ StepNumbers limitless() {
 TEST_F(CudaUpdate, AdamWUpdatesEveryRunAndNothingBetween) {
   const int64_t count = 20000;
   for (const float applied : {1.0f, 0.0f}) {
-    CardMatrix p(1, count, DType::f32, 1), g(1, count, DType::f32, 2), m(1, count, DType::f32, 3, 0.1);
-    CardMatrix v(1, count, DType::f32, 4, 0), copy(1, count, DType::bf16, 5);
-    CardMatrix half_copy(1, count, DType::f16, 6);
+    GpuMatrix p(1, count, DType::f32, 1), g(1, count, DType::f32, 2), m(1, count, DType::f32, 3, 0.1);
+    GpuMatrix v(1, count, DType::f32, 4, 0), copy(1, count, DType::bf16, 5);
+    GpuMatrix half_copy(1, count, DType::f16, 6);
     const std::vector<AdamWRun> runs = {
         {0, 4096, 0, 0.1f}, {4096, 16, 4096, 0.0f}, {8192, 3008, 4112, 0.2f}, {12000, 8000, 7120, 0.0f}};
-    OnDevice<AdamWRun> card_runs(runs);
+    OnDevice<AdamWRun> gpu_runs(runs);
     StepNumbers step;
     step.rate = 0.01f;
     step.correction1 = 0.1f;
     step.correction2 = 0.05f;
     step.gradient_scale = 0.5f;
     step.applied = applied;
-    OnDevice<StepNumbers> card_step({step});
+    OnDevice<StepNumbers> gpu_step({step});
     AdamWRuns op;
-    op.parameters = p.at(Side::card).f32();
-    op.gradient = g.at(Side::card).f32();
-    op.m = m.at(Side::card).f32();
-    op.v = v.at(Side::card).f32();
-    op.copy = copy.at(Side::card).bf16();
-    op.half_copy = half_copy.at(Side::card).f16();
-    op.runs = card_runs.data();
+    op.parameters = p.at(Side::gpu).f32();
+    op.gradient = g.at(Side::gpu).f32();
+    op.m = m.at(Side::gpu).f32();
+    op.v = v.at(Side::gpu).f32();
+    op.copy = copy.at(Side::gpu).bf16();
+    op.half_copy = half_copy.at(Side::gpu).f16();
+    op.runs = gpu_runs.data();
     op.run_count = static_cast<int64_t>(runs.size());
     for (const AdamWRun& run : runs) op.elements += run.count;
     op.beta2 = 0.95f;
-    op.step = card_step.data();
+    op.step = gpu_step.data();
     cuda::adamw_update(op);
     for (const AdamWRun& run : runs) {
       if (applied == 0) continue;
@@ -99,38 +99,38 @@ TEST_F(CudaUpdate, AdamWUpdatesEveryRunAndNothingBetween) {
 
 TEST_F(CudaUpdate, TheSquaredNormIsTheReferencesAndTheSameEveryTime) {
   for (const int64_t count : {1, 7, 4096, 1000003}) {
-    CardMatrix values(1, count, DType::f32, 1);
+    GpuMatrix values(1, count, DType::f32, 1);
     OnDevice<double> result({0.0});
-    cuda::squared_norm(values.at(Side::card).f32(), count, result.data());
+    cuda::squared_norm(values.at(Side::gpu).f32(), count, result.data());
     const double first = result.first();
     EXPECT_NEAR(first, ref::squared_norm(values.at(Side::host).f32(), count), 1e-6 * static_cast<double>(count));
-    cuda::squared_norm(values.at(Side::card).f32(), count, result.data());
+    cuda::squared_norm(values.at(Side::gpu).f32(), count, result.data());
     EXPECT_EQ(first, result.first());
   }
 }
 
 TEST_F(CudaUpdate, ConvertsToBf16AsTheReference) {
   for (const int64_t count : {1, 8, 1001}) {
-    CardMatrix values(1, count, DType::f32, 1), out(1, count, DType::bf16, 0, 0);
+    GpuMatrix values(1, count, DType::f32, 1), out(1, count, DType::bf16, 0, 0);
     ref::convert_to_bf16(values.at(Side::host).f32(), out.at(Side::host).bf16(), count);
-    cuda::convert_to_bf16(values.at(Side::card).f32(), out.at(Side::card).bf16(), count);
+    cuda::convert_to_bf16(values.at(Side::gpu).f32(), out.at(Side::gpu).bf16(), count);
     out.expect_equal("bf16 ");
   }
 }
 
 TEST_F(CudaUpdate, ConvertsToF16AsSoftware) {
   for (const double scale : {1.0, 1e-6, 5e4}) {  // subnormal numbers, and some that are too large
-    CardMatrix values(1, 1001, DType::f32, 1, scale), out(1, 1001, DType::f16, 0, 0);
+    GpuMatrix values(1, 1001, DType::f32, 1, scale), out(1, 1001, DType::f16, 0, 0);
     for (int64_t i = 0; i < 1001; ++i) out.host().set(0, i, values.host().get(0, i));
-    cuda::convert_to_f16(values.at(Side::card).f32(), out.at(Side::card).f16(), 1001);
+    cuda::convert_to_f16(values.at(Side::gpu).f32(), out.at(Side::gpu).f16(), 1001);
     out.expect_equal("f16 ");
   }
 }
 
 StepNumbers decided(StepNumbers step) {
-  OnDevice<StepNumbers> card({step});
-  cuda::decide_step(card.data());
-  return card.first();
+  OnDevice<StepNumbers> gpu({step});
+  cuda::decide_step(gpu.data());
+  return gpu.first();
 }
 
 TEST_F(CudaUpdate, AStepIsClippedWhereItsNormIsTooLarge) {
@@ -182,10 +182,10 @@ TEST_F(CudaUpdate, AStepThatIsNotFiniteOrAboveALimitIsNotApplied) {
 }
 
 TEST_F(CudaUpdate, LossSumsAddUpOverMicroBatches) {
-  CardMatrix sums(1, 4, DType::f32, 3);
+  GpuMatrix sums(1, 4, DType::f32, 3);
   OnDevice<StepNumbers> step({StepNumbers{.loss_sum = 100}});
-  cuda::add_loss_sums(sums.at(Side::card).f32(), true, step.data());
-  cuda::add_loss_sums(sums.at(Side::card).f32(), false, step.data());
+  cuda::add_loss_sums(sums.at(Side::gpu).f32(), true, step.data());
+  cuda::add_loss_sums(sums.at(Side::gpu).f32(), false, step.data());
   const StepNumbers got = step.first();
   EXPECT_DOUBLE_EQ(got.loss_sum, 2.0 * sums.host().get(0, 0));
   EXPECT_DOUBLE_EQ(got.correct, 2.0 * sums.host().get(0, 1));

@@ -113,20 +113,20 @@ TEST(AdamW, LooksAtEveryRowThatHasAGradientOrHistoryAmongRowsThatHaveNone) {
 }
 
 TEST(AdamW, GivesManyParametersTheSameBitsWithAnyNumberOfThreads) {
-  const int threads = Team::instance().size();
+  const int threads = ThreadPool::instance().size();
   constexpr int64_t kCount = (int64_t{5} << 18) + 77;
-  Team::set_size(1);
+  ThreadPool::set_size(1);
   Parameters one(kCount);
   cpu::adamw_update(one.op());
   const double norm = cpu::squared_norm(one.gradient.view().f32(), kCount);
-  for (const int team : {2, 3}) {
-    Team::set_size(team);
+  for (const int pool : {2, 3}) {
+    ThreadPool::set_size(pool);
     Parameters many(kCount);
     cpu::adamw_update(many.op());
     for (int64_t i = 0; i < kCount; ++i) ASSERT_EQ(many.p.get(0, i), one.p.get(0, i)) << i;
-    EXPECT_EQ(cpu::squared_norm(one.gradient.view().f32(), kCount), norm) << team << " threads";
+    EXPECT_EQ(cpu::squared_norm(one.gradient.view().f32(), kCount), norm) << pool << " threads";
   }
-  Team::set_size(threads);
+  ThreadPool::set_size(threads);
 }
 
 TEST(AdamW, NeedsNoCopyAndWritesNothingPastTheEnd) {

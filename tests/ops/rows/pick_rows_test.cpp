@@ -60,21 +60,21 @@ TEST(PickRows, OfNoRowsLeavesAZeroGradient) {
 }
 
 TEST(PickRows, AnyNumberOfThreadsGivesTheSameBits) {
-  const int threads = Team::instance().size();
+  const int threads = ThreadPool::instance().size();
   const int64_t width = 700;
   std::vector<int32_t> source;
   for (int i = 0; i < 300; ++i) source.push_back(static_cast<int32_t>(mix64(static_cast<uint64_t>(i)) % 400));
   const Matrix dy(300, width, DType::f32, 2);
   Matrix one(400, width, DType::f32, 3);
-  Team::set_size(1);
+  ThreadPool::set_size(1);
   cpu::pick_rows_backward({dy, source.data(), one, true});
-  for (const int team : {2, 3}) {
-    Team::set_size(team);
+  for (const int pool : {2, 3}) {
+    ThreadPool::set_size(pool);
     Matrix many(400, width, DType::f32, 3);
     cpu::pick_rows_backward({dy, source.data(), many, true});
     expect_close(many, one, 0, "dx");
   }
-  Team::set_size(threads);
+  ThreadPool::set_size(threads);
 }
 
 }  // namespace

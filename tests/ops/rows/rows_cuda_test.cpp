@@ -1,4 +1,4 @@
-// norm, gated, pointwise, rotary, pick_rows and movements of rows on a card, against the reference.
+// norm, gated, pointwise, rotary, pick_rows and movements of rows on a GPU, against the reference.
 #include <gtest/gtest.h>
 
 #include "ops/activation/gated.h"
@@ -13,11 +13,11 @@
 namespace brisk {
 namespace {
 
-using testing::CardMatrix;
-using testing::CardNumbers;
-using testing::CardRows;
+using testing::GpuMatrix;
+using testing::GpuNumbers;
+using testing::GpuRows;
 using testing::kEveryActivation;
-using testing::OnCard;
+using testing::OnGpu;
 using testing::Side;
 
 constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::f16};
@@ -27,7 +27,7 @@ double tolerance_of(DType type) { return type == DType::f32 ? 2e-5 : type == DTy
 // f16 goes with f32 and with itself.
 bool go_together(DType a, DType b) { return a == b || a == DType::f32 || b == DType::f32; }
 
-using CudaNorm = OnCard;
+using CudaNorm = OnGpu;
 
 struct NormProblem {
   std::vector<int> lengths;
@@ -43,12 +43,12 @@ struct NormProblem {
 
 void expect_norm_as_reference(const NormProblem& p) {
   SCOPED_TRACE(p.width);
-  CardRows rows(p.lengths);
+  GpuRows rows(p.lengths);
   const int64_t n = rows.rows();
   const bool layer = p.kind == NormKind::layer;
   const double tolerance = std::max(tolerance_of(p.x_type), tolerance_of(p.y_type));
-  CardMatrix x(n, p.width, p.x_type, 1, 2, p.stride), gain(1, p.width, DType::f32, 2), bias(1, p.width, DType::f32, 3);
-  CardMatrix y(n, p.width, p.y_type, 0, 0), mean(n, 1), rstd(n, 1);
+  GpuMatrix x(n, p.width, p.x_type, 1, 2, p.stride), gain(1, p.width, DType::f32, 2), bias(1, p.width, DType::f32, 3);
+  GpuMatrix y(n, p.width, p.y_type, 0, 0), mean(n, 1), rstd(n, 1);
   const Dropout dropout{p.dropout, 77};
   const auto forward = [&](Side side) {
     NormForward op{.kind = p.kind, .x = x.at(side), .gain = gain.at(side), .y = y.at(side), .rstd = rstd.at(side)};
@@ -59,14 +59,14 @@ void expect_norm_as_reference(const NormProblem& p) {
     return op;
   };
   ref::norm_forward(forward(Side::host));
-  cuda::norm_forward(forward(Side::card));
+  cuda::norm_forward(forward(Side::gpu));
   y.expect_close(tolerance, "y");
   rstd.expect_close(2e-5, "rstd");
   if (layer) mean.expect_close(2e-5, "mean");
 
-  CardMatrix dy(n, p.width, p.y_type, 4), dx(n, p.width, p.x_type, 5);
-  CardMatrix dgain(1, p.width, DType::f32, 6), dbias(1, p.width, DType::f32, 7);
-  CardMatrix du(n, p.width, p.y_type, 8), dbias_before(1, p.width, DType::f32, 9);
+  GpuMatrix dy(n, p.width, p.y_type, 4), dx(n, p.width, p.x_type, 5);
+  GpuMatrix dgain(1, p.width, DType::f32, 6), dbias(1, p.width, DType::f32, 7);
+  GpuMatrix du(n, p.width, p.y_type, 8), dbias_before(1, p.width, DType::f32, 9);
   const auto backward = [&](Side side) {
     NormBackward op{.kind = p.kind, .x = x.at(side), .gain = gain.at(side), .rstd = rstd.at(side), .dy = dy.at(side)};
     if (layer) op.mean = mean.at(side);
@@ -80,7 +80,7 @@ void expect_norm_as_reference(const NormProblem& p) {
     return op;
   };
   ref::norm_backward(backward(Side::host));
-  cuda::norm_backward(backward(Side::card));
+  cuda::norm_backward(backward(Side::gpu));
   dx.expect_close(tolerance, "dx");
   dgain.expect_close(1e-4, "dgain");
   if (layer) dbias.expect_close(1e-4, "dbias");
@@ -136,62 +136,62 @@ TEST_F(CudaNorm, SumsManyRowsAndTakesNone) {
 
 // A captured graph is replayed for every step: seed and step lie in device memory, and the bits are the same.
 TEST_F(CudaNorm, DrawsTheSameBitsFromAKeyInDeviceMemory) {
-  CardRows rows({20, 1});
-  CardMatrix x(21, 64, DType::f32, 1), gain(1, 64, DType::f32, 2), y(21, 64);
+  GpuRows rows({20, 1});
+  GpuMatrix x(21, 64, DType::f32, 1), gain(1, 64, DType::f32, 2), y(21, 64);
   const uint64_t step_key = random_key({42, 1000}), site = 3;
-  Buffer card_key(cuda_device(), sizeof(step_key));
-  cuda_device().copy_in(card_key.data(), &step_key, sizeof(step_key));
+  Buffer gpu_key(cuda_device(), sizeof(step_key));
+  cuda_device().copy_in(gpu_key.data(), &step_key, sizeof(step_key));
   const auto op = [&](Side side) {
     NormForward forward{.kind = NormKind::rms, .x = x.at(side), .gain = gain.at(side), .y = y.at(side)};
-    forward.dropout = {0.5f, site, static_cast<const uint64_t*>(card_key.data())};
+    forward.dropout = {0.5f, site, static_cast<const uint64_t*>(gpu_key.data())};
     if (side == Side::host) forward.dropout = {0.5f, random_key({42, 1000, site})};
     forward.rows = rows.at(side);
     return forward;
   };
   ref::norm_forward(op(Side::host));
-  cuda::norm_forward(op(Side::card));
+  cuda::norm_forward(op(Side::gpu));
   y.expect_close(2e-5, "y");
 }
 
-using CudaGated = OnCard;
+using CudaGated = OnGpu;
 
 TEST_F(CudaGated, IsTheReferencesForEveryActivation) {
   for (const Activation kind : kEveryActivation) {
     for (const DType type : kTypes) {
       for (const int64_t width : {64, 13}) {
         const int64_t n = 17;
-        CardMatrix x(n, 2 * width, type, 1, 2), y(n, width, type, 0, 0);
-        CardMatrix dy(n, width, type, 3), dx(n, 2 * width, type, 4);
+        GpuMatrix x(n, 2 * width, type, 1, 2), y(n, width, type, 0, 0);
+        GpuMatrix dy(n, width, type, 3), dx(n, 2 * width, type, 4);
         const auto forward = [&](Side side) { return GatedForward{kind, x.at(side), y.at(side)}; };
         const auto backward = [&](Side side) { return GatedBackward{kind, x.at(side), dy.at(side), dx.at(side)}; };
         ref::gated_forward(forward(Side::host));
-        cuda::gated_forward(forward(Side::card));
+        cuda::gated_forward(forward(Side::gpu));
         y.expect_close(tolerance_of(type), "y");
         ref::gated_backward(backward(Side::host));
-        cuda::gated_backward(backward(Side::card));
+        cuda::gated_backward(backward(Side::gpu));
         dx.expect_close(tolerance_of(type), "dx");
       }
     }
   }
 }
 
-using CudaPointwise = OnCard;
+using CudaPointwise = OnGpu;
 
 TEST_F(CudaPointwise, IsTheReferencesForEveryActivation) {
   for (const Activation kind : kEveryActivation) {
     for (const DType type : kTypes) {
       for (const int64_t width : {40, 7}) {
-        CardMatrix x(9, width, type, 1, 3), y(9, width, type, 0, 0), dy(9, width, type, 2), dx(9, width, type, 3);
+        GpuMatrix x(9, width, type, 1, 3), y(9, width, type, 0, 0), dy(9, width, type, 2), dx(9, width, type, 3);
         const auto forward = [&](Side side) { return PointwiseForward{kind, 0.7f, x.at(side), y.at(side)}; };
         const auto backward = [&](Side side) {
           return PointwiseBackward{kind, 0.7f, kind == Activation::none ? Tensor{} : x.at(side), dy.at(side),
                                    dx.at(side)};
         };
         ref::pointwise_forward(forward(Side::host));
-        cuda::pointwise_forward(forward(Side::card));
+        cuda::pointwise_forward(forward(Side::gpu));
         y.expect_close(tolerance_of(type), "y");
         ref::pointwise_backward(backward(Side::host));
-        cuda::pointwise_backward(backward(Side::card));
+        cuda::pointwise_backward(backward(Side::gpu));
         dx.expect_close(tolerance_of(type), "dx");
       }
     }
@@ -201,31 +201,31 @@ TEST_F(CudaPointwise, IsTheReferencesForEveryActivation) {
 // Where tanh and the logistic function have long reached their ends, nothing overflows.
 TEST_F(CudaPointwise, HugeValuesStayFinite) {
   for (const Activation kind : kEveryActivation) {
-    CardMatrix x(2, 64, DType::bf16, 1, 1e6), y(2, 64, DType::bf16, 0, 0), dx(2, 64, DType::bf16, 0, 0);
+    GpuMatrix x(2, 64, DType::bf16, 1, 1e6), y(2, 64, DType::bf16, 0, 0), dx(2, 64, DType::bf16, 0, 0);
     const auto forward = [&](Side side) { return PointwiseForward{kind, 1, x.at(side), y.at(side)}; };
     const auto backward = [&](Side side) { return PointwiseBackward{kind, 1, x.at(side), x.at(side), dx.at(side)}; };
     ref::pointwise_forward(forward(Side::host));
-    cuda::pointwise_forward(forward(Side::card));
+    cuda::pointwise_forward(forward(Side::gpu));
     y.expect_close(1e-2, "y");
-    cuda::pointwise_backward(backward(Side::card));
-    for (int64_t c = 0; c < 64; ++c) EXPECT_TRUE(std::isfinite(dx.card().get(1, c))) << c;
+    cuda::pointwise_backward(backward(Side::gpu));
+    for (int64_t c = 0; c < 64; ++c) EXPECT_TRUE(std::isfinite(dx.gpu().get(1, c))) << c;
   }
 }
 
-using CudaRotary = OnCard;
+using CudaRotary = OnGpu;
 
 TEST_F(CudaRotary, IsTheReferencesAtEveryPosition) {
   for (const DType type : kTypes) {
     for (const int64_t head_width : {2, 6, 64, 128}) {
       for (const bool inverse : {false, true}) {
-        CardRows rows({1, 4, 1500});
+        GpuRows rows({1, 4, 1500});
         const int64_t cols = 3 * 2 * head_width;
-        CardMatrix x(rows.rows(), cols, type, 1), y(rows.rows(), cols, type, 0, 0);
+        GpuMatrix x(rows.rows(), cols, type, 1), y(rows.rows(), cols, type, 0, 0);
         const auto op = [&](Side side) {
           return Rotary{x.at(side), y.at(side), rows.at(side), 2 * 2 * head_width, head_width, 10000.0f, inverse};
         };
         ref::rotary(op(Side::host));
-        cuda::rotary(op(Side::card));
+        cuda::rotary(op(Side::gpu));
         y.expect_close(type == DType::f32 ? 1e-6 : tolerance_of(type), "y");
       }
     }
@@ -233,40 +233,40 @@ TEST_F(CudaRotary, IsTheReferencesAtEveryPosition) {
 }
 
 TEST_F(CudaRotary, TurnsInPlace) {
-  CardRows rows({70});
-  CardMatrix x(70, 128, DType::f32, 1);
+  GpuRows rows({70});
+  GpuMatrix x(70, 128, DType::f32, 1);
   const auto op = [&](Side side) {
     return Rotary{.x = x.at(side), .y = x.at(side), .rows = rows.at(side), .rotated = 64, .head_width = 32};
   };
   ref::rotary(op(Side::host));
-  cuda::rotary(op(Side::card));
+  cuda::rotary(op(Side::gpu));
   x.expect_close(1e-6, "x");
 }
 
-using CudaPickRows = OnCard;
+using CudaPickRows = OnGpu;
 
 TEST_F(CudaPickRows, TakesAndGivesBackRowsPickedOnceTwiceAndNever) {
   for (const DType type : kTypes) {
     for (const int64_t width : {64, 9}) {
       for (const bool adds : {false, true}) {
-        CardNumbers source({3, 0, 7, 3, 9, 3});
-        CardMatrix x(11, width, type, 1), y(6, width, type, 0, 0), dy(6, width, type, 2), dx(11, width, type, 3);
+        GpuNumbers source({3, 0, 7, 3, 9, 3});
+        GpuMatrix x(11, width, type, 1), y(6, width, type, 0, 0), dy(6, width, type, 2), dx(11, width, type, 3);
         const auto forward = [&](Side side) { return PickRowsForward{x.at(side), source.at(side), y.at(side)}; };
         const auto backward = [&](Side side) {
           return PickRowsBackward{dy.at(side), source.at(side), dx.at(side), adds};
         };
         ref::pick_rows_forward(forward(Side::host));
-        cuda::pick_rows_forward(forward(Side::card));
+        cuda::pick_rows_forward(forward(Side::gpu));
         y.expect_equal("y");
         ref::pick_rows_backward(backward(Side::host));
-        cuda::pick_rows_backward(backward(Side::card));
+        cuda::pick_rows_backward(backward(Side::gpu));
         dx.expect_close(tolerance_of(type), "dx");
       }
     }
   }
 }
 
-using CudaRowsCopy = OnCard;
+using CudaRowsCopy = OnGpu;
 
 TEST_F(CudaRowsCopy, CopiesAndAddsAcrossTypes) {
   for (const DType from_type : kTypes) {
@@ -274,9 +274,9 @@ TEST_F(CudaRowsCopy, CopiesAndAddsAcrossTypes) {
       if (!go_together(from_type, to_type)) continue;
       for (const int64_t width : {64, 3}) {
         for (const bool adds : {false, true}) {
-          CardMatrix from(5, width, from_type, 1, 1.0, width == 64 ? 192 : 0), to(5, width, to_type, 2);
+          GpuMatrix from(5, width, from_type, 1, 1.0, width == 64 ? 192 : 0), to(5, width, to_type, 2);
           cpu::copy_rows(from.at(Side::host), to.at(Side::host), adds);
-          cuda::copy_rows(from.at(Side::card), to.at(Side::card), adds);
+          cuda::copy_rows(from.at(Side::gpu), to.at(Side::gpu), adds);
           to.expect_equal("to ");
         }
       }
@@ -286,14 +286,14 @@ TEST_F(CudaRowsCopy, CopiesAndAddsAcrossTypes) {
 
 TEST_F(CudaRowsCopy, FillsACacheAndGathersLastRows) {
   for (const DType type : kTypes) {
-    CardRows rows({2, 1, 5}, /*spare=*/3);
-    CardNumbers begin({4, 0, 10});
-    CardMatrix from(rows.rows(), 24, type, 1), cache(20, 24, type, 2), last(3, 24, type, 3);
+    GpuRows rows({2, 1, 5}, /*spare=*/3);
+    GpuNumbers begin({4, 0, 10});
+    GpuMatrix from(rows.rows(), 24, type, 1), cache(20, 24, type, 2), last(3, 24, type, 3);
     cpu::append_to_cache(from.at(Side::host), rows.at(Side::host), begin.at(Side::host), cache.at(Side::host));
-    cuda::append_to_cache(from.at(Side::card), rows.at(Side::card), begin.at(Side::card), cache.at(Side::card));
+    cuda::append_to_cache(from.at(Side::gpu), rows.at(Side::gpu), begin.at(Side::gpu), cache.at(Side::gpu));
     cache.expect_equal("cache ");
     cpu::gather_last_rows(from.at(Side::host), rows.at(Side::host), last.at(Side::host));
-    cuda::gather_last_rows(from.at(Side::card), rows.at(Side::card), last.at(Side::card));
+    cuda::gather_last_rows(from.at(Side::gpu), rows.at(Side::gpu), last.at(Side::gpu));
     last.expect_equal("last ");
   }
 }

@@ -107,13 +107,13 @@ TEST(WordPieceTraining, LowercasesAndTakesAccentsOffWhereItIsAskedTo) {
 TEST(WordPieceTraining, IsTheSameForAnyNumberOfThreads) {
   const std::string text = testing::prose(60000, 1) + testing::tricky_text(60000, 2);  // several pieces
   const std::string_view view = text;
-  const int threads_before = Team::instance().size();
+  const int threads_before = ThreadPool::instance().size();
   std::vector<uint64_t> fingerprints;
   for (const int threads : {1, 2, 5}) {
-    Team::set_size(threads);
+    ThreadPool::set_size(threads);
     fingerprints.push_back(train(view, {.vocab_size = 1500, .lowercase = true}).tokenizer->fingerprint());
   }
-  Team::set_size(threads_before);
+  ThreadPool::set_size(threads_before);
   EXPECT_EQ(fingerprints[0], fingerprints[1]);
   EXPECT_EQ(fingerprints[0], fingerprints[2]);
 }

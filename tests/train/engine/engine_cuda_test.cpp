@@ -1,4 +1,4 @@
-// Whole training steps on a card against the same on the CPU.
+// Whole training steps on a GPU against the same on the CPU.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -14,18 +14,18 @@ namespace {
 
 using namespace brisk::testing;
 
-class OnACard : public ::testing::TestWithParam<Shape> {
+class OnAGpu : public ::testing::TestWithParam<Shape> {
  protected:
   void SetUp() override {
     std::string why;
-    if (cuda_cards(&why).empty()) GTEST_SKIP() << "no NVIDIA card to run this on: " << why;
+    if (cuda_gpus(&why).empty()) GTEST_SKIP() << "no NVIDIA GPU to run this on: " << why;
   }
   EngineOptions options_ = tiny_options(GetParam().config);
   const Corpus corpus_ = tiny_corpus(2000);
   Threads threads_{1};
 };
 
-TEST_P(OnACard, TheLossCurveIsTheCpusOver200Steps) {
+TEST_P(OnAGpu, TheLossCurveIsTheCpusOver200Steps) {
   const Corpus corpus = tiny_corpus(200 * 32);
   const std::vector<StepBatch> steps = packed_steps(corpus, 200, 32, 32);
   for (const bool muon : {false, true}) {
@@ -34,31 +34,31 @@ TEST_P(OnACard, TheLossCurveIsTheCpusOver200Steps) {
     options_.device = nullptr;
     const Curve cpu = train_curve(options_, steps);
     options_.device = &cuda_device();
-    const Curve card = train_curve(options_, steps);
-    expect_same_curve(card, cpu, 1e-3);
-    EXPECT_NEAR(card.losses.front(), cpu.losses.front(), 1e-5);
-    EXPECT_NEAR(card.gradient_norms.front(), cpu.gradient_norms.front(), 1e-5 * cpu.gradient_norms.front());
+    const Curve gpu = train_curve(options_, steps);
+    expect_same_curve(gpu, cpu, 1e-3);
+    EXPECT_NEAR(gpu.losses.front(), cpu.losses.front(), 1e-5);
+    EXPECT_NEAR(gpu.gradient_norms.front(), cpu.gradient_norms.front(), 1e-5 * cpu.gradient_norms.front());
   }
 }
 
-TEST_P(OnACard, SeveralMicroBatchesAreOneStep) {
+TEST_P(OnAGpu, SeveralMicroBatchesAreOneStep) {
   options_.device = &cuda_device();
   const Curve whole = train_curve(options_, packed_steps(corpus_, 4, 32, 32));
   const Curve divided = train_curve(options_, packed_steps(corpus_, 4, 32, 8));
   expect_same_curve(divided, whole, 1e-5);
 }
 
-TEST_P(OnACard, Bf16FollowsTheCpus) {
+TEST_P(OnAGpu, Bf16FollowsTheCpus) {
   options_.compute_type = DType::bf16;
   const std::vector<StepBatch> steps = packed_steps(corpus_, 20, 32, 16);
   options_.device = nullptr;
   const Curve cpu = train_curve(options_, steps);
   options_.device = &cuda_device();
-  const Curve card = train_curve(options_, steps);
-  expect_same_curve(card, cpu, 2e-2);
+  const Curve gpu = train_curve(options_, steps);
+  expect_same_curve(gpu, cpu, 2e-2);
 }
 
-TEST_P(OnACard, TwoRunsHaveTheSameBits) {
+TEST_P(OnAGpu, TwoRunsHaveTheSameBits) {
   options_.device = &cuda_device();
   for (const DType type : {DType::f32, DType::bf16}) {
     options_.compute_type = type;
@@ -67,7 +67,7 @@ TEST_P(OnACard, TwoRunsHaveTheSameBits) {
   }
 }
 
-TEST_P(OnACard, RecomputingActivationsChangesNothing) {
+TEST_P(OnAGpu, RecomputingActivationsChangesNothing) {
   options_.device = &cuda_device();
   const std::vector<StepBatch> steps = packed_steps(corpus_, 4, 32, 16);
   const Curve kept = train_curve(options_, steps);
@@ -75,7 +75,7 @@ TEST_P(OnACard, RecomputingActivationsChangesNothing) {
   expect_same_bits(train_curve(options_, steps), kept);
 }
 
-TEST_P(OnACard, EvaluationAndGenerationAreTheCpus) {
+TEST_P(OnAGpu, EvaluationAndGenerationAreTheCpus) {
   const auto run = [&](Device* device, EvaluationResult& quality) {
     options_.device = device;
     Engine engine(options_);
@@ -86,14 +86,14 @@ TEST_P(OnACard, EvaluationAndGenerationAreTheCpus) {
     Generator generator(as_decoder(engine.model()), engine.parameters(), tokenizer);
     return generator.generate("abc", {.max_tokens = 30, .temperature = 0, .stop_at_end = false}).ids;
   };
-  EvaluationResult cpu, card;
+  EvaluationResult cpu, gpu;
   const auto text = run(nullptr, cpu);
-  EXPECT_EQ(run(&cuda_device(), card), text);
-  EXPECT_NEAR(card.loss, cpu.loss, 1e-5 * cpu.loss);
-  EXPECT_EQ(card.targets, cpu.targets);
+  EXPECT_EQ(run(&cuda_device(), gpu), text);
+  EXPECT_NEAR(gpu.loss, cpu.loss, 1e-5 * cpu.loss);
+  EXPECT_EQ(gpu.targets, cpu.targets);
 }
 
-TEST_P(OnACard, AStepThatIsNotFiniteOrAboveALimitChangesNothing) {
+TEST_P(OnAGpu, AStepThatIsNotFiniteOrAboveALimitChangesNothing) {
   options_.device = &cuda_device();
   Engine engine(options_);
   engine.initialise(options_.seed);
@@ -126,7 +126,7 @@ Curve train_ahead(const EngineOptions& options, const std::vector<StepBatch>& st
   return curve;
 }
 
-TEST_P(OnACard, BeginningWithTheNextBatchChangesNothing) {
+TEST_P(OnAGpu, BeginningWithTheNextBatchChangesNothing) {
   options_.device = &cuda_device();
   for (const int micro_batch : {32, 8}) {
     SCOPED_TRACE(micro_batch);
@@ -137,7 +137,7 @@ TEST_P(OnACard, BeginningWithTheNextBatchChangesNothing) {
   }
 }
 
-TEST_P(OnACard, WhatWasBegunIsForgottenWhenParametersChange) {
+TEST_P(OnAGpu, WhatWasBegunIsForgottenWhenParametersChange) {
   options_.device = &cuda_device();
   const std::vector<StepBatch> steps = packed_steps(corpus_, 6, 32, 32);
   Engine engine(options_);
@@ -155,7 +155,7 @@ TEST_P(OnACard, WhatWasBegunIsForgottenWhenParametersChange) {
   EXPECT_EQ(run(true), run(false));
 }
 
-TEST_P(OnACard, AfterAStepThatIsNotFiniteItsGradientIsThere) {
+TEST_P(OnAGpu, AfterAStepThatIsNotFiniteItsGradientIsThere) {
   options_.device = &cuda_device();
   const std::vector<StepBatch> steps = packed_steps(corpus_, 6, 32, 32);
   Engine engine(options_);
@@ -175,7 +175,7 @@ TEST_P(OnACard, AfterAStepThatIsNotFiniteItsGradientIsThere) {
   EXPECT_NE(engine.first_not_finite(), "");
 }
 
-TEST_P(OnACard, StepsTakeNoMoreMemoryThanPlanned) {
+TEST_P(OnAGpu, StepsTakeNoMoreMemoryThanPlanned) {
   options_.device = &cuda_device();
   Device& device = cuda_device();
   for (const DType type : {DType::f32, DType::bf16}) {
@@ -195,7 +195,7 @@ TEST_P(OnACard, StepsTakeNoMoreMemoryThanPlanned) {
   }
 }
 
-TEST_P(OnACard, IsSettledWhenItsSizesHaveCome) {
+TEST_P(OnAGpu, IsSettledWhenItsSizesHaveCome) {
   options_.device = &cuda_device();
   Engine engine(options_);
   engine.initialise(options_.seed);
@@ -215,7 +215,7 @@ TEST_P(OnACard, IsSettledWhenItsSizesHaveCome) {
   EXPECT_EQ(settled_after(small, 1), 3) << "what came before is known still";
 }
 
-TEST_P(OnACard, AMicroBatchIsChosenByTimingAndLeavesNothingBehind) {
+TEST_P(OnAGpu, AMicroBatchIsChosenByTimingAndLeavesNothingBehind) {
   Device& device = cuda_device();
   options_.device = &device;
   options_.capacity.rows = 1024;
@@ -239,7 +239,7 @@ TEST_P(OnACard, AMicroBatchIsChosenByTimingAndLeavesNothingBehind) {
   expect_same_bits(train_curve(options_, steps), after);
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, OnACard, ::testing::ValuesIn(both_shapes()),
+INSTANTIATE_TEST_SUITE_P(Shapes, OnAGpu, ::testing::ValuesIn(both_shapes()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Loss curves on a card in every precision, beside fp32's.
+// Loss curves on a GPU in every precision, beside fp32's.
 #include <gtest/gtest.h>
 
 #include "support/tiny_job.h"
@@ -9,11 +9,11 @@ namespace {
 
 using namespace brisk::testing;
 
-class PrecisionOnACard : public ::testing::TestWithParam<Shape> {
+class PrecisionOnAGpu : public ::testing::TestWithParam<Shape> {
  protected:
   void SetUp() override {
     std::string why;
-    if (cuda_cards(&why).empty()) GTEST_SKIP() << "no NVIDIA card to run this on: " << why;
+    if (cuda_gpus(&why).empty()) GTEST_SKIP() << "no NVIDIA GPU to run this on: " << why;
     options_.device = &cuda_device();
   }
   EngineOptions options_ = tiny_options(GetParam().config);
@@ -21,7 +21,7 @@ class PrecisionOnACard : public ::testing::TestWithParam<Shape> {
   Threads threads_{1};
 };
 
-TEST_P(PrecisionOnACard, Tf32FollowsFp32) {
+TEST_P(PrecisionOnAGpu, Tf32FollowsFp32) {
   const std::vector<StepBatch> steps = packed_steps(corpus_, 40, 32, 16);
   for (const bool muon : {false, true}) {
     SCOPED_TRACE(muon ? "muon" : "adamw");
@@ -36,8 +36,8 @@ TEST_P(PrecisionOnACard, Tf32FollowsFp32) {
   }
 }
 
-TEST_P(PrecisionOnACard, Fp8FollowsBf16) {
-  if (cuda_device().compute_capability() < 89) GTEST_SKIP() << "the card has no products in eight bits";
+TEST_P(PrecisionOnAGpu, Fp8FollowsBf16) {
+  if (cuda_device().compute_capability() < 89) GTEST_SKIP() << "the GPU has no products in eight bits";
   options_.compute_type = DType::bf16;
   const std::vector<StepBatch> steps = packed_steps(corpus_, 40, 32, 16);
   for (const bool muon : {false, true}) {
@@ -53,7 +53,7 @@ TEST_P(PrecisionOnACard, Fp8FollowsBf16) {
   }
 }
 
-TEST_P(PrecisionOnACard, Fp16FollowsFp32WithAScaledLoss) {
+TEST_P(PrecisionOnAGpu, Fp16FollowsFp32WithAScaledLoss) {
   const std::vector<StepBatch> steps = packed_steps(corpus_, 40, 32, 16);
   for (const bool muon : {false, true}) {
     SCOPED_TRACE(muon ? "muon" : "adamw");
@@ -68,7 +68,7 @@ TEST_P(PrecisionOnACard, Fp16FollowsFp32WithAScaledLoss) {
   }
 }
 
-TEST_P(PrecisionOnACard, AnOverflowInFp16SkipsTheStepAndHalvesTheScale) {
+TEST_P(PrecisionOnAGpu, AnOverflowInFp16SkipsTheStepAndHalvesTheScale) {
   options_.compute_type = DType::f16;
   Engine engine(options_);
   engine.initialise(options_.seed);
@@ -93,7 +93,7 @@ TEST_P(PrecisionOnACard, AnOverflowInFp16SkipsTheStepAndHalvesTheScale) {
   EXPECT_NE(values_of(cuda_device(), engine.parameters().flat_master()), before);
 }
 
-TEST_P(PrecisionOnACard, WeightsWithoutMastersFollowThoseWith) {
+TEST_P(PrecisionOnAGpu, WeightsWithoutMastersFollowThoseWith) {
   const std::vector<StepBatch> steps = packed_steps(corpus_, 40, 32, 16);
   options_.compute_type = DType::bf16;
   for (const bool muon : {false, true}) {
@@ -111,7 +111,7 @@ TEST_P(PrecisionOnACard, WeightsWithoutMastersFollowThoseWith) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, PrecisionOnACard, ::testing::ValuesIn(both_shapes()),
+INSTANTIATE_TEST_SUITE_P(Shapes, PrecisionOnAGpu, ::testing::ValuesIn(both_shapes()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

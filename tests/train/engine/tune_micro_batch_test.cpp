@@ -11,10 +11,10 @@ TEST(MicroBatch, TriesTheUsualSizeAndItsNeighbours) {
   EXPECT_EQ(micro_batch_candidates(128, 1000), (std::vector<int64_t>{4096, 2048, 8192, 1024, 16384, 512}));
 }
 
-TEST(MicroBatch, TriesLargerSizesWhereTheUsualOneIsACards) {
-  EXPECT_EQ(micro_batch_candidates(128, 100000, kCardMicroBatchTokens),
+TEST(MicroBatch, TriesLargerSizesWhereTheUsualOneIsAGpus) {
+  EXPECT_EQ(micro_batch_candidates(128, 100000, kGpuMicroBatchTokens),
             (std::vector<int64_t>{65536, 32768, 131072, 16384, 262144, 8192}));
-  EXPECT_EQ(micro_batch_candidates(128, 64, kCardMicroBatchTokens), (std::vector<int64_t>{8192}));
+  EXPECT_EQ(micro_batch_candidates(128, 64, kGpuMicroBatchTokens), (std::vector<int64_t>{8192}));
 }
 
 TEST(MicroBatch, NeverHoldsLessThanASequenceOrMoreThanAStep) {
@@ -31,16 +31,16 @@ TEST(MicroBatch, IsAsLargeAsNearlyAllStepsBeforeItIsMeasured) {
   EXPECT_EQ(micro_batch_rows(512, 4096, 32, even), 512);
   EXPECT_EQ(micro_batch_rows(8, 4096, 32, even), 128);
   EXPECT_EQ(micro_batch_rows(9000, 4096, 32, even), 4096);
-  EXPECT_EQ(micro_batch_rows(0, kCardMicroBatchTokens, 256, even), 32768);
-  EXPECT_EQ(micro_batch_rows(0, kCardMicroBatchTokens, 1000, even), 65536);
+  EXPECT_EQ(micro_batch_rows(0, kGpuMicroBatchTokens, 256, even), 32768);
+  EXPECT_EQ(micro_batch_rows(0, kGpuMicroBatchTokens, 1000, even), 65536);
   // Of up to 256 rows, 110 on average, give or take 70: 256 of them are 28,160, give or take 1,120.
   const LengthFigures ragged{256, 110, 4900};
   EXPECT_EQ(rows_of_nearly_all_steps(256, ragged), 33792);
-  EXPECT_EQ(micro_batch_rows(0, kCardMicroBatchTokens, 256, ragged), 33792);
-  EXPECT_EQ(micro_batch_rows(60000, kCardMicroBatchTokens, 256, ragged), 60000);
-  EXPECT_EQ(micro_batch_rows(0, kCardMicroBatchTokens, 16, ragged), 4096);  // not worth saving
-  EXPECT_EQ(micro_batch_rows(0, kCardMicroBatchTokens, 2, ragged), 512);
-  EXPECT_EQ(micro_batch_rows(0, kCardMicroBatchTokens, 16, {9000, 110, 4900}), 9000);
+  EXPECT_EQ(micro_batch_rows(0, kGpuMicroBatchTokens, 256, ragged), 33792);
+  EXPECT_EQ(micro_batch_rows(60000, kGpuMicroBatchTokens, 256, ragged), 60000);
+  EXPECT_EQ(micro_batch_rows(0, kGpuMicroBatchTokens, 16, ragged), 4096);  // not worth saving
+  EXPECT_EQ(micro_batch_rows(0, kGpuMicroBatchTokens, 2, ragged), 512);
+  EXPECT_EQ(micro_batch_rows(0, kGpuMicroBatchTokens, 16, {9000, 110, 4900}), 9000);
 }
 
 TEST(MicroBatch, CountsSourcesAsOftenAsTheyAreDrawn) {

@@ -50,32 +50,32 @@ TEST(MetricsLog, ALoggedStepHasExactlyTheseKeys) {
   EXPECT_TRUE(line["gradient_norm"].is_number_float()) << "a whole number stays a float";
 }
 
-TEST(MetricsLog, AStepOnACardSaysWhatTheCardTells) {
+TEST(MetricsLog, AStepOnAGpuSaysWhatTheGpuTells) {
   StepMetrics metrics = step_metrics(3);
-  metrics.card = CardReading{.busy_share = 0.97, .watts = 612.5, .celsius = 64, .memory_used_bytes = int64_t{3} << 40};
+  metrics.gpu = GpuReading{.busy_share = 0.97, .watts = 612.5, .celsius = 64, .memory_used_bytes = int64_t{3} << 40};
   const json line = json::parse(to_json_line(metrics));
-  EXPECT_EQ(line["card_busy_share"], 0.97);
-  EXPECT_EQ(line["card_watts"], 612.5);
-  EXPECT_EQ(line["card_celsius"], 64);
-  EXPECT_EQ(line["card_memory_used_bytes"], int64_t{3} << 40);
-  EXPECT_FALSE(line.contains("card_sm_mhz")) << "what it does not tell";
+  EXPECT_EQ(line["gpu_busy_share"], 0.97);
+  EXPECT_EQ(line["gpu_watts"], 612.5);
+  EXPECT_EQ(line["gpu_celsius"], 64);
+  EXPECT_EQ(line["gpu_memory_used_bytes"], int64_t{3} << 40);
+  EXPECT_FALSE(line.contains("gpu_sm_mhz")) << "what it does not tell";
 }
 
-TEST(MetricsLog, TheSummaryOfARunOnACardHasItsMeansAndEnergy) {
+TEST(MetricsLog, TheSummaryOfARunOnAGpuHasItsMeansAndEnergy) {
   RunSummary summary;
-  summary.card = CardSummary{.readings = 7, .mean_busy_share = 0.9, .max_watts = 650, .joules = 1200};
+  summary.gpu = GpuSummary{.readings = 7, .mean_busy_share = 0.9, .max_watts = 650, .joules = 1200};
   summary.tokens_per_joule = 2500;
   summary.peak_allocated_bytes = 5;
   summary.first_step_seconds = 2.5;
   const json text = json::parse(summary_to_json_text(summary));
-  EXPECT_EQ(text["card"], (json{{"mean_busy_share", 0.9},
-                                {"max_watts", 650.0},
-                                {"joules", 1200.0},
-                                {"readings", 7},
-                                {"tokens_per_joule", 2500.0}}));
+  EXPECT_EQ(text["gpu"], (json{{"mean_busy_share", 0.9},
+                               {"max_watts", 650.0},
+                               {"joules", 1200.0},
+                               {"readings", 7},
+                               {"tokens_per_joule", 2500.0}}));
   EXPECT_EQ(text["peak_allocated_bytes"], 5);
   EXPECT_EQ(text["first_step_seconds"], 2.5);
-  EXPECT_FALSE(json::parse(summary_to_json_text(RunSummary{})).contains("card"));
+  EXPECT_FALSE(json::parse(summary_to_json_text(RunSummary{})).contains("gpu"));
 }
 
 TEST(MetricsLog, AnEvaluationHasExactlyTheseKeys) {

@@ -35,7 +35,7 @@ TEST_F(FitChecks, APlanIsTheSumOfItsParts) {
   }
 }
 
-TEST_F(FitChecks, OnACardWorkspacesAreInThePlanAndEvaluationUsesTheMemoryOfSteps) {
+TEST_F(FitChecks, OnAGpuWorkspacesAreInThePlanAndEvaluationUsesTheMemoryOfSteps) {
   options_.backend = Backend::cuda;
   const MemoryPlan plan = plan_memory(options_);
   EXPECT_GT(plan.workspace_bytes, kProductWorkspaceBytes);
@@ -139,17 +139,17 @@ TEST_F(FitChecks, WhatFitsIsPlannedAndNotRefused) {
   EXPECT_TRUE(fits_in_memory(options_));
 }
 
-TEST(CardMemory, TheExplanationIsAskedForWhenItIsNeeded) {
+TEST(GpuMemory, TheExplanationIsAskedForWhenItIsNeeded) {
   int asked = 0;
-  explain_card_memory([&] {
+  explain_gpu_memory([&] {
     ++asked;
     return std::string("weights 3 GiB");
   });
   EXPECT_EQ(asked, 0);
-  EXPECT_EQ(card_memory_explanation(), "\nweights 3 GiB");
+  EXPECT_EQ(gpu_memory_explanation(), "\nweights 3 GiB");
   EXPECT_EQ(asked, 1);
-  explain_card_memory({});
-  EXPECT_EQ(card_memory_explanation(), "");
+  explain_gpu_memory({});
+  EXPECT_EQ(gpu_memory_explanation(), "");
 }
 
 }  // namespace

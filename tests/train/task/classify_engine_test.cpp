@@ -123,22 +123,22 @@ TEST(EngineOfAClassifier, HasTheSameGradientsHoweverAStepIsDivided) {
   EXPECT_LT(testing::distance(divided.masters, whole.masters), 1e-4);
 }
 
-TEST(EngineOfAClassifier, IsTheSameOnACard) {
+TEST(EngineOfAClassifier, IsTheSameOnAGpu) {
   std::string why;
-  if (cuda_cards(&why).empty()) GTEST_SKIP() << "no NVIDIA card to run this on: " << why;
+  if (cuda_gpus(&why).empty()) GTEST_SKIP() << "no NVIDIA GPU to run this on: " << why;
   const std::vector<float> weights = {0.5f, 1, 3};
   for (const int64_t micro_batch_tokens : {512, 64}) {
     EngineOptions options = classifier(0.1);
     const Course cpu = train(options, micro_batch_tokens, weights, 60);
     options.device = &cuda_device();
-    const Course card = train(options, micro_batch_tokens, weights, 60),
+    const Course gpu = train(options, micro_batch_tokens, weights, 60),
                  again = train(options, micro_batch_tokens, weights, 60);
     for (size_t i = 0; i < cpu.losses.size(); ++i) {
-      EXPECT_NEAR(card.losses[i], cpu.losses[i], i == 0 ? 1e-5 : 1e-3 * (1 + cpu.losses[i])) << "step " << i + 1;
+      EXPECT_NEAR(gpu.losses[i], cpu.losses[i], i == 0 ? 1e-5 : 1e-3 * (1 + cpu.losses[i])) << "step " << i + 1;
     }
-    EXPECT_EQ(card.losses, again.losses);
-    EXPECT_EQ(card.masters, again.masters);
-    EXPECT_NEAR(card.quality.loss, cpu.quality.loss, 1e-2);
+    EXPECT_EQ(gpu.losses, again.losses);
+    EXPECT_EQ(gpu.masters, again.masters);
+    EXPECT_NEAR(gpu.quality.loss, cpu.quality.loss, 1e-2);
   }
 }
 

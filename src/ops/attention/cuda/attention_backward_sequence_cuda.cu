@@ -302,7 +302,7 @@ bool launch_classes(const AttentionBackward& op) {
 
 bool by_sequence_is_usual(const AttentionBackward& op) {
   const int64_t width = op.forward.shape.head_width, longest = op.forward.longest_keys;
-  // A block a sequence and head: of long sequences there must be enough to keep the card busy to the end. The kernels
+  // A block a sequence and head: of long sequences there must be enough to keep the GPU busy to the end. The kernels
   // that divide a sequence make seven products where these make five.
   const int64_t blocks = op.forward.queries.sequences * op.forward.shape.kv_heads;
   const int64_t turns = divide_up(blocks, multiprocessors());

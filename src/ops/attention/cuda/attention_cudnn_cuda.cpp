@@ -34,13 +34,13 @@ bool refused(std::string why) {
   return false;
 }
 
-// What ops have in common is reserved for our own kernels; cuDNN's may grow it (card_cudnn_bytes) where the card has
+// What ops have in common is reserved for our own kernels; cuDNN's may grow it (gpu_cudnn_bytes) where the GPU has
 // room.
 bool has_room(int64_t bytes) {
   if (bytes <= workspace_size()) return true;
   constexpr size_t kLeft = size_t{512} << 20;
   size_t free_bytes = 0, total_bytes = 0;
-  check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for the card's free memory");
+  check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for the GPU's free memory");
   return free_bytes >= static_cast<size_t>(bytes) + kLeft;
 }
 
@@ -189,7 +189,7 @@ bool attention_forward_cudnn(const AttentionForward& op) {
   const bool turns_sums = layout->keeps_sums && !layout->ragged;
   const int64_t sums_bytes = turns_sums ? rounded(op.q.rows * op.shape.heads * 4) : 0;
   const int64_t own_bytes = rounded(p->plan.workspace_bytes());
-  if (!has_room(own_bytes + sums_bytes + places.bytes())) return refused("its workspace does not fit the card");
+  if (!has_room(own_bytes + sums_bytes + places.bytes())) return refused("its workspace does not fit the GPU");
   WorkspaceCarver carver(own_bytes + sums_bytes + places.bytes());
   void* own = carver.take(own_bytes);
   auto* by_head = static_cast<float*>(carver.take(sums_bytes));
@@ -231,7 +231,7 @@ bool attention_backward_cudnn(const AttentionBackward& op, bool deterministic) {
   const int64_t sums_bytes = layout->ragged ? 0 : row_bytes;
   const int64_t dq_bytes = deterministic ? 0 : row_bytes * layout->head_width;
   const int64_t bytes = own_bytes + row_bytes + sums_bytes + dq_bytes + places.bytes();
-  if (!has_room(bytes)) return refused("its workspace does not fit the card");
+  if (!has_room(bytes)) return refused("its workspace does not fit the GPU");
   WorkspaceCarver carver(bytes);
   void* own = carver.take(own_bytes);
   auto* by_head = static_cast<float*>(carver.take(sums_bytes));

@@ -12,7 +12,7 @@ namespace brisk::cuda {
 // False: nothing was done. Plans are made when a shape comes first (about a second each) and kept; while a graph is
 // recorded none is made. The log-sum-exp is as every other way leaves it.
 bool attention_forward_cudnn(const AttentionForward& op);
-// Not `deterministic`: about as fast as the card allows, and other bits each time; for timings alone.
+// Not `deterministic`: about as fast as the GPU allows, and other bits each time; for timings alone.
 bool attention_backward_cudnn(const AttentionBackward& op, bool deterministic);
 
 int64_t attention_library_version();  // 91900 is cuDNN 9.19.0; 0: there is none

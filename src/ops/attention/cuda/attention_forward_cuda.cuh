@@ -72,7 +72,7 @@ __device__ void weigh(float (&scores)[kForwardKeys / 8][4], RowPair& rows, float
   }
 }
 
-// Where the card is a Hopper and heads are at most 64 wide (attention_forward_hopper.cu); false: nothing was done.
+// Where the GPU is a Hopper and heads are at most 64 wide (attention_forward_hopper.cu); false: nothing was done.
 bool attention_forward_hopper(const AttentionForward& op, int groups);
 
 }  // namespace brisk::cuda

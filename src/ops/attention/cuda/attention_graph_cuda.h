@@ -20,7 +20,7 @@ struct AttentionLayout {
   int64_t q_stride = 0, kv_stride = 0;  // elements from row to row
   int64_t y_stride = 0;
   bool causal = false;
-  bool ragged = false;     // lengths and offsets lie on the card
+  bool ragged = false;     // lengths and offsets lie on the GPU
   bool keeps_sums = true;  // forward: the log-sum-exp is wanted
   // Backward:
   int64_t dq_stride = 0, dkv_stride = 0, dy_stride = 0;

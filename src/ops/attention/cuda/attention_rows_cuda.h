@@ -1,4 +1,4 @@
-// What the card's attention by cuDNN needs besides cuDNN: where ragged sequences lie, rows of no sequence, and the
+// What the GPU's attention by cuDNN needs besides cuDNN: where ragged sequences lie, rows of no sequence, and the
 // layout of the log-sum-exp.
 #pragma once
 

@@ -84,10 +84,10 @@ ProductChoices::Key choice_key(const AttentionForward& op, bool backward) {
 ProductChoices& timed_ways() {
   static ProductChoices choices = [] {
     cudaDeviceProp properties;
-    int card = 0;
-    stream();  // chooses the card
-    check(cudaGetDevice(&card), "asking for the current card");
-    check(cudaGetDeviceProperties(&properties, card), "asking for the card's properties");
+    int gpu = 0;
+    stream();  // chooses the GPU
+    check(cudaGetDevice(&gpu), "asking for the current GPU");
+    check(cudaGetDeviceProperties(&properties, gpu), "asking for the GPU's properties");
     return ProductChoices(
         product_choices_path(fmt::format("{} attention {}", properties.name, kKernels), attention_library_version()));
   }();

@@ -1,4 +1,4 @@
-// The ways attention can go on a card, of which the fastest is found by timing each once per shape
+// The ways attention can go on a GPU, of which the fastest is found by timing each once per shape
 // (attention_choice_cuda.cpp). Tests and timings name one.
 //
 //   if (!cuda::attention_backward(op, AttentionWay::by_sequence)) ...      // that way does not fit these heads

@@ -25,7 +25,7 @@ void find(void* library, const char* name, Function& function) {
 }
 
 CublasLt load() {
-  stream();  // chooses the card
+  stream();  // chooses the GPU
   void* library = open_library();
   CublasLt blas = {};
   find(library, "cublasLtCreate", blas.create);

@@ -1,4 +1,4 @@
-// cuBLASLt, loaded when the first product runs on a card: to be linked to it would cost every start of brisk 0.16 s and
+// cuBLASLt, loaded when the first product runs on a GPU: to be linked to it would cost every start of brisk 0.16 s and
 // 210 MiB.
 //
 //   const CublasLt& blas = cublaslt();           // UserError where it is not installed
@@ -25,7 +25,7 @@ struct CublasLt {
   decltype(&cublasLtMatrixLayoutInit_internal) matrix_layout_init;
   decltype(&cublasLtMatrixLayoutSetAttribute) matrix_layout_set_attribute;
 
-  cublasLtHandle_t handle = nullptr;  // on the process's card
+  cublasLtHandle_t handle = nullptr;  // on the process's GPU
 };
 
 const CublasLt& cublaslt();

@@ -1,4 +1,4 @@
-// Matrices in eight bits for products on the card, each divided by a factor of its own, so that its largest number is
+// Matrices in eight bits for products on the GPU, each divided by a factor of its own, so that its largest number is
 // the format's largest. Free of CUDA's headers.
 //
 //   cuda::to_fp8({.from = x, .type = DType::e4m3, .rows = bytes, .scale = scale, .partial = partial});

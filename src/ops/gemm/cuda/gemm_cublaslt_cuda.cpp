@@ -267,10 +267,10 @@ std::optional<cublasLtMatmulAlgo_t> fastest(Call& call, const Product& p,
 ProductChoices& timed_choices() {
   static ProductChoices choices = [] {
     cudaDeviceProp properties;
-    int card = 0;
-    stream();  // chooses the card
-    check(cudaGetDevice(&card), "asking for the current card");
-    check(cudaGetDeviceProperties(&properties, card), "asking for the card's properties");
+    int gpu = 0;
+    stream();  // chooses the GPU
+    check(cudaGetDevice(&gpu), "asking for the current GPU");
+    check(cudaGetDeviceProperties(&properties, gpu), "asking for the GPU's properties");
     return ProductChoices(product_choices_path(properties.name, static_cast<int64_t>(cublaslt().get_version())));
   }();
   return choices;
@@ -288,7 +288,7 @@ bool has_product_library(std::string& why) {
   }
 }
 
-// Of a few runs. Short work is run several times behind a kernel that holds the card, so that the host's queueing,
+// Of a few runs. Short work is run several times behind a kernel that holds the GPU, so that the host's queueing,
 // which a graph does not have, is not in it.
 float shortest_milliseconds(const std::function<void()>& work) {
   constexpr float kShort = 0.3f;
@@ -298,7 +298,7 @@ float shortest_milliseconds(const std::function<void()>& work) {
   check(cudaEventCreate(&begin), "making an event");
   check(cudaEventCreate(&end), "making an event");
   const auto measured = [&](int runs) {
-    if (runs > 1) hold_card(kHeldCycles);
+    if (runs > 1) hold_gpu(kHeldCycles);
     check(cudaEventRecord(begin, stream()), "timing a product");
     for (int r = 0; r < runs; ++r) work();
     check(cudaEventRecord(end, stream()), "timing a product");
@@ -379,7 +379,7 @@ bool multiply(const Product& p) {
     } else {
       const bool times = wants_timing() && !is_captured();
       std::vector<cublasLtMatmulAlgo_t> algorithms = call.candidates(times ? kCandidates : 1);
-      // A weight's gradient: a small result of a deep product leaves most of the card idle unless the depth is divided.
+      // A weight's gradient: a small result of a deep product leaves most of the GPU idle unless the depth is divided.
       if (times && p.k >= 2048 && p.m * p.n <= kSmallResult && p.batch == 1) {
         const std::vector<cublasLtMatmulAlgo_t> more = call.divided(algorithms);
         algorithms.insert(algorithms.end(), more.begin(), more.end());

@@ -1,4 +1,4 @@
-// A matrix product on the card, by cuBLASLt, with what its epilogues can take along. Which of its algorithms is fastest
+// A matrix product on the GPU, by cuBLASLt, with what its epilogues can take along. Which of its algorithms is fastest
 // is measured once per shape.
 //
 //   cuda::Product product{.m = N, .n = O, .k = I, .a = operand(x), .b = operand(w, true), .c = y, .bias = bias};
@@ -43,10 +43,10 @@ bool multiply(const Product& product);
 bool can_multiply(const Product& product);
 // By a kernel of our own, slow: factor, addend and batch, no epilogue. For what cuBLASLt has no algorithm for.
 void multiply_plainly(const Product& product);
-// Keeps the card busy, so that what is queued behind starts together.
-void hold_card(int64_t cycles);
+// Keeps the GPU busy, so that what is queued behind starts together.
+void hold_gpu(int64_t cycles);
 
-// Of a few runs: what `work` takes of the card. It is run once before.
+// Of a few runs: what `work` takes of the GPU. It is run once before.
 float shortest_milliseconds(const std::function<void()>& work);
 
 // What every matrix of a batch is aligned to whose first begins at `pointer`: bytes, a power of two, 256 at most.

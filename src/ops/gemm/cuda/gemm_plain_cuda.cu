@@ -74,7 +74,7 @@ PlainMatrix plain(const void* data, DType type, int64_t stride, bool transposed,
 
 }  // namespace
 
-void hold_card(int64_t cycles) {
+void hold_gpu(int64_t cycles) {
   hold_kernel<<<1, 1, 0, stream()>>>(cycles);
   BRISK_CUDA_LAUNCHED();
 }

@@ -1,5 +1,5 @@
 // Which algorithm of cuBLASLt was fastest for a shape, kept from process to process: the next run starts at once, and
-// chooses the same. In the cache directory, a file for each card and version of the library; a line a shape.
+// chooses the same. In the cache directory, a file for each GPU and version of the library; a line a shape.
 //
 //   ProductChoices choices(path);
 //   if (const auto* known = choices.find(key)) ...
@@ -33,7 +33,7 @@ class ProductChoices {
   std::unique_ptr<RecordLog> file_;
 };
 
-// <cache directory>/products/<of>-<library's version>.txt; empty with BRISK_CUDA_TIMING=0. `of` names the card, and
+// <cache directory>/products/<of>-<library's version>.txt; empty with BRISK_CUDA_TIMING=0. `of` names the GPU, and
 // what is chosen where that is not a product's algorithm.
 std::string product_choices_path(const std::string& of, int64_t library_version);
 

@@ -1,6 +1,6 @@
 // Work on all cores that may throw.
 //
-//   run_on_team([&](int thread) { ... });     // the first exception (memory that ran out) is carried to the caller
+//   run_on_pool([&](int thread) { ... });     // the first exception (memory that ran out) is carried to the caller
 #pragma once
 
 #include <exception>
@@ -10,11 +10,11 @@
 
 namespace brisk {
 
-// Team's bodies must not throw.
+// ThreadPool's bodies must not throw.
 template <typename Body>
-void run_on_team(const Body& body) {
-  std::vector<std::exception_ptr> failures(Team::instance().size());
-  Team::instance().run([&](int thread) {
+void run_on_pool(const Body& body) {
+  std::vector<std::exception_ptr> failures(ThreadPool::instance().size());
+  ThreadPool::instance().run([&](int thread) {
     try {
       body(thread);
     } catch (...) {
