@@ -32,7 +32,8 @@ std::unique_ptr<double[], FreeMemory> allocate(int64_t count) {
   constexpr size_t kHugePage = size_t{1} << 21;
   const size_t bytes = (static_cast<size_t>(count) * sizeof(double) + kHugePage - 1) / kHugePage * kHugePage;
   void* memory = std::aligned_alloc(kHugePage, bytes);
-  if (memory == nullptr) user_error("not enough memory to measure the bandwidth ({} bytes); close other programs", bytes);
+  if (memory == nullptr)
+    user_error("not enough memory to measure the bandwidth ({} bytes); close other programs", bytes);
   ::madvise(memory, bytes, MADV_HUGEPAGE);  // as the trainer's arena asks
   return std::unique_ptr<double[], FreeMemory>(static_cast<double*>(memory));
 }
