@@ -18,7 +18,7 @@
 #include "cli/device_option.h"
 #include "cli/limits.h"
 #include "data/read/byte_reader.h"
-#include "data/table/text_table.h"
+#include "data/table/input_table.h"
 #include "infer/precision.h"
 
 namespace brisk {
@@ -123,7 +123,7 @@ void run_predict(const PredictArguments& arguments) {
     if (pairs) user_error("{} classifies pairs of texts; give --data, or a text and --pair", arguments.model);
     predict_lines(read_standard_input, true, answers);
   } else if (is_table_file(arguments.data)) {
-    const TextTable table(columns(arguments, model->job));
+    const InputTable table(columns(arguments, model->job));
     for (const std::string& note : table.notes()) say("{}", note);
     TableRowReader rows(table);
     TableRow row;

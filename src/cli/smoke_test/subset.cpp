@@ -8,8 +8,8 @@
 
 #include "base/files/files.h"
 #include "data/read/source.h"
+#include "data/table/input_table.h"
 #include "data/table/labels.h"
-#include "data/table/text_table.h"
 
 namespace brisk {
 
@@ -72,7 +72,7 @@ int64_t copy_text_subset(const std::vector<std::string>& entries, const std::str
 
 void copy_table_subset(const Job& job, const std::vector<std::string>& paths, const std::string& path,
                        TableSubset& subset) {
-  const TextTable table(columns_of(job, paths));
+  const InputTable table(columns_of(job, paths));
   subset.labels = table.has_labels();
   subset.pairs = table.has_pairs();
   std::map<std::string, size_t>& classes = subset.classes;

@@ -92,7 +92,7 @@ class ExampleSequencesAhead : public ExampleActivationsFile {
   std::shared_ptr<ExampleSequences> sequences() {
     TableOptions options;
     options.paths = {folder_.write("a.csv", "text,label\nabc,pos\nd,neg\nef,pos\n")};
-    const auto data = open_examples(TextTable(options), tokenizer_, folder_ / "cache");
+    const auto data = open_examples(InputTable(options), tokenizer_, folder_ / "cache");
     const ExampleSet all(data, tokenizer_, training_labels(*data));
     ChunkListBuilder chosen(data->cache_directory());
     for (const size_t row : {2u, 0u}) chosen.add(all.rows()[row]);

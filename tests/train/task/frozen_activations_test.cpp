@@ -117,7 +117,7 @@ class FrozenRowsFile : public ::testing::Test {
   FrozenRowsFile() {
     TableOptions options;
     options.paths = {folder_.write("a.csv", "text,label\nabc,pos\nd,neg\nefgh,pos\n")};
-    const auto data = open_examples(TextTable(options), tokenizer_, folder_ / "cache");
+    const auto data = open_examples(InputTable(options), tokenizer_, folder_ / "cache");
     examples_ = ExampleSet(data, tokenizer_, training_labels(*data));
   }
   std::shared_ptr<const ExampleActivations> rows(uint64_t seed, int64_t layers = 2, DType type = DType::f32,
