@@ -171,7 +171,7 @@ class TensorsOfFile {
   void check_step(int64_t step) const {
     const auto found = file_.metadata().find("step");
     if (found == file_.metadata().end() || found->second != fmt::format("{}", step)) {
-      user_error("{}: it is of step {}, expected {} as in {} beside it: files of two checkpoints were mixed",
+      user_error("{}: it is of step {}, expected {} as in {} next to it: files of two checkpoints were mixed",
                  file_.path(), found == file_.metadata().end() ? "none" : found->second, step, kStateFile);
     }
   }
@@ -196,7 +196,7 @@ class TensorsOfFile {
         return parameter != nullptr && is_saved(*parameter, kind.which);
       });
       if (!known) {
-        user_error("{}: it has '{}', which the model has not; is it a checkpoint of this job?", file_.path(),
+        user_error("{}: it has '{}', which the model does not have; is it a checkpoint of this job?", file_.path(),
                    entry.name);
       }
     }

@@ -78,7 +78,7 @@ class WholeModel {
   void check_all_used() const {
     for (const SafetensorsEntry& entry : trained_.entries()) {
       if (used_.contains(entry.name)) continue;
-      user_error("{}: it has '{}', which the model has not; is it a checkpoint of this job?", trained_.path(),
+      user_error("{}: it has '{}', which the model does not have; is it a checkpoint of this job?", trained_.path(),
                  entry.name);
     }
   }

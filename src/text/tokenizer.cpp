@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kAccepted =
     "expected a tokenizer.json (of `brisk tokenizer train` or Hugging Face), a SentencePiece .model, GPT-2's "
-    "encoder.json with vocab.bpe beside it, BERT's vocab.txt, or llama2.c's tokenizer binary";
+    "encoder.json with vocab.bpe next to it, BERT's vocab.txt, or llama2.c's tokenizer binary";
 
 struct Gpt2Names {
   const char* vocabulary;
@@ -31,13 +31,13 @@ constexpr const char* kVocabularyFile = "vocab.txt";
 nlohmann::json parse_tokenizer_file(const std::string& path, std::string_view text) {
   constexpr int64_t kDeepest = 100;  // ten are usual; what is written again goes as deep into the stack
   if (json_depth(text) > kDeepest) {
-    user_error("{}: objects and lists nested more than {} deep; the file is damaged: write or copy it again", path,
-               kDeepest);
+    user_error("{}: objects and lists are nested more than {} levels deep; the file is damaged: write or copy it again",
+               path, kDeepest);
   }
   try {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
-    user_error("{}: no valid JSON at byte {} of {}; the file is damaged or cut short: write or copy it again", path,
+    user_error("{}: not valid JSON at byte {} of {}; the file is damaged or cut short: write or copy it again", path,
                error.byte, text.size());
   } catch (const nlohmann::json::exception&) {  // a number out of range
     user_error("{}: JSON with a number that is too large; the file is damaged: write or copy it again", path);

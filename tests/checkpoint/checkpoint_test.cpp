@@ -368,7 +368,7 @@ TEST_F(Checkpoint, ACheckpointOfAnotherModelIsRefusedAndChangesNothing) {
   spec.cols = 3;
   larger->add(spec);
   larger->allocate(cpu_device(), {}, DType::f32, Purpose::inference);
-  EXPECT_TRUE(has(message_of<UserError>([&] { load_model(path, *larger); }), "which the model has not"));
+  EXPECT_TRUE(has(message_of<UserError>([&] { load_model(path, *larger); }), "which the model does not have"));
 }
 
 TEST_F(Checkpoint, AFullDiskKeepsThePreviousCheckpointAndTrainingGoesOn) {

@@ -245,7 +245,7 @@ TEST_F(DamagedFolder, WithAnIndexThatLiesSaysSo) {
   EXPECT_TRUE(has(complaint(), "it has no 'model.no_such.weight'")) << complaint();
   index["weight_map"]["model.no_such.weight"] = "../secret";
   put_contents(scratch_ / "model.safetensors.index.json", index.dump());
-  EXPECT_TRUE(has(complaint(), "expected the name of a file beside it")) << complaint();
+  EXPECT_TRUE(has(complaint(), "expected the name of a file next to it")) << complaint();
 }
 
 TEST_F(DamagedFolder, LeavesNoHalfImportedRunBehind) {

@@ -94,8 +94,7 @@ std::string step_text(const PackingFigures& packing) {
   if (packing.packing_efficiency <= 0) return "";
   return fmt::format(
       "step         {:.0f} tokens in {:.1f} micro-batches, none of them padding (padded to the longest text of each "
-      "step, "
-      "{:.1f} % would be tokens)",
+      "step, {:.1f} % would be tokens)",
       packing.rows_per_step, packing.micro_batches_per_step, 100 * packing.padded_efficiency);
 }
 

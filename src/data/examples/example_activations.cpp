@@ -124,7 +124,7 @@ std::shared_ptr<const ExampleActivations> open_or_make_example_activations(
   rows->path_ = rows_path(directory, kind, key);
   rows->reused_ = rows->open(key, shape, directory);
   if (rows->reused_) return rows;
-  if (file_exists(rows->path_)) say("{}: it is cut short or damaged; made again", rows->path_);
+  if (file_exists(rows->path_)) say("{}: the file is cut short or damaged; making it again", rows->path_);
   in_cache([&] { make_directories(directory); });
   const FileLock lock = in_cache([&] {
     return FileLock(rows->path_ + ".lock", [&] { say("another brisk is making {}; waiting for it", rows->path_); });
@@ -135,7 +135,9 @@ std::shared_ptr<const ExampleActivations> open_or_make_example_activations(
   make(*writer);
   in_cache([&] { writer->commit(); });
   if (!rows->open(key, shape, directory)) {
-    user_error("{}: not as it was written; check the disk or set data.cache_dir to another", rows->path_);
+    user_error(
+        "{}: its contents differ from what was written; check the disk, or set data.cache_dir to a folder on another one",
+        rows->path_);
   }
   return rows;
 }

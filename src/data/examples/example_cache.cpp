@@ -164,8 +164,8 @@ class ExampleFileBuilder {
     const std::string what = several
                                  ? fmt::format("several labels or lines (\"{}\")", fmt::join(words_of(label), "\", \""))
                                  : fmt::format("a label of {} bytes", label.size());
-    user_error("{}: line {}: {} in column \"{}\"; a row has one label; set {} to a column of such", path_of(piece),
-               line, what, table_.label_column(), table_.options().option("label_field"));
+    user_error("{}: line {}: {} in column \"{}\"; a row must have one label; set {} to a column of labels",
+               path_of(piece), line, what, table_.label_column(), table_.options().option("label_field"));
   }
 
   const std::string& path_of(const TextPiece& piece) const {
@@ -223,8 +223,8 @@ class ExampleFileBuilder {
       std::string columns = table_.options().option("text_field");
       if (table_.has_labels()) columns += " and " + table_.options().option("label_field");
       const std::string prefix = table_.files().size() > 1 ? "" : paths + ": ";
-      user_error("{}{}; more than 10 % cannot be left out; mend these rows, or set {} to other columns than {}", prefix,
-                 missing_text(table_, missing_), columns,
+      user_error("{}{}; more than 10 % of the rows cannot be skipped; fix them, or set {} to other columns than {}",
+                 prefix, missing_text(table_, missing_), columns,
                  table_.has_labels() ? fmt::format("\"{}\" and \"{}\"", table_.text_column(), table_.label_column())
                                      : fmt::format("\"{}\"", table_.text_column()));
     }

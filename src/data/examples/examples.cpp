@@ -45,7 +45,7 @@ LabelSet training_labels(const ExampleData& data) {
   const std::string where = fmt::format("{}: column \"{}\"", data.name(), data.label_column());
   if (labels.count() < 2) {
     user_error(
-        "{}: one class only (\"{}\" in all {} rows); a classifier needs two or more; set {} to the "
+        "{}: only one class (\"{}\" in all {} rows); a classifier needs two or more; set {} to the "
         "column that holds the labels",
         where, labels.count() == 1 ? labels.name(0) : "", data.rows(), data.label_option());
   }
@@ -85,7 +85,7 @@ ExampleSet::ExampleSet(std::shared_ptr<const ExampleData> data, const Tokenizer&
         rows += label_of_name_[static_cast<size_t>(data_->label_of(row))] < 0;
       const size_t shown = std::min<size_t>(unknown.size(), 5);
       user_error(
-          "{}: column \"{}\": {} that training has none of: {}{} ({} of {} rows); training has {}{}; mend the "
+          "{}: column \"{}\": {} that the training data does not have: {}{} ({} of {} rows); training has {}{}; fix the "
           "labels, or add examples of them to training",
           data_->name(), data_->label_column(), unknown.size() == 1 ? "a label" : "labels",
           fmt::join(unknown.begin(), unknown.begin() + static_cast<std::ptrdiff_t>(shown), ", "),

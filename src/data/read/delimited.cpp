@@ -133,14 +133,14 @@ void for_each_record(const std::string& path, std::string_view text, const Delim
     const CellScanner::Cell cell = scanner.next();
     if (!cell.closed) {
       user_error(
-          "{}: line {}: a quoted cell begins here and is never closed; end it with a quote, or where a text "
+          "{}: line {}: a quoted cell begins here and is never closed; end it with a quote, or if a text "
           "begins with a quote, write \"\"\" for it",
           path, line);
     }
     if (cell.quoted) line += std::count(cell.text.begin(), cell.text.end(), '\n');
     if (cell.after_quote != 0) {
       user_error(
-          "{}: line {}: a quote ends a cell, but '{}' follows and not '{}' or a line end; a quote inside of quotes "
+          "{}: line {}: a quote ends a cell, but '{}' follows instead of '{}' or a line end; a quote inside quotes "
           "is written twice (\"\")",
           path, line, cell.after_quote, format.separator == '\t' ? "tab" : std::string(1, format.separator));
     }

@@ -76,8 +76,7 @@ class GzipReader : public ByteReader {
     }
     if (code == Z_OK || (code == Z_BUF_ERROR && (stream_.avail_in == 0 || stream_.avail_out == 0))) return;
     if (text_bytes_ == 0 && members_ == 0 && stream_.avail_out == space_before && input_.used() <= 16) {
-      user_error("{}: no gzip data in it, whatever its name says; rename it, or compress it again with gzip",
-                 input_.path());
+      user_error("{}: not gzip data, despite its name; rename it, or compress it again with gzip", input_.path());
     }
     user_error("{}: damaged at byte {} of {} ({}; {} of text came before); copy or download the file again",
                input_.path(), input_.used(), file_size(input_.path()),
@@ -102,9 +101,8 @@ std::unique_ptr<ByteReader> open_gzip_reader(const std::string& path) { return s
 namespace brisk {
 
 std::unique_ptr<ByteReader> open_gzip_reader(const std::string& path) {
-  user_error(
-      "{}: this brisk was built without zlib; install zlib1g-dev and build it again, or unpack the file (gunzip -k)",
-      path);
+  user_error("{}: brisk was built without zlib; install zlib1g-dev and build it again, or unpack the file (gunzip -k)",
+             path);
 }
 
 }  // namespace brisk

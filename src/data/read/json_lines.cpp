@@ -49,8 +49,8 @@ class LineReader {
     try {
       object = Json::parse(line);
     } catch (const Json::parse_error& error) {
-      user_error("{}: column {}: not valid JSON: {}; expected one object a line, such as {{\"{}\": \"...\"}}", where(),
-                 error.byte, json_problem(error), field_);
+      user_error("{}: column {}: not valid JSON: {}; expected one object per line, such as {{\"{}\": \"...\"}}",
+                 where(), error.byte, json_problem(error), field_);
     } catch (const Json::exception& error) {  // a number no double can hold
       user_error("{}: not valid JSON: {}", where(), json_problem(error));
     }
@@ -73,7 +73,8 @@ class LineReader {
   // `rest` is what remains of the field's name below `value`.
   void append(Json& value, std::string_view rest, std::string& text, int depth) const {
     constexpr int kDeepest = 100;  // lists within lists of no end would end the stack
-    if (depth > kDeepest) user_error("{}: field \"{}\": lists nested more than {} deep", where(), field_, kDeepest);
+    if (depth > kDeepest)
+      user_error("{}: field \"{}\": lists are nested more than {} levels deep", where(), field_, kDeepest);
     if (value.is_array()) {
       append_array(value, rest, text, depth);
     } else if (rest.empty()) {
@@ -105,7 +106,7 @@ class LineReader {
     if (!first.empty() && problem == std::errc() && end == first.data() + first.size()) {
       if (index >= array.size()) {
         if (otherwise_ == Otherwise::kCell) return;
-        user_error("{}: no field \"{}\": {} has {} elements, and they are counted from 0", where(), field_, above(rest),
+        user_error("{}: no field \"{}\": {} has {} elements, counted from 0", where(), field_, above(rest),
                    array.size());
       }
       return append(array[index], rest.substr(std::min(rest.size(), first.size() + 1)), text, depth + 1);

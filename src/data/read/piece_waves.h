@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <future>
+#include <utility>
 #include <vector>
 
 #include "base/threads.h"

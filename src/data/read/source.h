@@ -7,8 +7,8 @@
 //   TextSample sample = source.sample(int64_t{128} << 20);          // or no more than this, from all over
 //   for (const std::string& note : source.notes()) say("{}", note); // "a document is a blank-line block (auto: ...)"
 //
-// Documents without text (blank lines, "") are left out. Everything a user can mend is a UserError with the file, the
-// line, what was found and the fix.
+// Documents without text (blank lines, "") are skipped. Errors are UserErrors with the file, the line, what was found and
+// the fix.
 #pragma once
 
 #include <cstdint>

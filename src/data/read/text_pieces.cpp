@@ -84,7 +84,7 @@ bool TextPieceReader::next_of_file(TextPiece& piece) {
       return true;
     }
     if (buffer_.size() > kLongestWhole) {
-      user_error("{}: line {}: a document that cannot be cut, of more than {}; divide it into several",
+      user_error("{}: line {}: a document of more than {} that cannot be cut; divide it into several",
                  source_.files()[static_cast<size_t>(at_.file)], at_.line,
                  format_bytes(static_cast<double>(kLongestWhole)));
     }

@@ -54,8 +54,7 @@ class ZstdReader : public ByteReader {
   [[noreturn]] void fail(size_t code, int64_t text_of_this_call) const {
     const ZSTD_ErrorCode reason = ZSTD_getErrorCode(code);
     if (reason == ZSTD_error_prefix_unknown && text_bytes_ + text_of_this_call == 0 && frames_ == 0) {
-      user_error("{}: no zstd data in it, whatever its name says; rename it, or compress it again with zstd",
-                 input_.path());
+      user_error("{}: not zstd data, despite its name; rename it, or compress it again with zstd", input_.path());
     }
     if (reason == ZSTD_error_frameParameter_windowTooLarge) {
       user_error(
@@ -85,9 +84,8 @@ std::unique_ptr<ByteReader> open_zstd_reader(const std::string& path) { return s
 namespace brisk {
 
 std::unique_ptr<ByteReader> open_zstd_reader(const std::string& path) {
-  user_error(
-      "{}: this brisk was built without zstd; install libzstd-dev and build it again, or unpack the file (unzstd)",
-      path);
+  user_error("{}: brisk was built without zstd; install libzstd-dev and build it again, or unpack the file (unzstd)",
+             path);
 }
 
 }  // namespace brisk

@@ -92,7 +92,7 @@ InputTable::InputTable(TableOptions options) : options_(std::move(options)) {
       // By its name it was meant; in a folder or a glob it is one of many.
       const bool named = std::find(options_.paths.begin(), options_.paths.end(), path) != options_.paths.end();
       if (named || paths.size() == 1) user_error("{}: the file is empty; give a file with a row for each text", path);
-      notes_.push_back(fmt::format("{}: empty, left out", path));
+      notes_.push_back(fmt::format("{}: empty, skipped", path));
       continue;
     }
     TableFile file = find_columns(path, beginning, whole, options_, files_.empty() ? nullptr : &files_.front(), note);
@@ -104,7 +104,7 @@ InputTable::InputTable(TableOptions options) : options_(std::move(options)) {
   if (files_.empty()) {
     user_error("{}: every file is empty; give files with a row for each text", fmt::join(options_.paths, ", "));
   }
-  for (const auto& [kind, count] : skipped) notes_.push_back(fmt::format("{} files left out: {}", count, kind));
+  for (const auto& [kind, count] : skipped) notes_.push_back(fmt::format("{} files skipped: {}", count, kind));
 }
 
 std::string InputTable::name_of_column(int64_t column) const {
@@ -223,7 +223,7 @@ void for_each_row(const TableFile& file, std::string_view text, int64_t offset, 
       const std::string separator = file.format.separator == '\t' ? "tab" : std::string(1, file.format.separator);
       user_error("{}: line {}: {} columns, expected {} as in the first row{}", file.path, line, cells.size(),
                  file.columns.size(),
-                 !more                ? "; is a line end inside of a text? Put quotes around that cell"
+                 !more                ? "; is there a line end inside a text? Put quotes around that cell"
                  : file.format.quotes ? fmt::format("; put quotes around a cell that has '{}' in it", separator)
                                       : fmt::format("; a text may not have a {} in it", separator));
     }

@@ -12,8 +12,8 @@
 //
 // A column is named by the first row of a file, by its number (from 0) where that is no header, or by the field of a
 // JSON object ("article.body.text", data/read/json_lines.h). Columns that are not named are looked for: by the usual names,
-// else by what is in the first rows. What a user can mend is a UserError with the file, the line, what was found and
-// the fix. Where no labels are needed, plain text (.txt) is a table of texts, too: its blocks between blank lines or,
+// else by what is in the first rows. Errors are UserErrors with the file, the line, what was found
+// and the fix. Where no labels are needed, plain text (.txt) is a table of texts, too: its blocks between blank lines or,
 // where there are none, its lines.
 #pragma once
 

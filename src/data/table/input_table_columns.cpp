@@ -260,7 +260,7 @@ class ColumnFinder {
     }
     if (file_.label < 0) {
       user_error(
-          "{}: no column with labels was found (a few values that come again and again); {}; set {} "
+          "{}: no column with labels was found (a few values that repeat); {}; set {} "
           "to the one that holds them",
           file_.path, columns_text(), options_.option("label_field"));
     }
@@ -269,8 +269,8 @@ class ColumnFinder {
   void check_different() const {
     const auto check = [&](int64_t a, int64_t b, const char* a_name, const char* b_name) {
       if (a >= 0 && a == b) {
-        user_error("{}: column \"{}\" is both {} and {}; choose two", file_.path, name(a), options_.option(a_name),
-                   options_.option(b_name));
+        user_error("{}: column \"{}\" is both {} and {}; choose two different columns", file_.path, name(a),
+                   options_.option(a_name), options_.option(b_name));
       }
     };
     check(file_.text, file_.label, "text_field", "label_field");

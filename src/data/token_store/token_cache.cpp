@@ -147,7 +147,7 @@ class TokenFileBuilder {
 
   void end_file(size_t file) {
     if (place_.documents_in_file == 0 && source_.is_named(file)) {
-      user_error("{}: no text in it, only blank lines{}; give a file with text", source_.files()[file],
+      user_error("{}: there is no text in it, only blank lines{}; give a file with text", source_.files()[file],
                  source_.is_json(file) ? fmt::format(" and empty \"{}\" fields", source_.options().text_field) : "");
     }
     place_.documents_in_file = 0;
@@ -194,7 +194,7 @@ TokenCache open_token_cache(Source& source, const Tokenizer& tokenizer, const st
   const std::optional<TokenId> end_of_document =
       tokenizer.end_of_document() ? tokenizer.end_of_document() : tokenizer.start_of_text();
   if (!end_of_document) {
-    user_error("the tokenizer has neither an end-of-document nor a start-of-text token; train on one that has");
+    user_error("the tokenizer has neither an end-of-document nor a start-of-text token; use a tokenizer that has one");
   }
   uint64_t key = hash_mix(source.content_hash(directory), tokenizer.fingerprint());
   key = hash_mix(key, hash_mix(static_cast<uint64_t>(*end_of_document), kTokenFileVersion));

@@ -59,8 +59,9 @@ TokenCache open_or_make_tokens(const std::string& directory, uint64_t key, int64
       }
       cache.stream = open();
       if (!cache.stream) {
-        user_error("{}: {} right after it was written; check the disk or set data.cache_dir to another", cache.path,
-                   problem.empty() ? "gone" : problem);
+        user_error(
+            "{}: {} right after it was written; check the disk, or set data.cache_dir to a folder on another one",
+            cache.path, problem.empty() ? "gone" : problem);
       }
     }
   }

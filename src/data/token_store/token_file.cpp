@@ -46,7 +46,7 @@ std::shared_ptr<const TokenStream> open_token_file(const std::string& path, uint
   const int64_t payload_size = file.size() - static_cast<int64_t>(sizeof(footer));
   std::memcpy(&footer, file.data() + payload_size, sizeof(footer));
   if (std::memcmp(preface.magic, kTokenFileMagic, sizeof(kTokenFileMagic)) != 0) {
-    problem = "it is no token file";
+    problem = "it is not a token file";
   } else if (preface.version != kTokenFileVersion || (preface.token_bytes != 2 && preface.token_bytes != 4)) {
     problem = "it is of another version";
   } else if (footer.checksum != checksum_of(footer)) {

@@ -94,8 +94,8 @@ class ParameterFiller {
   void fill(const std::string& name, int64_t rows, int64_t cols, std::initializer_list<std::span<const float>> parts) {
     Parameter* parameter = store_.find(name);
     if (parameter == nullptr) {
-      user_error("{}: the model has '{}', the decoder has not; take the model's options from the file", model_.path,
-                 name);
+      user_error("{}: the model has '{}', which the decoder does not have; take the model's options from the file",
+                 model_.path, name);
     }
     if (parameter->spec.rows != rows || parameter->spec.cols != cols) {
       user_error("{}: '{}' is [{}, {}] in the file and [{}, {}] in the decoder; take the model's options from the file",
@@ -113,8 +113,8 @@ class ParameterFiller {
   void check_all_filled() const {
     for (const auto& parameter : store_.all()) {
       if (!parameter->spec.adapter && !filled_.contains(parameter->spec.name)) {
-        user_error("{}: the decoder has '{}', the file has not; take the model's options from the file", model_.path,
-                   parameter->spec.name);
+        user_error("{}: the decoder has '{}', which the file does not have; take the model's options from the file",
+                   model_.path, parameter->spec.name);
       }
     }
   }

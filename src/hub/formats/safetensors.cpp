@@ -106,7 +106,7 @@ class HeaderReader {
     std::set<std::string> names;
     std::string name_found_twice;
     const auto note_names = [&](int depth, SortedJson::parse_event_t event, SortedJson& value) {
-      if (depth > kDeepest) fail("the header is nested more than {} deep", kDeepest);
+      if (depth > kDeepest) fail("the header is nested more than {} levels deep", kDeepest);
       if (depth == 1 && event == SortedJson::parse_event_t::key && !names.insert(value.get<std::string>()).second) {
         name_found_twice = value.get<std::string>();
       }

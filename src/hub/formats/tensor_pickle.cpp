@@ -55,13 +55,13 @@ class Machine {
  private:
   template <typename... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
-    user_error("{}: its data.pkl is no dictionary of tensors: {} (byte {}); fetch the file again, or save {}", file_,
+    user_error("{}: its data.pkl is not a dictionary of tensors: {} (byte {}); fetch the file again, or save {}", file_,
                fmt::format(format, std::forward<Args>(args)...), start_, "model.state_dict() with torch.save");
   }
   [[noreturn]] void refuse(std::string_view module, std::string_view name) const {
     user_error(
         "{}: the file asks to run {}.{}: brisk reads tensors only, and has run nothing; take the model from a source "
-        "that you trust, as model.safetensors where there is one",
+        "that you trust, as model.safetensors if there is one",
         file_, printable(module), printable(name));
   }
 

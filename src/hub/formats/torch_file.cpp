@@ -32,7 +32,7 @@ void check_is_archive(std::span<const std::byte> content, const std::string& pat
   if (text.starts_with(kLargeFilePointer)) {
     user_error("{}: it holds the address of the weights, not the weights; fetch them with `git lfs pull`", path);
   }
-  user_error("{}: found {} bytes that are no archive of torch.save; fetch the file again", path, content.size());
+  user_error("{}: found {} bytes that are not an archive of torch.save; fetch the file again", path, content.size());
 }
 
 // torch.save puts everything under a folder with a name of its choice; "" where there is none.

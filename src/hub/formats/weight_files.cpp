@@ -26,7 +26,7 @@ std::map<std::string, std::string> read_index(const std::string& path) {
     const bool plain =
         file.is_string() && !file.get<std::string>().empty() && file.get<std::string>().find('/') == std::string::npos;
     if (!plain) {
-      user_error("{}: weight_map says that '{}' is in {}, expected the name of a file beside it", path, name,
+      user_error("{}: weight_map says that '{}' is in {}, expected the name of a file next to it", path, name,
                  file.dump());
     }
     shards[name] = file.get<std::string>();

@@ -52,7 +52,7 @@ class GgufReader {
       std::string key = string("a key");
       key_ = key;
       GgufValue read = value(number<uint32_t>());
-      if (!values.emplace(std::move(key), std::move(read)).second) fail("the key '{}' stands there twice", key_);
+      if (!values.emplace(std::move(key), std::move(read)).second) fail("the key '{}' appears twice", key_);
     }
     key_.clear();
     const int64_t alignment = read_alignment(values);
@@ -94,7 +94,7 @@ class GgufReader {
 
   bool boolean() {
     const auto byte = number<uint8_t>();
-    if (byte > 1) fail("'{}' is a truth value of {}", key_, byte);
+    if (byte > 1) fail("'{}' is a boolean with the value {}", key_, byte);
     return byte == 1;
   }
 

@@ -95,7 +95,7 @@ ModelOptions read_options(const GgufFile& file) {
   const MetadataReader reader(file);
   const std::string architecture = reader.text("general.architecture");
   if (architecture != "llama") {
-    user_error("{}: general.architecture is {}, which brisk does not read from GGUF; supported is llama", file.path(),
+    user_error("{}: general.architecture is {}, which brisk does not read from GGUF; it reads llama", file.path(),
                architecture.empty() ? "missing" : "\"" + architecture + "\"");
   }
   ModelOptions model;
@@ -166,7 +166,7 @@ void GgufModel::load_into(ParameterStore& store) const {
 void write_gguf(const std::string& path, const std::string& name, const ModelOptions& model,
                 const ParameterStore& store, const Tokenizer& tokenizer, GgufType type) {
   llama_config_for(model, "GGUF");
-  if (file_exists(path)) user_error("{}: there is such a file already; choose another name with --output", path);
+  if (file_exists(path)) user_error("{}: the file already exists; choose another name with --output", path);
   const auto size = [](int64_t value) { return static_cast<uint32_t>(value); };
   const uint32_t head_width = size(model.d_model / model.num_heads);
   GgufWriter writer(path);

@@ -28,7 +28,7 @@ class GgufModel {
   explicit GgufModel(GgufFile file);
 
   const ModelOptions& options() const { return options_; }  // `context` included
-  std::unique_ptr<Tokenizer> tokenizer() const;             // UserError for a kind that brisk has not
+  std::unique_ptr<Tokenizer> tokenizer() const;             // UserError if unsupported
   // Fills the masters of a decoder built from options(); compute copies, where the store has them, are stale after it.
   void load_into(ParameterStore& store) const;
 

@@ -28,8 +28,8 @@ std::string family_of(const SortedJson& json) {
   }
   if (json.at("model").value("byte_fallback", false) && (type.empty() || type == "Metaspace")) return "llama";
   user_error(
-      "the tokenizer cuts words in a way that brisk cannot say in GGUF (pre_tokenizer {}); byte-level BPE with GPT-2's "
-      "words and Llama's SentencePiece can be said: --format huggingface takes any",
+      "the tokenizer splits words in a way that brisk cannot write to GGUF (pre_tokenizer {}); it can write byte-level BPE with GPT-2's "
+      "pattern and Llama's SentencePiece; --format huggingface supports any tokenizer",
       type.empty() ? "none" : type);
 }
 
@@ -97,7 +97,8 @@ std::optional<TokenId> id_of(const GgufFile& file, const char* key, const std::v
   if (value == nullptr) return std::nullopt;
   const int64_t* id = std::get_if<int64_t>(value);
   if (id == nullptr || *id < 0 || *id >= std::ssize(tokens) || tokens[static_cast<size_t>(*id)].empty()) {
-    user_error("{}: {} is none of its {} tokens; name a tokenizer with --tokenizer", file.path(), key, tokens.size());
+    user_error("{}: {} is not one of its {} tokens; name a tokenizer with --tokenizer", file.path(), key,
+               tokens.size());
   }
   return static_cast<TokenId>(*id);
 }
@@ -119,7 +120,7 @@ struct Vocabulary {
       if (tokens[id].empty() || find_invalid_utf8(tokens[id]) || !seen.insert(tokens[id]).second) {
         user_error("{}: token {} is {}; name a tokenizer with --tokenizer", file.path(), id,
                    tokens[id].empty()              ? "empty"
-                   : find_invalid_utf8(tokens[id]) ? "no UTF-8"
+                   : find_invalid_utf8(tokens[id]) ? "not UTF-8"
                                                    : "there twice");
       }
     }
@@ -184,7 +185,7 @@ TokenizerParts llama_parts_of(const GgufFile& file) {
   for (size_t id = 0; id < count; ++id) {
     const int64_t kind = vocabulary.kinds[id];
     if (id >= scores.size() || !std::isfinite(scores[id])) {
-      user_error("{}: tokenizer.ggml.scores[{}] is no number; name a tokenizer with --tokenizer", file.path(), id);
+      user_error("{}: tokenizer.ggml.scores[{}] is not a number; name a tokenizer with --tokenizer", file.path(), id);
     }
     bytes += kind == kByte && is_byte_token(vocabulary.tokens[id]) ? 1 : 0;
     pieces.push_back({vocabulary.tokens[id], static_cast<float>(scores[id]), kind == kNormal});
@@ -208,7 +209,7 @@ TokenizerParts llama_parts_of(const GgufFile& file) {
 
 void set_tokenizer(GgufWriter& writer, const Tokenizer& tokenizer, int64_t vocab_size) {
   const auto* bpe = dynamic_cast<const BpeTokenizer*>(&tokenizer);
-  if (bpe == nullptr) user_error("this tokenizer has no form in GGUF; BPE has one");
+  if (bpe == nullptr) user_error("this tokenizer cannot be written to GGUF; only BPE can");
   const SortedJson json = SortedJson::parse(bpe->to_json());
   const std::string family = family_of(json);
   const Entries entries = entries_of(*bpe, json, vocab_size, family == "llama");

@@ -25,7 +25,7 @@ struct EncoderLoading {
   std::vector<std::string> missing;   // parameters of a head that the files have not: they keep what they had
   std::vector<std::string> replaced;  // those of a classifier of another number of labels: the same
   int64_t labels_there = 0;           // the labels of that classifier
-  std::vector<std::string> ignored;   // tensors of the files that the model has not
+  std::vector<std::string> ignored;   // tensors of the files that the model does not have
 
   // For the user: "new weights: classifier.weight, classifier.bias (the checkpoint has none)".
   std::vector<std::string> lines() const;

@@ -2,7 +2,7 @@
 // BERT-large are BERT's.
 //
 //   if (is_huggingface_encoder(folder)) {
-//     const HuggingFaceEncoderConfig config = read_encoder_config(folder);      // UserError for what brisk has not
+//     const HuggingFaceEncoderConfig config = read_encoder_config(folder);      // UserError if unsupported
 //     job.model = config.model;
 //
 //   write_file_atomically(folder + "/config.json", to_json_text(config, SafetensorsType::f32, *tokenizer));
@@ -23,7 +23,7 @@ constexpr int64_t kRobertaPositionOffset = 2;
 
 struct HuggingFaceEncoderConfig {
   ModelOptions model;  // every key of an encoder; num_labels is 0 where there is no classifier
-  // What stands on the encoder, as `architectures` says. `other`: something that brisk has not, like token classes.
+  // What stands on the encoder, as `architectures` says. `other`: something that brisk does not support, such as token classification.
   enum class Head : uint8_t { unsaid, none, classifier, masked_words, other } head = Head::unsaid;
   std::vector<std::string> labels;  // of a classifier, by number
   // single_label_classification, multi_label_classification, regression, or nothing

@@ -1,9 +1,10 @@
-// Walks of a product's inner loop that divide nothing on the way, and what is fetched there: packing reads each number
-// once, from afar, and would wait for every line of it, so the tiles before it ask for it.
+// Software prefetch for GEMM: while a tile is multiplied, it prefetches its share of the block that will be packed next,
+// since packing reads each number once and would wait for memory. Shares are computed incrementally: a division per
+// tile costs 1 %.
 //
 //   GemmAhead ahead(first_element, operand, rows, depth, depth_contiguous);
 //   ahead.share_among(tiles);
-//   for (...) ahead.next(tile);       // each tile fetches its share of the block
+//   for (...) ahead.next(tile);       // each tile prefetches its share of the block
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,7 @@ inline GemmRange divide(GemmRange range, int64_t part, int64_t parts) {
   return {range.begin + range.size() * part / parts, range.begin + range.size() * (part + 1) / parts};
 }
 
-// The same parts one after the other: a division took a cycle in a hundred of a tile's time.
+// The same parts in order, without a division for each.
 class GemmParts {
  public:
   GemmParts() = default;

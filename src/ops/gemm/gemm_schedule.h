@@ -1,21 +1,22 @@
-// Who does what of a product: tasks that pack B and items of C, step by step, taken by whichever thread is free.
+// Dynamic scheduling of a matrix product: tasks that pack B and items of C, step by step, taken by whichever thread is
+// free.
 //
 //   schedule.begin(threads, steps, items);
 //   for (int64_t step = 0; step < steps; ++step) {          // on every thread
-//     schedule.wait_for_buffer(step);                       // of two that take turns
+//     schedule.wait_for_buffer(step);                       // one of two, used alternately
 //     while (schedule.take_pack(thread, step, tasks, task)) { pack(task); schedule.packed(step); }
 //     schedule.wait_for_packed(step, tasks);
 //     while (schedule.take_item(thread, step, item)) {
-//       schedule.wait_for_item(step, item);                 // C so far
+//       schedule.wait_for_item(step, item);                 // until the previous step of this item is done
 //       multiply(item);
 //       schedule.finished(step, item);
 //     }
 //   }
 //
-// Nobody meets anybody: a thread that finds no item left packs for the next step and goes on with it while others are
-// still busy with theirs (meetings took 6 % of the small shape's products on two cores, and more beside other work),
-// and a thread that the system gave no core is not waited for, unless it lost it within a task. Each thread begins with
-// a fixed share, so that what it packs stays near.
+// There is no barrier: a thread that finds no item left packs for the next step and continues with it while others are
+// still busy (barriers took 6 % of the small shape's products on two cores, and more on a busy machine), and a thread
+// that was not scheduled is not waited for, unless it was preempted within a task. Each thread begins with a fixed
+// share, so that what it packs stays in its cache.
 #pragma once
 
 #include <atomic>

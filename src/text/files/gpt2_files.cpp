@@ -116,7 +116,7 @@ TokenizerParts roberta_parts(BpeModelParts model, const std::string& path, const
     const auto found = std::ranges::find(tokens, name);
     if (found == tokens.end()) {
       user_error(
-          "{}: tokenizer_config.json beside it names the special token \"{}\", which is not in the vocabulary: "
+          "{}: tokenizer_config.json next to it names the special token \"{}\", which is not in the vocabulary: "
           "copy both files again",
           path, name);
     }

@@ -45,7 +45,7 @@ TokenizerParts make_checked(const std::string& path, std::vector<ScoredPiece> pi
     if (piece.text.empty() || !is_new || find_invalid_utf8(piece.text)) {
       user_error("{}: the piece of id {} is {}; expected text that no other piece has: copy the file again", path, id,
                  piece.text.empty() ? "empty"
-                 : is_new           ? "no UTF-8"
+                 : is_new           ? "not UTF-8"
                                     : fmt::format("the same as that of id {}", other->second));
     }
     if (!std::isfinite(piece.score)) {
@@ -74,7 +74,7 @@ TokenizerParts parts_from_llama2c(const std::string& path, std::string_view cont
   read(longest, "the length of the longest piece");
   if (longest < 1 || longest > kLongestPiece) {
     user_error(
-        "{}: no tokenizer: neither JSON nor a SentencePiece .model nor a binary of llama2.c, whose first number, the "
+        "{}: not a tokenizer: neither JSON nor a SentencePiece .model nor a binary of llama2.c, whose first number, the "
         "length of its longest piece, would be {} here; expected a tokenizer.json, a SentencePiece .model, GPT-2's "
         "files or llama2.c's",
         path, longest);

@@ -41,7 +41,7 @@ void MergeReader::add(const std::string& place, std::string_view written, std::v
   if (space == std::string_view::npos || space == 0 || space + 1 == written.size() ||
       written.find(' ', space + 1) != std::string_view::npos) {
     user_error(
-        "{}: found \"{}\"; expected two tokens with one space between them: the file is cut short, or no list of "
+        "{}: found \"{}\"; expected two tokens with one space between them: the file is cut short, or not a list of "
         "merges; copy it again",
         place, written);
   }

@@ -153,7 +153,7 @@ void check(const std::string& path, const Model& model) {
       user_error("{}: the piece of id {} {}: the file is damaged, copy it again", path, id,
                  piece.text.empty() ? "is empty"
                  : !is_new          ? fmt::format("is the same as that of id {}", other->second)
-                                    : "is no UTF-8, or its score no number");
+                                    : "is not UTF-8, or its score is not a number");
     }
   }
 }

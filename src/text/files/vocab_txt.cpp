@@ -23,8 +23,9 @@ std::vector<std::string> read_lines(const std::string& path, std::string_view co
     std::string_view line = content.substr(0, newline);
     content.remove_prefix(newline == std::string_view::npos ? content.size() : newline + 1);
     if (const auto bad = find_invalid_utf8(line)) {
-      user_error("{}: line {}: byte {} is no UTF-8; expected a vocabulary with a token a line: copy the file again",
-                 path, tokens.size() + 1, *bad + 1);
+      user_error(
+          "{}: line {}: byte {} is not UTF-8; expected a vocabulary with one token per line: copy the file again", path,
+          tokens.size() + 1, *bad + 1);
     }
     while (!line.empty()) {
       size_t last = line.size() - 1;
@@ -60,7 +61,7 @@ void refuse_other_classes(const std::string& path, const nlohmann::json& config)
                        has("Funnel") || has("Lxmert") || has("DPR") || has("PreTrainedTokenizerFast");
   if (!name.empty() && !is_bert) {
     user_error(
-        "{}: tokenizer_config.json beside it says \"{}\", whose vocab.txt brisk does not read; it reads BERT's: "
+        "{}: tokenizer_config.json next to it says \"{}\", whose vocab.txt brisk does not read; it reads BERT's: "
         "convert the tokenizer to a tokenizer.json with transformers",
         path, name);
   }
@@ -74,7 +75,7 @@ void read_added_tokens(const nlohmann::json& list, const std::string& place, con
   for (const auto& [id, content] : list.items()) {
     if (!content.is_object() || id.empty() || id.size() > 9 ||
         id.find_first_not_of("0123456789") != std::string::npos) {
-      user_error("{}: \"{}\": {}; expected ids and objects that say what token they are", place, id,
+      user_error("{}: \"{}\": {}; expected ids as keys and objects that describe the token", place, id,
                  describe_json(content));
     }
     AddedToken token = special_token(static_cast<TokenId>(std::stol(id)), json_text(content, "content", place));
@@ -147,7 +148,7 @@ WordPieceParts parts_from_vocab_txt(const std::string& path, std::string_view co
     } else if (purpose != nullptr) {
       user_error(
           "{}: no token \"{}\" among {}, which BERT's vocabularies have {}: copy the file again, or name another "
-          "as \"{}\" in tokenizer_config.json beside it",
+          "as \"{}\" in tokenizer_config.json next to it",
           path, name, model.tokens.size(), purpose, key);
     }
   };

@@ -54,7 +54,8 @@ class BpeModel {
   std::array<TokenId, 256> fallback_ids_;
   TokenId unknown_id_ = -1;
   MergeTable merge_table_;
-  std::string cut_;  // no merge joins this character to one before it that differs: pieces are cut there; or empty
+  std::string cut_;  // a character that no merge attaches to a different preceding one (usually the space marker):
+                     // text may be split before it; empty if there is none
   uint32_t serial_;  // of this object, for the caches of words that threads keep
 };
 

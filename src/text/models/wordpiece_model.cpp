@@ -16,8 +16,8 @@ WordPieceModel::WordPieceModel(WordPieceModelParts parts, const std::string& pla
   continuation_ = trie_.find(parts_.continuing_subword_prefix);
   if (unknown_id_ < 0) {
     user_error(
-        "{}: the unknown token is \"{}\", which is not in the vocabulary, so words without tokens have nothing to "
-        "stand for them: copy the file again, or name another as \"unk_token\"",
+        "{}: the unknown token is \"{}\", which is not in the vocabulary, so words without tokens cannot be "
+        "encoded: copy the file again, or name another as \"unk_token\"",
         place, parts_.unknown_token);
   }
 }

@@ -104,7 +104,8 @@ void Normalizer::add(const nlohmann::json& component, const std::string& place, 
     add_step([form](std::string_view text) { return normalize_unicode(text, form); });
   };
   if (type == "Sequence") {
-    if (depth >= kDeepestSequence) user_error("{}: sequences nested more than {} deep", place, kDeepestSequence);
+    if (depth >= kDeepestSequence)
+      user_error("{}: sequences are nested more than {} levels deep", place, kDeepestSequence);
     for (const nlohmann::json& part : json_array(component, "normalizers", place)) add(part, place, depth + 1);
   } else if (type == "NFC") {
     add_form(NormalForm::kNfc);

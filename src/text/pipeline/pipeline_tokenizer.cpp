@@ -123,7 +123,7 @@ std::optional<TokenId> PipelineTokenizer::token_id(std::string_view token) const
 }
 
 SequenceTemplate PipelineTokenizer::pair_template() const {
-  if (!pair_problem_.empty()) user_error("{}; use another tokenizer, or texts that are no pairs", pair_problem_);
+  if (!pair_problem_.empty()) user_error("{}; use another tokenizer, or single texts instead of pairs", pair_problem_);
   return pair_;
 }
 

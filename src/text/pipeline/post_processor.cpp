@@ -97,7 +97,8 @@ std::string named_token(const nlohmann::json& component, const char* key, const 
 void read_into(const nlohmann::json& component, const std::string& place, int depth, TextTemplates& around) {
   const std::string type = component_type(component, place);
   if (type == "Sequence") {
-    if (depth >= kDeepestSequence) user_error("{}: sequences nested more than {} deep", place, kDeepestSequence);
+    if (depth >= kDeepestSequence)
+      user_error("{}: sequences are nested more than {} levels deep", place, kDeepestSequence);
     for (const nlohmann::json& part : json_array(component, "processors", place)) {
       read_into(part, place, depth + 1, around);
     }

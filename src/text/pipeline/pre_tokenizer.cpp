@@ -133,7 +133,8 @@ void PreTokenizer::add(const nlohmann::json& component, const std::string& place
     steps_.push_back({.kind = Kind::kCharacters, .behavior = behavior, .is_match = std::move(is_match)});
   };
   if (type == "Sequence") {
-    if (depth >= kDeepestSequence) user_error("{}: sequences nested more than {} deep", place, kDeepestSequence);
+    if (depth >= kDeepestSequence)
+      user_error("{}: sequences are nested more than {} levels deep", place, kDeepestSequence);
     for (const nlohmann::json& part : json_array(component, "pretokenizers", place)) add(part, place, depth + 1);
   } else if (type == "ByteLevel") {
     const bool is_second = std::ranges::any_of(steps_, [](const Step& s) { return s.kind == Kind::kByteLevel; });

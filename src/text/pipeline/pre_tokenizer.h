@@ -1,10 +1,9 @@
-// The "pre_tokenizer" of a tokenizer.json: how a text is split into the pieces that merges work within.
+// The "pre_tokenizer" of a tokenizer.json: how a text is split into pieces; merges never cross their borders.
 //
-//   const PreTokenizer pre_tokenizer(json, "tokenizer.json: pre_tokenizer");    // UserError for a type it does not
-//   know pre_tokenizer.split("the cat", /*opens_text=*/true, [&](std::string_view piece) { ... });       // "the" "
-//   cat"
+//   const PreTokenizer pre_tokenizer(json, "tokenizer.json: pre_tokenizer");   // UserError if unsupported
+//   pre_tokenizer.split("the cat", /*opens_text=*/true, [&](std::string_view piece) { ... });   // "the", " cat"
 //
-// Where ByteLevel is the last step the pieces are the bytes themselves, not the characters that stand for them in files
+// If ByteLevel is the last step, the pieces are the bytes themselves, not the characters that represent them in files
 // (byte_alphabet.h): see gives_bytes().
 #pragma once
 

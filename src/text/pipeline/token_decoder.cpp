@@ -87,7 +87,8 @@ void TokenDecoder::add(const nlohmann::json& component, const std::string& place
   using Kind = Step::Kind;
   const std::string type = component_type(component, place);
   if (type == "Sequence") {
-    if (depth >= kDeepestSequence) user_error("{}: sequences nested more than {} deep", place, kDeepestSequence);
+    if (depth >= kDeepestSequence)
+      user_error("{}: sequences are nested more than {} levels deep", place, kDeepestSequence);
     for (const nlohmann::json& part : json_array(component, "decoders", place)) add(part, place, depth + 1);
   } else if (type == "ByteLevel") {
     steps_.push_back({.kind = Kind::kByteLevel});

@@ -53,8 +53,8 @@ class Matcher {
     if (depth_ < 2) return;
     if (steps > budget_) {
       user_error(
-          "a regular expression of the tokenizer takes too long on a text of {} bytes: its groups that look ahead or "
-          "behind stand inside each other; use a tokenizer without them",
+          "a regular expression of the tokenizer takes too long on a text of {} bytes: its look-ahead and look-behind "
+          "groups are nested; use a tokenizer without them",
           text_.size());
     }
     budget_ -= steps;

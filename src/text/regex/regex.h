@@ -1,6 +1,6 @@
 // The regular expressions of tokenizer files, over UTF-8 with the classes of Unicode.
 //
-//   const Regex digits(R"(\p{N}{1,3}|\s+(?!\S))", "tokenizer.json: pre_tokenizer");   // UserError for what it has not
+//   const Regex digits(R"(\p{N}{1,3}|\s+(?!\S))", "tokenizer.json: pre_tokenizer");   // UserError if unsupported
 //   if (auto match = digits.find(text, 0)) ... text.substr(match->begin, match->end - match->begin)
 //
 // Known: literals, escapes, . [...] with ranges, negation, nesting and &&, \p{...} of general categories, \s \d \w \h

@@ -64,8 +64,8 @@ class Writer {
       const auto fixed = fixed_length(node.children[0]);
       if (!fixed) {
         user_error(
-            "{}: the regular expression \"{}\" looks behind for something of no fixed length, which brisk does "
-            "not know; use a tokenizer without it",
+            "{}: the regular expression \"{}\" looks behind for something of variable length, which brisk does "
+            "not support; use a tokenizer without it",
             place_, pattern_);
       }
       length = *fixed;

@@ -35,7 +35,7 @@ class Parser {
  private:
   [[noreturn]] void refuse(std::string_view what) const {
     user_error(
-        "{}: the regular expression \"{}\" has {} at byte {}, which brisk does not know; use one of the usual "
+        "{}: the regular expression \"{}\" has {} at byte {}, which brisk does not support; use one of the usual "
         "patterns (GPT-2's, cl100k's, Llama 3's), or a tokenizer without it",
         place_, pattern_, what, at_);
   }
@@ -49,9 +49,9 @@ class Parser {
   bool at_end() const { return at_ >= pattern_.size(); }
 
   uint32_t take_character() {
-    if (at_end()) refuse("its end where a character should be");
+    if (at_end()) refuse("its end where a character is expected");
     const CodePoint character = decode_utf8(pattern_, at_);
-    if (character.value == kInvalidCodePoint) refuse("a byte that is no UTF-8");
+    if (character.value == kInvalidCodePoint) refuse("a byte that is not UTF-8");
     at_ += character.length;
     return character.value;
   }
@@ -119,7 +119,7 @@ class Parser {
     least = low.value_or(0);
     most = high.value_or(kUnlimitedRepeats);
     if (least > kMostRepeats || (most != kUnlimitedRepeats && most > kMostRepeats) || least > most) {
-      refuse("a number of repeats that is too large or the wrong way round");
+      refuse("a repeat count that is too large or whose bounds are reversed");
     }
     return true;
   }
@@ -242,7 +242,7 @@ class Parser {
     if (!starts_with("-") || starts_with("-]")) return item;
     take("-");
     const Item last = parse_set_character();
-    if (last.kind != CharacterClass::Kind::kRange || last.last < item.first) refuse("a range the wrong way round");
+    if (last.kind != CharacterClass::Kind::kRange || last.last < item.first) refuse("a reversed range");
     item.last = last.last;
     return item;
   }

@@ -119,8 +119,7 @@ void refuse_full_disk(const TrainingSetup& setup) {
   if (needed <= there) return;
   user_error(
       "{}: the checkpoints of this run need {} and the disk has {} free; free some, choose another --output, or "
-      "lower "
-      "training.save_total_limit (now {})",
+      "lower training.save_total_limit (now {})",
       setup.directory.path(), format_bytes(static_cast<double>(needed)), format_bytes(static_cast<double>(there)),
       setup.job.training.save_total_limit);
 }

@@ -113,9 +113,8 @@ std::unique_ptr<Tokenizer> trained_tokenizer(std::vector<TrainSource>& sources, 
   constexpr int64_t kSmallest = 257;
   if (job.model.vocab_size < kSmallest) {
     user_error(
-        "model.vocab_size = {}: a vocabulary trained from text has 256 bytes and an end of document at least: use {} "
-        "or "
-        "more, or name a tokenizer with data.tokenizer",
+        "model.vocab_size = {}: a vocabulary trained from text needs 256 bytes and an end-of-document token: use {} "
+        "or more, or name a tokenizer with data.tokenizer",
         job.model.vocab_size, kSmallest);
   }
   BpeTrainingResult result = train_vocabulary(sources, job.model.vocab_size, prepared);

@@ -88,7 +88,7 @@ TEST_P(Packed, FileThatIsDamagedSaysWhere) {
 }
 
 TEST_P(Packed, FileThatIsSomethingElseIsNamedAsSuch) {
-  EXPECT_HAS(user_error_of([&] { read_all(write("just some text, not packed\n")); }), "whatever its name says");
+  EXPECT_HAS(user_error_of([&] { read_all(write("just some text, not packed\n")); }), "despite its name");
 }
 
 INSTANTIATE_TEST_SUITE_P(ByteReader, Packed,

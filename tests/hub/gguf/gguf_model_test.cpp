@@ -96,7 +96,7 @@ TEST(GgufModel, ReadsBackTheModelThatWasWritten) {
   for (const auto& parameter : store.all()) {
     EXPECT_EQ(numbers_of(*parameter), numbers_of(*again.find(parameter->spec.name))) << parameter->spec.name;
   }
-  EXPECT_TRUE(has(message_of<UserError>(write), "there is such a file already"));
+  EXPECT_TRUE(has(message_of<UserError>(write), "the file already exists"));
 }
 
 class DamagedGgufModel : public ::testing::Test {

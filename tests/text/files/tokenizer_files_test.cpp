@@ -150,7 +150,7 @@ TEST(TokenizerFiles, RefusesFilesOfAnotherKind) {
   EXPECT_ERROR(directory.write("list.json", "[1, 2, 3]"), "list.json");
   EXPECT_ERROR(directory.write("job.json", R"({"training": {}})"), "job.json", "without a \"model\"");
   EXPECT_ERROR(directory.write("old.json", R"({"format": "brisk-bpe-1"})"), "old.json", "older brisk");
-  EXPECT_ERROR(directory.write("bad.json", "{\"format\": \xFF"), "bad.json", "no valid JSON");
+  EXPECT_ERROR(directory.write("bad.json", "{\"format\": \xFF"), "bad.json", "not valid JSON");
 }
 
 TEST(TokenizerFiles, RefusesInconsistentGpt2Vocabularies) {
