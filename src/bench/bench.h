@@ -1,4 +1,4 @@
-// The speed of training a given shape: the real loop (loader, clipping, optimizer, logging) over varied tokens.
+// Times training of a language model of a given shape: real steps (loader, clipping, optimizer, logging) on varied tokens.
 //
 //   BenchResult result = bench_language_model({.shape = "small", .width = 512});       // small, but 512 wide
 //   fmt::print("{:.1f} ms a step, {} bytes planned\n", result.step_ms, result.planned_memory_bytes());

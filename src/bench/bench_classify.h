@@ -1,4 +1,4 @@
-// The speed of fine-tuning a classifier of a known shape on a table's own texts: random weights, the real loop.
+// Times fine-tuning of a classifier of a known shape on the texts of a table: real steps, random weights.
 //
 //   ClassifyBenchResult result = bench_classify({.model = "distilbert", .data = "reviews.csv", .max_length = 128});
 //   fmt::print("{:.1f} rows/s\n", result.rows_per_second);

@@ -1,4 +1,4 @@
-// Training steps under the clock: the real loop, loader, clipping, optimizer and logging included.
+// Times training steps, including loader, clipping, optimizer and logging.
 //
 //   const PrecisionChoice precision = ...;
 //   const MeasuredSteps measured = measure_steps(engine, loader, {.seconds = 10});

@@ -1,4 +1,4 @@
-// Where a parameter of brisk's model stands in another program's checkpoint, said once and used both ways.
+// Maps the parameters of brisk's models to the tensors of another program's checkpoints; used for import and export.
 //
 //   const std::vector<WeightMap> map = huggingface_weight_map(config, "model.");
 //   load_weights(map, source, store);                          // every parameter filled, or UserError and none changed

@@ -1,4 +1,4 @@
-// Dropout as an argument of other ops: it is never a pass of its own.
+// Dropout as an argument of other ops: it is never a kernel of its own.
 //
 //   cpu::norm_forward({.x = x, .gain = gain, .y = y, .dropout = {0.1f, random_key({seed, step, site})}, .rows = rows});
 #pragma once

@@ -1,4 +1,4 @@
-// One element of a tensor of any type, as a float, for references and for what is too rare to need speed.
+// One element of a tensor of any type as a float, for reference implementations and rarely run code.
 #pragma once
 
 #include "tensor/tensor.h"

@@ -3,7 +3,7 @@
 //   std::vector<std::string_view> texts = {"the cat sat on the mat ..."};
 //   TrainedTokenizer trained = train_bpe(texts, {.vocab_size = 10000});
 //   if (trained.reached < trained.requested) ...            // the text supports no more merges: a warning
-//   trained.tokenizer->save("tokenizer.json");              // written to the side and renamed
+//   trained.tokenizer->save("tokenizer.json");              // atomically
 //
 //   std::unique_ptr<Tokenizer> tokenizer = load_tokenizer("tokenizer.json");
 //   std::vector<TokenId> ids;
@@ -12,8 +12,8 @@
 //
 // All files that are read become a tokenizer of Hugging Face's kind, and save() writes its tokenizer.json: encode()
 // gives the ids that `tokenizers` gives for that file with add_special_tokens=False. So "<|endoftext|>" inside a text
-// is that token, as it is there. Text that is no UTF-8 is taken as it is: a bad byte is a symbol that is neither
-// letter, number nor space, byte-level vocabularies have a token for it, and those with byte fallback, too.
+// is that token, as it is there. Text that is not UTF-8 is accepted: an invalid byte is a symbol that is neither
+// letter, number nor space; byte-level vocabularies and those with byte fallback have a token for it.
 //
 // A vocabulary trained here is byte-level BPE: ids 0 to 255 are the bytes of that value, then one id per merge in the
 // order the merges were learned, and last the special token <|endoftext|>. So 257 is the smallest vocabulary, any byte

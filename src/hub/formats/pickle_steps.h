@@ -1,5 +1,5 @@
-// The steps of pickle's stack machine that dictionaries of tensors take, by pickle's own names, and the functions that
-// they call. What stands in neither list is refused.
+// The pickle opcodes that dictionaries of tensors use, by pickle's own names, and the functions that they call. Anything
+// else is refused.
 //
 //   case pickle::kTuple2: ...                      // the last two of the stack become a pair
 //   pickle::kGlobals[0].name == "OrderedDict"

@@ -6,7 +6,7 @@
 //   writer.add("norm.gain", SafetensorsType::f32, {1, D}, [&](int64_t offset, std::span<std::byte> block) {
 //     device.copy_out(block.data(), static_cast<const std::byte*>(gain) + offset, std::ssize(block));
 //   });
-//   writer.finish();                             // written to the side, flushed, renamed; UserError where that fails
+//   writer.finish();                             // writes a temporary file, flushes, renames; UserError if that fails
 //
 //   const SafetensorsFile file("model.safetensors");   // memory-mapped; UserError unless every byte is accounted for
 //   const SafetensorsEntry* head = file.find("head.weight");

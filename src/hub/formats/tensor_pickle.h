@@ -1,6 +1,6 @@
-// The data.pkl of a torch.save file: which tensors there are, and where their numbers stand. A pickle is a program for
-// a stack machine that can call any function of Python; the machine here knows the few steps that a dictionary of
-// tensors takes and the handful of names that it calls, computes with them itself, and refuses everything else by name.
+// The data.pkl of a torch.save file: which tensors there are, and where their data is. A pickle is a program for a
+// stack machine that can call any Python function; the interpreter here knows the few opcodes that a dictionary of
+// tensors uses and the handful of names that it calls, evaluates them itself, and refuses everything else by name.
 // Nothing in the file is ever executed.
 //
 //   for (const PickledTensor& tensor : read_tensor_pickle(pickle, "pytorch_model.bin")) {

@@ -1,10 +1,10 @@
 // pytorch_model.bin: a dictionary of tensors that torch.save wrote (PyTorch 1.6 and later). Tensors only: nothing in
-// the file is executed (hub/formats/tensor_pickle.h), and what it claims about itself is checked before it is believed.
+// the file is executed (hub/formats/tensor_pickle.h), and sizes and offsets are checked before use.
 //
 //   const TorchFile file("pytorch_model.bin");       // memory-mapped; UserError unless every tensor is all there
 //   const SafetensorsEntry* table = file.find("bert.embeddings.word_embeddings.weight");
 //
-// Entries look like those of a safetensors file, so that whatever reads one reads the other. Tensors may share bytes,
+// Entries look like those of a safetensors file, so both are read by the same code. Tensors may share bytes,
 // and those that are not stored row by row are copied into that order.
 #pragma once
 

@@ -1,7 +1,7 @@
 // The weights of a Hugging Face folder, whichever files hold them: model.safetensors, its shards with their index, or
 // the same of pytorch_model.bin (hub/formats/torch_file.h).
 //
-//   const WeightFiles files("bert-base-uncased");        // UserError where something is missing or damaged
+//   const WeightFiles files("bert-base-uncased");        // UserError if something is missing or damaged
 //   const SafetensorsEntry* table = files.find("bert.embeddings.word_embeddings.weight");
 #pragma once
 

@@ -1,5 +1,4 @@
-// The records of a zip archive that are kept as they are, as torch.save writes them: found in place, never decompressed
-// and never copied.
+// The uncompressed records of a zip archive, as torch.save writes them: located in place and never copied.
 //
 //   const MappedFile file("pytorch_model.bin");
 //   const ZipRecords records(file.bytes(), "pytorch_model.bin");       // UserError for a damaged archive

@@ -5,9 +5,9 @@
 //   writer.set("llama.block_count", uint32_t{5});
 //   writer.set("tokenizer.ggml.tokens", tokens);                              // arrays of strings, floats, integers
 //   writer.add("token_embd.weight", GgufType::f16, {V, D}, fill);             // as in hub/formats/safetensors.h
-//   writer.finish();                                                          // written to the side, then renamed
+//   writer.finish();                                                          // writes a temporary file, then renames it
 //
-//   const GgufFile file("model.gguf");         // memory-mapped; UserError where a length or an offset leaves the file
+//   const GgufFile file("model.gguf");         // memory-mapped; UserError if a length or an offset is outside the file
 //   const GgufValue* layers = file.value("llama.block_count");
 //   const GgufTensor* table = file.find("token_embd.weight");
 #pragma once

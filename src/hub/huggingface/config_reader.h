@@ -1,10 +1,10 @@
-// Fields of a Hugging Face config.json. Null counts as absent, as it does to its own readers; every complaint names the
-// file, the key, what was found and what was expected (UserError).
+// Reads the fields of a Hugging Face config.json. Null counts as absent, as in transformers; errors (UserError) name the
+// file, the key, what was found and what was expected.
 //
 //   const ConfigReader reader("bert/config.json");
-//   model.d_model = reader.size("hidden_size");                              // must be there
+//   model.d_model = reader.size("hidden_size");                              // required
 //   model.dropout = reader.number_or("hidden_dropout_prob", 0.1);
-//   reader.require("is_decoder", !reader.boolean_or("is_decoder", false), "false");   // computed in one way only
+//   reader.require("is_decoder", !reader.boolean_or("is_decoder", false), "false");   // only this is supported
 #pragma once
 
 #include <cstdint>

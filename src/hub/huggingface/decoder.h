@@ -1,4 +1,4 @@
-// Decoders in the folders of Hugging Face: config.json, weights (hub/formats/weight_files.h), a tokenizer.
+// Decoders in Hugging Face folders: config.json, weights (hub/formats/weight_files.h), a tokenizer.
 //
 //   const HuggingFaceModel model("gpt2");       // UserError unless configuration and files are there
 //   job.model = model.config().model;           // build the decoder from these

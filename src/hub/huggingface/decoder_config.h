@@ -1,9 +1,9 @@
-// config.json of a Hugging Face model: GPT-2's and Llama's words for what brisk calls model options.
+// The config.json of Hugging Face decoders (GPT-2, Llama, Mistral), converted to and from brisk's model options.
 //
-//   const HuggingFaceConfig config = read_huggingface_config("gpt2");   // the folder; UserError where it cannot be
+//   const HuggingFaceConfig config = read_huggingface_config("gpt2");   // the folder; UserError if unsupported
 //   job.model = config.model;
 //
-//   const HuggingFaceConfig config = huggingface_config_for(job.model); // UserError: the option neither shape can have
+//   const HuggingFaceConfig config = huggingface_config_for(job.model); // UserError if neither shape has these options
 //   write_file_atomically(folder + "/config.json", to_json_text(config, ...));
 #pragma once
 
@@ -25,7 +25,7 @@ struct HuggingFaceConfig {
 };
 
 // `folder` holds a config.json. UserError where the file is missing or damaged, and for an architecture, or a feature
-// of one, that brisk has not: the message names what was found and what is supported.
+// of one, that brisk does not support: the message names what was found and what is supported.
 HuggingFaceConfig read_huggingface_config(const std::string& folder);
 
 // The shape that can express these options. UserError that names the option in the way.

@@ -1,4 +1,4 @@
-// Encoders in the folders of Hugging Face: config.json, weights (hub/formats/weight_files.h), a tokenizer.
+// Encoders in Hugging Face folders: config.json, weights (hub/formats/weight_files.h), a tokenizer.
 //
 //   const HuggingFaceEncoder there("bert-base-uncased");       // UserError unless configuration and files are there
 //   job.model = there.config().model;

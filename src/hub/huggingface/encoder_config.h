@@ -1,5 +1,5 @@
-// config.json of an encoder: the words of BERT, DistilBERT and RoBERTa for what brisk calls model options. MiniLM and
-// BERT-large are BERT's.
+// The config.json of Hugging Face encoders (BERT, also MiniLM and BERT-large, DistilBERT, RoBERTa), converted to and from
+// brisk's model options.
 //
 //   if (is_huggingface_encoder(folder)) {
 //     const HuggingFaceEncoderConfig config = read_encoder_config(folder);      // UserError if unsupported

@@ -1,5 +1,5 @@
-// Copies of boxes of a matrix into shared memory that the GPU makes by itself (compute capability 9.0), and the
-// barriers that say when they are there.
+// Asynchronous bulk copies (TMA) of boxes of a matrix into shared memory (compute capability 9.0), and the barriers that
+// say when they have arrived.
 //
 //   CUtensorMap map = box_map(matrix, 64, 128);                        // host: boxes of 128 rows, 64 columns
 //

@@ -1,4 +1,4 @@
-// Instructions of the GPU that C++ has no words for (compute capability 8.0 and newer).
+// GPU instructions that C++ cannot express (compute capability 8.0 and newer), as inline PTX.
 #pragma once
 
 #include <cuda_runtime.h>

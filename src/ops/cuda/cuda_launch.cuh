@@ -1,4 +1,4 @@
-// Starts a kernel on brisk's stream; nothing is started for no blocks.
+// Launches a kernel on brisk's stream; does nothing if there are no blocks.
 //
 //   launch(copy_kernel, {.blocks = divide_up(count, 256), .threads = 256}, from, to, count);
 #pragma once

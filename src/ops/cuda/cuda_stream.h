@@ -1,4 +1,4 @@
-// What every CUDA op needs: the stream, the check after a launch, and scratch of its own.
+// What every CUDA op needs: the stream, the check after a launch, and a workspace.
 //
 //   scale_kernel<<<blocks, threads, 0, cuda::stream()>>>(x, y, n);
 //   BRISK_CUDA_LAUNCHED();

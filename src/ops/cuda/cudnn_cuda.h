@@ -2,7 +2,7 @@
 //
 //   if (const Cudnn* dnn = cudnn()) dnn->set_stream(dnn->handle(), stream());   // none: cudnn_missing() says why
 //
-// What it refuses is a CudnnRefusal: whoever asks goes another way.
+// What cuDNN does not support is a CudnnRefusal: the caller uses another kernel.
 #pragma once
 
 #include <cudnn.h>

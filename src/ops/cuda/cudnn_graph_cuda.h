@@ -2,9 +2,9 @@
 //
 //   CudnnGraph graph;
 //   const CudnnTensor a = graph.memory({{1, 1, 64, 32}, {2048, 2048, 32, 1}}, CUDNN_DATA_BFLOAT16);
-//   const CudnnTensor sum = graph.pointwise(CUDNN_POINTWISE_ADD, a, a);    // nowhere in memory
+//   const CudnnTensor sum = graph.pointwise(CUDNN_POINTWISE_ADD, a, a);    // virtual: never stored
 //   ...
-//   CudnnPlan plan = graph.plan();                                         // CudnnRefusal: nobody can run it
+//   CudnnPlan plan = graph.plan();                                         // CudnnRefusal if no engine supports it
 //   plan.run({{a.id, pointer}, ...}, workspace);
 #pragma once
 

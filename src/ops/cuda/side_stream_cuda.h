@@ -1,13 +1,13 @@
-// Products that do not wait for each other, side by side: each alone leaves multiprocessors idle at its end, and small
-// ones most of them.
+// Fork and join on a second stream, for independent matrix products: each alone leaves multiprocessors idle at its end,
+// and small ones leave most of them idle.
 //
 //   SideStream beside;
 //   beside.queue([&] { multiply(weight_gradient); });
 //   multiply(input_gradient);      // at the same time
 //   beside.join();                 // what is queued now waits for both
 //
-// Only where a graph is recorded; otherwise it is queued in order, so that what is timed is timed alone. What is queued
-// beside may not use cuda::workspace(): that belongs to the main stream. Products have a workspace for each.
+// Only while a graph is recorded; otherwise work is queued in order, so that it is timed alone. Work on the side stream
+// may not use cuda::workspace(), which belongs to the main stream; products have a workspace per stream.
 #pragma once
 
 #include <functional>

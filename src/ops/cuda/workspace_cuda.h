@@ -1,4 +1,4 @@
-// One op's scratch, divided.
+// Divides the workspace of one op into parts.
 //
 //   WorkspaceCarver carver(first_bytes + second_bytes);      // both rounded up to kAlignment
 //   void* first = carver.take(first_bytes);

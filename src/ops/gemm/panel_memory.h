@@ -1,8 +1,8 @@
-// Memory for packed panels: lives as long as the program and only grows, so steady training allocates nothing. In huge
-// pages, since a panel is read from end to end by every tile.
+// Memory for packed panels. It lives as long as the program and only grows, so steady training allocates nothing; in huge
+// pages, since every tile reads a panel from end to end.
 //
 //   static PanelMemory memory;
-//   float* panels = memory.reserve(floats);      // what an earlier call gave is gone
+//   float* panels = memory.reserve(floats);      // invalidates the result of earlier calls
 #pragma once
 
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// What linear's backward needs of an instruction set besides gemm. Sums over rows [begin, end) are added to column_sums
+// The kernels of linear's backward besides gemm, per instruction set. Sums over rows [begin, end) are added to column_sums
 // [O], which may be none.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What linear_cross_entropy needs of an instruction set besides gemm: passes over a row of logits.
+// The kernels of linear_cross_entropy besides gemm, per instruction set: sweeps over a row of logits.
 #pragma once
 
 #include "ops/cpu/by_isa.h"

@@ -73,7 +73,7 @@ __global__ void apply_kernel(const MuonGroup group, const MuonPass pass, const T
     const float before = matrix.parameters != nullptr ? matrix.parameters[i] : load_one(matrix.copy + i);
     const float p = keep * before - change * load_one(own + i);
     if (matrix.parameters == nullptr) {
-      matrix.copy[i] = to_bf16_by_chance(p, rounding_bits(rounding, matrix.begin + i));
+      matrix.copy[i] = to_bf16_stochastic(p, rounding_bits(rounding, matrix.begin + i));
       continue;
     }
     matrix.parameters[i] = p;

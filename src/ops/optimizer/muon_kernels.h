@@ -1,4 +1,4 @@
-// The passes of muon over flat memory, elements [begin, end): one set per instruction set, and plain loops.
+// The elementwise kernels of Muon over flat memory, elements [begin, end): per instruction set, and as plain loops.
 #pragma once
 
 #include "ops/cpu/by_isa.h"

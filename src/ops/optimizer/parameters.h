@@ -1,4 +1,4 @@
-// What is done to all parameters at once, through their flat arrays.
+// Operations on all parameters at once, through their flat arrays.
 #pragma once
 
 #include "tensor/parameter.h"

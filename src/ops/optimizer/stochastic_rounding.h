@@ -1,10 +1,10 @@
-// Rounding to bf16 by chance: up or down with the probability that makes the mean exact. A weight that is kept in bf16
-// alone takes small updates so, one time in many, where rounding to the nearest would lose every one of them.
+// Stochastic rounding to bf16: up or down with the probability that makes the mean exact. So a weight stored only in
+// bf16 takes small updates once in many times, where rounding to nearest would lose every one of them.
 //
 //   const uint64_t key = rounding_key(step_key);
-//   weight[i] = to_bf16_by_chance(updated, rounding_bits(key, i));
+//   weight[i] = to_bf16_stochastic(updated, rounding_bits(key, i));
 //
-// The draws are counter-based (base/random.h): those of element i at a step are the same everywhere, whoever computes.
+// The random bits are counter-based (base/random.h): a function of seed, step and element.
 #pragma once
 
 #include "base/random.h"
@@ -12,7 +12,7 @@
 
 namespace brisk {
 
-BRISK_HOST_DEVICE constexpr bf16_t to_bf16_by_chance(float value, uint32_t random) {
+BRISK_HOST_DEVICE constexpr bf16_t to_bf16_stochastic(float value, uint32_t random) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   if ((bits & 0x7F800000u) == 0x7F800000u) return to_bf16(value);  // not finite
   return {static_cast<uint16_t>((bits + (random & 0xFFFFu)) >> 16)};

@@ -1,4 +1,4 @@
-// update: what an optimizer does to flat parameter memory, one pass each.
+// update: the elementwise kernels of optimizers over flat parameter memory.
 //
 //   cpu::adamw_update({.parameters = p, .gradient = g, .m = m, .v = v, .count = count, .rate = 1e-3f});
 #pragma once
@@ -58,7 +58,7 @@ struct AdamWRun {
   int64_t begin = 0, count = 0;     // multiples of 16
   int64_t second_moment_begin = 0;  // its place in v
   float decay = 0;
-  bool has_master = true;     // false: the copy is all there is of these, and is rounded by chance
+  bool has_master = true;     // false: only the bf16 copy exists, updated with stochastic rounding
   int64_t master_begin = -1;  // its place in `parameters`; -1: begin
 };
 

@@ -47,7 +47,7 @@ __device__ void adamw_elements(const AdamWPlace& run, const AdamWRates& rates, i
   if (run.parameters == nullptr) {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      p.v[i] = to_float(to_bf16_by_chance(p.v[i], rounding_bits(run.rounding, run.begin + at + i)));
+      p.v[i] = to_float(to_bf16_stochastic(p.v[i], rounding_bits(run.rounding, run.begin + at + i)));
     }
     store(run.copy + at, p);
     return;

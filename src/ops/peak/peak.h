@@ -1,4 +1,4 @@
-// The multiply-add rate of this machine in registers: what "utilisation" divides by, everywhere.
+// The multiply-add rate of this machine in registers: the peak that "utilisation" refers to, everywhere.
 //
 //   PeakMeter peak(Arithmetic::f32);        // all threads of the ThreadPool, active instruction set
 //   peak.sample();                          // 3 ms; between the steps of what is measured
@@ -7,7 +7,7 @@
 //
 // A shared machine changes its rate by a factor of two from second to second (other tenants, clock, hardware threads
 // of one core), so a rate and the peak it is compared with are measured side by side, and medians are compared: the
-// best burst of a run divides by a moment that no step saw.
+// best burst of a run is a moment that no step saw.
 #pragma once
 
 #include <vector>

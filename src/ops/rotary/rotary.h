@@ -1,10 +1,9 @@
-// rotary: turns each pair (2i, 2i+1) of a head by position * theta^(-2i/K). The first `rotated` columns of x are heads
-// of width K to turn (queries and keys of a joint QKV matrix); the rest are copied. Backward is the turn by the
-// opposite angle.
+// rotary: rotates each pair (2i, 2i+1) of a head by position * theta^(-2i/K). The first `rotated` columns of x are heads
+// of width K to rotate (queries and keys of a joint QKV matrix); the rest are copied. Backward rotates by the opposite
+// angle.
 //
-//   Value turned = rotary(tape, qkv, /*rotated=*/2 * D, /*head_width=*/64, /*theta=*/10000);   // on the tape
-//   cpu::rotary({.x = qkv, .y = qkv, .rows = rows, .rotated = 2 * D, .head_width = 64, .theta = 10000});   // or
-//   directly
+//   Value rotated = rotary(tape, qkv, /*rotated=*/2 * D, /*head_width=*/64, /*theta=*/10000);   // on the tape
+//   cpu::rotary({.x = qkv, .y = qkv, .rows = rows, .rotated = 2 * D, .head_width = 64, .theta = 10000});
 #pragma once
 
 #include "tensor/rows.h"

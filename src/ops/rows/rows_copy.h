@@ -1,4 +1,4 @@
-// Plain movements of rows that other ops need around them.
+// Copies of rows that other ops need.
 #pragma once
 
 #include "tensor/rows.h"

@@ -1,5 +1,4 @@
-// A chart of lines as HTML: the curves are inline SVG that stretches with the page, the words around them are HTML and
-// keep their size.
+// A line chart as HTML: the curves are inline SVG that scales with the page, the labels are HTML and keep their size.
 //
 //   Chart chart{.x_name = "step", .y_name = "loss"};
 //   chart.lines.push_back({.name = "training", .colour = 1, .points = {{10, 6.5}, {20, 6.1}}});

@@ -1,5 +1,5 @@
-// `brisk compare`: several runs beside each other. Classifiers are compared by their accuracy, others by their loss,
-// and runs of different tasks not at all in what they learned: a loss of one says nothing about the other's.
+// `brisk compare`: several runs side by side. Classifiers are compared by accuracy, others by loss; between runs of
+// different tasks only cost is compared, since their losses are not comparable.
 //
 //   const Comparison comparison = compare_runs({read_run("runs/a"), read_run("runs/b")});
 //   fmt::print("{}", comparison_text(comparison));                   // two tables

@@ -1,4 +1,4 @@
-// One self-contained HTML page: no network, no library; light or dark as the reader's system is; as wide as the screen.
+// One self-contained HTML page: no network, no library, light or dark mode as the system has it, as wide as the screen.
 //
 //   write_file_atomically(path, html_page("runs/bible", "<h1>" + html_escape(name) + "</h1>" + ...));
 #pragma once

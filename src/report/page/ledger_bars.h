@@ -1,4 +1,4 @@
-// The ledger drawn: a bar of coloured phases for the run and for each epoch, and a table of the whole.
+// The ledger as HTML: a bar of coloured phases for the run and for each epoch, and a table of the whole run.
 //
 //   const std::vector<LedgerBar> bars = {{"whole run", "3m 12s", run.ledger}};
 //   body += ledger_bars_html(bars) + ledger_table_html(run.ledger, run.step);

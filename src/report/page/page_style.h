@@ -1,5 +1,5 @@
-// How the pages look, and the few lines of script that show a chart's values under the pointer. Without the script
-// everything but that works.
+// The style sheet of the pages, and the script that shows a chart's values under the pointer. The pages work without
+// the script.
 //
 //   html += fmt::format("<style>{}</style> ... <script>{}</script>", kPageStyle, kPageScript);
 #pragma once

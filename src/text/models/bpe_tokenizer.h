@@ -1,6 +1,6 @@
 // A tokenizer whose words are merged by BPE: GPT-2's, Llama's, RoBERTa's and our own.
 //
-//   BpeTokenizer tokenizer(std::move(parts), "tokenizer.json");       // UserError for a component that is not known
+//   BpeTokenizer tokenizer(std::move(parts), "tokenizer.json");       // UserError if a component is unsupported
 //   tokenizer.encode("the cat", ids);
 #pragma once
 

@@ -1,9 +1,9 @@
-// A set of byte strings, each with an id, walked a byte at a time from any place in it.
+// A trie of byte strings, each with an id, walked one byte at a time from any node.
 //
 //   ByteTrie trie;
 //   trie.insert("##ing", 13);
-//   uint32_t node = trie.child(ByteTrie::kRoot, '#');     // kNone where no string goes on with that byte
-//   trie.id_at(node)                                      // -1 where no string ends
+//   uint32_t node = trie.child(ByteTrie::kRoot, '#');     // kNone if no string continues with that byte
+//   trie.id_at(node)                                      // -1 if no string ends here
 #pragma once
 
 #include <cstdint>

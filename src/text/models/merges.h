@@ -1,4 +1,4 @@
-// The merges of a BPE vocabulary and their application.
+// Applies the merges of a BPE vocabulary to a word.
 //
 //   MergeTable table(merges);                             // merges[i] joins two tokens into one; lower ranks go first
 //   size_t n = table.apply({'l', 'o', 'w'});              // in place: joins until no merge applies

@@ -1,5 +1,5 @@
-// What a word encodes to, remembered per thread: 95 % of the words of WikiText-2 are found here. An entry is one cache
-// line; a word that is longer or has more tokens is encoded anew each time. A newcomer replaces what was in its place.
+// A per-thread cache of encoded words, with a hit rate of 95 % on WikiText-2. An entry is one cache line; a word that is
+// longer or has more tokens is encoded every time. A new entry replaces the one in its slot.
 //
 //   const uint32_t serial = WordCache::next_serial();                // once for each way to encode words
 //   WordCache::of_this_thread().encode(word, serial, ids, [&] { ... append the ids of the word ... });

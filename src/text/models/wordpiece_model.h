@@ -1,5 +1,5 @@
-// The "model" of a tokenizer.json of BERT's kind: a word becomes the longest token it begins with, then the longest
-// "##" token that goes on, and so to its end; a word that cannot be made so is the unknown token as a whole.
+// The WordPiece "model" of a tokenizer.json (BERT): a word becomes the longest token it begins with, then the longest "##"
+// token that continues it, and so on; a word that cannot be covered this way becomes the unknown token.
 //
 //   WordPieceModel model(std::move(parts), "tokenizer.json: model");
 //   model.encode("singing", ids);         // "sing" "##ing", appended

@@ -1,6 +1,6 @@
-// A tokenizer of BERT's kind.
+// A WordPiece tokenizer, as BERT's.
 //
-//   WordPieceTokenizer tokenizer(std::move(parts), "tokenizer.json");    // UserError for a component that is not known
+//   WordPieceTokenizer tokenizer(std::move(parts), "tokenizer.json");    // UserError if a component is unsupported
 //   tokenizer.encode_with_specials("the cat", ids);                      // [CLS] the cat [SEP]
 #pragma once
 

@@ -1,5 +1,5 @@
-// Tokens that are found in a text before anything else is done to it: specials such as <|endoftext|>, and words a user
-// added to a vocabulary.
+// Finds added tokens in a text before it is normalized or split: special tokens such as <|endoftext|>, and words that a
+// user added to a vocabulary.
 //
 //   AddedTokenFinder finder({{"<|endoftext|>", token}});
 //   finder.split("a<|endoftext|>b", [](std::string_view text) {...}, [](TokenId id) {...});    // "a", token, "b"

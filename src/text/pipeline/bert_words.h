@@ -1,6 +1,5 @@
-// Text as it is given, cut where BERT's normalizer and pre-tokenizer cut it too and where neither looks across: at
-// ASCII white space, and before and behind ASCII punctuation. So each piece can be encoded, or counted, by itself,
-// before anything is done to it.
+// Splits raw text at borders that BERT's normalizer and pre-tokenizer respect and never look across: ASCII white space,
+// and before and after ASCII punctuation. So each piece can be encoded or counted, and cached, by itself.
 //
 //   for (size_t begin = bert_piece_begin(text, 0); begin < text.size();) {
 //     const size_t end = bert_piece_end(text, begin);     // "Don't stop" -> "Don" "'" "t" "stop"

@@ -1,4 +1,4 @@
-// Fields of a JSON object read from a tokenizer file, with errors that name the place.
+// Reads fields of a JSON object from a tokenizer file; errors name the file and the field.
 //
 //   const std::string replacement = json_text(content, "replacement", "tokenizer.json: pre_tokenizer");
 //   const bool split = json_flag(content, "split", place, /*missing=*/true);

@@ -1,6 +1,6 @@
 // The "normalizer" of a tokenizer.json: what is done to a text before it is split.
 //
-//   const Normalizer normalizer(json, "tokenizer.json: normalizer");   // UserError for a type that is not known
+//   const Normalizer normalizer(json, "tokenizer.json: normalizer");   // UserError if unsupported
 //   normalizer.apply("Éa")                                             // "ea" for NFD, Lowercase, StripAccents
 #pragma once
 

@@ -1,4 +1,4 @@
-// Every occurrence of a pattern replaced by a text: a part of normalizers and of decoders.
+// Replaces every occurrence of a pattern by a text, in normalizers and decoders.
 //
 //   Replace({" ", /*is_regex=*/false}, "▁", place).apply("a b")     // "a▁b"
 #pragma once

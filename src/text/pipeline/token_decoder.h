@@ -1,10 +1,10 @@
 // The "decoder" of a tokenizer.json: from tokens as they are written in files to text.
 //
-//   const TokenDecoder decoder(json, "tokenizer.json: decoder");     // UserError for a type that is not known
+//   const TokenDecoder decoder(json, "tokenizer.json: decoder");     // UserError if unsupported
 //   decoder.decode({"Ġthe", "Ġcat"})                                 // " the cat" for ByteLevel
 //   decoder.piece("Ġcat")                                            // " cat"
 //
-// Unlike the library this gives back bytes that are no UTF-8 as they are, not as U+FFFD.
+// Unlike the library, this preserves bytes that are not UTF-8 instead of replacing them by U+FFFD.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

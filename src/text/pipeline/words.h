@@ -11,7 +11,7 @@
 //     begin = end;
 //   }
 //
-// A byte that is no UTF-8 counts as a symbol that is neither letter, number nor space.
+// A byte that is not UTF-8 counts as a symbol that is neither letter, number nor space.
 #pragma once
 
 #include <cstddef>

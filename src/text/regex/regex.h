@@ -3,11 +3,11 @@
 //   const Regex digits(R"(\p{N}{1,3}|\s+(?!\S))", "tokenizer.json: pre_tokenizer");   // UserError if unsupported
 //   if (auto match = digits.find(text, 0)) ... text.substr(match->begin, match->end - match->begin)
 //
-// Known: literals, escapes, . [...] with ranges, negation, nesting and &&, \p{...} of general categories, \s \d \w \h
+// Supported: literals, escapes, . [...] with ranges, negation, nesting and &&, \p{...} of general categories, \s \d \w \h
 // and their opposites, (?:...) (...) (?i) (?=) (?!) (?<=) (?<!) (?>), | * + ? {n,m}, lazy and possessive forms, ^ $ \A
 // \z \Z \b \B. The meaning is Oniguruma's, which the tokenizers library uses: ^ and $ are the ends of lines, and of
-// alternatives the first that leads to a match wins. The time is linear in the text for one match: a state is tried at
-// most once at each place as soon as matching has to go back often.
+// alternatives the first that leads to a match wins. One match takes time linear in the text: once backtracking becomes
+// frequent, a state is tried at most once at each position.
 #pragma once
 
 #include <cstddef>

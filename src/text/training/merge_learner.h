@@ -1,6 +1,6 @@
-// Learns merges: which two neighbouring symbols of words are joined first, which next. The words, each once, lie one
-// after the other as linked symbols; for each pair of neighbours we know how often it occurs and where. A merge touches
-// only the places of its pair, so the cost follows the number of changes, not the size of the text.
+// Learns the merges of BPE: which two neighbouring symbols are joined first, which next. Distinct words are stored as
+// linked lists of symbols, with the count and the positions of every pair of neighbours. A merge touches only the
+// positions of its pair, so the cost is proportional to the number of changes, not to the size of the text.
 //
 //   MergeLearner learner(2);                                  // pairs that occur less often are never joined
 //   learner.add_word({'l', 'o', 'w'}, 17);                    // all words before the first merge

@@ -3,7 +3,7 @@
 //   normalize_unicode("e\u0301", NormalForm::kNfc)     // "é", one code point
 //   normalize_unicode("ﬁ", NormalForm::kNfkd)          // "fi"
 //
-// Bytes that are no UTF-8 stay as they are.
+// Bytes that are not UTF-8 are preserved.
 #pragma once
 
 #include <string>

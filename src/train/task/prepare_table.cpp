@@ -201,8 +201,8 @@ EncoderData prepare_encoder_data(Job& job, DataRequest request) {
     prepared.validation = ExampleSet(held_out, *prepared.tokenizer, prepared.labels);
     if (const int64_t shared = shared_texts(*held_out, *data); shared > 0) {
       prepared.warnings.push_back(
-          fmt::format("{} of the {} texts of data.validation are in data.train, too: what is learned by heart flatters "
-                      "the evaluation; take them out of one of the two",
+          fmt::format("{} of the {} texts of data.validation are also in data.train: memorised texts make the "
+                      "evaluation look too good; remove them from one of the two",
                       shared, held_out->rows()));
     }
   }

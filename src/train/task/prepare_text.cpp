@@ -171,8 +171,8 @@ void prepare_validation_files(const Job& job, PreparedData& prepared) {
   prepared.validation_shared = count_shared(*validation.stream, *prepared.train_stream);
   if (prepared.validation_shared->documents > 0) {
     prepared.warnings.push_back(
-        fmt::format("{}{} of the {} documents of data.validation are in data.train, too: what is learned by heart "
-                    "flatters the validation loss; take them out of one of the two",
+        fmt::format("{}{} of the {} documents of data.validation are also in data.train: memorised documents "
+                    "make the validation loss look too good; remove them from one of the two",
                     prepared.validation_shared->estimated ? "about " : "", prepared.validation_shared->documents,
                     validation.stream->documents()));
   }

@@ -1,4 +1,4 @@
-// Weights kept in bf16 alone on a GPU: updates are rounded by chance, and right in the mean.
+// Weights stored only in bf16 on a GPU: stochastic rounding makes updates exact in the mean.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -69,7 +69,7 @@ TEST_F(CudaRounding, AdamWRoundsEachWeightAsTheDrawSays) {
     expected.correction1 = 0.1f;
     expected.correction2 = 0.05f;
     ref::adamw_update(expected);
-    const float rounded = to_float(to_bf16_by_chance(p, rounding_bits(rounding_key(step.step_key), i)));
+    const float rounded = to_float(to_bf16_stochastic(p, rounding_bits(rounding_key(step.step_key), i)));
     differ += rounded != got.get(0, i);  // the last bit of p may be another there, and tip the scale
     moved += got.get(0, i) != before;
     drift += double{got.get(0, i)} - p;
@@ -119,7 +119,7 @@ TEST_F(CudaRounding, MuonRoundsEachWeightAsTheDrawSays) {
   for (int64_t r = 0; r < kRows; ++r) {
     for (int64_t c = 0; c < kCols; ++c) {
       const uint32_t draw = rounding_bits(rounding_key(step.step_key), kBegin + r * kCols + c);
-      ASSERT_EQ(got.get(r, c), to_float(to_bf16_by_chance(exact.get(r, c), draw))) << r << ", " << c;
+      ASSERT_EQ(got.get(r, c), to_float(to_bf16_stochastic(exact.get(r, c), draw))) << r << ", " << c;
     }
   }
 }

@@ -13,7 +13,7 @@ TEST(StochasticRounding, IsRightInTheMean) {
   for (const float value : {1.0f + 1.0f / 512, -0.3f, 1e-20f, 12345.678f}) {
     double sum = 0;
     constexpr int64_t kDraws = 200000;
-    for (int64_t i = 0; i < kDraws; ++i) sum += to_float(to_bf16_by_chance(value, rounding_bits(key, i)));
+    for (int64_t i = 0; i < kDraws; ++i) sum += to_float(to_bf16_stochastic(value, rounding_bits(key, i)));
     // A step of bf16 is at most 2^-7 of the value; the mean of so many draws is off by about a thousandth of it.
     EXPECT_NEAR(sum / kDraws / value, 1, 5e-5) << value;
   }
@@ -22,18 +22,18 @@ TEST(StochasticRounding, IsRightInTheMean) {
 TEST(StochasticRounding, LeavesWhatBf16HasAndWhatIsNotFinite) {
   for (const uint32_t random : {0u, 1u, 0x8000u, 0xFFFFu, 0xFFFFFFFFu}) {
     for (const float value : {0.0f, 1.0f, -2.5f, 1.0078125f}) {
-      EXPECT_EQ(to_float(to_bf16_by_chance(value, random)), value);
+      EXPECT_EQ(to_float(to_bf16_stochastic(value, random)), value);
     }
-    EXPECT_TRUE(std::isnan(to_float(to_bf16_by_chance(std::nanf(""), random))));
-    EXPECT_EQ(to_float(to_bf16_by_chance(-std::numeric_limits<float>::infinity(), random)),
+    EXPECT_TRUE(std::isnan(to_float(to_bf16_stochastic(std::nanf(""), random))));
+    EXPECT_EQ(to_float(to_bf16_stochastic(-std::numeric_limits<float>::infinity(), random)),
               -std::numeric_limits<float>::infinity());
   }
 }
 
 TEST(StochasticRounding, TakesOneOfTheTwoNeighbours) {
   const float value = 1.0f + 1.0f / 300;
-  EXPECT_EQ(to_float(to_bf16_by_chance(value, 0)), 1.0f);
-  EXPECT_EQ(to_float(to_bf16_by_chance(value, 0xFFFF)), 1.0078125f);
+  EXPECT_EQ(to_float(to_bf16_stochastic(value, 0)), 1.0f);
+  EXPECT_EQ(to_float(to_bf16_stochastic(value, 0xFFFF)), 1.0078125f);
 }
 
 TEST(StochasticRounding, DrawsOtherwiseForEachElementAndStep) {

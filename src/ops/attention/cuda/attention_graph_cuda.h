@@ -1,7 +1,7 @@
 // Attention as cuDNN's graphs: the operations that its fused engines recognise.
 //
 //   const AttentionLayout layout = {.batch = 32, .heads = 12, .kv_heads = 12, .length = 1024, .head_width = 64, ...};
-//   AttentionForwardPlan plan = plan_attention_forward(layout);     // CudnnRefusal: nobody can
+//   AttentionForwardPlan plan = plan_attention_forward(layout);     // CudnnRefusal if no engine supports it
 //   plan.plan.run({{plan.q, op.q.data}, ...}, workspace);
 #pragma once
 

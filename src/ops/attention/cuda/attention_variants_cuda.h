@@ -1,9 +1,9 @@
-// The ways attention can go on a GPU, of which the fastest is found by timing each once per shape
-// (attention_choice_cuda.cpp). Tests and timings name one.
+// The variants of attention on a GPU. The fastest is found by timing each once per shape (attention_tuning_cuda.cpp);
+// tests and benchmarks choose one.
 //
-//   if (!cuda::attention_backward(op, AttentionWay::by_sequence)) ...      // that way does not fit these heads
+//   if (!cuda::attention_backward(op, AttentionWay::by_sequence)) ...      // that variant does not support these heads
 //
-// BRISK_CUDA_ATTENTION=own leaves cuDNN out, =cudnn takes it wherever it can go.
+// BRISK_CUDA_ATTENTION=own never uses cuDNN, =cudnn uses it wherever it applies.
 #pragma once
 
 #include <span>

@@ -1,7 +1,6 @@
-// cuBLASLt, loaded when the first product runs on a GPU: to be linked to it would cost every start of brisk 0.16 s and
-// 210 MiB.
+// cuBLASLt, loaded when the first product runs on a GPU: linking it would cost every start of brisk 0.16 s and 210 MiB.
 //
-//   const CublasLt& blas = cublaslt();           // UserError where it is not installed
+//   const CublasLt& blas = cublaslt();           // UserError if it is not installed
 //   blas.matmul(blas.handle, ...);               // as cublasLtMatmul
 #pragma once
 

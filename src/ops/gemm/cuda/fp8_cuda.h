@@ -1,5 +1,5 @@
-// Matrices in eight bits for products on the GPU, each divided by a factor of its own, so that its largest number is
-// the format's largest. Free of CUDA's headers.
+// Conversion of matrices to fp8 for products on the GPU, each divided by its own scale, so that its largest number maps
+// to the format's largest. Free of CUDA's headers.
 //
 //   cuda::to_fp8({.from = x, .type = DType::e4m3, .rows = bytes, .scale = scale, .partial = partial});
 //   const GemmOperand a{bytes, DType::e4m3, x.cols, false, scale};
@@ -8,10 +8,10 @@
 // transposes of what forward multiplies; these are written in the same pass, and kept for backward
 // (LinearForward::kept).
 //
-// The factor is that of the numbers themselves (current scaling), found by a pass over them just before. The other way,
-// delayed scaling, takes the largest of the last steps and saves that pass, a third of what eight bits cost beside
-// their products. Its price: a history for every operand, which a checkpoint has to keep for a run to go on to the bit,
-// and numbers cut off whenever they grow. Current scaling has no state at all.
+// The scale comes from the numbers themselves (current scaling), found by a sweep over them just before. The alternative,
+// delayed scaling, uses the maximum of the last steps and saves that sweep, a third of what fp8 costs besides its
+// products. Its price: a history for every operand, which a checkpoint must hold for a bit-exact resume, and numbers
+// clipped whenever they grow. Current scaling has no state at all.
 #pragma once
 
 #include "base/rounding.h"

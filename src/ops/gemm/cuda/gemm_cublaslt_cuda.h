@@ -1,8 +1,8 @@
-// A matrix product on the GPU, by cuBLASLt, with what its epilogues can take along. Which of its algorithms is fastest
-// is measured once per shape.
+// A matrix product on the GPU by cuBLASLt, with the epilogues it offers. Its fastest algorithm is found by timing, once
+// per shape.
 //
 //   cuda::Product product{.m = N, .n = O, .k = I, .a = operand(x), .b = operand(w, true), .c = y, .bias = bias};
-//   if (!cuda::multiply(product)) ...         // no algorithm does this epilogue: do without it
+//   if (!cuda::multiply(product)) ...         // no algorithm supports this epilogue: use another kernel for it
 //
 // Free of CUDA's headers.
 #pragma once

@@ -1,5 +1,5 @@
-// Which algorithm of cuBLASLt was fastest for a shape, kept from process to process: the next run starts at once, and
-// chooses the same. In the cache directory, a file for each GPU and version of the library; a line a shape.
+// The fastest cuBLASLt algorithm for each shape, stored between processes, so that the next run starts at once and
+// chooses the same. In the cache directory, one file per GPU and library version, one line per shape.
 //
 //   ProductChoices choices(path);
 //   if (const auto* known = choices.find(key)) ...
