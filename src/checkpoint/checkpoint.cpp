@@ -238,7 +238,7 @@ CheckedCheckpoint check_checkpoint(const std::string& path, const ParameterStore
   return checked;
 }
 
-// "; step-00000100 beside it is whole: ..." for the newest other checkpoint that loads.
+// "; step-00000100 next to it is whole: ..." for the newest other checkpoint that loads.
 std::string advice_on_damage(const std::string& checkpoint, const ParameterStore& store) {
   const std::filesystem::path path = std::filesystem::path(checkpoint).lexically_normal();
   const std::filesystem::path folder = path.parent_path();

@@ -25,9 +25,9 @@
 namespace brisk {
 
 struct SaveResult {
-  std::string path;  // of the checkpoint; empty where it failed
+  std::string path;  // of the checkpoint; empty if it failed
   int64_t bytes = 0;
-  std::string problem;  // empty where it was saved; otherwise what failed and that earlier checkpoints are kept
+  std::string problem;  // empty if it was saved; otherwise what failed and that earlier checkpoints are kept
   bool ok() const { return problem.empty(); }
 };
 
@@ -39,7 +39,7 @@ SaveResult save_checkpoint(const std::string& run, const ParameterStore& store, 
 // removed, or nothing.
 std::string prune_checkpoints(const std::string& run, int64_t keep, int64_t best_step);
 
-// Removes those of later steps than `step`: what a run that goes back leaves behind. UserError where it cannot.
+// Removes those of later steps than `step`: what a run that goes back leaves behind. UserError if it cannot.
 void remove_checkpoints_after(const std::string& run, int64_t step);
 
 struct CheckpointPlace {
@@ -64,7 +64,7 @@ CheckpointState load_checkpoint(const std::string& checkpoint, ParameterStore& s
 // Masters alone, of what is trained; `checkpoint` may also be a model.safetensors file.
 void load_model(const std::string& checkpoint, ParameterStore& store);
 
-// UserError where the bytes of its weights are not those that were saved.
+// UserError if the bytes of its weights are not those that were saved.
 void check_model_bytes(const std::string& checkpoint);
 
 bool has_optimizer_state(const std::string& checkpoint);  // false: it can be used, but not resumed

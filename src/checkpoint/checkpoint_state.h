@@ -1,4 +1,4 @@
-// Where a run stands, beside its tensors: state.json of a checkpoint.
+// Where a run stands, next to its tensors: state.json of a checkpoint.
 //
 //   CheckpointState state = read_checkpoint_state("runs/bible/checkpoints/step-00000123");
 //
@@ -34,7 +34,7 @@ struct CheckpointState {
   std::optional<LossScale> loss_scale;             // of a run in f16
   double elapsed_seconds = 0;                      // wall time of the run so far, all its processes
   double progress = 0;                             // of a time box; 1: it is over
-  std::string model_checksum, optimizer_checksum;  // of the files beside it; empty: written before there were any
+  std::string model_checksum, optimizer_checksum;  // of the files next to it; empty: written before there were any
   std::string job_fingerprint;                     // of the training data (the name is that of the file's key)
 };
 

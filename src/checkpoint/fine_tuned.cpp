@@ -45,7 +45,7 @@ std::vector<float> floats_of(const SafetensorsEntry& entry) {
   return values;
 }
 
-// The tensors of a checkpoint and of the frozen file beside it, each asked for once.
+// The tensors of a checkpoint and of the frozen file next to it, each asked for once.
 class WholeModel {
  public:
   explicit WholeModel(const std::string& checkpoint) : trained_(checkpoint + "/model.safetensors") {

@@ -16,12 +16,12 @@ namespace brisk {
 
 constexpr const char* kFrozenFile = "frozen.safetensors";
 
-// Nothing where everything is trained. Returns the bytes written.
+// Nothing if everything is trained. Returns the bytes written.
 int64_t save_frozen(const std::string& run, const ParameterStore& store);
 void load_frozen(const std::string& run, ParameterStore& store);
 
 // Masters from the checkpoint, where they are there, and otherwise from the run's frozen ones; a matrix with adapters
-// becomes W + adapter_scale B A. Adapters of `store` itself are left alone. UserError where a tensor is missing or of
+// becomes W + adapter_scale B A. Adapters of `store` itself are left alone. UserError if a tensor is missing or of
 // another shape. Compute copies, where the store has them, are stale afterwards.
 void load_whole_model(const std::string& checkpoint, ParameterStore& store, double adapter_scale);
 

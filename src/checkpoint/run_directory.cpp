@@ -56,7 +56,7 @@ void check_nothing_is_lost(const std::string& path, bool may_be_resumed) {
   }
 }
 
-// The run beside it whose name is nearest: "runs/reviews" where "runs/reveiws" was given.
+// The run next to it whose name is nearest: "runs/reviews" where "runs/reveiws" was given.
 std::string nearest_run(const std::string& path) {
   const std::filesystem::path wanted = std::filesystem::path(path).lexically_normal();
   const std::filesystem::path whole = wanted.has_filename() ? wanted : wanted.parent_path();

@@ -55,7 +55,7 @@ bool is_readable(SafetensorsType type) {
   return type == SafetensorsType::f32 || type == SafetensorsType::f16 || type == SafetensorsType::bf16;
 }
 
-// A vector may also be kept as a matrix of one row.
+// A vector may also be stored as a matrix of one row.
 bool has_shape(const SafetensorsEntry& entry, const WeightPart& part) {
   if (entry.shape == part.shape()) return true;
   return part.inputs == 0 && entry.shape == std::vector<int64_t>{1, part.outputs};
@@ -82,7 +82,7 @@ void check_part(const WeightPart& part, const WeightSource& source) {
 
 const Parameter& parameter_of(const WeightMap& entry, const ParameterStore& store) {
   const Parameter* parameter = store.find(entry.parameter);
-  BRISK_CHECK(parameter != nullptr, "the decoder has no {}", entry.parameter);
+  BRISK_CHECK(parameter != nullptr, "the model has no {}", entry.parameter);
   int64_t count = 0;
   for (const WeightPart& part : entry.parts) count += part.count();
   BRISK_CHECK(count == parameter->count(), "{}: {} numbers for {}", entry.parameter, count, parameter->count());
@@ -131,7 +131,7 @@ std::vector<int64_t> WeightPart::shape() const {
 }
 
 void load_weights(const std::vector<WeightMap>& map, const WeightSource& source, ParameterStore& store,
-                  const std::set<std::string>& kept) {
+                  const std::set<std::string>& except) {
   std::set<std::string> filled;
   for (const WeightMap& entry : map) {
     parameter_of(entry, store);
@@ -139,7 +139,7 @@ void load_weights(const std::vector<WeightMap>& map, const WeightSource& source,
     for (const WeightPart& part : entry.parts) check_part(part, source);
   }
   for (const auto& parameter : store.all()) {
-    if (parameter->spec.adapter || kept.contains(parameter->spec.name)) continue;
+    if (parameter->spec.adapter || except.contains(parameter->spec.name)) continue;
     BRISK_CHECK(filled.contains(parameter->spec.name), "nothing fills {}", parameter->spec.name);
   }
   for (const WeightMap& entry : map) {

@@ -23,7 +23,7 @@ struct WeightPart {
   std::string name;         // there; empty: it has none, which means zeros
   int64_t outputs = 0;      // rows of ours; of a bias or a gain its length
   int64_t inputs = 0;       // columns of ours; 0: a bias or a gain
-  bool transposed = false;  // it is kept as [inputs, outputs] there (GPT-2's Conv1D)
+  bool transposed = false;  // stored there as [inputs, outputs] (GPT-2's Conv1D)
   // > 0: the outputs are heads of this width, and there the first of every rotary pair come before the second ones.
   int64_t split_head_width = 0;
 
@@ -43,19 +43,19 @@ struct WeightSource {
 };
 
 // Fills the masters of `store` from f32, f16 or bf16 tensors. UserError, before anything changes, where a tensor is
-// missing or has another shape or type. Adapters and the parameters named in `kept` are left alone. Compute copies,
+// missing or has another shape or type. Adapters and the parameters named in `except` are left alone. Compute copies,
 // where the store has them, are stale afterwards.
 void load_weights(const std::vector<WeightMap>& map, const WeightSource& source, ParameterStore& store,
-                  const std::set<std::string>& kept = {});
+                  const std::set<std::string>& except = {});
 
 // A tensor to write: its bytes are made when they are asked for.
 struct StoredTensor {
   std::string name;
   SafetensorsType type = SafetensorsType::f32;
   std::vector<int64_t> shape;
-  // Both are a UserError where a number does not fit fp16.
+  // Both are a UserError if a number does not fit fp16.
   std::function<std::vector<std::byte>()> bytes;
-  SafetensorsWriter::Fill block;  // some of them alone; none where the order of the elements differs there
+  SafetensorsWriter::Fill block;  // some of them alone; none if the order of the elements differs there
 };
 std::vector<StoredTensor> stored_tensors(const WeightMap& entry, const ParameterStore& store, SafetensorsType type);
 

@@ -48,7 +48,7 @@ std::unique_ptr<Tokenizer> make(TokenizerParts parts, const std::string& path) {
   return std::make_unique<BpeTokenizer>(std::move(parts), path);
 }
 
-// tokenizer_config.json beside `path`, with what older files beside it say and it does not; null where there is none.
+// tokenizer_config.json beside `path`, with what older files next to it say and it does not; null if there is none.
 nlohmann::json config_beside(const std::filesystem::path& path) {
   const auto read = [&](const char* name) -> nlohmann::json {
     const std::string beside = path.parent_path() / name;

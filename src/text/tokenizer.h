@@ -75,7 +75,7 @@ class Tokenizer {
   virtual std::optional<TokenId> token_id(std::string_view /*token*/) const { return std::nullopt; }
 
   // What encode_with_specials() puts around a text, and what belongs around a pair of texts. pair_template() is a
-  // UserError where the file asks for something that is no SequenceTemplate.
+  // UserError if the file asks for something that is no SequenceTemplate.
   virtual SequenceTemplate single_template() const { return {}; }
   virtual SequenceTemplate pair_template() const { return {}; }
 
@@ -96,9 +96,9 @@ class Tokenizer {
 
 // `path` is one of
 //   - a tokenizer.json, of ours or of Hugging Face's tokenizers library, with BPE or WordPiece;
-//   - BERT's vocab.txt, with tokenizer_config.json beside it or not;
+//   - BERT's vocab.txt, with tokenizer_config.json next to it or not;
 //   - a SentencePiece .model with BPE;
-//   - GPT-2's encoder.json (or vocab.json) with vocab.bpe (or merges.txt) beside it, or either of the two files;
+//   - GPT-2's encoder.json (or vocab.json) with vocab.bpe (or merges.txt) next to it, or either of the two files;
 //   - llama2.c's tokenizer binary (tok512.bin, tokenizer.bin);
 //   - a directory that holds a tokenizer.json, a tokenizer.model, the two files of GPT-2 or RoBERTa, or a vocab.txt.
 // A file that is missing, cut short or inconsistent, or has a component that is not known, is a UserError that names

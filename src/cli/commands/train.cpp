@@ -35,7 +35,7 @@ std::string shell_word(const std::string& text) {
   return quoted + "'";
 }
 
-// "runs/reviews: early stopping at step 120, loss 0.4312, best validation accuracy ..."; empty where there was no step.
+// "runs/reviews: early stopping at step 120, loss 0.4312, best validation accuracy ..."; empty if there was no step.
 std::string last_line(const TrainOutcome& outcome) {
   const RunSummary& summary = outcome.summary;
   const auto& evaluation = summary.best_evaluation;

@@ -83,7 +83,7 @@ class TextLottery {
     site_ = random_key({seed, kSplitSite});
   }
 
-  // Chooses about `count` documents; false where there are too few texts to choose from.
+  // Chooses about `count` documents; false if there are too few texts to choose from.
   bool choose(int64_t count) {
     constexpr size_t kMostCrowded = 64;
     while (crowded_.size() <= kMostCrowded) {
@@ -108,7 +108,7 @@ class TextLottery {
  private:
   uint64_t draw(int64_t document) const { return mix64(site_ ^ stream_.document_hash(document)); }
 
-  // The draw of rank `rank`, from 1, among those not crowded; nothing where there are fewer.
+  // The draw of rank `rank`, from 1, among those not crowded; nothing if there are fewer.
   std::optional<uint64_t> smallest(int64_t rank) const {
     constexpr int kBits = 16;
     uint64_t prefix = 0;

@@ -14,7 +14,7 @@ namespace {
 // Open addressing over hashes, at most half full. Grows with what is in it.
 class HashSet {
  public:
-  bool insert(uint64_t hash) {  // false where it is there
+  bool insert(uint64_t hash) {  // false if it is there
     if (2 * (used_ + 1) > slots_.size()) grow();
     uint64_t& slot = find(hash);
     if (slot == stored(hash)) return false;

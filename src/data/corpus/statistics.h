@@ -24,7 +24,7 @@ struct SourceStatistics {
   double share = 0;  // of the tokens of an epoch
 };
 
-// How the steps of an epoch divide into micro-batches; all 0 where it was not measured (measure_packing,
+// How the steps of an epoch divide into micro-batches; all 0 if it was not measured (measure_packing,
 // data/batch/loader.h).
 struct PackingFigures {
   int64_t micro_batch_tokens = 0;
@@ -34,7 +34,7 @@ struct PackingFigures {
   double rows_per_step = 0;
 };
 
-// Two lines for people; "" where nothing was measured.
+// Two lines for people; "" if nothing was measured.
 std::string packing_text(const PackingFigures& packing);
 // One line, for steps that are small beside a micro-batch: how full it is says nothing there.
 std::string step_text(const PackingFigures& packing);

@@ -86,7 +86,7 @@ std::shared_ptr<const ExampleData> open_examples(const InputTable& table, const 
                                                  const std::string& directory, const TokenizeProgress& progress = {},
                                                  double journal_seconds = 5);
 
-// The classes of training data. UserError where there is only one, or where they are no classes.
+// The classes of training data. UserError if there is only one, or where they are no classes.
 LabelSet training_labels(const ExampleData& data);
 
 // How many texts of `part` are among those of `whole`. Holds 8 bytes a text of `whole` meanwhile.

@@ -20,7 +20,7 @@ class ByteReader {
   // At most `size` bytes of text, as many as are at hand; 0 only at the end.
   virtual size_t read(char* out, size_t size) = 0;
 
-  // Passes over this many bytes of text; UserError where the file has fewer.
+  // Passes over this many bytes of text; UserError if the file has fewer.
   virtual void skip(int64_t bytes);
 
   // Bytes of the file itself that were read: what progress goes by.
@@ -37,7 +37,7 @@ enum class Packing : uint8_t { kNone, kGzip, kZstd };
 Packing packing_of(const std::string& path);         // by its extension: .gz, .zst
 std::string unpacked_name(const std::string& path);  // "a.jsonl.gz" is "a.jsonl"
 
-// Of the two kinds of packing. UserError where this brisk was built without the library.
+// Of the two kinds of packing. UserError if this brisk was built without the library.
 std::unique_ptr<ByteReader> open_gzip_reader(const std::string& path);
 std::unique_ptr<ByteReader> open_zstd_reader(const std::string& path);
 

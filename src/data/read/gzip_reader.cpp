@@ -51,7 +51,7 @@ class GzipReader : public ByteReader {
  private:
   static constexpr int kGzipOnly = 15 + 16;
 
-  // After a member: another one, or zeros that fill up a block of a tape. False where there is nothing to unpack yet.
+  // After a member: another one, or zeros that fill up a block of a tape. False if there is nothing to unpack yet.
   bool next_member() {
     size_t zeros = 0;
     while (zeros < input_.bytes().size() && input_.bytes()[zeros] == '\0') ++zeros;

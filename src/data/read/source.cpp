@@ -27,7 +27,7 @@ constexpr int64_t kSmallFileBytes = 64 * 1024;
 // What text packs to is about a third; nothing is decided by this but how a sample is spread.
 constexpr int64_t kUsualPacking = 3;
 
-// At most `most` bytes of the text; `whole` becomes false where there are more.
+// At most `most` bytes of the text; `whole` becomes false if there are more.
 std::string beginning_of(const std::string& path, int64_t most, bool& whole) {
   const auto reader = open_byte_reader(path);
   std::string text;

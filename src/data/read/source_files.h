@@ -14,7 +14,7 @@
 
 namespace brisk {
 
-std::string lowercase_extension(const std::string& path);  // ".txt", "" where there is none
+std::string lowercase_extension(const std::string& path);  // ".txt", "" if there is none
 
 // .jsonl and .ndjson, and .json where it is compressed: that is how large JSON lines corpora are named.
 bool is_json_lines(const std::string& path);
@@ -25,7 +25,7 @@ bool is_text_file(const std::string& path);
 // UserError for a file whose name says that it holds something other than text (.zip, .csv, .json, ...), with the fix.
 void check_extension(const std::string& path);
 
-// UserError where the bytes are binary (NUL) or not UTF-8; names the byte and the line. `offset` and `line` are those
+// UserError if the bytes are binary (NUL) or not UTF-8; names the byte and the line. `offset` and `line` are those
 // of the first byte in the file.
 void check_text(const std::string& path, std::string_view bytes, int64_t offset, int64_t line);
 
@@ -44,7 +44,7 @@ inline constexpr int64_t kLinesOfBlock = 100;
 
 bool is_blank(std::string_view line);
 bool has_text(std::string_view text);
-size_t last_blank_line_end(std::string_view text);  // 0 where there is none
+size_t last_blank_line_end(std::string_view text);  // 0 if there is none
 std::string_view without_byte_order_mark(std::string_view text);
 
 // Appends views of the documents of `text`. They begin with the first line that is not blank and end without its line

@@ -17,7 +17,7 @@ constexpr size_t kPieceBytes = size_t{256} << 10;
 constexpr size_t kLongDocument = size_t{1} << 20;  // is read in parts
 constexpr size_t kLongestWhole = size_t{1} << 30;  // what cannot be cut must fit into memory
 
-// The end of the first blank line that is not the first line; npos where there is none.
+// The end of the first blank line that is not the first line; npos if there is none.
 size_t next_blank_line_end(std::string_view text) {
   for (size_t newline = text.find('\n'); newline != kNoCut;) {
     const size_t next = text.find('\n', newline + 1);

@@ -38,7 +38,7 @@ struct TextPiece {
 
 class TextPieceReader {
  public:
-  // A place at or after `from` where a text may be cut in two; text.size() where there is none.
+  // A place at or after `from` where a text may be cut in two; text.size() if there is none.
   using Cut = std::function<size_t(std::string_view text, size_t from)>;
 
   // The rule must be chosen. `start` is the beginning of a document or, where `start_inside_line`, anywhere: then the
@@ -53,7 +53,7 @@ class TextPieceReader {
   // The buffer, up to this many bytes or the end of the file.
   void fill(size_t size) { file_ended_ = file_ended_ || fill_buffer(*reader_, size, buffer_); }
   void emit(size_t size, bool opens, bool closes, TextPiece& piece);
-  bool emit_part(TextPiece& piece);  // of a long document; false where more must be read first
+  bool emit_part(TextPiece& piece);  // of a long document; false if more must be read first
   size_t last_document_end() const;  // in the buffer; 0: none
   size_t open_document_end() const;  // of the one under way; npos: not in the buffer
 

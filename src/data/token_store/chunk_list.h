@@ -59,7 +59,7 @@ class ChunkListBuilder {
  public:
   static constexpr size_t kMostInMemory = size_t{1} << 20;
 
-  // The folder for long lists; "" where none is, and lists stay in memory.
+  // The folder for long lists; "" if none is, and lists stay in memory.
   explicit ChunkListBuilder(std::string directory = "", size_t most_in_memory = kMostInMemory);
 
   void add(const Chunk& chunk) {

@@ -14,7 +14,7 @@ namespace brisk {
 
 namespace {
 
-// Empty where `footer` describes a file of this size.
+// Empty if `footer` describes a file of this size.
 std::string check_layout(const TokenFilePreface& preface, const TokenFileFooter& footer, int64_t file_size) {
   if (footer.tokens < 1 || footer.documents < 0 || footer.tokens > file_size || footer.documents > file_size) {
     return "its counts make no sense";

@@ -13,7 +13,7 @@
 // as they are made and a file cut short has none. It holds the sizes, the key, a checksum of everything before it and
 // one of itself.
 //
-// While it is made the file is called .building, with the documents' table beside it and a journal that says how far
+// While it is made the file is called .building, with the documents' table next to it and a journal that says how far
 // both are whole. Memory does not grow with the corpus.
 #pragma once
 

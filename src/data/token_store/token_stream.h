@@ -62,7 +62,7 @@ class TokenStream {
   int64_t part_documents(int64_t part) const { return std::ssize(parts_[static_cast<size_t>(part)].data->hashes); }
 
   int32_t token(int64_t index) const;
-  // A UserError where an id is outside the vocabulary: the file was damaged since it was checked.
+  // A UserError if an id is outside the vocabulary: the file was damaged since it was checked.
   void copy(int64_t begin, int64_t count, int32_t* out) const;
 
   // What the user should know about how it was read (Source::notes()), a line each.

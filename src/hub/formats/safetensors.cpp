@@ -47,7 +47,7 @@ constexpr std::array<TypeFacts, 13> kTypes = {{{SafetensorsType::f64, "F64", 8},
 
 const TypeFacts& facts_of(SafetensorsType type) { return kTypes[static_cast<size_t>(type)]; }
 
-// Nothing where the product does not fit 63 bits, as it can in a damaged header.
+// Nothing if the product does not fit 63 bits, as it can in a damaged header.
 std::optional<int64_t> bytes_of(SafetensorsType type, const std::vector<int64_t>& shape) {
   int64_t bytes = size_of(type);
   for (const int64_t length : shape) {

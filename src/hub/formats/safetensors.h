@@ -88,7 +88,7 @@ class SafetensorsFile {
   void read(std::span<const std::byte> content);
 
   std::string path_;
-  MappedFile file_;  // empty where the content was given
+  MappedFile file_;  // empty if the content was given
   std::vector<SafetensorsEntry> entries_;
   std::map<std::string, size_t, std::less<>> index_;
   std::map<std::string, std::string> metadata_;

@@ -29,7 +29,7 @@ struct PickledTensor {
 };
 
 // The tensors of the dictionary that the pickle makes, in its order; numbers and texts in it are passed over. `file` is
-// named in errors. UserError where the pickle is damaged, makes something else, or asks for anything to be run.
+// named in errors. UserError if the pickle is damaged, makes something else, or asks for anything to be run.
 std::vector<PickledTensor> read_tensor_pickle(std::span<const std::byte> pickle, const std::string& file);
 
 }  // namespace brisk

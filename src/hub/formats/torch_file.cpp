@@ -35,7 +35,7 @@ void check_is_archive(std::span<const std::byte> content, const std::string& pat
   user_error("{}: found {} bytes that are not an archive of torch.save; fetch the file again", path, content.size());
 }
 
-// torch.save puts everything under a folder with a name of its choice; "" where there is none.
+// torch.save puts everything under a folder with a name of its choice; "" if there is none.
 std::string root_of(const ZipRecords& records, const std::string& path) {
   std::optional<std::string> root;
   for (const auto& [name, content] : records.all()) {
@@ -47,7 +47,7 @@ std::string root_of(const ZipRecords& records, const std::string& path) {
   return *root;
 }
 
-// Elements of `tensor`; nothing where that, or its last element's place, does not fit 63 bits or its storage.
+// Elements of `tensor`; nothing if that, or its last element's place, does not fit 63 bits or its storage.
 std::optional<int64_t> count_within_storage(const PickledTensor& tensor) {
   int64_t count = 1, last = tensor.offset;
   if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end()) return 0;

@@ -130,7 +130,7 @@ class ArchiveReader {
     return entry;
   }
 
-  // The zip64 part of an entry's extra fields; empty where there is none.
+  // The zip64 part of an entry's extra fields; empty if there is none.
   static Content extra64(Content extra) {
     while (extra.size() >= 4) {
       const size_t bytes = field<uint16_t>(extra, 2);

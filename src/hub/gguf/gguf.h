@@ -60,7 +60,7 @@ class GgufFile {
   void read(std::span<const std::byte> content);
 
   std::string path_;
-  MappedFile file_;  // empty where the content was given
+  MappedFile file_;  // empty if the content was given
   std::map<std::string, GgufValue, std::less<>> values_;
   std::vector<GgufTensor> tensors_;
   std::map<std::string, size_t, std::less<>> index_;

@@ -37,7 +37,7 @@ class GgufModel {
   ModelOptions options_;
 };
 
-// `name` is what tools show. Matrices are written as `type`, gains and biases always as f32. UserError where the model
+// `name` is what tools show. Matrices are written as `type`, gains and biases always as f32. UserError if the model
 // is not of Llama's shape.
 void write_gguf(const std::string& path, const std::string& name, const ModelOptions& model,
                 const ParameterStore& store, const Tokenizer& tokenizer, GgufType type);

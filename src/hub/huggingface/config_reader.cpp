@@ -20,7 +20,7 @@ const Json* find_in(const Json& object, const char* key) {
   return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
-// What a message shows of a value; bytes that are no UTF-8 cannot be dumped.
+// What a message shows of a value; bytes that are not UTF-8 cannot be dumped.
 std::string shown(const Json& value) {
   return shortened(value.dump(-1, ' ', false, Json::error_handler_t::replace), 200);
 }

@@ -44,7 +44,7 @@ class HuggingFaceModel {
 std::vector<WeightMap> huggingface_weight_map(const HuggingFaceConfig& config, const std::string& prefix);
 
 // Writes config.json, generation_config.json, model.safetensors and the tokenizer into `folder`, which must not hold
-// a model yet. UserError where the model is of neither shape.
+// a model yet. UserError if the model is of neither shape.
 void write_huggingface(const std::string& folder, const ModelOptions& model, const ParameterStore& store,
                        const Tokenizer& tokenizer, SafetensorsType type);
 

@@ -88,7 +88,7 @@ HuggingFaceConfig read_llama(const ConfigReader& reader) {
   return config;
 }
 
-// What GPT-2's shape lacks; empty where nothing is in the way.
+// What GPT-2's shape lacks; empty if nothing is in the way.
 std::string beyond_gpt2(const ModelOptions& model) {
   if (model.norm != "layernorm") return fmt::format("model.norm = {} (it has layernorm)", model.norm);
   if (model.activation == "swiglu") return "model.activation = swiglu (it has gelu, gelu_erf or relu)";

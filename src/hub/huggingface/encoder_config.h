@@ -22,7 +22,7 @@ namespace brisk {
 constexpr int64_t kRobertaPositionOffset = 2;
 
 struct HuggingFaceEncoderConfig {
-  ModelOptions model;  // every key of an encoder; num_labels is 0 where there is no classifier
+  ModelOptions model;  // every key of an encoder; num_labels is 0 if there is no classifier
   // What stands on the encoder, as `architectures` says. `other`: something that brisk does not support, such as token classification.
   enum class Head : uint8_t { unsaid, none, classifier, masked_words, other } head = Head::unsaid;
   std::vector<std::string> labels;  // of a classifier, by number
@@ -36,11 +36,11 @@ bool is_huggingface_encoder(const std::string& folder);
 // UserError where the file is missing or damaged, or asks for what brisk does not compute.
 HuggingFaceEncoderConfig read_encoder_config(const std::string& folder);
 
-// UserError where masked words would be found with another activation than here: RoBERTa's own head knows gelu_erf
+// UserError if masked words would be found with another activation than here: RoBERTa's own head knows gelu_erf
 // alone.
 void check_activation_of_head(const HuggingFaceEncoderConfig& config);
 
-// UserError where Hugging Face's model of this type cannot have these options.
+// UserError if Hugging Face's model of this type cannot have these options.
 std::string to_json_text(const HuggingFaceEncoderConfig& config, SafetensorsType weights, const Tokenizer& tokenizer);
 
 }  // namespace brisk

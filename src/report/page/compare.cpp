@@ -55,7 +55,7 @@ std::vector<double> each(const std::vector<Record>& records, double Record::*fie
   return values;
 }
 
-// The row of the least (or greatest) of two or more known values; none where two have it.
+// The row of the least (or greatest) of two or more known values; none if two have it.
 int best_row(const std::vector<double>& values, bool least) {
   std::vector<double> known;
   std::copy_if(values.begin(), values.end(), std::back_inserter(known),

@@ -10,7 +10,7 @@
 
 namespace brisk {
 
-// Text that came from outside, made harmless: markup is escaped, bytes that are no UTF-8 become U+FFFD, and control
+// Text that came from outside, made harmless: markup is escaped, bytes that are not UTF-8 become U+FFFD, and control
 // characters are shown as pictures; line breaks and tabs stay.
 std::string html_escape(std::string_view text);
 
@@ -34,7 +34,7 @@ std::string html_choice(const std::string& group, const std::vector<std::pair<st
 
 std::string html_section(std::string_view title, std::string_view explanation, std::string_view body);
 
-std::string html_notes(const std::vector<std::string>& notes);  // plain text; nothing where there are none
+std::string html_notes(const std::vector<std::string>& notes);  // plain text; nothing if there are none
 
 std::string status_pill(const std::string& status);
 

@@ -16,7 +16,7 @@
 
 namespace brisk {
 
-// `path` is named in errors, which are UserErrors. `config` is the tokenizer_config.json beside it, with what
+// `path` is named in errors, which are UserErrors. `config` is the tokenizer_config.json next to it, with what
 // special_tokens_map.json adds to it, or null.
 std::unique_ptr<Tokenizer> tokenizer_from_json(const std::string& path, const nlohmann::json& content,
                                                const nlohmann::json& config);

@@ -1,4 +1,4 @@
-// BERT's files: vocab.txt, a token a line, and tokenizer_config.json beside it, which may say how text is normalized
+// BERT's files: vocab.txt, a token a line, and tokenizer_config.json next to it, which may say how text is normalized
 // and which tokens are special.
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -17,7 +17,7 @@
 namespace brisk {
 
 struct BpeModelParts {
-  std::vector<std::string> tokens;  // by id, as written in files; empty where no token has the id; none occurs twice
+  std::vector<std::string> tokens;  // by id, as written in files; empty if no token has the id; none occurs twice
   std::vector<Merge> merges;        // by rank; no pair occurs twice
   std::optional<std::string> unknown_token;
   std::optional<std::string> continuing_subword_prefix, end_of_word_suffix;

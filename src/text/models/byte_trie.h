@@ -31,7 +31,7 @@ class ByteTrie {
 
   TokenId id_at(uint32_t node) const { return ids_[node]; }
 
-  // The node of `bytes`; nothing where no string begins so.
+  // The node of `bytes`; nothing if no string begins so.
   std::optional<uint32_t> find(std::string_view bytes) const;
 
  private:

@@ -15,7 +15,7 @@
 namespace brisk {
 
 struct WordPieceModelParts {
-  std::vector<std::string> tokens;  // by id; empty where no token has the id; none occurs twice
+  std::vector<std::string> tokens;  // by id; empty if no token has the id; none occurs twice
   std::string unknown_token = "[UNK]";
   std::string continuing_subword_prefix = "##";
   int64_t most_characters = 100;  // a longer word is unknown

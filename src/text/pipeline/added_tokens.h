@@ -20,7 +20,7 @@ struct AddedToken {
   std::string content;
   bool special = true;
   bool normalized = false;   // looked for in the normalized text
-  bool single_word = false;  // only where no letter or number stands beside it
+  bool single_word = false;  // only where no letter or number stands next to it
   bool lstrip = false;       // takes the white space before it, too
   bool rstrip = false;       // and behind it
   bool operator==(const AddedToken&) const = default;

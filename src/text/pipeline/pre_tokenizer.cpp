@@ -114,7 +114,7 @@ PreTokenizer& PreTokenizer::operator=(PreTokenizer&&) noexcept = default;
 PreTokenizer::PreTokenizer(const nlohmann::json& component, const std::string& place) {
   if (component.is_null()) return;
   add(component, place, 0);
-  // ByteLevel without words of its own does nothing where it stands last: pieces are bytes already.
+  // ByteLevel without words of its own does nothing if it stands last: pieces are bytes already.
   const auto is_words = [](const Step& step) { return step.kind == Step::Kind::kWords; };
   const auto is_byte_level = [](const Step& step) { return step.kind == Step::Kind::kByteLevel && !step.adds_space; };
   if (steps_.size() == 1 && is_byte_level(steps_[0]) && steps_[0].uses_words) only_words_ = WordPattern::kGpt2;

@@ -22,7 +22,7 @@ class Replace {
   std::optional<Regex> regex_;  // else the literal
 };
 
-// UserError where a tokenizer's rules make so much of a text that they cannot be meant: a few rules that each double it
+// UserError if a tokenizer's rules make so much of a text that they cannot be meant: a few rules that each double it
 // fill any memory. `who` is the part of the tokenizer that did: "decoder makes".
 void check_growth(size_t size_before, size_t size_after, const char* who);
 

@@ -1,4 +1,4 @@
-// Which special tokens are for what: tokenizer.json does not say, tokenizer_config.json beside it does. Where there is
+// Which special tokens are for what: tokenizer.json does not say, tokenizer_config.json next to it does. Where there is
 // none, the post-processor and the usual names do.
 #include <algorithm>
 #include <initializer_list>

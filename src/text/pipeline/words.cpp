@@ -35,7 +35,7 @@ Category category_before(std::string_view text, size_t at) {
   size_t begin = at - 1;
   while (begin > 0 && at - begin < 4 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
   const WordSymbol symbol = symbol_at(text, begin);
-  return begin + symbol.length == at ? symbol.category : Category::kOther;  // else the last byte is no UTF-8
+  return begin + symbol.length == at ? symbol.category : Category::kOther;  // else the last byte is not UTF-8
 }
 
 size_t run_end(std::string_view text, size_t at, Category category) {

@@ -35,7 +35,7 @@ class CharacterClass {
   // To be called once all is said: fills the table for ASCII.
   void finish();
 
-  // A byte that is no UTF-8 (kInvalidCodePoint) is in no range and in no category, so it is in a negated class.
+  // A byte that is not UTF-8 (kInvalidCodePoint) is in no range and in no category, so it is in a negated class.
   bool contains(uint32_t code_point) const {
     return code_point < 128 ? ascii_[code_point] : contains_slowly(code_point);
   }

@@ -55,7 +55,7 @@ void for_each_character(std::string_view word, const Visit& visit) {
   }
 }
 
-// The tokens of single characters: `first` at the beginning of a word, `next` inside one; -1 where there is none.
+// The tokens of single characters: `first` at the beginning of a word, `next` inside one; -1 if there is none.
 struct CharacterTokens {
   TokenId first = -1, next = -1;
 };

@@ -12,7 +12,7 @@ namespace {
 
 struct CanonicalDecomposition {
   uint32_t code_point;
-  uint32_t first, second;  // second is 0 where there is only one
+  uint32_t first, second;  // second is 0 if there is only one
   bool composes;           // and is put together again by NFC
 };
 
@@ -28,7 +28,7 @@ struct CombiningClassRange {
 
 #include "text/unicode/normalization_tables.inc"
 
-// A byte that is no UTF-8 travels as a code point past the last.
+// A byte that is not UTF-8 travels as a code point past the last.
 constexpr uint32_t kRawByte = 0x80000000;
 
 struct Symbol {
