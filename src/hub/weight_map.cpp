@@ -98,7 +98,7 @@ std::vector<std::byte> encode(const std::vector<float>& values, SafetensorsType 
   for (size_t i = 0; i < values.size(); ++i) {
     const uint16_t bits = type == SafetensorsType::bf16 ? to_bf16(values[i]).bits : float_to_half(values[i]);
     if (type == SafetensorsType::f16 && std::isfinite(values[i]) && (bits & 0x7FFFu) == 0x7C00u) {
-      user_error("'{}' holds {}, more than fp16 can say (65504): export with --precision bf16 or fp32", name,
+      user_error("'{}' holds {}, more than fp16 can represent (65504): export with --precision bf16 or fp32", name,
                  values[i]);
     }
     std::memcpy(bytes.data() + 2 * i, &bits, 2);

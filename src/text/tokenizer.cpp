@@ -128,7 +128,7 @@ std::unique_ptr<Tokenizer> tokenizer_from_memory(std::string_view content, const
   const nlohmann::json json = parse_tokenizer_file(name, content);
   if (json.contains("format")) {
     user_error(
-        "{}: a tokenizer of an older brisk, which this one does not read: train it again with `brisk tokenizer train`",
+        "{}: a tokenizer written by an older version of brisk, which is not supported any more: train it again with `brisk tokenizer train`",
         name);
   }
   if (!json.contains("model")) user_error("{}: a JSON object without a \"model\"; {}", name, kAccepted);
@@ -178,7 +178,7 @@ void save_tokenizer(const Tokenizer& tokenizer, const std::string& path) {
     const auto* bpe = dynamic_cast<const BpeTokenizer*>(&tokenizer);
     const std::optional<Gpt2Texts> texts = bpe ? gpt2_texts(*bpe) : std::nullopt;
     if (!texts) {
-      user_error("{}: GPT-2's files hold byte-level vocabularies with GPT-2's words alone: write a tokenizer.json",
+      user_error("{}: GPT-2's files can only hold byte-level vocabularies with GPT-2's pattern: write a tokenizer.json",
                  path);
     }
     write_file_atomically(as_path.parent_path() / vocabulary, texts->vocabulary);
@@ -187,7 +187,7 @@ void save_tokenizer(const Tokenizer& tokenizer, const std::string& path) {
   }
   if (is_vocab_txt(as_path)) {
     const auto* wordpiece = dynamic_cast<const WordPieceTokenizer*>(&tokenizer);
-    if (wordpiece == nullptr) user_error("{}: a vocab.txt holds WordPiece alone: write a tokenizer.json", path);
+    if (wordpiece == nullptr) user_error("{}: a vocab.txt can only hold WordPiece: write a tokenizer.json", path);
     return write_file_atomically(path, vocab_txt_of(*wordpiece));
   }
   const std::string extension = as_path.extension();

@@ -144,7 +144,7 @@ TEST_F(Classify, IsToldThatValidationTextsAreInTraining) {
   job["training"]["max_steps"] = 1;
   const Outcome trained = train(job);
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
-  EXPECT_NE(trained.err.find("400 of the 400 texts of data.validation are in data.train, too"), std::string::npos)
+  EXPECT_NE(trained.err.find("400 of the 400 texts of data.validation are also in data.train"), std::string::npos)
       << trained.err;
 }
 

@@ -117,7 +117,7 @@ TEST(Corpus, ThatIsHalfTokenisedByAKilledProcessIsGoneOnWith) {
   }
   const Outcome outcome = run_brisk({"train", "job.json", "--output", "run", "--resume"}, folder);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_TRUE(contains(outcome.err, "were there, of a process that did not end its work")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "were made by a process that did not finish")) << outcome.err;
   const Json resumed = read_json(folder / "run/statistics.json");
   std::filesystem::remove_all(cache);
   const Outcome fresh = run_brisk({"train", "job.json", "--output", "fresh"}, folder);
@@ -162,7 +162,7 @@ TEST(Corpus, WhoseValidationIsAlsoInTrainingIsWarnedAbout) {
   Json job = job_on("a.txt");
   job["data"]["validation"] = "b.txt";
   const Outcome outcome = train_small(folder, job, "run");
-  EXPECT_TRUE(contains(outcome.err, "10 of the 30 documents of data.validation are in data.train, too")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "10 of the 30 documents of data.validation are also in data.train")) << outcome.err;
   EXPECT_TRUE(contains(outcome.err, "5 documents are copies of an earlier one")) << outcome.err;
   EXPECT_EQ(read_json(folder / "run/statistics.json")["validation_shared_with_train"]["documents"], 10);
 }

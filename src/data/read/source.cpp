@@ -84,7 +84,7 @@ Source::Source(SourceOptions options) : options_(std::move(options)), rule_(opti
     user_error("{}: every file is empty ({} of them); give files with text", fmt::join(options_.paths, ", "),
                empty_files);
   }
-  if (empty_files > 0) notes_.push_back(fmt::format("{} empty files were left out", empty_files));
+  if (empty_files > 0) notes_.push_back(fmt::format("{} empty files were skipped", empty_files));
   if (!skipped.empty()) {
     int64_t count = 0;
     std::vector<std::string> kinds;
@@ -92,9 +92,8 @@ Source::Source(SourceOptions options) : options_(std::move(options)), rule_(opti
       count += number;
       kinds.push_back(fmt::format("{} {}", number, kind));
     }
-    notes_.push_back(fmt::format("{} {} no text by {} left out: {}", count,
-                                 count == 1 ? "file that is" : "files that are",
-                                 count == 1 ? "its name was" : "their names were", fmt::join(kinds, ", ")));
+    notes_.push_back(fmt::format("{} {} skipped, not text by {}: {}", count, count == 1 ? "file was" : "files were",
+                                 count == 1 ? "its name" : "their names", fmt::join(kinds, ", ")));
   }
 }
 

@@ -160,7 +160,7 @@ class TokenFileBuilder {
     }
     std::vector<std::string> notes = source_.notes();
     if (place_.without_text > 0) {
-      notes.push_back(fmt::format("{} objects with an empty \"{}\" were left out", place_.without_text,
+      notes.push_back(fmt::format("{} objects with an empty \"{}\" were skipped", place_.without_text,
                                   source_.options().text_field));
     }
     in_cache([&] { writer_.commit(end_of_document_, fmt::format("{}", fmt::join(notes, "\n"))); });

@@ -49,7 +49,7 @@ TokenCache open_or_make_tokens(const std::string& directory, uint64_t key, int64
       cache.resumed = !writer->resumed_at().empty();
       if (cache.resumed) {
         cache.notes.push_back(fmt::format(
-            "the tokens of {} documents were there, of a process that did not end its work", writer->documents()));
+            "resumed: the tokens of {} documents were made by a process that did not finish", writer->documents()));
       }
       try {
         make(*writer);

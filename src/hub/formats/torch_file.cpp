@@ -25,12 +25,11 @@ void check_is_archive(std::span<const std::byte> content, const std::string& pat
   if (text.starts_with(kBefore16)) {
     user_error(
         "{}: a file of torch.save from before PyTorch 1.6, which brisk does not read; save it again: python3 -c "
-        "\"import "
-        "torch; torch.save(torch.load('FILE', weights_only=True), 'FILE')\"",
+        "\"import torch; torch.save(torch.load('FILE', weights_only=True), 'FILE')\"",
         path);
   }
   if (text.starts_with(kLargeFilePointer)) {
-    user_error("{}: it holds the address of the weights, not the weights; fetch them with `git lfs pull`", path);
+    user_error("{}: it is a Git LFS pointer, not the weights; fetch them with `git lfs pull`", path);
   }
   user_error("{}: found {} bytes that are not an archive of torch.save; fetch the file again", path, content.size());
 }
@@ -106,13 +105,13 @@ void TorchFile::read(std::span<const std::byte> content) {
   const std::string root = root_of(records, path_);
   const ZipRecords::Content* order = records.find(root + "byteorder");
   if (order != nullptr && std::string_view(reinterpret_cast<const char*>(order->data()), order->size()) != "little") {
-    user_error("{}: it was saved on a big-endian machine; save it again on a usual one", path_);
+    user_error("{}: it was saved on a big-endian machine; save it again on a little-endian one", path_);
   }
   int64_t copied = 0;
   for (const PickledTensor& tensor : read_tensor_pickle(*records.find(root + std::string(kPickle)), path_)) {
     const ZipRecords::Content* storage = records.find(root + "data/" + tensor.storage);
     if (storage == nullptr) {
-      user_error("{}: '{}' should stand in data/{}, which the archive lacks; fetch the file again", path_,
+      user_error("{}: '{}' should be in data/{}, which the archive lacks; fetch the file again", path_,
                  printable(tensor.name), printable(tensor.storage));
     }
     const int64_t size = size_of(tensor.type);

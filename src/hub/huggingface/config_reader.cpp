@@ -114,7 +114,7 @@ std::vector<std::string> ConfigReader::numbered_texts_or_none(const char* key) c
 void ConfigReader::require(const char* key, bool holds, const std::string& expected) const {
   if (holds) return;
   const Json* value = find(key);
-  user_error("{}: {} is {}, which brisk does not compute; supported is {}", path_, key,
+  user_error("{}: {} is {}, which brisk does not support; it supports {}", path_, key,
              value == nullptr ? "absent" : shown(*value), expected);
 }
 

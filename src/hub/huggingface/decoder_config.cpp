@@ -130,7 +130,7 @@ HuggingFaceConfig read_huggingface_config(const std::string& folder) {
   const ConfigReader reader(folder + "/config.json");
   const std::string type = reader.text_or("model_type", "");
   if (type != "gpt2" && type != "llama" && type != "mistral") {
-    user_error("{}: model_type is {}, which brisk does not have; supported are {}", reader.path(),
+    user_error("{}: model_type is {}, which brisk does not support; it supports {}", reader.path(),
                type.empty() ? "missing" : "\"" + type + "\"", kSupported);
   }
   const HuggingFaceConfig config = type == "gpt2" ? read_gpt2(reader) : read_llama(reader);
@@ -151,7 +151,7 @@ HuggingFaceConfig huggingface_config_for(const ModelOptions& model) {
 HuggingFaceConfig llama_config_for(const ModelOptions& model, const std::string& format) {
   const std::string llama = beyond_llama(model);
   if (llama.empty()) return config_of(Shape::llama, model);
-  user_error("brisk writes {} for Llama's shape alone, which has no {}; --format huggingface also has GPT-2's shape",
+  user_error("brisk writes {} only for Llama's shape, which has no {}; --format huggingface also has GPT-2's shape",
              format, llama);
 }
 

@@ -39,7 +39,7 @@ std::string activation_there(const std::string& word) {
   for (const ActivationWords& words : kActivations) {
     if (word == words.here) return words.there;
   }
-  user_error("model.activation = {}: encoders of Hugging Face have gelu_erf, gelu or relu", word);
+  user_error("model.activation = {}: Hugging Face encoders have gelu_erf, gelu or relu", word);
 }
 
 void read_distilbert(const ConfigReader& reader, ModelOptions& model) {

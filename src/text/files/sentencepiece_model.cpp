@@ -43,7 +43,7 @@ class Message {
  private:
   [[noreturn]] void damaged() const {
     user_error(
-        "{}: no SentencePiece model, or cut short (at byte {} of a part of {}): expected a tokenizer.json, a "
+        "{}: not a SentencePiece model, or cut short (at byte {} of a part of {}): expected a tokenizer.json, a "
         "SentencePiece .model, GPT-2's files or llama2.c's; copy it again",
         path_, at_, bytes_.size());
   }
@@ -176,7 +176,7 @@ TokenizerParts parts_from_sentencepiece(const std::string& path, std::string_vie
     }
     pieces.push_back({piece.text, piece.score, piece.type == kNormal || piece.type == kUserDefined});
   }
-  if (!unknown) user_error("{}: no piece for what is unknown (<unk>): the file is damaged, copy it again", path);
+  if (!unknown) user_error("{}: no piece for unknown text (<unk>): the file is damaged, copy it again", path);
   const auto control = [&](int64_t id) -> std::optional<TokenId> {
     if (id < 0 || id >= static_cast<int64_t>(model.pieces.size())) return std::nullopt;
     return model.pieces[id].type == kControl ? std::optional(static_cast<TokenId>(id)) : std::nullopt;

@@ -86,7 +86,7 @@ void read_added_tokens(const nlohmann::json& list, const std::string& path, cons
     if (token.id != expected) {
       user_error(
           "{}: the token \"{}\" has the id {}, where the tokenizers library would give it {} ({}): write the file "
-          "again with the library, which keeps ids in step",
+          "again with the library, which keeps ids consistent",
           place, token.content, token.id, expected,
           known != ids.end() ? "the one it has already" : "the next after those before");
     }

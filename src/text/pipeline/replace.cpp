@@ -12,8 +12,8 @@ Replace::Replace(const TextPattern& pattern, std::string content, const std::str
 void check_growth(size_t size_before, size_t size_after, const char* who) {
   constexpr size_t kMostGrowth = 256, kAlways = 1 << 16;
   if (size_after > kAlways + kMostGrowth * size_before) {
-    user_error("the tokenizer's {} {} bytes or more of a text of {}: check what it replaces by what", who, size_after,
-               size_before);
+    user_error("the tokenizer's {} {} bytes or more of a text of {}: check its patterns and replacements", who,
+               size_after, size_before);
   }
 }
 

@@ -202,7 +202,7 @@ TEST_F(Examples, MoreThanOneInTenMissingIsAnError) {
 
 TEST_F(Examples, OneClassOnlyIsAnError) {
   const std::string message = user_error_of([&] { set("text,label\na,yes\nb,yes\n"); });
-  EXPECT_HAS(message, "column \"label\": one class only (\"yes\" in all 2 rows)");
+  EXPECT_HAS(message, "column \"label\": only one class (\"yes\" in all 2 rows)");
 }
 
 TEST_F(Examples, AColumnOfDifferentValuesHoldsNoLabels) {
@@ -215,7 +215,7 @@ TEST_F(Examples, ALabelThatOnlyValidationHasIsAnError) {
   const ExampleSet train = set("text,label\na,pos\nb,neg\n");
   const auto validation = data("v.csv", "text,label\nc,pos\nd,positiv\ne,neg\n");
   const std::string message = user_error_of([&] { ExampleSet(validation, tokenizer_, train.labels()); });
-  EXPECT_HAS(message, "v.csv: column \"label\": a label that training has none of: positiv (1 of 3 rows)");
+  EXPECT_HAS(message, "v.csv: column \"label\": a label that the training data does not have: positiv (1 of 3 rows)");
   EXPECT_HAS(message, "training has neg, pos");
 }
 
@@ -256,7 +256,7 @@ TEST_F(Examples, ALongTextInPiecesLosesNothing) {
 
 TEST_F(Examples, ARowHasOneLabel) {
   EXPECT_HAS(user_error_of([&] { data("a.jsonl", "{\"text\": \"a\", \"label\": [\"x\", \"y\"]}\n"); }),
-             "line 1: several labels or lines (\"x\", \"y\") in column \"label\"; a row has one label");
+             "line 1: several labels or lines (\"x\", \"y\") in column \"label\"; a row must have one label");
   EXPECT_HAS(user_error_of([&] { data("a.csv", "text,label\na," + std::string(2000, 'x') + "\nb,1\n"); }),
              "line 2: a label of 2000 bytes");
 }

@@ -84,7 +84,7 @@ TEST(Source, ReadsADocumentALineFromJsonLines) {
       folder.write("a.jsonl", "{\"text\": \"a\\nb\", \"id\": 1}\n\n{\"text\": \"\"}\r\n{\"text\": \"\\u00e9\"}");
   EXPECT_EQ(documents_of(path, DocumentRule::kAuto), (Texts{"a\nb", "\xC3\xA9"}));
   EXPECT_EQ(documents_of(path, DocumentRule::kFile), (Texts{"a\nb", "\xC3\xA9"}));
-  EXPECT_HAS(notes_of({{path}}), "1 objects with an empty \"text\" were left out");
+  EXPECT_HAS(notes_of({{path}}), "1 objects with an empty \"text\" were skipped");
   const std::string other = folder.write("b.jsonl", "{\"body\": \"x\"}\n");
   EXPECT_EQ(documents_of({{other}, "body", DocumentRule::kAuto}), (Texts{"x"}));
 }
@@ -153,7 +153,7 @@ TEST(SourceErrors, AnEmptyFileAmongOthersIsLeftOutWithANote) {
   folder.write("in/a.txt", "text\n");
   folder.write("in/b.txt", "");
   EXPECT_EQ(documents_of({{folder / "in"}}), (Texts{"text"}));
-  EXPECT_HAS(notes_of({{folder / "in"}}), "1 empty files were left out");
+  EXPECT_HAS(notes_of({{folder / "in"}}), "1 empty files were skipped");
 }
 
 TEST(SourceErrors, GiveTheByteAndTheLineOfWhatIsNoText) {

@@ -166,7 +166,7 @@ TEST(MixedFolder, ReadsWhatIsTextAndCountsTheRest) {
   Source source({{folder / "in"}, "text", DocumentRule::kLine});
   EXPECT_EQ(read_documents(source), (Texts{"one", "two", "three", "four", "five"}));
   const std::string notes = fmt::format("{}", fmt::join(source.notes(), "\n"));
-  EXPECT_HAS(notes, "5 files that are no text by their names were left out: 1 .csv, 2 .png, 1 .tar.gz, 1 no extension");
+  EXPECT_HAS(notes, "5 files were skipped, not text by their names: 1 .csv, 2 .png, 1 .tar.gz, 1 no extension");
 }
 
 }  // namespace

@@ -178,7 +178,7 @@ TEST_F(Llama2c, ADecoderOfAnotherShapeIsRefusedByTheParameterThatDiffers) {
               ParameterSpec spec;
               spec.name = "head.weight";
               store.add(spec);
-            }).find("'head.weight', the file has not"),
+            }).find("'head.weight', which the file does not have"),
             std::string::npos);
 }
 

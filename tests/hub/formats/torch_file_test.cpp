@@ -210,9 +210,8 @@ TEST(TorchFile, ATensorMustFitItsStorage) {
   expect(pickle_of_tensor(zero, "K\6\x85K\1K\1\x86"), "1 dimensions and 2 strides");
   expect(pickle_of_tensor(zero, row, "K\7"), "data/0 has 24 bytes, but should hold 7 numbers of F32");
   expect(pickle_of_tensor(zero, row, huge), "data/0 has 24 bytes");
-  EXPECT_NE(
-      complaint_of(archive_of({{"a/data.pkl", good}})).find("'a' should stand in data/0, which the archive lacks"),
-      std::string::npos);
+  EXPECT_NE(complaint_of(archive_of({{"a/data.pkl", good}})).find("'a' should be in data/0, which the archive lacks"),
+            std::string::npos);
   // A stride that is never taken may be any number.
   const std::string wide = archive_of(
       {{"a/data.pkl", pickle_of_tensor(zero, "K\2K\1K\3\x87K\1" + huge + "K\2\x87")}, {"a/data/0", storage}});

@@ -124,9 +124,9 @@ TEST(GgufTokenizer, WhoseEndsAreUnusedTokensIsRefused) {
     return message_of<UserError>([&] { tokenizer_of(GgufFile(scratch / "model.gguf")); });
   };
   EXPECT_EQ(complaint(true, 2), "");
-  EXPECT_TRUE(has(complaint(true, 0), "unknown_token_id is none of its 259 tokens"));
+  EXPECT_TRUE(has(complaint(true, 0), "unknown_token_id is not one of its 259 tokens"));
   EXPECT_TRUE(has(complaint(false, 0), "token 0 is unused"));
-  EXPECT_TRUE(has(complaint(true, 1), "bos_token_id is none of its 259 tokens"));
+  EXPECT_TRUE(has(complaint(true, 1), "bos_token_id is not one of its 259 tokens"));
 }
 
 }  // namespace

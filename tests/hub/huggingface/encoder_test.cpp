@@ -142,10 +142,10 @@ TEST(EncoderConfig, OfAnotherKindIsRefusedByName) {
     EXPECT_TRUE(has(message, part)) << "expected '" << part << "' in '" << message << "'";
     EXPECT_TRUE(has(message, folder / "config.json")) << message;
   };
-  expect("model_type", "electra", "model_type is \"electra\", which brisk does not compute; supported is bert");
+  expect("model_type", "electra", "model_type is \"electra\", which brisk does not support; it supports bert");
   expect("position_embedding_type", "relative_key", "position_embedding_type is \"relative_key\"");
   expect("is_decoder", true, "is_decoder is true");
-  expect("hidden_act", "silu", "supported is gelu, gelu_new or relu");
+  expect("hidden_act", "silu", "it supports gelu, gelu_new or relu");
   expect("num_attention_heads", 5, "a width of 16 in 5 heads");
   expect("hidden_size", "16", "hidden_size is \"16\", expected an integer");
   expect("hidden_dropout_prob", 1, "hidden_dropout_prob is 1, expected a number from 0 on, below 1");

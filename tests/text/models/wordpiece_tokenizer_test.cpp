@@ -139,7 +139,7 @@ TEST(VocabTxt, SaysWhatIsMissingOrOfAnotherKind) {
   directory.write("tokenizer_config.json", R"({"do_lower_case": "yes"})");
   EXPECT_NE(message(kVocabulary).find("do_lower_case"), std::string::npos);
   directory.write("tokenizer_config.json", R"({"do_lower_case")");
-  EXPECT_NE(message(kVocabulary).find("tokenizer_config.json: no valid JSON"), std::string::npos);
+  EXPECT_NE(message(kVocabulary).find("tokenizer_config.json: not valid JSON"), std::string::npos);
 }
 
 TEST(WordPiece, IsTheSameWhenSavedAndLoadedFromAFolderOrItsVocabTxt) {
