@@ -18,4 +18,4 @@ esac
 # Sources that this build does not compile (CUDA's) have no flags; those of several instruction sets are checked once for each.
 mapfile -t known < <(for file in "${files[@]}"; do grep -q "/$file\"" "$build/compile_commands.json" && echo "$file"; done)
 [ ${#known[@]} -gt 0 ] || { echo "tidy.sh: no file to check"; exit 0; }
-printf '%s\n' "${known[@]}" | xargs -P "$(nproc)" -n 1 clang-tidy --quiet -p "$build"
+printf '%s\n' "${known[@]}" | xargs -P "$(nproc)" -n 1 clang-tidy --quiet -p "$build" --extra-arg=-Wno-unknown-warning-option

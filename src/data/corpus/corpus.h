@@ -1,4 +1,4 @@
-// Documents to the sequences a model trains on, and the split into training and validation.
+// Turns documents into the sequences a model trains on, and splits them into training and validation.
 //
 //   CorpusSplit split = split_corpus(*stream, {.max_length = 128, .validation_fraction = 0.05, .seed = 1});
 //   Loader loader(text_sequences(stream, split.train.chunks), ...);
@@ -21,7 +21,7 @@
 
 namespace brisk {
 
-// The chunks of one source, which lie together, and how many of them an epoch draws: chunks x weight.
+// The chunks of one source, which are contiguous, and how many of them an epoch draws: chunks x weight.
 struct SourceShare {
   int64_t chunks = 0;
   int64_t draws = 0;
@@ -31,7 +31,7 @@ struct SourceShare {
 
 struct CorpusPart {
   ChunkList chunks;         // in the order of the stream
-  DocumentLengths lengths;  // rows: tokens and one end of document each
+  DocumentLengths lengths;  // in rows: tokens plus one end of document each
   std::vector<SourceShare> sources;
   int64_t documents_split = 0;  // longer than max_length
   int64_t chunks_of_split = 0;  // chunks that these became
@@ -58,10 +58,10 @@ struct CorpusSplit {
 CorpusPart whole_corpus(const TokenStream& stream, int64_t max_length, const std::vector<double>& weights = {},
                         const std::string& scratch_directory = "");
 
-// Which documents are for validation depends on the seed and the documents' texts alone, so that copies of a text are
-// on the same side; each part gets at least one. A text with more copies than the validation part may have documents
-// is for training. A corpus of a single document gives the last chunks of it; of a single chunk, or where all
-// documents are the same, no validation part.
+// Which documents are for validation depends only on the seed and the documents' texts, so copies of a text are on the
+// same side; each part gets at least one. A text with more copies than the validation part may have documents goes to
+// training. With a single document, its last chunks are the validation part; with a single chunk, or if all documents
+// are the same, there is none.
 CorpusSplit split_corpus(const TokenStream& stream, const SplitOptions& options);
 
 }  // namespace brisk

@@ -1,8 +1,8 @@
-// How many documents have which length, without holding them: exact up to 65,536 tokens, to 3 % above.
+// A histogram of document lengths in constant memory: exact up to 65,536 tokens, within 3 % above.
 //
 //   DocumentLengths lengths;
 //   lengths.add(120);  lengths.add(40);
-//   lengths.at_share(0.5);     // 40: half of the documents are no longer
+//   lengths.at_share(0.5);     // 40: half of the documents are at most this long
 //   lengths.histogram();       // {33 to 64: 1 document, 40 tokens}, {65 to 128: 1 document, 120 tokens}
 #pragma once
 

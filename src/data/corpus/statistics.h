@@ -1,4 +1,4 @@
-// What a user should know about a corpus before hours are spent on it.
+// Statistics of a corpus, printed before training.
 //
 //   CorpusStatistics statistics = corpus_statistics(split.train, 128);
 //   statistics.duplicates = count_duplicates(*stream);

@@ -1,5 +1,4 @@
-// The rows of a table as sequences for the loader: whole texts with one label each, or texts of which some tokens are
-// masked and have to be guessed.
+// The examples of a table as sequences for the loader: texts with one label each, or texts with some tokens masked.
 //
 //   auto labelled = std::make_shared<const ExampleSequences>(split.train, /*max_length=*/128);
 //   auto masked = std::make_shared<const MaskedSequences>(split.train, 128, Masker(*tokenizer, {.seed = 1}));
@@ -30,10 +29,11 @@ class ExampleSequences : public Sequences {
 
   const ExampleSet& examples() const { return examples_; }
 
-  // The picked rows carry what a teacher says as well: shares of the classes, from its logits at this temperature, of
-  // which there is a row for each row of the data.
+  // The picked rows also carry soft targets: a teacher's class probabilities, from its logits at this temperature (one
+  // row for each row of the data).
   void learn_from(std::shared_ptr<const ExampleActivations> logits, double temperature);
-  // The micro-batch carries, besides the tokens, what a model reads in their place: of each row, or of the picked ones.
+  // The micro-batch also carries the activations that a model reads instead of tokens: of every row, or of the picked
+  // ones.
   void read_inputs(std::shared_ptr<const ExampleActivations> inputs, bool of_picked_rows);
 
  protected:

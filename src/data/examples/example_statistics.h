@@ -1,4 +1,4 @@
-// What a user should know about the examples of a table before hours are spent on them.
+// Statistics of the examples of a table, printed before training.
 //
 //   ExampleStatistics statistics = example_statistics(split.train, 128);
 //   say("{}", example_statistics_text(statistics));
@@ -24,14 +24,14 @@ namespace brisk {
 
 struct ExampleStatistics {
   int64_t examples = 0;
-  bool pieces = false;  // of texts, so that nothing is cut off
+  bool pieces = false;  // long texts were divided, so nothing is truncated
   int64_t max_length = 0;
   int64_t tokens = 0;          // of an epoch, special ones included, after truncation
-  int64_t truncated = 0;       // examples that are cut
-  int64_t tokens_cut = 0;      // what they lose
+  int64_t truncated = 0;       // examples that are too long
+  int64_t tokens_cut = 0;      // tokens these lose
   DocumentLengths lengths;     // before truncation
-  int64_t copies = 0;          // examples whose text came before
-  int64_t contradictions = 0;  // texts that come with several labels
+  int64_t copies = 0;          // examples whose text occurred before
+  int64_t contradictions = 0;  // texts that occur with different labels
   std::vector<std::string> class_names;
   std::vector<int64_t> class_counts;
 };

@@ -1,4 +1,4 @@
-// The rows of a table as sequences to train on: tokens in a memory-mapped cache, labels as numbers, two parts of them.
+// The rows of a table as training examples: tokens in a memory-mapped cache, labels as numbers, split into two parts.
 //
 //   InputTable table({.paths = {"reviews.csv"}});
 //   auto data = open_examples(table, *tokenizer, cache_directory);       // tokenised once, on all cores
@@ -7,11 +7,11 @@
 //   ExampleSet validation(other, *tokenizer, all.labels());              // or another file's rows
 //   split.train.set_class_weights(balanced_class_weights(split.train.class_counts()));
 //
-//   split.train.length(3, 128);                                  // rows of example 3, cut at 128
+//   split.train.length(3, 128);                                  // rows of example 3, truncated at 128
 //   split.train.append(3, 128, /*sequence=*/0, batch);           // and they are in the micro-batch
 //   split.train.append_masked(3, 128, 0, masker, epoch, batch);  // for a masked language model instead
 //
-// Rows without text or without a label are left out and counted; more than one in ten of them is a UserError.
+// Rows without text or label are skipped and counted; more than one in ten of them is a UserError.
 #pragma once
 
 #include <cstdint>
@@ -30,42 +30,44 @@
 
 namespace brisk {
 
-// What a table holds that cannot be used, and where it is.
+// The unusable rows of a table, and where they are.
 struct MissingRows {
   struct Place {
     int64_t file, line;
   };
-  int64_t rows = 0;  // of the table, with those that are missing something
+  int64_t rows = 0;  // of the table, including unusable ones
   int64_t without_text = 0, without_label = 0;
   std::vector<Place> first;  // a few
 
   int64_t count() const { return without_text + without_label; }
 };
 
-// All usable rows of a table. Rows are numbered as they come.
+// All usable rows of a table, numbered in their order.
 class ExampleData {
  public:
   int64_t rows() const { return stream_->documents() / documents_per_row_; }
   bool has_pairs() const { return pairs_; }
   bool has_labels() const { return labelled_; }
 
-  // As the table has them, in the order in which they came up; label_of() is a number of these, -1 without labels.
+  // As written in the table, in the order of first occurrence; label_of() is an index into these, -1 without labels.
   const std::vector<std::string>& label_names() const { return label_names_; }
   int32_t label_of(int64_t row) const;
 
   TextFrame::Lengths lengths_of(int64_t row) const;  // in tokens
   uint64_t text_hash_of(int64_t row) const;          // the same for copies of a text, or of a pair
-  int64_t place_of(int64_t row, int text) const;     // of its first token, among those of all rows
+  int64_t place_of(int64_t row, int text) const;     // position of its first token in the token file
   void copy(int64_t place, int64_t count, TokenId* out) const;
 
   const std::string& name() const { return name_; }  // the files, for messages
   const std::string& label_column() const { return label_column_; }
-  const std::string& label_option() const { return label_option_; }  // what chooses that column, for messages
+  const std::string& label_option() const {
+    return label_option_;
+  }  // the option that selects that column, for messages
   const MissingRows& missing() const { return missing_; }
-  const std::vector<std::string>& notes() const { return notes_; }  // what was found and left out, for the user
+  const std::vector<std::string>& notes() const { return notes_; }  // detected columns and skipped rows, for the user
   const std::string& cache_path() const { return cache_path_; }
-  std::string cache_directory() const;     // where long lists may lie, too
-  bool reused() const { return reused_; }  // the tokens were there
+  std::string cache_directory() const;     // also used for long lists
+  bool reused() const { return reused_; }  // the tokens were in the cache
 
  private:
   friend std::shared_ptr<const ExampleData> open_examples(const InputTable&, const Tokenizer&, const std::string&,
@@ -95,7 +97,7 @@ int64_t shared_texts(const ExampleData& part, const ExampleData& whole);
 class ExampleSet {
  public:
   ExampleSet() = default;
-  // All rows. A label that `labels` does not have is a UserError: the model has no output for it.
+  // All rows. A label that is not in `labels` is a UserError: the model has no output for it.
   ExampleSet(std::shared_ptr<const ExampleData> data, const Tokenizer& tokenizer, LabelSet labels = {});
 
   int64_t count() const { return std::ssize(rows_); }
@@ -111,7 +113,7 @@ class ExampleSet {
   int64_t length(int64_t index, int64_t max_length) const { return std::min(full_length(index), max_length); }
   int64_t longest(int64_t max_length) const { return std::min(rows_.longest(), max_length); }
 
-  // One weight a class, which the picked rows carry; none: 1 each.
+  // One weight per class, which the picked rows carry; empty: 1 each.
   void set_class_weights(std::vector<float> weights) { class_weights_ = std::move(weights); }
   const std::vector<float>& class_weights() const { return class_weights_; }
 
@@ -126,8 +128,9 @@ class ExampleSet {
   ExampleSet first(int64_t count) const;    // no more than these
   ExampleSet whole() const;                 // all rows of the data, in their order
 
-  // The same texts, a long one as several examples of at most max_length rows, so that nothing is cut off: what a
-  // masked language model learns from. After the split, since pieces of a text belong on one side. Not of pairs.
+  // The same texts, with long ones divided into several examples of at most max_length rows, so that nothing is
+  // truncated: for masked language models. Call after the split, so that all pieces of a text are on one side. Not for
+  // pairs.
   ExampleSet in_pieces(int64_t max_length) const;
   bool are_pieces() const { return pieces_; }
   const ChunkList& rows() const { return rows_; }

@@ -1,9 +1,9 @@
-// The bytes of a text file in order, unpacked where it is compressed, in constant memory.
+// Reads the bytes of a text file in order, decompressing it if needed, in constant memory.
 //
 //   std::unique_ptr<ByteReader> reader = open_byte_reader("corpus.jsonl.zst");
 //   while (size_t count = reader->read(buffer, sizeof(buffer))) ...
 //
-// A file that is cut short or damaged is a UserError with the file, the place, and how much text came before it.
+// A truncated or damaged file is a UserError with the file, the position, and how much text came before it.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +17,19 @@ class ByteReader {
  public:
   virtual ~ByteReader() = default;
 
-  // At most `size` bytes of text, as many as are at hand; 0 only at the end.
+  // Reads at most `size` bytes of text, as many as are available; 0 only at the end.
   virtual size_t read(char* out, size_t size) = 0;
 
-  // Passes over this many bytes of text; UserError if the file has fewer.
+  // Skips this many bytes of text; UserError if the file has fewer.
   virtual void skip(int64_t bytes);
 
-  // Bytes of the file itself that were read: what progress goes by.
+  // Bytes of the file itself that were read, for progress.
   virtual int64_t disk_position() const = 0;
 };
 
 std::unique_ptr<ByteReader> open_byte_reader(const std::string& path);
 
-// Reads on until `buffer` holds `size` bytes or more, or the text ends; true: it ended.
+// Reads until `buffer` has `size` bytes or more, or the text ends; returns whether it ended.
 bool fill_buffer(ByteReader& reader, size_t size, std::string& buffer);
 
 enum class Packing : uint8_t { kNone, kGzip, kZstd };

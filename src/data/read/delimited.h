@@ -1,12 +1,12 @@
-// Text cut into records of cells: CSV as RFC 4180 has it, and tables with another separator.
+// Parses CSV (RFC 4180) and tables with another separator into records of cells.
 //
 //   for_each_record("a.csv", "text,label\n\"one, \"\"two\"\"\",1\n", {}, /*first_line=*/1,
 //                   [&](std::span<const std::string_view> cells, int64_t line) { ... });
 //   // line 1: {text} {label};   line 2: {one, "two"} {1}
 //
 // A cell that begins with a quote ends with one: what is between may hold separators and line ends, and a quote where
-// it is written twice. A quote anywhere else is a character like any other. Records end with LF or CRLF; lines without
-// anything in them are passed over.
+// it is written twice. A quote anywhere else is a character like any other. Records end with LF or CRLF; empty lines
+// are skipped.
 #pragma once
 
 #include <cstddef>

@@ -1,12 +1,12 @@
-// JSON lines: an object a line, the text in one of its fields.
+// Reads JSON lines: one object per line, with the text in one of its fields.
 //
 //   read_json_lines("a.jsonl", bytes, "article.body.text", /*first_line=*/1, [&](std::string_view text) { ... });
 //
 //   {"article": {"body": {"text": "..."}}}                   "article.body.text"
 //   {"pages": [{"text": "one"}, {"text": "two"}]}            "pages.0.text" is "one", "pages.text" is "one\ntwo"
 //
-// A dot goes into an object; a key that holds the dots itself is taken first. In a list a number chooses an element,
-// anything else is looked up in each of them, and their texts are joined by line ends. null is no text.
+// A dot descends into an object; a key that itself contains the dots takes precedence. In a list, a number selects an
+// element, anything else is looked up in each element, and the texts are joined by line ends. null is not text.
 #pragma once
 
 #include <cstdint>

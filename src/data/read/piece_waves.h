@@ -1,4 +1,5 @@
-// Pieces of text on all cores, their results in order, while the next ones are read and unpacked.
+// Processes pieces of text on all cores, delivers the results in order, and reads and decompresses the next ones
+// meanwhile.
 //
 //   run_waves(reader, [&](const TextPiece& piece) { return count_words(piece); },           // on any thread
 //             [&](const TextPiece& piece, int64_t words) { total += words; return true; }); // in order, on this thread

@@ -1,4 +1,4 @@
-// Work cut into numbered pieces of uneven cost, on all threads of the thread pool.
+// Runs numbered pieces of work of uneven cost on all threads of the pool, dynamically scheduled.
 //
 //   run_pieces(files, [&](int64_t piece) { hashes[piece] = hash(piece); });
 //

@@ -1,4 +1,4 @@
-// Text files to documents, in constant memory whatever their size.
+// Text files as a source of documents, read in constant memory.
 //
 //   Source source({.paths = {"books", "extra/*.jsonl.gz"}});        // files, folders (recursive), globs
 //   source.files();                                                 // what was found, sorted, each once

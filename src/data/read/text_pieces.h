@@ -1,4 +1,4 @@
-// The files of a Source in order, as pieces that a core can work on: whole documents, or a part of a long one.
+// Reads the files of a Source in order, as pieces that a core can work on: whole documents, or a part of a long one.
 //
 //   TextPieceReader reader(source, {}, cut_between_words);
 //   TextPiece piece;

@@ -1,4 +1,4 @@
-// Tables of texts and labels: CSV, TSV and JSON lines, plain or compressed (.gz, .zst), in constant memory.
+// Tables of texts and labels: CSV, TSV and JSON lines, plain or compressed (.gz, .zst), read in constant memory.
 //
 //   InputTable table({.paths = {"reviews.csv"}});             // reads the beginning of each file, finds the columns
 //   for (const std::string& note : table.notes()) say("{}", note);
@@ -131,7 +131,7 @@ void for_each_row(const TableFile& file, std::string_view text, int64_t offset, 
 // Where the last row of `text` ends, line end included, when more may come after it; 0: nowhere.
 size_t last_row_end(const TableFile& file, std::string_view text, int64_t offset);
 
-// One row after the other, for those who need them in order and not on all cores.
+// Reads one row after the other, on one core.
 class TableRowReader {
  public:
   explicit TableRowReader(const InputTable& table) : table_(table), pieces_(table) {}

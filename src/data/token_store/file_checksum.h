@@ -1,11 +1,11 @@
-// A checksum of a file that is written piece by piece and checked on all cores.
+// A checksum of a file that is written incrementally and verified on all cores.
 //
 //   FileChecksum checksum;
 //   checksum.add(bytes);  ...                              // while it is written
 //   const uint64_t sum = checksum.sum();
 //   if (!has_checksum(path, size, sum, cache)) ...         // of its first `size` bytes, when it is opened
 //
-// Not against forgery: it tells what a disk changed.
+// It detects disk errors, not forgery.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
-// What was found out about a large file, kept until the file changes: so that terabytes are not hashed at each start.
+// Remembers facts about large files (hashes, checks) until they change, so that terabytes are not read at each start.
 //
 //   if (const auto hash = recall_about(folder, "/data/corpus.jsonl", "content")) return *hash;
 //   remember_about(folder, "/data/corpus.jsonl", "content", hash);
 //
-// A file is the same while its place, size, inode and date of change (to the nanosecond) are. Files under 64 MiB are
+// A file is unchanged while its path, size, inode and modification time (to the nanosecond) are. Files under 64 MiB are
 // never remembered: reading them is quick, and a program may change one twice within the clock's tick.
 #pragma once
 

@@ -1,5 +1,5 @@
-// A 64-bit hash of a document's text, the same however the text was cut into parts: by it duplicates are found and
-// documents are given to training or validation.
+// A 64-bit hash of a document's text, independent of how the text was cut into parts. It finds duplicates and decides
+// which documents are for validation.
 //
 //   TextHash hash;
 //   hash.add("The ca");  hash.add("t sat.");

@@ -1,4 +1,4 @@
-// Tokens are made once, on all cores, and kept in a memory-mapped file for every later run.
+// The token cache: a text is tokenized once, on all cores, into a memory-mapped file that later runs reuse.
 //
 //   Source source({.paths = {"corpus.txt"}});
 //   TokenCache cache = open_token_cache(source, *tokenizer, cache_directory);
@@ -6,12 +6,11 @@
 //   for (const std::string& note : cache.notes) say("{}", note);
 //
 // The file's name is a hash of the files' bytes, the document rule, the tokenizer's fingerprint and the format, so a
-// change of any of these makes a new file and nothing is ever out of date. A file that is cut short or damaged is found
-// out when it is opened (sizes and checksums) and made again. When the file is there, the documents are not read at
-// all.
+// change of any of these makes a new file and nothing is ever out of date. A truncated or damaged file is detected when
+// it is opened (sizes and checksums) and made again. If the file exists, the documents are not read at all.
 //
-// It is made in constant memory, under a lock: of two jobs that start at once, one makes it and the other waits. What a
-// killed process made of it stays, and the next one goes on from there (data/token_store/token_file.h).
+// It is made in constant memory, under a lock: if two jobs start together, one makes it and the other waits. The next
+// process continues what a killed one had written (data/token_store/token_file.h).
 #pragma once
 
 #include <cstdint>
@@ -29,12 +28,12 @@ namespace brisk {
 struct TokenCache {
   std::shared_ptr<const TokenStream> stream;
   std::string path;
-  bool reused = false;             // the file was there
-  bool resumed = false;            // a part of it was, of a process that was killed
+  bool reused = false;             // the file existed
+  bool resumed = false;            // a killed process had written a part of it
   std::vector<std::string> notes;  // how documents were read, what was rebuilt and why
 };
 
-// Called now and then from the calling thread while tokens are made; bytes of the files on the disk.
+// Called now and then on the calling thread while tokens are made; counts bytes of the files on disk.
 using TokenizeProgress = std::function<void(int64_t bytes_done, int64_t bytes_total)>;
 
 // Creates `directory` if it is missing. Uses ThreadPool::instance(), so not from inside a run() of it.

@@ -1,12 +1,13 @@
-// A file of the token cache, opened where it is there and made where it is not: once, however many jobs ask for it.
+// Opens a file of the token cache, or makes it if it does not exist: once, however many jobs ask for it.
 //
 //   TokenCache cache = open_or_make_tokens(directory, key, vocab_size, [&](TokenFileWriter& writer) {
 //     ...                                  // from writer.resumed_at() on
 //     in_cache([&] { writer.commit(end_of_document, description); });
 //   });
 //
-// The key says everything that decides what is in the file. It is made under a lock, to the side; what a killed process
-// made of it stays for the next one, what a UserError ended is removed, and what is damaged is made again.
+// The key covers everything that determines the contents. The file is made under a lock and a temporary name. The next
+// process continues what a killed one wrote; after a UserError the partial file is removed; a damaged file is made
+// again.
 #pragma once
 
 #include <cstdint>

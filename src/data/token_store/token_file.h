@@ -1,8 +1,8 @@
-// The format of a token file, and nothing about how tokens come about.
+// The format of token files: writing them, with resuming, and opening them.
 //
 //   TokenFileWriter writer(path, key, vocab_size);
 //   writer.begin_document(eod);  writer.append(ids);  writer.end_document(hash);  ...
-//   writer.save_progress(place);             // now and then: a killed process loses no more than what came after
+//   writer.save_progress(place);             // now and then: a killed process loses only what came after
 //   writer.commit(eod, description);
 //
 //   std::string problem;
@@ -32,7 +32,7 @@ inline constexpr uint32_t kTokenFileVersion = 2;
 
 class TokenFileWriter {
  public:
-  // Goes on with what a killed process left, where its journal and the files agree; otherwise from the beginning.
+  // Continues what a killed process left if its journal and the files agree; otherwise starts from the beginning.
   TokenFileWriter(const std::string& path, uint64_t key, int64_t vocab_size);
   ~TokenFileWriter();
   TokenFileWriter(const TokenFileWriter&) = delete;
@@ -48,12 +48,12 @@ class TokenFileWriter {
   void end_document(uint64_t hash);
 
   void save_progress(const std::string& place);                          // between documents
-  void commit(int32_t end_of_document, const std::string& description);  // the file is there, or a UserError
+  void commit(int32_t end_of_document, const std::string& description);  // UserError if it fails
 
-  // Removes what was written, when it can never be of use; otherwise it stays for the next process.
+  // Removes the partial file, which otherwise stays for the next process.
   void discard();
 
-  // Where an unfinished file and what belongs to it lie, for those who clean up.
+  // The names of an unfinished file and its companions, for cleaning up.
   static std::vector<std::string> unfinished_names(const std::string& path);
 
  private:

@@ -1,4 +1,4 @@
-// What the writer and the reader of a token file agree on.
+// The on-disk structures of a token file, shared by its writer and its reader.
 #pragma once
 
 #include <bit>
