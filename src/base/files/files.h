@@ -32,8 +32,7 @@ void make_directories(const std::string& path);                // and its parent
 void remove_file(const std::string& path);                     // does nothing if there is none
 std::vector<std::string> names_in(const std::string& folder);  // sorted; empty if there is no such folder
 void remove_directory_tree(const std::string& path);
-void rename_file(const std::string& from,
-                 const std::string& to);  // and flushes the folder, so the rename survives a crash
+void rename_file(const std::string& from, const std::string& to);  // flushes the folder: it survives a crash
 void sync_directory(const std::string& path);
 
 void write_file_atomically(const std::string& path, std::string_view contents);

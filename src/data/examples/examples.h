@@ -60,9 +60,7 @@ class ExampleData {
 
   const std::string& name() const { return name_; }  // the files, for messages
   const std::string& label_column() const { return label_column_; }
-  const std::string& label_option() const {
-    return label_option_;
-  }  // the option that selects that column, for messages
+  const std::string& label_option() const { return label_option_; }  // the option for it, for messages
   const MissingRows& missing() const { return missing_; }
   const std::vector<std::string>& notes() const { return notes_; }  // detected columns and skipped rows, for the user
   const std::string& cache_path() const { return cache_path_; }
