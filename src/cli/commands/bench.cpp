@@ -118,7 +118,7 @@ void add_classify(CLI::App& bench) {
       ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16", "fp8", "auto"}));
   command->add_flag_callback(
       "--no-master-weights", [arguments] { arguments->options.master_weights = false; },
-      "Of a GPU: keep the layers' weights in bf16 alone, rounded by chance");
+      "Keep the layers' weights in bf16 alone, with stochastic rounding; GPU only");
   add_device_option(*command, options.device);
   command->add_option("--tokenizer", options.tokenizer, "Its vocabulary (default: a WordPiece trained on the texts)");
   command
@@ -189,7 +189,7 @@ void add_bench_command(CLI::App& app) {
       ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16", "fp8", "auto"}));
   lm->add_flag_callback(
       "--no-master-weights", [arguments] { arguments->options.master_weights = false; },
-      "Of a GPU: keep the layers' weights in bf16 alone, rounded by chance");
+      "Keep the layers' weights in bf16 alone, with stochastic rounding; GPU only");
   lm->add_option("--optimizer", options.optimizer,
                  "adamw, which the PyTorch twin runs (bench/peers), or muon, which `brisk train` runs by default")
       ->capture_default_str()

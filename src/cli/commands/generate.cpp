@@ -64,7 +64,7 @@ void add_generate_command(CLI::App& app) {
                    "Above 1: tokens already in the text become less likely")
       ->capture_default_str()
       ->check(between(0.01, 100));
-  command->add_option("--seed", options.seed, "Of the draws")->capture_default_str()->check(at_least(0));
+  command->add_option("--seed", options.seed, "Random seed for sampling")->capture_default_str()->check(at_least(0));
   command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer, when it is not the run's own");
   add_device_option(*command, arguments->device,
                     "; a token at a time, small models are no faster on a GPU, and a GPU takes longer to start");

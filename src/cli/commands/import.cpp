@@ -22,7 +22,7 @@ void run_import(const ImportArguments& arguments) {
              format_count(static_cast<double>(result.parameters)), result.kind, arguments.model);
   if (!result.has_head) {
     say("  no head in it: nothing to predict or to evaluate yet; train one on it: {{\"task\": \"classify\" or \"mlm\", "
-        "\"model\": {{\"checkpoint\": \"{}\"}}}} in a job",
+        "\"model\": {{\"from\": \"{}\"}}}} in a job",
         arguments.output);
     return;
   }
