@@ -7,34 +7,33 @@ namespace brisk {
 namespace {
 
 void declare_top_options(Job& job, std::vector<Option>& all) {
-  all.emplace_back("name", job.name, "name of the run")
-      .automatic("the job file's name without .json")
-      .may_change_on_resume();
+  all.emplace_back("name", job.name, "name of the run", OnResume::may_change)
+      .automatic("the job file's name without .json");
   std::vector<std::string> tasks;
   for (const TaskTraits& task : all_tasks()) tasks.push_back(task.name);
   all.emplace_back(
          "task", job.task,
          "what the model learns: to continue text (language_model), to sort texts into classes (classify), or "
-         "to fill in masked words, before it is fine-tuned (mlm)")
+         "to fill in masked words, before it is fine-tuned (mlm)",
+         OnResume::fixed)
       .one_of(tasks)
       .same_as("lm", "language_model")
       .same_as("causal_lm", "language_model")
       .same_as("classification", "classify")
       .same_as("text_classification", "classify")
       .same_as("sequence_classification", "classify")
-      .same_as("masked_lm", "mlm")
-      .fixed_on_resume();
-  all.emplace_back("comment", job.comment, "free text for people; brisk does not read it").may_change_on_resume();
-  all.emplace_back("output", job.output, "folder of the run: checkpoints, tokenizer, metrics; or --output")
+      .same_as("masked_lm", "mlm");
+  all.emplace_back("comment", job.comment, "free text for people; brisk does not read it", OnResume::may_change);
+  all.emplace_back("output", job.output, "folder of the run: checkpoints, tokenizer, metrics; or --output",
+                   OnResume::may_change)
       .automatic("runs/ and the name")
-      .also({"output_dir", "run_dir", "out_dir", "training.output_dir"})
-      .may_change_on_resume();
+      .also({"output_dir", "run_dir", "out_dir", "training.output_dir"});
   all.emplace_back(
          "device", job.device,
          "device to train on: `cpu`, an NVIDIA GPU (`cuda` or `gpu`; `cuda:1` for the second one), or `auto`: "
-         "a GPU if there is one; or --device")
-      .also({"training.device"})
-      .may_change_on_resume();
+         "a GPU if there is one; or --device",
+         OnResume::may_change)
+      .also({"training.device"});
 }
 
 }  // namespace

@@ -9,58 +9,54 @@ namespace {
 void declare_course(Job& job, std::vector<Option>& all) {
   TrainingOptions& training = job.training;
   all.emplace_back("training.eval_steps", training.eval_steps,
-                   "optimizer steps between evaluations on the validation data; 0: after each epoch")
+                   "optimizer steps between evaluations on the validation data; 0: after each epoch", OnResume::fixed)
       .at_least(0)
       .in("optimizer steps")
       .also({"eval_interval", "evaluation_steps", "eval_every"})
-      .fixed_on_resume()
       .smoke_test_value(kSmokeTestSteps / 2);
-  all.emplace_back("training.logging_steps", training.logging_steps, "optimizer steps between lines of metrics.jsonl")
+  all.emplace_back("training.logging_steps", training.logging_steps, "optimizer steps between lines of metrics.jsonl",
+                   OnResume::may_change)
       .at_least(1)
       .in("optimizer steps")
       .also({"log_interval", "log_every", "log_steps"})
-      .may_change_on_resume()
       .smoke_test_value(1);
   all.emplace_back("training.save_steps", training.save_steps,
-                   "optimizer steps between checkpoints; 0: after each epoch")
+                   "optimizer steps between checkpoints; 0: after each epoch", OnResume::may_change)
       .at_least(0)
       .in("optimizer steps")
       .also({"save_interval", "save_every", "checkpoint_steps"})
-      .may_change_on_resume()
       .smoke_test_value(kSmokeTestSteps / 6);
   all.emplace_back("training.save_minutes", training.save_minutes,
-                   "save another checkpoint whenever the last one is this old; 0: never")
+                   "save another checkpoint whenever the last one is this old; 0: never", OnResume::may_change)
       .at_least(0)
       .at_most(1e6)
       .in("minutes")
-      .may_change_on_resume()
       .smoke_test_value(0.0);
   all.emplace_back("training.save_total_limit", training.save_total_limit,
-                   "number of latest checkpoints to keep, besides the best; 0: all")
+                   "number of latest checkpoints to keep, besides the best; 0: all", OnResume::may_change)
       .at_least(0)
       .in("checkpoints")
       .also({"keep_checkpoints", "max_checkpoints"})
-      .may_change_on_resume()
       .smoke_test_value(2);
   all.emplace_back("training.load_best_model_at_end", training.load_best_model_at_end,
-                   "end the run with the weights that did best on the validation data, not with the last ones")
-      .may_change_on_resume();
+                   "end the run with the weights that did best on the validation data, not with the last ones",
+                   OnResume::may_change);
   all.emplace_back(
          "training.best_by", training.best_by,
          "metric of the validation data that decides which weights are best; of equal accuracies the one with "
-         "the lower loss wins")
+         "the lower loss wins",
+         OnResume::fixed)
       .one_of({"loss", "accuracy"})
       .same_as("eval_loss", "loss")
       .same_as("eval_accuracy", "accuracy")
       .default_with(with_labels(job), "accuracy")
-      .also({"metric_for_best_model"})
-      .fixed_on_resume();
+      .also({"metric_for_best_model"});
   all.emplace_back("training.early_stopping_patience", training.early_stopping_patience,
-                   "stop after this many evaluations in a row that are no better than the best (best_by); 0: never")
+                   "stop after this many evaluations in a row that are no better than the best (best_by); 0: never",
+                   OnResume::may_change)
       .at_least(0)
       .in("evaluations")
       .also({"patience"})
-      .may_change_on_resume()
       .smoke_test_value(0);
 }
 
@@ -71,21 +67,21 @@ void declare_divergence_guard(Job& job, std::vector<Option>& all) {
   all.emplace_back(
          "training.divergence_guard", training.divergence_guard,
          "skip updates whose loss or gradient is not finite or far above the last ones; if they go on, return to "
-         "the last good checkpoint at half the learning rate")
+         "the last good checkpoint at half the learning rate",
+         OnResume::fixed)
       .default_with(with_labels(job), false)
-      .also({"guard"})
-      .fixed_on_resume();
+      .also({"guard"});
   all.emplace_back("training.divergence_gradient_ratio", training.divergence_gradient_ratio,
-                   "skip an update whose gradient norm is more than this many times the median of the last 64")
+                   "skip an update whose gradient norm is more than this many times the median of the last 64",
+                   OnResume::fixed)
       .above(1)
-      .used_with(guarded)
-      .fixed_on_resume();
+      .used_with(guarded);
   all.emplace_back("training.divergence_rollbacks", training.divergence_rollbacks,
-                   "returns to a good checkpoint before the run gives up; 0: stop at the first divergence")
+                   "returns to a good checkpoint before the run gives up; 0: stop at the first divergence",
+                   OnResume::fixed)
       .at_least(0)
       .at_most(100)
       .used_with(guarded)
-      .fixed_on_resume()
       .same_in_smoke_test();
 }
 
@@ -94,60 +90,58 @@ void declare_records(Job& job, std::vector<Option>& all) {
   const Condition decoder = with_decoder(job, "an encoder does not continue texts");
   all.emplace_back("training.sample_prompts", training.sample_prompts,
                    "texts for the model to continue at each evaluation, shown in the terminal, samples.jsonl and "
-                   "TensorBoard; or --sample-prompt")
+                   "TensorBoard; or --sample-prompt",
+                   OnResume::may_change)
       .only_with(decoder)
-      .also({"sample_prompt", "prompts"})
-      .may_change_on_resume();
+      .also({"sample_prompt", "prompts"});
   all.emplace_back("training.sample_tokens", training.sample_tokens,
-                   "length of each sample; without sample_prompts: one sample, from an empty text; or --sample-tokens")
+                   "length of each sample; without sample_prompts: one sample, from an empty text; or --sample-tokens",
+                   OnResume::may_change)
       .at_least(1)
       .at_most(65536)
       .automatic(0, "64 with sample_prompts, otherwise no samples")
       .in("tokens")
       .only_with(decoder)
-      .may_change_on_resume()
       .same_in_smoke_test();
   all.emplace_back("training.tensorboard", training.tensorboard,
-                   "write event files for TensorBoard into the folder tensorboard/ of the run")
-      .may_change_on_resume();
+                   "write event files for TensorBoard into the folder tensorboard/ of the run", OnResume::may_change);
   all.emplace_back("training.histogram_steps", training.histogram_steps,
-                   "optimizer steps between histograms of parameters and gradients for TensorBoard; 0: none")
+                   "optimizer steps between histograms of parameters and gradients for TensorBoard; 0: none",
+                   OnResume::may_change)
       .at_least(0)
       .in("optimizer steps")
       .also({"histogram_interval", "histogram_freq"})
-      .may_change_on_resume()
       .same_in_smoke_test();
 }
 
 void declare_resources(Job& job, std::vector<Option>& all) {
   TrainingOptions& training = job.training;
   all.emplace_back("training.num_workers", training.num_workers,
-                   "threads that prepare batches in the background; 0: the training thread does it")
+                   "threads that prepare batches in the background; 0: the training thread does it",
+                   OnResume::may_change)
       .at_least(0)
       .at_most(256)
       .in("threads")
       .also({"dataloader_num_workers", "data.num_workers"})
-      .may_change_on_resume()
       .same_in_smoke_test();
   all.emplace_back("training.micro_batch_tokens", training.micro_batch_tokens,
-                   "size of the micro-batches that a batch is computed in; changes memory and speed, not the result")
+                   "size of the micro-batches that a batch is computed in; changes memory and speed, not the result",
+                   OnResume::fixed)
       .at_least(1)
       .at_most(16777216)
       .automatic(0, "brisk chooses, at most 4096, on a GPU 65536")
       .in("tokens")
-      .fixed_on_resume()
       .smoke_test_value(0);
   all.emplace_back("training.measure_micro_batch", training.measure_micro_batch,
-                   "time a few micro-batch sizes at the start and keep the fastest; changes speed, not the result")
-      .fixed_on_resume()
+                   "time a few micro-batch sizes at the start and keep the fastest; changes speed, not the result",
+                   OnResume::fixed)
       .smoke_test_value(false);
-  all.emplace_back("training.threads", training.threads, "CPU threads that compute")
+  all.emplace_back("training.threads", training.threads, "CPU threads that compute", OnResume::may_change)
       .at_least(1)
       .at_most(4096)
       .automatic(0, "all cores")
       .in("threads")
       .also({"num_threads", "n_threads"})
-      .may_change_on_resume()
       .smoke_test_value(1);  // ops this small are done sooner than two threads of a busy machine meet
 }
 

@@ -42,8 +42,8 @@ void set_field(const Option::Field& field, const Option::Value& value) {
 
 }  // namespace
 
-Option::Option(std::string path, std::shared_ptr<OptionItems> items, std::string help)
-    : path(std::move(path)), field(std::move(items)), help(std::move(help)) {
+Option::Option(std::string path, std::shared_ptr<OptionItems> items, std::string help, OnResume on_resume)
+    : path(std::move(path)), field(std::move(items)), help(std::move(help)), on_resume(on_resume) {
   default_text = value_text();
 }
 
@@ -121,14 +121,6 @@ Option& Option::default_with(Condition condition, Value value) {
   other_defaults.push_back({std::move(condition), std::move(value)});
   return *this;
 }
-Option& Option::fixed_on_resume() {
-  on_resume = OnResume::fixed;
-  return *this;
-}
-Option& Option::may_change_on_resume() {
-  on_resume = OnResume::may_change;
-  return *this;
-}
 Option& Option::smoke_test_at_most(int64_t most_there) {
   int64_t* number = std::get<int64_t*>(field);
   return smoke_test_rule([number, most_there] { *number = std::min(*number, most_there); });
@@ -152,14 +144,14 @@ const Condition* Option::unmet_condition(bool required) const {
   return nullptr;
 }
 
-void Option::take_value_of(const Option& other) const {
+void Option::take_default(const Option& other) const {
   BRISK_CHECK(path == other.path, "{} is not {}", other.path, path);
   std::visit(
       [&]<typename T>(const T& mine) {
         if constexpr (std::is_pointer_v<T>) {
           *mine = *std::get<T>(other.field);
         } else {
-          BRISK_CHECK(false, "{}: lists of items are not copied", path);
+          mine->clear();  // lists of items begin empty
         }
       },
       field);

@@ -5,13 +5,12 @@
 //
 //   struct Cake { int64_t eggs = 3; bool vegan = false; std::string icing = "none"; } cake;
 //   std::vector<Option> options;
-//   options.emplace_back("cake.vegan", cake.vegan, "bake without eggs and milk").fixed_on_resume();
-//   options.emplace_back("cake.eggs", cake.eggs, "eggs in the dough")
+//   options.emplace_back("cake.vegan", cake.vegan, "bake without eggs and milk", OnResume::fixed);
+//   options.emplace_back("cake.eggs", cake.eggs, "eggs in the dough", OnResume::fixed)
 //       .at_least(1).at_most(12).also({"num_eggs"})
 //       .only_with({"eggs", [&cake] { return !cake.vegan; }})
-//       .fixed_on_resume()
 //       .smoke_test_at_most(1);
-//   options.emplace_back("cake.icing", cake.icing, "what covers the cake").one_of({"none", "sugar"}).may_change_on_resume();
+//   options.emplace_back("cake.icing", cake.icing, "what covers it", OnResume::may_change).one_of({"none", "sugar"});
 //   ReadResult result = read_options(options, R"({"cake": {"num_eggs": 4}})", "cake.json", {"cake.icing=sugar"});
 //   // cake.eggs is 4, cake.icing "sugar"; result.notes: "cake.json: cake.num_eggs is cake.eggs here"
 //
@@ -54,7 +53,8 @@ struct Condition {
                                                      // none: "without" and `where`
 };
 
-enum class OnResume : uint8_t { unsaid, fixed, may_change };
+// Whether an option may differ when saved work is continued.
+enum class OnResume : uint8_t { fixed, may_change };
 
 class Option {
  public:
@@ -63,10 +63,11 @@ class Option {
   using Value = std::variant<bool, int64_t, double, std::string>;
 
   template <typename T>
-  Option(std::string path, T& field, std::string help) : path(std::move(path)), field(&field), help(std::move(help)) {
+  Option(std::string path, T& field, std::string help, OnResume on_resume)
+      : path(std::move(path)), field(&field), help(std::move(help)), on_resume(on_resume) {
     default_text = value_text();
   }
-  Option(std::string path, std::shared_ptr<OptionItems> items, std::string help);
+  Option(std::string path, std::shared_ptr<OptionItems> items, std::string help, OnResume on_resume);
 
   // Declaring, each returns the option so that calls chain.
   Option& at_least(double bound);
@@ -97,10 +98,6 @@ class Option {
   // Another default where the condition holds; of several the last. It may look at options declared before this one.
   Option& default_with(Condition condition, Value value);
 
-  // Whether the option may differ when saved work is continued. Every option says one of the two.
-  Option& fixed_on_resume();
-  Option& may_change_on_resume();
-
   // Its value where a job is only tried out, small and short; by default it stays. Every integer option says which.
   Option& smoke_test_at_most(int64_t most);
   Option& smoke_test_value(Value value);
@@ -110,9 +107,9 @@ class Option {
   // The first condition that does not hold; of only_with alone where `required`. Null: all hold.
   const Condition* unmet_condition(bool required = false) const;
   bool has_effect() const { return unmet_condition() == nullptr; }
-  void take_value_of(const Option& other) const;  // the same option of another struct
-  std::string meaning() const;                    // the help, and where the option applies
-  std::string other_defaults_text() const;        // "; 32 with optimizer adamw"; empty: none
+  void take_default(const Option& other) const;  // the same option of a struct with defaults alone
+  std::string meaning() const;                   // the help, and where the option applies
+  std::string other_defaults_text() const;       // "; 32 with optimizer adamw"; empty: none
 
   std::string section() const;  // "training"; empty at the top
   std::string name() const;     // "batch_size"
@@ -127,6 +124,7 @@ class Option {
   std::string path;
   Field field;
   std::string help;
+  OnResume on_resume;
   std::string default_text;
   std::optional<double> least, most;
   bool least_open = false, most_open = false;
@@ -150,7 +148,6 @@ class Option {
     Value value;
   };
   std::vector<OtherDefault> other_defaults;
-  OnResume on_resume = OnResume::unsaid;
   bool smoke_test_said = false;
   std::function<void()> smoke_test;  // none: the value stays
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "job/job.h"
@@ -16,19 +17,21 @@ using Json = nlohmann::ordered_json;
 
 std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-// The value that a job without the option has; empty where there is no such job.
-std::string value_without(const std::string& job_text, const Option& option, const std::string& source) {
+// The value that option `i` has where the job does not give it; empty where there is no such job.
+std::string value_without(Job job, size_t i) {
+  Job plain;
+  const std::vector<Option> options = declare_job_options(job), defaults = declare_job_options(plain);
+  std::set<std::string> given;
+  for (const Option& option : options) given.insert(option.path);
+  given.erase(options[i].path);
+  options[i].take_default(defaults[i]);
   try {
-    std::vector<std::string> notes;
-    Job job = job_from_json_text(job_text, source, {option.path + "=null"}, notes);
+    apply_other_defaults(options, given);
     resolve_defaults(job);
-    for (const Option& other : declare_job_options(job)) {
-      if (other.path == option.path) return other.value_text();
-    }
+    return options[i].value_text();
   } catch (const UserError&) {
-    // Other settings make no sense without this one: it was given.
+    return "";  // other settings make no sense without this one: it was given
   }
-  return "";
 }
 
 std::vector<Setting> raw_settings(const Json& json) {
@@ -55,12 +58,12 @@ std::vector<Setting> read_settings(const std::string& job_text, const std::strin
   try {
     Job job = job_from_json_text(job_text, job_path);
     resolve_defaults(job);
-    const std::string resolved = job_to_json_text(job);
     std::vector<Setting> settings;
-    for (const Option& option : declare_job_options(job)) {
-      if (!option.has_effect()) continue;
-      const std::string value = option.value_text();
-      settings.push_back({option.path, value, option.help, value == value_without(resolved, option, job_path)});
+    const std::vector<Option> options = declare_job_options(job);
+    for (size_t i = 0; i < options.size(); ++i) {
+      if (!options[i].has_effect()) continue;
+      const std::string value = options[i].value_text();
+      settings.push_back({options[i].path, value, options[i].help, value == value_without(job, i)});
     }
     return settings;
   } catch (const UserError& error) {

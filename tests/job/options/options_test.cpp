@@ -22,22 +22,26 @@ struct Cake {
 
 std::vector<Option> declare(Cake& cake) {
   std::vector<Option> all;
-  all.push_back(Option("title", cake.title, "what it says on top"));
-  all.push_back(
-      Option("dough.eggs", cake.eggs, "eggs in the dough").at_least(1).at_most(12).also({"num_eggs", "oven.eggs"}));
-  all.push_back(Option("dough.sugar", cake.sugar, "kilograms of it").at_least(0).below(1));
-  all.push_back(Option("dough.vegan", cake.vegan, "no eggs at all"));
-  all.push_back(Option("cover.icing", cake.icing, "what covers it")
+  all.push_back(Option("title", cake.title, "what it says on top", OnResume::fixed));
+  all.push_back(Option("dough.eggs", cake.eggs, "eggs in the dough", OnResume::fixed)
+                    .at_least(1)
+                    .at_most(12)
+                    .also({"num_eggs", "oven.eggs"}));
+  all.push_back(Option("dough.sugar", cake.sugar, "kilograms of it", OnResume::fixed).at_least(0).below(1));
+  all.push_back(Option("dough.vegan", cake.vegan, "no eggs at all", OnResume::fixed));
+  all.push_back(Option("cover.icing", cake.icing, "what covers it", OnResume::fixed)
                     .one_of({"none", "sugar", "chocolate"})
                     .same_as("ganache", "chocolate")
                     .flag("choc", "chocolate"));
-  all.push_back(Option("cover.fruit", cake.fruit, "on top"));
-  all.emplace_back("cover.cream", cake.cream, "layers of cream")
+  all.push_back(Option("cover.fruit", cake.fruit, "on top", OnResume::fixed));
+  all.emplace_back("cover.cream", cake.cream, "layers of cream", OnResume::may_change)
       .only_with({"eggs", [&cake] { return !cake.vegan; }})
       .default_with({"chocolate", [&cake] { return cake.icing == "chocolate"; }}, 2)
-      .may_change_on_resume()
       .smoke_test_at_most(1);
-  all.push_back(Option("cover.layers", cake.layers, "of it").at_least(0).automatic(0, "as many as it takes").or_flag());
+  all.push_back(Option("cover.layers", cake.layers, "of it", OnResume::fixed)
+                    .at_least(0)
+                    .automatic(0, "as many as it takes")
+                    .or_flag());
   return all;
 }
 
