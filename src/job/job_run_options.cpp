@@ -142,7 +142,7 @@ void declare_resources(Job& job, std::vector<Option>& all) {
       .automatic(0, "all cores")
       .in("threads")
       .also({"num_threads", "n_threads"})
-      .smoke_test_value(1);  // ops this small are done sooner than two threads of a busy machine meet
+      .smoke_test_value(1);  // ops this small end sooner than two threads of a busy machine synchronise
 }
 
 }  // namespace
