@@ -279,7 +279,7 @@ TEST(Job, NestedDeeperThanAStackIsRefused) {
   for (const char* open : {"[", "{\"a\":"}) {
     std::string nested;
     for (int i = 0; i < 100'000; ++i) nested += open;
-    EXPECT_EQ(problem("{\"comment\": " + nested), "job.json: objects and lists nested more than 32 deep");
+    EXPECT_EQ(problem("{\"comment\": " + nested), "job.json: objects and lists are nested more than 32 levels deep");
   }
 }
 
@@ -289,7 +289,7 @@ TEST(Job, OfManyProblemsNamesTheFirst) {
     for (int i = 0; i < keys; ++i) text += fmt::format("\"qqqq{}\": 1,", i);
     return text + "\"name\": \"a\"}";
   };
-  EXPECT_EQ(problem(job_of(100'000)), "job.json: an object of more than 1000 keys");
+  EXPECT_EQ(problem(job_of(100'000)), "job.json: an object has more than 1000 keys");
   const std::string message = problem(job_of(900));
   EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 50);
   EXPECT_TRUE(message.ends_with("\n... what follows was not looked at")) << message.substr(message.size() - 100);
