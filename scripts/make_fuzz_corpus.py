@@ -56,7 +56,8 @@ def make_jobs():
     write("job", "slips", "{\"model\": {\"d_modl\": 3, \"num_heads\": 3, \"norm\": \"rmsnrm\"},\n/* \"x\" */ \"trainin\": {}, "
           "\"training\": {\"seed\": \"1\", \"stop\": \"10Mt\", \"lr\": 2, \"learning_rate\": 2, \"seed\": 1}, \"data\": 3}")
     write("job", "syntax", "{\"model\": {\"d_model\": 3,}")
-    words = set(re.findall(r'"([A-Za-z_.]+)"', (ROOT / "src/job/job_options.cpp").read_text()))
+    declarations = "".join(path.read_text() for path in sorted((ROOT / "src/job").glob("job*_options.cpp")))
+    words = set(re.findall(r'"([A-Za-z_.]+)"', declarations))
     write_dictionary("job", [f'"{w.split(".")[-1]}"' for w in words] + ['"auto"', "null", "true", "//", "/*", "*/", "1e400",
                                                                        "\0", "2e", "500u", "10Mt", "30m"])
 

@@ -54,7 +54,7 @@ void require_classifier(const TrainedModel& model) {
   if (has_no_head(model.job)) {
     user_error(
         "{0}: an encoder without a head, of which nothing can be asked yet: train one on it, {{\"task\": \"classify\", "
-        "\"model\": {{\"checkpoint\": \"{1}\"}}}} in a job",
+        "\"model\": {{\"from\": \"{1}\"}}}} in a job",
         model.source, model.path);
   }
   user_error("{}: {}, which names no classes; train one with task classify", model.source,

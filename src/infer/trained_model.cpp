@@ -62,7 +62,7 @@ const Decoder& TrainedModel::decoder() const {
     user_error("{}: a {} (task {}), which does not continue texts; {}", source, job.model.type, job.task,
                names_classes
                    ? "`brisk predict` names the class of a text"
-                   : fmt::format("a classifier can be trained from it: \"model\": {{\"checkpoint\": \"{}\"}}", source));
+                   : fmt::format("a classifier can be trained from it: \"model\": {{\"from\": \"{}\"}}", source));
   }
   return *decoder;
 }

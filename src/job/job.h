@@ -5,9 +5,10 @@
 //   for (const std::string& line : resolve_defaults(job)) say("{}", line);   // "model.num_heads = 4 (d_model / 64)"
 //   write_file_atomically(job.output + "/job.json", job_to_json_text(job));
 //
-// The structs below hold the defaults; everything else about an option (spellings, range, choices, help) stands in
-// its one declaration in job/job_options.cpp. From the two come parsing, checking, error messages, the JSON schema
-// and docs/job.md. A value of 0 or "" that means "brisk chooses" is filled by resolve_defaults.
+// The structs below hold the defaults; everything else about an option (spellings, range, help, where it applies, other
+// defaults there, whether it may change on resume) stands in its one declaration in job/job_*_options.cpp. From the two
+// come parsing, checking, error messages, the JSON schema and docs/job.md. A value of 0 or "" that means "brisk chooses"
+// is filled by resolve_defaults.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,8 @@
 
 namespace brisk {
 
-// The network; the defaults are GPT-2's shape. `"type": "llama"` in a job changes the defaults of norm, activation,
-// positions, bias and tie_embeddings to Llama's shape; the resolved type is then "decoder". An encoder (bert,
-// distilbert, roberta) has BERT's defaults; some keys have one value there.
+// The network; the defaults are GPT-2's shape. `"type": "llama"` in a job has other defaults, and the resolved type is
+// "decoder". Some keys have one value in an encoder (bert, distilbert, roberta).
 struct ModelOptions {
   std::string type = "decoder";  // decoder | bert | distilbert | roberta
   int64_t d_model = 256;
@@ -33,7 +33,7 @@ struct ModelOptions {
   std::string activation = "gelu";    // gelu (tanh form) | gelu_erf | swiglu | relu
   std::string positions = "learned";  // learned | rotary | none
   bool tie_embeddings = true;         // the output projection is the token embedding
-  bool bias = true;                   // of linear layers and layernorm; false in a job with rmsnorm unless given
+  bool bias = true;                   // of linear layers and layernorm
   double dropout = 0.0;
   double norm_epsilon = 1e-5;
   double rope_theta = 10000.0;
@@ -51,20 +51,19 @@ struct ModelOptions {
 
 struct TrainingOptions {
   int64_t max_length = 128;  // tokens a sequence
-  int64_t batch_size = 16;   // sequences; 32 where the optimizer is adamw, unless given; times
-                             // gradient_accumulation_steps they form an optimizer step; 0 ("auto"): 4096 tokens
+  int64_t batch_size = 16;   // sequences; times gradient_accumulation_steps they form an optimizer step; 0 ("auto"):
+                             // 4096 tokens
   int64_t gradient_accumulation_steps = 1;
   int64_t num_epochs = 1;  // 0: 1, unless stop says how long
   int64_t max_steps = 0;   // optimizer steps; 0: as num_epochs says, otherwise it overrides num_epochs
   std::string
       stop;  // "2e", "500u", "10Mt" or "30m" (job/run_length.h), in place of the two above; num_epochs is 0 then
 
-  // `"optimizer": "adamw"` in a job changes the defaults of batch_size and lr_scheduler.
   std::string optimizer = "muon";  // muon | adamw
   double learning_rate = 0;        // of AdamW; 0: muon 4e-3, adamw and lora_rank 1e-3, times sqrt(256 / d_model)
   double muon_learning_rate = 0;   // of hidden matrices; 0: 0.01. Both are a tenth with model.from, but not lora_rank
   double muon_momentum = 0.95;
-  std::string lr_scheduler = "wsd";      // constant | linear | cosine | wsd; cosine where the optimizer is adamw
+  std::string lr_scheduler = "wsd";      // constant | linear | cosine | wsd
   double decay_ratio = 0.5;              // of all optimizer steps: the falling end of wsd
   int64_t warmup_steps = -1;             // -1: from warmup_ratio (see warmup_steps_of)
   double warmup_ratio = 0.05;            // of all optimizer steps
@@ -76,7 +75,7 @@ struct TrainingOptions {
   double max_grad_norm = 1.0;  // 0: no clipping
   double label_smoothing = 0.0;
   std::string precision = "auto";      // auto | fp32 | tf32 | bf16 | fp16 | fp8
-  bool master_weights = true;          // false: layers' weights are bf16 alone, rounded by chance; on a GPU
+  bool master_weights = true;          // false: layers' weights are bf16 alone, with stochastic rounding; on a GPU
   int64_t gradient_checkpointing = 0;  // 0: off; n: keep the activations of every n-th layer only
   int64_t seed = 1;
 
@@ -103,7 +102,7 @@ struct TrainingOptions {
   double save_minutes = 0;       // besides, when this long ago; 0: never
   int64_t save_total_limit = 2;  // last checkpoints kept besides the best; 0: all
   bool load_best_model_at_end = true;
-  std::string best_by = "loss";         // loss | accuracy; accuracy where the task is classify, unless given
+  std::string best_by = "loss";         // loss | accuracy
   int64_t early_stopping_patience = 0;  // evaluations without a better loss; 0: never stop early
 
   bool divergence_guard = true;  // skip outlier updates; go back when they repeat (train/engine/divergence_guard.h)

@@ -1,4 +1,5 @@
 // The options of a job's data.
+#include "job/job_conditions.h"
 #include "job/job_options.h"
 
 namespace brisk {
@@ -6,17 +7,24 @@ namespace brisk {
 namespace {
 
 std::vector<Option> declare_source(DataSource& source) {
-  return {Option("path", source.path, "a file, a folder or a glob"),
-          Option("weight", source.weight,
-                 "how often an epoch draws its sequences: at 2 each twice, at 0.5 half of them, the others in the next "
-                 "epoch")
-              .above(0)
-              .at_most(1000),
-          Option("text_field", source.text_field, "of its .jsonl lines").automatic("data.text_field"),
-          Option("document", source.document, "what a document of its .txt files is")
-              .one_of({"auto", "file", "block", "line"})
-              .same_as("paragraph", "block")
-              .automatic("data.document")};
+  std::vector<Option> all;
+  // Where the text is. That it is the same text is seen by its fingerprint.
+  all.emplace_back("path", source.path, "a file, a folder or a glob", OnResume::may_change);
+  all.emplace_back(
+         "weight", source.weight,
+         "how often each sequence is used in an epoch: 2 is twice; 0.5 is half of the sequences, the other half "
+         "in the next epoch",
+         OnResume::fixed)
+      .above(0)
+      .at_most(1000);
+  all.emplace_back("text_field", source.text_field, "key that holds the text in a line of this source's .jsonl files",
+                   OnResume::fixed)
+      .automatic("data.text_field");
+  all.emplace_back("document", source.document, "what one document is in this source's .txt files", OnResume::fixed)
+      .one_of({"auto", "file", "block", "line"})
+      .same_as("paragraph", "block")
+      .automatic("data.document");
+  return all;
 }
 
 class DataSourceItems : public OptionItems {
@@ -41,38 +49,59 @@ class DataSourceItems : public OptionItems {
 
 }  // namespace
 
-void declare_data(DataOptions& data, std::vector<Option>& all) {
-  all.push_back(Option("data.train", std::make_shared<DataSourceItems>(data.train),
-                       "text to learn from: .txt and .jsonl files, plain or compressed (.gz, .zst), folders, globs; or "
-                       "--data; an object gives a source a weight, a text_field or a document rule of its own")
-                    .also({"train_file", "train_files", "train_path", "train_data", "path", "files"}));
-  all.push_back(
-      Option("data.validation", data.validation, "text to evaluate on")
-          .automatic("validation_fraction of train")
-          .also({"validation_file", "validation_files", "valid", "val", "eval", "validation_path", "eval_file"}));
-  all.push_back(Option("data.validation_fraction", data.validation_fraction,
-                       "share of train kept for evaluation where validation is not given; 0: none")
-                    .at_least(0)
-                    .at_most(0.5)
-                    .also({"validation_split", "val_split", "val_fraction", "eval_fraction", "validation_ratio"}));
-  all.push_back(
-      Option("data.text_field", data.text_field,
-             "the key of a .jsonl line that holds its text; a dot goes into an object or a list: article.body.text; "
-             "of the task classify the column of the table, found where it is not given")
-          .also({"text_column", "text_key"}));
-  declare_table(data, all);
-  all.push_back(Option("data.document", data.document,
-                       "what a document of a .txt is: the file, a block between blank lines, or a line")
-                    .one_of({"auto", "file", "block", "line"})
-                    .same_as("paragraph", "block"));
-  all.push_back(Option("data.tokenizer", data.tokenizer,
-                       "a tokenizer.json, SentencePiece .model, GPT-2's or llama2.c's files, or a folder with one")
-                    .automatic("a byte-level BPE of model.vocab_size entries, trained on the training text")
-                    .also({"tokenizer_path", "tokenizer_file", "tokenizer_name", ".tokenizer", "model.tokenizer"}));
-  all.push_back(
-      Option("data.cache_dir", data.cache_dir, "where token files are kept between runs")
-          .automatic("$XDG_CACHE_HOME/brisk or ~/.cache/brisk; /tmp/brisk-cache-UID for a user without a home")
-          .also({"cache"}));
+void declare_data_options(Job& job, std::vector<Option>& all) {
+  DataOptions& data = job.data;
+  all.emplace_back(
+         "data.train", std::make_shared<DataSourceItems>(data.train),
+         "training data: .txt or .jsonl files, for classify .csv, .tsv or .jsonl with labels, plain or "
+         "compressed (.gz, .zst); files, folders or globs; an object gives a source a weight, a text_field or a "
+         "document rule of its own; or --data",
+         OnResume::may_change)
+      .also({"train_file", "train_files", "train_path", "train_data", "path", "files"});
+  all.emplace_back("data.validation", data.validation, "data to evaluate on, of the same kinds as train",
+                   OnResume::may_change)
+      .automatic("validation_fraction of train")
+      .also({"validation_file", "validation_files", "valid", "val", "eval", "validation_path", "eval_file"});
+  all.emplace_back("data.validation_fraction", data.validation_fraction,
+                   "fraction of the training data that is set aside for evaluation; 0: none", OnResume::fixed)
+      .at_least(0)
+      .at_most(0.5)
+      .used_with({"no data.validation", [&data] { return data.validation.empty(); }})
+      .also({"validation_split", "val_split", "val_fraction", "eval_fraction", "validation_ratio"});
+  all.emplace_back(
+         "data.text_field", data.text_field,
+         "key of a .jsonl line, or column of a table, that holds the text; article.body.text goes into objects "
+         "and lists; empty: found by its name or its values",
+         OnResume::fixed)
+      .default_with(with_encoder_task(job), "")
+      .also({"text_column", "text_key"});
+  all.emplace_back("data.label_field", data.label_field, "column or key that holds the label, a word or a number",
+                   OnResume::fixed)
+      .automatic("found by its name (label, sentiment, class, ...) or its values")
+      .only_with(with_labels(job, "it has no labels"))
+      .also({"label_column", "label_key", "target_field"});
+  all.emplace_back("data.pair_field", data.pair_field, "column or key of the second text, to classify pairs of texts",
+                   OnResume::fixed)
+      .automatic("none")
+      .only_with(with_labels(job, "it has no pairs of texts"))
+      .also({"text_pair_field", "second_text_field", "pair_column"});
+  all.emplace_back("data.document", data.document,
+                   "what one document is in a .txt file: the whole file, a block between blank lines, or a line",
+                   OnResume::fixed)
+      .one_of({"auto", "file", "block", "line"})
+      .same_as("paragraph", "block")
+      .used_with(with_decoder(job, "its rows are its texts"));
+  all.emplace_back(
+         "data.tokenizer", data.tokenizer,
+         "tokenizer to use: a tokenizer.json, a SentencePiece .model, GPT-2's or llama2.c's files, or a folder "
+         "with one of them",
+         OnResume::may_change)
+      .automatic("a byte-level BPE of model.vocab_size tokens, trained on the training text")
+      .also({"tokenizer_path", "tokenizer_file", "tokenizer_name", ".tokenizer", "model.tokenizer"});
+  all.emplace_back("data.cache_dir", data.cache_dir, "folder where tokenized data is kept between runs",
+                   OnResume::may_change)
+      .automatic("$XDG_CACHE_HOME/brisk or ~/.cache/brisk; /tmp/brisk-cache-UID for a user without a home")
+      .also({"cache"});
 }
 
 }  // namespace brisk

@@ -12,6 +12,7 @@
 #include "base/rounding.h"
 #include "base/text/spelling.h"
 #include "job/job.h"
+#include "job/job_options.h"
 #include "job/job_task.h"
 #include "job/options/options.h"
 
@@ -61,8 +62,7 @@ void check_heads(const ModelOptions& model) {
         heads_fit(model, heads) ? fmt::format("num_heads = {}", heads) : fmt::format("d_model = {}", 2 * model.d_model);
     user_error(
         "model.positions = rotary turns pairs of columns, but d_model / num_heads = {} / {} = {} is odd: use {} or "
-        "positions "
-        "= learned",
+        "positions = learned",
         model.d_model, model.num_heads, model.d_model / model.num_heads, mend);
   }
   if (model.num_heads % model.num_kv_heads != 0) {
@@ -75,8 +75,7 @@ void check_heads(const ModelOptions& model) {
     }
     user_error(
         "model.num_heads = {} is not a multiple of model.num_kv_heads = {}; each key/value head serves a group of "
-        "equal size: "
-        "use num_kv_heads = {}",
+        "equal size: use num_kv_heads = {}",
         model.num_heads, model.num_kv_heads, nearest);
   }
 }
@@ -84,10 +83,6 @@ void check_heads(const ModelOptions& model) {
 void check_fine_tuning(const Job& job) {
   const TrainingOptions& training = job.training;
   if (training.train_layers == 0 && training.lora_rank == 0) return;
-  const char* key = training.lora_rank > 0 ? "training.lora_rank" : "training.train_layers";
-  if (job.model.from.empty()) {
-    user_error("{} freezes weights that were never trained: name the trained model to start from with model.from", key);
-  }
   if (training.lora_rank > 0 && training.train_layers > 0) {
     user_error("training.lora_rank = {} and training.train_layers = {}: choose one of them", training.lora_rank,
                training.train_layers);
@@ -115,8 +110,11 @@ std::vector<std::string> resolve_defaults(Job& job) {
   std::vector<std::string> lines;
   check_task(job);
   resolve_encoder(job.model);
-  const auto tell = [&](const char* name, const auto& value, const std::string& rule) {
-    lines.push_back(fmt::format("{} = {} ({})", name, value, rule));
+  const auto tell = [&](const std::string& path, const auto& value, std::string rule = "") {
+    for (const Option& option : rule.empty() ? declare_job_options(job) : std::vector<Option>()) {
+      if (option.path == path) rule = option.automatic_rule;
+    }
+    lines.push_back(fmt::format("{} = {} ({})", path, value, rule));
   };
   ModelOptions& model = job.model;
   if (model.num_heads == 0) {
@@ -128,7 +126,7 @@ std::vector<std::string> resolve_defaults(Job& job) {
   }
   if (model.num_kv_heads == 0) {
     model.num_kv_heads = model.num_heads;
-    tell("model.num_kv_heads", model.num_kv_heads, "num_heads");
+    tell("model.num_kv_heads", model.num_kv_heads);
   }
   check_heads(model);
   if (model.d_ff == 0) {
@@ -160,7 +158,7 @@ std::vector<std::string> resolve_defaults(Job& job) {
   check_fine_tuning(job);
   if (training.lora_rank > 0 && training.lora_alpha == 0) {
     training.lora_alpha = 2 * static_cast<double>(training.lora_rank);
-    tell("training.lora_alpha", training.lora_alpha, "2 lora_rank");
+    tell("training.lora_alpha", training.lora_alpha);
   }
   if (const double rate = encoder_learning_rate(job); training.learning_rate == 0 && rate > 0) {
     training.learning_rate = two_digits(rate);
@@ -184,7 +182,7 @@ std::vector<std::string> resolve_defaults(Job& job) {
   }
   if (training.sample_tokens == 0 && !training.sample_prompts.empty()) {
     training.sample_tokens = 64;
-    tell("training.sample_tokens", training.sample_tokens, "of each of sample_prompts");
+    tell("training.sample_tokens", training.sample_tokens);
   }
   if (job.name.empty()) {
     job.name = job.output.empty() ? "run" : std::filesystem::path(job.output).filename().string();
@@ -192,7 +190,7 @@ std::vector<std::string> resolve_defaults(Job& job) {
   }
   if (job.output.empty()) {
     job.output = "runs/" + job.name;
-    tell("output", job.output, "runs/ and the job's name");
+    tell("output", job.output);
   }
   if (job.data.cache_dir.empty()) {
     job.data.cache_dir = default_cache_directory();

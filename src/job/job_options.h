@@ -1,9 +1,13 @@
-// The declarations of a job's options, bound to the fields of `job`.
+// The declarations of a job's options, bound to the fields of `job`: what each means, in one place (see
+// job/options/options.h for what a declaration can say).
 //
 //   Job job;
-//   read_options(declare_job_options(job), text, "job.json", {});   // fills the fields; UserError on any problem
+//   read_options(declare_job_options(job), text, "job.json");   // fills the fields; UserError on any problem
+//
+// To add an option: a field with its default in job/job.h, and its declaration in one of the files job_*_options.cpp.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,11 +19,13 @@ namespace brisk {
 
 std::vector<Option> declare_job_options(Job& job);
 
-// Parts of it: the data, what only encoders have, and the columns of a table of labelled texts.
-void declare_data(DataOptions& data, std::vector<Option>& all);
-void declare_encoder(ModelOptions& model, std::vector<Option>& all);
-void declare_encoder_training(TrainingOptions& training, std::vector<Option>& all);
-void declare_table(DataOptions& data, std::vector<Option>& all);
+// Parts of it. A smoke test is so long: it has an evaluation in the middle, and checkpoints to be killed after.
+constexpr int64_t kSmokeTestSteps = 24;
+void declare_model_options(Job& job, std::vector<Option>& all);
+void declare_training_options(Job& job, std::vector<Option>& all);
+void declare_fine_tuning_options(Job& job, std::vector<Option>& all);
+void declare_run_options(Job& job, std::vector<Option>& all);
+void declare_data_options(Job& job, std::vector<Option>& all);
 
 // Section name and what it holds, in the order of the reference; "" is the top of the file.
 std::vector<std::pair<std::string, std::string>> job_sections();

@@ -84,7 +84,7 @@ TEST_F(HeadlessEncoder, CannotBeAskedAnything) {
     const auto model = open_trained_model(path, "");
     const std::string message = message_of<UserError>([&] { Predictor predictor(*model); });
     EXPECT_TRUE(has(message, "an encoder without a head")) << message;
-    EXPECT_TRUE(has(message, "\"checkpoint\": \"" + path + "\"")) << message;
+    EXPECT_TRUE(has(message, "\"from\": \"" + path + "\"")) << message;
   }
 }
 

@@ -94,24 +94,38 @@ TEST(TaskOfAJob, RefusesAModelOfAnotherKind) {
 }
 
 TEST(TaskOfAJob, RefusesASettingThatItWouldHaveToIgnore) {
-  EXPECT_TRUE(
-      says(task_problem(R"({"training": {"class_weights": "balanced"}})"), "training.class_weights is nothing for"));
+  EXPECT_EQ(task_problem(R"({"training": {"class_weights": "balanced"}})"),
+            "training.class_weights does not apply to task language_model (it has no classes); remove it");
   EXPECT_TRUE(says(task_problem(R"({"training": {"freeze": 1}})"), "training.train_layers"));
-  EXPECT_TRUE(says(task_problem(R"({"data": {"label_field": "label"}})"), "data.label_field is nothing for"));
+  EXPECT_TRUE(says(task_problem(R"({"data": {"label_field": "label"}})"), "data.label_field does not apply to task"));
   EXPECT_TRUE(
-      says(task_problem(R"({"task": "classify", "training": {"whole_word_masking": true}})"), "it masks nothing"));
-  EXPECT_TRUE(says(task_problem(R"({"task": "classify", "training": {"lora_rank": 4}})"), "no adapters"));
+      says(task_problem(R"({"task": "classify", "training": {"whole_word_masking": true}})"), "it masks no tokens"));
+  EXPECT_EQ(task_problem(R"({"task": "classify", "training": {"lora_rank": 4}})"),
+            "training.lora_rank does not apply to model.type bert (encoders have no adapters here); remove it");
   EXPECT_TRUE(says(task_problem(R"({"task": "classify", "model": {"positions": "rotary"}})"), "learned positions"));
-  EXPECT_TRUE(says(task_problem(R"({"task": "classify", "training": {"freeze": 1}})"), "never trained"));
+  EXPECT_TRUE(says(task_problem(R"({"task": "classify", "training": {"freeze": 1}})"), "without model.from"));
+  EXPECT_TRUE(says(task_problem(R"({"training": {"train_layers": 1}})"), "without model.from"));
+  EXPECT_TRUE(says(task_problem(R"({"task": "mlm", "training": {"teacher": "runs/a"}})"),
+                   "a teacher's predictions are classes"));
+  EXPECT_EQ(task_problem(R"({"task": "classify", "training": {"distillation_temperature": 4}})"),
+            "training.distillation_temperature does not apply without training.teacher; remove it");
   EXPECT_TRUE(
-      says(task_problem(R"({"task": "mlm", "training": {"teacher": "runs/a"}})"), "a teacher's answers are classes"));
-  EXPECT_TRUE(says(task_problem(R"({"task": "classify", "training": {"distillation_temperature": 4}})"),
-                   "name it with training.teacher"));
-  EXPECT_TRUE(says(task_problem(R"({"task": "classify", "training": {"frozen_dropout": true}})"), "nothing is frozen"));
-  EXPECT_TRUE(says(task_problem(R"({"training": {"cache_frozen": false}})"), "training.cache_frozen is nothing for"));
+      says(task_problem(R"({"task": "classify", "training": {"frozen_dropout": true}})"), "without training.freeze"));
+  EXPECT_TRUE(says(task_problem(R"({"training": {"cache_frozen": false}})"), "training.cache_frozen does not apply"));
   EXPECT_EQ(task_problem(R"({"task": "classify", "training": {"teacher": "runs/a", "distillation_temperature": 4}})"),
             "");
   EXPECT_EQ(task_problem("{}"), "");
+}
+
+TEST(TaskOfAJob, SaysWhichDefaultsItBrings) {
+  std::vector<std::string> notes;
+  job_from_json_text(R"({"task": "classify", "training": {"batch_size": 8}})", "job.json", {}, notes);
+  ASSERT_EQ(notes.size(), 2u);
+  EXPECT_TRUE(says(notes[0], "defaults with task classify or mlm: model.type = \"bert\"")) << notes[0];
+  EXPECT_TRUE(says(notes[0], "training.lr_scheduler = \"linear\"")) << notes[0];
+  EXPECT_FALSE(says(notes[0], "batch_size")) << notes[0];
+  EXPECT_EQ(notes[1],
+            "defaults with task classify: training.best_by = \"accuracy\", training.divergence_guard = false");
 }
 
 }  // namespace

@@ -108,8 +108,9 @@ std::string commands_text(const Command& brisk) {
 }
 
 std::string key_text(const Option& option, const std::string& key) {
-  const std::string standard = option.is_automatic() ? option.automatic_rule : option.default_text;
-  std::string help = troff(option.help);
+  const std::string standard =
+      (option.is_automatic() ? option.automatic_rule : option.default_text) + option.other_defaults_text();
+  std::string help = troff(option.meaning());
   if (const std::string allowed = option.range(); !allowed.empty()) help += troff(fmt::format("; {}", allowed));
   if (!option.unit.empty()) help += troff(fmt::format("; in {}", option.unit));
   if (!standard.empty() && standard != "\"\"") help += troff(fmt::format(" (default: {})", standard));

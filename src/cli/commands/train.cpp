@@ -11,6 +11,7 @@
 #include "cli/smoke_test/smoke_test.h"
 #include "infer/model_source.h"
 #include "job/job.h"
+#include "job/options/options.h"
 #include "train/record/run_text.h"
 #include "train/run/trainer.h"
 
@@ -24,6 +25,18 @@ struct TrainArguments {
   bool resume = false, smoke_test = false;
   int64_t sample_tokens = 0;
   std::vector<std::string> sample_prompts;
+
+  // Every option that stands for a key of the job, as --set would give it.
+  std::vector<std::string> overrides() const {
+    std::vector<std::string> all = settings;
+    if (!stop.empty()) all.push_back(override_text("training.stop", stop));
+    if (!data.empty()) all.push_back(override_text("data.train", data));
+    if (!output.empty()) all.push_back(override_text("output", output));
+    if (!device.empty()) all.push_back(override_text("device", device));
+    if (!sample_prompts.empty()) all.push_back(override_text("training.sample_prompts", sample_prompts));
+    if (sample_tokens > 0) all.push_back(fmt::format("training.sample_tokens={}", sample_tokens));
+    return all;
+  }
 };
 
 // Quoted for a shell if it contains anything but plain characters.
@@ -51,14 +64,7 @@ std::string last_line(const TrainOutcome& outcome) {
 
 int run_train(const TrainArguments& arguments) {
   std::vector<std::string> notes;
-  std::vector<std::string> settings = arguments.settings;
-  if (!arguments.stop.empty()) settings.push_back("training.stop=" + arguments.stop);
-  Job job = load_job(arguments.job_path, settings, notes);
-  if (!arguments.data.empty()) job.data.train.assign(arguments.data.begin(), arguments.data.end());
-  if (!arguments.output.empty()) job.output = arguments.output;
-  if (!arguments.sample_prompts.empty()) job.training.sample_prompts = arguments.sample_prompts;
-  if (arguments.sample_tokens > 0) job.training.sample_tokens = arguments.sample_tokens;
-  if (!arguments.device.empty()) job.device = arguments.device;
+  Job job = load_job(arguments.job_path, arguments.overrides(), notes);
   for (const std::string& note : notes) say("{}", note);
   for (const std::string& line : take_model_from_source(job, arguments.resume)) say("{}", line);
   for (const std::string& line : resolve_defaults(job)) say("{}", line);

@@ -17,6 +17,7 @@
 #include "cli/smoke_test/subset.h"
 #include "hub/huggingface/decoder_config.h"
 #include "infer/model_config.h"
+#include "job/job_options.h"
 #include "train/engine/engine.h"
 #include "train/run/interrupt.h"
 #include "train/task/classify_task.h"
@@ -28,7 +29,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kSteps = 24, kSaveSteps = 4;
 constexpr double kStageSeconds = 60;  // a stage takes a second or two; one that takes this long hangs
 
 class TemporaryFolder {
@@ -51,35 +51,9 @@ class TemporaryFolder {
   std::string path_;
 };
 
-// The job's settings with everything small: what is tested is the path.
+// The job with every option as its declaration has it in a smoke test: what is tested is the path.
 Job stand_in(Job job, const std::string& folder) {
-  ModelOptions& model = job.model;
-  const bool shared_heads = model.num_kv_heads < model.num_heads;
-  model.num_heads = 2;
-  model.num_kv_heads = shared_heads ? 1 : 2;
-  model.d_model = std::min<int64_t>(64, model.d_model / 4 * 4 > 0 ? model.d_model / 4 * 4 : 4);
-  model.num_layers = std::min<int64_t>(2, model.num_layers);
-  model.d_ff = model.context = 0;
-  if (job.data.tokenizer.empty()) model.vocab_size = std::min<int64_t>(1000, model.vocab_size);
-  TrainingOptions& training = job.training;
-  training.stop.clear();
-  training.num_epochs = 1;
-  training.max_steps = kSteps;
-  training.max_length = std::min<int64_t>(64, training.max_length);
-  training.batch_size = std::min<int64_t>(8, training.batch_size);
-  training.gradient_accumulation_steps = std::min<int64_t>(2, training.gradient_accumulation_steps);
-  training.micro_batch_tokens = 0;
-  training.measure_micro_batch = false;
-  training.logging_steps = 1;
-  training.eval_steps = kSteps / 2;
-  training.save_steps = kSaveSteps;
-  training.save_minutes = 0;
-  training.save_total_limit = 2;
-  training.early_stopping_patience = 0;
-  training.train_layers = std::min(training.train_layers, model.num_layers);
-  training.freeze = std::min(training.freeze, model.num_layers);
-  training.warmup_steps = std::min<int64_t>(training.warmup_steps, kSteps / 4);
-  training.threads = 1;  // ops this small end sooner than two threads of a busy machine synchronise
+  shrink_for_smoke_test(declare_job_options(job));
   job.output = folder + "/run";
   job.data.cache_dir = folder + "/cache";
   resolve_defaults(job);
@@ -106,7 +80,7 @@ class SmokeTest {
     stage("export", [&] { return export_model(); });
     if (InterruptGuard::requested()) return false;
     say("smoke test: everything works, in {}. Its {} means nothing: the model is a stand-in trained for {} steps",
-        format_duration(seconds_since(start_)), job_.task == "classify" ? "accuracy" : "loss", kSteps);
+        format_duration(seconds_since(start_)), job_.task == "classify" ? "accuracy" : "loss", kSmokeTestSteps);
     return true;
   }
 
@@ -225,21 +199,22 @@ class SmokeTest {
     Job base = small_;
     base.output = folder_.path() + "/base";
     base.model.from.clear();
-    base.training.train_layers = base.training.lora_rank = 0;
-    base.training.freeze = -1;
-    base.training.frozen_dropout = false;
-    const TrainingOptions plain;
     base.training.teacher.clear();
-    base.training.distillation_weight = plain.distillation_weight;
-    base.training.distillation_temperature = plain.distillation_temperature;
-    base.training.max_steps = kSaveSteps;
+    base.training.max_steps = small_.training.save_steps;
+    Job plain;
+    const std::vector<Option> options = declare_job_options(base), defaults = declare_job_options(plain);
+    for (size_t i = 0; i < options.size(); ++i) {  // what speaks of the two
+      if (options[i].unmet_condition(true) != nullptr) options[i].take_default(defaults[i]);
+    }
     child({"train", write_job(base, "base.json")});
     if (!job_.training.teacher.empty()) small_.training.teacher = base.output;
     if (job_.model.from.empty())
-      return fmt::format("{} steps of a new model, in place of the teacher {}", kSaveSteps, job_.training.teacher);
+      return fmt::format("{} steps of a new model, in place of the teacher {}", small_.training.save_steps,
+                         job_.training.teacher);
     small_.model = job_from_json_text(read_file(base.output + "/job.json"), base.output).model;
     small_.model.from = base.output;
-    return fmt::format("{} steps of a new model, to start from in place of {}", kSaveSteps, job_.model.from);
+    return fmt::format("{} steps of a new model, to start from in place of {}", small_.training.save_steps,
+                       job_.model.from);
   }
 
   std::string train() {

@@ -27,10 +27,23 @@ std::string leaf(const std::string& path) {
   return dot == std::string::npos ? path : path.substr(dot + 1);
 }
 
+std::string text_of(const Option::Value& value) {
+  return std::visit(
+      []<typename T>(const T& inner) -> std::string {
+        if constexpr (std::is_same_v<T, std::string>) return quoted(inner);
+        return fmt::format("{}", inner);
+      },
+      value);
+}
+
+void set_field(const Option::Field& field, const Option::Value& value) {
+  std::visit([&]<typename T>(const T& inner) { *std::get<T*>(field) = inner; }, value);
+}
+
 }  // namespace
 
-Option::Option(std::string path, std::shared_ptr<OptionItems> items, std::string help)
-    : path(std::move(path)), field(std::move(items)), help(std::move(help)) {
+Option::Option(std::string path, std::shared_ptr<OptionItems> items, std::string help, OnResume on_resume)
+    : path(std::move(path)), field(std::move(items)), help(std::move(help)), on_resume(on_resume) {
   default_text = value_text();
 }
 
@@ -94,6 +107,67 @@ Option& Option::or_word(std::string word, int64_t value) {
   words.emplace_back(std::move(word), value);
   default_text = value_text();
   return *this;
+}
+
+Option& Option::only_with(Condition condition) {
+  requirements.push_back({std::move(condition), true});
+  return *this;
+}
+Option& Option::used_with(Condition condition) {
+  requirements.push_back({std::move(condition), false});
+  return *this;
+}
+Option& Option::default_with(Condition condition, Value value) {
+  other_defaults.push_back({std::move(condition), std::move(value)});
+  return *this;
+}
+Option& Option::smoke_test_at_most(int64_t most_there) {
+  int64_t* number = std::get<int64_t*>(field);
+  return smoke_test_rule([number, most_there] { *number = std::min(*number, most_there); });
+}
+Option& Option::smoke_test_value(Value value) {
+  return smoke_test_rule([field = field, value = std::move(value)] { set_field(field, value); });
+}
+Option& Option::smoke_test_rule(std::function<void()> rule) {
+  smoke_test = std::move(rule);
+  return same_in_smoke_test();
+}
+Option& Option::same_in_smoke_test() {
+  smoke_test_said = true;
+  return *this;
+}
+
+const Condition* Option::unmet_condition(bool required) const {
+  for (const Requirement& requirement : requirements) {
+    if ((requirement.required || !required) && !requirement.condition.holds()) return &requirement.condition;
+  }
+  return nullptr;
+}
+
+void Option::take_default(const Option& other) const {
+  BRISK_CHECK(path == other.path, "{} is not {}", other.path, path);
+  std::visit(
+      [&]<typename T>(const T& mine) {
+        if constexpr (std::is_pointer_v<T>) {
+          *mine = *std::get<T>(other.field);
+        } else {
+          mine->clear();  // lists of items begin empty
+        }
+      },
+      field);
+}
+
+std::string Option::meaning() const {
+  std::vector<std::string> places;
+  for (const Requirement& requirement : requirements) places.push_back(requirement.condition.where);
+  return places.empty() ? help : fmt::format("{} (only with {})", help, fmt::join(places, " and "));
+}
+
+std::string Option::other_defaults_text() const {
+  std::string text;
+  for (const auto& [condition, value] : other_defaults)
+    text += fmt::format("; {} with {}", text_of(value), condition.where);
+  return text;
 }
 
 std::string Option::section() const {
@@ -186,6 +260,62 @@ std::string Option::expected() const {
   if (choices.size() == 1) return quoted(choices[0]);
   if (!choices.empty()) return "one of " + bounds;
   return "a string";
+}
+
+void shrink_for_smoke_test(const std::vector<Option>& options) {
+  for (const Option& option : options) {
+    if (option.smoke_test) option.smoke_test();
+  }
+}
+
+std::vector<std::string> apply_other_defaults(const std::vector<Option>& options, const std::set<std::string>& given) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> changes;  // by condition, in the order they are met
+  for (const Option& option : options) {
+    if (given.contains(option.path)) continue;
+    const Option::OtherDefault* chosen = nullptr;
+    for (const Option::OtherDefault& other : option.other_defaults) {
+      if (other.condition.holds()) chosen = &other;
+    }
+    const std::string before = option.value_text();
+    if (chosen != nullptr) set_field(option.field, chosen->value);
+    if (chosen == nullptr || option.value_text() == before) continue;
+    const std::string& where = chosen->condition.where;
+    auto place = std::find_if(changes.begin(), changes.end(), [&](const auto& entry) { return entry.first == where; });
+    if (place == changes.end()) place = changes.insert(place, {where, {}});
+    place->second.push_back(fmt::format("{} = {}", option.path, option.value_text()));
+  }
+  std::vector<std::string> lines;
+  for (const auto& [where, values] : changes) {
+    lines.push_back(fmt::format("defaults with {}: {}", where, fmt::join(values, ", ")));
+  }
+  return lines;
+}
+
+void check_options_apply(const std::vector<Option>& options, const std::vector<Option>& defaults) {
+  for (size_t i = 0; i < options.size(); ++i) {
+    const Condition* unmet = options[i].unmet_condition(true);
+    if (unmet == nullptr || options[i].value_text() == defaults.at(i).value_text()) continue;
+    user_error("{} does not apply {}; remove it", options[i].path,
+               unmet->otherwise ? unmet->otherwise() : "without " + unmet->where);
+  }
+}
+
+std::map<std::string, std::string> values_fixed_on_resume(const std::vector<Option>& options) {
+  std::map<std::string, std::string> values;
+  for (const Option& option : options) {
+    if (const auto* items = std::get_if<std::shared_ptr<OptionItems>>(&option.field)) {
+      const std::vector<std::vector<Option>> all = (*items)->items();
+      for (size_t i = 0; i < all.size(); ++i) {
+        for (const Option& inner : all[i]) {
+          if (inner.on_resume == OnResume::may_change || inner.value_text() == inner.default_text) continue;
+          values.emplace(fmt::format("{}.{}.{}", option.path, i, inner.path), inner.value_text());
+        }
+      }
+    } else if (option.on_resume != OnResume::may_change) {
+      values.emplace(option.path, option.value_text());
+    }
+  }
+  return values;
 }
 
 std::string nearest_option(const std::vector<Option>& options, const std::string& path) {

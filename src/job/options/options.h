@@ -1,11 +1,16 @@
 // Options declared once. A declaration binds a name to a field of a struct, and says the rest: other spellings, range,
-// choices, help. The field's value at the time of the declaration is the default. From the declarations come parsing,
-// checks, error messages, the JSON schema and the documentation table.
+// choices, help, where the option applies, whether it may change when a run is resumed, its value in a smoke test. The
+// field's value at the time of the declaration is the default. From the declarations come parsing, checks, error
+// messages, the JSON schema and the documentation table.
 //
-//   struct Cake { int64_t eggs = 3; std::string icing = "none"; } cake;
+//   struct Cake { int64_t eggs = 3; bool vegan = false; std::string icing = "none"; } cake;
 //   std::vector<Option> options;
-//   options.push_back(Option("cake.eggs", cake.eggs, "eggs in the dough").at_least(1).at_most(12).also({"num_eggs"}));
-//   options.push_back(Option("cake.icing", cake.icing, "what covers it").one_of({"none", "sugar"}));
+//   options.emplace_back("cake.vegan", cake.vegan, "bake without eggs and milk", OnResume::fixed);
+//   options.emplace_back("cake.eggs", cake.eggs, "eggs in the dough", OnResume::fixed)
+//       .at_least(1).at_most(12).also({"num_eggs"})
+//       .only_with({"eggs", [&cake] { return !cake.vegan; }})
+//       .smoke_test_at_most(1);
+//   options.emplace_back("cake.icing", cake.icing, "what covers it", OnResume::may_change).one_of({"none", "sugar"});
 //   ReadResult result = read_options(options, R"({"cake": {"num_eggs": 4}})", "cake.json", {"cake.icing=sugar"});
 //   // cake.eggs is 4, cake.icing "sugar"; result.notes: "cake.json: cake.num_eggs is cake.eggs here"
 //
@@ -14,6 +19,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -38,16 +45,29 @@ class OptionItems {
   virtual std::vector<Option> example() = 0;             // those of an item with defaults alone, to describe
 };
 
+// When an option has an effect, or another default; it looks at the fields as they stand when it is asked.
+struct Condition {
+  std::string where;  // "task mlm": follows "only with" in the documentation
+  std::function<bool()> holds;
+  std::function<std::string()> otherwise = nullptr;  // follows "does not apply": "to task lm (it has no classes)";
+                                                     // none: "without" and `where`
+};
+
+// Whether an option may differ when saved work is continued.
+enum class OnResume : uint8_t { fixed, may_change };
+
 class Option {
  public:
   using Field =
       std::variant<bool*, int64_t*, double*, std::string*, std::vector<std::string>*, std::shared_ptr<OptionItems>>;
+  using Value = std::variant<bool, int64_t, double, std::string>;
 
   template <typename T>
-  Option(std::string path, T& field, std::string help) : path(std::move(path)), field(&field), help(std::move(help)) {
+  Option(std::string path, T& field, std::string help, OnResume on_resume)
+      : path(std::move(path)), field(&field), help(std::move(help)), on_resume(on_resume) {
     default_text = value_text();
   }
-  Option(std::string path, std::shared_ptr<OptionItems> items, std::string help);
+  Option(std::string path, std::shared_ptr<OptionItems> items, std::string help, OnResume on_resume);
 
   // Declaring, each returns the option so that calls chain.
   Option& at_least(double bound);
@@ -71,6 +91,26 @@ class Option {
   // A word for one of the values of an integer option: or_word("none", -1).
   Option& or_word(std::string word, int64_t value);
 
+  // The option has an effect where all these conditions hold. Elsewhere a value of its own is an error (only_with), or
+  // is ignored (used_with): the momentum of an optimizer that is not used.
+  Option& only_with(Condition condition);
+  Option& used_with(Condition condition);
+  // Another default where the condition holds; of several the last. It may look at options declared before this one.
+  Option& default_with(Condition condition, Value value);
+
+  // Its value where a job is only tried out, small and short; by default it stays. Every integer option says which.
+  Option& smoke_test_at_most(int64_t most);
+  Option& smoke_test_value(Value value);
+  Option& smoke_test_rule(std::function<void()> rule);
+  Option& same_in_smoke_test();
+
+  // The first condition that does not hold; of only_with alone where `required`. Null: all hold.
+  const Condition* unmet_condition(bool required = false) const;
+  bool has_effect() const { return unmet_condition() == nullptr; }
+  void take_default(const Option& other) const;  // the same option of a struct with defaults alone
+  std::string meaning() const;                   // the help, and where the option applies
+  std::string other_defaults_text() const;       // "; 32 with optimizer adamw"; empty: none
+
   std::string section() const;  // "training"; empty at the top
   std::string name() const;     // "batch_size"
   std::string alias_path(const std::string& alias) const;
@@ -84,6 +124,7 @@ class Option {
   std::string path;
   Field field;
   std::string help;
+  OnResume on_resume;
   std::string default_text;
   std::optional<double> least, most;
   bool least_open = false, most_open = false;
@@ -96,17 +137,49 @@ class Option {
   std::string unit;
   bool accepts_flag = false;
   std::vector<std::pair<std::string, int64_t>> words;
+
+  struct Requirement {
+    Condition condition;
+    bool required;
+  };
+  std::vector<Requirement> requirements;
+  struct OtherDefault {
+    Condition condition;
+    Value value;
+  };
+  std::vector<OtherDefault> other_defaults;
+  bool smoke_test_said = false;
+  std::function<void()> smoke_test;  // none: the value stays
 };
 
 struct ReadResult {
-  std::vector<std::string> notes;  // a line for each other spelling understood
-  std::set<std::string> given;     // canonical paths that the text or the overrides set
+  std::vector<std::string> notes;    // a line for each other spelling understood
+  std::set<std::string> given;       // canonical paths that the text or the overrides set
+  std::set<std::string> overridden;  // those that the overrides set
 };
 
 // Sets the fields from JSON text (with // and /* */ comments), then from `overrides`, each "path=value" where the value
 // is JSON or, failing that, a string. All problems are reported in one UserError, a line each.
 ReadResult read_options(const std::vector<Option>& options, const std::string& json_text,
                         const std::string& source_name, const std::vector<std::string>& overrides = {});
+
+// "data.train=[\"a b.txt\"]": an override that sets the option to these words, whatever characters they have.
+std::string override_text(const std::string& path, const std::string& value);
+std::string override_text(const std::string& path, const std::vector<std::string>& values);
+
+// What a job that is only tried out has in place of its values (smoke_test_at_most and the like).
+void shrink_for_smoke_test(const std::vector<Option>& options);
+
+// Gives the options that are not `given` their other defaults where a condition holds (default_with). Returns a line for
+// each condition that changed something: "defaults with optimizer adamw: training.batch_size = 32, ...".
+std::vector<std::string> apply_other_defaults(const std::vector<Option>& options, const std::set<std::string>& given);
+
+// UserError where an option that does not apply (only_with) has another value than in `defaults`, the same options of a
+// struct with defaults alone.
+void check_options_apply(const std::vector<Option>& options, const std::vector<Option>& defaults);
+
+// The values that must not change on resume, by path; of a list of items ("data.train.0.weight") those that are given.
+std::map<std::string, std::string> values_fixed_on_resume(const std::vector<Option>& options);
 
 // Every option with its value, sections as objects.
 std::string options_to_json_text(const std::vector<Option>& options);

@@ -225,6 +225,7 @@ class Reader {
     if (found != keys_.end() && value.is_null()) {  // left out, whatever the file says
       defaults_.at(found->second.option->path)();
       result_.given.erase(found->second.option->path);
+      result_.overridden.erase(found->second.option->path);
       return;
     }
     if (found != keys_.end() && found->second.flag_value == nullptr) {
@@ -235,6 +236,7 @@ class Reader {
         value = raw;
       if (std::holds_alternative<std::shared_ptr<OptionItems>>(option.field) && value.is_primitive()) value = raw;
     }
+    overriding_ = true;
     read_key(key, value);
   }
 
@@ -281,6 +283,7 @@ class Reader {
       return;
     }
     result_.given.insert(option.path);
+    if (overriding_) result_.overridden.insert(option.path);
     if (found->second.flag_value != nullptr) {
       result_.notes.push_back(fmt::format("{}: {} is {} = {} here", source_, key, option.path, option.value_text()));
     } else if (key != option.path) {
@@ -360,6 +363,7 @@ class Reader {
   std::map<std::string, std::function<void()>> defaults_;
   std::set<std::string> sections_;
   std::string source_;
+  bool overriding_ = false;
   std::map<std::string, std::string> spelled_;  // canonical path to the spelling the current source used
   std::vector<std::string> problems_;
   ReadResult result_;
@@ -397,6 +401,18 @@ ReadResult read_options(const std::vector<Option>& options, const std::string& j
   reader.read_text(json_text, source_name);
   for (const std::string& text : overrides) reader.read_override(text);
   return reader.finish();
+}
+
+std::string override_text(const std::string& path, const std::string& value) {
+  // What is no UTF-8 goes as it is: reading it says so.
+  return fmt::format("{}={}", path, is_utf8(value) ? Json(value).dump() : value);
+}
+
+std::string override_text(const std::string& path, const std::vector<std::string>& values) {
+  for (const std::string& value : values) {
+    if (!is_utf8(value)) return override_text(path, value);
+  }
+  return fmt::format("{}={}", path, Json(values).dump());
 }
 
 std::string options_to_json_text(const std::vector<Option>& options) {

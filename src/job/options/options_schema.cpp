@@ -58,11 +58,13 @@ Json schema_of(const Option& option) {
     forms.insert(forms.begin(), value);
     schema["anyOf"] = forms;
   }
-  std::string description = option.help;
+  std::string description = option.meaning();
   if (!option.unit.empty()) description += fmt::format(" ({})", option.unit);
   if (!option.automatic_rule.empty()) {
     description += fmt::format("; {}: {}", is_chosen_by_default(option) ? "default" : "auto", option.automatic_rule);
   }
+  if (const std::string others = option.other_defaults_text(); !others.empty())
+    description += "; default" + others.substr(1);
   schema["description"] = description;
   schema["default"] = Json::parse(option.default_text);
   return schema;
@@ -98,11 +100,10 @@ std::string type_name(const Option& option) {
 }
 
 std::string documented_default(const Option& option) {
-  if (is_chosen_by_default(option)) return option.automatic_rule;
-  if (!option.automatic_rule.empty())
-    return fmt::format("`{}`; `auto`: {}", option.default_text, option.automatic_rule);
-  if (option.default_text == "\"\"" || option.default_text == "[]") return "–";
-  return "`" + option.default_text + "`";
+  std::string text = "`" + option.default_text + "`" + option.other_defaults_text();
+  if (is_chosen_by_default(option)) return option.automatic_rule + option.other_defaults_text();
+  if (!option.automatic_rule.empty()) return fmt::format("{}; `auto`: {}", text, option.automatic_rule);
+  return option.default_text == "\"\"" || option.default_text == "[]" ? "–" : text;
 }
 
 std::string table_row(const Option& option, const std::string& name) {
@@ -123,7 +124,7 @@ std::string table_row(const Option& option, const std::string& name) {
   }
   for (const auto& [flag, value] : option.flags) spellings.push_back(fmt::format("`{}: true` for `{}`", flag, value));
   return fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", name, type_name(option), cell(documented_default(option)),
-                     cell(allowed), cell(option.help), fmt::join(spellings, ", "));
+                     cell(allowed), cell(option.meaning()), fmt::join(spellings, ", "));
 }
 
 }  // namespace

@@ -15,23 +15,33 @@ struct Cake {
   bool vegan = false;
   std::string icing = "none";
   std::vector<std::string> fruit;
+  int64_t cream = 0;
   int64_t layers = 0;
   std::string title;
 };
 
 std::vector<Option> declare(Cake& cake) {
   std::vector<Option> all;
-  all.push_back(Option("title", cake.title, "what it says on top"));
-  all.push_back(
-      Option("dough.eggs", cake.eggs, "eggs in the dough").at_least(1).at_most(12).also({"num_eggs", "oven.eggs"}));
-  all.push_back(Option("dough.sugar", cake.sugar, "kilograms of it").at_least(0).below(1));
-  all.push_back(Option("dough.vegan", cake.vegan, "no eggs at all"));
-  all.push_back(Option("cover.icing", cake.icing, "what covers it")
+  all.push_back(Option("title", cake.title, "what it says on top", OnResume::fixed));
+  all.push_back(Option("dough.eggs", cake.eggs, "eggs in the dough", OnResume::fixed)
+                    .at_least(1)
+                    .at_most(12)
+                    .also({"num_eggs", "oven.eggs"}));
+  all.push_back(Option("dough.sugar", cake.sugar, "kilograms of it", OnResume::fixed).at_least(0).below(1));
+  all.push_back(Option("dough.vegan", cake.vegan, "no eggs at all", OnResume::fixed));
+  all.push_back(Option("cover.icing", cake.icing, "what covers it", OnResume::fixed)
                     .one_of({"none", "sugar", "chocolate"})
                     .same_as("ganache", "chocolate")
                     .flag("choc", "chocolate"));
-  all.push_back(Option("cover.fruit", cake.fruit, "on top"));
-  all.push_back(Option("cover.layers", cake.layers, "of it").at_least(0).automatic(0, "as many as it takes").or_flag());
+  all.push_back(Option("cover.fruit", cake.fruit, "on top", OnResume::fixed));
+  all.emplace_back("cover.cream", cake.cream, "layers of cream", OnResume::may_change)
+      .only_with({"eggs", [&cake] { return !cake.vegan; }})
+      .default_with({"chocolate", [&cake] { return cake.icing == "chocolate"; }}, 2)
+      .smoke_test_at_most(1);
+  all.push_back(Option("cover.layers", cake.layers, "of it", OnResume::fixed)
+                    .at_least(0)
+                    .automatic(0, "as many as it takes")
+                    .or_flag());
   return all;
 }
 
@@ -224,6 +234,54 @@ TEST(Options, WrittenOutTheyReadBackTheSame) {
   EXPECT_EQ(again.title, cake.title);
   EXPECT_EQ(again.fruit, cake.fruit);
   EXPECT_EQ(again.layers, 0);
+}
+
+TEST(Options, OtherDefaultsHoldUnlessTheOptionIsGiven) {
+  Cake cake;
+  const std::vector<Option> options = declare(cake);
+  const auto fill = [&](const std::string& text) {
+    cake = Cake();
+    return apply_other_defaults(options, read_options(options, text, "cake.json").given);
+  };
+  EXPECT_EQ(fill(R"({"cover": {"icing": "chocolate"}})"),
+            std::vector<std::string>{"defaults with chocolate: cover.cream = 2"});
+  EXPECT_EQ(cake.cream, 2);
+  EXPECT_TRUE(fill(R"({"cover": {"icing": "chocolate", "cream": 5}})").empty());
+  EXPECT_EQ(cake.cream, 5);
+  EXPECT_TRUE(fill("{}").empty());
+  EXPECT_EQ(cake.cream, 0);
+}
+
+TEST(Options, AValueThatDoesNotApplyIsRefused) {
+  Cake cake, plain;
+  const std::vector<Option> options = declare(cake), defaults = declare(plain);
+  const auto refusal = [&] { return test::message_of<UserError>([&] { check_options_apply(options, defaults); }); };
+  cake.vegan = true;
+  EXPECT_EQ(refusal(), "");
+  cake.cream = 1;
+  EXPECT_EQ(refusal(), "cover.cream does not apply without eggs; remove it");
+  cake.vegan = false;
+  EXPECT_EQ(refusal(), "");
+}
+
+TEST(Options, KnowWhatMayChangeOnResumeAndWhatASmokeTestHas) {
+  Cake cake;
+  const std::vector<Option> options = declare(cake);
+  EXPECT_FALSE(values_fixed_on_resume(options).contains("cover.cream"));
+  EXPECT_EQ(values_fixed_on_resume(options).at("dough.eggs"), "3");
+  cake.cream = 7;
+  shrink_for_smoke_test(options);
+  EXPECT_EQ(cake.cream, 1);
+  EXPECT_EQ(cake.eggs, 3);
+}
+
+TEST(Options, TakeAnyWordsFromAnOverride) {
+  for (const std::string words : {"null", "3", "[1]", "a \"b\" = \\c", "two\nlines"}) {
+    EXPECT_EQ(read_options("{}", {override_text("title", words)}).title, words);
+    EXPECT_EQ(read_options("{}", {override_text("cover.fruit", std::vector{words, std::string("pear")})}).fruit,
+              (std::vector<std::string>{words, "pear"}));
+  }
+  EXPECT_NE(option_problem("{}", {override_text("title", "\xFF")}).find("no UTF-8"), std::string::npos);
 }
 
 TEST(EditDistance, CountsSlips) {

@@ -337,7 +337,10 @@ TEST_F(RunFolder, ShowsOnlySettingsThatHaveAPart) {
     return std::any_of(settings.begin(), settings.end(), [&](const Setting& item) { return item.path == path; });
   };
   EXPECT_TRUE(has("training.muon_learning_rate"));
-  EXPECT_FALSE(has("training.mlm_probability"));
+  for (const char* path :
+       {"training.mlm_probability", "training.teacher", "training.distillation_weight",
+        "training.distillation_temperature", "training.cache_frozen", "training.frozen_dropout", "training.lora_alpha"})
+    EXPECT_FALSE(has(path)) << path;
   put("job.json", R"({"training": {"optimizer": "adamw"}})");
   EXPECT_FALSE(has("training.muon_learning_rate"));
   EXPECT_FALSE(has("training.muon_momentum"));
@@ -345,6 +348,9 @@ TEST_F(RunFolder, ShowsOnlySettingsThatHaveAPart) {
   EXPECT_FALSE(has("training.muon_learning_rate"));
   EXPECT_TRUE(has("training.class_weights"));
   EXPECT_FALSE(has("training.sample_prompts"));
+  EXPECT_FALSE(has("training.distillation_weight"));
+  put("job.json", R"({"task": "classify", "training": {"teacher": "runs/big"}})");
+  EXPECT_TRUE(has("training.distillation_weight"));
 }
 
 TEST_F(RunFolder, ClassifiersAreComparedByAccuracyTimeAndSize) {

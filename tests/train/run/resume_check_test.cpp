@@ -42,6 +42,20 @@ TEST_F(SameJob, MayFindItsTextElsewhere) {
   EXPECT_EQ(change(R"({"train": {"path": "a", "weight": 2}})", R"({"train": {"path": "b", "weight": 2}})"), "");
 }
 
+TEST_F(SameJob, MayLogAndSaveOtherwiseButNotTrainOtherwise) {
+  const Job job = job_with(R"({"train": "a"})");
+  const std::string saved = job_to_json_text(job);
+  Job other = job;
+  other.training.save_steps = 7;
+  other.training.threads = 3;
+  other.training.sample_prompts = {"Once"};
+  other.device = "cuda";
+  EXPECT_EQ(problem([&] { check_same_job(saved, "run/job.json", other); }), "");
+  other.training.seed = 2;
+  const std::string message = problem([&] { check_same_job(saved, "run/job.json", other); });
+  EXPECT_NE(message.find("training.seed = 1, the job now says 2"), std::string::npos) << message;
+}
+
 TEST_F(SameJob, ReadsItTheSameWay) {
   EXPECT_NE(change(R"({"train": {"path": "a", "weight": 2}})", R"({"train": {"path": "a", "weight": 3}})")
                 .find("data.train.0.weight = 2"),

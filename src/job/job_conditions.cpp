@@ -1,0 +1,91 @@
+#include "job/job_conditions.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace brisk {
+
+namespace {
+
+// "task classify or mlm": the tasks that have the trait.
+Condition with_task_trait(const Job& job, bool TaskTraits::*trait, const std::string& otherwise) {
+  std::vector<std::string> names;
+  for (const TaskTraits& task : all_tasks()) {
+    if (task.*trait) names.push_back(task.name);
+  }
+  return {fmt::format("task {}", fmt::join(names, " or ")), [&job, trait] { return traits_of_task(job.task).*trait; },
+          [&job, otherwise] { return fmt::format("to task {} ({})", job.task, otherwise); }};
+}
+
+std::function<std::string()> not_for_type(const Job& job, const std::string& otherwise) {
+  return [&job, otherwise] { return fmt::format("to model.type {} ({})", job.model.type, otherwise); };
+}
+
+}  // namespace
+
+const std::vector<TaskTraits>& all_tasks() {
+  static const std::vector<TaskTraits> tasks = {
+      {.name = "language_model"},
+      {.name = "classify", .has_labels = true, .trains_encoder = true},
+      {.name = "mlm", .masks_tokens = true, .trains_encoder = true},
+  };
+  return tasks;
+}
+
+const TaskTraits& traits_of_task(const std::string& task) {
+  const auto found =
+      std::find_if(all_tasks().begin(), all_tasks().end(), [&](const TaskTraits& row) { return row.name == task; });
+  BRISK_CHECK(found != all_tasks().end(), "no task {}", task);
+  return *found;
+}
+
+Condition with_labels(const Job& job, const std::string& otherwise) {
+  return with_task_trait(job, &TaskTraits::has_labels, otherwise);
+}
+
+Condition with_masked_tokens(const Job& job) {
+  return with_task_trait(job, &TaskTraits::masks_tokens, "it masks no tokens");
+}
+
+Condition with_encoder_task(const Job& job) {
+  return with_task_trait(job, &TaskTraits::trains_encoder, "it trains a decoder");
+}
+
+Condition with_encoder(const Job& job, const std::string& otherwise) {
+  return {"an encoder", [&job] { return job.model.is_encoder(); }, not_for_type(job, otherwise)};
+}
+
+Condition with_decoder(const Job& job, const std::string& otherwise) {
+  return {"a decoder", [&job] { return !job.model.is_encoder(); }, not_for_type(job, otherwise)};
+}
+
+Condition with_type(const Job& job, const std::string& type) {
+  return {"model.type " + type, [&job, type] { return job.model.type == type; }};
+}
+
+Condition with_source_model(const Job& job) {
+  return {"model.from", [&job] { return !job.model.from.empty(); },
+          [] { return "without model.from (the weights that it keeps would never have been trained)"; }};
+}
+
+Condition with_optimizer(const Job& job, const std::string& optimizer) {
+  return {"optimizer " + optimizer, [&job, optimizer] { return job.training.optimizer == optimizer; }};
+}
+
+Condition with_adapters(const Job& job) {
+  return {"training.lora_rank", [&job] { return job.training.lora_rank > 0; }};
+}
+
+Condition with_frozen_layers(const Job& job) {
+  return {"training.freeze", [&job] { return job.training.freeze >= 0; }};
+}
+
+Condition with_teacher(const Job& job) {
+  return {"training.teacher", [&job] { return !job.training.teacher.empty(); }};
+}
+
+}  // namespace brisk

@@ -1,0 +1,134 @@
+// The options of training what is trained already, of learning from a teacher, and of encoders.
+#include <algorithm>
+
+#include "job/job_conditions.h"
+#include "job/job_options.h"
+
+namespace brisk {
+
+namespace {
+
+void declare_decoder_fine_tuning(Job& job, std::vector<Option>& all) {
+  TrainingOptions& training = job.training;
+  all.emplace_back(
+         "training.train_layers", training.train_layers,
+         "train only the last so many layers, the final norm and an output projection of its own, and freeze the "
+         "rest; 0: train everything",
+         OnResume::fixed)
+      .at_least(0)
+      .at_most(1000)
+      .in("layers")
+      .only_with(with_decoder(job, "an encoder's layers are frozen by training.freeze"))
+      .only_with(with_source_model(job))
+      .also({"unfrozen_layers", "trainable_layers"})
+      .smoke_test_rule(
+          [&job] { job.training.train_layers = std::min(job.training.train_layers, job.model.num_layers); });
+  all.emplace_back("training.lora_rank", training.lora_rank,
+                   "train low-rank adapters (LoRA) of this rank and freeze the weights; 0: no adapters",
+                   OnResume::fixed)
+      .at_least(0)
+      .at_most(4096)
+      .only_with(with_decoder(job, "encoders have no adapters here"))
+      .only_with(with_source_model(job))
+      .also({"lora_r"})
+      .same_in_smoke_test();
+  all.emplace_back("training.lora_alpha", training.lora_alpha,
+                   "scale of the adapters: their output is multiplied by lora_alpha / lora_rank", OnResume::fixed)
+      .above(0)
+      .automatic(0, "2 lora_rank")
+      .used_with(with_adapters(job));
+  all.emplace_back("training.lora_matrices", training.lora_matrices,
+                   "weight matrices that get adapters: any of `qkv`, `attention_out`, `up` and `down`", OnResume::fixed)
+      .automatic("all four")
+      .used_with(with_adapters(job))
+      .also({"lora_target_modules", "target_modules"});
+}
+
+void declare_classifier(Job& job, std::vector<Option>& all) {
+  TrainingOptions& training = job.training;
+  all.emplace_back("training.class_weights", training.class_weights,
+                   "weight of each class in the loss: balanced makes rare classes count as much as frequent ones",
+                   OnResume::fixed)
+      .one_of({"none", "balanced"})
+      .only_with(with_labels(job))
+      .also({"class_weight"});
+  all.emplace_back(
+         "training.teacher", training.teacher,
+         "distillation: a trained classifier of the same classes (a run, a checkpoint, a Hugging Face folder) "
+         "whose predictions are learned besides the labels",
+         OnResume::fixed)
+      .automatic("none")
+      .only_with(with_labels(job, "a teacher's predictions are classes"))
+      .also({"distill_from", "teacher_model", "distillation_teacher"});
+  all.emplace_back("training.distillation_weight", training.distillation_weight,
+                   "weight a of the teacher's predictions in the loss a T^2 KL + (1 - a) cross-entropy",
+                   OnResume::fixed)
+      .above(0)
+      .at_most(1)
+      .only_with(with_teacher(job))
+      .also({"distillation_alpha", "alpha"});
+  all.emplace_back("training.distillation_temperature", training.distillation_temperature,
+                   "temperature T that divides the logits of teacher and student before they are compared",
+                   OnResume::fixed)
+      .above(0)
+      .at_most(1000)
+      .only_with(with_teacher(job))
+      .also({"temperature"});
+}
+
+void declare_encoder_training(Job& job, std::vector<Option>& all) {
+  TrainingOptions& training = job.training;
+  all.emplace_back(
+         "training.freeze", training.freeze,
+         "parts of the pretrained model that are not trained: `embeddings`, or a number of layers, counted from "
+         "the first, and the embeddings",
+         OnResume::fixed)
+      .at_least(1)
+      .at_most(1000)
+      .or_word("none", -1)
+      .or_word("embeddings", 0)
+      .in("layers")
+      .only_with(with_encoder(job, "a decoder's last layers are trained by training.train_layers"))
+      .only_with(with_source_model(job))
+      .also({"freeze_layers", "frozen_layers"})
+      .smoke_test_rule([&job] { job.training.freeze = std::min(job.training.freeze, job.model.num_layers); });
+  all.emplace_back("training.frozen_dropout", training.frozen_dropout,
+                   "apply dropout in frozen layers, too; false: they compute the same in every step", OnResume::fixed)
+      .only_with(with_encoder(job, "nothing of a decoder is frozen by training.freeze"))
+      .only_with(with_frozen_layers(job));
+  all.emplace_back(
+         "training.cache_frozen", training.cache_frozen,
+         "compute the outputs of the frozen layers once and keep them in data.cache_dir, if the run needs them "
+         "more than once; changes speed, never the result",
+         OnResume::fixed)
+      .only_with(with_encoder(job, "no activations of a decoder are cached"))
+      .used_with(with_labels(job))
+      .used_with({"training.freeze without frozen_dropout",
+                  [&training] { return training.freeze >= 0 && !training.frozen_dropout; }});
+  all.emplace_back("training.first_row_only", training.first_row_only,
+                   "compute in the last layer only the tokens whose outputs are used (the first of each text, or the "
+                   "masked ones); changes speed, never the result",
+                   OnResume::fixed)
+      .only_with(with_encoder(job, "a decoder uses the outputs of all tokens"));
+  all.emplace_back("training.mlm_probability", training.mlm_probability,
+                   "fraction of tokens to predict; 80 % of them are masked, 10 % replaced by random ones, 10 % left as "
+                   "they are",
+                   OnResume::fixed)
+      .above(0)
+      .below(1)
+      .only_with(with_masked_tokens(job))
+      .also({"mask_probability", "masking_rate"});
+  all.emplace_back("training.whole_word_masking", training.whole_word_masking, "mask all tokens of a word together",
+                   OnResume::fixed)
+      .only_with(with_masked_tokens(job));
+}
+
+}  // namespace
+
+void declare_fine_tuning_options(Job& job, std::vector<Option>& all) {
+  declare_decoder_fine_tuning(job, all);
+  declare_classifier(job, all);
+  declare_encoder_training(job, all);
+}
+
+}  // namespace brisk

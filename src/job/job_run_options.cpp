@@ -1,0 +1,157 @@
+// The options of a run's course (evaluations, checkpoints, logs, samples) and of the threads that compute it.
+#include "job/job_conditions.h"
+#include "job/job_options.h"
+
+namespace brisk {
+
+namespace {
+
+void declare_course(Job& job, std::vector<Option>& all) {
+  TrainingOptions& training = job.training;
+  all.emplace_back("training.eval_steps", training.eval_steps,
+                   "optimizer steps between evaluations on the validation data; 0: after each epoch", OnResume::fixed)
+      .at_least(0)
+      .in("optimizer steps")
+      .also({"eval_interval", "evaluation_steps", "eval_every"})
+      .smoke_test_value(kSmokeTestSteps / 2);
+  all.emplace_back("training.logging_steps", training.logging_steps, "optimizer steps between lines of metrics.jsonl",
+                   OnResume::may_change)
+      .at_least(1)
+      .in("optimizer steps")
+      .also({"log_interval", "log_every", "log_steps"})
+      .smoke_test_value(1);
+  all.emplace_back("training.save_steps", training.save_steps,
+                   "optimizer steps between checkpoints; 0: after each epoch", OnResume::may_change)
+      .at_least(0)
+      .in("optimizer steps")
+      .also({"save_interval", "save_every", "checkpoint_steps"})
+      .smoke_test_value(kSmokeTestSteps / 6);
+  all.emplace_back("training.save_minutes", training.save_minutes,
+                   "save another checkpoint whenever the last one is this old; 0: never", OnResume::may_change)
+      .at_least(0)
+      .at_most(1e6)
+      .in("minutes")
+      .smoke_test_value(0.0);
+  all.emplace_back("training.save_total_limit", training.save_total_limit,
+                   "number of latest checkpoints to keep, besides the best; 0: all", OnResume::may_change)
+      .at_least(0)
+      .in("checkpoints")
+      .also({"keep_checkpoints", "max_checkpoints"})
+      .smoke_test_value(2);
+  all.emplace_back("training.load_best_model_at_end", training.load_best_model_at_end,
+                   "end the run with the weights that did best on the validation data, not with the last ones",
+                   OnResume::may_change);
+  all.emplace_back(
+         "training.best_by", training.best_by,
+         "metric of the validation data that decides which weights are best; of equal accuracies the one with "
+         "the lower loss wins",
+         OnResume::fixed)
+      .one_of({"loss", "accuracy"})
+      .same_as("eval_loss", "loss")
+      .same_as("eval_accuracy", "accuracy")
+      .default_with(with_labels(job), "accuracy")
+      .also({"metric_for_best_model"});
+  all.emplace_back("training.early_stopping_patience", training.early_stopping_patience,
+                   "stop after this many evaluations in a row that are no better than the best (best_by); 0: never",
+                   OnResume::may_change)
+      .at_least(0)
+      .in("evaluations")
+      .also({"patience"})
+      .smoke_test_value(0);
+}
+
+void declare_divergence_guard(Job& job, std::vector<Option>& all) {
+  TrainingOptions& training = job.training;
+  const Condition guarded = {"divergence_guard", [&training] { return training.divergence_guard; }};
+  // A classifier that begins to learn has gradients ten times those of its plateau: the guard would take that away.
+  all.emplace_back(
+         "training.divergence_guard", training.divergence_guard,
+         "skip updates whose loss or gradient is not finite or far above the last ones; if they go on, return to "
+         "the last good checkpoint at half the learning rate",
+         OnResume::fixed)
+      .default_with(with_labels(job), false)
+      .also({"guard"});
+  all.emplace_back("training.divergence_gradient_ratio", training.divergence_gradient_ratio,
+                   "skip an update whose gradient norm is more than this many times the median of the last 64",
+                   OnResume::fixed)
+      .above(1)
+      .used_with(guarded);
+  all.emplace_back("training.divergence_rollbacks", training.divergence_rollbacks,
+                   "returns to a good checkpoint before the run gives up; 0: stop at the first divergence",
+                   OnResume::fixed)
+      .at_least(0)
+      .at_most(100)
+      .used_with(guarded)
+      .same_in_smoke_test();
+}
+
+void declare_records(Job& job, std::vector<Option>& all) {
+  TrainingOptions& training = job.training;
+  const Condition decoder = with_decoder(job, "an encoder does not continue texts");
+  all.emplace_back("training.sample_prompts", training.sample_prompts,
+                   "texts for the model to continue at each evaluation, shown in the terminal, samples.jsonl and "
+                   "TensorBoard; or --sample-prompt",
+                   OnResume::may_change)
+      .only_with(decoder)
+      .also({"sample_prompt", "prompts"});
+  all.emplace_back("training.sample_tokens", training.sample_tokens,
+                   "length of each sample; without sample_prompts: one sample, from an empty text; or --sample-tokens",
+                   OnResume::may_change)
+      .at_least(1)
+      .at_most(65536)
+      .automatic(0, "64 with sample_prompts, otherwise no samples")
+      .in("tokens")
+      .only_with(decoder)
+      .same_in_smoke_test();
+  all.emplace_back("training.tensorboard", training.tensorboard,
+                   "write event files for TensorBoard into the folder tensorboard/ of the run", OnResume::may_change);
+  all.emplace_back("training.histogram_steps", training.histogram_steps,
+                   "optimizer steps between histograms of parameters and gradients for TensorBoard; 0: none",
+                   OnResume::may_change)
+      .at_least(0)
+      .in("optimizer steps")
+      .also({"histogram_interval", "histogram_freq"})
+      .same_in_smoke_test();
+}
+
+void declare_resources(Job& job, std::vector<Option>& all) {
+  TrainingOptions& training = job.training;
+  all.emplace_back("training.num_workers", training.num_workers,
+                   "threads that prepare batches in the background; 0: the training thread does it",
+                   OnResume::may_change)
+      .at_least(0)
+      .at_most(256)
+      .in("threads")
+      .also({"dataloader_num_workers", "data.num_workers"})
+      .same_in_smoke_test();
+  all.emplace_back("training.micro_batch_tokens", training.micro_batch_tokens,
+                   "size of the micro-batches that a batch is computed in; changes memory and speed, not the result",
+                   OnResume::fixed)
+      .at_least(1)
+      .at_most(16777216)
+      .automatic(0, "brisk chooses, at most 4096, on a GPU 65536")
+      .in("tokens")
+      .smoke_test_value(0);
+  all.emplace_back("training.measure_micro_batch", training.measure_micro_batch,
+                   "time a few micro-batch sizes at the start and keep the fastest; changes speed, not the result",
+                   OnResume::fixed)
+      .smoke_test_value(false);
+  all.emplace_back("training.threads", training.threads, "CPU threads that compute", OnResume::may_change)
+      .at_least(1)
+      .at_most(4096)
+      .automatic(0, "all cores")
+      .in("threads")
+      .also({"num_threads", "n_threads"})
+      .smoke_test_value(1);  // ops this small end sooner than two threads of a busy machine synchronise
+}
+
+}  // namespace
+
+void declare_run_options(Job& job, std::vector<Option>& all) {
+  declare_course(job, all);
+  declare_divergence_guard(job, all);
+  declare_records(job, all);
+  declare_resources(job, all);
+}
+
+}  // namespace brisk

@@ -1,0 +1,92 @@
+// Every option of a job says what it means: where it applies, and what a smoke test does. (Whether it may change on
+// resume, the compiler asks.)
+#include "job/job_options.h"
+
+#include <gtest/gtest.h>
+
+#include "support/scratch_folder.h"
+
+namespace brisk {
+namespace {
+
+// Every option, and those of the items of lists.
+std::vector<Option> every_option(Job& job) {
+  std::vector<Option> all = declare_job_options(job);
+  for (const Option& option : declare_job_options(job)) {
+    if (const auto* items = std::get_if<std::shared_ptr<OptionItems>>(&option.field)) {
+      for (const Option& inner : (*items)->example()) all.push_back(inner);
+    }
+  }
+  return all;
+}
+
+TEST(EveryOption, ThatIsAnIntegerSaysWhatASmokeTestDoes) {
+  Job job;
+  for (const Option& option : every_option(job)) {
+    if (!std::holds_alternative<int64_t*>(option.field)) continue;
+    EXPECT_TRUE(option.smoke_test_said) << option.path;
+  }
+}
+
+TEST(EveryOption, HasHelpThatStandsAlone) {
+  Job job;
+  for (const Option& option : every_option(job)) {
+    EXPECT_GT(option.help.size(), 10u) << option.path;
+    EXPECT_FALSE(option.help.starts_with("of ")) << option.path << ": " << option.help;
+    EXPECT_FALSE(option.help.ends_with(".")) << option.path << ": " << option.help;
+    for (const Option::Requirement& requirement : option.requirements) {
+      EXPECT_FALSE(requirement.condition.where.empty()) << option.path;
+      EXPECT_TRUE(requirement.condition.holds != nullptr) << option.path;
+    }
+  }
+}
+
+TEST(EveryOption, AppliesToSomeJob) {
+  const std::vector<std::string> jobs = {
+      R"({"model": {"from": "gpt"}, "training": {"lora_rank": 4}})",
+      R"({"model": {"from": "gpt"}, "training": {"train_layers": 1}})",
+      R"({"model": {"type": "llama"}, "training": {"sample_tokens": 4}})",
+      R"({"task": "classify", "model": {"from": "bert"}, "training": {"freeze": 1, "teacher": "big"}})",
+      R"({"task": "classify", "model": {"from": "bert"}, "training": {"freeze": 1, "frozen_dropout": true}})",
+      R"({"task": "mlm"})"};
+  std::set<std::string> unused;
+  Job plain;
+  for (const Option& option : declare_job_options(plain)) unused.insert(option.path);
+  for (const std::string& text : jobs) {
+    Job job = job_from_json_text(text, "job.json");
+    resolve_defaults(job);
+    for (const Option& option : declare_job_options(job)) {
+      if (option.has_effect()) unused.erase(option.path);
+    }
+  }
+  EXPECT_TRUE(unused.empty()) << *unused.begin();
+}
+
+TEST(SmokeTest, OfALargeJobIsSmallAndStillTheSameKindOfJob) {
+  Job job = job_from_json_text(
+      R"({"model": {"type": "llama", "d_model": 4096, "num_layers": 32, "num_heads": 32, "num_kv_heads": 8,
+                    "vocab_size": 100000},
+          "training": {"stop": "30h", "max_length": 4096, "batch_size": 512, "gradient_accumulation_steps": 8,
+                       "warmup_steps": 2000, "save_minutes": 5}})",
+      "job.json");
+  resolve_defaults(job);
+  shrink_for_smoke_test(declare_job_options(job));
+  resolve_defaults(job);
+  EXPECT_EQ(job.model.d_model, 64);
+  EXPECT_EQ(job.model.num_layers, 2);
+  EXPECT_EQ(job.model.num_heads, 2);
+  EXPECT_EQ(job.model.num_kv_heads, 1) << "heads are shared still";
+  EXPECT_EQ(job.model.d_ff, 192);
+  EXPECT_EQ(job.model.vocab_size, 1000);
+  EXPECT_EQ(job.model.norm, "rmsnorm");
+  EXPECT_EQ(job.model.context, 64);
+  EXPECT_EQ(job.training.stop, "");
+  EXPECT_EQ(job.training.max_steps, kSmokeTestSteps);
+  EXPECT_EQ(job.training.batch_size, 8);
+  EXPECT_EQ(job.training.gradient_accumulation_steps, 2);
+  EXPECT_EQ(job.training.warmup_steps, 6);
+  EXPECT_EQ(job.training.save_minutes, 0);
+}
+
+}  // namespace
+}  // namespace brisk
