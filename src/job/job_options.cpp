@@ -322,11 +322,9 @@ void declare_course(TrainingOptions& training, std::vector<Option>& all) {
   all.push_back(Option("training.load_best_model_at_end", training.load_best_model_at_end,
                        "the run ends with the weights of the best validation"));
   all.push_back(Option("training.best_by", training.best_by,
-                       "what makes one validation better than another; accuracy (and the loss between equals) where "
+                       "the validation metric that decides which model is the best, and early stopping: any that the "
+                       "task evaluates, such as loss, accuracy or f1 (the lower loss between equals); accuracy where "
                        "the task is classify")
-                    .one_of({"loss", "accuracy"})
-                    .same_as("eval_loss", "loss")
-                    .same_as("eval_accuracy", "accuracy")
                     .also({"metric_for_best_model"}));
   all.push_back(Option("training.early_stopping_patience", training.early_stopping_patience,
                        "end after so many evaluations without a better one (best_by); 0: never")

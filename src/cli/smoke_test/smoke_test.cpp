@@ -106,7 +106,7 @@ class SmokeTest {
     stage("export", [&] { return export_model(); });
     if (InterruptGuard::requested()) return false;
     say("smoke test: all of it works, in {}. Its {} means nothing: the model is a stand-in that has seen {} steps",
-        format_duration(seconds_since(start_)), job_.task == "classify" ? "accuracy" : "loss", kSteps);
+        format_duration(seconds_since(start_)), job_.training.best_by, kSteps);
     return true;
   }
 
