@@ -266,8 +266,9 @@ TEST_F(RunFolder, AClassifiersPageSpeaksOfClasses) {
                               {"confusion", {{45, 15}, {5, 35}}}}
                              .dump());
   const std::string page = report_page(read());
-  for (const char* part : {"validation accuracy 80.00 % (95 %: 78.00 to 82.00 %), macro F1 79.00 %", "87.50 %",
-                           "62.50 %", "&lt;b&gt;bad", ">15</span>", "100 examples", "in nats, of the examples"}) {
+  for (const char* part :
+       {"validation accuracy 80.00 % (95 %: 78.00 to 82.00 %), loss 0.5000, macro F1 79.00 %", "87.50 %", "62.50 %",
+        "&lt;b&gt;bad", ">15</span>", "100 examples", "in nats, of the examples"}) {
     EXPECT_NE(page.find(part), std::string::npos) << part;
   }
   for (const char* part : {"<b>bad", "of the tokens", "perplexity", "nan"}) {
