@@ -95,8 +95,9 @@ TEST(ANewMetric, FlowsFromTheEvaluationToEverythingThatShowsIt) {
   ASSERT_TRUE(summary.best_evaluation.has_value());
   EXPECT_EQ(metrics_text(summary.best_evaluation->metrics, "bleu"),
             "BLEU 25.00 %, loss 3.5000, perplexity 33.12, accuracy 50.00 %");
-  EXPECT_NE(epoch_table({EpochRow{.epoch = 1, .evaluation = summary.last_evaluation}}, "bleu").find("validation BLEU"),
-            std::string::npos);
+  EpochRow row;
+  row.evaluation = summary.last_evaluation;
+  EXPECT_NE(epoch_table({row}, "bleu").find("validation BLEU"), std::string::npos);
 
   // TensorBoard.
   std::string events;
