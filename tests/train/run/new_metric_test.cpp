@@ -9,6 +9,7 @@
 #include "report/page/report_page.h"
 #include "report/read/run_record.h"
 #include "support/scratch_folder.h"
+#include "train/record/run_text.h"
 #include "train/run/best_model.h"
 #include "train/run/run_watch.h"
 #include "train/run/setup.h"
