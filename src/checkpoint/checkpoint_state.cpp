@@ -1,6 +1,7 @@
 #include "checkpoint/checkpoint_state.h"
 
 #include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -128,6 +129,24 @@ GuardState guard_from_json(const StateReader& reader, const Json& json) {
   return guard;
 }
 
+Metrics best_metrics_from_json(const StateReader& reader) {
+  Metrics best;
+  const auto add = [&](const std::string& name, double value) {
+    if (std::isfinite(value)) best.add(standard_metric(name, value));
+  };
+  if (reader.json().contains("best_validation_loss")) {  // as it was written before metrics were a list
+    add("loss", reader.exact_number(reader.json(), "best_validation_loss"));
+    constexpr const char* kAccuracy = "best_validation_accuracy";
+    const double accuracy = reader.json().contains(kAccuracy) ? reader.exact_number(reader.json(), kAccuracy) : -1;
+    if (accuracy >= 0) add("accuracy", accuracy);
+    return best;
+  }
+  for (const auto& [name, value] : reader.object("best_metrics").items()) {
+    add(name, reader.exact_number(name.c_str(), value));
+  }
+  return best;
+}
+
 }  // namespace
 
 std::string checkpoint_state_to_json_text(const CheckpointState& state) {
@@ -140,8 +159,8 @@ std::string checkpoint_state_to_json_text(const CheckpointState& state) {
   json["step"] = state.step;
   json["cursor"] = {{"epoch", state.cursor.epoch}, {"step", state.cursor.step}};
   json["tokens_seen"] = state.tokens_seen;
-  json["best_validation_loss"] = exact_text(state.best_validation_loss);
-  json["best_validation_accuracy"] = exact_text(state.best_validation_accuracy);
+  json["best_metrics"] = Json::object();
+  for (const Metric& metric : state.best_metrics) json["best_metrics"][metric.name] = exact_text(metric.value);
   json["best_step"] = state.best_step;
   json["evaluations_without_improvement"] = state.evaluations_without_improvement;
   json["seed"] = state.seed;
@@ -171,10 +190,7 @@ CheckpointState read_checkpoint_state(const std::string& checkpoint) {
   const Json& cursor = reader.object("cursor");
   state.cursor = {.epoch = reader.integer(cursor, "epoch"), .step = reader.integer(cursor, "step")};
   state.tokens_seen = reader.integer(reader.json(), "tokens_seen");
-  state.best_validation_loss =
-      reader.exact_number("best_validation_loss", reader.field(reader.json(), "best_validation_loss"));
-  if (reader.json().contains("best_validation_accuracy"))
-    state.best_validation_accuracy = reader.exact_number(reader.json(), "best_validation_accuracy");
+  state.best_metrics = best_metrics_from_json(reader);
   state.best_step = reader.integer(reader.json(), "best_step");
   state.evaluations_without_improvement = reader.integer(reader.json(), "evaluations_without_improvement");
   state.seed = reader.unsigned_integer("seed");

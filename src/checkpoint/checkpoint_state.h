@@ -6,11 +6,11 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <optional>
 #include <string>
 
+#include "base/metrics.h"
 #include "checkpoint/guard_state.h"
 #include "data/batch/batch.h"
 #include "optim/loss_scale.h"
@@ -20,11 +20,10 @@ namespace brisk {
 constexpr const char* kStateFile = "state.json";
 
 struct CheckpointState {
-  int64_t step = 0;         // optimizer steps done
-  DataCursor cursor;        // the next step's data
-  int64_t tokens_seen = 0;  // predicted tokens so far
-  double best_validation_loss = std::numeric_limits<double>::infinity();
-  double best_validation_accuracy = -1;         // of that evaluation; -1: none, or not written down
+  int64_t step = 0;                             // optimizer steps done
+  DataCursor cursor;                            // the next step's data
+  int64_t tokens_seen = 0;                      // predicted tokens so far
+  Metrics best_metrics;                         // values of the best evaluation; empty: there was none
   int64_t best_step = -1;                       // where that was; -1: not evaluated yet
   int64_t evaluations_without_improvement = 0;  // for early stopping
   uint64_t seed = 0;

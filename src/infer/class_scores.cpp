@@ -149,6 +149,20 @@ std::vector<ClassScores::Confusion> ClassScores::confusions() const {
   return all;
 }
 
+Metrics class_metrics(const ClassScores& scores, double loss) {
+  Metric accuracy = standard_metric("accuracy", scores.accuracy());
+  const ClassScores::Interval interval = scores.accuracy_interval();
+  accuracy.low = interval.low;
+  accuracy.high = interval.high;
+  const ClassScores::Score macro = scores.macro();
+  return {standard_metric("loss", loss),
+          accuracy,
+          standard_metric("macro_f1", macro.f1),
+          standard_metric("weighted_f1", scores.weighted().f1),
+          standard_metric("macro_precision", macro.precision),
+          standard_metric("macro_recall", macro.recall)};
+}
+
 std::string scores_text(const ClassScores& scores, const std::vector<std::string>& names) {
   constexpr size_t kMostClasses = 20;
   constexpr int64_t kMatrix = 10;

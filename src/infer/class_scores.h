@@ -16,6 +16,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/metrics.h"
+
 namespace brisk {
 
 class ClassScores {
@@ -56,6 +58,10 @@ class ClassScores {
   std::unordered_map<uint64_t, int64_t> confused_;      // by label << 32 | predicted
   int64_t count_ = 0, correct_ = 0;
 };
+
+// What a classifier is judged by: the loss, which is not in the counts, accuracy with its interval, and F1, precision
+// and recall as means of the classes.
+Metrics class_metrics(const ClassScores& scores = ClassScores(), double loss = Metric::kNone);
 
 // Tables for people: each class (the most frequent of many), and what was taken for what.
 std::string scores_text(const ClassScores& scores, const std::vector<std::string>& names);

@@ -6,7 +6,10 @@
 
 namespace brisk {
 
-double EvaluationResult::perplexity() const { return std::exp(loss); }
+Metrics token_metrics(double loss, double accuracy) {
+  return {standard_metric("loss", loss), standard_metric("perplexity", std::exp(loss)),
+          standard_metric("accuracy", accuracy)};
+}
 
 Evaluator::LossRun::LossRun(const Model& model, const ParameterStore& store, const RowCapacity& capacity,
                             const RowPicking& picking, Backend backend, ProductFormat products, const Program* beside)
@@ -57,7 +60,7 @@ EvaluationResult Evaluator::evaluate_loss(const Sequences& sequences, Ledger& le
     tokens += batch.rows();
   }
   const double divisor = std::max(1.0, targets);
-  return {loss / divisor, correct / divisor, std::llround(targets), tokens, {}};
+  return {token_metrics(loss / divisor, correct / divisor), std::llround(targets), tokens, {}};
 }
 
 EvaluationResult Evaluator::evaluate_classes(const Sequences& sequences, Ledger& ledger, int64_t count) {
@@ -72,7 +75,8 @@ EvaluationResult Evaluator::evaluate_classes(const Sequences& sequences, Ledger&
       },
       count);
   const double divisor = std::max<double>(1, static_cast<double>(scores.count()));
-  return {loss / divisor, scores.accuracy(), scores.count(), tokens, std::move(scores)};
+  Metrics metrics = class_metrics(scores, loss / divisor);
+  return {std::move(metrics), scores.count(), tokens, std::move(scores)};
 }
 
 }  // namespace brisk

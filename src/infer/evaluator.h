@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/ledger.h"
+#include "base/metrics.h"
 #include "data/batch/sequences.h"
 #include "infer/batch_buffer.h"
 #include "infer/class_predictor.h"
@@ -22,13 +23,15 @@
 namespace brisk {
 
 struct EvaluationResult {
-  double loss = 0;  // mean over the targets, in nats, without label smoothing
-  double accuracy = 0;
+  Metrics metrics;
   int64_t targets = 0;
   int64_t tokens = 0;                  // rows that were computed; of a language model each is a target
   std::optional<ClassScores> classes;  // of a classifier
-  double perplexity() const;
 };
+
+// The metrics of a model that predicts tokens: loss (the mean over the targets, in nats, without label smoothing),
+// perplexity and accuracy.
+Metrics token_metrics(double loss = Metric::kNone, double accuracy = Metric::kNone);
 
 class Evaluator {
  public:

@@ -102,8 +102,8 @@ struct TrainingOptions {
   double save_minutes = 0;       // besides, when this long ago; 0: never
   int64_t save_total_limit = 2;  // last checkpoints kept besides the best; 0: all
   bool load_best_model_at_end = true;
-  std::string best_by = "loss";         // loss | accuracy
-  int64_t early_stopping_patience = 0;  // evaluations without a better loss; 0: never stop early
+  std::string best_by = "loss";         // a metric that the task evaluates
+  int64_t early_stopping_patience = 0;  // evaluations without a better one; 0: never stop early
 
   bool divergence_guard = true;  // skip outlier updates; go back when they repeat (train/engine/divergence_guard.h)
   double divergence_gradient_ratio = 10;  // an outlier's gradient norm, in running medians

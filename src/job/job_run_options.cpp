@@ -43,12 +43,9 @@ void declare_course(Job& job, std::vector<Option>& all) {
                    OnResume::may_change);
   all.emplace_back(
          "training.best_by", training.best_by,
-         "metric of the validation data that decides which weights are best; of equal accuracies the one with "
-         "the lower loss wins",
+         "validation metric that decides which weights are best, and early stopping: any that the task evaluates, "
+         "such as loss, accuracy or f1; the lower loss decides between equals",
          OnResume::fixed)
-      .one_of({"loss", "accuracy"})
-      .same_as("eval_loss", "loss")
-      .same_as("eval_accuracy", "accuracy")
       .default_with(with_labels(job), "accuracy")
       .also({"metric_for_best_model"});
   all.emplace_back("training.early_stopping_patience", training.early_stopping_patience,

@@ -113,7 +113,7 @@ TEST_F(Checkpoint, WhatIsSavedIsLoadedToTheBit) {
   const auto store = make_store();
   fill_all(*store, 0.1f);
   CheckpointState state = state_of(123);
-  state.best_validation_loss = 1.0 / 3.0;
+  state.best_metrics = {standard_metric("loss", 1.0 / 3.0), standard_metric("bleu", 27.5)};
   state.best_step = 100;
   state.evaluations_without_improvement = 2;
   state.choices_json = R"({"precision":"bf16","micro_batch_tokens":2048,"times":[0.1,2.5e-09]})";
@@ -134,7 +134,8 @@ TEST_F(Checkpoint, WhatIsSavedIsLoadedToTheBit) {
   EXPECT_EQ(loaded.step, 123);
   EXPECT_EQ(loaded.cursor, state.cursor);
   EXPECT_EQ(loaded.tokens_seen, 123000);
-  EXPECT_EQ(loaded.best_validation_loss, 1.0 / 3.0);
+  EXPECT_EQ(loaded.best_metrics.value("loss"), 1.0 / 3.0);
+  EXPECT_EQ(loaded.best_metrics.value("bleu"), 27.5);
   EXPECT_EQ(loaded.best_step, 100);
   EXPECT_EQ(loaded.evaluations_without_improvement, 2);
   EXPECT_EQ(loaded.seed, 18446744073709551615ull);
@@ -144,9 +145,24 @@ TEST_F(Checkpoint, WhatIsSavedIsLoadedToTheBit) {
   EXPECT_EQ(loaded.job_fingerprint, "f00d");
 }
 
-TEST_F(Checkpoint, BeforeTheFirstEvaluationTheBestLossIsInfinite) {
+TEST_F(Checkpoint, TheBestMetricsOfAnEarlierBriskAreRead) {
+  const std::string path = saved(1);
+  const std::string whole = contents_of(path + "/state.json"), now = "\"best_metrics\": {}";
+  const auto best_with = [&](const std::string& before) {
+    std::string text = whole;
+    put_contents(path + "/state.json", text.replace(text.find(now), now.size(), before));
+    return read_checkpoint_state(path).best_metrics;
+  };
+  const Metrics both = best_with(R"("best_validation_loss": "0.25", "best_validation_accuracy": "0.75")");
+  EXPECT_EQ(both.value("loss"), 0.25);
+  EXPECT_EQ(both.value("accuracy"), 0.75);
+  EXPECT_EQ(best_with(R"("best_validation_loss": "0.25")").value("loss"), 0.25);
+  EXPECT_TRUE(best_with(R"("best_validation_loss": "inf", "best_validation_accuracy": "-1")").empty());
+}
+
+TEST_F(Checkpoint, BeforeTheFirstEvaluationThereIsNoBest) {
   const CheckpointState loaded = read_checkpoint_state(saved(1));
-  EXPECT_EQ(loaded.best_validation_loss, std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(loaded.best_metrics.empty());
   EXPECT_EQ(loaded.best_step, -1);
 }
 
@@ -341,7 +357,7 @@ TEST_F(Checkpoint, StateFilesThatDoNotFitAreRefusedByTheirKey) {
   };
   EXPECT_TRUE(has(complaint_with("\"format_version\": 1", "\"format_version\": 2"), "format_version is 2, expected 1"));
   EXPECT_TRUE(has(complaint_with("\"step\": 5,\n  \"cursor\"", "\"step\": 6,\n  \"cursor\""), "mixed"));
-  EXPECT_TRUE(has(complaint_with("\"inf\"", "\"infernal\""), "best_validation_loss"));
+  EXPECT_TRUE(has(complaint_with("\"best_metrics\": {}", "\"best_metrics\": {\"loss\": \"infernal\"}"), "loss is"));
   EXPECT_TRUE(has(complaint_with("\"seed\": 18446744073709551615", "\"seed\": -1"), "seed is -1"));
 }
 

@@ -173,10 +173,12 @@ TEST_F(Classify, StoppedEarlySaysAtWhichStep) {
   job["training"]["eval_steps"] = 3;
   job["training"]["logging_steps"] = 100;
   job["training"]["early_stopping_patience"] = 1;
+  job["training"]["best_by"] = "f1";
   job["training"]["learning_rate"] = 1e-14;  // nothing is learned
   const Outcome trained = train(job);
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
-  EXPECT_NE(trained.err.find("early stopping at step 6: "), std::string::npos) << trained.err;
+  EXPECT_NE(trained.err.find("early stopping at step 6: no better validation macro F1"), std::string::npos)
+      << trained.err;
   const Outcome reported = run_brisk({"report", "run", "--json"}, folder);
   EXPECT_EQ(Json::parse(reported.out)["status"], "early stopping");
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/metrics.h"
 #include "base/terminal/terminal.h"
 #include "base/threads.h"
 #include "cli/command.h"
@@ -17,7 +18,6 @@
 #include "infer/precision.h"
 #include "infer/predict.h"
 #include "infer/trained_model.h"
-#include "train/record/run_text.h"
 #include "train/task/classify_task.h"
 #include "train/task/mlm_task.h"
 #include "train/task/prepare_table.h"
@@ -51,21 +51,26 @@ std::string precision_of(const TrainedModel& model) {
   return precision_name(model.store.compute_type(), ProductFormat::own);
 }
 
-void print_loss(const EvalArguments& arguments, const TrainedModel& model, const EvaluationResult& result,
-                double seconds) {
+// `targets`: what the metrics are over. `details`: of JSON, what there is besides the metrics.
+void print_result(const EvalArguments& arguments, const TrainedModel& model, const EvaluationResult& result,
+                  double seconds, const char* targets, nlohmann::ordered_json details) {
   const std::string precision = precision_of(model);
   say("{}, computed in {}", model.source, precision);
   if (arguments.json) {
-    const nlohmann::ordered_json json = {{"loss", result.loss},         {"perplexity", result.perplexity()},
-                                         {"accuracy", result.accuracy}, {"tokens", result.targets},
-                                         {"seconds", seconds},          {"checkpoint", model.source},
-                                         {"precision", precision}};
-    fmt::print("{}\n", json.dump());
+    for (const Metric& metric : result.metrics) {
+      details[metric.name] = metric.value;
+      if (metric.has_interval()) details[metric.name + "_interval"] = {metric.low, metric.high};
+    }
+    details["seconds"] = seconds;
+    details["checkpoint"] = model.source;
+    details["precision"] = precision;
+    fmt::print("{}\n", details.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return;
   }
-  fmt::print("loss {:.4f}, perplexity {}, accuracy {:.2f} % over {} tokens\n", result.loss,
-             format_perplexity(result.perplexity()), 100 * result.accuracy, result.targets);
-  say("{}: {:.0f} tokens/s", format_duration(seconds), static_cast<double>(result.tokens) / seconds);
+  if (result.classes) fmt::print("{}\n", scores_text(*result.classes, model.labels.names()));
+  fmt::print("{} over {} {}\n", metrics_text(result.metrics, model.job.training.best_by), result.targets, targets);
+  say("{}: {:.0f} tokens/s{}", format_duration(seconds), static_cast<double>(result.tokens) / seconds,
+      result.classes ? fmt::format(", {:.1f} examples/s", static_cast<double>(result.targets) / seconds) : "");
 }
 
 void eval_language_model(const EvalArguments& arguments, const TrainedModel& model) {
@@ -76,7 +81,7 @@ void eval_language_model(const EvalArguments& arguments, const TrainedModel& mod
   Evaluator evaluator(model.decoder(), model.store, {rows, rows, max_length}, {}, backend_of(model.store.device()));
   Ledger ledger;
   const EvaluationResult result = evaluator.evaluate(*text_sequences(stream, part.chunks), ledger);
-  print_loss(arguments, model, result, ledger.totals().seconds());
+  print_result(arguments, model, result, ledger.totals().seconds(), "tokens", {{"tokens", result.targets}});
 }
 
 // The loss of guessing masked tokens, masked as in training.
@@ -95,7 +100,7 @@ void eval_masked(const EvalArguments& arguments, const TrainedModel& model) {
                       picking, backend_of(model.store.device()));
   Ledger ledger;
   const EvaluationResult result = evaluator.evaluate(sequences, ledger);
-  print_loss(arguments, model, result, ledger.totals().seconds());
+  print_result(arguments, model, result, ledger.totals().seconds(), "masked tokens", {{"tokens", result.targets}});
 }
 
 // Accuracy with its interval, and all that a confusion matrix says.
@@ -112,24 +117,9 @@ void eval_classifier(const EvalArguments& arguments, const TrainedModel& model) 
                       picking, backend_of(model.store.device()));
   Ledger ledger;
   const EvaluationResult result = evaluator.evaluate(sequences, ledger);
-  const double seconds = ledger.totals().seconds();
-  say("{}, computed in {}", model.source, precision_of(model));
-  if (arguments.json) {
-    auto json = nlohmann::ordered_json::parse(scores_json(*result.classes, model.labels.names()));
-    json["loss"] = result.loss;
-    json["tokens"] = result.tokens;
-    json["seconds"] = seconds;
-    json["checkpoint"] = model.source;
-    json["precision"] = precision_of(model);
-    fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
-    return;
-  }
-  const auto [low, high] = result.classes->accuracy_interval();
-  fmt::print("{}\naccuracy {:.2f} % (95 %: {:.2f} to {:.2f}), F1 {:.2f} %, loss {:.4f} over {} examples\n",
-             scores_text(*result.classes, model.labels.names()), 100 * result.accuracy, 100 * low, 100 * high,
-             100 * result.classes->macro().f1, result.loss, result.targets);
-  say("{}: {:.1f} examples/s, {:.0f} tokens/s", format_duration(seconds), static_cast<double>(result.targets) / seconds,
-      static_cast<double>(result.tokens) / seconds);
+  auto details = nlohmann::ordered_json::parse(scores_json(*result.classes, model.labels.names()));
+  details["tokens"] = result.tokens;
+  print_result(arguments, model, result, ledger.totals().seconds(), "examples", std::move(details));
 }
 
 // The columns may have other names here than in the training data.

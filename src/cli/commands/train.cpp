@@ -58,7 +58,10 @@ std::string last_line(const TrainOutcome& outcome) {
   std::string line = fmt::format("{}: {}step {}", outcome.run_path, early ? "early stopping at " : "",
                                  early || !summary.last_step ? summary.last_evaluation->step : summary.last_step->step);
   if (summary.last_step) line += fmt::format(", loss {:.4f}", summary.last_step->loss);
-  if (evaluation) line += fmt::format(", best {} at step {}", quality_text(*evaluation), evaluation->step);
+  if (evaluation) {
+    line += fmt::format(", best validation {} at step {}", metrics_text(evaluation->metrics, summary.best_by),
+                        evaluation->step);
+  }
   return line + "\n";
 }
 

@@ -80,7 +80,7 @@ class SmokeTest {
     stage("export", [&] { return export_model(); });
     if (InterruptGuard::requested()) return false;
     say("smoke test: everything works, in {}. Its {} means nothing: the model is a stand-in trained for {} steps",
-        format_duration(seconds_since(start_)), job_.task == "classify" ? "accuracy" : "loss", kSmokeTestSteps);
+        format_duration(seconds_since(start_)), job_.training.best_by, kSmokeTestSteps);
     return true;
   }
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/metrics.h"
 #include "base/terminal/terminal.h"
 
 namespace brisk {
@@ -67,6 +68,24 @@ int best_row(const std::vector<double>& values, bool least) {
   return static_cast<int>(std::find(values.begin(), values.end(), best) - values.begin());
 }
 
+// That by which all the runs chose their best model; else the loss, which all of them have.
+Metric common_metric(const std::vector<RunRecord>& runs) {
+  const auto same = [&](const RunRecord& run) { return run.best_by == runs.front().best_by; };
+  const Metric* metric = !runs.empty() && std::all_of(runs.begin(), runs.end(), same)
+                             ? runs.front().metrics.find(runs.front().best_by)
+                             : nullptr;
+  return metric != nullptr ? *metric : standard_metric("loss");
+}
+
+// Each with columns of its own: a class named and a masked word guessed are different things.
+std::vector<std::string> tasks_of(const std::vector<RunRecord>& runs) {
+  std::vector<std::string> tasks;
+  for (const RunRecord& run : runs) {
+    if (std::find(tasks.begin(), tasks.end(), run.task) == tasks.end()) tasks.push_back(run.task);
+  }
+  return tasks;
+}
+
 }  // namespace
 
 Comparison compare_runs(std::vector<RunRecord> runs) {
@@ -77,21 +96,27 @@ Comparison compare_runs(std::vector<RunRecord> runs) {
   for (const RunRecord& run : comparison.runs) {
     if (run.task != comparison.runs.front().task) comparison.same_task = false;
   }
-  comparison.classifiers = comparison.same_task && !comparison.runs.empty() && comparison.runs.front().is_classifier();
+  comparison.common = common_metric(comparison.runs);
   for (const RunRecord& run : comparison.runs) {
     const EvaluationPoint* best = run.best_evaluation();
     if (best == nullptr || !comparison.same_task) continue;
-    if (comparison.classifiers) {
-      comparison.common_accuracy = std::fmin(comparison.common_accuracy, best->accuracy);
-    } else {
-      comparison.common_loss = std::fmax(comparison.common_loss, best->loss);
-    }
+    const double value = best->metrics.value(comparison.common.name), worst = comparison.common.value;
+    comparison.common.value = comparison.common.higher_is_better ? std::fmin(worst, value) : std::fmax(worst, value);
   }
   for (const RunRecord& run : comparison.runs) {
-    comparison.seconds_to_common.push_back(comparison.classifiers ? seconds_to_accuracy(run, comparison.common_accuracy)
-                                                                  : seconds_to_loss(run, comparison.common_loss));
+    comparison.seconds_to_common.push_back(seconds_to(run, comparison.common));
   }
   return comparison;
+}
+
+std::vector<Metric> metrics_of_all(const Comparison& comparison) {
+  Metrics all;
+  for (const RunRecord& run : comparison.runs) {
+    for (const Metric& metric : run.metrics.shown(comparison.common.name)) {
+      if (all.find(metric.name) == nullptr) all.add(metric);
+    }
+  }
+  return all.shown(comparison.common.name);
 }
 
 std::vector<ComparedColumn> compared_columns(const Comparison& comparison) {
@@ -108,55 +133,55 @@ std::vector<ComparedColumn> compared_columns(const Comparison& comparison) {
   const auto fact = [&](double RunFacts::*field) { return each(facts, field); };
   const auto run = [&](double RunRecord::*field) { return each(comparison.runs, field); };
 
-  const bool several = comparison.runs.size() > 1;
-  if (comparison.classifiers) {
-    add("accuracy", Best::greatest, fact(&RunFacts::best_accuracy), words::accuracy);
-    ComparedColumn interval{"95 % interval", {}, -1};
-    for (const RunFacts& of_run : facts) {
-      interval.cells.push_back(words::interval(of_run.best_accuracy_low, of_run.best_accuracy_high));
-    }
-    columns.push_back(std::move(interval));
-    add("macro F1", Best::greatest, fact(&RunFacts::best_f1), words::accuracy);
-    add("time", Best::none, run(&RunRecord::seconds), words::duration);
-    add("model size", Best::least, fact(&RunFacts::model_bytes), words::bytes);
-    if (several && std::isfinite(comparison.common_accuracy)) {
-      add("time to " + words::accuracy(comparison.common_accuracy), Best::least, comparison.seconds_to_common,
-          words::duration);
-    }
-    add("at step", Best::none, fact(&RunFacts::best_step), words::exact);
-    add("its loss", Best::none, fact(&RunFacts::best_loss), words::loss);
-    add("last accuracy", Best::greatest, fact(&RunFacts::last_accuracy), words::accuracy);
-  } else {
-    const bool same = comparison.same_task;
-    if (!same) {
-      ComparedColumn task{"task", {}, -1};
-      for (const RunRecord& of : comparison.runs) task.cells.push_back(of.task);
-      columns.push_back(std::move(task));
-      std::vector<std::string> tasks;  // a column each: a class named and a masked word guessed are different things
-      for (const RunRecord& of : comparison.runs) {
-        if (std::find(tasks.begin(), tasks.end(), of.task) == tasks.end()) tasks.push_back(of.task);
-      }
-      for (const std::string& of_task : tasks) {
-        std::vector<double> accuracies;
-        for (size_t i = 0; i < facts.size(); ++i) {
-          accuracies.push_back(comparison.runs[i].task == of_task ? facts[i].best_accuracy : kUnknown);
-        }
-        add(words_of_task(of_task).accuracy_name, Best::none, accuracies, words::accuracy);
-      }
-    }
-    add("best loss", same ? Best::least : Best::none, fact(&RunFacts::best_loss), words::loss);
-    if (same) add("perplexity", Best::least, fact(&RunFacts::best_perplexity), words::perplexity);
-    add("at step", Best::none, fact(&RunFacts::best_step), words::exact);
-    add("last loss", same ? Best::least : Best::none, fact(&RunFacts::last_loss), words::loss);
-    if (several && std::isfinite(comparison.common_loss)) {
-      add(fmt::format("time to {:.4f}", comparison.common_loss), Best::least, comparison.seconds_to_common,
-          words::duration);
-    }
-    add("time", Best::none, run(&RunRecord::seconds), words::duration);
+  const std::vector<std::string> tasks = tasks_of(comparison.runs);
+  if (!comparison.same_task) {
+    columns.push_back({"task", {}, -1});
+    for (const RunRecord& of : comparison.runs) columns.back().cells.push_back(of.task);
   }
+  const Metric& common = comparison.common;
+  for (const Metric& metric : metrics_of_all(comparison)) {
+    for (const std::string& task : tasks) {
+      ComparedColumn column{metric.name == common.name ? "best " + metric.title() : metric.title(), {}, -1};
+      ComparedColumn intervals{"95 % interval", {}, -1};
+      std::vector<double> values;
+      bool known = false, has_intervals = false;
+      for (size_t i = 0; i < facts.size(); ++i) {
+        const Metric* best = comparison.runs[i].task == task ? facts[i].best.find(metric.name) : nullptr;
+        const bool has_interval = best != nullptr && best->has_interval();
+        values.push_back(best != nullptr ? best->value : kUnknown);
+        column.cells.push_back(best != nullptr ? words::metric(*best) : kNone);
+        intervals.cells.push_back(has_interval ? best->interval_text() : kNone);
+        known = known || best != nullptr;
+        has_intervals = has_intervals || has_interval;
+      }
+      if (comparison.same_task) {
+        column.best = best_row(values, !metric.higher_is_better);
+      } else {
+        if (!known) continue;
+        column.title = fmt::format("{}, {}", metric.title(), targets_of_task(task));
+      }
+      columns.push_back(std::move(column));
+      if (has_intervals) columns.push_back(std::move(intervals));
+    }
+  }
+  add("at step", Best::none, fact(&RunFacts::best_step), words::exact);
+  if (comparison.same_task) {
+    columns.push_back({"last " + common.title(), {}, -1});
+    std::vector<double> last;
+    for (const RunFacts& of : facts) {
+      last.push_back(of.last.value(common.name));
+      columns.back().cells.push_back(words::metric(of.last, common.name));
+    }
+    columns.back().best = best_row(last, !common.higher_is_better);
+  }
+  if (comparison.runs.size() > 1 && std::isfinite(common.value)) {
+    add("time to " + common.text(), Best::least, comparison.seconds_to_common, words::duration);
+  }
+  add("time", Best::none, run(&RunRecord::seconds), words::duration);
   add("steps", Best::none, run(&RunRecord::step), words::exact);
   add("tokens", Best::none, run(&RunRecord::tokens), words::count);
   add("parameters", Best::none, run(&RunRecord::parameters), words::count);
+  add("model size", Best::least, fact(&RunFacts::model_bytes), words::bytes);
   add("tokens/s", Best::greatest, run(&RunRecord::tokens_per_second), words::rate);
   add("utilisation", Best::greatest, run(&RunRecord::utilisation), words::percent);
   add("peak memory", Best::least, run(&RunRecord::peak_memory_bytes), words::bytes);
@@ -230,7 +255,7 @@ std::string comparison_json(const Comparison& comparison) {
     Json run = Json::parse(facts_json(comparison.runs[i], -1));
     run.erase("settings");
     const double seconds = comparison.seconds_to_common[i];
-    run[comparison.classifiers ? "seconds_to_common_accuracy" : "seconds_to_common_loss"] = known(seconds);
+    run["seconds_to_common_" + comparison.common.name] = known(seconds);
     runs.push_back(std::move(run));
   }
   for (const Difference& difference : comparison.differences) {
@@ -242,8 +267,7 @@ std::string comparison_json(const Comparison& comparison) {
     differences[difference.path] = std::move(values);
   }
   const Json json = {{"runs", runs},
-                     {"common_loss", known(comparison.common_loss)},
-                     {"common_accuracy", known(comparison.common_accuracy)},
+                     {"common_" + comparison.common.name, known(comparison.common.value)},
                      {"differences", differences}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }

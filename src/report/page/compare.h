@@ -1,5 +1,6 @@
-// `brisk compare`: several runs side by side. Classifiers are compared by accuracy, others by loss; between runs of
-// different tasks only cost is compared, since their losses are not comparable.
+// `brisk compare`: several runs beside each other, by the metric that chose the best model of each (the loss where they
+// differ in it). Runs of different tasks are not compared in what they learned: a loss of one says nothing about the
+// other's.
 //
 //   const Comparison comparison = compare_runs({read_run("runs/a"), read_run("runs/b")});
 //   fmt::print("{}", comparison_text(comparison));                   // two tables
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/metrics.h"
 #include "report/read/run_facts.h"
 #include "report/read/run_record.h"
 
@@ -24,13 +26,16 @@ struct Comparison {
   std::vector<RunRecord> runs;
   std::vector<std::string> labels;  // the folders' names where they tell the runs apart, otherwise their paths
   std::vector<Difference> differences;
-  bool same_task = true, classifiers = false;  // all of them
-  // The lowest validation loss, of classifiers the highest accuracy, that every run with an evaluation reached.
-  double common_loss = kUnknown, common_accuracy = kUnknown;
+  bool same_task = true;
+  // The metric they are compared by, with the best value that every run with an evaluation reached; NaN: none.
+  Metric common;
   std::vector<double> seconds_to_common;  // when each first did
 };
 
 Comparison compare_runs(std::vector<RunRecord> runs);
+
+// The metrics that any of the runs shows, without values, that they are compared by first.
+std::vector<Metric> metrics_of_all(const Comparison& comparison);
 
 // One row of figures for each run; which of them is best where there is such a thing.
 struct ComparedColumn {

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "base/metrics.h"
 #include "report/page/chart.h"
 #include "report/page/compare.h"
 #include "report/page/html.h"
@@ -51,47 +53,35 @@ std::string table_section(const Comparison& comparison) {
   return html_section("Figures", "The best of each kind is green.", html_table(table));
 }
 
-enum class Against { steps, time, tokens };
+enum class Against { time, steps, tokens };
 
-// What is drawn of each run's points, and how.
-template <typename Point>
-struct Curve {
-  std::vector<Point> RunRecord::*points;
-  double Point::*value;
-  const char* name;
-  double scale = 1;
-  bool smooth = false;
-  bool focus = true;
-};
-
-template <typename Point>
-std::string curves(const Comparison& comparison, const Curve<Point>& curve, Against against) {
-  const char* names[] = {"step", "wall time", "tokens"};
-  Chart chart{.x_name = names[static_cast<int>(against)],
-              .y_name = curve.name,
-              .x_is_time = against == Against::time,
-              .height = 340,
-              .focus = curve.focus};
-  for (size_t i = 0; i < comparison.runs.size(); ++i) {
-    ChartLine line{.name = comparison.labels[i], .colour = static_cast<int>(i) + 1, .smooth = curve.smooth};
-    for (const Point& point : comparison.runs[i].*curve.points) {
-      const double x = against == Against::steps ? point.step : against == Against::time ? point.seconds : point.tokens;
-      line.points.emplace_back(x, curve.scale * point.*curve.value);
+// Of each run a line against each axis. `y_of` makes a point's y, and is unknown where there is none.
+template <typename Point, typename YOf>
+std::string curves_section(const Comparison& comparison, const std::string& title, const std::string& why,
+                           std::vector<Point> RunRecord::*points, const YOf& y_of, Chart chart, bool smooth) {
+  constexpr const char* kNames[] = {"wall time", "step", "tokens"};
+  std::vector<std::pair<std::string, std::string>> views;
+  for (const Against against : {Against::time, Against::steps, Against::tokens}) {
+    chart.x_name = kNames[static_cast<int>(against)];
+    chart.x_is_time = against == Against::time;
+    chart.lines.clear();
+    for (size_t i = 0; i < comparison.runs.size(); ++i) {
+      ChartLine line{.name = comparison.labels[i], .colour = static_cast<int>(i) + 1, .smooth = smooth};
+      for (const Point& point : comparison.runs[i].*points) {
+        line.points.emplace_back(against == Against::steps  ? point.step
+                                 : against == Against::time ? point.seconds
+                                                            : point.tokens,
+                                 y_of(point));
+      }
+      line.dots = !smooth && line.points.size() <= 60;
+      chart.lines.push_back(std::move(line));
     }
-    line.dots = !curve.smooth && line.points.size() <= 60;
-    chart.lines.push_back(std::move(line));
+    views.emplace_back(against == Against::steps  ? "steps"
+                       : against == Against::time ? "time"
+                                                  : "tokens",
+                       chart_html(chart));
   }
-  return chart_html(chart);
-}
-
-template <typename Point>
-std::string curves_section(const Comparison& comparison, const char* title, const char* why,
-                           const Curve<Point>& curve) {
-  const auto view = [&](Against against) { return curves(comparison, curve, against); };
-  return html_section(
-      title, why,
-      html_choice(title,
-                  {{"time", view(Against::time)}, {"steps", view(Against::steps)}, {"tokens", view(Against::tokens)}}));
+  return html_section(title, why, html_choice(html_escape(title), views));
 }
 
 std::string ledger_section(const Comparison& comparison) {
@@ -134,34 +124,31 @@ std::string comparison_page(const Comparison& comparison) {
   std::string lead;
   if (!comparison.same_task) {
     lead = "<p class=\"lead\">The tasks differ: their losses and accuracies are not of the same things.</p>";
-  } else if (std::isfinite(comparison.common_loss) || std::isfinite(comparison.common_accuracy)) {
+  } else if (std::isfinite(comparison.common.value)) {
     const auto& seconds = comparison.seconds_to_common;
     size_t first = 0;
     for (size_t i = 1; i < seconds.size(); ++i) {
       if (seconds[i] < seconds[first] || std::isnan(seconds[first])) first = i;
     }
     lead = fmt::format("<p class=\"lead\">A validation {} was reached first by {}, after {}.</p>",
-                       comparison.classifiers ? "accuracy of " + words::accuracy(comparison.common_accuracy)
-                                              : "loss of " + words::loss(comparison.common_loss),
+                       html_escape(comparison.common.title() + " of " + comparison.common.text()),
                        html_escape(comparison.labels[first]), words::duration(seconds[first]));
   }
   std::string body = fmt::format("<header><h1>{} runs compared</h1>\n{}</header>\n", comparison.runs.size(), lead);
   body += html_notes(notes) + table_section(comparison);
-  if (comparison.classifiers) {
-    body += curves_section(comparison, "Validation accuracy", "Percent of the examples whose class is named correctly.",
-                           Curve<EvaluationPoint>{.points = &RunRecord::evaluations,
-                                                  .value = &EvaluationPoint::accuracy,
-                                                  .name = "accuracy, %",
-                                                  .scale = 100,
-                                                  .focus = false});
+  for (const Metric& metric : metrics_of_all(comparison)) {
+    const bool percent = metric.format == MetricFormat::percent;
+    body += curves_section(
+        comparison, "Validation " + metric.title(),
+        comparison.same_task ? html_escape(metric_explanation(metric, comparison.runs.front().task))
+                             : "Of different things: the tasks differ.",
+        &RunRecord::evaluations,
+        [&](const EvaluationPoint& point) { return (percent ? 100 : 1) * point.metrics.value(metric.name); },
+        {.y_name = metric.title() + (percent ? ", %" : ""), .height = 340, .focus = !percent}, false);
   }
-  const std::string task = comparison.same_task && !comparison.runs.empty() ? comparison.runs.front().task : "";
   body += curves_section(
-      comparison, "Validation loss", task.empty() ? "Of different things: the tasks differ." : words_of_task(task).loss,
-      Curve<EvaluationPoint>{.points = &RunRecord::evaluations, .value = &EvaluationPoint::loss, .name = "loss"});
-  body += curves_section(
-      comparison, "Training loss", "Running means of the logged steps, and the steps themselves.",
-      Curve<StepPoint>{.points = &RunRecord::steps, .value = &StepPoint::loss, .name = "loss", .smooth = true});
+      comparison, "Training loss", "Running means of the logged steps, and the steps themselves.", &RunRecord::steps,
+      [](const StepPoint& point) { return point.loss; }, {.y_name = "loss", .height = 340, .focus = true}, true);
   body += differences_section(comparison) + ledger_section(comparison);
   body += "<footer>written by <code>brisk compare</code></footer>\n";
   return html_page("brisk: runs compared", body);

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cmath>
 #include <map>
 
+#include "base/metrics.h"
 #include "base/terminal/terminal.h"
 #include "report/page/chart.h"
 #include "report/page/html.h"
@@ -28,27 +31,14 @@ double x_of(const auto& point, const Axis& axis) {
   return std::string_view(axis.name) == "tokens" ? point.tokens : point.step;
 }
 
-template <typename Point>
-ChartLine line_of(const std::vector<Point>& points, double Point::*field, const Axis& axis) {
-  ChartLine line;
-  for (const Point& point : points) line.points.emplace_back(x_of(point, axis), point.*field);
-  return line;
-}
-
 std::string header(const RunRecord& run) {
   const RunFacts facts = facts_of(run);
   std::string lead;
-  if (run.is_classifier() && std::isfinite(facts.best_accuracy)) {
-    lead =
-        fmt::format("validation accuracy {} (95 %: {}), macro F1 {}, ", words::accuracy(facts.best_accuracy),
-                    words::interval(facts.best_accuracy_low, facts.best_accuracy_high), words::accuracy(facts.best_f1));
-  } else if (run.task == "mlm" && std::isfinite(facts.best_loss)) {
-    lead = fmt::format("{} of the masked tokens right, validation loss {} (perplexity {}) ",
-                       words::accuracy(facts.best_accuracy), words::loss(facts.best_loss),
-                       words::perplexity(facts.best_perplexity));
-  } else if (std::isfinite(facts.best_loss)) {
-    lead = fmt::format("validation loss {} (perplexity {}) ", words::loss(facts.best_loss),
-                       words::perplexity(facts.best_perplexity));
+  if (!facts.best.empty()) {
+    for (const Metric& metric : facts.best.shown(run.best_by)) {
+      lead += fmt::format("{}{} {}{}, ", lead.empty() ? "validation " : "", metric.title(), words::metric(metric),
+                          metric.has_interval() ? fmt::format(" (95 %: {})", metric.interval_text()) : "");
+    }
   } else if (std::isfinite(facts.training_loss)) {
     lead = fmt::format("training loss {}, no evaluation yet, ", words::loss(facts.training_loss));
   } else {
@@ -82,17 +72,14 @@ std::string tiles(const RunRecord& run) {
   std::vector<Tile> all;
   const std::string at_step = std::isfinite(facts.best_step) ? fmt::format("at step {}", words::exact(facts.best_step))
                                                              : std::string("no evaluation yet");
-  if (run.is_classifier()) {
-    all.push_back({"validation accuracy", words::accuracy(facts.best_accuracy), at_step});
-    all.push_back(
-        {"95 % interval", words::interval(facts.best_accuracy_low, facts.best_accuracy_high),
-         run.classes.empty() ? "of the accuracy" : fmt::format("by {} examples", words::exact(run.classes.examples))});
-    all.push_back({"macro F1", words::accuracy(facts.best_f1), "mean of the classes"});
-    all.push_back({"validation loss", words::loss(facts.best_loss), "of the same step"});
-  } else {
-    all.push_back({"best validation loss", words::loss(facts.best_loss), at_step});
-    all.push_back({"perplexity", words::perplexity(facts.best_perplexity), "of the best"});
-    if (run.task == "mlm") all.push_back({"accuracy", words::accuracy(facts.best_accuracy), "of the masked tokens"});
+  for (const Metric& metric : run.shown_metrics()) {
+    const bool first = all.empty();
+    all.push_back({(first ? "best validation " : "") + metric.title(), words::metric(facts.best, metric.name),
+                   first ? at_step : "of the same step"});
+    const Metric* best = facts.best.find(metric.name);
+    if (best != nullptr && best->has_interval()) {
+      all.push_back({"95 % interval", best->interval_text(), "of the " + metric.title()});
+    }
   }
   all.push_back({"training loss", words::loss(facts.training_loss),
                  run.has_teacher ? "last logged, with the teacher's" : "last logged"});
@@ -115,38 +102,46 @@ std::string tiles(const RunRecord& run) {
   return html_tiles(all);
 }
 
-std::vector<ChartLine> training_and_validation(const RunRecord& run, double StepPoint::*of_step,
-                                               double EvaluationPoint::*of_evaluation, const Axis& axis) {
-  ChartLine training = line_of(run.steps, of_step, axis);
-  training.name = "training";
-  training.colour = 1;
-  training.smooth = true;
-  ChartLine validation = line_of(run.evaluations, of_evaluation, axis);
-  validation.name = "validation";
-  validation.colour = 2;
-  validation.dots = validation.points.size() <= 60;
-  return {training, validation};
-}
-
-std::string loss_section(const RunRecord& run) {
+// A metric over the run, as training and as evaluations have it. `large`: across the page, and of few percent not from
+// zero, where nothing happens.
+std::string metric_section(const RunRecord& run, const Metric& metric, bool large) {
+  const bool percent = metric.format == MetricFormat::percent, mixed = metric.name == "loss" && run.has_teacher;
+  const double scale = percent ? 100 : 1;
   std::vector<std::pair<std::string, std::string>> views;
+  bool smoothed = false;
   for (const Axis& axis : kAxes) {
-    Chart chart{.x_name = axis.name, .y_name = "loss", .x_is_time = axis.is_time, .height = 340, .focus = true};
-    chart.lines = training_and_validation(run, &StepPoint::loss, &EvaluationPoint::loss, axis);
-    if (run.has_teacher) {
-      chart.lines[0].name = "training: labels and teacher";
-      chart.lines[1].name = "validation: labels";
+    if (!large && &axis != &kAxes[0] && !axis.is_time) continue;
+    ChartLine training{.name = mixed ? "training: labels and teacher" : "training", .colour = 1, .smooth = true};
+    for (const StepPoint& point : run.steps) {
+      const double value = scale * point.metric(metric.name);
+      if (std::isfinite(value)) training.points.emplace_back(x_of(point, axis), value);
     }
+    ChartLine validation{.name = mixed ? "validation: labels" : "validation", .colour = 2};
+    for (const EvaluationPoint& point : run.evaluations) {
+      validation.points.emplace_back(x_of(point, axis), scale * point.metrics.value(metric.name));
+    }
+    validation.dots = validation.points.size() <= 60;
+    Chart chart{.x_name = axis.name,
+                .y_name = metric.title() + (percent ? ", %" : ""),
+                .x_is_time = axis.is_time,
+                .height = large ? 340 : 190,
+                .focus = !percent,
+                .from_zero = percent && !large};
+    smoothed = !training.points.empty();
+    if (smoothed) chart.lines.push_back(std::move(training));
+    chart.lines.push_back(std::move(validation));
     views.emplace_back(axis.tab, chart_html(chart));
   }
-  const char* unlike = run.has_teacher
-                           ? " The training loss is mixed with that of the teacher's answers, the validation "
-                             "loss is of the labels alone: one says nothing about the other."
-                           : "";
-  return html_section("Loss",
-                      fmt::format("{} The thin line is each logged step, the bold one its running mean.{}",
-                                  words_of_task(run.task).loss, unlike),
-                      html_choice("loss", views));
+  std::string title = metric.title();
+  if (!title.empty()) title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(title[0])));
+  std::string why = html_escape(metric_explanation(metric, run.task));
+  if (smoothed) why += " The thin line is each logged step, the bold one its running mean.";
+  if (mixed) {
+    why +=
+        " The training loss is mixed with that of the teacher's answers, the validation loss is of the labels alone: "
+        "one says nothing about the other.";
+  }
+  return html_section(title, why, html_choice(html_escape(metric.name), views));
 }
 
 std::string small_chart(const RunRecord& run, const char* title, const char* why, double StepPoint::*field, int colour,
@@ -154,32 +149,12 @@ std::string small_chart(const RunRecord& run, const char* title, const char* why
   std::vector<std::pair<std::string, std::string>> views;
   for (const Axis& axis : {kAxes[0], kAxes[1]}) {
     Chart chart{.x_name = axis.name, .y_name = title, .x_is_time = axis.is_time, .height = 190, .from_zero = from_zero};
-    ChartLine line = line_of(run.steps, field, axis);
-    line.name = title;
-    line.colour = colour;
-    line.smooth = smooth;
+    ChartLine line{.name = title, .colour = colour, .smooth = smooth};
+    for (const StepPoint& point : run.steps) line.points.emplace_back(x_of(point, axis), point.*field);
     chart.lines = {line};
     views.emplace_back(axis.tab, chart_html(chart));
   }
   return html_section(title, why, html_choice(title, views));
-}
-
-std::string accuracy_chart(const RunRecord& run) {
-  std::vector<std::pair<std::string, std::string>> views;
-  const bool whole = run.is_classifier();  // the first chart of the page, and not from 0 %, where nothing happens
-  for (const Axis& axis : {kAxes[0], kAxes[1]}) {
-    Chart chart{.x_name = axis.name,
-                .y_name = "accuracy, %",
-                .x_is_time = axis.is_time,
-                .height = whole ? 340 : 190,
-                .from_zero = !whole};
-    chart.lines = training_and_validation(run, &StepPoint::accuracy, &EvaluationPoint::accuracy, axis);
-    for (ChartLine& line : chart.lines) {
-      for (ChartPoint& point : line.points) point.second *= 100;
-    }
-    views.emplace_back(axis.tab, chart_html(chart));
-  }
-  return html_section("Accuracy", words_of_task(run.task).accuracy, html_choice("accuracy", views));
 }
 
 std::string ledger_section(const RunRecord& run) {
@@ -211,7 +186,7 @@ std::string sample_html(const Sample& sample, const std::string& loss) {
 std::string samples_section(const RunRecord& run) {
   if (run.samples.empty()) return "";
   std::map<int64_t, double> loss_at;
-  for (const EvaluationPoint& point : run.evaluations) loss_at[std::llround(point.step)] = point.loss;
+  for (const EvaluationPoint& point : run.evaluations) loss_at[std::llround(point.step)] = point.metrics.value("loss");
   std::vector<std::string> prompts;  // in the order of their first sample
   for (const Sample& sample : run.samples) {
     if (std::find(prompts.begin(), prompts.end(), sample.prompt) == prompts.end()) prompts.push_back(sample.prompt);
@@ -294,16 +269,21 @@ std::string report_page(const RunRecord& run) {
                                                 settings_section(run) + footer);
   }
   std::string body = header(run) + html_notes(run.notes) + tiles(run);
-  if (run.is_classifier()) body += accuracy_chart(run) + class_sections_html(run.classes);
-  body += loss_section(run);
+  // That which makes a model the best, and the loss, across the page; the others in the grid.
+  std::string small;
+  const std::vector<Metric> metrics = run.shown_metrics();
+  for (const Metric& metric : metrics) {
+    const bool first = metric.name == metrics.front().name, large = first || metric.name == "loss";
+    (large ? body : small) += metric_section(run, metric, large);
+    if (first) body += class_sections_html(run.classes);
+  }
   body += "<div class=\"grid\">\n";
   body += small_chart(run, "Learning rate", "Of the schedule, at each logged step.", &StepPoint::learning_rate, 3,
                       false, true);
   body += small_chart(run, "Gradient norm", "Before clipping.", &StepPoint::gradient_norm, 5, true, false);
   body += small_chart(run, "Tokens per second", "Of the steps themselves, without evaluations and checkpoints.",
                       &StepPoint::tokens_per_second, 6, true, true);
-  if (!run.is_classifier()) body += accuracy_chart(run);
-  body += "</div>\n";
+  body += small + "</div>\n";
   body += ledger_section(run) + samples_section(run) + settings_section(run) + machine_section(run);
   return html_page(run.name + " · brisk", body + footer);
 }

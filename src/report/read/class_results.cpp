@@ -66,9 +66,9 @@ std::string class_table_section(const ClassResults& results) {
     return std::vector<std::string>{name,
                                     words::exact(examples),
                                     words::exact(predictions),
-                                    words::accuracy(score.precision),
-                                    words::accuracy(score.recall),
-                                    words::accuracy(score.f1)};
+                                    words::share(score.precision),
+                                    words::share(score.recall),
+                                    words::share(score.f1)};
   };
   for (size_t i = 0; i < order.size(); ++i) {
     const ClassResults::Class& item = results.classes[order[i]];
@@ -83,7 +83,7 @@ std::string class_table_section(const ClassResults& results) {
       "Classes",
       fmt::format("Of the best evaluation: {} examples, {} of them named correctly. Precision: of those named so, the "
                   "share that is. Recall: of those that are, the share named so. F1: their harmonic mean.",
-                  words::exact(results.examples), words::accuracy(results.accuracy)),
+                  words::exact(results.examples), words::share(results.accuracy)),
       html_table(first) + (rest.rows.empty()
                                ? std::string()
                                : fmt::format("<details><summary>{} rarer classes</summary>\n{}</details>\n",
@@ -102,7 +102,7 @@ std::string matrix_html(const ClassResults& results) {
       const double examples = found == count.end() ? 0 : found->second;
       const double all = results.classes[label].examples, share = all > 0 ? std::min(1.0, examples / all) : 0;
       row.push_back(fmt::format("<span class=\"heat {}\" style=\"--share:{:.3f}\" title=\"{} of the label\">{}</span>",
-                                label == named ? "right" : "wrong", share, words::accuracy(share),
+                                label == named ? "right" : "wrong", share, words::share(share),
                                 words::exact(examples)));
     }
     table.rows.push_back(std::move(row));

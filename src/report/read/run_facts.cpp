@@ -12,35 +12,22 @@ namespace brisk {
 RunFacts facts_of(const RunRecord& run) {
   RunFacts facts;
   if (const EvaluationPoint* best = run.best_evaluation()) {
-    facts.best_loss = best->loss;
-    facts.best_perplexity = best->perplexity;
+    facts.best = best->metrics;
     facts.best_step = best->step;
     facts.best_seconds = best->seconds;
-    facts.best_accuracy = best->accuracy;
-    facts.best_accuracy_low = best->accuracy_low;
-    facts.best_accuracy_high = best->accuracy_high;
-    facts.best_f1 = best->macro_f1;
   }
   if (const EvaluationPoint* last = run.last_evaluation()) {
-    facts.last_loss = last->loss;
-    facts.last_perplexity = last->perplexity;
-    facts.last_accuracy = last->accuracy;
+    facts.last = last->metrics;
   }
   facts.model_bytes = 4 * run.parameters;  // as it is kept and exported, in fp32
   if (!run.steps.empty()) facts.training_loss = run.steps.back().loss;
   return facts;
 }
 
-double seconds_to_loss(const RunRecord& run, double loss) {
+double seconds_to(const RunRecord& run, const Metric& goal) {
   for (const EvaluationPoint& point : run.evaluations) {
-    if (point.loss <= loss) return point.seconds;
-  }
-  return kUnknown;
-}
-
-double seconds_to_accuracy(const RunRecord& run, double accuracy) {
-  for (const EvaluationPoint& point : run.evaluations) {
-    if (point.accuracy >= accuracy) return point.seconds;
+    const double value = point.metrics.value(goal.name);
+    if (goal.higher_is_better ? value >= goal.value : value <= goal.value) return point.seconds;
   }
   return kUnknown;
 }
@@ -66,57 +53,53 @@ std::string facts_json(const RunRecord& run, int indent) {
     const Json value = Json::parse(setting.value, nullptr, false);
     settings[setting.path] = value.is_discarded() ? Json(setting.value) : value;  // a path need not be UTF-8
   }
-  const Json json = {
-      {"run", run.path},
-      {"task", run.task},
-      {"status", run.status},
-      {"step", whole(run.step)},
-      {"total_steps", whole(run.total_steps)},
-      {"tokens", whole(run.tokens)},
-      {"parameters", whole(run.parameters)},
-      {"model_bytes", whole(facts.model_bytes)},
-      {"seconds", number(run.seconds)},
-      {"best_validation_loss", number(facts.best_loss)},
-      {"best_validation_perplexity", number(facts.best_perplexity)},
-      {"best_validation_accuracy", number(facts.best_accuracy)},
-      {"best_validation_accuracy_interval", std::isfinite(facts.best_accuracy_low)
-                                                ? Json::array({facts.best_accuracy_low, facts.best_accuracy_high})
-                                                : Json()},
-      {"best_validation_macro_f1", number(facts.best_f1)},
-      {"best_step", whole(facts.best_step)},
-      {"best_seconds", number(facts.best_seconds)},
-      {"last_validation_loss", number(facts.last_loss)},
-      {"last_validation_perplexity", number(facts.last_perplexity)},
-      {"last_validation_accuracy", number(facts.last_accuracy)},
-      {"training_loss", number(facts.training_loss)},
-      {"tokens_per_second", number(run.tokens_per_second)},
-      {"gflops", number(run.gflops)},
-      {"peak_gflops", number(run.peak_gflops)},
-      {"utilisation", number(run.utilisation)},
-      {"skipped_updates", whole(run.skipped_updates)},
-      {"rollbacks", whole(run.rollbacks)},
-      {"peak_memory_bytes", whole(run.peak_memory_bytes)},
-      {"precision", text(run.precision)},
-      {"isa", text(run.isa)},
-      {"threads", whole(run.threads)},
-      {"processes", run.processes.size()},
-      {"evaluations", run.evaluations.size()},
-      {"ledger", ledger},
-      {"epochs", epochs},
-      {"settings", settings},
-      {"notes", run.notes}};
+  Json best = Json::object(), last = Json::object();
+  for (const Metric& metric : run.metrics) {
+    best["best_validation_" + metric.name] = number(facts.best.value(metric.name));
+    const Metric* found = facts.best.find(metric.name);
+    if (found != nullptr && found->has_interval()) {
+      best[fmt::format("best_validation_{}_interval", metric.name)] = {found->low, found->high};
+    }
+    last["last_validation_" + metric.name] = number(facts.last.value(metric.name));
+  }
+  Json json = {{"run", run.path},
+               {"task", run.task},
+               {"status", run.status},
+               {"step", whole(run.step)},
+               {"total_steps", whole(run.total_steps)},
+               {"tokens", whole(run.tokens)},
+               {"parameters", whole(run.parameters)},
+               {"model_bytes", whole(facts.model_bytes)},
+               {"seconds", number(run.seconds)}};
+  json.update(best);
+  json.update({{"best_step", whole(facts.best_step)}, {"best_seconds", number(facts.best_seconds)}});
+  json.update(last);
+  json.update({{"training_loss", number(facts.training_loss)},
+               {"tokens_per_second", number(run.tokens_per_second)},
+               {"gflops", number(run.gflops)},
+               {"peak_gflops", number(run.peak_gflops)},
+               {"utilisation", number(run.utilisation)},
+               {"skipped_updates", whole(run.skipped_updates)},
+               {"rollbacks", whole(run.rollbacks)},
+               {"peak_memory_bytes", whole(run.peak_memory_bytes)},
+               {"precision", text(run.precision)},
+               {"isa", text(run.isa)},
+               {"threads", whole(run.threads)},
+               {"processes", run.processes.size()},
+               {"evaluations", run.evaluations.size()},
+               {"ledger", ledger},
+               {"epochs", epochs},
+               {"settings", settings},
+               {"notes", run.notes}});
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-TaskWords words_of_task(const std::string& task) {
-  if (task == "classify") {
-    return {"Nats an example, of the class it has.", "Percent of the examples whose class is named correctly.",
-            "accuracy, classes"};
-  }
-  if (task == "mlm") {
-    return {"Nats a masked token.", "Percent of the masked tokens predicted exactly.", "accuracy, masked tokens"};
-  }
-  return {"Nats a token.", "Percent of the tokens predicted exactly.", "accuracy, tokens"};
+const char* targets_of_task(const std::string& task) {
+  return task == "classify" ? "examples" : task == "mlm" ? "masked tokens" : "tokens";
+}
+
+std::string metric_explanation(const Metric& metric, const std::string& task) {
+  return metric.description.empty() ? "" : fmt::format("{}, of the {}.", metric.description, targets_of_task(task));
 }
 
 namespace words {
@@ -127,9 +110,11 @@ constexpr const char* kNotKnown = "–";
 
 std::string loss(double value) { return std::isfinite(value) ? fmt::format("{:.4f}", value) : kNotKnown; }
 
-std::string perplexity(double value) {
-  if (!std::isfinite(value)) return kNotKnown;
-  return value < 1e4 ? fmt::format("{:.2f}", value) : format_count(value);
+std::string metric(const Metric& metric) { return std::isfinite(metric.value) ? metric.text() : kNotKnown; }
+
+std::string metric(const Metrics& metrics, std::string_view name) {
+  const Metric* found = metrics.find(name);
+  return found != nullptr ? metric(*found) : kNotKnown;
 }
 
 std::string count(double value) { return std::isfinite(value) ? format_count(value) : kNotKnown; }
@@ -149,11 +134,7 @@ std::string percent(double share) {
   if (!std::isfinite(share)) return kNotKnown;
   return share < 0.01 ? fmt::format("{:.2f} %", 100 * share) : fmt::format("{:.1f} %", 100 * share);
 }
-std::string accuracy(double share) { return std::isfinite(share) ? fmt::format("{:.2f} %", 100 * share) : kNotKnown; }
-std::string interval(double low, double high) {
-  return std::isfinite(low) && std::isfinite(high) ? fmt::format("{:.2f} to {:.2f} %", 100 * low, 100 * high)
-                                                   : kNotKnown;
-}
+std::string share(double share) { return std::isfinite(share) ? fmt::format("{:.2f} %", 100 * share) : kNotKnown; }
 std::string rate(double value) { return std::isfinite(value) ? format_count(value) : kNotKnown; }
 
 }  // namespace words

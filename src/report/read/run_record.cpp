@@ -63,23 +63,9 @@ void each_line(const std::string& path, std::vector<std::string>& notes, const s
 
 void read_metrics(const std::string& path, RunRecord& run) {
   each_line(path, run.notes, [&](const Json& line) {
-    if (line.contains("validation_loss")) {
-      EvaluationPoint point{number(line, "step"),
-                            number(line, "epoch"),
-                            kUnknown,
-                            number(line, "seconds"),
-                            number(line, "validation_loss"),
-                            number(line, "validation_perplexity"),
-                            number(line, "validation_accuracy"),
-                            number(line, "validation_macro_f1")};
-      if (const auto ends = line.find("validation_accuracy_interval"); ends != line.end() && ends->is_array() &&
-                                                                       ends->size() == 2 && (*ends)[0].is_number() &&
-                                                                       (*ends)[1].is_number()) {
-        point.accuracy_low = (*ends)[0];
-        point.accuracy_high = (*ends)[1];
-      }
-      if (std::isnan(point.perplexity) && !point.of_classifier()) point.perplexity = std::exp(point.loss);
-      run.evaluations.push_back(point);
+    if (Metrics metrics = metrics_of_line(line, run.metrics); !metrics.empty()) {
+      run.evaluations.push_back(
+          {number(line, "step"), number(line, "epoch"), kUnknown, number(line, "seconds"), std::move(metrics)});
     } else if (line.contains("loss")) {
       StepPoint point{number(line, "step"),          number(line, "epoch"),         number(line, "tokens"),
                       number(line, "seconds"),       number(line, "loss"),          number(line, "accuracy"),
@@ -93,6 +79,11 @@ void read_metrics(const std::string& path, RunRecord& run) {
       run.rollbacks = number(line, "rollbacks");
     }
   });
+  for (const EvaluationPoint& point : run.evaluations) {
+    for (const Metric& metric : point.metrics) {
+      if (run.metrics.find(metric.name) == nullptr) run.metrics.add(standard_metric(metric.name));
+    }
+  }
   std::erase_if(run.steps, [](const StepPoint& point) { return std::isnan(point.step); });
   std::erase_if(run.evaluations, [](const EvaluationPoint& point) { return std::isnan(point.step); });
   // Steps are written in order; a damaged file may have them otherwise, and curves go from left to right.
@@ -206,6 +197,7 @@ void read_start_facts(const std::string& path, RunRecord& run, Speed& speed) {
     run.training_tokens = number(line, "training_tokens");
     run.validation_tokens = number(line, "validation_tokens");
     speed.flop_per_token = number(line, "flop_per_token");
+    if (line.contains("metrics")) run.metrics = metric_kinds_from_json(line["metrics"]);
   });
 }
 
@@ -264,14 +256,7 @@ std::string name_of(const std::string& path) {
   return whole.has_filename() ? whole.filename().string() : whole.parent_path().filename().string();
 }
 
-// A job that cannot be read as one says nothing: then the evaluations show what the run was.
 void read_task(RunRecord& run) {
-  const bool classes = std::any_of(run.evaluations.begin(), run.evaluations.end(),
-                                   [](const EvaluationPoint& point) { return point.of_classifier(); });
-  if (classes) {
-    run.task = "classify";
-    run.best_by = "accuracy";
-  }
   for (const Setting& setting : run.settings) {
     const Json value = Json::parse(setting.value, nullptr, false);
     if (!value.is_string()) continue;
@@ -283,13 +268,14 @@ void read_task(RunRecord& run) {
 
 }  // namespace
 
+double StepPoint::metric(std::string_view name) const {
+  return name == "loss" ? loss : name == "accuracy" ? accuracy : kUnknown;
+}
+
 const EvaluationPoint* RunRecord::best_evaluation() const {
   const EvaluationPoint* best = nullptr;
   for (const EvaluationPoint& point : evaluations) {
-    if (!std::isfinite(point.loss)) continue;
-    // The loss decides between equals, too.
-    const bool by_accuracy = best_by == "accuracy" && best != nullptr && point.accuracy != best->accuracy;
-    if (best == nullptr || (by_accuracy ? point.accuracy > best->accuracy : point.loss < best->loss)) best = &point;
+    if (better(point.metrics, best == nullptr ? Metrics() : best->metrics, best_by)) best = &point;
   }
   return best;
 }
@@ -304,17 +290,19 @@ RunRecord read_run(const std::string& path) {
   run.path = path;
   run.name = name_of(path);
   run.settings = read_settings(read_file(path + "/job.json"), path + "/job.json", run.notes);
+  Speed speed;
+  read_start_facts(path + "/ledger.jsonl", run, speed);
   read_metrics(path + "/metrics.jsonl", run);
   read_task(run);
-  if (run.is_classifier()) run.classes = read_class_results(path + "/evaluation.json", run.notes);
+  if (run.metrics.empty()) run.metrics.add(standard_metric(run.best_by));
+  if (const Metric* metric = run.metrics.find(run.best_by)) run.best_by = metric->name;
+  run.classes = read_class_results(path + "/evaluation.json", run.notes);
   each_line(path + "/samples.jsonl", run.notes, [&](const Json& line) {
     const auto ended = line.find("ended");
     run.samples.push_back({whole(line, "step"), word(line, "prompt"), word(line, "text"),
                            ended != line.end() && ended->is_boolean() && ended->get<bool>()});
   });
-  Speed speed;
   read_ledger(path + "/ledger.jsonl", run, speed);
-  read_start_facts(path + "/ledger.jsonl", run, speed);
   double seconds = 0;
   for (const EpochTime& time : run.epochs) seconds += time.seconds;
   if (seconds > 0) run.seconds = seconds;

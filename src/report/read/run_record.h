@@ -2,15 +2,16 @@
 // killed, of an earlier brisk. What is not known is NaN or empty, and what was found wrong stands in `notes`.
 //
 //   const RunRecord run = read_run("runs/bible");      // UserError unless it is a run directory
-//   if (!run.evaluations.empty()) best = run.best_evaluation()->loss;
+//   if (!run.evaluations.empty()) best = run.best_evaluation()->metrics.value(run.best_by);
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/metrics.h"
 #include "report/read/class_results.h"
 #include "report/read/run_settings.h"
 
@@ -20,14 +21,12 @@ struct StepPoint {  // a logged step of metrics.jsonl
   double step = kUnknown, epoch = kUnknown, tokens = kUnknown, seconds = kUnknown;
   double loss = kUnknown, accuracy = kUnknown, learning_rate = kUnknown, gradient_norm = kUnknown;
   double tokens_per_second = kUnknown;
+  double metric(std::string_view name) const;  // what training itself logs of an evaluation's metrics; else unknown
 };
 
 struct EvaluationPoint {  // an evaluation of metrics.jsonl
   double step = kUnknown, epoch = kUnknown, tokens = kUnknown, seconds = kUnknown;
-  double loss = kUnknown, perplexity = kUnknown, accuracy = kUnknown;
-  double macro_f1 = kUnknown;  // of a classifier, and then
-  double accuracy_low = kUnknown, accuracy_high = kUnknown;
-  bool of_classifier() const { return std::isfinite(macro_f1); }
+  Metrics metrics;
 };
 
 struct Sample {  // a line of samples.jsonl
@@ -61,6 +60,7 @@ struct RunRecord {
 
   std::vector<StepPoint> steps;
   std::vector<EvaluationPoint> evaluations;
+  Metrics metrics;       // that evaluations have, without values; as the run says, or as its lines show
   ClassResults classes;  // of a classifier's best evaluation
   std::vector<Sample> samples;
   std::vector<EpochTime> epochs;
@@ -78,10 +78,10 @@ struct RunRecord {
   std::string precision, isa;
   double threads = kUnknown;
 
-  bool is_classifier() const { return task == "classify"; }
   bool is_imported() const { return status == "imported"; }  // a model of another program: nothing was trained here
   const EvaluationPoint* best_evaluation() const;            // as best_by has it; nullptr: none
   const EvaluationPoint* last_evaluation() const;
+  std::vector<Metric> shown_metrics() const { return metrics.shown(best_by); }  // that of best_by first
 };
 
 RunRecord read_run(const std::string& path);

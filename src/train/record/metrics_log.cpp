@@ -54,16 +54,6 @@ Json gpu_json(const GpuSummary& gpu) {
 
 }  // namespace
 
-EvaluationMetrics evaluation_metrics(int64_t step, int64_t epoch, const EvaluationResult& result, double seconds) {
-  EvaluationMetrics line{step, epoch, result.loss, result.perplexity(), result.accuracy, seconds};
-  if (result.classes) {
-    const auto [low, high] = result.classes->accuracy_interval();
-    const ClassScores::Score macro = result.classes->macro(), weighted = result.classes->weighted();
-    line.classes = {low, high, macro.f1, weighted.f1, macro.precision, macro.recall};
-  }
-  return line;
-}
-
 std::string to_json_line(const StepMetrics& metrics) {
   return fmt::format(R"({{"step": {}, "epoch": {}, "tokens": {}, "loss": {}, "accuracy": {}, "learning_rate": {}, )"
                      R"("gradient_norm": {}, "tokens_per_second": {}, "step_ms": {}, "seconds": {}, )"
@@ -78,24 +68,19 @@ std::string to_json_line(const StepMetrics& metrics) {
                      metrics.gpu ? gpu_fields(*metrics.gpu) : "");
 }
 
-std::string to_json_line(const EvaluationMetrics& metrics) {
-  if (const auto& classes = metrics.classes) {
-    return fmt::format(
-        R"({{"step": {}, "epoch": {}, "validation_loss": {}, "validation_accuracy": {}, )"
-        R"("validation_accuracy_interval": [{}, {}], "validation_macro_f1": {}, "validation_weighted_f1": {}, )"
-        R"("validation_macro_precision": {}, "validation_macro_recall": {}, "seconds": {}}})",
-        metrics.step, metrics.epoch, number(metrics.validation_loss), number(metrics.validation_accuracy),
-        number(classes->interval_low), number(classes->interval_high), number(classes->macro_f1),
-        number(classes->weighted_f1), number(classes->macro_precision), number(classes->macro_recall),
-        number(metrics.seconds));
+std::string to_json_line(const EvaluationMetrics& evaluation) {
+  std::string values;
+  for (const Metric& metric : evaluation.metrics) {
+    values += fmt::format(R"("validation_{}": {}, )", metric.name, number(metric.value));
+    if (!metric.has_interval()) continue;
+    values +=
+        fmt::format(R"("validation_{}_interval": [{}, {}], )", metric.name, number(metric.low), number(metric.high));
   }
-  return fmt::format(
-      R"({{"step": {}, "epoch": {}, "validation_loss": {}, "validation_perplexity": {}, "validation_accuracy": {}, "seconds": {}}})",
-      metrics.step, metrics.epoch, number(metrics.validation_loss), number(metrics.validation_perplexity),
-      number(metrics.validation_accuracy), number(metrics.seconds));
+  return fmt::format(R"({{"step": {}, "epoch": {}, {}"seconds": {}}})", evaluation.step, evaluation.epoch, values,
+                     number(evaluation.seconds));
 }
 
-void recall_metrics(const std::string& metrics_path, int64_t best_step, RunSummary& summary) {
+void recall_metrics(const std::string& metrics_path, const Metrics& kinds, int64_t best_step, RunSummary& summary) {
   if (!file_exists(metrics_path)) return;
   const std::string text = read_file(metrics_path);
   for (size_t begin = 0, end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
@@ -106,23 +91,8 @@ void recall_metrics(const std::string& metrics_path, int64_t best_step, RunSumma
     };
     if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) continue;
     const int64_t step = json["step"].get<int64_t>(), epoch = std::llround(value("epoch"));
-    if (json.contains("validation_loss")) {
-      summary.last_evaluation = EvaluationMetrics{step,
-                                                  epoch,
-                                                  value("validation_loss"),
-                                                  value("validation_perplexity"),
-                                                  value("validation_accuracy"),
-                                                  value("seconds")};
-      if (const auto interval = json.find("validation_accuracy_interval");
-          interval != json.end() && interval->is_array() && interval->size() == 2) {
-        const auto end = [&](size_t i) { return (*interval)[i].is_number() ? (*interval)[i].get<double>() : 0; };
-        summary.last_evaluation->classes = EvaluationMetrics::Classes{end(0),
-                                                                      end(1),
-                                                                      value("validation_macro_f1"),
-                                                                      value("validation_weighted_f1"),
-                                                                      value("validation_macro_precision"),
-                                                                      value("validation_macro_recall")};
-      }
+    if (Metrics metrics = metrics_of_line(json, kinds); !metrics.empty()) {
+      summary.last_evaluation = EvaluationMetrics{step, epoch, std::move(metrics), value("seconds")};
       if (step == best_step) summary.best_evaluation = summary.last_evaluation;
     } else if (json.contains("loss")) {
       summary.last_step = StepMetrics{step,
@@ -159,7 +129,10 @@ std::string summary_to_json_text(const RunSummary& summary) {
   merge_step();
   if (evaluated_last) merge_evaluation();
   json["run_tokens_per_second"] = summary.run_tokens_per_second;
-  if (summary.best_evaluation) json["best"] = Json::parse(to_json_line(*summary.best_evaluation));
+  if (summary.best_evaluation) {
+    json["best"] = Json::parse(to_json_line(*summary.best_evaluation));
+    json["best_by"] = summary.best_by;
+  }
   json["parameters"] = summary.parameters;
   json["model_bytes"] = summary.model_bytes;
   json["ledger"] = Json::object();

@@ -2,7 +2,7 @@
 //
 //   MetricsLog log(run.metrics_path());
 //   log.append(StepMetrics{.step = 10, .epoch = 1, .tokens = 40960, .loss = 6.5, ...});
-//   log.append(EvaluationMetrics{.step = 10, .epoch = 1, .validation_loss = 6.4, ...});
+//   log.append(EvaluationMetrics{.step = 10, .epoch = 1, .metrics = result.metrics, ...});
 //   if (!log.problem().empty()) warn("{}", log.problem());
 //   write_summary(run.summary_path(), summary);
 //
@@ -18,7 +18,7 @@
 
 #include "base/files/record_log.h"
 #include "base/gpu/gpu_watch.h"
-#include "infer/evaluator.h"
+#include "base/metrics.h"
 #include "optim/loss_scale.h"
 
 namespace brisk {
@@ -43,24 +43,13 @@ struct StepMetrics {
 struct EvaluationMetrics {
   int64_t step = 0;
   int64_t epoch = 0;
-  double validation_loss = 0;
-  double validation_perplexity = 0;
-  double validation_accuracy = 0;
+  Metrics metrics = {};  // as validation_<name>, and validation_<name>_interval where there is one
   double seconds = 0;
-
-  // Of a classifier, in place of the perplexity.
-  struct Classes {
-    double interval_low = 0, interval_high = 0;  // of the accuracy, 95 %
-    double macro_f1 = 0, weighted_f1 = 0, macro_precision = 0, macro_recall = 0;
-  };
-  std::optional<Classes> classes = {};
 };
-
-EvaluationMetrics evaluation_metrics(int64_t step, int64_t epoch, const EvaluationResult& result, double seconds);
 
 // Without the newline.
 std::string to_json_line(const StepMetrics& metrics);
-std::string to_json_line(const EvaluationMetrics& metrics);
+std::string to_json_line(const EvaluationMetrics& evaluation);
 
 class MetricsLog {
  public:
@@ -68,7 +57,7 @@ class MetricsLog {
 
   // Each line is in the file when append returns, a full disk aside (base/files/record_log.h).
   void append(const StepMetrics& metrics) { file_.append(to_json_line(metrics) + "\n"); }
-  void append(const EvaluationMetrics& metrics) { file_.append(to_json_line(metrics) + "\n"); }
+  void append(const EvaluationMetrics& evaluation) { file_.append(to_json_line(evaluation) + "\n"); }
   const std::string& problem() const { return file_.problem(); }  // empty: none
   void sync() { file_.sync(); }
 
@@ -82,6 +71,7 @@ struct RunSummary {
   std::optional<StepMetrics> last_step;
   std::optional<EvaluationMetrics> last_evaluation;
   std::optional<EvaluationMetrics> best_evaluation;
+  std::string best_by;  // the metric that makes it the best
   int64_t parameters = 0;
   int64_t model_bytes = 0;
   std::vector<std::pair<std::string, double>> ledger;  // phase -> seconds, in the order of the table
@@ -103,7 +93,8 @@ struct RunSummary {
 };
 
 // Fills last_step, last_evaluation and best_evaluation (that of `best_step`) from the lines of an earlier process.
-void recall_metrics(const std::string& metrics_path, int64_t best_step, RunSummary& summary);
+// `kinds`: the metrics of the run's evaluations, without values.
+void recall_metrics(const std::string& metrics_path, const Metrics& kinds, int64_t best_step, RunSummary& summary);
 
 // One object: the keys of metrics.jsonl with their last values (`step` and `epoch` of the later line), `best` with
 // those of the best evaluation, and the fields above by name.

@@ -32,19 +32,6 @@ std::string model_table(const std::vector<ComponentCost>& costs) {
   return table.text();
 }
 
-std::string format_perplexity(double perplexity) {
-  return perplexity < 1e6 ? fmt::format("{:.2f}", perplexity) : fmt::format("{:.3g}", perplexity);
-}
-
-std::string quality_text(const EvaluationMetrics& evaluation) {
-  if (evaluation.classes) {
-    return fmt::format("validation accuracy {:.2f} %, F1 {:.2f} %, loss {:.4f}", 100 * evaluation.validation_accuracy,
-                       100 * evaluation.classes->macro_f1, evaluation.validation_loss);
-  }
-  return fmt::format("validation loss {:.4f}, perplexity {}", evaluation.validation_loss,
-                     format_perplexity(evaluation.validation_perplexity));
-}
-
 std::string memory_table(const MemoryPlan& plan) {
   Table table({"memory", {"bytes", Align::right}});
   const auto add = [&](const char* what, int64_t bytes) {
@@ -89,31 +76,28 @@ std::string ledger_table(const Ledger::Totals& totals, const Speed& speed) {
   return table.text() + "(on the GPU, phases of a step are shares of steps that were measured op by op)\n";
 }
 
-std::string epoch_table(const std::vector<EpochRow>& rows) {
+std::string epoch_table(const std::vector<EpochRow>& rows, const std::string& best_by) {
   const auto any = [&](const auto& test) { return std::any_of(rows.begin(), rows.end(), test); };
   const bool skipped = any([](const EpochRow& row) { return row.skipped_updates > 0; });
-  const bool evaluated = any([](const EpochRow& row) { return row.evaluation.has_value(); });
-  const bool classes = any([](const EpochRow& row) { return row.evaluation && row.evaluation->classes; });
-  std::vector<Table::Column> columns({{"epoch", Align::right}, {"step", Align::right}, {"loss", Align::right}});
-  if (evaluated) {
-    columns.emplace_back("validation", Align::right);
-    columns.emplace_back(classes ? "F1" : "perplexity", Align::right);
-    columns.emplace_back("accuracy", Align::right);
+  std::vector<Metric> metrics;  // a column each
+  for (const EpochRow& row : rows) {
+    if (row.evaluation && metrics.empty()) metrics = row.evaluation->metrics.shown(best_by);
+  }
+  std::vector<Table::Column> columns(
+      {{"epoch", Align::right}, {"step", Align::right}, {"training loss", Align::right}});
+  for (const Metric& metric : metrics) {
+    columns.emplace_back((&metric == metrics.data() ? "validation " : "") + metric.title(), Align::right);
   }
   columns.emplace_back("tokens/s", Align::right);
   columns.emplace_back("time", Align::right);
   if (skipped) columns.emplace_back("skipped", Align::right);
   Table table(std::move(columns));
   for (const EpochRow& row : rows) {
-    const auto& evaluation = row.evaluation;
     std::vector<std::string> cells(
         {fmt::format("{}", row.epoch), fmt::format("{}", row.step), fmt::format("{:.4f}", row.training_loss)});
-    if (evaluated) {
-      cells.push_back(evaluation ? fmt::format("{:.4f}", evaluation->validation_loss) : "-");
-      cells.push_back(!evaluation           ? "-"
-                      : evaluation->classes ? fmt::format("{:.2f} %", 100 * evaluation->classes->macro_f1)
-                                            : format_perplexity(evaluation->validation_perplexity));
-      cells.push_back(evaluation ? fmt::format("{:.2f} %", 100 * evaluation->validation_accuracy) : "-");
+    for (const Metric& metric : metrics) {
+      const Metric* of_row = row.evaluation ? row.evaluation->metrics.find(metric.name) : nullptr;
+      cells.push_back(of_row != nullptr ? of_row->text() : "-");
     }
     cells.push_back(fmt::format("{:.0f}", row.speed.tokens_per_second()));
     cells.push_back(format_duration(row.speed.seconds));

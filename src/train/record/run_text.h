@@ -36,7 +36,7 @@ struct Speed {
   double utilisation() const { return peak_gflops > 0 ? gflops() / peak_gflops : 0; }
 };
 
-// One line an epoch: losses, perplexity, accuracy, speed, time.
+// One line an epoch: training loss, the metrics of its evaluation, speed, time.
 struct EpochRow {
   int64_t epoch = 0, step = 0;
   double training_loss = 0;
@@ -44,11 +44,7 @@ struct EpochRow {
   Speed speed;
   int64_t skipped_updates = 0;  // a column where any epoch has some
 };
-std::string epoch_table(const std::vector<EpochRow>& rows);
-
-std::string format_perplexity(double perplexity);  // 12.34, 1.23e+45
-// "validation loss 3.2100, perplexity 24.78"
-std::string quality_text(const EvaluationMetrics& evaluation);
+std::string epoch_table(const std::vector<EpochRow>& rows, const std::string& best_by);
 
 // Seconds of a stretch that were training: everything but start-up, evaluation and checkpoints.
 double training_seconds(const Ledger::Totals& totals);

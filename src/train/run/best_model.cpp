@@ -1,25 +1,19 @@
 #include "train/run/best_model.h"
 
+#include "base/metrics.h"
 #include "base/terminal/terminal.h"
 #include "checkpoint/checkpoint.h"
 
 namespace brisk {
 
-bool BestModel::see(const EvaluationResult& result, const EvaluationMetrics& line) {
+bool BestModel::see(const EvaluationMetrics& line) {
   CheckpointState& state = setup_.state;
-  const bool lower_loss = result.loss < state.best_validation_loss;
-  const bool by_accuracy = setup_.job.training.best_by == "accuracy";
-  const bool best = !by_accuracy || result.accuracy == state.best_validation_accuracy
-                        ? lower_loss
-                        : result.accuracy > state.best_validation_accuracy;
-  if (!best) {
+  if (!better(line.metrics, state.best_metrics, setup_.job.training.best_by)) {
     ++state.evaluations_without_improvement;
     return false;
   }
-  before_ = Place{state.best_validation_loss, state.best_validation_accuracy, state.best_step,
-                  setup_.summary.best_evaluation};
-  state.best_validation_loss = result.loss;
-  state.best_validation_accuracy = result.accuracy;
+  before_ = Place{state.best_metrics, state.best_step, setup_.summary.best_evaluation};
+  state.best_metrics = line.metrics;
   state.best_step = state.step;
   state.evaluations_without_improvement = 0;
   setup_.summary.best_evaluation = line;
@@ -32,21 +26,22 @@ bool BestModel::patience_is_over() const {
 }
 
 std::string BestModel::text() const {
-  return setup_.job.training.best_by == "accuracy"
-             ? fmt::format("validation accuracy {:.2f} %", 100 * setup_.state.best_validation_accuracy)
-             : fmt::format("validation loss {:.4f}", setup_.state.best_validation_loss);
+  const Metrics metrics = setup_.task->metrics();
+  Metric best = *metrics.find(setup_.job.training.best_by);
+  best.value = setup_.state.best_metrics.value(best.name);
+  return fmt::format("validation {} {}", best.title(), best.text());
 }
 
 std::string BestModel::early_stopping_text() const {
+  const Metrics metrics = setup_.task->metrics();
   return fmt::format("early stopping at step {}: no better validation {} in {} evaluations; the best was {} at step {}",
-                     setup_.state.step, setup_.job.training.best_by, setup_.state.evaluations_without_improvement,
-                     text(), setup_.state.best_step);
+                     setup_.state.step, metrics.find(setup_.job.training.best_by)->title(),
+                     setup_.state.evaluations_without_improvement, text(), setup_.state.best_step);
 }
 
 void BestModel::could_not_save() {
   if (!setup_.job.training.load_best_model_at_end || !before_) return;
-  setup_.state.best_validation_loss = before_->loss;
-  setup_.state.best_validation_accuracy = before_->accuracy;
+  setup_.state.best_metrics = before_->metrics;
   setup_.state.best_step = before_->step;
   setup_.summary.best_evaluation = before_->line;
   before_.reset();

@@ -1,7 +1,8 @@
-// The best model of a run so far: which evaluation was better, how long ago, and the checkpoint that holds it.
+// The best model of a run so far, by the metric that training.best_by names: which evaluation was better, how long ago,
+// and the checkpoint that holds it.
 //
 //   BestModel best(setup);
-//   if (best.see(result, line)) save();                 // best.line(): what makes it the best, for people
+//   if (best.see(line)) save();
 //   if (best.patience_is_over()) ...                    // early stopping
 //   best.load();                                        // at the end: the engine has its weights
 #pragma once
@@ -20,7 +21,7 @@ class BestModel {
   explicit BestModel(TrainingSetup& setup) : setup_(setup) {}
 
   // Whether this evaluation is the best so far; it is counted either way.
-  bool see(const EvaluationResult& result, const EvaluationMetrics& line);
+  bool see(const EvaluationMetrics& line);
   bool patience_is_over() const;
   std::string early_stopping_text() const;
 
@@ -36,7 +37,7 @@ class BestModel {
 
   TrainingSetup& setup_;
   struct Place {
-    double loss, accuracy;
+    Metrics metrics;
     int64_t step;
     std::optional<EvaluationMetrics> line;
   };

@@ -56,7 +56,7 @@ int64_t roll_back(TrainingSetup& setup) {
   setup.directory.cut_metrics(state.step);
   setup.metrics = std::make_unique<MetricsLog>(setup.directory.metrics_path());
   setup.summary = {.first_step_seconds = setup.summary.first_step_seconds};
-  recall_metrics(setup.directory.metrics_path(), state.best_step, setup.summary);
+  recall_metrics(setup.directory.metrics_path(), setup.task->metrics(), state.best_step, setup.summary);
   const SaveResult saved = save_checkpoint(run, setup.engine->parameters(), state);
   if (!saved.ok()) warn("{}", saved.problem);
   setup.loader_options.start = state.cursor;

@@ -39,6 +39,7 @@ void fill_summary(TrainingSetup& setup, const RunEnd& end, const Ledger::Totals&
   setup.summary.skipped_updates = setup.state.guard.skipped;
   setup.summary.rollbacks = setup.state.guard.rollbacks;
   if (const LossScale* scale = setup.engine->loss_scale()) setup.summary.skipped_steps = scale->skipped_steps;
+  setup.summary.best_by = setup.job.training.best_by;
   setup.summary.ended = end.ended;
 }
 
@@ -65,7 +66,7 @@ TrainOutcome end_run(TrainingSetup& setup, RunWatch& watch, const RunEnd& end) {
     warn("{}", error.what());
     if (unsaved.empty()) unsaved = "summary.json";
   }
-  if (!end.epochs.empty()) say("{}", epoch_table(end.epochs));
+  if (!end.epochs.empty()) say("{}", epoch_table(end.epochs, setup.job.training.best_by));
   say("whole run:\n{}", ledger_table(totals, end.speed));
   say("{}", speed_line(end.speed));
   if (setup.summary.gpu) {

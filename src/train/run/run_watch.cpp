@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/machine/machine.h"
+#include "base/metrics.h"
 #include "base/random.h"
 #include "base/terminal/terminal.h"
 #include "base/text/unicode.h"
@@ -156,7 +157,8 @@ void RunWatch::start() {
                                 {"total_steps", setup_.total_steps},
                                 {"steps_per_epoch", setup_.steps_per_epoch},
                                 {"training_tokens", setup_.data.train->total_rows()},
-                                {"validation_tokens", setup_.data.validation->total_rows()}}));
+                                {"validation_tokens", setup_.data.validation->total_rows()},
+                                {"metrics", metric_kinds_to_json(setup_.task->metrics())}}));
 }
 
 double RunWatch::seconds() { return seconds_before_ + setup_.ledger.totals().seconds(); }
@@ -190,13 +192,7 @@ void RunWatch::step(const StepMetrics& line) {
 
 void RunWatch::evaluation(const EvaluationMetrics& line) {
   if (!events_) return;
-  events_->scalar("loss/validation", line.step, line.validation_loss);
-  if (line.classes) {
-    events_->scalar("f1/validation", line.step, line.classes->macro_f1);
-  } else {
-    events_->scalar("perplexity/validation", line.step, line.validation_perplexity);
-  }
-  events_->scalar("accuracy/validation", line.step, line.validation_accuracy);
+  for (const Metric& metric : line.metrics) events_->scalar(metric.tag() + "/validation", line.step, metric.value);
   events_->write();
 }
 

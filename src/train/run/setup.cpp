@@ -9,6 +9,7 @@
 #include "base/files/files.h"
 #include "base/machine/isa.h"
 #include "base/machine/machine.h"
+#include "base/metrics.h"
 #include "base/rounding.h"
 #include "base/terminal/terminal.h"
 #include "base/threads.h"
@@ -57,7 +58,20 @@ class Starter {
   }
 
  private:
+  // By its own name, so that a resumed run finds the job it had.
+  void resolve_best_by() {
+    const Metrics metrics = setup_.task->metrics();
+    std::string& best_by = setup_.job.training.best_by;
+    const Metric* metric = metrics.find(best_by);
+    if (metric == nullptr) {
+      user_error("training.best_by is \"{}\", which an evaluation of task {} does not have; it has {}", best_by,
+                 setup_.job.task, metrics.names());
+    }
+    best_by = metric->name;
+  }
+
   void prepare() {
+    resolve_best_by();
     // A wrong one is refused before the data is read. A run may go on without what another device rounded to.
     const DeviceChoice place = choose_device(setup_.job.device, "device");
     if (!setup_.request.resume) check_precision(setup_.job.training.precision, *place.device);
@@ -273,7 +287,7 @@ class Starter {
     setup_.state.job_fingerprint = setup_.data.fingerprint;
     if (!setup_.request.resume) return;
     setup_.directory.cut_metrics(setup_.state.step);
-    recall_metrics(setup_.directory.metrics_path(), setup_.state.best_step, setup_.summary);
+    recall_metrics(setup_.directory.metrics_path(), setup_.task->metrics(), setup_.state.best_step, setup_.summary);
   }
 
   // With the places of the text from the root, so that the run can be resumed from any folder.

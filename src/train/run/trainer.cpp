@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/metrics.h"
 #include "base/rounding.h"
 #include "base/terminal/terminal.h"
 #include "train/engine/divergence_guard.h"
@@ -212,16 +213,16 @@ class Trainer {
 
   bool evaluate(ProgressBar& bar, const StepBatch& batch) {
     const EvaluationResult result = setup_.engine->evaluate(*setup_.data.validation, setup_.ledger);
-    const EvaluationMetrics line =
-        evaluation_metrics(setup_.state.step, batch.cursor.epoch + 1, result, watch_.seconds());
+    const EvaluationMetrics line{setup_.state.step, batch.cursor.epoch + 1, result.metrics, watch_.seconds()};
     setup_.metrics->append(line);
     watch_.evaluation(line);
     setup_.summary.last_evaluation = line;
-    const bool best = best_.see(result, line);
+    const bool best = best_.see(line);
     if (best) keep_details(result);
     stop_early_ = !best && best_.patience_is_over();
     bar.clear();
-    say("step {}: validation {}{}", setup_.state.step, setup_.task->quality(result), best ? ", the best so far" : "");
+    say("step {}: validation {}{}", line.step, metrics_text(line.metrics, setup_.job.training.best_by),
+        best ? ", the best so far" : "");
     if (stop_early_) say("{}", best_.early_stopping_text());
     return best;
   }
@@ -247,7 +248,7 @@ class Trainer {
     const Ledger::Totals epoch = now - log_.epoch_start();
     const EpochRow row = log_.end_epoch(batch.cursor.epoch + 1, now);
     say("\nepoch {}/{}: training loss {:.4f}{}", row.epoch, setup_.epochs, row.training_loss,
-        row.evaluation ? ", " + quality_text(*row.evaluation) : "");
+        row.evaluation ? ", validation " + metrics_text(row.evaluation->metrics, setup_.job.training.best_by) : "");
     say("{}", ledger_table(epoch, row.speed));
     say("{}\n", speed_line(row.speed));
     epoch_rows_.push_back(row);

@@ -134,12 +134,6 @@ std::string ClassifyTask::describe_model(const Job& job) const {
 
 void ClassifyTask::write_files(const std::string& run) const { write_labels(run, data_.labels); }
 
-std::string ClassifyTask::quality(const EvaluationResult& result) const {
-  const auto [low, high] = result.classes->accuracy_interval();
-  return fmt::format("accuracy {:.2f} % (95 %: {:.2f} to {:.2f}), F1 {:.2f} %, loss {:.4f}", 100 * result.accuracy,
-                     100 * low, 100 * high, 100 * result.classes->macro().f1, result.loss);
-}
-
 Task::Details ClassifyTask::details(const EvaluationResult& result) const {
   return {scores_text(*result.classes, data_.labels.names()), scores_json(*result.classes, data_.labels.names())};
 }

@@ -2,7 +2,6 @@
 //
 //   ClassifyTask task;
 //   TaskData data = task.prepare(job, {});              // job.model.num_labels is known now
-//   task.quality(result);                               // "accuracy 91.20 % (95 %: 88.93 to 93.04), F1 ..."
 #pragma once
 
 #include "data/examples/example_sequences.h"
@@ -20,7 +19,7 @@ class ClassifyTask final : public Task {
   Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const override;
   std::string describe_model(const Job& job) const override;
   void write_files(const std::string& run) const override;
-  std::string quality(const EvaluationResult& result) const override;
+  Metrics metrics() const override { return class_metrics(); }
   Details details(const EvaluationResult& result) const override;
 
  private:

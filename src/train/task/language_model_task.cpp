@@ -6,7 +6,6 @@
 #include "checkpoint/run_directory.h"
 #include "data/batch/chunk_sequences.h"
 #include "infer/model_config.h"
-#include "train/record/run_text.h"
 
 namespace brisk {
 
@@ -41,11 +40,6 @@ std::string LanguageModelTask::describe_model(const Job& job) const {
   const ModelOptions& model = job.model;
   return fmt::format("{}, {}, {} positions, {}, dropout {:g}", model.norm, model.activation, model.positions,
                      model.tie_embeddings ? "tied embeddings" : "an output projection of its own", model.dropout);
-}
-
-std::string LanguageModelTask::quality(const EvaluationResult& result) const {
-  return fmt::format("loss {:.4f}, perplexity {}, accuracy {:.2f} %", result.loss,
-                     format_perplexity(result.perplexity()), 100 * result.accuracy);
 }
 
 }  // namespace brisk

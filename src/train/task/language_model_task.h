@@ -2,7 +2,6 @@
 //
 //   LanguageModelTask task;
 //   TaskData data = task.prepare(job, {});              // job.model.vocab_size is the tokenizer's now
-//   task.quality(result);                               // "loss 3.2100, perplexity 24.78, accuracy 31.20 %"
 #pragma once
 
 #include "train/task/prepare_text.h"
@@ -16,7 +15,7 @@ class LanguageModelTask final : public Task {
   ModelConfig model_config(const Job& job) const override;
   Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const override;
   std::string describe_model(const Job& job) const override;
-  std::string quality(const EvaluationResult& result) const override;
+  Metrics metrics() const override { return token_metrics(); }
 
  private:
   PreparedData prepared_;  // all of it but the tokenizer

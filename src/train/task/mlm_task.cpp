@@ -5,7 +5,6 @@
 #include "data/batch/loader.h"
 #include "data/examples/example_sequences.h"
 #include "infer/model_config.h"
-#include "train/record/run_text.h"
 
 namespace brisk {
 
@@ -48,10 +47,5 @@ Task::Description MlmTask::describe_data(const Job& job, const TaskData& data, c
 }
 
 std::string MlmTask::describe_model(const Job& job) const { return encoder_text(job); }
-
-std::string MlmTask::quality(const EvaluationResult& result) const {
-  return fmt::format("loss {:.4f}, perplexity {}, accuracy {:.2f} % of {} masked tokens", result.loss,
-                     format_perplexity(result.perplexity()), 100 * result.accuracy, result.targets);
-}
 
 }  // namespace brisk

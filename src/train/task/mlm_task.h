@@ -2,7 +2,6 @@
 //
 //   MlmTask task;
 //   TaskData data = task.prepare(job, {});              // long texts in pieces, masked anew in each epoch
-//   task.quality(result);                               // "loss 2.1000, ..., accuracy 58.20 % of 2392 masked tokens"
 #pragma once
 
 #include <optional>
@@ -20,7 +19,7 @@ class MlmTask final : public Task {
   RowPicking picking(const Job& job) const override;
   Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const override;
   std::string describe_model(const Job& job) const override;
-  std::string quality(const EvaluationResult& result) const override;
+  Metrics metrics() const override { return token_metrics(); }
 
  private:
   EncoderData data_;  // all of it but the tokenizer

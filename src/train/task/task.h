@@ -5,7 +5,8 @@
 //   TaskData data = task->prepare(job, {});                  // sequences to train on and to evaluate with
 //   EngineOptions options{.model = task->model_config(job), .picking = task->picking(job)};
 //   Loader loader(data.train, ...);
-//   say("{}", task->quality(engine.evaluate(*data.validation, ledger)));
+//   EvaluationResult result = engine.evaluate(*data.validation, ledger);
+//   say("{}", metrics_text(result.metrics, job.training.best_by));
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/metrics.h"
 #include "data/batch/sequences.h"
 #include "data/corpus/corpus.h"
 #include "data/corpus/statistics.h"
@@ -70,8 +72,8 @@ class Task {
   // What the run directory has besides: labels, say.
   virtual void write_files(const std::string& /*run*/) const {}
 
-  // "loss 3.2100, perplexity 24.78, accuracy 31.20 %"
-  virtual std::string quality(const EvaluationResult& result) const = 0;
+  // What an evaluation measures, of which the values do not count: what training.best_by may name.
+  virtual Metrics metrics() const = 0;
 
   // Tables about an evaluation, shown at the end of a run, and a JSON object for its evaluation.json; or nothing.
   using Details = Description;

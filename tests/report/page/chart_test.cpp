@@ -85,7 +85,6 @@ TEST(Words, AreReadable) {
   EXPECT_EQ(words::exact(999), "999");
   EXPECT_EQ(words::exact(1000), "1,000");
   EXPECT_EQ(words::loss(kUnknown), "–");
-  EXPECT_EQ(words::perplexity(204.5), "204.50");
   EXPECT_EQ(words::percent(0.5), "50.0 %");
 }
 

@@ -90,8 +90,8 @@ TEST_F(RunFolder, TellsWhatTheRunReached) {
                           R"({"kind": "end", "step": 30, "ended": "early stopping"})" + "\n");
   const RunRecord run = read();
   EXPECT_EQ(run.status, "early stopping");
-  EXPECT_EQ(run.best_evaluation()->loss, 4.5);
-  EXPECT_EQ(run.last_evaluation()->loss, 4.6);
+  EXPECT_EQ(run.best_evaluation()->metrics.value("loss"), 4.5);
+  EXPECT_EQ(run.last_evaluation()->metrics.value("loss"), 4.6);
   EXPECT_EQ(run.best_evaluation()->tokens, 2000);
   EXPECT_EQ(run.step, 30);
   EXPECT_EQ(run.tokens, 3000);
@@ -105,8 +105,8 @@ TEST_F(RunFolder, TellsWhatTheRunReached) {
   EXPECT_EQ(run.epochs[0].ledger, (PhaseSeconds{{"start_up", 0.5}, {"loss", 1.5}, {"optimizer", 0.5}}))
       << "in the ledger's order, however the file has it";
   EXPECT_TRUE(run.notes.empty());
-  EXPECT_EQ(seconds_to_loss(run, 5.0), 2.5);
-  EXPECT_TRUE(std::isnan(seconds_to_loss(run, 1.0)));
+  EXPECT_EQ(seconds_to(run, standard_metric("loss", 5.0)), 2.5);
+  EXPECT_TRUE(std::isnan(seconds_to(run, standard_metric("loss", 1.0))));
 }
 
 TEST_F(RunFolder, AHalfWrittenLastLineIsLeftOutAndSaid) {
@@ -241,12 +241,16 @@ TEST_F(RunFolder, AClassifierIsJudgedByItsAccuracyUnlessItsJobSaysOtherwise) {
   put("metrics.jsonl", class_evaluation_line(10, 0.5, 0.8, 1) + class_evaluation_line(20, 0.6, 0.9, 2) +
                            class_evaluation_line(30, 0.4, 0.85, 3));
   EXPECT_EQ(read().best_evaluation()->step, 20);
-  EXPECT_EQ(seconds_to_accuracy(read(), 0.82), 2);
-  EXPECT_TRUE(std::isnan(seconds_to_accuracy(read(), 0.91)));
+  EXPECT_EQ(seconds_to(read(), standard_metric("accuracy", 0.82)), 2);
+  EXPECT_TRUE(std::isnan(seconds_to(read(), standard_metric("accuracy", 0.91))));
   json job = json::parse(kClassifierJob);
   job["training"]["best_by"] = "loss";
   put("job.json", job.dump());
   EXPECT_EQ(read().best_evaluation()->step, 30);
+  job["training"]["best_by"] = "f1";
+  put("job.json", job.dump());
+  EXPECT_EQ(read().best_by, "macro_f1");
+  EXPECT_EQ(read().best_evaluation()->step, 20);
 }
 
 TEST_F(RunFolder, AClassifiersPageSpeaksOfClasses) {
@@ -262,11 +266,12 @@ TEST_F(RunFolder, AClassifiersPageSpeaksOfClasses) {
                               {"confusion", {{45, 15}, {5, 35}}}}
                              .dump());
   const std::string page = report_page(read());
-  for (const char* part : {"validation accuracy 80.00 % (95 %: 78.00 to 82.00 %), macro F1 79.00 %", "87.50 %",
-                           "62.50 %", "&lt;b&gt;bad", ">15</span>", "100 examples", "Nats an example"}) {
+  for (const char* part :
+       {"validation accuracy 80.00 % (95 %: 78.00 to 82.00 %), loss 0.5000, macro F1 79.00 %", "87.50 %", "62.50 %",
+        "&lt;b&gt;bad", ">15</span>", "100 examples", "in nats, of the examples"}) {
     EXPECT_NE(page.find(part), std::string::npos) << part;
   }
-  for (const char* part : {"<b>bad", "Nats a token", "perplexity", "nan"}) {
+  for (const char* part : {"<b>bad", "of the tokens", "perplexity", "nan"}) {
     EXPECT_EQ(page.find(part), std::string::npos) << part;
   }
 }
@@ -303,8 +308,8 @@ TEST_F(RunFolder, OfMaskedWordsSaysWhatTheFiguresAreOf) {
   put("job.json", R"({"task": "mlm", "model": {"type": "bert"}, "training": {"max_steps": 40}})");
   put("metrics.jsonl", step_line(10, 5, 1) + evaluation_line(10, 5.5, 1.5));
   const std::string page = report_page(read());
-  EXPECT_NE(page.find("Nats a masked token."), std::string::npos);
-  EXPECT_NE(page.find("20.00 % of the masked tokens right"), std::string::npos);
+  EXPECT_NE(page.find("Mean cross-entropy in nats, of the masked tokens."), std::string::npos);
+  EXPECT_NE(page.find("Percent predicted correctly, of the masked tokens."), std::string::npos);
 }
 
 TEST_F(RunFolder, OfAStudentSaysThatItsTwoLossesAreOfDifferentThings) {
@@ -362,9 +367,8 @@ TEST_F(RunFolder, ClassifiersAreComparedByAccuracyTimeAndSize) {
   RunRecord fast = read();
   fast.name = "fast";
   const Comparison comparison = compare_runs({slow, fast});
-  EXPECT_TRUE(comparison.classifiers);
-  EXPECT_EQ(comparison.common_accuracy, 0.9);
-  EXPECT_TRUE(std::isnan(comparison.common_loss));
+  EXPECT_EQ(comparison.common.name, "accuracy");
+  EXPECT_EQ(comparison.common.value, 0.9);
   EXPECT_EQ(comparison.seconds_to_common, (std::vector<double>{4, 2}));
   const std::string text = comparison_text(comparison);
   for (const char* part : {"91.00 %*", "89.00 to 93.00 %", "macro F1", "model size", "3.91 KiB", "time to 90.00 %"}) {
@@ -373,7 +377,7 @@ TEST_F(RunFolder, ClassifiersAreComparedByAccuracyTimeAndSize) {
   EXPECT_EQ(text.find("perplexity"), std::string::npos) << text;
   const std::string page = comparison_page(comparison);
   EXPECT_NE(page.find("A validation accuracy of 90.00 % was reached first by fast"), std::string::npos);
-  EXPECT_EQ(page.find("Nats a token"), std::string::npos);
+  EXPECT_EQ(page.find("of the tokens"), std::string::npos);
   const json whole = json::parse(comparison_json(comparison));
   EXPECT_EQ(whole["common_accuracy"], 0.9);
   EXPECT_EQ(whole["runs"][1]["seconds_to_common_accuracy"], 2);
@@ -386,7 +390,7 @@ TEST_F(RunFolder, LossesOfDifferentTasksAreNotCompared) {
   put("job.json", kClassifierJob);
   put("metrics.jsonl", class_evaluation_line(10, 0.3, 0.8, 1));
   const Comparison comparison = compare_runs({text, read()});
-  EXPECT_TRUE(std::isnan(comparison.common_loss));
+  EXPECT_TRUE(std::isnan(comparison.common.value));
   EXPECT_NE(comparison_text(comparison).find("the tasks differ"), std::string::npos);
   EXPECT_NE(comparison_page(comparison).find("The tasks differ"), std::string::npos);
   std::vector<std::string> accuracies;
@@ -395,7 +399,7 @@ TEST_F(RunFolder, LossesOfDifferentTasksAreNotCompared) {
     EXPECT_TRUE(column.best == -1 || !(accuracy || column.title.find("loss") != std::string::npos)) << column.title;
     if (accuracy) accuracies.push_back(fmt::format("{}: {} {}", column.title, column.cells[0], column.cells[1]));
   }
-  EXPECT_EQ(accuracies, (std::vector<std::string>{"accuracy, tokens: 20.00 % –", "accuracy, classes: – 80.00 %"}));
+  EXPECT_EQ(accuracies, (std::vector<std::string>{"accuracy, tokens: 20.00 % –", "accuracy, examples: – 80.00 %"}));
 }
 
 TEST_F(RunFolder, AComparisonFindsTheBestAndWhatDiffers) {
@@ -406,7 +410,8 @@ TEST_F(RunFolder, AComparisonFindsTheBestAndWhatDiffers) {
   RunRecord fast = read();
   fast.name = "fast";
   const Comparison comparison = compare_runs({slow, fast});
-  EXPECT_EQ(comparison.common_loss, 4.0);
+  EXPECT_EQ(comparison.common.name, "loss");
+  EXPECT_EQ(comparison.common.value, 4.0);
   EXPECT_EQ(comparison.seconds_to_common, (std::vector<double>{2, 0.5}));
   ASSERT_EQ(comparison.differences.size(), 1u) << "a comment is no difference";
   EXPECT_EQ(comparison.differences[0].path, "training.batch_size");

@@ -231,7 +231,7 @@ TEST_P(TrainingCurve, LossIsTheSmoothedCrossEntropyOfTheLogits) {
   // Evaluation is without smoothing.
   const EvaluationResult result = engine.evaluate(*corpus_.sequences(), ledger, 8);
   EXPECT_EQ(result.tokens, batch.rows());
-  EXPECT_NEAR(result.loss * static_cast<double>(result.tokens), plain, 1e-5 * plain);
+  EXPECT_NEAR(result.metrics.value("loss") * static_cast<double>(result.tokens), plain, 1e-5 * plain);
 }
 
 // A step whose result is not finite changes nothing, and the tensor at fault is named.
@@ -387,8 +387,8 @@ TEST_P(TrainingCurve, IsTheSameOnMemoryThatIsUnreadableOutsideOps) {
     EvaluationResult quality, guarded_quality;
     const Curve plain = run(cpu_device(), text, quality);
     expect_same_bits(run(guarded_device(), guarded_text, guarded_quality), plain);
-    EXPECT_EQ(guarded_quality.loss, quality.loss);
-    EXPECT_EQ(guarded_quality.accuracy, quality.accuracy);
+    EXPECT_EQ(guarded_quality.metrics.value("loss"), quality.metrics.value("loss"));
+    EXPECT_EQ(guarded_quality.metrics.value("accuracy"), quality.metrics.value("accuracy"));
     EXPECT_EQ(guarded_text, text);
     EXPECT_EQ(text.size(), 43u);
   }

@@ -19,6 +19,10 @@ using nlohmann::json;
 using test::contents_of;
 using test::ScratchFolder;
 
+EvaluationMetrics evaluation(int64_t step, int64_t epoch, double loss) {
+  return {step, epoch, {standard_metric("loss", loss), standard_metric("accuracy", 0.25)}, 12.5};
+}
+
 StepMetrics step_metrics(int64_t step) {
   return {.step = step,
           .epoch = 1,
@@ -78,15 +82,14 @@ TEST(MetricsLog, TheSummaryOfARunOnAGpuHasItsMeansAndEnergy) {
   EXPECT_FALSE(json::parse(summary_to_json_text(RunSummary{})).contains("gpu"));
 }
 
-TEST(MetricsLog, AnEvaluationHasExactlyTheseKeys) {
-  const EvaluationMetrics metrics = {7, 2, 1.5, std::exp(1.5), 0.25, 12.5};
-  const json line = json::parse(to_json_line(metrics));
-  EXPECT_EQ(line, (json{{"step", 7},
-                        {"epoch", 2},
-                        {"validation_loss", 1.5},
-                        {"validation_perplexity", std::exp(1.5)},
-                        {"validation_accuracy", 0.25},
-                        {"seconds", 12.5}}));
+TEST(MetricsLog, AnEvaluationHasAKeyForEachOfItsMetrics) {
+  EvaluationMetrics metrics = evaluation(7, 2, 1.5);
+  EXPECT_EQ(to_json_line(metrics),
+            R"({"step": 7, "epoch": 2, "validation_loss": 1.5, "validation_accuracy": 0.25, "seconds": 12.5})");
+  metrics.metrics = {{.name = "bleu", .value = 0.5, .low = 0.25, .high = 0.75}};
+  EXPECT_EQ(
+      to_json_line(metrics),
+      R"({"step": 7, "epoch": 2, "validation_bleu": 0.5, "validation_bleu_interval": [0.25, 0.75], "seconds": 12.5})");
 }
 
 TEST(MetricsLog, EveryNumberIsReadBackToTheBit) {
@@ -118,7 +121,7 @@ TEST(MetricsLog, LinesAreInTheFileAtOnceAndAreAppended) {
     MetricsLog log(path);
     log.append(step_metrics(1));
     EXPECT_EQ(lines_of(path).size(), 1u);
-    log.append(EvaluationMetrics{1, 1, 2.0, 7.0, 0.5});
+    log.append(evaluation(1, 1, 2.0));
     log.sync();
     EXPECT_EQ(log.problem(), "");
   }
@@ -167,8 +170,9 @@ TEST(MetricsLog, AFileThatCannotBeOpenedIsAUserError) {
 RunSummary run_summary() {
   RunSummary summary;
   summary.last_step = step_metrics(20);
-  summary.last_evaluation = EvaluationMetrics{18, 3, 2.25, 9.5, 0.5};
-  summary.best_evaluation = EvaluationMetrics{12, 2, 2.0, 7.4, 0.55};
+  summary.last_evaluation = evaluation(18, 3, 2.25);
+  summary.best_evaluation = evaluation(12, 2, 2.0);
+  summary.best_by = "loss";
   summary.parameters = 1000;
   summary.model_bytes = 4000;
   summary.ledger = {{"forward_linear", 1.5}, {"other", 0.25}};
@@ -188,6 +192,7 @@ TEST(RunSummary, HasTheLastOfEachAndTheFactsOfTheRun) {
   EXPECT_EQ(summary["validation_loss"], 2.25);
   EXPECT_EQ(summary["best"]["validation_loss"], 2.0);
   EXPECT_EQ(summary["best"]["step"], 12);
+  EXPECT_EQ(summary["best_by"], "loss");
   EXPECT_EQ(summary["parameters"], 1000);
   EXPECT_EQ(summary["model_bytes"], 4000);
   EXPECT_EQ(summary["ledger"], (json{{"forward_linear", 1.5}, {"other", 0.25}}));
