@@ -82,7 +82,7 @@ void check_part(const WeightPart& part, const WeightSource& source) {
 
 const Parameter& parameter_of(const WeightMap& entry, const ParameterStore& store) {
   const Parameter* parameter = store.find(entry.parameter);
-  BRISK_CHECK(parameter != nullptr, "the decoder has no {}", entry.parameter);
+  BRISK_CHECK(parameter != nullptr, "the model has no {}", entry.parameter);
   int64_t count = 0;
   for (const WeightPart& part : entry.parts) count += part.count();
   BRISK_CHECK(count == parameter->count(), "{}: {} numbers for {}", entry.parameter, count, parameter->count());

@@ -67,6 +67,18 @@ std::vector<Option> declare_with_families(Job& job) {
   return options;
 }
 
+// The choice that a word for model.type stands for: "llama" is a decoder.
+std::string canonical_type(const std::string& word) {
+  Job job;
+  for (const Option& option : declare_job_options(job)) {
+    if (option.path != "model.type") continue;
+    for (const auto& [alias, choice] : option.choice_aliases) {
+      if (alias == word) return choice;
+    }
+  }
+  return word;
+}
+
 // `stop` and the older keys say the same thing: two answers from one place are an error, and the command line goes
 // before the file.
 void settle_length(Job& job, const std::string& text, const std::string& source_name,
@@ -114,7 +126,7 @@ Job job_from_json_text(const std::string& text, const std::string& source_name,
     notes.push_back(
         "type llama: a decoder; norm rmsnorm, activation swiglu, positions rotary, no bias, untied, where not given");
   }
-  if (!job.model.is_encoder()) job.model.type = "decoder";
+  job.model.type = canonical_type(job.model.type);
   if (job.task != "language_model") {
     if (!result.given.contains("data.text_field")) job.data.text_field.clear();
     notes.push_back(
