@@ -159,10 +159,10 @@ std::unique_ptr<Model> DecoderConfig::make(ParameterStore& store) const {
 }
 
 uint64_t DecoderConfig::fingerprint() const {
-  // Every field by name, so that a new one is not forgotten: it does not compile until it is decided on here.
+  // Every field by name: a new one does not compile until it is decided on here. Dropout and what is trained do not
+  // change the function.
   const auto& [V, D, L, heads, kv_heads, F, longest, norm_kind, epsilon, activation, position_kind, theta, biased, tied,
                dropped, layers_trained, rank, scale, adapted] = *this;
-  static_cast<void>(dropped), static_cast<void>(layers_trained);  // training's alone
   uint64_t hash = fingerprint_of("decoder", V, D, L, heads, kv_heads, F, longest, norm_kind, epsilon, activation,
                                  position_kind, theta, biased, tied, rank);
   if (rank == 0) return hash;  // without adapters, what else is said of them means nothing

@@ -187,14 +187,11 @@ std::unique_ptr<Model> EncoderConfig::make(ParameterStore& store) const {
 }
 
 uint64_t EncoderConfig::fingerprint() const {
-  // Every field by name, so that a new one is not forgotten: it does not compile until it is decided on here.
+  // Every field by name: a new one does not compile until it is decided on here. Dropout and what is frozen do not change
+  // the function, first_row_only computes less of the same, and nothing reads a lone pooler.
   const auto& [V, D, L, heads, F, longest, offset, type_rows, epsilon, activation, dropped, attention_dropped,
                classifier_dropped, head_kind, pooler, labels, first_row, embeddings_frozen, layers_frozen,
                frozen_dropped, layers_cached] = *this;
-  static_cast<void>(dropped), static_cast<void>(attention_dropped), static_cast<void>(classifier_dropped);
-  static_cast<void>(embeddings_frozen), static_cast<void>(layers_frozen), static_cast<void>(frozen_dropped);
-  static_cast<void>(first_row);  // computes less of the same
-  static_cast<void>(pooler);     // nothing reads it
   return fingerprint_of("encoder", V, D, L, heads, F, longest, offset, type_rows, epsilon, activation, head_kind,
                         is_classifier() ? labels : 0, layers_cached);
 }
