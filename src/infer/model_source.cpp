@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -61,12 +60,14 @@ ModelSource from_run(const std::string& path) {
 void take(Job& job, const ModelOptions& model) {
   const Architecture& architecture = architecture_of(model);
   if (!architecture.trains_with(job.task)) {
-    std::vector<std::string> others;  // that the task trains
+    std::string others;  // that the task trains: "bert, distilbert or roberta"
     for (const Architecture* other : architectures()) {
-      if (other->trains_with(job.task)) std::ranges::copy(other->types(), std::back_inserter(others));
+      if (!other->trains_with(job.task)) continue;
+      for (const std::string& type : other->types()) others += (others.empty() ? "" : ", ") + type;
     }
+    if (const size_t last = others.rfind(", "); last != std::string::npos) others.replace(last, 2, " or ");
     user_error("{}: a {}, which task {} does not train: use task {}, or name a {}", job.model.from, model.type,
-               job.task, fmt::join(architecture.tasks(), " or "), fmt::join(others, ", "));
+               job.task, fmt::join(architecture.tasks(), " or "), others);
   }
   // As JSON, so that a key added to the model is here without being named.
   const auto json_of = [](const ModelOptions& options) {
