@@ -43,8 +43,8 @@ std::string Architecture::write_huggingface(const TrainedModel& model, const std
 }
 
 void Architecture::write_gguf(const TrainedModel& model, const std::string& /*path*/, GgufType /*type*/) const {
-  user_error("--format gguf: {} is a {}, which llama.cpp's files are not for: use huggingface", model.path,
-             model.job.model.type);
+  user_error("--format gguf: {} is a {}, and brisk writes GGUF files for decoders only; use --format huggingface",
+             model.path, model.job.model.type);
 }
 
 }  // namespace brisk
