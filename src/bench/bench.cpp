@@ -106,13 +106,14 @@ BenchResult bench_language_model(const BenchOptions& options) {
   const DeviceChoice place = choose_device(options.device, "--device");
   EngineOptions engine_options;
   engine_options.device = place.device;
-  engine_options.model = DecoderConfig{.vocab_size = shape.vocab_size,
-                                       .d_model = shape.d_model,
-                                       .num_layers = shape.num_layers,
-                                       .num_heads = shape.num_heads,
-                                       .num_kv_heads = shape.num_heads,
-                                       .d_ff = 4 * shape.d_model,
-                                       .max_length = length};
+  const DecoderConfig model{.vocab_size = shape.vocab_size,
+                            .d_model = shape.d_model,
+                            .num_layers = shape.num_layers,
+                            .num_heads = shape.num_heads,
+                            .num_kv_heads = shape.num_heads,
+                            .d_ff = 4 * shape.d_model,
+                            .max_length = length};
+  engine_options.model = model;
   const int64_t rows = micro_batch_rows(options.micro_batch_tokens, usual_micro_batch_tokens(place.device), batch,
                                         {length, static_cast<double>(length)});
   engine_options.capacity = {rows, rows, length};
@@ -136,7 +137,7 @@ BenchResult bench_language_model(const BenchOptions& options) {
 
   BenchResult result{figures_of(measured, engine, precision)};
   result.mean_tokens_per_second = static_cast<double>(measured.tokens) / result.ledger.seconds();
-  result.model = std::get<DecoderConfig>(engine_options.model);
+  result.model = model;
   result.batch = batch;
   result.threads = ThreadPool::instance().size();
   result.flop_per_token = model_flop_per_token(engine_options.model, static_cast<double>(length));

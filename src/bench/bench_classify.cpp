@@ -7,6 +7,7 @@
 #include "data/examples/example_sequences.h"
 #include "infer/device_choice.h"
 #include "job/job.h"
+#include "models/encoder.h"
 #include "train/engine/engine.h"
 #include "train/engine/tune_micro_batch.h"
 #include "train/task/classify_task.h"

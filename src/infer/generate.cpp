@@ -61,7 +61,7 @@ TokenId sample_token(std::span<float> logits, std::span<const TokenId> text, con
 namespace {
 // A foreign model may read far longer texts than anyone has memory for.
 constexpr int64_t kLongestText = 4096;
-int64_t cached_rows(const Decoder& decoder) { return std::min(decoder.config().max_length, kLongestText); }
+int64_t cached_rows(const CausalModel& model) { return std::min(model.max_length(), kLongestText); }
 }  // namespace
 
 struct Generator::State {
@@ -73,21 +73,20 @@ struct Generator::State {
   KeyValueCache cache;
   int32_t filled = 0;  // positions in the cache
 
-  State(const Decoder& decoder, Device& device, DType activation_type)
+  State(const CausalModel& model, Device& device, DType activation_type)
       : tape({.purpose = Tape::Purpose::evaluation,
               .activation_type = activation_type,
-              .rows = {{cached_rows(decoder), 1, cached_rows(decoder)}}}),
-        logits(decoder.next_token_logits(tape)),
+              .rows = {{cached_rows(model), 1, cached_rows(model)}}}),
+        logits(model.next_token_logits(tape)),
         program(tape, {.backend = backend_of(device)}),
         batch(device, tape.rows(0)) {
     program.allocate(device);
-    const DecoderConfig& config = decoder.config();
-    const int64_t width = config.num_kv_heads * config.head_width();
-    const int64_t rows = cached_rows(decoder), bytes = rows * width * size_of(activation_type);
-    cache_memory = Buffer(device, 2 * config.num_layers * bytes);
+    const auto [layers, width] = model.cache_shape();
+    const int64_t rows = cached_rows(model), bytes = rows * width * size_of(activation_type);
+    cache_memory = Buffer(device, 2 * layers * bytes);
     cache_range = Buffer(device, 2 * size_of(DType::i32));
     char* at = static_cast<char*>(cache_memory.data());
-    for (int64_t layer = 0; layer < config.num_layers; ++layer) {
+    for (int64_t layer = 0; layer < layers; ++layer) {
       cache.keys.push_back(matrix(at, activation_type, rows, width));
       cache.values.push_back(matrix(at + bytes, activation_type, rows, width));
       at += 2 * bytes;
@@ -98,11 +97,11 @@ struct Generator::State {
   }
 };
 
-Generator::Generator(const Decoder& decoder, const ParameterStore& store, const Tokenizer& tokenizer)
-    : decoder_(decoder),
+Generator::Generator(const CausalModel& model, const ParameterStore& store, const Tokenizer& tokenizer)
+    : model_(model),
       store_(store),
       tokenizer_(tokenizer),
-      state_(std::make_unique<State>(decoder, store.device(), store.compute_type())) {}
+      state_(std::make_unique<State>(model, store.device(), store.compute_type())) {}
 
 Generator::~Generator() = default;
 
@@ -127,7 +126,7 @@ void Generator::feed(std::span<const TokenId> tokens, std::vector<float>& logits
   Ledger ledger;
   state.program.forward(device_batch, ledger);
   // A model may have more entries than its tokenizer, never drawn in training.
-  logits.resize(static_cast<size_t>(std::min(decoder_.config().vocab_size, tokenizer_.vocab_size())));
+  logits.resize(static_cast<size_t>(std::min(model_.vocab_size(), tokenizer_.vocab_size())));
   device.copy_out(logits.data(), state.program.value(state.logits, device_batch).data,
                   static_cast<int64_t>(logits.size()) * size_of(DType::f32));
 }
@@ -146,7 +145,7 @@ Generated Generator::generate(std::string_view prompt, const GenerateOptions& op
   pending.insert(pending.end(), result.ids.begin(), result.ids.end());
   BRISK_CHECK(!pending.empty(), "nothing to start from");
 
-  const auto capacity = static_cast<size_t>(cached_rows(decoder_));
+  const auto capacity = static_cast<size_t>(cached_rows(model_));
   state_->filled = 0;
   std::vector<float> logits;
   while (result.new_tokens < options.max_tokens) {

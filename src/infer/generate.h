@@ -1,6 +1,6 @@
-// Text from a trained decoder, one token at a time, with a key/value cache.
+// Text from a trained model, one token at a time, with a key/value cache.
 //
-//   Generator generator(decoder, parameters, tokenizer);
+//   Generator generator(model, parameters, tokenizer);
 //   Generated result = generator.generate("In the beginning", {.max_tokens = 100, .temperature = 0.8, .top_k = 50});
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/decoder.h"
+#include "models/model.h"
 #include "tensor/parameter.h"
 #include "text/tokenizer.h"
 
@@ -45,7 +45,7 @@ TokenId sample_token(std::span<float> logits, std::span<const TokenId> text, con
 class Generator {
  public:
   // All three must outlive the generator.
-  Generator(const Decoder& decoder, const ParameterStore& store, const Tokenizer& tokenizer);
+  Generator(const CausalModel& model, const ParameterStore& store, const Tokenizer& tokenizer);
   ~Generator();
 
   // `on_piece` gets the bytes of each new token as it is drawn.
@@ -56,7 +56,7 @@ class Generator {
   struct State;
   void feed(std::span<const TokenId> tokens, std::vector<float>& logits);
 
-  const Decoder& decoder_;
+  const CausalModel& model_;
   const ParameterStore& store_;
   const Tokenizer& tokenizer_;
   std::unique_ptr<State> state_;

@@ -7,7 +7,6 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_directory.h"
 #include "infer/label_file.h"
-#include "infer/model_config.h"
 #include "infer/model_source.h"
 #include "infer/trained_model.h"
 

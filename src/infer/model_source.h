@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "job/job.h"
+#include "models/model_config.h"
 #include "tensor/parameter.h"
 #include "text/tokenizer.h"
 
@@ -24,17 +25,23 @@ struct ModelSource {
   std::string place;   // the checkpoint or file that is read
   Job job;             // a run's own; of other sources what they say about the model, the rest defaults
   ModelOptions model;  // vocab_size and context included
+  ModelConfig config;  // of the model as load_into fills it
   // UserError where there is none that brisk reads.
   std::function<std::unique_ptr<Tokenizer>()> tokenizer;
-  // Fills the masters of a model built from `model`, adapters merged; compute copies are stale afterwards. UserError
+  // Fills the masters of a model built from `config`, adapters merged; compute copies are stale afterwards. UserError
   // where any is missing.
   std::function<void(ParameterStore&)> load_into;
   // The same for a model that is trained from there, which may have another head and fewer layers (layer l begins as
   // layer layers[l]; empty: as they are): what is missing keeps its values, and the lines say so.
   std::function<std::vector<std::string>(ParameterStore&, const std::vector<int64_t>& layers)> start;
   std::vector<std::string> labels;  // of a classifier, in the order of its outputs
-  bool lone_pooler = false;         // of an encoder without a head: it has a pooler nevertheless
 };
+
+// What a foreign model says about itself, as a source without its readers.
+ModelSource foreign_source(const std::string& kind, const std::string& path, const ModelOptions& model);
+
+// An encoder that was imported without a head: its job is that of a classifier with no classes yet.
+bool has_no_head(const Job& job);
 
 // A run directory stands for its best checkpoint. UserError where it is none of these.
 ModelSource open_model_source(const std::string& path);

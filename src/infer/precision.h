@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "models/registry.h"
+#include "models/model_config.h"
 #include "ops/gemm/gemm.h"
 #include "tensor/device.h"
 #include "tensor/dtype.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "infer/model_config.h"
+#include "infer/model_source.h"
 #include "infer/row_picking.h"
 
 namespace brisk {

@@ -6,7 +6,6 @@
 #include "base/terminal/terminal.h"
 #include "checkpoint/checkpoint.h"
 #include "infer/device_choice.h"
-#include "infer/model_config.h"
 #include "infer/model_source.h"
 #include "infer/tuned_settings.h"
 #include "ops/optimizer/parameters.h"
@@ -55,16 +54,15 @@ DType trained_type(const ModelSource& source, const Device& device) {
 
 }  // namespace
 
-const Decoder& TrainedModel::decoder() const {
-  const auto* decoder = dynamic_cast<const Decoder*>(model.get());
-  if (decoder == nullptr) {
+const CausalModel& TrainedModel::causal() const {
+  if (model->causal() == nullptr) {
     const bool names_classes = job.task == "classify" && !has_no_head(job);
     user_error("{}: a {} (task {}), which does not continue texts; {}", source, job.model.type, job.task,
                names_classes
                    ? "`brisk predict` names the class of a text"
                    : fmt::format("a classifier can be trained from it: \"model\": {{\"from\": \"{}\"}}", source));
   }
-  return *decoder;
+  return *model->causal();
 }
 
 namespace {
@@ -83,12 +81,9 @@ std::unique_ptr<TrainedModel> open_whole(const std::string& path, const std::str
         path, source.model.vocab_size, model->tokenizer->vocab_size());
   }
   if (!tokenizer_path.empty()) compare_with_own(source, *model->tokenizer, tokenizer_path);
-  Job job = source.job;
-  job.model = source.model;
   model->labels = LabelSet::in_order(source.labels);
-  ModelConfig config = trained_config(job);
-  if (auto* encoder = std::get_if<EncoderConfig>(&config)) encoder->lone_pooler = source.lone_pooler;
-  model->model = make_model(config, model->store);
+  model->config = source.config;
+  model->model = make_model(model->config, model->store);
   model->store.allocate(place, {}, as_trained ? trained_type(source, place) : DType::f32,
                         ParameterStore::Purpose::inference);
   source.load_into(model->store);

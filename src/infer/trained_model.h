@@ -1,7 +1,7 @@
 // A trained model opened for use, with its tokenizer.
 //
 //   const auto model = open_trained_model("runs/bible", "");
-//   Generator generator(model->decoder(), model->store, *model->tokenizer);
+//   Generator generator(model->causal(), model->store, *model->tokenizer);
 #pragma once
 
 #include <memory>
@@ -9,7 +9,8 @@
 
 #include "data/table/labels.h"
 #include "job/job.h"
-#include "models/registry.h"
+#include "models/model.h"
+#include "models/model_config.h"
 #include "tensor/parameter.h"
 #include "text/tokenizer.h"
 
@@ -19,12 +20,13 @@ struct TrainedModel {
   Job job;
   std::unique_ptr<Tokenizer> tokenizer;
   ParameterStore store;
+  ModelConfig config;
   std::unique_ptr<Model> model;
   LabelSet labels;     // of a classifier
   std::string source;  // the checkpoint or file it was read from
   std::string path;    // as it was asked for
 
-  const Decoder& decoder() const;  // UserError where it is something else
+  const CausalModel& causal() const;  // UserError where it does not continue texts
 };
 
 // `path`: a run directory (its best checkpoint), one of its checkpoints/step-... directories, a Hugging Face folder, a

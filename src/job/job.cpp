@@ -22,6 +22,17 @@ std::vector<Option> declare_with_families(Job& job) {
   return options;
 }
 
+// The choice that a word for model.type stands for: "llama" is a decoder.
+std::string canonical_type(const std::vector<Option>& options, const std::string& word) {
+  for (const Option& option : options) {
+    if (option.path != "model.type") continue;
+    for (const auto& [alias, choice] : option.choice_aliases) {
+      if (alias == word) return choice;
+    }
+  }
+  return word;
+}
+
 // `stop` and the older keys say the same thing: two answers from one place are an error, and the command line goes
 // before the file.
 void settle_length(Job& job, const ReadResult& read, const std::string& source_name, std::vector<std::string>& notes) {
@@ -64,7 +75,7 @@ Job job_from_json_text(const std::string& text, const std::string& source_name,
   const ReadResult read = read_options(options, text, source_name, overrides);
   notes.insert(notes.end(), read.notes.begin(), read.notes.end());
   for (std::string& line : apply_other_defaults(options, read.given)) notes.push_back(std::move(line));
-  if (!job.model.is_encoder()) job.model.type = "decoder";
+  job.model.type = canonical_type(options, job.model.type);
   settle_length(job, read, source_name, notes);
   job.given = read.given;
   return job;

@@ -154,45 +154,63 @@ LossValues Decoder::loss(Tape& tape, const LossOptions& options) const {
 Value Decoder::next_token_logits(Tape& tape) const { return last_row_logits(tape, hidden(tape), head_); }
 Value Decoder::logits(Tape& tape) const { return brisk::logits(tape, hidden(tape), head_); }
 
-std::vector<ComponentCost> decoder_costs(const DecoderConfig& config, double mean_length) {
-  const int64_t D = config.d_model, F = config.d_ff, V = config.vocab_size, L = config.num_layers,
-                K = config.head_width();
-  const int64_t q_rows = config.num_heads * K, kv_rows = config.num_kv_heads * K;
-  const bool gated = config.feed_forward == DecoderConfig::FeedForward::swiglu;
-  const int64_t bias = config.bias ? 1 : 0;
+std::unique_ptr<Model> DecoderConfig::make(ParameterStore& store) const {
+  return std::make_unique<Decoder>(*this, store);
+}
+
+uint64_t DecoderConfig::fingerprint() const {
+  // Every field by name: a new one does not compile until it is decided on here. Dropout and what is trained do not
+  // change the function.
+  const auto& [V, D, L, heads, kv_heads, F, longest, norm_kind, epsilon, activation, position_kind, theta, biased, tied,
+               dropped, layers_trained, rank, scale, adapted] = *this;
+  uint64_t hash = fingerprint_of("decoder", V, D, L, heads, kv_heads, F, longest, norm_kind, epsilon, activation,
+                                 position_kind, theta, biased, tied, rank);
+  if (rank == 0) return hash;  // without adapters, what else is said of them means nothing
+  hash = hash_mix(hash, fingerprint_of("adapters", scale));
+  for (const std::string& matrix : adapted) hash = hash_bytes(matrix, hash);
+  return hash;
+}
+
+std::vector<ComponentCost> DecoderConfig::costs(double mean_length, double /*picked*/) const {
+  const int64_t D = d_model, F = d_ff, V = vocab_size, L = num_layers, K = head_width();
+  const int64_t q_rows = num_heads * K, kv_rows = num_kv_heads * K;
+  const bool gated = feed_forward == FeedForward::swiglu;
+  const int64_t biases = bias ? 1 : 0;
   // 2 a weight forward, 2 for the gradient of what goes in, 2 for its own where it is trained; on average over layers.
   double each = 0, attention_passes = 0;
   for (int64_t l = 0; l < L; ++l) {
-    each += 2 + (config.runs_backward_in(l) ? 2 : 0) + (config.trains_layer(l) ? 2 : 0);
-    attention_passes += config.runs_backward_in(l) ? 3 : 1;
+    each += 2 + (runs_backward_in(l) ? 2 : 0) + (trains_layer(l) ? 2 : 0);
+    attention_passes += runs_backward_in(l) ? 3 : 1;
   }
   const auto products = [&](int64_t weights) { return each / static_cast<double>(L) * static_cast<double>(weights); };
 
-  std::vector<ComponentCost> costs;
-  costs.push_back({"embedding", V * D, 0});
-  if (config.positions == DecoderConfig::Positions::learned) costs.push_back({"positions", config.max_length * D, 0});
+  std::vector<ComponentCost> components;
+  components.push_back({"embedding", V * D, 0});
+  if (positions == Positions::learned) components.push_back({"positions", max_length * D, 0});
   const int64_t attention = L * (q_rows + 2 * kv_rows + q_rows) * D;
-  costs.push_back({"attention projections", attention + L * bias * (q_rows + 2 * kv_rows + D), products(attention)});
+  components.push_back(
+      {"attention projections", attention + L * biases * (q_rows + 2 * kv_rows + D), products(attention)});
   // Two products of T/2 x K per head forward (causal), four backward.
-  costs.push_back({"attention", 0, 2.0 * attention_passes * static_cast<double>(q_rows) * mean_length});
+  components.push_back({"attention", 0, 2.0 * attention_passes * static_cast<double>(q_rows) * mean_length});
   const int64_t inner = gated ? 2 * F : F;
-  const int64_t feed_forward = L * (inner + F) * D;
-  costs.push_back({"feed-forward", feed_forward + L * bias * (inner + D), products(feed_forward)});
-  const int64_t norm_rows = config.norm == NormKind::layer && config.bias ? 2 : 1;
-  costs.push_back({"norms", (2 * L + 1) * norm_rows * D, 0});
+  const int64_t feed_forward_weights = L * (inner + F) * D;
+  components.push_back(
+      {"feed-forward", feed_forward_weights + L * biases * (inner + D), products(feed_forward_weights)});
+  const int64_t norm_rows = norm == NormKind::layer && bias ? 2 : 1;
+  components.push_back({"norms", (2 * L + 1) * norm_rows * D, 0});
   int64_t adapters = 0;
   const auto adapter = [&](const char* matrix, int64_t rows, int64_t cols) {
-    if (config.adapts(matrix)) adapters += L * config.lora_rank * (rows + cols);
+    if (adapts(matrix)) adapters += L * lora_rank * (rows + cols);
   };
   adapter("qkv", q_rows + 2 * kv_rows, D);
   adapter("attention_out", D, q_rows);
   adapter("up", inner, D);
   adapter("down", D, F);
-  if (adapters > 0) costs.push_back({"adapters", adapters, 6.0 * static_cast<double>(adapters)});
-  const bool head_trained = config.lora_rank == 0 && (config.trained_layers == 0 || !config.tie_embeddings);
-  costs.push_back({config.tie_embeddings ? "head (the embedding)" : "head", config.tie_embeddings ? 0 : V * D,
-                   (head_trained ? 6.0 : 4.0) * static_cast<double>(V * D)});
-  return costs;
+  if (adapters > 0) components.push_back({"adapters", adapters, 6.0 * static_cast<double>(adapters)});
+  const bool head_trained = lora_rank == 0 && (trained_layers == 0 || !tie_embeddings);
+  components.push_back({tie_embeddings ? "head (the embedding)" : "head", tie_embeddings ? 0 : V * D,
+                        (head_trained ? 6.0 : 4.0) * static_cast<double>(V * D)});
+  return components;
 }
 
 }  // namespace brisk

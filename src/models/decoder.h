@@ -7,12 +7,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "models/component_cost.h"
 #include "models/model.h"
+#include "models/model_config.h"
 #include "ops/tape/tape_ops.h"
 #include "tensor/parameter.h"
 #include "tensor/tape.h"
@@ -46,9 +47,16 @@ struct DecoderConfig {
   bool adapts(std::string_view matrix) const;  // has it an adapter?
   bool trains_layer(int64_t layer) const;      // are its weights trained?
   bool runs_backward_in(int64_t layer) const;  // does a gradient pass through it?
+
+  std::unique_ptr<Model> make(ParameterStore& store) const;
+  // What training costs at sequences of `mean_length` rows: 6 FLOP per weight of every matrix product, plus attention's
+  // two products over a causal half of the length; less where weights are frozen.
+  std::vector<ComponentCost> costs(double mean_length, double picked = 0) const;
+  ModelWidths widths() const { return {d_model, d_ff}; }
+  uint64_t fingerprint() const;
 };
 
-class Decoder final : public Model {
+class Decoder final : public CausalModel {
  public:
   Decoder(const DecoderConfig& config, ParameterStore& store);
 
@@ -56,8 +64,11 @@ class Decoder final : public Model {
   // The last norm's output, [N, D].
   Value hidden(Tape& tape) const;
   LossValues loss(Tape& tape, const LossOptions& options) const override;
-  Value next_token_logits(Tape& tape) const;  // [S, V]
-  Value logits(Tape& tape) const;             // [N, V], for tests
+  Value next_token_logits(Tape& tape) const override;
+  int64_t vocab_size() const override { return config_.vocab_size; }
+  int64_t max_length() const override { return config_.max_length; }
+  CacheShape cache_shape() const override { return {config_.num_layers, config_.num_kv_heads * config_.head_width()}; }
+  Value logits(Tape& tape) const;  // [N, V], for tests
 
  private:
   struct Matrix {
@@ -79,9 +90,5 @@ class Decoder final : public Model {
   Parameter* final_norm_bias_ = nullptr;
   Parameter* head_ = nullptr;  // the table when tied
 };
-
-// What training costs at sequences of `mean_length` rows: 6 FLOP per weight of every matrix product, plus attention's
-// two products over a causal half of the length; less where weights are frozen.
-std::vector<ComponentCost> decoder_costs(const DecoderConfig& config, double mean_length);
 
 }  // namespace brisk

@@ -182,37 +182,52 @@ Value Encoder::word_logits(Tape& tape) const {
   return logits(tape, head_input(tape), head_product_.weight, head_product_.bias);
 }
 
-std::vector<ComponentCost> encoder_costs(const EncoderConfig& config, double mean_length, double picked) {
-  const int64_t D = config.d_model, F = config.d_ff, V = config.vocab_size, L = config.num_layers;
+std::unique_ptr<Model> EncoderConfig::make(ParameterStore& store) const {
+  return std::make_unique<Encoder>(*this, store);
+}
+
+uint64_t EncoderConfig::fingerprint() const {
+  // Every field by name: a new one does not compile until it is decided on here. Dropout and what is frozen do not change
+  // the function, first_row_only computes less of the same, and nothing reads a lone pooler.
+  const auto& [V, D, L, heads, F, longest, offset, type_rows, epsilon, activation, dropped, attention_dropped,
+               classifier_dropped, head_kind, pooler, labels, first_row, embeddings_frozen, layers_frozen,
+               frozen_dropped, layers_cached] = *this;
+  return fingerprint_of("encoder", V, D, L, heads, F, longest, offset, type_rows, epsilon, activation, head_kind,
+                        is_classifier() ? labels : 0, layers_cached);
+}
+
+std::vector<ComponentCost> EncoderConfig::costs(double mean_length, double picked) const {
+  const int64_t D = d_model, F = d_ff, V = vocab_size, L = num_layers;
   const double share = picked / mean_length;  // of the rows that are in set 1
   // Per token, over all layers: the weights of products and the columns of attention, each times what it is multiplied
   // by (2 operations forward, 4 more with gradients).
-  double projections = 0, attention = 0, feed_forward = 0;
+  double projections = 0, attention = 0, inner = 0;
   for (int64_t l = 0; l < L; ++l) {
-    const double each = config.trains_layer(l) ? 6 : l < config.cached_layers ? 0 : 2;
-    const double rows = config.first_row_only && l + 1 == L ? share : 1;  // that ask and go on
+    const double each = trains_layer(l) ? 6 : l < cached_layers ? 0 : 2;
+    const double rows = first_row_only && l + 1 == L ? share : 1;  // that ask and go on
     projections += each * static_cast<double>(D * D) * (2 + 2 * rows);
     attention += each * 2 * static_cast<double>(D) * mean_length * rows;
-    feed_forward += each * static_cast<double>(2 * D * F) * rows;
+    inner += each * static_cast<double>(2 * D * F) * rows;
   }
-  std::vector<ComponentCost> costs;
-  costs.push_back({"embedding", V * D, 0});
-  costs.push_back({"positions", (config.position_offset + config.max_length) * D, 0});
-  if (config.types > 0) costs.push_back({"token types", config.types * D, 0});
-  costs.push_back({"attention projections", L * (4 * D * D + 4 * D), projections});
-  costs.push_back({"attention", 0, attention});
-  costs.push_back({"feed-forward", L * (2 * D * F + F + D), feed_forward});
-  costs.push_back({"norms", (2 * L + 1) * 2 * D, 0});
+  std::vector<ComponentCost> components;
+  components.push_back({"embedding", V * D, 0});
+  components.push_back({"positions", (position_offset + max_length) * D, 0});
+  if (types > 0) components.push_back({"token types", types * D, 0});
+  components.push_back({"attention projections", L * (4 * D * D + 4 * D), projections});
+  components.push_back({"attention", 0, attention});
+  components.push_back({"feed-forward", L * (2 * D * F + F + D), inner});
+  components.push_back({"norms", (2 * L + 1) * 2 * D, 0});
   const int64_t dense = D * D + D;
-  const double head = share * static_cast<double>(D * D) * 6;
-  if (config.is_classifier()) {
-    const int64_t C = config.num_labels;
-    costs.push_back({"head", dense + C * D + C, head + share * 6 * static_cast<double>(C * D)});
+  const double dense_flop = share * static_cast<double>(D * D) * 6;
+  if (is_classifier()) {
+    const int64_t C = num_labels;
+    components.push_back({"head", dense + C * D + C, dense_flop + share * 6 * static_cast<double>(C * D)});
   } else {
-    const double each = config.trains_embeddings() ? 6 : 4;
-    costs.push_back({"head (with the embedding)", dense + 2 * D + V, head + share * each * static_cast<double>(V * D)});
+    const double each = trains_embeddings() ? 6 : 4;
+    components.push_back(
+        {"head (with the embedding)", dense + 2 * D + V, dense_flop + share * each * static_cast<double>(V * D)});
   }
-  return costs;
+  return components;
 }
 
 }  // namespace brisk

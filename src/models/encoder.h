@@ -12,11 +12,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "models/component_cost.h"
 #include "models/model.h"
+#include "models/model_config.h"
 #include "ops/tape/tape_ops.h"
 #include "tensor/parameter.h"
 #include "tensor/tape.h"
@@ -60,6 +61,14 @@ struct EncoderConfig {
   bool trains_layer(int64_t layer) const { return layer >= frozen_layers; }
   // The most layers whose outputs are the same in every epoch. RoBERTa's head drops what the last layer writes.
   int64_t cacheable_layers() const;
+
+  std::unique_ptr<Model> make(ParameterStore& store) const;
+  // What training costs at sequences of `mean_length` rows of which `picked` are in set 1: 6 FLOP per weight of every
+  // matrix product (2 where nothing is trained below, 4 where a frozen weight passes a gradient on), plus attention's
+  // products over the whole length; what first_row_only saves is not counted.
+  std::vector<ComponentCost> costs(double mean_length, double picked = 1) const;
+  ModelWidths widths() const { return {d_model, d_ff}; }
+  uint64_t fingerprint() const;
 };
 
 class Encoder final : public Model {
@@ -115,10 +124,5 @@ class Encoder final : public Model {
   Norm head_norm_{};       // mlm_norm
   Matrix head_product_{};  // classifier, or the table with mlm.bias
 };
-
-// What training costs at sequences of `mean_length` rows of which `picked` are in set 1: 6 FLOP per weight of every
-// matrix product (2 where nothing is trained below, 4 where a frozen weight passes a gradient on), plus attention's
-// products over the whole length; what first_row_only saves is not counted.
-std::vector<ComponentCost> encoder_costs(const EncoderConfig& config, double mean_length, double picked = 1);
 
 }  // namespace brisk

@@ -16,6 +16,7 @@ namespace brisk {
 namespace {
 
 using test::ScratchFolder;
+using testing::as_decoder;
 using testing::both_shapes;
 using testing::Curve;
 using testing::decoder_of;

@@ -40,7 +40,7 @@ Golden golden_of(const std::string& name) {
 
 std::vector<float> logits_of(const std::string& path, const std::vector<int32_t>& tokens) {
   const auto model = open_trained_model(path, "");
-  return logits_of(model->decoder(), model->store, tokens);
+  return logits_of(testing::as_decoder(*model->model), model->store, tokens);
 }
 
 void expect_golden_logits(const std::string& path, const Golden& golden, double tolerance) {

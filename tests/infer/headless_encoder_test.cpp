@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "infer/architecture/architecture.h"
 #include "infer/import.h"
-#include "infer/model_config.h"
 #include "infer/model_source.h"
 #include "infer/predict.h"
 #include "support/encoder_job.h"
@@ -32,7 +32,7 @@ Start start_from(const std::string& path, const std::string& task) {
   job.model = source.model;
   if (task == "classify") job.model.num_labels = 3;
   ParameterStore store;
-  const auto model = make_model(encoder_config(job), store);
+  const auto model = make_model(training_config(job), store);
   store.allocate(cpu_device(), {}, DType::f32, ParameterStore::Purpose::inference);
   store.initialise(7);
   Start start;

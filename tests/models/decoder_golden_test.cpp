@@ -39,7 +39,7 @@ class DecoderGolden : public testing::GoldenFile {
   }
 
   EngineOptions options(DType compute_type, Backend backend) const {
-    EngineOptions options;
+    EngineOptions options{.model = DecoderConfig()};
     DecoderConfig& model = decoder_of(options);
     model.vocab_size = integer("vocab_size");
     model.d_model = integer("d_model");
@@ -81,7 +81,7 @@ std::vector<float> logits_of(Engine& engine, const MicroBatch& batch) {
   Tape tape({.purpose = Tape::Purpose::evaluation,
              .activation_type = engine.options().compute_type,
              .rows = {engine.options().capacity}});
-  const Value logits = as_decoder(engine.model()).logits(tape);
+  const Value logits = testing::as_decoder(engine.model()).logits(tape);
   Program program(tape, {.backend = engine.options().backend});
   program.allocate(device);
   BatchBuffer buffer(device, engine.options().capacity);

@@ -1,7 +1,7 @@
 // The encoder: sizes, and what must not change its loss and gradients.
 #include <gtest/gtest.h>
 
-#include "models/registry.h"
+#include "models/model_config.h"
 #include "optim/adamw.h"
 #include "support/encoder_job.h"
 
@@ -53,7 +53,7 @@ TEST(EncoderSize, CostsListEveryParameter) {
   for (const EncoderConfig& config :
        {bert_base(Head::pooler_tanh), distilbert_base(), roberta_base(), bert_base(Head::mlm)}) {
     int64_t listed = 0;
-    for (const ComponentCost& cost : encoder_costs(config, 512)) listed += cost.parameters;
+    for (const ComponentCost& cost : config.costs(512)) listed += cost.parameters;
     EXPECT_EQ(listed, parameters_of(config));
   }
 }

@@ -23,6 +23,7 @@
 #include "data/batch/loader.h"
 #include "data/batch/packer.h"
 #include "data/corpus/corpus.h"
+#include "models/decoder.h"
 #include "text/tokenizer.h"
 #include "train/engine/engine.h"
 
@@ -54,8 +55,10 @@ inline DecoderConfig llama_shape() {
 }
 
 // The decoder of options that have one.
-inline DecoderConfig& decoder_of(EngineOptions& options) { return std::get<DecoderConfig>(options.model); }
-inline const DecoderConfig& decoder_of(const EngineOptions& options) { return std::get<DecoderConfig>(options.model); }
+inline DecoderConfig& decoder_of(EngineOptions& options) { return *options.model.get_if<DecoderConfig>(); }
+inline const DecoderConfig& decoder_of(const EngineOptions& options) { return *options.model.get_if<DecoderConfig>(); }
+// The decoder that a model is.
+inline const Decoder& as_decoder(const Model& model) { return dynamic_cast<const Decoder&>(model); }
 
 inline EngineOptions tiny_options(const DecoderConfig& model) {
   EngineOptions options;

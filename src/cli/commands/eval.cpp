@@ -78,7 +78,7 @@ void eval_language_model(const EvalArguments& arguments, const TrainedModel& mod
   std::shared_ptr<const TokenStream> stream;
   const CorpusPart part = prepare_evaluation(arguments.data, model.job.data, *model.tokenizer, max_length, stream);
   const int64_t rows = evaluation_rows(model, max_length);
-  Evaluator evaluator(model.decoder(), model.store, {rows, rows, max_length}, {}, backend_of(model.store.device()));
+  Evaluator evaluator(model.causal(), model.store, {rows, rows, max_length}, {}, backend_of(model.store.device()));
   Ledger ledger;
   const EvaluationResult result = evaluator.evaluate(*text_sequences(stream, part.chunks), ledger);
   print_result(arguments, model, result, ledger.totals().seconds(), "tokens", {{"tokens", result.targets}});

@@ -7,10 +7,7 @@
 #include "base/files/files.h"
 #include "base/terminal/terminal.h"
 #include "cli/command.h"
-#include "hub/gguf/gguf_model.h"
-#include "hub/huggingface/decoder.h"
-#include "hub/huggingface/encoder.h"
-#include "infer/model_config.h"
+#include "infer/architecture/architecture.h"
 #include "infer/trained_model.h"
 
 namespace brisk {
@@ -23,16 +20,12 @@ struct ExportArguments {
 
 void run_export(const ExportArguments& arguments) {
   const auto model = open_trained_model(arguments.model, arguments.tokenizer);
-  const ModelOptions& options = model->job.model;
+  const Architecture& architecture = architecture_of(model->job.model);
   if (arguments.format == "gguf") {
-    if (options.is_encoder())
-      user_error(
-          "--format gguf: {} is an encoder, and brisk writes GGUF files for decoders only; use --format huggingface",
-          arguments.model);
     const GgufType type = arguments.precision == "fp32"   ? GgufType::f32
                           : arguments.precision == "fp16" ? GgufType::f16
                                                           : GgufType::bf16;
-    write_gguf(arguments.output, model->job.name, options, model->store, *model->tokenizer, type);
+    architecture.write_gguf(*model, arguments.output, type);
     fmt::print("{}: {} of {}\n", arguments.output, format_bytes(static_cast<double>(file_size(arguments.output))),
                model->source);
     return;
@@ -40,25 +33,10 @@ void run_export(const ExportArguments& arguments) {
   const SafetensorsType type = arguments.precision == "fp32"   ? SafetensorsType::f32
                                : arguments.precision == "fp16" ? SafetensorsType::f16
                                                                : SafetensorsType::bf16;
-  if (options.is_encoder()) {
-    using Head = HuggingFaceEncoderConfig::Head;
-    const bool classifier = model->job.task == "classify";
-    write_huggingface_encoder(
-        arguments.output,
-        {.model = options, .head = classifier ? Head::classifier : Head::masked_words, .labels = model->labels.names()},
-        model->store, *model->tokenizer, type);
-    fmt::print("{}: {} parameters of {}\n", arguments.output, format_count(static_cast<double>(model->store.count())),
-               model->source);
-    say("  {1}.from_pretrained(\"{0}\"), AutoTokenizer.from_pretrained(\"{0}\")", arguments.output,
-        has_no_head(model->job) ? "AutoModel"
-        : classifier            ? "AutoModelForSequenceClassification"
-                                : "AutoModelForMaskedLM");
-    return;
-  }
-  write_huggingface(arguments.output, options, model->store, *model->tokenizer, type);
+  const std::string opened_by = architecture.write_huggingface(*model, arguments.output, type);
   fmt::print("{}: {} parameters of {}\n", arguments.output, format_count(static_cast<double>(model->store.count())),
              model->source);
-  say("  AutoModelForCausalLM.from_pretrained(\"{0}\"), AutoTokenizer.from_pretrained(\"{0}\")", arguments.output);
+  say("  {1}.from_pretrained(\"{0}\"), AutoTokenizer.from_pretrained(\"{0}\")", arguments.output, opened_by);
 }
 
 }  // namespace

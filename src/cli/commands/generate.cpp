@@ -25,7 +25,7 @@ struct GenerateArguments {
 void run_generate(const GenerateArguments& arguments) {
   const auto model = open_trained_model(arguments.model, arguments.tokenizer, false, arguments.device);
   say("{}", model->source);
-  Generator generator(model->decoder(), model->store, *model->tokenizer);
+  Generator generator(model->causal(), model->store, *model->tokenizer);
   const bool stream = is_terminal(STDOUT_FILENO);
   if (stream) fmt::print("{}", arguments.prompt);
   const Generated result = generator.generate(arguments.prompt, arguments.options, [&](std::string_view piece) {

@@ -15,8 +15,8 @@
 #include "checkpoint/checkpoint.h"
 #include "cli/smoke_test/child_process.h"
 #include "cli/smoke_test/subset.h"
-#include "hub/huggingface/decoder_config.h"
-#include "infer/model_config.h"
+#include "infer/architecture/architecture.h"
+#include "infer/optimizer_options.h"
 #include "job/job_options.h"
 #include "train/engine/engine.h"
 #include "train/run/interrupt.h"
@@ -118,16 +118,14 @@ class SmokeTest {
   // Memory of the real model, with the vocabulary size that the job asks for.
   std::string plan() {
     EngineOptions options;
-    if (job_.model.is_encoder()) {
-      options.model = encoder_config(job_);
+    options.model = training_config(job_);
+    if (job_.task != "language_model") {
       options.picking = first_row_picking(job_.training.batch_size * job_.training.gradient_accumulation_steps);
       const double share = job_.task == "mlm" ? job_.training.mlm_probability : 0;
       options.picking.picked = [share](const RowCapacity& tokens) {
         const auto masked = static_cast<int64_t>(share * static_cast<double>(tokens.rows));
         return RowCapacity{tokens.sequences + masked, tokens.sequences, tokens.longest};
       };
-    } else {
-      options.model = training_config(job_);
     }
     options.muon = muon_options(job_.training);
     const int64_t longest = job_.training.max_length;
@@ -166,7 +164,7 @@ class SmokeTest {
   std::string take_subset() {
     if (job_.data.train.empty())
       user_error("data.train is missing: name the text to train on, in the job or with --data");
-    if (job_.model.is_encoder()) return take_rows();
+    if (job_.task != "language_model") return take_rows();
     int64_t bytes = 0;
     std::vector<std::string> plain;  // plain paths form one source together
     small_.data.train.clear();
@@ -273,7 +271,7 @@ class SmokeTest {
 
   std::string export_model() {
     try {
-      if (!small_.model.is_encoder()) huggingface_config_for(small_.model);
+      architecture_of(small_.model).check_huggingface(small_.model);
     } catch (const UserError& error) {  // nothing is wrong with such a job
       return fmt::format("not in Hugging Face format: {}", error.what());
     }

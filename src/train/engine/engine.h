@@ -19,7 +19,7 @@
 #include "infer/batch_buffer.h"
 #include "infer/evaluator.h"
 #include "infer/row_picking.h"
-#include "models/registry.h"
+#include "models/model_config.h"
 #include "optim/adamw.h"
 #include "optim/loss_scale.h"
 #include "optim/muon.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/ledger.h"
-#include "models/component_cost.h"
+#include "models/model_config.h"
 #include "train/engine/engine.h"
 #include "train/record/metrics_log.h"
 

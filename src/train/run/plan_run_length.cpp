@@ -5,7 +5,7 @@
 
 #include "base/rounding.h"
 #include "checkpoint/checkpoint.h"
-#include "infer/model_config.h"
+#include "infer/optimizer_options.h"
 
 namespace brisk {
 

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "base/error.h"
 #include "base/machine/machine.h"
 #include "base/metrics.h"
 #include "base/random.h"
@@ -201,8 +202,9 @@ void RunWatch::sample(int64_t step, int64_t epoch) {
   if (training.sample_tokens <= 0) return;
   Ledger::Hold hold(setup_.ledger, Phase::evaluation);
   if (!generator_) {
-    generator_ = std::make_unique<Generator>(as_decoder(setup_.engine->model()), setup_.engine->parameters(),
-                                             *setup_.data.tokenizer);
+    const CausalModel* model = setup_.engine->model().causal();
+    BRISK_CHECK(model != nullptr, "training.sample_tokens of a model that does not continue texts");
+    generator_ = std::make_unique<Generator>(*model, setup_.engine->parameters(), *setup_.data.tokenizer);
     samples_file_ = std::make_unique<RecordLog>(setup_.directory.samples_path());
   }
   std::vector<std::string> prompts = training.sample_prompts;

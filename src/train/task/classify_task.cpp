@@ -12,11 +12,12 @@
 #include "data/batch/loader.h"
 #include "data/examples/example_sequences.h"
 #include "data/examples/example_statistics.h"
+#include "infer/architecture/architecture.h"
 #include "infer/class_scores.h"
 #include "infer/label_file.h"
-#include "infer/model_config.h"
 #include "infer/model_source.h"
 #include "job/run_length.h"
+#include "models/encoder.h"
 #include "train/task/frozen_activations.h"
 #include "train/task/teacher.h"
 
@@ -75,18 +76,19 @@ TaskData ClassifyTask::prepare(Job& job, DataRequest request) {
 }
 
 ModelConfig ClassifyTask::model_config(const Job& job) const {
-  EncoderConfig config = encoder_config(job);
-  config.cached_layers = cached_layers_;
+  ModelConfig config = training_config(job);
+  if (auto* encoder = config.get_if<EncoderConfig>()) encoder->cached_layers = cached_layers_;
   return config;
 }
 
 std::vector<std::string> ClassifyTask::compute_ahead(const Job& job, DType compute_type,
                                                      const std::string& checkpoint) {
-  const EncoderConfig config = encoder_config(job);
-  const int64_t layers = config.cacheable_layers(), max_length = job.training.max_length;
+  const ModelConfig config = training_config(job);
+  const auto* encoder = config.get_if<EncoderConfig>();
+  const int64_t layers = encoder != nullptr ? encoder->cacheable_layers() : 0, max_length = job.training.max_length;
   // The job alone decides, and not what lies in the cache: a resumed run does as it did.
   if (!job.training.cache_frozen || layers == 0 || passes_over(job, *train_) < kPassesWorthwhile) return {};
-  const FrozenLayers frozen(config, layers, compute_type, [&](ParameterStore& store) {
+  const FrozenLayers frozen(*encoder, layers, compute_type, [&](ParameterStore& store) {
     const ModelSource source = open_model_source(checkpoint.empty() ? job.model.from : checkpoint);
     const bool student = job.model.num_layers < source.model.num_layers;
     source.start(store,
@@ -126,7 +128,7 @@ Task::Description ClassifyTask::describe_data(const Job& job, const TaskData& da
 }
 
 std::string ClassifyTask::describe_model(const Job& job) const {
-  return fmt::format("{}; {} classes: {}{}", encoder_text(job), data_.labels.count(), data_.labels.text(),
+  return fmt::format("{}; {} classes: {}{}", Task::describe_model(job), data_.labels.count(), data_.labels.text(),
                      validation_->empty()
                          ? ""
                          : fmt::format("; the best model is that of the best validation {}", job.training.best_by));

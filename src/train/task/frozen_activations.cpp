@@ -46,12 +46,7 @@ FrozenLayers::FrozenLayers(EncoderConfig config, int64_t layers, DType compute_t
   load(store_);
   refresh_compute_copies(store_);
   weights_key_ = checksum_of_parameters(store_, [&](const Parameter& p) { return is_below(p, layers_); });
-  const uint64_t shape[] = {kFrozenRowsFormat,
-                            static_cast<uint64_t>(config_.num_heads),
-                            static_cast<uint64_t>(config_.position_offset),
-                            static_cast<uint64_t>(config_.feed_forward),
-                            static_cast<uint64_t>(config_.norm_epsilon * 1e15),
-                            static_cast<uint64_t>(of_picked_rows()),
+  const uint64_t shape[] = {kFrozenRowsFormat, config_.fingerprint(), static_cast<uint64_t>(of_picked_rows()),
                             static_cast<uint64_t>(compute_type)};
   for (const uint64_t part : shape) weights_key_ = hash_mix(weights_key_, part);
 }

@@ -5,7 +5,6 @@
 #include "base/files/files.h"
 #include "checkpoint/run_directory.h"
 #include "data/batch/chunk_sequences.h"
-#include "infer/model_config.h"
 
 namespace brisk {
 
@@ -25,8 +24,6 @@ TaskData LanguageModelTask::prepare(Job& job, DataRequest request) {
   return data;
 }
 
-ModelConfig LanguageModelTask::model_config(const Job& job) const { return training_config(job); }
-
 Task::Description LanguageModelTask::describe_data(const Job& job, const TaskData& data,
                                                    const PackingFigures& packing) const {
   CorpusStatistics statistics = statistics_of(prepared_, job.training.max_length);
@@ -34,12 +31,6 @@ Task::Description LanguageModelTask::describe_data(const Job& job, const TaskDat
   return {fmt::format("{}\nvalidation: {} sequences, {} tokens", statistics_text(statistics), data.validation->count(),
                       data.validation->total_rows()),
           statistics_json_text(statistics)};
-}
-
-std::string LanguageModelTask::describe_model(const Job& job) const {
-  const ModelOptions& model = job.model;
-  return fmt::format("{}, {}, {} positions, {}, dropout {:g}", model.norm, model.activation, model.positions,
-                     model.tie_embeddings ? "tied embeddings" : "an output projection of its own", model.dropout);
 }
 
 }  // namespace brisk

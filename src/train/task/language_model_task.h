@@ -12,9 +12,7 @@ namespace brisk {
 class LanguageModelTask final : public Task {
  public:
   TaskData prepare(Job& job, DataRequest request) override;
-  ModelConfig model_config(const Job& job) const override;
   Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const override;
-  std::string describe_model(const Job& job) const override;
   Metrics metrics() const override { return token_metrics(); }
 
  private:

@@ -4,7 +4,6 @@
 
 #include "data/batch/loader.h"
 #include "data/examples/example_sequences.h"
-#include "infer/model_config.h"
 
 namespace brisk {
 
@@ -35,8 +34,6 @@ TaskData MlmTask::prepare(Job& job, DataRequest request) {
   return hand_over(data_, masked(data_.train), masked(data_.validation));
 }
 
-ModelConfig MlmTask::model_config(const Job& job) const { return encoder_config(job); }
-
 RowPicking MlmTask::picking(const Job& /*job*/) const { return masked_picking(*masker_); }
 
 Task::Description MlmTask::describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const {
@@ -45,7 +42,5 @@ Task::Description MlmTask::describe_data(const Job& job, const TaskData& data, c
       fmt::format("masking      {:g} % of the tokens{}, other ones in each epoch\n", 100 * job.training.mlm_probability,
                   job.training.whole_word_masking ? ", whole words" : ""));
 }
-
-std::string MlmTask::describe_model(const Job& job) const { return encoder_text(job); }
 
 }  // namespace brisk

@@ -21,7 +21,7 @@
 #include "infer/evaluator.h"
 #include "infer/row_picking.h"
 #include "job/job.h"
-#include "models/registry.h"
+#include "models/model_config.h"
 #include "text/tokenizer.h"
 
 namespace brisk {
@@ -50,7 +50,7 @@ class Task {
   virtual TaskData prepare(Job& job, DataRequest request) = 0;
 
   // As the job trains it: with what is frozen, with adapters.
-  virtual ModelConfig model_config(const Job& job) const = 0;
+  virtual ModelConfig model_config(const Job& job) const;
   virtual RowPicking picking(const Job& /*job*/) const { return {}; }
 
   // When the number format is known: computes beforehand what every epoch would compute again, if that pays.
@@ -67,7 +67,7 @@ class Task {
   };
   virtual Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const = 0;
   // One line: the settings of the model that no table shows.
-  virtual std::string describe_model(const Job& job) const = 0;
+  virtual std::string describe_model(const Job& job) const;
 
   // What the run directory has besides: labels, say.
   virtual void write_files(const std::string& /*run*/) const {}

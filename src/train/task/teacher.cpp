@@ -13,7 +13,7 @@
 #include "infer/class_predictor.h"
 #include "infer/predict.h"
 #include "infer/trained_model.h"
-#include "models/encoder.h"
+#include "models/model_config.h"
 #include "train/engine/engine.h"
 #include "train/task/classify_task.h"
 #include "train/task/prepare_table.h"
@@ -70,16 +70,7 @@ TeacherAnswers ask_teacher(const Job& job, const LabelSet& labels, int64_t rows)
   key = hash_bytes(std::filesystem::path(examples.data().cache_path()).stem().string(), key);
   key =
       hash_mix(hash_mix(key, static_cast<uint64_t>(max_length)), static_cast<uint64_t>(teacher->store.compute_type()));
-  // The same weights are another function with other heads or another activation.
-  if (const auto* encoder = dynamic_cast<const Encoder*>(teacher->model.get())) {
-    const EncoderConfig& config = encoder->config();
-    for (const uint64_t part :
-         {static_cast<uint64_t>(config.num_heads), static_cast<uint64_t>(config.position_offset),
-          static_cast<uint64_t>(config.feed_forward), static_cast<uint64_t>(config.norm_epsilon * 1e15),
-          static_cast<uint64_t>(config.head)}) {
-      key = hash_mix(key, part);
-    }
-  }
+  key = hash_mix(key, fingerprint(teacher->config));
   for (const size_t there : order) key = hash_mix(key, there);
   const int64_t row_bytes = labels.count() * static_cast<int64_t>(sizeof(float));
   const ExampleActivationsShape shape{.examples = rows, .row_bytes = row_bytes, .rows_of = [](int64_t) { return 1; }};

@@ -59,19 +59,16 @@ TEST_F(FitChecks, WhatCudnnTakesIsSaidBesideTheTotalWhereItMayBeChosen) {
   // The queries' gradient in f32, eight times instead of once.
   EXPECT_NEAR(static_cast<double>(plan.library_bytes), 7.0 * 8192 * 128 * 4, 4.0 * (1 << 20));
   EXPECT_NE(memory_table(plan).find("cuDNN"), std::string::npos) << memory_table(plan);
-  const auto wanted_with = [&](const std::function<void()>& change) {
-    const DecoderConfig before = model;
-    const EngineOptions all = options_;
-    change();
-    const int64_t bytes = plan_memory(options_).library_bytes;
-    options_ = all;
-    model = before;
-    return bytes;
+  const auto wanted_with = [&](const std::function<void(EngineOptions&)>& change) {
+    EngineOptions changed = options_;
+    change(changed);
+    return plan_memory(changed).library_bytes;
   };
-  EXPECT_EQ(wanted_with([&] { model.dropout = 0.1; }), 0) << "its dropout has other bits";
-  EXPECT_EQ(wanted_with([&] { options_.compute_type = DType::f32; }), 0);
-  EXPECT_EQ(wanted_with([&] { options_.capacity = {8192, 8192, 256}; }), 0) << "ours are faster";
-  EXPECT_EQ(wanted_with([&] { options_.backend = Backend::cpu; }), 0);
+  EXPECT_EQ(wanted_with([](EngineOptions& o) { testing::decoder_of(o).dropout = 0.1; }), 0)
+      << "its dropout has other bits";
+  EXPECT_EQ(wanted_with([](EngineOptions& o) { o.compute_type = DType::f32; }), 0);
+  EXPECT_EQ(wanted_with([](EngineOptions& o) { o.capacity = {8192, 8192, 256}; }), 0) << "ours are faster";
+  EXPECT_EQ(wanted_with([](EngineOptions& o) { o.backend = Backend::cpu; }), 0);
   EXPECT_EQ(memory_table(plan_memory(testing::tiny_options(testing::gpt_shape()))).find("cuDNN"), std::string::npos);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "data/batch/loader.h"
+#include "models/encoder.h"
 #include "support/sanitized.h"
 #include "support/tiny_job.h"
 #include "train/engine/engine.h"

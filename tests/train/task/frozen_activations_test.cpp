@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "models/registry.h"
+#include "models/model_config.h"
 #include "support/encoder_job.h"
 #include "support/framed_tokenizer.h"
 

@@ -1,0 +1,137 @@
+// The configuration of any architecture, as a value: it is copied and saved, and a model is made of it as often as one
+// is needed (to plan memory, to train, to use).
+//
+//   ModelConfig config = DecoderConfig{.vocab_size = 10000};
+//   ParameterStore store;
+//   std::unique_ptr<Model> model = make_model(config, store);
+//
+// An architecture's own configuration is a plain struct with four functions:
+//
+//   struct ToyConfig {
+//     int64_t vocab_size = 0, d_model = 64;
+//     std::unique_ptr<Model> make(ParameterStore& store) const;
+//     std::vector<ComponentCost> costs(double mean_length, double picked) const;
+//     ModelWidths widths() const { return {d_model, d_model}; }
+//     uint64_t fingerprint() const { return fingerprint_of("toy", vocab_size, d_model); }
+//   };
+#pragma once
+
+#include <any>
+#include <bit>
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/hash.h"
+#include "models/model.h"
+#include "tensor/parameter.h"
+
+namespace brisk {
+
+// What a model costs, by component, for the table that `brisk train` prints: {"attention", 2362368, 16.5e6}.
+struct ComponentCost {
+  std::string component;
+  int64_t parameters = 0;
+  double flop_per_token = 0;  // training: forward and both gradients; attention at the given mean length
+};
+
+// The widest product's two sides.
+struct ModelWidths {
+  int64_t d_model, d_ff;
+};
+
+template <typename Config>
+concept ArchitectureConfig = std::copyable<Config> && requires(const Config& config, ParameterStore& store) {
+  { config.make(store) } -> std::same_as<std::unique_ptr<Model>>;
+  { config.costs(1.0, 1.0) } -> std::same_as<std::vector<ComponentCost>>;
+  { config.widths() } -> std::same_as<ModelWidths>;
+  { config.fingerprint() } -> std::same_as<uint64_t>;
+};
+
+class ModelConfig {
+ public:
+  ModelConfig() = default;  // of no architecture: nothing can be made of it
+  template <ArchitectureConfig Config>
+  ModelConfig(Config config)  // NOLINT: every architecture's configuration is one
+      : config_(std::move(config)), functions_(&kFunctions<Config>) {}
+
+  // The architecture's own configuration; nullptr where it is another's.
+  template <ArchitectureConfig Config>
+  const Config* get_if() const {
+    return std::any_cast<Config>(&config_);
+  }
+  template <ArchitectureConfig Config>
+  Config* get_if() {
+    return std::any_cast<Config>(&config_);
+  }
+
+ private:
+  struct Functions {
+    std::unique_ptr<Model> (*make)(const std::any& config, ParameterStore& store);
+    std::vector<ComponentCost> (*costs)(const std::any& config, double mean_length, double picked);
+    ModelWidths (*widths)(const std::any& config);
+    uint64_t (*fingerprint)(const std::any& config);
+  };
+  template <typename Config>
+  static const Config& held(const std::any& config) {
+    return *std::any_cast<Config>(&config);
+  }
+  template <typename Config>
+  static constexpr Functions kFunctions = {
+      [](const std::any& config, ParameterStore& store) { return held<Config>(config).make(store); },
+      [](const std::any& config, double mean_length, double picked) {
+        return held<Config>(config).costs(mean_length, picked);
+      },
+      [](const std::any& config) { return held<Config>(config).widths(); },
+      [](const std::any& config) { return held<Config>(config).fingerprint(); }};
+
+  const Functions& functions() const;
+
+  std::any config_;
+  const Functions* functions_ = nullptr;
+
+  friend std::unique_ptr<Model> make_model(const ModelConfig& config, ParameterStore& store);
+  friend std::vector<ComponentCost> model_costs(const ModelConfig& config, double mean_length, double picked);
+  friend ModelWidths model_widths(const ModelConfig& config);
+  friend uint64_t fingerprint(const ModelConfig& config);
+};
+
+// Declares the parameters in `store`.
+std::unique_ptr<Model> make_model(const ModelConfig& config, ParameterStore& store);
+
+// What training costs by component, at sequences of `mean_length` rows; `picked`: the rows of one that have targets,
+// where not all have.
+std::vector<ComponentCost> model_costs(const ModelConfig& config, double mean_length, double picked = 0);
+// Their sum: the FLOP of utilisation (docs/architecture.md).
+double model_flop_per_token(const ModelConfig& config, double mean_length, double picked = 0);
+
+ModelWidths model_widths(const ModelConfig& config);
+
+// Two models with the same parameters and the same fingerprint compute the same function, dropout aside: the key, with
+// a checksum of the parameters, of every cache that holds what a model computed.
+uint64_t fingerprint(const ModelConfig& config);
+
+// For ArchitectureConfig::fingerprint(): the name of the architecture and every field that changes the function.
+template <typename... Fields>
+uint64_t fingerprint_of(std::string_view architecture, const Fields&... fields) {
+  uint64_t hash = hash_bytes(architecture);
+  const auto add = [&hash](const auto& field) {
+    using Field = std::decay_t<decltype(field)>;
+    if constexpr (std::is_floating_point_v<Field>) {
+      hash = hash_mix(hash, std::bit_cast<uint64_t>(static_cast<double>(field)));
+    } else if constexpr (std::is_convertible_v<Field, std::string_view>) {
+      hash = hash_bytes(field, hash);
+    } else {
+      hash = hash_mix(hash, static_cast<uint64_t>(field));
+    }
+  };
+  (add(fields), ...);
+  return hash;
+}
+
+}  // namespace brisk
