@@ -17,7 +17,7 @@ class MlmTask final : public Task {
  public:
   TaskData prepare(Job& job, DataRequest request) override;
   ModelConfig model_config(const Job& job) const override;
-  RowPicking picking(const Job& job) const override;
+  BatchLayout batch_layout(const Job& job) const override;
   Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const override;
   std::string describe_model(const Job& job) const override;
   std::string quality(const EvaluationResult& result) const override;
@@ -29,6 +29,6 @@ class MlmTask final : public Task {
 
 // How a job masks, and which rows of a micro-batch have targets then.
 Masker masker_of(const Job& job, const Tokenizer& tokenizer);
-RowPicking masked_picking(const Masker& masker);
+BatchLayout masked_layout(const Masker& masker);
 
 }  // namespace brisk

@@ -31,7 +31,7 @@ EncoderConfig cached(EncoderConfig config) {
 // The same batch with what `job` makes of it in place of its first layers.
 MicroBatch with_inputs(MicroBatch batch, EncoderJob& job, const EncoderConfig& config) {
   std::vector<std::byte> rows = job.rows_after(batch, config.cached_layers);
-  (config.cached_layers == config.num_layers ? batch.picked.inputs : batch.inputs) = std::move(rows);
+  (config.cached_layers == config.num_layers ? batch.sets[1].inputs : batch.sets[0].inputs) = std::move(rows);
   return batch;
 }
 
