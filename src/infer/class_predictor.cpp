@@ -22,8 +22,7 @@ double log_sum_exp(std::span<const float> logits) {
 ClassPredictor::ClassPredictor(const Model& model, const ParameterStore& store, const RowCapacity& capacity,
                                const BatchLayout& layout, Backend backend, ProductFormat products,
                                const Program* beside)
-    : classes_(model.classes()),
-      run_(store, {layout.capacities(capacity), backend, products, beside}, [&](Tape& tape) {
+    : classes_(model.classes()), run_(store, {layout.capacities(capacity), backend, products, beside}, [&](Tape& tape) {
         const Value logits = model.class_logits(tape);
         BRISK_CHECK(classes_ > 0 && logits, "a model of {} classes", classes_);
         return logits;

@@ -12,9 +12,9 @@ Evaluator::Evaluator(const Model& model, const ParameterStore& store, const RowC
   if (model.classes() > 0) {
     predictor_ = std::make_unique<ClassPredictor>(model, store, capacity, layout, backend, products, beside);
   } else {
-    loss_run_ = std::make_unique<ForwardRun>(store,
-                                             ForwardRun::Options{layout.capacities(capacity), backend, products, beside},
-                                             [&](Tape& tape) { return model.loss(tape, {}).sums; });
+    loss_run_ =
+        std::make_unique<ForwardRun>(store, ForwardRun::Options{layout.capacities(capacity), backend, products, beside},
+                                     [&](Tape& tape) { return model.loss(tape, {}).sums; });
   }
 }
 

@@ -70,8 +70,7 @@ struct Generator::State {
   int32_t filled = 0;  // positions in the cache
 
   State(const Decoder& decoder, const ParameterStore& store)
-      : run(store,
-            {.rows = {{cached_rows(decoder), 1, cached_rows(decoder)}}, .backend = backend_of(store.device())},
+      : run(store, {.rows = {{cached_rows(decoder), 1, cached_rows(decoder)}}, .backend = backend_of(store.device())},
             [&](Tape& tape) { return decoder.next_token_logits(tape); }) {
     Device& device = store.device();
     const DType activation_type = store.compute_type();
@@ -93,10 +92,7 @@ struct Generator::State {
 };
 
 Generator::Generator(const Decoder& decoder, const ParameterStore& store, const Tokenizer& tokenizer)
-    : decoder_(decoder),
-      store_(store),
-      tokenizer_(tokenizer),
-      state_(std::make_unique<State>(decoder, store)) {}
+    : decoder_(decoder), store_(store), tokenizer_(tokenizer), state_(std::make_unique<State>(decoder, store)) {}
 
 Generator::~Generator() = default;
 

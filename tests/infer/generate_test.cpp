@@ -64,8 +64,7 @@ class CachedRun {
  public:
   CachedRun(const LivelyDecoder& model, int64_t sequences, int64_t capacity, DType type, Backend backend)
       : sequences_(sequences),
-        run_(model.parameters(),
-             {.rows = {{sequences * capacity, sequences, capacity}}, .backend = backend},
+        run_(model.parameters(), {.rows = {{sequences * capacity, sequences, capacity}}, .backend = backend},
              [&](Tape& tape) { return model.decoder().next_token_logits(tape); }),
         ranges_(cpu_device(), 2 * sequences * size_of(DType::i32)),
         filled_(static_cast<size_t>(sequences), 0) {

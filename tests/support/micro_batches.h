@@ -32,8 +32,7 @@ inline MicroBatch cut(const MicroBatch& batch, size_t s) {
     one.sets.resize(i + 1);
     MicroBatch::Set& set = one.sets[i];
     using Set = MicroBatch::Set;
-    for (const auto column :
-         {&Set::tokens, &Set::types, &Set::targets, &Set::source, &Set::position, &Set::sequence}) {
+    for (const auto column : {&Set::tokens, &Set::types, &Set::targets, &Set::source, &Set::position, &Set::sequence}) {
       const std::vector<int32_t>& values = from.*column;
       if (!values.empty()) (set.*column).assign(values.begin() + from.starts[s], values.begin() + from.starts[s + 1]);
     }

@@ -263,7 +263,8 @@ PackingFigures measure_packing(const Sequences& sequences, const LoaderOptions& 
     }
     micro_batches += std::ssize(divide_step(lengths, options.micro_batch_rows));
   }
-  const int64_t capacity = std::accumulate(options.micro_batch_rows.begin(), options.micro_batch_rows.end(), int64_t{0});
+  const int64_t capacity =
+      std::accumulate(options.micro_batch_rows.begin(), options.micro_batch_rows.end(), int64_t{0});
   const auto ratio = [](int64_t a, int64_t b) { return static_cast<double>(a) / static_cast<double>(b); };
   return {.micro_batch_tokens = capacity,
           .packing_efficiency = ratio(rows, micro_batches * capacity),

@@ -57,9 +57,7 @@ class StepDivision {
   }
 
  private:
-  double share(int64_t rows, size_t set) const {
-    return static_cast<double>(rows) / static_cast<double>(limits_[set]);
-  }
+  double share(int64_t rows, size_t set) const { return static_cast<double>(rows) / static_cast<double>(limits_[set]); }
   std::vector<double> shares_of_sequences() const {
     std::vector<double> shares(lengths_.front().size(), 0);
     for (size_t set = 0; set < limits_.size(); ++set) {
@@ -111,7 +109,8 @@ MicroBatch pack(const Sequences& sequences, std::span<const int64_t> step, std::
   for (size_t i = 0; i < batch.sets.size(); ++i) {
     MicroBatch::Set& set = batch.sets[i];
     size_t rows = 0;
-    for (const int32_t place : members) rows += static_cast<size_t>(sequences.rows(number_at(place), static_cast<int>(i)));
+    for (const int32_t place : members)
+      rows += static_cast<size_t>(sequences.rows(number_at(place), static_cast<int>(i)));
     for (std::vector<int32_t>* column : {&set.tokens, &set.targets, &set.position, &set.sequence}) {
       column->reserve(rows);
     }

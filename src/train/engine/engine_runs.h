@@ -18,9 +18,7 @@ struct Engine::Run {
   std::unique_ptr<Program> program;
 
   Run(const EngineOptions& options, const Model& model)
-      : tape({.activation_type = options.compute_type,
-              .rows = options.row_sets(),
-              .products = options.products}),
+      : tape({.activation_type = options.compute_type, .rows = options.row_sets(), .products = options.products}),
         loss(model.loss(tape, options.loss())),
         program(std::make_unique<Program>(tape, ProgramOptions{.checkpoint_every = options.checkpoint_every,
                                                                .backend = options.backend,

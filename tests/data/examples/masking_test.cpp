@@ -78,7 +78,8 @@ TEST_F(Masking, DrawsDependOnSeedEpochAndIndexAlone) {
   append("something before it", {}, 3, 4, 8, packed);
   append(text, {}, 3, 5, 9, packed);
   const auto begin = static_cast<std::ptrdiff_t>(packed.sets[0].starts[1]);
-  EXPECT_EQ(std::vector<int32_t>(packed.sets[0].tokens.begin() + begin, packed.sets[0].tokens.end()), alone.sets[0].tokens);
+  EXPECT_EQ(std::vector<int32_t>(packed.sets[0].tokens.begin() + begin, packed.sets[0].tokens.end()),
+            alone.sets[0].tokens);
   std::vector<int32_t> positions(packed.sets[1].position.begin() + packed.sets[1].starts[1],
                                  packed.sets[1].position.end());
   EXPECT_EQ(positions, alone.sets[1].position);
