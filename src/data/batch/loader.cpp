@@ -256,7 +256,7 @@ PackingFigures measure_packing(const Sequences& sequences, const LoaderOptions& 
   int64_t rows = 0, padded_rows = 0, micro_batches = 0;
   for (int64_t i = 0; i < measured; ++i) {
     const std::vector<int64_t> step = numbers_of_step(order, options.sequences_per_step, {0, i * steps / measured});
-    const std::vector<std::vector<int64_t>> lengths = lengths_of(sequences, step);
+    const StepLengths lengths = lengths_of(sequences, step);
     for (const std::vector<int64_t>& of_set : lengths) {
       rows += std::accumulate(of_set.begin(), of_set.end(), int64_t{0});
       padded_rows += *std::max_element(of_set.begin(), of_set.end()) * std::ssize(of_set);

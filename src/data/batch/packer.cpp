@@ -10,90 +10,62 @@ namespace brisk {
 
 namespace {
 
-// Sequences of one step, each with a length per set.
-class StepDivision {
- public:
-  StepDivision(const std::vector<std::vector<int64_t>>& lengths, const RowLimits& limits)
-      : lengths_(lengths), limits_(limits) {}
+double share_of_limit(int64_t rows, int64_t limit) { return static_cast<double>(rows) / static_cast<double>(limit); }
 
-  // At least, however they are divided.
-  size_t fewest_parts() const {
-    int64_t parts = divide_up(std::ssize(lengths_.front()), kMostSequences);
-    for (size_t set = 0; set < limits_.size(); ++set) {
-      const int64_t rows = std::accumulate(lengths_[set].begin(), lengths_[set].end(), int64_t{0});
-      parts = std::max(parts, divide_up(rows, limits_[set]));
+// In this order, each to the emptiest of `parts`; false where one would overflow.
+bool divide_into(const StepLengths& lengths, const RowLimits& limits, const std::vector<int32_t>& order, size_t parts,
+                 std::vector<std::vector<int32_t>>& members) {
+  members.assign(parts, {});
+  std::vector<int64_t> rows(parts * limits.size(), 0);
+  std::vector<double> filled(parts, 0);  // share of the row set that is nearest to its limit
+  for (const int32_t number : order) {
+    const auto emptiest = static_cast<size_t>(std::min_element(filled.begin(), filled.end()) - filled.begin());
+    for (size_t set = 0; set < limits.size(); ++set) {
+      int64_t& here = rows[emptiest * limits.size() + set];
+      here += lengths[set][static_cast<size_t>(number)];
+      if (here > limits[set]) return false;
+      filled[emptiest] = std::max(filled[emptiest], share_of_limit(here, limits[set]));
     }
-    return static_cast<size_t>(parts);
+    if (std::ssize(members[emptiest]) == kMostSequences) return false;
+    members[emptiest].push_back(number);
   }
-
-  std::vector<int32_t> longest_first() const {
-    const std::vector<double> shares = shares_of_sequences();
-    std::vector<int32_t> order(shares.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-      return shares[static_cast<size_t>(a)] > shares[static_cast<size_t>(b)];
-    });
-    return order;
-  }
-
-  // In this order, each to the emptiest of `parts`; false where one would overflow.
-  bool divide(const std::vector<int32_t>& order, size_t parts, std::vector<std::vector<int32_t>>& members) const {
-    members.assign(parts, {});
-    const size_t sets = limits_.size();
-    std::vector<int64_t> rows(parts * sets, 0);
-    std::vector<double> filled(parts, 0);  // share of the set that is nearest to its limit
-    for (const int32_t number : order) {
-      const auto emptiest = static_cast<size_t>(std::min_element(filled.begin(), filled.end()) - filled.begin());
-      for (size_t set = 0; set < sets; ++set) {
-        int64_t& here = rows[emptiest * sets + set];
-        here += lengths_[set][static_cast<size_t>(number)];
-        if (here > limits_[set]) return false;
-        filled[emptiest] = std::max(filled[emptiest], share(here, set));
-      }
-      if (std::ssize(members[emptiest]) == kMostSequences) return false;
-      members[emptiest].push_back(number);
-    }
-    return true;
-  }
-
- private:
-  double share(int64_t rows, size_t set) const { return static_cast<double>(rows) / static_cast<double>(limits_[set]); }
-  std::vector<double> shares_of_sequences() const {
-    std::vector<double> shares(lengths_.front().size(), 0);
-    for (size_t set = 0; set < limits_.size(); ++set) {
-      for (size_t i = 0; i < shares.size(); ++i) shares[i] = std::max(shares[i], share(lengths_[set][i], set));
-    }
-    return shares;
-  }
-
-  const std::vector<std::vector<int64_t>>& lengths_;  // per set and sequence
-  const RowLimits& limits_;
-};
+  return true;
+}
 
 }  // namespace
 
-std::vector<std::vector<int32_t>> divide_step(const std::vector<std::vector<int64_t>>& lengths,
-                                              const RowLimits& limits) {
+std::vector<std::vector<int32_t>> divide_step(const StepLengths& lengths, const RowLimits& limits) {
   BRISK_CHECK(!limits.empty() && lengths.size() == limits.size(), "lengths in {} row sets, limits of {}",
               lengths.size(), limits.size());
   std::vector<std::vector<int32_t>> members;
-  if (lengths.front().empty()) return members;
+  const size_t count = lengths.front().size();
+  if (count == 0) return members;
+  int64_t parts = divide_up(static_cast<int64_t>(count), kMostSequences);
+  std::vector<double> shares(count, 0);  // of each sequence, in the set of which it takes the most
   for (size_t set = 0; set < limits.size(); ++set) {
-    const int64_t longest = *std::max_element(lengths[set].begin(), lengths[set].end());
-    BRISK_CHECK(longest <= limits[set], "a sequence of {} rows, micro-batches of {}", longest, limits[set]);
+    int64_t rows = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const int64_t length = lengths[set][i];
+      BRISK_CHECK(length <= limits[set], "a sequence of {} rows, micro-batches of {}", length, limits[set]);
+      rows += length;
+      shares[i] = std::max(shares[i], share_of_limit(length, limits[set]));
+    }
+    parts = std::max(parts, divide_up(rows, limits[set]));
   }
-  const StepDivision step(lengths, limits);
-  const std::vector<int32_t> order = step.longest_first();
-  size_t parts = step.fewest_parts();
-  while (!step.divide(order, parts, members)) ++parts;
+  std::vector<int32_t> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    return shares[static_cast<size_t>(a)] > shares[static_cast<size_t>(b)];
+  });
+  while (!divide_into(lengths, limits, order, static_cast<size_t>(parts), members)) ++parts;
   for (std::vector<int32_t>& part : members) std::sort(part.begin(), part.end());
   // Micro-batches in the order of their first sequences: an order that does not depend on the lengths alone.
   std::sort(members.begin(), members.end(), [](const auto& a, const auto& b) { return a.front() < b.front(); });
   return members;
 }
 
-std::vector<std::vector<int64_t>> lengths_of(const Sequences& sequences, std::span<const int64_t> step) {
-  std::vector<std::vector<int64_t>> lengths(static_cast<size_t>(sequences.sets()));
+StepLengths lengths_of(const Sequences& sequences, std::span<const int64_t> step) {
+  StepLengths lengths(static_cast<size_t>(sequences.sets()));
   for (size_t set = 0; set < lengths.size(); ++set) {
     lengths[set].reserve(step.size());
     for (const int64_t number : step) lengths[set].push_back(sequences.rows(number, static_cast<int>(set)));

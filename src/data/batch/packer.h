@@ -25,14 +25,14 @@ constexpr int64_t kMostSequences = 65534;
 // Rows that a micro-batch may have in each set with rows of its own (Sequences::sets): it is full when one set is.
 using RowLimits = std::vector<int64_t>;
 
-// Which of the sequences of these lengths (per set and sequence), by number, go into each micro-batch: as few as fit
-// (within `limits`, and no more than kMostSequences sequences each), as evenly full as can be, ascending within each.
-// No sequence may exceed a limit.
-std::vector<std::vector<int32_t>> divide_step(const std::vector<std::vector<int64_t>>& lengths,
-                                              const RowLimits& limits);
+// Of the sequences of a step: a length per such set and sequence.
+using StepLengths = std::vector<std::vector<int64_t>>;
+StepLengths lengths_of(const Sequences& sequences, std::span<const int64_t> step);
 
-// Per set and sequence, of a step that consists of the sequences `step`.
-std::vector<std::vector<int64_t>> lengths_of(const Sequences& sequences, std::span<const int64_t> step);
+// Which of the sequences of these lengths, by number, go into each micro-batch: as few as fit (within `limits`, and no
+// more than kMostSequences sequences each), as evenly full as can be, ascending within each. No sequence may exceed a
+// limit.
+std::vector<std::vector<int32_t>> divide_step(const StepLengths& lengths, const RowLimits& limits);
 
 // Of a step that consists of the sequences `step`, those at the places `members`; `sequence` is the place.
 MicroBatch pack(const Sequences& sequences, std::span<const int64_t> step, std::span<const int32_t> members,
