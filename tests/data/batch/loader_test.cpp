@@ -220,12 +220,12 @@ TEST(Loader, DeliversEveryChunkExactlyOnceAnEpoch) {
       int64_t rows = 0;
       for (const MicroBatch& part : batch.micro_batches) {
         rows += part.rows();
-        targets.insert(part.targets.begin(), part.targets.end());
+        targets.insert(part.sets[0].targets.begin(), part.sets[0].targets.end());
       }
       EXPECT_EQ(rows, batch.valid_tokens);
       EXPECT_EQ(sequences_of(batch.micro_batches).size(), static_cast<size_t>(batch.sequences));
       sequences += batch.sequences;
-      first_tokens_of_epoch[epoch].push_back(batch.micro_batches[0].tokens[0]);
+      first_tokens_of_epoch[epoch].push_back(batch.micro_batches[0].sets[0].tokens[0]);
     }
     EXPECT_EQ(sequences, static_cast<int64_t>(chunks.size()));
     std::multiset<int32_t> expected;
@@ -296,7 +296,8 @@ TEST(Loader, KeepsTheOrderOfTheChunksWithoutShuffling) {
   const auto stream = numbered_stream(20, 10);
   const std::vector<Chunk> chunks = whole_corpus(*stream, 4).chunks;
   Loader loader(text_sequences(stream, chunks), {.sequences_per_step = 1, .micro_batch_rows = {4}, .shuffle = false});
-  for (const Chunk& chunk : chunks) EXPECT_EQ(loader.next().micro_batches[0].tokens[0], stream->token(chunk.begin));
+  for (const Chunk& chunk : chunks)
+    EXPECT_EQ(loader.next().micro_batches[0].sets[0].tokens[0], stream->token(chunk.begin));
 }
 
 TEST(Loader, HandlesSequencesOfLengthOne) {
@@ -305,7 +306,7 @@ TEST(Loader, HandlesSequencesOfLengthOne) {
   Loader loader(text_sequences(stream, chunks), {.sequences_per_step = 2, .micro_batch_rows = {1}});
   const StepBatch first = loader.next(), last = loader.next();
   EXPECT_EQ(first.micro_batches.size(), 2u);
-  EXPECT_EQ(first.micro_batches[1].sequence, (std::vector<int32_t>{1}));
+  EXPECT_EQ(first.micro_batches[1].sets[0].sequence, (std::vector<int32_t>{1}));
   EXPECT_EQ(last.sequences, 1);
   EXPECT_TRUE(last.last_of_epoch);
 }
