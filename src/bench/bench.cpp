@@ -132,7 +132,7 @@ BenchResult bench_language_model(const BenchOptions& options) {
 
   const auto stream = varied_tokens(kSteps * batch, length, shape.vocab_size);
   Loader loader(text_sequences(stream, whole_corpus(*stream, length).chunks),
-                {.sequences_per_step = batch, .micro_batch_tokens = rows});
+                {.sequences_per_step = batch, .micro_batch_rows = {rows}});
   const MeasuredSteps measured = measure_steps(engine, loader, {.seconds = options.seconds});
 
   BenchResult result{figures_of(measured, engine, precision)};

@@ -67,11 +67,11 @@ ClassifyBenchResult bench_classify(const ClassifyBenchOptions& options) {
   EngineOptions engine_options;
   engine_options.device = place.device;
   engine_options.model = config;
-  engine_options.picking = first_row_picking(options.batch);
+  engine_options.layout = first_rows_layout(options.batch);
   const int64_t longest = sequences->longest();
   const int64_t rows = micro_batch_rows(options.micro_batch_tokens, usual_micro_batch_tokens(place.device),
                                         options.batch, length_figures(*sequences));
-  engine_options.capacity = engine_options.picking.capacity(rows, longest);
+  engine_options.capacity = engine_options.layout.capacity(rows, longest);
   const PrecisionChoice precision =
       choose_precision(options.precision, model_widths(engine_options.model), *place.device);
   engine_options.compute_type = precision.compute_type;
@@ -80,7 +80,7 @@ ClassifyBenchResult bench_classify(const ClassifyBenchOptions& options) {
   engine_options.master_weights = options.master_weights;
   Engine engine(engine_options);
   engine.initialise(1);
-  Loader loader(sequences, {.sequences_per_step = options.batch, .micro_batch_tokens = rows});
+  Loader loader(sequences, {.sequences_per_step = options.batch, .micro_batch_rows = {rows}});
   // Lengths vary: enough steps that they average out.
   const MeasuredSteps measured =
       measure_steps(engine, loader, {.seconds = options.seconds, .least_steps = 20, .rate = 5e-5});
@@ -88,7 +88,7 @@ ClassifyBenchResult bench_classify(const ClassifyBenchOptions& options) {
   ClassifyBenchResult result{figures_of(measured, engine, precision)};
   result.rows_per_second = static_cast<double>(measured.sequences) / measured.ledger.seconds();
   result.mean_length = static_cast<double>(measured.tokens) / static_cast<double>(measured.sequences);
-  const double attended = sequences->squared_rows() / static_cast<double>(sequences->total_rows());
+  const double attended = sequences->rows_attended();
   result.set_speed(static_cast<double>(measured.tokens) / measured.ledger.seconds(),
                    model_flop_per_token(engine_options.model, attended, sequences->picked_rows()));
   result.device = place.name;

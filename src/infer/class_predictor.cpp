@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "data/batch/packer.h"
 
 namespace brisk {
 
@@ -21,45 +20,27 @@ double log_sum_exp(std::span<const float> logits) {
 }  // namespace
 
 ClassPredictor::ClassPredictor(const Model& model, const ParameterStore& store, const RowCapacity& capacity,
-                               const RowPicking& picking, Backend backend, ProductFormat products,
+                               const BatchLayout& layout, Backend backend, ProductFormat products,
                                const Program* beside)
-    : store_(store),
-      classes_(model.classes()),
-      tape_({.purpose = Tape::Purpose::evaluation,
-             .activation_type = store.compute_type(),
-             .rows = picking.row_sets(capacity)}),
-      logits_(model.class_logits(tape_)),
-      program_(tape_, {.backend = backend, .products = products}),
-      batch_buffer_(store.device(), tape_) {
-  BRISK_CHECK(classes_ > 0 && logits_, "a model of {} classes", classes_);
-  if (beside != nullptr) {
-    program_.allocate_with(*beside);
-  } else {
-    program_.allocate(store.device());
-  }
-}
+    : classes_(model.classes()), run_(store, {layout.capacities(capacity), backend, products, beside}, [&](Tape& tape) {
+        const Value logits = model.class_logits(tape);
+        BRISK_CHECK(classes_ > 0 && logits, "a model of {} classes", classes_);
+        return logits;
+      }) {}
 
 int64_t ClassPredictor::run(const Sequences& sequences, Ledger& ledger, const std::function<void(const Row&)>& each,
                             int64_t count) {
-  DeviceBatch device_batch;
-  EvaluationPacker packer(sequences,
-                          {.rows = tape_.rows(0).rows, .sequences = tape_.rows(0).sequences, .count = count});
-  MicroBatch batch;
-  int64_t rows = 0;
-  while (packer.next(batch)) {
-    batch_buffer_.load(batch, device_batch.sets);
-    program_.forward(device_batch, ledger);
-    host_.resize(static_cast<size_t>(batch.sequences() * classes_));
-    store_.device().copy_out(host_.data(), program_.value(logits_, device_batch).data,
-                             batch.sequences() * classes_ * size_of(DType::f32));
-    for (int64_t s = 0; s < batch.sequences(); ++s) {
-      const auto place = static_cast<size_t>(s);
-      each({batch.picked.sequence[place], batch.picked.targets[place],
-            std::span(host_).subspan(static_cast<size_t>(s * classes_), static_cast<size_t>(classes_))});
-    }
-    rows += batch.rows();
-  }
-  return rows;
+  const auto classes = static_cast<size_t>(classes_);
+  return run_.forward(
+      sequences, ledger,
+      [&](const MicroBatch& batch) {
+        run_.read(host_);
+        const MicroBatch::Set& picked = batch.sets[1];
+        for (size_t s = 0; s < picked.targets.size(); ++s) {
+          each({picked.sequence[s], picked.targets[s], std::span(host_).subspan(s * classes, classes)});
+        }
+      },
+      count);
 }
 
 int32_t likeliest_class(std::span<const float> logits) {

@@ -1,6 +1,6 @@
 // The logits that a classifier gives to texts, packed and in their order.
 //
-//   ClassPredictor predictor(model, parameters, {4096, 256, 128}, picking, Backend::cpu);
+//   ClassPredictor predictor(model, parameters, {4096, 256, 128}, layout, Backend::cpu);
 //   predictor.run(*sequences, ledger, [&](const ClassPredictor::Row& row) { best = likeliest_class(row.logits); });
 #pragma once
 
@@ -12,18 +12,18 @@
 
 #include "base/ledger.h"
 #include "data/batch/sequences.h"
-#include "infer/batch_buffer.h"
-#include "infer/row_picking.h"
+#include "infer/batch_layout.h"
+#include "infer/forward_run.h"
 #include "models/model.h"
-#include "tensor/program.h"
 
 namespace brisk {
 
 class ClassPredictor {
  public:
-  // `model` and `store` must outlive it, and `beside`, whose memory it then uses: none of both runs within the other.
+  // `model` and `store` must outlive it, and `beside`, whose memory it then uses: the two must not be active
+  // at the same time.
   ClassPredictor(const Model& model, const ParameterStore& store, const RowCapacity& capacity,
-                 const RowPicking& picking, Backend backend, ProductFormat products = ProductFormat::own,
+                 const BatchLayout& layout, Backend backend, ProductFormat products = ProductFormat::own,
                  const Program* beside = nullptr);
 
   struct Row {
@@ -38,12 +38,8 @@ class ClassPredictor {
   int64_t classes() const { return classes_; }
 
  private:
-  const ParameterStore& store_;
   int64_t classes_;
-  Tape tape_;
-  Value logits_;
-  Program program_;
-  BatchBuffer batch_buffer_;
+  ForwardRun run_;
   std::vector<float> host_;  // logits of a micro-batch
 };
 

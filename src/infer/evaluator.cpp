@@ -1,8 +1,7 @@
 #include "infer/evaluator.h"
 
 #include <cmath>
-
-#include "data/batch/packer.h"
+#include <span>
 
 namespace brisk {
 
@@ -11,28 +10,14 @@ Metrics token_metrics(double loss, double accuracy) {
           standard_metric("accuracy", accuracy)};
 }
 
-Evaluator::LossRun::LossRun(const Model& model, const ParameterStore& store, const RowCapacity& capacity,
-                            const RowPicking& picking, Backend backend, ProductFormat products, const Program* beside)
-    : tape({.purpose = Tape::Purpose::evaluation,
-            .activation_type = store.compute_type(),
-            .rows = picking.row_sets(capacity)}),
-      loss(model.loss(tape, {})),
-      program(tape, {.backend = backend, .products = products}),
-      buffer(store.device(), tape) {
-  if (beside != nullptr) {
-    program.allocate_with(*beside);
-  } else {
-    program.allocate(store.device());
-  }
-}
-
 Evaluator::Evaluator(const Model& model, const ParameterStore& store, const RowCapacity& capacity,
-                     const RowPicking& picking, Backend backend, ProductFormat products, const Program* beside)
-    : store_(store) {
+                     const BatchLayout& layout, Backend backend, ProductFormat products, const Program* beside) {
   if (model.classes() > 0) {
-    predictor_ = std::make_unique<ClassPredictor>(model, store, capacity, picking, backend, products, beside);
+    predictor_ = std::make_unique<ClassPredictor>(model, store, capacity, layout, backend, products, beside);
   } else {
-    loss_run_ = std::make_unique<LossRun>(model, store, capacity, picking, backend, products, beside);
+    loss_run_ =
+        std::make_unique<ForwardRun>(store, ForwardRun::Options{layout.capacities(capacity), backend, products, beside},
+                                     [&](Tape& tape) { return model.loss(tape, {}).sums; });
   }
 }
 
@@ -42,23 +27,17 @@ EvaluationResult Evaluator::evaluate(const Sequences& sequences, Ledger& ledger,
 }
 
 EvaluationResult Evaluator::evaluate_loss(const Sequences& sequences, Ledger& ledger, int64_t count) {
-  LossRun& run = *loss_run_;
   double loss = 0, correct = 0, targets = 0;
-  int64_t tokens = 0;
-  DeviceBatch device_batch;
-  EvaluationPacker packer(sequences,
-                          {.rows = run.tape.rows(0).rows, .sequences = run.tape.rows(0).sequences, .count = count});
-  MicroBatch batch;
-  while (packer.next(batch)) {
-    run.buffer.load(batch, device_batch.sets);
-    run.program.forward(device_batch, ledger);
-    float sums[4] = {};
-    store_.device().copy_out(sums, run.program.value(run.loss.sums, device_batch).data, sizeof(sums));
-    loss += sums[0];
-    correct += sums[1];
-    targets += sums[2];
-    tokens += batch.rows();
-  }
+  const int64_t tokens = loss_run_->forward(
+      sequences, ledger,
+      [&](const MicroBatch&) {
+        float sums[4] = {};
+        loss_run_->read(std::as_writable_bytes(std::span(sums)));
+        loss += sums[0];
+        correct += sums[1];
+        targets += sums[2];
+      },
+      count);
   const double divisor = std::max(1.0, targets);
   return {token_metrics(loss / divisor, correct / divisor), std::llround(targets), tokens, {}};
 }

@@ -13,12 +13,11 @@
 #include "base/ledger.h"
 #include "base/metrics.h"
 #include "data/batch/sequences.h"
-#include "infer/batch_buffer.h"
+#include "infer/batch_layout.h"
 #include "infer/class_predictor.h"
 #include "infer/class_scores.h"
-#include "infer/row_picking.h"
+#include "infer/forward_run.h"
 #include "models/model.h"
-#include "tensor/program.h"
 
 namespace brisk {
 
@@ -35,9 +34,9 @@ Metrics token_metrics(double loss = Metric::kNone, double accuracy = Metric::kNo
 
 class Evaluator {
  public:
-  // `model` and `store` must outlive the evaluator, and `beside`, whose memory it then uses: none of both runs within
-  // the other.
-  Evaluator(const Model& model, const ParameterStore& store, const RowCapacity& capacity, const RowPicking& picking,
+  // `model` and `store` must outlive the evaluator, and `beside`, whose memory it then uses: the two must not be
+  // active at the same time.
+  Evaluator(const Model& model, const ParameterStore& store, const RowCapacity& capacity, const BatchLayout& layout,
             Backend backend, ProductFormat products = ProductFormat::own, const Program* beside = nullptr);
 
   // Of the first `count` sequences, or of all.
@@ -45,20 +44,10 @@ class Evaluator {
                             int64_t count = std::numeric_limits<int64_t>::max());
 
  private:
-  // Sums of the loss: all that a language model is judged by.
-  struct LossRun {
-    Tape tape;
-    LossValues loss;
-    Program program;
-    BatchBuffer buffer;
-    LossRun(const Model& model, const ParameterStore& store, const RowCapacity& capacity, const RowPicking& picking,
-            Backend backend, ProductFormat products, const Program* beside);
-  };
   EvaluationResult evaluate_loss(const Sequences& sequences, Ledger& ledger, int64_t count);
   EvaluationResult evaluate_classes(const Sequences& sequences, Ledger& ledger, int64_t count);
 
-  const ParameterStore& store_;
-  std::unique_ptr<LossRun> loss_run_;  // one of the two
+  std::unique_ptr<ForwardRun> loss_run_;  // one of the two: sums of the loss, all that a language model is judged by
   std::unique_ptr<ClassPredictor> predictor_;
 };
 

@@ -8,8 +8,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "infer/batch_buffer.h"
-#include "tensor/program.h"
+#include "infer/forward_run.h"
 
 namespace brisk {
 
@@ -65,22 +64,16 @@ int64_t cached_rows(const CausalModel& model) { return std::min(model.max_length
 }  // namespace
 
 struct Generator::State {
-  Tape tape;
-  Value logits;
-  Program program;
-  BatchBuffer batch;
+  ForwardRun run;
   Buffer cache_memory, cache_range;
   KeyValueCache cache;
   int32_t filled = 0;  // positions in the cache
 
-  State(const CausalModel& model, Device& device, DType activation_type)
-      : tape({.purpose = Tape::Purpose::evaluation,
-              .activation_type = activation_type,
-              .rows = {{cached_rows(model), 1, cached_rows(model)}}}),
-        logits(model.next_token_logits(tape)),
-        program(tape, {.backend = backend_of(device)}),
-        batch(device, tape.rows(0)) {
-    program.allocate(device);
+  State(const CausalModel& model, const ParameterStore& store)
+      : run(store, {.rows = {{cached_rows(model), 1, cached_rows(model)}}, .backend = backend_of(store.device())},
+            [&](Tape& tape) { return model.next_token_logits(tape); }) {
+    Device& device = store.device();
+    const DType activation_type = store.compute_type();
     const auto [layers, width] = model.cache_shape();
     const int64_t rows = cached_rows(model), bytes = rows * width * size_of(activation_type);
     cache_memory = Buffer(device, 2 * layers * bytes);
@@ -98,37 +91,29 @@ struct Generator::State {
 };
 
 Generator::Generator(const CausalModel& model, const ParameterStore& store, const Tokenizer& tokenizer)
-    : model_(model),
-      store_(store),
-      tokenizer_(tokenizer),
-      state_(std::make_unique<State>(model, store.device(), store.compute_type())) {}
+    : model_(model), store_(store), tokenizer_(tokenizer), state_(std::make_unique<State>(model, store)) {}
 
 Generator::~Generator() = default;
 
 void Generator::feed(std::span<const TokenId> tokens, std::vector<float>& logits) {
   State& state = *state_;
-  Device& device = store_.device();
   MicroBatch batch;
-  batch.tokens.assign(tokens.begin(), tokens.end());
-  batch.targets.assign(tokens.size(), -1);
-  batch.sequence.assign(tokens.size(), 0);
-  for (size_t i = 0; i < tokens.size(); ++i) batch.position.push_back(state.filled + static_cast<int32_t>(i));
-  batch.starts = {0, static_cast<int32_t>(tokens.size())};
-  batch.longest = static_cast<int64_t>(tokens.size());
+  MicroBatch::Set& rows = batch.sets[0];
+  rows.tokens.assign(tokens.begin(), tokens.end());
+  rows.sequence.assign(tokens.size(), 0);
+  rows.position.resize(tokens.size());
+  std::iota(rows.position.begin(), rows.position.end(), state.filled);
+  rows.end_sequence(tokens.size());
   state.filled += static_cast<int32_t>(tokens.size());
   const int32_t range[2] = {0, state.filled};
-  device.copy_in(state.cache_range.data(), range, sizeof(range));
+  store_.device().copy_in(state.cache_range.data(), range, sizeof(range));
   state.cache.longest = state.filled;
 
-  DeviceBatch device_batch;
-  device_batch.sets = {state.batch.load(batch)};
-  device_batch.cache = &state.cache;
   Ledger ledger;
-  state.program.forward(device_batch, ledger);
+  state.run.forward(batch, ledger, &state.cache);
   // A model may have more entries than its tokenizer, never drawn in training.
   logits.resize(static_cast<size_t>(std::min(model_.vocab_size(), tokenizer_.vocab_size())));
-  device.copy_out(logits.data(), state.program.value(state.logits, device_batch).data,
-                  static_cast<int64_t>(logits.size()) * size_of(DType::f32));
+  state.run.read(std::as_writable_bytes(std::span(logits)));
 }
 
 Generated Generator::generate(std::string_view prompt, const GenerateOptions& options,

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "infer/batch_layout.h"
 #include "infer/model_source.h"
-#include "infer/row_picking.h"
 
 namespace brisk {
 
@@ -19,19 +19,13 @@ class TextList final : public Sequences {
       Tokens& tokens = tokens_.emplace_back();
       tokenizer.encode(text.text, tokens.first);
       if (frame.pairs()) tokenizer.encode(text.pair, tokens.second);
-      longest_ = std::max(longest_, rows(count() - 1));
-      total_ += rows(count() - 1);
+      totals_.add(rows_of(tokens));
     }
   }
 
   int64_t count() const override { return std::ssize(tokens_); }
-  int64_t rows(int64_t index) const override {
-    const Tokens& tokens = tokens_[static_cast<size_t>(index)];
-    return frame_.rows({std::ssize(tokens.first), std::ssize(tokens.second)}, max_length_);
-  }
-  int64_t longest() const override { return longest_; }
-  int64_t total_rows() const override { return total_; }
-  double squared_rows() const override { return 0; }
+  int64_t rows(int64_t index, int /*set*/ = 0) const override { return rows_of(tokens_[static_cast<size_t>(index)]); }
+  LengthTotals totals(int /*set*/ = 0) const override { return totals_; }
   void append(int64_t index, int64_t /*epoch*/, int32_t sequence, MicroBatch& batch) const override {
     const Tokens& tokens = tokens_[static_cast<size_t>(index)];
     frame_.append({tokens.first, tokens.second}, max_length_, sequence, batch);
@@ -42,8 +36,13 @@ class TextList final : public Sequences {
   struct Tokens {
     std::vector<TokenId> first, second;
   };
+  int64_t rows_of(const Tokens& tokens) const {
+    return frame_.rows({std::ssize(tokens.first), std::ssize(tokens.second)}, max_length_);
+  }
+
   const TextFrame& frame_;
-  int64_t max_length_, longest_ = 0, total_ = 0;
+  int64_t max_length_;
+  LengthTotals totals_;
   std::vector<Tokens> tokens_;
 };
 
@@ -70,11 +69,11 @@ Predictor::Predictor(const TrainedModel& model, bool pairs, int64_t max_length)
     user_error("--max-length {}: {} special tokens stand around a text; use {} or more", max_length_, frame_.specials(),
                frame_.specials() + 2);
   }
-  const RowPicking picking = first_row_picking(1);
+  const BatchLayout layout = first_rows_layout(1);
   const RowCapacity capacity =
-      picking.capacity(std::max(max_length_, usual_micro_batch_tokens(&model.store.device()) / 2), max_length_);
+      layout.capacity(std::max(max_length_, usual_micro_batch_tokens(&model.store.device()) / 2), max_length_);
   predictor_ =
-      std::make_unique<ClassPredictor>(*model.model, model.store, capacity, picking, backend_of(model.store.device()));
+      std::make_unique<ClassPredictor>(*model.model, model.store, capacity, layout, backend_of(model.store.device()));
 }
 
 void Predictor::predict(const std::vector<TextOrPair>& texts, const Answer& answer) {

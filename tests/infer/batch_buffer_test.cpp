@@ -57,30 +57,29 @@ class BusyGpu final : public Device {
 // Sequences of the given lengths, whose tokens are 1, 2, ...; the first row of each is picked.
 MicroBatch batch_of(const std::vector<int32_t>& lengths) {
   MicroBatch batch;
-  batch.starts = batch.picked.starts = {0};
+  MicroBatch::Set& picked = batch.derived_set(1, 0);
+  MicroBatch::Set& rows = batch.sets[0];
   for (const int32_t length : lengths) {
-    const auto sequence = static_cast<int32_t>(batch.starts.size()) - 1;
-    batch.picked.source.push_back(batch.starts.back());
-    batch.picked.targets.push_back(1);
-    batch.picked.position.push_back(0);
-    batch.picked.sequence.push_back(sequence);
-    batch.picked.starts.push_back(sequence + 1);
+    const auto sequence = static_cast<int32_t>(rows.sequences());
+    picked.source.push_back(rows.starts.back());
+    picked.targets.push_back(1);
+    picked.position.push_back(0);
+    picked.sequence.push_back(sequence);
+    picked.end_sequence(picked.source.size());
     for (int32_t p = 0; p < length; ++p) {
-      batch.tokens.push_back(static_cast<int32_t>(batch.tokens.size()) + 1);
-      batch.targets.push_back(5);
-      batch.position.push_back(p);
-      batch.sequence.push_back(sequence);
+      rows.tokens.push_back(static_cast<int32_t>(rows.tokens.size()) + 1);
+      rows.targets.push_back(5);
+      rows.position.push_back(p);
+      rows.sequence.push_back(sequence);
     }
-    batch.starts.push_back(batch.starts.back() + length);
-    batch.longest = std::max<int64_t>(batch.longest, length);
+    rows.end_sequence(rows.tokens.size());
   }
-  batch.picked.longest = 1;
   return batch;
 }
 
 TEST(BatchBuffer, RoundsSizesUpOnAGpuWithRowsOfNoSequence) {
   SupposedGpu gpu;
-  BatchBuffer buffer(gpu, {1000, 100, 200}, {100, 100, 1});
+  BatchBuffer buffer(gpu, {{1000, 100, 200}, {100, 100, 1}});
   std::vector<DeviceBatch::Set> sets;
   buffer.queue(batch_of({90, 3, 77, 10, 5}), 0, sets);
   ASSERT_EQ(sets.size(), 2u);
@@ -106,11 +105,11 @@ TEST(BatchBuffer, RoundsSizesUpOnAGpuWithRowsOfNoSequence) {
 
 TEST(BatchBuffer, ABatchIsPutTogetherWhileTheOneBeforeIsOnItsWay) {
   BusyGpu gpu;
-  BatchBuffer buffer(gpu, {64, 8, 16});
+  BatchBuffer buffer(gpu, {{64, 8, 16}});
   std::vector<DeviceBatch::Set> first, second;
   buffer.queue(batch_of({3, 4}), 0, first);
   MicroBatch other = batch_of({5, 4});
-  for (int32_t& token : other.tokens) token += 100;
+  for (int32_t& token : other.sets[0].tokens) token += 100;
   buffer.queue(other, 1, second);
   EXPECT_EQ(first[0].tokens, second[0].tokens) << "a recorded graph reads one place";
   gpu.let_one_in();
@@ -123,7 +122,7 @@ TEST(BatchBuffer, ABatchIsPutTogetherWhileTheOneBeforeIsOnItsWay) {
 
 TEST(BatchBuffer, RoundsToAtMostItsCapacity) {
   SupposedGpu gpu;
-  BatchBuffer buffer(gpu, {187, 5, 90});
+  BatchBuffer buffer(gpu, {{187, 5, 90}});
   std::vector<DeviceBatch::Set> sets;
   buffer.queue(batch_of({90, 3, 77, 10, 5}), 3, sets);
   EXPECT_EQ(sets[0].rows.rows, 187);
@@ -133,7 +132,7 @@ TEST(BatchBuffer, RoundsToAtMostItsCapacity) {
 
 TEST(BatchBuffer, ComesBackToFewSizes) {
   SupposedGpu gpu;
-  BatchBuffer buffer(gpu, {100000, 100, 20000});
+  BatchBuffer buffer(gpu, {{100000, 100, 20000}});
   std::vector<DeviceBatch::Set> sets;
   std::vector<int64_t> sizes;
   for (int32_t rows = 16400; rows < 16900; rows += 100) {
@@ -147,7 +146,7 @@ TEST(BatchBuffer, ComesBackToFewSizes) {
 // Sizes alone do not say it: 996 rows become 1024.
 TEST(BatchBuffer, KnowsWhenAllSequencesHaveTheSameLength) {
   SupposedGpu gpu;
-  BatchBuffer buffer(gpu, {1024, 8, 128});
+  BatchBuffer buffer(gpu, {{1024, 8, 128}});
   std::vector<DeviceBatch::Set> sets;
   std::vector<int32_t> lengths(8, 128);
   buffer.queue(batch_of(lengths), 0, sets);
@@ -159,8 +158,11 @@ TEST(BatchBuffer, KnowsWhenAllSequencesHaveTheSameLength) {
 }
 
 TEST(BatchBuffer, LoadsABatchAsItIs) {
-  BatchBuffer buffer(cpu_device(), {1000, 100, 200});
-  const DeviceBatch::Set set = buffer.load(batch_of({3, 2}));
+  BatchBuffer buffer(cpu_device(), {{1000, 100, 200}});
+  std::vector<DeviceBatch::Set> sets;
+  buffer.load(batch_of({3, 2}), sets);
+  ASSERT_EQ(sets.size(), 1u);
+  const DeviceBatch::Set& set = sets[0];
   EXPECT_EQ(set.rows.rows, 5);
   EXPECT_EQ(set.rows.sequences, 2);
   EXPECT_EQ(set.rows.longest, 3);

@@ -5,6 +5,8 @@
 
 #include <set>
 
+#include "infer/forward_run.h"
+#include "support/micro_batches.h"
 #include "support/numeric.h"
 #include "support/tiny_job.h"
 
@@ -37,28 +39,13 @@ class LivelyDecoder {
   // [N, V] of whole sequences, without a cache.
   std::vector<float> logits(const std::vector<std::vector<TokenId>>& texts) const {
     MicroBatch batch;
-    batch.starts = {0};
-    for (size_t s = 0; s < texts.size(); ++s) {
-      for (size_t i = 0; i < texts[s].size(); ++i) {
-        batch.tokens.push_back(texts[s][i]);
-        batch.targets.push_back(-1);
-        batch.position.push_back(static_cast<int32_t>(i));
-        batch.sequence.push_back(static_cast<int32_t>(s));
-      }
-      batch.starts.push_back(static_cast<int32_t>(batch.tokens.size()));
-      batch.longest = std::max(batch.longest, static_cast<int64_t>(texts[s].size()));
-    }
-    Tape tape(
-        {.purpose = Tape::Purpose::evaluation, .activation_type = options_.compute_type, .rows = {options_.capacity}});
-    const Value value = decoder().logits(tape);
-    Program program(tape, {});
-    program.allocate(cpu_device());
-    BatchBuffer buffer(cpu_device(), options_.capacity);
-    DeviceBatch device_batch;
-    device_batch.sets = {buffer.load(batch)};
+    for (const std::vector<TokenId>& text : texts) testing::add_sequence(batch.sets[0], text);
+    ForwardRun run(parameters(), {.rows = {options_.capacity}}, [&](Tape& tape) { return decoder().logits(tape); });
     Ledger ledger;
-    program.forward(device_batch, ledger);
-    return values_of(cpu_device(), program.value(value, device_batch));
+    run.forward(batch, ledger);
+    std::vector<float> logits;
+    run.read(logits);
+    return logits;
   }
 
   TokenId likeliest_next(const std::vector<TokenId>& text) const {
@@ -77,15 +64,10 @@ class CachedRun {
  public:
   CachedRun(const LivelyDecoder& model, int64_t sequences, int64_t capacity, DType type, Backend backend)
       : sequences_(sequences),
-        tape_({.purpose = Tape::Purpose::evaluation,
-               .activation_type = type,
-               .rows = {{sequences * capacity, sequences, capacity}}}),
-        logits_(model.decoder().next_token_logits(tape_)),
-        program_(tape_, {.backend = backend}),
-        batch_(cpu_device(), tape_.rows(0)),
+        run_(model.parameters(), {.rows = {{sequences * capacity, sequences, capacity}}, .backend = backend},
+             [&](Tape& tape) { return model.decoder().next_token_logits(tape); }),
         ranges_(cpu_device(), 2 * sequences * size_of(DType::i32)),
         filled_(static_cast<size_t>(sequences), 0) {
-    program_.allocate(cpu_device());
     const DecoderConfig& config = model.decoder().config();
     const int64_t width = config.num_kv_heads * config.head_width(), rows = sequences * capacity;
     for (int64_t layer = 0; layer < config.num_layers; ++layer) {
@@ -102,37 +84,31 @@ class CachedRun {
   // [S, V] after the pieces, one a sequence.
   std::vector<float> feed(const std::vector<std::vector<TokenId>>& pieces) {
     MicroBatch batch;
-    batch.starts = {0};
+    MicroBatch::Set& rows = batch.sets[0];
     std::vector<int32_t> ranges(static_cast<size_t>(2 * sequences_));
     cache_.longest = 0;
     for (size_t s = 0; s < pieces.size(); ++s) {
       for (const TokenId token : pieces[s]) {
-        batch.tokens.push_back(token);
-        batch.targets.push_back(-1);
-        batch.position.push_back(filled_[s]++);
-        batch.sequence.push_back(static_cast<int32_t>(s));
+        rows.tokens.push_back(token);
+        rows.position.push_back(filled_[s]++);
+        rows.sequence.push_back(static_cast<int32_t>(s));
       }
-      batch.starts.push_back(static_cast<int32_t>(batch.tokens.size()));
-      batch.longest = std::max(batch.longest, static_cast<int64_t>(pieces[s].size()));
+      rows.end_sequence(rows.tokens.size());
       ranges[s] = static_cast<int32_t>(static_cast<int64_t>(s) * cache_.capacity);
       ranges[s + pieces.size()] = ranges[s] + filled_[s];
       cache_.longest = std::max(cache_.longest, static_cast<int64_t>(filled_[s]));
     }
     cpu_device().copy_in(ranges_.data(), ranges.data(), ranges_.bytes());
-    DeviceBatch device_batch;
-    device_batch.sets = {batch_.load(batch)};
-    device_batch.cache = &cache_;
     Ledger ledger;
-    program_.forward(device_batch, ledger);
-    return values_of(cpu_device(), program_.value(logits_, device_batch));
+    run_.forward(batch, ledger, &cache_);
+    std::vector<float> logits;
+    run_.read(logits);
+    return logits;
   }
 
  private:
   int64_t sequences_;
-  Tape tape_;
-  Value logits_;
-  Program program_;
-  BatchBuffer batch_;
+  ForwardRun run_;
   Buffer ranges_;
   std::vector<Buffer> memory_;
   KeyValueCache cache_;

@@ -2,6 +2,7 @@
 // scripts/make_golden.py writes. fp32 within 1e-5, bf16 within 2e-2 of the exact values, norm-wise per tensor.
 #include <gtest/gtest.h>
 
+#include "infer/forward_run.h"
 #include "support/golden_file.h"
 #include "support/numeric.h"
 #include "support/tiny_job.h"
@@ -19,20 +20,19 @@ class DecoderGolden : public testing::GoldenFile {
   explicit DecoderGolden(const std::string& name) : GoldenFile(name) {
     for (size_t step = 0; step < GoldenFile::steps("lengths"); ++step) {
       MicroBatch batch;
-      batch.tokens = integers("tokens", step);
-      batch.targets = integers("targets", step);
-      batch.starts = {0};
+      MicroBatch::Set& rows = batch.sets[0];
+      rows.tokens = integers("tokens", step);
+      rows.targets = integers("targets", step);
       const std::vector<int32_t> lengths = integers("lengths", step);
       for (size_t s = 0; s < lengths.size(); ++s) {
         for (int32_t p = 0; p < lengths[s]; ++p) {
-          batch.position.push_back(p);
-          batch.sequence.push_back(static_cast<int32_t>(s));
+          rows.position.push_back(p);
+          rows.sequence.push_back(static_cast<int32_t>(s));
         }
-        batch.starts.push_back(batch.starts.back() + lengths[s]);
-        batch.longest = std::max<int64_t>(batch.longest, lengths[s]);
+        rows.end_sequence(rows.position.size());
       }
       StepBatch& whole = steps_.emplace_back();
-      for (const int32_t target : batch.targets) whole.valid_tokens += target >= 0 ? 1 : 0;
+      for (const int32_t target : rows.targets) whole.valid_tokens += target >= 0 ? 1 : 0;
       whole.sequences = std::ssize(lengths);
       whole.micro_batches = {std::move(batch)};
     }
@@ -77,19 +77,13 @@ class DecoderGolden : public testing::GoldenFile {
 };
 
 std::vector<float> logits_of(Engine& engine, const MicroBatch& batch) {
-  Device& device = engine.parameters().device();
-  Tape tape({.purpose = Tape::Purpose::evaluation,
-             .activation_type = engine.options().compute_type,
-             .rows = {engine.options().capacity}});
-  const Value logits = testing::as_decoder(engine.model()).logits(tape);
-  Program program(tape, {.backend = engine.options().backend});
-  program.allocate(device);
-  BatchBuffer buffer(device, engine.options().capacity);
-  DeviceBatch device_batch;
-  device_batch.sets = {buffer.load(batch)};
+  ForwardRun run(engine.parameters(), {.rows = {engine.options().capacity}, .backend = engine.options().backend},
+                 [&](Tape& tape) { return testing::as_decoder(engine.model()).logits(tape); });
   Ledger ledger;
-  program.forward(device_batch, ledger);
-  return values_of(device, program.value(logits, device_batch));
+  run.forward(batch, ledger);
+  std::vector<float> logits;
+  run.read(logits);
+  return logits;
 }
 
 void compare(const DecoderGolden& golden, const EngineOptions& options, double tolerance) {

@@ -1,10 +1,14 @@
-// A tiny encoder-decoder, to prove that nothing of the tape, the plan or the ops knows how many row sets a model has:
+// A tiny encoder-decoder, to prove that nothing between the sequences and the ops knows how many row sets a model has:
 // the source is row set 0, the target row set 1, both ragged, with the same number of sequences.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "data/batch/loader.h"
+#include "infer/batch_layout.h"
+#include "infer/forward_run.h"
 #include "ops/optimizer/parameters.h"
 #include "optim/adamw.h"
+#include "support/micro_batches.h"
 #include "support/tiny_job.h"
 
 namespace brisk {
@@ -116,36 +120,58 @@ class EncoderDecoder {
 };
 
 // Sequences of the given lengths: the target is the source backwards, as far as it goes.
-struct Pairs {
-  MicroBatch source, target;
+class Pairs final : public Sequences {
+ public:
+  Pairs(std::vector<int> source_lengths, std::vector<int> target_lengths)
+      : lengths_{std::move(source_lengths), std::move(target_lengths)} {}
+
+  int64_t count() const override { return std::ssize(lengths_[0]); }
+  int sets() const override { return 2; }
+  int64_t rows(int64_t index, int set = 0) const override {
+    return lengths_[static_cast<size_t>(set)][static_cast<size_t>(index)];
+  }
+  LengthTotals totals(int set = 0) const override {
+    LengthTotals totals;
+    for (int64_t i = 0; i < count(); ++i) totals.add(rows(i, set));
+    return totals;
+  }
+  void append(int64_t index, int64_t /*epoch*/, int32_t sequence, MicroBatch& batch) const override {
+    std::vector<int32_t> source, target = {0};
+    const int64_t length = rows(index);
+    for (int64_t i = 0; i < length; ++i) {
+      source.push_back(1 + static_cast<int32_t>((7 * index + 5 * i * (index + 1)) % 22));
+    }
+    for (int64_t i = 0; i < rows(index, 1); ++i) {
+      target.push_back(source[static_cast<size_t>(std::max<int64_t>(0, length - 1 - i))]);
+    }
+    add_sequence(batch.sets[0], source, {}, sequence);
+    add_sequence(batch.sets[1], {target.begin(), target.end() - 1}, {target.begin() + 1, target.end()}, sequence);
+  }
+
+ private:
+  std::vector<int> lengths_[2];
 };
 
-Pairs make_pairs(const std::vector<int>& source_lengths, const std::vector<int>& target_lengths) {
-  Pairs pairs;
-  const auto add = [](MicroBatch& batch, const std::vector<int32_t>& tokens, const std::vector<int32_t>& targets) {
-    if (batch.starts.empty()) batch.starts.push_back(0);
-    const auto sequence = static_cast<int32_t>(batch.starts.size()) - 1;
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      batch.tokens.push_back(tokens[i]);
-      batch.targets.push_back(targets[i]);
-      batch.position.push_back(static_cast<int32_t>(i));
-      batch.sequence.push_back(sequence);
-    }
-    batch.starts.push_back(static_cast<int32_t>(batch.tokens.size()));
-    batch.longest = std::max(batch.longest, static_cast<int64_t>(tokens.size()));
-  };
-  for (size_t s = 0; s < source_lengths.size(); ++s) {
-    std::vector<int32_t> source, target = {0};
-    for (int i = 0; i < source_lengths[s]; ++i) {
-      source.push_back(1 + static_cast<int32_t>((7 * s + 5 * static_cast<size_t>(i) * (s + 1)) % 22));
-    }
-    for (int i = 0; i < target_lengths[s]; ++i) {
-      target.push_back(source[static_cast<size_t>(std::max(0, source_lengths[s] - 1 - i))]);
-    }
-    add(pairs.source, source, std::vector<int32_t>(source.size(), -1));
-    add(pairs.target, {target.begin(), target.end() - 1}, {target.begin() + 1, target.end()});
-  }
-  return pairs;
+const std::vector<int> kSourceLengths = {5, 1, 9, 3, 7}, kTargetLengths = {4, 6, 1, 9, 2};
+
+// 64 rows of sources in a micro-batch, and three quarters of that of targets.
+BatchLayout pair_layout() {
+  BatchLayout layout;
+  layout.others = {{[](const RowCapacity& source) {
+    return RowCapacity{source.rows * 3 / 4, source.sequences, kLongest};
+  }}};
+  return layout;
+}
+
+// All pairs as one optimizer step, in micro-batches that hold so many rows of sources.
+StepBatch step_of(int64_t source_rows = 64) {
+  const BatchLayout layout = pair_layout();
+  Loader loader(std::make_shared<const Pairs>(kSourceLengths, kTargetLengths),
+                {.sequences_per_step = std::ssize(kSourceLengths),
+                 .micro_batch_rows = layout.row_limits(layout.capacity(source_rows, kLongest)),
+                 .workers = 0,
+                 .shuffle = false});
+  return loader.next();
 }
 
 class PairsJob {
@@ -154,30 +180,33 @@ class PairsJob {
                     Device& device = cpu_device())
       : device_(device),
         model_(store_, dropout),
-        tape_({.rows = {{64, 8, kLongest}, {48, 8, kLongest}}}),
+        tape_({.rows = pair_layout().capacities(pair_layout().capacity(64, kLongest))}),
         loss_(model_.loss(tape_)),
         program_(tape_, {.checkpoint_every = checkpoint_every, .backend = backend}),
-        source_(device, tape_.rows(0)),
-        target_(device, tape_.rows(1)) {
+        buffer_(device, tape_) {
     store_.allocate(device, program_.completion_order(), DType::f32, ParameterStore::Purpose::training);
     program_.allocate(device);
     store_.initialise(3);
   }
 
   // The mean loss; the gradients are in the store afterwards.
-  double run(const Pairs& pairs, uint64_t step = 1) {
+  double run(const StepBatch& step, uint64_t number = 1) {
     DeviceBatch batch;
-    batch.sets = {source_.load(pairs.source), target_.load(pairs.target)};
-    batch.loss_scale = 1.0f / static_cast<float>(pairs.target.rows());
-    batch.step = step;
-    Ledger ledger;
-    program_.forward(batch, ledger);
-    program_.backward(batch, ledger);
+    batch.loss_scale = 1.0f / static_cast<float>(step.loss_divisor());
+    batch.step = number;
     double sum = 0;
-    for (const float loss : values_of(device_, program_.value(loss_.row_losses, batch))) sum += loss;
-    return sum / static_cast<double>(pairs.target.rows());
+    for (const MicroBatch& micro_batch : step.micro_batches) {
+      buffer_.load(micro_batch, batch.sets);
+      Ledger ledger;
+      program_.forward(batch, ledger);
+      program_.backward(batch, ledger);
+      for (const float loss : values_of(device_, program_.value(loss_.row_losses, batch))) sum += loss;
+      batch.first_of_step = false;
+    }
+    return sum / static_cast<double>(step.valid_tokens);
   }
 
+  const EncoderDecoder& model() const { return model_; }
   ParameterStore& parameters() { return store_; }
   int64_t arena_bytes() const { return program_.arena_bytes(); }
 
@@ -189,17 +218,15 @@ class PairsJob {
   Tape tape_;
   LossValues loss_;
   Program program_;
-  BatchBuffer source_, target_;
+  BatchBuffer buffer_;
 };
 
 std::vector<float> all_gradients(PairsJob& job) {
   return values_of(job.parameters().device(), job.parameters().flat_gradient());
 }
 
-const std::vector<int> kSourceLengths = {5, 1, 9, 3, 7}, kTargetLengths = {4, 6, 1, 9, 2};
-
 TEST(EncoderDecoder, GradientsAreTheSlopesOfTheLoss) {
-  const Pairs pairs = make_pairs(kSourceLengths, kTargetLengths);
+  const StepBatch pairs = step_of();
   PairsJob job(0.0);
   job.run(pairs);
   for (const auto& parameter : job.parameters().all()) {
@@ -229,7 +256,7 @@ TEST(EncoderDecoder, GradientsAreTheSlopesOfTheLoss) {
 
 TEST(EncoderDecoder, EveryParameterHasAGradient) {
   PairsJob job(0.1);
-  job.run(make_pairs(kSourceLengths, kTargetLengths));
+  job.run(step_of());
   for (const auto& parameter : job.parameters().all()) {
     const std::vector<float> gradient = values_of(cpu_device(), parameter->gradient);
     EXPECT_GT(distance(gradient, std::vector<float>(gradient.size(), 0.0f)), 1e-4) << parameter->spec.name;
@@ -237,7 +264,7 @@ TEST(EncoderDecoder, EveryParameterHasAGradient) {
 }
 
 TEST(EncoderDecoder, LearnsToReverse) {
-  const Pairs pairs = make_pairs(kSourceLengths, kTargetLengths);
+  const StepBatch pairs = step_of();
   PairsJob job(0.05);
   const double first = job.run(pairs);
   for (int64_t step = 1; step <= 60; ++step) {
@@ -249,7 +276,7 @@ TEST(EncoderDecoder, LearnsToReverse) {
 }
 
 TEST(EncoderDecoder, IsTheSameOnTheReferenceRecomputedAndOnUnreadableMemory) {
-  const Pairs pairs = make_pairs(kSourceLengths, kTargetLengths);
+  const StepBatch pairs = step_of();
   PairsJob job(0.1), reference(0.1, 0, Backend::reference), recomputed(0.1, 1), pairs_recomputed(0.1, 2),
       guarded(0.1, 1, Backend::cpu, guarded_device());
   const double loss = job.run(pairs);
@@ -265,29 +292,51 @@ TEST(EncoderDecoder, IsTheSameOnTheReferenceRecomputedAndOnUnreadableMemory) {
 
 // Packed pairs give the sum of the pairs alone: no sequence sees another's source or target.
 TEST(EncoderDecoder, PairsDoNotSeeEachOther) {
-  const Pairs pairs = make_pairs(kSourceLengths, kTargetLengths);
+  const StepBatch pairs = step_of();
   PairsJob job(0.0);
-  const double packed = job.run(pairs) * static_cast<double>(pairs.target.rows());
+  const double packed = job.run(pairs) * static_cast<double>(pairs.valid_tokens);
   double sum = 0;
   for (size_t s = 0; s < kSourceLengths.size(); ++s) {
-    const auto cut = [s](const MicroBatch& batch) {
-      MicroBatch one;
-      const auto begin = batch.starts[s], end = batch.starts[s + 1];
-      const auto part = [&](const std::vector<int32_t>& values) {
-        return std::vector<int32_t>(values.begin() + begin, values.begin() + end);
-      };
-      one.tokens = part(batch.tokens);
-      one.targets = part(batch.targets);
-      one.position = part(batch.position);
-      one.sequence = part(batch.sequence);
-      one.starts = {0, end - begin};
-      one.longest = end - begin;
-      return one;
-    };
-    const Pairs alone{cut(pairs.source), cut(pairs.target)};
-    sum += job.run(alone) * static_cast<double>(alone.target.rows());
+    StepBatch alone;
+    alone.micro_batches = {cut(pairs.micro_batches[0], s)};
+    alone.valid_tokens = alone.micro_batches[0].sets[1].rows();
+    sum += job.run(alone) * static_cast<double>(alone.valid_tokens);
   }
   EXPECT_NEAR(packed, sum, 1e-5 * sum);
+}
+
+TEST(EncoderDecoder, LearnsTheSameHoweverItsPairsAreDivided) {
+  PairsJob job(0.1), divided(0.1);
+  ASSERT_EQ(step_of().micro_batches.size(), 1u);
+  const StepBatch parts = step_of(12);  // and 9 targets
+  ASSERT_GE(parts.micro_batches.size(), 3u);
+  for (const MicroBatch& part : parts.micro_batches) {
+    EXPECT_LE(part.sets[0].rows(), 12);
+    EXPECT_LE(part.sets[1].rows(), 9);
+  }
+  const double loss = job.run(step_of());
+  EXPECT_NEAR(divided.run(parts), loss, 1e-5 * loss);
+  EXPECT_LE(distance(all_gradients(divided), all_gradients(job)), 1e-5);
+}
+
+TEST(EncoderDecoder, IsEvaluatedByTheSamePath) {
+  PairsJob job(0.0);
+  const StepBatch pairs = step_of();
+  const double loss = job.run(pairs) * static_cast<double>(pairs.valid_tokens);
+  ForwardRun run(job.parameters(), {.rows = pair_layout().capacities(pair_layout().capacity(12, kLongest))},
+                 [&](Tape& tape) { return job.model().loss(tape).sums; });
+  Ledger ledger;
+  double sum = 0;
+  int64_t micro_batches = 0;
+  const int64_t rows = run.forward(Pairs(kSourceLengths, kTargetLengths), ledger, [&](const MicroBatch&) {
+    std::vector<float> sums;
+    run.read(sums);
+    sum += sums[0];
+    ++micro_batches;
+  });
+  EXPECT_NEAR(sum, loss, 1e-5 * loss);
+  EXPECT_GE(micro_batches, 3);
+  EXPECT_EQ(rows, 25 + 22);
 }
 
 }  // namespace

@@ -41,25 +41,25 @@ class EncoderGolden : public GoldenFile {
 
   MicroBatch batch(size_t step) const {
     MicroBatch batch;
-    batch.tokens = integers("tokens", step);
-    batch.types = integers("types", step);
-    batch.starts = batch.picked.starts = {0};
+    MicroBatch::Set& picked = batch.derived_set(1, 0);
+    MicroBatch::Set& rows = batch.sets[0];
+    rows.tokens = integers("tokens", step);
+    rows.types = integers("types", step);
     const std::vector<int32_t> lengths = integers("lengths", step), source = integers("source", step),
                                targets = integers("targets", step);
     const std::vector<float> weights = numbers("weights");
     size_t next = 0;
     for (size_t s = 0; s < lengths.size(); ++s) {
       for (int32_t p = 0; p < lengths[s]; ++p) {
-        batch.position.push_back(p);
-        batch.sequence.push_back(static_cast<int32_t>(s));
+        rows.position.push_back(p);
+        rows.sequence.push_back(static_cast<int32_t>(s));
       }
-      batch.starts.push_back(batch.starts.back() + lengths[s]);
-      batch.longest = std::max<int64_t>(batch.longest, lengths[s]);
-      for (; next < source.size() && source[next] >= 0 && source[next] < batch.starts.back(); ++next) {
-        pick(batch, static_cast<int32_t>(s), source[next], targets[next]);
-        batch.picked.weights.push_back(weights[step * source.size() + next]);
+      rows.end_sequence(rows.position.size());
+      for (; next < source.size() && source[next] >= 0 && source[next] < rows.starts.back(); ++next) {
+        pick(batch, source[next], targets[next]);
+        picked.weights.push_back(weights[step * source.size() + next]);
       }
-      batch.picked.starts.push_back(static_cast<int32_t>(batch.picked.rows()));
+      end_picked(batch);
     }
     return batch;
   }
@@ -85,7 +85,7 @@ void compare(const EncoderGolden& golden, const EncoderConfig& config, const Enc
   for (size_t i = 0; i < losses.size(); ++i) {
     const MicroBatch batch = golden.batch(i);
     double weight_sum = 0;
-    for (const float weight : batch.picked.weights) weight_sum += weight;
+    for (const float weight : batch.sets[1].weights) weight_sum += weight;
     const double loss = job.run(batch, weight_sum) / weight_sum;
     double norm = 0;
     if (gpu) {

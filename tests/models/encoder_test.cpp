@@ -82,7 +82,7 @@ class EncoderTest : public ::testing::TestWithParam<Head> {
  protected:
   EncoderConfig config_ = tiny_encoder(GetParam());
   MicroBatch batch_ = batch_for(config_, kLengths);
-  double picked_ = static_cast<double>(batch_.picked.rows());
+  double picked_ = static_cast<double>(batch_.sets[1].rows());
 };
 
 void expect_same_gradients(EncoderJob& a, EncoderJob& b, double tolerance) {
@@ -210,7 +210,7 @@ INSTANTIATE_TEST_SUITE_P(Encoder, EncoderTest, ::testing::ValuesIn(kHeads), [](c
 TEST(Encoder, WeightsOfRowsScaleTheirLossAndGradient) {
   MicroBatch batch = classify_batch({5, 8, 2});
   EncoderJob weighted(tiny_encoder(Head::relu)), alone(tiny_encoder(Head::relu));
-  batch.picked.weights = {0, 2, 0};
+  batch.sets[1].weights = {0, 2, 0};
   const double loss = weighted.run(batch, 2.0);
   EXPECT_NEAR(loss, 2 * alone.run(cut(batch, 1), 1.0), 1e-5 * loss);
   expect_same_gradients(weighted, alone, 1e-5);
@@ -221,15 +221,15 @@ TEST(Encoder, TokenTypesMatterWhereThereIsATable) {
     EncoderJob job(without_dropout(tiny_encoder(head)));
     MicroBatch batch = classify_batch({6, 9});
     const std::vector<float> with = job.logits(batch);
-    batch.types.clear();
+    batch.sets[0].types.clear();
     EXPECT_EQ(job.logits(batch) == with, head == Head::relu);
   }
 }
 
 TEST(BatchBuffer, CopiesBothRowSets) {
   MicroBatch batch = masked_batch({5, 1, 9});
-  batch.picked.weights.assign(batch.picked.source.size(), 0.5f);
-  BatchBuffer buffer(guarded_device(), {32, 8, 16}, {16, 8, 16});
+  batch.sets[1].weights.assign(batch.sets[1].source.size(), 0.5f);
+  BatchBuffer buffer(guarded_device(), {{32, 8, 16}, {16, 8, 16}});
   std::vector<DeviceBatch::Set> sets;
   buffer.load(batch, sets);
   ASSERT_EQ(sets.size(), 2u);
@@ -238,18 +238,18 @@ TEST(BatchBuffer, CopiesBothRowSets) {
     guarded_device().copy_out(values.data(), from, static_cast<int64_t>(4 * count));
     return values;
   };
-  EXPECT_EQ(read(sets[0].tokens, 15), batch.tokens);
-  EXPECT_EQ(read(sets[0].types, 15), batch.types);
-  EXPECT_EQ(read(sets[0].rows.starts, 4), batch.starts);
-  const size_t rows = batch.picked.source.size();
+  EXPECT_EQ(read(sets[0].tokens, 15), batch.sets[0].tokens);
+  EXPECT_EQ(read(sets[0].types, 15), batch.sets[0].types);
+  EXPECT_EQ(read(sets[0].rows.starts, 4), batch.sets[0].starts);
+  const size_t rows = batch.sets[1].source.size();
   EXPECT_EQ(sets[1].rows.rows, static_cast<int64_t>(rows));
   EXPECT_EQ(sets[1].rows.longest, 2);
-  EXPECT_EQ(read(sets[1].source, rows), batch.picked.source);
-  EXPECT_EQ(read(sets[1].targets, rows), batch.picked.targets);
-  EXPECT_EQ(read(sets[1].weights, rows), batch.picked.weights);
-  EXPECT_EQ(read(sets[1].rows.position, rows), batch.picked.position);
-  EXPECT_EQ(read(sets[1].rows.sequence, rows), batch.picked.sequence);
-  EXPECT_EQ(read(sets[1].rows.starts, 4), batch.picked.starts);
+  EXPECT_EQ(read(sets[1].source, rows), batch.sets[1].source);
+  EXPECT_EQ(read(sets[1].targets, rows), batch.sets[1].targets);
+  EXPECT_EQ(read(sets[1].weights, rows), batch.sets[1].weights);
+  EXPECT_EQ(read(sets[1].rows.position, rows), batch.sets[1].position);
+  EXPECT_EQ(read(sets[1].rows.sequence, rows), batch.sets[1].sequence);
+  EXPECT_EQ(read(sets[1].rows.starts, 4), batch.sets[1].starts);
 }
 
 }  // namespace

@@ -50,29 +50,20 @@ std::vector<float> logits_of(const HuggingFaceEncoder& folder, const Json& golde
   EXPECT_TRUE(loading.missing.empty() && loading.replaced.empty());
 
   MicroBatch batch;
-  batch.tokens = golden.at("tokens").get<std::vector<int32_t>>();
-  if (encoder.config().types > 0) batch.types = golden.at("types").get<std::vector<int32_t>>();
-  const auto rows = static_cast<int32_t>(batch.tokens.size());
-  batch.sequence.assign(batch.tokens.size(), 0);
-  for (int32_t i = 0; i < rows; ++i) batch.position.push_back(i);
-  batch.starts = {0, rows};
-  batch.longest = rows;
-  batch.picked.starts = {0};
-  const int32_t picked = encoder.config().is_classifier() ? 1 : rows;
-  for (int32_t i = 0; i < picked; ++i) testing::pick(batch, 0, i, 0);
-  batch.picked.starts.push_back(picked);
+  testing::add_sequence(batch.sets[0], golden.at("tokens").get<std::vector<int32_t>>());
+  if (encoder.config().types > 0) batch.sets[0].types = golden.at("types").get<std::vector<int32_t>>();
+  const int64_t rows = batch.rows(), picked = encoder.config().is_classifier() ? 1 : rows;
+  for (int32_t i = 0; i < picked; ++i) testing::pick(batch, i, 0);
+  testing::end_picked(batch);
 
-  const std::vector<RowCapacity> capacities = {{rows, 1, rows}, {picked, 1, picked}};
-  Tape tape({.purpose = Tape::Purpose::evaluation, .rows = capacities});
-  const Value logits = encoder.config().is_classifier() ? encoder.class_logits(tape) : encoder.word_logits(tape);
-  Program program(tape, {});
-  program.allocate(store.device());
-  BatchBuffer buffer(store.device(), capacities[0], capacities[1]);
-  DeviceBatch device_batch;
-  buffer.load(batch, device_batch.sets);
+  ForwardRun run(store, {.rows = {{rows, 1, rows}, {picked, 1, picked}}}, [&](Tape& tape) {
+    return encoder.config().is_classifier() ? encoder.class_logits(tape) : encoder.word_logits(tape);
+  });
   Ledger ledger;
-  program.forward(device_batch, ledger);
-  return values_of(store.device(), program.value(logits, device_batch));
+  run.forward(batch, ledger);
+  std::vector<float> logits;
+  run.read(logits);
+  return logits;
 }
 
 class ForeignEncoder : public ::testing::TestWithParam<std::string> {};

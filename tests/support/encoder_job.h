@@ -4,8 +4,10 @@
 //   double loss = job.run(classify_batch({5, 1, 9}));
 #pragma once
 
+#include "infer/forward_run.h"
 #include "models/encoder.h"
 #include "ops/optimizer/parameters.h"
+#include "support/micro_batches.h"
 #include "support/tiny_job.h"
 
 namespace brisk::testing {
@@ -40,38 +42,39 @@ inline EncoderConfig without_dropout(EncoderConfig config) {
 // Sequences of the given lengths with their tokens, types and places.
 inline MicroBatch encoder_batch(const std::vector<int>& lengths) {
   MicroBatch batch;
-  batch.starts = {0};
+  MicroBatch::Set& rows = batch.sets[0];
   for (size_t s = 0; s < lengths.size(); ++s) {
     const uint64_t key = random_key({17, s});
     for (int p = 0; p < lengths[s]; ++p) {
-      batch.tokens.push_back(static_cast<int32_t>(43 * random_uniform(key, static_cast<uint64_t>(p))));
-      batch.types.push_back(p > lengths[s] / 2 ? 1 : 0);
-      batch.position.push_back(p);
-      batch.sequence.push_back(static_cast<int32_t>(s));
+      rows.tokens.push_back(static_cast<int32_t>(43 * random_uniform(key, static_cast<uint64_t>(p))));
+      rows.types.push_back(p > lengths[s] / 2 ? 1 : 0);
+      rows.position.push_back(p);
+      rows.sequence.push_back(static_cast<int32_t>(s));
     }
-    batch.starts.push_back(static_cast<int32_t>(batch.tokens.size()));
-    batch.longest = std::max<int64_t>(batch.longest, lengths[s]);
+    rows.end_sequence(rows.tokens.size());
   }
   return batch;
 }
 
-inline void pick(MicroBatch& batch, int32_t sequence, int32_t row, int32_t target) {
-  batch.picked.source.push_back(row);
-  batch.picked.position.push_back(batch.position[static_cast<size_t>(row)]);
-  batch.picked.sequence.push_back(batch.sequence[static_cast<size_t>(row)]);
-  batch.picked.targets.push_back(target);
-  const auto of_sequence =
-      static_cast<int64_t>(batch.picked.source.size()) - batch.picked.starts[static_cast<size_t>(sequence)];
-  batch.picked.longest = std::max(batch.picked.longest, of_sequence);
+inline void pick(MicroBatch& batch, int32_t row, int32_t target) {
+  MicroBatch::Set& picked = batch.derived_set(1, 0);
+  picked.source.push_back(row);
+  picked.position.push_back(batch.sets[0].position[static_cast<size_t>(row)]);
+  picked.sequence.push_back(batch.sets[0].sequence[static_cast<size_t>(row)]);
+  picked.targets.push_back(target);
+}
+
+inline void end_picked(MicroBatch& batch) {
+  MicroBatch::Set& picked = batch.derived_set(1, 0);
+  picked.end_sequence(picked.source.size());
 }
 
 inline MicroBatch classify_batch(const std::vector<int>& lengths) {
   MicroBatch batch = encoder_batch(lengths);
-  batch.picked.starts = {0};
   for (size_t s = 0; s < lengths.size(); ++s) {
-    const int32_t first = batch.starts[s];
-    pick(batch, static_cast<int32_t>(s), first, batch.tokens[static_cast<size_t>(first)] % 3);
-    batch.picked.starts.push_back(static_cast<int32_t>(batch.picked.source.size()));
+    const int32_t first = batch.sets[0].starts[s];
+    pick(batch, first, batch.sets[0].tokens[static_cast<size_t>(first)] % 3);
+    end_picked(batch);
   }
   return batch;
 }
@@ -79,40 +82,17 @@ inline MicroBatch classify_batch(const std::vector<int>& lengths) {
 // Every fourth token, so that some sequences have several and those of length 1 have none.
 inline MicroBatch masked_batch(const std::vector<int>& lengths) {
   MicroBatch batch = encoder_batch(lengths);
-  batch.picked.starts = {0};
   for (size_t s = 0; s < lengths.size(); ++s) {
-    for (int32_t row = batch.starts[s] + 1; row < batch.starts[s + 1]; row += 4) {
-      const int32_t token = std::exchange(batch.tokens[static_cast<size_t>(row)], 2);
-      pick(batch, static_cast<int32_t>(s), row, token);
+    for (int32_t row = batch.sets[0].starts[s] + 1; row < batch.sets[0].starts[s + 1]; row += 4) {
+      pick(batch, row, std::exchange(batch.sets[0].tokens[static_cast<size_t>(row)], 2));
     }
-    batch.picked.starts.push_back(static_cast<int32_t>(batch.picked.source.size()));
+    end_picked(batch);
   }
   return batch;
 }
 
 inline MicroBatch batch_for(const EncoderConfig& config, const std::vector<int>& lengths) {
   return config.is_classifier() ? classify_batch(lengths) : masked_batch(lengths);
-}
-
-// One sequence of a batch, with its own number in the step.
-inline MicroBatch cut(const MicroBatch& batch, size_t s) {
-  MicroBatch one;
-  const auto part = [](const std::vector<int32_t>& values, const std::vector<int32_t>& starts, size_t number) {
-    return std::vector<int32_t>(values.begin() + starts[number], values.begin() + starts[number + 1]);
-  };
-  for (const auto column : {&MicroBatch::tokens, &MicroBatch::types, &MicroBatch::position, &MicroBatch::sequence}) {
-    one.*column = part(batch.*column, batch.starts, s);
-  }
-  one.starts = {0, static_cast<int32_t>(one.tokens.size())};
-  one.longest = one.rows();
-  using Picked = MicroBatch::Picked;
-  for (const auto column : {&Picked::source, &Picked::position, &Picked::sequence, &Picked::targets}) {
-    one.picked.*column = part(batch.picked.*column, batch.picked.starts, s);
-  }
-  for (int32_t& row : one.picked.source) row -= batch.starts[s];
-  one.picked.starts = {0, static_cast<int32_t>(one.picked.rows())};
-  one.picked.longest = one.picked.rows();
-  return one;
 }
 
 struct EncoderJobOptions {
@@ -160,36 +140,20 @@ class EncoderJob {
   }
   // The mean loss of a batch without weights.
   double run(const MicroBatch& batch) {
-    const auto rows = static_cast<double>(batch.picked.rows());
+    const auto rows = static_cast<double>(batch.sets[1].rows());
     return run(batch, rows) / rows;
   }
 
   // [picked rows, classes or words]
   std::vector<float> logits(const MicroBatch& batch) {
-    Tape tape({.purpose = Tape::Purpose::evaluation, .activation_type = options_.type, .rows = rows()});
-    const Value logits = encoder_.config().is_classifier() ? encoder_.class_logits(tape) : encoder_.word_logits(tape);
-    Program program(tape, {.backend = options_.backend});
-    program.allocate(device());
-    DeviceBatch device_batch;
-    buffer_.load(batch, device_batch.sets);
-    program.forward(device_batch, ledger_);
-    return values_of(device(), program.value(logits, device_batch));
+    return run_forward<float>(batch, [&](Tape& tape) {
+      return encoder_.config().is_classifier() ? encoder_.class_logits(tape) : encoder_.word_logits(tape);
+    });
   }
 
   // What the first layers make of a batch: for an encoder with so many cached_layers.
   std::vector<std::byte> rows_after(const MicroBatch& batch, int64_t layers) {
-    Tape tape({.purpose = Tape::Purpose::evaluation, .activation_type = options_.type, .rows = rows()});
-    const Value value = encoder_.rows_after(tape, layers);
-    Program program(tape, {.backend = options_.backend});
-    program.allocate(device());
-    BatchBuffer buffer(device(), tape);
-    DeviceBatch device_batch;
-    buffer.load(batch, device_batch.sets);
-    program.forward(device_batch, ledger_);
-    const Tensor made = program.value(value, device_batch);
-    std::vector<std::byte> bytes(static_cast<size_t>(made.rows * made.cols * size_of(made.type)));
-    device().copy_out(bytes.data(), made.data, std::ssize(bytes));
-    return bytes;
+    return run_forward<std::byte>(batch, [&](Tape& tape) { return encoder_.rows_after(tape, layers); });
   }
 
   std::vector<float> gradient(const Parameter& parameter) { return values_of(device(), parameter.gradient); }
@@ -200,6 +164,14 @@ class EncoderJob {
  private:
   static std::vector<RowCapacity> rows() { return {{160, 16, 24}, {48, 16, 24}}; }
   Device& device() const { return *options_.device; }
+  template <typename T>
+  std::vector<T> run_forward(const MicroBatch& batch, const std::function<Value(Tape&)>& record) {
+    ForwardRun run(store_, {.rows = rows(), .backend = options_.backend}, record);
+    run.forward(batch, ledger_);
+    std::vector<T> values;
+    run.read(values);
+    return values;
+  }
 
   Threads threads_{1};
   EncoderJobOptions options_;

@@ -95,9 +95,9 @@ void eval_masked(const EvalArguments& arguments, const TrainedModel& model) {
   if (!examples.has_pairs()) examples = examples.in_pieces(max_length);
   const Masker masker = masker_of(model.job, *model.tokenizer);
   const MaskedSequences sequences(std::move(examples), max_length, masker, training.mlm_probability);
-  const RowPicking picking = masked_picking(masker);
-  Evaluator evaluator(*model.model, model.store, picking.capacity(evaluation_rows(model, max_length), max_length),
-                      picking, backend_of(model.store.device()));
+  const BatchLayout layout = masked_layout(masker);
+  Evaluator evaluator(*model.model, model.store, layout.capacity(evaluation_rows(model, max_length), max_length),
+                      layout, backend_of(model.store.device()));
   Ledger ledger;
   const EvaluationResult result = evaluator.evaluate(sequences, ledger);
   print_result(arguments, model, result, ledger.totals().seconds(), "masked tokens", {{"tokens", result.targets}});
@@ -112,9 +112,9 @@ void eval_classifier(const EvalArguments& arguments, const TrainedModel& model) 
   for (const std::string& note : notes) say("{}", note);
   check_room_for_text(examples, max_length);
   const ExampleSequences sequences(std::move(examples), max_length);
-  const RowPicking picking = first_row_picking(1);
-  Evaluator evaluator(*model.model, model.store, picking.capacity(evaluation_rows(model, max_length), max_length),
-                      picking, backend_of(model.store.device()));
+  const BatchLayout layout = first_rows_layout(1);
+  Evaluator evaluator(*model.model, model.store, layout.capacity(evaluation_rows(model, max_length), max_length),
+                      layout, backend_of(model.store.device()));
   Ledger ledger;
   const EvaluationResult result = evaluator.evaluate(sequences, ledger);
   auto details = nlohmann::ordered_json::parse(scores_json(*result.classes, model.labels.names()));

@@ -120,9 +120,9 @@ class SmokeTest {
     EngineOptions options;
     options.model = training_config(job_);
     if (job_.task != "language_model") {
-      options.picking = first_row_picking(job_.training.batch_size * job_.training.gradient_accumulation_steps);
+      options.layout = first_rows_layout(job_.training.batch_size * job_.training.gradient_accumulation_steps);
       const double share = job_.task == "mlm" ? job_.training.mlm_probability : 0;
-      options.picking.picked = [share](const RowCapacity& tokens) {
+      options.layout.others[0].capacity = [share](const RowCapacity& tokens) {
         const auto masked = static_cast<int64_t>(share * static_cast<double>(tokens.rows));
         return RowCapacity{tokens.sequences + masked, tokens.sequences, tokens.longest};
       };
@@ -132,7 +132,7 @@ class SmokeTest {
     const int64_t step = job_.training.batch_size * job_.training.gradient_accumulation_steps * longest;
     const int64_t asked = job_.training.micro_batch_tokens > 0 ? job_.training.micro_batch_tokens : kMicroBatchTokens;
     const int64_t rows = std::max(longest, std::min(asked, step));
-    options.capacity = options.picking.capacity(rows, longest);
+    options.capacity = options.layout.capacity(rows, longest);
     options.checkpoint_every = job_.training.gradient_checkpointing;
     const MemoryPlan plan = plan_memory(options);
     const int64_t available = memory_available();

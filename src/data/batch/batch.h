@@ -1,59 +1,72 @@
 // What the loader hands to the trainer: one optimizer step, divided into ragged micro-batches (host memory).
 //
 //   StepBatch step = loader.next();
-//   for (const MicroBatch& batch : step.micro_batches) ...      // batch.rows() tokens of batch.sequences() sequences
+//   for (const MicroBatch& batch : step.micro_batches) ...      // batch.rows() rows of batch.sequences() sequences
+//   batch.sets[0].tokens;                                       // what a model reads; batch.sets[0].targets: predicts
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace brisk {
 
-// N rows of S sequences, back to back. Row n reads tokens[n] and predicts targets[n].
-//
-// Where only some rows' outputs matter (a classifier's first rows, masked tokens) these are a second row set, `picked`,
-// with as many sequences, and their targets are there: `targets` above may be empty.
+// A list of row sets with the same number of sequences each. A decoder's batch has one; a decoder that reads an
+// encoder has two, source and target; where only some rows' outputs matter (a classifier's first rows, masked tokens)
+// these are a set that is derived from another. Sets with rows of their own come first.
 struct MicroBatch {
-  std::vector<int32_t> tokens;    // [N]
-  std::vector<int32_t> targets;   // [N], -1 = none
-  std::vector<int32_t> starts;    // [S + 1]
-  std::vector<int32_t> position;  // [N] position within the sequence
-  std::vector<int32_t> sequence;  // [N] number of the sequence within the optimizer step
-  int64_t longest = 0;            // T
-  std::vector<int32_t> types;     // [N] token types: 1 for the second text of a pair; empty: none
-  std::vector<std::byte> inputs;  // [N, ...] numbers that a model reads in place of the tokens; empty: none
+  // N rows of S sequences, back to back. A set has the columns that its model reads; the others are empty.
+  struct Set {
+    std::vector<int32_t> starts = {0};  // [S + 1]
+    std::vector<int32_t> position;      // [N] position within the sequence; of a derived row: of its source row
+    std::vector<int32_t> sequence;      // [N] number of the sequence within the optimizer step
+    int64_t longest = 0;                // T
+    std::vector<int32_t> tokens;        // [N]
+    std::vector<int32_t> types;         // [N] token types: 1 for the second text of a pair
+    std::vector<int32_t> targets;       // [N] token or label to predict, -1 = none
+    std::vector<float> weights;         // [N] of each in the loss; empty: all 1
+    std::vector<int32_t> source;        // [N] of a derived set: the row of `derived_from` that each is
+    std::vector<std::byte> inputs;      // [N, ...] numbers that a model reads in place of tokens
+    std::vector<float> soft_targets;    // [N, C] what a teacher says of each
+    int derived_from = -1;              // the set whose rows these are; -1: they are its own
 
-  struct Picked {
-    std::vector<int32_t> source;      // [P] the row above that each is
-    std::vector<int32_t> starts;      // [S + 1]
-    std::vector<int32_t> position;    // [P] of the source row, within its sequence; so is
-    std::vector<int32_t> sequence;    // [P]
-    std::vector<int32_t> targets;     // [P] label or token to guess, -1 = none
-    std::vector<float> weights;       // [P] of each in the loss; empty: all 1
-    std::vector<float> soft_targets;  // [P, C] what a teacher says of each; empty: none
-    std::vector<std::byte> inputs;    // [P, ...] as above, where these rows alone are read
-    int64_t longest = 0;              // the most of one sequence
-    int64_t rows() const { return static_cast<int64_t>(source.size()); }
-  } picked;  // source empty: no second set
+    bool is_derived() const { return derived_from >= 0; }
+    int64_t rows() const { return starts.back(); }
+    int64_t sequences() const { return static_cast<int64_t>(starts.size()) - 1; }
 
-  // No sequence; the memory stays.
-  void clear() {
-    for (auto* column : {&tokens, &targets, &position, &sequence, &types, &picked.source, &picked.position,
-                         &picked.sequence, &picked.targets}) {
-      column->clear();
+    // Ends the sequence that begins where the last one ended: rows up to `end` are its own.
+    void end_sequence(size_t end) {
+      longest = std::max<int64_t>(longest, static_cast<int64_t>(end) - starts.back());
+      starts.push_back(static_cast<int32_t>(end));
     }
-    picked.weights.clear();
-    picked.soft_targets.clear();
-    inputs.clear();
-    picked.inputs.clear();
-    starts.assign(1, 0);
-    picked.starts.assign(1, 0);
-    longest = picked.longest = 0;
+    // No sequence; the memory stays.
+    void clear() {
+      for (auto* column : {&position, &sequence, &tokens, &types, &targets, &source}) column->clear();
+      for (auto* column : {&weights, &soft_targets}) column->clear();
+      inputs.clear();
+      starts.assign(1, 0);
+      longest = 0;
+    }
+  };
+  std::vector<Set> sets = std::vector<Set>(1);
+
+  // Set `number`, which is made where it is missing.
+  Set& derived_set(size_t number, int from) {
+    if (sets.size() <= number) sets.resize(number + 1);
+    sets[number].derived_from = from;
+    return sets[number];
+  }
+  void clear() {
+    for (Set& set : sets) set.clear();
   }
 
-  int64_t rows() const { return static_cast<int64_t>(tokens.size()); }
-  int64_t sequences() const { return static_cast<int64_t>(starts.size()) - 1; }
+  int64_t sequences() const { return sets.front().sequences(); }
+  int64_t rows() const {  // of all sets, those left out whose rows are another's
+    int64_t rows = 0;
+    for (const Set& set : sets) rows += set.is_derived() ? 0 : set.rows();
+    return rows;
+  }
 };
 
 // Where the data stands: the next step to deliver. Order is a pure function of the seed and the epoch, so this is all

@@ -18,10 +18,10 @@ class ChunkSequences final : public Sequences {
       : stream_(std::move(stream)), chunks_(std::move(chunks)) {}
 
   int64_t count() const override { return std::ssize(chunks_); }
-  int64_t rows(int64_t index) const override { return chunks_[static_cast<size_t>(index)].length; }
-  int64_t longest() const override { return chunks_.longest(); }
-  int64_t total_rows() const override { return chunks_.rows(); }
-  double squared_rows() const override { return chunks_.squared_rows(); }
+  int64_t rows(int64_t index, int /*set*/ = 0) const override { return chunks_[static_cast<size_t>(index)].length; }
+  LengthTotals totals(int /*set*/ = 0) const override {
+    return {chunks_.longest(), chunks_.rows(), chunks_.squared_rows()};
+  }
   void append(int64_t index, int64_t epoch, int32_t sequence, MicroBatch& batch) const override;
 
  private:

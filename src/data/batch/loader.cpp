@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <thread>
 
@@ -77,14 +78,13 @@ void count_targets(StepBatch& step) {
   bool weighted = false;
   double weights = 0;
   for (const MicroBatch& batch : step.micro_batches) {
-    const bool picks = !batch.picked.source.empty();
-    const std::vector<int32_t>& targets = picks ? batch.picked.targets : batch.targets;
-    const std::vector<float>& of_targets = batch.picked.weights;
-    weighted |= !of_targets.empty();
-    for (size_t i = 0; i < targets.size(); ++i) {
-      if (targets[i] < 0) continue;
-      ++step.valid_tokens;
-      weights += of_targets.empty() ? 1 : of_targets[i];
+    for (const MicroBatch::Set& set : batch.sets) {
+      weighted |= !set.weights.empty();
+      for (size_t i = 0; i < set.targets.size(); ++i) {
+        if (set.targets[i] < 0) continue;
+        ++step.valid_tokens;
+        weights += set.weights.empty() ? 1 : set.weights[i];
+      }
     }
   }
   if (weighted) step.weight_sum = weights;
@@ -145,7 +145,7 @@ struct Loader::State {
     batch.last_of_epoch = batch.next.step == 0;
     const std::vector<int64_t> step = numbers_of_step(*order, options.sequences_per_step, batch.cursor);
     batch.sequences = std::ssize(step);
-    batch.micro_batches = pack_step(*sequences, step, batch.cursor.epoch, options.micro_batch_tokens);
+    batch.micro_batches = pack_step(*sequences, step, batch.cursor.epoch, options.micro_batch_rows);
     count_targets(batch);
     return batch;
   }
@@ -195,8 +195,12 @@ Loader::Loader(std::shared_ptr<const Sequences> sequences, const LoaderOptions& 
   state.options = options;
   state.order.emplace(state.sequences->count(), options);
   state.steps_per_epoch = divide_up(state.order->draws(), options.sequences_per_step);
-  BRISK_CHECK(state.sequences->longest() <= options.micro_batch_tokens, "a sequence of {} tokens, micro-batches of {}",
-              state.sequences->longest(), options.micro_batch_tokens);
+  BRISK_CHECK(state.sequences->sets() == std::ssize(options.micro_batch_rows), "{} row sets, limits of {}",
+              state.sequences->sets(), options.micro_batch_rows.size());
+  for (size_t set = 0; set < options.micro_batch_rows.size(); ++set) {
+    const int64_t longest = state.sequences->longest(static_cast<int>(set)), limit = options.micro_batch_rows[set];
+    BRISK_CHECK(longest <= limit, "a sequence of {} rows, micro-batches of {}", longest, limit);
+  }
   const DataCursor start = options.start;
   if (start.epoch < 0 || start.step < 0 || start.step > state.steps_per_epoch) {
     user_error(
@@ -250,19 +254,19 @@ PackingFigures measure_packing(const Sequences& sequences, const LoaderOptions& 
   const int64_t measured = std::min(steps, steps_limit);
   int64_t rows = 0, padded_rows = 0, micro_batches = 0;
   for (int64_t i = 0; i < measured; ++i) {
-    std::vector<int64_t> lengths = numbers_of_step(order, options.sequences_per_step, {0, i * steps / measured});
-    for (int64_t& number : lengths) number = sequences.rows(number);
-    int64_t longest = 0;
-    for (const int64_t length : lengths) {
-      rows += length;
-      longest = std::max(longest, length);
+    const std::vector<int64_t> step = numbers_of_step(order, options.sequences_per_step, {0, i * steps / measured});
+    const StepLengths lengths = lengths_of(sequences, step);
+    for (const std::vector<int64_t>& of_set : lengths) {
+      rows += std::accumulate(of_set.begin(), of_set.end(), int64_t{0});
+      padded_rows += *std::max_element(of_set.begin(), of_set.end()) * std::ssize(of_set);
     }
-    padded_rows += longest * std::ssize(lengths);
-    micro_batches += std::ssize(divide_step(lengths, options.micro_batch_tokens));
+    micro_batches += std::ssize(divide_step(lengths, options.micro_batch_rows));
   }
+  const int64_t capacity =
+      std::accumulate(options.micro_batch_rows.begin(), options.micro_batch_rows.end(), int64_t{0});
   const auto ratio = [](int64_t a, int64_t b) { return static_cast<double>(a) / static_cast<double>(b); };
-  return {.micro_batch_tokens = options.micro_batch_tokens,
-          .packing_efficiency = ratio(rows, micro_batches * options.micro_batch_tokens),
+  return {.micro_batch_tokens = capacity,
+          .packing_efficiency = ratio(rows, micro_batches * capacity),
           .padded_efficiency = ratio(rows, padded_rows),
           .micro_batches_per_step = ratio(micro_batches, measured),
           .rows_per_step = ratio(rows, measured)};

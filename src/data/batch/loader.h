@@ -1,6 +1,6 @@
 // Optimizer steps in order, built ahead of time by threads that sleep when they are ahead far enough.
 //
-//   const LoaderOptions options{.sequences_per_step = 32, .micro_batch_tokens = 4096, .seed = 1};
+//   const LoaderOptions options{.sequences_per_step = 32, .micro_batch_rows = {4096}, .seed = 1};
 //   Loader loader(text_sequences(stream, split.train.chunks), options);
 //   for (int64_t i = 0; i < loader.steps_per_epoch(); ++i) {
 //     StepBatch step = loader.next();               // epochs follow each other without end
@@ -30,8 +30,8 @@
 namespace brisk {
 
 struct LoaderOptions {
-  int64_t sequences_per_step = 32;    // batch_size x gradient_accumulation_steps
-  int64_t micro_batch_tokens = 4096;  // at least the longest sequence
+  int64_t sequences_per_step = 32;      // batch_size x gradient_accumulation_steps
+  RowLimits micro_batch_rows = {4096};  // per row set; at least the longest sequence
   uint64_t seed = 1;
   int workers = 1;  // 0: steps are built inside next()
   bool shuffle = true;

@@ -10,15 +10,23 @@ namespace brisk {
 
 namespace {
 
-// Longest first, each to the emptiest of `parts`; false where one would overflow.
-bool divide_into(std::span<const int64_t> lengths, std::span<const int32_t> longest_first, int64_t capacity,
-                 size_t parts, std::vector<std::vector<int32_t>>& members) {
+double share_of_limit(int64_t rows, int64_t limit) { return static_cast<double>(rows) / static_cast<double>(limit); }
+
+// In this order, each to the emptiest of `parts`; false where one would overflow.
+bool divide_into(const StepLengths& lengths, const RowLimits& limits, const std::vector<int32_t>& order, size_t parts,
+                 std::vector<std::vector<int32_t>>& members) {
   members.assign(parts, {});
-  std::vector<int64_t> rows(parts, 0);
-  for (const int32_t number : longest_first) {
-    const auto emptiest = static_cast<size_t>(std::min_element(rows.begin(), rows.end()) - rows.begin());
-    rows[emptiest] += lengths[static_cast<size_t>(number)];
-    if (rows[emptiest] > capacity || std::ssize(members[emptiest]) == kMostSequences) return false;
+  std::vector<int64_t> rows(parts * limits.size(), 0);
+  std::vector<double> filled(parts, 0);  // share of the row set that is nearest to its limit
+  for (const int32_t number : order) {
+    const auto emptiest = static_cast<size_t>(std::min_element(filled.begin(), filled.end()) - filled.begin());
+    for (size_t set = 0; set < limits.size(); ++set) {
+      int64_t& here = rows[emptiest * limits.size() + set];
+      here += lengths[set][static_cast<size_t>(number)];
+      if (here > limits[set]) return false;
+      filled[emptiest] = std::max(filled[emptiest], share_of_limit(here, limits[set]));
+    }
+    if (std::ssize(members[emptiest]) == kMostSequences) return false;
     members[emptiest].push_back(number);
   }
   return true;
@@ -26,50 +34,67 @@ bool divide_into(std::span<const int64_t> lengths, std::span<const int32_t> long
 
 }  // namespace
 
-std::vector<std::vector<int32_t>> divide_step(std::span<const int64_t> lengths, int64_t micro_batch_tokens) {
+std::vector<std::vector<int32_t>> divide_step(const StepLengths& lengths, const RowLimits& limits) {
+  BRISK_CHECK(!limits.empty() && lengths.size() == limits.size(), "lengths in {} row sets, limits of {}",
+              lengths.size(), limits.size());
   std::vector<std::vector<int32_t>> members;
-  if (lengths.empty()) return members;
-  int64_t rows = 0;
-  for (const int64_t length : lengths) {
-    BRISK_CHECK(length <= micro_batch_tokens, "a sequence of {} tokens, micro-batches of {}", length,
-                micro_batch_tokens);
-    rows += length;
+  const size_t count = lengths.front().size();
+  if (count == 0) return members;
+  int64_t parts = divide_up(static_cast<int64_t>(count), kMostSequences);
+  std::vector<double> shares(count, 0);  // of each sequence, in the set of which it takes the most
+  for (size_t set = 0; set < limits.size(); ++set) {
+    int64_t rows = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const int64_t length = lengths[set][i];
+      BRISK_CHECK(length <= limits[set], "a sequence of {} rows, micro-batches of {}", length, limits[set]);
+      rows += length;
+      shares[i] = std::max(shares[i], share_of_limit(length, limits[set]));
+    }
+    parts = std::max(parts, divide_up(rows, limits[set]));
   }
-  std::vector<int32_t> order(lengths.size());
+  std::vector<int32_t> order(count);
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    return lengths[static_cast<size_t>(a)] > lengths[static_cast<size_t>(b)];
+    return shares[static_cast<size_t>(a)] > shares[static_cast<size_t>(b)];
   });
-  auto parts = static_cast<size_t>(
-      std::max(divide_up(rows, micro_batch_tokens), divide_up(std::ssize(lengths), kMostSequences)));
-  while (!divide_into(lengths, order, micro_batch_tokens, parts, members)) ++parts;
+  while (!divide_into(lengths, limits, order, static_cast<size_t>(parts), members)) ++parts;
   for (std::vector<int32_t>& part : members) std::sort(part.begin(), part.end());
   // Micro-batches in the order of their first sequences: an order that does not depend on the lengths alone.
   std::sort(members.begin(), members.end(), [](const auto& a, const auto& b) { return a.front() < b.front(); });
   return members;
 }
 
+StepLengths lengths_of(const Sequences& sequences, std::span<const int64_t> step) {
+  StepLengths lengths(static_cast<size_t>(sequences.sets()));
+  for (size_t set = 0; set < lengths.size(); ++set) {
+    lengths[set].reserve(step.size());
+    for (const int64_t number : step) lengths[set].push_back(sequences.rows(number, static_cast<int>(set)));
+  }
+  return lengths;
+}
+
 MicroBatch pack(const Sequences& sequences, std::span<const int64_t> step, std::span<const int32_t> members,
                 int64_t epoch) {
   MicroBatch batch;
-  batch.clear();
+  batch.sets.resize(static_cast<size_t>(sequences.sets()));
   const auto number_at = [&](int32_t place) { return step[static_cast<size_t>(place)]; };
-  size_t rows = 0;
-  for (const int32_t place : members) rows += static_cast<size_t>(sequences.rows(number_at(place)));
-  for (std::vector<int32_t>* column : {&batch.tokens, &batch.targets, &batch.position, &batch.sequence}) {
-    column->reserve(rows);
+  for (size_t i = 0; i < batch.sets.size(); ++i) {
+    MicroBatch::Set& set = batch.sets[i];
+    size_t rows = 0;
+    for (const int32_t place : members)
+      rows += static_cast<size_t>(sequences.rows(number_at(place), static_cast<int>(i)));
+    for (std::vector<int32_t>* column : {&set.tokens, &set.targets, &set.position, &set.sequence}) {
+      column->reserve(rows);
+    }
   }
   for (const int32_t place : members) sequences.append(number_at(place), epoch, place, batch);
   return batch;
 }
 
 std::vector<MicroBatch> pack_step(const Sequences& sequences, std::span<const int64_t> step, int64_t epoch,
-                                  int64_t micro_batch_tokens) {
-  std::vector<int64_t> lengths;
-  lengths.reserve(step.size());
-  for (const int64_t number : step) lengths.push_back(sequences.rows(number));
+                                  const RowLimits& limits) {
   std::vector<MicroBatch> batches;
-  for (const std::vector<int32_t>& members : divide_step(lengths, micro_batch_tokens)) {
+  for (const std::vector<int32_t>& members : divide_step(lengths_of(sequences, step), limits)) {
     batches.push_back(pack(sequences, step, members, epoch));
   }
   return batches;
@@ -77,19 +102,27 @@ std::vector<MicroBatch> pack_step(const Sequences& sequences, std::span<const in
 
 EvaluationPacker::EvaluationPacker(const Sequences& sequences, const Limits& limits)
     : sequences_(sequences), limits_(limits) {
+  BRISK_CHECK(std::ssize(limits_.rows) == sequences.sets(), "sequences of {} row sets, limits of {}", sequences.sets(),
+              limits_.rows.size());
   limits_.sequences = std::min(limits_.sequences, kMostSequences);
   limits_.count = std::min(limits_.count, sequences.count());
 }
 
+bool EvaluationPacker::fits(const MicroBatch& batch) const {
+  bool fits = batch.sequences() < limits_.sequences;
+  for (size_t set = 0; set < limits_.rows.size(); ++set) {
+    const int64_t rows = sequences_.rows(at_, static_cast<int>(set)), limit = limits_.rows[set];
+    BRISK_CHECK(rows <= limit, "a sequence of {} rows, micro-batches of {}", rows, limit);
+    fits = fits && batch.sets[set].rows() + rows <= limit;
+  }
+  return fits;
+}
+
 bool EvaluationPacker::next(MicroBatch& batch) {
   if (at_ == limits_.count) return false;
+  batch.sets.resize(std::max(batch.sets.size(), limits_.rows.size()));
   batch.clear();
-  for (; at_ < limits_.count && batch.sequences() < limits_.sequences; ++at_) {
-    const int64_t rows = sequences_.rows(at_);
-    BRISK_CHECK(rows <= limits_.rows, "a sequence of {} tokens, micro-batches of {}", rows, limits_.rows);
-    if (batch.rows() + rows > limits_.rows) break;
-    sequences_.append(at_, 0, static_cast<int32_t>(at_), batch);
-  }
+  for (; at_ < limits_.count && fits(batch); ++at_) sequences_.append(at_, 0, static_cast<int32_t>(at_), batch);
   return true;
 }
 

@@ -1,8 +1,8 @@
 // Sequences to ragged micro-batches.
 //
-//   std::vector<MicroBatch> parts = pack_step(sequences, numbers, epoch, micro_batch_tokens);   // one optimizer step
+//   std::vector<MicroBatch> parts = pack_step(sequences, numbers, epoch, {4096});   // one optimizer step
 //
-//   EvaluationPacker packer(sequences, {.rows = 4096});                                         // all, one at a time
+//   EvaluationPacker packer(sequences, {.rows = {4096}});                           // all, one at a time
 //   MicroBatch batch;
 //   while (packer.next(batch)) ...
 //
@@ -22,23 +22,30 @@ namespace brisk {
 // Of a micro-batch, at most: a GPU's attention numbers its blocks by sequence, in a dimension that ends at 65,535.
 constexpr int64_t kMostSequences = 65534;
 
-// Which of the sequences of these lengths, by number, go into each micro-batch: as few as fit (no more than
-// micro_batch_tokens rows and kMostSequences sequences each), as even in rows as can be, ascending within each. No
-// length may exceed micro_batch_tokens.
-std::vector<std::vector<int32_t>> divide_step(std::span<const int64_t> lengths, int64_t micro_batch_tokens);
+// Rows that a micro-batch may have in each set with rows of its own (Sequences::sets): it is full when one set is.
+using RowLimits = std::vector<int64_t>;
+
+// Of the sequences of a step: a length per such set and sequence.
+using StepLengths = std::vector<std::vector<int64_t>>;
+StepLengths lengths_of(const Sequences& sequences, std::span<const int64_t> step);
+
+// Which of the sequences of these lengths, by number, go into each micro-batch: as few as fit (within `limits`, and no
+// more than kMostSequences sequences each), as evenly full as can be, ascending within each. No sequence may exceed a
+// limit.
+std::vector<std::vector<int32_t>> divide_step(const StepLengths& lengths, const RowLimits& limits);
 
 // Of a step that consists of the sequences `step`, those at the places `members`; `sequence` is the place.
 MicroBatch pack(const Sequences& sequences, std::span<const int64_t> step, std::span<const int32_t> members,
                 int64_t epoch = 0);
 
 std::vector<MicroBatch> pack_step(const Sequences& sequences, std::span<const int64_t> step, int64_t epoch,
-                                  int64_t micro_batch_tokens);
+                                  const RowLimits& limits);
 
 // Sequences in their order, each micro-batch filled as far as the next whole sequence allows.
 class EvaluationPacker {
  public:
   struct Limits {
-    int64_t rows = 0;                                         // of a micro-batch
+    RowLimits rows;                                           // of a micro-batch
     int64_t sequences = std::numeric_limits<int64_t>::max();  // of a micro-batch
     int64_t count = std::numeric_limits<int64_t>::max();      // the first so many sequences; all where there are fewer
   };
@@ -47,6 +54,8 @@ class EvaluationPacker {
   bool next(MicroBatch& batch);
 
  private:
+  bool fits(const MicroBatch& batch) const;  // the next sequence, besides what is there
+
   const Sequences& sequences_;
   Limits limits_;
   int64_t at_ = 0;

@@ -7,11 +7,24 @@
 //   train->append(7, epoch, 0, batch);   // and they are in the micro-batch
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "data/batch/batch.h"
 
 namespace brisk {
+
+// What is known of the lengths of all sequences.
+struct LengthTotals {
+  int64_t longest = 0;  // rows; 0 of no sequences
+  int64_t rows = 0;     // of all
+  double squares = 0;   // the sum of the squares of the lengths
+  void add(int64_t length) {
+    longest = std::max(longest, length);
+    rows += length;
+    squares += static_cast<double>(length) * static_cast<double>(length);
+  }
+};
 
 // Any number of threads may call any of it at once.
 class Sequences {
@@ -20,14 +33,19 @@ class Sequences {
 
   virtual int64_t count() const = 0;
   bool empty() const { return count() == 0; }
-  virtual int64_t rows(int64_t index) const = 0;
-  virtual int64_t longest() const = 0;              // rows; 0 of no sequences
-  virtual int64_t total_rows() const = 0;           // of all
-  virtual double squared_rows() const = 0;          // the sum of the squares of the lengths
+  // Row sets of a micro-batch in which a sequence has rows of its own; sets that are derived from these come after
+  // them.
+  virtual int sets() const { return 1; }
+  virtual int64_t rows(int64_t index, int set = 0) const = 0;
+  virtual LengthTotals totals(int set = 0) const = 0;
+  int64_t longest(int set = 0) const { return totals(set).longest; }
+  int64_t total_rows(int set = 0) const { return totals(set).rows; }
+  // How many rows a row has in its sequence, on average over the rows: what attention costs.
+  double rows_attended(int set = 0) const { return totals(set).squares / static_cast<double>(totals(set).rows); }
   virtual double picked_rows() const { return 0; }  // of a sequence on average, where not all rows have targets; else 0
 
-  // One more sequence, its tokens and its targets; `sequence` is its number within the optimizer step. Only what draws
-  // anew in each epoch depends on `epoch`.
+  // One more sequence, its rows in every set; `sequence` is its number within the optimizer step. Only what draws anew
+  // in each epoch depends on `epoch`.
   virtual void append(int64_t index, int64_t epoch, int32_t sequence, MicroBatch& batch) const = 0;
 };
 

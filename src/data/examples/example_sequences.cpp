@@ -7,26 +7,22 @@ namespace brisk {
 
 ExampleSequences::ExampleSequences(ExampleSet examples, int64_t max_length)
     : examples_(std::move(examples)), max_length_(max_length) {
-  for (int64_t i = 0; i < examples_.count(); ++i) {
-    const int64_t length = examples_.length(i, max_length);
-    total_rows_ += length;
-    squared_rows_ += static_cast<double>(length) * static_cast<double>(length);
-  }
+  for (int64_t i = 0; i < examples_.count(); ++i) totals_.add(examples_.length(i, max_length));
 }
 
 void ExampleSequences::append(int64_t index, int64_t /*epoch*/, int32_t sequence, MicroBatch& batch) const {
   examples_.append(index, max_length_, sequence, batch);
-  if (teacher_logits_) append_shares(index, batch.picked.soft_targets);
+  if (teacher_logits_) append_shares(index, batch.sets[1].soft_targets);
   if (inputs_) {
     const std::span<const std::byte> rows = inputs_->of(examples_.row_of(index));
-    std::vector<std::byte>& inputs = inputs_of_picked_ ? batch.picked.inputs : batch.inputs;
+    std::vector<std::byte>& inputs = batch.sets[input_set_].inputs;
     inputs.insert(inputs.end(), rows.begin(), rows.end());
   }
 }
 
 void ExampleSequences::read_inputs(std::shared_ptr<const ExampleActivations> inputs, bool of_picked_rows) {
   inputs_ = std::move(inputs);
-  inputs_of_picked_ = of_picked_rows;
+  input_set_ = of_picked_rows ? 1 : 0;
 }
 
 void ExampleSequences::learn_from(std::shared_ptr<const ExampleActivations> logits, double temperature) {

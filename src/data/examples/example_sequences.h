@@ -4,6 +4,7 @@
 //   auto masked = std::make_shared<const MaskedSequences>(split.train, 128, Masker(*tokenizer, {.seed = 1}));
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -20,10 +21,8 @@ class ExampleSequences : public Sequences {
   ExampleSequences(ExampleSet examples, int64_t max_length);
 
   int64_t count() const override { return examples_.count(); }
-  int64_t rows(int64_t index) const override { return examples_.length(index, max_length_); }
-  int64_t longest() const override { return examples_.longest(max_length_); }
-  int64_t total_rows() const override { return total_rows_; }
-  double squared_rows() const override { return squared_rows_; }
+  int64_t rows(int64_t index, int /*set*/ = 0) const override { return examples_.length(index, max_length_); }
+  LengthTotals totals(int /*set*/ = 0) const override { return totals_; }
   double picked_rows() const override { return 1; }
   void append(int64_t index, int64_t epoch, int32_t sequence, MicroBatch& batch) const override;
 
@@ -43,12 +42,11 @@ class ExampleSequences : public Sequences {
  private:
   void append_shares(int64_t index, std::vector<float>& shares) const;
 
-  int64_t total_rows_ = 0;
-  double squared_rows_ = 0;
+  LengthTotals totals_;
   std::shared_ptr<const ExampleActivations> teacher_logits_;
   double temperature_ = 1;
   std::shared_ptr<const ExampleActivations> inputs_;
-  bool inputs_of_picked_ = false;
+  size_t input_set_ = 0;  // whose rows these are
 };
 
 class MaskedSequences final : public ExampleSequences {

@@ -43,11 +43,11 @@ int64_t Masker::most_picked(int64_t rows) const {
   return std::min(rows, static_cast<int64_t>(std::ceil(share * static_cast<double>(rows))));
 }
 
-std::vector<int32_t> Masker::pick_rows(uint64_t key, int32_t begin, int32_t end, const MicroBatch& batch) const {
+std::vector<int32_t> Masker::pick_rows(uint64_t key, int32_t begin, int32_t end, const MicroBatch::Set& set) const {
   std::vector<Word> words;
   int64_t tokens = 0;
   for (int32_t row = begin; row < end; ++row) {
-    const TokenId token = batch.tokens[static_cast<size_t>(row)];
+    const TokenId token = set.tokens[static_cast<size_t>(row)];
     if (!may_be_picked(token)) continue;
     ++tokens;
     const bool goes_on =
@@ -86,15 +86,14 @@ void Masker::append_picked(int64_t epoch, int64_t index, MicroBatch& batch) cons
   constexpr uint64_t kMaskSite = 0x6D61736B;  // "mask": apart from every other use of the seed
   const uint64_t key =
       random_key({options_.seed, kMaskSite, static_cast<uint64_t>(epoch), static_cast<uint64_t>(index)});
-  const int32_t begin = batch.starts[batch.starts.size() - 2], end = batch.starts.back();
-  const std::vector<int32_t> rows = pick_rows(key, begin, end, batch);
-  MicroBatch::Picked& picked = batch.picked;
-  if (picked.starts.empty()) picked.starts.push_back(0);
-  for (const int32_t row : rows) {
-    TokenId& token = batch.tokens[static_cast<size_t>(row)];
+  MicroBatch::Set& picked = batch.derived_set(1, 0);
+  MicroBatch::Set& set = batch.sets[0];
+  const int32_t begin = set.starts[set.starts.size() - 2], end = set.starts.back();
+  for (const int32_t row : pick_rows(key, begin, end, set)) {
+    TokenId& token = set.tokens[static_cast<size_t>(row)];
     picked.source.push_back(row);
     picked.position.push_back(row - begin);
-    picked.sequence.push_back(batch.sequence[static_cast<size_t>(row)]);
+    picked.sequence.push_back(set.sequence[static_cast<size_t>(row)]);
     picked.targets.push_back(token);
     if (!may_be_picked(token)) continue;
     const uint64_t row_key = random_key({key, static_cast<uint64_t>(row - begin)});
@@ -106,8 +105,7 @@ void Masker::append_picked(int64_t epoch, int64_t index, MicroBatch& batch) cons
       token = std::min(other, static_cast<TokenId>(vocab_size_ - 1));
     }
   }
-  picked.starts.push_back(static_cast<int32_t>(picked.source.size()));
-  picked.longest = std::max(picked.longest, std::ssize(rows));
+  picked.end_sequence(picked.source.size());
 }
 
 }  // namespace brisk

@@ -30,6 +30,7 @@ class Masker {
  public:
   Masker(const Tokenizer& tokenizer, const MaskingOptions& options);  // UserError without a mask token
 
+  // Into row set 1.
   void append_picked(int64_t epoch, int64_t index, MicroBatch& batch) const;
 
   // Rows that a micro-batch of so many rows can have picked, at most, whatever its sequences are.
@@ -43,7 +44,7 @@ class Masker {
 
   bool may_be_picked(TokenId token) const { return !special_[static_cast<size_t>(token)]; }
   int64_t count_of(int64_t tokens) const;  // to pick of so many
-  std::vector<int32_t> pick_rows(uint64_t key, int32_t begin, int32_t end, const MicroBatch& batch) const;
+  std::vector<int32_t> pick_rows(uint64_t key, int32_t begin, int32_t end, const MicroBatch::Set& set) const;
 
   MaskingOptions options_;
   TokenId mask_;

@@ -37,44 +37,42 @@ void TextFrame::append(Lengths texts, const Copy& copy, int64_t max_length, int3
   const Lengths left = truncated(texts, max_length);
   const int64_t rows = left.first + left.second + specials();
   BRISK_CHECK(rows > 0, "a sequence without rows");
-  if (batch.starts.empty()) batch.starts.push_back(0);
-  const auto begin = static_cast<std::ptrdiff_t>(batch.tokens.size());
+  MicroBatch::Set& set = batch.sets[0];
+  const auto begin = static_cast<std::ptrdiff_t>(set.tokens.size());
   const auto put = [&](const std::vector<TokenId>& tokens) {
-    batch.tokens.insert(batch.tokens.end(), tokens.begin(), tokens.end());
+    set.tokens.insert(set.tokens.end(), tokens.begin(), tokens.end());
   };
   const auto put_text = [&](int text, int64_t count) {
-    const size_t at = batch.tokens.size();
-    batch.tokens.resize(at + static_cast<size_t>(count));
-    if (count > 0) copy(text, count, batch.tokens.data() + at);
+    const size_t at = set.tokens.size();
+    set.tokens.resize(at + static_cast<size_t>(count));
+    if (count > 0) copy(text, count, set.tokens.data() + at);
   };
   put(around_.prefix);
   put_text(0, left.first);
   if (pairs_) put(around_.middle);
-  batch.types.resize(batch.tokens.size(), 0);
+  set.types.resize(set.tokens.size(), 0);
   if (pairs_) put_text(1, left.second);
   put(around_.suffix);
-  batch.types.resize(batch.tokens.size(), pairs_ && around_.second_type ? 1 : 0);
-  batch.targets.resize(batch.tokens.size(), -1);
-  batch.position.resize(batch.tokens.size());
-  std::iota(batch.position.begin() + begin, batch.position.end(), 0);
-  batch.sequence.resize(batch.tokens.size(), sequence);
-  batch.starts.push_back(static_cast<int32_t>(batch.tokens.size()));
-  batch.longest = std::max(batch.longest, rows);
+  set.types.resize(set.tokens.size(), pairs_ && around_.second_type ? 1 : 0);
+  set.targets.resize(set.tokens.size(), -1);
+  set.position.resize(set.tokens.size());
+  std::iota(set.position.begin() + begin, set.position.end(), 0);
+  set.sequence.resize(set.tokens.size(), sequence);
+  set.end_sequence(set.tokens.size());
 }
 
 void append_picked_first(MicroBatch& batch, int32_t label, float weight) {
-  MicroBatch::Picked& picked = batch.picked;
-  const int32_t row = batch.starts[batch.starts.size() - 2];
+  MicroBatch::Set& picked = batch.derived_set(1, 0);
+  const MicroBatch::Set& rows = batch.sets[0];
+  const int32_t row = rows.starts[rows.starts.size() - 2];
   if (weight != 1 && picked.weights.empty()) picked.weights.assign(picked.source.size(), 1.0f);
   const bool weighted = weight != 1 || !picked.weights.empty();
   if (weighted) picked.weights.push_back(weight);
-  if (picked.starts.empty()) picked.starts.push_back(0);
   picked.source.push_back(row);
   picked.position.push_back(0);
-  picked.sequence.push_back(batch.sequence[static_cast<size_t>(row)]);
+  picked.sequence.push_back(rows.sequence[static_cast<size_t>(row)]);
   picked.targets.push_back(label);
-  picked.starts.push_back(static_cast<int32_t>(picked.source.size()));
-  picked.longest = 1;
+  picked.end_sequence(picked.source.size());
 }
 
 }  // namespace brisk

@@ -40,7 +40,7 @@ class TextFrame {
     return left.first + left.second + specials();
   }
 
-  // One more sequence: tokens, types, position, sequence, starts, longest; targets are -1. Nothing is picked yet.
+  // One more sequence of row set 0: tokens, types, position, sequence; targets are -1. Nothing is picked yet.
   void append(const Texts& texts, int64_t max_length, int32_t sequence, MicroBatch& batch) const;
 
   // The same with the texts written in place by copy(text 0 or 1, count, out): for those that lie in a file.
@@ -52,7 +52,7 @@ class TextFrame {
   SequenceTemplate around_;
 };
 
-// Picks the first row of the sequence that was appended last. A weight other than 1 once means weights for all.
+// Row set 1 gets the first row of the sequence that was appended last. A weight other than 1 once means weights for all.
 void append_picked_first(MicroBatch& batch, int32_t label, float weight = 1);
 
 }  // namespace brisk

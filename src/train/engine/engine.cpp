@@ -41,7 +41,7 @@ MemoryPlan plan_memory(const EngineOptions& asked) {
   const EngineOptions options = placed(asked);
   ParameterStore store;
   const std::unique_ptr<Model> model = make_model(options.model, store);
-  const std::vector<RowCapacity> rows = options.picking.row_sets(options.capacity);
+  const std::vector<RowCapacity> rows = options.row_sets();
   const bool on_gpu = options.backend == Backend::cuda;
   MemoryPlan plan;
   const auto arena = [&](Tape::Purpose purpose) {
@@ -53,9 +53,7 @@ MemoryPlan plan_memory(const EngineOptions& asked) {
                           {.checkpoint_every = training ? options.checkpoint_every : 0, .backend = options.backend});
     if (training) {
       plan.batch_bytes = BatchBuffer::bytes(tape);
-      if (on_gpu) {  // two more are on their way
-        plan.batch_bytes += 2 * BatchBuffer::bytes(rows[0], rows.size() > 1 ? rows[1] : RowCapacity{});
-      }
+      if (on_gpu) plan.batch_bytes += 2 * BatchBuffer::column_bytes(rows);  // two more are on their way
       plan.loss_bytes = program.loss_scratch_bytes();
     }
     if (on_gpu) plan.workspace_bytes = std::max(plan.workspace_bytes, gpu_workspace_bytes(tape));
@@ -165,7 +163,7 @@ EvaluationResult Engine::evaluate(const Sequences& sequences, Ledger& ledger, in
   if (!evaluator_) {
     // On a GPU, where memory is what limits a batch, between steps and in their memory.
     evaluator_ =
-        std::make_unique<Evaluator>(*model_, store_, options_.capacity, options_.picking, options_.backend,
+        std::make_unique<Evaluator>(*model_, store_, options_.capacity, options_.layout, options_.backend,
                                     options_.products == ProductFormat::tf32 ? options_.products : ProductFormat::own,
                                     gpu_ ? training_->program.get() : nullptr);
   }

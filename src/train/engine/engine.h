@@ -12,13 +12,15 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/ledger.h"
 #include "data/batch/batch.h"
 #include "data/batch/sequences.h"
 #include "infer/batch_buffer.h"
+#include "infer/batch_layout.h"
 #include "infer/evaluator.h"
-#include "infer/row_picking.h"
 #include "models/model_config.h"
 #include "optim/adamw.h"
 #include "optim/loss_scale.h"
@@ -29,8 +31,8 @@ namespace brisk {
 
 struct EngineOptions {
   ModelConfig model;
-  RowCapacity capacity;                         // of a micro-batch
-  RowPicking picking;                           // which of its rows have targets
+  RowCapacity capacity;                         // of a micro-batch, of its first row set
+  BatchLayout layout;                           // which others it has
   DType compute_type = DType::f32;              // f32, bf16 or, on a GPU, f16 products
   ProductFormat products = ProductFormat::own;  // while training; fp8 is not evaluated in: what is saved is not fp8
   bool master_weights = true;                   // false: ParameterStore::Masters::not_of_hidden
@@ -48,6 +50,7 @@ struct EngineOptions {
   Device* device = nullptr;        // none: the CPU
 
   LossOptions loss() const;
+  std::vector<RowCapacity> row_sets() const { return layout.capacities(capacity); }
 };
 
 struct StepResult {

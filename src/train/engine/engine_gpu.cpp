@@ -34,11 +34,13 @@ int64_t rows_of(const StepBatch& batch) {
 }  // namespace
 
 Engine::GpuTraining::Shape Engine::GpuTraining::shape_of(const DeviceBatch& batch) {
-  const DeviceBatch::Set& first = batch.sets[0];
-  const DeviceBatch::Set second = batch.sets.size() > 1 ? batch.sets[1] : DeviceBatch::Set{};
-  return {first.rows.rows,       first.rows.sequences, first.rows.longest,     second.rows.rows,
-          second.rows.sequences, second.rows.longest,  first.types != nullptr, second.weights != nullptr,
-          batch.first_of_step,   first.rows.even,      second.rows.even};
+  Shape shape = {batch.first_of_step};
+  for (const DeviceBatch::Set& set : batch.sets) {
+    shape.insert(shape.end(), {set.rows.rows, set.rows.sequences, set.rows.longest, set.rows.even});
+    const void* const columns[] = {set.tokens, set.types, set.targets, set.weights, set.source};
+    for (const void* column : columns) shape.push_back(column != nullptr);
+  }
+  return shape;
 }
 
 // Whether the next step is to be measured op by op: the second, and one in a thousand, as soon as its sizes have run

@@ -1,11 +1,11 @@
 // What an Engine keeps of its programs, for its own files.
 #pragma once
 
-#include <array>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "optim/gpu_step.h"
 #include "train/engine/engine.h"
@@ -18,9 +18,7 @@ struct Engine::Run {
   std::unique_ptr<Program> program;
 
   Run(const EngineOptions& options, const Model& model)
-      : tape({.activation_type = options.compute_type,
-              .rows = options.picking.row_sets(options.capacity),
-              .products = options.products}),
+      : tape({.activation_type = options.compute_type, .rows = options.row_sets(), .products = options.products}),
         loss(model.loss(tape, options.loss())),
         program(std::make_unique<Program>(tape, ProgramOptions{.checkpoint_every = options.checkpoint_every,
                                                                .backend = options.backend,
@@ -30,8 +28,9 @@ struct Engine::Run {
 // On a GPU the step is queued as a whole and waited for once. What recurs with the same sizes is recorded as a graph
 // when it comes the second time.
 struct Engine::GpuTraining {
-  // Rows, sequences and longest sequence of both row sets; what they bring along; the first micro-batch of its step?
-  using Shape = std::array<int64_t, 11>;
+  // All that decides what is recorded: whether it is the step's first micro-batch, and of each row set its sizes and
+  // which columns it has.
+  using Shape = std::vector<int64_t>;
   static Shape shape_of(const DeviceBatch& batch);
   struct Recorded {
     int64_t seen = 0;

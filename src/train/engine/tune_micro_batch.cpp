@@ -34,7 +34,7 @@ bool is_for_gpu(const EngineOptions& options) { return options.device != nullptr
 
 StepBatch first_step(const EngineOptions& options, const std::shared_ptr<const Sequences>& sequences,
                      LoaderOptions loader_options) {
-  loader_options.micro_batch_tokens = options.capacity.rows;
+  loader_options.micro_batch_rows = options.layout.row_limits(options.capacity);
   loader_options.workers = 0;
   loader_options.start = {};
   return Loader(sequences, loader_options).next();
@@ -69,7 +69,7 @@ double time_size(const EngineOptions& options, const StepBatch& whole) {
 // Of a GPU: tokens a second of a step of about `rows` rows, or of a whole one where that is smaller. Every size has
 // the same to do then, the update included, which a GPU does not time apart from the rest.
 double time_size_on_gpu(const EngineOptions& options, StepBatch batch, int64_t rows) {
-  const int64_t each = batch.micro_batches.front().rows();  // they are about equally large
+  const int64_t each = batch.micro_batches.front().sets[0].rows();  // they are about equally large
   const auto nearest = static_cast<size_t>(std::max<int64_t>(1, (rows + each / 2) / each));
   batch.micro_batches.resize(std::min(nearest, batch.micro_batches.size()));
   Engine engine(options);
@@ -110,7 +110,7 @@ LengthFigures length_figures(const Sequences& sequences, const std::vector<Sourc
   const auto is_drawn_once = [](const SourceShare& source) { return source.draws == source.chunks; };
   if (std::all_of(sources.begin(), sources.end(), is_drawn_once)) {
     const double mean = static_cast<double>(sequences.total_rows()) / count;
-    return {longest, mean, std::max(0.0, sequences.squared_rows() / count - mean * mean)};
+    return {longest, mean, std::max(0.0, sequences.totals().squares / count - mean * mean)};
   }
   double rows = 0, draws = 0;
   for (const SourceShare& source : sources) {
@@ -172,7 +172,7 @@ MicroBatchChoice measure_micro_batch(const EngineOptions& options, const std::sh
   };
   for (const int64_t rows : sizes) {
     EngineOptions sized = options;
-    sized.capacity = options.picking.capacity(rows, options.capacity.longest);
+    sized.capacity = options.layout.capacity(rows, options.capacity.longest);
     if (!fits(sized)) {
       unmeasured.push_back(fmt::format("{} does not fit", rows));
     } else if (measured.size() >= 3 && seconds_since(start) > kBudgetSeconds) {

@@ -21,7 +21,7 @@ std::string bytes_text(int64_t bytes) { return format_bytes(static_cast<double>(
 EngineOptions with_smaller_micro_batch(EngineOptions options, int64_t available) {
   while (options.capacity.rows > options.capacity.longest) {
     const int64_t rows = std::max(options.capacity.longest, options.capacity.rows / 2);
-    options.capacity = options.picking.capacity(rows, options.capacity.longest);
+    options.capacity = options.layout.capacity(rows, options.capacity.longest);
     if (plan_memory(options).total() <= available) break;
   }
   return options;
@@ -71,7 +71,7 @@ std::vector<MemoryRelief> memory_reliefs(const EngineOptions& options, int64_t a
   if (options.capacity.longest > 1 && options.capacity.rows <= options.capacity.longest) {
     EngineOptions shorter = options;
     const int64_t half = (options.capacity.longest + 1) / 2;
-    shorter.capacity = options.picking.capacity(half, half);
+    shorter.capacity = options.layout.capacity(half, half);
     add(fmt::format("\"training.max_length\": {}", half), shorter);
   }
   return reliefs;

@@ -144,7 +144,7 @@ class Starter {
     if (!place.reason.empty()) say("device: {}", place.reason);
     options.device = place.device;
     options.model = setup_.task->model_config(setup_.job);
-    options.picking = setup_.task->picking(setup_.job);
+    options.layout = setup_.task->batch_layout(setup_.job);
     const int64_t asked = training.micro_batch_tokens;
     if (asked > 0 && asked < longest) {
       user_error(
@@ -154,7 +154,7 @@ class Starter {
     }
     setup_.micro_batch_tokens = micro_batch_rows(asked, usual_micro_batch_tokens(place.device), sequences, lengths);
     options.checkpoint_every = training.gradient_checkpointing;
-    options.capacity = options.picking.capacity(setup_.micro_batch_tokens, longest);
+    options.capacity = options.layout.capacity(setup_.micro_batch_tokens, longest);
     options.muon = muon_options(training);
     options.master_weights = training.master_weights;
     if (place.device->is_cuda()) std::tie(options.compute_type, options.products) = planned_formats(options);
@@ -162,12 +162,12 @@ class Starter {
     while (place.device->is_cuda() && training.micro_batch_tokens == 0 && setup_.micro_batch_tokens > longest &&
            !fits_in_memory(options)) {
       setup_.micro_batch_tokens = std::max(longest, setup_.micro_batch_tokens / 2);
-      options.capacity = options.picking.capacity(setup_.micro_batch_tokens, longest);
+      options.capacity = options.layout.capacity(setup_.micro_batch_tokens, longest);
     }
     setup_.memory = refuse_what_cannot_fit(options);  // before anything is measured: that takes memory too
     setup_.choices = make_choices(options);
     setup_.micro_batch_tokens = setup_.choices.micro_batch_tokens;
-    options.capacity = options.picking.capacity(setup_.micro_batch_tokens, longest);
+    options.capacity = options.layout.capacity(setup_.micro_batch_tokens, longest);
     options.compute_type = setup_.choices.compute_type;
     options.products = setup_.choices.products;
     options.label_smoothing = training.label_smoothing;
@@ -188,7 +188,7 @@ class Starter {
     // Of what is left to compute; a resumed run goes on with what was measured.
     if (training.measure_micro_batch && training.micro_batch_tokens == 0 && !checkpoint_path_) {
       setup_.micro_batch_tokens = setup_.choices.micro_batch_tokens = fastest_micro_batch(options);
-      options.capacity = options.picking.capacity(setup_.micro_batch_tokens, longest);
+      options.capacity = options.layout.capacity(setup_.micro_batch_tokens, longest);
     }
     setup_.memory = refuse_what_cannot_fit(options);
     // Before the engine takes its memory: a GPU's peak is measured on large matrices.
@@ -208,8 +208,7 @@ class Starter {
 
     setup_.steps_per_epoch = divide_up(setup_.data.sequences_per_epoch, sequences);
     const Sequences& train = *setup_.data.train;
-    setup_.costs =
-        model_costs(options.model, train.squared_rows() / static_cast<double>(train.total_rows()), train.picked_rows());
+    setup_.costs = model_costs(options.model, train.rows_attended(), train.picked_rows());
     for (const ComponentCost& cost : setup_.costs) setup_.flop_per_token += cost.flop_per_token;
     for (int i = 0; i < 10; ++i) setup_.peak->sample();
     set_length(setup_);
@@ -308,8 +307,9 @@ class Starter {
     if (!checkpoint_path_) save_frozen(setup_.directory.path(), setup_.engine->parameters());
     setup_.metrics = std::make_unique<MetricsLog>(setup_.directory.metrics_path());
     const int64_t sequences = setup_.job.training.batch_size * setup_.job.training.gradient_accumulation_steps;
+    const EngineOptions& engine = setup_.engine->options();
     setup_.loader_options = {.sequences_per_step = sequences,
-                             .micro_batch_tokens = setup_.micro_batch_tokens,
+                             .micro_batch_rows = engine.layout.row_limits(engine.capacity),
                              .seed = static_cast<uint64_t>(setup_.job.training.seed),
                              .workers = static_cast<int>(setup_.job.training.num_workers),
                              .start = setup_.state.cursor,

@@ -118,8 +118,8 @@ std::vector<std::string> ClassifyTask::compute_ahead(const Job& job, DType compu
                       train_rows->path(), format_bytes(static_cast<double>(file_size(train_rows->path()))))};
 }
 
-RowPicking ClassifyTask::picking(const Job& job) const {
-  return first_row_picking(job.training.batch_size * job.training.gradient_accumulation_steps);
+BatchLayout ClassifyTask::batch_layout(const Job& job) const {
+  return first_rows_layout(job.training.batch_size * job.training.gradient_accumulation_steps);
 }
 
 Task::Description ClassifyTask::describe_data(const Job& job, const TaskData& data,

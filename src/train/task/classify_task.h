@@ -14,7 +14,7 @@ class ClassifyTask final : public Task {
  public:
   TaskData prepare(Job& job, DataRequest request) override;
   ModelConfig model_config(const Job& job) const override;
-  RowPicking picking(const Job& job) const override;
+  BatchLayout batch_layout(const Job& job) const override;
   std::vector<std::string> compute_ahead(const Job& job, DType compute_type, const std::string& checkpoint) override;
   Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const override;
   std::string describe_model(const Job& job) const override;

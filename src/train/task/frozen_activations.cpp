@@ -8,10 +8,10 @@
 #include "base/hash.h"
 #include "base/terminal/work_bar.h"
 #include "checkpoint/store_checksum.h"
-#include "data/batch/packer.h"
 #include "data/examples/example_sequences.h"
+#include "infer/batch_layout.h"
+#include "infer/forward_run.h"
 #include "ops/optimizer/parameters.h"
-#include "train/engine/engine.h"
 #include "train/task/classify_task.h"
 
 namespace brisk {
@@ -84,33 +84,20 @@ std::shared_ptr<const ExampleActivations> FrozenLayers::rows_of(const ExampleSet
 }
 
 void FrozenLayers::make(const ExampleSet& all, int64_t max_length, ExampleActivationsWriter& writer) const {
-  const RowPicking picking = first_row_picking(1);
-  const RowCapacity capacity = picking.capacity(std::max(max_length, kMicroBatchTokens / 2), max_length);
-  Tape tape({.purpose = Tape::Purpose::evaluation,
-             .activation_type = store_.compute_type(),
-             .rows = picking.row_sets(capacity)});
-  const Value rows = encoder_.rows_after(tape, layers_);
-  Program program(tape, {});
-  program.allocate(store_.device());
-  BatchBuffer buffer(store_.device(), tape);
-  const ExampleSequences sequences(all, max_length);
-  EvaluationPacker packer(sequences, {.rows = capacity.rows, .sequences = capacity.sequences});
+  const BatchLayout layout = first_rows_layout(1);
+  const RowCapacity capacity = layout.capacity(std::max(max_length, kMicroBatchTokens / 2), max_length);
+  ForwardRun run(store_, {.rows = layout.capacities(capacity)},
+                 [&](Tape& tape) { return encoder_.rows_after(tape, layers_); });
   WorkBar bar("activations of the frozen layers");
   const int64_t total = shape_of(all, max_length).file_bytes();
   int64_t done = 0;
   Ledger ledger;
-  DeviceBatch device_batch;
-  MicroBatch batch;
   std::vector<std::byte> host;
-  while (packer.next(batch)) {
-    buffer.load(batch, device_batch.sets);
-    program.forward(device_batch, ledger);
-    const Tensor made = program.value(rows, device_batch);
-    host.resize(static_cast<size_t>(made.rows * made.cols * size_of(made.type)));
-    store_.device().copy_out(host.data(), made.data, std::ssize(host));
+  run.forward(ExampleSequences(all, max_length), ledger, [&](const MicroBatch&) {
+    run.read(host);
     writer.append(host);
     bar.update(done += std::ssize(host), total);
-  }
+  });
 }
 
 }  // namespace brisk

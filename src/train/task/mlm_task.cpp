@@ -13,12 +13,13 @@ Masker masker_of(const Job& job, const Tokenizer& tokenizer) {
                                     .seed = static_cast<uint64_t>(job.training.seed)}};
 }
 
-RowPicking masked_picking(const Masker& masker) {
-  RowPicking picking;
-  picking.picked = [masker](const RowCapacity& tokens) {
-    return RowCapacity{masker.most_picked(tokens.rows), tokens.sequences, tokens.longest};
-  };
-  return picking;
+BatchLayout masked_layout(const Masker& masker) {
+  BatchLayout layout;
+  layout.others.push_back({[masker](const RowCapacity& tokens) {
+                             return RowCapacity{masker.most_picked(tokens.rows), tokens.sequences, tokens.longest};
+                           },
+                           /*derived_from=*/0});
+  return layout;
 }
 
 TaskData MlmTask::prepare(Job& job, DataRequest request) {
@@ -34,7 +35,7 @@ TaskData MlmTask::prepare(Job& job, DataRequest request) {
   return hand_over(data_, masked(data_.train), masked(data_.validation));
 }
 
-RowPicking MlmTask::picking(const Job& /*job*/) const { return masked_picking(*masker_); }
+BatchLayout MlmTask::batch_layout(const Job& /*job*/) const { return masked_layout(*masker_); }
 
 Task::Description MlmTask::describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const {
   return describe_examples(

@@ -15,7 +15,7 @@ namespace brisk {
 class MlmTask final : public Task {
  public:
   TaskData prepare(Job& job, DataRequest request) override;
-  RowPicking picking(const Job& job) const override;
+  BatchLayout batch_layout(const Job& job) const override;
   Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const override;
   Metrics metrics() const override { return token_metrics(); }
 
@@ -26,6 +26,6 @@ class MlmTask final : public Task {
 
 // How a job masks, and which rows of a micro-batch have targets then.
 Masker masker_of(const Job& job, const Tokenizer& tokenizer);
-RowPicking masked_picking(const Masker& masker);
+BatchLayout masked_layout(const Masker& masker);
 
 }  // namespace brisk

@@ -3,7 +3,7 @@
 //
 //   std::unique_ptr<Task> task = make_task(job);             // language_model, classify, mlm
 //   TaskData data = task->prepare(job, {});                  // sequences to train on and to evaluate with
-//   EngineOptions options{.model = task->model_config(job), .picking = task->picking(job)};
+//   EngineOptions options{.model = task->model_config(job), .layout = task->batch_layout(job)};
 //   Loader loader(data.train, ...);
 //   EvaluationResult result = engine.evaluate(*data.validation, ledger);
 //   say("{}", metrics_text(result.metrics, job.training.best_by));
@@ -18,8 +18,8 @@
 #include "data/batch/sequences.h"
 #include "data/corpus/corpus.h"
 #include "data/corpus/statistics.h"
+#include "infer/batch_layout.h"
 #include "infer/evaluator.h"
-#include "infer/row_picking.h"
 #include "job/job.h"
 #include "models/model_config.h"
 #include "text/tokenizer.h"
@@ -51,7 +51,7 @@ class Task {
 
   // As the job trains it: with what is frozen, with adapters.
   virtual ModelConfig model_config(const Job& job) const;
-  virtual RowPicking picking(const Job& /*job*/) const { return {}; }
+  virtual BatchLayout batch_layout(const Job& /*job*/) const { return {}; }
 
   // When the number format is known: computes beforehand what every epoch would compute again, if that pays.
   // model_config() is of what is left to compute afterwards. `checkpoint`: of the run that is resumed, or "". Returns

@@ -77,9 +77,9 @@ TeacherAnswers ask_teacher(const Job& job, const LabelSet& labels, int64_t rows)
   TeacherAnswers answers;
   answers.logits = open_or_make_example_activations(
       examples.data().cache_directory(), "logits", key, shape, [&](ExampleActivationsWriter& writer) {
-        const RowPicking picking = first_row_picking(1);
+        const BatchLayout layout = first_rows_layout(1);
         ClassPredictor predictor(*teacher->model, teacher->store,
-                                 picking.capacity(std::max(max_length, kMicroBatchTokens / 2), max_length), picking,
+                                 layout.capacity(std::max(max_length, kMicroBatchTokens / 2), max_length), layout,
                                  Backend::cpu);
         WorkBar bar("answers of " + job.training.teacher);
         Ledger ledger;

@@ -27,8 +27,9 @@ std::shared_ptr<const TokenStream> numbered_stream(int64_t documents, int longes
 }
 
 bool operator==(const MicroBatch& a, const MicroBatch& b) {
-  return a.tokens == b.tokens && a.targets == b.targets && a.starts == b.starts && a.position == b.position &&
-         a.sequence == b.sequence && a.longest == b.longest;
+  const MicroBatch::Set &x = a.sets[0], &y = b.sets[0];
+  return x.tokens == y.tokens && x.targets == y.targets && x.starts == y.starts && x.position == y.position &&
+         x.sequence == y.sequence && x.longest == y.longest;
 }
 
 void expect_same(const StepBatch& a, const StepBatch& b) {
@@ -46,9 +47,9 @@ std::map<int32_t, std::vector<std::pair<int32_t, int32_t>>> sequences_of(const s
   std::map<int32_t, std::vector<std::pair<int32_t, int32_t>>> sequences;
   for (const MicroBatch& batch : batches) {
     for (int64_t row = 0; row < batch.rows(); ++row) {
-      auto& sequence = sequences[batch.sequence[row]];
-      EXPECT_EQ(batch.position[row], static_cast<int32_t>(sequence.size()));
-      sequence.emplace_back(batch.tokens[row], batch.targets[row]);
+      auto& sequence = sequences[batch.sets[0].sequence[row]];
+      EXPECT_EQ(batch.sets[0].position[row], static_cast<int32_t>(sequence.size()));
+      sequence.emplace_back(batch.sets[0].tokens[row], batch.sets[0].targets[row]);
     }
   }
   return sequences;
@@ -58,7 +59,7 @@ std::vector<MicroBatch> packed(const std::shared_ptr<const TokenStream>& stream,
                                int64_t micro_batch_tokens) {
   std::vector<int64_t> all(chunks.size());
   std::iota(all.begin(), all.end(), 0);
-  return pack_step(*text_sequences(stream, chunks), all, 0, micro_batch_tokens);
+  return pack_step(*text_sequences(stream, chunks), all, 0, {micro_batch_tokens});
 }
 
 TEST(Packer, GivesRowsTargetsPositionsAndSequencesExactly) {
@@ -69,12 +70,12 @@ TEST(Packer, GivesRowsTargetsPositionsAndSequencesExactly) {
   ASSERT_EQ(batches.size(), 1u);
   const MicroBatch& batch = batches[0];
   using Ids = std::vector<int32_t>;
-  EXPECT_EQ(batch.tokens, (Ids{0, 1, 2, 3, 0, 4}));
-  EXPECT_EQ(batch.targets, (Ids{1, 2, 3, 0, 4, 0}));
-  EXPECT_EQ(batch.starts, (Ids{0, 3, 4, 6}));
-  EXPECT_EQ(batch.position, (Ids{0, 1, 2, 0, 0, 1}));
-  EXPECT_EQ(batch.sequence, (Ids{0, 0, 0, 1, 2, 2}));
-  EXPECT_EQ(batch.longest, 3);
+  EXPECT_EQ(batch.sets[0].tokens, (Ids{0, 1, 2, 3, 0, 4}));
+  EXPECT_EQ(batch.sets[0].targets, (Ids{1, 2, 3, 0, 4, 0}));
+  EXPECT_EQ(batch.sets[0].starts, (Ids{0, 3, 4, 6}));
+  EXPECT_EQ(batch.sets[0].position, (Ids{0, 1, 2, 0, 0, 1}));
+  EXPECT_EQ(batch.sets[0].sequence, (Ids{0, 0, 0, 1, 2, 2}));
+  EXPECT_EQ(batch.sets[0].longest, 3);
   EXPECT_EQ(batch.sequences(), 3);
 }
 
@@ -99,13 +100,13 @@ TEST(Packer, DividesAStepWithoutChangingItsSequences) {
     const std::vector<MicroBatch> batches = packed(stream, chunks, budget);
     for (const MicroBatch& batch : batches) {
       EXPECT_LE(batch.rows(), budget);
-      EXPECT_EQ(batch.starts.back(), batch.rows());
+      EXPECT_EQ(batch.sets[0].starts.back(), batch.rows());
       int64_t longest = 0;
       for (int64_t i = 0; i < batch.sequences(); ++i) {
-        EXPECT_LT(batch.starts[i], batch.starts[i + 1]);
-        longest = std::max<int64_t>(longest, batch.starts[i + 1] - batch.starts[i]);
+        EXPECT_LT(batch.sets[0].starts[i], batch.sets[0].starts[i + 1]);
+        longest = std::max<int64_t>(longest, batch.sets[0].starts[i + 1] - batch.sets[0].starts[i]);
       }
-      EXPECT_EQ(batch.longest, longest);
+      EXPECT_EQ(batch.sets[0].longest, longest);
     }
     EXPECT_EQ(sequences_of(batches), whole) << budget;
   }
@@ -113,7 +114,7 @@ TEST(Packer, DividesAStepWithoutChangingItsSequences) {
 
 TEST(Packer, BalancesTheRowsOfMicroBatches) {
   const std::vector<int64_t> lengths(33, 128);  // 4224 rows: a whole micro-batch of 4096 and 128 more
-  const auto members = divide_step(lengths, 4096);
+  const auto members = divide_step({lengths}, {4096});
   ASSERT_EQ(members.size(), 2u);
   EXPECT_EQ(members[0].size(), 17u);
   EXPECT_EQ(members[1].size(), 16u);
@@ -121,31 +122,45 @@ TEST(Packer, BalancesTheRowsOfMicroBatches) {
 
 TEST(Packer, TakesOneMoreMicroBatchWhereWholeSequencesDoNotFitExactly) {
   const std::vector<int64_t> lengths(3, 6);  // 18 rows in two of 9 would split a sequence
-  EXPECT_EQ(divide_step(lengths, 9).size(), 3u);
-  EXPECT_TRUE(divide_step({}, 9).empty());
+  EXPECT_EQ(divide_step({lengths}, {9}).size(), 3u);
+  EXPECT_TRUE(divide_step({{}}, {9}).empty());
   // Many short sequences: a GPU cannot number more in one micro-batch.
   const std::vector<int64_t> short_ones(static_cast<size_t>(2 * kMostSequences + 1), 1);
-  const auto many = divide_step(short_ones, int64_t{1} << 24);
+  const auto many = divide_step({short_ones}, {int64_t{1} << 24});
   EXPECT_EQ(many.size(), 3u);
   for (const auto& part : many) EXPECT_LE(std::ssize(part), kMostSequences);
-  EXPECT_THROW(divide_step(lengths, 5), InternalError);
+  EXPECT_THROW(divide_step({lengths}, {5}), InternalError);
+}
+
+TEST(Packer, AMicroBatchIsFullWhenOneOfItsRowSetsIs) {
+  // Rows of sources and of targets: the first two and the last two would each be too many targets together.
+  const std::vector<int64_t> sources = {4, 4, 1, 1}, targets = {5, 5, 4, 4};
+  for (const auto& part : divide_step({sources, targets}, {100, 9})) {
+    int64_t rows = 0;
+    for (const int32_t number : part) rows += targets[static_cast<size_t>(number)];
+    EXPECT_LE(rows, 9);
+    EXPECT_EQ(part.size(), 2u);
+  }
+  EXPECT_EQ(divide_step({sources, targets}, {100, 18}).size(), 1u);
+  EXPECT_EQ(divide_step({sources, targets}, {4, 18}).size(), 3u);
+  EXPECT_THROW(divide_step({sources, targets}, {100, 4}), InternalError);
 }
 
 TEST(EvaluationPacker, DeliversEveryChunkOnceInOrder) {
   const auto stream = numbered_stream(100, 50);
   const std::vector<Chunk> chunks = whole_corpus(*stream, 20).chunks;
   const auto sequences = text_sequences(stream, chunks);
-  EvaluationPacker packer(*sequences, {.rows = 64});
+  EvaluationPacker packer(*sequences, {.rows = {64}});
   MicroBatch batch;
   int64_t rows = 0;
   int32_t sequence = 0;
   while (packer.next(batch)) {
     EXPECT_LE(batch.rows(), 64);
-    EXPECT_EQ(batch.sequence.front(), sequence);
+    EXPECT_EQ(batch.sets[0].sequence.front(), sequence);
     sequence += static_cast<int32_t>(batch.sequences());
     for (int64_t row = 0; row < batch.rows(); ++row, ++rows) {
-      ASSERT_EQ(batch.tokens[row], stream->token(rows));
-      ASSERT_EQ(batch.targets[row], stream->token(rows + 1));
+      ASSERT_EQ(batch.sets[0].tokens[row], stream->token(rows));
+      ASSERT_EQ(batch.sets[0].targets[row], stream->token(rows + 1));
     }
   }
   EXPECT_EQ(rows, stream->rows());
@@ -191,7 +206,7 @@ TEST(Loader, DeliversEveryChunkExactlyOnceAnEpoch) {
   const auto stream = numbered_stream(500, 30);
   const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
   Loader loader(text_sequences(stream, chunks),
-                {.sequences_per_step = 7, .micro_batch_tokens = 40, .seed = 5, .workers = 2});
+                {.sequences_per_step = 7, .micro_batch_rows = {40}, .seed = 5, .workers = 2});
   EXPECT_EQ(loader.steps_per_epoch(), static_cast<int64_t>((chunks.size() + 6) / 7));
   std::vector<int32_t> first_tokens_of_epoch[2];
   for (int64_t epoch = 0; epoch < 2; ++epoch) {
@@ -205,12 +220,12 @@ TEST(Loader, DeliversEveryChunkExactlyOnceAnEpoch) {
       int64_t rows = 0;
       for (const MicroBatch& part : batch.micro_batches) {
         rows += part.rows();
-        targets.insert(part.targets.begin(), part.targets.end());
+        targets.insert(part.sets[0].targets.begin(), part.sets[0].targets.end());
       }
       EXPECT_EQ(rows, batch.valid_tokens);
       EXPECT_EQ(sequences_of(batch.micro_batches).size(), static_cast<size_t>(batch.sequences));
       sequences += batch.sequences;
-      first_tokens_of_epoch[epoch].push_back(batch.micro_batches[0].tokens[0]);
+      first_tokens_of_epoch[epoch].push_back(batch.micro_batches[0].sets[0].tokens[0]);
     }
     EXPECT_EQ(sequences, static_cast<int64_t>(chunks.size()));
     std::multiset<int32_t> expected;
@@ -223,7 +238,7 @@ TEST(Loader, DeliversEveryChunkExactlyOnceAnEpoch) {
 TEST(Loader, DeliversTheSameForAnyNumberOfWorkers) {
   const auto stream = numbered_stream(300, 30);
   const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
-  LoaderOptions options{.sequences_per_step = 8, .micro_batch_tokens = 50, .seed = 9, .workers = 0};
+  LoaderOptions options{.sequences_per_step = 8, .micro_batch_rows = {50}, .seed = 9, .workers = 0};
   std::vector<StepBatch> expected;
   {
     Loader loader(text_sequences(stream, chunks), options);
@@ -239,7 +254,7 @@ TEST(Loader, DeliversTheSameForAnyNumberOfWorkers) {
 TEST(Loader, ResumesAtAnyCursor) {
   const auto stream = numbered_stream(50, 30);
   const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
-  LoaderOptions options{.sequences_per_step = 8, .micro_batch_tokens = 50, .seed = 9, .workers = 2};
+  LoaderOptions options{.sequences_per_step = 8, .micro_batch_rows = {50}, .seed = 9, .workers = 2};
   std::vector<StepBatch> expected;
   Loader first(text_sequences(stream, chunks), options);
   for (int64_t i = 0; i < 3 * first.steps_per_epoch(); ++i) expected.push_back(first.next());
@@ -257,7 +272,7 @@ TEST(Loader, ResumesAtAnyCursor) {
 TEST(Loader, RefusesACursorThatIsNotInTheData) {
   const auto stream = numbered_stream(20, 10);
   const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
-  LoaderOptions options{.sequences_per_step = 8, .micro_batch_tokens = 50};
+  LoaderOptions options{.sequences_per_step = 8, .micro_batch_rows = {50}};
   options.start = {0, 1000};
   EXPECT_THROW(Loader(text_sequences(stream, chunks), options), UserError);
 }
@@ -265,8 +280,8 @@ TEST(Loader, RefusesACursorThatIsNotInTheData) {
 TEST(Loader, GivesTheSameSequencesHoweverAStepIsDivided) {
   const auto stream = numbered_stream(100, 30);
   const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
-  LoaderOptions small{.sequences_per_step = 8, .micro_batch_tokens = 16}, large = small;
-  large.micro_batch_tokens = 10000;
+  LoaderOptions small{.sequences_per_step = 8, .micro_batch_rows = {16}}, large = small;
+  large.micro_batch_rows = {10000};
   Loader divided(text_sequences(stream, chunks), small), whole(text_sequences(stream, chunks), large);
   for (int64_t i = 0; i < whole.steps_per_epoch(); ++i) {
     const StepBatch a = divided.next(), b = whole.next();
@@ -280,17 +295,18 @@ TEST(Loader, GivesTheSameSequencesHoweverAStepIsDivided) {
 TEST(Loader, KeepsTheOrderOfTheChunksWithoutShuffling) {
   const auto stream = numbered_stream(20, 10);
   const std::vector<Chunk> chunks = whole_corpus(*stream, 4).chunks;
-  Loader loader(text_sequences(stream, chunks), {.sequences_per_step = 1, .micro_batch_tokens = 4, .shuffle = false});
-  for (const Chunk& chunk : chunks) EXPECT_EQ(loader.next().micro_batches[0].tokens[0], stream->token(chunk.begin));
+  Loader loader(text_sequences(stream, chunks), {.sequences_per_step = 1, .micro_batch_rows = {4}, .shuffle = false});
+  for (const Chunk& chunk : chunks)
+    EXPECT_EQ(loader.next().micro_batches[0].sets[0].tokens[0], stream->token(chunk.begin));
 }
 
 TEST(Loader, HandlesSequencesOfLengthOne) {
   const auto stream = TokenStream::from_documents({{}, {}, {}}, 0);  // three documents that end at once
   const std::vector<Chunk> chunks = whole_corpus(*stream, 1).chunks;
-  Loader loader(text_sequences(stream, chunks), {.sequences_per_step = 2, .micro_batch_tokens = 1});
+  Loader loader(text_sequences(stream, chunks), {.sequences_per_step = 2, .micro_batch_rows = {1}});
   const StepBatch first = loader.next(), last = loader.next();
   EXPECT_EQ(first.micro_batches.size(), 2u);
-  EXPECT_EQ(first.micro_batches[1].sequence, (std::vector<int32_t>{1}));
+  EXPECT_EQ(first.micro_batches[1].sets[0].sequence, (std::vector<int32_t>{1}));
   EXPECT_EQ(last.sequences, 1);
   EXPECT_TRUE(last.last_of_epoch);
 }
@@ -299,7 +315,7 @@ TEST(Loader, MayBeDestroyedAtAnyTime) {
   const auto stream = numbered_stream(200, 30);
   const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
   for (int steps = 0; steps < 30; ++steps) {
-    Loader loader(text_sequences(stream, chunks), {.sequences_per_step = 4, .micro_batch_tokens = 64, .workers = 3});
+    Loader loader(text_sequences(stream, chunks), {.sequences_per_step = 4, .micro_batch_rows = {64}, .workers = 3});
     for (int i = 0; i < steps % 10; ++i) loader.next();
   }
 }
@@ -309,7 +325,7 @@ TEST(Loader, ThrowsWhatFailedInAWorkerFromNext) {
   std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
   chunks.back().begin = stream->tokens() + 5;  // past the end: a fault that only the worker meets
   Loader loader(text_sequences(stream, chunks),
-                {.sequences_per_step = 4, .micro_batch_tokens = 64, .workers = 2, .shuffle = false});
+                {.sequences_per_step = 4, .micro_batch_rows = {64}, .workers = 2, .shuffle = false});
   for (int64_t i = 0; i + 1 < loader.steps_per_epoch(); ++i) EXPECT_NO_THROW(loader.next());
   EXPECT_THROW(loader.next(), InternalError);
   EXPECT_NO_THROW(loader.next());  // the next epoch begins
@@ -319,7 +335,7 @@ TEST(Loader, DeliversTenThousandDocumentsInAMoment) {
   const auto stream = numbered_stream(10000, 200);
   const CorpusSplit split = split_corpus(*stream, {.max_length = 128, .validation_fraction = 0.05, .seed = 1});
   Loader loader(text_sequences(stream, split.train.chunks),
-                {.sequences_per_step = 32, .micro_batch_tokens = 4096, .workers = 1});
+                {.sequences_per_step = 32, .micro_batch_rows = {4096}, .workers = 1});
   int64_t rows = 0;
   for (int64_t i = 0; i < loader.steps_per_epoch(); ++i) rows += loader.next().valid_tokens;
   EXPECT_EQ(rows, split.train.rows());
@@ -336,14 +352,14 @@ std::vector<std::vector<int64_t>> deliveries(const std::vector<SourceShare>& sou
     chunks.push_back({2 * i, 2});
   }
   Loader loader(text_sequences(TokenStream::from_documents(documents, 0), chunks),
-                {.sequences_per_step = 8, .micro_batch_tokens = 16, .seed = 3, .workers = 0, .sources = sources});
+                {.sequences_per_step = 8, .micro_batch_rows = {16}, .seed = 3, .workers = 0, .sources = sources});
   std::vector<std::vector<int64_t>> hits;
   for (int64_t epoch = 0; epoch < epochs; ++epoch) {
     hits.emplace_back(static_cast<size_t>(count));
     for (int64_t step = 0; step < loader.steps_per_epoch(); ++step) {
       const StepBatch delivered = loader.next();
       for (const MicroBatch& batch : delivered.micro_batches) {
-        for (const int32_t token : batch.tokens) {
+        for (const int32_t token : batch.sets[0].tokens) {
           if (token > 0) ++hits.back()[static_cast<size_t>(token - 1)];
         }
       }
@@ -388,7 +404,7 @@ TEST(Weights, OfOneChangeNothingInTheOrder) {
   const auto stream = numbered_stream(300, 30);
   const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
   const int64_t count = std::ssize(chunks);
-  const LoaderOptions plain{.sequences_per_step = 7, .micro_batch_tokens = 64, .seed = 5, .workers = 0};
+  const LoaderOptions plain{.sequences_per_step = 7, .micro_batch_rows = {64}, .seed = 5, .workers = 0};
   LoaderOptions divided = plain;
   divided.sources = {{.chunks = 40, .draws = 40}, {.chunks = count - 40, .draws = count - 40}};
   Loader a(text_sequences(stream, chunks), plain), b(text_sequences(stream, chunks), divided);
@@ -399,7 +415,7 @@ TEST(Weights, AreResumedAtAnyStep) {
   const auto stream = numbered_stream(300, 30);
   const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
   const int64_t count = std::ssize(chunks);
-  LoaderOptions options{.sequences_per_step = 7, .micro_batch_tokens = 64, .seed = 5, .workers = 1};
+  LoaderOptions options{.sequences_per_step = 7, .micro_batch_rows = {64}, .seed = 5, .workers = 1};
   options.sources = {{.chunks = 40, .draws = 90}, {.chunks = count - 40, .draws = (count - 40) / 3}};
   Loader first(text_sequences(stream, chunks), options);
   for (int64_t i = 0; i < 2 * first.steps_per_epoch() + 3; ++i) {

@@ -211,7 +211,7 @@ TEST(Statistics, MeasureThePackingOfTheLoadersSteps) {
   const CorpusPart part = whole_corpus(*stream, 10);
   CorpusStatistics statistics = corpus_statistics(part, 10);
   statistics.packing =
-      measure_packing(*text_sequences(stream, part.chunks), {.sequences_per_step = 4, .micro_batch_tokens = 20});
+      measure_packing(*text_sequences(stream, part.chunks), {.sequences_per_step = 4, .micro_batch_rows = {20}});
   EXPECT_DOUBLE_EQ(statistics.packing.rows_per_step, 30);
   EXPECT_DOUBLE_EQ(statistics.packing.micro_batches_per_step, 2);
   EXPECT_DOUBLE_EQ(statistics.packing.packing_efficiency, 30.0 / 40);

@@ -118,12 +118,12 @@ TEST_F(ExampleSequencesAhead, CarryTheSharesThatATeacherGivesTheirRows) {
   batch.clear();
   examples->append(0, 0, 0, batch);  // row 2
   examples->append(1, 0, 1, batch);  // row 0
-  ASSERT_EQ(batch.picked.soft_targets.size(), 4u);
-  EXPECT_FLOAT_EQ(batch.picked.soft_targets[0], static_cast<float>(1 / (1 + std::exp(-1.0))));
-  EXPECT_FLOAT_EQ(batch.picked.soft_targets[1], static_cast<float>(1 / (1 + std::exp(1.0))));
-  EXPECT_FLOAT_EQ(batch.picked.soft_targets[3], static_cast<float>(1 / (1 + std::exp(-2.0))));
+  ASSERT_EQ(batch.sets[1].soft_targets.size(), 4u);
+  EXPECT_FLOAT_EQ(batch.sets[1].soft_targets[0], static_cast<float>(1 / (1 + std::exp(-1.0))));
+  EXPECT_FLOAT_EQ(batch.sets[1].soft_targets[1], static_cast<float>(1 / (1 + std::exp(1.0))));
+  EXPECT_FLOAT_EQ(batch.sets[1].soft_targets[3], static_cast<float>(1 / (1 + std::exp(-2.0))));
   batch.clear();
-  EXPECT_TRUE(batch.picked.soft_targets.empty());
+  EXPECT_TRUE(batch.sets[1].soft_targets.empty());
 }
 
 TEST_F(ExampleSequencesAhead, CarryWhatWasComputedOfTheirRows) {
@@ -134,10 +134,10 @@ TEST_F(ExampleSequencesAhead, CarryWhatWasComputedOfTheirRows) {
   batch.clear();
   examples->append(0, 0, 0, batch);
   examples->append(1, 0, 1, batch);
-  EXPECT_EQ(floats(batch.inputs), (std::vector<float>{9, 10, 11, 12, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(floats(batch.sets[0].inputs), (std::vector<float>{9, 10, 11, 12, 1, 2, 3, 4, 5}));
   EXPECT_EQ(batch.rows(), 9);
   batch.clear();
-  EXPECT_TRUE(batch.inputs.empty());
+  EXPECT_TRUE(batch.sets[0].inputs.empty());
 }
 
 TEST_F(ExampleSequencesAhead, CarryItForThePickedRowsAlone) {
@@ -146,8 +146,8 @@ TEST_F(ExampleSequencesAhead, CarryItForThePickedRowsAlone) {
   MicroBatch batch;
   batch.clear();
   examples->append(0, 0, 0, batch);
-  EXPECT_EQ(floats(batch.picked.inputs), (std::vector<float>{3}));
-  EXPECT_TRUE(batch.inputs.empty());
+  EXPECT_EQ(floats(batch.sets[1].inputs), (std::vector<float>{3}));
+  EXPECT_TRUE(batch.sets[0].inputs.empty());
 }
 
 TEST_F(ExampleSequencesAhead, TheWholeOfAPartIsEveryRowInOrder) {

@@ -42,20 +42,20 @@ TEST_F(Examples, ARowIsASequenceWithItsSpecialTokensAndItsLabelPicked) {
   MicroBatch batch;
   examples.append(0, 100, 7, batch);
   examples.append(1, 100, 3, batch);
-  EXPECT_EQ(shown(batch.tokens), "<abc><de>");
-  EXPECT_EQ(batch.starts, (std::vector<int32_t>{0, 5, 9}));
-  EXPECT_EQ(batch.position, (std::vector<int32_t>{0, 1, 2, 3, 4, 0, 1, 2, 3}));
-  EXPECT_EQ(batch.sequence, (std::vector<int32_t>{7, 7, 7, 7, 7, 3, 3, 3, 3}));
-  EXPECT_EQ(batch.targets, std::vector<int32_t>(9, -1));
-  EXPECT_EQ(batch.types, std::vector<int32_t>(9, 0));
-  EXPECT_EQ(batch.longest, 5);
-  EXPECT_EQ(batch.picked.source, (std::vector<int32_t>{0, 5}));
-  EXPECT_EQ(batch.picked.starts, (std::vector<int32_t>{0, 1, 2}));
-  EXPECT_EQ(batch.picked.position, (std::vector<int32_t>{0, 0}));
-  EXPECT_EQ(batch.picked.sequence, (std::vector<int32_t>{7, 3}));
-  EXPECT_EQ(batch.picked.targets, (std::vector<int32_t>{1, 0}));
-  EXPECT_TRUE(batch.picked.weights.empty());
-  EXPECT_EQ(batch.picked.longest, 1);
+  EXPECT_EQ(shown(batch.sets[0].tokens), "<abc><de>");
+  EXPECT_EQ(batch.sets[0].starts, (std::vector<int32_t>{0, 5, 9}));
+  EXPECT_EQ(batch.sets[0].position, (std::vector<int32_t>{0, 1, 2, 3, 4, 0, 1, 2, 3}));
+  EXPECT_EQ(batch.sets[0].sequence, (std::vector<int32_t>{7, 7, 7, 7, 7, 3, 3, 3, 3}));
+  EXPECT_EQ(batch.sets[0].targets, std::vector<int32_t>(9, -1));
+  EXPECT_EQ(batch.sets[0].types, std::vector<int32_t>(9, 0));
+  EXPECT_EQ(batch.sets[0].longest, 5);
+  EXPECT_EQ(batch.sets[1].source, (std::vector<int32_t>{0, 5}));
+  EXPECT_EQ(batch.sets[1].starts, (std::vector<int32_t>{0, 1, 2}));
+  EXPECT_EQ(batch.sets[1].position, (std::vector<int32_t>{0, 0}));
+  EXPECT_EQ(batch.sets[1].sequence, (std::vector<int32_t>{7, 3}));
+  EXPECT_EQ(batch.sets[1].targets, (std::vector<int32_t>{1, 0}));
+  EXPECT_TRUE(batch.sets[1].weights.empty());
+  EXPECT_EQ(batch.sets[1].longest, 1);
 }
 
 TEST_F(Examples, TextsOfOneTableAreFoundInAnother) {
@@ -71,7 +71,7 @@ TEST_F(Examples, ALongTextIsCutAtItsEnd) {
   MicroBatch batch;
   EXPECT_EQ(examples.length(0, 5), 5);
   examples.append(0, 5, 0, batch);
-  EXPECT_EQ(shown(batch.tokens), "<abc>");
+  EXPECT_EQ(shown(batch.sets[0].tokens), "<abc>");
 }
 
 TEST_F(Examples, APairIsTwoTextsTheSecondOfItsOwnType) {
@@ -79,13 +79,13 @@ TEST_F(Examples, APairIsTwoTextsTheSecondOfItsOwnType) {
   ASSERT_TRUE(examples.has_pairs());
   MicroBatch batch;
   examples.append(0, 100, 0, batch);
-  EXPECT_EQ(shown(batch.tokens), "<abcdef>xy>");
-  EXPECT_EQ(batch.types, (std::vector<int32_t>{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(shown(batch.sets[0].tokens), "<abcdef>xy>");
+  EXPECT_EQ(batch.sets[0].types, (std::vector<int32_t>{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1}));
   const auto cut = [&](int64_t index, int64_t max_length) {
     batch.clear();
     examples.append(index, max_length, 0, batch);
     EXPECT_EQ(batch.rows(), examples.length(index, max_length));
-    return shown(batch.tokens);
+    return shown(batch.sets[0].tokens);
   };
   EXPECT_EQ(cut(0, 10), "<abcde>xy>");  // the longer one first
   EXPECT_EQ(cut(0, 7), "<ab>xy>");
@@ -103,7 +103,7 @@ TEST_F(Examples, ClassWeightsComeWithThePickedRows) {
   examples.set_class_weights(weights);
   MicroBatch batch;
   for (int32_t i = 0; i < 4; ++i) examples.append(i, 10, i, batch);
-  EXPECT_EQ(batch.picked.weights, (std::vector<float>{weights[0], weights[0], weights[0], weights[1]}));
+  EXPECT_EQ(batch.sets[1].weights, (std::vector<float>{weights[0], weights[0], weights[0], weights[1]}));
 }
 
 TEST_F(Examples, AWeightOfOneKeepsItsPlaceAmongOthers) {
@@ -111,7 +111,7 @@ TEST_F(Examples, AWeightOfOneKeepsItsPlaceAmongOthers) {
   examples.set_class_weights({1, 3});
   MicroBatch batch;
   for (int32_t i = 0; i < 3; ++i) examples.append(i, 10, i, batch);
-  EXPECT_EQ(batch.picked.weights, (std::vector<float>{1, 3, 1}));
+  EXPECT_EQ(batch.sets[1].weights, (std::vector<float>{1, 3, 1}));
 }
 
 TEST_F(Examples, TokensAreMadeOnceForTheSameBytesColumnsAndTokenizer) {
@@ -232,7 +232,7 @@ TEST_F(Examples, WithoutLabelsAnExampleHasNone) {
   EXPECT_EQ(texts.label(0), -1);
   MicroBatch batch;
   texts.append(0, 10, 0, batch);
-  EXPECT_EQ(batch.picked.targets, (std::vector<int32_t>{-1}));
+  EXPECT_EQ(batch.sets[1].targets, (std::vector<int32_t>{-1}));
 }
 
 TEST_F(Examples, ALongTextInPiecesLosesNothing) {
@@ -245,12 +245,12 @@ TEST_F(Examples, ALongTextInPiecesLosesNothing) {
     pieces.append(i, 5, i, batch);
     EXPECT_EQ(batch.rows() - before, pieces.length(i, 5));
   }
-  EXPECT_EQ(shown(batch.tokens), "<abc><def><g><xy><abc><def>");
+  EXPECT_EQ(shown(batch.sets[0].tokens), "<abc><def><g><xy><abc><def>");
   batch.clear();
   const Masker masker(tokenizer_, {.masked = 1, .replaced = 0});
   pieces.append_masked(0, 5, 0, masker, 0, batch);
-  EXPECT_EQ(batch.picked.rows(), 1);
-  EXPECT_EQ(batch.tokens[static_cast<size_t>(batch.picked.source[0])], 259);
+  EXPECT_EQ(batch.sets[1].rows(), 1);
+  EXPECT_EQ(batch.sets[0].tokens[static_cast<size_t>(batch.sets[1].source[0])], 259);
   EXPECT_EQ(example_statistics(pieces, 5).truncated, 0);
 }
 

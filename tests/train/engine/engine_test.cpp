@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "infer/forward_run.h"
 #include "infer/generate.h"
 #include "ops/optimizer/parameters.h"
 #include "support/numeric.h"
@@ -78,7 +79,7 @@ TEST_P(TrainingCurve, IsTheSameFor32SequencesAtOnceAndAccumulatedFourTimesEight)
 TEST_P(TrainingCurve, IsTheSameWhateverMicroBatchTheLoaderCuts) {
   const auto steps_of = [&](int64_t tokens, int workers) {
     Loader loader(corpus_.sequences(),
-                  {.sequences_per_step = 24, .micro_batch_tokens = tokens, .seed = 3, .workers = workers});
+                  {.sequences_per_step = 24, .micro_batch_rows = {tokens}, .seed = 3, .workers = workers});
     std::vector<StepBatch> steps;
     for (int i = 0; i < 5; ++i) steps.push_back(loader.next());
     return steps;
@@ -205,16 +206,12 @@ TEST_P(TrainingCurve, LossIsTheSmoothedCrossEntropyOfTheLogits) {
   engine.initialise(5);
   const StepBatch step = packed_steps(corpus_, 1, 8, 8)[0];
   const MicroBatch& batch = step.micro_batches[0];
-  Tape tape({.purpose = Tape::Purpose::evaluation, .rows = {options_.capacity}});
-  const Value logits_value = as_decoder(engine.model()).logits(tape);
-  Program program(tape, {});
-  program.allocate(cpu_device());
-  BatchBuffer buffer(cpu_device(), options_.capacity);
-  DeviceBatch device_batch;
-  device_batch.sets = {buffer.load(batch)};
+  ForwardRun run(engine.parameters(), {.rows = {options_.capacity}},
+                 [&](Tape& tape) { return as_decoder(engine.model()).logits(tape); });
   Ledger ledger;
-  program.forward(device_batch, ledger);
-  const std::vector<float> logits = values_of(cpu_device(), program.value(logits_value, device_batch));
+  run.forward(batch, ledger);
+  std::vector<float> logits;
+  run.read(logits);
 
   const int64_t V = decoder_of(options_).vocab_size;
   double smoothed = 0, plain = 0;
@@ -223,7 +220,7 @@ TEST_P(TrainingCurve, LossIsTheSmoothedCrossEntropyOfTheLogits) {
     double sum = 0, mean = 0;
     for (int64_t v = 0; v < V; ++v) sum += std::exp(static_cast<double>(row[v]));
     for (int64_t v = 0; v < V; ++v) mean += (std::log(sum) - row[v]) / static_cast<double>(V);
-    const double target = std::log(sum) - row[batch.targets[static_cast<size_t>(n)]];
+    const double target = std::log(sum) - row[batch.sets[0].targets[static_cast<size_t>(n)]];
     smoothed += 0.8 * target + 0.2 * mean;
     plain += target;
   }

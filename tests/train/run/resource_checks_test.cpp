@@ -96,7 +96,7 @@ TEST_F(FitChecks, EveryReliefIsThePlanWithThatSetting) {
 
 TEST_F(FitChecks, TheMicroBatchOfferedIsTheLargestThatFits) {
   EngineOptions quarter = options_;
-  quarter.capacity = options_.picking.capacity(1024, 24);
+  quarter.capacity = options_.layout.capacity(1024, 24);
   const std::vector<MemoryRelief> reliefs = memory_reliefs(options_, plan_memory(quarter).total());
   ASSERT_FALSE(reliefs.empty());
   EXPECT_EQ(reliefs[0].setting, "\"training.micro_batch_tokens\": 1024");

@@ -22,31 +22,32 @@ class Labelled final : public Sequences {
   explicit Labelled(int64_t count, std::vector<float> weights = {}, int32_t taught = -1)
       : count_(count), weights_(std::move(weights)), taught_(taught) {}
   int64_t count() const override { return count_; }
-  int64_t rows(int64_t index) const override { return 3 + static_cast<int64_t>(17 * draw(index, 0)); }
-  int64_t longest() const override { return 20; }
-  int64_t total_rows() const override { return 0; }
-  double squared_rows() const override { return 0; }
+  int64_t rows(int64_t index, int /*set*/ = 0) const override { return 3 + static_cast<int64_t>(17 * draw(index, 0)); }
+  LengthTotals totals(int /*set*/ = 0) const override {
+    LengthTotals totals;
+    for (int64_t i = 0; i < count_; ++i) totals.add(rows(i));
+    return totals;
+  }
   int32_t label(int64_t index) const { return token(index, 1) % 3; }
   void append(int64_t index, int64_t /*epoch*/, int32_t sequence, MicroBatch& batch) const override {
-    const auto first = static_cast<int32_t>(batch.tokens.size());
+    MicroBatch::Set &picked = batch.derived_set(1, 0), &set = batch.sets[0];
+    const auto first = static_cast<int32_t>(set.tokens.size());
     for (int32_t p = 0; p < rows(index); ++p) {
-      batch.tokens.push_back(p == 0 ? 1 : token(index, p));
-      batch.position.push_back(p);
-      batch.sequence.push_back(sequence);
+      set.tokens.push_back(p == 0 ? 1 : token(index, p));
+      set.position.push_back(p);
+      set.sequence.push_back(sequence);
     }
-    batch.targets.resize(batch.tokens.size(), -1);
-    batch.types.resize(batch.tokens.size(), 0);
-    batch.starts.push_back(static_cast<int32_t>(batch.tokens.size()));
-    batch.longest = std::max<int64_t>(batch.longest, rows(index));
-    batch.picked.source.push_back(first);
-    batch.picked.position.push_back(0);
-    batch.picked.sequence.push_back(sequence);
-    batch.picked.targets.push_back(label(index));
-    if (!weights_.empty()) batch.picked.weights.push_back(weights_[static_cast<size_t>(label(index))]);
+    set.targets.resize(set.tokens.size(), -1);
+    set.types.resize(set.tokens.size(), 0);
+    set.end_sequence(set.tokens.size());
+    picked.source.push_back(first);
+    picked.position.push_back(0);
+    picked.sequence.push_back(sequence);
+    picked.targets.push_back(label(index));
+    if (!weights_.empty()) picked.weights.push_back(weights_[static_cast<size_t>(label(index))]);
     for (int32_t c = 0; c < 3 && taught_ >= 0; ++c)  // a teacher, quite sure that the class is another one
-      batch.picked.soft_targets.push_back(c == (label(index) + taught_) % 3 ? 0.9f : 0.05f);
-    batch.picked.starts.push_back(static_cast<int32_t>(batch.picked.source.size()));
-    batch.picked.longest = 1;
+      picked.soft_targets.push_back(c == (label(index) + taught_) % 3 ? 0.9f : 0.05f);
+    picked.end_sequence(picked.source.size());
   }
 
  private:
@@ -74,8 +75,8 @@ EngineOptions classifier(double dropout) {
   config.dropout = config.attention_dropout = config.classifier_dropout = dropout;
   EngineOptions options;
   options.model = config;
-  options.picking = first_row_picking(64);
-  options.capacity = options.picking.capacity(512, 20);
+  options.layout = first_rows_layout(64);
+  options.capacity = options.layout.capacity(512, 20);
   return options;
 }
 
@@ -91,7 +92,7 @@ Course train(const EngineOptions& options, int64_t micro_batch_tokens, const std
   const auto train = std::make_shared<const Labelled>(640, weights, taught);
   Engine engine(options);
   engine.initialise(3);
-  Loader loader(train, {.sequences_per_step = 32, .micro_batch_tokens = micro_batch_tokens, .workers = 0});
+  Loader loader(train, {.sequences_per_step = 32, .micro_batch_rows = {micro_batch_tokens}, .workers = 0});
   Ledger ledger;
   Course result;
   for (int64_t step = 1; step <= steps; ++step) {
@@ -178,7 +179,7 @@ TEST(EngineOfAClassifier, EvaluatesTheSameInMicroBatchesOfAnySize) {
   engine.initialise(3);
   Ledger ledger;
   const EvaluationResult large = engine.evaluate(Labelled(100), ledger);
-  Evaluator small(engine.model(), engine.parameters(), options.picking.capacity(20, 20), options.picking, Backend::cpu);
+  Evaluator small(engine.model(), engine.parameters(), options.layout.capacity(20, 20), options.layout, Backend::cpu);
   const EvaluationResult result = small.evaluate(Labelled(100), ledger);
   EXPECT_NEAR(large.metrics.value("loss"), result.metrics.value("loss"), 1e-6);
   EXPECT_EQ(large.tokens, result.tokens);
@@ -193,7 +194,7 @@ TEST(EngineOfAClassifier, SaysItsLossAsTrainingDoes) {
   Ledger ledger;
   const EvaluationResult quality = engine.evaluate(Labelled(32), ledger);
   Loader loader(std::make_shared<const Labelled>(32),
-                {.sequences_per_step = 32, .micro_batch_tokens = 512, .workers = 0});
+                {.sequences_per_step = 32, .micro_batch_rows = {512}, .workers = 0});
   const StepResult step = engine.train_step(loader.next(), 1, 0, ledger);
   EXPECT_NEAR(step.loss(), quality.metrics.value("loss"), 1e-5);
   EXPECT_EQ(step.correct, quality.classes->correct());

@@ -31,7 +31,7 @@ EncoderConfig cached(EncoderConfig config) {
 // The same batch with what `job` makes of it in place of its first layers.
 MicroBatch with_inputs(MicroBatch batch, EncoderJob& job, const EncoderConfig& config) {
   std::vector<std::byte> rows = job.rows_after(batch, config.cached_layers);
-  (config.cached_layers == config.num_layers ? batch.picked.inputs : batch.inputs) = std::move(rows);
+  (config.cached_layers == config.num_layers ? batch.sets[1].inputs : batch.sets[0].inputs) = std::move(rows);
   return batch;
 }
 
@@ -61,7 +61,7 @@ TEST(FrozenLayers, GiveTheSameInBf16) {
   EncoderJob whole(config, {.type = DType::bf16}), short_cut(cached(config), {.type = DType::bf16});
   const MicroBatch batch = batch_for(config, kTextLengths);
   const MicroBatch ahead = with_inputs(batch, whole, cached(config));
-  EXPECT_EQ(std::ssize(ahead.inputs), 2 * 32 * batch.rows());
+  EXPECT_EQ(std::ssize(ahead.sets[0].inputs), 2 * 32 * batch.rows());
   const double loss = whole.run(batch);
   EXPECT_NEAR(short_cut.run(ahead), loss, 1e-5 * std::abs(loss));
   EXPECT_LT(distance(short_cut.gradients(), whole.gradients()), 1e-6);
@@ -73,7 +73,8 @@ TEST(FrozenLayers, AreWhatTheCachedRowsSay) {
   const MicroBatch batch = batch_for(config, kTextLengths);
   MicroBatch ahead = with_inputs(batch, whole, config);
   const double loss = short_cut.run(ahead);
-  std::swap_ranges(ahead.inputs.begin(), ahead.inputs.begin() + 128, ahead.inputs.begin() + 9 * 128);
+  std::swap_ranges(ahead.sets[0].inputs.begin(), ahead.sets[0].inputs.begin() + 128,
+                   ahead.sets[0].inputs.begin() + 9 * 128);
   EXPECT_GT(std::abs(short_cut.run(ahead) - loss), 1e-3 * loss);
 }
 
