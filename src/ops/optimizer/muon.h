@@ -25,7 +25,7 @@
 namespace brisk {
 
 struct MuonMatrix {
-  float* parameters = nullptr;      // [rows, cols]; none, on a GPU: the copy is all there is, and is rounded by chance
+  float* parameters = nullptr;      // [rows, cols]; none, on a GPU: the copy is all there is, rounded stochastically
   const float* gradient = nullptr;  // [rows, cols]
   float* momentum = nullptr;        // [rows, cols]
   bf16_t* copy = nullptr;           // the bf16 compute copy, rewritten; or none
