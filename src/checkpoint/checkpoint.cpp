@@ -383,14 +383,14 @@ void check_model_bytes(const std::string& checkpoint) {
 
 bool has_optimizer_state(const std::string& checkpoint) { return file_exists(checkpoint + "/" + kOptimizerFile); }
 
-int64_t checkpoint_bytes(int64_t parameter_count) {
+int64_t checkpoint_bytes(int64_t tensor_bytes) {
   constexpr int64_t kHeadersAndState = int64_t{1} << 20;
-  return 3 * 4 * parameter_count + kHeadersAndState;
+  return tensor_bytes + kHeadersAndState;
 }
 
-int64_t checkpoints_bytes(int64_t parameter_count, int64_t save_total_limit, int64_t saves) {
+int64_t checkpoints_bytes(int64_t tensor_bytes, int64_t save_total_limit, int64_t saves) {
   const int64_t kept_at_most = save_total_limit > 0 ? save_total_limit + 2 : saves;
-  return std::min(kept_at_most, saves) * checkpoint_bytes(parameter_count);
+  return std::min(kept_at_most, saves) * checkpoint_bytes(tensor_bytes);
 }
 
 }  // namespace brisk

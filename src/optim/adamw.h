@@ -1,13 +1,14 @@
-// AdamW over all parameters that have a second moment (where Muon updates the hidden matrices, the others): one pass
-// reads the gradient and rewrites the master, both moments and the bf16 compute copy.
+// AdamW: one pass reads the gradient and rewrites the master, both moments and the compute copy.
 //
-//   const double scale = std::min(1.0, max_norm / gradient_norm(store));      // clipping
-//   adamw_step(store, {.weight_decay = 0.1}, step, schedule.at(step), scale);
+//   AdamW adamw(store, {.weight_decay = 0.1});
+//   adamw.update(numbers);                        // optim/optimizer.h
 #pragma once
 
-#include <cstdint>
+#include <vector>
 
-#include "tensor/parameter.h"
+#include "ops/optimizer/update.h"
+#include "optim/optimizer.h"
+#include "tensor/device.h"
 
 namespace brisk {
 
@@ -18,11 +19,25 @@ struct AdamWOptions {
   double weight_decay = 0.1;  // for parameters that decay: matrices, not norms and biases
 };
 
-// Optimizer step `step` (from 1) at `rate`; the gradient is multiplied by `gradient_scale` (clipping) on the way.
-void adamw_step(const ParameterStore& store, const AdamWOptions& options, int64_t step, double rate,
-                double gradient_scale);
+class AdamW : public Optimizer {
+ public:
+  // The parameters of the shard have two moments.
+  AdamW(const ParameterStore& store, const AdamWOptions& options, const ParameterShard& shard = {});
 
-// The Euclidean norm of the whole gradient.
-double gradient_norm(const ParameterStore& store);
+  int64_t state_bytes() const override;
+  int64_t workspace_bytes(bool /*on_gpu*/) const override { return 0; }
+  void set_rates(int64_t step, double rate, StepNumbers& numbers) const override;
+  void update(const StepNumbers* numbers) override;
+
+ private:
+  void update_on_cpu(const StepNumbers& numbers) const;
+  void update_on_gpu(const StepNumbers* numbers) const;
+
+  const ParameterStore& store_;
+  AdamWOptions options_;
+  ParameterShard shard_;
+  std::vector<AdamWRun> runs_;
+  Buffer gpu_runs_;  // the same, on a GPU
+};
 
 }  // namespace brisk

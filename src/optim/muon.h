@@ -1,8 +1,7 @@
-// Muon: the momentum of a hidden matrix, orthogonalised (ops/optimizer/muon.h), and AdamW for everything else.
+// Muon: the momentum of a hidden matrix, orthogonalised (ops/optimizer/muon.h). It updates hidden matrices alone.
 //
-//   Muon muon(store, {.rate_ratio = 2.5});         // finds the hidden matrices; Q, K and V in one weight are three
-//   muon.step(rate, gradient_scale);               // at rate_ratio * rate
-//   adamw_step(store, adamw, step, rate, gradient_scale);   // updates the others
+//   Muon muon(store, {.rate_ratio = 2.5});        // at 2.5 times the schedule's rate
+//   muon.update(numbers);                         // optim/optimizer.h
 //
 // The momentum is kept where AdamW has its first moment; a store allocated with Moments::one_of_hidden has no second
 // one for these matrices.
@@ -12,8 +11,9 @@
 #include <vector>
 
 #include "ops/optimizer/muon.h"
+#include "optim/optimizer.h"
 #include "tensor/device.h"
-#include "tensor/parameter.h"
+#include "tensor/dtype.h"
 
 namespace brisk {
 
@@ -24,24 +24,21 @@ struct MuonOptions {
   ProductFormat products = ProductFormat::own;  // on a GPU
 };
 
-class Muon {
+class Muon : public Optimizer {
  public:
-  Muon(const ParameterStore& store, const MuonOptions& options);  // a store allocated for training
-  void step(double rate, double gradient_scale);
-  void step_on_gpu(const StepNumbers* numbers);  // in device memory: rate_ratio is already in its muon_rate
+  // Takes the hidden matrices of the shard; Q, K and V in one weight are three.
+  Muon(const ParameterStore& store, const MuonOptions& options, const ParameterShard& shard = {});
 
-  const MuonOptions& options() const { return options_; }
-
-  // What the step will need beside the store, before the store has memory.
-  static int64_t workspace_bytes(const ParameterStore& store, bool on_gpu = false);
+  int64_t state_bytes() const override;
+  int64_t workspace_bytes(bool on_gpu) const override;
+  void set_rates(int64_t step, double rate, StepNumbers& numbers) const override;
+  void update(const StepNumbers* numbers) override;
 
  private:
   const ParameterStore& store_;
   MuonOptions options_;
   std::vector<MuonMatrix> matrices_;
   Buffer workspace_;
-
-  MuonUpdate prepare();
 };
 
 }  // namespace brisk

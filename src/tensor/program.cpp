@@ -114,8 +114,13 @@ void Program::plan_gradients() {
       parameter_first_[index(n)][p] = first;
       parts_written.push_back(part);
       // A tied parameter is complete after its last use: move it to the end.
-      std::erase(completion_order_, parameter);
+      const auto before = std::find(completion_order_.begin(), completion_order_.end(), parameter);
+      if (before != completion_order_.end()) {
+        completed_by_.erase(completed_by_.begin() + (before - completion_order_.begin()));
+        completion_order_.erase(before);
+      }
       completion_order_.push_back(parameter);
+      completed_by_.push_back(n);
     }
   }
 }
@@ -361,9 +366,16 @@ void Program::forward(const DeviceBatch& batch, Ledger& ledger) {
   for (const Step& step : forward_steps_) run(step, batch, ledger);
 }
 
-void Program::backward(const DeviceBatch& batch, Ledger& ledger) {
+void Program::backward(const DeviceBatch& batch, Ledger& ledger, const GradientReady& ready) {
   BRISK_CHECK(tape_.training(), "a tape recorded for evaluation has no backward");
-  for (const Step& step : backward_steps_) run(step, batch, ledger);
+  size_t complete = 0;
+  for (const Step& step : backward_steps_) {
+    run(step, batch, ledger);
+    if (!ready || step.pass != Pass::backward) continue;
+    for (; complete < completed_by_.size() && completed_by_[complete] == step.node; ++complete) {
+      ready(*completion_order_[complete]);
+    }
+  }
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -81,6 +82,9 @@ struct ProgramOptions {
   ProductFormat products = ProductFormat::own;
 };
 
+// Is told of a parameter whose gradient is complete: what writes it has run or, on a GPU, is queued.
+using GradientReady = std::function<void(Parameter&)>;
+
 class Program {
  public:
   // The tape must outlive the program.
@@ -98,7 +102,9 @@ class Program {
 
   // Runs every op (while training: all but the loss), then the gradients.
   void forward(const DeviceBatch& batch, Ledger& ledger);
-  void backward(const DeviceBatch& batch, Ledger& ledger);
+  // `ready` hears of every parameter of completion_order() in that order; give it with the step's last micro-batch,
+  // after which nothing is added to a gradient.
+  void backward(const DeviceBatch& batch, Ledger& ledger, const GradientReady& ready = {});
 
   // On a GPU ops are queued, and a ledger sees nothing of them; a clock gets a stamp after each. Null: none.
   void set_clock(PhaseClock* clock) { clock_ = clock; }
@@ -150,6 +156,7 @@ class Program {
       parameter_first_;              // per node and parameter: overwrites on the step's first micro-batch
   std::vector<bool> runs_backward_;  // per node
   std::vector<Parameter*> completion_order_;
+  std::vector<int> completed_by_;  // per entry of completion_order_: the node that writes its gradient last
   int64_t arena_bytes_ = 0;
   int64_t total_bytes_ = 0;
   Buffer own_arena_;

@@ -9,6 +9,7 @@
 #include "ops/optimizer/parameters.h"
 #include "optim/adamw.h"
 #include "support/micro_batches.h"
+#include "support/optimizer_step.h"
 #include "support/tiny_job.h"
 
 namespace brisk {
@@ -267,9 +268,11 @@ TEST(EncoderDecoder, LearnsToReverse) {
   const StepBatch pairs = step_of();
   PairsJob job(0.05);
   const double first = job.run(pairs);
+  AdamW adamw(job.parameters(), {});
+  OptimizerStep optimizer_step(job.parameters(), adamw);
   for (int64_t step = 1; step <= 60; ++step) {
     job.run(pairs, static_cast<uint64_t>(step));
-    adamw_step(job.parameters(), {}, step, 1e-2, 1.0);
+    optimizer_step.run(step, 1e-2);
   }
   EXPECT_GT(first, 2.0);
   EXPECT_LT(job.run(pairs, 61), 0.5 * first);

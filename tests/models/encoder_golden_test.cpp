@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "optim/adamw.h"
-#include "optim/gpu_step.h"
 #include "support/encoder_job.h"
 #include "support/golden_file.h"
 #include "support/numeric.h"
+#include "support/optimizer_step.h"
 
 namespace brisk {
 namespace {
@@ -78,27 +78,14 @@ void compare(const EncoderGolden& golden, const EncoderConfig& config, const Enc
   const std::vector<float> losses = golden.numbers("losses"), rates = golden.numbers("rates"),
                            norms = golden.numbers("gradient_norms");
   ASSERT_EQ(losses.size(), 5u);
-  std::unique_ptr<GpuStep> gpu;
-  if (options.device->is_cuda()) {
-    gpu = std::make_unique<GpuStep>(job.parameters(), golden.adamw(), nullptr, golden.max_grad_norm());
-  }
+  AdamW adamw(job.parameters(), golden.adamw());
+  OptimizerStep optimizer_step(job.parameters(), adamw, golden.max_grad_norm());
   for (size_t i = 0; i < losses.size(); ++i) {
     const MicroBatch batch = golden.batch(i);
     double weight_sum = 0;
     for (const float weight : batch.sets[1].weights) weight_sum += weight;
     const double loss = job.run(batch, weight_sum) / weight_sum;
-    double norm = 0;
-    if (gpu) {
-      const int64_t step = static_cast<int64_t>(i) + 1;
-      gpu->begin_pass(step, 1.0, 0);
-      gpu->begin_update({.step = step, .rate = static_cast<double>(rates[i])});
-      gpu->decide();
-      gpu->publish();
-      gpu->finish();
-      norm = std::sqrt(gpu->result().squared_norm);
-    } else {
-      norm = gradient_norm(job.parameters());
-    }
+    const double norm = optimizer_step.run(static_cast<int64_t>(i) + 1, static_cast<double>(rates[i]));
     EXPECT_NEAR(loss, losses[i], tolerance * losses[i]) << "loss of step " << i + 1;
     EXPECT_NEAR(norm, norms[i], tolerance * norms[i]) << "gradient norm of step " << i + 1;
     if (i == 0) {
@@ -107,12 +94,6 @@ void compare(const EncoderGolden& golden, const EncoderConfig& config, const Enc
             << "gradient of " << parameter->spec.name;
       }
     }
-    if (gpu) {
-      gpu->update();
-      continue;
-    }
-    const double scale = norm > golden.max_grad_norm() ? golden.max_grad_norm() / norm : 1.0;
-    adamw_step(job.parameters(), golden.adamw(), static_cast<int64_t>(i) + 1, static_cast<double>(rates[i]), scale);
   }
 }
 

@@ -4,6 +4,7 @@
 #include "models/model_config.h"
 #include "optim/adamw.h"
 #include "support/encoder_job.h"
+#include "support/optimizer_step.h"
 
 namespace brisk {
 namespace {
@@ -196,9 +197,11 @@ TEST_P(EncoderTest, HasAKindOfDropoutForEachPlace) {
 TEST_P(EncoderTest, Learns) {
   EncoderJob job(config_);
   const double first = job.run(batch_);
+  AdamW adamw(job.parameters(), {});
+  OptimizerStep optimizer_step(job.parameters(), adamw);
   for (int64_t step = 1; step <= 40; ++step) {
     job.run(batch_, picked_, static_cast<uint64_t>(step));
-    adamw_step(job.parameters(), {}, step, 3e-3, 1.0);
+    optimizer_step.run(step, 3e-3);
   }
   EXPECT_LT(job.run(batch_), 0.5 * first);
 }

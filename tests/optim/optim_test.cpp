@@ -2,11 +2,17 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
+#include <optional>
+#include <vector>
 
+#include "ops/optimizer/step_state.h"
 #include "optim/adamw.h"
 #include "optim/muon.h"
+#include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "support/numeric.h"
+#include "support/optimizer_step.h"
 #include "support/tiny_job.h"
 
 namespace brisk {
@@ -89,7 +95,7 @@ TEST(Schedule, AWarmUpLongerThanTheRunNeverReachesThePeak) {
 }
 
 // A store of a matrix that decays, a bias that does not, and a matrix again, all of odd sizes.
-class AdamW : public ::testing::Test {
+class AdamWTest : public ::testing::Test {
  protected:
   void make(DType type, Device& device = cpu_device()) {
     store_ = std::make_unique<ParameterStore>();
@@ -114,10 +120,11 @@ class AdamW : public ::testing::Test {
   std::unique_ptr<ParameterStore> store_;
 };
 
-TEST_F(AdamW, FollowsItsDefinitionOverSeveralSteps) {
+TEST_F(AdamWTest, FollowsItsDefinitionOverSeveralSteps) {
   const AdamWOptions options{.beta1 = 0.8, .beta2 = 0.9, .epsilon = 1e-3, .weight_decay = 0.3};
   for_each_isa([&](Isa) {
     make(DType::f32);
+    AdamW adamw(*store_, options);
     std::vector<std::vector<double>> p(3), m(3), v(3);
     for (size_t k = 0; k < 3; ++k) {
       for (const float value : values(store_->all()[k]->master)) p[k].push_back(value);
@@ -127,7 +134,7 @@ TEST_F(AdamW, FollowsItsDefinitionOverSeveralSteps) {
     for (int64_t step = 1; step <= 5; ++step) {
       put_gradients(static_cast<uint64_t>(step));
       const double rate = 0.01 * static_cast<double>(step), scale = 0.5;
-      adamw_step(*store_, options, step, rate, scale);
+      OptimizerStep(*store_, adamw).run(step, rate, 1 / scale);
       for (size_t k = 0; k < 3; ++k) {
         const std::vector<float> gradient = values(store_->all()[k]->gradient);
         const double decay = store_->all()[k]->spec.decays ? 0.3 : 0.0;
@@ -147,11 +154,12 @@ TEST_F(AdamW, FollowsItsDefinitionOverSeveralSteps) {
   });
 }
 
-TEST_F(AdamW, DecaysMatricesAndNothingElse) {
+TEST_F(AdamWTest, DecaysMatricesAndNothingElse) {
   make(DType::f32);  // the gradient is zero: decay is all there is
   std::vector<std::vector<float>> before;
   for (const auto& parameter : store_->all()) before.push_back(values(parameter->master));
-  adamw_step(*store_, {.weight_decay = 0.5}, 1, 0.1, 1.0);
+  AdamW adamw(*store_, {.weight_decay = 0.5});
+  OptimizerStep(*store_, adamw).run(1, 0.1);
   for (size_t k = 0; k < 3; ++k) {
     const std::vector<float> after = values(store_->all()[k]->master);
     for (size_t i = 0; i < after.size(); ++i) {
@@ -160,17 +168,18 @@ TEST_F(AdamW, DecaysMatricesAndNothingElse) {
   }
 }
 
-TEST_F(AdamW, RefreshesTheBf16CopiesOfTheMasters) {
+TEST_F(AdamWTest, RefreshesTheBf16CopiesOfTheMasters) {
   make(DType::bf16, guarded_device());
   put_gradients(1);
-  adamw_step(*store_, {}, 1, 0.1, 1.0);
+  AdamW adamw(*store_, {});
+  OptimizerStep(*store_, adamw).run(1, 0.1);
   const std::vector<float> masters = values(store_->flat_master());
   std::vector<bf16_t> copies(masters.size());
   store_->device().copy_out(copies.data(), store_->flat_copy().data, store_->flat_count() * size_of(DType::bf16));
   for (size_t i = 0; i < masters.size(); ++i) EXPECT_EQ(copies[i].bits, to_bf16(masters[i]).bits) << i;
 }
 
-TEST_F(AdamW, NormIsOfTheWholeGradient) {
+TEST_F(AdamWTest, NormIsOfTheWholeGradient) {
   for_each_isa([&](Isa) {
     make(DType::f32, guarded_device());
     put_gradients(4);
@@ -178,12 +187,13 @@ TEST_F(AdamW, NormIsOfTheWholeGradient) {
     for (const auto& parameter : store_->all()) {
       for (const float value : values(parameter->gradient)) sum += static_cast<double>(value) * value;
     }
-    EXPECT_NEAR(gradient_norm(*store_), std::sqrt(sum), 1e-6 * std::sqrt(sum));
+    AdamW adamw(*store_, {});
+    EXPECT_NEAR(OptimizerStep(*store_, adamw).run(1, 0.1), std::sqrt(sum), 1e-6 * std::sqrt(sum));
   });
 }
 
 // A packed weight of two parts between a table and a bias that AdamW updates.
-TEST_F(AdamW, LeavesHiddenMatricesToMuonWhichTakesTheirPartsApart) {
+TEST_F(AdamWTest, LeavesHiddenMatricesToMuonWhichTakesTheirPartsApart) {
   for_each_isa([&](Isa) {
     const auto store_of = [](const std::vector<int64_t>& parts) {
       auto store = std::make_unique<ParameterStore>();
@@ -200,13 +210,15 @@ TEST_F(AdamW, LeavesHiddenMatricesToMuonWhichTakesTheirPartsApart) {
     const std::vector<float> start = values(store_->flat_master());
     put_gradients(3);
     const std::vector<float> weight = values(store_->all()[1]->master);
-    adamw_step(*store_, {}, 1, 0.1, 0.5);
+    AdamW adamw(*store_, {}, {ParameterShard::Kind::not_hidden});
+    OptimizerStep(*store_, adamw).run(1, 0.1, 2);
     EXPECT_EQ(values(store_->all()[1]->master), weight);
     const std::vector<float> table = values(store_->all()[0]->master), bias = values(store_->all()[2]->master);
     EXPECT_NE(table, std::vector<float>(start.begin(), start.begin() + 56));
     EXPECT_FALSE(store_->all()[1]->second_moment);
 
-    Muon(*store_, {.rate_ratio = 2, .momentum = 0.9, .weight_decay = 0.3}).step(0.1, 0.5);
+    Muon muon(*store_, {.rate_ratio = 2, .momentum = 0.9, .weight_decay = 0.3});
+    OptimizerStep(*store_, muon).run(1, 0.1, 2);
     EXPECT_EQ(values(store_->all()[0]->master), table);
     EXPECT_EQ(values(store_->all()[2]->master), bias);
     const std::vector<float> got = values(store_->all()[1]->master), gradient = values(store_->all()[1]->gradient);
@@ -221,6 +233,79 @@ TEST_F(AdamW, LeavesHiddenMatricesToMuonWhichTakesTheirPartsApart) {
     store_->device().copy_out(copies.data(), store_->all()[1]->compute.data, std::ssize(copies) * size_of(DType::bf16));
     for (size_t i = 0; i < got.size(); ++i) ASSERT_EQ(copies[i].bits, to_bf16(got[i]).bits) << i;
   });
+}
+
+// Tables, a bias and two packed weights, as a model has them.
+std::unique_ptr<ParameterStore> mixed_store(DType type) {
+  auto store = std::make_unique<ParameterStore>();
+  const Initial normal{Initial::Kind::normal, 1.0};
+  store->add({"table", 9, 8, true, true, normal, {}});
+  store->add({"first", 12, 8, true, true, normal, {8, 4}, true});
+  store->add({"bias", 1, 20, false, false, normal, {}});
+  store->add({"second", 8, 16, true, true, normal, {}, true});
+  store->allocate(guarded_device(), {}, type, ParameterStore::Purpose::training,
+                  ParameterStore::Moments::one_of_hidden);
+  store->initialise(1);
+  return store;
+}
+
+TEST_F(AdamWTest, AndMuonGiveTheSameBitsShardByShard) {
+  const AdamWOptions adamw;
+  const MuonOptions muon{.rate_ratio = 2};
+  const auto train = [&](const std::vector<int64_t>& ends) {
+    store_ = mixed_store(DType::bf16);
+    std::vector<std::unique_ptr<Optimizer>> shards;
+    int64_t begin = 0, state_bytes = 0;
+    for (const int64_t end : ends) {
+      shards.push_back(
+          std::make_unique<AdamW>(*store_, adamw, ParameterShard{ParameterShard::Kind::not_hidden, begin, end}));
+      shards.push_back(std::make_unique<Muon>(*store_, muon, ParameterShard{ParameterShard::Kind::all, begin, end}));
+      begin = end;
+    }
+    for (const auto& shard : shards) state_bytes += shard->state_bytes();
+    EXPECT_EQ(state_bytes, make_optimizer(*store_, adamw, muon)->state_bytes());
+    OptimizerList all(std::move(shards));
+    for (int64_t step = 1; step <= 3; ++step) {
+      put_gradients(static_cast<uint64_t>(step));
+      OptimizerStep(*store_, all, 1).run(step, 0.1);
+    }
+    return values(store_->flat_master());
+  };
+  const std::vector<float> whole = train({mixed_store(DType::bf16)->flat_count()});
+  EXPECT_EQ(train({16, 112, 192, 240, 336}), whole);  // within the table, a packed weight, the bias and the last matrix
+  store_ = mixed_store(DType::bf16);
+  const std::unique_ptr<Optimizer> optimizer = make_optimizer(*store_, adamw, muon);
+  for (int64_t step = 1; step <= 3; ++step) {
+    put_gradients(static_cast<uint64_t>(step));
+    OptimizerStep(*store_, *optimizer, 1).run(step, 0.1);
+  }
+  EXPECT_EQ(values(store_->flat_master()), whole);
+}
+
+TEST_F(AdamWTest, KeepsTwoMomentsAndMuonOneWhichIsKnownBeforeThereIsMemory) {
+  ParameterStore store;
+  store.add({.name = "table", .rows = 10, .cols = 8});
+  store.add({.name = "hidden", .rows = 4, .cols = 8, .hidden = true});
+  store.add({.name = "frozen", .rows = 100, .cols = 100, .trained = false});
+  EXPECT_EQ(make_optimizer(store, {}, std::nullopt)->state_bytes(), 4 * 2 * (80 + 32));
+  EXPECT_EQ(make_optimizer(store, {}, MuonOptions{})->state_bytes(), 4 * (2 * 80 + 32));
+}
+
+TEST_F(AdamWTest, ChangesNothingInAStepThatIsNotApplied) {
+  store_ = mixed_store(DType::bf16);
+  put_gradients(1);
+  const std::vector<float> before = values(store_->flat_master());
+  const std::unique_ptr<Optimizer> optimizer = make_optimizer(*store_, {}, MuonOptions{});
+  StepState state(store_->device());
+  StepNumbers settings{.norm_limit = 1e-6};
+  optimizer->set_rates(1, 0.1, settings);
+  state.begin_update(settings);
+  state.measure(store_->flat_gradient());
+  state.decide();
+  optimizer->update(state.numbers());
+  EXPECT_EQ(state.result().applied, 0);
+  EXPECT_EQ(values(store_->flat_master()), before);
+  EXPECT_EQ(values(store_->flat_first_moment()), std::vector<float>(before.size(), 0.0f));
 }
 
 // Through the engine: a gradient beyond max_grad_norm is shortened to it, one within is left alone.

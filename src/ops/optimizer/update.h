@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "ops/optimizer/step_numbers.h"
 #include "tensor/dtype.h"
 
 namespace brisk {
@@ -36,23 +37,6 @@ double squared_norm(const float* values, int64_t count);
 void convert_to_bf16(const float* values, bf16_t* out, int64_t count);
 }  // namespace cpu
 
-// On a GPU an optimizer step is decided and applied without asking the host: what changes from step to step lies in
-// device memory, so that a captured graph can be replayed.
-struct StepNumbers {
-  double squared_norm = 0;              // of the gradient as it lies there (`scaling`), by squared_norm()
-  double loss_sum = 0, weight_sum = 0;  // over the step's micro-batches
-  double correct = 0, targets = 0;
-  float rate = 0, muon_rate = 0;           // from the host, as all below but the last two
-  float correction1 = 1, correction2 = 1;  // 1 - beta^step
-  float loss_scale = 1;
-  float scaling = 1;   // of the gradient, in loss_scale: its norm and what updates take are divided by it
-  float max_norm = 0;  // 0: no clipping
-  float norm_limit = 0, loss_limit = 0;  // above one the step is not applied; may be infinite
-  uint64_t step_key = 0;                 // random_key({seed, step}), for dropout
-  float gradient_scale = 1;              // the clipping factor, over `scaling`
-  float applied = 0;                     // 1, or 0: not finite or above a limit; the updates then change nothing
-};
-
 // A part of the flat arrays whose parameters decay alike.
 struct AdamWRun {
   int64_t begin = 0, count = 0;     // multiples of 16
@@ -83,13 +67,11 @@ void adamw_update(const AdamWRuns& op);
 void squared_norm(const float* values, int64_t count, double* result);
 void convert_to_bf16(const float* values, bf16_t* out, int64_t count);
 void convert_to_f16(const float* values, f16_t* out, int64_t count);
-// Adds the loss's sums [4] to the step's, or with `first` puts them there.
+// StepNumbers::add_loss, decide and set_update in device memory; set_pass sets the two numbers of a pass. The host's are
+// written in their turn, without a copy over the bus.
 void add_loss_sums(const float* sums, bool first, StepNumbers* step);
-// Sets gradient_scale and applied from the sums, the norm and the limits.
 void decide_step(StepNumbers* step);
-// What the host says of a step, written in its turn without a copy over the bus: before its micro-batches ...
 void set_pass(float loss_scale, uint64_t step_key, StepNumbers* step);
-// ... and before its update: rates, corrections and limits of `settings`.
 void set_update(const StepNumbers& settings, StepNumbers* step);
 // All of it, into staging memory of the host.
 void publish_step(const StepNumbers* step, StepNumbers* staging);

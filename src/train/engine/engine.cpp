@@ -1,14 +1,13 @@
 #include "train/engine/engine.h"
 
 #include <algorithm>
-#include <cmath>
 #include <exception>
 
 #include "base/error.h"
+#include "infer/batch_buffer.h"
 #include "ops/backend.h"
 #include "ops/optimizer/parameters.h"
 #include "ops/tape/gpu_workspace.h"
-#include "train/engine/engine_runs.h"
 
 namespace brisk {
 
@@ -16,9 +15,6 @@ LossOptions EngineOptions::loss() const {
   return {
       .label_smoothing = label_smoothing, .soft_weight = distillation.weight, .temperature = distillation.temperature};
 }
-
-bool StepResult::finite() const { return std::isfinite(loss_sum) && std::isfinite(gradient_norm); }
-double StepResult::loss() const { return weight_sum > 0 ? loss_sum / weight_sum : loss_sum; }
 
 namespace {
 // On a GPU the GPU's ops run.
@@ -65,7 +61,9 @@ MemoryPlan plan_memory(const EngineOptions& asked) {
   plan.trained_parameters = store.trained_count();
   plan.state = store.byte_parts(options.compute_type, ParameterStore::Purpose::training, moments_of(options),
                                 masters_of(options));
-  plan.optimizer_bytes = options.muon ? Muon::workspace_bytes(store, on_gpu) : 0;
+  const std::unique_ptr<Optimizer> optimizer = make_optimizer(store, options.adamw, options.muon);
+  plan.optimizer_bytes = optimizer->workspace_bytes(on_gpu);
+  plan.saved_bytes = store.trained_count() * size_of(DType::f32) + optimizer->state_bytes();
   plan.state_bytes = plan.state.total() + plan.optimizer_bytes;
   const int64_t training = arena(Tape::Purpose::training), evaluation = arena(Tape::Purpose::evaluation);
   plan.activation_bytes = training + plan.batch_bytes;
@@ -79,24 +77,29 @@ Engine::Engine(const EngineOptions& options)
     : options_(placed(options)),
       device_(options.device != nullptr ? *options.device : cpu_device()),
       model_(make_model(options.model, store_)),
-      training_(std::make_unique<Run>(options_, *model_)),
-      batch_buffer_(device_, training_->tape) {
-  store_.allocate(device_, training_->program->completion_order(), options.compute_type,
-                  ParameterStore::Purpose::training, moments_of(options), masters_of(options));
-  if (options_.muon) muon_ = std::make_unique<Muon>(store_, *options_.muon);
-  training_->program->allocate(device_);
+      training_(
+          *model_,
+          {.activation_type = options_.compute_type, .rows = options_.row_sets(), .products = options_.products},
+          options_.loss(),
+          {.checkpoint_every = options_.checkpoint_every, .backend = options_.backend, .products = options_.products}) {
   BRISK_CHECK((options.compute_type != DType::f16 && options.master_weights) || device_.is_cuda(),
               "a GPU's on the CPU");
-  if (options.compute_type == DType::f16) loss_scale_.emplace();
-  if (device_.is_cuda()) {
-    reserve_workspaces();
-    gpu_ = std::make_unique<GpuTraining>(store_, options_, muon_.get());
-  }
+  store_.allocate(device_, training_.program.completion_order(), options.compute_type,
+                  ParameterStore::Purpose::training, moments_of(options), masters_of(options));
+  optimizer_ = make_optimizer(store_, options_.adamw, options_.muon);
+  training_.program.allocate(device_);
+  if (device_.is_cuda()) reserve_workspaces();
+  backend_ = (device_.is_cuda() ? make_gpu_backend : make_cpu_backend)(device_, training_, options_.gradient_ready);
+  step_ = std::make_unique<TrainingStep>(*backend_, store_, *optimizer_,
+                                         options_.processes != nullptr ? *options_.processes : single_process(),
+                                         TrainingStep::Options{.max_grad_norm = options_.max_grad_norm,
+                                                               .seed = options_.seed,
+                                                               .scales_loss = options_.compute_type == DType::f16});
 }
 
 Engine::~Engine() {
   try {
-    forget_ahead();
+    step_->forget_ahead();
   } catch (const std::exception&) {  // a GPU that failed has said so before
   }
 }
@@ -113,50 +116,13 @@ void Engine::initialise(uint64_t seed) {
 }
 
 void Engine::parameters_changed() {
-  forget_ahead();
+  step_->forget_ahead();
   refresh_compute_copies(store_);
 }
 
 StepResult Engine::train_step(const StepBatch& batch, int64_t step, double rate, Ledger& ledger,
                               const UpdateLimits& limits, const NextBatch& next) {
-  if (gpu_) return train_on_gpu(batch, step, rate, ledger, limits, next);
-  StepResult result;
-  DeviceBatch device_batch;
-  device_batch.loss_scale = 1.0f / static_cast<float>(batch.loss_divisor() > 0 ? batch.loss_divisor() : 1.0);
-  device_batch.seed = options_.seed;
-  device_batch.step = static_cast<uint64_t>(step);
-  for (size_t i = 0; i < batch.micro_batches.size(); ++i) {
-    {
-      Ledger::Scope scope(ledger, Phase::copy);
-      batch_buffer_.load(batch.micro_batches[i], device_batch.sets);
-    }
-    device_batch.first_of_step = i == 0;
-    training_->program->forward(device_batch, ledger);
-    training_->program->backward(device_batch, ledger);
-    Ledger::Scope scope(ledger, Phase::copy);
-    float sums[4] = {};
-    device_.copy_out(sums, training_->program->value(training_->loss.sums, device_batch).data, sizeof(sums));
-    result.loss_sum += sums[0];
-    result.correct += std::lround(sums[1]);
-    result.targets += std::lround(sums[2]);
-    result.weight_sum += sums[3];
-    result.tokens += batch.micro_batches[i].rows();
-  }
-  double scale = 1;
-  {
-    Ledger::Scope scope(ledger, Phase::clipping);
-    result.gradient_norm = gradient_norm(store_);
-    if (options_.max_grad_norm > 0 && result.gradient_norm > options_.max_grad_norm) {
-      scale = options_.max_grad_norm / result.gradient_norm;
-    }
-  }
-  result.updated = result.finite() && result.gradient_norm <= limits.gradient_norm && result.loss() <= limits.loss;
-  if (result.updated) {
-    Ledger::Scope scope(ledger, Phase::optimizer);
-    adamw_step(store_, options_.adamw, step, rate, scale);
-    if (muon_) muon_->step(rate, scale);
-  }
-  return result;
+  return step_->run(batch, step, rate, ledger, limits, next);
 }
 
 EvaluationResult Engine::evaluate(const Sequences& sequences, Ledger& ledger, int64_t count) {
@@ -165,7 +131,7 @@ EvaluationResult Engine::evaluate(const Sequences& sequences, Ledger& ledger, in
     evaluator_ =
         std::make_unique<Evaluator>(*model_, store_, options_.capacity, options_.layout, options_.backend,
                                     options_.products == ProductFormat::tf32 ? options_.products : ProductFormat::own,
-                                    gpu_ ? training_->program.get() : nullptr);
+                                    device_.is_cuda() ? &training_.program : nullptr);
   }
   return evaluator_->evaluate(sequences, ledger, count);
 }

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -18,14 +17,18 @@
 #include "base/ledger.h"
 #include "data/batch/batch.h"
 #include "data/batch/sequences.h"
-#include "infer/batch_buffer.h"
 #include "infer/batch_layout.h"
 #include "infer/evaluator.h"
 #include "models/model_config.h"
 #include "optim/adamw.h"
 #include "optim/loss_scale.h"
 #include "optim/muon.h"
+#include "optim/optimizer.h"
 #include "tensor/program.h"
+#include "train/engine/process_group.h"
+#include "train/engine/step_backend.h"
+#include "train/engine/training_program.h"
+#include "train/engine/training_step.h"
 
 namespace brisk {
 
@@ -46,31 +49,14 @@ struct EngineOptions {
   std::optional<MuonOptions> muon;  // of the hidden matrices; none: AdamW updates them too
   double max_grad_norm = 1;         // 0: no clipping
   uint64_t seed = 1;
-  Backend backend = Backend::cpu;  // of a GPU: always cuda
-  Device* device = nullptr;        // none: the CPU
+  Backend backend = Backend::cpu;     // of a GPU: always cuda
+  Device* device = nullptr;           // none: the CPU
+  ProcessGroup* processes = nullptr;  // that train this model together; none: this one alone
+  // Hears of every trained parameter once a step, when its gradient is complete (Program::backward).
+  GradientReady gradient_ready;
 
   LossOptions loss() const;
   std::vector<RowCapacity> row_sets() const { return layout.capacities(capacity); }
-};
-
-struct StepResult {
-  double loss_sum = 0;  // over the step's targets, each times its weight
-  int64_t correct = 0;
-  int64_t targets = 0;
-  double weight_sum = 0;  // of the targets; their number where they have no weights
-  int64_t tokens = 0;     // rows that were computed; of a language model each is a target
-  double gradient_norm = 0;
-  bool updated = false;     // false: not finite, or above a limit
-  bool overflowed = false;  // the gradient was beyond f16: not updated, and scaled less from now on
-  double scaling = 1;       // of the gradients that the parameters still hold (optim/loss_scale.h)
-  bool finite() const;
-  double loss() const;  // the mean
-};
-
-// A step above either is computed, but not applied.
-struct UpdateLimits {
-  double gradient_norm = std::numeric_limits<double>::infinity();
-  double loss = std::numeric_limits<double>::infinity();  // mean over the step's targets
 };
 
 // What an engine with these options will take, before anything is allocated.
@@ -82,11 +68,12 @@ struct MemoryPlan {
   int64_t evaluation_bytes = 0;  // its arena; none on a GPU, where it fits into that of training
   int64_t workspace_bytes = 0;   // on a GPU: of products and other ops
   int64_t library_bytes = 0;     // on a GPU, beside the total: what cuDNN takes where there is room for it
+  int64_t saved_bytes = 0;       // beside the total, of a checkpoint: trained parameters and their moments
   int64_t total() const { return state_bytes + activation_bytes + evaluation_bytes + workspace_bytes; }
 
   // What these are made of.
   ParameterStore::Bytes state;
-  int64_t optimizer_bytes = 0;  // Muon's workspace
+  int64_t optimizer_bytes = 0;  // its workspace
   int64_t operand_bytes = 0;    // of workspace_bytes: operands of eight bits
   int64_t batch_bytes = 0;
   int64_t loss_bytes = 0;  // of the arena: logits of a chunk of rows
@@ -102,8 +89,6 @@ class Engine {
   // After masters were written from outside (a checkpoint, an import).
   void parameters_changed();
 
-  // The batch of the step after this, or null where there is none yet. It need not outlive the call.
-  using NextBatch = std::function<const StepBatch*()>;
   // One optimizer step (number `step`, from 1): every micro-batch forward and backward, then clipping and the update.
   // When the result is not finite(), or above `limits`, the parameters and the optimizer's state are untouched.
   // A GPU asks for `next` when it has this step before it, and begins with that one's gradients, so that it has work
@@ -119,34 +104,27 @@ class Engine {
 
   // How many passes in a row, the last ones queued, were of sizes that had come twice before: nothing was chosen
   // by timing and no graph recorded. The CPU prepares nothing: without end.
-  int64_t settled_passes() const;
+  int64_t settled_passes() const { return backend_->settled_passes(); }
 
   ParameterStore& parameters() { return store_; }
   const Model& model() const { return *model_; }
   const EngineOptions& options() const { return options_; }
-  LossScale* loss_scale() { return loss_scale_ ? &*loss_scale_ : nullptr; }  // of f16; null: there is none
+  LossScale* loss_scale() { return step_->loss_scale(); }  // of f16; null: there is none
   // The tensor to name when a step was not finite.
   std::string first_not_finite() const;
 
  private:
-  struct GpuTraining;  // what steps on a GPU need besides
-  StepResult train_on_gpu(const StepBatch& batch, int64_t step, double rate, Ledger& ledger, const UpdateLimits& limits,
-                          const NextBatch& next);
-  void queue_pass(const StepBatch& batch, int64_t step, bool may_sample, Ledger& ledger);
-  void forget_ahead();
   void reserve_workspaces() const;
-  struct Run;  // a tape, its program and the loss to read from it
 
   EngineOptions options_;
   Device& device_;
   ParameterStore store_;
   std::unique_ptr<Model> model_;
-  std::unique_ptr<Muon> muon_;
-  std::unique_ptr<Run> training_;
+  TrainingProgram training_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<StepBackend> backend_;
+  std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<Evaluator> evaluator_;  // made at the first evaluate()
-  BatchBuffer batch_buffer_;
-  std::optional<LossScale> loss_scale_;
-  std::unique_ptr<GpuTraining> gpu_;
 };
 
 }  // namespace brisk

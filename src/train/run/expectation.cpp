@@ -19,7 +19,7 @@ void time_evaluation(TrainingSetup& setup) {
     rows = static_cast<double>(setup.engine->evaluate(all, setup.ledger, kSequences).tokens);
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
-  const double whole = seconds * static_cast<double>(all.total_rows()) / rows;
+  const double whole = setup.processes().broadcast(seconds * static_cast<double>(all.total_rows()) / rows);
   setup.time_box->evaluation_took(whole);
   constexpr double kMuch = 0.25;
   if (whole > kMuch * setup.time_box->seconds()) {

@@ -24,7 +24,7 @@ double set_time_box(TrainingSetup& setup, double tokens_per_step) {
   }
   options.step_seconds =
       tokens_per_step * setup.flop_per_token * 1e-9 / (kUtilisation * std::max(1.0, setup.peak->gflops()));
-  options.save_seconds = static_cast<double>(checkpoint_bytes(setup.memory.trained_parameters)) / kDiskBytesPerSecond;
+  options.save_seconds = static_cast<double>(checkpoint_bytes(setup.memory.saved_bytes)) / kDiskBytesPerSecond;
   options.evaluation_steps = kForwardShare * static_cast<double>(setup.data.validation->total_rows()) / tokens_per_step;
   options.evaluate_every = training.eval_steps > 0 ? training.eval_steps : setup.steps_per_epoch;
   options.save_every = training.save_steps > 0 ? training.save_steps : setup.steps_per_epoch;

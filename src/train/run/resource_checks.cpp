@@ -110,11 +110,11 @@ MemoryPlan refuse_what_cannot_fit(const EngineOptions& options) {
 
 void refuse_full_disk(const TrainingSetup& setup) {
   const int64_t every = setup.job.training.save_steps > 0 ? setup.job.training.save_steps : setup.steps_per_epoch;
-  const int64_t needed = checkpoints_bytes(setup.memory.trained_parameters, setup.job.training.save_total_limit,
-                                           setup.total_steps / every + 1);
+  const int64_t needed =
+      checkpoints_bytes(setup.memory.saved_bytes, setup.job.training.save_total_limit, setup.total_steps / every + 1);
   // What a run to be resumed has on the disk already is not needed again.
   const int64_t saved =
-      std::ssize(list_checkpoints(setup.directory.path())) * checkpoint_bytes(setup.memory.trained_parameters);
+      std::ssize(list_checkpoints(setup.directory.path())) * checkpoint_bytes(setup.memory.saved_bytes);
   const int64_t there = disk_free_bytes(setup.directory.path()) + saved;
   if (needed <= there) return;
   user_error(

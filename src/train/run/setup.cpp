@@ -165,7 +165,11 @@ class Starter {
       options.capacity = options.layout.capacity(setup_.micro_batch_tokens, longest);
     }
     setup_.memory = refuse_what_cannot_fit(options);  // before anything is measured: that takes memory too
+    ProcessGroup& processes = setup_.processes();
     setup_.choices = make_choices(options);
+    setup_.choices.micro_batch_tokens = processes.broadcast(setup_.choices.micro_batch_tokens);
+    setup_.choices.compute_type = processes.broadcast(setup_.choices.compute_type);
+    setup_.choices.products = processes.broadcast(setup_.choices.products);
     setup_.micro_batch_tokens = setup_.choices.micro_batch_tokens;
     options.capacity = options.layout.capacity(setup_.micro_batch_tokens, longest);
     options.compute_type = setup_.choices.compute_type;
@@ -187,7 +191,8 @@ class Starter {
     }
     // Of what is left to compute; a resumed run goes on with what was measured.
     if (training.measure_micro_batch && training.micro_batch_tokens == 0 && !checkpoint_path_) {
-      setup_.micro_batch_tokens = setup_.choices.micro_batch_tokens = fastest_micro_batch(options);
+      setup_.micro_batch_tokens = processes.broadcast(fastest_micro_batch(options));
+      setup_.choices.micro_batch_tokens = setup_.micro_batch_tokens;
       options.capacity = options.layout.capacity(setup_.micro_batch_tokens, longest);
     }
     setup_.memory = refuse_what_cannot_fit(options);
@@ -204,6 +209,7 @@ class Starter {
         return explain_memory(options, memory_for_engine(gpu) + gpu.memory().allocated);
       });
     }
+    options.processes = &processes;
     setup_.engine = std::make_unique<Engine>(options);
 
     setup_.steps_per_epoch = divide_up(setup_.data.sequences_per_epoch, sequences);

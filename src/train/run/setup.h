@@ -20,6 +20,7 @@
 #include "ops/peak/peak.h"
 #include "optim/schedule.h"
 #include "train/engine/engine.h"
+#include "train/engine/process_group.h"
 #include "train/record/metrics_log.h"
 #include "train/run/time_box.h"
 #include "train/run/trainer.h"
@@ -30,6 +31,7 @@ namespace brisk {
 struct TrainingSetup {
   TrainingSetup(Job job, const TrainRequest& request);
 
+  ProcessGroup& processes() const { return request.processes != nullptr ? *request.processes : single_process(); }
   // Wall time of the run, earlier processes included.
   double elapsed() { return elapsed_before + ledger.totals().seconds(); }
 

@@ -16,9 +16,6 @@ constexpr int64_t kEarlySteps = 3;
 StepLog::StepLog(TrainingSetup& setup) : setup_(setup), epoch_start_(setup.ledger.totals()) {}
 
 void StepLog::count(const StepBatch& batch, const StepResult& result, double seconds) {
-  ++setup_.state.step;
-  setup_.state.cursor = batch.next;
-  setup_.state.tokens_seen += result.tokens;
   // Since the last logged line; saved, so that a resumed curve has the same lines.
   auto& sums = setup_.state.accumulators;
   if (std::isfinite(result.loss_sum)) {  // a skipped step that is finite shows in the curve; one that is not, cannot

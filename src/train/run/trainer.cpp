@@ -61,20 +61,19 @@ class Trainer {
     if (setup_.gpu) setup_.gpu->begin();
     log_.begin_epoch();
     while (!is_over() && !stop_early_) {
-      if (InterruptGuard::requested()) {
-        interrupted_ = true;
-        break;
-      }
+      interrupted_ = interrupt_requested();
+      if (interrupted_) break;
       step_start_ = std::chrono::steady_clock::now();
       const StepBatch batch = next_batch();
       const int64_t step = setup_.state.step + 1;
       const double rate = setup_.state.guard.rate_factor *
-                          (setup_.time_box ? setup_.time_box->rate(step, setup_.elapsed()) : setup_.schedule.at(step));
+                          (setup_.time_box ? setup_.time_box->rate(step, elapsed()) : setup_.schedule.at(step));
       const auto before = std::chrono::steady_clock::now();
       const StepResult result = setup_.engine->train_step(batch, step, rate, setup_.ledger, guard_.limits(),
                                                           [&] { return look_ahead(step); });
       Ledger::Scope scope(setup_.ledger, Phase::logging);
       if (!passes(step, result)) continue;
+      advance(batch, result);
       log_.count(batch, result, seconds_since(before));
       watch_.count(batch.cursor.epoch + 1, result.tokens, batch.sequences);
       watch_.gradients_are_scaled(result.scaling);
@@ -97,10 +96,17 @@ class Trainer {
   // there is none, or the gradient of `step` is still to be looked at.
   const StepBatch* look_ahead(int64_t step) {
     const bool is_last = !setup_.time_box && step >= setup_.total_steps;
-    if (is_last || InterruptGuard::requested() || watch_.wants_histograms(step)) return nullptr;
+    if (is_last || interrupt_requested() || watch_.wants_histograms(step)) return nullptr;
     Ledger::Scope scope(setup_.ledger, Phase::data_wait);
     ahead_ = setup_.loader->next();
     return &*ahead_;
+  }
+
+  // The one place where the run moves on by a step.
+  void advance(const StepBatch& batch, const StepResult& result) {
+    ++setup_.state.step;
+    setup_.state.cursor = batch.next;
+    setup_.state.tokens_seen += result.tokens;
   }
 
   bool is_over() const {
@@ -152,8 +158,8 @@ class Trainer {
   // After each step of a time-boxed run: is there time for another, and how far will it come?
   void follow_the_clock() {
     TimeBox& box = *setup_.time_box;
-    const double now = setup_.elapsed();
-    box.step_took(seconds_since(step_start_));
+    const double now = elapsed();
+    box.step_took(agreed_seconds_since(step_start_));
     box.advance(now);
     setup_.state.progress = box.progress();
     setup_.total_steps = setup_.state.step + std::llround(box.steps_left(now));
@@ -181,9 +187,9 @@ class Trainer {
     if (evaluates || last) sample(bar, batch);
     watch_.histograms(setup_.state.step);
     if (batch.last_of_epoch || last) end_epoch(bar, batch);
-    if (evaluated && setup_.time_box) setup_.time_box->evaluation_took(seconds_since(pause));
+    if (evaluated && setup_.time_box) setup_.time_box->evaluation_took(agreed_seconds_since(pause));
     const bool saves = (training.save_steps > 0 ? setup_.state.step % training.save_steps == 0 : batch.last_of_epoch) ||
-                       (training.save_minutes > 0 && seconds_since(last_save_) >= 60 * training.save_minutes);
+                       (training.save_minutes > 0 && agreed_seconds_since(last_save_) >= 60 * training.save_minutes);
     if (saves || last || stop_early_ || (best && training.load_best_model_at_end)) {
       bar.clear();
       save();
@@ -219,7 +225,7 @@ class Trainer {
     setup_.summary.last_evaluation = line;
     const bool best = best_.see(line);
     if (best) keep_details(result);
-    stop_early_ = !best && best_.patience_is_over();
+    stop_early_ = setup_.processes().broadcast(!best && best_.patience_is_over());
     bar.clear();
     say("step {}: validation {}{}", line.step, metrics_text(line.metrics, setup_.job.training.best_by),
         best ? ", the best so far" : "");
@@ -277,12 +283,19 @@ class Trainer {
     const std::string problem =
         prune_checkpoints(setup_.directory.path(), setup_.job.training.save_total_limit, setup_.state.best_step);
     if (!problem.empty()) warn("{}", problem);
-    if (setup_.time_box) setup_.time_box->save_took(seconds_since(last_save_));
+    if (setup_.time_box) setup_.time_box->save_took(agreed_seconds_since(last_save_));
   }
 
   static double seconds_since(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
+
+  // What a decision reads of clocks and signals is the same in all processes.
+  double agreed_seconds_since(std::chrono::steady_clock::time_point start) const {
+    return setup_.processes().broadcast(seconds_since(start));
+  }
+  double elapsed() { return setup_.processes().broadcast(setup_.elapsed()); }
+  bool interrupt_requested() const { return setup_.processes().broadcast(InterruptGuard::requested()); }
 
   static constexpr int64_t kStepsBeforeExpecting = 5;
 

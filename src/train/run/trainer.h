@@ -13,8 +13,11 @@
 
 namespace brisk {
 
+class ProcessGroup;
+
 struct TrainRequest {
   bool resume = false;
+  ProcessGroup* processes = nullptr;  // that train together (train/engine/process_group.h); none: this one alone
 };
 
 struct TrainOutcome {

@@ -1,0 +1,192 @@
+// Training steps on a GPU: a step is queued as a whole and waited for once. What recurs with the same sizes is recorded
+// as a graph when it comes the second time. Now and then a step is queued op by op, with stamps of the GPU's clock
+// between; the ledger divides the others as that one was.
+#include <cstdlib>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "infer/batch_buffer.h"
+#include "train/engine/step_backend.h"
+
+namespace brisk {
+
+namespace {
+
+constexpr int64_t kStepsBetweenSamples = 1000;
+constexpr int64_t kMostWaiting = 16;  // steps, for one whose sizes have all run before
+constexpr size_t kMostGraphs = 64;    // of micro-batches; a graph takes about a megabyte
+
+// BRISK_CUDA_GRAPHS=0: every op is launched by itself, for finding faults.
+bool wants_graphs() {
+  static const bool wants = [] {
+    const char* value = std::getenv("BRISK_CUDA_GRAPHS");
+    return value == nullptr || std::string_view(value) != "0";
+  }();
+  return wants;
+}
+
+class GpuStepBackend : public StepBackend {
+ public:
+  GpuStepBackend(Device& device, TrainingProgram& training, GradientReady ready)
+      : StepBackend(device),
+        device_(device),
+        training_(training),
+        ready_(std::move(ready)),
+        buffer_(device, training.tape),
+        pass_done_(device.mark()) {
+    batch_.step_loss_scale = &state().numbers()->loss_scale;
+    batch_.step_key = &state().numbers()->step_key;
+  }
+
+  void begin_step(bool has_pass) override { is_busy_ = has_pass && !pass_done_->reached(); }
+
+  void begin_pass(const Pass& pass) override {
+    state().begin_pass(static_cast<float>(pass.scaling / pass.loss_divisor),
+                       random_key({pass.seed, static_cast<uint64_t>(pass.step)}));
+    clock_.reset();
+    samples_ = pass.may_sample && wants_sample();
+    is_settled_ = true;
+    micro_batches_ = 0;
+  }
+
+  void run_micro_batch(const MicroBatch& batch, bool first, bool last, Ledger& ledger) override {
+    // Two sets of slots in turn: while one is read by a step that is not done, the other is filled.
+    const size_t slot = 2 * micro_batches_++ + static_cast<size_t>(passes_ % 2);
+    {
+      Ledger::Scope scope(ledger, Phase::copy);
+      buffer_.queue(batch, slot, batch_.sets);
+    }
+    batch_.first_of_step = first;
+    const bool announces = last && ready_;
+    const Shape shape = shape_of(batch_, announces);
+    if (graphs_.size() >= kMostGraphs && !graphs_.contains(shape)) {
+      device_.wait();
+      graphs_.clear();
+    }
+    Recorded& recorded = graphs_[shape];
+    const int64_t due = last_sample_ == 0 ? 1 : last_sample_ + kStepsBetweenSamples - 1;
+    const bool is_overdue = passes_ >= due + kMostWaiting;
+    samples_ = samples_ && (recorded.seen > 0 || is_overdue);
+    if (samples_ && !clock_) clock_ = std::make_unique<PhaseClock>(device_);
+    Program& program = training_.program;
+    program.set_clock(samples_ ? clock_.get() : nullptr);
+    Ledger unseen;
+    const bool was_known = run(recorded, samples_, [&] {
+      program.forward(batch_, unseen);
+      program.backward(batch_, unseen, announces ? ready_ : GradientReady());
+      state().add_loss(program.value(training_.loss.sums, batch_), first);
+    });
+    if (!was_known) is_settled_ = false;
+  }
+
+  void end_pass() override {
+    training_.program.set_clock(nullptr);
+    if (!samples_) clock_.reset();
+    ++passes_;
+    settled_ = is_settled_ ? settled_ + 1 : 0;
+    pass_done_->set();
+  }
+
+  void run_update(const std::function<void()>& work) override {
+    if (clock_) {
+      clock_->restart();
+      work();
+    } else {
+      run(update_, false, work);
+    }
+    state().finish();
+  }
+
+  void run_phase(Phase phase, Ledger& /*ledger*/, const std::function<void()>& work) override {
+    work();
+    if (clock_) clock_->stamp(phase);
+  }
+
+  bool can_run_ahead() const override { return !clock_ && !wants_sample(); }
+
+  StepNumbers result(Ledger& ledger) override {
+    // The GPU had work from the last step to here.
+    if (is_busy_ && !state().is_done()) ledger.hide_host(last_totals_, shares_);
+    const StepNumbers numbers = state().result();
+    if (clock_) {
+      shares_ = clock_->totals();
+      last_sample_ = passes_;
+      clock_.reset();
+    }
+    if (passes_ == 1) shares_.nanoseconds[static_cast<size_t>(Phase::start_up)] = 1;  // algorithms were chosen
+    ledger.spread(shares_);
+    last_totals_ = ledger.totals();
+    return numbers;
+  }
+
+  void wait() override { device_.wait(); }
+  int64_t settled_passes() const override { return settled_; }
+
+ private:
+  // All that decides what is recorded: whether it is the step's first micro-batch, whether it announces gradients, and of
+  // each row set its sizes and which columns it has.
+  using Shape = std::vector<int64_t>;
+  static Shape shape_of(const DeviceBatch& batch, bool announces) {
+    Shape shape = {batch.first_of_step, announces};
+    for (const DeviceBatch::Set& set : batch.sets) {
+      shape.insert(shape.end(), {set.rows.rows, set.rows.sequences, set.rows.longest, set.rows.even});
+      const void* const columns[] = {set.tokens, set.types, set.targets, set.weights, set.source};
+      for (const void* column : columns) shape.push_back(column != nullptr);
+    }
+    return shape;
+  }
+
+  struct Recorded {
+    int64_t seen = 0;
+    std::unique_ptr<DeviceGraph> graph;
+  };
+
+  // Whether the next step is to be measured op by op: the second, and one in a thousand, as soon as its sizes have run
+  // before, so that no choice of an algorithm is in it.
+  bool wants_sample() const {
+    return passes_ >= 1 && (last_sample_ == 0 || passes_ + 1 - last_sample_ >= kStepsBetweenSamples);
+  }
+
+  // Runs `work`, from its second time on as a graph. Whether nothing was new in it: it had run before, and was not
+  // recorded now.
+  bool run(Recorded& recorded, bool op_by_op, const std::function<void()>& work) {
+    const bool is_new = recorded.seen++ == 0;
+    if (op_by_op || !wants_graphs() || is_new) {
+      work();
+      return !is_new;
+    }
+    const bool is_recorded = recorded.graph != nullptr;
+    if (!is_recorded) recorded.graph = device_.record(work);
+    recorded.graph->run();
+    return is_recorded;
+  }
+
+  Device& device_;
+  TrainingProgram& training_;
+  GradientReady ready_;
+  BatchBuffer buffer_;
+  DeviceBatch batch_;
+  std::map<Shape, Recorded> graphs_;  // of micro-batches
+  Recorded update_;
+  std::unique_ptr<DeviceMark> pass_done_;
+  bool is_busy_ = false;                  // from the last step to the begin of this one
+  int64_t passes_ = 0, last_sample_ = 0;  // so far; the one that was measured op by op last
+  int64_t settled_ = 0;                   // passes in a row, the last ones, in which nothing was new
+  // Of the pass:
+  size_t micro_batches_ = 0;
+  bool samples_ = false, is_settled_ = true;
+  std::unique_ptr<PhaseClock> clock_;  // where it is measured op by op, until its result is read
+  Ledger::Totals shares_;              // of the phases in the pass that was measured last
+  Ledger::Totals last_totals_;         // of the ledger when the last step was done
+};
+
+}  // namespace
+
+std::unique_ptr<StepBackend> make_gpu_backend(Device& device, TrainingProgram& training, GradientReady ready) {
+  return std::make_unique<GpuStepBackend>(device, training, std::move(ready));
+}
+
+}  // namespace brisk

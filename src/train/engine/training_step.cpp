@@ -1,0 +1,124 @@
+#include "train/engine/training_step.h"
+
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+
+namespace brisk {
+
+namespace {
+
+int64_t rows_of(const StepBatch& batch) {
+  int64_t rows = 0;
+  for (const MicroBatch& micro_batch : batch.micro_batches) rows += micro_batch.rows();
+  return rows;
+}
+
+StepResult result_of(const StepNumbers& numbers, int64_t tokens, double scaling) {
+  StepResult result;
+  result.tokens = tokens;
+  result.loss_sum = numbers.loss_sum;
+  result.correct = std::llround(numbers.correct);
+  result.targets = std::llround(numbers.targets);
+  result.weight_sum = numbers.weight_sum;
+  result.gradient_norm = std::sqrt(numbers.squared_norm) / scaling;
+  result.updated = numbers.applied > 0;
+  result.scaling = scaling;
+  return result;
+}
+
+}  // namespace
+
+bool StepResult::finite() const { return std::isfinite(loss_sum) && std::isfinite(gradient_norm); }
+double StepResult::loss() const { return weight_sum > 0 ? loss_sum / weight_sum : loss_sum; }
+
+TrainingStep::TrainingStep(StepBackend& backend, const ParameterStore& store, Optimizer& optimizer,
+                           ProcessGroup& processes, const Options& options)
+    : backend_(backend), store_(store), optimizer_(optimizer), processes_(processes), options_(options) {
+  if (options.scales_loss) loss_scale_.emplace();
+}
+
+// Forward and backward of all micro-batches: gradients and sums of the loss. Parameters stay as they are, so this may
+// run while the host does not know yet what came of the step before.
+void TrainingStep::run_pass(const StepBatch& batch, int64_t step, bool may_sample, Ledger& ledger) {
+  const double divisor = processes_.sum(batch.loss_divisor());
+  backend_.begin_pass({.step = step,
+                       .seed = options_.seed,
+                       .loss_divisor = divisor > 0 ? divisor : 1.0,
+                       .scaling = scaling(),
+                       .may_sample = may_sample});
+  const size_t count = batch.micro_batches.size();
+  for (size_t i = 0; i < count; ++i) {
+    backend_.run_micro_batch(batch.micro_batches[i], i == 0, i + 1 == count, ledger);
+  }
+  backend_.end_pass();
+  pass_ = Pass{.step = step, .tokens = rows_of(batch)};
+}
+
+// What a graph records must not depend on the step: its settings are in device memory before.
+void TrainingStep::update(int64_t step, double rate, Ledger& ledger, const UpdateLimits& limits) {
+  StepState& state = backend_.state();
+  StepNumbers settings{
+      .max_norm = options_.max_grad_norm, .norm_limit = limits.gradient_norm, .loss_limit = limits.loss};
+  settings.scaling = static_cast<float>(scaling());
+  optimizer_.set_rates(step, rate, settings);
+  state.begin_update(settings);
+  backend_.run_update([&] {
+    backend_.run_phase(Phase::clipping, ledger, [&] {
+      state.measure(store_.flat_gradient());
+      processes_.sum(state);
+      state.decide();
+    });
+    backend_.run_phase(Phase::optimizer, ledger, [&] { optimizer_.update(state.numbers()); });
+    state.publish();
+  });
+}
+
+// A step is two parts: the pass, and the update, for which the host must know how the step before went (rate and limits
+// may depend on it). A GPU gets the update of this step, then the pass of the next, and only then the host waits for
+// this step's numbers: so it has the time of a whole pass for logging, for the batch after that and for its way to the
+// GPU, and the GPU never waits. What the host decides on, it decides on with the same numbers as if it had waited:
+// while it does, parameters and optimizer are those of this step.
+StepResult TrainingStep::run(const StepBatch& batch, int64_t step, double rate, Ledger& ledger,
+                             const UpdateLimits& limits, const NextBatch& next) {
+  const bool has_pass = pass_ && pass_->step == step;
+  backend_.begin_step(has_pass);
+  if (!has_pass) {
+    forget_ahead();
+    run_pass(batch, step, true, ledger);
+  }
+  const Pass pass = *std::exchange(pass_, std::nullopt);
+  BRISK_CHECK(!has_pass || pass.tokens == rows_of(batch), "step {} was begun with another batch", step);
+  const double scaling = this->scaling();
+  update(step, rate, ledger, limits);
+  bool ran_ahead = false;
+  // With a loss that is scaled the next pass depends on how this one went.
+  if (next && !loss_scale_ && processes_.broadcast(backend_.can_run_ahead())) {
+    if (const StepBatch* following = next()) {
+      run_pass(*following, step + 1, false, ledger);
+      ran_ahead = true;
+    }
+  }
+  StepResult result = result_of(backend_.result(ledger), pass.tokens, scaling);
+  if (loss_scale_ && std::isfinite(result.loss_sum)) {
+    result.overflowed = !std::isfinite(result.gradient_norm) && loss_scale_->can_fall();
+    if (result.overflowed || result.finite()) loss_scale_->observe(result.finite());
+  }
+  // Who asks where it comes from finds this step's gradient, not that of the next.
+  if (ran_ahead && !result.finite()) {
+    forget_ahead();
+    run_pass(batch, step, false, ledger);
+    forget_ahead();
+  }
+  return result;
+}
+
+// Its batch may still be on its way: the memory that it comes from must not be used again before.
+void TrainingStep::forget_ahead() {
+  if (!pass_) return;
+  backend_.wait();
+  pass_.reset();
+}
+
+}  // namespace brisk
