@@ -65,7 +65,7 @@ class SimpleOp final : public Op {
     for (int k = kind_ == Kind::source ? 2 : 0; k < (kind_ == Kind::curve ? 1 : 2); ++k) {
       const Tensor dx = run.input_gradient(k);
       if (!dx) continue;
-      if (kind_ == Kind::exclusive) EXPECT_FALSE(run.input_gradient_adds(k));
+      EXPECT_FALSE(kind_ == Kind::exclusive && run.input_gradient_adds(k));
       for (int64_t i = 0; i < dy.rows * kCols; ++i) {
         float slope = 1;  // of y by this input
         if (kind_ == Kind::product || kind_ == Kind::exclusive) slope = p[i % kCols] * run.input(1 - k).f32()[i];

@@ -1,4 +1,3 @@
-#include "ops/attention/attention_cudnn_limits.h"
 #include "ops/attention/cuda/attention_cudnn_cuda.h"
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <optional>
 
 #include "base/rounding.h"
+#include "ops/attention/attention_cudnn_limits.h"
 #include "ops/attention/cuda/attention_graph_cuda.h"
 #include "ops/attention/cuda/attention_rows_cuda.h"
 #include "ops/cuda/workspace_cuda.h"
