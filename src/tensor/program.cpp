@@ -441,9 +441,7 @@ Tensor OpRun::gelu_slope_at() const {
   return view(program_.tape_, *program_.arena_, Value{argument}, program_.backward_offset_[index(argument)], batch_);
 }
 
-bool OpRun::output_gradient_has_gelu_slope() const {
-  return program_.gelu_argument_[index(node_.outputs[0].id)] >= 0;
-}
+bool OpRun::output_gradient_has_gelu_slope() const { return program_.gelu_argument_[index(node_.outputs[0].id)] >= 0; }
 
 Tensor OpRun::prepared_gradient() const {
   if (step_.prepared_offset < 0) return {};

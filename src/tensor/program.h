@@ -161,7 +161,7 @@ class OpRun {
   Tensor input(int i) const;
   Tensor output(int i) const;
   Tensor output_gradient(int i) const;
-  Tensor input_gradient(int i) const;  // empty: nobody wants it, or it is shared with output 0's gradient
+  Tensor input_gradient(int i) const;     // empty: nobody wants it, or it is shared with output 0's gradient
   bool input_gradient_adds(int i) const;  // to what is there, rather than overwriting it
   // If non-empty, backward must multiply the gradient of input 0 by GELU's slope at this. And: the gradient of output 0
   // already contains that factor (Op::gelu_argument).

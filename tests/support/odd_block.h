@@ -34,6 +34,7 @@ class OddModel {
     tape_.end_layer();
     out = block(out, "second.");
     tape_.end_layer();
+    out = norm(tape_, out, NormKind::layer, weight("norm", 1, kWidth), nullptr, 1e-5);
     // Two losses read one value.
     losses_ = {linear_cross_entropy(tape_, out, table_, {}),
                linear_cross_entropy(tape_, out, weight("head", kVocabulary, kWidth), {})};
@@ -75,8 +76,9 @@ class OddModel {
 
  private:
   Parameter* weight(const std::string& name, int64_t rows, int64_t cols) {
-    const Initial initial{Initial::Kind::normal, rows == 1 ? 0.8 : 0.4};
-    return store_.add({.name = name + ".weight", .rows = rows, .cols = cols, .multiplies = rows > 1, .initial = initial});
+    const Initial initial{Initial::Kind::normal, rows == 1 ? 0.8 : 0.3};
+    return store_.add(
+        {.name = name + ".weight", .rows = rows, .cols = cols, .multiplies = rows > 1, .initial = initial});
   }
   Value attention(Value qkv, int64_t heads) {
     const float scale = 1.0f / std::sqrt(static_cast<float>(kHeadWidth));
@@ -116,6 +118,7 @@ class OddModel {
     const Value bent = columns(tape_, pointwise(tape_, qkv, Activation::tanh, 0.5), 3, kWidth);
     y = add(tape_, add(tape_, y, multiply(tape_, turned, gate)), softmax(tape_, bent, 4));
     y = add(tape_, y, weight(prefix + "bias", 1, kWidth));
+    y = pointwise(tape_, y, Activation::tanh, 1);
     return add(tape_, h, multiply(tape_, y, y));  // h is the residual stream
   }
 

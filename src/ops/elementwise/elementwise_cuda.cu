@@ -114,7 +114,8 @@ void sum_rows(const SumRows& op) {
   const bool eights = in_eights(op.a) && in_eights(op.b);
   const int64_t rows = divide_up(op.a.rows, kSumRowsParts), parts = rows == 0 ? 0 : divide_up(op.a.rows, rows);
   launch(eights ? sum_rows_kernel<8> : sum_rows_kernel<1>,
-         {.blocks = divide_up(op.a.cols, int64_t{eights ? 256 : 32}), .blocks_y = parts, .threads = kThreads}, op, rows);
+         {.blocks = divide_up(op.a.cols, int64_t{eights ? 256 : 32}), .blocks_y = parts, .threads = kThreads}, op,
+         rows);
   launch(add_parts_kernel, add_parts_shape(op.a.cols, 1),
          PartSums{op.scratch.f32(), parts, op.scratch.stride, op.a.cols, {op.y.f32()}, {op.y_adds}});
 }

@@ -22,9 +22,8 @@ void combine_rows(const Combine& op, int64_t begin, int64_t end) {
           const auto* a = row_of<decltype(of_a)>(op.a, row);
           const auto* b = row_of<decltype(of_b)>(op.b, op.b.rows == 1 ? 0 : row);
           auto* y = op.y.as<decltype(of_y)>() + row * op.y.stride;
-          const auto put = [&](int64_t c, int64_t lanes, Vec value) BRISK_INLINE {
-            store(y + c, adds ? load(y + c, lanes) + value : value, lanes);
-          };
+          const auto put = [&](int64_t c, int64_t lanes, Vec value)
+                               BRISK_INLINE { store(y + c, adds ? load(y + c, lanes) + value : value, lanes); };
           // Columns [first, first + count), with b's numbers for them.
           const auto combine_columns = [&](int64_t first, int64_t count, const auto& b_at) BRISK_INLINE {
             if (!op.a) {
@@ -91,8 +90,9 @@ void sum_rows_part(const SumRows& op, int64_t begin, int64_t end, float* sum) {
             store(sum + c, fma(load(a + c, lanes), load(b + c, lanes), load(sum + c, lanes)), lanes);
           });
         } else {
-          for_columns(op.a.cols, [&](int64_t c, int64_t lanes)
-                                     BRISK_INLINE { store(sum + c, load(sum + c, lanes) + load(a + c, lanes), lanes); });
+          for_columns(op.a.cols, [&](int64_t c, int64_t lanes) BRISK_INLINE {
+            store(sum + c, load(sum + c, lanes) + load(a + c, lanes), lanes);
+          });
         }
       }
     });

@@ -89,8 +89,8 @@ class LinearOp final : public Op {
       return workspace_piece(tape.capacity_rows(value) * spec.cols * product);
     };
     const int64_t result = workspace_piece(tape.capacity_rows(y) * width * product);
-    const int64_t forward = converted(x) + workspace_piece(width * product) +
-                            (changes_product() && node.outputs.size() == 1 ? result : 0);
+    const int64_t forward =
+        converted(x) + workspace_piece(width * product) + (changes_product() && node.outputs.size() == 1 ? result : 0);
     const int64_t backward = converted(x) + (changes_product() ? 0 : converted(y)) + column_sums_bytes(width);
     // fp8, backward: the gradient along rows and along columns, the input, and the weight; all of one byte.
     constexpr int64_t kPadding = 32;  // of rows and columns

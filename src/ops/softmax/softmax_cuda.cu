@@ -20,8 +20,8 @@ template <int kCount>
 __device__ Share share_of_thread(int64_t rows, int64_t groups, int64_t width, int lanes) {
   const int64_t at = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / lanes;
   const bool exists = at < rows * groups;
-  return {exists ? at / groups : 0, exists ? at % groups * width : 0, static_cast<int64_t>(threadIdx.x % lanes) * kCount,
-          exists};
+  return {exists ? at / groups : 0, exists ? at % groups * width : 0,
+          static_cast<int64_t>(threadIdx.x % lanes) * kCount, exists};
 }
 
 template <int kCount>

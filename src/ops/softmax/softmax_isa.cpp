@@ -17,19 +17,17 @@ void softmax_forward_rows(const SoftmaxForward& op, int64_t begin, int64_t end) 
         });
         const float most = reduce_max(largest);
         Vec sum = zero();
-        for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE {
-          sum = sum + first_lanes(exp(load(x + c, lanes) - set1(most)), lanes);
-        });
+        for_columns(width, [&](int64_t c, int64_t lanes)
+                               BRISK_INLINE { sum = sum + first_lanes(exp(load(x + c, lanes) - set1(most)), lanes); });
         const float total = reduce_add(sum);
         if (op.logarithm) {
           const Vec shift = set1(most + __builtin_logf(total));
-          for_columns(width, [&](int64_t c, int64_t lanes)
-                                 BRISK_INLINE { store(y + c, load(x + c, lanes) - shift, lanes); });
+          for_columns(width,
+                      [&](int64_t c, int64_t lanes) BRISK_INLINE { store(y + c, load(x + c, lanes) - shift, lanes); });
         } else {
           const Vec factor = set1(1.0f / total);
-          for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE {
-            store(y + c, exp(load(x + c, lanes) - set1(most)) * factor, lanes);
-          });
+          for_columns(width, [&](int64_t c, int64_t lanes)
+                                 BRISK_INLINE { store(y + c, exp(load(x + c, lanes) - set1(most)) * factor, lanes); });
         }
       }
     });
@@ -47,9 +45,8 @@ void softmax_backward_rows(const SoftmaxBackward& op, int64_t begin, int64_t end
           const auto* y = op.y.as<decltype(of_y)>() + row * op.y.stride + first;
           const auto* dy = op.dy.as<decltype(of_dy)>() + row * op.dy.stride + first;
           auto* dx = op.dx.as<decltype(of_dx)>() + row * op.dx.stride + first;
-          const auto put = [&](int64_t c, int64_t lanes, Vec value) BRISK_INLINE {
-            store(dx + c, adds ? load(dx + c, lanes) + value : value, lanes);
-          };
+          const auto put = [&](int64_t c, int64_t lanes, Vec value)
+                               BRISK_INLINE { store(dx + c, adds ? load(dx + c, lanes) + value : value, lanes); };
           Vec sum = zero();
           if (op.logarithm) {
             for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE { sum = sum + load(dy + c, lanes); });
@@ -61,9 +58,8 @@ void softmax_backward_rows(const SoftmaxBackward& op, int64_t begin, int64_t end
             for_columns(width, [&](int64_t c, int64_t lanes)
                                    BRISK_INLINE { sum = fma(load(dy + c, lanes), load(y + c, lanes), sum); });
             const Vec total = set1(reduce_add(sum));
-            for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE {
-              put(c, lanes, load(y + c, lanes) * (load(dy + c, lanes) - total));
-            });
+            for_columns(width, [&](int64_t c, int64_t lanes)
+                                   BRISK_INLINE { put(c, lanes, load(y + c, lanes) * (load(dy + c, lanes) - total)); });
           }
         }
       });

@@ -20,8 +20,8 @@ class SoftmaxOp final : public Op {
     BRISK_RUN_OP(run, softmax_forward, op);
   }
   void backward(OpRun& run) const override {
-    const SoftmaxBackward op{run.output(0), run.output_gradient(0), run.input_gradient(0),
-                             groups_,       logarithm_,             run.input_gradient_adds(0)};
+    const SoftmaxBackward op{run.output(0), run.output_gradient(0),    run.input_gradient(0), groups_,
+                             logarithm_,    run.input_gradient_adds(0)};
     BRISK_RUN_OP(run, softmax_backward, op);
   }
 

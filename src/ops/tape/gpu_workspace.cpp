@@ -6,7 +6,7 @@ namespace brisk {
 
 namespace {
 
-int64_t most_of_an_op(const Tape& tape, int64_t GpuWorkspace::* part) {
+int64_t most_of_an_op(const Tape& tape, int64_t GpuWorkspace::*part) {
   int64_t most = 0;
   for (const Node& node : tape.nodes()) most = std::max(most, node.op->gpu_workspace(tape, node).*part);
   return round_up(most, int64_t{2} << 20);

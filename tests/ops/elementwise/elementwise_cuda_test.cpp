@@ -1,8 +1,7 @@
 // Sums and products with broadcast, sums over columns and rows, and softmax on a GPU, against the reference.
-#include "ops/elementwise/elementwise.h"
-
 #include <gtest/gtest.h>
 
+#include "ops/elementwise/elementwise.h"
 #include "ops/rows/rows_copy.h"
 #include "ops/softmax/softmax.h"
 #include "support/on_gpu.h"
@@ -24,8 +23,8 @@ TEST_F(CudaElementwise, CombinesAsTheReferenceForEveryShapeAndType) {
   struct Shape {
     int64_t rows, cols, b_rows, b_cols;
   };
-  for (const Shape& shape : {Shape{37, 344, 37, 344}, Shape{37, 13, 1, 13}, Shape{37, 64, 1, 64}, Shape{300, 96, 300, 1},
-                             Shape{37, 64, 37, 4}, Shape{37, 60, 37, 4}, Shape{0, 8, 0, 8}}) {
+  for (const Shape& shape : {Shape{37, 344, 37, 344}, Shape{37, 13, 1, 13}, Shape{37, 64, 1, 64},
+                             Shape{300, 96, 300, 1}, Shape{37, 64, 37, 4}, Shape{37, 60, 37, 4}, Shape{0, 8, 0, 8}}) {
     for (const DType type : kEveryType) {
       for (const DType b_type : kEveryType) {
         for (const bool adds : {false, true}) {
@@ -96,9 +95,7 @@ TEST_F(CudaSoftmax, IsTheReferencesForEveryShapeAndType) {
         SCOPED_TRACE(::testing::Message() << shape.cols << " columns in " << shape.groups);
         GpuMatrix x(37, shape.cols, type, 1, 3.0, shape.cols + 8), y(37, shape.cols, type, 0, 0);
         GpuMatrix dy(37, shape.cols, type, 2), dx(37, shape.cols, type, 3);
-        const auto forward = [&](Side side) {
-          return SoftmaxForward{x.at(side), y.at(side), shape.groups, logarithm};
-        };
+        const auto forward = [&](Side side) { return SoftmaxForward{x.at(side), y.at(side), shape.groups, logarithm}; };
         ref::softmax_forward(forward(Side::host));
         cuda::softmax_forward(forward(Side::gpu));
         y.expect_close(elementwise_tolerance(type), "y");
