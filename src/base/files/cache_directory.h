@@ -1,4 +1,4 @@
-// Where brisk keeps what it can make again: token files, measured kernel choices.
+// The directory for files that brisk can make again: token files, tuned kernel choices.
 #pragma once
 
 #include <string>

@@ -33,7 +33,8 @@ Isa choose() {
     if (kIsaNames[i] != forced) continue;
     const Isa isa = static_cast<Isa>(i);
     if (isa > best_isa()) {
-      user_error("BRISK_ISA={}: this machine has no {}; the best it has is {}", forced, forced, isa_name(best_isa()));
+      user_error("BRISK_ISA={}: this machine does not support {}; the best it supports is {}", forced, forced,
+                 isa_name(best_isa()));
     }
     return isa;
   }

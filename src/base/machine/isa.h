@@ -13,8 +13,8 @@ namespace brisk {
 enum class Isa { baseline, avx2, avx512, avx512bf16, amx };
 
 std::string_view isa_name(Isa isa);
-Isa best_isa();                     // what this machine and its kernel allow
-Isa active_isa();                   // best_isa(), or less if forced; UserError if more is asked than there is
+Isa best_isa();                     // the best that the processor and the system support
+Isa active_isa();                   // best_isa(), or what BRISK_ISA forces; UserError if that is not available
 void set_active_isa(Isa isa);       // for tests and benchmarks
 std::vector<Isa> available_isas();  // from baseline to best_isa()
 inline bool has_bf16_instructions(Isa isa) { return isa >= Isa::avx512bf16; }

@@ -15,7 +15,7 @@ namespace brisk {
 
 namespace {
 
-// The bar on show, so that a line of talk does not land in the middle of it.
+// The visible bar, so that a message is not written into the middle of it.
 std::mutex output_mutex;
 ProgressBar* bar_on_show = nullptr;
 
@@ -25,7 +25,7 @@ void write_all(int file_descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(file_descriptor, text.data(), text.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return;  // nobody listens; that is no reason to stop a run
+    if (count <= 0) return;  // no reader; that is no reason to stop a run
     text.remove_prefix(static_cast<size_t>(count));
   }
 }
@@ -46,7 +46,7 @@ std::string loss_text(double loss) {
   return std::isfinite(loss) ? fmt::format("{:.3f}", loss) : fmt::format("{}", loss);
 }
 
-// In the unit in which it has no more than three digits before the point; each unit is `step` of the one before it.
+// In the unit that leaves at most three digits before the point; each unit is `step` times the previous one.
 std::string in_units(double value, double step, const std::array<const char*, 6>& units) {
   size_t unit = 0;
   value /= step;
@@ -127,8 +127,7 @@ namespace {
 struct CodePoints {
   char32_t first, last;
 };
-// The blocks of East Asian scripts and of pictures, two columns wide in every terminal, and the marks that join the
-// character before them. (The C library's own table needs a locale that may not be installed.)
+// The blocks of East Asian scripts and emoji, two columns wide, and the combining marks, which take none. (The C library's own table needs a locale that may not be installed.)
 constexpr CodePoints kWide[] = {{0x1100, 0x115F},  {0x2E80, 0x303E},   {0x3041, 0xA4CF},   {0xA960, 0xA97F},
                                 {0xAC00, 0xD7A3},  {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},
                                 {0xFFE0, 0xFFE6},  {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF},
@@ -141,7 +140,7 @@ bool is_in(std::span<const CodePoints> ranges, char32_t point) {
                      [point](const CodePoints& range) { return range.first <= point && point <= range.last; });
 }
 
-// A character at the start of `text`: its bytes and the columns it takes. A byte that begins none is one column.
+// The character at the start of `text`: its bytes and its columns. An invalid byte takes one column.
 struct Character {
   size_t bytes = 1;
   int64_t columns = 1;

@@ -1,4 +1,4 @@
-// What a person sees: talk on standard error, results on standard output; colour and redraws on a terminal only.
+// Output for people: messages on standard error, results on standard output; colour and redraws only on a terminal.
 //
 //   say("training on {} tokens", format_count(tokens));                // standard error
 //   warn("vocabulary of {} is larger than the text supports", size);   // "warning: ..." in yellow on a terminal
@@ -11,7 +11,7 @@
 //
 //   ProgressBar bar;                                // redraws one line on a terminal, about 10 times a second at most
 //   bar.update({.epoch = 1, .epochs = 3, .step = 40, .steps = 900, .loss = 5.31, ...});   // each step: cheap
-//   bar.log({...});                                 // each logging_steps: a plain line where there is no terminal
+//   bar.log({...});                                 // every logging_steps: a plain line if there is no terminal
 //   bar.finish();                                   // the last state stays as a line of its own
 #pragma once
 
@@ -28,20 +28,20 @@ namespace brisk {
 
 bool is_terminal(int file_descriptor);
 
-bool can_redraw(int file_descriptor);  // a terminal that knows how to clear a line: TERM is not "dumb"
+bool can_redraw(int file_descriptor);  // a terminal that can clear a line: TERM is not "dumb"
 
 // A terminal, NO_COLOR unset or empty, and TERM not "dumb".
 bool use_colour(int file_descriptor);
 
-// Columns of the terminal; `otherwise` where it is none.
+// Columns of the terminal; `otherwise` if it is not one.
 int terminal_width(int file_descriptor, int otherwise = 100);
 
 enum class Colour { red, green, yellow, blue, bold, dim };
 
-// The text in colour where use_colour(file_descriptor), as it is elsewhere.
+// The text in colour if use_colour(file_descriptor), else unchanged.
 std::string coloured(std::string_view text, Colour colour, int file_descriptor);
 
-// A line on standard error; a progress bar on show is cleared first and drawn again at its next update.
+// A line on standard error; a visible progress bar is cleared first and redrawn at its next update.
 void say_line(std::string_view line);
 void warn_line(std::string_view line);
 
@@ -79,9 +79,9 @@ class Table {
   std::vector<std::vector<std::string>> rows_;  // an empty row is a separator
 };
 
-// Columns a UTF-8 string takes: one for each character, two for those of East Asian scripts and for pictures.
+// Columns that a UTF-8 string takes on a terminal: one per character, two for East Asian scripts and emoji.
 int64_t display_width(std::string_view text);
-// The text, or as many of its characters as leave room for "..." in so many columns.
+// The text, cut between characters and ended by "..." if it takes more than so many columns.
 std::string shortened(std::string_view text, int64_t columns);
 
 struct Progress {
@@ -92,7 +92,7 @@ struct Progress {
   double elapsed_seconds = 0;
   double seconds_left = -1;   // negative: not known yet
   int64_t skipped_steps = 0;  // by loss scaling; 0: not shown
-  std::string gpu = {};       // what a GPU says of itself (base/gpu/gpu_watch.h); empty: nothing
+  std::string gpu = {};       // format_gpu() of base/gpu/gpu_watch.h; empty: not shown
 };
 
 // "epoch 1/3  step 40/900  loss 5.310  12.3K tokens/s  98 % busy, 612 W, 64 C  elapsed 4.20 s  left 1m 30s"
@@ -101,19 +101,19 @@ std::string format_progress(const Progress& progress);
 // The same after a bar [####------] of the share of steps done, fitted into `width` columns.
 std::string format_progress_bar(const Progress& progress, int width);
 
-// Used by one thread; say() and warn() may come from any.
+// Used by one thread; say() and warn() may be called from any.
 class ProgressBar {
  public:
-  ProgressBar();                                  // draws where standard error is a terminal
+  ProgressBar();                                  // draws if standard error is a terminal
   ProgressBar(int file_descriptor, bool redraw);  // chosen by the caller, as tests do
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  void update(const Progress& progress);  // a redraw, unless one was less than 0.1 s ago; nothing in a pipe
+  void update(const Progress& progress);  // redraws at most every 0.1 s; nothing in a pipe
   void log(const Progress& progress);     // a redraw on a terminal, a plain line in a pipe
-  void clear();                           // takes the line off the screen; the next update draws it again
-  void finish();                          // draws the last state a last time and leaves it as a line of its own
+  void clear();                           // removes the line; the next update draws it again
+  void finish();                          // draws the last state and leaves it as a line of its own
 
  private:
   friend void say_line(std::string_view line);
