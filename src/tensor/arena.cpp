@@ -39,9 +39,4 @@ int64_t ArenaPlanner::place() {
   return size;
 }
 
-int64_t ArenaPlanner::total_bytes() const {
-  return std::accumulate(buffers_.begin(), buffers_.end(), int64_t{0},
-                         [](int64_t sum, const Planned& buffer) { return sum + buffer.bytes; });
-}
-
 }  // namespace brisk

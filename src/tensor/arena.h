@@ -29,7 +29,6 @@ class ArenaPlanner {
   int add(int64_t bytes, Lifetime life);
   int64_t place();  // gives every buffer its offset; returns the arena's size
   int64_t offset(int buffer) const { return buffers_[static_cast<size_t>(buffer)].offset; }
-  int64_t total_bytes() const;
 
  private:
   struct Planned {

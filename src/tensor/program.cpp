@@ -27,7 +27,7 @@ Ledger::Totals PhaseClock::totals() {
 Program::Program(const Tape& tape, const ProgramOptions& options) : tape_(tape), options_(options) {
   find_wanted_gradients();
   plan_gradients();
-  find_fused_slopes();
+  fuse_gelu_slopes();
   make_schedule();
   plan_memory();
 }
@@ -54,6 +54,7 @@ void Program::plan_gradients() {
   runs_backward_.assign(nodes.size(), false);
   input_gradient_adds_.resize(nodes.size());
   input_gradient_shared_.resize(nodes.size());
+  contribution_offset_.resize(nodes.size());
   parameter_first_.resize(nodes.size());
   struct Written {
     const Parameter* parameter;
@@ -66,6 +67,7 @@ void Program::plan_gradients() {
     const Node& node = nodes[index(n)];
     input_gradient_adds_[index(n)].assign(node.inputs.size(), false);
     input_gradient_shared_[index(n)].assign(node.inputs.size(), false);
+    contribution_offset_[index(n)].assign(node.inputs.size(), -1);
     parameter_first_[index(n)].assign(node.parameters.size(), false);
     bool runs = node.is_loss;
     for (const Value output : node.outputs)
@@ -125,22 +127,23 @@ void Program::plan_gradients() {
   }
 }
 
-void Program::find_fused_slopes() {
-  fused_slope_.assign(tape_.values().size(), -1);
+void Program::fuse_gelu_slopes() {
+  gelu_argument_.assign(tape_.values().size(), -1);
   if (options_.backend != Backend::cuda || !tape_.training()) return;
   std::vector<int> uses(tape_.values().size(), 0);
   for (const Node& node : tape_.nodes()) {
     for (const Value input : node.inputs) ++uses[index(input.id)];
   }
   for (const Node& writer : tape_.nodes()) {
-    if (writer.gelu_of < 0) continue;
+    const int argument = writer.op->gelu_argument();
+    if (argument < 0) continue;
     const Value value = writer.outputs[0];
     if (uses[index(value.id)] != 1 || !wants_gradient_[index(value.id)] || tape_.spec(value).kept) continue;
     for (size_t n = 0; n < tape_.nodes().size(); ++n) {
       const Node& reader = tape_.nodes()[n];
       // Of one layer, so that what is recomputed is there for both.
-      if (!reader.passes_gelu || reader.inputs[0].id != value.id || reader.layer != writer.layer) continue;
-      if (runs_backward_[n]) fused_slope_[index(value.id)] = writer.outputs[index(writer.gelu_of)].id;
+      if (!reader.op->applies_gelu_slope() || reader.inputs[0].id != value.id || reader.layer != writer.layer) continue;
+      if (runs_backward_[n]) gelu_argument_[index(value.id)] = writer.outputs[index(argument)].id;
     }
   }
 }
@@ -214,16 +217,12 @@ void Program::make_schedule() {
 }
 
 // The next step's op wrote what this one's read, and nobody else adds to its gradient in between.
-bool Program::hands_on(const Step& step, const Step& next) const {
+bool Program::prepares(const Step& step, const Step& next) const {
   if (options_.backend != Backend::cuda || step.pass != Pass::backward || next.pass != Pass::backward) return false;
-  const Node& giver = tape_.nodes()[index(step.node)];
-  const Node& taker = tape_.nodes()[index(next.node)];
-  if (!giver.hands_gradient_on || !taker.takes_gradient) return false;
-  const Value value = taker.outputs[0];
-  // Worth it where the layer would convert its gradient or drop parts of it in a pass of its own.
-  const DType products = tape_.activation_type();
-  const bool passes = tape_.spec(value).type != products || (taker.changes_product && products != DType::f32);
-  return giver.inputs[0].id == value.id && wants_gradient_[index(value.id)] && passes;
+  const Node& reader = tape_.nodes()[index(step.node)];
+  const Node& writer = tape_.nodes()[index(next.node)];
+  if (!reader.op->prepares_gradient() || !writer.op->wants_prepared_gradient(tape_, writer)) return false;
+  return reader.inputs[0].id == writer.outputs[0].id && wants_gradient_[index(writer.outputs[0].id)];
 }
 
 void Program::plan_memory() {
@@ -253,8 +252,8 @@ void Program::plan_memory() {
     const bool everything = step.pass == Pass::recompute || node.is_loss;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (everything || node.input_in_backward[i]) touch_value(node.inputs[i], time, true);
-      const int slope = fused_slope_[index(node.inputs[i].id)];
-      if (step.pass == Pass::backward && slope >= 0) touch_value({slope}, time, true);
+      const int argument = gelu_argument_[index(node.inputs[i].id)];
+      if (step.pass == Pass::backward && argument >= 0) touch_value({argument}, time, true);
       if (step.pass == Pass::backward && wants_gradient_[index(node.inputs[i].id)])
         touch_gradient(node.inputs[i], time);
     }
@@ -290,19 +289,28 @@ void Program::plan_memory() {
       if (step.scratch_bytes > 0) scratch.emplace_back(&step, planner.add(step.scratch_bytes, life));
     }
   }
-  std::vector<std::pair<Step*, int>> handed;
-  for (size_t s = 0; s + 1 < backward_steps_.size(); ++s) {
-    if (!hands_on(backward_steps_[s], backward_steps_[s + 1])) continue;
-    backward_steps_[s].taker = static_cast<int>(s + 1);
-    const ValueSpec& spec = tape_.spec(nodes[index(backward_steps_[s + 1].node)].outputs[0]);
+  std::vector<std::pair<Step*, int>> prepared;
+  std::vector<std::pair<int64_t*, int>> contributions;
+  for (size_t s = 0; s < backward_steps_.size(); ++s) {
+    Step& step = backward_steps_[s];
     Lifetime life;
     life.touch(static_cast<int>(forward_steps_.size() + s));
+    if (step.pass == Pass::backward && nodes[index(step.node)].op->overwrites_gradients()) {
+      const std::vector<Value>& inputs = nodes[index(step.node)].inputs;
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (!input_gradient_adds_[index(step.node)][i]) continue;
+        contributions.emplace_back(&contribution_offset_[index(step.node)][i],
+                                   planner.add(tape_.capacity_bytes(inputs[i]), life));
+      }
+    }
+    if (s + 1 == backward_steps_.size() || !prepares(step, backward_steps_[s + 1])) continue;
+    step.prepares_for = static_cast<int>(s + 1);
+    const ValueSpec& spec = tape_.spec(nodes[index(backward_steps_[s + 1].node)].outputs[0]);
     life.touch(static_cast<int>(forward_steps_.size() + s + 1));
     const int64_t bytes = tape_.rows(spec.row_set).rows * spec.cols * size_of(tape_.activation_type());
-    handed.emplace_back(&backward_steps_[s + 1], planner.add(bytes, life));
+    prepared.emplace_back(&backward_steps_[s + 1], planner.add(bytes, life));
   }
   arena_bytes_ = planner.place();
-  total_bytes_ = planner.total_bytes();
 
   const auto offsets = [&](const std::vector<int>& buffers) {
     std::vector<int64_t> result(value_count, -1);
@@ -323,7 +331,8 @@ void Program::plan_memory() {
     if (gradient_owner_[v] >= 0) gradient_offset_[v] = own[index(gradient_owner_[v])];
   }
   for (const auto& [step, buffer] : scratch) step->scratch_offset = planner.offset(buffer);
-  for (const auto& [step, buffer] : handed) step->handed_offset = planner.offset(buffer);
+  for (const auto& [step, buffer] : prepared) step->prepared_offset = planner.offset(buffer);
+  for (const auto& [offset, buffer] : contributions) *offset = planner.offset(buffer);
 }
 
 void Program::allocate(Device& device) { own_arena_ = Buffer(device, arena_bytes_); }
@@ -351,6 +360,12 @@ void Program::run(const Step& step, const DeviceBatch& batch, Ledger& ledger) {
   OpRun op_run(*this, node, step, batch);
   if (step.pass == Pass::backward) {
     node.op->backward(op_run);
+    const std::vector<int64_t>& contributions = contribution_offset_[index(step.node)];
+    for (size_t i = 0; i < contributions.size(); ++i) {
+      const int input = static_cast<int>(i);
+      if (contributions[i] < 0) continue;
+      node.op->add_gradient(op_run, op_run.input_gradient(input), op_run.shared_gradient(input));
+    }
   } else {
     node.op->forward(op_run);
   }
@@ -397,11 +412,6 @@ Tensor Program::gradient(Value value, const DeviceBatch& batch) const {
   return view(tape_, *arena_, value, gradient_offset_[index(value.id)], batch);
 }
 
-std::string Program::describe(int node) const {
-  const Node& n = tape_.nodes()[index(node)];
-  return fmt::format("{} (op {}, layer {} of {})", n.op->name(), node, n.layer, tape_.layers());
-}
-
 Tensor OpRun::input(int i) const {
   const auto& offsets = step_.pass == Program::Pass::forward ? program_.forward_offset_ : program_.backward_offset_;
   const Value value = node_.inputs[index(i)];
@@ -419,34 +429,44 @@ Tensor OpRun::output_gradient(int i) const {
   return view(program_.tape_, *program_.arena_, value, program_.gradient_offset_[index(value.id)], batch_);
 }
 
-Tensor OpRun::input_gradient(int i) const {
+Tensor OpRun::shared_gradient(int i) const {
   const Value value = node_.inputs[index(i)];
-  if (!program_.wants_gradient_[index(value.id)] || program_.input_gradient_shared_[node_index()][index(i)]) return {};
   return view(program_.tape_, *program_.arena_, value, program_.gradient_offset_[index(value.id)], batch_);
 }
 
-Tensor OpRun::input_gelu(int i) const {
-  const int slope = program_.fused_slope_[index(node_.inputs[index(i)].id)];
-  if (slope < 0) return {};
-  return view(program_.tape_, *program_.arena_, Value{slope}, program_.backward_offset_[index(slope)], batch_);
+Tensor OpRun::input_gradient(int i) const {
+  const Value value = node_.inputs[index(i)];
+  if (!program_.wants_gradient_[index(value.id)] || program_.input_gradient_shared_[node_index()][index(i)]) return {};
+  const int64_t contribution = program_.contribution_offset_[node_index()][index(i)];
+  if (contribution < 0) return shared_gradient(i);
+  return view(program_.tape_, *program_.arena_, value, contribution, batch_);
 }
 
-bool OpRun::output_passed_gelu() const { return program_.fused_slope_[index(node_.outputs[0].id)] >= 0; }
+bool OpRun::input_gradient_adds(int i) const {
+  return program_.input_gradient_adds_[node_index()][index(i)] &&
+         program_.contribution_offset_[node_index()][index(i)] < 0;
+}
 
-Tensor OpRun::handed_gradient() const {
-  if (step_.handed_offset < 0) return {};
+Tensor OpRun::gelu_slope_at() const {
+  const int argument = program_.gelu_argument_[index(node_.inputs[0].id)];
+  if (argument < 0) return {};
+  return view(program_.tape_, *program_.arena_, Value{argument}, program_.backward_offset_[index(argument)], batch_);
+}
+
+bool OpRun::output_gradient_has_gelu_slope() const { return program_.gelu_argument_[index(node_.outputs[0].id)] >= 0; }
+
+Tensor OpRun::prepared_gradient() const {
+  if (step_.prepared_offset < 0) return {};
   const ValueSpec& spec = program_.tape_.spec(node_.outputs[0]);
-  return matrix(static_cast<char*>(program_.arena_->data()) + step_.handed_offset, program_.tape_.activation_type(),
+  return matrix(static_cast<char*>(program_.arena_->data()) + step_.prepared_offset, program_.tape_.activation_type(),
                 batch_.sets[index(spec.row_set)].rows.rows, spec.cols);
 }
 
-std::optional<OpRun> OpRun::taker() const {
-  if (step_.taker < 0) return {};
-  const Program::Step& next = program_.backward_steps_[index(step_.taker)];
+std::optional<OpRun> OpRun::prepares_for() const {
+  if (step_.prepares_for < 0) return {};
+  const Program::Step& next = program_.backward_steps_[index(step_.prepares_for)];
   return OpRun(program_, program_.tape_.nodes()[index(next.node)], next, batch_);
 }
-
-bool OpRun::input_gradient_adds(int i) const { return program_.input_gradient_adds_[node_index()][index(i)]; }
 
 bool OpRun::parameter_gradient_adds(int i) const {
   return !batch_.first_of_step || !program_.parameter_first_[node_index()][index(i)];

@@ -93,8 +93,7 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   int64_t arena_bytes() const { return arena_bytes_; }
-  int64_t total_bytes() const { return total_bytes_; }  // of all buffers, had none shared memory
-  int64_t loss_scratch_bytes() const;                   // of the arena: where a loss makes logits
+  int64_t loss_scratch_bytes() const;  // of the arena: where a loss makes logits
   void allocate(Device& device);
   // In the memory of another program, which must not be half done when this one runs; where that is too small, in its
   // own.
@@ -115,8 +114,6 @@ class Program {
 
   // Parameters in the order in which backward completes their gradients.
   const std::vector<Parameter*>& completion_order() const { return completion_order_; }
-  // "attention_norm of layer 3", for messages about a value.
-  std::string describe(int node) const;
   const Tape& tape() const { return tape_; }
 
  private:
@@ -127,15 +124,15 @@ class Program {
     Pass pass = Pass::forward;
     int64_t scratch_offset = -1;
     int64_t scratch_bytes = 0;
-    int64_t handed_offset = -1;  // of the gradient that the step before handed on (Node::takes_gradient)
-    int taker = -1;              // the backward step that this one hands a gradient on to
+    int64_t prepared_offset = -1;  // of output 0's gradient as the step before prepared it (Op::prepares_gradient)
+    int prepares_for = -1;         // the backward step that this one prepares the gradient of
   };
 
   void find_wanted_gradients();
-  void find_fused_slopes();
+  void fuse_gelu_slopes();
   void plan_gradients();
   void make_schedule();
-  bool hands_on(const Step& step, const Step& next) const;
+  bool prepares(const Step& step, const Step& next) const;
   void plan_memory();
   void run(const Step& step, const DeviceBatch& batch, Ledger& ledger);
 
@@ -143,22 +140,23 @@ class Program {
   ProgramOptions options_;
   std::vector<Step> forward_steps_, backward_steps_;
   std::vector<bool> wants_gradient_;      // per value: a trained parameter lies below it
-  std::vector<int> fused_slope_;          // per value: that its gradient is multiplied by; -1: none (Node::gelu_of)
+  std::vector<int> gelu_argument_;        // per value: x, if its gradient is multiplied by GELU'(x) when written; or -1
   std::vector<bool> recomputed_;          // per value: not kept from forward, made again for backward
   std::vector<int64_t> forward_offset_;   // per value
   std::vector<int64_t> backward_offset_;  // per value: the same, unless recomputed
   std::vector<int64_t> gradient_offset_;  // per value; -1 = none
   std::vector<int> gradient_owner_;       // per value: the value whose gradient buffer it shares (residual streams)
-  std::vector<std::vector<bool>> input_gradient_adds_;  // per node and input
-  std::vector<std::vector<bool>>
-      input_gradient_shared_;  // per node and input: it is output 0's gradient, nothing to write
+  // Per node and input: its gradient is added to; it is output 0's gradient, so there is nothing to write.
+  std::vector<std::vector<bool>> input_gradient_adds_, input_gradient_shared_;
+  // Per node and input: where backward writes a contribution that is then added to the gradient
+  // (Op::overwrites_gradients); -1: it writes or adds to the gradient itself.
+  std::vector<std::vector<int64_t>> contribution_offset_;
   std::vector<std::vector<bool>>
       parameter_first_;              // per node and parameter: overwrites on the step's first micro-batch
   std::vector<bool> runs_backward_;  // per node
   std::vector<Parameter*> completion_order_;
   std::vector<int> completed_by_;  // per entry of completion_order_: the node that writes its gradient last
   int64_t arena_bytes_ = 0;
-  int64_t total_bytes_ = 0;
   Buffer own_arena_;
   const Buffer* arena_ = &own_arena_;
   PhaseClock* clock_ = nullptr;
@@ -170,14 +168,16 @@ class OpRun {
   Tensor input(int i) const;
   Tensor output(int i) const;
   Tensor output_gradient(int i) const;
-  Tensor input_gradient(int i) const;  // empty: nobody wants it, or it is shared with output 0's gradient
-  bool input_gradient_adds(int i) const;
-  // Input i's gradient is to be multiplied by gelu's slope at this; or empty. And: output 0's was, by who wrote it.
-  Tensor input_gelu(int i) const;
-  bool output_passed_gelu() const;
-  // Output 0's gradient as the step before made it for this one, or empty; and, for that step, this one.
-  Tensor handed_gradient() const;
-  std::optional<OpRun> taker() const;
+  Tensor input_gradient(int i) const;     // empty: nobody wants it, or it is shared with output 0's gradient
+  bool input_gradient_adds(int i) const;  // to what is there, rather than overwriting it
+  // If non-empty, backward must multiply the gradient of input 0 by GELU's slope at this. And: the gradient of output 0
+  // already contains that factor (Op::gelu_argument).
+  Tensor gelu_slope_at() const;
+  bool output_gradient_has_gelu_slope() const;
+  // The gradient of output 0 as the step before prepared it, or empty. And for that step: the run that it prepares the
+  // gradient for (Op::prepares_gradient).
+  Tensor prepared_gradient() const;
+  std::optional<OpRun> prepares_for() const;
   const Op& op() const { return *node_.op; }
   Tensor master(int i) const { return node_.parameters[static_cast<size_t>(i)]->master; }
   Tensor compute(int i) const { return node_.parameters[static_cast<size_t>(i)]->compute; }
@@ -196,6 +196,7 @@ class OpRun {
   OpRun(const Program& program, const Node& node, const Program::Step& step, const DeviceBatch& batch)
       : program_(program), node_(node), step_(step), batch_(batch) {}
   size_t node_index() const { return static_cast<size_t>(step_.node); }
+  Tensor shared_gradient(int i) const;  // of input i: the sum of what all its readers contribute
 
   const Program& program_;
   const Node& node_;

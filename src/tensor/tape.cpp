@@ -4,6 +4,18 @@
 
 namespace brisk {
 
+GpuWorkspace Op::gpu_workspace(const Tape&, const Node&) const { return {}; }
+
+void Op::add_gradient(const OpRun&, const Tensor&, const Tensor&) const {
+  BRISK_CHECK(false, "{}: an op that overwrites gradients says how they are added", name());
+}
+
+bool Op::wants_prepared_gradient(const Tape&, const Node&) const { return false; }
+
+void Op::describe_prepared_gradient(const OpRun&, PreparedGradient&) const {
+  BRISK_CHECK(false, "{}: an op that wants a prepared gradient says which", name());
+}
+
 Value Tape::add_value(const ValueSpec& spec) {
   BRISK_CHECK(spec.cols > 0, "a value needs columns");
   BRISK_CHECK(spec.row_set >= 0 && spec.row_set < static_cast<int>(options_.rows.size()), "row set {}", spec.row_set);
@@ -12,10 +24,13 @@ Value Tape::add_value(const ValueSpec& spec) {
   return {static_cast<int>(values_.size()) - 1};
 }
 
-int64_t Tape::capacity_bytes(Value value) const {
+int64_t Tape::capacity_rows(Value value) const {
   const ValueSpec& s = spec(value);
-  const int64_t rows = s.fixed_rows > 0 ? s.fixed_rows : this->rows(s.row_set).rows;
-  return rows * s.cols * size_of(s.type);
+  return s.fixed_rows > 0 ? s.fixed_rows : rows(s.row_set).rows;
+}
+
+int64_t Tape::capacity_bytes(Value value) const {
+  return capacity_rows(value) * spec(value).cols * size_of(spec(value).type);
 }
 
 void Tape::record(Node node) {

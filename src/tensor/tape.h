@@ -8,9 +8,10 @@
 //
 // Why record once instead of running eagerly every step: the plan needs every lifetime before the first step anyway
 // (the arena is sized, and refused, up front), a replay costs no allocation and no hashing, and a captured CUDA graph
-// is the same thing. The price: a model cannot branch on values, which the house forbids anyway.
+// is the same thing. The price: a model cannot branch on values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -24,8 +25,18 @@
 namespace brisk {
 
 class OpRun;
+class Tape;
+struct Node;
+struct PreparedGradient;  // ops/norm/norm.h
 
-// One recorded op: what it does when it is run.
+// GPU memory that an op takes beside the arena, in bytes at the tape's capacity (ops/tape/gpu_workspace.h).
+struct GpuWorkspace {
+  int64_t shared = 0;    // of the workspace that all ops use in turn
+  int64_t cudnn = 0;     // what that grows to where cuDNN's kernels are tried; 0: never
+  int64_t operands = 0;  // of the workspace for the fp8 operands of matrix products
+};
+
+// One recorded op: what it does when it is run, and all that others need to know about it.
 class Op {
  public:
   virtual ~Op() = default;
@@ -34,6 +45,29 @@ class Op {
   virtual void forward(OpRun& run) const = 0;
   // A loss computes itself and its gradients here: while training its forward is not run.
   virtual void backward(OpRun& run) const = 0;
+
+  virtual GpuWorkspace gpu_workspace(const Tape& tape, const Node& node) const;
+
+  // The gradient of a value that several ops read is the sum of what each contributes. Most ops can add to what is
+  // there (OpRun::input_gradient_adds); one that can only overwrite says so, and where it is not the first to
+  // contribute, the program has it write to a buffer of its own and then add that to the sum.
+  virtual bool overwrites_gradients() const { return false; }
+  virtual void add_gradient(const OpRun& run, const Tensor& contribution, const Tensor& sum) const;
+
+  // Fusions with a neighbour on the tape, on GPUs alone. Ops offer them, the program applies them where both offer.
+  //
+  // GELU's slope in a matrix product's epilogue: if output 0 is the tanh GELU of the output gelu_argument() and nothing
+  // else, and the only op that reads output 0 can multiply the gradient of its input 0 by GELU's slope as it writes it,
+  // then that op does, and the backward of this one starts from the gradient before the activation.
+  virtual int gelu_argument() const { return -1; }
+  virtual bool applies_gelu_slope() const { return false; }
+  // A gradient prepared for matrix products: the backward of a norm can write, besides dx, a copy of dx in the type of
+  // the products, with the dropout of the linear layer that produced x applied, so that the layer's backward, which
+  // runs next, needs no conversion pass of its own.
+  virtual bool prepares_gradient() const { return false; }
+  virtual bool wants_prepared_gradient(const Tape& tape, const Node& node) const;
+  // What is wanted by the op of this run.
+  virtual void describe_prepared_gradient(const OpRun& run, PreparedGradient& wanted) const;
 };
 
 struct Value {
@@ -68,15 +102,6 @@ struct Node {
   int64_t backward_scratch = 0;
   int64_t gpu_forward_scratch = -1;  // on a GPU, where that differs
   int64_t gpu_backward_scratch = -1;
-  // On a GPU a product can multiply its result by the slope of the tanh GELU. So where output 0 is the GELU of output
-  // `gelu_of`, and its only reader says `passes_gelu`, that reader's backward writes the gradient of `gelu_of` at once.
-  int gelu_of = -1;
-  bool passes_gelu = false;
-  bool changes_product = false;  // an activation or dropout comes between a product and output 0
-  // On a GPU a norm's backward can also make what the linear layer that wrote its input begins with: that layer's
-  // gradient in the type of its products. So where one's backward comes right after the other's, it is handed on.
-  bool hands_gradient_on = false;
-  bool takes_gradient = false;
   int residual = -1;  // input whose gradient is the gradient of output 0, unchanged
   bool is_loss = false;
   int layer = 0;
@@ -121,6 +146,7 @@ class Tape {
   Value add_value(const ValueSpec& spec);
   void keep(Value value) { values_.at(static_cast<size_t>(value.id)).kept = true; }  // for the host to read
   const ValueSpec& spec(Value value) const { return values_.at(static_cast<size_t>(value.id)); }
+  int64_t capacity_rows(Value value) const;
   int64_t capacity_bytes(Value value) const;
   void record(Node node);
 
@@ -128,6 +154,8 @@ class Tape {
   void end_layer() { ++layer_; }
   int layers() const { return layer_; }
   uint64_t next_site() { return ++sites_; }  // numbers the places that draw at random
+  // Numbers the attention ops that keep keys and values of earlier positions (KeyValueCache).
+  size_t next_cache_slot() { return cache_slots_++; }
 
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<ValueSpec>& values() const { return values_; }
@@ -139,6 +167,7 @@ class Tape {
   std::vector<ValueSpec> values_;
   int layer_ = 0;
   uint64_t sites_ = 0;
+  size_t cache_slots_ = 0;
 };
 
 }  // namespace brisk

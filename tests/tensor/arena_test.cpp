@@ -69,7 +69,6 @@ TEST(Arena, BuffersAliveTogetherNeverOverlapWhateverTheirLifetimes) {
     }
     const int64_t size = planner.place();
     expect_sound(planner, wanted, size);
-    EXPECT_LE(size, planner.total_bytes());
     // No arena can be smaller than its busiest step.
     int64_t busiest = 0;
     for (int step = 0; step <= steps; ++step) {
@@ -88,7 +87,6 @@ TEST(Arena, BuffersThatFollowEachOtherShareMemory) {
   ArenaPlanner planner;
   for (int step = 0; step < 100; ++step) planner.add(4096, {step, step + 1});
   EXPECT_EQ(planner.place(), 2 * 4096);
-  EXPECT_EQ(planner.total_bytes(), 100 * 4096);
 }
 
 TEST(Arena, ALateLargeBufferTakesTheRoomOfEarlierSmallOnes) {

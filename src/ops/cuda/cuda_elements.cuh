@@ -147,6 +147,27 @@ __device__ inline void store_one(T* to, float value) {
   store(to, Floats<1>{{value}});
 }
 
+// Of a tensor whose type is looked at as the kernel runs, `at` elements from its beginning.
+template <int kCount>
+__device__ inline Floats<kCount> load_any(const Tensor& t, int64_t at) {
+  if (t.type == DType::f32) return load<kCount>(t.f32() + at);
+  if (t.type == DType::bf16) return load<kCount>(t.bf16() + at);
+  return load<kCount>(t.f16() + at);
+}
+template <int kCount>
+__device__ inline void store_any(const Tensor& t, int64_t at, const Floats<kCount>& values) {
+  if (t.type == DType::f32) return store(t.f32() + at, values);
+  if (t.type == DType::bf16) return store(t.bf16() + at, values);
+  store(t.f16() + at, values);
+}
+
+// How many lanes of a warp share a row of so many loads: a power of two, so that a warp takes several short rows.
+inline int lanes_for(int64_t loads) {
+  int lanes = 1;
+  while (lanes < 32 && lanes < loads) lanes *= 2;
+  return lanes;
+}
+
 // The sum over `kLanes` neighbouring lanes, in each of them; all 32 lanes take part.
 template <int kLanes>
 __device__ inline float sum_of_lanes(float value) {

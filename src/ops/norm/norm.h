@@ -26,10 +26,11 @@ struct NormForward {
   RowSet rows;  // for dropout's draws
 };
 
-// On a GPU: what the linear layer that made x begins its backward with, made on the way. Its gradient is dx after
-// dropout, in the type of its products, and its bias's gradient the sum of that over the rows.
-struct HandedGradient {
-  Tensor du;  // [N, D] out, or none: nothing is handed on
+// On a GPU: the gradient of x as the linear layer that produced x starts its backward with it (Op::prepares_gradient):
+// dx with the layer's dropout applied, in the type of its matrix products, and its sum over the rows, the gradient of
+// the layer's bias.
+struct PreparedGradient {
+  Tensor du;  // [N, D] out, or none: nothing is prepared
   Dropout dropout;
   Tensor dbias;  // [1, D] f32 out, or none
   bool dbias_adds = false;
@@ -47,7 +48,7 @@ struct NormBackward {
   bool dbias_adds = false;
   Dropout dropout;
   RowSet rows;
-  HandedGradient handed = {};
+  PreparedGradient prepared = {};
 };
 
 namespace ref {

@@ -27,7 +27,7 @@ void norm_forward(const NormForward& op) {
 }
 
 void norm_backward(const NormBackward& op) {
-  BRISK_CHECK(!op.handed.du, "a gradient to hand on, which is for GPUs");
+  BRISK_CHECK(!op.prepared.du, "a prepared gradient, which is for GPUs");
   if (!has_vector_kernels()) return ref::norm_backward(op);
   const auto rows = BRISK_ACTIVE_ISA(norm_backward_rows);
   ThreadPool& pool = ThreadPool::instance();

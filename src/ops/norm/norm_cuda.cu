@@ -30,7 +30,7 @@ struct NormArguments {
   Tensor x, gain, bias, y, mean, rstd, dy, dx;
   bool dx_adds;
   Draws draws;
-  Tensor du;  // handed on
+  Tensor du;  // the prepared gradient
   Draws du_draws;
 };
 
@@ -113,26 +113,26 @@ __global__ void norm_forward_any_kernel(NormArguments op) {
 }
 
 // Each group of lanes takes every (groups of the grid)-th row and sums what its rows give gain and bias; the groups of
-// a block add up in order, and partial [blocks, 2, width] holds one sum a block. With kHandsOn the gradient is handed
-// on in the type of dy too, and partial [blocks, 3, width] has its sums.
-template <typename X, typename Dy, typename Dx, int kLanes, int kPasses, bool kHandsOn>
+// a block add up in order, and partial [blocks, 2, width] holds one sum a block. With kPrepares the gradient is
+// also written in the type of dy (PreparedGradient), and partial [blocks, 3, width] has its sums.
+template <typename X, typename Dy, typename Dx, int kLanes, int kPasses, bool kPrepares>
 __global__ void __launch_bounds__(kBackwardThreads, backward_blocks(kPasses))
     norm_backward_kernel(NormArguments op, float* partial) {
   constexpr int kGroups = kBackwardThreads / kLanes;
   const int lane = threadIdx.x % kLanes, group = threadIdx.x / kLanes;
   const float inverse_width = 1.0f / static_cast<float>(op.width);
   const float* gain = static_cast<const float*>(op.gain.data);
-  constexpr int kSums = kHandsOn ? 3 : 2;
-  Floats<8> totals[kSums][kPasses] = {};  // of gain, of bias, of what is handed on
+  constexpr int kSums = kPrepares ? 3 : 2;
+  Floats<8> totals[kSums][kPasses] = {};  // of gain, of bias, of the prepared gradient
   Elements<8, X> x_read[kPasses];
   Elements<8, Dy> dy_read[kPasses];
   struct {  // of the row that was read
     float mean = 0, rstd = 0;
     int32_t sequence = 0, position = 0;
   } known;
-  const Draws& of_rows = !kHandsOn || op.draws.threshold > 0 ? op.draws : op.du_draws;  // both have the same rows
+  const Draws& of_rows = !kPrepares || op.draws.threshold > 0 ? op.draws : op.du_draws;  // both have the same rows
   const uint64_t key = op.draws.threshold > 0 ? op.draws.drawn_key() : 0;
-  const uint64_t du_key = kHandsOn && op.du_draws.threshold > 0 ? op.du_draws.drawn_key() : 0;
+  const uint64_t du_key = kPrepares && op.du_draws.threshold > 0 ? op.du_draws.drawn_key() : 0;
   const auto read_row = [&](int64_t row) {
     if (row < op.rows) {
       if (op.centred) known.mean = static_cast<const float*>(op.mean.data)[row * op.mean.stride];
@@ -221,7 +221,7 @@ __global__ void __launch_bounds__(kBackwardThreads, backward_blocks(kPasses))
           out.v[i] += rstd * (gradient[pass].v[i] - mean_g - normal[pass].v[i] * mean_gn);
         }
         store(dx + column, out);
-        if constexpr (kHandsOn) {
+        if constexpr (kPrepares) {
           if (op.du_draws.threshold > 0) {
             for (int i = 0; i < 8; ++i) out.v[i] *= op.du_draws.factor(du_row_key, column + i);
           }
@@ -361,17 +361,17 @@ void norm_backward(const NormBackward& op) {
                                 .dx = op.dx,
                                 .dx_adds = op.dx_adds,
                                 .draws = draws_of(op.dropout, op.rows),
-                                .du = op.handed.du,
-                                .du_draws = draws_of(op.handed.dropout, op.rows)};
+                                .du = op.prepared.du,
+                                .du_draws = draws_of(op.prepared.dropout, op.rows)};
   const bool fits =
       op.x.cols <= kWidestInRegisters && in_eights(op.x) && in_eights(op.dy) && in_eights(op.dx) && in_eights(op.gain);
   const int64_t rows = op.x.rows, width = op.x.cols;
   // As training does it: what is between products in fewer bits, the residual stream in f32 or as what is between.
-  const bool hands_on = op.handed.du && fits && (op.x.type == DType::f32 || op.x.type == op.dy.type) &&
-                        op.dx.type == op.x.type && op.dy.type != DType::f32 && op.handed.du.type == op.dy.type &&
-                        in_eights(op.handed.du);
-  const bool sums = op.dgain || op.dbias || (hands_on && op.handed.dbias);
-  const int64_t results = hands_on ? 3 : 2;
+  const bool prepares = op.prepared.du && fits && (op.x.type == DType::f32 || op.x.type == op.dy.type) &&
+                        op.dx.type == op.x.type && op.dy.type != DType::f32 && op.prepared.du.type == op.dy.type &&
+                        in_eights(op.prepared.du);
+  const bool sums = op.dgain || op.dbias || (prepares && op.prepared.dbias);
+  const int64_t results = prepares ? 3 : 2;
   int64_t parts = 0;
   float* partial = nullptr;
   const DType dx_type = op.dx ? op.dx.type : op.x.type;
@@ -402,7 +402,7 @@ void norm_backward(const NormBackward& op) {
       }
       auto* kernel = norm_backward_kernel<X, Dy, Dx, Shape::lanes, Shape::passes, false>;
       if constexpr (sizeof(Dy) == 2 && std::is_same_v<X, Dx> && (sizeof(X) == 4 || std::is_same_v<X, Dy>)) {
-        if (hands_on) kernel = norm_backward_kernel<X, Dy, Dx, Shape::lanes, Shape::passes, true>;
+        if (prepares) kernel = norm_backward_kernel<X, Dy, Dx, Shape::lanes, Shape::passes, true>;
       }
       launch(kernel, {.blocks = blocks, .threads = kBackwardThreads, .shared_bytes = result_bytes}, arguments, partial);
     });
@@ -422,17 +422,17 @@ void norm_backward(const NormBackward& op) {
                     parts,
                     results * width,
                     width,
-                    {op.dgain.f32(), op.dbias.f32(), op.handed.dbias.f32()},
-                    {op.dgain_adds, op.dbias_adds, op.handed.dbias_adds}});
+                    {op.dgain.f32(), op.dbias.f32(), op.prepared.dbias.f32()},
+                    {op.dgain_adds, op.dbias_adds, op.prepared.dbias_adds}});
   }
-  if (!op.handed.du || hands_on) return;
+  if (!op.prepared.du || prepares) return;
   LinearGradientPass pass;
   pass.dy = op.dx;
-  pass.dropout = op.handed.dropout;
+  pass.dropout = op.prepared.dropout;
   pass.rows = op.rows;
-  pass.du = op.handed.du;
-  pass.dbias = op.handed.dbias;
-  pass.dbias_adds = op.handed.dbias_adds;
+  pass.du = op.prepared.du;
+  pass.dbias = op.prepared.dbias;
+  pass.dbias_adds = op.prepared.dbias_adds;
   if (pass.dbias) {
     pass.partial = static_cast<float*>(workspace(linear_partial_floats(op.dx) * size_of(DType::f32)));
   }

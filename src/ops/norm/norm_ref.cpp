@@ -48,14 +48,14 @@ void norm_backward(const NormBackward& op) {
       put_element(op.dx, r, c, rstd * (g - mean_g - normal(c) * mean_gn), op.dx_adds);
     }
   }
-  for (int64_t c = 0; op.handed.du && c < width; ++c) {
+  for (int64_t c = 0; op.prepared.du && c < width; ++c) {
     double sum = 0;
     for (int64_t r = 0; r < op.x.rows; ++r) {
-      const double du = element(op.dx, r, c) * op.handed.dropout.factor(op.rows, r, c);
-      set_element(op.handed.du, r, c, du);
+      const double du = element(op.dx, r, c) * op.prepared.dropout.factor(op.rows, r, c);
+      set_element(op.prepared.du, r, c, du);
       sum += du;
     }
-    if (op.handed.dbias) put_element(op.handed.dbias, 0, c, sum, op.handed.dbias_adds);
+    if (op.prepared.dbias) put_element(op.prepared.dbias, 0, c, sum, op.prepared.dbias_adds);
   }
   for (int64_t c = 0; c < width; ++c) {
     if (op.dgain) put_element(op.dgain, 0, c, dgain[static_cast<size_t>(c)], op.dgain_adds);

@@ -10,6 +10,9 @@ namespace cpu {
 // to = from, or to += from; the types may differ.
 void copy_rows(const Tensor& from, const Tensor& to, bool adds);
 
+// Zeros.
+void clear_rows(const Tensor& rows);
+
 // Writes each row of `from` into its sequence's part of a key/value cache: row begin[s] + position.
 void append_to_cache(const Tensor& from, const RowSet& rows, const int32_t* begin, const Tensor& cache);
 
@@ -18,11 +21,13 @@ void gather_last_rows(const Tensor& from, const RowSet& rows, const Tensor& to);
 }  // namespace cpu
 namespace ref {  // plain already
 using cpu::append_to_cache;
+using cpu::clear_rows;
 using cpu::copy_rows;
 using cpu::gather_last_rows;
 }  // namespace ref
 namespace cuda {
 void copy_rows(const Tensor& from, const Tensor& to, bool adds);
+void clear_rows(const Tensor& rows);
 void append_to_cache(const Tensor& from, const RowSet& rows, const int32_t* begin, const Tensor& cache);
 void gather_last_rows(const Tensor& from, const RowSet& rows, const Tensor& to);
 }  // namespace cuda

@@ -75,6 +75,14 @@ void copy_rows_by(const Tensor& from, const Tensor& to, int64_t rows, const Way&
 
 void copy_rows(const Tensor& from, const Tensor& to, bool adds) { copy_rows_by(from, to, from.rows, SameRow{}, adds); }
 
+void clear_rows(const Tensor& rows) {
+  if (rows.rows == 0 || rows.cols == 0) return;
+  const auto size = static_cast<size_t>(size_of(rows.type));
+  check(cudaMemset2DAsync(rows.data, static_cast<size_t>(rows.stride) * size, 0, static_cast<size_t>(rows.cols) * size,
+                          static_cast<size_t>(rows.rows), stream()),
+        "clearing rows");
+}
+
 void append_to_cache(const Tensor& from, const RowSet& rows, const int32_t* begin, const Tensor& cache) {
   copy_rows_by(from, cache, rows.rows, CacheRow{rows, begin}, false);
 }

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "base/rounding.h"
 #include "tensor/tape.h"
 
 namespace brisk {
@@ -16,16 +17,22 @@ namespace brisk {
 // products may run side by side. NVIDIA asks for 32 MiB each on Hopper; with 64 more algorithms are candidates.
 constexpr int64_t kProductWorkspaceBytes = int64_t{128} << 20;
 
+// What an op says of itself (Op::gpu_workspace) is a sum of pieces, each aligned.
+constexpr int64_t kWorkspaceAlignment = 256;
+constexpr int64_t workspace_piece(int64_t bytes) { return round_up(bytes, kWorkspaceAlignment); }
+// Sums over rows of a matrix, such as a bias's gradient, by chunks of rows (cuda::linear_partial_floats): a fixed number
+// of blocks divides the matrix.
+constexpr int64_t column_sums_bytes(int64_t columns) {
+  constexpr int64_t kBlocksWanted = 1024, kColumnsOfBlock = 256;
+  return workspace_piece((columns + kBlocksWanted * kColumnsOfBlock) * size_of(DType::f32));
+}
+
 // Of the shared workspace. At least what ops ask for at the tape's capacity; a little more where that depends on the
 // GPU's number of multiprocessors.
 int64_t gpu_workspace_bytes(const Tape& tape);
 // What it grows to where cuDNN's attention is tried, which is not reserved and happens only where the GPU has room; 0
 // where it never is. Of sequences that are all as long as the longest; many short ones beside a long one want more.
 int64_t gpu_cudnn_bytes(const Tape& tape);
-// A plan of cuDNN takes half a second to make. Of short sequences with heads at most 64 wide our own were 1.4 times as
-// fast, of those of 1024 rows cuDNN's 1.5 times, of heads of 128 three times (H200).
-constexpr bool may_suit_cudnn(int64_t head_width, int64_t longest) { return head_width > 64 || longest >= 512; }
-constexpr int64_t kMostCudnnBytes = int64_t{4} << 30;  // of one plan's workspace
 // Of another beside it, where linear layers multiply eight bits (ProductFormat::fp8): their operands.
 int64_t gpu_operand_bytes(const Tape& tape);
 

@@ -6,6 +6,9 @@
 //   LossValues loss = linear_cross_entropy(tape, h, table, {});
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "ops/activation/activation.h"
 #include "ops/attention/attention.h"
 #include "ops/norm/norm.h"
@@ -58,6 +61,24 @@ Value rotary(Tape& tape, Value x, int64_t rotated, int64_t head_width, double th
 Value self_attention(Tape& tape, Value qkv, const AttentionShape& shape, double dropout);
 // q: [Nq, heads K]; kv: [Nk, 2 kv_heads K] of another row set with as many sequences.
 Value cross_attention(Tape& tape, Value q, Value kv, const AttentionShape& shape, double dropout);
+
+// General ops, for a block that no fused op computes. The result has the type of the first operand. Where an operand has
+// fewer columns than x, each of them stands for as many neighbouring columns of x: [N, 1] is one number for each row,
+// [N, heads] one for each head. A parameter is [1, D], the same for all rows.
+Value add(Tape& tape, Value x, Value y);
+Value add(Tape& tape, Value x, Parameter* vector);
+Value multiply(Tape& tape, Value x, Value y);
+Value multiply(Tape& tape, Value x, Parameter* vector);
+// [N, groups]: each is the sum of D / groups neighbouring columns of x.
+Value sum_columns(Tape& tape, Value x, int64_t groups = 1);
+// Columns [first, first + count) of x.
+Value columns(Tape& tape, Value x, int64_t first, int64_t count);
+// The columns of all parts, one after the other.
+Value concatenate(Tape& tape, const std::vector<Value>& parts);
+// Of each row; or of each of its groups of D / groups neighbouring columns.
+Value softmax(Tape& tape, Value x, int64_t groups = 1);
+Value log_softmax(Tape& tape, Value x, int64_t groups = 1);
+
 LossValues linear_cross_entropy(Tape& tape, Value x, Parameter* weight, const LossOptions& options);
 // The rows of x that make up row set `to_set`: its row r is row source[r] of x. Backward adds them up where they came
 // from.

@@ -1,11 +1,24 @@
-// What the tape's view of the ops (tape_*.cpp) shares.
+// What the ops share in the files that record them on the tape (*_tape.cpp).
 #pragma once
 
+#include <string>
+
+#include "ops/backend.h"
 #include "ops/dropout.h"
+#include "ops/rows/rows_copy.h"
 #include "tensor/program.h"
 #include "tensor/tape.h"
 
 namespace brisk {
+
+// An op whose backward can only overwrite the gradients of its inputs.
+class OverwritingOp : public Op {
+ public:
+  bool overwrites_gradients() const final { return true; }
+  void add_gradient(const OpRun& run, const Tensor& contribution, const Tensor& sum) const final {
+    BRISK_RUN_OP(run, copy_rows, contribution, sum, true);
+  }
+};
 
 // Dropout is drawn while training alone; evaluation records none.
 struct DropoutSite {
@@ -20,6 +33,12 @@ struct DropoutSite {
     return {p, random_key({batch.seed, batch.step, site})};
   }
 };
+
+// "layers.3.attention_norm" of "layers.3.attention_norm.weight": the name of an op.
+inline std::string label_of(const Parameter* parameter) {
+  const std::string& name = parameter->spec.name;
+  return name.substr(0, name.find_last_of('.'));
+}
 
 inline Value make_value(Tape& tape, Value like, int64_t cols, DType type, bool gradient) {
   ValueSpec spec = tape.spec(like);

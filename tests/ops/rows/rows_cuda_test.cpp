@@ -37,8 +37,8 @@ struct NormProblem {
   float dropout = 0;
   bool adds = false;
   int64_t stride = 0;  // of x, where its rows are farther apart
-  bool hands_on = false;
-  float handed_dropout = 0;
+  bool prepares = false;
+  float prepared_dropout = 0;
 };
 
 void expect_norm_as_reference(const NormProblem& p) {
@@ -76,7 +76,7 @@ void expect_norm_as_reference(const NormProblem& p) {
     op.dx_adds = op.dgain_adds = op.dbias_adds = p.adds;
     op.dropout = dropout;
     op.rows = rows.at(side);
-    if (p.hands_on) op.handed = {du.at(side), {p.handed_dropout, 78}, dbias_before.at(side), p.adds};
+    if (p.prepares) op.prepared = {du.at(side), {p.prepared_dropout, 78}, dbias_before.at(side), p.adds};
     return op;
   };
   ref::norm_backward(backward(Side::host));
@@ -84,8 +84,8 @@ void expect_norm_as_reference(const NormProblem& p) {
   dx.expect_close(tolerance, "dx");
   dgain.expect_close(1e-4, "dgain");
   if (layer) dbias.expect_close(1e-4, "dbias");
-  if (!p.hands_on) return;
-  du.expect_close(tolerance, "what is handed on");
+  if (!p.prepares) return;
+  du.expect_close(tolerance, "the prepared gradient");
   dbias_before.expect_close(1e-4, "its sums");
 }
 
@@ -119,12 +119,12 @@ TEST_F(CudaNorm, HandsItsGradientOnInTheTypeOfProducts) {
                                 .width = width,
                                 .y_type = DType::bf16,
                                 .adds = width % 3 == 0,
-                                .hands_on = true,
-                                .handed_dropout = dropped});
+                                .prepares = true,
+                                .prepared_dropout = dropped});
     }
   }
-  expect_norm_as_reference({.lengths = {20}, .width = 64, .hands_on = true});
-  expect_norm_as_reference({.lengths = {}, .width = 64, .y_type = DType::bf16, .hands_on = true});
+  expect_norm_as_reference({.lengths = {20}, .width = 64, .prepares = true});
+  expect_norm_as_reference({.lengths = {}, .width = 64, .y_type = DType::bf16, .prepares = true});
 }
 
 TEST_F(CudaNorm, SumsManyRowsAndTakesNone) {

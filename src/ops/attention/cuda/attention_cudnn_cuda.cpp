@@ -8,10 +8,10 @@
 #include <optional>
 
 #include "base/rounding.h"
+#include "ops/attention/attention_cudnn_limits.h"
 #include "ops/attention/cuda/attention_graph_cuda.h"
 #include "ops/attention/cuda/attention_rows_cuda.h"
 #include "ops/cuda/workspace_cuda.h"
-#include "ops/tape/gpu_workspace.h"
 
 namespace brisk::cuda {
 
@@ -34,7 +34,7 @@ bool refused(std::string why) {
   return false;
 }
 
-// What ops have in common is reserved for our own kernels; cuDNN's may grow it (gpu_cudnn_bytes) where the GPU has
+// What ops have in common is reserved for our own kernels; cuDNN's may grow it (GpuWorkspace::cudnn) where the GPU has
 // room.
 bool has_room(int64_t bytes) {
   if (bytes <= workspace_size()) return true;

@@ -11,12 +11,12 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "ops/attention/attention_cudnn_limits.h"
 #include "ops/attention/cuda/attention_cudnn_cuda.h"
 #include "ops/attention/cuda/attention_variants_cuda.h"
 #include "ops/cuda/cuda_stream.h"
 #include "ops/gemm/cuda/gemm_cublaslt_cuda.h"
 #include "ops/gemm/cuda/gemm_tuning_cuda.h"
-#include "ops/tape/gpu_workspace.h"
 
 namespace brisk::cuda {
 

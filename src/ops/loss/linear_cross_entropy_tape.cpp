@@ -5,15 +5,33 @@
 #include "ops/backend.h"
 #include "ops/linear/linear.h"
 #include "ops/loss/linear_cross_entropy.h"
+#include "ops/loss/linear_cross_entropy_hopper.h"
 #include "ops/rows/rows_copy.h"
+#include "ops/tape/gpu_workspace.h"
 #include "ops/tape/tape_ops.h"
-#include "tensor/program.h"
+#include "ops/tape/tape_record.h"
 
 namespace brisk {
 
 namespace {
 
-class LinearCrossEntropyOp final : public Op {
+// Of the loss and of logits alone: x in the type of the products, sums of the bias's gradient, and what the Hopper
+// kernel of the exponentials keeps.
+int64_t loss_workspace_bytes(const Tape& tape, const Node& node) {
+  const DType product = tape.activation_type();
+  const ValueSpec& x = tape.spec(node.inputs[0]);
+  const int64_t rows = tape.capacity_rows(node.inputs[0]);
+  const int64_t matrix_bytes = workspace_piece(rows * x.cols * size_of(product));
+  int64_t bytes = column_sums_bytes(node.parameters[0]->spec.rows);
+  if (x.type != product) bytes += matrix_bytes;
+  if (product == DType::bf16) {
+    bytes += matrix_bytes + workspace_piece(rows * size_of(DType::f32)) +
+             workspace_piece(cuda::exponentials_state_bytes(rows));
+  }
+  return bytes;
+}
+
+class LinearCrossEntropyOp final : public OverwritingOp {
  public:
   // Outputs: row losses, argmax, sums.
   LinearCrossEntropyOp(int row_set, const LossOptions& options)
@@ -36,7 +54,6 @@ class LinearCrossEntropyOp final : public Op {
       op.temperature = temperature_;
     }
     op.dx = run.input_gradient(0);
-    BRISK_CHECK(!run.input_gradient_adds(0), "the loss comes last");
     op.dweight = run.parameter_gradient(0);
     op.dweight_adds = run.parameter_gradient_adds(0);
     if (has_bias_) {
@@ -44,6 +61,9 @@ class LinearCrossEntropyOp final : public Op {
       op.dbias_adds = run.parameter_gradient_adds(1);
     }
     BRISK_RUN_OP(run, linear_cross_entropy, op);
+  }
+  GpuWorkspace gpu_workspace(const Tape& tape, const Node& node) const override {
+    return {.shared = loss_workspace_bytes(tape, node)};
   }
 
  private:
@@ -92,6 +112,9 @@ class LogitsOp final : public Op {
     BRISK_RUN_OP(run, linear_forward, op);
   }
   void backward(OpRun&) const override { BRISK_CHECK(false, "logits are read, not trained"); }
+  GpuWorkspace gpu_workspace(const Tape& tape, const Node& node) const override {
+    return {.shared = loss_workspace_bytes(tape, node)};
+  }
 
  private:
   int row_set_;

@@ -1,0 +1,132 @@
+#include <utility>
+
+#include "base/rounding.h"
+#include "ops/attention/attention.h"
+#include "ops/attention/attention_cudnn_limits.h"
+#include "ops/backend.h"
+#include "ops/rows/rows_copy.h"
+#include "ops/tape/gpu_workspace.h"
+#include "ops/tape/tape_ops.h"
+#include "ops/tape/tape_record.h"
+
+namespace brisk {
+
+namespace {
+
+class AttentionOp final : public OverwritingOp {
+ public:
+  // Inputs: qkv, or q and kv. Outputs: y, then (training) the log-sum-exp. `cache_slot` is its place in a cache.
+  AttentionOp(int query_set, int key_set, bool cross, const AttentionShape& shape, DropoutSite dropout, bool training,
+              size_t cache_slot)
+      : query_set_(query_set),
+        key_set_(key_set),
+        cross_(cross),
+        shape_(shape),
+        dropout_(dropout),
+        training_(training),
+        cache_slot_(cache_slot) {}
+  OpFamily family() const override { return OpFamily::attention; }
+  std::string name() const override { return cross_ ? "cross_attention" : "self_attention"; }
+  void forward(OpRun& run) const override {
+    AttentionForward op = arguments(run);
+    if (run.batch().cache != nullptr && !cross_) {
+      const KeyValueCache& cache = *run.batch().cache;
+      const Tensor keys = cache.keys.at(cache_slot_), values = cache.values.at(cache_slot_);
+      BRISK_RUN_OP(run, append_to_cache, op.k, run.set(key_set_).rows, cache.begin, keys);
+      BRISK_RUN_OP(run, append_to_cache, op.v, run.set(key_set_).rows, cache.begin, values);
+      op.k = keys;
+      op.v = values;
+      op.k_begin = cache.begin;
+      op.k_end = cache.end;
+      op.longest_keys = cache.longest;
+    }
+    BRISK_RUN_OP(run, attention_forward, op);
+  }
+  void backward(OpRun& run) const override {
+    AttentionBackward op;
+    op.forward = arguments(run);
+    op.dy = run.output_gradient(0);
+    const int64_t q_cols = shape_.heads * shape_.head_width, kv_cols = shape_.kv_heads * shape_.head_width;
+    const Tensor dq = run.input_gradient(0);
+    op.dq = dq.columns(0, q_cols);
+    const Tensor dkv = cross_ ? run.input_gradient(1) : dq;
+    const int64_t first = cross_ ? 0 : q_cols;
+    op.dk = dkv.columns(first, kv_cols);
+    op.dv = dkv.columns(first + kv_cols, kv_cols);
+    BRISK_RUN_OP(run, attention_backward, op);
+  }
+  GpuWorkspace gpu_workspace(const Tape& tape, const Node& node) const override {
+    // The gradient of the queries in f32, and two numbers for each row and head.
+    constexpr int64_t kNarrowestHead = 8;
+    constexpr int64_t kOfCudnn = int64_t{8} << 20;  // what its plans ask for besides, where cuDNN computes it
+    const int64_t queries = tape.capacity_rows(node.outputs[0]) * tape.spec(node.outputs[0]).cols;
+    const int64_t gradient = workspace_piece(queries * size_of(DType::f32));
+    const int64_t shared =
+        gradient + 2 * workspace_piece(divide_up(queries, kNarrowestHead) * size_of(DType::f32)) + kOfCudnn;
+    if (cross_ || !training_ || dropout_.probability > 0) return {.shared = shared};
+
+    // Backward by cuDNN with the same bits every time: the gradient of the queries in f32 once for every 128 keys, which
+    // are then added in order (9.14 on an H200: 784 MiB of GPT-2's 32 x 1024, and 800 by this). Where it is too much,
+    // ours.
+    constexpr int64_t kKeysOfABlock = 128;
+    const int64_t longest = tape.rows(query_set_).longest;
+    const int64_t gradients = gradient * divide_up(longest, kKeysOfABlock);
+    const bool suits = size_of(tape.activation_type()) == 2 && may_suit_cudnn(shape_.head_width, longest);
+    return {.shared = shared, .cudnn = suits && gradients <= kMostCudnnBytes ? shared - gradient + gradients : 0};
+  }
+
+ private:
+  AttentionForward arguments(OpRun& run) const {
+    const int64_t q_cols = shape_.heads * shape_.head_width, kv_cols = shape_.kv_heads * shape_.head_width;
+    AttentionForward op;
+    op.shape = shape_;
+    op.q = run.input(0).columns(0, q_cols);
+    const Tensor kv = cross_ ? run.input(1) : run.input(0);
+    const int64_t first = cross_ ? 0 : q_cols;
+    op.k = kv.columns(first, kv_cols);
+    op.v = kv.columns(first + kv_cols, kv_cols);
+    op.queries = run.set(query_set_).rows;
+    const RowSet& keys = run.set(key_set_).rows;
+    op.k_begin = keys.starts;
+    op.k_end = keys.starts + 1;
+    op.longest_keys = keys.longest;
+    op.dropout = dropout_.at(run.batch());
+    op.y = run.output(0);
+    if (training_) op.log_sum_exp = run.output(1);
+    return op;
+  }
+  int query_set_, key_set_;
+  bool cross_;
+  AttentionShape shape_;
+  DropoutSite dropout_;
+  bool training_;
+  size_t cache_slot_;
+};
+
+Value record_attention(Tape& tape, Value q, Value kv, bool cross, const AttentionShape& shape, double dropout) {
+  const int64_t width = shape.heads * shape.head_width;
+  const Value y = make_value(tape, q, width, tape.activation_type(), true);
+  const size_t cache_slot = cross ? 0 : tape.next_cache_slot();
+  Node node;
+  node.op = std::make_unique<AttentionOp>(tape.spec(q).row_set, tape.spec(kv).row_set, cross, shape,
+                                          DropoutSite(tape, dropout), tape.training(), cache_slot);
+  node.inputs = cross ? std::vector<Value>{q, kv} : std::vector<Value>{q};
+  node.outputs = {y};
+  if (tape.training()) node.outputs.push_back(make_value(tape, q, shape.heads, DType::f32, false));
+  node.input_in_backward.assign(node.inputs.size(), true);
+  node.output_in_backward.assign(node.outputs.size(), true);
+  tape.record(std::move(node));
+  return y;
+}
+
+}  // namespace
+
+Value self_attention(Tape& tape, Value qkv, const AttentionShape& shape, double dropout) {
+  return record_attention(tape, qkv, qkv, false, shape, dropout);
+}
+
+Value cross_attention(Tape& tape, Value q, Value kv, const AttentionShape& shape, double dropout) {
+  return record_attention(tape, q, kv, true, shape, dropout);
+}
+
+}  // namespace brisk
