@@ -1,7 +1,7 @@
-// One pool of threads for all compute. It lives as long as the program, so a step starts no thread and
-// two libraries never fight over the cores.
+// A pool of threads for all compute of a runtime (base/runtime.h). It outlives steps, so a step starts no thread, and
+// everything shares the same threads, so that two libraries never fight over the cores.
 //
-//   ThreadPool& pool = ThreadPool::instance();
+//   ThreadPool& pool = thread_pool();      // the current runtime's
 //   pool.run([&](int thread) { ... });     // once on every thread, at the same time; may use barrier()
 //   pool.for_range(n, 64, [&](int64_t begin, int64_t end, int thread) { ... });     // a fixed share for each
 //
@@ -16,12 +16,29 @@
 
 namespace brisk {
 
+class Runtime;
+
+// While it lives, numbers below 1e-38 are 0 on this thread. They carry nothing, and the processor takes some 150 cycles
+// for each: a moment of an unused row of a table reaches them after 800 steps, GELU's tail at once. Threads of a pool and
+// threads that a runtime is bound to compute so; a caller's own mode is back when the runtime is not bound any more.
+class FlushSubnormals {
+ public:
+  FlushSubnormals();
+  ~FlushSubnormals();
+  FlushSubnormals(const FlushSubnormals&) = delete;
+  FlushSubnormals& operator=(const FlushSubnormals&) = delete;
+
+ private:
+  unsigned before_;
+};
+
 class ThreadPool {
  public:
-  static ThreadPool& instance();
-
-  // Sets the number of threads of the instance; call before the first run() or between runs.
-  static void set_size(int threads);
+  // Its threads are bound to `runtime`, where there is one.
+  explicit ThreadPool(int threads, Runtime* runtime = nullptr);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
 
   int size() const { return size_; }
   // body(0) ... body(size() - 1), each once, all at the same time: they may wait for each other in barrier().
@@ -52,11 +69,6 @@ class ThreadPool {
   };
   static Range share(int64_t n, int64_t grain, int part, int parts);
 
-  explicit ThreadPool(int threads);
-  ~ThreadPool();
-  ThreadPool(const ThreadPool&) = delete;
-  ThreadPool& operator=(const ThreadPool&) = delete;
-
  private:
   struct State;
   void start(const std::function<void(int)>& body);
@@ -70,7 +82,7 @@ class ThreadPool {
 // Cores this process may use (affinity mask and cgroup quota considered).
 int available_cores();
 
-// For ThreadPool::set_size: the number of threads `asked` for, 0 for one a core. UserError, with the option's name, for so
+// For Runtime::set_threads: the number of threads `asked` for, 0 for one a core. UserError, with the option's name, for so
 // many on so few cores that they would only wait for each other.
 int thread_count_for(int64_t asked, std::string_view name);
 

@@ -1,4 +1,3 @@
-#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "base/text/spelling.h"
 #include "cli/command.h"
@@ -137,6 +137,8 @@ int main(int argc, char** argv) {
   brisk::open_closed_descriptors();
   signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then an ordinary write error, which a save survives
   signal(SIGPIPE, SIG_IGN);  // so is a pipe that nobody reads: `brisk train ... 2>&1 | tee log`, Ctrl-C, still saves
+  brisk::Runtime runtime;
+  const brisk::RuntimeScope scope(runtime);
   try {
     const int exit_code = brisk::run(argc, argv);
     brisk::finish_standard_output();

@@ -13,9 +13,10 @@ namespace brisk {
 enum class Isa { baseline, avx2, avx512, avx512bf16, amx };
 
 std::string_view isa_name(Isa isa);
-Isa best_isa();                     // what this machine and its kernel allow
-Isa active_isa();                   // best_isa(), or less if forced; UserError if more is asked than there is
-void set_active_isa(Isa isa);       // for tests and benchmarks
+Isa best_isa();    // what this machine and its kernel allow
+Isa active_isa();  // the current runtime's (base/runtime.h): best_isa(), or less if forced
+// Empty: best_isa(). UserError, with the option's name, for one that is not known or that this machine does not have.
+Isa isa_from_name(std::string_view name, std::string_view option);
 std::vector<Isa> available_isas();  // from baseline to best_isa()
 inline bool has_bf16_instructions(Isa isa) { return isa >= Isa::avx512bf16; }
 

@@ -11,14 +11,15 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/machine/machine.h"
+#include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "checkpoint/checkpoint.h"
+#include "cli/interrupt.h"
 #include "cli/smoke_test/child_process.h"
 #include "cli/smoke_test/subset.h"
 #include "hub/huggingface/decoder_config.h"
 #include "infer/model_config.h"
 #include "train/engine/engine.h"
-#include "train/run/interrupt.h"
 #include "train/task/classify_task.h"
 
 namespace brisk {
@@ -104,7 +105,7 @@ class SmokeTest {
     if (job_.task == "classify") stage("predict", [&] { return predict(); });
     if (job_.task == "language_model") stage("generate", [&] { return generate(); });
     stage("export", [&] { return export_model(); });
-    if (InterruptGuard::requested()) return false;
+    if (interrupted()) return false;
     say("smoke test: all of it works, in {}. Its {} means nothing: the model is a stand-in that has seen {} steps",
         format_duration(seconds_since(start_)), job_.task == "classify" ? "accuracy" : "loss", kSteps);
     return true;
@@ -112,25 +113,26 @@ class SmokeTest {
 
  private:
   using Clock = std::chrono::steady_clock;
+  static bool interrupted() { return Runtime::current().cancelled(); }
   static double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
   }
 
   void stage(const char* name, const std::function<std::string()>& body) {
-    if (InterruptGuard::requested()) return;
+    if (interrupted()) return;
     const auto start = Clock::now();
     try {
       const std::string what = body();
       say("  {:<9} {:>8}  {}", name, format_duration(seconds_since(start)), what);
     } catch (const UserError& error) {
-      if (!InterruptGuard::requested()) user_error("smoke test: {} failed: {}", name, error.what());
+      if (!interrupted()) user_error("smoke test: {} failed: {}", name, error.what());
     }
   }
 
   std::string child(const std::vector<std::string>& arguments) {
     const std::string output = folder_.path() + "/talk.txt";
     ChildProcess process(arguments, output);
-    process.wait(kStageSeconds, InterruptGuard::requested);
+    process.wait(kStageSeconds, interrupted);
     if (!process.succeeded()) user_error("{} ({})", process.last_words(), process.how_it_ended());
     return read_file(output);
   }
@@ -256,8 +258,8 @@ class SmokeTest {
 
   std::string kill() {
     ChildProcess process({"train", write_job(small_, "job.json")}, folder_.path() + "/talk.txt");
-    const bool ended = process.wait(
-        kStageSeconds, [&] { return InterruptGuard::requested() || !list_checkpoints(small_.output).empty(); });
+    const bool ended =
+        process.wait(kStageSeconds, [&] { return interrupted() || !list_checkpoints(small_.output).empty(); });
     if (!ended) {
       const bool saved = !list_checkpoints(small_.output).empty();
       process.kill();
@@ -312,7 +314,7 @@ class SmokeTest {
   }
 
   const Job& job_;
-  InterruptGuard guard_;  // so that the folder is removed
+  InterruptGuard guard_{Runtime::current()};  // so that the folder is removed
   TemporaryFolder folder_;
   Job small_;
   Clock::time_point start_ = Clock::now();

@@ -37,7 +37,7 @@ struct TokenCache {
 // Called now and then from the calling thread while tokens are made; bytes of the files on the disk.
 using TokenizeProgress = std::function<void(int64_t bytes_done, int64_t bytes_total)>;
 
-// Makes `directory` where it is missing. Uses ThreadPool::instance(), so not from inside a run() of it.
+// Makes `directory` where it is missing. Uses thread_pool(), so not from inside a run() of it.
 // A process that is killed loses no more than `journal_seconds` of its work.
 TokenCache open_token_cache(Source& source, const Tokenizer& tokenizer, const std::string& directory,
                             const TokenizeProgress& progress = {}, double journal_seconds = 5);

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "ops/element.h"
 
 namespace brisk::cpu {
@@ -23,7 +23,7 @@ void copy_row(const Tensor& from, int64_t from_row, const Tensor& to, int64_t to
 }  // namespace
 
 void copy_rows(const Tensor& from, const Tensor& to, bool adds) {
-  ThreadPool::instance().for_range(from.rows, 16, [&](int64_t begin, int64_t end, int) {
+  thread_pool().for_range(from.rows, 16, [&](int64_t begin, int64_t end, int) {
     for (int64_t row = begin; row < end; ++row) {
       if (!adds) {
         copy_row(from, row, to, row);

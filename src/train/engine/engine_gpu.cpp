@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/runtime.h"
 #include "train/engine/engine_runs.h"
 
 namespace brisk {
@@ -17,13 +18,7 @@ constexpr int64_t kMostWaiting = 16;  // steps, for one whose sizes have all run
 constexpr size_t kMostGraphs = 64;    // of micro-batches; a graph takes about a megabyte
 
 // BRISK_CUDA_GRAPHS=0: every op is launched by itself, for finding faults.
-bool wants_graphs() {
-  static const bool wants = [] {
-    const char* value = std::getenv("BRISK_CUDA_GRAPHS");
-    return value == nullptr || std::string_view(value) != "0";
-  }();
-  return wants;
-}
+bool wants_graphs() { return Runtime::current().environment("BRISK_CUDA_GRAPHS") != "0"; }
 
 int64_t rows_of(const StepBatch& batch) {
   int64_t rows = 0;
