@@ -1,3 +1,5 @@
+#include <brisk/version.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -59,7 +61,7 @@ int run(int argc, char** argv) {
   CLI::App app{"brisk trains transformers as fast as the machine allows, and shows where every millisecond went.",
                "brisk"};
   app.require_subcommand(1);
-  app.set_version_flag("--version", "brisk " BRISK_VERSION);
+  app.set_version_flag("--version", "brisk " BRISK_VERSION_STRING);
   app.footer(
       "Examples:\n"
       "  brisk train examples/prototype.json --data text.txt\n"
