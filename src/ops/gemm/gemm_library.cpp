@@ -135,7 +135,7 @@ void gemm_onednn(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const Ge
                  const GemmEpilogue& epilogue, Arithmetic arithmetic) {
   using dnnl::memory;
   static dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  static dnnl::stream stream(engine);
+  static thread_local dnnl::stream stream(engine);
   const DType wanted = arithmetic == Arithmetic::f32 ? DType::f32 : DType::bf16;
   std::vector<float> a_copy, b_copy;
   const bool converts = a.type != wanted || b.type != wanted;

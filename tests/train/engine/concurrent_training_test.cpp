@@ -8,7 +8,7 @@
 namespace brisk {
 namespace {
 
-using namespace testing;
+using namespace brisk::testing;
 
 struct Training {
   EngineOptions options;
