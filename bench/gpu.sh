@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${1:-python3} rounds=${ROUNDS:-3} each=${SECONDS_EACH:-4}
-command -v nvidia-smi >/dev/null || { echo "bench/gpu.sh: there is no nvidia-smi here, so no gpu" >&2; exit 2; }
+command -v nvidia-smi >/dev/null || { echo "bench/gpu.sh: there is no nvidia-smi here, so no GPU" >&2; exit 2; }
 nvidia-smi --query-gpu=name,driver_version,clocks.max.sm --format=csv,noheader
 cmake -S . -B build-gpu -G Ninja -DBRISK_CUDA=ON -DCMAKE_CUDA_ARCHITECTURES=native >/dev/null
 cmake --build build-gpu --target brisk test_ops test_train

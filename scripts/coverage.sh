@@ -9,7 +9,7 @@ readers=(
   text/{tokenizer,tokenizer_json,gpt2_files,llama2c_tokenizer,sentencepiece_model,scored_pieces,merge_reader}
   text/{json_fields,special_roles,normalizer,pre_tokenizer,post_processor,token_decoder,replace,regex_parse,regex_compile,regex}
   text/{added_tokens,bpe_json,wordpiece_json}
-  data/{json_lines,delimited,text_table,text_table_columns}
+  data/{json_lines,delimited,input_table,input_table_columns}
   hub/{safetensors,gguf,gguf_model,gguf_tokenizer,torch_file,tensor_pickle,zip_records,weight_files}
 )
 fuzzers=($(cd tests/fuzz && ls fuzz_*.cpp | sed 's/\.cpp//'))

@@ -92,7 +92,7 @@ class Lines(unittest.TestCase):
 
 class Page(unittest.TestCase):
     def test_says_where_measurement_leaves_the_line(self):
-        words = page.page(made_up_results())
+        words = page.page(made_up_results()).replace("\n  ", " ")
         width = words[words.index("## Width"):words.index("## Layers")]
         self.assertIn("Time: within 15 % of the line at 128 to 1024; farthest from it at 32, 2.00 times the line; products take", width)
         self.assertIn("narrow products reach less of the peak", width)
@@ -106,7 +106,8 @@ class Page(unittest.TestCase):
         for factor, reason in ((3, "sequences are listed"), (1 / 3, None)):
             results = made_up_results()
             results["corpus"][-1]["runs"][0]["again"]["start_seconds"] *= factor
-            words = next(line for line in page.page(results).splitlines() if line.startswith("- Time, tokens there"))
+            lines = page.page(results).replace("\n  ", " ").splitlines()
+            words = next(line for line in lines if line.startswith("- Time, tokens there"))
             self.assertIn(f"farthest from it at 64, {factor:.2f} times the line", words)
             self.assertEqual("likely" in words, reason is not None, words)
             self.assertIn(reason or "the line.", words)

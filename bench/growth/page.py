@@ -1,5 +1,6 @@
 """docs/growth.md: the plots, the tables, and where measurement leaves the line."""
 import statistics
+import textwrap
 
 from panels import anchor_of, panels, runs_of, time_ratio
 
@@ -9,18 +10,18 @@ X_NAMES = {"width": "width of the model", "layers": "layers", "vocabulary": "ent
            "length": "tokens of a sequence", "cores": "cores", "corpus": "megabytes of text"}
 
 THEORY = {
-    "width": "Time: FLOP, `6 (12 L D² + V D) + 6 L T D` a token, so between D (the output product) and D² (the layers). "
-             "Memory: parameters grow the same way, what is kept for backward with D.",
+    "width": "Time: FLOP, `6 (12 L D² + V D) + 6 L T D` per token, so between D (the output product) and D² (the layers). "
+             "Memory: parameters grow the same way, what is stored for backward with D.",
     "layers": "Time and memory: a constant (the output product, the embedding, the logits) and a share for each layer.",
-    "vocabulary": "Time: a constant and `6 V D` a token. Memory: 16 bytes for each of `V D` parameters and the logits of one chunk of rows, which end at "
-                  "104 MiB: that is the bend.",
-    "length": "The tokens of a step stay the same, so only attention grows: `6 L T D` a token. Memory: nothing but the table of "
+    "vocabulary": "Time: a constant and `6 V D` per token. Memory: 16 bytes for each of `V D` parameters and the logits of one chunk of rows, which are limited to "
+                  "104 MiB: that is the bend in the line.",
+    "length": "The tokens of a step stay the same, so only attention grows: `6 L T D` per token. Memory: nothing grows but the table of "
               "positions; attention never holds a T × T matrix.",
     "cores": "Time: one core's, divided by the number of cores. Memory: the same.",
-    "corpus": "A job is started three times: with nothing there, so that it learns a vocabulary, writes the token file and starts; with the vocabulary there; with "
-              "the tokens there, too. Time: what every start takes, and a share of the text; the last start and the steps after it do not depend on the text. "
-              "Memory: a vocabulary is learned from text that is held (all of it up to 128 MiB, beyond that a sample of that size). The token file is mapped: its pages, "
-              "which the system may take back at any time, count as memory of the process. Less those, nothing should grow."}
+    "corpus": "A job is started three times: from nothing, so that it learns a vocabulary and writes the token file; with the vocabulary there; with the tokens "
+              "there, too. Time: a constant per start plus a part proportional to the text; the last start and the steps after it do not depend on the text. "
+              "Memory: a vocabulary is learned from text held in memory (all of it up to 128 MiB, beyond that a sample of that size). The token file is "
+              "memory-mapped: its pages, which the system may reclaim at any time, count as memory of the process. Without them, nothing should grow."}
 
 GROUPS = {"products": ["forward_linear", "backward_linear", "loss"], "attention": ["forward_attention", "backward_attention"],
           "the optimizer": ["optimizer", "clipping"], "norms": ["forward_norm", "backward_norm"],
@@ -39,18 +40,18 @@ REASONS = {("products", "width"): ("wide weights leave the caches", "narrow prod
                                      "short sequences do not fill attention's blocks"),
            ("attention", ""): ("a FLOP of attention costs more than one of a product",) * 2,
            ("the optimizer", "cores"): ("it is bound by the memory, which all cores share",) * 2,
-           ("the optimizer", ""): ("it moves bytes of parameters, which the FLOP leave out",) * 2,
-           ("norms", ""): ("they move bytes, which the FLOP leave out",) * 2,
-           ("the embedding", ""): ("it moves bytes, which the FLOP leave out",) * 2,
+           ("the optimizer", ""): ("it moves bytes of parameters, which the FLOP count leaves out",) * 2,
+           ("norms", ""): ("they move bytes, which the FLOP count leaves out",) * 2,
+           ("the embedding", ""): ("it moves bytes, which the FLOP count leaves out",) * 2,
            ("the rest of the loop", "cores"): ("it is not shared among the cores",) * 2,
-           ("the rest of the loop", ""): ("it is there whatever the FLOP",) * 2}
+           ("the rest of the loop", ""): ("it does not depend on FLOP",) * 2}
 
 # Likely reasons for more than the line has; for less there is none but in the memory of a first start.
-CORPUS_REASONS = {("time", "first start"): "the merges cost much the same whatever the text, so a small one is dear",
+CORPUS_REASONS = {("time", "first start"): "merges cost about the same for any text, so a small text is relatively expensive",
                   ("time", "vocabulary there"): "files are opened, hashed and checked whatever their size",
                   ("time", "tokens there"): "the text is hashed, the token file checked and its sequences are listed at each start",
                   ("time", "10 steps"): "steps do not depend on the corpus, so this is noise, or pages read for the first time",
-                  ("peak memory", "vocabulary there"): "pieces in flight are many for a small text",
+                  ("peak memory", "vocabulary there"): "a small text has relatively many blocks in flight",
                   ("peak memory", "less mapped files"): "the table of sequences, 16 bytes each, is held up to a million of them"}
 CORPUS_REASONS_LESS = {("peak memory", "first start"): "the sample and the token file need not be there at the same time"}
 
@@ -77,7 +78,7 @@ def why(results, sweep, value):
     more = sum(difference.values()) > 0
     group = (max if more else min)(difference, key=difference.get)
     steeper, flatter = REASONS.get((group, sweep)) or REASONS[group, ""]
-    return (f"{group} {'take' if group in ('products', 'norms') else 'takes'} {number(here[group])} ms where the line has {number(there[group] * factor)}, most of "
+    return (f"{group} {'take' if group in ('products', 'norms') else 'takes'} {number(here[group])} ms, the line predicts {number(there[group] * factor)}, which is most of "
             f"the difference (likely: {steeper if more == (value > anchor) else flatter})")
 
 
@@ -122,7 +123,7 @@ def remarks(results, sweep):
     held = memory.series[0]
     beside = statistics.median(held.measured[value] - held.line(value) for value in held.measured)
     lines = [departure(time.series[0], "Time", lambda value: why(results, sweep, value)),
-             departure(held, "Memory", lambda value: f"beside the line there are about {number(beside)} MiB: the program, its threads, packed operands and the tokens")]
+             departure(held, "Memory", lambda value: f"besides the line there are about {number(beside)} MiB for the program, its threads, packed operands and the tokens")]
     if sweep == "cores":
         runs = runs_of(results, sweep)
         peak = {value: statistics.median(run["peak_gflops"] for run in each) for value, each in runs.items()}
@@ -142,7 +143,7 @@ def theory(results, sweep):
 def shape_table(results, sweep):
     time, memory = (panel.series[0] for panel in panels(results, sweep))
     runs = runs_of(results, sweep)
-    rows = [f"| {X_NAMES[sweep]} | ms a step | line | ratio | µs a token | utilisation | peak memory, MiB | planned | line | ratio |",
+    rows = [f"| {X_NAMES[sweep]} | ms per step | line | ratio | µs per token | utilisation | peak memory, MiB | planned | line | ratio |",
             "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"]
     for value, each in runs.items():
         anchored = " (anchor)" if value == time.anchor else ""
@@ -154,34 +155,43 @@ def shape_table(results, sweep):
 
 
 def corpus_table(results):
-    both = panels(results, "corpus")
-    heads = [f"{panel.title}, {series.name}, {panel.unit}" for panel in both for series in panel.series]
-    rows = [f"| {X_NAMES['corpus']} | " + " | ".join(heads) + " |", "|---:|" + "---:|" * len(heads)]
-    for value in runs_of(results, "corpus"):
-        cells = [f"{number(series.measured[value])} ({series.ratio(value):.2f})" for panel in both for series in panel.series]
-        rows.append(f"| {value:g} | " + " | ".join(cells) + " |")
-    return rows + ["", "In brackets: times the line."]
+    rows = []
+    for panel in panels(results, "corpus"):  # time, then memory: side by side they are too wide
+        heads = [f"{panel.title}, {series.name}, {panel.unit}" for series in panel.series]
+        rows += [f"| {X_NAMES['corpus']} | " + " | ".join(heads) + " |", "|---:|" + "---:|" * len(heads)]
+        for value in runs_of(results, "corpus"):
+            cells = [f"{number(series.measured[value])} ({series.ratio(value):.2f})" for series in panel.series]
+            rows.append(f"| {value:g} | " + " | ".join(cells) + " |")
+        rows.append("")
+    return rows + ["In brackets: times the line."]
+
+
+def wrapped(line):
+    """Prose in lines of 140 characters; tables, headings and pictures as they are."""
+    if line.startswith(("|", "#", "!", "`")):
+        return line
+    return textwrap.fill(line, 140, subsequent_indent="  " if line.startswith("- ") else "", break_long_words=False, break_on_hyphens=False)
 
 
 def page(results):
     base, machine = results["base"], results["machine"]
     lines = ["# Growth", "",
-             "How time and memory of training grow, each next to its theoretical line. Written by one command, which measures, draws and writes this page:", "",
+             "How time and memory of training grow, each next to its theoretical line. One command measures, draws and writes this page:", "",
              "```sh", results["command"], "```", "",
              f"Machine: {machine['cpu']}, {machine['cores']} cores ({machine['isa']} kernels), {machine['memory_total_bytes'] / 2**30:.0f} GiB, {machine['system'].split()[0]}. "
              f"{results['date']}, brisk {results['version']}; {results['rounds']} interleaved round{'s' if results['rounds'] > 1 else ''}, "
              f"medians (the bars in the plots are the lowest and highest round), "
              f"{results['minutes']:.1f} minutes in all. Each point is a process of its own.", "",
-             f"Unless varied: {base['width']} wide, {base['layers']} layers, a vocabulary of {base['vocabulary']}, {base['length']} tokens a sequence, "
-             f"{results['tokens']} tokens a step, {base['cores']} core{'s' if base['cores'] > 1 else ''}, {results['precision']}, AdamW (`brisk bench lm`).", "",
-             "The line of time is FLOP over the utilisation at one anchor point. FLOP a token are `6 (12 L D² + V D) + 6 L T D`: 6 for each weight of a product and "
-             "causal attention. The line of memory is not anchored: "
-             + ("18 bytes a parameter (master, gradient and two moments in fp32, a copy in bf16) and `N (36 L D + 8 D)`" if results["precision"] == "bf16" else
-                "16 bytes a parameter (master, gradient and two moments in fp32) and `4 N (16 L D + 3 D)`")
-             + " bytes that N rows of a micro-batch keep for backward, and the logits of one chunk of the loss, `4 · 1024 V` bytes and at most 104 MiB. "
-               "*Planned* is what brisk says before the first step. Peak memory is VmHWM of the process."]
+             f"Unless varied: {base['width']} wide, {base['layers']} layers, a vocabulary of {base['vocabulary']}, {base['length']} tokens per sequence, "
+             f"{results['tokens']} tokens per step, {base['cores']} core{'s' if base['cores'] > 1 else ''}, {results['precision']}, AdamW (`brisk bench lm`).", "",
+             "The time line is FLOP divided by the rate reached at one anchor point. FLOP per token are `6 (12 L D² + V D) + 6 L T D`: 6 for each weight of a product and "
+             "causal attention. The memory line is not anchored: "
+             + ("18 bytes per parameter (master, gradient and two moments in fp32, a copy in bf16) and `N (36 L D + 8 D)`" if results["precision"] == "bf16" else
+                "16 bytes per parameter (master, gradient and two moments in fp32) and `4 N (16 L D + 3 D)`")
+             + " bytes that N rows of a micro-batch store for backward, and the logits of one chunk of the loss, `4 · 1024 V` bytes and at most 104 MiB. "
+               "*Planned* is what brisk announces before the first step. Peak memory is VmHWM of the process."]
     for sweep in results["sweeps"]:
         lines += ["", f"## {sweep.capitalize()}", "", f"![time and memory against {X_NAMES[sweep]}](growth/{sweep}.svg)", "", theory(results, sweep), ""]
         lines += [f"- {remark}" for remark in remarks(results, sweep)]
         lines += ["", *(corpus_table(results) if sweep == "corpus" else shape_table(results, sweep))]
-    return "\n".join(lines + [""])
+    return "\n".join([wrapped(line) for line in lines] + [""])

@@ -3,7 +3,7 @@
 
   bench/peers/compare.py --python VENV/bin/python [--shape small] [--rounds 5] [--seconds 6] [--modes brisk-fp32,torch-eager-fp32,...]
 
-Modes: brisk-fp32, brisk-bf16, torch-eager-fp32, torch-compile-fp32, torch-eager-bf16, torch-compile-bf16; on a gpu (--device
+Modes: brisk-fp32, brisk-bf16, torch-eager-fp32, torch-compile-fp32, torch-eager-bf16, torch-compile-bf16; on a GPU (--device
 cuda) also torch-graphs-bf16. A mode that fails (a
 PyTorch build may use instructions that the machine refuses) is reported and left out.
 """

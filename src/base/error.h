@@ -1,4 +1,4 @@
-// Errors. Two kinds only: what the user can mend (exit code 2) and a fault of ours (exit code 1).
+// Errors, of two kinds: user errors (exit code 2) and internal errors (exit code 1).
 //
 //   throw UserError("job.json: model.d_modl: unknown key; did you mean model.d_model?");
 //   user_error("{}: line {}: expected a number, found '{}'", path, line, word);
@@ -13,13 +13,13 @@
 
 namespace brisk {
 
-// Something the user can mend: the message names the place, what was found, what was expected, and the fix.
+// An error the user can fix. The message names the place, what was found, what was expected, and the fix.
 class UserError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// A fault of ours.
+// A bug in brisk.
 class InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;

@@ -1,4 +1,4 @@
-// Hashing of byte strings and integers: fast, and the same on every run and machine, so that it may key files.
+// Hashes of byte strings and integers: fast, and the same on every run and machine, so they can be keys of files.
 //
 //   const uint64_t key = hash_bytes("corpus.txt", hash_mix(version, vocab_size));
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace brisk {
 
-// The 128-bit product of two words, folded: each bit of the result depends on every bit of both.
+// The 128-bit product of two words, folded to 64 bits: each bit of the result depends on every bit of both.
 inline uint64_t hash_mix(uint64_t a, uint64_t b) {
   const auto product = static_cast<unsigned __int128>(a ^ 0x9E3779B97F4A7C15ull) * (b ^ 0xD1B54A32D192ED03ull);
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);

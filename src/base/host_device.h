@@ -1,4 +1,4 @@
-// Marks what both the CPU's code and a CUDA kernel call: plain arithmetic in a header.
+// Marks functions in headers that both CPU code and CUDA kernels call.
 //
 //   BRISK_HOST_DEVICE constexpr float half(float x) { return 0.5f * x; }
 #pragma once

@@ -4,8 +4,8 @@
 //   { Ledger::Scope scope(ledger, Phase::data_wait); batch = loader.next(); }
 //   Ledger::Totals epoch = ledger.totals() - at_epoch_start;
 //
-// Scopes nest; an inner scope's time is taken away from the outer one. One thread keeps the ledger: the one that
-// drives the step. A stamp costs about 25 ns and a step has a few hundred, so it stays on always.
+// Scopes nest; the time of an inner scope does not count for the outer one. Only the thread that drives the step uses
+// the ledger. A stamp costs about 25 ns and a step has a few hundred, so it is always on.
 #pragma once
 
 #include <array>
@@ -16,23 +16,23 @@ namespace brisk {
 
 enum class Phase : uint8_t {
   start_up,   // reading the job, the tokenizer, the cache, planning memory
-  data_wait,  // the step wanted a batch that was not there yet
+  data_wait,  // waiting for the loader's next batch
   copy,       // batch to the device
   forward_embedding,
   forward_linear,
   forward_attention,
   forward_norm,
   forward_elementwise,
-  loss,  // the output product, its softmax, and their gradients, which are one op
+  loss,  // output projection, softmax and their gradients: one op
   backward_embedding,
   backward_linear,
   backward_attention,
   backward_norm,
   backward_elementwise,
   communication,
-  clipping,  // the gradient's norm
+  clipping,  // computing the gradient norm
   optimizer,
-  evaluation,  // and the samples shown with it
+  evaluation,  // including samples
   checkpoint,
   logging,
   other,
@@ -42,7 +42,7 @@ enum class Phase : uint8_t {
 constexpr int kPhases = static_cast<int>(Phase::count);
 std::string_view phase_name(Phase phase);
 
-// What an op belongs to; its forward and backward phases follow.
+// The kind of an op, which decides its forward and backward phase.
 enum class OpFamily : uint8_t { embedding, linear, attention, norm, elementwise, loss };
 Phase forward_phase(OpFamily family);
 Phase backward_phase(OpFamily family);
@@ -52,9 +52,9 @@ class Ledger {
   struct Totals {
     std::array<int64_t, kPhases> nanoseconds{};
     int64_t stamps = 0;
-    bool sampled = false;  // some of it was divided as other steps were (spread)
+    bool sampled = false;  // some of it was attributed in proportion to measured steps (spread)
     double seconds(Phase phase) const { return 1e-9 * static_cast<double>(nanoseconds[static_cast<size_t>(phase)]); }
-    double seconds() const;  // of all phases: the wall time
+    double seconds() const;  // all phases: the wall time
     Totals operator-(const Totals& earlier) const;
     Totals& operator+=(const Totals& other);
   };
@@ -75,17 +75,16 @@ class Ledger {
     Phase outer_;
   };
 
-  // Charges the time since the last stamp to the current phase and makes `phase` current; returns what was current.
-  // While `hold` is on, phases inside are charged to the held one (evaluation runs forward ops, and is evaluation).
+  // Charges the time since the last stamp to the current phase and makes `phase` current; returns the previous phase.
+  // While a Hold is active, everything is charged to its phase (evaluation runs forward ops, but counts as evaluation).
   Phase enter(Phase phase);
 
-  // Charges the time since the last stamp to several phases at once, in proportion to `shares`: of a GPU, whose phases
-  // are known from a step now and then that was measured op by op. Without shares it is the current phase's.
+  // Charges the time since the last stamp to several phases in proportion to `shares`. For a GPU, whose phases are only
+  // known from the occasional step that is measured op by op. Without shares the time goes to the current phase.
   void spread(const Totals& shares);
 
-  // What the host did since `earlier` (waiting for data, copies, logging, other) while a GPU was busy all the time
-  // cost nothing: it is divided as `shares`, as the GPU's time is. Evaluation, checkpoints and start-up stay what they
-  // are.
+  // Re-attributes host time since `earlier` (data_wait, copy, logging, other) that was overlapped by a busy GPU to the
+  // GPU's phases, in proportion to `shares`. Evaluation, checkpoints and start-up keep their time.
   void hide_host(const Totals& earlier, const Totals& shares);
 
   class Hold {

@@ -1,11 +1,11 @@
-// Where brisk's talk goes: lines of text, and how far a training is.
+// The log sink: receives messages and the progress of a training.
 //
 //   class Quiet : public LogSink {
 //     void line(LogLevel level, std::string_view text) override { if (level == LogLevel::warning) remember(text); }
 //   };
 //   Runtime runtime({.log = std::make_shared<Quiet>()});      // base/runtime.h; the default writes to standard error
 //
-// Code below says things with say() and warn() (base/terminal/terminal.h), which ask the current runtime for its sink.
+// Code below logs with say() and warn() (base/terminal/terminal.h), which use the current runtime's sink.
 #pragma once
 
 #include <chrono>
@@ -25,17 +25,17 @@ struct Progress {
   double elapsed_seconds = 0;
   double seconds_left = -1;   // negative: not known yet
   int64_t skipped_steps = 0;  // by loss scaling; 0: not shown
-  std::string gpu = {};       // what a GPU says of itself (base/gpu/gpu_watch.h); empty: nothing
+  std::string gpu = {};       // format_gpu() of base/gpu/gpu_watch.h; empty: not shown
 };
 
-// Work that is measured in bytes and comes before the first step: tokenizing, a teacher's answers.
+// Work before the first step, measured in bytes: tokenizing, a teacher's answers.
 struct WorkProgress {
   std::string what;
   int64_t done = 0, total = 0;  // bytes
   double bytes_per_second = 0;
 };
 
-// Lines may come from any thread, progress from the one that trains. Must not throw.
+// line() is called from any thread, the rest from the one that trains. They must not throw.
 class LogSink {
  public:
   virtual ~LogSink() = default;

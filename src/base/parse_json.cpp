@@ -16,8 +16,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kDeepest = 32;        // a job is four deep; the end of the stack is thousands away
-constexpr size_t kMostKeys = 1000;  // of one object, which is searched from its beginning each time
+constexpr int kDeepest = 32;        // a job has depth four; the stack would overflow after thousands
+constexpr size_t kMostKeys = 1000;  // of one object; looking up a key is linear in it
 
 std::string syntax_error(const std::string& text, const std::string& source, const Json::parse_error& error) {
   const size_t end = std::min(error.byte == 0 ? 0 : error.byte - 1, text.size());
@@ -53,21 +53,21 @@ std::string json_problem(const std::exception& error) {
   const std::string_view mark = column == std::string::npos ? "] " : ": ";
   const size_t end = what.find(mark, column == std::string::npos ? 0 : column);
   if (end != std::string::npos) what = what.substr(end + 2);
-  // The last token may be a whole book in one string.
+  // The last token may be a string of any length.
   if (what.size() > 300) what = what.substr(0, 150) + " ... " + what.substr(what.size() - 145);
   return what;
 }
 
 nlohmann::ordered_json parse_json(const std::string& text, const std::string& source,
                                   std::vector<std::string>& problems) {
-  // nlohmann takes the last of two equal keys without a word.
+  // nlohmann silently takes the last of two equal keys.
   std::map<int, std::set<std::string>> keys_at;
   std::map<int, std::string> last_key_at;
   const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth > kDeepest) user_error("{}: objects and lists nested more than {} deep", source, kDeepest);
+    if (depth > kDeepest) user_error("{}: objects and lists are nested more than {} levels deep", source, kDeepest);
     if (event == Json::parse_event_t::object_start) keys_at[depth + 1].clear();
     if (event == Json::parse_event_t::key) {
-      if (keys_at[depth].size() > kMostKeys) user_error("{}: an object of more than {} keys", source, kMostKeys);
+      if (keys_at[depth].size() > kMostKeys) user_error("{}: an object has more than {} keys", source, kMostKeys);
       const std::string key = parsed.get<std::string>();
       last_key_at[depth] = key;
       if (!keys_at[depth].insert(key).second && problems.size() < kMostProblems) {
@@ -83,7 +83,7 @@ nlohmann::ordered_json parse_json(const std::string& text, const std::string& so
   } catch (const Json::parse_error& error) {
     throw UserError(syntax_error(text, source, error));
   } catch (const Json::exception& error) {
-    user_error("{}: {}; write a smaller number", source, json_problem(error));  // one that no double can hold
+    user_error("{}: {}; write a smaller number", source, json_problem(error));  // too large for a double
   }
 }
 

@@ -1,6 +1,6 @@
-// JSON as a person writes it: comments are allowed, and what is wrong is said with its place and the slip behind it.
+// JSON written by people: comments are allowed, and errors name the position and the likely slip.
 //
-//   std::vector<std::string> problems;                                          // keys that are given twice
+//   std::vector<std::string> problems;                                          // keys given twice
 //   const nlohmann::ordered_json root = parse_json(text, "job.json", problems);
 //   // UserError: "job.json:3:1: ...; remove the comma before it"
 #pragma once
@@ -13,12 +13,12 @@
 
 namespace brisk {
 
-constexpr size_t kMostProblems = 50;  // nobody reads more at once
+constexpr size_t kMostProblems = 50;  // more would not be read
 
 nlohmann::ordered_json parse_json(const std::string& text, const std::string& source,
                                   std::vector<std::string>& problems);
 
-// What nlohmann's exception says, without its own prefix and place.
+// The text of nlohmann's exception without its prefix and position.
 std::string json_problem(const std::exception& error);
 
 }  // namespace brisk

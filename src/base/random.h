@@ -1,9 +1,9 @@
-// Counter-based randomness: a draw is a pure function of what it is for, never of how often someone drew before.
-// So packed = separate, recomputed = kept, and any number of threads or machines draw the same.
+// Counter-based random numbers: a draw is a pure function of its key and index, not of previous draws. So packed
+// sequences equal separate ones, recomputed activations equal stored ones, and the number of threads does not matter.
 //
 //   const uint64_t site = random_key({seed, step, op_site});              // once per op and step
 //   const uint32_t row  = random_row_key(site, sequence, position);        // once per row
-//   const uint32_t bits = random_bits(row, column);                        // once per element; vectorises: 32-bit only
+//   const uint32_t bits = random_bits(row, column);                        // once per element; 32-bit, so it vectorises
 //
 // Draws are good enough for dropout and initialisation; they are not cryptographic.
 #pragma once
@@ -37,8 +37,8 @@ BRISK_HOST_DEVICE constexpr uint32_t random_row_key(uint64_t site_key, uint32_t 
 
 BRISK_HOST_DEVICE constexpr uint32_t folded(uint32_t x) { return x ^ (x >> 16); }
 
-// A 32-bit finalizer (two multiplications) over the row's key and the column. They are folded apart, which is the same
-// as together: what a row or a column has of it is made once.
+// A 32-bit finalizer (two multiplications) over the row's key and the column. folded(a) ^ folded(b) == folded(a ^ b), so
+// kernels compute the row's and the column's parts once.
 BRISK_HOST_DEVICE constexpr uint32_t random_unfolded(uint32_t row_key, uint32_t column) {
   uint32_t x = (folded(row_key) ^ folded(column * 0x9E3779B9u)) * 0x7FEB352Du;
   return (x ^ (x >> 15)) * 0x846CA68Bu;
@@ -47,14 +47,14 @@ BRISK_HOST_DEVICE constexpr uint32_t random_bits(uint32_t row_key, uint32_t colu
   return folded(random_unfolded(row_key, column));
 }
 
-// An element's draw for dropout: half of the bits that it shares with the column 8 away, in the upper half of the word.
-// Sixteen bits are fine enough for a probability, and a kernel whose thread has both columns (tiles of matrix
-// instructions on a GPU do) draws once for the two.
+// An element's random bits for dropout, in the upper half of the word. Columns c and c + 8 share one 32-bit draw: c uses
+// its low 16 bits, c + 8 the high ones. 16 bits are precise enough for a probability, and a kernel whose thread holds
+// both columns (as tiles of GPU matrix instructions do) draws once for the two.
 BRISK_HOST_DEVICE constexpr uint32_t dropout_bits(uint32_t row_key, uint32_t column) {
   return random_bits(row_key, column & ~8u) << ((~column & 8u) << 1);
 }
 
-// An element is dropped when its bits are below this, a multiple of 2^16.
+// An element is dropped if its dropout_bits are below this multiple of 2^16.
 BRISK_HOST_DEVICE inline uint32_t dropout_threshold(double probability) {
   return static_cast<uint32_t>(std::min(65535.0, probability * 65536.0 + 0.5)) << 16;
 }
@@ -64,7 +64,7 @@ BRISK_HOST_DEVICE constexpr double random_uniform(uint64_t key, uint64_t index) 
   return (static_cast<double>(mix64(key ^ mix64(index)) >> 11) + 0.5) * 0x1.0p-53;
 }
 
-// Two standard normals from pair `pair` of a key, by Box and Muller.
+// Two standard normals, number `pair` of a key's stream of pairs (Box-Muller).
 struct NormalPair {
   float first, second;
 };

@@ -1,6 +1,6 @@
-// Whole numbers rounded up.
+// Integer division and multiples, rounded up.
 //
-//   divide_up(10, 4);  // 3: blocks of 4 that hold 10
+//   divide_up(10, 4);  // 3: blocks of 4 needed to hold 10
 //   round_up(10, 4);   // 12: the next multiple of 4
 //
 // Always inlined, since code compiled for several instruction sets uses them (ops/cpu/by_isa.h).

@@ -1,6 +1,6 @@
-// Work on all cores that may throw.
+// Runs a body that may throw on all threads of the pool.
 //
-//   run_on_pool([&](int thread) { ... });     // the first exception (memory that ran out) is carried to the caller
+//   run_on_pool([&](int thread) { ... });     // the first exception is rethrown here
 #pragma once
 
 #include <exception>
@@ -10,7 +10,7 @@
 
 namespace brisk {
 
-// ThreadPool's bodies must not throw.
+// (The bodies of ThreadPool::run itself must not throw.)
 template <typename Body>
 void run_on_pool(const Body& body) {
   std::vector<std::exception_ptr> failures(thread_pool().size());

@@ -1,5 +1,5 @@
-// What everything in brisk runs on: the thread pool, the log, cancellation, the cache directory and the environment.
-// main() or the library's caller makes one and binds it to a thread; nothing below has process-wide state of its own.
+// What brisk's code runs on: thread pool, log sink, cancellation, cache directory, environment variables. main() or the
+// library's caller makes one and binds it to a thread; nothing below it has process-wide state.
 //
 //   Runtime runtime({.threads = 4});
 //   const RuntimeScope scope(runtime);                // this thread, until the end of the scope
@@ -8,8 +8,8 @@
 //   thread_pool().for_range(n, 64, ...);              // code below: the current runtime's pool
 //   if (Runtime::current().cancelled()) ...
 //
-// A runtime computes for one thread at a time; two trainings at once have a runtime each, and compute the bits they
-// compute alone. Threads that brisk starts itself are bound to the runtime of the thread that started them.
+// A runtime computes for one thread at a time. Two trainings at once need a runtime each; they then give the bits they
+// give alone. Threads that brisk starts are bound to the runtime of the thread that started them.
 #pragma once
 
 #include <atomic>
@@ -44,28 +44,28 @@ class Runtime {
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  // The one bound to this thread; a fault of ours where there is none.
+  // The one bound to this thread; InternalError if there is none.
   static Runtime& current() { return current_ != nullptr ? *current_ : none_is_bound(); }
 
   ThreadPool& pool() { return pool_ ? *pool_ : start_pool(); }  // its threads start with the first use
   void set_threads(int threads);                                // between two runs of the pool
   LogSink& log() const { return *log_; }
   const std::string& cache_directory() const { return cache_directory_; }
-  std::string_view environment(std::string_view name) const;  // empty where it is not set
+  std::string_view environment(std::string_view name) const;  // empty if it is not set
 
-  // Asks what is computed to stop at the next good place: a training ends its step and saves. From any thread, and from
-  // a signal handler.
+  // Asks for an early end: a training finishes its step, saves a checkpoint and returns. From any thread, and from a
+  // signal handler.
   void cancel() noexcept { cancelled_.store(true, std::memory_order_relaxed); }
   bool cancelled() const noexcept { return cancelled_.load(std::memory_order_relaxed); }
 
-  // The instruction set of the kernels: the best there is, or BRISK_ISA. UserError where that asks for more.
+  // The instruction set of the kernels: the best there is, or BRISK_ISA. UserError if that is not supported.
   Isa isa() {
     const int known = isa_.load(std::memory_order_relaxed);
     return known >= 0 ? static_cast<Isa>(known) : choose_isa();
   }
   void set_isa(Isa isa);  // for tests and benchmarks
 
-  // Destroyed with the runtime, last kept first: what a device has for it.
+  // Destroyed with the runtime, in reverse order: what a device holds for it.
   void keep(std::shared_ptr<void> resource) { kept_.push_back(std::move(resource)); }
 
  private:
@@ -86,7 +86,8 @@ class Runtime {
   std::vector<std::shared_ptr<void>> kept_;
 };
 
-// Binds a runtime to this thread until it goes; then the one before is back, and so is the thread's floating-point mode.
+// Binds a runtime to this thread while it lives. Then the previous one is bound again, and the thread's floating-point
+// mode is what it was.
 class RuntimeScope {
  public:
   explicit RuntimeScope(Runtime& runtime) : before_(Runtime::current_) { Runtime::current_ = &runtime; }
@@ -99,7 +100,7 @@ class RuntimeScope {
   FlushSubnormals flush_;
 };
 
-// The current runtime keeps what it can make again in this directory, until the end of the scope: a job's data.cache_dir.
+// Another cache directory of the current runtime while it lives: a job's data.cache_dir.
 class CacheDirectoryScope {
  public:
   explicit CacheDirectoryScope(std::string directory);  // empty: the runtime's own

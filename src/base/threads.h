@@ -18,9 +18,9 @@ namespace brisk {
 
 class Runtime;
 
-// While it lives, numbers below 1e-38 are 0 on this thread. They carry nothing, and the processor takes some 150 cycles
-// for each: a moment of an unused row of a table reaches them after 800 steps, GELU's tail at once. Threads of a pool and
-// threads that a runtime is bound to compute so; a caller's own mode is back when the runtime is not bound any more.
+// While it lives, subnormal numbers (below 1e-38) are 0 on this thread. They carry no information, and the processor
+// takes about 150 cycles for each: moments of a table's unused rows reach them after 800 steps, GELU's tail at once.
+// The mode of a pool's threads, and of a thread while a runtime is bound to it.
 class FlushSubnormals {
  public:
   FlushSubnormals();
@@ -82,8 +82,8 @@ class ThreadPool {
 // Cores this process may use (affinity mask and cgroup quota considered).
 int available_cores();
 
-// For Runtime::set_threads: the number of threads `asked` for, 0 for one a core. UserError, with the option's name, for so
-// many on so few cores that they would only wait for each other.
+// For Runtime::set_threads: the number of threads `asked` for, 0: one per core. UserError, with the option's name, for
+// so many on so few cores that they would only wait for each other.
 int thread_count_for(int64_t asked, std::string_view name);
 
 }  // namespace brisk

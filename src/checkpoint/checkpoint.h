@@ -49,9 +49,9 @@ struct CheckpointPlace {
 
 std::vector<CheckpointPlace> list_checkpoints(const std::string& run);  // complete ones, oldest first
 
-// Paths; of nothing where there is no checkpoint yet.
+// Paths; empty if there is no checkpoint yet.
 std::optional<std::string> latest_checkpoint(const std::string& run);
-std::optional<std::string> best_checkpoint(const std::string& run);  // lowest validation loss; the latest where unknown
+std::optional<std::string> best_checkpoint(const std::string& run);  // by training.best_by; the latest if not evaluated
 
 // Removes what a killed process left half-written or half-deleted. For the process that holds the run's lock.
 void remove_stale_checkpoints(const std::string& run);

@@ -35,7 +35,7 @@ struct CheckpointState {
   double elapsed_seconds = 0;                      // wall time of the run so far, all its processes
   double progress = 0;                             // of a time box; 1: it is over
   std::string model_checksum, optimizer_checksum;  // of the files beside it; empty: written before there were any
-  std::string job_fingerprint;                     // of the settings that decide the curve
+  std::string job_fingerprint;                     // of the training data (the name is that of the file's key)
 };
 
 std::string checkpoint_state_to_json_text(const CheckpointState& state);

@@ -1,12 +1,11 @@
 // The run directory: job.json, tokenizer.json, tokenizer_config.json, metrics.jsonl, ledger.jsonl, samples.jsonl,
-// statistics.json (of the data), summary.json, checkpoints/, tensorboard/; of a classifier labels.json,
-// evaluation.json; and report.html where `brisk report` wrote one.
+// statistics.json (of the data), summary.json, checkpoints/, tensorboard/; for classifiers labels.json and
+// evaluation.json; and report.html if `brisk report` wrote one.
 //
 //   RunDirectory run = RunDirectory::open(job.output, RunDirectory::Mode::fresh);   // or resume; holds the run's lock
 //   write_file_atomically(run.job_path(), job_to_json_text(job));
 //   const std::optional<std::string> checkpoint = latest_checkpoint(run.path());
-//   if (resuming) run.cut_metrics(checkpoint ? state.step : 0);                     // lines after it will be written
-//   again
+//   if (resuming) run.cut_metrics(checkpoint ? state.step : 0);   // the lines after it will be written again
 //
 //   const RunDirectory trained = RunDirectory::open_for_reading("runs/bible");      // generate, eval: no lock
 #pragma once

@@ -1,5 +1,5 @@
-// The commands of brisk. Each adds itself to the command line; when it was the one given, its callback runs and sets
-// the exit code. Exit codes: 0 done; 2 something the user can mend; 1 a fault of ours; 130 interrupted after saving.
+// The commands of brisk. Each adds itself to the command line; the callback of the one that was given runs and sets the
+// exit code: 0 done, 1 internal error, 2 user error, 130 interrupted after saving.
 #pragma once
 
 namespace CLI {
@@ -9,8 +9,8 @@ class App;
 namespace brisk {
 
 constexpr int kExitDone = 0;
-constexpr int kExitOurFault = 1;
-constexpr int kExitUserCanMend = 2;
+constexpr int kExitInternalError = 1;
+constexpr int kExitUserError = 2;
 constexpr int kExitInterrupted = 130;
 
 void add_train_command(CLI::App& app, int& exit_code);

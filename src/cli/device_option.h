@@ -1,4 +1,4 @@
-// --device, the same for every command that computes.
+// The --device option, shared by all commands that compute.
 //
 //   add_device_option(*command, arguments->device);
 #pragma once
@@ -9,7 +9,7 @@
 namespace brisk {
 
 inline constexpr const char* kDeviceHelp =
-    "Where to run: cpu, cuda (or gpu), cuda:1, or auto: a GPU where there is one";
+    "Device to run on: cpu, cuda (or gpu), cuda:1, or auto (a GPU if there is one)";
 
 inline CLI::Option* add_device_option(CLI::App& command, std::string& device, const std::string& more = "") {
   return command.add_option("--device", device, kDeviceHelp + more)->capture_default_str();

@@ -1,5 +1,5 @@
-// Ctrl-C, SIGTERM and a closed terminal cancel what the runtime computes: a training ends its step, saves and says how to
-// resume. A second Ctrl-C ends the process at once: the last checkpoint stands.
+// Ctrl-C, SIGTERM and a closed terminal cancel what the runtime computes: a training finishes its step, saves a
+// checkpoint and says how to resume. A second Ctrl-C ends the process at once; the last checkpoint remains valid.
 //
 //   InterruptGuard guard(Runtime::current());      // until it goes out of scope
 //   train(job, {});

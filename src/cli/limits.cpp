@@ -10,7 +10,7 @@ namespace brisk {
 
 namespace {
 
-// The parser takes a larger integer for the largest one, without a word.
+// CLI11 silently clamps larger integers to the largest one.
 constexpr double kTooLarge = 9223372036854775808.0;
 
 template <typename Allowed>

@@ -23,18 +23,18 @@
 namespace brisk {
 namespace {
 
-// The parser would only say that a command is missing.
+// CLI11 itself would only say that a command is missing.
 void refuse_unknown_command(const CLI::App& app, const std::string& given) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
   if (std::find(names.begin(), names.end(), given) != names.end()) return;
   const std::string nearest = nearest_word(given, names);
-  user_error("'{}' is no command of {}{}; there are {}", given,
+  user_error("'{}' is not a command of {}{}; the commands are {}", given,
              app.get_name() == "brisk" ? "brisk" : "brisk " + app.get_name(),
              nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest), fmt::join(names, ", "));
 }
 
-// The first flag that the command does not have; the parser lists what is left over from behind.
+// Names the first flag that the command does not have; CLI11 lists the leftovers in reverse order.
 std::string unknown_flag(const CLI::App& app, int argc, char** argv, const std::string& otherwise) {
   const CLI::App* command = &app;
   std::string path = app.get_name();
@@ -100,35 +100,35 @@ int run(int argc, char** argv) {
   } catch (const CLI::RequiredError& error) {
     const bool has_data = std::find(argv, argv + argc, std::string_view("--data")) != argv + argc;
     say("brisk: {}{}\nRun with --help for more information.", error.what(),
-        has_data ? "; --data takes all the names after it: put the job or the run before it" : "");
-    return kExitUserCanMend;
+        has_data ? "; --data takes all names that follow it: put the job or the run before --data" : "");
+    return kExitUserError;
   } catch (const CLI::ExtrasError& error) {
     say("brisk: {}\nRun with --help for more information.", unknown_flag(app, argc, argv, error.what()));
-    return kExitUserCanMend;
+    return kExitUserError;
   } catch (const CLI::ParseError& error) {
     say("brisk: {}\nRun with --help for more information.", error.what());
-    return kExitUserCanMend;
+    return kExitUserError;
   }
   return exit_code;
 }
 
-// A program started with a closed standard stream would get its number for the first file it opens, and write its talk
-// there.
+// If the program is started with a standard stream closed, the first file it opens would get that descriptor, and
+// messages would be written into the file.
 void open_closed_descriptors() {
   for (int descriptor = 0; descriptor <= 2; ++descriptor) {
     if (fcntl(descriptor, F_GETFD) < 0 && errno == EBADF) open("/dev/null", O_RDWR);  // the lowest free number
   }
 }
 
-// What waits in the buffer may still meet a full disk: a script must not take half a result for a whole one.
+// Flushing may still fail on a full disk: a script must not take half a result for a whole one.
 void finish_standard_output() {
   const bool failed_before = std::ferror(stdout) != 0;
   errno = 0;
   if (std::fflush(stdout) == 0 && !failed_before) return;
   int reason = errno;
-  // Where an earlier write failed, its reason is lost: a last one fails for the same.
+  // The reason of an earlier failed write is lost; another write fails for the same reason.
   if (reason == 0 && ::write(STDOUT_FILENO, "\n", 1) < 0) reason = errno;
-  if (reason == EPIPE) return;  // who read it has seen enough: `| head`
+  if (reason == EPIPE) return;  // the reader has seen enough: `| head`
   user_error("standard output: cannot write it: {}", explain_errno(reason != 0 ? reason : EIO));
 }
 
@@ -147,18 +147,18 @@ int main(int argc, char** argv) {
     return exit_code;
   } catch (const brisk::UserError& error) {
     brisk::say("{} {}", brisk::coloured("brisk:", brisk::Colour::red, 2), error.what());
-    return brisk::kExitUserCanMend;
+    return brisk::kExitUserError;
   } catch (const std::bad_alloc&) {
-    brisk::say("brisk: out of memory; use a smaller model or training.micro_batch_tokens");
-    return brisk::kExitUserCanMend;
+    brisk::say("brisk: out of memory; use a smaller model or a smaller training.micro_batch_tokens");
+    return brisk::kExitUserError;
   } catch (const std::system_error& error) {
     const bool output = std::ferror(stdout) != 0;
     if (output && error.code().value() == EPIPE) return brisk::kExitDone;
-    brisk::say("brisk: {}{}", output ? "standard output: cannot write it: " : "a fault in brisk itself: ",
+    brisk::say("brisk: {}{}", output ? "standard output: cannot write it: " : "internal error (please report): ",
                output ? brisk::explain_errno(error.code().value()) : error.what());
-    return output ? brisk::kExitUserCanMend : brisk::kExitOurFault;
+    return output ? brisk::kExitUserError : brisk::kExitInternalError;
   } catch (const std::exception& error) {
-    brisk::say("brisk: a fault in brisk itself: {}", error.what());
-    return brisk::kExitOurFault;
+    brisk::say("brisk: internal error (please report): {}", error.what());
+    return brisk::kExitInternalError;
   }
 }

@@ -3,8 +3,8 @@
 #include <sstream>
 
 #include "data/read/source_files.h"
+#include "data/table/input_table.h"
 #include "data/table/labels.h"
-#include "data/table/text_table.h"
 #include "fuzz/fuzz_input.h"
 
 using namespace brisk;

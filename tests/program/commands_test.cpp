@@ -208,7 +208,7 @@ TEST(Tokenizer, TrainsWordPieceThatKnowsItsSpecialTokens) {
   write_text(folder / "text.txt", english_like_text(100));
   const std::vector<std::string> command = {"tokenizer",   "train",    "--vocab-size", "300",
                                             "--lowercase", "--output", "folder/",      "text.txt"};
-  EXPECT_NE(run_brisk(command, folder).err.find("--lowercase is for --kind wordpiece"), std::string::npos);
+  EXPECT_NE(run_brisk(command, folder).err.find("--lowercase applies to --kind wordpiece only"), std::string::npos);
   std::vector<std::string> right = command;
   right.insert(right.end(), {"--kind", "wordpiece"});
   const Outcome trained = run_brisk(right, folder);

@@ -11,7 +11,7 @@ class SmokeTest : public ::testing::Test {
  protected:
   SmokeTest() {
     std::filesystem::create_directory(folder / "tmp");
-    write_text(folder / "text.txt", english_like_text(5000));  // more than the sliver
+    write_text(folder / "text.txt", english_like_text(5000));  // more than the subset
     job = small_job();
     job["model"] = {{"d_model", 768}, {"num_layers", 12}, {"vocab_size", 3000}};
     job["training"] = {{"stop", "3h"}, {"max_length", 128}, {"batch_size", "auto"}};

@@ -51,7 +51,8 @@ void AppendFile::read(int64_t offset, void* data, int64_t size) const {
     const ssize_t count = ::pread(file_descriptor_, next, static_cast<size_t>(left), offset);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail("cannot read it", errno);
-    if (count == 0) user_error("{}: it became shorter while it was read; is another program writing to it?", path_);
+    if (count == 0)
+      user_error("{}: the file became shorter while it was read; is another program writing to it?", path_);
     next += count;
     left -= count;
     offset += count;

@@ -1,9 +1,10 @@
-// A file that grows for hours: what a killed process wrote of it stays, and the next one goes on from a place it knows.
+// A file that is written over hours: what a killed process wrote remains, and the next process continues from a known
+// size.
 //
-//   AppendFile file(path + ".building");      // made where it is missing
-//   file.cut(journal.size);                   // what came after is not in the journal
+//   AppendFile file(path + ".building");      // created if missing
+//   file.cut(journal.size);                   // discards what the journal does not cover
 //   file.write(data, size);
-//   file.sync();                              // now the journal may say so
+//   file.sync();                              // now the journal may record it
 //   file.rename_to(path);
 //
 // Errors are UserErrors that name the file and the fix, as in base/files/files.h.
@@ -27,7 +28,7 @@ class AppendFile {
   void write(const void* data, int64_t size);  // at the end
   void read(int64_t offset, void* data, int64_t size) const;
   void sync();
-  void rename_to(const std::string& path);  // flushed before; the file is closed after it
+  void rename_to(const std::string& path);  // flushes first; closes the file
 
  private:
   [[noreturn]] void fail(const char* action, int error_number) const;

@@ -15,7 +15,7 @@ namespace brisk {
 
 namespace {
 
-// Its holder removes the file of a lock, so whoever waited for it may hold a file that no one else can find.
+// The holder removes the lock file, so a process that waited may have locked a file that no longer has a name.
 bool is_the_file_at(int file_descriptor, const std::string& path) {
   struct stat held {
   }, found{};
@@ -31,7 +31,7 @@ FileLock::FileLock(std::string path, const std::function<void()>& before_waiting
     file_descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (file_descriptor_ < 0) user_error("{}: cannot create it: {}", path_, explain_errno(errno));
     if (::flock(file_descriptor_, LOCK_EX | LOCK_NB) != 0) {
-      if (errno != EWOULDBLOCK) return;  // no locks here
+      if (errno != EWOULDBLOCK) return;  // this file system has no locks
       if (before_waiting && !std::exchange(told, true)) before_waiting();
       while (::flock(file_descriptor_, LOCK_EX) != 0 && errno == EINTR) {
       }
@@ -42,7 +42,7 @@ FileLock::FileLock(std::string path, const std::function<void()>& before_waiting
 }
 
 FileLock::~FileLock() {
-  ::unlink(path_.c_str());  // before it is given back: nobody else's file can be meant
+  ::unlink(path_.c_str());  // while still holding the lock, so that it cannot be another process's file
   ::close(file_descriptor_);
 }
 

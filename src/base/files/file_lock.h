@@ -1,10 +1,10 @@
-// One process at a time does what a lock stands for; the kernel gives it back however the process ends.
+// An inter-process lock; the kernel releases it however the process ends.
 //
 //   FileLock lock(path + ".lock", [&] { say("another brisk is making {}; waiting for it", path); });
-//   if (!file_exists(path)) make(path);        // the other one may have made it meanwhile
+//   if (!file_exists(path)) make(path);        // the other process may have made it meanwhile
 //
-// The file of the lock is removed with it. Where a file system has no locks, everyone gets one: what is written under
-// it must be written to the side and renamed all the same.
+// Releasing the lock removes its file. On file systems without locks every process gets it, so files must still be
+// written under a temporary name and renamed.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace brisk {
 
 class FileLock {
  public:
-  // Waits for whoever holds it, after a call of `before_waiting`. The folder must exist.
+  // If another process holds the lock, calls `before_waiting` and waits. The folder must exist.
   explicit FileLock(std::string path, const std::function<void()>& before_waiting = {});
   ~FileLock();
   FileLock(const FileLock&) = delete;

@@ -94,7 +94,7 @@ std::string read_file(const std::string& path) {
   std::string contents(static_cast<size_t>(std::max<off_t>(facts.st_size, 0)), '\0');
   size_t filled = 0;
   for (;;) {
-    // A pipe or a file of /proc has no size: read on until nothing comes.
+    // A pipe or a file of /proc has no size: read until the end.
     if (filled == contents.size()) contents.resize(filled + 65536);
     const ssize_t count = ::read(file, contents.data() + filled, contents.size() - filled);
     if (count < 0 && errno == EINTR) continue;
@@ -137,7 +137,7 @@ void remove_directory_tree(const std::string& path) {
 void sync_directory(const std::string& path) {
   const Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder < 0) fail(path, "cannot open the folder", errno);
-  // Some network file systems cannot flush a folder and say so with EINVAL; the rename is then as safe as it gets.
+  // Some network file systems cannot flush a folder and say so with EINVAL; the rename is then as safe as it can be.
   if (::fsync(folder) != 0 && errno != EINVAL) fail(path, "cannot flush the folder", errno);
 }
 
@@ -155,7 +155,7 @@ void write_file_atomically(const std::string& path, std::string_view contents) {
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   struct stat facts {};
   if (::stat(path_.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode)) {
-    // /dev/null, a pipe: to replace it would be to lose it.
+    // /dev/null or a pipe must not be replaced by a file.
     file_descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
   } else {
     // A symbolic link stays one: the file it names is replaced.
@@ -220,7 +220,7 @@ MappedFile::MappedFile(const std::string& path) {
   struct stat facts {};
   const Descriptor file(open_for_reading(path, facts));
   size_ = facts.st_size;
-  if (size_ == 0) return;  // the kernel refuses to map nothing
+  if (size_ == 0) return;  // mmap refuses an empty range
   void* address = ::mmap(nullptr, static_cast<size_t>(size_), PROT_READ, MAP_SHARED, file, 0);
   if (address == MAP_FAILED) {
     size_ = 0;

@@ -1,16 +1,16 @@
-// Files, with errors a user can act on: path, what failed, why, and the fix (UserError).
+// File operations whose errors (UserError) name the path, what failed, why, and the fix.
 //
 //   make_directories(run + "/checkpoints");
 //   write_file_atomically(run + "/job.json", text);   // a crash leaves the old file or the new one, never half of one
 //   const std::string text = read_file("job.json");
-//   const MappedFile tokens("cache/tokens.bin");       // read-only, unmapped at the end of its life
+//   const MappedFile tokens("cache/tokens.bin");       // read-only
 //   std::span<const std::byte> bytes = tokens.bytes();
 //
-// Large files are written piece by piece:
+// Large files are written in parts:
 //
 //   AtomicFile file(path);
 //   file.write(data, size);   // as often as needed
-//   file.commit();            // flushes, renames; without it the file's destructor removes what was written
+//   file.commit();            // flushes and renames; without it the destructor removes the partial file
 #pragma once
 
 #include <cstddef>
@@ -22,27 +22,28 @@
 
 namespace brisk {
 
-bool file_exists(const std::string& path);  // anything by that name
+bool file_exists(const std::string& path);  // a file, directory or anything else
 bool is_directory(const std::string& path);
 int64_t file_size(const std::string& path);
 
 std::string read_file(const std::string& path);
 
-void make_directories(const std::string& path);                // and its parents; nothing where it exists
-void remove_file(const std::string& path);                     // nothing where there is none
-std::vector<std::string> names_in(const std::string& folder);  // sorted; none where there is no folder
+void make_directories(const std::string& path);                // and its parents; does nothing if it exists
+void remove_file(const std::string& path);                     // does nothing if there is none
+std::vector<std::string> names_in(const std::string& folder);  // sorted; empty if there is no such folder
 void remove_directory_tree(const std::string& path);
-void rename_file(const std::string& from, const std::string& to);  // then flushes the folder, so it survives a crash
+void rename_file(const std::string& from,
+                 const std::string& to);  // and flushes the folder, so the rename survives a crash
 void sync_directory(const std::string& path);
 
 void write_file_atomically(const std::string& path, std::string_view contents);
 
-// "permission denied: ...": the text that every error here ends with; `error_number` is errno's value.
+// "permission denied: ...", with which every error message here ends; `error_number` is a value of errno.
 std::string explain_errno(int error_number);
 
 class AtomicFile {
  public:
-  // Creates path + ".partial-<process>"; the folder must exist. A device or a pipe is written to as it is.
+  // Creates path + ".partial-<process>"; the folder must exist. A device or a pipe is written to directly.
   explicit AtomicFile(std::string path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
@@ -57,7 +58,7 @@ class AtomicFile {
   [[noreturn]] void fail(const char* action, int error_number);
   void remove_partial() const;
 
-  std::string path_, partial_path_;  // no partial one where what exists is written to in place
+  std::string path_, partial_path_;  // no partial path if the file is written in place
   int file_descriptor_ = -1;
   int64_t size_ = 0;
 };
@@ -75,9 +76,9 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, static_cast<size_t>(size_)}; }
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), static_cast<size_t>(size_)}; }
 
-  // Tells the kernel that the pages will be read in order, and soon.
+  // Tells the kernel that the pages will soon be read in order.
   void advise_sequential() const;
-  void advise_random() const;  // that reading ahead is of no use
+  void advise_random() const;  // disables read-ahead
 
  private:
   const std::byte* data_ = nullptr;

@@ -13,7 +13,7 @@ namespace brisk {
 
 namespace {
 
-// Writes all or nothing: what a full disk cut short is taken back. Returns errno's value, 0 for success.
+// Writes all or nothing: a write cut short by a full disk is undone. Returns a value of errno, 0 for success.
 int append_whole(int file_descriptor, std::string_view text) {
   struct stat facts {};
   if (::fstat(file_descriptor, &facts) != 0) return errno;
@@ -39,7 +39,7 @@ RecordLog::RecordLog(std::string path) : path_(std::move(path)) {
 }
 
 RecordLog::~RecordLog() {
-  if (!waiting_.empty()) append_whole(file_descriptor_, waiting_);  // a last try
+  if (!waiting_.empty()) append_whole(file_descriptor_, waiting_);  // last attempt
   ::close(file_descriptor_);
 }
 
@@ -55,7 +55,7 @@ void RecordLog::append(std::string_view record) {
 }
 
 void RecordLog::sync() {
-  // EINVAL: what is written to has no disk behind it, as a pipe has not.
+  // EINVAL: a pipe or the like, which cannot be flushed to disk.
   if (::fdatasync(file_descriptor_) != 0 && errno != EINVAL) {
     problem_ = fmt::format("{}: cannot flush it to disk: {}", path_, explain_errno(errno));
   }

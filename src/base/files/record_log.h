@@ -1,11 +1,11 @@
-// A file that only grows, by whole records: the lines of metrics.jsonl, the events TensorBoard reads.
+// An append-only file of whole records: the lines of metrics.jsonl, TensorBoard events.
 //
-//   RecordLog file(path);                         // creates it where it is not there; UserError where it cannot
-//   file.append(line + "\n");                      // in the file when append returns
+//   RecordLog file(path);                         // creates it if missing; UserError if that fails
+//   file.append(line + "\n");                      // written when append returns
 //   if (!file.problem().empty()) warn("{}", file.problem());
 //
-// A full disk does not stop training: the file keeps whole records, the rest waits in memory for the next append, and
-// problem() says so.
+// A full disk does not stop training: the file only ever holds whole records, the rest is kept in memory until the next append,
+// and problem() says so.
 #pragma once
 
 #include <string>
@@ -21,10 +21,10 @@ class RecordLog {
   RecordLog& operator=(const RecordLog&) = delete;
 
   void append(std::string_view record);
-  void sync();  // to the disk itself; call before a checkpoint, so that a power cut leaves no gap in the curve
+  void sync();  // to the disk; call before a checkpoint, so that a power failure leaves no gap in the curve
 
   const std::string& path() const { return path_; }
-  const std::string& problem() const { return problem_; }  // empty: none
+  const std::string& problem() const { return problem_; }  // empty if there is none
 
  private:
   std::string path_, waiting_, problem_;

@@ -1,7 +1,7 @@
-// What a GPU says of itself while it works: NVIDIA's management library (NVML), which comes with the driver. It is
-// loaded when it is first asked for, so neither its header nor the library is needed to build or to start brisk.
+// Load, power, temperature and clocks of a GPU, from NVIDIA's management library (NVML), which comes with the driver.
+// The library is loaded on first use, so neither it nor its header is needed to build or start brisk.
 //
-//   std::unique_ptr<GpuSensor> sensor = open_gpu_sensor("0000:1b:00.0");   // null where there is no such library
+//   std::unique_ptr<GpuSensor> sensor = open_gpu_sensor("0000:1b:00.0");   // null if there is no such library
 //   const GpuReading now = sensor->read();                                  // takes up to a few milliseconds
 //   if (now.watts >= 0) say("{:.0f} W", now.watts);
 #pragma once
@@ -12,16 +12,16 @@
 
 namespace brisk {
 
-// Negative: the GPU, or a container's rights, do not tell it.
+// Negative values are unknown: the GPU does not report them, or the container may not read them.
 struct GpuReading {
-  double busy_share = -1;          // of the library's last sample period (1/6 s to 1 s) in which a kernel ran
+  double busy_share = -1;          // share of NVML's last sample period (1/6 s to 1 s) in which a kernel ran
   double watts = -1;               // mean over about a second
   double celsius = -1;             // of the chip
   double sm_mhz = -1;              // clock of the multiprocessors
-  double memory_mhz = -1;          // of the memory
+  double memory_mhz = -1;          // memory clock
   double joules = -1;              // since the driver was loaded
   int64_t memory_used_bytes = -1;  // by all processes
-  int64_t memory_bytes = -1;       // of the GPU
+  int64_t memory_bytes = -1;       // total memory of the GPU
 };
 
 class GpuSensor {
@@ -32,8 +32,8 @@ class GpuSensor {
 
 constexpr const char* kManagementLibrary = "libnvidia-ml.so.1";
 
-// Of the GPU at this place on the bus, whatever its number is to CUDA (CUDA_VISIBLE_DEVICES renumbers GPUs). Null
-// where the library is missing, does not start, or knows no such GPU.
+// Finds the GPU by its bus id, since CUDA_VISIBLE_DEVICES renumbers GPUs. Null if the library is missing, does not
+// start, or does not know such a GPU.
 std::unique_ptr<GpuSensor> open_gpu_sensor(const std::string& pci_bus_id, const char* library = kManagementLibrary);
 
 }  // namespace brisk

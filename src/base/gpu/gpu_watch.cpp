@@ -40,7 +40,7 @@ void GpuWatch::Mean::add(double value) {
   ++count;
 }
 
-// The library may take milliseconds: nobody who asks for the latest reading waits for that.
+// NVML may take milliseconds; callers of latest() do not wait for it.
 void GpuWatch::read_and_note() {
   const std::lock_guard reading_lock(reading_);
   const GpuReading reading = sensor_->read();
@@ -75,7 +75,7 @@ void GpuWatch::begin() {
 
 GpuSummary GpuWatch::summary() {
   if (!sensor_) return {};
-  read_and_note();  // the energy until now
+  read_and_note();  // the energy used so far
   const std::lock_guard lock(mutex_);
   GpuSummary summary = stretch_.most;
   summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - stretch_.start).count();

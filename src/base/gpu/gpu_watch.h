@@ -1,7 +1,7 @@
-// A GPU's readings, taken beside the work by a thread of their own: a step never waits for one.
+// Reads a GPU's sensors once a second on a thread of its own, so that a step never waits for them.
 //
-//   GpuWatch watch(open_gpu_sensor(bus_id));     // reads once a second; a null sensor: nothing is ever known
-//   if (const auto now = watch.latest()) progress.GPU = format_gpu(*now);
+//   GpuWatch watch(open_gpu_sensor(bus_id));     // with a null sensor, all values stay unknown
+//   if (const auto now = watch.latest()) progress.gpu = format_gpu(*now);
 //   const GpuSummary whole = watch.summary();     // since the watch began, or since begin()
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace brisk {
 
-// Over a stretch of time. Negative: not known.
+// Readings over a period. Negative values are unknown.
 struct GpuSummary {
   int64_t readings = 0;
   double seconds = 0;
@@ -26,7 +26,7 @@ struct GpuSummary {
   double mean_watts = -1, max_watts = -1;
   double max_celsius = -1;
   double mean_sm_mhz = -1, mean_memory_mhz = -1;
-  double joules = -1;                  // by the GPU's own counter; mean power times seconds where it has none
+  double joules = -1;                  // by the GPU's own counter; else mean power times seconds
   int64_t max_memory_used_bytes = -1;  // by all processes
 };
 
@@ -39,9 +39,9 @@ class GpuWatch {
   GpuWatch& operator=(const GpuWatch&) = delete;
 
   bool sees() const { return sensor_ != nullptr; }
-  std::optional<GpuReading> latest() const;  // none before the first reading
-  void begin();                              // summary() is of what comes from now on
-  GpuSummary summary();                      // reads once more where the stretch is younger than a reading
+  std::optional<GpuReading> latest() const;  // empty before the first reading
+  void begin();                              // summary() covers the time from now on
+  GpuSummary summary();                      // reads once more if the period has no reading yet
 
  private:
   struct Mean {
@@ -61,7 +61,7 @@ class GpuWatch {
 
   std::unique_ptr<GpuSensor> sensor_;
   std::chrono::milliseconds period_;
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the following
   std::condition_variable wake_;
   bool ends_ = false;
   std::optional<GpuReading> latest_;
@@ -70,7 +70,7 @@ class GpuWatch {
   std::thread thread_;
 };
 
-// "98 % busy, 612 W, 64 C": what is known of it, for a progress line; empty where nothing is.
+// "98 % busy, 612 W, 64 C", for a progress line; unknown values are left out.
 std::string format_gpu(const GpuReading& reading);
 // "94 % busy, 540 W on average, 652 W at most, 67 C at most, 1965 MHz, 12.3 Wh": for the end of a run.
 std::string format_gpu(const GpuSummary& summary);

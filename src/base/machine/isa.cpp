@@ -45,7 +45,8 @@ Isa isa_from_name(std::string_view name, std::string_view option) {
     if (kIsaNames[i] != name) continue;
     const Isa isa = static_cast<Isa>(i);
     if (isa > best_isa()) {
-      user_error("{}={}: this machine has no {}; the best it has is {}", option, name, name, isa_name(best_isa()));
+      user_error("{}={}: this machine does not support {}; the best it supports is {}", option, name, name,
+                 isa_name(best_isa()));
     }
     return isa;
   }

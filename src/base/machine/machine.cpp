@@ -48,10 +48,10 @@ int64_t kilobytes_line(const char* path, const std::string& name) {
 int64_t number_in(const std::string& path, int64_t otherwise) {
   std::ifstream file(path);
   int64_t value = 0;
-  return file >> value ? value : otherwise;  // "max" is no number
+  return file >> value ? value : otherwise;  // "max" is not a number
 }
 
-// Of memory.stat: what the kernel keeps of files and gives up when memory is asked for.
+// From memory.stat: page cache, which the kernel reclaims when memory is needed.
 int64_t reclaimable_in(const std::string& path) {
   std::ifstream file(path);
   std::string name;
@@ -277,13 +277,13 @@ int64_t peak_memory_bytes() { return kilobytes_line("/proc/self/status", "VmHWM"
 namespace {
 const auto loaded_at = std::chrono::steady_clock::now();
 
-// By /proc/self/stat, whose 22nd field counts ticks from the boot to the start of the process; negative: it cannot be
+// From /proc/self/stat, whose 22nd field is the start of the process in ticks since boot; negative if it cannot be
 // read.
 double seconds_by_proc() {
   std::ifstream file("/proc/self/stat");
   std::string text;
   std::getline(file, text);
-  const size_t name_end = text.rfind(')');  // the program's name may hold blanks
+  const size_t name_end = text.rfind(')');  // the program's name may contain spaces
   if (name_end == std::string::npos) return -1;
   std::istringstream fields(text.substr(name_end + 1));
   std::string field;
@@ -309,7 +309,7 @@ int64_t disk_free_bytes(const std::string& path) {
     place = place.parent_path();
   struct statvfs facts {};
   if (::statvfs(place.c_str(), &facts) != 0)
-    user_error("{}: cannot tell the free space: {}", path, explain_errno(errno));
+    user_error("{}: cannot determine the free space: {}", path, explain_errno(errno));
   return static_cast<int64_t>(facts.f_bavail) * static_cast<int64_t>(facts.f_frsize);
 }
 

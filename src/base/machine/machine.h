@@ -1,8 +1,8 @@
-// The machine: what it says of itself, and the memory bandwidth measured.
+// Facts about the machine, and its measured memory bandwidth.
 //
 //   const Machine machine = read_machine();
 //   say("{}: {} cores, {}", machine.cpu_model, machine.cores, format_bytes(machine.memory_total_bytes));
-//   if (machine.instructions.amx_bf16) ...   // the processor has it, the system saves it and this process may use it
+//   if (machine.instructions.amx_bf16) ...   // supported by the processor and the system, and permitted
 //   const MemoryBandwidth bandwidth = measure_memory_bandwidth();   // under a second on all threads of the ThreadPool
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace brisk {
 
-// What this process may execute: reported by cpuid and, for the wider registers, saved by the operating system.
+// Instructions this process may execute: reported by cpuid and, for wide registers, enabled by the operating system.
 struct InstructionSets {
   bool avx2 = false, fma = false, f16c = false;
   bool avx512f = false, avx512bw = false, avx512dq = false, avx512vl = false;
@@ -20,7 +20,7 @@ struct InstructionSets {
   bool amx_tile = false, amx_bf16 = false, amx_int8 = false;  // includes the permission that Linux grants on request
 };
 
-// Read once; asks Linux for the use of AMX tiles on the first call (all later threads have it too).
+// Read once; the first call asks Linux for permission to use AMX tiles, which later threads inherit.
 const InstructionSets& instruction_sets();
 std::vector<std::string> instruction_set_names(const InstructionSets& sets);
 
@@ -33,11 +33,11 @@ struct Cache {
 
 struct Machine {
   std::string cpu_model;
-  int64_t cores = 1;               // that this process may use (affinity, cgroup quota)
+  int64_t cores = 1;               // usable by this process (affinity, cgroup quota)
   int64_t logical_processors = 1;  // of the machine
   InstructionSets instructions;
   std::vector<Cache> caches;           // of the first processor, smallest level first
-  int64_t memory_total_bytes = 0;      // the cgroup's limit where that is lower
+  int64_t memory_total_bytes = 0;      // or the cgroup's limit, if lower
   int64_t memory_available_bytes = 0;  // without swapping
   std::string huge_pages;              // transparent huge pages: always | madvise | never | unknown
   std::string system;                  // kernel name and release
@@ -47,10 +47,10 @@ Machine read_machine();
 
 int64_t memory_total();       // bytes
 int64_t memory_available();   // bytes
-int64_t peak_memory_bytes();  // VmHWM: the most this process has held
+int64_t peak_memory_bytes();  // VmHWM: the most this process has used
 
-// Since the system started this process, to a hundredth of a second, the loading of the program included; since it was
-// loaded, where /proc says nothing that can be.
+// Since the system started this process, to a hundredth of a second, including the time to load the program; since it
+// was loaded if /proc cannot be read.
 double seconds_since_process_start();
 
 // Bytes an ordinary user can still write to the file system that holds `path`, which need not exist yet.
@@ -62,7 +62,7 @@ struct MemoryBandwidth {
   double triad_gb_per_second = 0;  // c = a + s b; the same
 };
 
-// Best of several passes over arrays of at least four times the last cache (128 MiB to 1 GiB in all), on all threads of
+// The best of several sweeps over arrays of at least four times the last-level cache (128 MiB to 1 GiB in all), on all threads of
 // the ThreadPool.
 MemoryBandwidth measure_memory_bandwidth();
 

@@ -33,13 +33,14 @@ std::unique_ptr<double[], FreeMemory> allocate(int64_t count) {
   constexpr size_t kHugePage = size_t{1} << 21;
   const size_t bytes = (static_cast<size_t>(count) * sizeof(double) + kHugePage - 1) / kHugePage * kHugePage;
   void* memory = std::aligned_alloc(kHugePage, bytes);
-  if (memory == nullptr) user_error("no memory for a measurement of {} bytes; close other programs", bytes);
+  if (memory == nullptr)
+    user_error("not enough memory to measure the bandwidth ({} bytes); close other programs", bytes);
   ::madvise(memory, bytes, MADV_HUGEPAGE);  // as the trainer's arena asks
   return std::unique_ptr<double[], FreeMemory>(static_cast<double*>(memory));
 }
 
 BRISK_WIDEST double sum(const double* a, int64_t begin, int64_t end) {
-  constexpr int kSums = 32;  // enough apart that no addition waits for the one before
+  constexpr int kSums = 32;  // independent sums, so that additions do not wait for each other
   double sums[kSums] = {};
   int64_t i = begin;
   for (; i + kSums <= end; i += kSums) {
@@ -55,8 +56,7 @@ BRISK_WIDEST void triad(const double* a, const double* b, double* __restrict c, 
   for (int64_t i = begin; i < end; ++i) c[i] = a[i] + 3.0 * b[i];
 }
 
-// GB/s of `bytes` moved by each call of body: the best of several. A ceiling is what the machine can do when left
-// alone.
+// GB/s, with `bytes` moved by each call of body: the best of several, since a ceiling is what an idle machine can do.
 template <typename Body>
 double best_rate(double bytes, const Body& body) {
   double best = 0;
@@ -83,7 +83,7 @@ MemoryBandwidth measure_memory_bandwidth() {
   double *a = a_memory.get(), *b = b_memory.get(), *c = c_memory.get();
   ThreadPool& pool = thread_pool();
   constexpr int64_t kGrain = 4096;
-  // Each thread writes its own share first, so that the pages lie next to it where there are several memories.
+  // Each thread writes its own share first, so that its pages are local on NUMA machines.
   pool.for_range(count, kGrain, [&](int64_t begin, int64_t end, int) {
     std::fill(a + begin, a + end, 1.0);
     std::fill(b + begin, b + end, 2.0);
@@ -100,7 +100,7 @@ MemoryBandwidth measure_memory_bandwidth() {
     double total = 0;
     for (const double part : totals) total += part;
     BRISK_CHECK(total == static_cast<double>(count), "read {} of {}", total,
-                count);  // and the reads are not optimised away
+                count);  // keeps the reads from being optimised away
   });
   result.copy_gb_per_second = best_rate(2 * bytes, [&] {
     pool.for_range(count, kGrain, [&](int64_t begin, int64_t end, int) { std::copy(a + begin, a + end, c + begin); });

@@ -30,7 +30,7 @@ std::string loss_text(double loss) {
   return std::isfinite(loss) ? fmt::format("{:.3f}", loss) : fmt::format("{}", loss);
 }
 
-// In the unit in which it has no more than three digits before the point; each unit is `step` of the one before it.
+// In the unit that leaves at most three digits before the point; each unit is `step` times the previous one.
 std::string in_units(double value, double step, const std::array<const char*, 6>& units) {
   size_t unit = 0;
   value /= step;
@@ -101,8 +101,7 @@ namespace {
 struct CodePoints {
   char32_t first, last;
 };
-// The blocks of East Asian scripts and of pictures, two columns wide in every terminal, and the marks that join the
-// character before them. (The C library's own table needs a locale that may not be installed.)
+// The blocks of East Asian scripts and emoji, two columns wide, and the combining marks, which take none. (The C library's own table needs a locale that may not be installed.)
 constexpr CodePoints kWide[] = {{0x1100, 0x115F},  {0x2E80, 0x303E},   {0x3041, 0xA4CF},   {0xA960, 0xA97F},
                                 {0xAC00, 0xD7A3},  {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},
                                 {0xFFE0, 0xFFE6},  {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF},
@@ -115,7 +114,7 @@ bool is_in(std::span<const CodePoints> ranges, char32_t point) {
                      [point](const CodePoints& range) { return range.first <= point && point <= range.last; });
 }
 
-// A character at the start of `text`: its bytes and the columns it takes. A byte that begins none is one column.
+// The character at the start of `text`: its bytes and its columns. An invalid byte takes one column.
 struct Character {
   size_t bytes = 1;
   int64_t columns = 1;

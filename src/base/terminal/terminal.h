@@ -1,5 +1,5 @@
-// What a person sees: talk in the runtime's log (base/log.h; standard error, where the caller says nothing else), results
-// on standard output; colour and redraws on a terminal only.
+// Output for people: messages in the runtime's log (base/log.h; standard error by default), results on standard output;
+// colour and redraws only on a terminal.
 //
 //   say("training on {} tokens", format_count(tokens));                // a line of the log
 //   warn("vocabulary of {} is larger than the text supports", size);   // "warning: ..." in yellow on a terminal
@@ -25,17 +25,17 @@ namespace brisk {
 
 bool is_terminal(int file_descriptor);
 
-bool can_redraw(int file_descriptor);  // a terminal that knows how to clear a line: TERM is not "dumb"
+bool can_redraw(int file_descriptor);  // a terminal that can clear a line: TERM is not "dumb"
 
 // A terminal, NO_COLOR unset or empty, and TERM not "dumb".
 bool use_colour(int file_descriptor);
 
-// Columns of the terminal; `otherwise` where it is none.
+// Columns of the terminal; `otherwise` if it is not one.
 int terminal_width(int file_descriptor, int otherwise = 100);
 
 enum class Colour { red, green, yellow, blue, bold, dim };
 
-// The text in colour where use_colour(file_descriptor), as it is elsewhere.
+// The text in colour if use_colour(file_descriptor), else unchanged.
 std::string coloured(std::string_view text, Colour colour, int file_descriptor);
 
 // A line of the current runtime's log.
@@ -76,9 +76,9 @@ class Table {
   std::vector<std::vector<std::string>> rows_;  // an empty row is a separator
 };
 
-// Columns a UTF-8 string takes: one for each character, two for those of East Asian scripts and for pictures.
+// Columns that a UTF-8 string takes on a terminal: one per character, two for East Asian scripts and emoji.
 int64_t display_width(std::string_view text);
-// The text, or as many of its characters as leave room for "..." in so many columns.
+// The text, cut between characters and ended by "..." if it takes more than so many columns.
 std::string shortened(std::string_view text, int64_t columns);
 
 // "epoch 1/3  step 40/900  loss 5.310  12.3K tokens/s  98 % busy, 612 W, 64 C  elapsed 4.20 s  left 1m 30s"

@@ -1,11 +1,11 @@
-// Progress of work that is measured in bytes: a bar on a terminal, a line each ten seconds elsewhere.
+// Progress of work measured in bytes: a bar on a terminal, a line every ten seconds elsewhere.
 //
 //   WorkBar bar("tokens of corpus.txt");
 //   bar.update(done, total);        // as often as you like
 //
 //   tokens of corpus.txt [#########---------------------] 1.20 of 4.00 GiB, 48.1 MiB/s, left 1m 00s
 //
-// The bar is gone when its life ends: what was done is said by whoever did it.
+// The destructor removes the bar; the caller reports what was done.
 #pragma once
 
 #include <chrono>
@@ -33,7 +33,7 @@ class WorkBar {
 
   std::string what_;
   LogSink& log_;
-  int64_t first_ = -1;  // done at the first update: what an earlier process did is not our speed
+  int64_t first_ = -1;  // done at the first update: the work of an earlier process does not count for the speed
   Clock::time_point started_, told_;
 };
 

@@ -1,7 +1,7 @@
-// Text out of a file that nobody has checked, made fit for a message: no control characters, no bytes that are no
-// ASCII, and not too long.
+// Makes text from an untrusted file fit for a message: control characters and non-ASCII bytes are replaced, and it is
+// cut at 120 bytes.
 //
-//   user_error("{}: it has '{}' twice", path, printable(name));
+//   user_error("{}: '{}' appears twice", path, printable(name));
 #pragma once
 
 #include <string>

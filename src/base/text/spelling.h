@@ -1,4 +1,4 @@
-// Which word was meant: for messages that say "did you mean ...?".
+// The word that a misspelled one probably means, for messages that ask "did you mean ...?".
 //
 //   nearest_word("btach_size", {"batch_size", "max_steps"});    // "batch_size"
 #pragma once
@@ -10,17 +10,17 @@
 
 namespace brisk {
 
-// Letters to insert, delete, replace or swap with a neighbour to make one word of the other.
+// How many letters to insert, delete, replace or swap with a neighbour to turn one word into the other.
 int64_t edit_distance(std::string_view a, std::string_view b);
 
-// The word nearest to `word`; empty where none is near enough to be a slip.
+// The word nearest to `word`; empty if none is near enough to be a misspelling.
 std::string nearest_word(const std::string& word, const std::vector<std::string>& words);
 
-// What nearest_word() is made of. batch-size, batchSize and BATCH_SIZE differ from batch_size by habit, not by meaning.
+// The parts of nearest_word(). batch-size, batchSize and BATCH_SIZE are spellings of batch_size.
 std::string plain_spelling(std::string_view name);
-// A slip changes a letter or two, or a third of a long word.
+// A misspelling changes one or two letters, or a third of a long word.
 bool near_enough(int64_t distance, size_t length);
-// Whether the lengths leave a chance: a book in the place of a key is not compared letter by letter to every option.
+// Whether the lengths allow it: avoids comparing a very long string with every option.
 bool could_be_near(std::string_view word, std::string_view candidate);
 
 }  // namespace brisk

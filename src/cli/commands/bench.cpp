@@ -23,7 +23,7 @@ struct BenchArguments {
   bool json = false;
 };
 
-// As one JSON object, behind what is known of the benchmark itself.
+// One JSON object: `json` describes the benchmark, the figures follow.
 void print_json(nlohmann::ordered_json json, const BenchFigures& figures) {
   json["tokens_per_second"] = figures.tokens_per_second;
   json["gflops"] = figures.gflops;
@@ -54,20 +54,19 @@ void print_json(nlohmann::ordered_json json, const BenchFigures& figures) {
   fmt::print("{}\n", json.dump());
 }
 
-// For people: `rates` and `memory` are what a benchmark adds to the line.
+// A table and a line for people; `rates` and `memory` are what one kind of benchmark adds to the line.
 void print_text(const std::string& name, const std::string& rates, const BenchFigures& figures,
                 const std::string& memory = "") {
   say("precision: {}", figures.reason);
   fmt::print("{}", ledger_table(figures.ledger, {.steps = figures.steps}));
   fmt::print(
-      "{}: {}{:.0f} tokens/s, {:.1f} ms a step (median of {}), {:.1f} GFLOP/s, {:.1f} % of {:.0f} GFLOP/s, peak memory "
+      "{}: {}{:.0f} tokens/s, {:.1f} ms per step (median of {}), {:.1f} GFLOP/s, {:.1f} % of {:.0f} GFLOP/s, peak memory "
       "{}{}\n",
       name, rates, figures.tokens_per_second, figures.step_ms, figures.steps, figures.gflops, 100 * figures.utilisation,
       figures.peak_gflops, format_bytes(static_cast<double>(figures.peak_memory_bytes)), memory);
   if (figures.peak_allocated_bytes > 0) {
     fmt::print(
-        "the GPU: {} of its memory allocated by brisk, the rest is CUDA's; first step {} after the start, {} steps to "
-        "warm up{}\n",
+        "GPU: {} allocated by brisk, the rest by CUDA itself; first step {} after the start, {} warm-up steps{}\n",
         format_bytes(static_cast<double>(figures.peak_allocated_bytes)), format_duration(figures.first_step_seconds),
         figures.warm_up_steps, figures.gpu ? "; " + format_gpu(*figures.gpu) : "");
   }
@@ -94,42 +93,49 @@ void run_classify(const ClassifyArguments& arguments) {
 
 void add_classify(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand(
-      "classify", "Fine-tuning a classifier of a known shape on a table's texts, with random weights");
+      "classify", "Time fine-tuning of a classifier of a known shape on the texts of a table, with random weights");
   auto arguments = std::make_shared<ClassifyArguments>();
   ClassifyBenchOptions& options = arguments->options;
-  command->add_option("--model", options.model, "distilbert, bert or minilm")
+  command->add_option("--model", options.model, "Shape of the model: distilbert, bert or minilm")
       ->capture_default_str()
       ->check(CLI::IsMember({"distilbert", "bert", "minilm"}));
   command->add_option("--data", options.data, "A table with texts and labels (.csv, .tsv, .jsonl)")
       ->type_name("FILE")
       ->required();
-  command->add_option("--text-field", options.text_field, "Column of the text (default: found)");
-  command->add_option("--label-field", options.label_field, "Column of the label (default: found)");
-  command->add_option("--max-length", options.max_length, "Tokens of a text, at most")
+  command->add_option("--text-field", options.text_field, "Column of the text (default: detected)");
+  command->add_option("--label-field", options.label_field, "Column of the label (default: detected)");
+  command->add_option("--max-length", options.max_length, "Maximum tokens per text; longer ones are truncated")
       ->capture_default_str()
       ->check(between(3, 512));
-  command->add_option("--batch", options.batch, "Texts a step")->capture_default_str()->check(between(1, 1 << 16));
-  command->add_option("--seconds", options.seconds, "Time to measure, 20 steps at least")
+  command->add_option("--batch", options.batch, "Texts per optimizer step")
+      ->capture_default_str()
+      ->check(between(1, 1 << 16));
+  command->add_option("--seconds", options.seconds, "How long to measure, in seconds; at least 20 steps")
       ->capture_default_str()
       ->check(above(0));
-  command->add_option("--threads", options.threads, "Compute threads (default: all cores)")->check(at_least(1));
-  command->add_option("--precision", options.precision, "fp32, bf16 or auto; of a GPU also tf32, fp16 and fp8")
+  command->add_option("--threads", options.threads, "Number of compute threads (default: all cores)")
+      ->check(at_least(1));
+  command
+      ->add_option("--precision", options.precision,
+                   "Number format of matrix products: fp32, bf16 or auto; on a GPU also tf32, fp16 and fp8")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16", "fp8", "auto"}));
   command->add_flag_callback(
       "--no-master-weights", [arguments] { arguments->options.master_weights = false; },
-      "Of a GPU: keep the layers' weights in bf16 alone, rounded by chance");
+      "Keep the layers' weights only in bf16, with stochastic rounding (GPU only)");
   add_device_option(*command, options.device);
-  command->add_option("--tokenizer", options.tokenizer, "Its vocabulary (default: a WordPiece trained on the texts)");
+  command->add_option("--tokenizer", options.tokenizer,
+                      "Tokenizer to use (default: a WordPiece vocabulary trained on the texts)");
   command
-      ->add_option("--micro-batch-tokens", options.micro_batch_tokens, "Rows of a micro-batch (default: brisk chooses)")
+      ->add_option("--micro-batch-tokens", options.micro_batch_tokens,
+                   "Maximum tokens per micro-batch (default: chosen by brisk)")
       ->check(at_least(1));
-  command->add_flag("--json", arguments->json, "One JSON object on standard output");
+  command->add_flag("--json", arguments->json, "Print one JSON object on standard output");
   command->footer("Example:\n  brisk bench classify --model distilbert --data reviews.csv --max-length 128 --json");
   command->callback([arguments] { run_classify(*arguments); });
 }
 
-// "small", or what it became: "512 wide, 2 layers, 8 heads, a vocabulary of 10000".
+// "small", or if any dimension was given: "512 wide, 2 layers, 8 heads, a vocabulary of 10000".
 std::string name_of(const BenchOptions& options, const DecoderConfig& model) {
   if (options.width + options.layers + options.vocabulary + options.heads == 0) return options.shape;
   return fmt::format("{} wide, {} layers, {} heads, a vocabulary of {}", model.d_model, model.num_layers,
@@ -168,37 +174,43 @@ void add_bench_command(CLI::App& app) {
   command->require_subcommand(1);
   command->footer("Example:\n  brisk bench lm --shape small --json");
   CLI::App* lm = command->add_subcommand(
-      "lm", "A decoder language model of a known shape or your own, through the real training loop");
+      "lm", "Time training of a decoder language model, of a known shape or your own, with the real training step");
   auto arguments = std::make_shared<BenchArguments>();
   BenchOptions& options = arguments->options;
-  lm->add_option("--shape", options.shape, "small, large, production or gpt2")
+  lm->add_option("--shape", options.shape, "Shape of the model: small, large, production or gpt2")
       ->type_name("NAME")
       ->capture_default_str();
-  lm->add_option("--width", options.width, "Width of the model (default: the shape's)")->check(between(1, 65536));
-  lm->add_option("--layers", options.layers, "Layers (default: the shape's)")->check(between(1, 1000));
-  lm->add_option("--vocabulary", options.vocabulary, "Entries of the vocabulary (default: the shape's)")
+  lm->add_option("--width", options.width, "Width of the model (default: that of the shape)")->check(between(1, 65536));
+  lm->add_option("--layers", options.layers, "Number of layers (default: that of the shape)")->check(between(1, 1000));
+  lm->add_option("--vocabulary", options.vocabulary, "Size of the vocabulary (default: that of the shape)")
       ->check(between(2, 1 << 24));
-  lm->add_option("--heads", options.heads, "Attention heads (default: the shape's; with --width, width / 64)")
+  lm->add_option("--heads", options.heads,
+                 "Number of attention heads (default: that of the shape; with --width, width / 64)")
       ->check(between(1, 4096));
-  lm->add_option("--batch", options.batch, "Sequences a step (default: the shape's)")->check(between(1, 1 << 20));
-  lm->add_option("--max-length", options.max_length, "Tokens a sequence (default: the shape's)")
+  lm->add_option("--batch", options.batch, "Sequences per optimizer step (default: that of the shape)")
+      ->check(between(1, 1 << 20));
+  lm->add_option("--max-length", options.max_length, "Tokens per sequence (default: that of the shape)")
       ->check(between(2, 1 << 20));
   add_device_option(*lm, options.device);
-  lm->add_option("--precision", options.precision, "fp32, bf16 or auto; of a GPU also tf32, fp16 and fp8")
+  lm->add_option("--precision", options.precision,
+                 "Number format of matrix products: fp32, bf16 or auto; on a GPU also tf32, fp16 and fp8")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16", "fp8", "auto"}));
   lm->add_flag_callback(
       "--no-master-weights", [arguments] { arguments->options.master_weights = false; },
-      "Of a GPU: keep the layers' weights in bf16 alone, rounded by chance");
+      "Keep the layers' weights only in bf16, with stochastic rounding (GPU only)");
   lm->add_option("--optimizer", options.optimizer,
-                 "adamw, which the PyTorch twin runs (bench/peers), or muon, which `brisk train` runs by default")
+                 "Optimizer: adamw, which the PyTorch twin uses (bench/peers), or muon, the default of `brisk train`")
       ->capture_default_str()
       ->check(CLI::IsMember({"adamw", "muon"}));
-  lm->add_option("--seconds", options.seconds, "Time to measure")->capture_default_str()->check(above(0));
-  lm->add_option("--threads", options.threads, "Compute threads (default: all cores)")->check(at_least(1));
-  lm->add_option("--micro-batch-tokens", options.micro_batch_tokens, "Rows of a micro-batch (default: brisk chooses)")
+  lm->add_option("--seconds", options.seconds, "How long to measure, in seconds")
+      ->capture_default_str()
+      ->check(above(0));
+  lm->add_option("--threads", options.threads, "Number of compute threads (default: all cores)")->check(at_least(1));
+  lm->add_option("--micro-batch-tokens", options.micro_batch_tokens,
+                 "Maximum tokens per micro-batch (default: chosen by brisk)")
       ->check(at_least(1));
-  lm->add_flag("--json", arguments->json, "One JSON object on standard output");
+  lm->add_flag("--json", arguments->json, "Print one JSON object on standard output");
   lm->footer(
       "Examples:\n"
       "  brisk bench lm --shape small --precision fp32 --json\n"

@@ -40,11 +40,11 @@ void run_compare(const CompareArguments& arguments) {
 }  // namespace
 
 void add_compare_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("compare", "Set runs beside each other: quality, time, speed, settings");
+  CLI::App* command = app.add_subcommand("compare", "Compare runs side by side: quality, time, speed, settings");
   auto arguments = std::make_shared<CompareArguments>();
-  command->add_option("runs", arguments->runs, "Run directories")->required();
-  command->add_option("--html", arguments->html, "Write a page with the curves, too");
-  command->add_flag("--json", arguments->json, "One JSON object on standard output instead of the tables");
+  command->add_option("runs", arguments->runs, "Run directories to compare")->required();
+  command->add_option("--html", arguments->html, "Also write an HTML page with the curves to this file");
+  command->add_flag("--json", arguments->json, "Print one JSON object on standard output instead of the tables");
   command->footer(
       "Examples:\n"
       "  brisk compare runs/a runs/b\n"

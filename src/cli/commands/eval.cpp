@@ -35,12 +35,12 @@ struct EvalArguments {
   std::string device = "auto";
 };
 
-// Rows of a micro-batch: a GPU is idle with as few as suit a CPU.
+// Rows per micro-batch: the few that suit a CPU would leave a GPU idle.
 int64_t evaluation_rows(const TrainedModel& model, int64_t longest) {
   return std::max<int64_t>(longest, model.store.device().is_cuda() ? 32768 : 2048);
 }
 
-// Where sequences end.
+// Maximum tokens per sequence.
 int64_t length_of(const EvalArguments& arguments, const TrainedModel& model) {
   const int64_t usual = model.job.training.max_length, positions = std::max(usual, model.job.model.context);
   check_max_length(arguments.max_length, positions);
@@ -132,11 +132,12 @@ void eval_classifier(const EvalArguments& arguments, const TrainedModel& model) 
       static_cast<double>(result.tokens) / seconds);
 }
 
-// The data may have other names for what the training data had.
+// The columns may have other names here than in the training data.
 void choose_columns(const EvalArguments& arguments, Job& job) {
   const auto choose = [&](const std::string& given, const char* option, bool has_it, std::string& column) {
     if (given.empty()) return;
-    if (!has_it) user_error("{} {}: {} has none; leave it out", option, given, arguments.model);
+    if (!has_it)
+      user_error("{} {}: {} was trained without such a column; remove the option", option, given, arguments.model);
     column = given;
   };
   const bool classify = job.task == "classify";
@@ -160,7 +161,7 @@ void run_eval(const EvalArguments& arguments) {
 }  // namespace
 
 void add_eval_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("eval", "Measure a trained model on text, or a classifier on a table");
+  CLI::App* command = app.add_subcommand("eval", "Evaluate a trained model on text, or a classifier on a table");
   auto arguments = std::make_shared<EvalArguments>();
   command->add_option("run", arguments->model, "Run directory, checkpoint, Hugging Face folder, .gguf or llama2.c file")
       ->required();
@@ -169,15 +170,16 @@ void add_eval_command(CLI::App& app) {
                       "Column of the text in a table or JSON lines (default: as in training)");
   command->add_option("--label-field", arguments->label_field, "Column of the label (default: as in training)");
   command->add_option("--pair-field", arguments->pair_field, "Column of the second text (default: as in training)");
-  command->add_option("--max-length", arguments->max_length, "Tokens a sequence (default: as in training)")
+  command->add_option("--max-length", arguments->max_length, "Maximum tokens per sequence (default: as in training)")
       ->check(at_least(1));
-  command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer, when it is not the run's own");
+  command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer to use instead of the model's own");
   add_device_option(*command, arguments->device);
-  command->add_flag("--json", arguments->json, "One JSON object on standard output");
-  command->add_flag("--fp32", arguments->fp32, "Compute in fp32 (default: in the number format of the run)");
+  command->add_flag("--json", arguments->json, "Print one JSON object on standard output");
+  command->add_flag("--fp32", arguments->fp32, "Compute in fp32 (default: the number format of the run)");
   command->footer(
-      "Example:\n  brisk eval runs/prototype --data held-out.txt --json\n  brisk eval runs/reviews --data test.csv "
-      "--json");
+      "Examples:\n"
+      "  brisk eval runs/prototype --data held-out.txt --json\n"
+      "  brisk eval runs/reviews --data test.csv --json");
   command->callback([arguments] { run_eval(*arguments); });
 }
 

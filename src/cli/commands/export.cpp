@@ -26,8 +26,9 @@ void run_export(const ExportArguments& arguments) {
   const ModelOptions& options = model->job.model;
   if (arguments.format == "gguf") {
     if (options.is_encoder())
-      user_error("--format gguf: {} is an encoder, which llama.cpp's files are not for: use huggingface",
-                 arguments.model);
+      user_error(
+          "--format gguf: {} is an encoder, and brisk writes GGUF files for decoders only; use --format huggingface",
+          arguments.model);
     const GgufType type = arguments.precision == "fp32"   ? GgufType::f32
                           : arguments.precision == "fp16" ? GgufType::f16
                                                           : GgufType::bf16;
@@ -69,14 +70,14 @@ void add_export_command(CLI::App& app) {
       ->required();
   command
       ->add_option("--format", arguments->format,
-                   "huggingface: a folder for transformers; gguf: a file for llama.cpp (Llama's shape)")
+                   "huggingface (a folder for transformers) or gguf (a file for llama.cpp; Llama's shape only)")
       ->required()
       ->check(CLI::IsMember({"huggingface", "gguf"}));
   command->add_option("output,--output", arguments->output, "Folder (huggingface) or file (gguf) to write")->required();
-  command->add_option("--precision", arguments->precision, "Of the weights")
+  command->add_option("--precision", arguments->precision, "Number format of the written weights")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
-  command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer, when it is not the run's own");
+  command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer to use instead of the model's own");
   command->footer(
       "Examples:\n"
       "  brisk export runs/prototype --format huggingface --output prototype-hf\n"

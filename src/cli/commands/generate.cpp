@@ -44,30 +44,31 @@ void add_generate_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("generate", "Continue a text with a trained model");
   auto arguments = std::make_shared<GenerateArguments>();
   GenerateOptions& options = arguments->options;
-  command->add_option("run", arguments->model, "Run directory, checkpoint, or llama2.c model file")->required();
+  command->add_option("run", arguments->model, "Run directory, checkpoint, Hugging Face folder, .gguf or llama2.c file")
+      ->required();
   command->add_option("--prompt", arguments->prompt, "Text to continue (default: start a new document)")
       ->type_name("PROMPT");
-  command->add_option("--max-tokens", options.max_tokens, "New tokens at most")
+  command->add_option("--max-tokens", options.max_tokens, "Maximum number of new tokens")
       ->capture_default_str()
       ->check(at_least(1));
-  command->add_option("--temperature", options.temperature, "0: always the likeliest token")
+  command->add_option("--temperature", options.temperature, "Sampling temperature; 0 always takes the likeliest token")
       ->capture_default_str()
       ->check(at_least(0));
-  command->add_option("--top-k", options.top_k, "Draw from the k likeliest; 0: all")
+  command->add_option("--top-k", options.top_k, "Sample from the k likeliest tokens only; 0 means all")
       ->capture_default_str()
       ->check(at_least(0));
-  command->add_option("--top-p", options.top_p, "Draw from the fewest whose probabilities reach p")
+  command->add_option("--top-p", options.top_p, "Sample from the fewest tokens whose probabilities add up to p")
       ->capture_default_str()
       ->check(between(1e-6, 1));
   command
       ->add_option("--repetition-penalty", options.repetition_penalty,
-                   "Above 1: tokens already in the text become less likely")
+                   "Values above 1 make tokens that are already in the text less likely")
       ->capture_default_str()
       ->check(between(0.01, 100));
-  command->add_option("--seed", options.seed, "Of the draws")->capture_default_str()->check(at_least(0));
-  command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer, when it is not the run's own");
+  command->add_option("--seed", options.seed, "Random seed for sampling")->capture_default_str()->check(at_least(0));
+  command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer to use instead of the model's own");
   add_device_option(*command, arguments->device,
-                    "; a token at a time, small models are no faster on a GPU, and a GPU takes longer to start");
+                    " (small models generate no faster on a GPU, which also takes longer to start)");
   command->footer(
       "Examples:\n"
       "  brisk generate runs/prototype --prompt \"In the beginning\" --max-tokens 200\n"

@@ -21,12 +21,12 @@ void run_import(const ImportArguments& arguments) {
   fmt::print("{}: {} parameters from the {} {}\n", arguments.output,
              format_count(static_cast<double>(result.parameters)), result.kind, arguments.model);
   if (!result.has_head) {
-    say("  no head in it: nothing to predict or to evaluate yet; train one on it: {{\"task\": \"classify\" or \"mlm\", "
-        "\"model\": {{\"checkpoint\": \"{}\"}}}} in a job",
+    say("  the model has no head, so it cannot predict or be evaluated yet; train one with a job that has {{\"task\": "
+        "\"classify\" or \"mlm\", \"model\": {{\"from\": \"{}\"}}}}",
         arguments.output);
     return;
   }
-  say("  brisk {1} {0} {2}\n  train on: {{\"model\": {{\"from\": \"{0}\"}}}} in a job", arguments.output,
+  say("  brisk {1} {0} {2}\n  to train from it: {{\"model\": {{\"from\": \"{0}\"}}}} in a job", arguments.output,
       result.task == "classify" ? "predict"
       : result.task == "mlm"    ? "eval"
                                 : "generate",
@@ -38,7 +38,7 @@ void run_import(const ImportArguments& arguments) {
 }  // namespace
 
 void add_import_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("import", "Make a run directory of another program's model");
+  CLI::App* command = app.add_subcommand("import", "Convert another program's model to a run directory");
   auto arguments = std::make_shared<ImportArguments>();
   command
       ->add_option("model", arguments->model,
@@ -46,7 +46,8 @@ void add_import_command(CLI::App& app) {
                    "llama2.c model file")
       ->required();
   command->add_option("--output", arguments->output, "Run directory to write")->required();
-  command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer, where it does not come with the model");
+  command->add_option("--tokenizer", arguments->tokenizer,
+                      "Tokenizer to use instead of the one that comes with the model");
   command->footer(
       "Examples:\n"
       "  brisk import gpt2 --output runs/gpt2\n"

@@ -9,7 +9,7 @@
 namespace brisk {
 
 void add_job_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("job", "What a job file may say");
+  CLI::App* command = app.add_subcommand("job", "Describe the keys of job files");
   command->require_subcommand(1);
   CLI::App* schema = command->add_subcommand("schema", "Print the JSON schema of job files");
   schema->footer("Example:\n  brisk job schema > job.schema.json");

@@ -26,7 +26,7 @@ void run_machine(bool as_json) {
   const std::vector<std::string> sets = instruction_set_names(machine.instructions);
   std::string no_gpu;
   const std::vector<CudaGpu> gpus = cuda_gpus(&no_gpu);
-  // The first GPU alone is measured: a process runs on one.
+  // Only the first GPU is measured: a process runs on one.
   const double gpu_f32 = gpus.empty() ? 0 : gpu_product_gflops(cuda_device(), Arithmetic::f32);
   const double gpu_bf16 = gpus.empty() ? 0 : gpu_product_gflops(cuda_device(), Arithmetic::bf16);
   const double gpu_copy = gpus.empty() ? 0 : gpu_copy_gb_per_second(cuda_device());
@@ -85,7 +85,7 @@ void run_machine(bool as_json) {
   if (gpus.empty()) table.add_row({"GPUs", fmt::format("none: {}", no_gpu)});
   table.add_separator();
   const auto rate = [](double peak, double product) {
-    if (peak <= 0) return std::string("no instructions for it");
+    if (peak <= 0) return std::string("not supported");
     return fmt::format("{:.0f} GFLOP/s in registers, {:.0f} in products ({:.0f} %)", peak, product,
                        100 * product / peak);
   };
@@ -105,9 +105,9 @@ void run_machine(bool as_json) {
 }  // namespace
 
 void add_machine_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("machine", "What this machine has and what it measures");
+  CLI::App* command = app.add_subcommand("machine", "Show the hardware of this machine and its measured speed");
   auto as_json = std::make_shared<bool>(false);
-  command->add_flag("--json", *as_json, "One JSON object on standard output");
+  command->add_flag("--json", *as_json, "Print one JSON object on standard output");
   command->footer("Example:\n  brisk machine --json");
   command->callback([as_json] { run_machine(*as_json); });
 }

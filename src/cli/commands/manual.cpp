@@ -15,7 +15,7 @@ namespace brisk {
 
 namespace {
 
-// Signs that troff would typeset as others: a hyphen for a minus, curly quotes for straight ones.
+// Characters that troff would otherwise typeset differently: hyphen for minus, curly for straight quotes.
 std::string escaped_sign(char c) {
   switch (c) {
     case '\\': return "\\(rs";
@@ -29,7 +29,7 @@ std::string escaped_sign(char c) {
   }
 }
 
-// Text for the page; beyond ASCII by code point, so that every troff reads it.
+// Escapes text for the page; non-ASCII characters by code point, which every troff can read.
 std::string troff(std::string_view text) {
   std::string out = text.starts_with('.') ? "\\&" : "";  // a dot that begins a line is a request
   for (size_t i = 0; i < text.size();) {
@@ -51,7 +51,7 @@ std::string troff(std::string_view text) {
 std::string bold(std::string_view text) { return "\\fB" + troff(text) + "\\fR"; }
 std::string italic(std::string_view text) { return "\\fI" + troff(text) + "\\fR"; }
 
-// "Examples:" and indented lines, which stay as they are; other lines are text.
+// Indented lines are examples and stay as they are; other lines are text.
 std::string footer_text(const std::string& footer) {
   std::istringstream lines(footer);
   std::string text;
@@ -148,16 +148,16 @@ std::string manual_page(const Command& brisk, const std::string& version) {
   page += ".SH JOB FILES\nA job is a JSON file; comments are allowed, and every key has a default. " +
           bold("brisk train --set") + " changes a key from the command line.\n" + job_text();
   page += ".SH ENVIRONMENT\n" +
-          tagged(bold("BRISK_ISA"), "The kernels to use, in place of the best the processor has: " +
+          tagged(bold("BRISK_ISA"), "Instruction set to use instead of the best the processor has: " +
                                         troff("baseline, avx2, avx512, avx512bf16 or amx.")) +
           tagged(bold("BRISK_GEMM"), "The implementation of matrix products: own, onednn, blas or reference.") +
-          tagged(bold("NO_COLOR"), "Where set, no colours on a terminal.") +
+          tagged(bold("NO_COLOR"), "If set, no colours on a terminal.") +
           tagged(bold("XDG_CACHE_HOME"),
-                 "Token files lie in brisk below it; without it, in " + italic("~/.cache/brisk") + ".");
+                 "The cache is in the folder brisk below it; if unset, in " + italic("~/.cache/brisk") + ".");
   page += ".SH EXIT STATUS\n";
   page += tagged(bold(fmt::format("{}", kExitDone)), "Done.");
-  page += tagged(bold(fmt::format("{}", kExitOurFault)), "A fault of brisk.");
-  page += tagged(bold(fmt::format("{}", kExitUserCanMend)), "Something the user can mend; the message says how.");
+  page += tagged(bold(fmt::format("{}", kExitInternalError)), "Internal error in brisk.");
+  page += tagged(bold(fmt::format("{}", kExitUserError)), "An error the user can fix; the message says how.");
   page += tagged(bold(fmt::format("{}", kExitInterrupted)), "Interrupted, after everything was saved.");
   return page;
 }

@@ -19,7 +19,7 @@
 #include "cli/device_option.h"
 #include "cli/limits.h"
 #include "data/read/byte_reader.h"
-#include "data/table/text_table.h"
+#include "data/table/input_table.h"
 #include "infer/precision.h"
 
 namespace brisk {
@@ -33,7 +33,7 @@ struct PredictArguments {
   std::string device = "auto";
 };
 
-// Texts come, a few hundred at a time are computed together, answers go out in their order.
+// Collects texts, computes a few hundred at a time, and prints the answers in the order of the texts.
 class AnswerStream {
  public:
   AnswerStream(const TrainedModel& model, bool pairs, int64_t max_length)
@@ -73,7 +73,7 @@ class AnswerStream {
   int64_t bytes_ = 0, count_ = 0;
 };
 
-// A line is a text, whatever it holds. `read` gives what is at hand, 0 at the end.
+// Each line is a text. `read` returns the bytes that are available, 0 at the end.
 void predict_lines(const std::function<size_t(char* out, size_t size)>& read, bool someone_waits,
                    AnswerStream& answers) {
   std::string rest, block(size_t{1} << 16, '\0');
@@ -85,7 +85,7 @@ void predict_lines(const std::function<size_t(char* out, size_t size)>& read, bo
       answers.add(std::string_view(rest).substr(begin, end - begin - (windows ? 1 : 0)));
     }
     rest.erase(0, begin);
-    if (someone_waits) answers.flush();  // at the other end of a pipe; the next block may be long in coming
+    if (someone_waits) answers.flush();  // a reader at the other end of a pipe; the next block may take long
   }
   if (!rest.empty()) answers.add(rest);
 }
@@ -112,7 +112,7 @@ void run_predict(const PredictArguments& arguments) {
   const bool pairs = !arguments.pair.empty() || !model->job.data.pair_field.empty();
   say("{}, computed in {}", model->source, precision_name(model->store.compute_type(), ProductFormat::own));
   if (arguments.has_text && arguments.pair.empty() && !model->job.data.pair_field.empty()) {
-    user_error("{}: a classifier of pairs: give the second text with --pair", arguments.model);
+    user_error("{} classifies pairs of texts; give the second text with --pair", arguments.model);
   }
   const int64_t positions = model->job.model.context > 0 ? model->job.model.context : model->job.training.max_length;
   check_max_length(arguments.max_length, positions);
@@ -121,10 +121,10 @@ void run_predict(const PredictArguments& arguments) {
   if (arguments.has_text) {
     answers.add(arguments.text, arguments.pair);
   } else if (arguments.data.empty()) {
-    if (pairs) user_error("{}: a classifier of pairs: give --data, or a text and --pair", arguments.model);
+    if (pairs) user_error("{} classifies pairs of texts; give --data, or a text and --pair", arguments.model);
     predict_lines(read_standard_input, true, answers);
   } else if (is_table_file(arguments.data)) {
-    const TextTable table(columns(arguments, model->job));
+    const InputTable table(columns(arguments, model->job));
     for (const std::string& note : table.notes()) say("{}", note);
     TableRowReader rows(table);
     TableRow row;
@@ -138,7 +138,8 @@ void run_predict(const PredictArguments& arguments) {
            arguments.data, empty, empty == 1 ? "" : "s", table.text_column(), first);
     }
   } else {
-    if (pairs) user_error("{}: a classifier of pairs reads tables (.csv, .tsv, .jsonl)", arguments.model);
+    if (pairs)
+      user_error("{} classifies pairs of texts, so --data must be a table (.csv, .tsv, .jsonl)", arguments.model);
     const auto reader = open_byte_reader(arguments.data);
     predict_lines([&](char* out, size_t size) { return reader->read(out, size); }, false, answers);
   }
@@ -152,34 +153,38 @@ void run_predict(const PredictArguments& arguments) {
 }  // namespace
 
 void add_predict_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("predict", "Name the class of texts with a trained classifier");
+  CLI::App* command = app.add_subcommand("predict", "Classify texts with a trained classifier");
   auto arguments = std::make_shared<PredictArguments>();
   command->add_option("run", arguments->model, "Run directory, checkpoint, or Hugging Face folder of a classifier")
       ->required();
   CLI::Option* text =
-      command->add_option("text", arguments->text, "The text; without it and --data: lines of standard input")
+      command
+          ->add_option("text", arguments->text,
+                       "Text to classify (default: the lines of standard input, unless --data is given)")
           ->type_name("TEXT");
-  command->add_option("--pair", arguments->pair, "The second text, for a classifier of pairs")
+  command->add_option("--pair", arguments->pair, "Second text, for a classifier of pairs")
       ->type_name("TEXT")
       ->needs(text);
   command
-      ->add_option("--data", arguments->data,
-                   "A table (.csv, .tsv, .jsonl) or a file with a text on each line; .gz and .zst, too")
+      ->add_option(
+          "--data", arguments->data,
+          "Texts to classify: a table (.csv, .tsv, .jsonl) or a file with one text per line; also .gz and .zst")
       ->excludes(text);
   command->add_option("--text-field", arguments->text_field, "Column of the text (default: as in training)");
   command->add_option("--pair-field", arguments->pair_field, "Column of the second text (default: as in training)");
-  command->add_option("--max-length", arguments->max_length, "Tokens of a text (default: as in training)")
+  command->add_option("--max-length", arguments->max_length, "Maximum tokens per text (default: as in training)")
       ->check(at_least(3));
-  command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer, when it is not the run's own");
-  command->add_option("--threads", arguments->threads, "Compute threads (default: all cores)")->check(at_least(1));
+  command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer to use instead of the model's own");
+  command->add_option("--threads", arguments->threads, "Number of compute threads (default: all cores)")
+      ->check(at_least(1));
   add_device_option(*command, arguments->device);
-  command->add_flag("--fp32", arguments->fp32, "Compute in fp32 (default: in the number format of the run)");
+  command->add_flag("--fp32", arguments->fp32, "Compute in fp32 (default: the number format of the run)");
   command->footer(
       "Examples:\n"
       "  brisk predict runs/reviews \"a fine film\"\n"
       "  brisk predict runs/reviews --data new.csv > answers.jsonl\n"
       "  cat lines.txt | brisk predict runs/reviews\n"
-      "Answers are JSON lines with label and probabilities, in the order of the texts.");
+      "Answers are JSON lines with the label and all probabilities, in the order of the texts.");
   command->callback([arguments, text] {
     arguments->has_text = text->count() > 0;
     run_predict(*arguments);

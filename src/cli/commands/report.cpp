@@ -36,11 +36,12 @@ void run_report(const ReportArguments& arguments) {
 
 void add_report_command(CLI::App& app) {
   CLI::App* command =
-      app.add_subcommand("report", "Write a page about a run: curves, speed, ledger, samples, settings");
+      app.add_subcommand("report", "Write an HTML page about a run: curves, speed, ledger, samples, settings");
   auto arguments = std::make_shared<ReportArguments>();
-  command->add_option("run", arguments->run, "Run directory; the run may still be going on")->required();
-  command->add_option("--output", arguments->output, "The page (default: report.html in the run directory)");
-  command->add_flag("--json", arguments->json, "The figures as one JSON object on standard output, and no page");
+  command->add_option("run", arguments->run, "Run directory; the run may still be in progress")->required();
+  command->add_option("--output", arguments->output, "File to write (default: report.html in the run directory)");
+  command->add_flag("--json", arguments->json,
+                    "Print the figures as one JSON object on standard output; writes no page unless --output is given");
   command->footer(
       "Examples:\n"
       "  brisk report runs/prototype\n"

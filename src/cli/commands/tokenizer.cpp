@@ -29,21 +29,21 @@ struct TokenizerArguments {
 
 constexpr int64_t kBpeEntries = 10000, kWordPieceEntries = 30000;
 constexpr const char* kOutputHelp =
-    "tokenizer.json to write, a folder for it and its tokenizer_config.json, vocab.json for GPT-2's two files, or "
-    "vocab.txt for BERT's";
+    "File to write: tokenizer.json, a folder (which also gets tokenizer_config.json), vocab.json (GPT-2's two files) or "
+    "vocab.txt (BERT's)";
 constexpr const char* kTokenizerHelp =
-    "A tokenizer.json, a SentencePiece .model, GPT-2's two files, BERT's vocab.txt, llama2.c's .bin, or a folder with "
-    "one of them";
+    "Tokenizer to use: tokenizer.json, SentencePiece .model, GPT-2's two files, BERT's vocab.txt, llama2.c's .bin, or a "
+    "folder with one of them";
 
 void run_train(const TokenizerArguments& arguments) {
   const bool is_wordpiece = arguments.kind == "wordpiece";
-  if (arguments.lowercase && !is_wordpiece) user_error("--lowercase is for --kind wordpiece; leave it out");
+  if (arguments.lowercase && !is_wordpiece) user_error("--lowercase applies to --kind wordpiece only; remove it");
   Source source({.paths = arguments.files, .document = DocumentRule::kFile});
-  constexpr int64_t kSampleBytes = int64_t{512} << 20;  // is held in memory
+  constexpr int64_t kSampleBytes = int64_t{512} << 20;  // held in memory
   const TextSample sample = source.sample(kSampleBytes);
-  if (sample.texts.empty()) user_error("{}: no text in it; give files with text", arguments.files.front());
+  if (sample.texts.empty()) user_error("{}: there is no text in it; give files with text", arguments.files.front());
   if (!sample.whole) {
-    say("learning from a sample of {}, spread over files of {}", format_bytes(static_cast<double>(sample.bytes)),
+    say("training on a sample of {}, spread over files of {}", format_bytes(static_cast<double>(sample.bytes)),
         format_bytes(static_cast<double>(source.bytes())));
   }
   const TrainedTokenizer result =
@@ -51,11 +51,11 @@ void run_train(const TokenizerArguments& arguments) {
                                                     .lowercase = arguments.lowercase})
                    : train_bpe(sample.texts, {.vocab_size = arguments.vocab_size.value_or(kBpeEntries)});
   if (result.reached < result.requested) {
-    warn("--vocab-size {} is more than this text supports: the vocabulary has {} entries", result.requested,
+    warn("--vocab-size {} is more than this text supports; the vocabulary has {} entries", result.requested,
          result.reached);
   }
   save_tokenizer(*result.tokenizer, arguments.output);
-  say("{}: {} of {} entries", arguments.output, is_wordpiece ? "WordPiece" : "byte-level BPE",
+  say("{}: {} with {} entries", arguments.output, is_wordpiece ? "WordPiece" : "byte-level BPE",
       result.tokenizer->vocab_size());
 }
 
@@ -100,7 +100,7 @@ void run_decode(const TokenizerArguments& arguments) {
       const std::string_view word = rest.substr(0, rest.find_first_of(" \t\r"));
       const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), id);
       if (problem != std::errc() || end != word.data() + word.size() || id < 0 || id >= tokenizer->vocab_size()) {
-        user_error("standard input: line {}: '{}' is no token id; expected numbers from 0 to {} separated by spaces",
+        user_error("standard input: line {}: '{}' is not a token id; expected numbers from 0 to {} separated by spaces",
                    number, word.substr(0, 40), tokenizer->vocab_size() - 1);
       }
       ids.push_back(id);
@@ -130,17 +130,18 @@ void add_tokenizer_command(CLI::App& app) {
   auto arguments = std::make_shared<TokenizerArguments>();
 
   CLI::App* train = command->add_subcommand("train", "Train a vocabulary: byte-level BPE or WordPiece");
-  train->add_option("--kind", arguments->kind, "bpe (GPT's) or wordpiece (BERT's)")
+  train->add_option("--kind", arguments->kind, "Kind of tokenizer: bpe (byte-level, as GPT-2) or wordpiece (as BERT)")
       ->capture_default_str()
       ->check(CLI::IsMember({"bpe", "wordpiece"}));
   train
-      ->add_option("--vocab-size", arguments->vocab_size,
-                   fmt::format("Entries, special tokens among them: {} for bpe, {} for wordpiece unless said",
-                               kBpeEntries, kWordPieceEntries))
+      ->add_option(
+          "--vocab-size", arguments->vocab_size,
+          fmt::format("Size of the vocabulary, including special tokens (default: {} for bpe, {} for wordpiece)",
+                      kBpeEntries, kWordPieceEntries))
       ->check(between(257, 1 << 24));
-  train->add_flag("--lowercase", arguments->lowercase, "WordPiece for lowercased text without accents");
+  train->add_flag("--lowercase", arguments->lowercase, "Lowercase text and strip accents (wordpiece only)");
   train->add_option("--output", arguments->output, kOutputHelp)->required();
-  train->add_option("files", arguments->files, "Text files, folders or globs")->required();
+  train->add_option("files", arguments->files, "Text to train on: files, folders or globs")->required();
   train->footer(
       "Examples:\n"
       "  brisk tokenizer train --vocab-size 10000 --output tokenizer.json book.txt\n"
@@ -156,14 +157,14 @@ void add_tokenizer_command(CLI::App& app) {
     return coder;
   };
   CLI::App* encode =
-      add_coder("encode", "Lines of text on standard input to lines of ids",
+      add_coder("encode", "Convert lines of text on standard input to lines of token ids",
                 "Example:\n  echo Hello | brisk tokenizer encode --tokenizer tokenizer.json", run_encode);
   encode->add_flag("--add-special-tokens", arguments->add_special_tokens,
-                   "Put the special tokens around each line that the file asks for (<s>, [CLS], ...)");
-  add_coder("decode", "Lines of ids on standard input to lines of text",
+                   "Add the special tokens that the tokenizer defines around each line (<s>, [CLS], ...)");
+  add_coder("decode", "Convert lines of token ids on standard input to lines of text",
             "Example:\n  echo 72 101 | brisk tokenizer decode --tokenizer tokenizer.json", run_decode);
   CLI::App* convert =
-      add_coder("convert", "Any tokenizer that brisk reads to one of the formats it writes",
+      add_coder("convert", "Convert a tokenizer from any format that brisk reads to one that it writes",
                 "Example:\n  brisk tokenizer convert --tokenizer tokenizer.model --output tokenizer.json", run_convert);
   convert->add_option("--output", arguments->output, kOutputHelp)->required();
 }

@@ -29,7 +29,7 @@ struct TrainArguments {
   std::vector<std::string> sample_prompts;
 };
 
-// As a shell reads it back: quoted where it has anything but plain characters.
+// Quoted for a shell if it contains anything but plain characters.
 std::string shell_word(const std::string& text) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:=+@%";
   if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
@@ -78,9 +78,9 @@ int run_train(const TrainArguments& arguments) {
                                            }});
   training.reset();
   if (outcome.interrupted) {
-    // The run's own job file holds what --data and --set said, too.
-    say("interrupted: everything is saved in {}; go on with\n  brisk train {} --output {} --resume", outcome.run_path,
-        shell_word(outcome.run_path + "/job.json"), shell_word(outcome.run_path));
+    // The run's own job file includes what --data and --set said.
+    say("interrupted: everything is saved in {}; continue with\n  brisk train {} --output {} --resume",
+        outcome.run_path, shell_word(outcome.run_path + "/job.json"), shell_word(outcome.run_path));
     return kExitInterrupted;
   }
   fmt::print("{}", last_line(outcome));
@@ -95,14 +95,14 @@ int run_train(const TrainArguments& arguments) {
 
 void add_train_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
-      "train", "Train a language model, a classifier or an encoder for masked words, as a job file says");
+      "train", "Train a language model, a classifier or a masked-language-model encoder, as described by a job file");
   auto arguments = std::make_shared<TrainArguments>();
-  command->add_option("job", arguments->job_path, "Job file (JSON; see `brisk job reference`)")->required();
+  command->add_option("job", arguments->job_path, "Job file (JSON; `brisk job reference` lists its keys)")->required();
   command->add_option("--data", arguments->data,
-                      "Text to train on, or a table with labels: files, folders or globs; in place of data.train");
+                      "Text to train on, or a table with labels: files, folders or globs; overrides data.train");
   command
       ->add_option("--set", arguments->settings,
-                   "Set a key of the job: training.batch_size=64 (may be given several times)")
+                   "Set a key of the job, such as training.batch_size=64 (may be repeated)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);  // one each, so that the job file may come after it
   command->add_option("--output", arguments->output, "Run directory (default: runs/<name of the job>)");
@@ -110,24 +110,23 @@ void add_train_command(CLI::App& app, int& exit_code) {
       ->add_option("--stop", arguments->stop,
                    "How long to train: 2e epochs, 500u steps, 10Mt tokens, 30m time (shorthand for training.stop)")
       ->type_name("LENGTH")
-      ->check([](const std::string& text) { return std::string(text.empty() ? "it needs a length such as 30m" : ""); });
+      ->check([](const std::string& text) { return std::string(text.empty() ? "expected a length such as 30m" : ""); });
   command->add_flag("--smoke-test", arguments->smoke_test,
-                    "Try the whole path in seconds on a sliver of the data; writes nothing to the run directory");
-  command->add_option("--device", arguments->device, std::string(kDeviceHelp) + "; in place of device");
-  command->add_flag("--resume", arguments->resume, "Go on from the run directory's last checkpoint");
+                    "Try the whole path in seconds on a small subset of the data; writes nothing to the run directory");
+  command->add_option("--device", arguments->device, std::string(kDeviceHelp) + "; overrides the job's device");
+  command->add_flag("--resume", arguments->resume, "Continue from the last checkpoint in the run directory");
   command
       ->add_option("--sample-tokens", arguments->sample_tokens,
-                   "At each evaluation, a sample of this many tokens; in place of training.sample_tokens")
+                   "Generate a sample of this many tokens at each evaluation; overrides training.sample_tokens")
       ->check(at_least(0));
   command
       ->add_option("--sample-prompt", arguments->sample_prompts,
-                   "What a sample begins with; in place of training.sample_prompts (may be given several times)")
+                   "Text that a sample continues; overrides training.sample_prompts (may be repeated)")
       ->type_name("PROMPT")
       ->allow_extra_args(false);
   command->footer(
-      "What is learned is the job's task: language_model (the next token of text; the default), classify (the class "
-      "of\n"
-      "a text, from a .csv, .tsv or .jsonl with labels), mlm (masked tokens of a text: an encoder to fine-tune).\n\n"
+      "The job's task says what is learned: language_model (the next token of a text; the default), classify (the class\n"
+      "of a text, from a .csv, .tsv or .jsonl with labels), mlm (masked tokens of a text: an encoder to fine-tune).\n\n"
       "Examples:\n"
       "  brisk train examples/prototype.json --data book.txt\n"
       "  brisk train examples/sentiment-distilbert.json --data reviews.csv\n"

@@ -8,7 +8,7 @@ namespace brisk {
 
 namespace {
 
-// The parser keeps the words of IsMember only inside the type's text: "TEXT:{fp32,bf16}".
+// CLI11 keeps the words of IsMember only inside the type name: "TEXT:{fp32,bf16}".
 std::vector<std::string> choices_of(const std::string& type) {
   const size_t open = type.find(":{"), close = type.find('}', open);
   if (open == std::string::npos || close == std::string::npos) return {};

@@ -15,7 +15,7 @@ std::string bash_completion(const Command& brisk);
 std::string zsh_completion(const Command& brisk);
 std::string fish_completion(const Command& brisk);
 
-// 'in single quotes', for all three of them.
+// 'in single quotes', as all three shells read it.
 std::string shell_quoted(std::string_view text);
 
 // "brisk tokenizer train" is _brisk_tokenizer_train.

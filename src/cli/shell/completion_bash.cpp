@@ -7,7 +7,7 @@ namespace brisk {
 
 namespace {
 
-// What the script does at a word, beneath the tables.
+// The completion function; it follows the tables.
 constexpr const char* kScript = R"bash(
 # Bash splits words at '=': --output=run is three of them, --set training.precision=bf16 four.
 _brisk() {
@@ -61,7 +61,7 @@ std::string value_kind(const Argument& argument) {
   return "other";
 }
 
-// A function that prints what `lines` say of its first argument.
+// A shell function: a case statement over `subject` with these lines.
 std::string case_function(const std::string& name, const std::string& subject, const std::string& lines) {
   return fmt::format("{}() {{\n  case {} in\n{}  esac\n}}\n", name, subject, lines);
 }

@@ -1,6 +1,6 @@
-// This same program, started again with other arguments; what it says goes to a file.
+// This program, started again with other arguments; its output goes to a file.
 //
-//   ChildProcess child({"train", "job.json"}, folder + "/talk.txt");
+//   ChildProcess child({"train", "job.json"}, folder + "/output.txt");
 //   child.wait(60);                       // seconds
 //   if (!child.succeeded()) ... child.last_words()
 #pragma once
@@ -16,18 +16,18 @@ namespace brisk {
 class ChildProcess {
  public:
   ChildProcess(const std::vector<std::string>& arguments, std::string output_path);
-  ~ChildProcess();  // kills it where it still runs
+  ~ChildProcess();  // kills it if it is still running
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  // Until it ends, `stop` is true, or the time is over. True where it ended.
+  // Waits until it ends, `stop` returns true, or the time is over. Returns whether it ended.
   bool wait(double seconds, const std::function<bool()>& stop = nullptr);
   void kill();  // SIGKILL, and waits
 
   bool ended() const { return ended_; }
   bool succeeded() const;            // exit code 0
   std::string how_it_ended() const;  // "exit code 2", "signal 11", "it was still running"
-  std::string last_words() const;    // the end of what it said
+  std::string last_words() const;    // the end of its output
 
  private:
   bool reap(bool block);

@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kSteps = 24, kSaveSteps = 4;
-constexpr double kStageSeconds = 60;  // a stage takes a second or two; this one hangs
+constexpr double kStageSeconds = 60;  // a stage takes a second or two; one that takes this long hangs
 
 class TemporaryFolder {
  public:
@@ -80,7 +80,7 @@ Job stand_in(Job job, const std::string& folder) {
   training.train_layers = std::min(training.train_layers, model.num_layers);
   training.freeze = std::min(training.freeze, model.num_layers);
   training.warmup_steps = std::min<int64_t>(training.warmup_steps, kSteps / 4);
-  training.threads = 1;  // ops this small are done sooner than two threads of a busy machine meet
+  training.threads = 1;  // ops this small end sooner than two threads of a busy machine synchronise
   job.output = folder + "/run";
   job.data.cache_dir = folder + "/cache";
   resolve_defaults(job);
@@ -91,12 +91,12 @@ class SmokeTest {
  public:
   explicit SmokeTest(const Job& job) : job_(job), small_(stand_in(job, folder_.path())) {}
 
-  // False where it was interrupted.
+  // Returns false if it was interrupted.
   bool run() {
-    say("smoke test of {}: the whole path on a sliver of its data, with {} layers {} wide in place of the model",
+    say("smoke test of {}: the whole path on a small subset of its data, with a stand-in for the model: {} layers, {} wide",
         job_.name, small_.model.num_layers, small_.model.d_model);
     stage("memory", [&] { return plan(); });
-    stage("data", [&] { return take_sliver(); });
+    stage("data", [&] { return take_subset(); });
     if (!job_.model.from.empty() || !job_.training.teacher.empty()) stage("base", [&] { return train_base(); });
     stage("train", [&] { return train(); });
     stage("kill", [&] { return kill(); });
@@ -106,7 +106,7 @@ class SmokeTest {
     if (job_.task == "language_model") stage("generate", [&] { return generate(); });
     stage("export", [&] { return export_model(); });
     if (interrupted()) return false;
-    say("smoke test: all of it works, in {}. Its {} means nothing: the model is a stand-in that has seen {} steps",
+    say("smoke test: everything works, in {}. Its {} means nothing: the model is a stand-in trained for {} steps",
         format_duration(seconds_since(start_)), job_.task == "classify" ? "accuracy" : "loss", kSteps);
     return true;
   }
@@ -130,7 +130,7 @@ class SmokeTest {
   }
 
   std::string child(const std::vector<std::string>& arguments) {
-    const std::string output = folder_.path() + "/talk.txt";
+    const std::string output = folder_.path() + "/output.txt";
     ChildProcess process(arguments, output);
     process.wait(kStageSeconds, interrupted);
     if (!process.succeeded()) user_error("{} ({})", process.last_words(), process.how_it_ended());
@@ -143,7 +143,7 @@ class SmokeTest {
     return path;
   }
 
-  // Of the real model, with the vocabulary that the job asks for.
+  // Memory of the real model, with the vocabulary size that the job asks for.
   std::string plan() {
     EngineOptions options;
     if (job_.model.is_encoder()) {
@@ -176,53 +176,53 @@ class SmokeTest {
   std::string take_rows() {
     std::vector<std::string> paths;
     for (const DataSource& source : job_.data.train) paths.push_back(source.path);
-    small_.data.train = {DataSource(folder_.path() + "/sliver.jsonl")};
-    RowSliver sliver;
-    copy_table_sliver(job_, paths, small_.data.train[0].path, sliver);
+    small_.data.train = {DataSource(folder_.path() + "/subset.jsonl")};
+    TableSubset subset;
+    copy_table_subset(job_, paths, small_.data.train[0].path, subset);
     if (!job_.data.validation.empty()) {
       small_.data.validation = {folder_.path() + "/validation.jsonl"};
-      copy_table_sliver(job_, job_.data.validation, small_.data.validation[0], sliver);
+      copy_table_subset(job_, job_.data.validation, small_.data.validation[0], subset);
     }
     small_.data.validation_fraction = std::max(0.1, small_.data.validation_fraction);
     small_.data.text_field = "text";
-    small_.data.label_field = sliver.labels ? "label" : "";
-    small_.data.pair_field = sliver.pairs ? "pair" : "";
-    return sliver.labels ? fmt::format("{} rows of the job's own, of {} classes", sliver.rows, sliver.classes.size())
-                         : fmt::format("{} rows of the job's own", sliver.rows);
+    small_.data.label_field = subset.labels ? "label" : "";
+    small_.data.pair_field = subset.pairs ? "pair" : "";
+    return subset.labels ? fmt::format("{} of the job's own rows, of {} classes", subset.rows, subset.classes.size())
+                         : fmt::format("{} of the job's own rows", subset.rows);
   }
 
-  std::string take_sliver() {
+  std::string take_subset() {
     if (job_.data.train.empty())
       user_error("data.train is missing: name the text to train on, in the job or with --data");
     if (job_.model.is_encoder()) return take_rows();
     int64_t bytes = 0;
-    std::vector<std::string> plain;  // paths alone: one source together
+    std::vector<std::string> plain;  // plain paths form one source together
     small_.data.train.clear();
     for (const DataSource& source : job_.data.train) {
       if (source == DataSource(source.path)) {
         plain.push_back(source.path);
         continue;
       }
-      DataSource& sliver = small_.data.train.emplace_back(source);
-      sliver.path = fmt::format("{}/sliver-{}", folder_.path(), small_.data.train.size());
-      bytes += copy_text_sliver({source.path}, sliver.path);
+      DataSource& subset = small_.data.train.emplace_back(source);
+      subset.path = fmt::format("{}/subset-{}", folder_.path(), small_.data.train.size());
+      bytes += copy_text_subset({source.path}, subset.path);
     }
     if (!plain.empty()) {
-      small_.data.train.emplace_back(folder_.path() + "/sliver");
-      bytes += copy_text_sliver(plain, small_.data.train.back().path);
-    } else {  // `brisk eval` reads the last source, and has these from the job alone
+      small_.data.train.emplace_back(folder_.path() + "/subset");
+      bytes += copy_text_subset(plain, small_.data.train.back().path);
+    } else {  // `brisk eval` reads the last source, but takes these two from the job
       const DataSource& last = small_.data.train.back();
       if (!last.text_field.empty()) small_.data.text_field = last.text_field;
       if (!last.document.empty()) small_.data.document = last.document;
     }
     if (!job_.data.validation.empty()) {
-      bytes += copy_text_sliver(job_.data.validation, folder_.path() + "/validation");
+      bytes += copy_text_subset(job_.data.validation, folder_.path() + "/validation");
       small_.data.validation = {folder_.path() + "/validation"};
     }
     return fmt::format("{} of the job's own text", format_bytes(static_cast<double>(bytes)));
   }
 
-  // What stands in for model.from and for a teacher: as small as the rest, and as much a run.
+  // Trains a small run that replaces model.from and the teacher.
   std::string train_base() {
     Job base = small_;
     base.output = folder_.path() + "/base";
@@ -257,7 +257,7 @@ class SmokeTest {
   }
 
   std::string kill() {
-    ChildProcess process({"train", write_job(small_, "job.json")}, folder_.path() + "/talk.txt");
+    ChildProcess process({"train", write_job(small_, "job.json")}, folder_.path() + "/output.txt");
     const bool ended =
         process.wait(kStageSeconds, [&] { return interrupted() || !list_checkpoints(small_.output).empty(); });
     if (!ended) {
@@ -267,7 +267,7 @@ class SmokeTest {
       return fmt::format("SIGKILL after the checkpoint of step {}", list_checkpoints(small_.output).back().step);
     }
     if (!process.succeeded()) user_error("{} ({})", process.last_words(), process.how_it_ended());
-    return "it was done before it could be killed";
+    return "it ended before it could be killed";
   }
 
   std::string resume() {
@@ -277,7 +277,7 @@ class SmokeTest {
     };
     if (bytes_of(small_.output) != bytes_of(folder_.path() + "/whole"))
       user_error("the weights differ from those of the run that was not killed");
-    return "the weights are those of the run that was not killed, to the bit";
+    return "the weights equal those of the run that was not killed, to the bit";
   }
 
   std::string evaluate() {

@@ -1,6 +1,6 @@
 // `brisk train --smoke-test`: the whole path of a job (tokenizer, training, evaluation, checkpoint, kill, resume,
-// generation, export) on a sliver of its own data with a small stand-in for its model, in seconds. Each stage that
-// trains or uses a model is a process of its own, as it will be in earnest, so that one can really be killed.
+// generation, export) on a small subset of its own data with a small stand-in for its model, in seconds. Each stage
+// that trains or uses a model is a process of its own, as in a real run, so that one can really be killed.
 //
 //   Job job = load_job(path, settings, notes);
 //   take_model_from_source(job, false);
@@ -12,6 +12,6 @@
 
 namespace brisk {
 
-bool run_smoke_test(const Job& job);  // false where it was interrupted
+bool run_smoke_test(const Job& job);  // false if it was interrupted
 
 }  // namespace brisk

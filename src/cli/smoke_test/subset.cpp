@@ -8,8 +8,8 @@
 
 #include "base/files/files.h"
 #include "data/read/source.h"
+#include "data/table/input_table.h"
 #include "data/table/labels.h"
-#include "data/table/text_table.h"
 
 namespace brisk {
 
@@ -18,10 +18,10 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kSliverBytes = 200'000;  // of all files together: a vocabulary is trained on it in a moment
-constexpr size_t kSliverFiles = 8;
-constexpr size_t kSliverRows = 400, kSliverRowsOfClass = 40;
-constexpr int64_t kSliverScan = int64_t{32} << 20;  // of a table: rows of all classes may be far apart
+constexpr int64_t kSubsetBytes = 200'000;  // of all files together: enough to train a vocabulary, quickly
+constexpr size_t kSubsetFiles = 8;
+constexpr size_t kSubsetRows = 400, kSubsetRowsOfClass = 40;
+constexpr int64_t kSubsetScan = int64_t{32} << 20;  // of a table: rows of different classes may be far apart
 
 TableOptions columns_of(const Job& job, const std::vector<std::string>& paths) {
   return {.paths = paths,
@@ -31,7 +31,7 @@ TableOptions columns_of(const Job& job, const std::vector<std::string>& paths) {
           .labelled = job.task == "classify"};
 }
 
-// Text is cut after a line; what cannot be cut (a compressed file) is taken whole, so a small one is chosen.
+// Text is cut after a line; a compressed file cannot be cut and is taken whole, so a small one is chosen.
 bool can_be_cut(const std::string& path) { return path.ends_with(".txt") || path.ends_with(".jsonl"); }
 
 // ".txt" or ".txt.gz".
@@ -43,24 +43,24 @@ std::string endings_of(const std::string& path) {
 
 }  // namespace
 
-int64_t copy_text_sliver(const std::vector<std::string>& entries, const std::string& folder) {
+int64_t copy_text_subset(const std::vector<std::string>& entries, const std::string& folder) {
   std::vector<std::string> files = expand_paths(entries);
   if (std::none_of(files.begin(), files.end(), can_be_cut)) {
     std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return file_size(a) < file_size(b); });
     files.resize(1);
   }
   std::erase_if(files, [&](const std::string& path) { return files.size() > 1 && !can_be_cut(path); });
-  const size_t count = std::min(files.size(), kSliverFiles);
+  const size_t count = std::min(files.size(), kSubsetFiles);
   int64_t bytes = 0;
   make_directories(folder);
   for (size_t i = 0; i < count; ++i) {
     const std::string& path = files[i * files.size() / count];  // evenly spaced: early and late ones
     const MappedFile file(path);
     std::string_view text = file.text();
-    const size_t most = static_cast<size_t>(kSliverBytes) / count;
+    const size_t most = static_cast<size_t>(kSubsetBytes) / count;
     if (can_be_cut(path) && text.size() > most) {
       const size_t newline = text.rfind('\n', most);
-      // One line longer than all that is taken: of .txt any part is text, of .jsonl only the whole line is.
+      // One line longer than the subset: any part of a .txt is text, but a .jsonl needs the whole line.
       const size_t whole_line = path.ends_with(".jsonl") ? text.find('\n', most) : most;
       text = text.substr(0, newline != std::string_view::npos ? newline + 1 : whole_line);
     }
@@ -70,12 +70,12 @@ int64_t copy_text_sliver(const std::vector<std::string>& entries, const std::str
   return bytes;
 }
 
-void copy_table_sliver(const Job& job, const std::vector<std::string>& paths, const std::string& path,
-                       RowSliver& sliver) {
-  const TextTable table(columns_of(job, paths));
-  sliver.labels = table.has_labels();
-  sliver.pairs = table.has_pairs();
-  std::map<std::string, size_t>& classes = sliver.classes;
+void copy_table_subset(const Job& job, const std::vector<std::string>& paths, const std::string& path,
+                       TableSubset& subset) {
+  const InputTable table(columns_of(job, paths));
+  subset.labels = table.has_labels();
+  subset.pairs = table.has_pairs();
+  std::map<std::string, size_t>& classes = subset.classes;
   const bool all = classes.empty();
   for (auto& [label, rows] : classes) rows = 0;
   std::string lines;
@@ -83,12 +83,12 @@ void copy_table_sliver(const Job& job, const std::vector<std::string>& paths, co
   int64_t bytes = 0;
   TableRowReader rows(table);
   TableRow row;
-  while (count < kSliverRows && bytes < kSliverScan && rows.next(row)) {
+  while (count < kSubsetRows && bytes < kSubsetScan && rows.next(row)) {
     bytes += std::ssize(row.text) + std::ssize(row.pair);
     const std::string label(trimmed_label(row.label));
     if (row.text.empty() || (label.empty() && table.has_labels()) || (!all && !classes.contains(label))) continue;
     size_t& taken = classes[label];
-    if (taken >= (table.has_labels() ? kSliverRowsOfClass : kSliverRows)) continue;
+    if (taken >= (table.has_labels() ? kSubsetRowsOfClass : kSubsetRows)) continue;
     ++taken;
     ++count;
     Json line = {{"text", row.text}};
@@ -97,7 +97,7 @@ void copy_table_sliver(const Job& job, const std::vector<std::string>& paths, co
     lines += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   }
   write_file_atomically(path, lines);
-  sliver.rows += static_cast<int64_t>(count);
+  subset.rows += static_cast<int64_t>(count);
 }
 
 }  // namespace brisk

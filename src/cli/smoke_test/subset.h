@@ -1,8 +1,8 @@
-// A sliver of a job's data for its smoke test: small enough to train on in seconds, and of the job's own files.
+// A subset of a job's own data for its smoke test, small enough to train on in seconds.
 //
-//   copy_text_sliver({"books/"}, scratch + "/sliver");                      // of a language model
-//   RowSliver sliver;
-//   copy_table_sliver(job, {"reviews.csv"}, scratch + "/sliver.jsonl", sliver);   // of an encoder
+//   copy_text_subset({"books/"}, scratch + "/subset");                      // for a language model
+//   TableSubset subset;
+//   copy_table_subset(job, {"reviews.csv"}, scratch + "/subset.jsonl", subset);   // for an encoder
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@
 
 namespace brisk {
 
-// The beginnings of a few of the files, under names with the same endings, in `folder`. Returns their bytes.
-int64_t copy_text_sliver(const std::vector<std::string>& entries, const std::string& folder);
+// Copies the beginnings of a few of the files to `folder`, keeping their extensions. Returns the number of bytes.
+int64_t copy_text_subset(const std::vector<std::string>& entries, const std::string& folder);
 
-struct RowSliver {
+struct TableSubset {
   int64_t rows = 0;
-  bool labels = false, pairs = false;     // has the table these?
-  std::map<std::string, size_t> classes;  // rows of each that were taken last
+  bool labels = false, pairs = false;     // whether the table has them
+  std::map<std::string, size_t> classes;  // rows of each class in the last copy
 };
 
-// A few rows of each class of a table, as a .jsonl file with the keys text, pair and label. Only classes that `sliver`
-// has count; where it has none, all do.
-void copy_table_sliver(const Job& job, const std::vector<std::string>& paths, const std::string& path,
-                       RowSliver& sliver);
+// Copies a few rows of each class of a table to a .jsonl file with the keys text, pair and label. If `subset` already
+// has classes, only rows of these are copied.
+void copy_table_subset(const Job& job, const std::vector<std::string>& paths, const std::string& path,
+                       TableSubset& subset);
 
 }  // namespace brisk

@@ -34,9 +34,9 @@ std::string rows_path(const std::string& directory, const std::string& kind, uin
   return fmt::format("{}/{:016x}.{}", directory, key, kind);
 }
 
-class RowsFileWriter final : public ExampleRowsWriter {
+class RowsFileWriter final : public ExampleActivationsWriter {
  public:
-  RowsFileWriter(const std::string& path, uint64_t key, const ExampleRowsShape& shape) : file_(path) {
+  RowsFileWriter(const std::string& path, uint64_t key, const ExampleActivationsShape& shape) : file_(path) {
     const RowsHeader header{
         .key = key, .examples = shape.examples, .row_bytes = shape.row_bytes, .total_rows = shape.total_rows()};
     put(&header, sizeof(header));
@@ -73,22 +73,22 @@ class RowsFileWriter final : public ExampleRowsWriter {
 
 }  // namespace
 
-int64_t ExampleRowsShape::total_rows() const {
+int64_t ExampleActivationsShape::total_rows() const {
   int64_t total = 0;
   for (int64_t example = 0; example < examples; ++example) total += rows_of(example);
   return total;
 }
 
-int64_t ExampleRowsShape::file_bytes() const {
+int64_t ExampleActivationsShape::file_bytes() const {
   return place_of_rows(examples) + total_rows() * row_bytes + kChecksumBytes;
 }
 
-std::span<const std::byte> ExampleRows::of(int64_t example) const {
+std::span<const std::byte> ExampleActivations::of(int64_t example) const {
   const int64_t begin = starts_[example], end = starts_[example + 1];
   return {rows_ + begin * row_bytes_, static_cast<size_t>((end - begin) * row_bytes_)};
 }
 
-bool ExampleRows::open(uint64_t key, const ExampleRowsShape& shape, const std::string& directory) {
+bool ExampleActivations::open(uint64_t key, const ExampleActivationsShape& shape, const std::string& directory) {
   if (!file_exists(path_)) return false;
   file_ = MappedFile(path_);
   const RowsHeader expected{
@@ -111,16 +111,16 @@ bool ExampleRows::open(uint64_t key, const ExampleRowsShape& shape, const std::s
   return has_checksum(path_, file_.size() - kChecksumBytes, sum, directory);
 }
 
-bool has_example_rows(const std::string& directory, const std::string& kind, uint64_t key,
-                      const ExampleRowsShape& shape) {
+bool has_example_activations(const std::string& directory, const std::string& kind, uint64_t key,
+                             const ExampleActivationsShape& shape) {
   const std::string path = rows_path(directory, kind, key);
   return file_exists(path) && file_size(path) == shape.file_bytes();
 }
 
-std::shared_ptr<const ExampleRows> open_or_make_example_rows(const std::string& directory, const std::string& kind,
-                                                             uint64_t key, const ExampleRowsShape& shape,
-                                                             const std::function<void(ExampleRowsWriter&)>& make) {
-  const auto rows = std::make_shared<ExampleRows>();
+std::shared_ptr<const ExampleActivations> open_or_make_example_activations(
+    const std::string& directory, const std::string& kind, uint64_t key, const ExampleActivationsShape& shape,
+    const std::function<void(ExampleActivationsWriter&)>& make) {
+  const auto rows = std::make_shared<ExampleActivations>();
   rows->path_ = rows_path(directory, kind, key);
   rows->reused_ = rows->open(key, shape, directory);
   if (rows->reused_) return rows;

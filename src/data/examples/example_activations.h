@@ -1,14 +1,14 @@
-// What a model made of the examples of a table, kept in a file beside their tokens: some rows of a matrix for each row
-// of the table.
+// What a model computed for the examples of a table, stored in a file next to their tokens: one or more matrix rows for
+// each row of the table.
 //
-//   const ExampleRowsShape shape{.examples = data.rows(), .row_bytes = 4 * classes, .rows_of = [](int64_t) { return 1;
-//   }}; const auto logits = open_or_make_example_rows(directory, "logits", key, shape, [&](ExampleRowsWriter& writer) {
-//     ...  writer.append(bytes);        // row after row, example after example
-//   });
-//   std::span<const std::byte> of_17 = logits->of(17);   // memory-mapped
+//   const ExampleActivationsShape shape{.examples = data.rows(), .row_bytes = 4 * classes, .rows_of = one_each};
+//   const auto logits = open_or_make_example_activations(
+//       directory, "logits", key, shape,
+//       [&](ExampleActivationsWriter& writer) { writer.append(bytes); });   // row after row, example after example
+//   std::span<const std::byte> row = logits->of(17);                        // memory-mapped
 //
-// The key says everything that decides what is in the file. It is made once under a lock, to the side, and renamed: a
-// killed process leaves nothing. A file of another length, shape or checksum is made again.
+// The key covers everything that determines the contents. The file is made once, under a lock and a temporary name, and
+// renamed: a killed process leaves nothing behind. A file of another length, shape or checksum is made again.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@
 
 namespace brisk {
 
-struct ExampleRowsShape {
+struct ExampleActivationsShape {
   int64_t examples = 0;   // rows of the table
   int64_t row_bytes = 0;  // of the matrix
   std::function<int64_t(int64_t example)> rows_of;
@@ -31,24 +31,24 @@ struct ExampleRowsShape {
   int64_t file_bytes() const;
 };
 
-class ExampleRowsWriter {
+class ExampleActivationsWriter {
  public:
-  virtual ~ExampleRowsWriter() = default;
+  virtual ~ExampleActivationsWriter() = default;
   virtual void append(std::span<const std::byte> rows) = 0;
 };
 
 // Any number of threads may read.
-class ExampleRows {
+class ExampleActivations {
  public:
   std::span<const std::byte> of(int64_t example) const;
   const std::string& path() const { return path_; }
-  bool reused() const { return reused_; }  // it was there
+  bool reused() const { return reused_; }  // the file existed
 
  private:
-  friend std::shared_ptr<const ExampleRows> open_or_make_example_rows(const std::string&, const std::string&, uint64_t,
-                                                                      const ExampleRowsShape&,
-                                                                      const std::function<void(ExampleRowsWriter&)>&);
-  bool open(uint64_t key, const ExampleRowsShape& shape, const std::string& directory);
+  friend std::shared_ptr<const ExampleActivations> open_or_make_example_activations(
+      const std::string&, const std::string&, uint64_t, const ExampleActivationsShape&,
+      const std::function<void(ExampleActivationsWriter&)>&);
+  bool open(uint64_t key, const ExampleActivationsShape& shape, const std::string& directory);
 
   std::string path_;
   MappedFile file_;
@@ -58,13 +58,13 @@ class ExampleRows {
   bool reused_ = false;
 };
 
-// `kind` is how the file's name ends. Makes `directory` where it is missing. `make` must append all rows.
-std::shared_ptr<const ExampleRows> open_or_make_example_rows(const std::string& directory, const std::string& kind,
-                                                             uint64_t key, const ExampleRowsShape& shape,
-                                                             const std::function<void(ExampleRowsWriter&)>& make);
+// `kind` is the extension of the file. Creates `directory` if missing. `make` must append all rows.
+std::shared_ptr<const ExampleActivations> open_or_make_example_activations(
+    const std::string& directory, const std::string& kind, uint64_t key, const ExampleActivationsShape& shape,
+    const std::function<void(ExampleActivationsWriter&)>& make);
 
-// Is it there already, for all that its size says?
-bool has_example_rows(const std::string& directory, const std::string& kind, uint64_t key,
-                      const ExampleRowsShape& shape);
+// Whether the file exists, judging by its size.
+bool has_example_activations(const std::string& directory, const std::string& kind, uint64_t key,
+                             const ExampleActivationsShape& shape);
 
 }  // namespace brisk

@@ -69,7 +69,7 @@ std::vector<std::string_view> words_of(std::string_view cell) {
   return words;
 }
 
-std::string places_text(const TextTable& table, const MissingRows& missing) {
+std::string places_text(const InputTable& table, const MissingRows& missing) {
   std::vector<std::string> places;
   int64_t file = -1;
   for (const MissingRows::Place& place : missing.first) {
@@ -82,7 +82,7 @@ std::string places_text(const TextTable& table, const MissingRows& missing) {
                      missing.count() > std::ssize(places) ? ", ..." : "");
 }
 
-std::string missing_text(const TextTable& table, const MissingRows& missing) {
+std::string missing_text(const InputTable& table, const MissingRows& missing) {
   std::vector<std::string> kinds;
   if (missing.without_text > 0) kinds.push_back(fmt::format("{} without text", missing.without_text));
   if (missing.without_label > 0) kinds.push_back(fmt::format("{} without a label", missing.without_label));
@@ -92,7 +92,7 @@ std::string missing_text(const TextTable& table, const MissingRows& missing) {
 
 class ExampleFileBuilder {
  public:
-  ExampleFileBuilder(const TextTable& table, const Tokenizer& tokenizer, TokenFileWriter& writer,
+  ExampleFileBuilder(const InputTable& table, const Tokenizer& tokenizer, TokenFileWriter& writer,
                      const TokenizeProgress& progress, double journal_seconds)
       : table_(table), tokenizer_(tokenizer), writer_(writer), progress_(progress), journal_seconds_(journal_seconds) {}
 
@@ -231,7 +231,7 @@ class ExampleFileBuilder {
     in_cache([&] { writer_.commit(kMarker, json_of(missing_, labels_).dump()); });
   }
 
-  const TextTable& table_;
+  const InputTable& table_;
   const Tokenizer& tokenizer_;
   TokenFileWriter& writer_;
   const TokenizeProgress& progress_;
@@ -245,7 +245,7 @@ class ExampleFileBuilder {
 
 }  // namespace
 
-std::shared_ptr<const ExampleData> open_examples(const TextTable& table, const Tokenizer& tokenizer,
+std::shared_ptr<const ExampleData> open_examples(const InputTable& table, const Tokenizer& tokenizer,
                                                  const std::string& directory, const TokenizeProgress& progress,
                                                  double journal_seconds) {
   const uint64_t key = hash_mix(hash_mix(table.content_hash(directory), tokenizer.fingerprint()),

@@ -24,12 +24,12 @@ void ExampleSequences::append(int64_t index, int64_t /*epoch*/, int32_t sequence
   }
 }
 
-void ExampleSequences::read_inputs(std::shared_ptr<const ExampleRows> inputs, bool of_picked_rows) {
+void ExampleSequences::read_inputs(std::shared_ptr<const ExampleActivations> inputs, bool of_picked_rows) {
   inputs_ = std::move(inputs);
   inputs_of_picked_ = of_picked_rows;
 }
 
-void ExampleSequences::learn_from(std::shared_ptr<const ExampleRows> logits, double temperature) {
+void ExampleSequences::learn_from(std::shared_ptr<const ExampleActivations> logits, double temperature) {
   teacher_logits_ = std::move(logits);
   temperature_ = temperature;
 }

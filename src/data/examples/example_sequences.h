@@ -32,9 +32,9 @@ class ExampleSequences : public Sequences {
 
   // The picked rows carry what a teacher says as well: shares of the classes, from its logits at this temperature, of
   // which there is a row for each row of the data.
-  void learn_from(std::shared_ptr<const ExampleRows> logits, double temperature);
+  void learn_from(std::shared_ptr<const ExampleActivations> logits, double temperature);
   // The micro-batch carries, besides the tokens, what a model reads in their place: of each row, or of the picked ones.
-  void read_inputs(std::shared_ptr<const ExampleRows> inputs, bool of_picked_rows);
+  void read_inputs(std::shared_ptr<const ExampleActivations> inputs, bool of_picked_rows);
 
  protected:
   ExampleSet examples_;
@@ -45,9 +45,9 @@ class ExampleSequences : public Sequences {
 
   int64_t total_rows_ = 0;
   double squared_rows_ = 0;
-  std::shared_ptr<const ExampleRows> teacher_logits_;
+  std::shared_ptr<const ExampleActivations> teacher_logits_;
   double temperature_ = 1;
-  std::shared_ptr<const ExampleRows> inputs_;
+  std::shared_ptr<const ExampleActivations> inputs_;
   bool inputs_of_picked_ = false;
 };
 

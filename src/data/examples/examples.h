@@ -1,6 +1,6 @@
 // The rows of a table as sequences to train on: tokens in a memory-mapped cache, labels as numbers, two parts of them.
 //
-//   TextTable table({.paths = {"reviews.csv"}});
+//   InputTable table({.paths = {"reviews.csv"}});
 //   auto data = open_examples(table, *tokenizer, cache_directory);       // tokenised once, on all cores
 //   ExampleSet all(data, *tokenizer, training_labels(*data));
 //   ExampleSplit split = split_examples(all, /*fraction=*/0.05, seed);
@@ -22,8 +22,8 @@
 #include "data/batch/batch.h"
 #include "data/examples/masking.h"
 #include "data/examples/text_frame.h"
+#include "data/table/input_table.h"
 #include "data/table/labels.h"
-#include "data/table/text_table.h"
 #include "data/token_store/chunk_list.h"
 #include "data/token_store/token_cache.h"
 #include "text/tokenizer.h"
@@ -68,7 +68,7 @@ class ExampleData {
   bool reused() const { return reused_; }  // the tokens were there
 
  private:
-  friend std::shared_ptr<const ExampleData> open_examples(const TextTable&, const Tokenizer&, const std::string&,
+  friend std::shared_ptr<const ExampleData> open_examples(const InputTable&, const Tokenizer&, const std::string&,
                                                           const TokenizeProgress&, double);
 
   std::shared_ptr<const TokenStream> stream_;
@@ -82,7 +82,7 @@ class ExampleData {
 // Makes `directory` where it is missing. Uses thread_pool(), so not from inside a run() of it. The tokens are keyed
 // by the bytes of the files, how they are read, the columns and the tokenizer; two jobs that start at once make them
 // once, and what a killed one made of them stays.
-std::shared_ptr<const ExampleData> open_examples(const TextTable& table, const Tokenizer& tokenizer,
+std::shared_ptr<const ExampleData> open_examples(const InputTable& table, const Tokenizer& tokenizer,
                                                  const std::string& directory, const TokenizeProgress& progress = {},
                                                  double journal_seconds = 5);
 

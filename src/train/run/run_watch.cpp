@@ -49,18 +49,16 @@ std::string valid_utf8(std::string_view text) {
 // One line of at most `width` columns, without the control characters that a terminal would obey.
 std::string on_one_line(std::string_view valid, int64_t width) {
   std::string line;
-  int64_t columns = 0;
   bool space = true;  // none at the start, and never two
   for (size_t at = 0; at < valid.size();) {
     const CodePoint point = decode_utf8(valid, at);
     at += point.length;
     const bool blank = point.value <= 0x20 || (point.value >= 0x7F && point.value <= 0xA0);
     if (blank && space) continue;
-    if (++columns > width) return line + "...";
     space = blank;
     append_utf8(blank ? ' ' : point.value, line);
   }
-  return line;
+  return shortened(line, width);
 }
 
 // TensorBoard shows text as Markdown; a block of code is shown as it is.
@@ -229,7 +227,7 @@ void RunWatch::sample(int64_t step, int64_t epoch) {
                                    {"tokens", generated.new_tokens},
                                    {"ended", generated.ended}}));
     if (events_) {
-      const std::string name = prompts[i].empty() ? "(no prompt)" : on_one_line(valid_utf8(prompts[i]), 60);
+      const std::string name = prompts[i].empty() ? "(no prompt)" : on_one_line(valid_utf8(prompts[i]), 63);
       events_->text(fmt::format("samples/{} {}", i + 1, name), step, as_code_block(text));
     }
     say("{} {}", coloured("sample:", Colour::dim, STDERR_FILENO), on_one_line(text, 160));

@@ -61,7 +61,7 @@ uint64_t FrozenLayers::key_of(const ExampleSet& examples, int64_t max_length) co
   return hash_mix(hash_bytes(tokens, weights_key_), static_cast<uint64_t>(max_length));
 }
 
-ExampleRowsShape FrozenLayers::shape_of(const ExampleSet& all, int64_t max_length) const {
+ExampleActivationsShape FrozenLayers::shape_of(const ExampleSet& all, int64_t max_length) const {
   const bool one_each = of_picked_rows();
   return {.examples = all.count(),
           .row_bytes = config_.d_model * size_of(store_.compute_type()),
@@ -77,18 +77,18 @@ int64_t FrozenLayers::file_bytes(const ExampleSet& examples, int64_t max_length)
 
 bool FrozenLayers::are_there(const ExampleSet& examples, int64_t max_length) const {
   const ExampleSet all = examples.whole();
-  return has_example_rows(examples.data().cache_directory(), kFrozenRowsKind, key_of(examples, max_length),
-                          shape_of(all, max_length));
+  return has_example_activations(examples.data().cache_directory(), kFrozenRowsKind, key_of(examples, max_length),
+                                 shape_of(all, max_length));
 }
 
-std::shared_ptr<const ExampleRows> FrozenLayers::rows_of(const ExampleSet& examples, int64_t max_length) const {
+std::shared_ptr<const ExampleActivations> FrozenLayers::rows_of(const ExampleSet& examples, int64_t max_length) const {
   const ExampleSet all = examples.whole();
-  return open_or_make_example_rows(examples.data().cache_directory(), kFrozenRowsKind, key_of(examples, max_length),
-                                   shape_of(all, max_length),
-                                   [&](ExampleRowsWriter& writer) { make(all, max_length, writer); });
+  return open_or_make_example_activations(examples.data().cache_directory(), kFrozenRowsKind,
+                                          key_of(examples, max_length), shape_of(all, max_length),
+                                          [&](ExampleActivationsWriter& writer) { make(all, max_length, writer); });
 }
 
-void FrozenLayers::make(const ExampleSet& all, int64_t max_length, ExampleRowsWriter& writer) const {
+void FrozenLayers::make(const ExampleSet& all, int64_t max_length, ExampleActivationsWriter& writer) const {
   const RowPicking picking = first_row_picking(1);
   const RowCapacity capacity = picking.capacity(std::max(max_length, kMicroBatchTokens / 2), max_length);
   Tape tape({.purpose = Tape::Purpose::evaluation,

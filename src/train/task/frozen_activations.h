@@ -26,14 +26,14 @@ class FrozenLayers {
   bool of_picked_rows() const { return layers_ == config_.num_layers; }  // one row a text: there is no layer above
 
   // Of all rows of the data that `examples` are of, cut at max_length. Made where they are missing.
-  std::shared_ptr<const ExampleRows> rows_of(const ExampleSet& examples, int64_t max_length) const;
+  std::shared_ptr<const ExampleActivations> rows_of(const ExampleSet& examples, int64_t max_length) const;
   int64_t file_bytes(const ExampleSet& examples, int64_t max_length) const;
   bool are_there(const ExampleSet& examples, int64_t max_length) const;
 
  private:
   uint64_t key_of(const ExampleSet& examples, int64_t max_length) const;
-  ExampleRowsShape shape_of(const ExampleSet& all, int64_t max_length) const;
-  void make(const ExampleSet& all, int64_t max_length, ExampleRowsWriter& writer) const;
+  ExampleActivationsShape shape_of(const ExampleSet& all, int64_t max_length) const;
+  void make(const ExampleSet& all, int64_t max_length, ExampleActivationsWriter& writer) const;
 
   EncoderConfig config_;
   int64_t layers_;

@@ -10,7 +10,7 @@
 #include "base/terminal/work_bar.h"
 #include "checkpoint/run_directory.h"
 #include "data/examples/example_statistics.h"
-#include "data/table/text_table.h"
+#include "data/table/input_table.h"
 #include "infer/label_file.h"
 
 namespace brisk {
@@ -46,7 +46,7 @@ TableOptions table_options(const std::vector<std::string>& paths, const Job& job
           .on_command_line = on_command_line};
 }
 
-std::shared_ptr<const ExampleData> tokens_of(const TextTable& table, const Job& job, const Tokenizer& tokenizer) {
+std::shared_ptr<const ExampleData> tokens_of(const InputTable& table, const Job& job, const Tokenizer& tokenizer) {
   WorkBar bar("tokens of " + table.files().front().path);
   return open_examples(table, tokenizer, cache_directory(job.data),
                        [&](int64_t done, int64_t total) { bar.update(done, total); });
@@ -78,7 +78,7 @@ void set_vocabulary(Job& job, EncoderData& prepared, bool given) {
   job.model.vocab_size = size;
 }
 
-void prepare_tokenizer(Job& job, DataRequest request, const TextTable& table, EncoderData& prepared) {
+void prepare_tokenizer(Job& job, DataRequest request, const InputTable& table, EncoderData& prepared) {
   const std::string own = request.run + kTokenizerFile;
   const std::string given = !request.run.empty() && file_exists(own) ? own : job.data.tokenizer;
   if (!given.empty()) {
@@ -121,7 +121,7 @@ bool are_class_numbers(const ExampleData& data, const LabelSet& labels) {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> wordpiece_of_table(const TextTable& table, int64_t vocab_size,
+std::unique_ptr<Tokenizer> wordpiece_of_table(const InputTable& table, int64_t vocab_size,
                                               const std::string& cache_directory, std::string& note) {
   make_directories(cache_directory);
   const std::string path =
@@ -165,7 +165,7 @@ EncoderData prepare_encoder_data(Job& job, DataRequest request) {
   EncoderData prepared;
   const LabelSet of_run = request.run.empty() ? LabelSet() : read_labels(request.run);
   const LabelSet of_model = LabelSet::in_order(request.model_labels);
-  const TextTable table(table_options(train_paths(job), job));
+  const InputTable table(table_options(train_paths(job), job));
   prepare_tokenizer(job, std::move(request), table, prepared);
   const auto data = tokens_of(table, job, *prepared.tokenizer);
   take_notes(data->notes(), prepared.notes);
@@ -194,7 +194,7 @@ EncoderData prepare_encoder_data(Job& job, DataRequest request) {
     if (!split.note.empty()) prepared.notes.push_back(split.note);
   } else {
     prepared.train = std::move(all);
-    const TextTable other(table_options(job.data.validation, job));
+    const InputTable other(table_options(job.data.validation, job));
     const auto held_out = tokens_of(other, job, *prepared.tokenizer);
     take_notes(held_out->notes(), prepared.notes);
     prepared.fingerprint += "-" + hash_of(*held_out);
@@ -233,7 +233,7 @@ Task::Description describe_examples(const EncoderData& prepared, const Job& job,
 
 ExampleSet open_evaluation_examples(const std::vector<std::string>& paths, const Job& job, const Tokenizer& tokenizer,
                                     const LabelSet& labels, std::vector<std::string>& notes) {
-  const TextTable table(table_options(paths, job, true));
+  const InputTable table(table_options(paths, job, true));
   const auto data = tokens_of(table, job, tokenizer);
   take_notes(data->notes(), notes);
   if (!are_class_numbers(*data, labels)) return {data, tokenizer, labels};

@@ -44,7 +44,7 @@ ExampleSet open_evaluation_examples(const std::vector<std::string>& paths, const
 
 // A WordPiece vocabulary of at most so many entries from the beginning of a table; trained once for the same texts, and
 // then found in `cache_directory`.
-std::unique_ptr<Tokenizer> wordpiece_of_table(const TextTable& table, int64_t vocab_size,
+std::unique_ptr<Tokenizer> wordpiece_of_table(const InputTable& table, int64_t vocab_size,
                                               const std::string& cache_directory, std::string& note);
 
 // UserError where max_length leaves no room for a token beside the special ones.

@@ -82,10 +82,10 @@ TeacherAnswers ask_teacher(const Job& job, const LabelSet& labels, int64_t rows)
   }
   for (const size_t there : order) key = hash_mix(key, there);
   const int64_t row_bytes = labels.count() * static_cast<int64_t>(sizeof(float));
-  const ExampleRowsShape shape{.examples = rows, .row_bytes = row_bytes, .rows_of = [](int64_t) { return 1; }};
+  const ExampleActivationsShape shape{.examples = rows, .row_bytes = row_bytes, .rows_of = [](int64_t) { return 1; }};
   TeacherAnswers answers;
-  answers.logits = open_or_make_example_rows(
-      examples.data().cache_directory(), "logits", key, shape, [&](ExampleRowsWriter& writer) {
+  answers.logits = open_or_make_example_activations(
+      examples.data().cache_directory(), "logits", key, shape, [&](ExampleActivationsWriter& writer) {
         const RowPicking picking = first_row_picking(1);
         ClassPredictor predictor(*teacher->model, teacher->store,
                                  picking.capacity(std::max(max_length, kMicroBatchTokens / 2), max_length), picking,

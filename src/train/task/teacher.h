@@ -16,8 +16,8 @@
 namespace brisk {
 
 struct TeacherAnswers {
-  std::shared_ptr<const ExampleRows> logits;  // a row of C floats for each usable row of data.train
-  std::string note;                           // for the user
+  std::shared_ptr<const ExampleActivations> logits;  // a row of C floats for each usable row of data.train
+  std::string note;                                  // for the user
 };
 
 // `labels`: the student's classes, in whose order the logits are; `rows`: the usable rows of data.train. The teacher

@@ -14,15 +14,15 @@
 namespace brisk {
 namespace {
 
-class ExampleRowsFile : public testing::Test {
+class ExampleActivationsFile : public testing::Test {
  protected:
   // Three examples of 2, 0 and 1 rows of one float.
-  std::shared_ptr<const ExampleRows> rows(uint64_t key = 7, std::vector<float> values = {1, 2, 3}) {
+  std::shared_ptr<const ExampleActivations> rows(uint64_t key = 7, std::vector<float> values = {1, 2, 3}) {
     const std::vector<int64_t> counts = {2, 0, static_cast<int64_t>(values.size()) - 2};
-    return open_or_make_example_rows(
+    return open_or_make_example_activations(
         folder_.path(), "rows", key,
         {.examples = 3, .row_bytes = 4, .rows_of = [&](int64_t i) { return counts[static_cast<size_t>(i)]; }},
-        [&](ExampleRowsWriter& writer) {
+        [&](ExampleActivationsWriter& writer) {
           ++made_;
           writer.append(std::as_bytes(std::span(values)));
         });
@@ -37,7 +37,7 @@ class ExampleRowsFile : public testing::Test {
   int made_ = 0;
 };
 
-TEST_F(ExampleRowsFile, HasTheRowsOfEachExample) {
+TEST_F(ExampleActivationsFile, HasTheRowsOfEachExample) {
   const auto made = rows();
   EXPECT_FALSE(made->reused());
   EXPECT_EQ(floats(made->of(0)), (std::vector<float>{1, 2}));
@@ -45,7 +45,7 @@ TEST_F(ExampleRowsFile, HasTheRowsOfEachExample) {
   EXPECT_EQ(floats(made->of(2)), (std::vector<float>{3}));
 }
 
-TEST_F(ExampleRowsFile, IsMadeOnceForAKey) {
+TEST_F(ExampleActivationsFile, IsMadeOnceForAKey) {
   rows();
   EXPECT_TRUE(rows()->reused());
   EXPECT_EQ(made_, 1);
@@ -53,7 +53,7 @@ TEST_F(ExampleRowsFile, IsMadeOnceForAKey) {
   EXPECT_EQ(made_, 2);
 }
 
-TEST_F(ExampleRowsFile, IsMadeAgainWhereItWasCutShortOrIsOfAnotherShape) {
+TEST_F(ExampleActivationsFile, IsMadeAgainWhereItWasCutShortOrIsOfAnotherShape) {
   const std::string path = rows()->path();
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 4);
   EXPECT_EQ(floats(rows()->of(2)), (std::vector<float>{3}));
@@ -62,7 +62,7 @@ TEST_F(ExampleRowsFile, IsMadeAgainWhereItWasCutShortOrIsOfAnotherShape) {
   EXPECT_EQ(made_, 3);
 }
 
-TEST_F(ExampleRowsFile, IsMadeAgainWhereAnyByteOfItChanged) {
+TEST_F(ExampleActivationsFile, IsMadeAgainWhereAnyByteOfItChanged) {
   const std::string path = rows()->path(), whole = read_file(path);
   for (size_t at = 0; at < whole.size(); ++at) {
     std::string damaged = whole;
@@ -77,33 +77,35 @@ TEST_F(ExampleRowsFile, IsMadeAgainWhereAnyByteOfItChanged) {
   EXPECT_EQ(read_file(path), whole);
 }
 
-TEST_F(ExampleRowsFile, LeavesNothingWhereMakingItFailed) {
-  const ExampleRowsShape shape{.examples = 1, .row_bytes = 4, .rows_of = [](int64_t) { return 1; }};
-  EXPECT_THROW(open_or_make_example_rows(folder_.path(), "rows", 1, shape,
-                                         [](ExampleRowsWriter&) { throw std::runtime_error("the model failed"); }),
-               std::runtime_error);
+TEST_F(ExampleActivationsFile, LeavesNothingWhereMakingItFailed) {
+  const ExampleActivationsShape shape{.examples = 1, .row_bytes = 4, .rows_of = [](int64_t) { return 1; }};
+  EXPECT_THROW(
+      open_or_make_example_activations(folder_.path(), "rows", 1, shape,
+                                       [](ExampleActivationsWriter&) { throw std::runtime_error("the model failed"); }),
+      std::runtime_error);
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 
-class ExampleSequencesAhead : public ExampleRowsFile {
+class ExampleSequencesAhead : public ExampleActivationsFile {
  protected:
   // Sequences over rows 2, 0 of a table of three texts of different lengths.
   std::shared_ptr<ExampleSequences> sequences() {
     TableOptions options;
     options.paths = {folder_.write("a.csv", "text,label\nabc,pos\nd,neg\nef,pos\n")};
-    const auto data = open_examples(TextTable(options), tokenizer_, folder_ / "cache");
+    const auto data = open_examples(InputTable(options), tokenizer_, folder_ / "cache");
     const ExampleSet all(data, tokenizer_, training_labels(*data));
     ChunkListBuilder chosen(data->cache_directory());
     for (const size_t row : {2u, 0u}) chosen.add(all.rows()[row]);
     return std::make_shared<ExampleSequences>(all.subset(std::move(chosen).finish()), 100);
   }
-  std::shared_ptr<const ExampleRows> made(const std::string& kind, const std::vector<int64_t>& counts, int64_t cols,
-                                          const std::vector<float>& values) {
-    return open_or_make_example_rows(folder_.path(), kind, 1,
-                                     {.examples = std::ssize(counts),
-                                      .row_bytes = 4 * cols,
-                                      .rows_of = [&](int64_t i) { return counts[static_cast<size_t>(i)]; }},
-                                     [&](ExampleRowsWriter& w) { w.append(std::as_bytes(std::span(values))); });
+  std::shared_ptr<const ExampleActivations> made(const std::string& kind, const std::vector<int64_t>& counts,
+                                                 int64_t cols, const std::vector<float>& values) {
+    return open_or_make_example_activations(
+        folder_.path(), kind, 1,
+        {.examples = std::ssize(counts),
+         .row_bytes = 4 * cols,
+         .rows_of = [&](int64_t i) { return counts[static_cast<size_t>(i)]; }},
+        [&](ExampleActivationsWriter& w) { w.append(std::as_bytes(std::span(values))); });
   }
 
   FramedTokenizer tokenizer_;

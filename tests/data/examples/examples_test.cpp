@@ -22,7 +22,7 @@ class Examples : public ::testing::Test {
   std::shared_ptr<const ExampleData> data(const std::string& name, const std::string& contents,
                                           TableOptions options = {}) const {
     options.paths = {folder_.write(name, contents)};
-    return open_examples(TextTable(options), tokenizer_, folder_ / "cache");
+    return open_examples(InputTable(options), tokenizer_, folder_ / "cache");
   }
   ExampleSet set(const std::string& csv, TableOptions options = {}) const {
     const auto all = data("a.csv", csv, std::move(options));
@@ -123,7 +123,7 @@ TEST_F(Examples, TokensAreMadeOnceForTheSameBytesColumnsAndTokenizer) {
   EXPECT_FALSE(data("a.csv", csv, {.text_field = "title"})->reused());
   EXPECT_FALSE(data("a.csv", csv, {.pair_field = "title"})->reused());
   EXPECT_FALSE(data("a.csv", csv + "e,f,1\n")->reused());
-  const TextTable table({.paths = {folder_ / "a.csv"}});
+  const InputTable table({.paths = {folder_ / "a.csv"}});
   EXPECT_FALSE(open_examples(table, FramedTokenizer(2), folder_ / "cache")->reused());
 }
 
@@ -136,7 +136,7 @@ TEST_F(Examples, AnyNumberOfThreadsMakesTheSame) {
   for (const int size : {1, 3}) {
     Runtime::current().set_threads(size);
     const auto made =
-        open_examples(TextTable({.paths = {folder_ / "a.csv"}}), tokenizer_, folder_ / std::to_string(size));
+        open_examples(InputTable({.paths = {folder_ / "a.csv"}}), tokenizer_, folder_ / std::to_string(size));
     std::ifstream file(made->cache_path(), std::ios::binary);
     contents.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
     EXPECT_EQ(made->rows(), 40000);
@@ -161,7 +161,7 @@ class StoppingTokenizer : public FramedTokenizer {
 TEST_F(Examples, WhatAKilledProcessMadeIsGoneOnWith) {
   std::string csv = "text,label\n,no text\n";
   for (int i = 0; i < 7000; ++i) csv += fmt::format("\"text {},{}\",c{}\n", i, std::string(2000, 'x'), i * 7 % 11);
-  const TextTable table({.paths = {folder_.write("a.csv", csv)}});
+  const InputTable table({.paths = {folder_.write("a.csv", csv)}});
   const StoppingTokenizer tokenizer;
   tokenizer.left = 6500;
   EXPECT_THROW(open_examples(table, tokenizer, folder_ / "cache", {}, 0), std::runtime_error);
@@ -318,7 +318,7 @@ TEST_F(Examples, TwoJobsAtOnceMakeTheTokensOnce) {
   const auto open = [&] {  // processes of their own, since a process has one thread pool
     const pid_t child = fork();
     if (child != 0) return child;
-    const auto made = open_examples(TextTable({.paths = {folder_ / "a.csv"}}), tokenizer_, folder_ / "shared");
+    const auto made = open_examples(InputTable({.paths = {folder_ / "a.csv"}}), tokenizer_, folder_ / "shared");
     _exit(made->rows() == 2000 ? 0 : 1);
   };
   Runtime::current().set_threads(1);

@@ -117,11 +117,11 @@ class FrozenRowsFile : public ::testing::Test {
   FrozenRowsFile() {
     TableOptions options;
     options.paths = {folder_.write("a.csv", "text,label\nabc,pos\nd,neg\nefgh,pos\n")};
-    const auto data = open_examples(TextTable(options), tokenizer_, folder_ / "cache");
+    const auto data = open_examples(InputTable(options), tokenizer_, folder_ / "cache");
     examples_ = ExampleSet(data, tokenizer_, training_labels(*data));
   }
-  std::shared_ptr<const ExampleRows> rows(uint64_t seed, int64_t layers = 2, DType type = DType::f32,
-                                          int64_t max_length = 24, float last_layer = 0) {
+  std::shared_ptr<const ExampleActivations> rows(uint64_t seed, int64_t layers = 2, DType type = DType::f32,
+                                                 int64_t max_length = 24, float last_layer = 0) {
     EncoderConfig config = frozen(Head::pooler_tanh, layers);
     config.vocab_size = 260;
     const FrozenLayers made(config, layers, type, [&](ParameterStore& store) {

@@ -1,4 +1,4 @@
-#include "data/table/text_table.h"
+#include "data/table/input_table.h"
 
 #include <algorithm>
 #include <map>
@@ -76,7 +76,7 @@ std::string TableOptions::option(std::string_view name) const {
   return flag;
 }
 
-TextTable::TextTable(TableOptions options) : options_(std::move(options)) {
+InputTable::InputTable(TableOptions options) : options_(std::move(options)) {
   SkippedFiles skipped;
   const FileChoice tables = {is_table_file, ".csv, .tsv or .jsonl"};
   const FileChoice texts = {is_table_or_text, ".csv, .tsv, .jsonl or .txt"};
@@ -107,11 +107,11 @@ TextTable::TextTable(TableOptions options) : options_(std::move(options)) {
   for (const auto& [kind, count] : skipped) notes_.push_back(fmt::format("{} files left out: {}", count, kind));
 }
 
-std::string TextTable::name_of_column(int64_t column) const {
+std::string InputTable::name_of_column(int64_t column) const {
   return column < 0 ? "" : files_[0].columns[static_cast<size_t>(column)];
 }
 
-uint64_t TextTable::content_hash(const std::string& memo_directory) const {
+uint64_t InputTable::content_hash(const std::string& memo_directory) const {
   uint64_t hash = 0;
   for (const TableFile& file : files_) {
     const auto hash_of = file.kind == TableKind::kJsonLines ? file_content_hash : text_content_hash;
@@ -131,7 +131,7 @@ uint64_t TextTable::content_hash(const std::string& memo_directory) const {
   return hash;
 }
 
-TablePieceReader::TablePieceReader(const TextTable& table, SourcePosition start) : table_(table), at_(start) {
+TablePieceReader::TablePieceReader(const InputTable& table, SourcePosition start) : table_(table), at_(start) {
   for (int64_t file = 0; file < at_.file; ++file) disk_bytes_before_ += table.files()[static_cast<size_t>(file)].bytes;
 }
 
@@ -236,7 +236,7 @@ void for_each_row(const TableFile& file, std::string_view text, int64_t offset, 
   });
 }
 
-void for_each_row(const TextTable& table, const TextPiece& piece, const RowBody& body) {
+void for_each_row(const InputTable& table, const TextPiece& piece, const RowBody& body) {
   for_each_row(table.files()[static_cast<size_t>(piece.begin.file)], piece.text, piece.begin.offset, piece.begin.line,
                body);
 }

@@ -1,4 +1,4 @@
-#include "data/table/text_table.h"
+#include "data/table/input_table.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ struct Read {
   int64_t line;
 };
 
-std::vector<Read> rows_of(const TextTable& table) {
+std::vector<Read> rows_of(const InputTable& table) {
   std::vector<Read> rows;
   TableRowReader reader(table);
   TableRow row;
@@ -25,11 +25,11 @@ std::vector<Read> rows_of(const TextTable& table) {
   return rows;
 }
 
-class TextTables : public ::testing::Test {
+class InputTables : public ::testing::Test {
  protected:
-  TextTable table(const std::string& name, const std::string& contents, TableOptions options = {}) const {
+  InputTable table(const std::string& name, const std::string& contents, TableOptions options = {}) const {
     options.paths = {folder_.write(name, contents)};
-    return TextTable(options);
+    return InputTable(options);
   }
   std::string error_of(const std::string& name, const std::string& contents, TableOptions options = {}) const {
     return user_error_of([&] { rows_of(table(name, contents, std::move(options))); });
@@ -38,8 +38,8 @@ class TextTables : public ::testing::Test {
   ScratchFolder folder_;
 };
 
-TEST_F(TextTables, FindsTheColumnsByTheirUsualNames) {
-  const TextTable movies = table("a.csv", "id,Review,Sentiment\n1,good film,pos\n2,bad film,neg\n");
+TEST_F(InputTables, FindsTheColumnsByTheirUsualNames) {
+  const InputTable movies = table("a.csv", "id,Review,Sentiment\n1,good film,pos\n2,bad film,neg\n");
   EXPECT_EQ(movies.text_column(), "Review");
   EXPECT_EQ(movies.label_column(), "Sentiment");
   const std::vector<Read> rows = rows_of(movies);
@@ -50,52 +50,52 @@ TEST_F(TextTables, FindsTheColumnsByTheirUsualNames) {
   EXPECT_HAS(movies.notes().at(0), "text in column \"Review\", labels in \"Sentiment\" (found by name");
 }
 
-TEST_F(TextTables, CallsItsOptionsWhatTheCommandCallsThem) {
+TEST_F(InputTables, CallsItsOptionsWhatTheCommandCallsThem) {
   const TableOptions job{.text_field = "txet"}, command{.text_field = "txet", .on_command_line = true};
   EXPECT_HAS(error_of("a.csv", "text,label\na,1\n", job), "no column \"txet\" (data.text_field)");
   EXPECT_HAS(error_of("a.csv", "text,label\na,1\n", command), "no column \"txet\" (--text-field)");
-  const TextTable found = table("a.csv", "text,label\na,1\n", {.on_command_line = true});
+  const InputTable found = table("a.csv", "text,label\na,1\n", {.on_command_line = true});
   EXPECT_HAS(found.notes().at(0), "(found by name; --text-field and --label-field choose others)");
 }
 
-TEST_F(TextTables, FindsTheColumnsByWhatIsInThem) {
+TEST_F(InputTables, FindsTheColumnsByWhatIsInThem) {
   std::string csv = "key,words of it,kind\n";
   for (int i = 0; i < 30; ++i) csv += fmt::format("{},a text of some length {},{}\n", 1000 + i, i, i % 2 ? "x" : "y");
-  const TextTable found = table("a.csv", csv);
+  const InputTable found = table("a.csv", csv);
   EXPECT_EQ(found.text_column(), "words of it");
   EXPECT_EQ(found.label_column(), "kind");
   EXPECT_HAS(found.notes().at(0), "what is in the first rows");
 }
 
-TEST_F(TextTables, TheUserMayNameTheColumns) {
+TEST_F(InputTables, TheUserMayNameTheColumns) {
   const std::string csv = "text,title,label,stars\na,b,c,5\n";
-  const TextTable named = table("a.csv", csv, {.text_field = "title", .label_field = "stars"});
+  const InputTable named = table("a.csv", csv, {.text_field = "title", .label_field = "stars"});
   EXPECT_EQ(rows_of(named).at(0).text, "b");
   EXPECT_EQ(rows_of(named).at(0).label, "5");
 }
 
-TEST_F(TextTables, TwoTextsThatBelongTogetherAreAPair) {
-  const TextTable found = table("a.tsv", "premise\thypothesis\tlabel\nit rains\tit is wet\t1\n");
+TEST_F(InputTables, TwoTextsThatBelongTogetherAreAPair) {
+  const InputTable found = table("a.tsv", "premise\thypothesis\tlabel\nit rains\tit is wet\t1\n");
   EXPECT_TRUE(found.has_pairs());
   EXPECT_EQ(rows_of(found).at(0).pair, "it is wet");
-  const TextTable named = table("b.csv", "text,other,label\na,b,1\n", {.pair_field = "other"});
+  const InputTable named = table("b.csv", "text,other,label\na,b,1\n", {.pair_field = "other"});
   EXPECT_EQ(rows_of(named).at(0).pair, "b");
-  const TextTable one =
+  const InputTable one =
       table("a.tsv", "premise\thypothesis\tlabel\nit rains\tit is wet\t1\n", {.text_field = "premise"});
   EXPECT_FALSE(one.has_pairs());
 }
 
-TEST_F(TextTables, AColumnThatDoesNotExistIsNamedWithThoseThatDoAndTheNearest) {
+TEST_F(InputTables, AColumnThatDoesNotExistIsNamedWithThoseThatDoAndTheNearest) {
   const std::string message = error_of("a.csv", "review,stars\na,1\n", {.text_field = "reviw"});
   EXPECT_HAS(message, "no column \"reviw\" (data.text_field)");
   EXPECT_HAS(message, "it has review, stars");
   EXPECT_HAS(message, "did you mean \"review\"?");
 }
 
-TEST_F(TextTables, AFileWithoutAHeaderHasNumberedColumns) {
+TEST_F(InputTables, AFileWithoutAHeaderHasNumberedColumns) {
   std::string csv;
   for (int i = 0; i < 20; ++i) csv += fmt::format("{},\"the text, number {}\"\n", i % 2, i);
-  const TextTable found = table("a.csv", csv);
+  const InputTable found = table("a.csv", csv);
   EXPECT_EQ(found.text_column(), "1");
   EXPECT_EQ(found.label_column(), "0");
   EXPECT_EQ(rows_of(found).size(), 20u);
@@ -104,44 +104,44 @@ TEST_F(TextTables, AFileWithoutAHeaderHasNumberedColumns) {
   EXPECT_HAS(error_of("a.csv", csv, {.text_field = "2"}), "it has no header row, and columns 0 to 1");
 }
 
-TEST_F(TextTables, WordsInAFirstRowThatComeAgainAreNoHeader) {
+TEST_F(InputTables, WordsInAFirstRowThatComeAgainAreNoHeader) {
   std::string tsv;
   for (int i = 0; i < 20; ++i) tsv += fmt::format("{}\tsome words of example {}\n", i % 2 ? "ham" : "spam", i);
   EXPECT_EQ(rows_of(table("a.tsv", tsv)).size(), 20u);
 }
 
-TEST_F(TextTables, ARowWithAnotherNumberOfColumnsIsNamedByItsLine) {
+TEST_F(InputTables, ARowWithAnotherNumberOfColumnsIsNamedByItsLine) {
   const std::string more = error_of("a.csv", "text,label\n\"two\nlines\",1\none, two,1\n");
   EXPECT_HAS(more, "a.csv: line 4: 3 columns, expected 2");
   EXPECT_HAS(more, "put quotes around");
   EXPECT_HAS(error_of("a.csv", "text,label\na,1\nb\n"), "line 3: 1 columns, expected 2");
 }
 
-TEST_F(TextTables, AnEmptyFileAndAHeaderAloneAreErrors) {
+TEST_F(InputTables, AnEmptyFileAndAHeaderAloneAreErrors) {
   EXPECT_HAS(error_of("a.csv", ""), "a.csv: the file is empty");
   EXPECT_HAS(error_of("a.csv", "\n \n"), "a.csv: the file is empty");
   EXPECT_HAS(error_of("a.csv", "text,label\n"), "a header row (text, label) and nothing below it");
 }
 
-TEST_F(TextTables, ReadsBomsCarriageReturnsAndCompressedFiles) {
+TEST_F(InputTables, ReadsBomsCarriageReturnsAndCompressedFiles) {
   const std::string csv = "\xEF\xBB\xBFtext,label\r\n\"a\r\nb\",1\r\n";
-  for (const TextTable& read : {table("a.csv", csv), table("b.csv.gz", gzipped(csv))}) {
+  for (const InputTable& read : {table("a.csv", csv), table("b.csv.gz", gzipped(csv))}) {
     EXPECT_EQ(read.text_column(), "text");
     EXPECT_EQ(rows_of(read).at(0).text, "a\nb") << "what a text says does not depend on the system";
     EXPECT_EQ(rows_of(read).at(0).label, "1");
   }
 }
 
-TEST_F(TextTables, AQuoteAfterAByteOrderMarkOpensACell) {
+TEST_F(InputTables, AQuoteAfterAByteOrderMarkOpensACell) {
   const std::string csv = "\xEF\xBB\xBF\"long\ntext\",label\n\"a\nb\",1\n";
-  const TextTable read = table("a.csv", csv);
+  const InputTable read = table("a.csv", csv);
   EXPECT_EQ(rows_of(read).at(0).text, "a\nb");
   EXPECT_EQ(last_row_end(read.files()[0], csv.substr(0, 9), 0), 0u);
   EXPECT_EQ(last_row_end(read.files()[0], csv.substr(0, 24), 0), 21u);
 }
 
-TEST_F(TextTables, TheHeaderMayComeAfterBlankLines) {
-  const TextTable read = table("a.csv", "\n\ntext,label\na,1\nb,0\n");
+TEST_F(InputTables, TheHeaderMayComeAfterBlankLines) {
+  const InputTable read = table("a.csv", "\n\ntext,label\na,1\nb,0\n");
   ASSERT_EQ(rows_of(read).size(), 2u);
   EXPECT_EQ(rows_of(read)[0].line, 4);
   int64_t rows = 0;  // and in a piece of its own
@@ -149,7 +149,7 @@ TEST_F(TextTables, TheHeaderMayComeAfterBlankLines) {
   EXPECT_EQ(rows, 1);
 }
 
-TEST_F(TextTables, ReadsNestedFieldsAndNumbersOfJsonLines) {
+TEST_F(InputTables, ReadsNestedFieldsAndNumbersOfJsonLines) {
   const std::string json =
       "{\"meta\": {\"label\": 3}, \"parts\": [{\"text\": \"a\"}, {\"text\": \"b\"}]}\n\n"
       "{\"meta\": {\"label\": true}, \"parts\": []}\n{\"meta\": {}, \"parts\": null}\n";
@@ -166,14 +166,14 @@ TEST_F(TextTables, ReadsNestedFieldsAndNumbersOfJsonLines) {
   EXPECT_HAS(error_of("a.jsonl", "{\"text\": \"a\", \"label\": 1}\n{\"text\": \n"), "line 2");
 }
 
-TEST_F(TextTables, LabelsAreNotLookedForWhereTheyAreNotNeeded) {
-  const TextTable texts = table("a.csv", "text\nonly texts\nhere\n", {.labelled = false});
+TEST_F(InputTables, LabelsAreNotLookedForWhereTheyAreNotNeeded) {
+  const InputTable texts = table("a.csv", "text\nonly texts\nhere\n", {.labelled = false});
   EXPECT_FALSE(texts.has_labels());
   EXPECT_EQ(rows_of(texts).size(), 2u);
   EXPECT_HAS(error_of("a.csv", "text\nonly texts\nhere\n"), "no column with labels was found");
 }
 
-TEST_F(TextTables, PlainTextIsATableOfTextsWhereNoLabelsAreNeeded) {
+TEST_F(InputTables, PlainTextIsATableOfTextsWhereNoLabelsAreNeeded) {
   const std::vector<Read> blocks = rows_of(table("a.txt", "\none\ntwo\n\n\nthree\n", {.labelled = false}));
   ASSERT_EQ(blocks.size(), 2u);
   EXPECT_EQ(blocks[0].text, "one\ntwo");
@@ -184,25 +184,25 @@ TEST_F(TextTables, PlainTextIsATableOfTextsWhereNoLabelsAreNeeded) {
   EXPECT_HAS(error_of("a.txt", "one\ntwo\n"), "plain text has no labels");
 }
 
-TEST_F(TextTables, AHeaderMayHaveColumnsWithoutAName) {
-  const TextTable spam = table("spam.csv",
-                               "v1,v2,,\nham,\"so it is, my friend\",,\nspam,free entry in a competition,,\n"
-                               "ham,ok then see you,,\n");
+TEST_F(InputTables, AHeaderMayHaveColumnsWithoutAName) {
+  const InputTable spam = table("spam.csv",
+                                "v1,v2,,\nham,\"so it is, my friend\",,\nspam,free entry in a competition,,\n"
+                                "ham,ok then see you,,\n");
   EXPECT_EQ(spam.text_column(), "v2");
   EXPECT_EQ(spam.label_column(), "v1");
 }
 
-TEST_F(TextTables, SeveralFilesHaveTheirColumnsByName) {
+TEST_F(InputTables, SeveralFilesHaveTheirColumnsByName) {
   folder_.write("all/a.csv", "text,label\na,1\n");
   folder_.write("all/b.csv", "label,text\n0,b\n");
-  const TextTable both({.paths = {folder_ / "all"}});
+  const InputTable both({.paths = {folder_ / "all"}});
   EXPECT_EQ(rows_of(both).at(1).text, "b");
   EXPECT_EQ(rows_of(both).at(1).label, "0");
   folder_.write("all/c.csv", "label,body\n0,b\n");
-  EXPECT_HAS(user_error_of([&] { TextTable({.paths = {folder_ / "all"}}); }), "c.csv: no column \"text\"");
+  EXPECT_HAS(user_error_of([&] { InputTable({.paths = {folder_ / "all"}}); }), "c.csv: no column \"text\"");
 }
 
-TEST_F(TextTables, WhatIsNoTableIsRefusedWithTheFix) {
+TEST_F(InputTables, WhatIsNoTableIsRefusedWithTheFix) {
   EXPECT_HAS(error_of("a.xlsx", "PK"), "save it as CSV");
   EXPECT_HAS(error_of("a.csv", std::string("text,label\na\0b,1\n", 17)), "a NUL byte");
   EXPECT_HAS(error_of("a.csv", "text,label\ncaf\xE9,1\n"), "not UTF-8");
@@ -210,7 +210,7 @@ TEST_F(TextTables, WhatIsNoTableIsRefusedWithTheFix) {
   EXPECT_HAS(error_of("a.csv", "text,label\na,1\n", {.text_field = "text", .label_field = "text"}), "choose two");
 }
 
-TEST_F(TextTables, ALongFileIsReadInPiecesWithTheRightLines) {
+TEST_F(InputTables, ALongFileIsReadInPiecesWithTheRightLines) {
   std::mt19937 random(3);
   std::string csv = "label,text\n";
   std::vector<std::pair<std::string, int64_t>> expected;
@@ -228,7 +228,7 @@ TEST_F(TextTables, ALongFileIsReadInPiecesWithTheRightLines) {
   }
 }
 
-TEST_F(TextTables, TheContentHashIsOfTheBytesAndTheColumns) {
+TEST_F(InputTables, TheContentHashIsOfTheBytesAndTheColumns) {
   const std::string csv = "text,title,label\na,b,1\n";
   const uint64_t hash = table("a.csv", csv).content_hash();
   EXPECT_EQ(table("other.csv", csv).content_hash(), hash);

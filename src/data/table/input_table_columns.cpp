@@ -8,7 +8,7 @@
 #include "base/text/spelling.h"
 #include "data/read/json_lines.h"
 #include "data/read/source_files.h"
-#include "data/table/text_table.h"
+#include "data/table/input_table.h"
 
 namespace brisk {
 

@@ -1,6 +1,6 @@
 // Tables of texts and labels: CSV, TSV and JSON lines, plain or compressed (.gz, .zst), in constant memory.
 //
-//   TextTable table({.paths = {"reviews.csv"}});             // reads the beginning of each file, finds the columns
+//   InputTable table({.paths = {"reviews.csv"}});             // reads the beginning of each file, finds the columns
 //   for (const std::string& note : table.notes()) say("{}", note);
 //       // reviews.csv: text in column "review", labels in "sentiment" (by their names)
 //   TableRowReader rows(table);                          // one after the other
@@ -65,9 +65,9 @@ struct TableRow {
   int64_t line = 0;                    // where it begins
 };
 
-class TextTable {
+class InputTable {
  public:
-  explicit TextTable(TableOptions options);
+  explicit InputTable(TableOptions options);
 
   const TableOptions& options() const { return options_; }
   const std::vector<TableFile>& files() const { return files_; }
@@ -94,7 +94,7 @@ class TextTable {
 };
 
 // The kind, format, header and columns of a file by the beginning of its text (`whole`: that is all there is), as
-// TextTable finds them; `note` says what was found. For files of which the columns are known, `like` is the first of
+// InputTable finds them; `note` says what was found. For files of which the columns are known, `like` is the first of
 // them.
 TableFile find_columns(const std::string& path, std::string_view beginning, bool whole, const TableOptions& options,
                        const TableFile* like, std::string& note);
@@ -102,7 +102,7 @@ TableFile find_columns(const std::string& path, std::string_view beginning, bool
 // Whole rows of the files in order, about 256 KiB at a time.
 class TablePieceReader {
  public:
-  explicit TablePieceReader(const TextTable& table, SourcePosition start = {});
+  explicit TablePieceReader(const InputTable& table, SourcePosition start = {});
 
   bool next(TextPiece& piece);  // false at the end
 
@@ -111,7 +111,7 @@ class TablePieceReader {
   // The buffer, up to this many bytes or the end of the file.
   void fill(size_t size) { file_ended_ = file_ended_ || fill_buffer(*reader_, size, buffer_); }
 
-  const TextTable& table_;
+  const InputTable& table_;
   SourcePosition at_;
   std::unique_ptr<ByteReader> reader_;
   std::string buffer_;
@@ -122,7 +122,7 @@ class TablePieceReader {
 using RowBody = std::function<void(const TableRow& row)>;
 
 // The rows of a piece, the header left out. A row with another number of columns than the first is a UserError.
-void for_each_row(const TextTable& table, const TextPiece& piece, const RowBody& body);
+void for_each_row(const InputTable& table, const TextPiece& piece, const RowBody& body);
 
 // The same for text in memory, of which `offset` bytes come before it.
 void for_each_row(const TableFile& file, std::string_view text, int64_t offset, int64_t first_line,
@@ -134,7 +134,7 @@ size_t last_row_end(const TableFile& file, std::string_view text, int64_t offset
 // One row after the other, for those who need them in order and not on all cores.
 class TableRowReader {
  public:
-  explicit TableRowReader(const TextTable& table) : table_(table), pieces_(table) {}
+  explicit TableRowReader(const InputTable& table) : table_(table), pieces_(table) {}
 
   bool next(TableRow& row);         // false at the end; the row lives until the next call
   const std::string& path() const;  // of the row's file
@@ -145,7 +145,7 @@ class TableRowReader {
     int64_t line;
   };
 
-  const TextTable& table_;
+  const InputTable& table_;
   TablePieceReader pieces_;
   TextPiece piece_;
   std::vector<HeldRow> rows_;

@@ -15,7 +15,7 @@ mkdir -p "$folder"
 
 show() {  # of a run's summary
   echo -n "brisk $1: "
-  grep -oE "\"($2|run_tokens_per_second|run_rows_per_second|wall_seconds|first_step_seconds|peak_memory_bytes)\": ?[0-9.e+-]+" \
+  grep -oE "\"($2|run_tokens_per_second|wall_seconds|first_step_seconds|peak_memory_bytes)\": ?[0-9.e+-]+" \
     "$folder/$1/summary.json" | awk -F: '!seen[$1]++' | tr '\n' ' '
   echo
 }
