@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/machine/isa.h"
+#include "base/runtime.h"
 #include "base/threads.h"
 #include "filled_buffer.h"
 #include "ops/gemm/gemm.h"
@@ -52,8 +53,9 @@ void product(benchmark::State& state, cpu::GemmImplementation implementation) {
   const Arithmetic arithmetic = type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32;
   const FilledBuffer x(rows, inputs, type, 1), w(outputs, inputs, type, 2), y(rows, outputs, type, 3);
   const FilledBuffer dx(rows, inputs, type, 4), dw(outputs, inputs, DType::f32, 5);
-  const cpu::GemmImplementation before = cpu::gemm_implementation();
-  cpu::set_gemm_implementation(implementation);
+  Runtime runtime({.environment = {{"BRISK_GEMM", std::string(cpu::gemm_implementation_name(implementation))}}});
+  runtime.set_isa(active_isa());
+  const RuntimeScope scope(runtime);
   measure(state, 2.0 * static_cast<double>(rows * inputs * outputs), arithmetic, [&] {
     if (which == kForward) {
       cpu::gemm(rows, outputs, inputs, operand(x.view()), operand(w.view(), true), {.c = y.view()}, arithmetic);
@@ -63,7 +65,6 @@ void product(benchmark::State& state, cpu::GemmImplementation implementation) {
       cpu::gemm(outputs, inputs, rows, operand(y.view(), true), operand(x.view()), {.c = dw.view()}, arithmetic);
     }
   });
-  cpu::set_gemm_implementation(before);
 }
 
 void shapes(benchmark::internal::Benchmark* bench) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "filled_buffer.h"
 #include "ops/activation/gated.h"
 #include "ops/embedding/embedding.h"
@@ -40,7 +40,7 @@ struct Rows {
 void memory_copy(benchmark::State& state) {
   const FilledBuffer from(1, 64 << 20, DType::f32), to(1, 64 << 20, DType::f32);
   for (auto _ : state) {
-    ThreadPool::instance().for_range(64 << 20, 4096, [&](int64_t begin, int64_t end, int) {
+    thread_pool().for_range(64 << 20, 4096, [&](int64_t begin, int64_t end, int) {
       std::memcpy(to.view().f32() + begin, from.view().f32() + begin, static_cast<size_t>(end - begin) * 4);
     });
   }

@@ -6,15 +6,15 @@
 #include <exception>
 #include <vector>
 
-#include "base/threads.h"
+#include "base/runtime.h"
 
 namespace brisk {
 
 // (The bodies of ThreadPool::run itself must not throw.)
 template <typename Body>
 void run_on_pool(const Body& body) {
-  std::vector<std::exception_ptr> failures(ThreadPool::instance().size());
-  ThreadPool::instance().run([&](int thread) {
+  std::vector<std::exception_ptr> failures(thread_pool().size());
+  thread_pool().run([&](int thread) {
     try {
       body(thread);
     } catch (...) {

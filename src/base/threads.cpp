@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -13,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/rounding.h"
+#include "base/runtime.h"
 
 namespace brisk {
 
@@ -44,11 +46,6 @@ void wait_until(std::atomic<uint32_t>& word, const Done& done) {
   }
 }
 
-std::unique_ptr<ThreadPool>& instance_slot() {
-  static std::unique_ptr<ThreadPool> pool;
-  return pool;
-}
-
 }  // namespace
 
 // A ticket is 2 * round while the part waits for its thread and 2 * round + 1 once somebody has taken it. A thread that
@@ -70,7 +67,7 @@ struct ThreadPool::State {
   alignas(64) std::atomic<uint32_t> arrived{0};  // at the barrier
   alignas(64) std::atomic<uint32_t> barrier_round{0};
   std::atomic<bool> quit{false};
-  bool running = false;
+  std::atomic<bool> running{false};
 
   void run_part(int part) {
     (*body)(part);
@@ -78,24 +75,24 @@ struct ThreadPool::State {
   }
 };
 
-namespace {
-
-// Numbers below 1e-38 become 0 on this thread. They carry nothing, and the processor takes some 150 cycles for each: a
-// moment of an unused row of a table reaches them after 800 steps, GELU's tail at once.
-void flush_subnormals() {
+// The two bits of the control word that set subnormal results and subnormal inputs to 0.
 #if defined(__SSE2__)
-  constexpr unsigned kResultsAreZero = 0x8000, kInputsAreZero = 0x0040;
-  __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | kResultsAreZero | kInputsAreZero);
-#endif
+constexpr unsigned kFlushMask = 0x8000 | 0x0040;
+FlushSubnormals::FlushSubnormals() : before_(__builtin_ia32_stmxcsr() & kFlushMask) {
+  __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | kFlushMask);
 }
+FlushSubnormals::~FlushSubnormals() { __builtin_ia32_ldmxcsr((__builtin_ia32_stmxcsr() & ~kFlushMask) | before_); }
+#else
+FlushSubnormals::FlushSubnormals() : before_(0) {}
+FlushSubnormals::~FlushSubnormals() = default;
+#endif
 
-}  // namespace
-
-ThreadPool::ThreadPool(int threads) : size_(std::max(1, threads)), state_(std::make_unique<State>()) {
+ThreadPool::ThreadPool(int threads, Runtime* runtime) : size_(std::max(1, threads)), state_(std::make_unique<State>()) {
   state_->tickets = std::vector<Ticket>(static_cast<size_t>(size_));
-  flush_subnormals();
-  const auto work = [this](int thread) {
-    flush_subnormals();
+  const auto work = [this, runtime](int thread) {
+    const FlushSubnormals flush;
+    std::optional<RuntimeScope> scope;
+    if (runtime != nullptr) scope.emplace(*runtime);
     State& state = *state_;
     uint32_t seen = 0;
     for (;;) {
@@ -125,22 +122,11 @@ void ThreadPool::stop_workers() {
   state_->workers.clear();
 }
 
-ThreadPool& ThreadPool::instance() {
-  std::unique_ptr<ThreadPool>& pool = instance_slot();
-  if (!pool) pool = std::make_unique<ThreadPool>(available_cores());
-  return *pool;
-}
-
-void ThreadPool::set_size(int threads) {
-  std::unique_ptr<ThreadPool>& pool = instance_slot();
-  if (pool && pool->size() == std::max(1, threads)) return;
-  pool = std::make_unique<ThreadPool>(threads);
-}
-
 void ThreadPool::start(const std::function<void(int)>& body) {
   State& state = *state_;
-  BRISK_CHECK(!state.running, "ThreadPool::run called inside ThreadPool::run");
-  state.running = true;
+  BRISK_CHECK(
+      !state.running.exchange(true, std::memory_order_acquire),
+      "ThreadPool::run called inside ThreadPool::run, or by two threads at once: each needs a Runtime of its own");
   state.body = &body;
   state.working.store(static_cast<uint32_t>(size_ - 1), std::memory_order_release);
   const uint32_t round = state.round.load(std::memory_order_relaxed) + 1;
@@ -151,7 +137,7 @@ void ThreadPool::start(const std::function<void(int)>& body) {
 
 void ThreadPool::wait() {
   wait_until(state_->working, [](uint32_t working) { return working == 0; });
-  state_->running = false;
+  state_->running.store(false, std::memory_order_release);
 }
 
 void ThreadPool::run(const std::function<void(int)>& body) {

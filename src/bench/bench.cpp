@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/machine/machine.h"
 #include "base/random.h"
+#include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "base/threads.h"
 #include "data/batch/chunk_sequences.h"
@@ -101,7 +102,7 @@ std::shared_ptr<const TokenStream> varied_tokens(int64_t documents, int64_t leng
 
 BenchResult bench_language_model(const BenchOptions& options) {
   const Shape shape = shape_of(options);
-  ThreadPool::set_size(thread_count_for(options.threads, "--threads"));
+  Runtime::current().set_threads(thread_count_for(options.threads, "--threads"));
   const int64_t length = shape.max_length, batch = shape.batch;
   const DeviceChoice place = choose_device(options.device, "--device");
   EngineOptions engine_options;
@@ -126,7 +127,7 @@ BenchResult bench_language_model(const BenchOptions& options) {
   check_master_weights(options.master_weights, options.precision, *place.device);
   engine_options.master_weights = options.master_weights;
   const MemoryPlan plan = plan_memory(engine_options);
-  if (place.device->is_cuda()) explain_gpu_memory([plan] { return memory_table(plan); });
+  const GpuMemoryExplanation explanation([plan] { return memory_table(plan); });
   Engine engine(engine_options);
   engine.initialise(1);
 
@@ -139,7 +140,7 @@ BenchResult bench_language_model(const BenchOptions& options) {
   result.mean_tokens_per_second = static_cast<double>(measured.tokens) / result.ledger.seconds();
   result.model = model;
   result.batch = batch;
-  result.threads = ThreadPool::instance().size();
+  result.threads = thread_pool().size();
   result.flop_per_token = model_flop_per_token(engine_options.model, static_cast<double>(length));
   result.set_speed(static_cast<double>(batch * length) / measured.median_seconds, result.flop_per_token);
   result.state_bytes = plan.state_bytes;

@@ -1,7 +1,7 @@
 #include "bench/bench_classify.h"
 
 #include "base/error.h"
-#include "base/files/cache_directory.h"
+#include "base/runtime.h"
 #include "base/threads.h"
 #include "data/batch/loader.h"
 #include "data/examples/example_sequences.h"
@@ -44,20 +44,21 @@ ClassifyBenchResult bench_classify(const ClassifyBenchOptions& options) {
   if (options.max_length > config.max_length) {
     user_error("--max-length {}: {} reads at most {} tokens", options.max_length, options.model, config.max_length);
   }
-  ThreadPool::set_size(thread_count_for(options.threads, "--threads"));
+  Runtime::current().set_threads(thread_count_for(options.threads, "--threads"));
   const InputTable table({.paths = {options.data},
                           .text_field = options.text_field,
                           .label_field = options.label_field,
                           .on_command_line = true});
   std::string note;
   const std::unique_ptr<Tokenizer> tokenizer =
-      options.tokenizer.empty() ? wordpiece_of_table(table, config.vocab_size, default_cache_directory(), note)
-                                : load_tokenizer(options.tokenizer);
+      options.tokenizer.empty()
+          ? wordpiece_of_table(table, config.vocab_size, Runtime::current().cache_directory(), note)
+          : load_tokenizer(options.tokenizer);
   if (tokenizer->vocab_size() > config.vocab_size) {
     user_error("--tokenizer {}: {} entries, and {} has {}", options.tokenizer, tokenizer->vocab_size(), options.model,
                config.vocab_size);
   }
-  const auto data = open_examples(table, *tokenizer, default_cache_directory());
+  const auto data = open_examples(table, *tokenizer, Runtime::current().cache_directory());
   const ExampleSet examples(data, *tokenizer, training_labels(*data));
   check_room_for_text(examples, options.max_length);
   const auto sequences = std::make_shared<const ExampleSequences>(examples, options.max_length);

@@ -9,7 +9,7 @@
 #include "base/files/files.h"
 #include "base/hash.h"
 #include "base/rounding.h"
-#include "base/threads.h"
+#include "base/runtime.h"
 
 namespace brisk {
 
@@ -39,7 +39,7 @@ uint64_t checksum(std::span<const std::byte> bytes) {
   const auto size = static_cast<int64_t>(bytes.size());
   const int64_t blocks = divide_up(size, kBlock);
   std::vector<uint64_t> sums(static_cast<size_t>(blocks));
-  ThreadPool::instance().for_range(blocks, 1, [&](int64_t begin, int64_t end, int) {
+  thread_pool().for_range(blocks, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t block = begin; block < end; ++block) {
       const int64_t first = block * kBlock;
       sums[static_cast<size_t>(block)] =

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "checkpoint/checkpoint.h"
 #include "hub/formats/safetensors.h"
 
@@ -27,7 +27,7 @@ void check_shape(const SafetensorsFile& file, const SafetensorsEntry& entry, int
 void add_product(std::vector<float>& values, int64_t rows, int64_t cols, const std::vector<float>& a,
                  const std::vector<float>& b, double scale) {
   const int64_t rank = std::ssize(a) / cols;
-  ThreadPool::instance().for_range(rows, 16, [&](int64_t begin, int64_t end, int) {
+  thread_pool().for_range(rows, 16, [&](int64_t begin, int64_t end, int) {
     for (int64_t row = begin; row < end; ++row) {
       float* out = values.data() + row * cols;
       for (int64_t k = 0; k < rank; ++k) {

@@ -1,3 +1,4 @@
+#include <brisk/version.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "base/text/spelling.h"
 #include "cli/command.h"
@@ -59,7 +61,7 @@ int run(int argc, char** argv) {
   CLI::App app{"brisk trains transformers as fast as the machine allows, and shows where every millisecond went.",
                "brisk"};
   app.require_subcommand(1);
-  app.set_version_flag("--version", "brisk " BRISK_VERSION);
+  app.set_version_flag("--version", "brisk " BRISK_VERSION_STRING);
   app.footer(
       "Examples:\n"
       "  brisk train examples/prototype.json --data text.txt\n"
@@ -137,6 +139,8 @@ int main(int argc, char** argv) {
   brisk::open_closed_descriptors();
   signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then an ordinary write error, which a save survives
   signal(SIGPIPE, SIG_IGN);  // so is a pipe that nobody reads: `brisk train ... 2>&1 | tee log`, Ctrl-C, still saves
+  brisk::Runtime runtime;
+  const brisk::RuntimeScope scope(runtime);
   try {
     const int exit_code = brisk::run(argc, argv);
     brisk::finish_standard_output();

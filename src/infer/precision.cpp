@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/machine/isa.h"
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "ops/linear/linear.h"
 #include "tensor/device.h"
 
@@ -55,8 +55,8 @@ class TimedProduct {
 // The thread pool with one thread, for as long as it lives.
 class OneThread {
  public:
-  OneThread() : threads_(ThreadPool::instance().size()) { ThreadPool::set_size(1); }
-  ~OneThread() { ThreadPool::set_size(threads_); }
+  OneThread() : threads_(thread_pool().size()) { Runtime::current().set_threads(1); }
+  ~OneThread() { Runtime::current().set_threads(threads_); }
   OneThread(const OneThread&) = delete;
   OneThread& operator=(const OneThread&) = delete;
 

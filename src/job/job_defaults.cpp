@@ -8,8 +8,8 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/files/cache_directory.h"
 #include "base/rounding.h"
+#include "base/runtime.h"
 #include "base/text/spelling.h"
 #include "job/job.h"
 #include "job/job_options.h"
@@ -103,7 +103,7 @@ void check_fine_tuning(const Job& job) {
 }  // namespace
 
 std::string cache_directory(const DataOptions& data) {
-  return data.cache_dir.empty() ? default_cache_directory() : data.cache_dir;
+  return data.cache_dir.empty() ? Runtime::current().cache_directory() : data.cache_dir;
 }
 
 std::vector<std::string> resolve_defaults(Job& job) {
@@ -193,7 +193,7 @@ std::vector<std::string> resolve_defaults(Job& job) {
     tell("output", job.output);
   }
   if (job.data.cache_dir.empty()) {
-    job.data.cache_dir = default_cache_directory();
+    job.data.cache_dir = Runtime::current().cache_directory();
     tell("data.cache_dir", job.data.cache_dir, "token files, shared between runs");
   }
   return lines;

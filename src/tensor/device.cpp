@@ -95,13 +95,16 @@ int64_t Device::used_bytes() const { return 0; }
 void Device::release_staging(void* data) { std::free(data); }
 
 namespace {
-std::function<std::string()> memory_explanation;
+thread_local const GpuMemoryExplanation* memory_explanation = nullptr;
 }
 
-void explain_gpu_memory(std::function<std::string()> explanation) { memory_explanation = std::move(explanation); }
+GpuMemoryExplanation::GpuMemoryExplanation(std::function<std::string()> explanation)
+    : explanation_(std::move(explanation)), before_(std::exchange(memory_explanation, this)) {}
 
-std::string gpu_memory_explanation() {
-  const std::string text = memory_explanation ? memory_explanation() : "";
+GpuMemoryExplanation::~GpuMemoryExplanation() { memory_explanation = before_; }
+
+std::string GpuMemoryExplanation::text() {
+  const std::string text = memory_explanation != nullptr ? memory_explanation->explanation_() : "";
   return text.empty() ? "" : "\n" + text;
 }
 

@@ -100,15 +100,25 @@ class Device {
 Device& cpu_device();
 Device& guarded_device();
 
-// GPU `number` of those the process may see; one GPU for the whole process. Throws UserError where there is no such
-// GPU, no driver, or no CUDA in this brisk.
+// GPU `number` of those the process may see, for the current runtime: one GPU for the whole process, and one runtime at a
+// time. Throws UserError where it is another's, or where there is no such GPU, no driver, or no CUDA in this brisk.
 Device& cuda_device(int number = 0);
 bool built_with_cuda();
 
-// What is told, besides sizes, when a GPU has no memory left: where it went, and which setting frees how much. Asked
-// for when it happens.
-void explain_gpu_memory(std::function<std::string()> explanation);
-std::string gpu_memory_explanation();  // behind a newline; empty where there is none
+// What is told, besides sizes, when a GPU has no memory left for this thread: where it went, and which setting frees how
+// much. Asked for when it happens, while the object lives.
+class GpuMemoryExplanation {
+ public:
+  explicit GpuMemoryExplanation(std::function<std::string()> explanation);
+  ~GpuMemoryExplanation();
+  GpuMemoryExplanation(const GpuMemoryExplanation&) = delete;
+  GpuMemoryExplanation& operator=(const GpuMemoryExplanation&) = delete;
+  static std::string text();  // behind a newline; empty where there is none
+
+ private:
+  std::function<std::string()> explanation_;
+  const GpuMemoryExplanation* before_;
+};
 
 // What the driver says of the GPUs. None without a driver, a GPU, or CUDA in this brisk: then `why` says which.
 std::vector<CudaGpu> cuda_gpus(std::string* why = nullptr);

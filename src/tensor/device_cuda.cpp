@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
+#include <mutex>
 
 #include "base/error.h"
 #include "base/gpu/gpu_sensor.h"
 #include "base/rounding.h"
+#include "base/runtime.h"
 #include "tensor/cuda_runtime.h"
 #include "tensor/device.h"
 #include "tensor/gpu_memory.h"
@@ -50,6 +53,20 @@ void use_gpu() {
   if (chosen || gpu_in_use < 0) return;
   cuda::check(cudaSetDevice(gpu_in_use), "choosing the GPU");
   chosen = true;
+}
+
+// The stream, the workspaces and what was chosen for products are the process's, and one runtime's at a time.
+std::atomic<const Runtime*> gpu_user = nullptr;
+
+void take_gpu_for(Runtime& runtime) {
+  const Runtime* user = nullptr;
+  if (!gpu_user.compare_exchange_strong(user, &runtime)) {
+    if (user == &runtime) return;
+    user_error(
+        "device: another Runtime of this process computes on the GPU; wait until that one is destroyed, or use "
+        "\"cpu\"");
+  }
+  runtime.keep(std::shared_ptr<void>(nullptr, [](void*) { gpu_user = nullptr; }));
 }
 
 std::string why_no_gpu(cudaError_t status) {
@@ -175,10 +192,7 @@ class CudaDevice final : public Device {
  public:
   const char* name() const override { return "cuda"; }
   bool is_cuda() const override { return true; }
-  int compute_capability() const override {
-    const CudaGpu gpu = cuda_gpus().at(static_cast<size_t>(gpu_in_use));
-    return 10 * gpu.major + gpu.minor;
-  }
+  int compute_capability() const override { return 10 * gpu_facts.major + gpu_facts.minor; }
   void* allocate(int64_t bytes) override {
     use_gpu();
     const int64_t size = rounded(bytes);
@@ -297,7 +311,7 @@ void no_memory(int64_t bytes, const char* what) {
   cudaGetLastError();
   user_error("{}: no memory on the GPU: {}{} of its {} MiB are free, {} are this brisk's{}", what,
              bytes > 0 ? fmt::format("{} MiB wanted, ", divide_up(bytes, int64_t{1} << 20)) : "", free >> 20,
-             total >> 20, allocated.load() >> 20, gpu_memory_explanation());
+             total >> 20, allocated.load() >> 20, GpuMemoryExplanation::text());
 }
 
 OtherStream::OtherStream(cudaStream_t other) { other_stream = other; }
@@ -340,8 +354,14 @@ std::vector<CudaGpu> cuda_gpus(std::string* why) {
 
 Device& cuda_device(int number) {
   static CudaDevice device;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  take_gpu_for(Runtime::current());
   if (gpu_in_use == number) return device;
-  BRISK_CHECK(gpu_in_use < 0, "GPU {} is in use, GPU {} was asked for", gpu_in_use, number);
+  if (gpu_in_use >= 0) {
+    user_error("device: \"cuda:{}\" was asked for, but this process computes on cuda:{}; use that, or another process",
+               number, gpu_in_use);
+  }
   std::string why;
   const std::vector<CudaGpu> gpus = cuda_gpus(&why);
   if (gpus.empty()) user_error("device: {}; use \"cpu\"", why);

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "base/threads.h"
+#include "base/runtime.h"
 
 namespace brisk {
 
@@ -105,7 +105,7 @@ void ParameterStore::initialise(uint64_t seed) {
     if (initial.kind == Initial::Kind::normal) {
       const uint64_t key = random_key({seed, name_key(parameter->spec.name)});
       const auto deviation = static_cast<float>(initial.deviation);
-      ThreadPool::instance().for_range(parameter->count(), 1024, [&](int64_t begin, int64_t end, int) {
+      thread_pool().for_range(parameter->count(), 1024, [&](int64_t begin, int64_t end, int) {
         for (int64_t i = begin; i < end; i += 2) {
           const NormalPair pair = random_normal_pair(key, static_cast<uint64_t>(i / 2));
           values[static_cast<size_t>(i)] = deviation * pair.first;

@@ -139,7 +139,7 @@ struct TrainedTokenizer {
 };
 using BpeTrainingResult = TrainedTokenizer;
 
-// Learns a byte-level BPE vocabulary on all cores of ThreadPool::instance() (so not from inside a run() of it). Each text is
+// Learns a byte-level BPE vocabulary on all cores of thread_pool() (so not from inside a run() of it). Each text is
 // a document of its own. The result depends on the texts and the options alone, never on the number of threads or the
 // order of the texts: of two pairs equally frequent, the one with the smaller ids is merged first.
 TrainedTokenizer train_bpe(std::span<const std::string_view> texts, const BpeTrainingOptions& options);

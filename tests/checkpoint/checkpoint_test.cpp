@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "checkpoint/checksum.h"
 #include "checkpoint/run_directory.h"
 #include "hub/formats/safetensors.h"
@@ -331,12 +331,12 @@ TEST_F(Checkpoint, OneWithoutChecksumsIsReadAsItIs) {
 TEST(Checksum, IsTheSameForAnyNumberOfThreadsAndAnotherForAnyLength) {
   std::vector<std::byte> bytes((size_t{3} << 20) + 77);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i >> 3);
-  const int threads = ThreadPool::instance().size();
-  ThreadPool::set_size(1);
+  const int threads = thread_pool().size();
+  Runtime::current().set_threads(1);
   const uint64_t one = checksum(bytes);
-  ThreadPool::set_size(3);
+  Runtime::current().set_threads(3);
   EXPECT_EQ(checksum(bytes), one);
-  ThreadPool::set_size(threads);
+  Runtime::current().set_threads(threads);
   EXPECT_NE(checksum(std::span(bytes).first(bytes.size() - 1)), one);
   EXPECT_NE(checksum(std::vector<std::byte>(8)), checksum(std::vector<std::byte>(16)));
   bytes[5] = std::byte{1};

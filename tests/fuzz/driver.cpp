@@ -17,6 +17,7 @@
 #include <memory>
 
 #include "base/files/files.h"
+#include "base/runtime.h"
 #include "fuzz/mutations.h"
 #ifdef BRISK_SANITIZED
 #include <sanitizer/common_interface_defs.h>
@@ -91,6 +92,8 @@ bool run(const std::string& input) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  brisk::Runtime runtime;
+  const brisk::RuntimeScope scope(runtime);
   if (argc < 2) {
     fmt::print(stderr, "usage: {} FOLDER|FILE [SECONDS]\n", argv[0]);
     return 2;

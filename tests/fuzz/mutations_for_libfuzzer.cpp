@@ -2,7 +2,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/runtime.h"
 #include "fuzz/mutations.h"
+
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  static brisk::Runtime runtime;
+  static const brisk::RuntimeScope scope(runtime);
+  return 0;
+}
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 

@@ -10,8 +10,8 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/files/cache_directory.h"
 #include "base/files/files.h"
+#include "base/runtime.h"
 #include "job/job_options.h"
 #include "support/scratch_folder.h"
 
@@ -424,36 +424,12 @@ TEST(Job, ShowsHowToSetAKey) {
   EXPECT_NE(text.find("--set model.d_model=256"), std::string::npos) << text;
 }
 
-// Sets or, with nullptr, unsets a variable of the environment for as long as it lives.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    value != nullptr ? ::setenv(name, value, 1) : ::unsetenv(name);
-  }
-  ~Variable() { before_ ? ::setenv(name_, before_->c_str(), 1) : ::unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
-
-TEST(CacheDirectory, IsNeverInTheRunDirectory) {
-  {
-    const Variable cache("XDG_CACHE_HOME", "/var/cache"), home("HOME", "/home/ada");
-    EXPECT_EQ(default_cache_directory(), "/var/cache/brisk");
-  }
-  {
-    const Variable cache("XDG_CACHE_HOME", "relative"), home("HOME", "/home/ada");  // which its specification ignores
-    EXPECT_EQ(default_cache_directory(), "/home/ada/.cache/brisk");
-  }
-  const Variable cache("XDG_CACHE_HOME", nullptr), home("HOME", nullptr);
-  EXPECT_TRUE(default_cache_directory().starts_with("/tmp/brisk-cache-"));
+TEST(CacheDirectory, OfAJobIsTheRuntimesUnlessItSaysSo) {
+  Runtime runtime({.cache_directory = "/var/cache/ours"});
+  const RuntimeScope scope(runtime);
   Job job = job_from_json_text(R"({"output": "runs/here"})", "job.json");
   resolve_defaults(job);
-  EXPECT_EQ(job.data.cache_dir, default_cache_directory());
+  EXPECT_EQ(job.data.cache_dir, "/var/cache/ours");
 }
 
 TEST(JobReference, InTheDocumentationIsTheDeclarations) {

@@ -10,6 +10,7 @@
 
 #include "base/machine/isa.h"
 #include "base/random.h"
+#include "base/runtime.h"
 #include "ops/activation/activation.h"
 #include "tensor/rows.h"
 #include "tensor/tensor.h"
@@ -161,10 +162,10 @@ void for_each_isa(const Body& body) {
   const Isa active = active_isa();
   for (const Isa isa : available_isas()) {
     SCOPED_TRACE(std::string(isa_name(isa)));
-    set_active_isa(isa);
+    Runtime::current().set_isa(isa);
     body(isa);
   }
-  set_active_isa(active);
+  Runtime::current().set_isa(active);
 }
 
 }  // namespace brisk::testing

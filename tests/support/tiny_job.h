@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "data/batch/chunk_sequences.h"
 #include "data/batch/loader.h"
 #include "data/batch/packer.h"
@@ -102,13 +102,13 @@ inline Corpus tiny_corpus(int documents = 160, uint64_t seed = 11, int64_t max_l
 // busy machine meet. Those about threads and about bits take two.
 class Threads {
  public:
-  explicit Threads(int threads) { ThreadPool::set_size(threads); }
-  ~Threads() { ThreadPool::set_size(before_); }
+  explicit Threads(int threads) { Runtime::current().set_threads(threads); }
+  ~Threads() { Runtime::current().set_threads(before_); }
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
 
  private:
-  int before_ = ThreadPool::instance().size();
+  int before_ = thread_pool().size();
 };
 
 // The step's sequences divided as `members` says: numbers of chunks, one list a micro-batch.

@@ -1,10 +1,12 @@
 #include "base/machine/isa.h"
 
+#include <fmt/ranges.h>
+
 #include <array>
-#include <cstdlib>
 
 #include "base/error.h"
 #include "base/machine/machine.h"
+#include "base/runtime.h"
 
 namespace brisk {
 
@@ -26,26 +28,6 @@ Isa detect() {
 #endif
 }
 
-Isa choose() {
-  const char* forced = std::getenv("BRISK_ISA");
-  if (forced == nullptr || *forced == '\0') return best_isa();
-  for (size_t i = 0; i < kIsaNames.size(); ++i) {
-    if (kIsaNames[i] != forced) continue;
-    const Isa isa = static_cast<Isa>(i);
-    if (isa > best_isa()) {
-      user_error("BRISK_ISA={}: this machine does not support {}; the best it supports is {}", forced, forced,
-                 isa_name(best_isa()));
-    }
-    return isa;
-  }
-  user_error("BRISK_ISA={}: unknown; use one of baseline, avx2, avx512, avx512bf16, amx", forced);
-}
-
-Isa& active_slot() {
-  static Isa isa = choose();
-  return isa;
-}
-
 }  // namespace
 
 std::string_view isa_name(Isa isa) { return kIsaNames[static_cast<size_t>(isa)]; }
@@ -55,11 +37,20 @@ Isa best_isa() {
   return isa;
 }
 
-Isa active_isa() { return active_slot(); }
+Isa active_isa() { return Runtime::current().isa(); }
 
-void set_active_isa(Isa isa) {
-  BRISK_CHECK(isa <= best_isa(), "{} is not available", isa_name(isa));
-  active_slot() = isa;
+Isa isa_from_name(std::string_view name, std::string_view option) {
+  if (name.empty()) return best_isa();
+  for (size_t i = 0; i < kIsaNames.size(); ++i) {
+    if (kIsaNames[i] != name) continue;
+    const Isa isa = static_cast<Isa>(i);
+    if (isa > best_isa()) {
+      user_error("{}={}: this machine does not support {}; the best it supports is {}", option, name, name,
+                 isa_name(best_isa()));
+    }
+    return isa;
+  }
+  user_error("{}={}: unknown; use one of {}", option, name, fmt::join(kIsaNames, ", "));
 }
 
 std::vector<Isa> available_isas() {

@@ -13,9 +13,10 @@ namespace brisk {
 enum class Isa { baseline, avx2, avx512, avx512bf16, amx };
 
 std::string_view isa_name(Isa isa);
-Isa best_isa();                     // the best that the processor and the system support
-Isa active_isa();                   // best_isa(), or what BRISK_ISA forces; UserError if that is not available
-void set_active_isa(Isa isa);       // for tests and benchmarks
+Isa best_isa();    // the best that the processor and the system support
+Isa active_isa();  // the current runtime's (base/runtime.h): best_isa(), or what BRISK_ISA forces
+// Empty: best_isa(). UserError, with the option's name, if it is unknown or this machine does not support it.
+Isa isa_from_name(std::string_view name, std::string_view option);
 std::vector<Isa> available_isas();  // from baseline to best_isa()
 inline bool has_bf16_instructions(Isa isa) { return isa >= Isa::avx512bf16; }
 

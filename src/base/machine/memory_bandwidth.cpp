@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/machine/machine.h"
+#include "base/runtime.h"
 #include "base/threads.h"
 
 namespace brisk {
@@ -80,7 +81,7 @@ MemoryBandwidth measure_memory_bandwidth() {
 
   const auto a_memory = allocate(count), b_memory = allocate(count), c_memory = allocate(count);
   double *a = a_memory.get(), *b = b_memory.get(), *c = c_memory.get();
-  ThreadPool& pool = ThreadPool::instance();
+  ThreadPool& pool = thread_pool();
   constexpr int64_t kGrain = 4096;
   // Each thread writes its own share first, so that its pages are local on NUMA machines.
   pool.for_range(count, kGrain, [&](int64_t begin, int64_t end, int) {

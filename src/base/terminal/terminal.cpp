@@ -5,30 +5,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cmath>
-#include <cstdlib>
-#include <mutex>
 #include <span>
+
+#include "base/runtime.h"
 
 namespace brisk {
 
 namespace {
-
-// The visible bar, so that a message is not written into the middle of it.
-std::mutex output_mutex;
-ProgressBar* bar_on_show = nullptr;
-
-constexpr std::string_view kClearLine = "\r\x1b[K";
-
-void write_all(int file_descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = ::write(file_descriptor, text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return;  // no reader; that is no reason to stop a run
-    text.remove_prefix(static_cast<size_t>(count));
-  }
-}
 
 // Three digits: 1.23, 12.3, 123.
 std::string three_digits(double value) {
@@ -62,15 +46,12 @@ std::string in_units(double value, double step, const std::array<const char*, 6>
 bool is_terminal(int file_descriptor) { return ::isatty(file_descriptor) == 1; }
 
 bool can_redraw(int file_descriptor) {
-  const char* kind = std::getenv("TERM");
-  return (kind == nullptr || std::string_view(kind) != "dumb") && is_terminal(file_descriptor);
+  return Runtime::current().environment("TERM") != "dumb" && is_terminal(file_descriptor);
 }
 
 bool use_colour(int file_descriptor) {
-  const char* no_colour = std::getenv("NO_COLOR");
-  if (no_colour != nullptr && *no_colour != '\0') return false;
-  const char* kind = std::getenv("TERM");
-  return kind != nullptr && can_redraw(file_descriptor);
+  const Runtime& runtime = Runtime::current();
+  return runtime.environment("NO_COLOR").empty() && !runtime.environment("TERM").empty() && can_redraw(file_descriptor);
 }
 
 int terminal_width(int file_descriptor, int otherwise) {
@@ -85,15 +66,8 @@ std::string coloured(std::string_view text, Colour colour, int file_descriptor) 
   return fmt::format("\x1b[{}m{}\x1b[0m", kCodes[static_cast<size_t>(colour)], text);
 }
 
-void say_line(std::string_view line) {
-  const std::lock_guard lock(output_mutex);
-  if (bar_on_show != nullptr) bar_on_show->take_off_screen();
-  write_all(STDERR_FILENO, fmt::format("{}\n", line));
-}
-
-void warn_line(std::string_view line) {
-  say_line(fmt::format("{} {}", coloured("warning:", Colour::yellow, STDERR_FILENO), line));
-}
+void say_line(std::string_view line) { Runtime::current().log().line(LogLevel::info, line); }
+void warn_line(std::string_view line) { Runtime::current().log().line(LogLevel::warning, line); }
 
 std::string format_count(double count) {
   if (!std::isfinite(count)) return fmt::format("{}", count);
@@ -238,60 +212,6 @@ std::string format_progress_bar(const Progress& progress, int width) {
           : 0;
   const auto done = static_cast<size_t>(share * cells);
   return fmt::format("[{}{}] {}", std::string(done, '#'), std::string(static_cast<size_t>(cells) - done, '-'), words);
-}
-
-ProgressBar::ProgressBar() : ProgressBar(STDERR_FILENO, can_redraw(STDERR_FILENO)) {}
-
-ProgressBar::ProgressBar(int file_descriptor, bool redraw) : file_descriptor_(file_descriptor), redraw_(redraw) {}
-
-ProgressBar::~ProgressBar() { finish(); }
-
-// The callers of draw() and take_off_screen() hold the lock.
-void ProgressBar::draw(const Progress& progress) {
-  const std::string line = format_progress_bar(progress, terminal_width(file_descriptor_));
-  write_all(file_descriptor_, fmt::format("{}{}", kClearLine, line));
-  on_screen_ = true;
-  pending_ = false;
-  drawn_at_ = std::chrono::steady_clock::now();
-  bar_on_show = this;
-}
-
-void ProgressBar::update(const Progress& progress) {
-  if (!redraw_) return;
-  const std::lock_guard lock(output_mutex);
-  last_ = progress;
-  pending_ = true;
-  if (std::chrono::steady_clock::now() - drawn_at_ >= std::chrono::milliseconds(100)) draw(progress);
-}
-
-void ProgressBar::log(const Progress& progress) {
-  if (redraw_) {
-    update(progress);
-    return;
-  }
-  const std::lock_guard lock(output_mutex);
-  write_all(file_descriptor_, format_progress(progress) + "\n");
-}
-
-void ProgressBar::clear() {
-  const std::lock_guard lock(output_mutex);
-  take_off_screen();
-}
-
-void ProgressBar::take_off_screen() {
-  if (!on_screen_) return;
-  write_all(file_descriptor_, kClearLine);
-  on_screen_ = false;
-  drawn_at_ = {};   // the next update draws at once
-  pending_ = true;  // and finish() does, where no update comes
-}
-
-void ProgressBar::finish() {
-  const std::lock_guard lock(output_mutex);
-  if (redraw_ && pending_) draw(last_);
-  if (on_screen_) write_all(file_descriptor_, "\n");
-  on_screen_ = false;
-  if (bar_on_show == this) bar_on_show = nullptr;
 }
 
 }  // namespace brisk

@@ -1,25 +1,14 @@
 #include "base/terminal/work_bar.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "base/runtime.h"
 #include "base/terminal/terminal.h"
 
 namespace brisk {
-
-namespace {
-
-constexpr const char* kClearBar = "\r\x1b[K";
-
-void write_text(int file_descriptor, const std::string& text) {
-  const ssize_t count = ::write(file_descriptor, text.data(), text.size());
-  static_cast<void>(count);  // a bar that cannot be drawn stops nothing
-}
-
-}  // namespace
 
 std::string format_work(const std::string& what, int64_t done, int64_t total, double bytes_per_second, int width) {
   constexpr int kMostCells = 30, kFewestCells = 5;
@@ -38,29 +27,20 @@ std::string format_work(const std::string& what, int64_t done, int64_t total, do
                      words);
 }
 
-WorkBar::WorkBar(std::string what) : WorkBar(std::move(what), STDERR_FILENO, can_redraw(STDERR_FILENO)) {}
+WorkBar::WorkBar(std::string what) : what_(std::move(what)), log_(Runtime::current().log()) {}
 
-WorkBar::WorkBar(std::string what, int file_descriptor, bool redraw)
-    : what_(std::move(what)), file_descriptor_(file_descriptor), redraw_(redraw) {}
-
-WorkBar::~WorkBar() {
-  if (on_screen_) write_text(file_descriptor_, kClearBar);
-}
+WorkBar::~WorkBar() { log_.clear_progress(); }
 
 void WorkBar::update(int64_t done, int64_t total) {
   const auto now = Clock::now();
   if (first_ < 0) {
     first_ = done;
-    started_ = drawn_ = now;
+    started_ = told_ = now;
   }
-  const auto least = redraw_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10000);
-  if (now - drawn_ < least) return;
-  drawn_ = now;
+  if (now - told_ < log_.work_interval()) return;
+  told_ = now;
   const double seconds = std::chrono::duration<double>(now - started_).count();
-  const std::string line =
-      format_work(what_, done, total, static_cast<double>(done - first_) / seconds, terminal_width(file_descriptor_));
-  write_text(file_descriptor_, redraw_ ? kClearBar + line : line + "\n");
-  on_screen_ = redraw_;
+  log_.work({what_, done, total, static_cast<double>(done - first_) / seconds});
 }
 
 }  // namespace brisk

@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/log.h"
+
 namespace brisk {
 
 // The line above, fitted into `width` columns; a speed of 0 is not shown.
@@ -20,7 +22,6 @@ std::string format_work(const std::string& what, int64_t done, int64_t total, do
 class WorkBar {
  public:
   explicit WorkBar(std::string what);
-  WorkBar(std::string what, int file_descriptor, bool redraw);  // chosen by the caller, as tests do
   ~WorkBar();
   WorkBar(const WorkBar&) = delete;
   WorkBar& operator=(const WorkBar&) = delete;
@@ -31,10 +32,9 @@ class WorkBar {
   using Clock = std::chrono::steady_clock;
 
   std::string what_;
-  int file_descriptor_;
-  bool redraw_, on_screen_ = false;
+  LogSink& log_;
   int64_t first_ = -1;  // done at the first update: the work of an earlier process does not count for the speed
-  Clock::time_point started_, drawn_;
+  Clock::time_point started_, told_;
 };
 
 }  // namespace brisk

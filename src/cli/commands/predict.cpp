@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "base/threads.h"
 #include "cli/command.h"
@@ -106,7 +107,7 @@ TableOptions columns(const PredictArguments& arguments, const Job& job) {
 }
 
 void run_predict(const PredictArguments& arguments) {
-  ThreadPool::set_size(thread_count_for(arguments.threads, "--threads"));
+  Runtime::current().set_threads(thread_count_for(arguments.threads, "--threads"));
   const auto model = open_trained_model(arguments.model, arguments.tokenizer, !arguments.fp32, arguments.device);
   const bool pairs = !arguments.pair.empty() || !model->job.data.pair_field.empty();
   say("{}, computed in {}", model->source, precision_name(model->store.compute_type(), ProductFormat::own));

@@ -2,11 +2,14 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 
 #include "base/error.h"
+#include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "cli/command.h"
 #include "cli/device_option.h"
+#include "cli/interrupt.h"
 #include "cli/limits.h"
 #include "cli/smoke_test/smoke_test.h"
 #include "infer/model_source.h"
@@ -76,7 +79,13 @@ int run_train(const TrainArguments& arguments) {
     say("interrupted: the smoke test left nothing behind");
     return kExitInterrupted;
   }
-  const TrainOutcome outcome = train(job, {.resume = arguments.resume});
+  std::optional<StartInterruptGuard> starting(std::in_place);
+  std::optional<InterruptGuard> training;
+  const TrainOutcome outcome = train(job, {.resume = arguments.resume, .before_first_step = [&] {
+                                             starting.reset();
+                                             training.emplace(Runtime::current());
+                                           }});
+  training.reset();
   if (outcome.interrupted) {
     // The run's own job file includes what --data and --set said.
     say("interrupted: everything is saved in {}; continue with\n  brisk train {} --output {} --resume",

@@ -11,15 +11,16 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/machine/machine.h"
+#include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "checkpoint/checkpoint.h"
+#include "cli/interrupt.h"
 #include "cli/smoke_test/child_process.h"
 #include "cli/smoke_test/subset.h"
 #include "infer/architecture/architecture.h"
 #include "infer/optimizer_options.h"
 #include "job/job_options.h"
 #include "train/engine/engine.h"
-#include "train/run/interrupt.h"
 #include "train/task/classify_task.h"
 
 namespace brisk {
@@ -78,7 +79,7 @@ class SmokeTest {
     if (job_.task == "classify") stage("predict", [&] { return predict(); });
     if (job_.task == "language_model") stage("generate", [&] { return generate(); });
     stage("export", [&] { return export_model(); });
-    if (InterruptGuard::requested()) return false;
+    if (interrupted()) return false;
     say("smoke test: everything works, in {}. Its {} means nothing: the model is a stand-in trained for {} steps",
         format_duration(seconds_since(start_)), job_.training.best_by, kSmokeTestSteps);
     return true;
@@ -86,25 +87,26 @@ class SmokeTest {
 
  private:
   using Clock = std::chrono::steady_clock;
+  static bool interrupted() { return Runtime::current().cancelled(); }
   static double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
   }
 
   void stage(const char* name, const std::function<std::string()>& body) {
-    if (InterruptGuard::requested()) return;
+    if (interrupted()) return;
     const auto start = Clock::now();
     try {
       const std::string what = body();
       say("  {:<9} {:>8}  {}", name, format_duration(seconds_since(start)), what);
     } catch (const UserError& error) {
-      if (!InterruptGuard::requested()) user_error("smoke test: {} failed: {}", name, error.what());
+      if (!interrupted()) user_error("smoke test: {} failed: {}", name, error.what());
     }
   }
 
   std::string child(const std::vector<std::string>& arguments) {
     const std::string output = folder_.path() + "/output.txt";
     ChildProcess process(arguments, output);
-    process.wait(kStageSeconds, InterruptGuard::requested);
+    process.wait(kStageSeconds, interrupted);
     if (!process.succeeded()) user_error("{} ({})", process.last_words(), process.how_it_ended());
     return read_file(output);
   }
@@ -229,8 +231,8 @@ class SmokeTest {
 
   std::string kill() {
     ChildProcess process({"train", write_job(small_, "job.json")}, folder_.path() + "/output.txt");
-    const bool ended = process.wait(
-        kStageSeconds, [&] { return InterruptGuard::requested() || !list_checkpoints(small_.output).empty(); });
+    const bool ended =
+        process.wait(kStageSeconds, [&] { return interrupted() || !list_checkpoints(small_.output).empty(); });
     if (!ended) {
       const bool saved = !list_checkpoints(small_.output).empty();
       process.kill();
@@ -285,7 +287,7 @@ class SmokeTest {
   }
 
   const Job& job_;
-  InterruptGuard guard_;  // so that the folder is removed
+  InterruptGuard guard_{Runtime::current()};  // so that the folder is removed
   TemporaryFolder folder_;
   Job small_;
   Clock::time_point start_ = Clock::now();

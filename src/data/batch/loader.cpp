@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/rounding.h"
+#include "base/runtime.h"
 
 namespace brisk {
 
@@ -211,7 +212,12 @@ Loader::Loader(std::shared_ptr<const Sequences> sequences, const LoaderOptions& 
   state.first = start.epoch * state.steps_per_epoch + start.step;
   state.slots.resize(static_cast<size_t>(options.steps_ahead));
   try {
-    for (int i = 0; i < options.workers; ++i) state.workers.emplace_back([&state] { state.work(); });
+    for (int i = 0; i < options.workers; ++i) {
+      state.workers.emplace_back([&state, &runtime = Runtime::current()] {
+        const RuntimeScope scope(runtime);
+        state.work();
+      });
+    }
   } catch (...) {
     state.stop();
     throw;

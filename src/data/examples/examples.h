@@ -79,7 +79,7 @@ class ExampleData {
   MissingRows missing_;
 };
 
-// Makes `directory` where it is missing. Uses ThreadPool::instance(), so not from inside a run() of it. The tokens are keyed
+// Makes `directory` where it is missing. Uses thread_pool(), so not from inside a run() of it. The tokens are keyed
 // by the bytes of the files, how they are read, the columns and the tokenizer; two jobs that start at once make them
 // once, and what a killed one made of them stays.
 std::shared_ptr<const ExampleData> open_examples(const InputTable& table, const Tokenizer& tokenizer,

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "data/read/pieces.h"
 #include "data/read/text_pieces.h"
 
@@ -25,12 +25,13 @@ template <typename Reader, typename Work, typename Take>
 void run_waves(Reader& reader, const Work& work, const Take& take) {
   using Result = decltype(work(std::declval<TextPiece&>()));
   // Four pieces of 256 KiB for each core: enough that they end together.
-  const size_t wave_bytes = std::max(size_t{4} << 20, static_cast<size_t>(ThreadPool::instance().size()) << 20);
+  const size_t wave_bytes = std::max(size_t{4} << 20, static_cast<size_t>(thread_pool().size()) << 20);
   struct Wave {
     std::vector<TextPiece> pieces;
     std::exception_ptr problem;  // with what comes after them
   };
-  const auto read_wave = [&]() -> Wave {
+  const auto read_wave = [&, &runtime = Runtime::current()]() -> Wave {
+    const RuntimeScope scope(runtime);  // it may run in a thread of its own
     Wave wave;
     try {
       TextPiece piece;

@@ -11,7 +11,7 @@
 #include <exception>
 #include <mutex>
 
-#include "base/threads.h"
+#include "base/runtime.h"
 
 namespace brisk {
 
@@ -34,7 +34,7 @@ void run_pieces(int64_t pieces, const Body& body) {
       }
     }
   };
-  pieces > 1 ? ThreadPool::instance().run_parts(work) : work(0);
+  pieces > 1 ? thread_pool().run_parts(work) : work(0);
   if (exception) std::rethrow_exception(exception);
 }
 

@@ -83,7 +83,7 @@ class Source {
   DocumentRule rule() const { return rule_; }  // kAuto until choose_rule()
 
   // All documents where they fit into `most_bytes`, otherwise about that many bytes: from each file its share, spread
-  // over it (the beginning, where it is compressed). Uses ThreadPool::instance().
+  // over it (the beginning, where it is compressed). Uses thread_pool().
   TextSample sample(int64_t most_bytes);
 
   // What the user should know: which rule `auto` chose and why, files skipped.

@@ -36,7 +36,7 @@ struct TokenCache {
 // Called now and then on the calling thread while tokens are made; counts bytes of the files on disk.
 using TokenizeProgress = std::function<void(int64_t bytes_done, int64_t bytes_total)>;
 
-// Creates `directory` if it is missing. Uses ThreadPool::instance(), so not from inside a run() of it.
+// Creates `directory` if it is missing. Uses thread_pool(), so not from inside a run() of it.
 // A process that is killed loses no more than `journal_seconds` of its work.
 TokenCache open_token_cache(Source& source, const Tokenizer& tokenizer, const std::string& directory,
                             const TokenizeProgress& progress = {}, double journal_seconds = 5);

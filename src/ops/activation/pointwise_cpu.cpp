@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "ops/activation/pointwise_kernels.h"
 
 namespace brisk::cpu {
@@ -19,15 +19,15 @@ int64_t pointwise_grain(int64_t width) {
 void pointwise_forward(const PointwiseForward& op) {
   if (!has_vector_kernels()) return ref::pointwise_forward(op);
   const auto rows = BRISK_ACTIVE_ISA(pointwise_forward_rows);
-  ThreadPool::instance().for_range(op.y.rows, pointwise_grain(op.y.cols),
-                                   [&](int64_t begin, int64_t end, int) { rows(op, begin, end); });
+  thread_pool().for_range(op.y.rows, pointwise_grain(op.y.cols),
+                          [&](int64_t begin, int64_t end, int) { rows(op, begin, end); });
 }
 
 void pointwise_backward(const PointwiseBackward& op) {
   if (!has_vector_kernels()) return ref::pointwise_backward(op);
   const auto rows = BRISK_ACTIVE_ISA(pointwise_backward_rows);
-  ThreadPool::instance().for_range(op.dy.rows, pointwise_grain(op.dy.cols),
-                                   [&](int64_t begin, int64_t end, int) { rows(op, begin, end); });
+  thread_pool().for_range(op.dy.rows, pointwise_grain(op.dy.cols),
+                          [&](int64_t begin, int64_t end, int) { rows(op, begin, end); });
 }
 
 }  // namespace brisk::cpu

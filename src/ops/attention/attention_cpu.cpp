@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/rounding.h"
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "ops/attention/attention_kernels.h"
 
 namespace brisk::cpu {
@@ -26,8 +26,8 @@ struct CostedTask {
 // The tasks of an op, dearest first. Every output is written by one task in an order of its own, so who runs which task
 // changes no bit. `may_split`: pieces of long sequences where there are fewer heads than would keep the threads busy.
 const std::vector<CostedTask>& tasks_of(const AttentionForward& op, int threads, bool may_split) {
-  static std::vector<CostedTask> tasks;                       // kept, so that a step allocates nothing
-  static std::vector<std::pair<int64_t, int64_t>> sequences;  // cost of a head, number
+  static thread_local std::vector<CostedTask> tasks;                       // kept, so that a step allocates nothing
+  static thread_local std::vector<std::pair<int64_t, int64_t>> sequences;  // cost of a head, number
   tasks.clear();
   sequences.clear();
   const int64_t heads = op.queries.sequences * op.shape.kv_heads;
@@ -83,7 +83,7 @@ void* scratch_of_thread(int64_t bytes) {
 template <typename Run>
 void run_tasks(const std::vector<CostedTask>& tasks, int64_t scratch_bytes, const Run& run) {
   std::atomic<size_t> unclaimed{0};
-  const size_t held_back = 2 * static_cast<size_t>(ThreadPool::instance().size());
+  const size_t held_back = 2 * static_cast<size_t>(thread_pool().size());
   const auto work = [&](int) {
     void* scratch = scratch_of_thread(scratch_bytes);
     for (size_t t = unclaimed++; t < tasks.size();) {
@@ -102,7 +102,7 @@ void run_tasks(const std::vector<CostedTask>& tasks, int64_t scratch_bytes, cons
   if (tasks.size() <= 1 || cost < kSmallCost) {
     work(0);
   } else {
-    ThreadPool::instance().run(work);
+    thread_pool().run(work);
   }
 }
 
@@ -123,7 +123,7 @@ int64_t most_keys(const AttentionForward& op) {
 void attention_forward(const AttentionForward& op) {
   if (!has_vector_kernels()) return ref::attention_forward(op);
   const auto run = BRISK_ACTIVE_ISA(attention_forward_task);
-  const auto& tasks = tasks_of(op, ThreadPool::instance().size(), true);
+  const auto& tasks = tasks_of(op, thread_pool().size(), true);
   const int64_t bytes = BRISK_ACTIVE_ISA(attention_forward_scratch)(op, most_queries(tasks), most_keys(op));
   run_tasks(tasks, bytes,
             [&](const AttentionTask& task, const AttentionTask* next, void* scratch) { run(op, task, next, scratch); });
@@ -132,7 +132,7 @@ void attention_forward(const AttentionForward& op) {
 void attention_backward(const AttentionBackward& op) {
   if (!has_vector_kernels()) return ref::attention_backward(op);
   const auto run = BRISK_ACTIVE_ISA(attention_backward_task);
-  const auto& tasks = tasks_of(op.forward, ThreadPool::instance().size(), false);
+  const auto& tasks = tasks_of(op.forward, thread_pool().size(), false);
   const int64_t bytes =
       BRISK_ACTIVE_ISA(attention_backward_scratch)(op.forward, most_queries(tasks), most_keys(op.forward));
   run_tasks(tasks, bytes,

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/runtime.h"
 #include "base/threads.h"
 #include "ops/embedding/embedding_kernels.h"
 
@@ -40,13 +41,13 @@ void embedding_forward(const EmbeddingForward& op) {
   if (!has_vector_kernels()) return ref::embedding_forward(op);
   const auto rows = BRISK_ACTIVE_ISA(embedding_forward_rows);
   const int64_t grain = std::max<int64_t>(1, kEmbeddingElementsPerThread / std::max<int64_t>(1, op.y.cols));
-  ThreadPool::instance().for_range(op.rows.rows, grain, [&](int64_t begin, int64_t end, int) { rows(op, begin, end); });
+  thread_pool().for_range(op.rows.rows, grain, [&](int64_t begin, int64_t end, int) { rows(op, begin, end); });
 }
 
 void embedding_backward(const EmbeddingBackward& op) {
   if (!has_vector_kernels()) return ref::embedding_backward(op);
   const auto add_share = BRISK_ACTIVE_ISA(embedding_backward_share);
-  ThreadPool& pool = ThreadPool::instance();
+  ThreadPool& pool = thread_pool();
   pool.run([&](int thread) {
     const bool zero_table = op.dtable && !op.dtable_adds, zero_positions = op.dpositions && !op.dpositions_adds;
     const bool zero_types = op.dtypes && !op.dtypes_adds;

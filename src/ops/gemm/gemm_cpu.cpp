@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/rounding.h"
+#include "base/runtime.h"
 #include "ops/gemm/gemm.h"
 #include "ops/gemm/gemm_few_rows.h"
 #include "ops/gemm/gemm_kernels.h"
@@ -64,13 +65,10 @@ class Product {
       cut(units_block);
     }
 
-    // The thread pool's memory, and each thread's for what it multiplies alone.
-    static PanelMemory pool_memory;
-    static GemmSchedule pool_schedule;
-    static thread_local PanelMemory own_memory;
-    static thread_local GemmSchedule own_schedule;
-    PanelMemory& panel_memory = threads > 1 ? pool_memory : own_memory;
-    schedule_ = threads > 1 ? &pool_schedule : &own_schedule;
+    // Of the thread that asks for a product, whether the pool computes it or that thread alone.
+    static thread_local PanelMemory panel_memory;
+    static thread_local GemmSchedule schedule;
+    schedule_ = &schedule;
     schedule_->begin(threads, steps(), row_items_ * col_items_);
     const int64_t tile_floats = kernels.rows * kernels.cols, b_panels = cols_block_ / kernels.cols;
     b_floats_ = low_ ? units_block * kernels.cols * item_cols_ : units_block * cols_block_ * step_passes_;
@@ -93,7 +91,7 @@ class Product {
 
   void run() {
     if (threads_ == 1) return run_thread(0);
-    ThreadPool::instance().run_parts([this](int thread) { run_thread(thread); });
+    thread_pool().run_parts([this](int thread) { run_thread(thread); });
   }
 
  private:
@@ -474,7 +472,7 @@ void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOpera
     if (m <= (arithmetic == Arithmetic::f32 ? kFewRows : kFewRowsBf16) && !a.transposed && b.transposed) {
       return gemm_few_rows(*kernels, m, n, std::max<int64_t>(k, 0), a, b, epilogue, arithmetic);
     }
-    Product(*kernels, m, n, std::max<int64_t>(k, 0), a, b, epilogue, ThreadPool::instance().size()).run();
+    Product(*kernels, m, n, std::max<int64_t>(k, 0), a, b, epilogue, thread_pool().size()).run();
     return;
   }
   gemm_by(implementation, m, n, k, a, b, epilogue, arithmetic);

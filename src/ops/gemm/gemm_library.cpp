@@ -1,11 +1,11 @@
 #include "ops/gemm/gemm_library.h"
 
 #include <array>
-#include <cstdlib>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
+#include "base/runtime.h"
 #include "ops/element.h"
 
 #if defined(BRISK_HAVE_ONEDNN)
@@ -21,9 +21,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kNames = {"own", "onednn", "blas", "reference"};
 
-GemmImplementation choose() {
-  const char* forced = std::getenv("BRISK_GEMM");
-  if (forced == nullptr || *forced == '\0') return GemmImplementation::own;
+GemmImplementation implementation_named(std::string_view forced) {
   for (size_t i = 0; i < kNames.size(); ++i) {
     const GemmImplementation implementation = static_cast<GemmImplementation>(i);
     if (kNames[i] != forced) continue;
@@ -38,11 +36,6 @@ GemmImplementation choose() {
   user_error("BRISK_GEMM={}: unknown; use one of own, onednn, blas, reference", forced);
 }
 
-GemmImplementation& active_slot() {
-  static GemmImplementation implementation = choose();
-  return implementation;
-}
-
 // [rows, cols] as floats in plain order, rounded to bf16 where the arithmetic is bf16.
 const float* as_floats(const GemmOperand& x, int64_t rows, int64_t cols, Arithmetic arithmetic,
                        std::vector<float>& copy) {
@@ -50,7 +43,7 @@ const float* as_floats(const GemmOperand& x, int64_t rows, int64_t cols, Arithme
     return static_cast<const float*>(x.data);
   }
   copy.resize(static_cast<size_t>(rows * cols));
-  ThreadPool::instance().for_range(rows, 1, [&](int64_t begin, int64_t end, int) {
+  thread_pool().for_range(rows, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       for (int64_t j = 0; j < cols; ++j) {
         const int64_t at = x.transposed ? j * x.stride + i : i * x.stride + j;
@@ -85,7 +78,7 @@ void gemm_reference(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const
   std::vector<float> a_copy, b_copy;
   const float* a_floats = as_floats(a, m, k, arithmetic, a_copy);
   const float* b_floats = as_floats(b, k, n, arithmetic, b_copy);
-  ThreadPool::instance().for_range(m, 1, [&](int64_t begin, int64_t end, int) {
+  thread_pool().for_range(m, 1, [&](int64_t begin, int64_t end, int) {
     std::vector<float> acc(static_cast<size_t>(n));
     for (int64_t i = begin; i < end; ++i) {
       std::fill(acc.begin(), acc.end(), 0.0f);
@@ -107,10 +100,11 @@ void gemm_with(int64_t m, int64_t n, const GemmEpilogue& epilogue, const Multipl
                      epilogue.activation == Activation::none && !epilogue.before && !epilogue.dropout.active() &&
                      !epilogue.residual;
   if (plain) return multiply(epilogue.c.f32(), epilogue.c.stride, epilogue.adds);
-  static std::vector<float> acc;
+  static thread_local std::vector<float> kept;
+  std::vector<float>& acc = kept;  // this thread's, for the pool's threads too
   acc.resize(static_cast<size_t>(m * n));
   multiply(acc.data(), n, false);
-  ThreadPool::instance().for_range(m, 1, [&](int64_t begin, int64_t end, int) {
+  thread_pool().for_range(m, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) finish_row(acc.data() + i * n, i, n, epilogue);
   });
 }
@@ -141,7 +135,7 @@ void gemm_onednn(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const Ge
                  const GemmEpilogue& epilogue, Arithmetic arithmetic) {
   using dnnl::memory;
   static dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  static dnnl::stream stream(engine);
+  static thread_local dnnl::stream stream(engine);
   const DType wanted = arithmetic == Arithmetic::f32 ? DType::f32 : DType::bf16;
   std::vector<float> a_copy, b_copy;
   const bool converts = a.type != wanted || b.type != wanted;
@@ -178,8 +172,14 @@ void gemm_onednn(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const Ge
 
 }  // namespace
 
-GemmImplementation gemm_implementation() { return active_slot(); }
-void set_gemm_implementation(GemmImplementation implementation) { active_slot() = implementation; }
+GemmImplementation gemm_implementation() {
+  const std::string_view forced = Runtime::current().environment("BRISK_GEMM");
+  return forced.empty() ? GemmImplementation::own : implementation_named(forced);
+}
+
+std::string_view gemm_implementation_name(GemmImplementation implementation) {
+  return kNames[static_cast<size_t>(implementation)];
+}
 
 bool has_gemm_implementation(GemmImplementation implementation) {
 #if defined(BRISK_HAVE_ONEDNN)

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/rounding.h"
+#include "base/runtime.h"
 #include "base/threads.h"
 #include "ops/element.h"
 #include "ops/gemm/gemm.h"
@@ -40,8 +41,9 @@ void plain_column_sums(const Tensor& x, int64_t begin, int64_t end, float* colum
 // thread sums its own rows, and the sums are added in the order of the threads, so that the result is the same on every
 // run.
 void gradient_before_activation(const LinearBackward& op, bool scaled) {
-  static std::vector<float> partial;
-  ThreadPool& pool = ThreadPool::instance();
+  static thread_local std::vector<float> kept;
+  std::vector<float>& partial = kept;  // this thread's, for the pool's threads too
+  ThreadPool& pool = thread_pool();
   const int64_t outputs = op.dy.cols, padded = round_up(outputs, 16);
   const bool sums = static_cast<bool>(op.dbias);
   if (sums) {

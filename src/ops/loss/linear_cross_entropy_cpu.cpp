@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/rounding.h"
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "ops/element.h"
 #include "ops/gemm/gemm.h"
 #include "ops/linear/linear_kernels.h"
@@ -110,7 +110,7 @@ class Loss {
       const Tensor x = op_.x.row_range(begin, rows);
       gemm(rows, vocabulary_, width, operand(x), operand(op_.weight, true), {.c = logits, .bias = op_.bias.f32()},
            arithmetic_);
-      ThreadPool::instance().for_range(rows, 1, [&](int64_t first, int64_t last, int) {
+      thread_pool().for_range(rows, 1, [&](int64_t first, int64_t last, int) {
         for (int64_t r = first; r < last; ++r) {
           float* row = logits.f32() + r * stride;
           finish_with_gradient(begin + r, row, r + 1 < last ? row + stride : row, to_16_bits);
@@ -147,7 +147,7 @@ class Loss {
         gemm(rows, count, op_.x.cols, operand(op_.x.row_range(begin, rows)),
              operand(op_.weight.row_range(first, count), true),
              {.c = logits, .bias = op_.bias ? op_.bias.f32() + first : nullptr}, arithmetic_);
-        ThreadPool::instance().for_range(rows, 1, [&](int64_t row, int64_t last, int) {
+        thread_pool().for_range(rows, 1, [&](int64_t row, int64_t last, int) {
           for (; row < last; ++row) {
             const float* of_row = block_logits + row * kBlockCols;
             add(of_row, first, count, states[row]);
@@ -181,7 +181,7 @@ class Loss {
   // Columns are shared out, and each is summed in the order of the rows: the same bits for any number of threads.
   void add_column_sums(const Tensor& dlogits) const {
     constexpr int64_t kColumns = 512;
-    ThreadPool::instance().for_range(vocabulary_, kColumns, [&](int64_t first, int64_t last, int) {
+    thread_pool().for_range(vocabulary_, kColumns, [&](int64_t first, int64_t last, int) {
       const Tensor part = dlogits.columns(first, last - first);
       if (has_vector_kernels()) {
         BRISK_ACTIVE_ISA(linear_column_sums)(part, 0, part.rows, op_.dbias.f32() + first);

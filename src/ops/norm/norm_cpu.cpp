@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/rounding.h"
+#include "base/runtime.h"
 #include "base/threads.h"
 #include "ops/norm/norm_kernels.h"
 
@@ -22,18 +23,19 @@ int64_t norm_grain(int64_t width) {
 void norm_forward(const NormForward& op) {
   if (!has_vector_kernels()) return ref::norm_forward(op);
   const auto rows = BRISK_ACTIVE_ISA(norm_forward_rows);
-  ThreadPool::instance().for_range(op.x.rows, norm_grain(op.x.cols),
-                                   [&](int64_t begin, int64_t end, int) { rows(op, begin, end); });
+  thread_pool().for_range(op.x.rows, norm_grain(op.x.cols),
+                          [&](int64_t begin, int64_t end, int) { rows(op, begin, end); });
 }
 
 void norm_backward(const NormBackward& op) {
   BRISK_CHECK(!op.prepared.du, "a prepared gradient, which is for GPUs");
   if (!has_vector_kernels()) return ref::norm_backward(op);
   const auto rows = BRISK_ACTIVE_ISA(norm_backward_rows);
-  ThreadPool& pool = ThreadPool::instance();
+  ThreadPool& pool = thread_pool();
   const int64_t width = op.x.cols, padded = round_up(width, 16);
   // Two sums a thread, kept for the next call; threads without a share leave zeros.
-  static std::vector<float> partial;
+  static thread_local std::vector<float> kept;
+  std::vector<float>& partial = kept;  // this thread's, for the pool's threads too
   const size_t needed = static_cast<size_t>(pool.size() * 2 * padded);
   if (partial.size() < needed) partial.resize(needed);
   std::fill_n(partial.begin(), needed, 0.0f);

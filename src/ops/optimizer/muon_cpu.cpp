@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/rounding.h"
+#include "base/runtime.h"
 #include "base/threads.h"
 #include "ops/optimizer/muon_kernels.h"
 
@@ -71,7 +72,7 @@ class MatrixUpdate {
   template <typename Body>
   void share(int64_t count, int64_t grain, const Body& body) const {
     if (alone_) return body(0, count);
-    ThreadPool::instance().for_range(count, grain, [&](int64_t begin, int64_t end, int) { body(begin, end); });
+    thread_pool().for_range(count, grain, [&](int64_t begin, int64_t end, int) { body(begin, end); });
   }
 
   void set_direction() {
@@ -143,14 +144,14 @@ int64_t most_floats(std::span<const MuonMatrix> matrices) {
 }  // namespace
 
 int64_t muon_workspace_floats(std::span<const MuonMatrix> matrices) {
-  const int threads = ThreadPool::instance().size();
+  const int threads = thread_pool().size();
   return most_floats(matrices) * (one_thread_each(matrices, by_work(matrices), threads) ? threads : 1);
 }
 
 void muon_update(const MuonUpdate& op) {
   const Passes passes = active_passes();
   const std::vector<size_t> order = by_work(op.matrices);
-  ThreadPool& pool = ThreadPool::instance();
+  ThreadPool& pool = thread_pool();
   if (!one_thread_each(op.matrices, order, pool.size())) {
     for (const size_t i : order) MatrixUpdate(op, passes, op.matrices[i], op.workspace, false).run();
     return;

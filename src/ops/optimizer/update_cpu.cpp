@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/rounding.h"
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "ops/optimizer/update_kernels.h"
 
 namespace brisk::cpu {
@@ -19,11 +19,11 @@ constexpr int64_t kUpdatePiece = 1 << 16;
 template <typename Body>
 void in_pieces(int64_t count, const Body& body) {
   if (count <= 2 * kUpdatePiece) {
-    ThreadPool::instance().for_range(count, kGrain, [&](int64_t begin, int64_t end, int) { body(begin, end); });
+    thread_pool().for_range(count, kGrain, [&](int64_t begin, int64_t end, int) { body(begin, end); });
     return;
   }
   std::atomic<int64_t> next{0};
-  ThreadPool::instance().run_parts([&](int) {
+  thread_pool().run_parts([&](int) {
     for (int64_t begin; (begin = next.fetch_add(kUpdatePiece, std::memory_order_relaxed)) < count;) {
       body(begin, std::min(begin + kUpdatePiece, count));
     }
@@ -42,7 +42,8 @@ double squared_norm(const float* values, int64_t count) {
   if (!has_vector_kernels()) return ref::squared_norm(values, count);
   const auto range = BRISK_ACTIVE_ISA(squared_norm_range);
   // A sum for each piece, added in their order: the same bits for any number of threads.
-  static std::vector<double> sums;
+  static thread_local std::vector<double> kept;
+  std::vector<double>& sums = kept;  // this thread's, for the pool's threads too
   sums.assign(static_cast<size_t>(divide_up(count, kUpdatePiece)), 0.0);
   std::atomic<size_t> next{0};
   const auto work = [&](int) {
@@ -54,7 +55,7 @@ double squared_norm(const float* values, int64_t count) {
   if (sums.size() == 1) {
     work(0);
   } else {
-    ThreadPool::instance().run_parts(work);
+    thread_pool().run_parts(work);
   }
   double total = 0;
   for (const double sum : sums) total += sum;
@@ -64,8 +65,7 @@ double squared_norm(const float* values, int64_t count) {
 void convert_to_bf16(const float* values, bf16_t* out, int64_t count) {
   if (!has_vector_kernels()) return ref::convert_to_bf16(values, out, count);
   const auto range = BRISK_ACTIVE_ISA(convert_to_bf16_range);
-  ThreadPool::instance().for_range(count, kGrain,
-                                   [&](int64_t begin, int64_t end, int) { range(values, out, begin, end); });
+  thread_pool().for_range(count, kGrain, [&](int64_t begin, int64_t end, int) { range(values, out, begin, end); });
 }
 
 }  // namespace brisk::cpu

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/runtime.h"
 #include "base/threads.h"
 #include "ops/peak/peak.h"
 #include "ops/peak/peak_kernels.h"
@@ -42,7 +43,7 @@ PeakMeter::PeakMeter(Device& gpu, Arithmetic arithmetic)
 void PeakMeter::sample() {
   if (on_gpu_) return;
   if (arithmetic_ == Arithmetic::bf16 && !has_bf16_instructions(active_isa())) return;
-  ThreadPool& pool = ThreadPool::instance();
+  ThreadPool& pool = thread_pool();
   constexpr double kBurstSeconds = 0.001;
   constexpr int kBursts = 3;
   std::vector<double> rates(static_cast<size_t>(pool.size()), 0.0);

@@ -4,21 +4,21 @@
 #include <utility>
 #include <vector>
 
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "ops/rotary/rotary_kernels.h"
 
 namespace brisk::cpu {
 
 namespace {
 
-// Cosines and sines for positions 0 .. positions - 1, kept for the program's life: one table per (K, theta).
+// Cosines and sines for positions 0 .. positions - 1, kept for the thread's life: one table per (K, theta).
 struct Turns {
   int64_t positions = 0;
   std::vector<float> cosine, sine;  // [positions, K]
 };
 
 const Turns& turns_for(int64_t head_width, float theta, int64_t positions) {
-  static std::map<std::pair<int64_t, float>, Turns> tables;
+  static thread_local std::map<std::pair<int64_t, float>, Turns> tables;
   Turns& turns = tables[{head_width, theta}];
   if (turns.positions >= positions) return turns;
   // Grown by half at least: generation asks for one position more each time.
@@ -51,7 +51,7 @@ void rotary(const Rotary& op) {
   const Turns& turns = turns_for(op.head_width, op.theta, int64_t{last} + 1);
   const auto rows = BRISK_ACTIVE_ISA(rotary_rows);
   const int64_t grain = std::max<int64_t>(1, kRotaryElementsPerThread / std::max<int64_t>(1, op.x.cols));
-  ThreadPool::instance().for_range(op.x.rows, grain, [&](int64_t begin, int64_t end, int) {
+  thread_pool().for_range(op.x.rows, grain, [&](int64_t begin, int64_t end, int) {
     rows(op, {turns.cosine.data(), turns.sine.data()}, begin, end);
   });
 }

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "ops/element.h"
 #include "ops/elementwise/elementwise.h"
 
@@ -27,14 +27,14 @@ void copy_rows(const Tensor& from, const Tensor& to, bool adds) {
   const Combine op{.b = from, .y = to, .y_adds = adds};
   const bool has_f16 = from.type == DType::f16 || to.type == DType::f16;  // a GPU's, here in tests alone
   if (adds || from.type != to.type) return has_f16 ? ref::combine(op) : combine(op);
-  ThreadPool::instance().for_range(from.rows, 16, [&](int64_t begin, int64_t end, int) {
+  thread_pool().for_range(from.rows, 16, [&](int64_t begin, int64_t end, int) {
     for (int64_t row = begin; row < end; ++row) copy_row(from, row, to, row);
   });
 }
 
 void clear_rows(const Tensor& rows) {
   const int64_t size = size_of(rows.type);
-  ThreadPool::instance().for_range(rows.rows, 16, [&](int64_t begin, int64_t end, int) {
+  thread_pool().for_range(rows.rows, 16, [&](int64_t begin, int64_t end, int) {
     for (int64_t row = begin; row < end; ++row) {
       std::memset(rows.as<char>() + row * rows.stride * size, 0, static_cast<size_t>(rows.cols * size));
     }

@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 #include "base/run_on_pool.h"
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "text/pipeline/bert_words.h"
 #include "text/pipeline/words.h"
 
@@ -111,7 +111,7 @@ std::vector<std::string_view> cut_into_pieces(std::span<const std::string_view> 
 template <typename Words>
 std::vector<WordCount> count_on_pool(std::span<const std::string_view> texts) {
   const std::vector<std::string_view> pieces = cut_into_pieces<Words>(texts);
-  std::vector<ShardedCounter> counters(ThreadPool::instance().size());
+  std::vector<ShardedCounter> counters(thread_pool().size());
   std::atomic<size_t> next_piece{0};
   run_on_pool([&](int thread) {
     for (size_t i = next_piece++; i < pieces.size(); i = next_piece++) count_into<Words>(pieces[i], counters[thread]);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/run_on_pool.h"
+#include "base/runtime.h"
 #include "base/text/unicode.h"
 #include "text/files/tokenizer_files.h"
 #include "text/pipeline/bert_words.h"
@@ -29,7 +30,7 @@ NormalizedCounts count_normalized(std::span<const std::string_view> texts, const
   const Normalizer normalizer(nlohmann::json::parse(components.normalizer), "normalizer");
   const PreTokenizer pre_tokenizer(nlohmann::json::parse(components.pre_tokenizer), "pre_tokenizer");
   const std::vector<WordCount> given = count_bert_pieces(texts);
-  const int threads = ThreadPool::instance().size();
+  const int threads = thread_pool().size();
   std::vector<NormalizedCounts> counts(threads);
   run_on_pool([&](int thread) {
     const auto [begin, end] = ThreadPool::share(static_cast<int64_t>(given.size()), 1, thread, threads);

@@ -1,13 +1,12 @@
 // Training steps on a GPU: a step is queued as a whole and waited for once. What recurs with the same sizes is recorded
 // as a graph when it comes the second time. Now and then a step is queued op by op, with stamps of the GPU's clock
 // between; the ledger divides the others as that one was.
-#include <cstdlib>
 #include <map>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/random.h"
+#include "base/runtime.h"
 #include "infer/batch_buffer.h"
 #include "train/engine/step_backend.h"
 
@@ -20,13 +19,7 @@ constexpr int64_t kMostWaiting = 16;  // steps, for one whose sizes have all run
 constexpr size_t kMostGraphs = 64;    // of micro-batches; a graph takes about a megabyte
 
 // BRISK_CUDA_GRAPHS=0: every op is launched by itself, for finding faults.
-bool wants_graphs() {
-  static const bool wants = [] {
-    const char* value = std::getenv("BRISK_CUDA_GRAPHS");
-    return value == nullptr || std::string_view(value) != "0";
-  }();
-  return wants;
-}
+bool wants_graphs() { return Runtime::current().environment("BRISK_CUDA_GRAPHS") != "0"; }
 
 class GpuStepBackend : public StepBackend {
  public:

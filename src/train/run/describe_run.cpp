@@ -1,8 +1,8 @@
 #include "train/run/describe_run.h"
 
 #include "base/files/files.h"
+#include "base/runtime.h"
 #include "base/terminal/terminal.h"
-#include "base/threads.h"
 #include "infer/device_choice.h"
 #include "train/record/run_text.h"
 
@@ -32,7 +32,7 @@ void describe_run(const TrainingSetup& setup) {
   const bool on_gpu = setup.engine->parameters().device().is_cuda();
   say("{} steps{} of {} sequences, {} an epoch; {} threads, {}, {}, peak {:.0f} GFLOP/s in {}", setup.total_steps,
       setup.time_box ? " (a guess until the first ones are measured)" : "", setup.loader_options.sequences_per_step,
-      setup.steps_per_epoch, ThreadPool::instance().size(), arithmetic_unit(setup.engine->parameters().device()),
+      setup.steps_per_epoch, thread_pool().size(), arithmetic_unit(setup.engine->parameters().device()),
       precision_name(setup.choices.compute_type, setup.choices.products), setup.peak->gflops(),
       on_gpu ? "products" : "registers");
   if (!setup.time_box && training.warmup_steps > setup.total_steps) {

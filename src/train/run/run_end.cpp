@@ -2,8 +2,8 @@
 
 #include "base/error.h"
 #include "base/machine/machine.h"
+#include "base/runtime.h"
 #include "base/terminal/terminal.h"
-#include "base/threads.h"
 #include "checkpoint/checkpoint.h"
 #include "infer/device_choice.h"
 #include "train/record/metrics_log.h"
@@ -35,7 +35,7 @@ void fill_summary(TrainingSetup& setup, const RunEnd& end, const Ledger::Totals&
   setup.summary.precision = precision_name(setup.choices.compute_type, setup.choices.products);
   setup.summary.isa = arithmetic_unit(device);
   setup.summary.device = device.name();
-  setup.summary.threads = ThreadPool::instance().size();
+  setup.summary.threads = thread_pool().size();
   setup.summary.skipped_updates = setup.state.guard.skipped;
   setup.summary.rollbacks = setup.state.guard.rollbacks;
   if (const LossScale* scale = setup.engine->loss_scale()) setup.summary.skipped_steps = scale->skipped_steps;

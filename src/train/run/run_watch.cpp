@@ -15,9 +15,9 @@
 #include "base/machine/machine.h"
 #include "base/metrics.h"
 #include "base/random.h"
+#include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "base/text/unicode.h"
-#include "base/threads.h"
 #include "infer/device_choice.h"
 
 namespace brisk {
@@ -149,7 +149,7 @@ void RunWatch::start() {
                                 {"logical_processors", machine.logical_processors},
                                 {"memory_bytes", machine.memory_total_bytes},
                                 {"system", machine.system},
-                                {"threads", ThreadPool::instance().size()},
+                                {"threads", thread_pool().size()},
                                 {"isa", arithmetic_unit(setup_.engine->parameters().device())},
                                 {"precision", precision_name(setup_.choices.compute_type, setup_.choices.products)},
                                 {"peak_gflops", setup_.peak->gflops()},

@@ -11,6 +11,7 @@
 #include "base/machine/machine.h"
 #include "base/metrics.h"
 #include "base/rounding.h"
+#include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "base/threads.h"
 #include "checkpoint/fine_tuned.h"
@@ -76,10 +77,10 @@ class Starter {
     const DeviceChoice place = choose_device(setup_.job.device, "device");
     if (!setup_.request.resume) check_precision(setup_.job.training.precision, *place.device);
     check_master_weights(setup_.job.training.master_weights, setup_.job.training.precision, *place.device);
-    ThreadPool::set_size(thread_count_for(setup_.job.training.threads, "training.threads"));
-    if (ThreadPool::instance().size() > available_cores()) {
+    Runtime::current().set_threads(thread_count_for(setup_.job.training.threads, "training.threads"));
+    if (thread_pool().size() > available_cores()) {
       warn("training.threads = {} on {} cores: threads that share a core wait for each other; {} would be faster",
-           ThreadPool::instance().size(), available_cores(), available_cores());
+           thread_pool().size(), available_cores(), available_cores());
     }
     checkpoint_path_ = setup_.request.resume ? latest_checkpoint(setup_.directory.path()) : std::nullopt;
     if (checkpoint_path_ && !has_optimizer_state(*checkpoint_path_) && saved_state().step == 0) {
@@ -204,7 +205,7 @@ class Starter {
     setup_.gpu = watch_gpu(*place.device);
     place.device->forget_peak();  // what the measurement took is free again
     if (place.device->is_cuda()) {
-      explain_gpu_memory([options] {
+      setup_.memory_explanation.emplace([options] {
         const Device& gpu = *options.device;
         return explain_memory(options, memory_for_engine(gpu) + gpu.memory().allocated);
       });
@@ -234,7 +235,7 @@ class Starter {
 
   Choices make_choices(const EngineOptions& engine_options) {
     const std::string isa(engine_options.device->is_cuda() ? "cuda" : isa_name(active_isa()));
-    const int64_t threads = ThreadPool::instance().size();
+    const int64_t threads = thread_pool().size();
     if (checkpoint_path_) {
       Choices choices = choices_from_json(saved_state().choices_json, *checkpoint_path_);
       if (choices.micro_batch_tokens < engine_options.capacity.longest) {

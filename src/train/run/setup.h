@@ -19,6 +19,7 @@
 #include "job/run_length.h"
 #include "ops/peak/peak.h"
 #include "optim/schedule.h"
+#include "tensor/device.h"
 #include "train/engine/engine.h"
 #include "train/engine/process_group.h"
 #include "train/record/metrics_log.h"
@@ -47,6 +48,7 @@ struct TrainingSetup {
   TaskData data;
   Choices choices;
   MemoryPlan memory;
+  std::optional<GpuMemoryExplanation> memory_explanation;  // where a GPU trains
   std::unique_ptr<Engine> engine;
   CheckpointState state;
   LoaderOptions loader_options;

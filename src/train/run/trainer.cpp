@@ -9,12 +9,12 @@
 #include "base/files/files.h"
 #include "base/metrics.h"
 #include "base/rounding.h"
+#include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "train/engine/divergence_guard.h"
 #include "train/record/run_text.h"
 #include "train/run/best_model.h"
 #include "train/run/expectation.h"
-#include "train/run/interrupt.h"
 #include "train/run/rollback.h"
 #include "train/run/run_end.h"
 #include "train/run/run_watch.h"
@@ -55,8 +55,8 @@ class Trainer {
 
  private:
   void loop() {
-    InterruptGuard guard;
-    ProgressBar bar;
+    LogSink& log = Runtime::current().log();
+    const ProgressScope progress(log);
     last_save_ = peak_sampled_ = std::chrono::steady_clock::now();
     if (setup_.gpu) setup_.gpu->begin();
     log_.begin_epoch();
@@ -78,9 +78,9 @@ class Trainer {
       watch_.count(batch.cursor.epoch + 1, result.tokens, batch.sequences);
       watch_.gradients_are_scaled(result.scaling);
       if (setup_.time_box) follow_the_clock();
-      after_step(bar, batch, rate);
+      after_step(log, batch, rate);
     }
-    bar.clear();
+    log.clear_progress();
     if (interrupted_) {
       save();
     }
@@ -166,7 +166,7 @@ class Trainer {
     setup_.epochs = divide_up(setup_.total_steps, setup_.steps_per_epoch);
   }
 
-  void after_step(ProgressBar& bar, const StepBatch& batch, double rate) {
+  void after_step(LogSink& log, const StepBatch& batch, double rate) {
     const TrainingOptions& training = setup_.job.training;
     const bool last = is_over();
     if (log_.has_early_steps()) say_time_per_epoch();
@@ -175,23 +175,23 @@ class Trainer {
     const Progress progress = log_.progress(batch);
     if (setup_.state.step % training.logging_steps == 0 || last) {
       log_step(batch, rate);
-      bar.log(progress);
+      log.progress(progress, true);
     } else {
-      bar.update(progress);
+      log.progress(progress, false);
     }
     const bool evaluates = training.eval_steps > 0 ? setup_.state.step % training.eval_steps == 0 : batch.last_of_epoch;
     bool best = false;
     const auto pause = std::chrono::steady_clock::now();
     const bool evaluated = (evaluates || last) && !setup_.data.validation->empty();
-    if (evaluated) best = evaluate(bar, batch);
-    if (evaluates || last) sample(bar, batch);
+    if (evaluated) best = evaluate(log, batch);
+    if (evaluates || last) sample(log, batch);
     watch_.histograms(setup_.state.step);
-    if (batch.last_of_epoch || last) end_epoch(bar, batch);
+    if (batch.last_of_epoch || last) end_epoch(log, batch);
     if (evaluated && setup_.time_box) setup_.time_box->evaluation_took(agreed_seconds_since(pause));
     const bool saves = (training.save_steps > 0 ? setup_.state.step % training.save_steps == 0 : batch.last_of_epoch) ||
                        (training.save_minutes > 0 && agreed_seconds_since(last_save_) >= 60 * training.save_minutes);
     if (saves || last || stop_early_ || (best && training.load_best_model_at_end)) {
-      bar.clear();
+      log.clear_progress();
       save();
     }
   }
@@ -217,7 +217,7 @@ class Trainer {
     setup_.summary.last_step = line;
   }
 
-  bool evaluate(ProgressBar& bar, const StepBatch& batch) {
+  bool evaluate(LogSink& log, const StepBatch& batch) {
     const EvaluationResult result = setup_.engine->evaluate(*setup_.data.validation, setup_.ledger);
     const EvaluationMetrics line{setup_.state.step, batch.cursor.epoch + 1, result.metrics, watch_.seconds()};
     setup_.metrics->append(line);
@@ -226,7 +226,7 @@ class Trainer {
     const bool best = best_.see(line);
     if (best) keep_details(result);
     stop_early_ = setup_.processes().broadcast(!best && best_.patience_is_over());
-    bar.clear();
+    log.clear_progress();
     say("step {}: validation {}{}", line.step, metrics_text(line.metrics, setup_.job.training.best_by),
         best ? ", the best so far" : "");
     if (stop_early_) say("{}", best_.early_stopping_text());
@@ -243,13 +243,13 @@ class Trainer {
     }
   }
 
-  void sample(ProgressBar& bar, const StepBatch& batch) {
-    bar.clear();
+  void sample(LogSink& log, const StepBatch& batch) {
+    log.clear_progress();
     watch_.sample(setup_.state.step, batch.cursor.epoch + 1);
   }
 
-  void end_epoch(ProgressBar& bar, const StepBatch& batch) {
-    bar.clear();
+  void end_epoch(LogSink& log, const StepBatch& batch) {
+    log.clear_progress();
     const Ledger::Totals now = setup_.ledger.totals();
     const Ledger::Totals epoch = now - log_.epoch_start();
     const EpochRow row = log_.end_epoch(batch.cursor.epoch + 1, now);
@@ -295,7 +295,7 @@ class Trainer {
     return setup_.processes().broadcast(seconds_since(start));
   }
   double elapsed() { return setup_.processes().broadcast(setup_.elapsed()); }
-  bool interrupt_requested() const { return setup_.processes().broadcast(InterruptGuard::requested()); }
+  bool interrupt_requested() const { return setup_.processes().broadcast(Runtime::current().cancelled()); }
 
   static constexpr int64_t kStepsBeforeExpecting = 5;
 
@@ -315,9 +315,9 @@ class Trainer {
 }  // namespace
 
 TrainOutcome train(Job job, const TrainRequest& request) {
-  std::optional<StartInterruptGuard> starting(std::in_place);
+  const CacheDirectoryScope cache(job.data.cache_dir);
   Trainer trainer(std::move(job), request);
-  starting.reset();
+  if (request.before_first_step) request.before_first_step();
   return trainer.run();
 }
 

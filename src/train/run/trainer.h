@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "job/job.h"
@@ -18,14 +19,16 @@ class ProcessGroup;
 struct TrainRequest {
   bool resume = false;
   ProcessGroup* processes = nullptr;  // that train together (train/engine/process_group.h); none: this one alone
+  std::function<void()> before_first_step = {};  // everything is prepared: from here on there is something to save
 };
 
 struct TrainOutcome {
-  bool interrupted = false;  // saved, and can be resumed
+  bool interrupted = false;  // by Runtime::cancel(): saved, and can be resumed
   std::string run_path;
   RunSummary summary;
 };
 
+// Runtime::cancel() from another thread ends it after the step in work, with a checkpoint to resume from.
 TrainOutcome train(Job job, const TrainRequest& request);
 
 }  // namespace brisk

@@ -7,6 +7,7 @@
 #include "base/files/file_lock.h"
 #include "base/files/files.h"
 #include "base/hash.h"
+#include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "base/terminal/work_bar.h"
 #include "data/read/source.h"
@@ -128,10 +129,10 @@ std::string hash_of(const TokenCache& cache) { return std::filesystem::path(cach
 TokenCache tokens_of(Source& source, const std::string& name, const DataOptions& options, const Tokenizer& tokenizer) {
   WorkBar bar("tokens of " + name);
   // Tests kill a process right after its first journal.
-  const char* journal_seconds = std::getenv("BRISK_JOURNAL_SECONDS");
+  const std::string journal_seconds(Runtime::current().environment("BRISK_JOURNAL_SECONDS"));
   return open_token_cache(
       source, tokenizer, cache_directory(options), [&](int64_t done, int64_t total) { bar.update(done, total); },
-      journal_seconds != nullptr ? std::strtod(journal_seconds, nullptr) : 5);
+      journal_seconds.empty() ? 5 : std::strtod(journal_seconds.c_str(), nullptr));
 }
 
 TokenCache evaluation_tokens(const std::vector<std::string>& paths, const DataOptions& options,

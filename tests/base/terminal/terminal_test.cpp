@@ -10,6 +10,9 @@
 #include <limits>
 #include <thread>
 
+#include "base/runtime.h"
+#include "base/terminal/terminal_log.h"
+
 namespace brisk {
 namespace {
 
@@ -133,29 +136,29 @@ class Pipe {
   int ends[2];
 };
 
-TEST(ProgressBar, IsPlainLinesInAPipe) {
+TEST(TerminalLog, IsPlainLinesInAPipe) {
   Pipe pipe;
   {
-    ProgressBar bar(pipe.ends[1], false);
-    for (int i = 0; i < 10; ++i) bar.update(kProgress);
-    bar.log(kProgress);
-    bar.clear();
-    bar.finish();
+    TerminalLog log(pipe.ends[1], false);
+    for (int i = 0; i < 10; ++i) log.progress(kProgress, false);
+    log.progress(kProgress, true);
+    log.clear_progress();
+    log.finish_progress();
   }
   EXPECT_EQ(pipe.everything(), format_progress(kProgress) + "\n");
 }
 
-TEST(ProgressBar, RedrawsTenTimesASecondAtMostAndEndsWithTheLastState) {
+TEST(TerminalLog, RedrawsTenTimesASecondAtMostAndEndsWithTheLastState) {
   Pipe pipe;
   {
-    ProgressBar bar(pipe.ends[1], true);
+    TerminalLog log(pipe.ends[1], true);
     Progress progress = kProgress;
     for (int i = 1; i <= 80; ++i) {
       progress.step = i;
-      bar.update(progress);
+      log.progress(progress, false);
     }
-    bar.finish();
-    bar.finish();
+    log.finish_progress();
+    log.finish_progress();
   }
   const std::string text = pipe.everything();
   // The first, the last, and more only if this machine took over 0.1 s for the loop.
@@ -182,16 +185,15 @@ TEST(Colour, IsForTerminalsAndHonoursNoColor) {
   ::ioctl(terminal, TIOCSWINSZ, &size);
   EXPECT_TRUE(is_terminal(terminal));
   EXPECT_EQ(terminal_width(terminal), 91);
-  ::setenv("TERM", "xterm", 1);
-  ::unsetenv("NO_COLOR");
-  EXPECT_EQ(coloured("text", Colour::red, terminal), "\x1b[31mtext\x1b[0m");
-  ::setenv("NO_COLOR", "", 1);
-  EXPECT_TRUE(use_colour(terminal)) << "an empty NO_COLOR does not count";
-  ::setenv("NO_COLOR", "1", 1);
-  EXPECT_EQ(coloured("text", Colour::red, terminal), "text");
-  ::unsetenv("NO_COLOR");
-  ::setenv("TERM", "dumb", 1);
-  EXPECT_FALSE(use_colour(terminal));
+  const auto red_in = [&](const Environment& environment) {
+    Runtime runtime({.environment = environment});
+    const RuntimeScope scope(runtime);
+    return coloured("text", Colour::red, terminal);
+  };
+  EXPECT_EQ(red_in({{"TERM", "xterm"}}), "\x1b[31mtext\x1b[0m");
+  EXPECT_EQ(red_in({{"TERM", "xterm"}, {"NO_COLOR", ""}}), "\x1b[31mtext\x1b[0m") << "an empty NO_COLOR does not count";
+  EXPECT_EQ(red_in({{"TERM", "xterm"}, {"NO_COLOR", "1"}}), "text");
+  EXPECT_EQ(red_in({{"TERM", "dumb"}}), "text");
   ::close(terminal);
   ::close(controller);
 }
@@ -205,15 +207,15 @@ TEST(Say, GoesToStandardErrorAndLeavesStandardOutputToResults) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "5 tokens\nwarning: only 5\n");
 }
 
-TEST(Say, TakesTheBarOffTheScreenFirst) {
-  testing::internal::CaptureStderr();
+TEST(TerminalLog, ALineTakesTheBarOffTheScreenFirst) {
+  Pipe pipe;
   {
-    ProgressBar bar(STDERR_FILENO, true);
-    bar.update(kProgress);
-    say("saved");
-    bar.update(kProgress);
+    TerminalLog log(pipe.ends[1], true);
+    log.progress(kProgress, false);
+    log.line(LogLevel::info, "saved");
+    log.progress(kProgress, false);
   }
-  const std::string text = testing::internal::GetCapturedStderr();
+  const std::string text = pipe.everything();
   EXPECT_NE(text.find("\r\x1b[Ksaved\n\r\x1b[K["), std::string::npos) << text;
 }
 

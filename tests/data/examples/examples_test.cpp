@@ -9,7 +9,7 @@
 #include <map>
 #include <set>
 
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "data/examples/example_statistics.h"
 #include "support/byte_tokenizer.h"
 #include "support/framed_tokenizer.h"
@@ -131,10 +131,10 @@ TEST_F(Examples, AnyNumberOfThreadsMakesTheSame) {
   std::string csv = "text,label\n";
   for (int i = 0; i < 40000; ++i) csv += fmt::format("\"text {}\nof some length\",class {}\n", i, i % 700);
   folder_.write("a.csv", csv);
-  const int threads = ThreadPool::instance().size();
+  const int threads = thread_pool().size();
   std::vector<std::string> contents;
   for (const int size : {1, 3}) {
-    ThreadPool::set_size(size);
+    Runtime::current().set_threads(size);
     const auto made =
         open_examples(InputTable({.paths = {folder_ / "a.csv"}}), tokenizer_, folder_ / std::to_string(size));
     std::ifstream file(made->cache_path(), std::ios::binary);
@@ -144,7 +144,7 @@ TEST_F(Examples, AnyNumberOfThreadsMakesTheSame) {
     EXPECT_EQ(made->label_of(12345), 12345 % 700);
     EXPECT_EQ(made->missing().count(), 0);
   }
-  ThreadPool::set_size(threads);
+  Runtime::current().set_threads(threads);
   EXPECT_EQ(contents[0], contents[1]);
 }
 
@@ -321,7 +321,7 @@ TEST_F(Examples, TwoJobsAtOnceMakeTheTokensOnce) {
     const auto made = open_examples(InputTable({.paths = {folder_ / "a.csv"}}), tokenizer_, folder_ / "shared");
     _exit(made->rows() == 2000 ? 0 : 1);
   };
-  ThreadPool::set_size(1);
+  Runtime::current().set_threads(1);
   const pid_t one = open(), two = open();
   for (const pid_t child : {one, two}) {
     int status = 0;

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "data/token_store/content_hash.h"
 #include "data/token_store/file_memo.h"
 #include "data/token_store/text_hash.h"
@@ -258,10 +258,10 @@ TEST(TokenCache, IsTheSameWhateverTheNumberOfThreads) {
   for (int i = 0; i < 10000; ++i) text += fmt::format("short document {}\n\n", i);
   const std::string path = folder.write("a.txt", text);
   const ByteTokenizer tokenizer;
-  const int threads = ThreadPool::instance().size();
+  const int threads = thread_pool().size();
   std::vector<std::string> contents;
   for (const int count : {1, 2, 3}) {
-    ThreadPool::set_size(count);
+    Runtime::current().set_threads(count);
     const TokenCache cache = open(path, folder, tokenizer, DocumentRule::kBlock);
     EXPECT_FALSE(cache.reused);
     EXPECT_EQ(cache.stream->documents(), 10001);
@@ -269,7 +269,7 @@ TEST(TokenCache, IsTheSameWhateverTheNumberOfThreads) {
     contents.emplace_back((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     std::filesystem::remove(cache.path);
   }
-  ThreadPool::set_size(threads);
+  Runtime::current().set_threads(threads);
   EXPECT_EQ(contents[1], contents[0]);
   EXPECT_EQ(contents[2], contents[0]);
 }
@@ -292,8 +292,8 @@ std::string bytes_of(const std::string& path) {
 }
 
 TEST(TokenCacheResumed, IsTheFileThatOneProcessMakes) {
-  const int threads = ThreadPool::instance().size();
-  ThreadPool::set_size(2);  // 4 MiB are tokenized at a time: with many more threads, all of a text
+  const int threads = thread_pool().size();
+  Runtime::current().set_threads(2);  // 4 MiB are tokenized at a time: with many more threads, all of a text
   std::string text;
   for (int i = 0; text.size() < (6u << 20); ++i) text += fmt::format("Line {} of many.\n{}", i, i % 9 == 0 ? "\n" : "");
   std::string lines;
@@ -316,7 +316,7 @@ TEST(TokenCacheResumed, IsTheFileThatOneProcessMakes) {
     EXPECT_TRUE(bytes_of(cache.path) == bytes_of(whole.path)) << name;
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "cache"), {}), 1) << name;
   }
-  ThreadPool::set_size(threads);
+  Runtime::current().set_threads(threads);
 }
 
 TEST(TokenCacheResumed, StartsAnewWhereWhatIsThereIsDamaged) {

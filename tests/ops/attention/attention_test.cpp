@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "support/numeric.h"
 #include "support/sanitized.h"
 
@@ -424,17 +424,17 @@ TEST(Attention, PackedSequencesGiveTheBitsOfSeparateOnes) {
 }
 
 TEST(Attention, AnyNumberOfThreadsGivesTheSameBits) {
-  const int threads = ThreadPool::instance().size();
+  const int threads = thread_pool().size();
   const std::vector<int> pools = testing::kSanitized ? std::vector{3} : std::vector{2, 3, 7};
   for (const DType type : {DType::f32, DType::bf16}) {
     // 580 is cut in another way for each thread pool.
     const Problem problem{.queries = {580, 3, 90}, .heads = 2, .kv_heads = 1, .type = type, .dropout = 0.1f};
     for_each_isa([&](Isa) {
-      ThreadPool::set_size(1);
+      Runtime::current().set_threads(1);
       Attention one(problem);
       one.run_cpu();
       for (const int pool : pools) {
-        ThreadPool::set_size(pool);
+        Runtime::current().set_threads(pool);
         Attention many(problem);
         many.run_cpu();
         expect_same_bits(many.y, one.y, "y");
@@ -445,7 +445,7 @@ TEST(Attention, AnyNumberOfThreadsGivesTheSameBits) {
       }
     });
   }
-  ThreadPool::set_size(threads);
+  Runtime::current().set_threads(threads);
 }
 
 TEST(Attention, DropsTheShareAskedForAndKeepsTheMean) {

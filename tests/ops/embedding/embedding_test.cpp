@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "support/numeric.h"
 
 namespace brisk {
@@ -141,13 +141,13 @@ TEST(Embedding, AnEmptyBatchLeavesAZeroGradient) {
 }
 
 TEST(Embedding, AnyNumberOfThreadsGivesTheSameBits) {
-  const int threads = ThreadPool::instance().size();
+  const int threads = thread_pool().size();
   for_each_isa([&](Isa) {
-    ThreadPool::set_size(1);
+    Runtime::current().set_threads(1);
     Embedding one(kLengths, 50, 200, DType::f32, 0.1f);
     cpu::embedding_backward(one.backward(false));
     for (const int pool : {2, 3, 8}) {  // 200 columns have 3 slices: 8 threads share them in groups of tokens
-      ThreadPool::set_size(pool);
+      Runtime::current().set_threads(pool);
       Embedding many(kLengths, 50, 200, DType::f32, 0.1f);
       cpu::embedding_backward(many.backward(false));
       expect_close(many.dtable, one.dtable, 0, "dtable");
@@ -155,7 +155,7 @@ TEST(Embedding, AnyNumberOfThreadsGivesTheSameBits) {
       expect_close(many.dtypes, one.dtypes, 0, "dtypes");
     }
   });
-  ThreadPool::set_size(threads);
+  Runtime::current().set_threads(threads);
 }
 
 TEST(Embedding, DropsTheShareAskedFor) {

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "ops/element.h"
 #include "ops/gemm/gemm_library.h"
 #include "support/numeric.h"
@@ -187,7 +187,7 @@ TEST(Gemm, OfNoDepthIsZeroAndOfNoRowsIsNothing) {
 }
 
 TEST(Gemm, GivesTheSameBitsWithAnyNumberOfThreads) {
-  const int threads = ThreadPool::instance().size();
+  const int threads = thread_pool().size();
   const std::vector<int> pools = testing::kSanitized ? std::vector{3} : std::vector{2, 3, 4, 6};
   for_each_isa([&](Isa) {
     for (const Arithmetic arithmetic : {Arithmetic::f32, Arithmetic::bf16}) {
@@ -198,10 +198,10 @@ TEST(Gemm, GivesTheSameBitsWithAnyNumberOfThreads) {
           const Matrix a(s.m, s.k), b(s.n, s.k), bias(1, s.n);
           const Matrix one(s.m, s.n);
           GemmEpilogue epilogue{.c = one, .bias = with_bias ? bias.view().f32() : nullptr};
-          ThreadPool::set_size(1);
+          Runtime::current().set_threads(1);
           cpu::gemm(s.m, s.n, s.k, operand(a), operand(b, true), epilogue, arithmetic);
           for (const int pool : pools) {
-            ThreadPool::set_size(pool);
+            Runtime::current().set_threads(pool);
             const Matrix many(s.m, s.n, DType::f32, 5);
             epilogue.c = many;
             cpu::gemm(s.m, s.n, s.k, operand(a), operand(b, true), epilogue, arithmetic);
@@ -213,13 +213,13 @@ TEST(Gemm, GivesTheSameBitsWithAnyNumberOfThreads) {
       }
     }
   });
-  ThreadPool::set_size(threads);
+  Runtime::current().set_threads(threads);
 }
 
 // So deep and wide that B is packed in many steps, whose two buffers take turns, and that sums over the depth go from
 // step to step: in C, or with a bias beside it.
 TEST(Gemm, GivesTheSameBitsWithAnyNumberOfThreadsInManySteps) {
-  const int threads = ThreadPool::instance().size();
+  const int threads = thread_pool().size();
   const Shape s{17, 1100, 4200};
   const Matrix a(s.k, s.m), b(s.n, s.k), bias(1, s.n), one(s.m, s.n), many(s.m, s.n, DType::f32, 5);
   for_each_isa([&](Isa isa) {
@@ -227,7 +227,7 @@ TEST(Gemm, GivesTheSameBitsWithAnyNumberOfThreadsInManySteps) {
     for (const Arithmetic arithmetic : {Arithmetic::f32, Arithmetic::bf16}) {
       for (const bool with_bias : {false, true}) {
         const auto run = [&](const Matrix& c, int pool) {
-          ThreadPool::set_size(pool);
+          Runtime::current().set_threads(pool);
           cpu::gemm(s.m, s.n, s.k, operand(a, true), operand(b, true),
                     {.c = c, .bias = with_bias ? bias.view().f32() : nullptr}, arithmetic);
         };
@@ -241,7 +241,7 @@ TEST(Gemm, GivesTheSameBitsWithAnyNumberOfThreadsInManySteps) {
       }
     }
   });
-  ThreadPool::set_size(threads);
+  Runtime::current().set_threads(threads);
 }
 
 TEST(Gemm, AgreesWithEveryLibraryItWasBuiltWith) {
@@ -253,11 +253,11 @@ TEST(Gemm, AgreesWithEveryLibraryItWasBuiltWith) {
          {cpu::GemmImplementation::own, cpu::GemmImplementation::onednn, cpu::GemmImplementation::blas,
           cpu::GemmImplementation::reference}) {
       if (!cpu::has_gemm_implementation(implementation)) continue;
-      cpu::set_gemm_implementation(implementation);
+      Runtime runtime({.environment = {{"BRISK_GEMM", std::string(cpu::gemm_implementation_name(implementation))}}});
+      const RuntimeScope scope(runtime);
       cpu::gemm(s.m, s.n, s.k, operand(a), operand(b, true), {.c = c, .bias = bias.view().f32()}, arithmetic);
       expect_close(c, wanted, 2e-5, "c");
     }
-    cpu::set_gemm_implementation(cpu::GemmImplementation::own);
   }
 }
 

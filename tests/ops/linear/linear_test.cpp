@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "support/numeric.h"
 
 namespace brisk {
@@ -135,16 +135,16 @@ TEST(Linear, LeavesOutWhatNobodyWants) {
 }
 
 TEST(Linear, GivesOneThreadsResultWithTwo) {
-  const int threads = ThreadPool::instance().size();
+  const int threads = thread_pool().size();
   const Case c{64, 96, DType::f32, Activation::gelu_tanh, 0.1f};
   Setting one(c), two(c);
-  ThreadPool::set_size(1);
+  Runtime::current().set_threads(1);
   cpu::linear_forward(one.forward);
   cpu::linear_backward(one.backward);
-  ThreadPool::set_size(2);
+  Runtime::current().set_threads(2);
   cpu::linear_forward(two.forward);
   cpu::linear_backward(two.backward);
-  ThreadPool::set_size(threads);
+  Runtime::current().set_threads(threads);
   expect_close(one.y, two.y, 0, "y");
   expect_close(one.dx, two.dx, 0, "dx");
   expect_close(one.dweight, two.dweight, 0, "dweight");

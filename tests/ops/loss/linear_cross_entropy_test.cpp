@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "support/numeric.h"
 #include "support/sanitized.h"
 
@@ -190,14 +190,14 @@ TEST(LinearCrossEntropy, OfNoRowsHasNoLossAndNoGradient) {
 }
 
 TEST(LinearCrossEntropy, GivesOneThreadsBitsWithTwo) {
-  const int threads = ThreadPool::instance().size();
+  const int threads = thread_pool().size();
   const Case c{90, 40, 700, DType::f32, 0.1f, 1, 0, true, true};
   Setting one(c), two(c);
-  ThreadPool::set_size(1);
+  Runtime::current().set_threads(1);
   cpu::linear_cross_entropy(one.op);
-  ThreadPool::set_size(2);
+  Runtime::current().set_threads(2);
   cpu::linear_cross_entropy(two.op);
-  ThreadPool::set_size(threads);
+  Runtime::current().set_threads(threads);
   expect_close(one.loss, two.loss, 0, "loss");
   expect_close(one.dx, two.dx, 0, "dx");
   expect_close(one.dweight, two.dweight, 0, "dweight");

@@ -4,7 +4,7 @@
 
 #include <tuple>
 
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "support/numeric.h"
 
 namespace brisk {
@@ -228,13 +228,13 @@ TEST(Norm, AnEmptyBatchHasZeroGradients) {
 }
 
 TEST(Norm, NumberOfThreadsChangesOnlyTheRoundingOfTheGainsGradient) {
-  const int threads = ThreadPool::instance().size();
+  const int threads = thread_pool().size();
   for_each_isa([&](Isa) {
     Norm one(NormKind::layer, 500, 96), two(NormKind::layer, 500, 96);
-    ThreadPool::set_size(1);
+    Runtime::current().set_threads(1);
     cpu::norm_forward(one.forward());
     cpu::norm_backward(one.backward(false));
-    ThreadPool::set_size(2);
+    Runtime::current().set_threads(2);
     cpu::norm_forward(two.forward());
     cpu::norm_backward(two.backward(false));
     expect_close(two.y, one.y, 0, "y");
@@ -242,7 +242,7 @@ TEST(Norm, NumberOfThreadsChangesOnlyTheRoundingOfTheGainsGradient) {
     expect_close(two.dgain, one.dgain, 1e-6, "dgain");
     expect_close(two.dbias, one.dbias, 1e-6, "dbias");
   });
-  ThreadPool::set_size(threads);
+  Runtime::current().set_threads(threads);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "support/numeric.h"
 
 namespace brisk {
@@ -115,15 +115,15 @@ TEST(Muon, MatchesTheReferenceAndWritesTheBf16Copy) {
 }
 
 TEST(Muon, GivesTheSameBitsOnAnyNumberOfThreads) {
-  const int before = ThreadPool::instance().size();
+  const int before = thread_pool().size();
   for (const Arithmetic arithmetic : {Arithmetic::f32, Arithmetic::bf16}) {
     // Enough equal ones that each thread takes whole matrices, and one large one that the thread pool shares.
     for (const auto& shapes : {std::vector<std::pair<int64_t, int64_t>>(6, {160, 144}), {{288, 416}}}) {
-      ThreadPool::set_size(1);
+      Runtime::current().set_threads(1);
       Weights one(shapes);
       cpu::muon_update(one.op(arithmetic));
       for (const int threads : {2, 3}) {
-        ThreadPool::set_size(threads);
+        Runtime::current().set_threads(threads);
         Weights many(shapes);
         cpu::muon_update(many.op(arithmetic));
         for (size_t i = 0; i < shapes.size(); ++i) {
@@ -134,7 +134,7 @@ TEST(Muon, GivesTheSameBitsOnAnyNumberOfThreads) {
       }
     }
   }
-  ThreadPool::set_size(before);
+  Runtime::current().set_threads(before);
 }
 
 TEST(Muon, GivesATallMatrixTheLongerUpdate) {

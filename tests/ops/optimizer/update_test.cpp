@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "support/numeric.h"
 
 namespace brisk {
@@ -113,20 +113,20 @@ TEST(AdamW, LooksAtEveryRowThatHasAGradientOrHistoryAmongRowsThatHaveNone) {
 }
 
 TEST(AdamW, GivesManyParametersTheSameBitsWithAnyNumberOfThreads) {
-  const int threads = ThreadPool::instance().size();
+  const int threads = thread_pool().size();
   constexpr int64_t kCount = (int64_t{5} << 18) + 77;
-  ThreadPool::set_size(1);
+  Runtime::current().set_threads(1);
   Parameters one(kCount);
   cpu::adamw_update(one.op());
   const double norm = cpu::squared_norm(one.gradient.view().f32(), kCount);
   for (const int pool : {2, 3}) {
-    ThreadPool::set_size(pool);
+    Runtime::current().set_threads(pool);
     Parameters many(kCount);
     cpu::adamw_update(many.op());
     for (int64_t i = 0; i < kCount; ++i) ASSERT_EQ(many.p.get(0, i), one.p.get(0, i)) << i;
     EXPECT_EQ(cpu::squared_norm(one.gradient.view().f32(), kCount), norm) << pool << " threads";
   }
-  ThreadPool::set_size(threads);
+  Runtime::current().set_threads(threads);
 }
 
 TEST(AdamW, NeedsNoCopyAndWritesNothingPastTheEnd) {

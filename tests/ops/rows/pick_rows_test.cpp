@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "support/numeric.h"
 
 namespace brisk {
@@ -60,21 +60,21 @@ TEST(PickRows, OfNoRowsLeavesAZeroGradient) {
 }
 
 TEST(PickRows, AnyNumberOfThreadsGivesTheSameBits) {
-  const int threads = ThreadPool::instance().size();
+  const int threads = thread_pool().size();
   const int64_t width = 700;
   std::vector<int32_t> source;
   for (int i = 0; i < 300; ++i) source.push_back(static_cast<int32_t>(mix64(static_cast<uint64_t>(i)) % 400));
   const Matrix dy(300, width, DType::f32, 2);
   Matrix one(400, width, DType::f32, 3);
-  ThreadPool::set_size(1);
+  Runtime::current().set_threads(1);
   cpu::pick_rows_backward({dy, source.data(), one, true});
   for (const int pool : {2, 3}) {
-    ThreadPool::set_size(pool);
+    Runtime::current().set_threads(pool);
     Matrix many(400, width, DType::f32, 3);
     cpu::pick_rows_backward({dy, source.data(), many, true});
     expect_close(many, one, 0, "dx");
   }
-  ThreadPool::set_size(threads);
+  Runtime::current().set_threads(threads);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "support/sample_text.h"
 #include "text/models/bpe_tokenizer.h"
 #include "text/pipeline/words.h"
@@ -107,14 +107,14 @@ TEST(BpeTraining, IsTheSameForAnyNumberOfThreadsAndAnyOrderOfTexts) {
   }
   texts.push_back("");
   std::vector<std::string_view> views(texts.begin(), texts.end());
-  const int threads_before = ThreadPool::instance().size();
+  const int threads_before = thread_pool().size();
   std::vector<uint64_t> fingerprints;
   for (const int threads : {1, 2, 3, 7}) {
-    ThreadPool::set_size(threads);
+    Runtime::current().set_threads(threads);
     fingerprints.push_back(train_bpe(views, {.vocab_size = 1500}).tokenizer->fingerprint());
     std::ranges::reverse(views);
   }
-  ThreadPool::set_size(threads_before);
+  Runtime::current().set_threads(threads_before);
   for (const uint64_t fingerprint : fingerprints) EXPECT_EQ(fingerprint, fingerprints[0]);
   // ... and it does depend on the texts.
   EXPECT_NE(train_bpe({views.data(), 1}, {.vocab_size = 1500}).tokenizer->fingerprint(), fingerprints[0]);

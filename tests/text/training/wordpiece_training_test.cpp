@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "support/sample_text.h"
 #include "support/scratch_folder.h"
 #include "text/models/wordpiece_tokenizer.h"
@@ -107,13 +107,13 @@ TEST(WordPieceTraining, LowercasesAndTakesAccentsOffWhereItIsAskedTo) {
 TEST(WordPieceTraining, IsTheSameForAnyNumberOfThreads) {
   const std::string text = testing::prose(60000, 1) + testing::tricky_text(60000, 2);  // several pieces
   const std::string_view view = text;
-  const int threads_before = ThreadPool::instance().size();
+  const int threads_before = thread_pool().size();
   std::vector<uint64_t> fingerprints;
   for (const int threads : {1, 2, 5}) {
-    ThreadPool::set_size(threads);
+    Runtime::current().set_threads(threads);
     fingerprints.push_back(train(view, {.vocab_size = 1500, .lowercase = true}).tokenizer->fingerprint());
   }
-  ThreadPool::set_size(threads_before);
+  Runtime::current().set_threads(threads_before);
   EXPECT_EQ(fingerprints[0], fingerprints[1]);
   EXPECT_EQ(fingerprints[0], fingerprints[2]);
 }

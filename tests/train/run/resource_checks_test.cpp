@@ -138,15 +138,16 @@ TEST_F(FitChecks, WhatFitsIsPlannedAndNotRefused) {
 
 TEST(GpuMemory, TheExplanationIsAskedForWhenItIsNeeded) {
   int asked = 0;
-  explain_gpu_memory([&] {
-    ++asked;
-    return std::string("weights 3 GiB");
-  });
-  EXPECT_EQ(asked, 0);
-  EXPECT_EQ(gpu_memory_explanation(), "\nweights 3 GiB");
-  EXPECT_EQ(asked, 1);
-  explain_gpu_memory({});
-  EXPECT_EQ(gpu_memory_explanation(), "");
+  {
+    const GpuMemoryExplanation explanation([&] {
+      ++asked;
+      return std::string("weights 3 GiB");
+    });
+    EXPECT_EQ(asked, 0);
+    EXPECT_EQ(GpuMemoryExplanation::text(), "\nweights 3 GiB");
+    EXPECT_EQ(asked, 1);
+  }
+  EXPECT_EQ(GpuMemoryExplanation::text(), "");
 }
 
 }  // namespace

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdlib>
 #include <limits>
 #include <map>
 #include <string_view>
 
 #include "base/error.h"
+#include "base/runtime.h"
 #include "ops/attention/attention_cudnn_limits.h"
 #include "ops/attention/cuda/attention_cudnn_cuda.h"
 #include "ops/attention/cuda/attention_variants_cuda.h"
@@ -36,23 +36,11 @@ constexpr std::array kTried = {Way::plain,  Way::by_tile,     Way::by_wide_tile,
 enum class Asked : uint8_t { fastest, own, cudnn };
 
 Asked asked_for() {
-  static const Asked asked = [] {
-    const char* value = std::getenv("BRISK_CUDA_ATTENTION");
-    const std::string_view text = value == nullptr ? "" : value;
-    if (text == "own") return Asked::own;
-    if (text == "cudnn") return Asked::cudnn;
-    if (!text.empty()) user_error("BRISK_CUDA_ATTENTION is \"{}\"; it can be \"own\" or \"cudnn\"", text);
-    return Asked::fastest;
-  }();
-  return asked;
-}
-
-bool wants_trials() {
-  static const bool wants = [] {
-    const char* value = std::getenv("BRISK_CUDA_TIMING");
-    return value == nullptr || std::string_view(value) != "0";
-  }();
-  return wants;
+  const std::string_view text = Runtime::current().environment("BRISK_CUDA_ATTENTION");
+  if (text == "own") return Asked::own;
+  if (text == "cudnn") return Asked::cudnn;
+  if (!text.empty()) user_error("BRISK_CUDA_ATTENTION is \"{}\"; it can be \"own\" or \"cudnn\"", text);
+  return Asked::fastest;
 }
 
 // Ragged batches have new sizes each time; neighbours go the same way.
@@ -82,16 +70,8 @@ ProductChoices::Key choice_key(const AttentionForward& op, bool backward) {
 }
 
 ProductChoices& timed_ways() {
-  static ProductChoices choices = [] {
-    cudaDeviceProp properties;
-    int gpu = 0;
-    stream();  // chooses the GPU
-    check(cudaGetDevice(&gpu), "asking for the current GPU");
-    check(cudaGetDeviceProperties(&properties, gpu), "asking for the GPU's properties");
-    return ProductChoices(
-        product_choices_path(fmt::format("{} attention {}", properties.name, kKernels), attention_library_version()));
-  }();
-  return choices;
+  static const std::string of = fmt::format("{} attention {}", gpu_name(), kKernels);
+  return product_choices(of, attention_library_version());
 }
 
 double work_of(const AttentionForward& op) {
@@ -113,7 +93,7 @@ void run_fastest(const AttentionForward& op, bool backward, Way usual, const Run
     const ProductChoices::Algorithm* known = timed_ways().find(key);
     if (known != nullptr) {
       if (known->front() < kEveryWay.size() && run(static_cast<Way>(known->front()))) return;
-    } else if (wants_trials() && !is_captured()) {
+    } else if (wants_timing() && !is_captured()) {
       Way fastest = usual;
       float best = std::numeric_limits<float>::infinity();
       for (const Way way : kTried) {

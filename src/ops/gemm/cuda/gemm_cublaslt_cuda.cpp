@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -230,14 +229,6 @@ int64_t neighbourhood(int64_t size) {
   return (size >> shift) << shift;
 }
 
-bool wants_timing() {
-  static const bool wants = [] {
-    const char* value = std::getenv("BRISK_CUDA_TIMING");
-    return value == nullptr || std::strcmp(value, "0") != 0;
-  }();
-  return wants;
-}
-
 // The fastest of the candidates that can, each run a few times. Where the result is added to what is there, they write
 // into memory of the trial's own, for as long as it takes; elsewhere what they leave is overwritten by the run that
 // counts. `tried` is whether there was room for that.
@@ -265,15 +256,8 @@ std::optional<cublasLtMatmulAlgo_t> fastest(Call& call, const Product& p,
 }
 
 ProductChoices& timed_choices() {
-  static ProductChoices choices = [] {
-    cudaDeviceProp properties;
-    int gpu = 0;
-    stream();  // chooses the GPU
-    check(cudaGetDevice(&gpu), "asking for the current GPU");
-    check(cudaGetDeviceProperties(&properties, gpu), "asking for the GPU's properties");
-    return ProductChoices(product_choices_path(properties.name, static_cast<int64_t>(cublaslt().get_version())));
-  }();
-  return choices;
+  static const std::string of = gpu_name();
+  return product_choices(of, static_cast<int64_t>(cublaslt().get_version()));
 }
 
 }  // namespace
@@ -368,11 +352,11 @@ bool multiply(const Product& p) {
   BRISK_CHECK(p.k > 0 && (p.a.type == p.b.type || (has_eight_bits(p) && size_of(p.b.type) == 1)),
               "a product over {} of two types", p.k);
   static std::map<Key, std::optional<cublasLtMatmulAlgo_t>> exact;
-  static ProductChoices& timed = timed_choices();
   Call call(p);
   const auto [entry, is_new] = exact.try_emplace(key_of(p, p.m, p.n, p.k));
   if (is_new) {
     const Key near = key_of(p, neighbourhood(p.m), neighbourhood(p.n), neighbourhood(p.k));
+    ProductChoices& timed = timed_choices();
     const ProductChoices::Algorithm* known = timed.find(near);
     if (known != nullptr && call.can_run(std::bit_cast<cublasLtMatmulAlgo_t>(*known))) {
       entry->second = std::bit_cast<cublasLtMatmulAlgo_t>(*known);

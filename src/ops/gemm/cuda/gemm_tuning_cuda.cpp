@@ -2,15 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cctype>
-#include <cstdlib>
 #include <filesystem>
 #include <sstream>
-#include <string_view>
 
 #include "base/error.h"
-#include "base/files/cache_directory.h"
 #include "base/files/files.h"
+#include "base/runtime.h"
+#include "tensor/cuda_runtime.h"
 
 namespace brisk::cuda {
 
@@ -45,12 +45,26 @@ void ProductChoices::add(const Key& key, const Algorithm& algorithm) {
   file_->append(fmt::format("{} {}\n", fmt::join(key, " "), fmt::join(algorithm, " ")));
 }
 
-std::string product_choices_path(const std::string& of, int64_t library_version) {
-  const char* timing = std::getenv("BRISK_CUDA_TIMING");
-  if (timing != nullptr && std::string_view(timing) == "0") return "";
+bool wants_timing() { return Runtime::current().environment("BRISK_CUDA_TIMING") != "0"; }
+
+std::string gpu_name() {
+  cudaDeviceProp properties;
+  int gpu = 0;
+  stream();  // chooses the GPU
+  check(cudaGetDevice(&gpu), "asking for the current GPU");
+  check(cudaGetDeviceProperties(&properties, gpu), "asking for the GPU's properties");
+  return properties.name;
+}
+
+// One runtime computes on the GPU at a time (tensor/device_cuda.cpp), so nobody else is here.
+ProductChoices& product_choices(const std::string& of, int64_t library_version) {
+  static std::map<std::array<std::string, 2>, ProductChoices> all;
+  const std::string directory = wants_timing() ? Runtime::current().cache_directory() : "";
   std::string name;
   for (const char c : of) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '-';
-  return fmt::format("{}/products/{}-{}.txt", default_cache_directory(), name, library_version);
+  const std::string path =
+      directory.empty() ? "" : fmt::format("{}/products/{}-{}.txt", directory, name, library_version);
+  return all.try_emplace({path, of}, path).first->second;
 }
 
 }  // namespace brisk::cuda

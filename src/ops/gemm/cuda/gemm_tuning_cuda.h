@@ -33,8 +33,11 @@ class ProductChoices {
   std::unique_ptr<RecordLog> file_;
 };
 
-// <cache directory>/products/<of>-<library's version>.txt; empty with BRISK_CUDA_TIMING=0. `of` names the GPU, and
-// what is chosen where that is not a product's algorithm.
-std::string product_choices_path(const std::string& of, int64_t library_version);
+bool wants_timing();     // BRISK_CUDA_TIMING is not 0
+std::string gpu_name();  // of the one in use
+
+// Those in <the runtime's cache directory>/products/<of>-<library's version>.txt; without a file where !wants_timing().
+// `of` names the GPU, and what is chosen where that is not a product's algorithm.
+ProductChoices& product_choices(const std::string& of, int64_t library_version);
 
 }  // namespace brisk::cuda

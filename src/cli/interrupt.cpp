@@ -1,19 +1,22 @@
-#include "train/run/interrupt.h"
+#include "cli/interrupt.h"
 
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <iterator>
 #include <string_view>
+
+#include "base/runtime.h"
 
 namespace brisk {
 
 namespace {
 
-volatile sig_atomic_t interrupted = 0;
+std::atomic<Runtime*> interrupted_runtime = nullptr;
 
 void on_signal(int signal_number) {
-  interrupted = 1;
+  if (Runtime* const runtime = interrupted_runtime) runtime->cancel();
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
   sigaction(signal_number, &standard, nullptr);
@@ -49,13 +52,14 @@ void give_back(const Actions& before) {
 
 }  // namespace
 
-InterruptGuard::InterruptGuard() {
-  interrupted = 0;
+InterruptGuard::InterruptGuard(Runtime& runtime) {
+  interrupted_runtime = &runtime;
   handle_with(on_signal, previous);
 }
-InterruptGuard::~InterruptGuard() { give_back(previous); }
-
-bool InterruptGuard::requested() { return interrupted != 0; }
+InterruptGuard::~InterruptGuard() {
+  give_back(previous);
+  interrupted_runtime = nullptr;
+}
 
 StartInterruptGuard::StartInterruptGuard() { handle_with(on_signal_at_start, before_start); }
 StartInterruptGuard::~StartInterruptGuard() { give_back(before_start); }

@@ -1,21 +1,21 @@
-// Ctrl-C, SIGTERM and a closed terminal ask a run to stop; the loop sees it between two steps, saves and says how to
-// resume. A second Ctrl-C ends the process at once: the last checkpoint stands.
+// Ctrl-C, SIGTERM and a closed terminal cancel what the runtime computes: a training finishes its step, saves a
+// checkpoint and says how to resume. A second Ctrl-C ends the process at once; the last checkpoint remains valid.
 //
-//   InterruptGuard guard;                               // until it goes out of scope
-//   while (!InterruptGuard::requested()) step();
-//   save();
+//   InterruptGuard guard(Runtime::current());      // until it goes out of scope
+//   train(job, {});
 #pragma once
 
 namespace brisk {
 
+class Runtime;
+
+// One at a time: signals are the process's.
 class InterruptGuard {
  public:
-  InterruptGuard();
+  explicit InterruptGuard(Runtime& runtime);
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
-
-  static bool requested();
 };
 
 // Until there is anything to save, an interrupted process says so and ends with the same exit code.

@@ -1,0 +1,94 @@
+#include "base/runtime.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/error.h"
+#include "base/terminal/terminal_log.h"
+
+namespace brisk {
+
+namespace {
+
+std::string default_cache_directory(const Runtime& runtime) {
+  const std::string_view cache = runtime.environment("XDG_CACHE_HOME"), home = runtime.environment("HOME");
+  if (cache.starts_with('/')) return fmt::format("{}/brisk", cache);
+  if (home.starts_with('/')) return fmt::format("{}/.cache/brisk", home);
+  return fmt::format("/tmp/brisk-cache-{}", ::getuid());
+}
+
+}  // namespace
+
+Environment process_environment() {
+  constexpr std::string_view kNames[] = {"HOME", "XDG_CACHE_HOME", "TERM", "NO_COLOR"};
+  Environment found;
+  for (char** variable = ::environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const size_t end = text.find('=');
+    if (end == std::string_view::npos) continue;
+    const std::string_view name = text.substr(0, end);
+    if (name.starts_with("BRISK_") || std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames))
+      found.emplace(name, text.substr(end + 1));
+  }
+  return found;
+}
+
+constinit thread_local Runtime* Runtime::current_ = nullptr;
+
+Runtime::Runtime(RuntimeOptions options)
+    : environment_(std::move(options.environment)),
+      cache_directory_(std::move(options.cache_directory)),
+      log_(std::move(options.log)),
+      threads_(options.threads > 0 ? options.threads : available_cores()) {
+  if (cache_directory_.empty()) cache_directory_ = default_cache_directory(*this);
+  if (!log_) {
+    const RuntimeScope scope(*this);  // whether to redraw and to colour is a question to the environment
+    log_ = std::make_shared<TerminalLog>();
+  }
+}
+
+Runtime::~Runtime() {
+  while (!kept_.empty()) kept_.pop_back();
+}
+
+Runtime& Runtime::none_is_bound() {
+  throw InternalError("no Runtime is bound to this thread: make one, and a RuntimeScope (base/runtime.h)");
+}
+
+ThreadPool& Runtime::start_pool() {
+  pool_ = std::make_unique<ThreadPool>(threads_, this);
+  return *pool_;
+}
+
+void Runtime::set_threads(int threads) {
+  if (threads_ == std::max(1, threads)) return;
+  pool_.reset();
+  threads_ = std::max(1, threads);
+}
+
+std::string_view Runtime::environment(std::string_view name) const {
+  const auto found = environment_.find(name);
+  return found == environment_.end() ? std::string_view() : found->second;
+}
+
+Isa Runtime::choose_isa() {
+  const Isa isa = isa_from_name(environment("BRISK_ISA"), "BRISK_ISA");
+  isa_.store(static_cast<int>(isa), std::memory_order_relaxed);  // whoever else is here chooses the same
+  return isa;
+}
+
+void Runtime::set_isa(Isa isa) {
+  BRISK_CHECK(isa <= best_isa(), "{} is not available", isa_name(isa));
+  isa_.store(static_cast<int>(isa), std::memory_order_relaxed);
+}
+
+CacheDirectoryScope::CacheDirectoryScope(std::string directory)
+    : runtime_(Runtime::current()), before_(runtime_.cache_directory_) {
+  if (!directory.empty()) runtime_.cache_directory_ = std::move(directory);
+}
+
+}  // namespace brisk
