@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "base/threads.h"
+#include "base/runtime.h"
 #include "ops/softmax/softmax_kernels.h"
 
 namespace brisk::cpu {
@@ -19,15 +19,15 @@ int64_t softmax_grain(int64_t width) {
 void softmax_forward(const SoftmaxForward& op) {
   if (!has_vector_kernels()) return ref::softmax_forward(op);
   const auto rows = BRISK_ACTIVE_ISA(softmax_forward_rows);
-  ThreadPool::instance().for_range(op.x.rows, softmax_grain(op.x.cols),
-                                   [&](int64_t begin, int64_t end, int) { rows(op, begin, end); });
+  thread_pool().for_range(op.x.rows, softmax_grain(op.x.cols),
+                          [&](int64_t begin, int64_t end, int) { rows(op, begin, end); });
 }
 
 void softmax_backward(const SoftmaxBackward& op) {
   if (!has_vector_kernels()) return ref::softmax_backward(op);
   const auto rows = BRISK_ACTIVE_ISA(softmax_backward_rows);
-  ThreadPool::instance().for_range(op.y.rows, softmax_grain(op.y.cols),
-                                   [&](int64_t begin, int64_t end, int) { rows(op, begin, end); });
+  thread_pool().for_range(op.y.rows, softmax_grain(op.y.cols),
+                          [&](int64_t begin, int64_t end, int) { rows(op, begin, end); });
 }
 
 }  // namespace brisk::cpu
