@@ -24,10 +24,10 @@ void nap() { std::this_thread::sleep_for(std::chrono::duration<double>(kNap)); }
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-using PhaseSeconds = std::array<double, kPhases>;
+using SecondsByPhase = std::array<double, kPhases>;
 
 // What is wrong where `naps` naps were in one phase; "" where they are in it and in no other.
-std::string misplaced_naps(const PhaseSeconds& spent, Phase napped, int naps) {
+std::string misplaced_naps(const SecondsByPhase& spent, Phase napped, int naps) {
   for (int p = 0; p < kPhases; ++p) {
     const Phase phase = static_cast<Phase>(p);
     const double seconds = spent[static_cast<size_t>(p)];
@@ -42,7 +42,7 @@ std::string misplaced_naps(const PhaseSeconds& spent, Phase napped, int naps) {
 // A busy machine takes the core away in any phase, and never gives time back: what counts is the least that a phase had
 // in a few runs. Time that is charged to the wrong phase is charged there every time.
 void expect_naps_in(const std::function<Ledger::Totals()>& run, Phase napped, int naps = 1) {
-  PhaseSeconds least;
+  SecondsByPhase least;
   least.fill(std::numeric_limits<double>::infinity());
   std::string complaint;
   for (int attempt = 0; attempt < 12; ++attempt) {
