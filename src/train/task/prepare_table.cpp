@@ -12,6 +12,7 @@
 #include "data/examples/example_statistics.h"
 #include "data/table/input_table.h"
 #include "infer/label_file.h"
+#include "job/job_conditions.h"
 
 namespace brisk {
 
@@ -42,7 +43,7 @@ TableOptions table_options(const std::vector<std::string>& paths, const Job& job
           .text_field = job.data.text_field,
           .label_field = job.data.label_field,
           .pair_field = job.data.pair_field,
-          .labelled = job.task == "classify",
+          .labelled = traits_of_task(job.task).has_labels,
           .on_command_line = on_command_line};
 }
 
@@ -161,7 +162,7 @@ void check_room_for_text(const ExampleSet& examples, int64_t max_length) {
 }
 
 EncoderData prepare_encoder_data(Job& job, DataRequest request) {
-  const bool classify = job.task == "classify";
+  const bool classify = traits_of_task(job.task).has_labels;
   EncoderData prepared;
   const LabelSet of_run = request.run.empty() ? LabelSet() : read_labels(request.run);
   const LabelSet of_model = LabelSet::in_order(request.model_labels);
