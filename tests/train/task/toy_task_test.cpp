@@ -29,9 +29,10 @@ class Riddles final : public Sequences {
   Riddles(const std::string& text, const Tokenizer& tokenizer) {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
-      std::vector<TokenId>& ids = ids_.emplace_back();
+      const TokenId end = tokenizer.end_of_document().value();
+      std::vector<TokenId>& ids = ids_.emplace_back(1, end);  // a text begins where another one ended
       tokenizer.encode(line, ids);
-      ids.push_back(tokenizer.end_of_document().value());
+      ids.push_back(end);
       const size_t sign = line.find('=') + 1;
       questions.push_back(line.substr(0, sign));
       answers.push_back(line.substr(sign));
@@ -49,7 +50,7 @@ class Riddles final : public Sequences {
     MicroBatch::Set& rows = batch.sets[0];
     for (size_t i = 0; i + 1 < ids.size(); ++i) {
       rows.tokens.push_back(ids[i]);
-      rows.targets.push_back(i + 1 < asked ? -1 : ids[i + 1]);
+      rows.targets.push_back(i < asked ? -1 : ids[i + 1]);
       rows.position.push_back(static_cast<int32_t>(i));
       rows.sequence.push_back(sequence);
     }
@@ -123,7 +124,7 @@ Job riddle_job(const ScratchFolder& folder) {
   }
   Job job = job_from_json_text(
       R"({"model": {"d_model": 32, "num_layers": 2, "num_heads": 2, "vocab_size": 512},
-          "training": {"max_length": 16, "batch_size": 32, "max_steps": 300, "eval_steps": 150, "learning_rate": 0.01,
+          "training": {"max_length": 16, "batch_size": 32, "max_steps": 160, "eval_steps": 80, "learning_rate": 0.01,
                        "best_by": "solved", "threads": 1, "precision": "fp32"}})",
       "job");
   job.output = folder / "run";
