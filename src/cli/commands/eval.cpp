@@ -1,27 +1,21 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/metrics.h"
 #include "base/terminal/terminal.h"
-#include "base/threads.h"
 #include "cli/command.h"
 #include "cli/device_option.h"
 #include "cli/limits.h"
-#include "data/batch/chunk_sequences.h"
-#include "data/examples/example_sequences.h"
-#include "infer/class_scores.h"
-#include "infer/evaluator.h"
 #include "infer/precision.h"
-#include "infer/predict.h"
 #include "infer/trained_model.h"
-#include "train/task/classify_task.h"
-#include "train/task/mlm_task.h"
-#include "train/task/prepare_table.h"
-#include "train/task/prepare_text.h"
+#include "job/job_conditions.h"
+#include "train/task/evaluate.h"
+#include "train/task/task.h"
 
 namespace brisk {
 
@@ -35,91 +29,32 @@ struct EvalArguments {
   std::string device = "auto";
 };
 
-// Rows per micro-batch: the few that suit a CPU would leave a GPU idle.
-int64_t evaluation_rows(const TrainedModel& model, int64_t longest) {
-  return std::max<int64_t>(longest, model.store.device().is_cuda() ? 32768 : 2048);
-}
-
-// Maximum tokens per sequence.
-int64_t length_of(const EvalArguments& arguments, const TrainedModel& model) {
-  const int64_t usual = model.job.training.max_length, positions = std::max(usual, model.job.model.context);
-  check_max_length(arguments.max_length, positions);
-  return arguments.max_length > 0 ? arguments.max_length : usual;
-}
-
-std::string precision_of(const TrainedModel& model) {
-  return precision_name(model.store.compute_type(), ProductFormat::own);
-}
-
-// `targets`: what the metrics are over. `details`: of JSON, what there is besides the metrics.
-void print_result(const EvalArguments& arguments, const TrainedModel& model, const EvaluationResult& result,
-                  double seconds, const char* targets, nlohmann::ordered_json details) {
-  const std::string precision = precision_of(model);
+void print_result(const EvalArguments& arguments, const TrainedModel& model, const TaskEvaluation& evaluation) {
+  const EvaluationResult& result = evaluation.result;
+  const std::string precision = precision_name(model.store.compute_type(), ProductFormat::own);
+  for (const std::string& note : evaluation.notes) say("{}", note);
   say("{}, computed in {}", model.source, precision);
   if (arguments.json) {
+    using Json = nlohmann::ordered_json;
+    Json json = evaluation.details.json.empty() ? Json::object() : Json::parse(evaluation.details.json);
+    json["tokens"] = result.classes ? result.tokens : result.targets;
     for (const Metric& metric : result.metrics) {
-      details[metric.name] = metric.value;
-      if (metric.has_interval()) details[metric.name + "_interval"] = {metric.low, metric.high};
+      json[metric.name] = metric.value;
+      if (metric.has_interval()) json[metric.name + "_interval"] = {metric.low, metric.high};
     }
-    details["seconds"] = seconds;
-    details["checkpoint"] = model.source;
-    details["precision"] = precision;
-    fmt::print("{}\n", details.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    json["seconds"] = evaluation.seconds;
+    json["checkpoint"] = model.source;
+    json["precision"] = precision;
+    fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
     return;
   }
-  if (result.classes) fmt::print("{}\n", scores_text(*result.classes, model.labels.names()));
-  fmt::print("{} over {} {}\n", metrics_text(result.metrics, model.job.training.best_by), result.targets, targets);
-  say("{}: {:.0f} tokens/s{}", format_duration(seconds), static_cast<double>(result.tokens) / seconds,
-      result.classes ? fmt::format(", {:.1f} examples/s", static_cast<double>(result.targets) / seconds) : "");
-}
-
-void eval_language_model(const EvalArguments& arguments, const TrainedModel& model) {
-  const int64_t max_length = length_of(arguments, model);
-  std::shared_ptr<const TokenStream> stream;
-  const CorpusPart part = prepare_evaluation(arguments.data, model.job.data, *model.tokenizer, max_length, stream);
-  const int64_t rows = evaluation_rows(model, max_length);
-  Evaluator evaluator(model.causal(), model.store, {rows, rows, max_length}, {}, backend_of(model.store.device()));
-  Ledger ledger;
-  const EvaluationResult result = evaluator.evaluate(*text_sequences(stream, part.chunks), ledger);
-  print_result(arguments, model, result, ledger.totals().seconds(), "tokens", {{"tokens", result.targets}});
-}
-
-// The loss of guessing masked tokens, masked as in training.
-void eval_masked(const EvalArguments& arguments, const TrainedModel& model) {
-  const TrainingOptions& training = model.job.training;
-  const int64_t max_length = length_of(arguments, model);
-  std::vector<std::string> notes;
-  ExampleSet examples = open_evaluation_examples(arguments.data, model.job, *model.tokenizer, {}, notes);
-  for (const std::string& note : notes) say("{}", note);
-  check_room_for_text(examples, max_length);
-  if (!examples.has_pairs()) examples = examples.in_pieces(max_length);
-  const Masker masker = masker_of(model.job, *model.tokenizer);
-  const MaskedSequences sequences(std::move(examples), max_length, masker, training.mlm_probability);
-  const BatchLayout layout = masked_layout(masker);
-  Evaluator evaluator(*model.model, model.store, layout.capacity(evaluation_rows(model, max_length), max_length),
-                      layout, backend_of(model.store.device()));
-  Ledger ledger;
-  const EvaluationResult result = evaluator.evaluate(sequences, ledger);
-  print_result(arguments, model, result, ledger.totals().seconds(), "masked tokens", {{"tokens", result.targets}});
-}
-
-// Accuracy with its interval, and all that a confusion matrix says.
-void eval_classifier(const EvalArguments& arguments, const TrainedModel& model) {
-  require_classifier(model);
-  const int64_t max_length = length_of(arguments, model);
-  std::vector<std::string> notes;
-  ExampleSet examples = open_evaluation_examples(arguments.data, model.job, *model.tokenizer, model.labels, notes);
-  for (const std::string& note : notes) say("{}", note);
-  check_room_for_text(examples, max_length);
-  const ExampleSequences sequences(std::move(examples), max_length);
-  const BatchLayout layout = first_rows_layout(1);
-  Evaluator evaluator(*model.model, model.store, layout.capacity(evaluation_rows(model, max_length), max_length),
-                      layout, backend_of(model.store.device()));
-  Ledger ledger;
-  const EvaluationResult result = evaluator.evaluate(sequences, ledger);
-  auto details = nlohmann::ordered_json::parse(scores_json(*result.classes, model.labels.names()));
-  details["tokens"] = result.tokens;
-  print_result(arguments, model, result, ledger.totals().seconds(), "examples", std::move(details));
+  if (!evaluation.details.text.empty()) fmt::print("{}\n", evaluation.details.text);
+  fmt::print("{} over {} {}\n", metrics_text(result.metrics, model.job.training.best_by), result.targets,
+             traits_of_task(model.job.task).targets);
+  say("{}: {:.0f} tokens/s{}", format_duration(evaluation.seconds),
+      static_cast<double>(result.tokens) / evaluation.seconds,
+      result.classes ? fmt::format(", {:.1f} examples/s", static_cast<double>(result.targets) / evaluation.seconds)
+                     : "");
 }
 
 // The columns may have other names here than in the training data.
@@ -130,22 +65,17 @@ void choose_columns(const EvalArguments& arguments, Job& job) {
       user_error("{} {}: {} was trained without such a column; remove the option", option, given, arguments.model);
     column = given;
   };
-  const bool classify = job.task == "classify";
+  const bool labelled = traits_of_task(job.task).has_labels;
   choose(arguments.text_field, "--text-field", true, job.data.text_field);
-  choose(arguments.label_field, "--label-field", classify, job.data.label_field);
-  choose(arguments.pair_field, "--pair-field", classify && !job.data.pair_field.empty(), job.data.pair_field);
+  choose(arguments.label_field, "--label-field", labelled, job.data.label_field);
+  choose(arguments.pair_field, "--pair-field", labelled && !job.data.pair_field.empty(), job.data.pair_field);
 }
 
 void run_eval(const EvalArguments& arguments) {
   const auto model = open_trained_model(arguments.model, arguments.tokenizer, !arguments.fp32, arguments.device);
   choose_columns(arguments, model->job);
-  if (model->job.task == "classify") {
-    eval_classifier(arguments, *model);
-  } else if (model->job.task == "mlm") {
-    eval_masked(arguments, *model);
-  } else {
-    eval_language_model(arguments, *model);
-  }
+  check_max_length(arguments.max_length, std::max(model->job.training.max_length, model->job.model.context));
+  print_result(arguments, *model, evaluate(*make_task(model->job.task), *model, arguments.data, arguments.max_length));
 }
 
 }  // namespace

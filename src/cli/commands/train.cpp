@@ -17,6 +17,7 @@
 #include "job/options/options.h"
 #include "train/record/run_text.h"
 #include "train/run/trainer.h"
+#include "train/task/task.h"
 
 namespace brisk {
 
@@ -93,10 +94,7 @@ int run_train(const TrainArguments& arguments) {
     return kExitInterrupted;
   }
   fmt::print("{}", last_line(outcome));
-  const char* use = job.task == "classify" ? "brisk predict {} \"...\""
-                    : job.task == "mlm"    ? "fine-tune it: \"model\": {{\"from\": \"{}\"}} in a job of task classify"
-                                           : "brisk generate {} --prompt \"...\"";
-  say("done: {}\n  {}", outcome.run_path, fmt::format(fmt::runtime(use), shell_word(outcome.run_path)));
+  say("done: {}\n  {}", outcome.run_path, make_task(job.task)->usage(shell_word(outcome.run_path)));
   return kExitDone;
 }
 

@@ -217,8 +217,16 @@ class Trainer {
     setup_.summary.last_step = line;
   }
 
+  EvaluationResult measure() {
+    EvaluationResult result = setup_.engine->evaluate(*setup_.data.validation, setup_.ledger);
+    Ledger::Hold hold(setup_.ledger, Phase::evaluation);
+    setup_.task->add_metrics(setup_.engine->model(), setup_.engine->parameters(), *setup_.data.tokenizer,
+                             *setup_.data.validation, result.metrics);
+    return result;
+  }
+
   bool evaluate(LogSink& log, const StepBatch& batch) {
-    const EvaluationResult result = setup_.engine->evaluate(*setup_.data.validation, setup_.ledger);
+    const EvaluationResult result = measure();
     const EvaluationMetrics line{setup_.state.step, batch.cursor.epoch + 1, result.metrics, watch_.seconds()};
     setup_.metrics->append(line);
     watch_.evaluation(line);
@@ -234,7 +242,7 @@ class Trainer {
   }
 
   void keep_details(const EvaluationResult& result) {
-    details_ = setup_.task->details(result);
+    details_ = setup_.task->details(result, setup_.data.labels);
     if (details_.json.empty()) return;
     try {
       write_file_atomically(setup_.directory.evaluation_path(), details_.json + "\n");
@@ -308,7 +316,7 @@ class Trainer {
   std::chrono::steady_clock::time_point step_start_, last_save_, peak_sampled_;
   int64_t expected_steps_ = 0;  // of a time-boxed run, as it was told
   std::vector<EpochRow> epoch_rows_;
-  Task::Details details_;  // of the best evaluation
+  Task::Description details_;  // of the best evaluation
   bool stop_early_, interrupted_ = false, save_failed_ = false;
 };
 
