@@ -8,6 +8,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "api/training_job.h"
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/machine/machine.h"
@@ -295,6 +296,6 @@ class SmokeTest {
 
 }  // namespace
 
-bool run_smoke_test(const Job& job) { return SmokeTest(job).run(); }
+bool run_smoke_test(const TrainingJob& job, bool resume) { return SmokeTest(resolved_job(job, resume)).run(); }
 
 }  // namespace brisk

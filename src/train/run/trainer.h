@@ -9,6 +9,7 @@
 #include <functional>
 #include <string>
 
+#include "base/log.h"
 #include "job/job.h"
 #include "train/record/metrics_log.h"
 
@@ -20,6 +21,8 @@ struct TrainRequest {
   bool resume = false;
   ProcessGroup* processes = nullptr;  // that train together (train/engine/process_group.h); none: this one alone
   std::function<void()> before_first_step = {};  // everything is prepared: from here on there is something to save
+  std::function<void(const Progress&)> on_step = {};
+  std::function<void(const EvaluationMetrics&)> on_evaluation = {};
 };
 
 struct TrainOutcome {
