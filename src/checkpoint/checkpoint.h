@@ -69,8 +69,8 @@ void check_model_bytes(const std::string& checkpoint);
 
 bool has_optimizer_state(const std::string& checkpoint);  // false: it can be used, but not resumed
 
-// Disk space of one checkpoint with so many bytes of parameters and moments, and the most that a run which saves `saves`
-// times holds at once (the last `save_total_limit`, the best, and one being written).
+// Disk space of one checkpoint with so many bytes of parameters and moments, and the most that a run which saves
+// `saves` times holds at once (the last `save_total_limit`, the best, and one being written).
 int64_t checkpoint_bytes(int64_t tensor_bytes);
 int64_t checkpoints_bytes(int64_t tensor_bytes, int64_t save_total_limit, int64_t saves);
 

@@ -23,8 +23,9 @@ std::vector<Option> declare_with_families(Job& job) {
 }
 
 // The choice that a word for model.type stands for: "llama" is a decoder.
-std::string canonical_type(const std::vector<Option>& options, const std::string& word) {
-  for (const Option& option : options) {
+std::string canonical_type(const std::string& word) {
+  Job job;
+  for (const Option& option : declare_job_options(job)) {
     if (option.path != "model.type") continue;
     for (const auto& [alias, choice] : option.choice_aliases) {
       if (alias == word) return choice;
@@ -75,7 +76,7 @@ Job job_from_json_text(const std::string& text, const std::string& source_name,
   const ReadResult read = read_options(options, text, source_name, overrides);
   notes.insert(notes.end(), read.notes.begin(), read.notes.end());
   for (std::string& line : apply_other_defaults(options, read.given)) notes.push_back(std::move(line));
-  job.model.type = canonical_type(options, job.model.type);
+  job.model.type = canonical_type(job.model.type);
   settle_length(job, read, source_name, notes);
   job.given = read.given;
   return job;

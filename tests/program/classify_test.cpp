@@ -396,7 +396,7 @@ TEST_F(Classify, RefusesATeacherOfOtherClasses) {
       << message;
   job["training"].erase("teacher");
   job["training"]["distillation_weight"] = 0.9;
-  EXPECT_NE(refusal(job).find("name it with training.teacher"), std::string::npos);
+  EXPECT_NE(refusal(job).find("does not apply without training.teacher"), std::string::npos);
 }
 
 TEST_F(Classify, SmokeTestGoesThroughEveryStageAndSaysWhatItsAccuracyMeans) {

@@ -19,7 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // One copy of each loop per register width; the loader picks the widest this machine has.
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)  // which would call its runtime before it is loaded
 #define BRISK_WIDEST __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define BRISK_WIDEST

@@ -67,8 +67,8 @@ void adamw_update(const AdamWRuns& op);
 void squared_norm(const float* values, int64_t count, double* result);
 void convert_to_bf16(const float* values, bf16_t* out, int64_t count);
 void convert_to_f16(const float* values, f16_t* out, int64_t count);
-// StepNumbers::add_loss, decide and set_update in device memory; set_pass sets the two numbers of a pass. The host's are
-// written in their turn, without a copy over the bus.
+// StepNumbers::add_loss, decide and set_update in device memory; set_pass sets the two numbers of a pass. The host's
+// are written in their turn, without a copy over the bus.
 void add_loss_sums(const float* sums, bool first, StepNumbers* step);
 void decide_step(StepNumbers* step);
 void set_pass(float loss_scale, uint64_t step_key, StepNumbers* step);

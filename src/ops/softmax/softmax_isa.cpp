@@ -3,6 +3,13 @@
 
 namespace brisk::BRISK_ISA {
 
+namespace {
+
+// Powers of a row that is no wider wait for their sum in the first cache; those of a wider one are computed twice.
+constexpr int64_t kMostPowers = 2048;
+
+}  // namespace
+
 void softmax_forward_rows(const SoftmaxForward& op, int64_t begin, int64_t end) {
   const int64_t width = op.x.cols / op.groups;
   with_element(op.x.type, [&](auto of_x) {
@@ -16,16 +23,23 @@ void softmax_forward_rows(const SoftmaxForward& op, int64_t begin, int64_t end) 
           largest = max(largest, first_lanes(load(x + c, lanes), lanes, largest));
         });
         const float most = reduce_max(largest);
+        float powers[kMostPowers];
+        const bool fits = width <= kMostPowers;
         Vec sum = zero();
-        for_columns(width, [&](int64_t c, int64_t lanes)
-                               BRISK_INLINE { sum = sum + first_lanes(exp(load(x + c, lanes) - set1(most)), lanes); });
+        for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE {
+          const Vec power = first_lanes(exp(load(x + c, lanes) - set1(most)), lanes);
+          if (fits) store(powers + c, power, lanes);
+          sum = sum + power;
+        });
         const float total = reduce_add(sum);
+        const Vec factor = set1(1.0f / total), shift = set1(most + __builtin_logf(total));
         if (op.logarithm) {
-          const Vec shift = set1(most + __builtin_logf(total));
           for_columns(width,
                       [&](int64_t c, int64_t lanes) BRISK_INLINE { store(y + c, load(x + c, lanes) - shift, lanes); });
+        } else if (fits) {
+          for_columns(width, [&](int64_t c, int64_t lanes)
+                                 BRISK_INLINE { store(y + c, load(powers + c, lanes) * factor, lanes); });
         } else {
-          const Vec factor = set1(1.0f / total);
           for_columns(width, [&](int64_t c, int64_t lanes)
                                  BRISK_INLINE { store(y + c, exp(load(x + c, lanes) - set1(most)) * factor, lanes); });
         }

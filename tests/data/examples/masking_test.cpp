@@ -66,7 +66,8 @@ TEST_F(Masking, EveryPlaceIsPickedEquallyOften) {
   const std::string text(20, 'a');
   std::vector<int64_t> times(22, 0);
   for (int64_t index = 0; index < 4000; ++index) {
-    for (const int32_t row : masked(text, {}, 0, index).sets[1].source) ++times[static_cast<size_t>(row)];
+    const MicroBatch batch = masked(text, {}, 0, index);
+    for (const int32_t row : batch.sets[1].source) ++times[static_cast<size_t>(row)];
   }
   for (size_t row = 1; row <= 20; ++row) EXPECT_NEAR(static_cast<double>(times[row]), 600, 120) << row;
 }

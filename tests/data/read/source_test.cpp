@@ -140,7 +140,8 @@ TEST(SourceErrors, NameWhatIsMissing) {
 TEST(SourceErrors, SayThatAFileHasNoText) {
   const ScratchFolder folder;
   EXPECT_HAS(error_of({{folder.write("empty.txt", "")}}), "empty.txt: the file is empty");
-  EXPECT_HAS(error_of({{folder.write("blank.txt", "\n \n\t\n")}}), "blank.txt: no text in it, only blank lines");
+  EXPECT_HAS(error_of({{folder.write("blank.txt", "\n \n\t\n")}}),
+             "blank.txt: there is no text in it, only blank lines");
   EXPECT_HAS(error_of({{folder.write("blank.jsonl", "{\"text\": \" \"}\n")}}), "empty \"text\" fields");
   folder.write("all/a.txt", "");
   EXPECT_HAS(error_of({{folder / "all"}}), "every file is empty");

@@ -169,7 +169,7 @@ TEST_F(Safetensors, AHeaderNestedVeryDeeplyIsRefused) {
   const std::string nested = std::string(200'000, '[') + std::string(200'000, ']');
   for (const std::string& dtype : {nested, std::string("\"F32\"")}) {
     expect_complaint(R"({"a":{"dtype":)" + dtype + R"(,"shape":[)" + nested + R"(],"data_offsets":[0,4]}})", 4,
-                     "nested more than 16 deep");
+                     "nested more than 16 levels deep");
   }
 }
 

@@ -47,7 +47,7 @@ TEST(Softmax, MatchesTheReference) {
   struct Shape {
     int64_t cols, groups;
   };
-  for (const Shape& shape : {Shape{1, 1}, Shape{13, 1}, Shape{344, 1}, Shape{48, 3}, Shape{64, 16}}) {
+  for (const Shape& shape : {Shape{1, 1}, Shape{13, 1}, Shape{344, 1}, Shape{2100, 1}, Shape{48, 3}, Shape{64, 16}}) {
     for (const DType type : {DType::f32, DType::bf16}) {
       for (const bool logarithm : {false, true}) {
         SCOPED_TRACE(::testing::Message() << shape.cols << " columns in " << shape.groups);

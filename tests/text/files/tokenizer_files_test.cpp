@@ -145,11 +145,11 @@ TEST(TokenizerFiles, SaysWhatIsMissing) {
 TEST(TokenizerFiles, RefusesFilesOfAnotherKind) {
   const ScratchFolder directory;
   EXPECT_ERROR(directory.write("empty", ""), "empty: the file is empty");
-  EXPECT_ERROR(directory.write("prose.txt", "Once upon a time there was a file."), "prose.txt", "no tokenizer");
+  EXPECT_ERROR(directory.write("prose.txt", "Once upon a time there was a file."), "prose.txt", "not a tokenizer");
   EXPECT_ERROR(directory.write("blank", "   \n"), "blank");
   EXPECT_ERROR(directory.write("list.json", "[1, 2, 3]"), "list.json");
   EXPECT_ERROR(directory.write("job.json", R"({"training": {}})"), "job.json", "without a \"model\"");
-  EXPECT_ERROR(directory.write("old.json", R"({"format": "brisk-bpe-1"})"), "old.json", "older brisk");
+  EXPECT_ERROR(directory.write("old.json", R"({"format": "brisk-bpe-1"})"), "old.json", "older version of brisk");
   EXPECT_ERROR(directory.write("bad.json", "{\"format\": \xFF"), "bad.json", "not valid JSON");
 }
 

@@ -198,7 +198,7 @@ TEST(TokenizerJson, NestedDeeperThanAStackIsRefused) {
   std::string text = json.dump();
   const std::string nested = std::string(200'000, '[') + std::string(200'000, ']');
   text.replace(text.find("null"), 4, nested);
-  EXPECT_NE(json_error_of(text).find("nested more than 100 deep"), std::string::npos);
+  EXPECT_NE(json_error_of(text).find("nested more than 100 levels deep"), std::string::npos);
   json["model"]["vocab"]["\"[\\[[["] = 4;  // brackets in a text are no nesting
   json["added_tokens"][0]["id"] = 5;
   EXPECT_EQ(json_error_of(json.dump()), "");

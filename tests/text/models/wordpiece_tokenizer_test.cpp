@@ -133,7 +133,7 @@ TEST(VocabTxt, SaysWhatIsMissingOrOfAnotherKind) {
   EXPECT_NE(message("").find("no token \"[UNK]\""), std::string::npos);
   EXPECT_NE(message("[UNK]\n[SEP]\n").find("no token \"[CLS]\""), std::string::npos);
   EXPECT_NE(message("[UNK]\n[CLS]\n").find("\"sep_token\" in tokenizer_config.json"), std::string::npos);
-  EXPECT_NE(message("[UNK]\n\xFF\n").find("line 2: byte 1 is no UTF-8"), std::string::npos);
+  EXPECT_NE(message("[UNK]\n\xFF\n").find("line 2: byte 1 is not UTF-8"), std::string::npos);
   directory.write("tokenizer_config.json", R"({"tokenizer_class": "BertJapaneseTokenizer"})");
   EXPECT_NE(message(kVocabulary).find("BertJapaneseTokenizer"), std::string::npos);
   directory.write("tokenizer_config.json", R"({"do_lower_case": "yes"})");

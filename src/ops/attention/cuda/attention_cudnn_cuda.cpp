@@ -12,6 +12,7 @@
 #include "ops/attention/cuda/attention_graph_cuda.h"
 #include "ops/attention/cuda/attention_rows_cuda.h"
 #include "ops/cuda/workspace_cuda.h"
+#include "ops/tape/gpu_workspace.h"
 
 namespace brisk::cuda {
 
