@@ -25,6 +25,8 @@ class BRISK_API TrainingJob {
 
   const std::string& task() const;  // language_model, classify, mlm
   std::string text() const;         // JSON: every key with its value
+  // What to do with the trained model, to be typed; `run` is its directory, quoted for a shell.
+  std::string usage(const std::string& run) const;
 
   struct Content;  // brisk's own (src/api/training_job.h)
   const Content& content() const { return *content_; }

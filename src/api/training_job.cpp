@@ -7,6 +7,7 @@
 #include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "infer/model_source.h"
+#include "train/task/task.h"
 
 namespace brisk {
 
@@ -33,6 +34,8 @@ TrainingJob TrainingJob::parse(Runtime& runtime, const std::string& text, const 
 const std::string& TrainingJob::task() const { return content_->job.task; }
 
 std::string TrainingJob::text() const { return job_to_json_text(content_->job); }
+
+std::string TrainingJob::usage(const std::string& run) const { return make_task(task())->usage(run); }
 
 Job resolved_job(const TrainingJob& job, bool resume) {
   Job resolved = job.content().job;

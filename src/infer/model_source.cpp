@@ -14,6 +14,7 @@
 #include "infer/architecture/architecture.h"
 #include "infer/label_file.h"
 #include "infer/optimizer_options.h"
+#include "job/job_conditions.h"
 
 namespace brisk {
 
@@ -105,7 +106,7 @@ void take(Job& job, const ModelOptions& model) {
 
 }  // namespace
 
-bool has_no_head(const Job& job) { return job.task == "classify" && job.model.num_labels == 0; }
+bool has_no_head(const Job& job) { return traits_of_task(job.task).has_labels && job.model.num_labels == 0; }
 
 ModelSource foreign_source(const std::string& kind, const std::string& path, const ModelOptions& model) {
   ModelSource source;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "infer/batch_layout.h"
 #include "infer/model_source.h"
+#include "job/job_conditions.h"
 
 namespace brisk {
 
@@ -57,7 +58,7 @@ void require_classifier(const TrainedModel& model) {
         model.source, model.path);
   }
   user_error("{}: {}, which names no classes; train one with task classify", model.source,
-             model.job.task == "mlm" ? "an encoder for masked words" : "a language model");
+             traits_of_task(model.job.task).model);
 }
 
 Predictor::Predictor(const TrainedModel& model, bool pairs, int64_t max_length)

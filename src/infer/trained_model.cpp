@@ -8,6 +8,7 @@
 #include "infer/device_choice.h"
 #include "infer/model_source.h"
 #include "infer/tuned_settings.h"
+#include "job/job_conditions.h"
 #include "ops/optimizer/parameters.h"
 
 namespace brisk {
@@ -56,7 +57,7 @@ DType trained_type(const ModelSource& source, const Device& device) {
 
 const CausalModel& TrainedModel::causal() const {
   if (model->causal() == nullptr) {
-    const bool names_classes = job.task == "classify" && !has_no_head(job);
+    const bool names_classes = traits_of_task(job.task).has_labels && !has_no_head(job);
     user_error("{}: a {} (task {}), which does not continue texts; {}", source, job.model.type, job.task,
                names_classes
                    ? "`brisk predict` names the class of a text"

@@ -16,12 +16,16 @@ namespace brisk {
 
 struct TaskTraits {
   std::string name;
+  std::string model;            // what it trains, in messages: "a classifier"
+  std::string targets;          // what its metrics are of: "tokens"
   bool has_labels = false;      // learns the class of each text
   bool masks_tokens = false;    // predicts tokens that are hidden from the model
   bool trains_encoder = false;  // otherwise a decoder
+  bool reads_table = false;     // a text in each row; otherwise documents
 };
 
 const std::vector<TaskTraits>& all_tasks();
+const TaskTraits* find_task_traits(const std::string& task);  // nullptr: there is no such task
 const TaskTraits& traits_of_task(const std::string& task);
 
 // Of the task. `otherwise` says why it does not apply elsewhere.

@@ -7,6 +7,7 @@
 
 #include "base/terminal/terminal.h"
 #include "cli/command.h"
+#include "train/task/task.h"
 
 namespace brisk {
 
@@ -26,13 +27,10 @@ void run_import(const ImportArguments& arguments) {
         arguments.output);
     return;
   }
-  say("  brisk {1} {0} {2}\n  to train from it: {{\"model\": {{\"from\": \"{0}\"}}}} in a job", arguments.output,
-      result.task == "classify" ? "predict"
-      : result.task == "mlm"    ? "eval"
-                                : "generate",
-      result.task == "classify" ? "\"...\""
-      : result.task == "mlm"    ? "--data TABLE"
-                                : "--prompt \"...\"");
+  const std::unique_ptr<Task> task = make_task(result.task);
+  say("  {}", task->usage(arguments.output));
+  if (task->answers() != Task::Answers::none)
+    say("  to train from it: {{\"model\": {{\"from\": \"{}\"}}}} in a job", arguments.output);
 }
 
 }  // namespace

@@ -81,10 +81,7 @@ int run_train(Runtime& runtime, const TrainArguments& arguments) {
     return kExitInterrupted;
   }
   fmt::print("{}", last_line(outcome));
-  const char* use = job.task() == "classify" ? "brisk predict {} \"...\""
-                    : job.task() == "mlm"    ? "fine-tune it: \"model\": {{\"from\": \"{}\"}} in a job of task classify"
-                                             : "brisk generate {} --prompt \"...\"";
-  say("done: {}\n  {}", outcome.run_path, fmt::format(fmt::runtime(use), shell_word(outcome.run_path)));
+  say("done: {}\n  {}", outcome.run_path, job.usage(shell_word(outcome.run_path)));
   return kExitDone;
 }
 

@@ -6,12 +6,12 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "api/training_job.h"
 #include "base/error.h"
 #include "base/files/files.h"
-#include "base/machine/machine.h"
 #include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "checkpoint/checkpoint.h"
@@ -19,10 +19,11 @@
 #include "cli/smoke_test/child_process.h"
 #include "cli/smoke_test/subset.h"
 #include "infer/architecture/architecture.h"
-#include "infer/optimizer_options.h"
+#include "job/job_conditions.h"
 #include "job/job_options.h"
-#include "train/engine/engine.h"
-#include "train/task/classify_task.h"
+#include "train/run/engine_plan.h"
+#include "train/run/resource_checks.h"
+#include "train/task/task.h"
 
 namespace brisk {
 
@@ -64,7 +65,7 @@ Job stand_in(Job job, const std::string& folder) {
 
 class SmokeTest {
  public:
-  explicit SmokeTest(const Job& job) : job_(job), small_(stand_in(job, folder_.path())) {}
+  explicit SmokeTest(const Job& job) : job_(job), task_(make_task(job.task)), small_(stand_in(job, folder_.path())) {}
 
   // Returns false if it was interrupted.
   bool run() {
@@ -77,8 +78,11 @@ class SmokeTest {
     stage("kill", [&] { return kill(); });
     stage("resume", [&] { return resume(); });
     stage("evaluate", [&] { return evaluate(); });
-    if (job_.task == "classify") stage("predict", [&] { return predict(); });
-    if (job_.task == "language_model") stage("generate", [&] { return generate(); });
+    switch (task_->answers()) {
+      case Task::Answers::none: break;
+      case Task::Answers::classes: stage("predict", [&] { return predict(); }); break;
+      case Task::Answers::text: stage("generate", [&] { return generate(); }); break;
+    }
     stage("export", [&] { return export_model(); });
     if (interrupted()) return false;
     say("smoke test: everything works, in {}. Its {} means nothing: the model is a stand-in trained for {} steps",
@@ -118,32 +122,15 @@ class SmokeTest {
     return path;
   }
 
-  // Memory of the real model, with the vocabulary size that the job asks for.
+  // Memory of the real model, with the vocabulary size that the job asks for and all texts as long as they may be.
   std::string plan() {
-    EngineOptions options;
-    options.model = training_config(job_);
-    if (job_.task != "language_model") {
-      options.layout = first_rows_layout(job_.training.batch_size * job_.training.gradient_accumulation_steps);
-      const double share = job_.task == "mlm" ? job_.training.mlm_probability : 0;
-      options.layout.others[0].capacity = [share](const RowCapacity& tokens) {
-        const auto masked = static_cast<int64_t>(share * static_cast<double>(tokens.rows));
-        return RowCapacity{tokens.sequences + masked, tokens.sequences, tokens.longest};
-      };
-    }
-    options.muon = muon_options(job_.training);
+    Device& device = *training_device(*task_, job_).device;
     const int64_t longest = job_.training.max_length;
-    const int64_t step = job_.training.batch_size * job_.training.gradient_accumulation_steps * longest;
-    const int64_t asked = job_.training.micro_batch_tokens > 0 ? job_.training.micro_batch_tokens : kMicroBatchTokens;
-    const int64_t rows = std::max(longest, std::min(asked, step));
-    options.capacity = options.layout.capacity(rows, longest);
-    options.checkpoint_every = job_.training.gradient_checkpointing;
-    const MemoryPlan plan = plan_memory(options);
-    const int64_t available = memory_available();
-    const std::string needs =
-        fmt::format("the job itself needs about {} of memory, {} are available",
-                    format_bytes(static_cast<double>(plan.total())), format_bytes(static_cast<double>(available)));
-    if (plan.total() > available) user_error("{}; use a smaller model or training.micro_batch_tokens", needs);
-    return needs;
+    const LengthFigures lengths{.longest = longest, .mean = static_cast<double>(longest)};
+    const MemoryPlan plan = refuse_what_cannot_fit(plan_engine(*task_, job_, device, lengths));
+    return fmt::format("the job itself needs about {} of memory{}, {} are available",
+                       format_bytes(static_cast<double>(plan.total())), device.is_cuda() ? " on the GPU" : "",
+                       format_bytes(static_cast<double>(memory_for_engine(device))));
   }
 
   std::string take_rows() {
@@ -167,7 +154,7 @@ class SmokeTest {
   std::string take_subset() {
     if (job_.data.train.empty())
       user_error("data.train is missing: name the text to train on, in the job or with --data");
-    if (job_.task != "language_model") return take_rows();
+    if (traits_of_task(job_.task).reads_table) return take_rows();
     int64_t bytes = 0;
     std::vector<std::string> plain;  // plain paths form one source together
     small_.data.train.clear();
@@ -257,8 +244,8 @@ class SmokeTest {
   std::string evaluate() {
     const Json result =
         Json::parse(last_line(child({"eval", small_.output, "--data", small_.data.train.back().path, "--json"})));
-    return job_.task == "classify" ? fmt::format("{} examples", result.at("examples").get<int64_t>())
-                                   : fmt::format("{} tokens", result.at("tokens").get<int64_t>());
+    const char* counted = result.contains("examples") ? "examples" : "tokens";
+    return fmt::format("{} {}", result.at(counted).get<int64_t>(), counted);
   }
 
   std::string predict() {
@@ -288,6 +275,7 @@ class SmokeTest {
   }
 
   const Job& job_;
+  const std::unique_ptr<Task> task_;
   InterruptGuard guard_{Runtime::current()};  // so that the folder is removed
   TemporaryFolder folder_;
   Job small_;

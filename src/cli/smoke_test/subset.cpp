@@ -10,6 +10,7 @@
 #include "data/read/source.h"
 #include "data/table/input_table.h"
 #include "data/table/labels.h"
+#include "job/job_conditions.h"
 
 namespace brisk {
 
@@ -28,7 +29,7 @@ TableOptions columns_of(const Job& job, const std::vector<std::string>& paths) {
           .text_field = job.data.text_field,
           .label_field = job.data.label_field,
           .pair_field = job.data.pair_field,
-          .labelled = job.task == "classify"};
+          .labelled = traits_of_task(job.task).has_labels};
 }
 
 // Text is cut after a line; a compressed file cannot be cut and is taken whole, so a small one is chosen.

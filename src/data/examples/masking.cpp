@@ -8,6 +8,15 @@
 
 namespace brisk {
 
+namespace {
+
+// Tokens to pick of so many.
+int64_t picked_of(int64_t tokens, double probability) {
+  return std::min(tokens, std::max<int64_t>(1, std::llround(probability * static_cast<double>(tokens))));
+}
+
+}  // namespace
+
 Masker::Masker(const Tokenizer& tokenizer, const MaskingOptions& options)
     : options_(options), vocab_size_(tokenizer.vocab_size()) {
   BRISK_CHECK(options.probability > 0 && options.probability < 1, "probability = {}", options.probability);
@@ -29,16 +38,13 @@ Masker::Masker(const Tokenizer& tokenizer, const MaskingOptions& options)
   for (TokenId token = 0; token < vocab_size_; ++token) continues_.push_back(tokenizer.continues_word(token));
 }
 
-int64_t Masker::count_of(int64_t tokens) const {
-  return std::min(tokens, std::max<int64_t>(1, std::llround(options_.probability * static_cast<double>(tokens))));
-}
-
-int64_t Masker::most_picked(int64_t rows) const {
-  // A sequence of n tokens has n + specials rows and count_of(n) picked ones. Rounding up and the one at least make the
+int64_t most_picked(double probability, int64_t specials, int64_t rows) {
+  // A sequence of n tokens has n + specials rows and picked_of(n) picked ones. Rounding up and the one at least make the
   // share largest in a short one; past 2 / probability tokens it only comes nearer to the probability.
-  double share = 1.0 / static_cast<double>(std::max<int64_t>(1, specials_));
-  for (int64_t tokens = 1; tokens <= 4 + static_cast<int64_t>(4 / options_.probability); ++tokens) {
-    share = std::max(share, static_cast<double>(count_of(tokens)) / static_cast<double>(tokens + specials_));
+  double share = 1.0 / static_cast<double>(std::max<int64_t>(1, specials));
+  for (int64_t tokens = 1; tokens <= 4 + static_cast<int64_t>(4 / probability); ++tokens) {
+    share =
+        std::max(share, static_cast<double>(picked_of(tokens, probability)) / static_cast<double>(tokens + specials));
   }
   return std::min(rows, static_cast<int64_t>(std::ceil(share * static_cast<double>(rows))));
 }
@@ -60,7 +66,7 @@ std::vector<int32_t> Masker::pick_rows(uint64_t key, int32_t begin, int32_t end,
   }
   // A text without a token to guess still has a row, so that no sequence is without one: its first, as it is.
   if (tokens == 0) return {begin};
-  const int64_t wanted = count_of(tokens);
+  const int64_t wanted = picked_of(tokens, options_.probability);
   const auto by_draw = [](const Word& a, const Word& b) {
     return a.draw < b.draw || (a.draw == b.draw && a.begin < b.begin);
   };

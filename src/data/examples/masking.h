@@ -33,8 +33,7 @@ class Masker {
   // Into row set 1.
   void append_picked(int64_t epoch, int64_t index, MicroBatch& batch) const;
 
-  // Rows that a micro-batch of so many rows can have picked, at most, whatever its sequences are.
-  int64_t most_picked(int64_t rows) const;
+  int64_t specials() const { return specials_; }  // tokens around a text, which are not picked
 
  private:
   struct Word {
@@ -43,7 +42,6 @@ class Masker {
   };
 
   bool may_be_picked(TokenId token) const { return !special_[static_cast<size_t>(token)]; }
-  int64_t count_of(int64_t tokens) const;  // to pick of so many
   std::vector<int32_t> pick_rows(uint64_t key, int32_t begin, int32_t end, const MicroBatch::Set& set) const;
 
   MaskingOptions options_;
@@ -51,5 +49,8 @@ class Masker {
   int64_t vocab_size_, specials_;
   std::vector<bool> special_, continues_;  // [V]
 };
+
+// Rows that a micro-batch of so many rows can have picked, at most, whatever its sequences are.
+int64_t most_picked(double probability, int64_t specials, int64_t rows);
 
 }  // namespace brisk

@@ -8,6 +8,7 @@
 #include "hub/huggingface/encoder.h"
 #include "infer/architecture/architecture.h"
 #include "infer/architecture/model_shape.h"
+#include "job/job_conditions.h"
 #include "job/job_task.h"
 #include "models/encoder.h"
 
@@ -42,7 +43,7 @@ class EncoderArchitecture final : public Architecture {
     return fmt::format(
         "{}, {}, dropout {:g}, of attention {:g}{}", job.model.type, job.model.activation, config.dropout,
         config.attention_dropout,
-        job.task == "classify" ? fmt::format(", of the classifier {:g}", config.classifier_dropout) : "");
+        config.is_classifier() ? fmt::format(", of the classifier {:g}", config.classifier_dropout) : "");
   }
 
   bool starts_from_part() const override { return true; }
@@ -82,7 +83,7 @@ class EncoderArchitecture final : public Architecture {
   std::string write_huggingface(const TrainedModel& model, const std::string& folder,
                                 SafetensorsType type) const override {
     using Head = HuggingFaceEncoderConfig::Head;
-    const bool classifier = model.job.task == "classify";
+    const bool classifier = traits_of_task(model.job.task).has_labels;
     write_huggingface_encoder(folder,
                               {.model = model.job.model,
                                .head = classifier ? Head::classifier : Head::masked_words,
@@ -105,7 +106,10 @@ class EncoderArchitecture final : public Architecture {
     config.attention_dropout = model.attention_dropout;
     config.classifier_dropout = model.classifier_dropout;
     using Head = EncoderConfig::Head;
-    config.head = job.task == "mlm" ? Head::mlm : roberta ? Head::roberta : distilbert ? Head::relu : Head::pooler_tanh;
+    config.head = traits_of_task(job.task).masks_tokens ? Head::mlm
+                  : roberta                             ? Head::roberta
+                  : distilbert                          ? Head::relu
+                                                        : Head::pooler_tanh;
     config.num_labels = std::max<int64_t>(1, model.num_labels);
     config.first_row_only = job.training.first_row_only;
     return config;

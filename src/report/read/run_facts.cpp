@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/terminal/terminal.h"
+#include "job/job_conditions.h"
 
 namespace brisk {
 
@@ -94,8 +95,9 @@ std::string facts_json(const RunRecord& run, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-const char* targets_of_task(const std::string& task) {
-  return task == "classify" ? "examples" : task == "mlm" ? "masked tokens" : "tokens";
+std::string targets_of_task(const std::string& task) {
+  const TaskTraits* traits = find_task_traits(task);
+  return traits != nullptr ? traits->targets : "targets";
 }
 
 std::string metric_explanation(const Metric& metric, const std::string& task) {

@@ -26,8 +26,8 @@ double seconds_to(const RunRecord& run, const Metric& goal);
 // One JSON object (as text, indented by `indent` or on one line where it is -1) of a run's figures; null: not known.
 std::string facts_json(const RunRecord& run, int indent);
 
-// What a task predicts, and its metrics are of: "tokens".
-const char* targets_of_task(const std::string& task);
+// What a task predicts, and its metrics are of: "tokens"; "targets" of a task that this brisk does not have.
+std::string targets_of_task(const std::string& task);
 // A sentence for a page: "Mean cross-entropy in nats, of the masked tokens."; empty where nothing is known.
 std::string metric_explanation(const Metric& metric, const std::string& task);
 

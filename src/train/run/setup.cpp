@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -18,10 +17,10 @@
 #include "checkpoint/warm_start.h"
 #include "infer/device_choice.h"
 #include "infer/model_source.h"
-#include "infer/optimizer_options.h"
 #include "ops/peak/peak.h"
 #include "train/engine/tune_micro_batch.h"
 #include "train/run/describe_run.h"
+#include "train/run/engine_plan.h"
 #include "train/run/plan_run_length.h"
 #include "train/run/resource_checks.h"
 #include "train/run/resume_check.h"
@@ -74,9 +73,9 @@ class Starter {
   void prepare() {
     resolve_best_by();
     // A wrong one is refused before the data is read. A run may go on without what another device rounded to.
-    const DeviceChoice place = choose_device(setup_.job.device, "device");
-    if (!setup_.request.resume) check_precision(setup_.job.training.precision, *place.device);
-    check_master_weights(setup_.job.training.master_weights, setup_.job.training.precision, *place.device);
+    place_ = training_device(*setup_.task, setup_.job);
+    if (!setup_.request.resume) check_precision(setup_.job.training.precision, *place_.device);
+    check_master_weights(setup_.job.training.master_weights, setup_.job.training.precision, *place_.device);
     Runtime::current().set_threads(thread_count_for(setup_.job.training.threads, "training.threads"));
     if (thread_pool().size() > available_cores()) {
       warn("training.threads = {} on {} cores: threads that share a core wait for each other; {} would be faster",
@@ -107,6 +106,7 @@ class Starter {
       request.model_labels = source.labels;
     }
     setup_.data = setup_.task->prepare(setup_.job, std::move(request));
+    setup_.job = resolved(std::move(setup_.job), setup_.data.decided);
     for (const std::string& note : setup_.data.notes) say("{}", note);
     for (const std::string& warning : setup_.data.warnings) warn("{}", warning);
     if (setup_.data.train->empty()) user_error("{}: no training sequences in it", setup_.job.data.train.front().path);
@@ -140,12 +140,8 @@ class Starter {
     LengthFigures lengths = length_figures(*setup_.data.train, setup_.data.sources);
     const int64_t longest = std::max<int64_t>({1, lengths.longest, setup_.data.validation->longest()});
     lengths.longest = longest;
-    EngineOptions options;
-    const DeviceChoice place = choose_device(setup_.job.device, "device");
-    if (!place.reason.empty()) say("device: {}", place.reason);
-    options.device = place.device;
-    options.model = setup_.task->model_config(setup_.job);
-    options.layout = setup_.task->batch_layout(setup_.job);
+    if (!place_.reason.empty()) say("device: {}", place_.reason);
+    Device& device = *place_.device;
     const int64_t asked = training.micro_batch_tokens;
     if (asked > 0 && asked < longest) {
       user_error(
@@ -153,21 +149,12 @@ class Starter {
           "training.max_length",
           asked, longest);
     }
-    setup_.micro_batch_tokens = micro_batch_rows(asked, usual_micro_batch_tokens(place.device), sequences, lengths);
-    options.checkpoint_every = training.gradient_checkpointing;
-    options.capacity = options.layout.capacity(setup_.micro_batch_tokens, longest);
-    options.muon = muon_options(training);
-    options.master_weights = training.master_weights;
-    if (place.device->is_cuda()) std::tie(options.compute_type, options.products) = planned_formats(options);
-    // A GPU is the faster the more it has to do at once.
-    while (place.device->is_cuda() && training.micro_batch_tokens == 0 && setup_.micro_batch_tokens > longest &&
-           !fits_in_memory(options)) {
-      setup_.micro_batch_tokens = std::max(longest, setup_.micro_batch_tokens / 2);
-      options.capacity = options.layout.capacity(setup_.micro_batch_tokens, longest);
-    }
+    const std::optional<Choices> recalled = recalled_choices();
+    EngineOptions options = plan_engine(*setup_.task, setup_.job, device, lengths, recalled ? &*recalled : nullptr);
+    setup_.micro_batch_tokens = options.capacity.rows;
     setup_.memory = refuse_what_cannot_fit(options);  // before anything is measured: that takes memory too
     ProcessGroup& processes = setup_.processes();
-    setup_.choices = make_choices(options);
+    setup_.choices = recalled ? checked_choices(*recalled, options) : make_choices(options);
     setup_.choices.micro_batch_tokens = processes.broadcast(setup_.choices.micro_batch_tokens);
     setup_.choices.compute_type = processes.broadcast(setup_.choices.compute_type);
     setup_.choices.products = processes.broadcast(setup_.choices.products);
@@ -183,7 +170,7 @@ class Starter {
     options.seed = static_cast<uint64_t>(training.seed);
 
     // By the CPU: a GPU would wait for longer than it would compute.
-    if (!place.device->is_cuda()) {
+    if (!device.is_cuda()) {
       for (const std::string& line :
            setup_.task->compute_ahead(setup_.job, options.compute_type, checkpoint_path_.value_or(""))) {
         say("{}", line);
@@ -198,13 +185,13 @@ class Starter {
     }
     setup_.memory = refuse_what_cannot_fit(options);
     // Before the engine takes its memory: a GPU's peak is measured on large matrices.
-    const bool fast_bf16 = place.device->is_cuda() || has_bf16_instructions(active_isa());
+    const bool fast_bf16 = device.is_cuda() || has_bf16_instructions(active_isa());
     const Arithmetic arithmetic = arithmetic_of(fast_bf16 ? options.compute_type : DType::f32, options.products);
-    setup_.peak = place.device->is_cuda() ? std::make_unique<PeakMeter>(*place.device, arithmetic)
-                                          : std::make_unique<PeakMeter>(arithmetic);
-    setup_.gpu = watch_gpu(*place.device);
-    place.device->forget_peak();  // what the measurement took is free again
-    if (place.device->is_cuda()) {
+    setup_.peak =
+        device.is_cuda() ? std::make_unique<PeakMeter>(device, arithmetic) : std::make_unique<PeakMeter>(arithmetic);
+    setup_.gpu = watch_gpu(device);
+    device.forget_peak();  // what the measurement took is free again
+    if (device.is_cuda()) {
       setup_.memory_explanation.emplace([options] {
         const Device& gpu = *options.device;
         return explain_memory(options, memory_for_engine(gpu) + gpu.memory().allocated);
@@ -222,40 +209,39 @@ class Starter {
     refuse_full_disk(setup_);
   }
 
-  // What make_choices() will choose on a GPU, where nothing is measured for it.
-  std::pair<DType, ProductFormat> planned_formats(const EngineOptions& options) const {
-    if (checkpoint_path_) {
-      const Choices choices = choices_from_json(saved_state().choices_json, *checkpoint_path_);
-      return {choices.compute_type, choices.products};
-    }
-    const PrecisionChoice choice =
-        choose_precision(setup_.job.training.precision, model_widths(options.model), *options.device);
-    return {choice.compute_type, choice.products};
+  // Of the run that is resumed.
+  std::optional<Choices> recalled_choices() const {
+    if (!checkpoint_path_) return std::nullopt;
+    return choices_from_json(saved_state().choices_json, *checkpoint_path_);
   }
 
-  Choices make_choices(const EngineOptions& engine_options) {
-    const std::string isa(engine_options.device->is_cuda() ? "cuda" : isa_name(active_isa()));
+  static std::string isa_of(const Device& device) {
+    return device.is_cuda() ? "cuda" : std::string(isa_name(active_isa()));
+  }
+
+  Choices checked_choices(const Choices& choices, const EngineOptions& engine_options) const {
+    const std::string isa = isa_of(*engine_options.device);
     const int64_t threads = thread_pool().size();
-    if (checkpoint_path_) {
-      Choices choices = choices_from_json(saved_state().choices_json, *checkpoint_path_);
-      if (choices.micro_batch_tokens < engine_options.capacity.longest) {
-        user_error(
-            "{}: its micro_batch_tokens are {}, less than the longest sequence, {}; the checkpoint is damaged: remove "
-            "it to resume from the one before",
-            *checkpoint_path_, choices.micro_batch_tokens, engine_options.capacity.longest);
-      }
-      if (!choices.isa.empty() && (choices.isa != isa || choices.threads != threads)) {
-        warn("the run was computed with {} and {} threads, now with {} and {}: its curve goes on, but not to the bit",
-             choices.isa, choices.threads, isa, threads);
-      }
-      if (choices.compute_type == DType::f16 && !engine_options.device->is_cuda()) {
-        user_error("{}: the run computes in fp16, which only a GPU does; go on with it there (\"device\": \"cuda\")",
-                   setup_.directory.path());
-      }
-      // What only a GPU rounds to, the CPU does without.
-      const ProductFormat products = engine_options.device->is_cuda() ? choices.products : ProductFormat::own;
-      return {choices.compute_type, choices.micro_batch_tokens, isa, threads, products};
+    if (choices.micro_batch_tokens < engine_options.capacity.longest) {
+      user_error(
+          "{}: its micro_batch_tokens are {}, less than the longest sequence, {}; the checkpoint is damaged: remove "
+          "it to resume from the one before",
+          *checkpoint_path_, choices.micro_batch_tokens, engine_options.capacity.longest);
     }
+    if (!choices.isa.empty() && (choices.isa != isa || choices.threads != threads)) {
+      warn("the run was computed with {} and {} threads, now with {} and {}: its curve goes on, but not to the bit",
+           choices.isa, choices.threads, isa, threads);
+    }
+    if (choices.compute_type == DType::f16 && !engine_options.device->is_cuda()) {
+      user_error("{}: the run computes in fp16, which only a GPU does; go on with it there (\"device\": \"cuda\")",
+                 setup_.directory.path());
+    }
+    // What only a GPU rounds to, the CPU does without.
+    const ProductFormat products = engine_options.device->is_cuda() ? choices.products : ProductFormat::own;
+    return {choices.compute_type, choices.micro_batch_tokens, isa, threads, products};
+  }
+
+  Choices make_choices(const EngineOptions& engine_options) const {
     const PrecisionChoice precision =
         choose_precision(setup_.job.training.precision, model_widths(engine_options.model), *engine_options.device);
     if (precision.costs) {
@@ -263,7 +249,8 @@ class Starter {
     } else {
       say("precision: {}", precision.reason);
     }
-    return {precision.compute_type, setup_.micro_batch_tokens, isa, threads, precision.products};
+    return {precision.compute_type, setup_.micro_batch_tokens, isa_of(*engine_options.device), thread_pool().size(),
+            precision.products};
   }
 
   int64_t fastest_micro_batch(const EngineOptions& options) {
@@ -325,6 +312,7 @@ class Starter {
   }
 
   TrainingSetup& setup_;
+  DeviceChoice place_;
   std::optional<std::string> checkpoint_path_;
 };
 
@@ -358,7 +346,7 @@ TrainingSetup::TrainingSetup(Job job_to_run, const TrainRequest& what)
     : job(std::move(job_to_run)),
       request(what),
       directory(RunDirectory::open(job.output, what.resume ? RunDirectory::Mode::resume : RunDirectory::Mode::fresh)),
-      task(make_task(job)) {
+      task(what.task ? what.task : make_task(job.task)) {
   Starter(*this).start();
 }
 

@@ -44,7 +44,7 @@ struct TrainingSetup {
   TrainRequest request;
   Ledger ledger{Phase::start_up};
   RunDirectory directory;
-  std::unique_ptr<Task> task;
+  std::shared_ptr<Task> task;
   TaskData data;
   Choices choices;
   MemoryPlan memory;

@@ -222,7 +222,9 @@ class Trainer {
   }
 
   bool evaluate(LogSink& log, const StepBatch& batch) {
-    const EvaluationResult result = setup_.engine->evaluate(*setup_.data.validation, setup_.ledger);
+    EvaluationResult result = setup_.engine->evaluate(*setup_.data.validation, setup_.ledger);
+    setup_.task->add_metrics(setup_.engine->model(), setup_.engine->parameters(), *setup_.data.validation,
+                             result.metrics);
     const EvaluationMetrics line{setup_.state.step, batch.cursor.epoch + 1, result.metrics, watch_.seconds()};
     setup_.metrics->append(line);
     watch_.evaluation(line);
@@ -239,7 +241,7 @@ class Trainer {
   }
 
   void keep_details(const EvaluationResult& result) {
-    details_ = setup_.task->details(result);
+    details_ = setup_.task->details(result, setup_.data.labels);
     if (details_.json.empty()) return;
     try {
       write_file_atomically(setup_.directory.evaluation_path(), details_.json + "\n");
@@ -315,7 +317,7 @@ class Trainer {
   std::chrono::steady_clock::time_point step_start_, last_save_, peak_sampled_;
   int64_t expected_steps_ = 0;  // of a time-boxed run, as it was told
   std::vector<EpochRow> epoch_rows_;
-  Task::Details details_;  // of the best evaluation
+  Task::Description details_;  // of the best evaluation
   bool stop_early_, interrupted_ = false, save_failed_ = false;
 };
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "base/log.h"
@@ -16,9 +17,11 @@
 namespace brisk {
 
 class ProcessGroup;
+class Task;
 
 struct TrainRequest {
   bool resume = false;
+  std::shared_ptr<Task> task = {};    // none: that of the job, from the table
   ProcessGroup* processes = nullptr;  // that train together (train/engine/process_group.h); none: this one alone
   std::function<void()> before_first_step = {};  // everything is prepared: from here on there is something to save
   std::function<void(const Progress&)> on_step = {};

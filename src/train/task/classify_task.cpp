@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
 #include "base/files/files.h"
 #include "base/machine/machine.h"
 #include "base/terminal/terminal.h"
@@ -16,6 +15,7 @@
 #include "infer/class_scores.h"
 #include "infer/label_file.h"
 #include "infer/model_source.h"
+#include "infer/predict.h"
 #include "job/run_length.h"
 #include "models/encoder.h"
 #include "train/task/frozen_activations.h"
@@ -50,13 +50,11 @@ double passes_over(const Job& job, const Sequences& train) {
 
 }  // namespace
 
-TaskData ClassifyTask::prepare(Job& job, DataRequest request) {
-  if (!job.training.teacher.empty()) {
-    if (job.device != "auto" && job.device != "cpu") {
-      user_error("device \"{}\": a GPU cannot learn from training.teacher yet; use \"cpu\"", job.device);
-    }
-    job.device = "cpu";
-  }
+std::string ClassifyTask::needs_cpu(const Job& job) const {
+  return job.training.teacher.empty() ? "" : "a GPU cannot learn from training.teacher yet";
+}
+
+TaskData ClassifyTask::prepare(const Job& job, DataRequest request) {
   data_ = prepare_encoder_data(job, std::move(request));
   if (job.training.class_weights == "balanced") {
     const std::vector<float> weights = balanced_class_weights(data_.train.class_counts());
@@ -68,7 +66,7 @@ TaskData ClassifyTask::prepare(Job& job, DataRequest request) {
   train_ = std::make_shared<ExampleSequences>(data_.train, job.training.max_length);
   validation_ = std::make_shared<ExampleSequences>(data_.validation, job.training.max_length);
   if (!job.training.teacher.empty()) {
-    const TeacherAnswers teacher = ask_teacher(job, data_.labels, data_.train.data().rows());
+    const TeacherAnswers teacher = ask_teacher(resolved(job, data_.decided), data_.labels, data_.train.data().rows());
     train_->learn_from(teacher.logits, job.training.distillation_temperature);
     data_.notes.push_back(teacher.note);
   }
@@ -136,8 +134,21 @@ std::string ClassifyTask::describe_model(const Job& job) const {
 
 void ClassifyTask::write_files(const std::string& run) const { write_labels(run, data_.labels); }
 
-Task::Details ClassifyTask::details(const EvaluationResult& result) const {
-  return {scores_text(*result.classes, data_.labels.names()), scores_json(*result.classes, data_.labels.names())};
+Task::Description ClassifyTask::details(const EvaluationResult& result, const LabelSet& labels) const {
+  return {scores_text(*result.classes, labels.names()), scores_json(*result.classes, labels.names())};
 }
+
+Task::EvaluationData ClassifyTask::open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
+                                                   int64_t max_length) const {
+  require_classifier(model);
+  EvaluationData data;
+  ExampleSet examples = open_evaluation_examples(paths, model.job, *model.tokenizer, model.labels, data.notes);
+  check_room_for_text(examples, max_length);
+  data.sequences = std::make_shared<const ExampleSequences>(std::move(examples), max_length);
+  data.layout = first_rows_layout(1);
+  return data;
+}
+
+std::string ClassifyTask::usage(const std::string& run) const { return fmt::format("brisk predict {} \"...\"", run); }
 
 }  // namespace brisk

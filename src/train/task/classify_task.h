@@ -1,7 +1,7 @@
 // The task classify: tables of texts and labels, an encoder, the class of each text from its first row.
 //
 //   ClassifyTask task;
-//   TaskData data = task.prepare(job, {});              // job.model.num_labels is known now
+//   TaskData data = task.prepare(job, {});              // data.decided.num_labels is known now
 #pragma once
 
 #include "data/examples/example_sequences.h"
@@ -12,15 +12,20 @@ namespace brisk {
 
 class ClassifyTask final : public Task {
  public:
-  TaskData prepare(Job& job, DataRequest request) override;
+  TaskData prepare(const Job& job, DataRequest request) override;
   ModelConfig model_config(const Job& job) const override;
   BatchLayout batch_layout(const Job& job) const override;
+  std::string needs_cpu(const Job& job) const override;
   std::vector<std::string> compute_ahead(const Job& job, DType compute_type, const std::string& checkpoint) override;
   Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const override;
   std::string describe_model(const Job& job) const override;
   void write_files(const std::string& run) const override;
   Metrics metrics() const override { return class_metrics(); }
-  Details details(const EvaluationResult& result) const override;
+  Description details(const EvaluationResult& result, const LabelSet& labels) const override;
+  EvaluationData open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
+                                 int64_t max_length) const override;
+  Answers answers() const override { return Answers::classes; }
+  std::string usage(const std::string& run) const override;
 
  private:
   EncoderData data_;  // all of it but the tokenizer

@@ -8,7 +8,7 @@
 
 namespace brisk {
 
-TaskData LanguageModelTask::prepare(Job& job, DataRequest request) {
+TaskData LanguageModelTask::prepare(const Job& job, DataRequest request) {
   const std::string own_tokenizer = request.run.empty() ? "" : request.run + kTokenizerFile;
   prepared_ = prepare_data(job, file_exists(own_tokenizer) ? own_tokenizer : "", std::move(request.model_tokenizer));
   TaskData data;
@@ -19,6 +19,7 @@ TaskData LanguageModelTask::prepare(Job& job, DataRequest request) {
   data.sequences_per_epoch = prepared_.train.sequences_per_epoch();
   data.rows_per_epoch = prepared_.train.rows_per_epoch();
   data.fingerprint = prepared_.fingerprint;
+  data.decided = prepared_.decided;
   data.notes = prepared_.notes;
   data.warnings = prepared_.warnings;
   return data;
@@ -31,6 +32,18 @@ Task::Description LanguageModelTask::describe_data(const Job& job, const TaskDat
   return {fmt::format("{}\nvalidation: {} sequences, {} tokens", statistics_text(statistics), data.validation->count(),
                       data.validation->total_rows()),
           statistics_json_text(statistics)};
+}
+
+Task::EvaluationData LanguageModelTask::open_evaluation(const TrainedModel& model,
+                                                        const std::vector<std::string>& paths,
+                                                        int64_t max_length) const {
+  std::shared_ptr<const TokenStream> stream;
+  const CorpusPart part = prepare_evaluation(paths, model.job.data, *model.tokenizer, max_length, stream);
+  return {.sequences = text_sequences(stream, part.chunks), .layout = {}, .notes = {}};
+}
+
+std::string LanguageModelTask::usage(const std::string& run) const {
+  return fmt::format("brisk generate {} --prompt \"...\"", run);
 }
 
 }  // namespace brisk

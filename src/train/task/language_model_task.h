@@ -1,7 +1,7 @@
 // The task language_model: documents in pieces, a decoder, the next token of every row.
 //
 //   LanguageModelTask task;
-//   TaskData data = task.prepare(job, {});              // job.model.vocab_size is the tokenizer's now
+//   TaskData data = task.prepare(job, {});              // data.decided.vocab_size is the tokenizer's
 #pragma once
 
 #include "train/task/prepare_text.h"
@@ -11,9 +11,13 @@ namespace brisk {
 
 class LanguageModelTask final : public Task {
  public:
-  TaskData prepare(Job& job, DataRequest request) override;
+  TaskData prepare(const Job& job, DataRequest request) override;
   Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const override;
   Metrics metrics() const override { return token_metrics(); }
+  EvaluationData open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
+                                 int64_t max_length) const override;
+  Answers answers() const override { return Answers::text; }
+  std::string usage(const std::string& run) const override;
 
  private:
   PreparedData prepared_;  // all of it but the tokenizer

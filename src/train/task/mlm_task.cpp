@@ -4,8 +4,11 @@
 
 #include "data/batch/loader.h"
 #include "data/examples/example_sequences.h"
+#include "data/examples/masking.h"
 
 namespace brisk {
+
+namespace {
 
 Masker masker_of(const Job& job, const Tokenizer& tokenizer) {
   return {tokenizer, MaskingOptions{.probability = job.training.mlm_probability,
@@ -13,29 +16,54 @@ Masker masker_of(const Job& job, const Tokenizer& tokenizer) {
                                     .seed = static_cast<uint64_t>(job.training.seed)}};
 }
 
-BatchLayout masked_layout(const Masker& masker) {
+BatchLayout masked_layout(double probability, int64_t specials) {
   BatchLayout layout;
-  layout.others.push_back({[masker](const RowCapacity& tokens) {
-                             return RowCapacity{masker.most_picked(tokens.rows), tokens.sequences, tokens.longest};
-                           },
-                           /*derived_from=*/0});
+  layout.others.push_back(
+      {[=](const RowCapacity& tokens) {
+         return RowCapacity{most_picked(probability, specials, tokens.rows), tokens.sequences, tokens.longest};
+       },
+       /*derived_from=*/0});
   return layout;
 }
 
-TaskData MlmTask::prepare(Job& job, DataRequest request) {
-  data_ = prepare_encoder_data(job, std::move(request));
-  const TrainingOptions& training = job.training;
-  for (ExampleSet* part : {&data_.train, &data_.validation}) {
-    if (!part->has_pairs()) *part = part->in_pieces(training.max_length);
-  }
-  masker_ = masker_of(job, *data_.tokenizer);
-  const auto masked = [&](const ExampleSet& examples) {
-    return std::make_shared<const MaskedSequences>(examples, training.max_length, *masker_, training.mlm_probability);
-  };
-  return hand_over(data_, masked(data_.train), masked(data_.validation));
+std::shared_ptr<const Sequences> masked(ExampleSet examples, const Masker& masker, const Job& job, int64_t max_length) {
+  return std::make_shared<const MaskedSequences>(std::move(examples), max_length, masker, job.training.mlm_probability);
 }
 
-BatchLayout MlmTask::batch_layout(const Job& /*job*/) const { return masked_layout(*masker_); }
+}  // namespace
+
+TaskData MlmTask::prepare(const Job& job, DataRequest request) {
+  data_ = prepare_encoder_data(job, std::move(request));
+  const int64_t max_length = job.training.max_length;
+  for (ExampleSet* part : {&data_.train, &data_.validation}) {
+    if (!part->has_pairs()) *part = part->in_pieces(max_length);
+  }
+  const Masker masker = masker_of(job, *data_.tokenizer);
+  specials_ = masker.specials();
+  return hand_over(data_, masked(data_.train, masker, job, max_length),
+                   masked(data_.validation, masker, job, max_length));
+}
+
+BatchLayout MlmTask::batch_layout(const Job& job) const {
+  return masked_layout(job.training.mlm_probability, specials_);
+}
+
+Task::EvaluationData MlmTask::open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
+                                              int64_t max_length) const {
+  EvaluationData data;
+  ExampleSet examples = open_evaluation_examples(paths, model.job, *model.tokenizer, {}, data.notes);
+  check_room_for_text(examples, max_length);
+  if (!examples.has_pairs()) examples = examples.in_pieces(max_length);
+  const Masker masker = masker_of(model.job, *model.tokenizer);
+  data.sequences = masked(std::move(examples), masker, model.job, max_length);
+  data.layout = masked_layout(model.job.training.mlm_probability, masker.specials());
+  return data;
+}
+
+std::string MlmTask::usage(const std::string& run) const {
+  return fmt::format(
+      "brisk eval {0} --data TABLE\n  fine-tune it: \"model\": {{\"from\": \"{0}\"}} in a job of task classify", run);
+}
 
 Task::Description MlmTask::describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const {
   return describe_examples(

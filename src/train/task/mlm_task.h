@@ -4,9 +4,6 @@
 //   TaskData data = task.prepare(job, {});              // long texts in pieces, masked anew in each epoch
 #pragma once
 
-#include <optional>
-
-#include "data/examples/masking.h"
 #include "train/task/prepare_table.h"
 #include "train/task/task.h"
 
@@ -14,18 +11,18 @@ namespace brisk {
 
 class MlmTask final : public Task {
  public:
-  TaskData prepare(Job& job, DataRequest request) override;
+  TaskData prepare(const Job& job, DataRequest request) override;
   BatchLayout batch_layout(const Job& job) const override;
   Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const override;
   Metrics metrics() const override { return token_metrics(); }
+  // Masked as in training.
+  EvaluationData open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
+                                 int64_t max_length) const override;
+  std::string usage(const std::string& run) const override;
 
  private:
-  EncoderData data_;  // all of it but the tokenizer
-  std::optional<Masker> masker_;
+  EncoderData data_;      // all of it but the tokenizer
+  int64_t specials_ = 2;  // tokens around a text: [CLS] and [SEP], as long as no tokenizer says otherwise
 };
-
-// How a job masks, and which rows of a micro-batch have targets then.
-Masker masker_of(const Job& job, const Tokenizer& tokenizer);
-BatchLayout masked_layout(const Masker& masker);
 
 }  // namespace brisk

@@ -12,6 +12,7 @@
 #include "data/examples/example_statistics.h"
 #include "data/table/input_table.h"
 #include "infer/label_file.h"
+#include "job/job_conditions.h"
 
 namespace brisk {
 
@@ -42,7 +43,7 @@ TableOptions table_options(const std::vector<std::string>& paths, const Job& job
           .text_field = job.data.text_field,
           .label_field = job.data.label_field,
           .pair_field = job.data.pair_field,
-          .labelled = job.task == "classify",
+          .labelled = traits_of_task(job.task).has_labels,
           .on_command_line = on_command_line};
 }
 
@@ -58,7 +59,7 @@ void take_notes(const std::vector<std::string>& from, std::vector<std::string>& 
   to.insert(to.end(), from.begin(), from.end());
 }
 
-void set_vocabulary(Job& job, EncoderData& prepared, bool given) {
+void decide_vocabulary(const Job& job, EncoderData& prepared, bool given) {
   const int64_t size = prepared.tokenizer->vocab_size();
   if (!job.model.from.empty()) {
     if (size > job.model.vocab_size) {
@@ -75,10 +76,10 @@ void set_vocabulary(Job& job, EncoderData& prepared, bool given) {
     prepared.notes.push_back(
         fmt::format("model.vocab_size = {} (the tokenizer's; the job says {})", size, job.model.vocab_size));
   }
-  job.model.vocab_size = size;
+  prepared.decided.vocab_size = size;
 }
 
-void prepare_tokenizer(Job& job, DataRequest request, const InputTable& table, EncoderData& prepared) {
+void prepare_tokenizer(const Job& job, DataRequest request, const InputTable& table, EncoderData& prepared) {
   const std::string own = request.run + kTokenizerFile;
   const std::string given = !request.run.empty() && file_exists(own) ? own : job.data.tokenizer;
   if (!given.empty()) {
@@ -93,15 +94,14 @@ void prepare_tokenizer(Job& job, DataRequest request, const InputTable& table, E
     prepared.tokenizer = wordpiece_of_table(table, job.model.vocab_size, cache_directory(job.data), note);
     prepared.notes.push_back(note);
   }
-  set_vocabulary(job, prepared, !given.empty());
+  decide_vocabulary(job, prepared, !given.empty());
 }
 
-void set_classes(Job& job, const LabelSet& labels) {
+void check_classes(const Job& job, const LabelSet& labels) {
   if (job.model.num_labels != 0 && job.model.num_labels != labels.count()) {
     user_error("model.num_labels = {}, but {} has {} classes: {}; leave num_labels out", job.model.num_labels,
                job.data.train.front().path, labels.count(), labels.text());
   }
-  job.model.num_labels = labels.count();
 }
 
 LabelSet class_numbers(const LabelSet& labels) {
@@ -160,8 +160,8 @@ void check_room_for_text(const ExampleSet& examples, int64_t max_length) {
              texts == 2 ? "a pair of texts" : "a text", specials + texts);
 }
 
-EncoderData prepare_encoder_data(Job& job, DataRequest request) {
-  const bool classify = job.task == "classify";
+EncoderData prepare_encoder_data(const Job& job, DataRequest request) {
+  const bool classify = traits_of_task(job.task).has_labels;
   EncoderData prepared;
   const LabelSet of_run = request.run.empty() ? LabelSet() : read_labels(request.run);
   const LabelSet of_model = LabelSet::in_order(request.model_labels);
@@ -179,13 +179,14 @@ EncoderData prepare_encoder_data(Job& job, DataRequest request) {
                       "write them alike",
                       near));
     }
-    set_classes(job, prepared.labels);
+    check_classes(job, prepared.labels);
+    prepared.decided.num_labels = prepared.labels.count();
+    prepared.decided.label_field = table.label_column();
   }
+  prepared.decided.text_field = table.text_column();
+  prepared.decided.pair_field = table.pair_column();
   ExampleSet all(data, *prepared.tokenizer, prepared.labels);
   check_room_for_text(all, job.training.max_length);
-  job.data.text_field = table.text_column();
-  job.data.pair_field = table.pair_column();
-  if (classify) job.data.label_field = table.label_column();
 
   if (job.data.validation.empty()) {
     ExampleSplit split = split_examples(all, job.data.validation_fraction, static_cast<uint64_t>(job.training.seed));
@@ -194,7 +195,7 @@ EncoderData prepare_encoder_data(Job& job, DataRequest request) {
     if (!split.note.empty()) prepared.notes.push_back(split.note);
   } else {
     prepared.train = std::move(all);
-    const InputTable other(table_options(job.data.validation, job));
+    const InputTable other(table_options(job.data.validation, resolved(job, prepared.decided)));
     const auto held_out = tokens_of(other, job, *prepared.tokenizer);
     take_notes(held_out->notes(), prepared.notes);
     prepared.fingerprint += "-" + hash_of(*held_out);
@@ -217,7 +218,9 @@ TaskData hand_over(EncoderData& prepared, std::shared_ptr<const Sequences> train
   data.validation = std::move(validation);
   data.sequences_per_epoch = data.train->count();
   data.rows_per_epoch = static_cast<double>(data.train->total_rows());
+  data.labels = prepared.labels;
   data.fingerprint = prepared.fingerprint;
+  data.decided = prepared.decided;
   data.notes = prepared.notes;
   data.warnings = prepared.warnings;
   return data;

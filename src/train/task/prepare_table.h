@@ -22,13 +22,13 @@ struct EncoderData {
   ExampleSet train, validation;
   LabelSet labels;  // of a classifier
   std::string fingerprint;
+  DataDecisions decided;  // the vocabulary, the columns that were found and, of a classifier, the number of classes
   std::vector<std::string> notes, warnings;
 };
 
-// Sets job.model.vocab_size, the columns that were found (data.text_field, ...) and, of a classifier, model.num_labels.
 // The classes are those of the training data; in the order of the run that goes on, or of a classifier that is started
 // from, where it has the same.
-EncoderData prepare_encoder_data(Job& job, DataRequest request);
+EncoderData prepare_encoder_data(const Job& job, DataRequest request);
 
 // What the trainer is handed of it, the tokenizer included: the sequences are the task's.
 TaskData hand_over(EncoderData& prepared, std::shared_ptr<const Sequences> train,

@@ -181,7 +181,8 @@ void prepare_validation_files(const Job& job, PreparedData& prepared) {
 
 }  // namespace
 
-PreparedData prepare_data(Job& job, const std::string& tokenizer_path, std::unique_ptr<Tokenizer> model_tokenizer) {
+PreparedData prepare_data(const Job& job, const std::string& tokenizer_path,
+                          std::unique_ptr<Tokenizer> model_tokenizer) {
   if (job.data.train.empty()) {
     user_error("{}: data.train is missing: name the text to train on, in the job or with --data PATH", job.name);
   }
@@ -215,7 +216,7 @@ PreparedData prepare_data(Job& job, const std::string& tokenizer_path, std::uniq
       prepared.notes.push_back(fmt::format("model.vocab_size = {} (of the run's own tokenizer; the job says {})", size,
                                            job.model.vocab_size));
     }
-    job.model.vocab_size = size;
+    prepared.decided.vocab_size = size;
   }
 
   std::vector<double> weights;

@@ -16,6 +16,7 @@
 #include "data/token_store/token_cache.h"
 #include "job/job.h"
 #include "text/tokenizer.h"
+#include "train/task/task.h"
 
 namespace brisk {
 
@@ -29,13 +30,13 @@ struct PreparedData {
   std::optional<DuplicateCount> duplicates;         // in train_stream
   std::optional<DuplicateCount> validation_shared;  // of data.validation's documents, those in data.train
   std::string fingerprint;  // of the tokens, training and validation: other text or another tokenizer, another one
+  DataDecisions decided;    // the vocabulary, unless the model comes with its own (model.from)
   std::vector<std::string> notes;
   std::vector<std::string> warnings;
 };
 
 // `tokenizer_path`: the run's own tokenizer when resuming, else "". `model_tokenizer`: that of model.from, or none.
-// Sets job.model.vocab_size to what the tokenizer has, unless the model comes with its own size (model.from).
-PreparedData prepare_data(Job& job, const std::string& tokenizer_path,
+PreparedData prepare_data(const Job& job, const std::string& tokenizer_path,
                           std::unique_ptr<Tokenizer> model_tokenizer = nullptr);
 
 // What the user should know of the training data; the packing is left to measure_packing.

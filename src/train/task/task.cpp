@@ -1,5 +1,9 @@
 #include "train/task/task.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "base/error.h"
 #include "infer/architecture/architecture.h"
 #include "train/task/classify_task.h"
@@ -8,15 +12,46 @@
 
 namespace brisk {
 
+namespace {
+
+template <typename T>
+std::unique_ptr<Task> make_one() {
+  return std::make_unique<T>();
+}
+
+constexpr TaskEntry kTasks[] = {
+    {"language_model", make_one<LanguageModelTask>},
+    {"classify", make_one<ClassifyTask>},
+    {"mlm", make_one<MlmTask>},
+};
+
+}  // namespace
+
+std::span<const TaskEntry> tasks() { return kTasks; }
+
+std::unique_ptr<Task> make_task(std::string_view name) {
+  const auto* found =
+      std::find_if(std::begin(kTasks), std::end(kTasks), [&](const auto& it) { return it.name == name; });
+  BRISK_CHECK(found != std::end(kTasks), "no task {}", name);
+  return found->make();
+}
+
+Job resolved(Job job, const DataDecisions& decided) {
+  const auto set = [](auto& value, const auto& decision) {
+    if (decision) value = *decision;
+  };
+  set(job.model.vocab_size, decided.vocab_size);
+  set(job.model.num_labels, decided.num_labels);
+  set(job.data.text_field, decided.text_field);
+  set(job.data.label_field, decided.label_field);
+  set(job.data.pair_field, decided.pair_field);
+  return job;
+}
+
 ModelConfig Task::model_config(const Job& job) const { return training_config(job); }
 
 std::string Task::describe_model(const Job& job) const { return architecture_of(job.model).describe(job); }
 
-std::unique_ptr<Task> make_task(const Job& job) {
-  if (job.task == "classify") return std::make_unique<ClassifyTask>();
-  if (job.task == "mlm") return std::make_unique<MlmTask>();
-  BRISK_CHECK(job.task == "language_model", "task {}", job.task);
-  return std::make_unique<LanguageModelTask>();
-}
+std::string Task::usage(const std::string& run) const { return fmt::format("brisk eval {} --data PATH", run); }
 
 }  // namespace brisk

@@ -1,38 +1,59 @@
-// What a run learns. A task says what its data is, which model it trains and what one should know of both; the one
-// trainer does the rest: steps, evaluation, checkpoints, the clock, the ledger.
+// A task: what a run learns, and everything brisk knows about that. It reads the data of a job, says which model is
+// trained on which micro-batches and what one should know of both, evaluates a trained model on other data, and says
+// what a trained model is good for. The one trainer does the rest: steps, checkpoints, the clock, the ledger. Nothing
+// outside compares a job's task with a name.
 //
-//   std::unique_ptr<Task> task = make_task(job);             // language_model, classify, mlm
+//   std::unique_ptr<Task> task = make_task(job.task);        // language_model, classify, mlm
 //   TaskData data = task->prepare(job, {});                  // sequences to train on and to evaluate with
+//   job = resolved(job, data.decided);                       // model.vocab_size is the tokenizer's now
 //   EngineOptions options{.model = task->model_config(job), .layout = task->batch_layout(job)};
 //   Loader loader(data.train, ...);
-//   EvaluationResult result = engine.evaluate(*data.validation, ledger);
-//   say("{}", metrics_text(result.metrics, job.training.best_by));
+//
+//   const auto model = open_trained_model("runs/reviews", "");
+//   TaskEvaluation evaluation = evaluate(*make_task(model->job.task), *model, {"test.csv"});
+//
+// A new task is a class derived from this one, its line in task.cpp, and its row of traits (job/job_conditions.cpp), by
+// which options apply to it. tests/train/task/toy_task_test.cpp is a worked example.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/metrics.h"
 #include "data/batch/sequences.h"
 #include "data/corpus/corpus.h"
 #include "data/corpus/statistics.h"
+#include "data/table/labels.h"
 #include "infer/batch_layout.h"
 #include "infer/evaluator.h"
+#include "infer/trained_model.h"
 #include "job/job.h"
 #include "models/model_config.h"
 #include "text/tokenizer.h"
 
 namespace brisk {
 
+// Keys of a job that its data decides.
+struct DataDecisions {
+  std::optional<int64_t> vocab_size, num_labels;
+  std::optional<std::string> text_field, label_field, pair_field;
+};
+Job resolved(Job job, const DataDecisions& decided);
+
 struct TaskData {
   std::unique_ptr<Tokenizer> tokenizer;
   std::shared_ptr<const Sequences> train, validation;  // validation may have none
+  LabelSet labels;                                     // of a classifier
   std::vector<SourceShare> sources;                    // of train: how often an epoch draws them; none: once
   int64_t sequences_per_epoch = 0;
   double rows_per_epoch = 0;  // expected
   std::string fingerprint;    // of the tokens, training and validation: other text or another tokenizer, another one
+  DataDecisions decided;
   std::vector<std::string> notes, warnings;
 };
 
@@ -46,12 +67,15 @@ class Task {
  public:
   virtual ~Task() = default;
 
-  // Comes first. Fills the job's keys that the data decides (model.vocab_size, ...).
-  virtual TaskData prepare(Job& job, DataRequest request) = 0;
+  // Comes first in a run; the other functions are given the job with what this decided.
+  virtual TaskData prepare(const Job& job, DataRequest request) = 0;
 
   // As the job trains it: with what is frozen, with adapters.
   virtual ModelConfig model_config(const Job& job) const;
+  // Also before the data is prepared, to plan memory.
   virtual BatchLayout batch_layout(const Job& /*job*/) const { return {}; }
+  // Why only the CPU can train this job; or nothing.
+  virtual std::string needs_cpu(const Job& /*job*/) const { return {}; }
 
   // When the number format is known: computes beforehand what every epoch would compute again, if that pays.
   // model_config() is of what is left to compute afterwards. `checkpoint`: of the run that is resumed, or "". Returns
@@ -74,12 +98,36 @@ class Task {
 
   // What an evaluation measures, of which the values do not count: what training.best_by may name.
   virtual Metrics metrics() const = 0;
+  // Those of them that are the task's own, added to what the evaluator measured of the model on these sequences.
+  virtual void add_metrics(const Model& /*model*/, const ParameterStore& /*store*/, const Sequences& /*sequences*/,
+                           Metrics& /*metrics*/) const {}
 
   // Tables about an evaluation, shown at the end of a run, and a JSON object for its evaluation.json; or nothing.
-  using Details = Description;
-  virtual Details details(const EvaluationResult& /*result*/) const { return {}; }
+  virtual Description details(const EvaluationResult& /*result*/, const LabelSet& /*labels*/) const { return {}; }
+
+  // Other data as a trained model reads it, in sequences of at most max_length tokens.
+  struct EvaluationData {
+    std::shared_ptr<const Sequences> sequences;
+    BatchLayout layout;
+    std::vector<std::string> notes;
+  };
+  virtual EvaluationData open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
+                                         int64_t max_length) const = 0;
+
+  // What a trained model can be asked.
+  enum class Answers { none, classes, text };
+  virtual Answers answers() const { return Answers::none; }
+  // What to do with a trained model, to be typed; `run` is quoted for a shell.
+  virtual std::string usage(const std::string& run) const;
 };
 
-std::unique_ptr<Task> make_task(const Job& job);
+struct TaskEntry {
+  std::string_view name;  // as a job has it
+  std::unique_ptr<Task> (*make)();
+};
+// The table: one line for each task.
+std::span<const TaskEntry> tasks();
+
+std::unique_ptr<Task> make_task(std::string_view name);
 
 }  // namespace brisk

@@ -28,8 +28,8 @@ Metric bleu(double value = Metric::kNone) {
 // Another task, which is also judged by BLEU.
 class BleuTask final : public Task {
  public:
-  explicit BleuTask(std::unique_ptr<Task> task) : task_(std::move(task)) {}
-  TaskData prepare(Job& job, DataRequest request) override { return task_->prepare(job, std::move(request)); }
+  explicit BleuTask(std::shared_ptr<Task> task) : task_(std::move(task)) {}
+  TaskData prepare(const Job& job, DataRequest request) override { return task_->prepare(job, std::move(request)); }
   ModelConfig model_config(const Job& job) const override { return task_->model_config(job); }
   Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const override {
     return task_->describe_data(job, data, packing);
@@ -40,9 +40,13 @@ class BleuTask final : public Task {
     metrics.add(bleu());
     return metrics;
   }
+  EvaluationData open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
+                                 int64_t max_length) const override {
+    return task_->open_evaluation(model, paths, max_length);
+  }
 
  private:
-  std::unique_ptr<Task> task_;
+  std::shared_ptr<Task> task_;
 };
 
 Job tiny_text_job(const ScratchFolder& folder) {
@@ -63,7 +67,7 @@ Job tiny_text_job(const ScratchFolder& folder) {
 TEST(ANewMetric, FlowsFromTheEvaluationToEverythingThatShowsIt) {
   const ScratchFolder folder;
   TrainingSetup setup(tiny_text_job(folder), {});
-  setup.task = std::make_unique<BleuTask>(std::move(setup.task));
+  setup.task = std::make_shared<BleuTask>(setup.task);
   setup.job.training.best_by = "bleu";
   write_file_atomically(setup.directory.job_path(), job_to_json_text(setup.job));
   RunWatch watch(setup);

@@ -1,0 +1,52 @@
+#include "train/run/engine_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "infer/optimizer_options.h"
+#include "infer/precision.h"
+#include "train/run/resource_checks.h"
+
+namespace brisk {
+
+DeviceChoice training_device(const Task& task, const Job& job) {
+  const std::string why = task.needs_cpu(job);
+  if (why.empty()) return choose_device(job.device, "device");
+  if (job.device != "auto" && job.device != "cpu") user_error("device \"{}\": {}; use \"cpu\"", job.device, why);
+  const bool surprising = job.device == "auto" && built_with_cuda();
+  return {&cpu_device(), "cpu", surprising ? fmt::format("cpu: {}", why) : ""};
+}
+
+EngineOptions plan_engine(const Task& task, const Job& job, Device& device, const LengthFigures& lengths,
+                          const Choices* recalled) {
+  const TrainingOptions& training = job.training;
+  EngineOptions options;
+  options.device = &device;
+  options.model = task.model_config(job);
+  options.layout = task.batch_layout(job);
+  options.checkpoint_every = training.gradient_checkpointing;
+  options.muon = muon_options(training);
+  options.master_weights = training.master_weights;
+  int64_t rows = micro_batch_rows(training.micro_batch_tokens, usual_micro_batch_tokens(&device),
+                                  training.batch_size * training.gradient_accumulation_steps, lengths);
+  options.capacity = options.layout.capacity(rows, lengths.longest);
+  if (!device.is_cuda()) return options;
+  if (recalled != nullptr) {
+    options.compute_type = recalled->compute_type;
+    options.products = recalled->products;
+  } else {
+    const PrecisionChoice choice = choose_precision(training.precision, model_widths(options.model), device);
+    options.compute_type = choice.compute_type;
+    options.products = choice.products;
+  }
+  // A GPU is the faster the more it has to do at once.
+  while (training.micro_batch_tokens == 0 && rows > lengths.longest && !fits_in_memory(options)) {
+    rows = std::max(lengths.longest, rows / 2);
+    options.capacity = options.layout.capacity(rows, lengths.longest);
+  }
+  return options;
+}
+
+}  // namespace brisk

@@ -1,0 +1,26 @@
+#include "train/task/evaluate.h"
+
+#include <algorithm>
+
+#include "base/ledger.h"
+
+namespace brisk {
+
+TaskEvaluation evaluate(const Task& task, const TrainedModel& model, const std::vector<std::string>& paths,
+                        int64_t max_length) {
+  const int64_t longest = max_length > 0 ? max_length : model.job.training.max_length;
+  Task::EvaluationData data = task.open_evaluation(model, paths, longest);
+  // Rows per micro-batch: the few that suit a CPU would leave a GPU idle.
+  const int64_t rows = std::max<int64_t>(longest, model.store.device().is_cuda() ? 32768 : 2048);
+  Evaluator evaluator(*model.model, model.store, data.layout.capacity(rows, longest), data.layout,
+                      backend_of(model.store.device()));
+  Ledger ledger;
+  TaskEvaluation evaluation{.notes = std::move(data.notes)};
+  evaluation.result = evaluator.evaluate(*data.sequences, ledger);
+  task.add_metrics(*model.model, model.store, *data.sequences, evaluation.result.metrics);
+  evaluation.details = task.details(evaluation.result, model.labels);
+  evaluation.seconds = ledger.totals().seconds();
+  return evaluation;
+}
+
+}  // namespace brisk
