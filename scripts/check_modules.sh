@@ -50,6 +50,9 @@ grep -rnE '^ *#include "[^"]+/[^"]+"' src | awk -v rules="$rules" '
     if (!ok) { print "src/" file ":" place[2] ": " from " may not include " $0; bad = 1 }
   }
   END { exit bad }' >&2
+# The library's headers use the standard library and each other.
+foreign=$(grep -nE '^ *#include ' -r include | grep -vE '#include <(brisk/[a-z_]+\.h|[a-z_]+)>' || true)
+[ -z "$foreign" ] || { echo "headers of include/brisk use the standard library alone: $foreign" >&2; exit 1; }
 # These commands are what anybody can write on the library: they know brisk/*.h and the command line's own headers alone.
 inside=$(cd src/cli/commands && grep -nE '^ *#include "' train.cpp eval.cpp generate.cpp predict.cpp export.cpp | grep -v '"cli/' || true)
 [ -z "$inside" ] || { echo "commands that use the library by brisk/*.h alone: $inside" >&2; exit 1; }
