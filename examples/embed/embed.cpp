@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace {
 
@@ -35,8 +37,9 @@ int main(int argc, char** argv) {
   try {
     std::printf("brisk %s\n", BRISK_VERSION_STRING);
     brisk::Runtime runtime({.threads = 2, .log = std::make_shared<Warnings>()});
+    const std::vector<std::string> texts = {argv[1]};
     const auto job = brisk::TrainingJob::parse(
-        runtime, kJob, {brisk::override_text("data.train", argv[1]), brisk::override_text("output", argv[2])});
+        runtime, kJob, {brisk::override_text("data.train", texts), brisk::override_text("output", argv[2])});
 
     brisk::TrainOptions options;
     options.on_step = [](const brisk::Progress& progress) {
@@ -45,7 +48,7 @@ int main(int argc, char** argv) {
     const brisk::TrainResult result = brisk::train(runtime, job, options);
 
     brisk::LoadedModel model(runtime, result.run_path);
-    std::printf("%s\n", model.generate("the ", {.max_tokens = 20, .temperature = 0}).text.c_str());
+    std::printf("%s\n", model.generate("the cat", {.max_tokens = 20, .temperature = 0}).text.c_str());
     return 0;
   } catch (const brisk::UserError& error) {
     std::fprintf(stderr, "embed: %s\n", error.what());

@@ -35,7 +35,8 @@ class Trainings : public ::testing::Test {
         runtime,
         R"({"device": "cpu", "model": {"d_model": 32, "num_layers": 1, "num_heads": 2, "vocab_size": 300, "dropout": 0.1},
                      "training": {"max_length": 32, "batch_size": 4, "logging_steps": 1}})",
-        {override_text("data.train", folder_ / "text.txt"), override_text("output", folder_ / run),
+        {override_text("data.train", std::vector{folder_ / "text.txt"}),
+         override_text("data.validation", std::vector{folder_ / "text.txt"}), override_text("output", folder_ / run),
          override_text("data.cache_dir", folder_ / ("cache-" + run)), "training.max_steps=" + std::to_string(steps),
          "training.seed=" + std::to_string(seed)});
   }

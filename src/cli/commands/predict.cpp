@@ -57,9 +57,14 @@ void run_predict(Runtime& runtime, const PredictArguments& arguments) {
       .max_length = arguments.max_length, .text_field = arguments.text_field, .pair_field = arguments.pair_field};
   const auto print = [&](std::span<const Prediction> predictions) { print_predictions(model, predictions); };
   const auto start = std::chrono::steady_clock::now();
-  const PredictTotals totals = arguments.has_text ? model.predict({{arguments.text, arguments.pair}}, print, options)
-                               : arguments.data.empty() ? model.predict_lines(read_standard_input, print, options)
-                                                        : model.predict_file(arguments.data, print, options);
+  PredictTotals totals;
+  if (arguments.has_text) {
+    totals = model.predict({{arguments.text, arguments.pair}}, print, options);
+  } else if (arguments.data.empty()) {
+    totals = model.predict_lines(read_standard_input, print, options);
+  } else {
+    totals = model.predict_file(arguments.data, print, options);
+  }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   say("{} text{} in {}: {:.1f} texts/s, {:.0f} tokens/s", totals.texts, totals.texts == 1 ? "" : "s",
       format_duration(seconds), static_cast<double>(totals.texts) / seconds,
