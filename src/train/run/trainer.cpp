@@ -221,10 +221,16 @@ class Trainer {
     setup_.summary.last_step = line;
   }
 
-  bool evaluate(LogSink& log, const StepBatch& batch) {
+  EvaluationResult measure() {
     EvaluationResult result = setup_.engine->evaluate(*setup_.data.validation, setup_.ledger);
-    setup_.task->add_metrics(setup_.engine->model(), setup_.engine->parameters(), *setup_.data.validation,
-                             result.metrics);
+    Ledger::Hold hold(setup_.ledger, Phase::evaluation);
+    setup_.task->add_metrics(setup_.engine->model(), setup_.engine->parameters(), *setup_.data.tokenizer,
+                             *setup_.data.validation, result.metrics);
+    return result;
+  }
+
+  bool evaluate(LogSink& log, const StepBatch& batch) {
+    const EvaluationResult result = measure();
     const EvaluationMetrics line{setup_.state.step, batch.cursor.epoch + 1, result.metrics, watch_.seconds()};
     setup_.metrics->append(line);
     watch_.evaluation(line);

@@ -17,7 +17,7 @@ TaskEvaluation evaluate(const Task& task, const TrainedModel& model, const std::
   Ledger ledger;
   TaskEvaluation evaluation{.notes = std::move(data.notes)};
   evaluation.result = evaluator.evaluate(*data.sequences, ledger);
-  task.add_metrics(*model.model, model.store, *data.sequences, evaluation.result.metrics);
+  task.add_metrics(*model.model, model.store, *model.tokenizer, *data.sequences, evaluation.result.metrics);
   evaluation.details = task.details(evaluation.result, model.labels);
   evaluation.seconds = ledger.totals().seconds();
   return evaluation;

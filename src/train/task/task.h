@@ -99,8 +99,8 @@ class Task {
   // What an evaluation measures, of which the values do not count: what training.best_by may name.
   virtual Metrics metrics() const = 0;
   // Those of them that are the task's own, added to what the evaluator measured of the model on these sequences.
-  virtual void add_metrics(const Model& /*model*/, const ParameterStore& /*store*/, const Sequences& /*sequences*/,
-                           Metrics& /*metrics*/) const {}
+  virtual void add_metrics(const Model& /*model*/, const ParameterStore& /*store*/, const Tokenizer& /*tokenizer*/,
+                           const Sequences& /*sequences*/, Metrics& /*metrics*/) const {}
 
   // Tables about an evaluation, shown at the end of a run, and a JSON object for its evaluation.json; or nothing.
   virtual Description details(const EvaluationResult& /*result*/, const LabelSet& /*labels*/) const { return {}; }
