@@ -30,7 +30,8 @@ install(CODE "
     set(folder vendor-completions)
   endif()
   file(INSTALL \"${documents}/_brisk\" DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/zsh/\${folder}\")")
-install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples FILES_MATCHING PATTERN "*.json")
+install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples FILES_MATCHING PATTERN "*.json"
+        PATTERN embed EXCLUDE)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES cmake/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # Header libraries become part of the program, and ask that their notices go with it.

@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 # Without git, or where it does not trust the folder: what lies in the folders of sources.
 list=$(git ls-files --cached --others --exclude-standard '*.cpp' '*.h' '*.cu' '*.cuh' 2>/dev/null) ||
-  list=$(find src tests bench -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh')
+  list=$(find include src tests bench examples -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh')
 [ -n "$list" ] || { echo "check_format.sh: no C++ files found in $PWD" >&2; exit 1; }
 mapfile -t files <<<"$list"
 if [ "${1:-}" = "--fix" ]; then

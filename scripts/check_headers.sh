@@ -7,13 +7,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 files=()
 case "${1:-}" in
-  "") mapfile -t files < <(find src -name '*.h' | sort) ;;
-  --all) mapfile -t files < <(find src -name '*.h' -o -name '*.cpp' | sort) ;;
+  "") mapfile -t files < <(find include src -name '*.h' | sort) ;;
+  --all) mapfile -t files < <(find include src -name '*.h' -o -name '*.cpp' | sort) ;;
   *) files=("$@") ;;
 esac
 
 check() {  # prints the compiler's errors for one file
-  local flags=(-std=c++20 -fsyntax-only -Isrc '-DBRISK_VERSION="check"')
+  local flags=(-std=c++20 -fsyntax-only -Iinclude -Isrc)
   case "$1" in
     *_cuda.h | *_cuda.cpp | *_hopper.h | */cuda/*.h | */cuda_runtime.h) return 0 ;;
     *_simd.h | *_isa.cpp | */gemm_prefetch.h | */simd.h)
@@ -22,7 +22,8 @@ check() {  # prints the compiler's errors for one file
   esac
   # A header is included and not compiled itself: "#pragma once in main file" is a warning.
   if [[ $1 == *.h ]]; then
-    echo "#include \"${1#src/}\"" | "${CXX:-g++}" "${flags[@]}" -x c++ - || { echo "$1 does not compile on its own" >&2; return 1; }
+    name=${1#src/}
+    echo "#include \"${name#include/}\"" | "${CXX:-g++}" "${flags[@]}" -x c++ - || { echo "$1 does not compile on its own" >&2; return 1; }
   else
     "${CXX:-g++}" "${flags[@]}" "$1" || { echo "$1 does not compile on its own" >&2; return 1; }
   fi

@@ -25,7 +25,8 @@ train/record: train/engine infer checkpoint job hub report models optim data tex
 train/task: train/engine train/record infer checkpoint job hub report models optim data text ops tensor base
 train/run: train/engine train/record train/task infer checkpoint job hub report models optim data text ops tensor base
 bench: train infer checkpoint job hub report models optim data text ops tensor base
-cli: bench train infer checkpoint job hub report models optim data text ops tensor base
+api: train infer checkpoint job hub report models optim data text ops tensor base
+cli: api bench train infer checkpoint job hub report models optim data text ops tensor base
 '
 grep -rnE '^ *#include "[^"]+/[^"]+"' src | awk -v rules="$rules" '
   function module_of(path) {  # the longest module name that is a folder of this path
@@ -49,6 +50,12 @@ grep -rnE '^ *#include "[^"]+/[^"]+"' src | awk -v rules="$rules" '
     if (!ok) { print "src/" file ":" place[2] ": " from " may not include " $0; bad = 1 }
   }
   END { exit bad }' >&2
+# The library's headers use the standard library and each other.
+foreign=$(grep -nE '^ *#include ' -r include | grep -vE '#include <(brisk/[a-z_]+\.h|[a-z_]+)>' || true)
+[ -z "$foreign" ] || { echo "headers of include/brisk use the standard library alone: $foreign" >&2; exit 1; }
+# These commands are what anybody can write on the library: they know brisk/*.h and the command line's own headers alone.
+inside=$(cd src/cli/commands && grep -nE '^ *#include "' train.cpp eval.cpp generate.cpp predict.cpp export.cpp | grep -v '"cli/' || true)
+[ -z "$inside" ] || { echo "commands that use the library by brisk/*.h alone: $inside" >&2; exit 1; }
 outside=$(grep -rnlE '#include <(dnnl|cblas|cublas|cudnn|mpi|nccl)' src --include='*.h' --include='*.cpp' | grep -v '^src/ops/' || true)
 [ -z "$outside" ] || { echo "libraries of matrix products are used in ops/ alone: $outside" >&2; exit 1; }
 named=$(grep -rnE '\btask *(==|!=) *"' src || true)

@@ -1,29 +1,17 @@
-// Errors, of two kinds: user errors (exit code 2) and internal errors (exit code 1).
+// Throwing errors, of two kinds (brisk/error.h): user errors (exit code 2) and internal errors (exit code 1).
 //
 //   throw UserError("job.json: model.d_modl: unknown key; did you mean model.d_model?");
 //   user_error("{}: line {}: expected a number, found '{}'", path, line, word);
 //   BRISK_CHECK(rows >= 0, "rows = {}", rows);          // an assertion about our own code, never about input
 #pragma once
 
+#include <brisk/error.h>
 #include <fmt/format.h>
 
-#include <stdexcept>
 #include <string>
 #include <utility>
 
 namespace brisk {
-
-// An error the user can fix. The message names the place, what was found, what was expected, and the fix.
-class UserError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-// A bug in brisk.
-class InternalError : public std::logic_error {
- public:
-  using std::logic_error::logic_error;
-};
 
 template <typename... Args>
 [[noreturn]] void user_error(fmt::format_string<Args...> format, Args&&... args) {

@@ -1,52 +1,9 @@
-// The log sink: receives messages and the progress of a training.
-//
-//   class Quiet : public LogSink {
-//     void line(LogLevel level, std::string_view text) override { if (level == LogLevel::warning) remember(text); }
-//   };
-//   Runtime runtime({.log = std::make_shared<Quiet>()});      // base/runtime.h; the default writes to standard error
-//
-// Code below logs with say() and warn() (base/terminal/terminal.h), which use the current runtime's sink.
+// The log sink (brisk/log.h) as a training uses it. Messages go there by say() and warn() (base/terminal/terminal.h).
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <string>
-#include <string_view>
+#include <brisk/log.h>
 
 namespace brisk {
-
-enum class LogLevel { info, warning };
-
-struct Progress {
-  int64_t epoch = 0, epochs = 0;  // epochs 0: not shown
-  int64_t step = 0, steps = 0;
-  double loss = 0;
-  double tokens_per_second = 0;
-  double elapsed_seconds = 0;
-  double seconds_left = -1;   // negative: not known yet
-  int64_t skipped_steps = 0;  // by loss scaling; 0: not shown
-  std::string gpu = {};       // format_gpu() of base/gpu/gpu_watch.h; empty: not shown
-};
-
-// Work before the first step, measured in bytes: tokenizing, a teacher's answers.
-struct WorkProgress {
-  std::string what;
-  int64_t done = 0, total = 0;  // bytes
-  double bytes_per_second = 0;
-};
-
-// line() is called from any thread, the rest from the one that trains. They must not throw.
-class LogSink {
- public:
-  virtual ~LogSink() = default;
-  virtual void line(LogLevel level, std::string_view text) = 0;  // without a newline at its end
-  // After every step; `is_logged`: one of those that are recorded (training.logging_steps).
-  virtual void progress(const Progress& /*progress*/, bool /*is_logged*/) {}
-  virtual void work(const WorkProgress& /*progress*/) {}
-  virtual std::chrono::milliseconds work_interval() const { return std::chrono::seconds(10); }  // between two work()
-  virtual void clear_progress() {}   // other output follows: takes a bar off the screen until the next progress()
-  virtual void finish_progress() {}  // the training is over: a bar stays as a line of its own
-};
 
 // However a training ends, its last progress stays on the screen.
 class ProgressScope {

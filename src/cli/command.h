@@ -8,15 +8,17 @@ class App;
 
 namespace brisk {
 
+class Runtime;
+
 constexpr int kExitDone = 0;
 constexpr int kExitInternalError = 1;
 constexpr int kExitUserError = 2;
 constexpr int kExitInterrupted = 130;
 
-void add_train_command(CLI::App& app, int& exit_code);
-void add_generate_command(CLI::App& app);
-void add_predict_command(CLI::App& app);
-void add_eval_command(CLI::App& app);
+void add_train_command(CLI::App& app, Runtime& runtime, int& exit_code);
+void add_generate_command(CLI::App& app, Runtime& runtime);
+void add_predict_command(CLI::App& app, Runtime& runtime);
+void add_eval_command(CLI::App& app, Runtime& runtime);
 void add_report_command(CLI::App& app);
 void add_compare_command(CLI::App& app);
 void add_tokenizer_command(CLI::App& app);
@@ -26,6 +28,6 @@ void add_job_command(CLI::App& app);
 void add_completion_command(CLI::App& app);
 void add_manual_command(CLI::App& app);
 void add_import_command(CLI::App& app);
-void add_export_command(CLI::App& app);
+void add_export_command(CLI::App& app, Runtime& runtime);
 
 }  // namespace brisk

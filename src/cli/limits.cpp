@@ -4,7 +4,8 @@
 
 #include <cmath>
 
-#include "base/error.h"
+#include "base/runtime.h"
+#include "base/threads.h"
 
 namespace brisk {
 
@@ -40,9 +41,6 @@ CLI::Validator between(double least, double most) {
   return limit(fmt::format("{} to {}", least, most), [=](double value) { return value >= least && value <= most; });
 }
 
-void check_max_length(int64_t max_length, int64_t positions) {
-  if (max_length <= positions) return;
-  user_error("--max-length {}: the model has {} positions; use at most that many", max_length, positions);
-}
+void set_threads(Runtime& runtime, int64_t threads) { runtime.set_threads(thread_count_for(threads, "--threads")); }
 
 }  // namespace brisk

@@ -8,11 +8,13 @@
 
 namespace brisk {
 
+class Runtime;
+
 CLI::Validator at_least(double least);
 CLI::Validator above(double limit);
 CLI::Validator between(double least, double most);
 
-// UserError if --max-length exceeds the number of positions of the model.
-void check_max_length(int64_t max_length, int64_t positions);
+// --threads of a command; 0: all cores. UserError if there are too many.
+void set_threads(Runtime& runtime, int64_t threads);
 
 }  // namespace brisk

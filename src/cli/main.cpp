@@ -57,7 +57,7 @@ std::string unknown_flag(const CLI::App& app, int argc, char** argv, const std::
   return otherwise;
 }
 
-int run(int argc, char** argv) {
+int run(int argc, char** argv, Runtime& runtime) {
   CLI::App app{"brisk trains transformers as fast as the machine allows, and shows where every millisecond went.",
                "brisk"};
   app.require_subcommand(1);
@@ -69,10 +69,10 @@ int run(int argc, char** argv) {
       "  brisk machine\n"
       "Every command has --help.");
   int exit_code = kExitDone;
-  add_train_command(app, exit_code);
-  add_generate_command(app);
-  add_predict_command(app);
-  add_eval_command(app);
+  add_train_command(app, runtime, exit_code);
+  add_generate_command(app, runtime);
+  add_predict_command(app, runtime);
+  add_eval_command(app, runtime);
   add_report_command(app);
   add_compare_command(app);
   add_tokenizer_command(app);
@@ -82,7 +82,7 @@ int run(int argc, char** argv) {
   add_completion_command(app);
   add_manual_command(app);
   add_import_command(app);
-  add_export_command(app);
+  add_export_command(app, runtime);
   if (argc > 1 && argv[1][0] != '-') {
     refuse_unknown_command(app, argv[1]);
     const CLI::App* command = app.get_subcommand(argv[1]);
@@ -142,7 +142,7 @@ int main(int argc, char** argv) {
   brisk::Runtime runtime;
   const brisk::RuntimeScope scope(runtime);
   try {
-    const int exit_code = brisk::run(argc, argv);
+    const int exit_code = brisk::run(argc, argv, runtime);
     brisk::finish_standard_output();
     return exit_code;
   } catch (const brisk::UserError& error) {

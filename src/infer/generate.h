@@ -4,6 +4,8 @@
 //   Generated result = generator.generate("In the beginning", {.max_tokens = 100, .temperature = 0.8, .top_k = 50});
 #pragma once
 
+#include <brisk/model.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,26 +19,6 @@
 #include "text/tokenizer.h"
 
 namespace brisk {
-
-struct GenerateOptions {
-  int64_t max_tokens = 100;
-  double temperature = 0.8;  // 0: always the likeliest token
-  int64_t top_k = 0;         // of the k likeliest only; 0: all
-  double top_p = 1.0;        // of the fewest likeliest whose probabilities reach p
-  double repetition_penalty =
-      1.0;  // > 1: tokens already in the text become less likely, each once however often it stands there
-  uint64_t seed = 1;
-  bool stop_at_end = true;  // at the end-of-document token
-};
-
-struct Generated {
-  std::string text;          // the prompt and what follows
-  std::vector<TokenId> ids;  // without the start token
-  int64_t prompt_tokens = 0;
-  int64_t new_tokens = 0;
-  bool ended = false;  // the model ended the document itself
-  double seconds = 0;
-};
 
 // The next token from logits, which are changed on the way. `draw` is uniform in (0, 1).
 TokenId sample_token(std::span<float> logits, std::span<const TokenId> text, const GenerateOptions& options,

@@ -7,6 +7,8 @@
 //   });
 #pragma once
 
+#include <brisk/model.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,10 +21,6 @@
 #include "infer/trained_model.h"
 
 namespace brisk {
-
-struct TextOrPair {
-  std::string text, pair;
-};
 
 class Predictor {
  public:

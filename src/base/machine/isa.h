@@ -10,7 +10,7 @@
 namespace brisk {
 
 // Each includes those before it.
-enum class Isa { baseline, avx2, avx512, avx512bf16, amx };
+enum class Isa : int { baseline, avx2, avx512, avx512bf16, amx };
 
 std::string_view isa_name(Isa isa);
 Isa best_isa();    // the best that the processor and the system support

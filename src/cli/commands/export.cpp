@@ -1,14 +1,12 @@
+#include <brisk/model.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 
-#include "base/error.h"
-#include "base/files/files.h"
-#include "base/terminal/terminal.h"
 #include "cli/command.h"
-#include "infer/architecture/architecture.h"
-#include "infer/trained_model.h"
+#include "cli/messages.h"
 
 namespace brisk {
 
@@ -18,30 +16,26 @@ struct ExportArguments {
   std::string model, tokenizer, output, format, precision = "fp32";
 };
 
-void run_export(const ExportArguments& arguments) {
-  const auto model = open_trained_model(arguments.model, arguments.tokenizer);
-  const Architecture& architecture = architecture_of(model->job.model);
+void run_export(Runtime& runtime, const ExportArguments& arguments) {
+  LoadedModel model(runtime, arguments.model, {.tokenizer = arguments.tokenizer});
+  const WeightFormat weights = arguments.precision == "fp32"   ? WeightFormat::fp32
+                               : arguments.precision == "fp16" ? WeightFormat::fp16
+                                                               : WeightFormat::bf16;
   if (arguments.format == "gguf") {
-    const GgufType type = arguments.precision == "fp32"   ? GgufType::f32
-                          : arguments.precision == "fp16" ? GgufType::f16
-                                                          : GgufType::bf16;
-    architecture.write_gguf(*model, arguments.output, type);
-    fmt::print("{}: {} of {}\n", arguments.output, format_bytes(static_cast<double>(file_size(arguments.output))),
-               model->source);
+    model.write(arguments.output, ModelFormat::gguf, weights);
+    fmt::print("{}: {} of {}\n", arguments.output,
+               format_bytes(static_cast<double>(std::filesystem::file_size(arguments.output))), model.source());
     return;
   }
-  const SafetensorsType type = arguments.precision == "fp32"   ? SafetensorsType::f32
-                               : arguments.precision == "fp16" ? SafetensorsType::f16
-                                                               : SafetensorsType::bf16;
-  const std::string opened_by = architecture.write_huggingface(*model, arguments.output, type);
-  fmt::print("{}: {} parameters of {}\n", arguments.output, format_count(static_cast<double>(model->store.count())),
-             model->source);
+  const std::string opened_by = model.write(arguments.output, ModelFormat::huggingface, weights);
+  fmt::print("{}: {} parameters of {}\n", arguments.output, format_count(static_cast<double>(model.parameters())),
+             model.source());
   say("  {1}.from_pretrained(\"{0}\"), AutoTokenizer.from_pretrained(\"{0}\")", arguments.output, opened_by);
 }
 
 }  // namespace
 
-void add_export_command(CLI::App& app) {
+void add_export_command(CLI::App& app, Runtime& runtime) {
   CLI::App* command = app.add_subcommand("export", "Write a trained model in another program's format");
   auto arguments = std::make_shared<ExportArguments>();
   command->add_option("run", arguments->model, "Run directory, checkpoint, or any model `brisk import` reads")
@@ -61,7 +55,7 @@ void add_export_command(CLI::App& app) {
       "  brisk export runs/prototype --format huggingface --output prototype-hf\n"
       "  brisk export runs/llama --format gguf --precision fp16 --output llama.gguf\n"
       "Adapters (training.lora_rank) are merged into the weights.");
-  command->callback([arguments] { run_export(*arguments); });
+  command->callback([&runtime, arguments] { run_export(runtime, *arguments); });
 }
 
 }  // namespace brisk

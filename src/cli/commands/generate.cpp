@@ -1,16 +1,15 @@
-#include "infer/generate.h"
-
+#include <brisk/model.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
-#include "base/terminal/terminal.h"
 #include "cli/command.h"
 #include "cli/device_option.h"
 #include "cli/limits.h"
-#include "infer/trained_model.h"
+#include "cli/messages.h"
 
 namespace brisk {
 
@@ -22,13 +21,12 @@ struct GenerateArguments {
   std::string device = "cpu";
 };
 
-void run_generate(const GenerateArguments& arguments) {
-  const auto model = open_trained_model(arguments.model, arguments.tokenizer, false, arguments.device);
-  say("{}", model->source);
-  Generator generator(model->causal(), model->store, *model->tokenizer);
+void run_generate(Runtime& runtime, const GenerateArguments& arguments) {
+  LoadedModel model(runtime, arguments.model, {.tokenizer = arguments.tokenizer, .device = arguments.device});
+  say("{}", model.source());
   const bool stream = is_terminal(STDOUT_FILENO);
   if (stream) fmt::print("{}", arguments.prompt);
-  const Generated result = generator.generate(arguments.prompt, arguments.options, [&](std::string_view piece) {
+  const Generated result = model.generate(arguments.prompt, arguments.options, [&](std::string_view piece) {
     if (!stream) return;
     fmt::print("{}", piece);
     std::fflush(stdout);
@@ -40,7 +38,7 @@ void run_generate(const GenerateArguments& arguments) {
 
 }  // namespace
 
-void add_generate_command(CLI::App& app) {
+void add_generate_command(CLI::App& app, Runtime& runtime) {
   CLI::App* command = app.add_subcommand("generate", "Continue a text with a trained model");
   auto arguments = std::make_shared<GenerateArguments>();
   GenerateOptions& options = arguments->options;
@@ -73,7 +71,7 @@ void add_generate_command(CLI::App& app) {
       "Examples:\n"
       "  brisk generate runs/prototype --prompt \"In the beginning\" --max-tokens 200\n"
       "  brisk generate stories260K.bin --temperature 0");
-  command->callback([arguments] { run_generate(*arguments); });
+  command->callback([&runtime, arguments] { run_generate(runtime, *arguments); });
 }
 
 }  // namespace brisk

@@ -1,26 +1,19 @@
-#include "infer/predict.h"
-
+#include <brisk/model.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <chrono>
-#include <functional>
+#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 
-#include "base/error.h"
-#include "base/files/files.h"
-#include "base/runtime.h"
-#include "base/terminal/terminal.h"
-#include "base/threads.h"
 #include "cli/command.h"
 #include "cli/device_option.h"
 #include "cli/limits.h"
-#include "data/read/byte_reader.h"
-#include "data/table/input_table.h"
-#include "infer/precision.h"
+#include "cli/messages.h"
 
 namespace brisk {
 
@@ -33,63 +26,6 @@ struct PredictArguments {
   std::string device = "auto";
 };
 
-// Collects texts, computes a few hundred at a time, and prints the answers in the order of the texts.
-class AnswerStream {
- public:
-  AnswerStream(const TrainedModel& model, bool pairs, int64_t max_length)
-      : model_(model), predictor_(model, pairs, max_length) {}
-
-  void add(std::string_view text, std::string_view pair = {}) {
-    waiting_.push_back({std::string(text), std::string(pair)});
-    bytes_ += std::ssize(text) + std::ssize(pair);
-    if (waiting_.size() >= kMost || bytes_ >= kMostBytes) flush();
-  }
-
-  void flush() {
-    predictor_.predict(waiting_, [&](int32_t label, const std::vector<double>& probabilities) {
-      nlohmann::ordered_json json;
-      json["label"] = model_.labels.name(label);
-      auto& shares = json["probabilities"] = nlohmann::ordered_json::object();
-      for (size_t i = 0; i < probabilities.size(); ++i)
-        shares[model_.labels.name(static_cast<int64_t>(i))] = probabilities[i];
-      fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
-    });
-    count_ += std::ssize(waiting_);
-    waiting_.clear();
-    bytes_ = 0;
-    std::fflush(stdout);
-  }
-
-  int64_t count() const { return count_; }
-  int64_t tokens() const { return predictor_.tokens(); }
-
- private:
-  static constexpr size_t kMost = 512;
-  static constexpr int64_t kMostBytes = int64_t{4} << 20;
-
-  const TrainedModel& model_;
-  Predictor predictor_;
-  std::vector<TextOrPair> waiting_;
-  int64_t bytes_ = 0, count_ = 0;
-};
-
-// Each line is a text. `read` returns the bytes that are available, 0 at the end.
-void predict_lines(const std::function<size_t(char* out, size_t size)>& read, bool someone_waits,
-                   AnswerStream& answers) {
-  std::string rest, block(size_t{1} << 16, '\0');
-  for (size_t size = 0; (size = read(block.data(), block.size())) > 0;) {
-    rest.append(block.data(), size);
-    size_t begin = 0;
-    for (size_t end = 0; (end = rest.find('\n', begin)) != std::string::npos; begin = end + 1) {
-      const bool windows = end > begin && rest[end - 1] == '\r';
-      answers.add(std::string_view(rest).substr(begin, end - begin - (windows ? 1 : 0)));
-    }
-    rest.erase(0, begin);
-    if (someone_waits) answers.flush();  // a reader at the other end of a pipe; the next block may take long
-  }
-  if (!rest.empty()) answers.add(rest);
-}
-
 size_t read_standard_input(char* out, size_t size) {
   for (;;) {
     const ssize_t count = ::read(STDIN_FILENO, out, size);
@@ -98,61 +34,46 @@ size_t read_standard_input(char* out, size_t size) {
   }
 }
 
-TableOptions columns(const PredictArguments& arguments, const Job& job) {
-  return {.paths = {arguments.data},
-          .text_field = arguments.text_field.empty() ? job.data.text_field : arguments.text_field,
-          .pair_field = arguments.pair_field.empty() ? job.data.pair_field : arguments.pair_field,
-          .labelled = false,
-          .on_command_line = true};
+void print_predictions(const LoadedModel& model, std::span<const Prediction> predictions) {
+  for (const Prediction& prediction : predictions) {
+    nlohmann::ordered_json json;
+    json["label"] = model.labels()[prediction.label];
+    auto& shares = json["probabilities"] = nlohmann::ordered_json::object();
+    for (size_t i = 0; i < prediction.probabilities.size(); ++i)
+      shares[model.labels()[i]] = prediction.probabilities[i];
+    fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  }
+  std::fflush(stdout);
 }
 
-void run_predict(const PredictArguments& arguments) {
-  Runtime::current().set_threads(thread_count_for(arguments.threads, "--threads"));
-  const auto model = open_trained_model(arguments.model, arguments.tokenizer, !arguments.fp32, arguments.device);
-  const bool pairs = !arguments.pair.empty() || !model->job.data.pair_field.empty();
-  say("{}, computed in {}", model->source, precision_name(model->store.compute_type(), ProductFormat::own));
-  if (arguments.has_text && arguments.pair.empty() && !model->job.data.pair_field.empty()) {
+void run_predict(Runtime& runtime, const PredictArguments& arguments) {
+  set_threads(runtime, arguments.threads);
+  LoadedModel model(runtime, arguments.model,
+                    {.tokenizer = arguments.tokenizer, .device = arguments.device, .as_trained = !arguments.fp32});
+  say("{}, computed in {}", model.source(), model.precision());
+  if (arguments.has_text && arguments.pair.empty() && model.classifies_pairs())
     user_error("{} classifies pairs of texts; give the second text with --pair", arguments.model);
-  }
-  const int64_t positions = model->job.model.context > 0 ? model->job.model.context : model->job.training.max_length;
-  check_max_length(arguments.max_length, positions);
-  AnswerStream answers(*model, pairs, arguments.max_length);
+  const PredictOptions options{
+      .max_length = arguments.max_length, .text_field = arguments.text_field, .pair_field = arguments.pair_field};
+  const auto print = [&](std::span<const Prediction> predictions) { print_predictions(model, predictions); };
   const auto start = std::chrono::steady_clock::now();
+  PredictTotals totals;
   if (arguments.has_text) {
-    answers.add(arguments.text, arguments.pair);
+    totals = model.predict({{arguments.text, arguments.pair}}, print, options);
   } else if (arguments.data.empty()) {
-    if (pairs) user_error("{} classifies pairs of texts; give --data, or a text and --pair", arguments.model);
-    predict_lines(read_standard_input, true, answers);
-  } else if (is_table_file(arguments.data)) {
-    const InputTable table(columns(arguments, model->job));
-    for (const std::string& note : table.notes()) say("{}", note);
-    TableRowReader rows(table);
-    TableRow row;
-    int64_t empty = 0, first = 0;
-    while (rows.next(row)) {
-      if (row.text.empty() && ++empty == 1) first = row.line;
-      answers.add(row.text, row.pair);
-    }
-    if (empty > 0) {
-      warn("{}: {} row{} without text in the column \"{}\" (line {} is the first): answered as an empty text",
-           arguments.data, empty, empty == 1 ? "" : "s", table.text_column(), first);
-    }
+    totals = model.predict_lines(read_standard_input, print, options);
   } else {
-    if (pairs)
-      user_error("{} classifies pairs of texts, so --data must be a table (.csv, .tsv, .jsonl)", arguments.model);
-    const auto reader = open_byte_reader(arguments.data);
-    predict_lines([&](char* out, size_t size) { return reader->read(out, size); }, false, answers);
+    totals = model.predict_file(arguments.data, print, options);
   }
-  answers.flush();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  say("{} text{} in {}: {:.1f} texts/s, {:.0f} tokens/s", answers.count(), answers.count() == 1 ? "" : "s",
-      format_duration(seconds), static_cast<double>(answers.count()) / seconds,
-      static_cast<double>(answers.tokens()) / seconds);
+  say("{} text{} in {}: {:.1f} texts/s, {:.0f} tokens/s", totals.texts, totals.texts == 1 ? "" : "s",
+      format_duration(seconds), static_cast<double>(totals.texts) / seconds,
+      static_cast<double>(totals.tokens) / seconds);
 }
 
 }  // namespace
 
-void add_predict_command(CLI::App& app) {
+void add_predict_command(CLI::App& app, Runtime& runtime) {
   CLI::App* command = app.add_subcommand("predict", "Classify texts with a trained classifier");
   auto arguments = std::make_shared<PredictArguments>();
   command->add_option("run", arguments->model, "Run directory, checkpoint, or Hugging Face folder of a classifier")
@@ -185,9 +106,9 @@ void add_predict_command(CLI::App& app) {
       "  brisk predict runs/reviews --data new.csv > answers.jsonl\n"
       "  cat lines.txt | brisk predict runs/reviews\n"
       "Answers are JSON lines with the label and all probabilities, in the order of the texts.");
-  command->callback([arguments, text] {
+  command->callback([&runtime, arguments, text] {
     arguments->has_text = text->count() > 0;
-    run_predict(*arguments);
+    run_predict(runtime, *arguments);
   });
 }
 

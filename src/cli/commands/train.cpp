@@ -1,23 +1,17 @@
+#include <brisk/job.h>
+#include <brisk/train.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
 
-#include "base/error.h"
-#include "base/runtime.h"
-#include "base/terminal/terminal.h"
 #include "cli/command.h"
 #include "cli/device_option.h"
 #include "cli/interrupt.h"
 #include "cli/limits.h"
+#include "cli/messages.h"
 #include "cli/smoke_test/smoke_test.h"
-#include "infer/model_source.h"
-#include "job/job.h"
-#include "job/options/options.h"
-#include "train/record/run_text.h"
-#include "train/run/trainer.h"
-#include "train/task/task.h"
 
 namespace brisk {
 
@@ -53,39 +47,32 @@ std::string shell_word(const std::string& text) {
 }
 
 // "runs/reviews: early stopping at step 120, loss 0.4312, best validation accuracy ..."; empty if there was no step.
-std::string last_line(const TrainOutcome& outcome) {
-  const RunSummary& summary = outcome.summary;
-  const auto& evaluation = summary.best_evaluation;
-  if (!summary.last_step && !summary.last_evaluation) return "";
+std::string last_line(const TrainResult& result) {
+  const auto& best = result.best_evaluation;
+  if (!result.last_step && !result.last_evaluation) return "";
   // Early stopping follows an evaluation, and not always a step that is logged.
-  const bool early = summary.ended == kEndedEarly && summary.last_evaluation;
-  std::string line = fmt::format("{}: {}step {}", outcome.run_path, early ? "early stopping at " : "",
-                                 early || !summary.last_step ? summary.last_evaluation->step : summary.last_step->step);
-  if (summary.last_step) line += fmt::format(", loss {:.4f}", summary.last_step->loss);
-  if (evaluation) {
-    line += fmt::format(", best validation {} at step {}", metrics_text(evaluation->metrics, summary.best_by),
-                        evaluation->step);
-  }
+  const bool early = result.ended == "early stopping" && result.last_evaluation;
+  std::string line = fmt::format("{}: {}step {}", result.run_path, early ? "early stopping at " : "",
+                                 early || !result.last_step ? result.last_evaluation->step : *result.last_step);
+  if (result.last_step) line += fmt::format(", loss {:.4f}", result.loss);
+  if (best)
+    line += fmt::format(", best validation {} at step {}", metrics_text(best->metrics, result.best_by), best->step);
   return line + "\n";
 }
 
-int run_train(const TrainArguments& arguments) {
-  std::vector<std::string> notes;
-  Job job = load_job(arguments.job_path, arguments.overrides(), notes);
-  for (const std::string& note : notes) say("{}", note);
-  for (const std::string& line : take_model_from_source(job, arguments.resume)) say("{}", line);
-  for (const std::string& line : resolve_defaults(job)) say("{}", line);
+int run_train(Runtime& runtime, const TrainArguments& arguments) {
+  const TrainingJob job = TrainingJob::load(runtime, arguments.job_path, arguments.overrides());
   if (arguments.smoke_test) {
-    if (run_smoke_test(job)) return kExitDone;
+    if (run_smoke_test(job, arguments.resume)) return kExitDone;
     say("interrupted: the smoke test left nothing behind");
     return kExitInterrupted;
   }
   std::optional<StartInterruptGuard> starting(std::in_place);
   std::optional<InterruptGuard> training;
-  const TrainOutcome outcome = train(job, {.resume = arguments.resume, .before_first_step = [&] {
-                                             starting.reset();
-                                             training.emplace(Runtime::current());
-                                           }});
+  const TrainResult outcome = train(runtime, job, {.resume = arguments.resume, .before_first_step = [&] {
+                                                     starting.reset();
+                                                     training.emplace(runtime);
+                                                   }});
   training.reset();
   if (outcome.interrupted) {
     // The run's own job file includes what --data and --set said.
@@ -94,13 +81,13 @@ int run_train(const TrainArguments& arguments) {
     return kExitInterrupted;
   }
   fmt::print("{}", last_line(outcome));
-  say("done: {}\n  {}", outcome.run_path, make_task(job.task)->usage(shell_word(outcome.run_path)));
+  say("done: {}\n  {}", outcome.run_path, job.usage(shell_word(outcome.run_path)));
   return kExitDone;
 }
 
 }  // namespace
 
-void add_train_command(CLI::App& app, int& exit_code) {
+void add_train_command(CLI::App& app, Runtime& runtime, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "train", "Train a language model, a classifier or a masked-language-model encoder, as described by a job file");
   auto arguments = std::make_shared<TrainArguments>();
@@ -140,7 +127,7 @@ void add_train_command(CLI::App& app, int& exit_code) {
       "  brisk train job.json --set training.batch_size=64 --set training.precision=fp32 --output runs/b64\n"
       "  brisk train job.json --stop 30m\n"
       "  brisk train job.json --output runs/b64 --resume");
-  command->callback([arguments, &exit_code] { exit_code = run_train(*arguments); });
+  command->callback([&runtime, arguments, &exit_code] { exit_code = run_train(runtime, *arguments); });
 }
 
 }  // namespace brisk

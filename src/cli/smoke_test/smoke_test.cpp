@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "api/training_job.h"
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/runtime.h"
@@ -283,6 +284,6 @@ class SmokeTest {
 
 }  // namespace
 
-bool run_smoke_test(const Job& job) { return SmokeTest(job).run(); }
+bool run_smoke_test(const TrainingJob& job, bool resume) { return SmokeTest(resolved_job(job, resume)).run(); }
 
 }  // namespace brisk

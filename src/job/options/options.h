@@ -163,10 +163,6 @@ struct ReadResult {
 ReadResult read_options(const std::vector<Option>& options, const std::string& json_text,
                         const std::string& source_name, const std::vector<std::string>& overrides = {});
 
-// "data.train=[\"a b.txt\"]": an override that sets the option to these words, whatever characters they have.
-std::string override_text(const std::string& path, const std::string& value);
-std::string override_text(const std::string& path, const std::vector<std::string>& values);
-
 // What a job that is only tried out has in place of its values (smoke_test_at_most and the like).
 void shrink_for_smoke_test(const std::vector<Option>& options);
 

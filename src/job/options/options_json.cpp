@@ -1,4 +1,5 @@
 // Reading and writing options as JSON. All problems of a file are collected, so that one run names them all.
+#include <brisk/job.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

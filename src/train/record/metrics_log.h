@@ -40,13 +40,6 @@ struct StepMetrics {
   std::optional<GpuReading> gpu = {};        // the GPU's last reading, where there is one
 };
 
-struct EvaluationMetrics {
-  int64_t step = 0;
-  int64_t epoch = 0;
-  Metrics metrics = {};  // as validation_<name>, and validation_<name>_interval where there is one
-  double seconds = 0;
-};
-
 // Without the newline.
 std::string to_json_line(const StepMetrics& metrics);
 std::string to_json_line(const EvaluationMetrics& evaluation);

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -33,6 +34,8 @@ class Trainer {
         watch_(setup_),
         best_(setup_),
         log_(setup_),
+        on_step_(request.on_step),
+        on_evaluation_(request.on_evaluation),
         stop_early_(best_.patience_is_over()) {}
 
   TrainOutcome run() {
@@ -179,6 +182,7 @@ class Trainer {
     } else {
       log.progress(progress, false);
     }
+    if (on_step_) on_step_(progress);
     const bool evaluates = training.eval_steps > 0 ? setup_.state.step % training.eval_steps == 0 : batch.last_of_epoch;
     bool best = false;
     const auto pause = std::chrono::steady_clock::now();
@@ -238,6 +242,7 @@ class Trainer {
     say("step {}: validation {}{}", line.step, metrics_text(line.metrics, setup_.job.training.best_by),
         best ? ", the best so far" : "");
     if (stop_early_) say("{}", best_.early_stopping_text());
+    if (on_evaluation_) on_evaluation_(line);
     return best;
   }
 
@@ -312,6 +317,8 @@ class Trainer {
   RunWatch watch_;
   BestModel best_;
   StepLog log_;
+  const std::function<void(const Progress&)> on_step_;
+  const std::function<void(const EvaluationMetrics&)> on_evaluation_;
   std::optional<StepBatch> ahead_;  // of the coming step, which a GPU has begun with
   std::chrono::steady_clock::time_point step_start_, last_save_, peak_sampled_;
   int64_t expected_steps_ = 0;  // of a time-boxed run, as it was told

@@ -1,5 +1,6 @@
 #include "job/options/options.h"
 
+#include <brisk/job.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"

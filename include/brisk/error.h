@@ -1,0 +1,29 @@
+// Errors, of two kinds: what the user can fix, and bugs in brisk. Besides these, std::bad_alloc where memory runs out.
+//
+//   try {
+//     brisk::train(runtime, job);
+//   } catch (const brisk::UserError& error) {
+//     std::cerr << error.what() << "\n";      // "job.json: model.d_modl: unknown key; did you mean model.d_model?"
+//   }
+#pragma once
+
+#include <stdexcept>
+
+// What a shared library shows of itself. Everything else in it is hidden.
+#define BRISK_API __attribute__((visibility("default")))
+
+namespace brisk {
+
+// An error the user can fix. The message names the place, what was found, what was expected, and the fix.
+class BRISK_API UserError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// A bug in brisk.
+class BRISK_API InternalError : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+}  // namespace brisk

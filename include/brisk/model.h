@@ -1,0 +1,139 @@
+// A trained model, loaded for use: generation, prediction, evaluation, export.
+//
+//   brisk::LoadedModel model(runtime, "runs/bible");
+//   std::cout << model.generate("In the beginning", {.max_tokens = 100}).text << "\n";
+//   std::cout << brisk::metrics_text(model.evaluate({"held-out.txt"}).metrics, "loss") << "\n";
+//
+//   brisk::LoadedModel classifier(runtime, "runs/reviews", {.as_trained = true});
+//   classifier.predict({{"a fine film"}}, [&](std::span<const brisk::Prediction> answers) {
+//     std::cout << classifier.labels()[answers[0].label] << "\n";
+//   });
+#pragma once
+
+#include <brisk/error.h>
+#include <brisk/metrics.h>
+#include <brisk/tokenizer.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace brisk {
+
+class Runtime;
+
+struct LoadOptions {
+  std::string tokenizer = {};  // to use instead of the model's own
+  std::string device = "cpu";  // cpu, cuda (or gpu), cuda:1, or auto: a GPU if there is one
+  bool as_trained = false;     // compute in the number format of the run, where this machine has it; else in fp32
+};
+
+struct GenerateOptions {
+  int64_t max_tokens = 100;
+  double temperature = 0.8;  // 0: always the likeliest token
+  int64_t top_k = 0;         // of the k likeliest only; 0: all
+  double top_p = 1.0;        // of the fewest likeliest whose probabilities reach p
+  double repetition_penalty =
+      1.0;  // > 1: tokens already in the text become less likely, each once however often it stands there
+  uint64_t seed = 1;
+  bool stop_at_end = true;  // at the end-of-document token
+};
+
+struct Generated {
+  std::string text;          // the prompt and what follows
+  std::vector<TokenId> ids;  // without the start token
+  int64_t prompt_tokens = 0;
+  int64_t new_tokens = 0;
+  bool ended = false;  // the model ended the document itself
+  double seconds = 0;
+};
+
+struct TextOrPair {
+  std::string text, pair = {};
+};
+
+struct PredictOptions {
+  int64_t max_length = 0;                        // tokens of a text, the rest is cut off; 0: as in training
+  std::string text_field = {}, pair_field = {};  // columns of a table; empty: as in training
+};
+
+struct Prediction {
+  size_t label = 0;                   // of labels()
+  std::vector<double> probabilities;  // of every label
+};
+
+struct PredictTotals {
+  int64_t texts = 0, tokens = 0;
+};
+
+struct EvaluateOptions {
+  int64_t max_length = 0;                                          // tokens of a sequence; 0: as in training
+  std::string text_field = {}, label_field = {}, pair_field = {};  // columns of a table; empty: as in training
+};
+
+struct Evaluation {
+  Metrics metrics;
+  int64_t targets = 0;      // what the metrics are over
+  std::string target_name;  // "tokens", "masked tokens", "examples"
+  int64_t tokens = 0;       // that were computed
+  double seconds = 0;
+  std::string details = {};       // tables for people; of a classifier: each class, and what was taken for what
+  std::string details_json = {};  // the same as a JSON object
+};
+
+enum class ModelFormat { huggingface, gguf };
+enum class WeightFormat { fp32, bf16, fp16 };
+
+class BRISK_API LoadedModel {
+ public:
+  // `path`: a run directory (its best checkpoint), one of its checkpoints/step-... directories, a Hugging Face folder,
+  // a GGUF file, or a llama2.c model file with the only tok*.bin beside it. The runtime must outlive the model.
+  LoadedModel(Runtime& runtime, const std::string& path, const LoadOptions& options = {});
+  ~LoadedModel();
+  LoadedModel(LoadedModel&&) noexcept;
+  LoadedModel& operator=(LoadedModel&&) noexcept;
+
+  const std::string& source() const;               // the checkpoint or file it was read from
+  const std::string& task() const;                 // language_model, classify, mlm
+  const std::string& best_by() const;              // the metric it was chosen by
+  const std::vector<std::string>& labels() const;  // of a classifier
+  bool classifies_pairs() const;                   // of texts
+  std::string precision() const;                   // the number format it computes in: "fp32"
+  int64_t parameters() const;
+  const Tokenizer& tokenizer() const;
+
+  // Continues a text. `on_piece` gets the bytes of each new token as it is drawn. UserError where it is no language
+  // model.
+  Generated generate(std::string_view prompt, const GenerateOptions& options = {},
+                     const std::function<void(std::string_view)>& on_piece = {});
+
+  // Classifies texts. Answers come in the order of the texts, a few hundred at a time. UserError where it is no
+  // classifier.
+  using OnPredictions = std::function<void(std::span<const Prediction>)>;
+  PredictTotals predict(const std::vector<TextOrPair>& texts, const OnPredictions& on_predictions,
+                        const PredictOptions& options = {});
+  // Of a table (.csv, .tsv, .jsonl) or of a file with a text per line; also .gz and .zst.
+  PredictTotals predict_file(const std::string& path, const OnPredictions& on_predictions,
+                             const PredictOptions& options = {});
+  // Of lines as they come: `read` returns the number of bytes that are available, 0 at the end.
+  PredictTotals predict_lines(const std::function<size_t(char* out, size_t size)>& read,
+                              const OnPredictions& on_predictions, const PredictOptions& options = {});
+
+  // On text, or on a table with labels: files, folders or globs.
+  Evaluation evaluate(const std::vector<std::string>& data, const EvaluateOptions& options = {});
+
+  // Writes it for another program: a folder for Hugging Face's transformers, or a GGUF file for llama.cpp (Llama's shape
+  // only). Returns the class that opens the folder there; of a file, nothing.
+  std::string write(const std::string& path, ModelFormat format, WeightFormat weights = WeightFormat::fp32);
+
+ private:
+  struct Content;
+  std::unique_ptr<Content> content_;
+};
+
+}  // namespace brisk

@@ -1,0 +1,24 @@
+// What is behind brisk/model.h.
+#pragma once
+
+#include <brisk/model.h>
+
+#include <memory>
+
+#include "base/runtime.h"
+#include "infer/generate.h"
+#include "infer/predict.h"
+#include "infer/trained_model.h"
+
+namespace brisk {
+
+struct LoadedModel::Content {
+  Runtime& runtime;
+  std::unique_ptr<TrainedModel> model;
+  std::unique_ptr<Generator> generator;  // made with the first text
+
+  // As many tokens as asked for, 0: as in training. UserError where the model has fewer positions.
+  int64_t length(int64_t asked) const;
+};
+
+}  // namespace brisk

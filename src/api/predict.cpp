@@ -1,0 +1,136 @@
+#include "infer/predict.h"
+
+#include <brisk/model.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "api/loaded_model.h"
+#include "base/error.h"
+#include "base/terminal/terminal.h"
+#include "data/read/byte_reader.h"
+#include "data/table/input_table.h"
+
+namespace brisk {
+
+namespace {
+
+// Collects texts, computes a few hundred at a time, and hands on the answers in the order of the texts.
+class AnswerStream {
+ public:
+  AnswerStream(const TrainedModel& model, bool pairs, int64_t max_length,
+               const LoadedModel::OnPredictions& on_predictions)
+      : predictor_(model, pairs, max_length), on_predictions_(on_predictions) {}
+
+  void add(std::string_view text, std::string_view pair = {}) {
+    waiting_.push_back({std::string(text), std::string(pair)});
+    bytes_ += std::ssize(text) + std::ssize(pair);
+    if (waiting_.size() >= kMost || bytes_ >= kMostBytes) flush();
+  }
+
+  void flush() {
+    if (waiting_.empty()) return;
+    std::vector<Prediction> answers;
+    predictor_.predict(waiting_, [&](int32_t label, const std::vector<double>& probabilities) {
+      answers.push_back({static_cast<size_t>(label), probabilities});
+    });
+    on_predictions_(answers);
+    texts_ += std::ssize(waiting_);
+    waiting_.clear();
+    bytes_ = 0;
+  }
+
+  PredictTotals finish() {
+    flush();
+    return {texts_, predictor_.tokens()};
+  }
+
+ private:
+  static constexpr size_t kMost = 512;
+  static constexpr int64_t kMostBytes = int64_t{4} << 20;
+
+  Predictor predictor_;
+  const LoadedModel::OnPredictions& on_predictions_;
+  std::vector<TextOrPair> waiting_;
+  int64_t bytes_ = 0, texts_ = 0;
+};
+
+// Each line is a text. `read` returns the bytes that are available, 0 at the end.
+void answer_lines(const std::function<size_t(char* out, size_t size)>& read, bool someone_waits,
+                  AnswerStream& answers) {
+  std::string rest, block(size_t{1} << 16, '\0');
+  for (size_t size = 0; (size = read(block.data(), block.size())) > 0;) {
+    rest.append(block.data(), size);
+    size_t begin = 0;
+    for (size_t end = 0; (end = rest.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      const bool windows = end > begin && rest[end - 1] == '\r';
+      answers.add(std::string_view(rest).substr(begin, end - begin - (windows ? 1 : 0)));
+    }
+    rest.erase(0, begin);
+    if (someone_waits) answers.flush();  // a reader at the other end of a pipe; the next block may take long
+  }
+  if (!rest.empty()) answers.add(rest);
+}
+
+void answer_table(const TableOptions& options, AnswerStream& answers) {
+  const InputTable table(options);
+  for (const std::string& note : table.notes()) say("{}", note);
+  TableRowReader rows(table);
+  TableRow row;
+  int64_t empty = 0, first = 0;
+  while (rows.next(row)) {
+    if (row.text.empty() && ++empty == 1) first = row.line;
+    answers.add(row.text, row.pair);
+  }
+  if (empty > 0) {
+    warn("{}: {} row{} without text in the column \"{}\" (line {} is the first): answered as an empty text",
+         options.paths.front(), empty, empty == 1 ? "" : "s", table.text_column(), first);
+  }
+}
+
+}  // namespace
+
+PredictTotals LoadedModel::predict(const std::vector<TextOrPair>& texts, const OnPredictions& on_predictions,
+                                   const PredictOptions& options) {
+  const RuntimeScope scope(content_->runtime);
+  const bool pairs = classifies_pairs() ||
+                     std::any_of(texts.begin(), texts.end(), [](const auto& text) { return !text.pair.empty(); });
+  AnswerStream answers(*content_->model, pairs, content_->length(options.max_length), on_predictions);
+  for (const TextOrPair& text : texts) answers.add(text.text, text.pair);
+  return answers.finish();
+}
+
+PredictTotals LoadedModel::predict_file(const std::string& path, const OnPredictions& on_predictions,
+                                        const PredictOptions& options) {
+  const RuntimeScope scope(content_->runtime);
+  const TrainedModel& model = *content_->model;
+  AnswerStream answers(model, classifies_pairs(), content_->length(options.max_length), on_predictions);
+  if (is_table_file(path)) {
+    const DataOptions& trained = model.job.data;
+    answer_table({.paths = {path},
+                  .text_field = options.text_field.empty() ? trained.text_field : options.text_field,
+                  .pair_field = options.pair_field.empty() ? trained.pair_field : options.pair_field,
+                  .labelled = false,
+                  .on_command_line = true},
+                 answers);
+  } else {
+    if (classifies_pairs())
+      user_error("{} classifies pairs of texts, so --data must be a table (.csv, .tsv, .jsonl)", model.path);
+    const auto reader = open_byte_reader(path);
+    answer_lines([&](char* out, size_t size) { return reader->read(out, size); }, false, answers);
+  }
+  return answers.finish();
+}
+
+PredictTotals LoadedModel::predict_lines(const std::function<size_t(char* out, size_t size)>& read,
+                                         const OnPredictions& on_predictions, const PredictOptions& options) {
+  const RuntimeScope scope(content_->runtime);
+  const TrainedModel& model = *content_->model;
+  AnswerStream answers(model, false, content_->length(options.max_length), on_predictions);
+  if (classifies_pairs()) user_error("{} classifies pairs of texts; give --data, or a text and --pair", model.path);
+  answer_lines(read, true, answers);
+  return answers.finish();
+}
+
+}  // namespace brisk

@@ -1,0 +1,28 @@
+# Installs the library into a scratch folder, builds examples/embed against it, and runs it.
+#   cmake -DBUILD=... -DEXAMPLE=... -DGENERATOR=... -DCOMPILER=... -P embed_example.cmake
+set(folder ${BUILD}/tests/embed_example)
+file(REMOVE_RECURSE ${folder})
+function(run)
+  execute_process(COMMAND ${ARGV} OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    list(JOIN ARGV " " command)
+    message(FATAL_ERROR "${command}: ${status}\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+run(${CMAKE_COMMAND} --install ${BUILD} --component development --prefix ${folder}/prefix)
+run(${CMAKE_COMMAND} -S ${EXAMPLE} -B ${folder}/build -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${COMPILER}
+    -DCMAKE_PREFIX_PATH=${folder}/prefix)
+run(${CMAKE_COMMAND} --build ${folder}/build)
+string(REPEAT "the cat sat on the mat and the dog sat on the cat\n\n" 400 text)
+file(WRITE ${folder}/text.txt "${text}")
+set(ENV{XDG_CACHE_HOME} ${folder}/cache)
+run(${folder}/build/embed ${folder}/text.txt ${folder}/run)
+message("${output}")
+if(NOT output MATCHES "step 10: loss [0-9.]+\nstep 20: loss [0-9.]+\nstep 30: loss ([0-9.]+)\nthe cat sat on the mat")
+  message(FATAL_ERROR "expected the losses of steps 10, 20 and 30, and a text")
+endif()
+if(CMAKE_MATCH_1 GREATER 4)
+  message(FATAL_ERROR "the loss did not fall")
+endif()
