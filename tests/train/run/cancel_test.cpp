@@ -33,7 +33,7 @@ class Cancelling : public ::testing::Test {
  protected:
   Job job(const std::string& output) const {
     Job job = job_from_json_text(R"({
-      "model": {"d_model": 32, "num_layers": 1, "num_heads": 2, "vocab_size": 300},
+      "device": "cpu", "model": {"d_model": 32, "num_layers": 1, "num_heads": 2, "vocab_size": 300},
       "training": {"max_steps": 8, "batch_size": 4, "max_length": 32, "threads": 1, "logging_steps": 1, "precision": "fp32", "seed": 3}})",
                                  "job.json");
     job.data.train = {DataSource(folder_ / "text.txt")};
