@@ -22,7 +22,7 @@ struct EvalArguments {
   std::string device = "auto";
 };
 
-void print_json(const LoadedModel& model, const Evaluation& evaluation) {
+void print_evaluation_json(const LoadedModel& model, const Evaluation& evaluation) {
   auto json = nlohmann::ordered_json::parse(evaluation.details_json.empty() ? "{}" : evaluation.details_json);
   json["tokens"] = !model.labels().empty() ? evaluation.tokens : evaluation.targets;
   for (const Metric& metric : evaluation.metrics) {
@@ -40,7 +40,7 @@ void run_eval(Runtime& runtime, const EvalArguments& arguments) {
                     {.tokenizer = arguments.tokenizer, .device = arguments.device, .as_trained = !arguments.fp32});
   const Evaluation evaluation = model.evaluate(arguments.data, arguments.options);
   say("{}, computed in {}", model.source(), model.precision());
-  if (arguments.json) return print_json(model, evaluation);
+  if (arguments.json) return print_evaluation_json(model, evaluation);
   const bool classes = !model.labels().empty();
   if (!evaluation.details.empty()) fmt::print("{}\n", evaluation.details);
   fmt::print("{} over {} {}\n", metrics_text(evaluation.metrics, model.best_by()), evaluation.targets,
