@@ -171,7 +171,7 @@ class TensorsOfFile {
   void check_step(int64_t step) const {
     const auto found = file_.metadata().find("step");
     if (found == file_.metadata().end() || found->second != fmt::format("{}", step)) {
-      user_error("{}: it is of step {}, expected {} as in {} next to it: files of two checkpoints were mixed",
+      user_error("{}: it belongs to step {}, expected {} as in {} next to it: files of two checkpoints were mixed",
                  file_.path(), found == file_.metadata().end() ? "none" : found->second, step, kStateFile);
     }
   }
@@ -220,8 +220,8 @@ void check_bytes(const std::string& path, const std::string& expected) {
   if (expected.empty()) return;  // of an earlier brisk
   const std::string found = checksum_of_file(path);
   if (found == expected) return;
-  user_error("{}: its bytes are not those that were saved (checksum {}, expected {}): the disk or a copy changed them",
-             path, found, expected);
+  user_error("{}: it is not what was saved (checksum {}, expected {}): the disk or a copy changed them", path, found,
+             expected);
 }
 
 CheckedCheckpoint check_checkpoint(const std::string& path, const ParameterStore& store) {
@@ -238,7 +238,7 @@ CheckedCheckpoint check_checkpoint(const std::string& path, const ParameterStore
   return checked;
 }
 
-// "; step-00000100 next to it is whole: ..." for the newest other checkpoint that loads.
+// "; step-00000100 next to it is intact: ..." for the newest other checkpoint that loads.
 std::string advice_on_damage(const std::string& checkpoint, const ParameterStore& store) {
   const std::filesystem::path path = std::filesystem::path(checkpoint).lexically_normal();
   const std::filesystem::path folder = path.parent_path();
@@ -251,10 +251,10 @@ std::string advice_on_damage(const std::string& checkpoint, const ParameterStore
     } catch (const UserError&) {
       continue;
     }
-    return fmt::format("\n{} is whole: remove {} and resume again to go on from step {}", place->path, checkpoint,
+    return fmt::format("\n{} is intact: remove {} and resume again to continue from step {}", place->path, checkpoint,
                        place->step);
   }
-  return fmt::format("\nno other checkpoint in {} is whole", folder.string());
+  return fmt::format("\nno other checkpoint in {} is intact", folder.string());
 }
 
 void remove_checkpoint(const std::string& run, const CheckpointPlace& place) {

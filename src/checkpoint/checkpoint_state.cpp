@@ -24,7 +24,7 @@ class StateReader {
     const std::string text = read_file(path_);
     json_ = Json::parse(text, nullptr, false);
     if (!json_.is_object()) {
-      user_error("{}: not a whole state file: found {} bytes that are not a JSON object", path_, text.size());
+      user_error("{}: incomplete or damaged state file: found {} bytes that are not a JSON object", path_, text.size());
     }
   }
 
@@ -64,7 +64,7 @@ class StateReader {
   }
 
   const Json& field(const Json& object, const char* key) const {
-    if (!object.contains(key)) user_error("{}: not a whole state file: it has no {}", path_, key);
+    if (!object.contains(key)) user_error("{}: incomplete or damaged state file: it has no {}", path_, key);
     return object[key];
   }
 

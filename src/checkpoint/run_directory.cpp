@@ -47,8 +47,8 @@ bool is_ours(std::string_view name) {
 // What stands in the way of a fresh run; a process killed before it wrote anything leaves nothing of the kind.
 void check_nothing_is_lost(const std::string& path, bool may_be_resumed) {
   if (file_exists(path + "/job.json") || !list_checkpoints(path).empty()) {
-    user_error("{}: it holds a run already; {}choose another folder with --output", path,
-               may_be_resumed ? "add --resume to go on with it, or " : "");
+    user_error("{}: it already holds a run; {}choose another folder with --output", path,
+               may_be_resumed ? "add --resume to continue it, or " : "");
   }
   for (const std::string& name : names_in(path)) {
     if (name == kLockFile || name == kCheckpoints || is_leftover(name)) continue;
@@ -153,7 +153,7 @@ RunDirectory RunDirectory::open(const std::string& path, Mode mode) {
     mode == Mode::resume ? check_is_a_run(path) : check_nothing_is_lost(path, mode == Mode::fresh);
   };
   if (file_exists(path) && !is_directory(path)) {
-    user_error("{}: a file, where the run's folder is to be; choose another with --output", path);
+    user_error("{}: a file, but the run needs a folder of this name; choose another with --output", path);
   }
   check();
   RunDirectory run;

@@ -100,7 +100,7 @@ int run(int argc, char** argv, Runtime& runtime) {
   } catch (const CLI::RequiredError& error) {
     const bool has_data = std::find(argv, argv + argc, std::string_view("--data")) != argv + argc;
     say("brisk: {}{}\nRun with --help for more information.", error.what(),
-        has_data ? "; --data takes all names that follow it: put the job or the run before --data" : "");
+        has_data ? "; --data takes every argument after it: put the job or the run before --data" : "");
     return kExitUserError;
   } catch (const CLI::ExtrasError& error) {
     say("brisk: {}\nRun with --help for more information.", unknown_flag(app, argc, argv, error.what()));

@@ -43,7 +43,7 @@ DeviceChoice choose_device(const std::string& asked, const std::string& place) {
     if (error == std::errc() && stop == end && number >= 0) return gpu(number);
   }
   if (asked != "auto")
-    user_error("{}: '{}' is no device; use \"auto\", \"cpu\", \"cuda\" (or \"gpu\") or \"cuda:1\"", place, asked);
+    user_error("{}: '{}' is not a device; use \"auto\", \"cpu\", \"cuda\" (or \"gpu\") or \"cuda:1\"", place, asked);
   std::string why;
   const std::vector<CudaGpu> gpus = cuda_gpus(&why);
 #if BRISK_HAVE_CUDA

@@ -124,7 +124,7 @@ ModelSource open_model_source(const std::string& path) {
   if (!file_exists(path))
     user_error(
         "{}: no such run directory, checkpoint, model folder or model file; brisk downloads nothing: copy the model's "
-        "folder there, or name another place (--set model.from=DIR in a job)",
+        "folder there, or give another path (--set model.from=DIR)",
         path);
   const fs::path folder = fs::absolute(path).parent_path();
   if (!is_directory(path) && path.ends_with(".safetensors") && file_exists((folder / "state.json").string()))
@@ -152,9 +152,9 @@ std::vector<std::string> take_model_from_source(Job& job, bool resume) {
                                                 source.kind, source.model.num_layers, job.model.d_model,
                                                 job.model.vocab_size)};
   if (job.model.num_layers < source.model.num_layers) {
-    lines.push_back(fmt::format("a student: its {} layers begin as layers {} of the {} there", job.model.num_layers,
-                                fmt::join(spread_layers(source.model.num_layers, job.model.num_layers), ", "),
-                                source.model.num_layers));
+    lines.push_back(fmt::format(
+        "student: its {} layers are initialised from layers {} of the source's {}", job.model.num_layers,
+        fmt::join(spread_layers(source.model.num_layers, job.model.num_layers), ", "), source.model.num_layers));
   }
   return lines;
 }

@@ -99,7 +99,7 @@ void check_precision(const std::string& asked, const Device& device) {
   constexpr int kLeastOfFp8 = 89;
   if (!device.is_cuda() && (asked == "tf32" || asked == "fp8")) {
     user_error(
-        "precision {}: it is what the tensor cores of NVIDIA GPUs multiply, and this is the CPU; use fp32, bf16 or "
+        "precision {}: it needs the tensor cores of an NVIDIA GPU, but the device is the CPU; use fp32, bf16 or "
         "auto, or \"cuda\" as the device",
         asked);
   }
@@ -115,8 +115,8 @@ void check_master_weights(bool master_weights, const std::string& precision, con
   if (master_weights) return;
   if (!device.is_cuda()) {
     user_error(
-        "weights without fp32 masters (training.master_weights false) are for NVIDIA GPUs, and this is the CPU; leave "
-        "it true, or use \"cuda\" as the device");
+        "weights without fp32 masters (training.master_weights false) need an NVIDIA GPU; set master_weights to true, "
+        "or use \"cuda\" as the device");
   }
   if (precision != "auto" && precision != "bf16" && precision != "fp8") {
     user_error(
@@ -147,8 +147,10 @@ PrecisionChoice choose_precision(const std::string& asked, const ModelWidths& wi
   const double ratio = measure_ratio(widths, instructions);
   if (asked == "auto") {
     if (ratio > 1.1)
-      return {DType::bf16, fmt::format("bf16: products measured {:.1f}x as fast as fp32 ({})", ratio, isa), false};
-    return {DType::f32, fmt::format("fp32: bf16 products measured only {:.2f}x as fast ({})", ratio, isa), false};
+      return {DType::bf16, fmt::format("bf16: matrix products measured {:.1f}x as fast as fp32 ({})", ratio, isa),
+              false};
+    return {DType::f32, fmt::format("fp32: bf16 matrix products measured only {:.2f}x as fast ({})", ratio, isa),
+            false};
   }
   if (asked == "bf16") {
     if (ratio >= 1)
@@ -165,8 +167,8 @@ PrecisionChoice choose_precision(const std::string& asked, const ModelWidths& wi
   const bool better = ratio > 1.1 && instructions;
   return {
       better ? DType::bf16 : DType::f32,
-      fmt::format("precision fp16 has no product instructions on this CPU and would only cost time; running {} instead "
-                  "(bf16 products measured {:.2f}x as fast as fp32 here)",
+      fmt::format("precision fp16 has no fast matrix instructions on this CPU and would be slower; running {} instead "
+                  "(bf16 matrix products measured {:.2f}x as fast as fp32 here)",
                   better ? "bf16" : "fp32", ratio),
       true};
 }

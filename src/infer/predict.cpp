@@ -53,8 +53,8 @@ void require_classifier(const TrainedModel& model) {
   if (model.model->classes() > 0 && model.labels.count() == model.model->classes()) return;
   if (has_no_head(model.job)) {
     user_error(
-        "{0}: an encoder without a head, of which nothing can be asked yet: train one on it, {{\"task\": \"classify\", "
-        "\"model\": {{\"from\": \"{1}\"}}}} in a job",
+        "{0}: an encoder without a head, so it cannot predict yet: train a classifier from it, {{\"task\": "
+        "\"classify\", \"model\": {{\"from\": \"{1}\"}}}} in a job",
         model.source, model.path);
   }
   user_error("{}: {}, which names no classes; train one with task classify", model.source,
@@ -67,8 +67,8 @@ Predictor::Predictor(const TrainedModel& model, bool pairs, int64_t max_length)
   const int64_t longest = model.job.model.context;
   max_length_ = std::min(longest, max_length > 0 ? max_length : model.job.training.max_length);
   if (max_length_ < frame_.specials() + (pairs ? 2 : 1)) {
-    user_error("--max-length {}: {} special tokens stand around a text; use {} or more", max_length_, frame_.specials(),
-               frame_.specials() + 2);
+    user_error("--max-length {}: {} special tokens are added to each text; use {} or more", max_length_,
+               frame_.specials(), frame_.specials() + 2);
   }
   const BatchLayout layout = first_rows_layout(1);
   const RowCapacity capacity =

@@ -84,7 +84,7 @@ Condition with_type(const Job& job, const std::string& type) {
 
 Condition with_source_model(const Job& job) {
   return {"model.from", [&job] { return !job.model.from.empty(); },
-          [] { return "without model.from (the weights that it keeps would never have been trained)"; }};
+          [] { return "without model.from (it would freeze untrained weights)"; }};
 }
 
 Condition with_optimizer(const Job& job, const std::string& optimizer) {

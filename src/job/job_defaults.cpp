@@ -61,7 +61,7 @@ void check_heads(const ModelOptions& model) {
     const std::string mend =
         heads_fit(model, heads) ? fmt::format("num_heads = {}", heads) : fmt::format("d_model = {}", 2 * model.d_model);
     user_error(
-        "model.positions = rotary turns pairs of columns, but d_model / num_heads = {} / {} = {} is odd: use {} or "
+        "model.positions = rotary needs an even head width, but d_model / num_heads = {} / {} = {} is odd: use {} or "
         "positions = learned",
         model.d_model, model.num_heads, model.d_model / model.num_heads, mend);
   }
@@ -151,8 +151,8 @@ std::vector<std::string> resolve_defaults(Job& job) {
     training.batch_size = std::max<int64_t>(1, kAutomaticBatchTokens / training.max_length);
     training.measure_micro_batch = training.micro_batch_tokens == 0;
     tell("training.batch_size", training.batch_size,
-         fmt::format("auto: {} tokens / max_length; part of the maths, as any batch size is, so it never depends on "
-                     "timing",
+         fmt::format("auto: {} tokens / max_length; it affects the result, as any batch size does, so it never "
+                     "depends on timing",
                      kAutomaticBatchTokens));
   }
   check_fine_tuning(job);

@@ -15,7 +15,7 @@ void check_encoder(const Job& job) {
   const TrainingOptions& training = job.training;
   const auto shape = [&](bool otherwise, const char* key, const std::string& found, const char* expected) {
     if (!otherwise) return;
-    user_error("model.{} = {}: a {} has {}; remove it", key, found, model.type, expected);
+    user_error("model.{} = {} is not possible: {} models have {}; remove it", key, found, model.type, expected);
   };
   shape(model.norm != "layernorm", "norm", model.norm, "layernorm");
   shape(model.positions != "learned", "positions", model.positions, "learned positions");

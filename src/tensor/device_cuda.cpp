@@ -366,7 +366,7 @@ Device& cuda_device(int number) {
   const std::vector<CudaGpu> gpus = cuda_gpus(&why);
   if (gpus.empty()) user_error("device: {}; use \"cpu\"", why);
   if (number < 0 || number >= static_cast<int>(gpus.size()))
-    user_error("device: \"cuda:{}\" was asked for, but the last GPU there is is cuda:{}", number, gpus.size() - 1);
+    user_error("device: cuda:{} does not exist; the last one is cuda:{}", number, gpus.size() - 1);
   const CudaGpu& gpu = gpus[static_cast<size_t>(number)];
   if (gpu.major < kOldestMajor)
     user_error("device: {} has compute capability {}.{}; brisk needs 8.0 or newer (Ampere); use \"cpu\"", gpu.name,

@@ -257,7 +257,7 @@ TEST_F(Checkpoint, EveryTruncationOfEveryFileIsRefusedAndNamesOneThatIsWhole) {
       put_contents(path + file, whole.substr(0, length));
       const std::string message = complaint_of_loading(path);
       ASSERT_TRUE(has(message, path + file)) << file << " cut to " << length << ": " << message;
-      ASSERT_TRUE(has(message, path_of(4) + " is whole")) << message;
+      ASSERT_TRUE(has(message, path_of(4) + " is intact")) << message;
     }
     remove_file(path + file);
     EXPECT_TRUE(has(complaint_of_loading(path), path + file));
@@ -316,7 +316,7 @@ TEST_F(Checkpoint, AFlippedBitIsFoundWhenTheModelIsUsed) {
   damaged.back() ^= 1;
   put_contents(path + "/model.safetensors", damaged);
   const auto store = make_store(Purpose::inference);
-  EXPECT_TRUE(has(message_of<UserError>([&] { load_model(path, *store); }), "not those that were saved"));
+  EXPECT_TRUE(has(message_of<UserError>([&] { load_model(path, *store); }), "not what was saved"));
 }
 
 TEST_F(Checkpoint, OneWithoutChecksumsIsReadAsItIs) {

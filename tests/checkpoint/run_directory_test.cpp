@@ -90,7 +90,7 @@ TEST_F(RunDirectoryTest, ThereIsNothingToResumeWhereThereIsNoSuchFolder) {
 TEST_F(RunDirectoryTest, AnImportIsNotToldToResume) {
   folder_.write("runs/bible/job.json", "{}");
   const std::string message = complaint(Mode::import);
-  EXPECT_TRUE(has(message, "holds a run already") && has(message, "--output")) << message;
+  EXPECT_TRUE(has(message, "already holds a run") && has(message, "--output")) << message;
   EXPECT_FALSE(has(message, "--resume")) << message;
 }
 

@@ -17,7 +17,7 @@ TEST(Precision, OfGpusIsRefusedOnTheCpuWithWhatToUse) {
   for (const char* asked : {"tf32", "fp8"}) {
     const std::string message = test::message_of<UserError>([&] { choose_precision(asked, kWidths, cpu_device()); });
     EXPECT_NE(message.find(asked), std::string::npos) << message;
-    EXPECT_NE(message.find("NVIDIA GPUs"), std::string::npos) << message;
+    EXPECT_NE(message.find("NVIDIA GPU"), std::string::npos) << message;
     EXPECT_NE(message.find("use fp32, bf16 or auto"), std::string::npos) << message;
   }
 }
@@ -46,7 +46,7 @@ TEST(Precision, WeightsWithoutMastersAreForGpusAndBf16) {
   EXPECT_NO_THROW(check_master_weights(true, "fp32", cpu_device()));
   const std::string message = test::message_of<UserError>([] { check_master_weights(false, "bf16", cpu_device()); });
   EXPECT_NE(message.find("training.master_weights"), std::string::npos) << message;
-  EXPECT_NE(message.find("NVIDIA GPUs"), std::string::npos) << message;
+  EXPECT_NE(message.find("NVIDIA GPU"), std::string::npos) << message;
 }
 
 // A hidden matrix, one that is none, and a bias.

@@ -89,9 +89,9 @@ TEST(Job, OfHuggingFaceSpellingsLoadsAndSaysWhatTheyAreHere) {
   EXPECT_EQ(job.training.lr_scheduler, "linear");
   EXPECT_EQ(job.training.gradient_checkpointing, 1);
   const auto noted = [&](const char* line) { return std::find(notes.begin(), notes.end(), line) != notes.end(); };
-  EXPECT_TRUE(noted("job.json: model.n_layers is model.num_layers here"));
-  EXPECT_TRUE(noted("job.json: model.max_position_embeddings is training.max_length here"));
-  EXPECT_TRUE(noted("job.json: training.bf16 is training.precision = \"bf16\" here"));
+  EXPECT_TRUE(noted("job.json: read model.n_layers as model.num_layers"));
+  EXPECT_TRUE(noted("job.json: read model.max_position_embeddings as training.max_length"));
+  EXPECT_TRUE(noted("job.json: read training.bf16 as training.precision = \"bf16\""));
 }
 
 TEST(Job, TypeLlamaChangesTheDefaultsAndNothingThatIsGiven) {
@@ -153,8 +153,9 @@ TEST(Job, AutomaticBatchSizeIsARuleAndNotATiming) {
   const std::vector<std::string> lines = resolve_defaults(job);
   EXPECT_EQ(job.training.batch_size, 16);
   EXPECT_TRUE(job.training.measure_micro_batch);
-  EXPECT_TRUE(std::any_of(lines.begin(), lines.end(),
-                          [](const std::string& line) { return line.find("maths") != std::string::npos; }));
+  EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
+    return line.find("affects the result") != std::string::npos;
+  }));
   EXPECT_EQ(resolved(R"({"training": {"batch_size": "auto", "max_length": 100000}})").training.batch_size, 1);
   for (const char* key : {"batch_size", "learning_rate"}) {  // what stands for auto inside is no value outside
     const std::string message = problem(fmt::format(R"({{"training": {{"{}": 0}}}})", key));
@@ -272,7 +273,7 @@ TEST(Job, DamagedInAnyWayLoadsOrSaysWhatIsWrong) {
 
 TEST(Job, TakesNothingFromTheCommandLineThatItCannotSave) {
   EXPECT_EQ(problem("{}", {"data.train=a\xFF"}),
-            "--set data.train: the value is no UTF-8, which no job can hold; rename what it names");
+            "--set data.train: the value is not valid UTF-8, which JSON requires; rename the file or folder it names");
 }
 
 TEST(Job, NestedDeeperThanAStackIsRefused) {
@@ -292,7 +293,7 @@ TEST(Job, OfManyProblemsNamesTheFirst) {
   EXPECT_EQ(problem(job_of(100'000)), "job.json: an object has more than 1000 keys");
   const std::string message = problem(job_of(900));
   EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 50);
-  EXPECT_TRUE(message.ends_with("\n... what follows was not looked at")) << message.substr(message.size() - 100);
+  EXPECT_TRUE(message.ends_with("\n... further problems are not listed")) << message.substr(message.size() - 100);
 }
 
 TEST(Job, ABookForAKeyIsRefusedAtOnce) {

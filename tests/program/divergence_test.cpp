@@ -53,7 +53,7 @@ TEST_F(Divergence, SurvivesKillsWithTheSameBits) {
   write_job(folder, job, "run.json");
   std::vector<std::string> command = {"train", "run.json", "--output", "run"};
   // In the middle of what leads to the divergence, right after going back, and when all is well again.
-  for (const char* moment : {"step 20/", "Back to ", "step 50/", "step 110/"}) {
+  for (const char* moment : {"step 20/", "Returning to ", "step 50/", "step 110/"}) {
     Process process(command, folder);
     ASSERT_TRUE(process.wait_for(moment)) << moment;
     process.send(SIGKILL);

@@ -205,7 +205,7 @@ Loader::Loader(std::shared_ptr<const Sequences> sequences, const LoaderOptions& 
   const DataCursor start = options.start;
   if (start.epoch < 0 || start.step < 0 || start.step > state.steps_per_epoch) {
     user_error(
-        "the run is at epoch {}, step {} of its data, but an epoch has {} steps now: the data, its weights, max_length, "
+        "the checkpoint is at epoch {}, step {}, but an epoch now has {} steps: the data, its weights, max_length, "
         "batch_size or gradient_accumulation_steps changed since; use the run's original settings, or start a new run",
         start.epoch, start.step, state.steps_per_epoch);
   }

@@ -110,8 +110,8 @@ std::string statistics_text(const CorpusStatistics& statistics) {
                       with_commas(statistics.max_length));
   text += statistics.documents_split == 0
               ? "no document was longer"
-              : fmt::format("{} longer {} became {} of them", with_commas(statistics.documents_split),
-                            statistics.documents_split == 1 ? "document" : "documents",
+              : fmt::format("{} longer {} split into {}", with_commas(statistics.documents_split),
+                            statistics.documents_split == 1 ? "document was" : "documents were",
                             with_commas(statistics.chunks_of_split));
   text += duplicates_text(statistics) + sources_text(statistics);
   if (const std::string packing = packing_text(statistics.packing); !packing.empty()) text += "\n" + packing;

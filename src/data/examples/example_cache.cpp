@@ -267,7 +267,7 @@ std::shared_ptr<const ExampleData> open_examples(const InputTable& table, const 
   data->notes_ = table.notes();
   data->notes_.insert(data->notes_.end(), cache.notes.begin(), cache.notes.end());
   if (data->missing_.count() > 0) {
-    data->notes_.push_back("left out: " + missing_text(table, data->missing_));
+    data->notes_.push_back("skipped: " + missing_text(table, data->missing_));
   }
   return data;
 }

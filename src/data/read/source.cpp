@@ -152,9 +152,8 @@ DocumentRule Source::choose_rule(int64_t sample_bytes) {
   } else {
     rule_ = DocumentRule::kLine;
     if (files > 0) {
-      notes_.push_back(
-          fmt::format("a document is a line (auto: {} lines, {}{})", shape.lines,
-                      shape.blocks > files ? "hardly a blank one between them" : "no blank one between them", where));
+      notes_.push_back(fmt::format("a document is a line (auto: {} lines, {}{})", shape.lines,
+                                   shape.blocks > files ? "almost none of them blank" : "none of them blank", where));
     }
   }
   return rule_;

@@ -84,9 +84,9 @@ bool TextPieceReader::next_of_file(TextPiece& piece) {
       return true;
     }
     if (buffer_.size() > kLongestWhole) {
-      user_error("{}: line {}: a document of more than {} that cannot be cut; divide it into several",
-                 source_.files()[static_cast<size_t>(at_.file)], at_.line,
-                 format_bytes(static_cast<double>(kLongestWhole)));
+      user_error(
+          "{}: line {}: a document larger than {} that cannot be split automatically; split it into several documents",
+          source_.files()[static_cast<size_t>(at_.file)], at_.line, format_bytes(static_cast<double>(kLongestWhole)));
     }
   }
 }

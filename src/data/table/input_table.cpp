@@ -57,7 +57,7 @@ TableKind table_kind_of(const std::string& path, bool plain_text) {
   if (extension == ".tsv" || extension == ".tab") return TableKind::kTsv;
   if (plain_text && is_text_file(path)) return TableKind::kText;
   static const std::map<std::string, const char*> fixes = {
-      {".txt", "plain text has no labels; a table is named by what it is"},
+      {".txt", "plain text has no labels; if it is a table, rename it to .csv or .tsv"},
       {".json", "write one object a line to a .jsonl file (jq -c '.[]' file.json > file.jsonl)"},
       {".xls", "this is a spreadsheet; save it as CSV"},
       {".xlsx", "this is a spreadsheet; save it as CSV"},
@@ -66,7 +66,7 @@ TableKind table_kind_of(const std::string& path, bool plain_text) {
   };
   const auto fix = fixes.find(extension);
   user_error("{}: expected a table of texts: .csv, .tsv or .jsonl, plain or compressed (.gz, .zst){}; {}", path,
-             plain_text ? ", or .txt" : "", fix == fixes.end() ? "rename it to what it is" : fix->second);
+             plain_text ? ", or .txt" : "", fix == fixes.end() ? "give it the extension of its format" : fix->second);
 }
 
 std::string TableOptions::option(std::string_view name) const {

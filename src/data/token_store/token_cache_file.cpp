@@ -39,7 +39,7 @@ TokenCache open_or_make_tokens(const std::string& directory, uint64_t key, int64
     in_cache([&] { make_directories(directory); });
     const FileLock lock = in_cache([&] {
       return FileLock(cache.path + ".lock",
-                      [] { say("another brisk is making the tokens of this text; waiting for it"); });
+                      [] { say("another brisk process is tokenizing this text; waiting for it"); });
     });
     cache.stream = open();  // it may be there by now
     cache.reused = cache.stream != nullptr;
@@ -48,8 +48,8 @@ TokenCache open_or_make_tokens(const std::string& directory, uint64_t key, int64
       auto writer = in_cache([&] { return std::make_unique<TokenFileWriter>(cache.path, key, vocab_size); });
       cache.resumed = !writer->resumed_at().empty();
       if (cache.resumed) {
-        cache.notes.push_back(fmt::format(
-            "resumed: the tokens of {} documents were made by a process that did not finish", writer->documents()));
+        cache.notes.push_back(
+            fmt::format("reusing {} documents tokenized by an interrupted process", writer->documents()));
       }
       try {
         make(*writer);

@@ -82,7 +82,7 @@ class HeaderReader {
  private:
   template <typename... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
-    user_error("{}: not a whole safetensors file: {}; fetch or save the file again", path_,
+    user_error("{}: incomplete or damaged safetensors file: {}; fetch or save the file again", path_,
                fmt::format(format, std::forward<Args>(args)...));
   }
 

@@ -55,7 +55,7 @@ class ArchiveReader {
 
   template <typename... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
-    user_error("{}: not a whole zip archive, as torch.save writes: {}; fetch or save the file again", name_,
+    user_error("{}: incomplete or damaged zip archive (as torch.save writes): {}; fetch or save the file again", name_,
                fmt::format(format, std::forward<Args>(args)...));
   }
 

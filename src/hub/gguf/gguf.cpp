@@ -64,7 +64,7 @@ class GgufReader {
  private:
   template <typename... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
-    user_error("{}: not a whole GGUF file: {}; fetch or convert it again", path_,
+    user_error("{}: incomplete or damaged GGUF file: {}; fetch or convert it again", path_,
                fmt::format(format, std::forward<Args>(args)...));
   }
 
@@ -242,7 +242,7 @@ void GgufFile::read(std::span<const std::byte> content) {
   GgufReader(path_, content).read(values_, tensors_);
   for (size_t i = 0; i < tensors_.size(); ++i) {
     if (!index_.emplace(tensors_[i].name, i).second) {
-      user_error("{}: not a whole GGUF file: it has the tensor '{}' twice; fetch or convert it again", path_,
+      user_error("{}: incomplete or damaged GGUF file: it has the tensor '{}' twice; fetch or convert it again", path_,
                  tensors_[i].name);
     }
   }

@@ -63,7 +63,7 @@ class MetadataReader {
     const int64_t* number = std::get_if<int64_t>(value);
     if (number == nullptr || *number < 1 || *number > most) {
       user_error("{}: {} is {}, expected an integer from 1 to {}", file_.path(), key,
-                 number == nullptr ? "of another kind" : fmt::format("{}", *number), most);
+                 number == nullptr ? "of the wrong type" : fmt::format("{}", *number), most);
     }
     return *number;
   }
@@ -77,7 +77,7 @@ class MetadataReader {
     const double* number = std::get_if<double>(value);
     if (number == nullptr || !(*number > least && *number <= most)) {
       user_error("{}: {} is {}, expected a number above {} and at most {}", file_.path(), key,
-                 number == nullptr ? "of another kind" : fmt::format("{}", *number), least, most);
+                 number == nullptr ? "of the wrong type" : fmt::format("{}", *number), least, most);
     }
     return *number;
   }
@@ -131,10 +131,10 @@ ModelOptions read_options(const GgufFile& file) {
   const std::string scaling = reader.text("llama.rope.scaling.type");
   if (turned != model.d_model / model.num_heads || (!scaling.empty() && scaling != "none") ||
       file.find("rope_freqs.weight") != nullptr) {
-    user_error("{}: its rotary positions are partial or scaled, which brisk does not compute", file.path());
+    user_error("{}: its rotary positions are partial or scaled, which brisk does not support", file.path());
   }
   if (file.value("llama.expert_count") != nullptr) {
-    user_error("{}: llama.expert_count: a mixture of experts, which brisk does not have", file.path());
+    user_error("{}: llama.expert_count: a mixture of experts, which brisk does not support", file.path());
   }
   return model;
 }

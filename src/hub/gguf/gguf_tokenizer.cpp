@@ -87,7 +87,7 @@ const T& required(const GgufFile& file, const char* key, const char* expected) {
   const GgufValue* value = file.value(key);
   if (value == nullptr || !std::holds_alternative<T>(*value)) {
     user_error("{}: {} is {}, expected {}; name a tokenizer with --tokenizer", file.path(), key,
-               value == nullptr ? "missing" : "of another kind", expected);
+               value == nullptr ? "missing" : "of the wrong type", expected);
   }
   return std::get<T>(*value);
 }
@@ -121,7 +121,7 @@ struct Vocabulary {
         user_error("{}: token {} is {}; name a tokenizer with --tokenizer", file.path(), id,
                    tokens[id].empty()              ? "empty"
                    : find_invalid_utf8(tokens[id]) ? "not UTF-8"
-                                                   : "there twice");
+                                                   : "a duplicate");
       }
     }
     for (size_t id = 0; id < tokens.size(); ++id) {

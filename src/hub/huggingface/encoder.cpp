@@ -211,7 +211,7 @@ void HuggingFaceEncoder::check_masked_words() const {
     return;
   }
   user_error(
-      "{}: {} is not the token embedding; brisk finds masked words with the embedding (tie_word_embeddings): train a "
+      "{}: {} is not the token embedding; brisk's masked-LM head shares the token embedding (tie_word_embeddings): train a "
       "classifier from it, or fetch the folder again",
       path_, names.mlm_table);
 }

@@ -138,7 +138,7 @@ HuggingFaceEncoderConfig read_encoder_config(const std::string& folder) {
 void check_activation_of_head(const HuggingFaceEncoderConfig& config) {
   if (config.model.type != "roberta" || config.model.activation == "gelu_erf") return;
   user_error(
-      "model.activation = {}: RoBERTa's head of masked words has gelu_erf whatever its layers have; use gelu_erf, or a "
+      "model.activation = {}: RoBERTa's masked-LM head always uses gelu_erf; use gelu_erf, or a "
       "model of type bert",
       config.model.activation);
 }

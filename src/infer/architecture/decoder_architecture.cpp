@@ -28,10 +28,10 @@ std::string tokenizer_beside(const std::string& path) {
     const std::string name = entry->path().filename().string();
     if (!name.starts_with("tok") || !name.ends_with(".bin")) continue;
     if (!found.empty())
-      user_error("{}: two tokenizers beside it ({} and {}): choose one with --tokenizer", path, found, name);
+      user_error("{}: two tokenizers next to it ({} and {}): choose one with --tokenizer", path, found, name);
     found = entry->path().string();
   }
-  if (found.empty()) user_error("{}: no tok*.bin beside it: name the tokenizer with --tokenizer FILE", path);
+  if (found.empty()) user_error("{}: no tok*.bin next to it: name the tokenizer with --tokenizer FILE", path);
   return found;
 }
 
@@ -57,7 +57,7 @@ class DecoderArchitecture final : public Architecture {
   std::string describe(const Job& job) const override {
     const ModelOptions& model = job.model;
     return fmt::format("{}, {}, {} positions, {}, dropout {:g}", model.norm, model.activation, model.positions,
-                       model.tie_embeddings ? "tied embeddings" : "an output projection of its own", model.dropout);
+                       model.tie_embeddings ? "tied embeddings" : "untied output projection", model.dropout);
   }
 
   std::optional<ModelSource> open_foreign(const std::string& path) const override {

@@ -134,7 +134,7 @@ bool assign(const Option& option, const Json& value, const std::string& source, 
   if (!option.choices.empty()) {
     for (const auto& [other, choice] : option.choice_aliases) {
       if (word != other) continue;
-      notes.push_back(fmt::format("{}: {} \"{}\" is \"{}\" here", source, option.path, other, choice));
+      notes.push_back(fmt::format("{}: {}: read \"{}\" as \"{}\"", source, option.path, other, choice));
       word = choice;
     }
     if (std::find(option.choices.begin(), option.choices.end(), word) == option.choices.end()) return false;
@@ -216,8 +216,8 @@ class Reader {
     }
     const std::string key = text.substr(0, equals), raw = text.substr(equals + 1);
     if (!is_utf8(text)) {
-      problems_.push_back(
-          fmt::format("--set {}: the value is no UTF-8, which no job can hold; rename what it names", key));
+      problems_.push_back(fmt::format(
+          "--set {}: the value is not valid UTF-8, which JSON requires; rename the file or folder it names", key));
       return;
     }
     Json value = Json::parse(raw, nullptr, false);
@@ -244,7 +244,7 @@ class Reader {
   ReadResult finish() {
     if (problems_.empty()) return std::move(result_);
     throw UserError(fmt::format("{}{}", fmt::join(problems_, "\n"),
-                                problems_.size() < kMostProblems ? "" : "\n... what follows was not looked at"));
+                                problems_.size() < kMostProblems ? "" : "\n... further problems are not listed"));
   }
 
  private:
@@ -286,9 +286,9 @@ class Reader {
     result_.given.insert(option.path);
     if (overriding_) result_.overridden.insert(option.path);
     if (found->second.flag_value != nullptr) {
-      result_.notes.push_back(fmt::format("{}: {} is {} = {} here", source_, key, option.path, option.value_text()));
+      result_.notes.push_back(fmt::format("{}: read {} as {} = {}", source_, key, option.path, option.value_text()));
     } else if (key != option.path) {
-      result_.notes.push_back(fmt::format("{}: {} is {} here", source_, key, option.path));
+      result_.notes.push_back(fmt::format("{}: read {} as {}", source_, key, option.path));
     }
   }
 

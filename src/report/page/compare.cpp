@@ -229,7 +229,7 @@ std::string figures_text(const Comparison& comparison) {
 std::string comparison_text(const Comparison& comparison) {
   std::string text = figures_text(comparison);
   if (comparison.runs.size() > 1) text += "* the best of its kind\n";
-  if (!comparison.same_task) text += "the tasks differ: their losses and accuracies are not of the same things\n";
+  if (!comparison.same_task) text += "the tasks differ: their losses and accuracies are not comparable\n";
   text += "\n";
   if (comparison.differences.empty()) {
     return text + (comparison.runs.size() > 1 ? "all settings are the same\n" : "");

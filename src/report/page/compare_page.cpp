@@ -123,7 +123,7 @@ std::string comparison_page(const Comparison& comparison) {
   for (const RunRecord& run : comparison.runs) notes.insert(notes.end(), run.notes.begin(), run.notes.end());
   std::string lead;
   if (!comparison.same_task) {
-    lead = "<p class=\"lead\">The tasks differ: their losses and accuracies are not of the same things.</p>";
+    lead = "<p class=\"lead\">The tasks differ: their losses and accuracies are not comparable.</p>";
   } else if (std::isfinite(comparison.common.value)) {
     const auto& seconds = comparison.seconds_to_common;
     size_t first = 0;
@@ -141,7 +141,7 @@ std::string comparison_page(const Comparison& comparison) {
     body += curves_section(
         comparison, "Validation " + metric.title(),
         comparison.same_task ? html_escape(metric_explanation(metric, comparison.runs.front().task))
-                             : "Of different things: the tasks differ.",
+                             : "Not comparable: the tasks differ.",
         &RunRecord::evaluations,
         [&](const EvaluationPoint& point) { return (percent ? 100 : 1) * point.metrics.value(metric.name); },
         {.y_name = metric.title() + (percent ? ", %" : ""), .height = 340, .focus = !percent}, false);

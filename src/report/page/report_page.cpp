@@ -138,8 +138,7 @@ std::string metric_section(const RunRecord& run, const Metric& metric, bool larg
   if (smoothed) why += " The thin line is each logged step, the bold one its running mean.";
   if (mixed) {
     why +=
-        " The training loss is mixed with that of the teacher's answers, the validation loss is of the labels alone: "
-        "one says nothing about the other.";
+        " The training loss includes the distillation term, the validation loss does not: the two are not comparable.";
   }
   return html_section(title, why, html_choice(html_escape(metric.name), views));
 }
@@ -210,7 +209,7 @@ std::string samples_section(const RunRecord& run) {
     }
     if (texts.size() > 1) body += texts.back();
   }
-  return html_section("Samples", "The same draws at each evaluation; the last one first, the first one last.", body);
+  return html_section("Samples", "Sampled with the same random numbers at each evaluation; newest first.", body);
 }
 
 std::string settings_section(const RunRecord& run) {
@@ -234,7 +233,7 @@ std::string settings_section(const RunRecord& run) {
   };
   const auto defaults = std::count_if(run.settings.begin(), run.settings.end(),
                                       [](const Setting& setting) { return setting.is_default; });
-  return html_section("Settings", "What this job says; a job that left these out would be another.",
+  return html_section("Settings", "Settings that differ from their defaults.",
                       table(rows_of(false)) +
                           (defaults == 0 ? std::string()
                                          : fmt::format("<details><summary>{} settings have their defaults</summary>\n"

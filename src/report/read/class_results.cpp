@@ -81,9 +81,10 @@ std::string class_table_section(const ClassResults& results) {
   }
   return html_section(
       "Classes",
-      fmt::format("Of the best evaluation: {} examples, {} of them named correctly. Precision: of those named so, the "
-                  "share that is. Recall: of those that are, the share named so. F1: their harmonic mean.",
-                  words::exact(results.examples), words::share(results.accuracy)),
+      fmt::format(
+          "Of the best evaluation: {} examples, {} of them classified correctly. Precision: the share of the "
+          "predictions of a class that are right. Recall: the share of the examples of a class that were found. F1: their harmonic mean.",
+          words::exact(results.examples), words::share(results.accuracy)),
       html_table(first) + (rest.rows.empty()
                                ? std::string()
                                : fmt::format("<details><summary>{} rarer classes</summary>\n{}</details>\n",
@@ -91,7 +92,7 @@ std::string class_table_section(const ClassResults& results) {
 }
 
 std::string matrix_html(const ClassResults& results) {
-  HtmlTable table{{"label \\ named"}, {}, true};
+  HtmlTable table{{"label \\ predicted"}, {}, true};
   for (const auto& item : results.classes) table.header.push_back(html_escape(item.label));
   std::map<std::pair<size_t, size_t>, double> count;
   for (const auto& item : results.confusions) count[{item.label, item.predicted}] += item.examples;
@@ -101,9 +102,9 @@ std::string matrix_html(const ClassResults& results) {
       const auto found = count.find({label, named});
       const double examples = found == count.end() ? 0 : found->second;
       const double all = results.classes[label].examples, share = all > 0 ? std::min(1.0, examples / all) : 0;
-      row.push_back(fmt::format("<span class=\"heat {}\" style=\"--share:{:.3f}\" title=\"{} of the label\">{}</span>",
-                                label == named ? "right" : "wrong", share, words::share(share),
-                                words::exact(examples)));
+      row.push_back(fmt::format(
+          "<span class=\"heat {}\" style=\"--share:{:.3f}\" title=\"{} of this label's examples\">{}</span>",
+          label == named ? "right" : "wrong", share, words::share(share), words::exact(examples)));
     }
     table.rows.push_back(std::move(row));
   }
@@ -146,7 +147,7 @@ ClassResults read_class_results(const std::string& path, std::vector<std::string
   const auto json = nlohmann::json::parse(read_file(path), nullptr, false);
   const auto classes = json.is_object() ? json.find("classes") : json.end();
   if (classes == json.end() || !classes->is_array()) {
-    notes.push_back(fmt::format("{}: no classes in it, and it is left out", path));
+    notes.push_back(fmt::format("{}: it has no classes; ignored", path));
     return results;
   }
   for (const auto& item : *classes) {

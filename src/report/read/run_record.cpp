@@ -52,13 +52,13 @@ void each_line(const std::string& path, std::vector<std::string>& notes, const s
     if (json.is_object()) {
       use(json);
     } else if (newline == std::string::npos) {
-      notes.push_back(fmt::format("{}: the last line is not whole, and is left out", path));
+      notes.push_back(fmt::format("{}: the last line is incomplete; ignored", path));
     } else if (line.find_first_not_of(" \t\r") != std::string_view::npos) {
       ++bad;
     }
     begin = end + 1;
   }
-  if (bad > 0) notes.push_back(fmt::format("{}: {} lines are no JSON objects, and are left out", path, bad));
+  if (bad > 0) notes.push_back(fmt::format("{}: {} lines are not JSON objects; ignored", path, bad));
 }
 
 void read_metrics(const std::string& path, RunRecord& run) {
@@ -206,7 +206,7 @@ void read_summary(const std::string& path, RunRecord& run) {
   if (!file_exists(path)) return;
   const Json json = Json::parse(read_file(path), nullptr, false);
   if (!json.is_object()) {
-    run.notes.push_back(fmt::format("{}: it is no JSON object, and is left out", path));
+    run.notes.push_back(fmt::format("{}: not a JSON object; ignored", path));
     return;
   }
   const auto fill = [&](double& value, const char* key) {

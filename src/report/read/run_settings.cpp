@@ -52,7 +52,7 @@ std::vector<Setting> read_settings(const std::string& job_text, const std::strin
                                    std::vector<std::string>& notes) {
   const Json json = Json::parse(job_text, nullptr, false, true);
   if (!json.is_object()) {
-    notes.push_back(fmt::format("{}: it is no JSON object; the settings are not known", job_path));
+    notes.push_back(fmt::format("{}: not a JSON object; the settings are not known", job_path));
     return {};
   }
   try {

@@ -38,7 +38,7 @@ std::string memory_table(const MemoryPlan& plan) {
     if (bytes > 0) table.add_row({what, format_bytes(static_cast<double>(bytes))});
   };
   add("weights (fp32 masters)", plan.state.masters);
-  add("weights (copies that products read)", plan.state.copies);
+  add("weights (copies in the compute format)", plan.state.copies);
   add("gradients", plan.state.gradients);
   add("optimizer (moments)", plan.state.moments);
   add("optimizer (workspace)", plan.optimizer_bytes);
@@ -47,10 +47,10 @@ std::string memory_table(const MemoryPlan& plan) {
   add("loss (logits of a chunk of rows)", plan.loss_bytes);
   add("batch", plan.batch_bytes);
   add("evaluation", plan.evaluation_bytes);
-  add("workspaces of products and other ops", plan.workspace_bytes);
+  add("workspaces (matrix products and other ops)", plan.workspace_bytes);
   table.add_separator();
   table.add_row({"total", format_bytes(static_cast<double>(plan.total()))});
-  add("besides, where there is room: cuDNN's attention", plan.library_bytes);
+  add("not in the total: cuDNN attention, if memory allows", plan.library_bytes);
   return table.text();
 }
 
@@ -73,7 +73,7 @@ std::string ledger_table(const Ledger::Totals& totals, const Speed& speed) {
   table.add_separator();
   table.add_row({"wall time", fmt::format("{:.2f}", all), "100.0 %", fmt::format("{:.2f}", 1e3 * all / steps)});
   if (!totals.sampled) return table.text();
-  return table.text() + "(on the GPU, phases of a step are shares of steps that were measured op by op)\n";
+  return table.text() + "(GPU phases are estimated from occasional steps that are timed op by op)\n";
 }
 
 std::string epoch_table(const std::vector<EpochRow>& rows, const std::string& best_by) {
@@ -111,7 +111,7 @@ std::string speed_line(const Speed& speed) {
   const double steps = static_cast<double>(std::max<int64_t>(1, speed.steps));
   const double samples = static_cast<double>(std::max<int64_t>(1, speed.sequences));
   return fmt::format(
-      "{:.0f} tokens/s, {:.1f} ms a step, {:.2f} ms a sample, {:.1f} GFLOP/s, {:.1f} % of {:.0f} GFLOP/s, {} {}",
+      "{:.0f} tokens/s, {:.1f} ms/step, {:.2f} ms/sequence, {:.1f} GFLOP/s, {:.1f} % of {:.0f} GFLOP/s, {} {}",
       speed.tokens_per_second(), 1e3 * speed.training_seconds / steps, 1e3 * speed.training_seconds / samples,
       speed.gflops(), 100 * speed.utilisation(), speed.peak_gflops,
       speed.gpu_bytes > 0 ? "peak memory on the GPU" : "peak memory",

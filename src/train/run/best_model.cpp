@@ -55,7 +55,7 @@ void BestModel::load() {
     if (place.step != state.best_step) continue;
     load_model(place.path, setup_.engine->parameters());
     setup_.engine->parameters_changed();
-    say("the best model, of step {} ({}), is loaded", state.best_step, text());
+    say("loaded the best model (step {}, {})", state.best_step, text());
     return;
   }
   warn("the checkpoint of the best model, of step {} ({}), is gone; the model is that of step {}", state.best_step,

@@ -22,25 +22,26 @@ void describe_run(const TrainingSetup& setup) {
   say("{}", memory_table(setup.memory));
   const TrainingOptions& training = setup.job.training;
   say("model: {}", setup.task->describe_model(setup.job));
-  say("schedule: {}, {} of {} steps warm-up{}; weight decay {:g}, gradient norm {}, seed {}", training.lr_scheduler,
-      setup.schedule.warmup_steps, setup.total_steps,
+  say("schedule: {}, {} of {} steps of warm-up{}; weight decay {:g}, gradient clipping {}, seed {}",
+      training.lr_scheduler, setup.schedule.warmup_steps, setup.total_steps,
       training.lr_scheduler == "constant"
           ? ""
-          : fmt::format(", to {:g}", setup.schedule.final_ratio * training.learning_rate),
-      training.weight_decay,
-      training.max_grad_norm > 0 ? fmt::format("at most {:g}", training.max_grad_norm) : "not clipped", training.seed);
+          : fmt::format(", down to {:g}", setup.schedule.final_ratio * training.learning_rate),
+      training.weight_decay, training.max_grad_norm > 0 ? fmt::format("at {:g}", training.max_grad_norm) : "off",
+      training.seed);
   const bool on_gpu = setup.engine->parameters().device().is_cuda();
-  say("{} steps{} of {} sequences, {} an epoch; {} threads, {}, {}, peak {:.0f} GFLOP/s in {}", setup.total_steps,
-      setup.time_box ? " (a guess until the first ones are measured)" : "", setup.loader_options.sequences_per_step,
-      setup.steps_per_epoch, thread_pool().size(), arithmetic_unit(setup.engine->parameters().device()),
+  say("{} steps{} of {} sequences, {} per epoch; {} threads, {}, {}, peak {:.0f} GFLOP/s (measured in {})",
+      setup.total_steps, setup.time_box ? " (estimated; updated after the first steps)" : "",
+      setup.loader_options.sequences_per_step, setup.steps_per_epoch, thread_pool().size(),
+      arithmetic_unit(setup.engine->parameters().device()),
       precision_name(setup.choices.compute_type, setup.choices.products), setup.peak->gflops(),
-      on_gpu ? "products" : "registers");
+      on_gpu ? "matrix products" : "registers");
   if (!setup.time_box && training.warmup_steps > setup.total_steps) {
-    warn("training.warmup_steps is {}, and there are {} steps: all of them are warm-up", training.warmup_steps,
-         setup.total_steps);
+    warn("training.warmup_steps is {}, but the run has {} steps: the learning rate never reaches its peak",
+         training.warmup_steps, setup.total_steps);
   }
   if (setup.loader_options.sequences_per_step > setup.data.sequences_per_epoch) {
-    warn("a step of {} sequences is more than the data has ({}): an epoch is one step",
+    warn("an optimizer step takes {} sequences, but the data has only {}: each epoch is a single step",
          setup.loader_options.sequences_per_step, setup.data.sequences_per_epoch);
   }
 }

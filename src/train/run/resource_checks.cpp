@@ -81,8 +81,8 @@ std::string explain_memory(const EngineOptions& options, int64_t available) {
   const MemoryPlan plan = plan_memory(options);
   std::string text = memory_table(plan);
   const std::vector<MemoryRelief> reliefs = memory_reliefs(options, available);
-  if (reliefs.empty()) return text + "no setting frees any: use a smaller model.d_model, num_layers or vocab_size\n";
-  Table table({"what frees memory", {"then needed", Align::right}, {"freed", Align::right}, "fits"});
+  if (reliefs.empty()) return text + "no setting saves any: use a smaller model.d_model, num_layers or vocab_size\n";
+  Table table({"setting", {"memory needed", Align::right}, {"saved", Align::right}, "fits"});
   for (const MemoryRelief& relief : reliefs) {
     table.add_row({relief.setting, bytes_text(relief.total), bytes_text(plan.total() - relief.total),
                    relief.total <= available ? "yes" : "no"});

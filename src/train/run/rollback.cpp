@@ -77,8 +77,8 @@ void give_up(const TrainingSetup& setup, int64_t step, const StepResult& result,
       "step {}: {}{}. Lower training.learning_rate (now {:g}), set training.max_grad_norm to 1 or less, or lengthen "
       "training.warmup_steps; the last checkpoint is {}",
       step, what,
-      guard.rollbacks > 0 ? fmt::format("; going back {} times, to {:g} times the rate, did not help", guard.rollbacks,
-                                        guard.rate_factor)
+      guard.rollbacks > 0 ? fmt::format("; {} rollbacks, down to {:g} times the learning rate, did not help",
+                                        guard.rollbacks, guard.rate_factor)
                           : "",
       setup.job.training.learning_rate, latest_checkpoint(setup.directory.path()).value_or("none yet"));
 }

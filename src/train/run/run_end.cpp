@@ -52,7 +52,7 @@ TrainOutcome end_run(TrainingSetup& setup, RunWatch& watch, const RunEnd& end) {
   fill_summary(setup, end, totals);
   if (!end.interrupted && end.steps == 0 &&
       summary_says(setup.directory.summary_path(), setup.state.step, setup.summary.ended)) {
-    say("{} had ended after step {} ({}): nothing was left to do", setup.directory.path(), setup.state.step,
+    say("{} already ended after step {} ({}): nothing to do", setup.directory.path(), setup.state.step,
         setup.summary.ended);
     watch.end(setup.summary.ended);  // this process's line: the run is what it was
     return {end.interrupted, setup.directory.path(), setup.summary};
@@ -72,14 +72,13 @@ TrainOutcome end_run(TrainingSetup& setup, RunWatch& watch, const RunEnd& end) {
   if (setup.summary.gpu) {
     const double tokens = setup.summary.tokens_per_joule;
     say("the GPU: {}{}", format_gpu(*setup.summary.gpu),
-        tokens > 0 ? fmt::format(", {} tokens a joule", format_count(tokens)) : "");
+        tokens > 0 ? fmt::format(", {} tokens/J", format_count(tokens)) : "");
   }
   if (setup.summary.first_step_seconds > 0 && device_is_gpu(setup)) {
     say("the first step was done {} after the start of the process", format_duration(setup.summary.first_step_seconds));
   }
   if (setup.state.guard.skipped + setup.state.guard.rollbacks > 0) {
-    say("divergence guard: {} updates skipped, {} times back to an earlier step; the rate is {:g} times the "
-        "schedule's",
+    say("divergence guard: {} updates skipped, {} rollbacks; the learning rate is {:g} times the schedule's",
         setup.state.guard.skipped, setup.state.guard.rollbacks, setup.state.guard.rate_factor);
   }
   if (const LossScale* scale = setup.engine->loss_scale()) {
@@ -90,8 +89,9 @@ TrainOutcome end_run(TrainingSetup& setup, RunWatch& watch, const RunEnd& end) {
         setup.state.step, end.expected_steps > 0 ? fmt::format(" ({} were expected)", end.expected_steps) : "");
   }
   if (!unsaved.empty()) {
-    user_error("{}: {}, but {} could not be saved; mend that and add --resume to go on from {}", setup.directory.path(),
-               setup.summary.ended, unsaved, latest_checkpoint(setup.directory.path()).value_or("the beginning"));
+    user_error("{}: {}, but {} could not be saved; fix that, then use --resume to continue from {}",
+               setup.directory.path(), setup.summary.ended, unsaved,
+               latest_checkpoint(setup.directory.path()).value_or("the beginning"));
   }
   return {end.interrupted, setup.directory.path(), setup.summary};
 }

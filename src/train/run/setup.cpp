@@ -84,7 +84,7 @@ class Starter {
     checkpoint_path_ = setup_.request.resume ? latest_checkpoint(setup_.directory.path()) : std::nullopt;
     if (checkpoint_path_ && !has_optimizer_state(*checkpoint_path_) && saved_state().step == 0) {
       user_error(
-          "{}: an imported model, which has no training to go on with; train from it with \"model\": {{\"from\": "
+          "{}: an imported model, so there is no training to resume; train from it with \"model\": {{\"from\": "
           "\"{}\"}} in a job and another --output",
           setup_.directory.path(), setup_.directory.path());
     }
@@ -115,7 +115,7 @@ class Starter {
       if (!before.empty() && before != setup_.data.fingerprint) {
         user_error(
             "{}: the text in data.train or data.validation is not what the run was started with; resuming would change "
-            "the loss curve: put it back, or train anew with another --output",
+            "the loss curve: put it back, or start a new run with another --output",
             setup_.directory.path());
       }
     }
@@ -129,7 +129,7 @@ class Starter {
       const std::vector<CheckpointPlace> places = list_checkpoints(setup_.directory.path());
       if (places.size() < 2) throw;
       const CheckpointPlace& before = places[places.size() - 2];
-      user_error("{}\nremove {} and resume again to go on from step {} ({})", error.what(), *checkpoint_path_,
+      user_error("{}\nremove {} and resume again to continue from step {} ({})", error.what(), *checkpoint_path_,
                  before.step, before.path);
     }
   }
@@ -229,11 +229,11 @@ class Starter {
           *checkpoint_path_, choices.micro_batch_tokens, engine_options.capacity.longest);
     }
     if (!choices.isa.empty() && (choices.isa != isa || choices.threads != threads)) {
-      warn("the run was computed with {} and {} threads, now with {} and {}: its curve goes on, but not to the bit",
-           choices.isa, choices.threads, isa, threads);
+      warn("resuming on {} with {} threads instead of {} with {}: results will agree only up to rounding", isa, threads,
+           choices.isa, choices.threads);
     }
     if (choices.compute_type == DType::f16 && !engine_options.device->is_cuda()) {
-      user_error("{}: the run computes in fp16, which only a GPU does; go on with it there (\"device\": \"cuda\")",
+      user_error("{}: the run uses fp16, which needs a GPU; resume it on one (\"device\": \"cuda\")",
                  setup_.directory.path());
     }
     // What only a GPU rounds to, the CPU does without.

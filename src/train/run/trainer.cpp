@@ -138,8 +138,8 @@ class Trainer {
       log_.skipped();
       const int64_t skipped = setup_.state.guard.skipped;
       if (skipped <= kToldOneByOne) {
-        warn("step {}: the update is skipped: {}{}", step, verdict.reason,
-             skipped == kToldOneByOne ? "; later ones are only counted" : "");
+        warn("step {}: update skipped: {}{}", step, verdict.reason,
+             skipped == kToldOneByOne ? "; further skips are counted but not printed" : "");
       }
     }
     return true;
@@ -150,9 +150,10 @@ class Trainer {
     ahead_.reset();  // the loader goes back, too
     const int64_t place = roll_back(setup_);
     watch_.went_back();
-    warn("step {}: training diverged: {}. Back to {}, at {:g} times the learning rate from here on ({} of {} times)",
-         step, reason, place > 0 ? fmt::format("the checkpoint of step {}", place) : "the beginning",
-         setup_.state.guard.rate_factor, setup_.state.guard.rollbacks, setup_.job.training.divergence_rollbacks);
+    warn(
+        "step {}: training diverged: {}. Returning to {}, with the learning rate multiplied by {:g} (rollback {} of {})",
+        step, reason, place > 0 ? fmt::format("the checkpoint of step {}", place) : "the beginning",
+        setup_.state.guard.rate_factor, setup_.state.guard.rollbacks, setup_.job.training.divergence_rollbacks);
     std::erase_if(epoch_rows_, [&](const EpochRow& row) { return row.step > place; });
     log_.went_back();
     last_save_ = std::chrono::steady_clock::now();

@@ -102,7 +102,7 @@ std::vector<std::string> ClassifyTask::compute_ahead(const Job& job, DType compu
   const std::string directory = data_.train.data().cache_directory();
   if (const int64_t there = disk_free_bytes(directory); needed > 0 && needed > there - kDiskReserve) {
     return {fmt::format(
-        "the activations of the {} frozen layers are computed in every epoch: keeping them would take {} "
+        "the activations of the {} frozen layers are recomputed in every epoch: caching them would need {} "
         "in {}, which has {} free (data.cache_dir chooses another folder)",
         layers, format_bytes(static_cast<double>(needed)), directory, format_bytes(static_cast<double>(there)))};
   }
@@ -126,10 +126,9 @@ Task::Description ClassifyTask::describe_data(const Job& job, const TaskData& da
 }
 
 std::string ClassifyTask::describe_model(const Job& job) const {
-  return fmt::format("{}; {} classes: {}{}", Task::describe_model(job), data_.labels.count(), data_.labels.text(),
-                     validation_->empty()
-                         ? ""
-                         : fmt::format("; the best model is that of the best validation {}", job.training.best_by));
+  return fmt::format(
+      "{}; {} classes: {}{}", Task::describe_model(job), data_.labels.count(), data_.labels.text(),
+      validation_->empty() ? "" : fmt::format("; the best model is chosen by validation {}", job.training.best_by));
 }
 
 void ClassifyTask::write_files(const std::string& run) const { write_labels(run, data_.labels); }

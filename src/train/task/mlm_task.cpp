@@ -68,8 +68,8 @@ std::string MlmTask::usage(const std::string& run) const {
 Task::Description MlmTask::describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const {
   return describe_examples(
       data_, job, data, packing,
-      fmt::format("masking      {:g} % of the tokens{}, other ones in each epoch\n", 100 * job.training.mlm_probability,
-                  job.training.whole_word_masking ? ", whole words" : ""));
+      fmt::format("masking      {:g} % of the tokens{}, chosen anew in each epoch\n",
+                  100 * job.training.mlm_probability, job.training.whole_word_masking ? ", whole words" : ""));
 }
 
 }  // namespace brisk

@@ -29,8 +29,8 @@ std::vector<std::string> train_paths(const Job& job) {
   for (const DataSource& source : job.data.train) {
     if (!(source == DataSource(source.path))) {
       user_error(
-          "data.train: {} has a weight, a text_field or a document rule of its own, which task {} does not have: name "
-          "it by its path alone",
+          "data.train: {} has a weight, a text_field or a document rule of its own, which task {} does not support: "
+          "give only its path",
           source.path, job.task);
     }
     paths.push_back(source.path);
@@ -156,8 +156,8 @@ std::unique_ptr<Tokenizer> wordpiece_of_table(const InputTable& table, int64_t v
 void check_room_for_text(const ExampleSet& examples, int64_t max_length) {
   const int64_t specials = examples.frame().specials(), texts = examples.has_pairs() ? 2 : 1;
   if (max_length >= specials + texts) return;
-  user_error("training.max_length = {}: {} special tokens stand around {}; use {} or more", max_length, specials,
-             texts == 2 ? "a pair of texts" : "a text", specials + texts);
+  user_error("training.max_length = {}: {} special tokens are added to {}; use {} or more", max_length, specials,
+             texts == 2 ? "each pair of texts" : "each text", specials + texts);
 }
 
 EncoderData prepare_encoder_data(const Job& job, DataRequest request) {
@@ -175,8 +175,8 @@ EncoderData prepare_encoder_data(const Job& job, DataRequest request) {
     if (of_run.count() == 0 && LabelSet(of_model.names()) == prepared.labels) prepared.labels = of_model;
     if (const std::string near = prepared.labels.near_copies(); !near.empty()) {
       prepared.warnings.push_back(
-          fmt::format("labels that differ in capitals alone are classes of their own: {}; where they mean the same, "
-                      "write them alike",
+          fmt::format("labels that differ only in case count as different classes: {}; if they mean the same, spell "
+                      "them the same way",
                       near));
     }
     check_classes(job, prepared.labels);

@@ -93,8 +93,8 @@ TeacherAnswers ask_teacher(const Job& job, const LabelSet& labels, int64_t rows)
         });
       });
   answers.note =
-      fmt::format("teacher: {}; its answers to {} texts {} {}; {:g} of the loss, temperature {:g}", teacher->source,
-                  rows, answers.logits->reused() ? "were in" : "are in", answers.logits->path(),
+      fmt::format("teacher: {}; its logits for {} texts {} {}; weight {:g} in the loss, temperature {:g}",
+                  teacher->source, rows, answers.logits->reused() ? "were in" : "are in", answers.logits->path(),
                   job.training.distillation_weight, job.training.distillation_temperature);
   return answers;
 }

@@ -111,7 +111,7 @@ TEST(Gguf, FromMemoryIsReadAsFromAFile) {
   ASSERT_NE(file.find("vector"), nullptr);
   EXPECT_EQ(file.find("vector")->bytes, 14);
   EXPECT_TRUE(has(message_of<UserError>([&] { GgufFile("memory", std::as_bytes(std::span(contents)).first(40)); }),
-                  "memory: not a whole GGUF file"));
+                  "memory: incomplete or damaged GGUF file"));
 }
 
 TEST(Gguf, OfAnotherVersionOrKindSaysWhichIsExpected) {

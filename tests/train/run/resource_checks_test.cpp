@@ -124,7 +124,7 @@ TEST_F(FitChecks, AJobThatIsTooLargeIsRefusedWithATableAndWhatWouldFit) {
   } catch (const UserError& error) {
     const std::string text = error.what();
     for (const char* part : {"this job needs", "are available", "weights (fp32 masters)", "gradients",
-                             "optimizer (moments)", "activations", "loss (logits", "total", "what frees memory",
+                             "optimizer (moments)", "activations", "loss (logits", "total", "memory needed",
                              "\"training.gradient_checkpointing\": 1", "\"training.optimizer\": \"muon\"", "no"}) {
       EXPECT_NE(text.find(part), std::string::npos) << part << " in:\n" << text;
     }
