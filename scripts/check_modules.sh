@@ -41,13 +41,13 @@ grep -rnE '^ *#include "[^"]+/[^"]+"' src | awk -v rules="$rules" '
     for (i = 1; i <= count; ++i) if (split(lines[i], parts, ":") >= 2) allowed[parts[1]] = parts[1] " " parts[2]
   }
   {
-    split($0, place, ":")
-    file = place[1]; sub(/^src\//, "", file); sub(/.*#include "/, ""); sub(/".*/, "")
+    split($0, found, ":")
+    file = found[1]; sub(/^src\//, "", file); sub(/.*#include "/, ""); sub(/".*/, "")
     from = module_of(file); to = module_of($0)
     if (from == "") { print "src/" file ": a module that scripts/check_modules.sh does not know"; bad = 1; next }
     ok = 0; count = split(allowed[from], names, " ")
     for (i = 1; i <= count && !ok; ++i) ok = to == names[i] || index(to, names[i] "/") == 1
-    if (!ok) { print "src/" file ":" place[2] ": " from " may not include " $0; bad = 1 }
+    if (!ok) { print "src/" file ":" found[2] ": " from " may not include " $0; bad = 1 }
   }
   END { exit bad }' >&2
 # The library's headers use the standard library and each other.

@@ -92,7 +92,7 @@ enum class WeightFormat { fp32, bf16, fp16 };
 class BRISK_API LoadedModel {
  public:
   // `path`: a run directory (its best checkpoint), one of its checkpoints/step-... directories, a Hugging Face folder,
-  // a GGUF file, or a llama2.c model file with the only tok*.bin beside it. The runtime must outlive the model.
+  // a GGUF file, or a llama2.c model file with the only tok*.bin next to it. The runtime must outlive the model.
   LoadedModel(Runtime& runtime, const std::string& path, const LoadOptions& options = {});
   ~LoadedModel();
   LoadedModel(LoadedModel&&) noexcept;

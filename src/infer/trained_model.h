@@ -30,7 +30,7 @@ struct TrainedModel {
 };
 
 // `path`: a run directory (its best checkpoint), one of its checkpoints/step-... directories, a Hugging Face folder, a
-// GGUF file, or a llama2.c model file with the only tok*.bin beside it. `tokenizer_path`, where given, replaces the
+// GGUF file, or a llama2.c model file with the only tok*.bin next to it. `tokenizer_path`, where given, replaces the
 // tokenizer found there. Products run in fp32 or, `as_trained`, in the format that the run chose, where this machine
 // has instructions for it: store.compute_type() says which. `device`: as --device has it.
 std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const std::string& tokenizer_path,

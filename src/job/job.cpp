@@ -119,10 +119,10 @@ std::string job_reference_markdown() {
          "```\n\n"
          "- Comments (`//` and `/* */`) are allowed. A key that is not in these tables is an error that names the "
          "nearest one.\n"
-         "- `--set training.batch_size=64` changes a key from the command line; `--set data.validation=null` is the "
-         "default again, whatever the file says.\n"
-         "- The other spellings are understood and the name used here is shown; giving two spellings of one option is "
-         "an error.\n"
+         "- `--set training.batch_size=64` changes a key from the command line; `--set data.validation=null` restores "
+         "the default, whatever the file says.\n"
+         "- Other spellings are accepted, with a note that gives the name used here; giving two spellings of one option "
+         "is an error.\n"
          "- `null` means the default; `\"auto\"` for a number that brisk chooses by the rule given.\n"
          "- `brisk job schema` prints the JSON schema, for editors that complete and check.\n\n" +
          options_markdown(declare_job_options(job), job_sections());

@@ -66,13 +66,12 @@ void declare_data_options(Job& job, std::vector<Option>& all) {
                    "fraction of the training data that is set aside for evaluation; 0: none", OnResume::fixed)
       .at_least(0)
       .at_most(0.5)
-      .used_with({"no data.validation", [&data] { return data.validation.empty(); }})
+      .used_with({"without data.validation", [&data] { return data.validation.empty(); }})
       .also({"validation_split", "val_split", "val_fraction", "eval_fraction", "validation_ratio"});
-  all.emplace_back(
-         "data.text_field", data.text_field,
-         "key of a .jsonl line, or column of a table, that holds the text; article.body.text goes into objects "
-         "and lists; empty: found by its name or its values",
-         OnResume::fixed)
+  all.emplace_back("data.text_field", data.text_field,
+                   "key of a .jsonl line, or column of a table, that holds the text; a path such as "
+                   "article.body.text reaches into nested objects and lists; empty: found by its name or its values",
+                   OnResume::fixed)
       .default_with(with_encoder_task(job), "")
       .also({"text_column", "text_key"});
   all.emplace_back("data.label_field", data.label_field, "column or key that holds the label, a word or a number",

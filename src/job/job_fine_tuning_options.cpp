@@ -12,8 +12,8 @@ void declare_decoder_fine_tuning(Job& job, std::vector<Option>& all) {
   TrainingOptions& training = job.training;
   all.emplace_back(
          "training.train_layers", training.train_layers,
-         "train only the last so many layers, the final norm and an output projection of its own, and freeze the "
-         "rest; 0: train everything",
+         "train only this many of the last layers, the final norm and the output projection if it is not tied, and "
+         "freeze the rest; 0: train everything",
          OnResume::fixed)
       .at_least(0)
       .at_most(1000)
@@ -55,7 +55,7 @@ void declare_classifier(Job& job, std::vector<Option>& all) {
   all.emplace_back(
          "training.teacher", training.teacher,
          "distillation: a trained classifier of the same classes (a run, a checkpoint, a Hugging Face folder) "
-         "whose predictions are learned besides the labels",
+         "whose predictions are learned in addition to the labels",
          OnResume::fixed)
       .automatic("none")
       .only_with(with_labels(job, "a teacher's predictions are classes"))
@@ -78,11 +78,10 @@ void declare_classifier(Job& job, std::vector<Option>& all) {
 
 void declare_encoder_training(Job& job, std::vector<Option>& all) {
   TrainingOptions& training = job.training;
-  all.emplace_back(
-         "training.freeze", training.freeze,
-         "parts of the pretrained model that are not trained: `embeddings`, or a number of layers, counted from "
-         "the first, and the embeddings",
-         OnResume::fixed)
+  all.emplace_back("training.freeze", training.freeze,
+                   "parts of the pretrained model that are not trained: `embeddings`, or n for the embeddings and the "
+                   "first n layers",
+                   OnResume::fixed)
       .at_least(1)
       .at_most(1000)
       .or_word("none", -1)
@@ -93,7 +92,7 @@ void declare_encoder_training(Job& job, std::vector<Option>& all) {
       .also({"freeze_layers", "frozen_layers"})
       .smoke_test_rule([&job] { job.training.freeze = std::min(job.training.freeze, job.model.num_layers); });
   all.emplace_back("training.frozen_dropout", training.frozen_dropout,
-                   "apply dropout in frozen layers, too; false: they compute the same in every step", OnResume::fixed)
+                   "apply dropout in frozen layers, too; false: they run as in evaluation", OnResume::fixed)
       .only_with(with_encoder(job, "nothing of a decoder is frozen by training.freeze"))
       .only_with(with_frozen_layers(job));
   all.emplace_back(

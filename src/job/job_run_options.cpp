@@ -33,7 +33,7 @@ void declare_course(Job& job, std::vector<Option>& all) {
       .in("minutes")
       .smoke_test_value(0.0);
   all.emplace_back("training.save_total_limit", training.save_total_limit,
-                   "number of latest checkpoints to keep, besides the best; 0: all", OnResume::may_change)
+                   "number of latest checkpoints to keep, in addition to the best; 0: all", OnResume::may_change)
       .at_least(0)
       .in("checkpoints")
       .also({"keep_checkpoints", "max_checkpoints"})
@@ -44,7 +44,7 @@ void declare_course(Job& job, std::vector<Option>& all) {
   all.emplace_back(
          "training.best_by", training.best_by,
          "validation metric that decides which weights are best, and early stopping: any that the task evaluates, "
-         "such as loss, accuracy or f1; the lower loss decides between equals",
+         "such as loss, accuracy or f1; ties are broken by the lower loss",
          OnResume::fixed)
       .default_with(with_labels(job), "accuracy")
       .also({"metric_for_best_model"});
@@ -63,8 +63,8 @@ void declare_divergence_guard(Job& job, std::vector<Option>& all) {
   // A classifier that begins to learn has gradients ten times those of its plateau: the guard would take that away.
   all.emplace_back(
          "training.divergence_guard", training.divergence_guard,
-         "skip updates whose loss or gradient is not finite or far above the last ones; if they go on, return to "
-         "the last good checkpoint at half the learning rate",
+         "skip updates whose loss or gradient is not finite or far above recent ones; if this keeps happening, "
+         "return to the last good checkpoint at half the learning rate",
          OnResume::fixed)
       .default_with(with_labels(job), false)
       .also({"guard"});
@@ -74,7 +74,7 @@ void declare_divergence_guard(Job& job, std::vector<Option>& all) {
       .above(1)
       .used_with(guarded);
   all.emplace_back("training.divergence_rollbacks", training.divergence_rollbacks,
-                   "returns to a good checkpoint before the run gives up; 0: stop at the first divergence",
+                   "how many times to return to a good checkpoint before giving up; 0: stop at the first divergence",
                    OnResume::fixed)
       .at_least(0)
       .at_most(100)
@@ -122,7 +122,7 @@ void declare_resources(Job& job, std::vector<Option>& all) {
       .also({"dataloader_num_workers", "data.num_workers"})
       .same_in_smoke_test();
   all.emplace_back("training.micro_batch_tokens", training.micro_batch_tokens,
-                   "size of the micro-batches that a batch is computed in; changes memory and speed, not the result",
+                   "size of the micro-batches that a batch is split into; changes memory and speed, not the result",
                    OnResume::fixed)
       .at_least(1)
       .at_most(16777216)
@@ -133,7 +133,7 @@ void declare_resources(Job& job, std::vector<Option>& all) {
                    "time a few micro-batch sizes at the start and keep the fastest; changes speed, not the result",
                    OnResume::fixed)
       .smoke_test_value(false);
-  all.emplace_back("training.threads", training.threads, "CPU threads that compute", OnResume::may_change)
+  all.emplace_back("training.threads", training.threads, "number of CPU threads for computation", OnResume::may_change)
       .at_least(1)
       .at_most(4096)
       .automatic(0, "all cores")

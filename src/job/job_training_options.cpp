@@ -34,8 +34,7 @@ void declare_batches(Job& job, std::vector<Option>& all) {
       .also({"per_device_train_batch_size", "train_batch_size", "data.batch_size"})
       .smoke_test_at_most(8);
   all.emplace_back("training.gradient_accumulation_steps", training.gradient_accumulation_steps,
-                   "batches in an optimizer step; the gradient is the same as that of one batch so many times as large",
-                   OnResume::fixed)
+                   "batches in an optimizer step; equivalent to one batch that many times larger", OnResume::fixed)
       .at_least(1)
       .at_most(65536)
       .in("batches")
@@ -67,7 +66,7 @@ void declare_batches(Job& job, std::vector<Option>& all) {
 
 void declare_optimizer(Job& job, std::vector<Option>& all) {
   TrainingOptions& training = job.training;
-  const Condition muon = {"optimizer muon without lora_rank",
+  const Condition muon = {"optimizer muon, without LoRA",
                           [&training] { return training.optimizer == "muon" && training.lora_rank == 0; }};
   all.emplace_back("training.optimizer", training.optimizer,
                    "optimizer: Muon for the weight matrices of the layers and AdamW for the rest (muon), or AdamW for "
@@ -89,9 +88,10 @@ void declare_optimizer(Job& job, std::vector<Option>& all) {
           "unless lora_rank is given; classify 5e-5 with model.from, 5e-4 sqrt(256 / d_model) without; mlm 1e-4 "
           "and 1e-3 sqrt(256 / d_model)")
       .also({"lr", "max_lr", "peak_lr", "learning_rate_init"});
-  all.emplace_back("training.muon_learning_rate", training.muon_learning_rate,
-                   "peak learning rate of the weight matrices that Muon updates; the same serves models of any width",
-                   OnResume::fixed)
+  all.emplace_back(
+         "training.muon_learning_rate", training.muon_learning_rate,
+         "peak learning rate of the weight matrices that Muon updates; the same value works for any model width",
+         OnResume::fixed)
       .above(0)
       .at_most(10)
       .automatic(0, "0.01; a tenth of it with model.from")
@@ -164,7 +164,7 @@ void declare_schedule(Job& job, std::vector<Option>& all) {
       .at_least(0)
       .at_most(1)
       .default_with(with_encoder_task(job), 0.1)
-      .used_with({"warmup_steps auto", [&training] { return training.warmup_steps < 0; }})
+      .used_with({"if warmup_steps is auto", [&training] { return training.warmup_steps < 0; }})
       .also({"warmup_fraction"});
   all.emplace_back("training.min_learning_rate_ratio", training.min_learning_rate_ratio,
                    "learning rate at the end of the schedule, as a fraction of its peak", OnResume::fixed)
@@ -191,14 +191,14 @@ void declare_number_formats(Job& job, std::vector<Option>& all) {
       .flag("fp16", "fp16")
       .also({"dtype", "mixed_precision", "torch_dtype"});
   all.emplace_back("training.master_weights", training.master_weights,
-                   "keep an fp32 copy of the layers' weights; false saves memory: bf16 alone, updated with stochastic "
-                   "rounding, on a GPU with precision bf16 or fp8",
+                   "keep an fp32 copy of the layers' weights; false saves memory by keeping them only in bf16, updated "
+                   "with stochastic rounding (needs a GPU and precision bf16 or fp8)",
                    OnResume::fixed)
       .also({"fp32_master_weights"});
   all.emplace_back(
          "training.gradient_checkpointing", training.gradient_checkpointing,
          "keep the activations of every n-th layer only and compute the others again in the backward pass: less "
-         "memory, more time; true is 1, 0 off",
+         "memory, more time; true means 1, 0 turns it off",
          OnResume::fixed)
       .at_least(0)
       .at_most(1000)

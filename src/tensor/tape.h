@@ -29,7 +29,7 @@ class Tape;
 struct Node;
 struct PreparedGradient;  // ops/norm/norm.h
 
-// GPU memory that an op takes beside the arena, in bytes at the tape's capacity (ops/tape/gpu_workspace.h).
+// GPU memory that an op uses outside of the arena, in bytes at the tape's capacity (ops/tape/gpu_workspace.h).
 struct GpuWorkspace {
   int64_t shared = 0;    // of the workspace that all ops use in turn
   int64_t cudnn = 0;     // what that grows to where cuDNN's kernels are tried; 0: never

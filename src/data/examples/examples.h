@@ -142,8 +142,8 @@ class ExampleSet {
   LabelSet labels_;
   std::vector<int32_t> label_of_name_;  // the label of each of the data's names
   std::vector<float> class_weights_;
-  // begin: row of the data, or of pieces the place of its first token; length: in rows of a micro-batch, nothing cut
-  // off
+  // begin: the row of the data, or of a chunk of a text the position of its first token; length: in rows of a
+  // micro-batch, before truncation
   ChunkList rows_;
   bool pieces_ = false;
 };

@@ -159,8 +159,11 @@ void Option::take_default(const Option& other) const {
 
 std::string Option::meaning() const {
   std::vector<std::string> places;
-  for (const Requirement& requirement : requirements) places.push_back(requirement.condition.where);
-  return places.empty() ? help : fmt::format("{} (only with {})", help, fmt::join(places, " and "));
+  for (const Requirement& requirement : requirements) {
+    const std::string& where = requirement.condition.where;
+    places.push_back(where.starts_with("if ") || where.starts_with("without ") ? where : "with " + where);
+  }
+  return places.empty() ? help : fmt::format("{} (only {})", help, fmt::join(places, " and "));
 }
 
 std::string Option::other_defaults_text() const {

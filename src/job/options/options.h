@@ -47,7 +47,8 @@ class OptionItems {
 
 // When an option has an effect, or another default; it looks at the fields as they stand when it is asked.
 struct Condition {
-  std::string where;  // "task mlm": follows "only with" in the documentation
+  // "task mlm": follows "only with" in the documentation. One that begins with "if" or "without" follows "only".
+  std::string where;
   std::function<bool()> holds;
   std::function<std::string()> otherwise = nullptr;  // follows "does not apply": "to task lm (it has no classes)";
                                                      // none: "without" and `where`

@@ -67,8 +67,8 @@ struct MemoryPlan {
   int64_t activation_bytes = 0;  // the training arena and the batch
   int64_t evaluation_bytes = 0;  // its arena; none on a GPU, where it fits into that of training
   int64_t workspace_bytes = 0;   // on a GPU: of products and other ops
-  int64_t library_bytes = 0;     // on a GPU, beside the total: what cuDNN takes where there is room for it
-  int64_t saved_bytes = 0;       // beside the total, of a checkpoint: trained parameters and their moments
+  int64_t library_bytes = 0;     // on a GPU, not in the total: what cuDNN takes if memory allows
+  int64_t saved_bytes = 0;       // not in the total, of a checkpoint on disk: trained parameters and their moments
   int64_t total() const { return state_bytes + activation_bytes + evaluation_bytes + workspace_bytes; }
 
   // What these are made of.

@@ -1,7 +1,6 @@
 // Taking a run that diverged back to a checkpoint from before.
 //
-//   const int64_t step = roll_back(setup);     // setup.state, the parameters, the loader and the metrics are of that
-//   step
+//   const int64_t step = roll_back(setup);   // state, parameters, loader and metrics are again those of this step
 //
 // The checkpoint is saved anew with the guard's counts and the lower rate, so that a run killed afterwards goes on with
 // them; a run killed before diverges again and goes back again. Either way the curve is the same.

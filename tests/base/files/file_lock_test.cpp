@@ -91,7 +91,7 @@ TEST_F(FileLocks, AppendFilesGoOnFromWhereTheyAreCut) {
 
 TEST(WorkBar, ShowsShareSpeedAndTimeLeft) {
   EXPECT_EQ(format_work("tokens", 1 << 20, 4 << 20, 1 << 20, 100),
-            "tokens [#######-----------------------] 1.00 MiB of 4.00 MiB, 1.00 MiB/s, left 3.00 s");
+            "tokens [#######-----------------------] 1.00 MiB of 4.00 MiB, 1.00 MiB/s, 3.00 s left");
   EXPECT_EQ(format_work("tokens", 0, 4 << 20, 0, 20), "tokens 0 B of 4.00 MiB");
 }
 

@@ -1,5 +1,6 @@
-// Which way attention goes: the fastest of those that can, each timed once per shape, and kept from process to process
-// as products' algorithms are. What takes no time is not worth timing, and goes the usual way.
+// Chooses the variant of attention: each that supports the operands is timed once per shape, and the fastest is stored
+// in a file for later processes, as the algorithms of matrix products are. Small operands are not worth timing and take
+// the usual variant.
 #include <fmt/format.h>
 
 #include <algorithm>

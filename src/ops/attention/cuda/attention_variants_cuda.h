@@ -25,11 +25,11 @@ enum class AttentionWay : uint8_t {
 std::span<const AttentionWay> every_attention_way();
 const char* name_of(AttentionWay way);
 
-// False: nothing was done, since the way does not fit, or does not exist in that direction.
+// False: nothing was done, since the variant does not support these operands, or does not exist in that direction.
 bool attention_forward(const AttentionForward& op, AttentionWay way);
 bool attention_backward(const AttentionBackward& op, AttentionWay way);
 
-// One of the ways that is always there, without timing.
+// The variant for operands too small to be worth timing: one that always works.
 AttentionWay usual_attention_forward(const AttentionForward& op);
 AttentionWay usual_attention_backward(const AttentionBackward& op);
 
