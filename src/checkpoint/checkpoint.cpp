@@ -121,7 +121,7 @@ void commit(const std::string& run, int64_t step, const std::string& partial, co
 std::string save_problem(const std::string& run, int64_t step, const std::string& reason) {
   std::string kept = "there is no earlier one";
   try {
-    const std::vector<CheckpointPlace> places = list_checkpoints(run);
+    const std::vector<CheckpointPath> places = list_checkpoints(run);
     if (!places.empty()) kept = fmt::format("the last one, of step {}, is kept", places.back().step);
   } catch (const UserError&) {
     kept = "earlier ones were not touched";
@@ -243,7 +243,7 @@ std::string advice_on_damage(const std::string& checkpoint, const ParameterStore
   const std::filesystem::path path = std::filesystem::path(checkpoint).lexically_normal();
   const std::filesystem::path folder = path.parent_path();
   if (!step_of(path.filename().string())) return "";
-  std::vector<CheckpointPlace> places = list_checkpoints(folder.parent_path().string());
+  std::vector<CheckpointPath> places = list_checkpoints(folder.parent_path().string());
   for (auto place = places.rbegin(); place != places.rend(); ++place) {
     if (name_of(place->step) == path.filename()) continue;
     try {
@@ -257,7 +257,7 @@ std::string advice_on_damage(const std::string& checkpoint, const ParameterStore
   return fmt::format("\nno other checkpoint in {} is intact", folder.string());
 }
 
-void remove_checkpoint(const std::string& run, const CheckpointPlace& place) {
+void remove_checkpoint(const std::string& run, const CheckpointPath& place) {
   const std::string deleted = deleted_path(run, place.step);
   remove_directory_tree(deleted);
   rename_file(place.path, deleted);
@@ -297,9 +297,9 @@ SaveResult save_checkpoint(const std::string& run, const ParameterStore& store, 
 std::string prune_checkpoints(const std::string& run, int64_t keep, int64_t best_step) {
   if (keep <= 0) return "";
   try {
-    std::vector<CheckpointPlace> places = list_checkpoints(run);
+    std::vector<CheckpointPath> places = list_checkpoints(run);
     while (std::ssize(places) > keep) {
-      const CheckpointPlace oldest = places.front();
+      const CheckpointPath oldest = places.front();
       places.erase(places.begin());
       if (oldest.step == best_step) continue;  // kept besides the last ones
       remove_checkpoint(run, oldest);
@@ -311,13 +311,13 @@ std::string prune_checkpoints(const std::string& run, int64_t keep, int64_t best
 }
 
 void remove_checkpoints_after(const std::string& run, int64_t step) {
-  std::vector<CheckpointPlace> places = list_checkpoints(run);
+  std::vector<CheckpointPath> places = list_checkpoints(run);
   // The last one first: a process killed in between resumes from one that is still part of the same curve.
   for (; !places.empty() && places.back().step > step; places.pop_back()) remove_checkpoint(run, places.back());
 }
 
-std::vector<CheckpointPlace> list_checkpoints(const std::string& run) {
-  std::vector<CheckpointPlace> places;
+std::vector<CheckpointPath> list_checkpoints(const std::string& run) {
+  std::vector<CheckpointPath> places;
   for (const std::string& name : names_in(folder_of(run))) {
     const std::optional<int64_t> step = step_of(name);
     const std::string path = folder_of(run) + "/" + name;
@@ -328,16 +328,16 @@ std::vector<CheckpointPlace> list_checkpoints(const std::string& run) {
 }
 
 std::optional<std::string> latest_checkpoint(const std::string& run) {
-  const std::vector<CheckpointPlace> places = list_checkpoints(run);
+  const std::vector<CheckpointPath> places = list_checkpoints(run);
   if (places.empty()) return std::nullopt;
   return places.back().path;
 }
 
 std::optional<std::string> best_checkpoint(const std::string& run) {
-  const std::vector<CheckpointPlace> places = list_checkpoints(run);
+  const std::vector<CheckpointPath> places = list_checkpoints(run);
   if (places.empty()) return std::nullopt;
   const int64_t best_step = read_checkpoint_state(places.back().path).best_step;
-  for (const CheckpointPlace& place : places) {
+  for (const CheckpointPath& place : places) {
     if (place.step == best_step) return place.path;
   }
   return places.back().path;

@@ -42,12 +42,12 @@ std::string prune_checkpoints(const std::string& run, int64_t keep, int64_t best
 // Removes those of later steps than `step`: what a run that goes back leaves behind. UserError if it cannot.
 void remove_checkpoints_after(const std::string& run, int64_t step);
 
-struct CheckpointPlace {
+struct CheckpointPath {
   int64_t step = 0;
   std::string path;
 };
 
-std::vector<CheckpointPlace> list_checkpoints(const std::string& run);  // complete ones, oldest first
+std::vector<CheckpointPath> list_checkpoints(const std::string& run);  // complete ones, oldest first
 
 // Paths; empty if there is no checkpoint yet.
 std::optional<std::string> latest_checkpoint(const std::string& run);

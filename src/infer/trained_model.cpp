@@ -33,7 +33,7 @@ void compare_with_own(const ModelSource& source, const Tokenizer& given, const s
   const std::string problem = error.what();
   if (is_directory(run) && !file_exists(run + "/state.json")) {
     std::string whole;
-    for (const CheckpointPlace& place : list_checkpoints(run)) {
+    for (const CheckpointPath& place : list_checkpoints(run)) {
       if (problem.find(place.path) == std::string::npos) whole = place.path;
     }
     const bool of_a_checkpoint = problem.find("/checkpoints/") != std::string::npos;

@@ -93,7 +93,7 @@ class Checkpoint : public ::testing::Test {
   }
   std::vector<int64_t> steps() const {
     std::vector<int64_t> steps;
-    for (const CheckpointPlace& place : list_checkpoints(run_)) steps.push_back(place.step);
+    for (const CheckpointPath& place : list_checkpoints(run_)) steps.push_back(place.step);
     return steps;
   }
   int64_t names_in_folder() const {
@@ -516,7 +516,7 @@ TEST_F(Checkpoint, AProcessKilledAtAnyInstantLeavesARunThatGoesOn) {
     fill_all(*expected, static_cast<float>(state.step));
     ASSERT_EQ(flat_values(*store, store->flat_master()), flat_values(*expected, expected->flat_master()));
     ASSERT_EQ(flat_values(*store, store->flat_second_moment()), flat_values(*expected, expected->flat_second_moment()));
-    for (const CheckpointPlace& place : list_checkpoints(run_)) ASSERT_EQ(complaint_of_loading(place.path), "");
+    for (const CheckpointPath& place : list_checkpoints(run_)) ASSERT_EQ(complaint_of_loading(place.path), "");
 
     run.cut_metrics(state.step);
     std::string curve;

@@ -51,7 +51,7 @@ void BestModel::load() {
   const CheckpointState& state = setup_.state;
   if (state.best_step < 0 || state.best_step == state.step) return;
   Ledger::Scope scope(setup_.ledger, Phase::checkpoint);
-  for (const CheckpointPlace& place : list_checkpoints(setup_.directory.path())) {
+  for (const CheckpointPath& place : list_checkpoints(setup_.directory.path())) {
     if (place.step != state.best_step) continue;
     load_model(place.path, setup_.engine->parameters());
     setup_.engine->parameters_changed();

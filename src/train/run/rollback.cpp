@@ -13,7 +13,7 @@ namespace {
 
 // Empty: the beginning.
 std::string place_to_go_back_to(const std::string& run) {
-  const std::vector<CheckpointPlace> places = list_checkpoints(run);
+  const std::vector<CheckpointPath> places = list_checkpoints(run);
   std::string otherwise;
   for (auto place = places.rbegin(); place != places.rend(); ++place) {
     try {

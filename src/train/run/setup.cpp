@@ -126,9 +126,9 @@ class Starter {
     try {
       return read_checkpoint_state(*checkpoint_path_);
     } catch (const UserError& error) {
-      const std::vector<CheckpointPlace> places = list_checkpoints(setup_.directory.path());
+      const std::vector<CheckpointPath> places = list_checkpoints(setup_.directory.path());
       if (places.size() < 2) throw;
-      const CheckpointPlace& before = places[places.size() - 2];
+      const CheckpointPath& before = places[places.size() - 2];
       user_error("{}\nremove {} and resume again to continue from step {} ({})", error.what(), *checkpoint_path_,
                  before.step, before.path);
     }
