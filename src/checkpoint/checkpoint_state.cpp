@@ -152,8 +152,8 @@ Metrics best_metrics_from_json(const StateReader& reader) {
 std::string checkpoint_state_to_json_text(const CheckpointState& state) {
   Json accumulators = Json::object();
   for (const auto& [name, value] : state.accumulators) accumulators[name] = exact_text(value);
-  const Json choices = Json::parse(state.choices_json, nullptr, false);
-  BRISK_CHECK(choices.is_object(), "choices are not a JSON object: {}", state.choices_json);
+  const Json tuned = Json::parse(state.tuned_settings_json, nullptr, false);
+  BRISK_CHECK(tuned.is_object(), "tuned settings are not a JSON object: {}", state.tuned_settings_json);
   Json json;
   json["format_version"] = kFormatVersion;
   json["step"] = state.step;
@@ -173,7 +173,7 @@ std::string checkpoint_state_to_json_text(const CheckpointState& state) {
   }
   json["clock"] = {{"elapsed_seconds", exact_text(state.elapsed_seconds)}, {"progress", exact_text(state.progress)}};
   json["checksums"] = {{"model", state.model_checksum}, {"optimizer", state.optimizer_checksum}};
-  json["choices"] = choices;
+  json["choices"] = tuned;
   json["job_fingerprint"] = state.job_fingerprint;
   return json.dump(2) + "\n";
 }
@@ -215,7 +215,7 @@ CheckpointState read_checkpoint_state(const std::string& checkpoint) {
     state.model_checksum = reader.string(*checksums, "model");
     state.optimizer_checksum = reader.string(*checksums, "optimizer");
   }
-  state.choices_json = reader.object("choices").dump();
+  state.tuned_settings_json = reader.object("choices").dump();
   state.job_fingerprint = reader.string("job_fingerprint");
   return state;
 }

@@ -27,7 +27,7 @@ struct CheckpointState {
   int64_t best_step = -1;                       // where that was; -1: not evaluated yet
   int64_t evaluations_without_improvement = 0;  // for early stopping
   uint64_t seed = 0;
-  std::string choices_json = "{}";             // choices made by timing, a JSON object as text
+  std::string tuned_settings_json = "{}";      // TunedSettings, a JSON object as text
   std::map<std::string, double> accumulators;  // sums of the loss curve that a log line is made of, kept to the bit
   GuardState guard;
   std::optional<LossScale> loss_scale;             // of a run in f16

@@ -47,9 +47,9 @@ void compare_with_own(const ModelSource& source, const Tokenizer& given, const s
 DType trained_type(const ModelSource& source, const Device& device) {
   if (!device.is_cuda() && !has_bf16_instructions(active_isa())) return DType::f32;
   if (source.kind != kRunSource) return DType::f32;
-  const std::string choices = read_checkpoint_state(source.place).choices_json;
-  if (choices == CheckpointState().choices_json) return DType::f32;  // imported
-  const DType type = choices_from_json(choices, source.place).compute_type;
+  const std::string tuned = read_checkpoint_state(source.place).tuned_settings_json;
+  if (tuned == CheckpointState().tuned_settings_json) return DType::f32;  // imported
+  const DType type = tuned_settings_from_json(tuned, source.place).compute_type;
   return type == DType::f16 && !device.is_cuda() ? DType::f32 : type;
 }
 

@@ -16,16 +16,16 @@ constexpr int64_t kMostMicroBatchTokens = 16777216;  // as a job may ask for
 
 }  // namespace
 
-std::string choices_to_json(const Choices& choices) {
-  return Json{{"compute_type", dtype_name(choices.compute_type)},
-              {"precision", precision_name(choices.compute_type, choices.products)},
-              {"micro_batch_tokens", choices.micro_batch_tokens},
-              {"isa", choices.isa},
-              {"threads", choices.threads}}
+std::string tuned_settings_to_json(const TunedSettings& tuned) {
+  return Json{{"compute_type", dtype_name(tuned.compute_type)},
+              {"precision", precision_name(tuned.compute_type, tuned.products)},
+              {"micro_batch_tokens", tuned.micro_batch_tokens},
+              {"isa", tuned.isa},
+              {"threads", tuned.threads}}
       .dump();
 }
 
-Choices choices_from_json(const std::string& text, const std::string& source) {
+TunedSettings tuned_settings_from_json(const std::string& text, const std::string& source) {
   try {
     const Json json = Json::parse(text);
     const auto tokens = json.at("micro_batch_tokens").get<int64_t>();
@@ -46,7 +46,7 @@ Choices choices_from_json(const std::string& text, const std::string& source) {
                                  : ProductFormat::own};
   } catch (const Json::exception& error) {
     user_error(
-        "{}: its choices cannot be read ({}); the checkpoint is damaged: remove it to resume from the one before",
+        "{}: its tuned settings cannot be read ({}); the checkpoint is damaged: remove it to resume from the one before",
         source, error.what());
   }
 }

@@ -116,7 +116,7 @@ TEST_F(Checkpoint, WhatIsSavedIsLoadedToTheBit) {
   state.best_metrics = {standard_metric("loss", 1.0 / 3.0), standard_metric("bleu", 27.5)};
   state.best_step = 100;
   state.evaluations_without_improvement = 2;
-  state.choices_json = R"({"precision":"bf16","micro_batch_tokens":2048,"times":[0.1,2.5e-09]})";
+  state.tuned_settings_json = R"({"precision":"bf16","micro_batch_tokens":2048,"times":[0.1,2.5e-09]})";
   state.accumulators = {{"loss_sum", std::nextafter(0.1, 1.0)}, {"minus_zero", -0.0}, {"tiny", 5e-324}};
   state.job_fingerprint = "f00d";
   const SaveResult result = save_checkpoint(run_, *store, state);
@@ -139,7 +139,7 @@ TEST_F(Checkpoint, WhatIsSavedIsLoadedToTheBit) {
   EXPECT_EQ(loaded.best_step, 100);
   EXPECT_EQ(loaded.evaluations_without_improvement, 2);
   EXPECT_EQ(loaded.seed, 18446744073709551615ull);
-  EXPECT_EQ(loaded.choices_json, state.choices_json);
+  EXPECT_EQ(loaded.tuned_settings_json, state.tuned_settings_json);
   EXPECT_EQ(loaded.accumulators, state.accumulators);
   EXPECT_TRUE(std::signbit(loaded.accumulators.at("minus_zero")));
   EXPECT_EQ(loaded.job_fingerprint, "f00d");

@@ -29,15 +29,15 @@ TEST(Precision, IsKeptByACheckpoint) {
                                              {DType::f16, ProductFormat::own, "fp16"},
                                              {DType::bf16, ProductFormat::fp8, "fp8"}}) {
     EXPECT_EQ(precision_name(type, products), name);
-    const Choices saved{.compute_type = type, .micro_batch_tokens = 64, .products = products};
-    const Choices again = choices_from_json(choices_to_json(saved), "here");
+    const TunedSettings saved{.compute_type = type, .micro_batch_tokens = 64, .products = products};
+    const TunedSettings again = tuned_settings_from_json(tuned_settings_to_json(saved), "here");
     EXPECT_EQ(again.compute_type, type) << name;
     EXPECT_EQ(again.products, products) << name;
   }
 }
 
 TEST(Precision, OfACheckpointWithoutItsNameIsItsType) {
-  const Choices old = choices_from_json(R"({"compute_type": "bf16", "micro_batch_tokens": 64})", "here");
+  const TunedSettings old = tuned_settings_from_json(R"({"compute_type": "bf16", "micro_batch_tokens": 64})", "here");
   EXPECT_EQ(old.compute_type, DType::bf16);
   EXPECT_EQ(old.products, ProductFormat::own);
 }

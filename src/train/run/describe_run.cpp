@@ -34,7 +34,7 @@ void describe_run(const TrainingSetup& setup) {
       setup.total_steps, setup.time_box ? " (estimated; updated after the first steps)" : "",
       setup.loader_options.sequences_per_step, setup.steps_per_epoch, thread_pool().size(),
       arithmetic_unit(setup.engine->parameters().device()),
-      precision_name(setup.choices.compute_type, setup.choices.products), setup.peak->gflops(),
+      precision_name(setup.tuned.compute_type, setup.tuned.products), setup.peak->gflops(),
       on_gpu ? "matrix products" : "registers");
   if (!setup.time_box && training.warmup_steps > setup.total_steps) {
     warn("training.warmup_steps is {}, but the run has {} steps: the learning rate never reaches its peak",

@@ -20,7 +20,7 @@ DeviceChoice training_device(const Task& task, const Job& job) {
 }
 
 EngineOptions plan_engine(const Task& task, const Job& job, Device& device, const LengthFigures& lengths,
-                          const Choices* recalled) {
+                          const TunedSettings* recalled) {
   const TrainingOptions& training = job.training;
   EngineOptions options;
   options.device = &device;

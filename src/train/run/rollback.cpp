@@ -46,7 +46,7 @@ int64_t roll_back(TrainingSetup& setup) {
   }
   CheckpointState& state = setup.state;
   state.guard = DivergenceGuard::after_rollback(state.guard, now.guard);
-  state.choices_json = now.choices_json;
+  state.tuned_settings_json = now.tuned_settings_json;
   state.job_fingerprint = now.job_fingerprint;
   state.elapsed_seconds = now.elapsed_seconds;  // time does not go back
   if (setup.time_box) setup.time_box->go_back_to(state.progress);

@@ -32,7 +32,7 @@ void fill_summary(TrainingSetup& setup, const RunEnd& end, const Ledger::Totals&
     const double joules = setup.summary.gpu->joules;
     if (joules > 0) setup.summary.tokens_per_joule = static_cast<double>(end.speed.tokens) / joules;
   }
-  setup.summary.precision = precision_name(setup.choices.compute_type, setup.choices.products);
+  setup.summary.precision = precision_name(setup.tuned.compute_type, setup.tuned.products);
   setup.summary.isa = arithmetic_unit(device);
   setup.summary.device = device.name();
   setup.summary.threads = thread_pool().size();

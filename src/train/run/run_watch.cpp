@@ -151,7 +151,7 @@ void RunWatch::start() {
                                 {"system", machine.system},
                                 {"threads", thread_pool().size()},
                                 {"isa", arithmetic_unit(setup_.engine->parameters().device())},
-                                {"precision", precision_name(setup_.choices.compute_type, setup_.choices.products)},
+                                {"precision", precision_name(setup_.tuned.compute_type, setup_.tuned.products)},
                                 {"peak_gflops", setup_.peak->gflops()},
                                 {"flop_per_token", setup_.flop_per_token},
                                 {"parameters", setup_.memory.parameters},

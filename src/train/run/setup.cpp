@@ -149,19 +149,19 @@ class Starter {
           "training.max_length",
           asked, longest);
     }
-    const std::optional<Choices> recalled = recalled_choices();
+    const std::optional<TunedSettings> recalled = recalled_settings();
     EngineOptions options = plan_engine(*setup_.task, setup_.job, device, lengths, recalled ? &*recalled : nullptr);
     setup_.micro_batch_tokens = options.capacity.rows;
     setup_.memory = refuse_what_cannot_fit(options);  // before anything is measured: that takes memory too
     ProcessGroup& processes = setup_.processes();
-    setup_.choices = recalled ? checked_choices(*recalled, options) : make_choices(options);
-    setup_.choices.micro_batch_tokens = processes.broadcast(setup_.choices.micro_batch_tokens);
-    setup_.choices.compute_type = processes.broadcast(setup_.choices.compute_type);
-    setup_.choices.products = processes.broadcast(setup_.choices.products);
-    setup_.micro_batch_tokens = setup_.choices.micro_batch_tokens;
+    setup_.tuned = recalled ? checked_settings(*recalled, options) : tune_settings(options);
+    setup_.tuned.micro_batch_tokens = processes.broadcast(setup_.tuned.micro_batch_tokens);
+    setup_.tuned.compute_type = processes.broadcast(setup_.tuned.compute_type);
+    setup_.tuned.products = processes.broadcast(setup_.tuned.products);
+    setup_.micro_batch_tokens = setup_.tuned.micro_batch_tokens;
     options.capacity = options.layout.capacity(setup_.micro_batch_tokens, longest);
-    options.compute_type = setup_.choices.compute_type;
-    options.products = setup_.choices.products;
+    options.compute_type = setup_.tuned.compute_type;
+    options.products = setup_.tuned.products;
     options.label_smoothing = training.label_smoothing;
     if (!training.teacher.empty())
       options.distillation = {training.distillation_weight, training.distillation_temperature};
@@ -180,7 +180,7 @@ class Starter {
     // Of what is left to compute; a resumed run goes on with what was measured.
     if (training.measure_micro_batch && training.micro_batch_tokens == 0 && !checkpoint_path_) {
       setup_.micro_batch_tokens = processes.broadcast(fastest_micro_batch(options));
-      setup_.choices.micro_batch_tokens = setup_.micro_batch_tokens;
+      setup_.tuned.micro_batch_tokens = setup_.micro_batch_tokens;
       options.capacity = options.layout.capacity(setup_.micro_batch_tokens, longest);
     }
     setup_.memory = refuse_what_cannot_fit(options);
@@ -210,38 +210,38 @@ class Starter {
   }
 
   // Of the run that is resumed.
-  std::optional<Choices> recalled_choices() const {
+  std::optional<TunedSettings> recalled_settings() const {
     if (!checkpoint_path_) return std::nullopt;
-    return choices_from_json(saved_state().choices_json, *checkpoint_path_);
+    return tuned_settings_from_json(saved_state().tuned_settings_json, *checkpoint_path_);
   }
 
   static std::string isa_of(const Device& device) {
     return device.is_cuda() ? "cuda" : std::string(isa_name(active_isa()));
   }
 
-  Choices checked_choices(const Choices& choices, const EngineOptions& engine_options) const {
+  TunedSettings checked_settings(const TunedSettings& tuned, const EngineOptions& engine_options) const {
     const std::string isa = isa_of(*engine_options.device);
     const int64_t threads = thread_pool().size();
-    if (choices.micro_batch_tokens < engine_options.capacity.longest) {
+    if (tuned.micro_batch_tokens < engine_options.capacity.longest) {
       user_error(
           "{}: its micro_batch_tokens are {}, less than the longest sequence, {}; the checkpoint is damaged: remove "
           "it to resume from the one before",
-          *checkpoint_path_, choices.micro_batch_tokens, engine_options.capacity.longest);
+          *checkpoint_path_, tuned.micro_batch_tokens, engine_options.capacity.longest);
     }
-    if (!choices.isa.empty() && (choices.isa != isa || choices.threads != threads)) {
+    if (!tuned.isa.empty() && (tuned.isa != isa || tuned.threads != threads)) {
       warn("resuming on {} with {} threads instead of {} with {}: results will agree only up to rounding", isa, threads,
-           choices.isa, choices.threads);
+           tuned.isa, tuned.threads);
     }
-    if (choices.compute_type == DType::f16 && !engine_options.device->is_cuda()) {
+    if (tuned.compute_type == DType::f16 && !engine_options.device->is_cuda()) {
       user_error("{}: the run uses fp16, which needs a GPU; resume it on one (\"device\": \"cuda\")",
                  setup_.directory.path());
     }
     // What only a GPU rounds to, the CPU does without.
-    const ProductFormat products = engine_options.device->is_cuda() ? choices.products : ProductFormat::own;
-    return {choices.compute_type, choices.micro_batch_tokens, isa, threads, products};
+    const ProductFormat products = engine_options.device->is_cuda() ? tuned.products : ProductFormat::own;
+    return {tuned.compute_type, tuned.micro_batch_tokens, isa, threads, products};
   }
 
-  Choices make_choices(const EngineOptions& engine_options) const {
+  TunedSettings tune_settings(const EngineOptions& engine_options) const {
     const PrecisionChoice precision =
         choose_precision(setup_.job.training.precision, model_widths(engine_options.model), *engine_options.device);
     if (precision.costs) {
@@ -276,7 +276,7 @@ class Starter {
       if (setup_.request.resume)
         say("{} holds no checkpoint yet: starting from the beginning", setup_.directory.path());
     }
-    setup_.state.choices_json = choices_to_json(setup_.choices);
+    setup_.state.tuned_settings_json = tuned_settings_to_json(setup_.tuned);
     setup_.state.job_fingerprint = setup_.data.fingerprint;
     if (!setup_.request.resume) return;
     setup_.directory.cut_metrics(setup_.state.step);

@@ -1,4 +1,4 @@
-// Everything before the first step: data, choices, checks of memory and disk, the engine (new or restored), the run's
+// Everything before the first step: data, tuned settings, checks of memory and disk, the engine (new or restored), the run's
 // files.
 //
 //   TrainingSetup setup(job, request);          // UserError where the job cannot run; then nothing is left behind
@@ -46,7 +46,7 @@ struct TrainingSetup {
   RunDirectory directory;
   std::shared_ptr<Task> task;
   TaskData data;
-  Choices choices;
+  TunedSettings tuned;
   MemoryPlan memory;
   std::optional<GpuMemoryExplanation> memory_explanation;  // where a GPU trains
   std::unique_ptr<Engine> engine;

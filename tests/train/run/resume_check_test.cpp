@@ -12,13 +12,13 @@ namespace {
 
 std::string problem(const std::function<void()>& action) { return test::message_of<UserError>(action); }
 
-TEST(Choices, OfADamagedCheckpointAreRefused) {
-  const Choices choices{.compute_type = DType::bf16, .micro_batch_tokens = 2048, .isa = "amx", .threads = 2};
-  EXPECT_EQ(choices_from_json(choices_to_json(choices), "here").micro_batch_tokens, 2048);
+TEST(TunedSettings, OfADamagedCheckpointAreRefused) {
+  const TunedSettings tuned{.compute_type = DType::bf16, .micro_batch_tokens = 2048, .isa = "amx", .threads = 2};
+  EXPECT_EQ(tuned_settings_from_json(tuned_settings_to_json(tuned), "here").micro_batch_tokens, 2048);
   for (const int64_t tokens : {int64_t{0}, int64_t{-5}, int64_t{9223372036854775807}}) {
-    Choices damaged = choices;
+    TunedSettings damaged = tuned;
     damaged.micro_batch_tokens = tokens;
-    const std::string message = problem([&] { choices_from_json(choices_to_json(damaged), "step-1"); });
+    const std::string message = problem([&] { tuned_settings_from_json(tuned_settings_to_json(damaged), "step-1"); });
     EXPECT_NE(message.find("step-1: its micro_batch_tokens are"), std::string::npos) << message;
   }
 }
