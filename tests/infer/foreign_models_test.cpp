@@ -75,7 +75,7 @@ TEST_P(ForeignModel, IsTheSameWhenWrittenForHuggingFaceAgain) {
   write_huggingface(scratch_ / "out", model->job.model, model->store, *model->tokenizer, SafetensorsType::f32);
   EXPECT_EQ(logits_of(scratch_ / "out", golden_.tokens), logits_of(folder_, golden_.tokens));
 
-  const HuggingFaceModel before(folder_), after(scratch_ / "out");
+  const HuggingFaceDecoder before(folder_), after(scratch_ / "out");
   EXPECT_EQ(after.config().model.rope_theta, before.config().model.rope_theta);
   EXPECT_EQ(after.config().model.norm_epsilon, before.config().model.norm_epsilon);
   EXPECT_EQ(after.config().model.context, before.config().model.context);
@@ -150,7 +150,7 @@ TEST(ForeignModels, WithoutBiasesOrPositionsAreWrittenAsGpt2WithZeros) {
   model.tie_embeddings = config.tie_embeddings;
   write_huggingface(scratch / "out", model, store, testing::LetterTokenizer(), SafetensorsType::f32);
 
-  const HuggingFaceModel written(scratch / "out");
+  const HuggingFaceDecoder written(scratch / "out");
   EXPECT_TRUE(written.config().model.bias);
   EXPECT_EQ(written.config().model.positions, "learned");
   DecoderConfig biased = config;

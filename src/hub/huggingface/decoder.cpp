@@ -12,7 +12,7 @@ namespace brisk {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Shape = HuggingFaceConfig::Shape;
+using Shape = HuggingFaceDecoderConfig::Shape;
 
 WeightPart vector_part(std::string name, int64_t length) {
   return {.name = std::move(name), .outputs = length, .inputs = 0};
@@ -21,7 +21,7 @@ WeightPart matrix_part(std::string name, int64_t outputs, int64_t inputs) {
   return {.name = std::move(name), .outputs = outputs, .inputs = inputs};
 }
 
-std::vector<WeightMap> gpt2_map(const HuggingFaceConfig& config, const std::string& prefix) {
+std::vector<WeightMap> gpt2_map(const HuggingFaceDecoderConfig& config, const std::string& prefix) {
   const ModelOptions& model = config.model;
   const int64_t D = model.d_model, F = model.d_ff, V = model.vocab_size;
   std::vector<WeightMap> map;
@@ -54,7 +54,7 @@ std::vector<WeightMap> gpt2_map(const HuggingFaceConfig& config, const std::stri
   return map;
 }
 
-std::vector<WeightMap> llama_map(const HuggingFaceConfig& config, const std::string& prefix) {
+std::vector<WeightMap> llama_map(const HuggingFaceDecoderConfig& config, const std::string& prefix) {
   const ModelOptions& model = config.model;
   const int64_t D = model.d_model, F = model.d_ff, V = model.vocab_size, K = D / model.num_heads;
   const int64_t queries = model.num_heads * K, keys = model.num_kv_heads * K;
@@ -103,10 +103,10 @@ std::vector<WeightMap> llama_map(const HuggingFaceConfig& config, const std::str
 
 bool is_huggingface_folder(const std::string& path) { return is_directory(path) && file_exists(path + "/config.json"); }
 
-HuggingFaceModel::HuggingFaceModel(const std::string& folder)
-    : path_(folder), config_(read_huggingface_config(folder)), files_(folder) {}
+HuggingFaceDecoder::HuggingFaceDecoder(const std::string& folder)
+    : path_(folder), config_(read_decoder_config(folder)), files_(folder) {}
 
-void HuggingFaceModel::load_into(ParameterStore& store) const {
+void HuggingFaceDecoder::load_into(ParameterStore& store) const {
   files_.advise_sequential();
   const std::string usual = config_.shape == Shape::gpt2 ? "transformer." : "model.";
   const std::string token_table = config_.shape == Shape::gpt2 ? "wte.weight" : "embed_tokens.weight";
@@ -126,13 +126,13 @@ void HuggingFaceModel::load_into(ParameterStore& store) const {
                store);
 }
 
-std::vector<WeightMap> huggingface_weight_map(const HuggingFaceConfig& config, const std::string& prefix) {
+std::vector<WeightMap> huggingface_weight_map(const HuggingFaceDecoderConfig& config, const std::string& prefix) {
   return config.shape == Shape::gpt2 ? gpt2_map(config, prefix) : llama_map(config, prefix);
 }
 
 void write_huggingface(const std::string& folder, const ModelOptions& model, const ParameterStore& store,
                        const Tokenizer& tokenizer, SafetensorsType type) {
-  const HuggingFaceConfig config = huggingface_config_for(model);
+  const HuggingFaceDecoderConfig config = huggingface_config_for(model);
   if (file_exists(folder + "/config.json") || file_exists(folder + "/" + kWeightsFile)) {
     user_error("{}: it holds a model already; choose another folder with --output", folder);
   }

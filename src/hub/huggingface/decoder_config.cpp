@@ -10,7 +10,7 @@ namespace brisk {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Shape = HuggingFaceConfig::Shape;
+using Shape = HuggingFaceDecoderConfig::Shape;
 
 constexpr const char* kSupported = "gpt2, llama and mistral, and of encoders bert, distilbert and roberta";
 
@@ -22,8 +22,8 @@ std::string activation_from(const ConfigReader& reader, const std::string& word)
   return "";
 }
 
-HuggingFaceConfig read_gpt2(const ConfigReader& reader) {
-  HuggingFaceConfig config;
+HuggingFaceDecoderConfig read_gpt2(const ConfigReader& reader) {
+  HuggingFaceDecoderConfig config;
   config.shape = Shape::gpt2;
   ModelOptions& model = config.model;
   model.d_model = reader.size("n_embd");
@@ -58,8 +58,8 @@ double rope_theta_of(const ConfigReader& reader) {
   return reader.number_or("rope_theta", kUsual);
 }
 
-HuggingFaceConfig read_llama(const ConfigReader& reader) {
-  HuggingFaceConfig config;
+HuggingFaceDecoderConfig read_llama(const ConfigReader& reader) {
+  HuggingFaceDecoderConfig config;
   config.shape = Shape::llama;
   ModelOptions& model = config.model;
   model.d_model = reader.size("hidden_size");
@@ -108,15 +108,15 @@ std::string beyond_llama(const ModelOptions& model) {
   return "";
 }
 
-HuggingFaceConfig config_of(Shape shape, const ModelOptions& model) {
-  HuggingFaceConfig config;
+HuggingFaceDecoderConfig config_of(Shape shape, const ModelOptions& model) {
+  HuggingFaceDecoderConfig config;
   config.shape = shape;
   config.model = model;
   config.attention_bias = config.feed_forward_bias = model.bias;
   return config;
 }
 
-void check_heads(const HuggingFaceConfig& config, const std::string& path) {
+void check_heads(const HuggingFaceDecoderConfig& config, const std::string& path) {
   const ModelOptions& model = config.model;
   const bool even = config.shape == Shape::gpt2 || model.d_model / model.num_heads % 2 == 0;
   if (model.d_model % model.num_heads == 0 && model.num_heads % model.num_kv_heads == 0 && even) return;
@@ -126,19 +126,19 @@ void check_heads(const HuggingFaceConfig& config, const std::string& path) {
 
 }  // namespace
 
-HuggingFaceConfig read_huggingface_config(const std::string& folder) {
+HuggingFaceDecoderConfig read_decoder_config(const std::string& folder) {
   const ConfigReader reader(folder + "/config.json");
   const std::string type = reader.text_or("model_type", "");
   if (type != "gpt2" && type != "llama" && type != "mistral") {
     user_error("{}: model_type is {}, which brisk does not support; it supports {}", reader.path(),
                type.empty() ? "missing" : "\"" + type + "\"", kSupported);
   }
-  const HuggingFaceConfig config = type == "gpt2" ? read_gpt2(reader) : read_llama(reader);
+  const HuggingFaceDecoderConfig config = type == "gpt2" ? read_gpt2(reader) : read_llama(reader);
   check_heads(config, reader.path());
   return config;
 }
 
-HuggingFaceConfig huggingface_config_for(const ModelOptions& model) {
+HuggingFaceDecoderConfig huggingface_config_for(const ModelOptions& model) {
   const std::string gpt2 = beyond_gpt2(model), llama = beyond_llama(model);
   if (gpt2.empty()) return config_of(Shape::gpt2, model);
   if (llama.empty()) return config_of(Shape::llama, model);
@@ -148,14 +148,14 @@ HuggingFaceConfig huggingface_config_for(const ModelOptions& model) {
       gpt2, llama);
 }
 
-HuggingFaceConfig llama_config_for(const ModelOptions& model, const std::string& format) {
+HuggingFaceDecoderConfig llama_config_for(const ModelOptions& model, const std::string& format) {
   const std::string llama = beyond_llama(model);
   if (llama.empty()) return config_of(Shape::llama, model);
   user_error("brisk writes {} only for Llama's shape, which has no {}; --format huggingface also has GPT-2's shape",
              format, llama);
 }
 
-std::string to_json_text(const HuggingFaceConfig& config, SafetensorsType weights, const Tokenizer& tokenizer) {
+std::string to_json_text(const HuggingFaceDecoderConfig& config, SafetensorsType weights, const Tokenizer& tokenizer) {
   const ModelOptions& model = config.model;
   Json json;
   const bool gpt2 = config.shape == Shape::gpt2;

@@ -116,7 +116,7 @@ class DecoderArchitecture final : public Architecture {
   }
 
   ModelSource from_huggingface(const std::string& path) const {
-    const auto folder = std::make_shared<HuggingFaceModel>(path);
+    const auto folder = std::make_shared<HuggingFaceDecoder>(path);
     ModelSource source = foreign_source("Hugging Face folder", path, folder->config().model);
     source.tokenizer = [path] { return load_tokenizer(path); };
     source.load_into = [folder](ParameterStore& store) { folder->load_into(store); };
