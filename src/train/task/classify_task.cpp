@@ -55,7 +55,7 @@ std::string ClassifyTask::needs_cpu(const Job& job) const {
 }
 
 TaskData ClassifyTask::prepare(const Job& job, DataRequest request) {
-  data_ = prepare_encoder_data(job, std::move(request));
+  data_ = prepare_table(job, std::move(request));
   if (job.training.class_weights == "balanced") {
     const std::vector<float> weights = balanced_class_weights(data_.train.class_counts());
     data_.train.set_class_weights(weights);

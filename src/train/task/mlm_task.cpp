@@ -33,7 +33,7 @@ std::shared_ptr<const Sequences> masked(ExampleSet examples, const Masker& maske
 }  // namespace
 
 TaskData MlmTask::prepare(const Job& job, DataRequest request) {
-  data_ = prepare_encoder_data(job, std::move(request));
+  data_ = prepare_table(job, std::move(request));
   const int64_t max_length = job.training.max_length;
   for (ExampleSet* part : {&data_.train, &data_.validation}) {
     if (!part->has_pairs()) *part = part->in_pieces(max_length);

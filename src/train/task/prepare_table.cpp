@@ -59,7 +59,7 @@ void take_notes(const std::vector<std::string>& from, std::vector<std::string>& 
   to.insert(to.end(), from.begin(), from.end());
 }
 
-void decide_vocabulary(const Job& job, EncoderData& prepared, bool given) {
+void decide_vocabulary(const Job& job, TableData& prepared, bool given) {
   const int64_t size = prepared.tokenizer->vocab_size();
   if (!job.model.from.empty()) {
     if (size > job.model.vocab_size) {
@@ -79,7 +79,7 @@ void decide_vocabulary(const Job& job, EncoderData& prepared, bool given) {
   prepared.decided.vocab_size = size;
 }
 
-void prepare_tokenizer(const Job& job, DataRequest request, const InputTable& table, EncoderData& prepared) {
+void prepare_tokenizer(const Job& job, DataRequest request, const InputTable& table, TableData& prepared) {
   const std::string own = request.run + kTokenizerFile;
   const std::string given = !request.run.empty() && file_exists(own) ? own : job.data.tokenizer;
   if (!given.empty()) {
@@ -160,9 +160,9 @@ void check_room_for_text(const ExampleSet& examples, int64_t max_length) {
              texts == 2 ? "each pair of texts" : "each text", specials + texts);
 }
 
-EncoderData prepare_encoder_data(const Job& job, DataRequest request) {
+TableData prepare_table(const Job& job, DataRequest request) {
   const bool classify = traits_of_task(job.task).has_labels;
-  EncoderData prepared;
+  TableData prepared;
   const LabelSet of_run = request.run.empty() ? LabelSet() : read_labels(request.run);
   const LabelSet of_model = LabelSet::in_order(request.model_labels);
   const InputTable table(table_options(train_paths(job), job));
@@ -210,7 +210,7 @@ EncoderData prepare_encoder_data(const Job& job, DataRequest request) {
   return prepared;
 }
 
-TaskData hand_over(EncoderData& prepared, std::shared_ptr<const Sequences> train,
+TaskData hand_over(TableData& prepared, std::shared_ptr<const Sequences> train,
                    std::shared_ptr<const Sequences> validation) {
   TaskData data;
   data.tokenizer = std::move(prepared.tokenizer);
@@ -226,7 +226,7 @@ TaskData hand_over(EncoderData& prepared, std::shared_ptr<const Sequences> train
   return data;
 }
 
-Task::Description describe_examples(const EncoderData& prepared, const Job& job, const TaskData& data,
+Task::Description describe_examples(const TableData& prepared, const Job& job, const TaskData& data,
                                     const PackingFigures& packing, const std::string& more) {
   const ExampleStatistics statistics = example_statistics(prepared.train, job.training.max_length);
   return {fmt::format("{}\n{}\n{}validation: {} examples, {} tokens", example_statistics_text(statistics),
