@@ -146,7 +146,7 @@ Value Encoder::picked_hidden(Tape& tape) const {
 
 Value Encoder::rows_after(Tape& tape, int64_t layers) const {
   const Value h = run_layers(tape, embed(tape), 0, layers);
-  tape.keep(h);
+  tape.read_back(h);
   return h;
 }
 

@@ -108,9 +108,9 @@ class Program {
   // On a GPU ops are queued, and a ledger sees nothing of them; a clock gets a stamp after each. Null: none.
   void set_clock(PhaseClock* clock) { clock_ = clock; }
 
-  // A value that is `kept`, with the rows of the last batch.
+  // A value that is `read_back`, with the rows of the last batch.
   Tensor value(Value value, const DeviceBatch& batch) const;
-  Tensor gradient(Value value, const DeviceBatch& batch) const;  // of a `kept` value
+  Tensor gradient(Value value, const DeviceBatch& batch) const;  // of a `read_back` value
 
   // Parameters in the order in which backward completes their gradients.
   const std::vector<Parameter*>& completion_order() const { return completion_order_; }

@@ -80,8 +80,8 @@ struct ValueSpec {
   int64_t fixed_rows = 0;  // ... or, when > 0, this many
   int64_t cols = 0;
   DType type = DType::f32;
-  bool gradient = false;  // takes part in backward
-  bool kept = false;      // read by the host after the run: its memory is not reused
+  bool gradient = false;   // takes part in backward
+  bool read_back = false;  // read by the host after the run: its memory is not reused
 };
 
 struct ParameterPart {
@@ -144,7 +144,7 @@ class Tape {
   const BatchMatrices& matrices(int set) const { return matrices_.at(static_cast<size_t>(set)); }
 
   Value add_value(const ValueSpec& spec);
-  void keep(Value value) { values_.at(static_cast<size_t>(value.id)).kept = true; }  // for the host to read
+  void read_back(Value value) { values_.at(static_cast<size_t>(value.id)).read_back = true; }  // by the host
   const ValueSpec& spec(Value value) const { return values_.at(static_cast<size_t>(value.id)); }
   int64_t capacity_rows(Value value) const;
   int64_t capacity_bytes(Value value) const;
