@@ -81,10 +81,10 @@ bool fits(ProductFormat products, const Tensor& x, const Tensor& weight) {
 
 bool linear_forward_fp8(const LinearForward& op) {
   if (!fits(op.products, op.x, op.weight)) return false;
-  const bool keeps = static_cast<bool>(op.kept);
+  const bool keeps = static_cast<bool>(op.fp8_operands);
   Fp8Matrix x{.from = op.x, .wants_rows = true, .wants_columns = keeps};
   Fp8Matrix weight{.from = op.weight, .wants_rows = true, .wants_columns = keeps};
-  keep(op.kept, x, weight);
+  keep(op.fp8_operands, x, weight);
   WorkspaceCarver carver(x.bytes() + weight.bytes(), operand_workspace(x.bytes() + weight.bytes()));
   x.place(carver);
   weight.place(carver);
@@ -120,8 +120,8 @@ bool linear_backward_fp8(const LinearBackward& op) {
   }
   Fp8Matrix weight{.from = op.weight, .wants_columns = bool{op.dx}};
   Fp8Matrix x{.from = op.x, .wants_columns = bool{op.dweight}};
-  keep(op.kept, x, weight);
-  const bool kept = static_cast<bool>(op.kept);
+  keep(op.fp8_operands, x, weight);
+  const bool kept = static_cast<bool>(op.fp8_operands);
   const int64_t bytes = gradient.bytes() + weight.bytes() + x.bytes();
   WorkspaceCarver carver(bytes, operand_workspace(bytes));
   gradient.place(carver);

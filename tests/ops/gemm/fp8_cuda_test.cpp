@@ -274,11 +274,11 @@ TEST_F(CudaFp8, GivesTheSameBitsTwice) {
 TEST_F(CudaFp8, WhatForwardKeepsIsWhatBackwardWouldMake) {
   for (const Fp8Case& c : {Fp8Case{{37, 5}, 64, 96}, Fp8Case{{130}, 256, 128, Activation::gelu_tanh}}) {
     Fp8Linear keeping(c), making(c);
-    const int64_t bytes = fp8_kept_bytes(keeping.n + 100, c.inputs, c.outputs);  // a micro-batch is seldom full
+    const int64_t bytes = fp8_operand_bytes(keeping.n + 100, c.inputs, c.outputs);  // a micro-batch is seldom full
     const Buffer kept(cuda_device(), bytes);
     LinearForward forward = keeping.forward(Side::gpu);
     LinearBackward backward = keeping.backward(Side::gpu);
-    forward.kept = backward.kept = matrix(kept.data(), DType::e4m3, 1, bytes);
+    forward.fp8_operands = backward.fp8_operands = matrix(kept.data(), DType::e4m3, 1, bytes);
     cuda::linear_forward(forward);
     cuda::linear_backward(backward);
     cuda::linear_forward(making.forward(Side::gpu));
