@@ -276,9 +276,9 @@ class Product {
         if (!keeps_all || item.row_item != packed_item) {
           pack_a(item.rows, {0, divide_up(item.rows.size(), kernels_.rows)}, depth, a_panels);
         }
-        const GemmAhead ahead = plain_ ? next_of_a(step, pass, number, packed_item) : GemmAhead();
+        const GemmPrefetch prefetch = plain_ ? next_of_a(step, pass, number, packed_item) : GemmPrefetch();
         multiply_item(thread, step, pass, item, a_panels, b_pass + item.panels.begin * kernels_.cols * units(depth),
-                      ahead);
+                      prefetch);
         b_pass += (depth_block_ / kernels_.unit_depth) * cols_block_;
       }
       packed_item = item.row_item;
@@ -303,7 +303,7 @@ class Product {
         const Item next = goes_on || number + 1 == col_items_ ? item : item_of(step, number + 1);
         const Range next_cols{next.panels.begin * kernels_.cols, std::min(n_, next.panels.end * kernels_.cols)};
         multiply_item(thread, step, pass, item, low_panels(pass), b_panels,
-                      ahead_of_b(next_cols, depth_of(goes_on ? pass + 1 : 0)));
+                      prefetch_of_b(next_cols, depth_of(goes_on ? pass + 1 : 0)));
       }
       schedule_->finished(step.number, number);
     }
@@ -311,7 +311,7 @@ class Product {
 
   // `b_panels` begins with the item's first panel.
   void multiply_item(int thread, const Step& step, int64_t pass, const Item& item, const float* a_panels,
-                     const float* b_panels, GemmAhead ahead) const {
+                     const float* b_panels, GemmPrefetch prefetch) const {
     const int64_t panel_units = units(depth_of(pass)), count = divide_up(item.rows.size(), kernels_.rows);
     const int64_t tile_floats = kernels_.rows * kernels_.cols;
     float* partial = partial_ + thread * partial_floats_;
@@ -323,7 +323,7 @@ class Product {
     GemmTile tile;
     tile.units = panel_units;
     tile.a_by_row = a_by_row_;
-    ahead.share_among(item.panels.size() * count);
+    prefetch.share_among(item.panels.size() * count);
     for (int64_t panel = item.panels.begin; panel < item.panels.end; ++panel) {
       const int64_t col = step.cols.begin + panel * kernels_.cols;
       GemmParts parts(item.rows, count);
@@ -331,7 +331,7 @@ class Product {
         const Range rows = kernels_.whole_panels ? whole_panel(item.rows, p) : parts.next();
         tile.a_panel = a_panels + p * panel_floats_;
         tile.b_panel = b_panels;
-        ahead.next(tile);
+        prefetch.next(tile);
         multiply_tile(tile, rows, {col, std::min(col + kernels_.cols, step.cols.end)}, pass, partial + p * tile_floats,
                       tile_buffers_ + thread * tile_floats, row_keys + (rows.begin - item.rows.begin));
       }
@@ -415,20 +415,20 @@ class Product {
 
   // What of A is packed after a pass of an item. Not for products with an epilogue, whose tiles have enough to fetch:
   // 10 % slower at 256 wide.
-  GemmAhead next_of_a(const Step& step, int64_t pass, int64_t number, int64_t packed_item) const {
+  GemmPrefetch next_of_a(const Step& step, int64_t pass, int64_t number, int64_t packed_item) const {
     const Item item = item_of(step, number);
     if (pass + 1 < step.passes.end) {
-      return item.row_item == packed_item ? GemmAhead() : ahead_of_a(item.rows, depth_of(pass + 1));
+      return item.row_item == packed_item ? GemmPrefetch() : prefetch_of_a(item.rows, depth_of(pass + 1));
     }
     if (number + 1 == row_items_ * col_items_) return {};
     const Item next = item_of(step, number + 1);
-    return next.row_item == item.row_item ? GemmAhead() : ahead_of_a(next.rows, depth_of(step.passes.begin));
+    return next.row_item == item.row_item ? GemmPrefetch() : prefetch_of_a(next.rows, depth_of(step.passes.begin));
   }
-  GemmAhead ahead_of_a(Range rows, Range depth) const {
-    return GemmAhead(element_of(a_, rows.begin, depth.begin), a_, rows, depth, !a_.transposed);
+  GemmPrefetch prefetch_of_a(Range rows, Range depth) const {
+    return GemmPrefetch(element_of(a_, rows.begin, depth.begin), a_, rows, depth, !a_.transposed);
   }
-  GemmAhead ahead_of_b(Range cols, Range depth) const {
-    return GemmAhead(element_of(b_, depth.begin, cols.begin), b_, cols, depth, b_.transposed);
+  GemmPrefetch prefetch_of_b(Range cols, Range depth) const {
+    return GemmPrefetch(element_of(b_, depth.begin, cols.begin), b_, cols, depth, b_.transposed);
   }
   const GemmKernels& kernels_;
   const int64_t m_, n_, k_;

@@ -99,7 +99,7 @@ Engine::Engine(const EngineOptions& options)
 
 Engine::~Engine() {
   try {
-    step_->forget_ahead();
+    step_->cancel_next_pass();
   } catch (const std::exception&) {  // a GPU that failed has said so before
   }
 }
@@ -116,7 +116,7 @@ void Engine::initialise(uint64_t seed) {
 }
 
 void Engine::parameters_changed() {
-  step_->forget_ahead();
+  step_->cancel_next_pass();
   refresh_compute_copies(store_);
 }
 
