@@ -38,7 +38,7 @@ int64_t LoadedModel::parameters() const { return content_->model->store.count();
 const Tokenizer& LoadedModel::tokenizer() const { return *content_->model->tokenizer; }
 
 std::string LoadedModel::precision() const {
-  return precision_name(content_->model->store.compute_type(), ProductFormat::own);
+  return precision_name(content_->model->store.compute_type(), GemmFormat::own);
 }
 
 int64_t LoadedModel::Content::length(int64_t asked) const {

@@ -23,7 +23,7 @@ class ClassPredictor {
   // `model` and `store` must outlive it, and `beside`, whose memory it then uses: the two must not be active
   // at the same time.
   ClassPredictor(const Model& model, const ParameterStore& store, const RowCapacity& capacity,
-                 const BatchLayout& layout, Backend backend, ProductFormat products = ProductFormat::own,
+                 const BatchLayout& layout, Backend backend, GemmFormat products = GemmFormat::own,
                  const Program* beside = nullptr);
 
   struct Row {

@@ -49,7 +49,7 @@ DeviceChoice choose_device(const std::string& asked, const std::string& place) {
 #if BRISK_HAVE_CUDA
   if (!gpus.empty() && gpus.front().major >= 8) {
     const DeviceChoice found = gpu(0);
-    if (cuda::has_product_library(why)) return found;
+    if (cuda::has_gemm_library(why)) return found;
     return {&cpu_device(), "cpu", fmt::format("cpu: {}", why)};
   }
 #endif

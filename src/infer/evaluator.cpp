@@ -11,7 +11,7 @@ Metrics token_metrics(double loss, double accuracy) {
 }
 
 Evaluator::Evaluator(const Model& model, const ParameterStore& store, const RowCapacity& capacity,
-                     const BatchLayout& layout, Backend backend, ProductFormat products, const Program* beside) {
+                     const BatchLayout& layout, Backend backend, GemmFormat products, const Program* beside) {
   if (model.classes() > 0) {
     predictor_ = std::make_unique<ClassPredictor>(model, store, capacity, layout, backend, products, beside);
   } else {

@@ -37,7 +37,7 @@ class Evaluator {
   // `model` and `store` must outlive the evaluator, and `beside`, whose memory it then uses: the two must not be
   // active at the same time.
   Evaluator(const Model& model, const ParameterStore& store, const RowCapacity& capacity, const BatchLayout& layout,
-            Backend backend, ProductFormat products = ProductFormat::own, const Program* beside = nullptr);
+            Backend backend, GemmFormat products = GemmFormat::own, const Program* beside = nullptr);
 
   // Of the first `count` sequences, or of all.
   EvaluationResult evaluate(const Sequences& sequences, Ledger& ledger,

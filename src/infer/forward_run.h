@@ -25,7 +25,7 @@ class ForwardRun {
   struct Options {
     std::vector<RowCapacity> rows;  // per row set of a micro-batch
     Backend backend = Backend::cpu;
-    ProductFormat products = ProductFormat::own;
+    GemmFormat products = GemmFormat::own;
     // Whose memory it uses, and which must outlive it; the two must not be active at the same time. Null: its own.
     const Program* beside = nullptr;
   };

@@ -83,14 +83,14 @@ double measure_ratio(const ModelWidths& widths, bool instructions) {
 
 }  // namespace
 
-std::string precision_name(DType compute_type, ProductFormat products) {
-  if (products == ProductFormat::tf32) return "tf32";
-  if (products == ProductFormat::fp8) return "fp8";
+std::string precision_name(DType compute_type, GemmFormat products) {
+  if (products == GemmFormat::tf32) return "tf32";
+  if (products == GemmFormat::fp8) return "fp8";
   return compute_type == DType::bf16 ? "bf16" : compute_type == DType::f16 ? "fp16" : "fp32";
 }
 
-Arithmetic arithmetic_of(DType compute_type, ProductFormat products) {
-  if (products == ProductFormat::tf32) return Arithmetic::tf32;
+Arithmetic arithmetic_of(DType compute_type, GemmFormat products) {
+  if (products == GemmFormat::tf32) return Arithmetic::tf32;
   if (compute_type == DType::f16) return Arithmetic::f16;
   return compute_type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32;
 }
@@ -130,10 +130,10 @@ PrecisionChoice choose_precision(const std::string& asked, const ModelWidths& wi
   check_precision(asked, device);
   if (device.is_cuda()) {
     if (asked == "fp32") return {DType::f32, "fp32, as the job asks", false};
-    if (asked == "tf32") return {DType::f32, "tf32, as the job asks", false, ProductFormat::tf32};
+    if (asked == "tf32") return {DType::f32, "tf32, as the job asks", false, GemmFormat::tf32};
     if (asked == "auto") return {DType::bf16, "bf16, by the GPU's tensor cores", false};
     if (asked == "fp8")
-      return {DType::bf16, "fp8 in linear layers, as the job asks; bf16 elsewhere", false, ProductFormat::fp8};
+      return {DType::bf16, "fp8 in linear layers, as the job asks; bf16 elsewhere", false, GemmFormat::fp8};
     if (asked == "bf16") return {DType::bf16, "bf16, as the job asks", false};
     BRISK_CHECK(asked == "fp16", "precision {}", asked);
     return {DType::f16, "fp16 with a scaled loss, as the job asks", false};

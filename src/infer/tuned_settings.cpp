@@ -41,9 +41,9 @@ TunedSettings tuned_settings_from_json(const std::string& text, const std::strin
             : type == "f16" ? DType::f16
                             : DType::f32,
             tokens, json.value("isa", ""), json.value("threads", int64_t{0}),
-            precision == "tf32"  ? ProductFormat::tf32
-            : precision == "fp8" ? ProductFormat::fp8
-                                 : ProductFormat::own};
+            precision == "tf32"  ? GemmFormat::tf32
+            : precision == "fp8" ? GemmFormat::fp8
+                                 : GemmFormat::own};
   } catch (const Json::exception& error) {
     user_error(
         "{}: its tuned settings cannot be read ({}); the checkpoint is damaged: remove it to resume from the one before",

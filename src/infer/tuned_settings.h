@@ -19,7 +19,7 @@ struct TunedSettings {
   // Where it was made. Elsewhere the curve goes on, but not to the bit.
   std::string isa;
   int64_t threads = 0;
-  ProductFormat products = ProductFormat::own;
+  GemmFormat products = GemmFormat::own;
 };
 
 std::string tuned_settings_to_json(const TunedSettings& tuned);

@@ -79,7 +79,7 @@ class PhaseClock {
 struct ProgramOptions {
   int64_t checkpoint_every = 0;  // recompute the insides of every group of this many layers; 0 = keep everything
   Backend backend = Backend::cpu;
-  ProductFormat products = ProductFormat::own;
+  GemmFormat products = GemmFormat::own;
 };
 
 // Is told of a parameter whose gradient is complete: what writes it has run or, on a GPU, is queued.
@@ -189,7 +189,7 @@ class OpRun {
   const DeviceBatch::Set& set(int i) const { return batch_.sets[static_cast<size_t>(i)]; }
   const DeviceBatch& batch() const { return batch_; }
   Backend backend() const { return program_.options_.backend; }
-  ProductFormat products() const { return program_.options_.products; }
+  GemmFormat products() const { return program_.options_.products; }
 
  private:
   friend class Program;

@@ -128,14 +128,14 @@ class Tape {
     Purpose purpose = Purpose::training;
     DType activation_type = DType::f32;  // what ops write between products; the residual stream is always f32
     std::vector<RowCapacity> rows;
-    ProductFormat products = ProductFormat::own;  // ops that round further may keep what they rounded
+    GemmFormat products = GemmFormat::own;  // ops that round further may keep what they rounded
   };
 
   explicit Tape(Options options) : options_(std::move(options)), matrices_(options_.rows.size()) {}
 
   bool training() const { return options_.purpose == Purpose::training; }
   DType activation_type() const { return options_.activation_type; }
-  ProductFormat products() const { return options_.products; }
+  GemmFormat products() const { return options_.products; }
   const RowCapacity& rows(int set) const { return options_.rows.at(static_cast<size_t>(set)); }
   const std::vector<RowCapacity>& row_sets() const { return options_.rows; }
 

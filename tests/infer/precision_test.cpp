@@ -23,11 +23,11 @@ TEST(Precision, OfGpusIsRefusedOnTheCpuWithWhatToUse) {
 }
 
 TEST(Precision, IsKeptByACheckpoint) {
-  for (const auto& [type, products, name] : {std::tuple{DType::f32, ProductFormat::own, "fp32"},
-                                             {DType::bf16, ProductFormat::own, "bf16"},
-                                             {DType::f32, ProductFormat::tf32, "tf32"},
-                                             {DType::f16, ProductFormat::own, "fp16"},
-                                             {DType::bf16, ProductFormat::fp8, "fp8"}}) {
+  for (const auto& [type, products, name] : {std::tuple{DType::f32, GemmFormat::own, "fp32"},
+                                             {DType::bf16, GemmFormat::own, "bf16"},
+                                             {DType::f32, GemmFormat::tf32, "tf32"},
+                                             {DType::f16, GemmFormat::own, "fp16"},
+                                             {DType::bf16, GemmFormat::fp8, "fp8"}}) {
     EXPECT_EQ(precision_name(type, products), name);
     const TunedSettings saved{.compute_type = type, .micro_batch_tokens = 64, .products = products};
     const TunedSettings again = tuned_settings_from_json(tuned_settings_to_json(saved), "here");
@@ -39,7 +39,7 @@ TEST(Precision, IsKeptByACheckpoint) {
 TEST(Precision, OfACheckpointWithoutItsNameIsItsType) {
   const TunedSettings old = tuned_settings_from_json(R"({"compute_type": "bf16", "micro_batch_tokens": 64})", "here");
   EXPECT_EQ(old.compute_type, DType::bf16);
-  EXPECT_EQ(old.products, ProductFormat::own);
+  EXPECT_EQ(old.products, GemmFormat::own);
 }
 
 TEST(Precision, WeightsWithoutMastersAreForGpusAndBf16) {

@@ -123,9 +123,9 @@ void* operand_workspace(int64_t bytes) {
 }
 
 // Of their own: ops keep what they multiply in the shared one.
-void* product_workspace() {
-  char* const both = static_cast<char*>(workspaces().products.at_least(kProductWorkspaceBytes));
-  return both + (working_beside ? kProductWorkspaceBytes / 2 : 0);
+void* gemm_workspace() {
+  char* const both = static_cast<char*>(workspaces().products.at_least(kGemmWorkspaceBytes));
+  return both + (working_beside ? kGemmWorkspaceBytes / 2 : 0);
 }
 
 int multiprocessors() {

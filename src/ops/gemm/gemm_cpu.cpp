@@ -34,9 +34,9 @@ constexpr int64_t kLowRows = 1024, kLowPassFloats = 1 << 18, kLowFloats = 1 << 2
 // With few rows (`low_`) it is the other way round: packing B is a good part of the work then, and what one core packed
 // is in another core's cache. So all threads pack A together, an item is a few panels of C's columns, and a thread packs
 // its panels of B right before it multiplies all rows with them.
-class Product {
+class CpuGemm {
  public:
-  Product(const GemmKernels& kernels, int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b,
+  CpuGemm(const GemmKernels& kernels, int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b,
           const GemmEpilogue& epilogue, int pool_size)
       : kernels_(kernels),
         m_(m),
@@ -472,7 +472,7 @@ void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOpera
     if (m <= (arithmetic == Arithmetic::f32 ? kFewRows : kFewRowsBf16) && !a.transposed && b.transposed) {
       return gemm_few_rows(*kernels, m, n, std::max<int64_t>(k, 0), a, b, epilogue, arithmetic);
     }
-    Product(*kernels, m, n, std::max<int64_t>(k, 0), a, b, epilogue, thread_pool().size()).run();
+    CpuGemm(*kernels, m, n, std::max<int64_t>(k, 0), a, b, epilogue, thread_pool().size()).run();
     return;
   }
   gemm_by(implementation, m, n, k, a, b, epilogue, arithmetic);
@@ -481,7 +481,7 @@ void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOpera
 void gemm_alone(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b,
                 const GemmEpilogue& epilogue, Arithmetic arithmetic) {
   BRISK_CHECK(can_gemm_alone(), "only brisk's own product runs on one thread of a thread pool");
-  if (m > 0 && n > 0) Product(*own_kernels(arithmetic), m, n, std::max<int64_t>(k, 0), a, b, epilogue, 1).run();
+  if (m > 0 && n > 0) CpuGemm(*own_kernels(arithmetic), m, n, std::max<int64_t>(k, 0), a, b, epilogue, 1).run();
 }
 
 bool can_gemm_alone() { return gemm_implementation() == GemmImplementation::own && has_vector_kernels(); }

@@ -72,8 +72,8 @@ GemmOperand as_right(GemmOperand operand) {
   return operand;
 }
 
-bool fits(ProductFormat products, const Tensor& x, const Tensor& weight) {
-  return products == ProductFormat::fp8 && weight.type == DType::bf16 && x.rows > 0 && fits_fp8(weight) &&
+bool fits(GemmFormat products, const Tensor& x, const Tensor& weight) {
+  return products == GemmFormat::fp8 && weight.type == DType::bf16 && x.rows > 0 && fits_fp8(weight) &&
          weight.rows % kFp8Multiple == 0 && fits_fp8(x);
 }
 
@@ -127,14 +127,14 @@ bool linear_backward_fp8(const LinearBackward& op) {
   gradient.place(carver);
   weight.place(carver);
   x.place(carver);
-  Product for_dx{.m = n, .n = inputs, .k = outputs, .a = gradient.rows, .b = as_right(weight.columns), .c = op.dx};
+  GemmProblem for_dx{.m = n, .n = inputs, .k = outputs, .a = gradient.rows, .b = as_right(weight.columns), .c = op.dx};
   if (op.dx_adds) for_dx.addend = op.dx;
-  Product for_dweight{.m = outputs,
-                      .n = inputs,
-                      .k = x.padded_rows(),
-                      .a = gradient.columns,
-                      .b = as_right(x.columns),
-                      .c = op.dweight};
+  GemmProblem for_dweight{.m = outputs,
+                          .n = inputs,
+                          .k = x.padded_rows(),
+                          .a = gradient.columns,
+                          .b = as_right(x.columns),
+                          .c = op.dweight};
   if (op.dweight_adds) for_dweight.addend = op.dweight;
   if ((op.dx && !can_multiply(for_dx)) || (op.dweight && !can_multiply(for_dweight))) return false;
 

@@ -152,7 +152,7 @@ Value linear(Tape& tape, Value x, Parameter* weight, const LinearOptions& option
   const bool saves_before = tape.training() && options.activation != Activation::none;
   const DropoutSite dropout(tape, options.dropout);
   Node node;
-  const bool keeps = tape.training() && tape.products() == ProductFormat::fp8 && spec.cols % 16 == 0 && width % 16 == 0;
+  const bool keeps = tape.training() && tape.products() == GemmFormat::fp8 && spec.cols % 16 == 0 && width % 16 == 0;
   node.op = std::make_unique<LinearOp>(label_of(weight), tape.spec(x).row_set, options, dropout, saves_before,
                                        !keeps         ? -1
                                        : saves_before ? 2

@@ -38,8 +38,8 @@ struct LinearCrossEntropy {
   bool dweight_adds = false;
   Tensor dbias;  // [1, V] f32 out, or none
   bool dbias_adds = false;
-  Tensor scratch;                               // [1, bytes / 4] as linear_cross_entropy_scratch says
-  ProductFormat products = ProductFormat::own;  // on a GPU; of a type it cannot be of, own
+  Tensor scratch;                         // [1, bytes / 4] as linear_cross_entropy_scratch says
+  GemmFormat products = GemmFormat::own;  // on a GPU; of a type it cannot be of, own
 };
 
 // Bytes of scratch for a capacity of `rows` rows; the chunk height follows from it, alike on every run.

@@ -100,7 +100,7 @@ class GpuLoss {
       if (!gradient_) continue;
       const auto give_parameters = [&] {
         if (op_.dweight) {
-          Product product{.m = vocabulary, .n = width, .k = rows, .a = operand(dlogits, true), .b = operand(x)};
+          GemmProblem product{.m = vocabulary, .n = width, .k = rows, .a = operand(dlogits, true), .b = operand(x)};
           product.c = op_.dweight;
           if (op_.dweight_adds || begin > 0) product.addend = op_.dweight;
           multiply_or_fail(product);
@@ -133,8 +133,8 @@ class GpuLoss {
  private:
   static int64_t carved(int64_t bytes) { return round_up(bytes, WorkspaceCarver::kAlignment); }
 
-  void multiply_or_fail(Product p) const {
-    p.tf32 = op_.products == ProductFormat::tf32 && op_.weight.type == DType::f32;
+  void multiply_or_fail(GemmProblem p) const {
+    p.tf32 = op_.products == GemmFormat::tf32 && op_.weight.type == DType::f32;
     BRISK_CHECK(multiply(p), "cuBLASLt cannot multiply [{}, {}] by [{}, {}]", p.m, p.k, p.k, p.n);
   }
 

@@ -15,7 +15,7 @@ namespace brisk {
 
 // Of cuBLASLt, for products of which several blocks share a result (split-K, stream-K): two of 64 MiB, since two
 // products may run side by side. NVIDIA asks for 32 MiB each on Hopper; with 64 more algorithms are candidates.
-constexpr int64_t kProductWorkspaceBytes = int64_t{128} << 20;
+constexpr int64_t kGemmWorkspaceBytes = int64_t{128} << 20;
 
 // What an op says of itself (Op::gpu_workspace) is a sum of pieces, each aligned.
 constexpr int64_t kWorkspaceAlignment = 256;
@@ -33,7 +33,7 @@ int64_t gpu_workspace_bytes(const Tape& tape);
 // What it grows to where cuDNN's attention is tried, which is not reserved and happens only where the GPU has room; 0
 // where it never is. Of sequences that are all as long as the longest; many short ones together with a long one need more.
 int64_t gpu_cudnn_bytes(const Tape& tape);
-// Of a second workspace, for the operands of linear layers that multiply in eight bits (ProductFormat::fp8).
+// Of a second workspace, for the operands of linear layers that multiply in eight bits (GemmFormat::fp8).
 int64_t gpu_operand_bytes(const Tape& tape);
 
 namespace cuda {
@@ -43,7 +43,7 @@ int64_t workspace_size();  // bytes of the shared one, so far
 // Gives all of them back, the products' too; the next op that wants one makes it anew. No graph that was recorded with
 // them may run any more: only between engines.
 void release_workspaces();
-void* product_workspace();  // half of kProductWorkspaceBytes: products that run side by side have one each
+void* gemm_workspace();  // half of kGemmWorkspaceBytes: products that run side by side have one each
 }  // namespace cuda
 
 }  // namespace brisk

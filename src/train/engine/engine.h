@@ -34,11 +34,11 @@ namespace brisk {
 
 struct EngineOptions {
   ModelConfig model;
-  RowCapacity capacity;                         // of a micro-batch, of its first row set
-  BatchLayout layout;                           // which others it has
-  DType compute_type = DType::f32;              // f32, bf16 or, on a GPU, f16 products
-  ProductFormat products = ProductFormat::own;  // while training; fp8 is not evaluated in: what is saved is not fp8
-  bool master_weights = true;                   // false: ParameterStore::Masters::not_of_hidden
+  RowCapacity capacity;                   // of a micro-batch, of its first row set
+  BatchLayout layout;                     // which others it has
+  DType compute_type = DType::f32;        // f32, bf16 or, on a GPU, f16 products
+  GemmFormat products = GemmFormat::own;  // while training; fp8 is not evaluated in: what is saved is not fp8
+  bool master_weights = true;             // false: ParameterStore::Masters::not_of_hidden
   int64_t checkpoint_every = 0;
   double label_smoothing = 0;
   struct Distillation {

@@ -237,7 +237,7 @@ class Starter {
                  setup_.directory.path());
     }
     // What only a GPU rounds to, the CPU does without.
-    const ProductFormat products = engine_options.device->is_cuda() ? tuned.products : ProductFormat::own;
+    const GemmFormat products = engine_options.device->is_cuda() ? tuned.products : GemmFormat::own;
     return {tuned.compute_type, tuned.micro_batch_tokens, isa, threads, products};
   }
 

@@ -145,7 +145,7 @@ struct Fp8Linear {
     op.rows = rows.at(side);
     if (of.residual) op.residual = residual.at(side);
     op.y = y.at(side);
-    op.products = ProductFormat::fp8;
+    op.products = GemmFormat::fp8;
     return op;
   }
   LinearBackward backward(Side side) {
@@ -162,7 +162,7 @@ struct Fp8Linear {
     op.dweight = dweight.at(side);
     op.dbias = dbias.at(side);
     op.dx_adds = op.dweight_adds = op.dbias_adds = of.adds;
-    op.products = ProductFormat::fp8;
+    op.products = GemmFormat::fp8;
     return op;
   }
   Fp8Case of;
@@ -250,7 +250,7 @@ TEST_F(CudaFp8, ShapesThatDoNotFitAreBf16) {
     cuda::linear_backward(eight.backward(Side::gpu));
     LinearForward forward = sixteen.forward(Side::gpu);
     LinearBackward backward = sixteen.backward(Side::gpu);
-    forward.products = backward.products = ProductFormat::own;
+    forward.products = backward.products = GemmFormat::own;
     cuda::linear_forward(forward);
     cuda::linear_backward(backward);
     testing::expect_close(eight.y.gpu(), sixteen.y.gpu(), 0, "y");

@@ -38,7 +38,7 @@ TEST_F(FitChecks, APlanIsTheSumOfItsParts) {
 TEST_F(FitChecks, OnAGpuWorkspacesAreInThePlanAndEvaluationUsesTheMemoryOfSteps) {
   options_.backend = Backend::cuda;
   const MemoryPlan plan = plan_memory(options_);
-  EXPECT_GT(plan.workspace_bytes, kProductWorkspaceBytes);
+  EXPECT_GT(plan.workspace_bytes, kGemmWorkspaceBytes);
   EXPECT_EQ(plan.evaluation_bytes, 0);
   options_.capacity = {8192, 1024, 24};
   const MemoryPlan twice = plan_memory(options_);

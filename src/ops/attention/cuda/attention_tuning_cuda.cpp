@@ -52,7 +52,7 @@ int64_t near_size(int64_t size) {
   return (size >> shift) << shift;
 }
 
-ProductChoices::Key choice_key(const AttentionForward& op, bool backward) {
+TunedAlgorithms::Key choice_key(const AttentionForward& op, bool backward) {
   const bool is_self = op.k_begin == op.queries.starts;
   return {backward,
           near_size(op.q.rows),
@@ -71,9 +71,9 @@ ProductChoices::Key choice_key(const AttentionForward& op, bool backward) {
           static_cast<int64_t>(op.q.type)};
 }
 
-ProductChoices& timed_variants() {
+TunedAlgorithms& timed_variants() {
   static const std::string of = fmt::format("{} attention {}", gpu_name(), kKernels);
-  return product_choices(of, attention_library_version());
+  return tuned_algorithms(of, attention_library_version());
 }
 
 double work_of(const AttentionForward& op) {
@@ -91,8 +91,8 @@ template <typename Run>
 void run_fastest(const AttentionForward& op, bool backward, Variant usual, const Run& run) {
   if (asked_for() == Asked::cudnn && run(Variant::cudnn)) return;
   if (op.q.type != DType::f32 && asked_for() != Asked::cudnn && work_of(op) >= kWorthTiming) {
-    const ProductChoices::Key key = choice_key(op, backward);
-    const ProductChoices::Algorithm* known = timed_variants().find(key);
+    const TunedAlgorithms::Key key = choice_key(op, backward);
+    const TunedAlgorithms::Algorithm* known = timed_variants().find(key);
     if (known != nullptr) {
       if (known->front() < kEveryVariant.size() && run(static_cast<Variant>(known->front()))) return;
     } else if (wants_timing() && !is_captured()) {
