@@ -27,7 +27,7 @@ class ForwardRun {
     Backend backend = Backend::cpu;
     GemmFormat products = GemmFormat::own;
     // Whose memory it uses, and which must outlive it; the two must not be active at the same time. Null: its own.
-    const Program* beside = nullptr;
+    const Program* shared_with = nullptr;
   };
   // `record` puts the model's ops on the tape and says which value is wanted. `store` must outlive the run.
   ForwardRun(const ParameterStore& store, const Options& options, const std::function<Value(Tape&)>& record);

@@ -48,11 +48,11 @@ std::unique_ptr<Tokenizer> make(TokenizerParts parts, const std::string& path) {
   return std::make_unique<BpeTokenizer>(std::move(parts), path);
 }
 
-// tokenizer_config.json beside `path`, with what older files next to it say and it does not; null if there is none.
-nlohmann::json config_beside(const std::filesystem::path& path) {
+// tokenizer_config.json next to `path`, with what older files next to it say and it does not; null if there is none.
+nlohmann::json config_next_to(const std::filesystem::path& path) {
   const auto read = [&](const char* name) -> nlohmann::json {
-    const std::string beside = path.parent_path() / name;
-    return file_exists(beside) ? parse_tokenizer_file(beside, read_file(beside)) : nullptr;
+    const std::string sibling = path.parent_path() / name;
+    return file_exists(sibling) ? parse_tokenizer_file(sibling, read_file(sibling)) : nullptr;
   };
   nlohmann::json config = read(kConfigFile);
   const nlohmann::json specials = read(kSpecialsFile), added = read(kAddedFile);
@@ -79,13 +79,13 @@ std::unique_ptr<Tokenizer> load_gpt2(const std::string& vocabulary_path, const s
     }
   }
   const nlohmann::json vocabulary = parse_tokenizer_file(vocabulary_path, read_file(vocabulary_path));
-  return make(
-      parts_from_gpt2(vocabulary_path, vocabulary, merges_path, read_file(merges_path), config_beside(vocabulary_path)),
-      vocabulary_path);
+  return make(parts_from_gpt2(vocabulary_path, vocabulary, merges_path, read_file(merges_path),
+                              config_next_to(vocabulary_path)),
+              vocabulary_path);
 }
 
 std::unique_ptr<Tokenizer> load_vocab_txt(const std::string& path) {
-  return std::make_unique<WordPieceTokenizer>(parts_from_vocab_txt(path, read_file(path), config_beside(path)), path);
+  return std::make_unique<WordPieceTokenizer>(parts_from_vocab_txt(path, read_file(path), config_next_to(path)), path);
 }
 
 std::unique_ptr<Tokenizer> load_from_directory(const std::filesystem::path& directory) {
@@ -157,7 +157,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path) {
   if (!is_json_object(content)) return tokenizer_from_memory(content, path);
 
   const nlohmann::json json = parse_tokenizer_file(path, content);
-  if (json.contains("model")) return tokenizer_from_json(path, json, config_beside(path));
+  if (json.contains("model")) return tokenizer_from_json(path, json, config_next_to(path));
   for (const auto& [vocabulary, merges] : kGpt2Names) {
     const std::string merges_path = as_path.parent_path() / merges;
     if (as_path.filename() == vocabulary || (!json.contains("format") && file_exists(merges_path))) {

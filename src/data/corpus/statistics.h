@@ -36,7 +36,7 @@ struct PackingFigures {
 
 // Two lines for people; "" if nothing was measured.
 std::string packing_text(const PackingFigures& packing);
-// One line, for steps that are small beside a micro-batch: how full it is says nothing there.
+// One line, for steps that are small compared with a micro-batch: how full it is says nothing there.
 std::string step_text(const PackingFigures& packing);
 
 struct CorpusStatistics {

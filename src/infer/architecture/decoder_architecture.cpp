@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string tokenizer_beside(const std::string& path) {
+std::string tokenizer_next_to(const std::string& path) {
   std::string found;
   std::error_code error;
   // A folder that cannot be listed has no tokenizer to be found.
@@ -100,7 +100,7 @@ class DecoderArchitecture final : public Architecture {
     ModelOptions model = model_options(*file);
     model.context = file->context;
     ModelSource source = foreign_source("llama2.c file", path, model);
-    source.tokenizer = [path] { return load_tokenizer(tokenizer_beside(path)); };
+    source.tokenizer = [path] { return load_tokenizer(tokenizer_next_to(path)); };
     source.load_into = [file](ParameterStore& store) { brisk::load_into(*file, store); };
     source.config = plain_config(model);
     return source;

@@ -142,15 +142,15 @@ void linear_backward(const LinearBackward& op) {
     if (op.dweight) run_weight();
   };
   if (passes) run_pass();
-  SideStream beside;
-  beside.queue(run_weight_and_bias);
+  SideStream side_stream;
+  side_stream.queue(run_weight_and_bias);
   if (op.dx) {
     GemmProblem product{.m = n, .n = inputs, .k = outputs, .a = operand(du), .b = operand(op.weight), .c = op.dx};
     product.tf32 = uses_tf32(op.products, op.weight);
     if (op.dx_adds) product.addend = op.dx;
     linear_input_gradient(op, product);
   }
-  beside.join();
+  side_stream.join();
 }
 
 }  // namespace brisk::cuda

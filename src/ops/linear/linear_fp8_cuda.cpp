@@ -154,8 +154,8 @@ bool linear_backward_fp8(const LinearBackward& op) {
     linear_gradient_pass(pass);
   }
   gradient.make();
-  SideStream beside;
-  beside.queue([&] {
+  SideStream side_stream;
+  side_stream.queue([&] {
     if (!op.dweight) return;
     if (!kept) x.make();
     BRISK_CHECK(multiply(for_dweight), "cuBLASLt cannot multiply [{}, {}] by [{}, {}] in fp8", outputs, n, n, inputs);
@@ -164,7 +164,7 @@ bool linear_backward_fp8(const LinearBackward& op) {
     if (!kept) weight.make();
     linear_input_gradient(op, for_dx);
   }
-  beside.join();
+  side_stream.join();
   return true;
 }
 

@@ -114,8 +114,8 @@ class GpuLoss {
           linear_gradient_pass(pass);
         }
       };
-      SideStream beside;
-      beside.queue(give_parameters);
+      SideStream side_stream;
+      side_stream.queue(give_parameters);
       if (op_.dx) {
         multiply_or_fail({.m = rows,
                           .n = width,
@@ -125,7 +125,7 @@ class GpuLoss {
                           .c = op_.dx.row_range(begin, rows)});
         if (factors != nullptr) scale_rows(op_.dx.row_range(begin, rows), factors);
       }
-      beside.join();
+      side_stream.join();
     }
     sum_up();
   }

@@ -1,4 +1,4 @@
-// `brisk compare`: several runs beside each other, by the metric that chose the best model of each (the loss where they
+// `brisk compare`: several runs side by side, by the metric that chose the best model of each (the loss where they
 // differ in it). Runs of different tasks are not compared in what they learned: a loss of one says nothing about the
 // other's.
 //

@@ -67,7 +67,7 @@ void refuse_other_classes(const std::string& path, const nlohmann::json& config)
   }
 }
 
-// Tokens beside the vocabulary: {"30522": {"content": "<new>", "special": false, ...}, ...}, as transformers writes
+// Tokens outside of the vocabulary: {"30522": {"content": "<new>", "special": false, ...}, ...}, as transformers writes
 // them. Those of ids that the vocabulary has are its own; the others follow it.
 void read_added_tokens(const nlohmann::json& list, const std::string& place, const std::vector<std::string>& tokens,
                        std::vector<AddedToken>& added) {

@@ -31,7 +31,7 @@ UpdateLimits DivergenceGuard::limits() const {
   if (!is_on()) return limits;
   if (state_.gradient_norms.size() >= kGuardLeast) {
     const double median = median_of(state_.gradient_norms);
-    // A model that has stopped learning has norms of nothing; any is large beside them.
+    // A model that has stopped learning has norms of nothing; any is large compared with them.
     limits.gradient_norm = std::max(training_.divergence_gradient_ratio * median, 1e-6);
   }
   // Above the highest, not the median: a batch of rare text, the like of which has been seen, is no outlier.

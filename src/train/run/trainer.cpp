@@ -207,7 +207,7 @@ class Trainer {
         format_count(setup_.data.rows_per_epoch));
   }
 
-  // The peak beside the steps it is compared with: at most 3 ms a second.
+  // The peak next to the steps it is compared with: at most 3 ms a second.
   void sample_peak() {
     if (seconds_since(peak_sampled_) < 1) return;
     setup_.peak->sample();

@@ -13,7 +13,7 @@ namespace brisk::cuda {
 
 namespace {
 
-// What a product needs beside its arguments: factors, a bias and a result in types that cuBLASLt takes.
+// What a product needs in addition to its arguments: factors, a bias and a result in types that cuBLASLt takes.
 class GemmMemory {
  public:
   GemmMemory(const GemmProblem& p, DType type, const GemmEpilogue& e, bool passes)
