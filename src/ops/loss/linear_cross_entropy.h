@@ -30,7 +30,6 @@ struct LinearCrossEntropy {
   float scale = 1;
   const float* step_scale = nullptr;  // on a GPU the scale may lie in device memory; or none
   Tensor loss;                        // [N, 1] f32 out: per row (includes label smoothing, not the row's weight)
-  Tensor log_sum_exp;                 // [N, 1] f32 out, or none
   Tensor argmax;                      // [N, 1] i32 out
   Tensor sums;     // [1, 4] f32 out: sum of weight * loss, correct rows, valid rows, sum of the valid rows' weights
   Tensor dx;       // [N, D] out, or none; overwritten

@@ -161,8 +161,6 @@ class GpuLoss {
     a.step_scale = op_.step_scale;
     a.loss = op_.loss.f32() + begin * op_.loss.stride;
     a.loss_stride = op_.loss.stride;
-    if (op_.log_sum_exp) a.log_sum_exp = op_.log_sum_exp.f32() + begin * op_.log_sum_exp.stride;
-    a.log_sum_exp_stride = op_.log_sum_exp.stride;
     a.argmax = op_.argmax.i32() + begin * op_.argmax.stride;
     a.argmax_stride = op_.argmax.stride;
     return a;

@@ -91,7 +91,6 @@ struct RowLoss {
       loss = (1 - a.label_smoothing) * plain + a.label_smoothing * (log_sum_exp - mean);
     }
     a.loss[row * a.loss_stride] = loss;
-    if (a.log_sum_exp != nullptr) a.log_sum_exp[row * a.log_sum_exp_stride] = log_sum_exp;
     a.argmax[row * a.argmax_stride] = state.argmax;
   }
 
