@@ -92,7 +92,7 @@ struct TrainingOptions {
   int64_t freeze = -1;              // -1: nothing; 0: the embeddings; n: those and the first n layers
   bool frozen_dropout = false;      // what is frozen drops activations in training as the rest does
   bool cache_frozen = true;         // the activations of frozen layers are computed once and kept in a file
-  bool first_row_only = true;       // the last layer computes only the rows whose outputs are used
+  bool prune_last_layer = true;     // the last layer computes only the rows whose outputs are used
   double mlm_probability = 0.15;    // share of tokens that are masked
   bool whole_word_masking = false;  // the pieces of a word are masked together
 

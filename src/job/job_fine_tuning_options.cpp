@@ -104,11 +104,12 @@ void declare_encoder_training(Job& job, std::vector<Option>& all) {
       .used_with(with_labels(job))
       .used_with({"training.freeze without frozen_dropout",
                   [&training] { return training.freeze >= 0 && !training.frozen_dropout; }});
-  all.emplace_back("training.first_row_only", training.first_row_only,
+  all.emplace_back("training.prune_last_layer", training.prune_last_layer,
                    "compute in the last layer only the tokens whose outputs are used (the first of each text, or the "
                    "masked ones); changes speed, never the result",
                    OnResume::fixed)
-      .only_with(with_encoder(job, "a decoder uses the outputs of all tokens"));
+      .only_with(with_encoder(job, "a decoder uses the outputs of all tokens"))
+      .also({"first_row_only"});
   all.emplace_back("training.mlm_probability", training.mlm_probability,
                    "fraction of tokens to predict; 80 % of them are masked, 10 % replaced by random ones, 10 % left as "
                    "they are",

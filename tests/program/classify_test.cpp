@@ -228,7 +228,7 @@ TEST_F(Classify, GivesTheSameCurveWithTheLastLayerOnAllRows) {
   job["training"]["max_steps"] = 10;
   job["training"]["logging_steps"] = 1;
   ASSERT_EQ(train(job, {"--output", "first"}).exit_code, 0);
-  job["training"]["first_row_only"] = false;
+  job["training"]["prune_last_layer"] = false;
   ASSERT_EQ(train(job, {"--output", "all"}).exit_code, 0);
   const std::vector<Json> first = step_lines(metrics_of(folder / "first")),
                           all = step_lines(metrics_of(folder / "all"));

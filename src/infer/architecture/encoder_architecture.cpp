@@ -111,7 +111,7 @@ class EncoderArchitecture final : public Architecture {
                   : distilbert                          ? Head::relu
                                                         : Head::pooler_tanh;
     config.num_labels = std::max<int64_t>(1, model.num_labels);
-    config.first_row_only = job.training.first_row_only;
+    config.prune_last_layer = job.training.prune_last_layer;
     return config;
   }
 };

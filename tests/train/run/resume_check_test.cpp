@@ -56,6 +56,15 @@ TEST_F(SameJob, MayLogAndSaveOtherwiseButNotTrainOtherwise) {
   EXPECT_NE(message.find("training.seed = 1, the job now says 2"), std::string::npos) << message;
 }
 
+TEST_F(SameJob, MayBeOfABriskWhoseOptionsHadOtherNames) {
+  const auto job = [](const std::string& key) {
+    return R"({"task": "mlm", "data": {"train": "a.txt"}, "training": {")" + key + R"(": false}})";
+  };
+  Job now = job_from_json_text(job("prune_last_layer"), "job.json");
+  resolve_defaults(now);
+  EXPECT_EQ(problem([&] { check_same_job(job("first_row_only"), "run/job.json", now); }), "");
+}
+
 TEST_F(SameJob, ReadsItTheSameWay) {
   EXPECT_NE(change(R"({"train": {"path": "a", "weight": 2}})", R"({"train": {"path": "a", "weight": 3}})")
                 .find("data.train.0.weight = 2"),
