@@ -46,7 +46,8 @@ TunedSettings tuned_settings_from_json(const std::string& text, const std::strin
                                  : GemmFormat::own};
   } catch (const Json::exception& error) {
     user_error(
-        "{}: its tuned settings cannot be read ({}); the checkpoint is damaged: remove it to resume from the one before",
+        "{}: its tuned settings cannot be read ({}); the checkpoint is damaged: remove it to resume from the one "
+        "before",
         source, error.what());
   }
 }

@@ -121,8 +121,8 @@ std::string job_reference_markdown() {
          "nearest one.\n"
          "- `--set training.batch_size=64` changes a key from the command line; `--set data.validation=null` restores "
          "the default, whatever the file says.\n"
-         "- Other spellings are accepted, with a note that gives the name used here; giving two spellings of one option "
-         "is an error.\n"
+         "- Other spellings are accepted, with a note that gives the name used here; giving two spellings of one "
+         "option is an error.\n"
          "- `null` means the default; `\"auto\"` for a number that brisk chooses by the rule given.\n"
          "- `brisk job schema` prints the JSON schema, for editors that complete and check.\n\n" +
          options_markdown(declare_job_options(job), job_sections());

@@ -83,8 +83,8 @@ class Encoder final : public Model {
   Value class_logits(Tape& tape) const override;
   // [rows of set 1, V], read back: what the masked rows could be.
   Value word_logits(Tape& tape) const;
-  // What the first `layers` layers make of the tokens, read back, of the tape's activation type: [rows of set 0, D], or of
-  // set 1 where these are all the layers. An encoder with so many cached_layers goes on from there.
+  // What the first `layers` layers make of the tokens, read back, of the tape's activation type: [rows of set 0, D], or
+  // of set 1 where these are all the layers. An encoder with so many cached_layers goes on from there.
   Value rows_after(Tape& tape, int64_t layers) const;
 
  private:

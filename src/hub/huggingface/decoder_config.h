@@ -3,7 +3,7 @@
 //   const HuggingFaceDecoderConfig config = read_decoder_config("gpt2");   // the folder; UserError if unsupported
 //   job.model = config.model;
 //
-//   const HuggingFaceDecoderConfig config = huggingface_config_for(job.model); // UserError if neither shape has these options
+//   const HuggingFaceDecoderConfig config = huggingface_config_for(job.model);   // UserError: no shape fits
 //   write_file_atomically(folder + "/config.json", to_json_text(config, ...));
 #pragma once
 

@@ -211,8 +211,8 @@ void HuggingFaceEncoder::check_masked_words() const {
     return;
   }
   user_error(
-      "{}: {} is not the token embedding; brisk's masked-LM head shares the token embedding (tie_word_embeddings): train a "
-      "classifier from it, or fetch the folder again",
+      "{}: {} is not the token embedding; brisk's masked-LM head shares the token embedding (tie_word_embeddings): "
+      "train a classifier from it, or fetch the folder again",
       path_, names.mlm_table);
 }
 

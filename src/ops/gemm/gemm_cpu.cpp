@@ -29,11 +29,12 @@ constexpr int64_t kLowRows = 1024, kLowPassFloats = 1 << 18, kLowFloats = 1 << 2
 //
 // A step is a block of columns and depth of B, packed by all threads together. In a step the rows of C are cut into
 // items; each thread begins with its own share of them and then helps the others (gemm_schedule.h), so that a core that
-// other processes slow down delays nobody. An item goes through the depth of its step in passes whose panels fit the caches.
+// other processes slow down delays nobody. An item goes through the depth of its step in passes whose panels fit the
+// caches.
 //
 // With few rows (`low_`) it is the other way round: packing B is a good part of the work then, and what one core packed
-// is in another core's cache. So all threads pack A together, an item is a few panels of C's columns, and a thread packs
-// its panels of B right before it multiplies all rows with them.
+// is in another core's cache. So all threads pack A together, an item is a few panels of C's columns, and a thread
+// packs its panels of B right before it multiplies all rows with them.
 class CpuGemm {
  public:
   CpuGemm(const GemmKernels& kernels, int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b,
@@ -378,8 +379,8 @@ class CpuGemm {
         kernels_.multiply(tile);
         return;
       }
-      // At the edges of C a tile is computed in a buffer. The sum is taken in the same order as inside, so that where the
-      // edges of tiles lie (on the number of threads) changes no bit.
+      // At the edges of C a tile is computed in a buffer. The sum is taken in the same order as inside, so that where
+      // the edges of tiles lie (on the number of threads) changes no bit.
       if (adds) {
         for (int64_t r = 0; r < rows.size(); ++r) {
           const float* row = epilogue_.c.f32() + (rows.begin + r) * epilogue_.c.stride + cols.begin;

@@ -1,6 +1,6 @@
 // GPU memory that ops use outside of a program's arena: a workspace that all of them share in turn, and one for matrix
-// products. Its size is known from the tape, so that whether a job fits is known before anything is allocated; and reserved
-// before the first step, so that nothing grows later.
+// products. Its size is known from the tape, so that whether a job fits is known before anything is allocated; and
+// reserved before the first step, so that nothing grows later.
 //
 //   const int64_t bytes = gpu_workspace_bytes(tape);        // as much as its most demanding op needs
 //   BRISK_RUN_ON_GPU(reserve_workspace, bytes);
@@ -31,7 +31,8 @@ constexpr int64_t column_sums_bytes(int64_t columns) {
 // GPU's number of multiprocessors.
 int64_t gpu_workspace_bytes(const Tape& tape);
 // What it grows to where cuDNN's attention is tried, which is not reserved and happens only where the GPU has room; 0
-// where it never is. Of sequences that are all as long as the longest; many short ones together with a long one need more.
+// where it never is. Of sequences that are all as long as the longest; many short ones together with a long one need
+// more.
 int64_t gpu_cudnn_bytes(const Tape& tape);
 // Of a second workspace, for the operands of linear layers that multiply in eight bits (GemmFormat::fp8).
 int64_t gpu_operand_bytes(const Tape& tape);

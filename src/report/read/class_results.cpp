@@ -83,7 +83,8 @@ std::string class_table_section(const ClassResults& results) {
       "Classes",
       fmt::format(
           "Of the best evaluation: {} examples, {} of them classified correctly. Precision: the share of the "
-          "predictions of a class that are right. Recall: the share of the examples of a class that were found. F1: their harmonic mean.",
+          "predictions of a class that are right. Recall: the share of the examples of a class that were found. F1: "
+          "their harmonic mean.",
           words::exact(results.examples), words::share(results.accuracy)),
       html_table(first) + (rest.rows.empty()
                                ? std::string()

@@ -34,8 +34,8 @@ int64_t tell_expectation(TrainingSetup& setup) {
   const double elapsed = setup.elapsed_before + setup.ledger.totals().seconds();
   const int64_t steps = setup.state.step + std::llround(setup.time_box->steps_left(elapsed));
   const double epochs = static_cast<double>(steps) / static_cast<double>(setup.steps_per_epoch);
-  say("training.stop {}: about {} steps, {} tokens, {:.2f} epochs expected (estimated from the first steps); the schedule "
-      "will be complete when the time is up",
+  say("training.stop {}: about {} steps, {} tokens, {:.2f} epochs expected (estimated from the first steps); the "
+      "schedule will be complete when the time is up",
       setup.job.training.stop, steps, format_count(epochs * setup.data.rows_per_epoch), epochs);
   return steps;
 }

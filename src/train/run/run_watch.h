@@ -1,5 +1,6 @@
-// What a run leaves, in addition to metrics.jsonl, for those who watch it: ledger.jsonl (where each stretch of time went, and
-// on which machine), samples.jsonl (what the model makes of the job's prompts), and the events TensorBoard reads.
+// What a run leaves, in addition to metrics.jsonl, for those who watch it: ledger.jsonl (where each stretch of time
+// went, and on which machine), samples.jsonl (what the model makes of the job's prompts), and the events TensorBoard
+// reads.
 //
 //   RunWatch watch(setup);                     // at the first step, or after a resume: the time before it is start-up
 //   watch.count(epoch, tokens, sequences);     // each step

@@ -1,5 +1,5 @@
-// Everything before the first step: data, tuned settings, checks of memory and disk, the engine (new or restored), the run's
-// files.
+// Everything before the first step: data, tuned settings, checks of memory and disk, the engine (new or restored), the
+// run's files.
 //
 //   TrainingSetup setup(job, request);          // UserError where the job cannot run; then nothing is left behind
 //   StepBatch batch = setup.loader->next();

@@ -1,7 +1,7 @@
 // The variants of attention on a GPU. The fastest is found by timing each once per shape (attention_tuning_cuda.cpp);
 // tests and benchmarks choose one.
 //
-//   if (!cuda::attention_backward(op, AttentionVariant::by_sequence)) ...      // that variant does not support these heads
+//   if (!cuda::attention_backward(op, AttentionVariant::by_sequence)) ...   // it does not support these heads
 //
 // BRISK_CUDA_ATTENTION=own never uses cuDNN, =cudnn uses it wherever it applies.
 #pragma once
