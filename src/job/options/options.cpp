@@ -158,12 +158,16 @@ void Option::take_default(const Option& other) const {
 }
 
 std::string Option::meaning() const {
-  std::vector<std::string> places;
+  if (requirements.empty()) return help;
+  std::string places;
+  bool after_with = false;  // "with a and b", "with a and without b"
   for (const Requirement& requirement : requirements) {
     const std::string& where = requirement.condition.where;
-    places.push_back(where.starts_with("if ") || where.starts_with("without ") ? where : "with " + where);
+    const bool plain = !where.starts_with("if ") && !where.starts_with("without ");
+    places += fmt::format("{}{}{}", places.empty() ? "" : " and ", plain && !after_with ? "with " : "", where);
+    after_with = plain;
   }
-  return places.empty() ? help : fmt::format("{} (only {})", help, fmt::join(places, " and "));
+  return fmt::format("{} (only {})", help, places);
 }
 
 std::string Option::other_defaults_text() const {
