@@ -151,7 +151,7 @@ class Trainer {
     const int64_t place = roll_back(setup_);
     watch_.went_back();
     warn(
-        "step {}: training diverged: {}. Returning to {}, with the learning rate multiplied by {:g} (rollback {} of "
+        "step {}: training diverged: {}. Returning to {}, with {:g} times the scheduled learning rate (rollback {} of "
         "{})",
         step, reason, place > 0 ? fmt::format("the checkpoint of step {}", place) : "the beginning",
         setup_.state.guard.rate_factor, setup_.state.guard.rollbacks, setup_.job.training.divergence_rollbacks);
