@@ -18,6 +18,7 @@
 #include "base/terminal/terminal.h"
 #include "base/text/spelling.h"
 #include "cli/command.h"
+#include "cli/mapped_file_fault.h"
 #include "job/options/options.h"
 
 namespace brisk {
@@ -137,6 +138,7 @@ void finish_standard_output() {
 
 int main(int argc, char** argv) {
   brisk::open_closed_descriptors();
+  brisk::handle_mapped_file_faults();
   signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then an ordinary write error, which a save survives
   signal(SIGPIPE, SIG_IGN);  // so is a pipe that nobody reads: `brisk train ... 2>&1 | tee log`, Ctrl-C, still saves
   brisk::Runtime runtime;

@@ -227,18 +227,35 @@ MappedFile::MappedFile(const std::string& path) {
     fail(path, "cannot map it into memory", errno);
   }
   data_ = static_cast<const std::byte*>(address);
+  file_descriptor_ = ::fcntl(file, F_DUPFD_CLOEXEC, 0);
+  path_ = path;
+}
+
+void MappedFile::check_size() const {
+  struct stat facts {};
+  if (file_descriptor_ < 0 || ::fstat(file_descriptor_, &facts) != 0 || facts.st_size >= size_) return;
+  user_error(
+      "{}: it had {} bytes when it was opened and has {} now: another program cut it short; put it back, and run again "
+      "when nothing writes to it",
+      path_, size_, facts.st_size);
 }
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), static_cast<size_t>(size_));
+  if (file_descriptor_ >= 0) ::close(file_descriptor_);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      file_descriptor_(std::exchange(other.file_descriptor_, -1)),
+      path_(std::move(other.path_)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(file_descriptor_, other.file_descriptor_);
+  std::swap(path_, other.path_);
   return *this;
 }
 

@@ -216,6 +216,7 @@ class ExampleFileBuilder {
   }
 
   void finish() {
+    table_.unchanged().check();
     const auto count = static_cast<double>(missing_.count()), rows = static_cast<double>(missing_.rows);
     const std::string paths = fmt::format("{}", fmt::join(table_.options().paths, ", "));
     if (missing_.rows == 0) user_error("{}: no rows; give a file with a row for each text", paths);
@@ -250,9 +251,10 @@ std::shared_ptr<const ExampleData> open_examples(const InputTable& table, const 
                                                  double journal_seconds) {
   const uint64_t key = hash_mix(hash_mix(table.content_hash(directory), tokenizer.fingerprint()),
                                 hash_mix(kExampleFormat, kTokenFileVersion));
-  TokenCache cache = open_or_make_tokens(directory, key, tokenizer.vocab_size(), [&](TokenFileWriter& writer) {
-    ExampleFileBuilder(table, tokenizer, writer, progress, journal_seconds).build();
-  });
+  TokenCache cache =
+      open_or_make_tokens(directory, key, tokenizer.vocab_size(), table.unchanged(), [&](TokenFileWriter& writer) {
+        ExampleFileBuilder(table, tokenizer, writer, progress, journal_seconds).build();
+      });
   const auto data = std::make_shared<ExampleData>();
   data->stream_ = cache.stream;
   data->pairs_ = table.has_pairs();

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/terminal/terminal.h"
 #include "data/read/plain_reader.h"
 #include "data/read/source_files.h"
 
@@ -74,5 +75,16 @@ size_t PlainReader::read(char* out, size_t size) {
 }
 
 void PlainReader::skip(int64_t bytes) { position_ += bytes; }
+
+// Text packs to a third, logs to a fiftieth; what unpacks to five hundred times its size would fill the disk with tokens of
+// one repeated character.
+void PackedInput::check_expansion(int64_t text_bytes) const {
+  constexpr int64_t kMostExpansion = 500, kAnyway = int64_t{64} << 20;
+  if (text_bytes <= kAnyway || text_bytes / kMostExpansion <= used()) return;
+  user_error(
+      "{}: its first {} bytes unpack to {}, more than {} times as much, which no text does; if it is meant, unpack it "
+      "and give the file itself",
+      path(), used(), format_bytes(static_cast<double>(text_bytes)), kMostExpansion);
+}
 
 }  // namespace brisk

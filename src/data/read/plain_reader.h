@@ -43,6 +43,8 @@ class PackedInput {
     end_ = file_.read(buffer_.data(), buffer_.size());
     return end_ > 0;
   }
+  // UserError where the file unpacks to more than any text does: `text_bytes` so far.
+  void check_expansion(int64_t text_bytes) const;
   int64_t used() const { return file_.disk_position() - static_cast<int64_t>(end_ - begin_); }  // of the file
   const std::string& path() const { return file_.path(); }
 

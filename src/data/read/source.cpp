@@ -65,6 +65,7 @@ Source::Source(SourceOptions options) : options_(std::move(options)), rule_(opti
   int64_t empty_files = 0;
   for (const std::string& path : found) {
     check_extension(path);
+    unchanged_.add(path);
     const int64_t size = file_size(path);
     PlainReader may_be_read(path);
     if (size == 0) {

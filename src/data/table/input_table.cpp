@@ -84,6 +84,7 @@ InputTable::InputTable(TableOptions options) : options_(std::move(options)) {
   std::string note;
   for (const std::string& path : paths) {
     table_kind_of(path, !options_.labelled);
+    unchanged_.add(path);
     const int64_t size = file_size(path);
     const auto reader = open_byte_reader(path);
     bool whole = false;
@@ -155,7 +156,7 @@ bool TablePieceReader::next(TextPiece& piece) {
 bool TablePieceReader::next_of_file(TextPiece& piece) {
   const TableFile& file = table_.files()[static_cast<size_t>(at_.file)];
   size_t end = 0;
-  for (size_t size = kRowBytes; end == 0; size = 2 * std::max(size, buffer_.size())) {
+  for (size_t size = kRowBytes; end == 0; size = std::min(2 * std::max(size, buffer_.size()), kLongestRow + 1)) {
     fill(size);
     if (buffer_.empty()) return false;
     end = file_ended_ ? buffer_.size() : last_row_end(file, buffer_, at_.offset);

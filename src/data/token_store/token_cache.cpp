@@ -155,6 +155,7 @@ class TokenFileBuilder {
   }
 
   void finish() {
+    source_.unchanged().check();  // first: a file that was cut may be empty by now
     if (writer_.documents() == 0) {
       user_error("{}: no text in any of the files; give files with text", fmt::join(source_.options().paths, ", "));
     }
@@ -199,9 +200,10 @@ TokenCache open_token_cache(Source& source, const Tokenizer& tokenizer, const st
   uint64_t key = hash_mix(source.content_hash(directory), tokenizer.fingerprint());
   key = hash_mix(key, hash_mix(static_cast<uint64_t>(*end_of_document), kTokenFileVersion));
 
-  TokenCache cache = open_or_make_tokens(directory, key, tokenizer.vocab_size(), [&](TokenFileWriter& writer) {
-    TokenFileBuilder(source, tokenizer, *end_of_document, writer, progress, journal_seconds).build();
-  });
+  TokenCache cache =
+      open_or_make_tokens(directory, key, tokenizer.vocab_size(), source.unchanged(), [&](TokenFileWriter& writer) {
+        TokenFileBuilder(source, tokenizer, *end_of_document, writer, progress, journal_seconds).build();
+      });
   for (std::string& line : lines_of(cache.stream->description())) cache.notes.push_back(std::move(line));
   return cache;
 }

@@ -27,7 +27,7 @@ void remove_forgotten_builds(const std::string& directory) {
 }  // namespace
 
 TokenCache open_or_make_tokens(const std::string& directory, uint64_t key, int64_t vocab_size,
-                               const std::function<void(TokenFileWriter& writer)>& make) {
+                               const UnchangedFiles& files, const std::function<void(TokenFileWriter& writer)>& make) {
   TokenCache cache;
   cache.path = (std::filesystem::path(directory) / fmt::format("{:016x}.tokens", key)).string();
   std::string problem;
@@ -45,7 +45,8 @@ TokenCache open_or_make_tokens(const std::string& directory, uint64_t key, int64
     cache.reused = cache.stream != nullptr;
     if (!cache.reused) {
       remove_forgotten_builds(directory);
-      auto writer = in_cache([&] { return std::make_unique<TokenFileWriter>(cache.path, key, vocab_size); });
+      auto writer =
+          in_cache([&] { return std::make_unique<TokenFileWriter>(cache.path, key, vocab_size, files.fingerprint()); });
       cache.resumed = !writer->resumed_at().empty();
       if (cache.resumed) {
         cache.notes.push_back(fmt::format(

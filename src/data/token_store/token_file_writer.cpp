@@ -25,11 +25,12 @@ std::vector<std::string> TokenFileWriter::unfinished_names(const std::string& pa
   return {building_path(path), documents_path(path), journal_path(path)};
 }
 
-TokenFileWriter::TokenFileWriter(const std::string& path, uint64_t key, int64_t vocab_size)
+TokenFileWriter::TokenFileWriter(const std::string& path, uint64_t key, int64_t vocab_size, uint64_t source_state)
     : path_(path),
       file_(building_path(path)),
       documents_file_(documents_path(path)),
       key_(key),
+      source_state_(source_state),
       vocab_size_(vocab_size),
       token_bytes_(vocab_size <= 65536 ? 2 : 4) {
   buffer_.reserve(kChecksumPiece);
@@ -60,6 +61,7 @@ bool TokenFileWriter::resume() {
   const auto journal = nlohmann::json::parse(read_file(journal_path(path_)), nullptr, false);
   try {
     if (journal.at("version") != kTokenFileVersion || journal.at("key") != key_) return false;
+    if (journal.at("source_state") != source_state_) return false;
     tokens_ = journal.at("tokens").get<int64_t>();
     documents_ = journal.at("documents").get<int64_t>();
     resumed_at_ = journal.at("place").get<std::string>();
@@ -151,6 +153,7 @@ void TokenFileWriter::save_progress(const std::string& place) {
   documents_file_.sync();
   const nlohmann::json journal = {{"version", kTokenFileVersion},
                                   {"key", key_},
+                                  {"source_state", source_state_},
                                   {"tokens", tokens_},
                                   {"documents", documents_},
                                   {"checksum", hash_mix(checksum_, checksum_of_piece(buffer_.data(), buffer_.size()))},

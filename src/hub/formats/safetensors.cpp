@@ -273,6 +273,7 @@ void SafetensorsFile::read(std::span<const std::byte> content) {
 }
 
 const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
+  file_.check_size();  // what is found is about to be read
   const auto found = index_.find(name);
   return found == index_.end() ? nullptr : &entries_[found->second];
 }

@@ -149,6 +149,7 @@ std::unique_ptr<Tokenizer> wordpiece_of_table(const InputTable& table, int64_t v
   TrainedTokenizer trained = train_wordpiece(views, {.vocab_size = vocab_size, .lowercase = true});
   note = fmt::format("tokenizer: WordPiece of {} entries, lower case, trained on {} texts",
                      trained.tokenizer->vocab_size(), texts.size());
+  table.unchanged().check();
   trained.tokenizer->save(path);
   return std::move(trained.tokenizer);
 }

@@ -119,6 +119,7 @@ std::unique_ptr<Tokenizer> trained_tokenizer(std::vector<TrainSource>& sources, 
         job.model.vocab_size, kSmallest);
   }
   BpeTrainingResult result = train_vocabulary(sources, job.model.vocab_size, prepared);
+  for (const TrainSource& source : sources) source.source.unchanged().check();
   result.tokenizer->save(path);
   return std::move(result.tokenizer);
 }

@@ -120,6 +120,23 @@ TEST_F(Files, MappedShowTheirBytes) {
   EXPECT_EQ(moved.text(), "hello");
 }
 
+TEST_F(Files, MappedAndThenCutShortAreNamedBeforeTheyAreRead) {
+  write_file_atomically(folder + "/a", std::string(10000, 'x'));
+  const MappedFile file(folder + "/a");
+  EXPECT_NO_THROW(file.check_size());
+  std::filesystem::resize_file(folder + "/a", 20000);
+  EXPECT_NO_THROW(file.check_size()) << "what is mapped is all there";
+  std::filesystem::resize_file(folder + "/a", 9999);
+  try {
+    file.check_size();
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find(folder + "/a: it had 10000 bytes when it was opened and has 9999 now"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST_F(Files, EmptyAreMappedAsNothing) {
   write_file_atomically(folder + "/a", "");
   EXPECT_EQ(MappedFile(folder + "/a").size(), 0);
