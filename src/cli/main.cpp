@@ -146,7 +146,7 @@ int main(int argc, char** argv) {
     brisk::finish_standard_output();
     return exit_code;
   } catch (const brisk::UserError& error) {
-    brisk::say("{} {}", brisk::coloured("brisk:", brisk::Colour::red, 2), error.what());
+    brisk::say_line(fmt::format("{} {}", brisk::coloured("brisk:", brisk::Colour::red, 2), error.what()));
     return brisk::kExitUserError;
   } catch (const std::bad_alloc&) {
     brisk::say("brisk: out of memory; use a smaller model or a smaller training.micro_batch_tokens");

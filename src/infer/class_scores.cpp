@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/terminal/terminal.h"
+#include "base/text/printable.h"
 
 namespace brisk {
 
@@ -27,7 +28,7 @@ double ratio(int64_t part, int64_t whole) {
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
 // A table row of a class: long names are cut.
-std::string shown(const std::string& name) { return shortened(name, 24); }
+std::string shown(const std::string& name) { return printable(name, 24); }
 
 std::vector<int64_t> most_frequent(const ClassScores& scores, size_t most) {
   std::vector<int64_t> order(static_cast<size_t>(scores.classes()));

@@ -25,13 +25,14 @@ void run_generate(Runtime& runtime, const GenerateArguments& arguments) {
   LoadedModel model(runtime, arguments.model, {.tokenizer = arguments.tokenizer, .device = arguments.device});
   say("{}", model.source());
   const bool stream = is_terminal(STDOUT_FILENO);
-  if (stream) fmt::print("{}", arguments.prompt);
+  ControlFilter filter;  // a model may draw what a terminal would obey; in a pipe its bytes stay as they are
+  if (stream) fmt::print("{}", filter.next(arguments.prompt));
   const Generated result = model.generate(arguments.prompt, arguments.options, [&](std::string_view piece) {
     if (!stream) return;
-    fmt::print("{}", piece);
+    fmt::print("{}", filter.next(piece));
     std::fflush(stdout);
   });
-  fmt::print("{}\n", stream ? "" : result.text);
+  fmt::print("{}\n", stream ? filter.rest() : result.text);
   say("{} tokens in {}: {:.0f} tokens/s{}", result.new_tokens, format_duration(result.seconds),
       static_cast<double>(result.new_tokens) / result.seconds, result.ended ? "; the model ended the document" : "");
 }

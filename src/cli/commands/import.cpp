@@ -21,16 +21,16 @@ void run_import(const ImportArguments& arguments) {
   const ImportResult result = import_model(arguments.model, arguments.tokenizer, arguments.output);
   fmt::print("{}: {} parameters from the {} {}\n", arguments.output,
              format_count(static_cast<double>(result.parameters)), result.kind, arguments.model);
+  const std::string from = fmt::format("\"{}\"", arguments.output);  // to be copied: never cut
   if (!result.has_head) {
     say("  the model has no head, so it cannot predict or be evaluated yet; train one with a job that has {{\"task\": "
-        "\"classify\" or \"mlm\", \"model\": {{\"from\": \"{}\"}}}}",
-        arguments.output);
+        "\"classify\" or \"mlm\", \"model\": {{\"from\": {}}}}}",
+        from);
     return;
   }
   const std::unique_ptr<Task> task = make_task(result.task);
   say("  {}", task->usage(arguments.output));
-  if (task->answers() != Task::Answers::none)
-    say("  to train from it: {{\"model\": {{\"from\": \"{}\"}}}} in a job", arguments.output);
+  if (task->answers() != Task::Answers::none) say("  to train from it: {{\"model\": {{\"from\": {}}}}} in a job", from);
 }
 
 }  // namespace

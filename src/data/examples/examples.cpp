@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/text/printable.h"
 #include "base/text/spelling.h"
 
 namespace brisk {
@@ -42,7 +43,7 @@ void ExampleData::copy(int64_t place, int64_t count, TokenId* out) const { strea
 LabelSet training_labels(const ExampleData& data) {
   BRISK_CHECK(data.has_labels(), "data without labels");
   LabelSet labels(data.label_names());
-  const std::string where = fmt::format("{}: column \"{}\"", data.name(), data.label_column());
+  const std::string where = format_message("{}: column \"{}\"", data.name(), data.label_column());
   if (labels.count() < 2) {
     user_error(
         "{}: only one class (\"{}\" in all {} rows); a classifier needs two or more; set {} to the "
@@ -84,13 +85,14 @@ ExampleSet::ExampleSet(std::shared_ptr<const ExampleData> data, const Tokenizer&
       for (int64_t row = 0; row < data_->rows(); ++row)
         rows += label_of_name_[static_cast<size_t>(data_->label_of(row))] < 0;
       const size_t shown = std::min<size_t>(unknown.size(), 5);
+      std::vector<std::string> named;
+      for (size_t i = 0; i < shown; ++i) named.push_back(printable(unknown[i], 40));
       user_error(
           "{}: column \"{}\": {} that the training data does not have: {}{} ({} of {} rows); training has {}{}; fix the "
           "labels, or add examples of them to training",
-          data_->name(), data_->label_column(), unknown.size() == 1 ? "a label" : "labels",
-          fmt::join(unknown.begin(), unknown.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+          data_->name(), data_->label_column(), unknown.size() == 1 ? "a label" : "labels", fmt::join(named, ", "),
           unknown.size() > shown ? fmt::format(", ... ({} in all)", unknown.size()) : "", rows, data_->rows(),
-          labels_.text(), nearest.empty() ? "" : fmt::format("; is \"{}\" meant?", nearest));
+          labels_.text(), nearest.empty() ? "" : format_message("; is \"{}\" meant?", nearest));
     }
   }
   rows_ = all_rows();

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/text/printable.h"
 
 namespace brisk {
 
@@ -84,7 +85,7 @@ int32_t LabelSet::find(std::string_view label) const {
 
 std::string LabelSet::text(int64_t most) const {
   std::vector<std::string> shown;
-  for (int64_t i = 0; i < std::min(most, count()); ++i) shown.push_back(name(i));
+  for (int64_t i = 0; i < std::min(most, count()); ++i) shown.push_back(printable(name(i), 40));
   return fmt::format("{}{}", fmt::join(shown, ", "), count() > most ? fmt::format(", ... ({} in all)", count()) : "");
 }
 
@@ -94,7 +95,7 @@ std::string LabelSet::near_copies() const {
   std::vector<std::string> pairs;
   for (const std::string& name : names_) {
     const auto [found, is_new] = seen.emplace(without_capitals(name), name);
-    if (!is_new && pairs.size() < 5) pairs.push_back(fmt::format("\"{}\" and \"{}\"", found->second, name));
+    if (!is_new && pairs.size() < 5) pairs.push_back(format_message("\"{}\" and \"{}\"", found->second, name));
   }
   return fmt::format("{}", fmt::join(pairs, ", "));
 }

@@ -56,7 +56,7 @@ class Machine {
   template <typename... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
     user_error("{}: its data.pkl is not a dictionary of tensors: {} (byte {}); fetch the file again, or save {}", file_,
-               fmt::format(format, std::forward<Args>(args)...), start_, "model.state_dict() with torch.save");
+               format_message(format, std::forward<Args>(args)...), start_, "model.state_dict() with torch.save");
   }
   [[noreturn]] void refuse(std::string_view module, std::string_view name) const {
     user_error(

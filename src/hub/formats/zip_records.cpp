@@ -56,7 +56,7 @@ class ArchiveReader {
   template <typename... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
     user_error("{}: not a whole zip archive, as torch.save writes: {}; fetch or save the file again", name_,
-               fmt::format(format, std::forward<Args>(args)...));
+               format_message(format, std::forward<Args>(args)...));
   }
 
   // `bytes` bytes at `at`; all that is read goes through here.

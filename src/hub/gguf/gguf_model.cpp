@@ -1,6 +1,7 @@
 #include "hub/gguf/gguf_model.h"
 
 #include "base/error.h"
+#include "base/text/printable.h"
 #include "hub/gguf/gguf_tokenizer.h"
 #include "hub/huggingface/decoder_config.h"
 #include "hub/weight_map.h"
@@ -96,7 +97,7 @@ ModelOptions read_options(const GgufFile& file) {
   const std::string architecture = reader.text("general.architecture");
   if (architecture != "llama") {
     user_error("{}: general.architecture is {}, which brisk does not read from GGUF; it reads llama", file.path(),
-               architecture.empty() ? "missing" : "\"" + architecture + "\"");
+               architecture.empty() ? "missing" : in_quotes(architecture));
   }
   ModelOptions model;
   model.norm = "rmsnorm";

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/text/printable.h"
 #include "hub/huggingface/config_reader.h"
 
 namespace brisk {
@@ -131,7 +132,7 @@ HuggingFaceConfig read_huggingface_config(const std::string& folder) {
   const std::string type = reader.text_or("model_type", "");
   if (type != "gpt2" && type != "llama" && type != "mistral") {
     user_error("{}: model_type is {}, which brisk does not support; it supports {}", reader.path(),
-               type.empty() ? "missing" : "\"" + type + "\"", kSupported);
+               type.empty() ? "missing" : in_quotes(type), kSupported);
   }
   const HuggingFaceConfig config = type == "gpt2" ? read_gpt2(reader) : read_llama(reader);
   check_heads(config, reader.path());

@@ -67,8 +67,9 @@ class EncoderArchitecture final : public Architecture {
       const EncoderLoading loading = folder->load_into(store);
       if (loading.missing.empty() && loading.replaced.empty()) return;
       user_error(
-          "{}: it has no {}, which its task needs; fine-tune it first ({{\"model\": {{\"from\": \"{}\"}}}} in a job)",
-          folder->path(), loading.missing.empty() ? loading.replaced.front() : loading.missing.front(), folder->path());
+          "{}: it has no {}, which its task needs; fine-tune it first ({{\"model\": {{\"from\": {}}}}} in a job)",
+          folder->path(), loading.missing.empty() ? loading.replaced.front() : loading.missing.front(),
+          fmt::format("\"{}\"", folder->path()));
     };
     source.start = [folder](ParameterStore& store, const std::vector<int64_t>& layers) {
       return folder->load_into(store, layers).lines();

@@ -94,7 +94,7 @@ void read_added_tokens(const nlohmann::json& list, const std::string& place, con
     if (is_known ? tokens[token.id] != token.content : token.id != next++) {
       user_error("{}: the token \"{}\" has the id {}, which is {}: copy the files again", place, token.content,
                  token.id,
-                 is_known ? fmt::format("\"{}\" in the vocabulary", tokens[token.id])
+                 is_known ? format_message("\"{}\" in the vocabulary", tokens[token.id])
                           : fmt::format("not the next, {}", next - 1));
     }
   }

@@ -335,7 +335,7 @@ class Parser {
     for (int i = 0; i < kGeneralCategories; ++i) {
       if (kCategoryNames[i] == name || (name.size() == 1 && kCategoryNames[i][0] == name[0])) categories |= 1u << i;
     }
-    if (categories == 0) refuse(fmt::format("the property \"{}\"", name));
+    if (categories == 0) refuse(format_message("the property \"{}\"", name));
     return {.kind = CharacterClass::Kind::kCategories, .negated = negated, .categories = categories};
   }
 

@@ -236,5 +236,26 @@ TEST_F(InputTables, TheContentHashIsOfTheBytesAndTheColumns) {
   EXPECT_NE(table("a.csv", csv + "c,d,0\n").content_hash(), hash);
 }
 
+TEST(TableWithoutARow, SaysHowFarItWasLookedAt) {
+  std::string note;
+  const auto error = [&](const std::string& path, const std::string& beginning) {
+    return user_error_of([&] { find_columns(path, beginning, false, {}, nullptr, note); });
+  };
+  EXPECT_EQ(
+      error("a.jsonl", "{\"text\": \"" + std::string(1 << 20, 'a')),
+      "a.jsonl: no row ends within the first 1.00 MiB (has the file no line ends?); give a file with a row for each "
+      "text");
+  const std::string quoted = error("a.csv", "\"text\",\"b\"," + std::string(1 << 20, 'a'));
+  EXPECT_EQ(quoted.find("a.csv: no row ends within the first 1.00 MiB ("), 0u) << quoted;
+}
+
+TEST_F(InputTables, ShowColumnsThatSomebodyElseNamed) {
+  const std::string name = "\x1b[2J" + std::string(1000, 'a');
+  const std::string error = error_of("a.csv", name + ",b\n1,2\n", {.text_field = "text", .labelled = false});
+  EXPECT_EQ(error.find('\x1b'), std::string::npos);
+  EXPECT_NE(error.find("it has \\x1b[2Jaaa"), std::string::npos) << error;
+  EXPECT_NE(error.find("... (1004 B), b"), std::string::npos) << error;
+}
+
 }  // namespace
 }  // namespace brisk
