@@ -274,6 +274,7 @@ SaveResult save_checkpoint(const std::string& run, const ParameterStore& store, 
       make_directories(folder_of(run));
       sync_directory(run);
     }
+    refuse_link(folder_of(run));
     remove_directory_tree(partial);
     make_directories(partial);
     SaveResult result;
@@ -344,11 +345,14 @@ std::optional<std::string> best_checkpoint(const std::string& run) {
 }
 
 void remove_stale_checkpoints(const std::string& run) {
+  refuse_link(folder_of(run));
   for (const std::string& name : names_in(folder_of(run))) {
-    if (!name.starts_with(".step-")) continue;
     const std::string path = folder_of(run) + "/" + name;
-    const std::string_view stem = std::string_view(name).substr(1, name.rfind('.') - 1);
-    const bool replaced = name.ends_with(".replaced") && step_of(stem);
+    const std::string_view stem = std::string_view(name).substr(name.starts_with('.') ? 1 : 0, name.rfind('.') - 1);
+    const bool replaced = name.ends_with(".replaced");
+    // Nothing but what save_checkpoint() and remove_checkpoint() make.
+    if (!name.starts_with('.') || !step_of(stem)) continue;
+    if (!replaced && !name.ends_with(".partial") && !name.ends_with(".deleted")) continue;
     const std::string original = folder_of(run) + "/" + std::string(stem);
     if (replaced && !file_exists(original)) {
       rename_file(path, original);

@@ -88,7 +88,7 @@ Job job_from_json_text(const std::string& text, const std::string& source_name) 
 }
 
 Job load_job(const std::string& path, const std::vector<std::string>& overrides, std::vector<std::string>& notes) {
-  Job job = job_from_json_text(read_file(path), path, overrides, notes);
+  Job job = job_from_json_text(read_file(path, file_kind::job), path, overrides, notes);
   if (job.name.empty()) job.name = std::filesystem::path(path).stem().string();
   return job;
 }

@@ -227,6 +227,33 @@ TEST_F(Checkpoint, HalfWrittenAndHalfDeletedOnesDoNotCountAndAreRemoved) {
   EXPECT_EQ(complaint_of_loading(path_of(5)), "");
 }
 
+TEST_F(Checkpoint, WhatTheRunDidNotMakeIsNotRemoved) {
+  saved(5);
+  const std::string folder = run_ + "/checkpoints/";
+  for (const char* name : {".step-notes", ".step-00000006.mine", ".step-6.partial", ".stepladder"}) {
+    make_directories(folder + name);
+  }
+  remove_stale_checkpoints(run_);
+  EXPECT_EQ(names_in_folder(), 5);
+  // A link that has the name of a checkpoint: the link goes, what it leads to stays.
+  make_directories(run_ + "/elsewhere");
+  put_contents(run_ + "/elsewhere/precious", "precious");
+  std::filesystem::create_directory_symlink(run_ + "/elsewhere", folder + ".step-00000007.deleted");
+  std::filesystem::create_directory_symlink(run_ + "/elsewhere", folder + "step-00000004");
+  remove_stale_checkpoints(run_);
+  EXPECT_EQ(prune_checkpoints(run_, 1, -1), "");
+  EXPECT_EQ(steps(), (std::vector<int64_t>{5}));
+  EXPECT_EQ(contents_of(run_ + "/elsewhere/precious"), "precious");
+}
+
+TEST_F(Checkpoint, AFolderOfCheckpointsThatIsALinkIsNotWrittenTo) {
+  make_directories(run_ + "/elsewhere/.step-00000005.partial");
+  std::filesystem::create_directory_symlink("elsewhere", run_ + "/checkpoints");
+  EXPECT_TRUE(has(message_of<UserError>([&] { remove_stale_checkpoints(run_); }), "it is a symbolic link"));
+  EXPECT_TRUE(has(save_checkpoint(run_, *make_store(), state_of(5)).problem, "it is a symbolic link"));
+  EXPECT_TRUE(is_directory(run_ + "/elsewhere/.step-00000005.partial"));
+}
+
 TEST_F(Checkpoint, OneThatWasBeingReplacedComesBackUnlessItsSuccessorIsThere) {
   const std::string moved = run_ + "/checkpoints/.step-00000005.replaced";
   rename_file(saved(5), moved);

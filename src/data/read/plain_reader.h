@@ -1,4 +1,4 @@
-// A file read in order: alone, or as what a compressed file is unpacked from.
+// A file or a pipe read in order: alone, or as what a compressed file is unpacked from.
 //
 //   PlainReader file("a.txt");
 //   while (size_t count = file.read(buffer, sizeof(buffer))) ...
@@ -27,6 +27,7 @@ class PlainReader : public ByteReader {
  private:
   std::string path_;
   int file_descriptor_ = -1;
+  bool is_pipe_ = false;  // that the process was started with (base/files/files.h)
   int64_t position_ = 0;
 };
 

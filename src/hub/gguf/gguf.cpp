@@ -65,7 +65,7 @@ class GgufReader {
   template <typename... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
     user_error("{}: not a whole GGUF file: {}; fetch or convert it again", path_,
-               fmt::format(format, std::forward<Args>(args)...));
+               format_message(format, std::forward<Args>(args)...));
   }
 
   // Checks that so many bytes are left, and steps over them.
@@ -336,7 +336,7 @@ int64_t GgufWriter::finish() {
   }
   header.resize(static_cast<size_t>(round_up(std::ssize(header), kAlignment)), '\0');
 
-  AtomicFile file(path_);
+  AtomicFile file(path_, Links::follow);  // a path that the user names
   file.write(header);
   std::vector<std::byte> block;
   const std::string zeros(static_cast<size_t>(kAlignment), '\0');

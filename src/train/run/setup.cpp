@@ -85,11 +85,11 @@ class Starter {
     if (checkpoint_path_ && !has_optimizer_state(*checkpoint_path_) && saved_state().step == 0) {
       user_error(
           "{}: an imported model, which has no training to go on with; train from it with \"model\": {{\"from\": "
-          "\"{}\"}} in a job and another --output",
-          setup_.directory.path(), setup_.directory.path());
+          "{}}} in a job and another --output",
+          setup_.directory.path(), fmt::format("\"{}\"", setup_.directory.path()));
     }
     if (setup_.request.resume && setup_.directory.has_run()) {
-      const std::string saved = read_file(setup_.directory.job_path());
+      const std::string saved = read_file(setup_.directory.job_path(), file_kind::job);
       // --data need not be said again.
       if (setup_.job.data.train.empty())
         setup_.job.data.train = job_from_json_text(saved, setup_.directory.job_path()).data.train;

@@ -85,7 +85,7 @@ TEST_F(FileLocks, AppendFilesGoOnFromWhereTheyAreCut) {
   EXPECT_EQ(std::string(text, 5), "one 2");
   EXPECT_THROW(file.read(3, text, 5), UserError);
   file.rename_to(folder + "/a");
-  EXPECT_EQ(read_file(folder + "/a"), "one 2");
+  EXPECT_EQ(test::contents_of(folder + "/a"), "one 2");
   EXPECT_FALSE(file_exists(path));
 }
 

@@ -19,7 +19,7 @@ ProductChoices::ProductChoices(const std::string& path) {
   try {
     make_directories(std::filesystem::path(path).parent_path().string());
     if (file_exists(path)) {
-      std::istringstream lines(read_file(path));
+      std::istringstream lines(read_file(path, file_kind::tuning));
       for (std::string line; std::getline(lines, line);) {
         std::istringstream numbers(line);
         Key key = {};
