@@ -10,7 +10,9 @@
 #include <set>
 
 #include "base/metrics.h"
+#include "base/parse_json.h"
 #include "base/terminal/terminal.h"
+#include "base/text/printable.h"
 
 namespace brisk {
 
@@ -240,7 +242,7 @@ std::string comparison_text(const Comparison& comparison) {
   for (const Difference& difference : comparison.differences) {
     std::vector<std::string> row = {difference.path};
     for (const std::string& value : difference.values) {
-      row.push_back(shortened(value, 40));  // a list of prompts would push the other runs off the screen
+      row.push_back(printable(value, 40));  // a list of prompts would push the other runs off the screen
     }
     settings.add_row(std::move(row));
   }
@@ -252,7 +254,7 @@ std::string comparison_json(const Comparison& comparison) {
   const auto known = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
   Json runs = Json::array(), differences = Json::object();
   for (size_t i = 0; i < comparison.runs.size(); ++i) {
-    Json run = Json::parse(facts_json(comparison.runs[i], -1));
+    Json run = parse_own_json(facts_json(comparison.runs[i], -1));
     run.erase("settings");
     const double seconds = comparison.seconds_to_common[i];
     run["seconds_to_common_" + comparison.common.name] = known(seconds);
@@ -261,7 +263,7 @@ std::string comparison_json(const Comparison& comparison) {
   for (const Difference& difference : comparison.differences) {
     Json values = Json::array();
     for (const std::string& value : difference.values) {
-      const Json json = Json::parse(value, nullptr, false);
+      const Json json = parse_json_or_discard(value);
       values.push_back(json.is_discarded() ? Json() : json);
     }
     differences[difference.path] = std::move(values);

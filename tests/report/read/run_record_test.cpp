@@ -226,6 +226,61 @@ TEST_F(RunFolder, NothingOfTheUsersIsMarkup) {
   }
 }
 
+// A task has a column of its own where tasks differ, and metrics have names.
+TEST_F(RunFolder, NothingOfAComparedRunIsMarkup) {
+  const std::string attack = "<script>alert('x')</script>\" onload=\"y";
+  put("metrics.jsonl", json{{"step", 1}, {"validation_" + attack, 1.0}, {"validation_loss", 2.0}}.dump() + "\n");
+  const RunRecord plain = read();
+  put("job.json", json{{"task", attack}, {attack, attack}, {"training", {{"best_by", attack}}}}.dump());
+  put("evaluation.json", json{{"classes", {{{"label", attack}, {"examples", 3}}}}, {"accuracy", 1}}.dump());
+  const RunRecord strange = read();
+  EXPECT_EQ(strange.task, attack);
+  for (const std::string& page :
+       {report_page(strange), comparison_page(compare_runs({plain, strange})),
+        comparison_page(compare_runs({strange, plain, strange, strange, plain, plain, strange, plain}))}) {
+    EXPECT_EQ(page.find("<script>alert"), std::string::npos);
+    EXPECT_EQ(page.find("\" onload"), std::string::npos);
+    EXPECT_NE(page.find("&lt;script&gt;alert(&#39;x&#39;)"), std::string::npos);
+  }
+}
+
+// Files that somebody made to take the stack, the memory or the day.
+TEST_F(RunFolder, IsReadWhateverItsFilesHold) {
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  std::string keys = "{\"step\": 1, \"loss\": 1";
+  for (int i = 0; i < 5000; ++i) keys += ", \"validation_" + std::to_string(i) + "\": 1";
+  put("job.json", "{\"a\": " + deep + "}");
+  put("metrics.jsonl", deep + "\n" + keys + "}\n" + step_line(10, 1e17, 1) + step_line(20, 1e17 + 16, 2) +
+                           "{\"step\": 1e300, \"loss\": -1e308, \"seconds\": 1e308}\n" + std::string(5 << 20, 'x') +
+                           "\n");
+  put("ledger.jsonl", "{\"kind\": \"stretch\", \"ledger\": " + deep + "}\n" + start_line(0));
+  put("samples.jsonl", deep);
+  put("summary.json", deep);
+  put("evaluation.json", deep);
+  const RunRecord run = read();
+  EXPECT_EQ(run.steps.size(), 3u);
+  EXPECT_GE(run.notes.size(), 5u);
+  EXPECT_NE(run.notes[0].find("nested more than 32 levels deep"), std::string::npos) << run.notes[0];
+  EXPECT_LT(report_page(run).size(), size_t{1} << 20);
+  EXPECT_LT(comparison_page(compare_runs({run, run})).size(), size_t{1} << 20);
+  EXPECT_TRUE(json::accept(report_json(run)));
+  EXPECT_TRUE(json::accept(comparison_json(compare_runs({run, run}))));
+}
+
+TEST_F(RunFolder, PutsNothingIntoATerminal) {
+  const std::string attack = "\x1b]0;gone\x07\x1b[2J";
+  put("job.json", json{{"task", attack}, {"training", {{"batch_size", attack}}}}.dump());
+  put("ledger.jsonl", json{{"kind", "end"}, {"ended", attack}}.dump() + "\n");
+  const RunRecord strange = read();
+  put("job.json", "{}");
+  RunRecord plain = read();
+  plain.name = attack;
+  const std::string text = comparison_text(compare_runs({plain, strange}));
+  EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
+  EXPECT_EQ(text.find('\x07'), std::string::npos) << text;
+  EXPECT_NE(text.find("\\x1b]0;gone\\x07"), std::string::npos) << text;
+}
+
 TEST_F(RunFolder, PagesNeedNoNetwork) {
   put("metrics.jsonl", step_line(10, 5, 1) + evaluation_line(10, 5.5, 1.5));
   for (const std::string& page : {report_page(read()), comparison_page(compare_runs({read(), read()}))}) {
