@@ -156,7 +156,8 @@ Json metric_kinds_to_json(const Metrics& metrics) {
 
 Metrics metric_kinds_from_json(const Json& json) {
   Metrics metrics;
-  if (!json.is_array()) return metrics;
+  constexpr size_t kMost = 100;  // of a damaged file: each is compared with the others
+  if (!json.is_array() || json.size() > kMost) return metrics;
   for (const Json& kind : json) {
     const auto text = [&](const char* key) {
       return kind.contains(key) && kind[key].is_string() ? kind[key].get<std::string>() : std::string();

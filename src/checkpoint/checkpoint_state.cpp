@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/parse_json.h"
+#include "base/text/printable.h"
 
 namespace brisk {
 
@@ -14,6 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kFormatVersion = 1;
+constexpr JsonLimits kStateJson = {.keys_of_one = 10'000};  // its keys are compared with each other
 
 std::string exact_text(double value) { return fmt::format("{}", value); }
 
@@ -21,10 +24,9 @@ std::string exact_text(double value) { return fmt::format("{}", value); }
 class StateReader {
  public:
   explicit StateReader(std::string path) : path_(std::move(path)) {
-    const std::string text = read_file(path_);
-    json_ = Json::parse(text, nullptr, false);
+    json_ = parse_json(read_file(path_, file_kind::state), path_, "not a whole state file", kStateJson);
     if (!json_.is_object()) {
-      user_error("{}: not a whole state file: found {} bytes that are not a JSON object", path_, text.size());
+      user_error("{}: not a whole state file: found {}, expected a JSON object", path_, json_in_message(json_));
     }
   }
 
@@ -86,7 +88,7 @@ class StateReader {
 
  private:
   [[noreturn]] void complain(const char* key, const Json& value, const char* expected) const {
-    user_error("{}: {} is {}, expected {}", path_, key, value.dump(), expected);
+    user_error("{}: {} is {}, expected {}", path_, printable(key), json_in_message(value), expected);
   }
 
   std::string path_;
@@ -152,7 +154,7 @@ Metrics best_metrics_from_json(const StateReader& reader) {
 std::string checkpoint_state_to_json_text(const CheckpointState& state) {
   Json accumulators = Json::object();
   for (const auto& [name, value] : state.accumulators) accumulators[name] = exact_text(value);
-  const Json choices = Json::parse(state.choices_json, nullptr, false);
+  const Json choices = parse_json_or_discard(state.choices_json);
   BRISK_CHECK(choices.is_object(), "choices are not a JSON object: {}", state.choices_json);
   Json json;
   json["format_version"] = kFormatVersion;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/parse_json.h"
 
 namespace brisk {
 
@@ -17,7 +18,7 @@ void write_labels(const std::string& run, const LabelSet& labels) {
 LabelSet read_labels(const std::string& run) {
   const std::string path = run + kLabelFile;
   if (!file_exists(path)) return {};
-  const Json json = Json::parse(read_file(path), nullptr, false);
+  const Json json = parse_json(read_file(path, file_kind::labels), path, "copy it back from where it was saved");
   std::vector<std::string> names;
   if (json.is_array()) {
     for (const Json& name : json) {

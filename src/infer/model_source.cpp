@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/parse_json.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/fine_tuned.h"
 #include "checkpoint/run_directory.h"
@@ -32,7 +33,7 @@ ModelSource from_run(const std::string& path) {
   const RunDirectory run = RunDirectory::open_for_reading(run_path);
   ModelSource source;
   source.kind = kRunSource;
-  source.job = job_from_json_text(read_file(run.job_path()), run.job_path());
+  source.job = job_from_json_text(read_file(run.job_path(), file_kind::job), run.job_path());
   resolve_defaults(source.job);
   source.model = source.job.model;
   const std::optional<std::string> checkpoint =
@@ -74,7 +75,7 @@ void take(Job& job, const ModelOptions& model) {
   const auto json_of = [](const ModelOptions& options) {
     Job with;
     with.model = options;
-    return Json::parse(job_to_json_text(with)).at("model");
+    return parse_own_json(job_to_json_text(with)).at("model");
   };
   const Json asked = json_of(job.model), there = json_of(model);
   std::string conflicts;
@@ -85,7 +86,7 @@ void take(Job& job, const ModelOptions& model) {
       continue;  // a student
     if (asked.at(key) == value) continue;
     conflicts += fmt::format("{}model.{} is {} there and {} in the job", conflicts.empty() ? "" : "; ", key,
-                             value.dump(), asked.at(key).dump());
+                             json_in_message(value), json_in_message(asked.at(key)));
   }
   if (!conflicts.empty()) {
     user_error("{}: model.from decides the architecture: {}; leave out what comes from it", job.model.from, conflicts);
@@ -142,7 +143,7 @@ std::vector<std::string> take_model_from_source(Job& job, bool resume) {
   if (job.model.from.empty()) return {};
   const std::string saved = (job.output.empty() ? "runs/" + job.name : job.output) + "/job.json";
   if (resume && file_exists(saved)) {
-    const Job before = job_from_json_text(read_file(saved), saved);
+    const Job before = job_from_json_text(read_file(saved, file_kind::job), saved);
     if (before.model.from == job.model.from) take(job, before.model);
     return {};  // otherwise the run was started from something else, which resuming complains of
   }

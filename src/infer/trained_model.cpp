@@ -1,11 +1,14 @@
 #include "infer/trained_model.h"
 
+#include <filesystem>
+
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/machine/isa.h"
 #include "base/terminal/terminal.h"
 #include "checkpoint/checkpoint.h"
 #include "infer/device_choice.h"
+#include "infer/label_file.h"
 #include "infer/model_source.h"
 #include "infer/tuned_settings.h"
 #include "job/job_conditions.h"
@@ -68,6 +71,16 @@ const CausalModel& TrainedModel::causal() const {
 
 namespace {
 
+// A classifier's run without its labels would be taken for a model that has none.
+void check_labels(const ModelSource& source, const TrainedModel& model) {
+  const int64_t classes = model.model->classes(), labels = model.labels.count();
+  if (source.kind != kRunSource || !traits_of_task(model.job.task).has_labels || has_no_head(model.job)) return;
+  if (classes == labels) return;
+  const std::string run = std::filesystem::path(source.place).parent_path().parent_path().string();
+  user_error("{}: {}, and the model has {} classes; copy it back from where the run was saved", run + kLabelFile,
+             labels == 0 ? "there is no such file" : fmt::format("it names {} classes", labels), classes);
+}
+
 std::unique_ptr<TrainedModel> open_whole(const std::string& path, const std::string& tokenizer_path, bool as_trained,
                                          const std::string& device) {
   Device& place = *choose_device(device, "--device").device;
@@ -85,6 +98,7 @@ std::unique_ptr<TrainedModel> open_whole(const std::string& path, const std::str
   model->labels = LabelSet::in_order(source.labels);
   model->config = source.config;
   model->model = make_model(model->config, model->store);
+  check_labels(source, *model);
   model->store.allocate(place, {}, as_trained ? trained_type(source, place) : DType::f32,
                         ParameterStore::Purpose::inference);
   source.load_into(model->store);

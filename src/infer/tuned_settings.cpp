@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/parse_json.h"
 
 namespace brisk {
 
@@ -27,7 +28,7 @@ std::string choices_to_json(const Choices& choices) {
 
 Choices choices_from_json(const std::string& text, const std::string& source) {
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_json(text, source, "the checkpoint is damaged: remove it to resume from the one before");
     const auto tokens = json.at("micro_batch_tokens").get<int64_t>();
     if (tokens < 1 || tokens > kMostMicroBatchTokens) {
       user_error(

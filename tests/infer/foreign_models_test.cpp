@@ -34,7 +34,7 @@ struct Golden {
 };
 
 Golden golden_of(const std::string& name) {
-  const Json json = Json::parse(read_file(golden_folder(name) + "/golden.json"));
+  const Json json = Json::parse(test::contents_of(golden_folder(name) + "/golden.json"));
   return {json.at("tokens").get<std::vector<int32_t>>(), json.at("logits").get<std::vector<std::vector<float>>>()};
 }
 
@@ -174,7 +174,7 @@ class DamagedFolder : public ::testing::Test {
     return message_of<UserError>([&] { open_trained_model(scratch_.path(), ""); });
   }
   void edit_config(const std::string& key, const Json& value) {
-    Json config = Json::parse(read_file(scratch_ / "config.json"));
+    Json config = Json::parse(test::contents_of(scratch_ / "config.json"));
     config[key] = value;
     put_contents(scratch_ / "config.json", config.dump());
   }
@@ -230,7 +230,7 @@ TEST_F(DamagedFolder, WithTensorsOfAnotherShapeNamesBothShapes) {
 TEST_F(DamagedFolder, WithATruncatedShardSaysSo) {
   copy("llama_sharded");
   const std::string shard = scratch_ / "model-00002-of-00002.safetensors";
-  const std::string contents = read_file(shard);
+  const std::string contents = test::contents_of(shard);
   put_contents(shard, contents.substr(0, contents.size() - 100));
   EXPECT_TRUE(has(complaint(), "model-00002-of-00002.safetensors: not a whole safetensors file")) << complaint();
   std::filesystem::remove(shard);
@@ -239,7 +239,7 @@ TEST_F(DamagedFolder, WithATruncatedShardSaysSo) {
 
 TEST_F(DamagedFolder, WithAnIndexThatLiesSaysSo) {
   copy("llama_sharded");
-  Json index = Json::parse(read_file(scratch_ / "model.safetensors.index.json"));
+  Json index = Json::parse(test::contents_of(scratch_ / "model.safetensors.index.json"));
   index["weight_map"]["model.no_such.weight"] = "model-00001-of-00002.safetensors";
   put_contents(scratch_ / "model.safetensors.index.json", index.dump());
   EXPECT_TRUE(has(complaint(), "it has no 'model.no_such.weight'")) << complaint();

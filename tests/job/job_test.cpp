@@ -436,7 +436,7 @@ TEST(JobReference, InTheDocumentationIsTheDeclarations) {
   const std::string path = repository() + "/docs/job.md";
   const char* write = std::getenv("BRISK_WRITE_JOB_REFERENCE");
   if (write != nullptr && *write != '\0') write_file_atomically(path, job_reference_markdown());
-  EXPECT_EQ(read_file(path), job_reference_markdown()) << "run scripts/make_job_reference.sh";
+  EXPECT_EQ(test::contents_of(path), job_reference_markdown()) << "run scripts/make_job_reference.sh";
 }
 
 }  // namespace

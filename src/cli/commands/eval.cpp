@@ -23,7 +23,7 @@ struct EvalArguments {
 };
 
 void print_evaluation_json(const LoadedModel& model, const Evaluation& evaluation) {
-  auto json = nlohmann::ordered_json::parse(evaluation.details_json.empty() ? "{}" : evaluation.details_json);
+  auto json = parse_own_json(evaluation.details_json.empty() ? "{}" : evaluation.details_json);
   json["tokens"] = !model.labels().empty() ? evaluation.tokens : evaluation.targets;
   for (const Metric& metric : evaluation.metrics) {
     json[metric.name] = metric.value;

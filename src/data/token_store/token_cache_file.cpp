@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/files/file_lock.h"
 #include "base/files/files.h"
@@ -18,7 +19,8 @@ void remove_forgotten_builds(const std::string& directory) {
   const auto now = std::filesystem::file_time_type::clock::now();
   for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    if (name.find(".tokens.building") == std::string::npos) continue;
+    // <16 hexadecimal digits>.tokens.building..., and nothing else that lies there
+    if (name.find(".tokens.building") != 16 || name.find_first_not_of("0123456789abcdef") != 16) continue;
     std::error_code ignored;
     if (now - it->last_write_time(ignored) > kForgotten && !ignored) std::filesystem::remove(it->path(), ignored);
   }
@@ -56,6 +58,10 @@ TokenCache open_or_make_tokens(const std::string& directory, uint64_t key, int64
       } catch (const UserError&) {
         writer->discard();  // mended data has another key
         throw;
+      } catch (const nlohmann::json::exception&) {
+        writer->discard();
+        user_error("{}: what a process left that did not finish cannot be read, and was removed; start again",
+                   cache.path);
       }
       cache.stream = open();
       if (!cache.stream) {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/parse_json.h"
 #include "base/rounding.h"
 #include "data/token_store/file_checksum.h"
 #include "data/token_store/token_file.h"
@@ -57,7 +58,7 @@ void TokenFileWriter::start_anew() {
 // Reads again what is there: it gives the checksums so far, and shows that they are those of the journal.
 bool TokenFileWriter::resume() {
   if (!file_exists(journal_path(path_))) return false;
-  const auto journal = nlohmann::json::parse(read_file(journal_path(path_)), nullptr, false);
+  const auto journal = parse_json_or_discard<nlohmann::json>(read_file(journal_path(path_), file_kind::cache_note));
   try {
     if (journal.at("version") != kTokenFileVersion || journal.at("key") != key_) return false;
     tokens_ = journal.at("tokens").get<int64_t>();

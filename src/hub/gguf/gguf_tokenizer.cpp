@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/parse_json.h"
 #include "base/text/unicode.h"
 #include "text/files/tokenizer_files.h"
 #include "text/unicode/byte_alphabet.h"
@@ -210,7 +211,7 @@ TokenizerParts llama_parts_of(const GgufFile& file) {
 void set_tokenizer(GgufWriter& writer, const Tokenizer& tokenizer, int64_t vocab_size) {
   const auto* bpe = dynamic_cast<const BpeTokenizer*>(&tokenizer);
   if (bpe == nullptr) user_error("this tokenizer cannot be written to GGUF; only BPE can");
-  const SortedJson json = SortedJson::parse(bpe->to_json());
+  const SortedJson json = parse_own_json<SortedJson>(bpe->to_json());
   const std::string family = family_of(json);
   const Entries entries = entries_of(*bpe, json, vocab_size, family == "llama");
   writer.set("tokenizer.ggml.model", family);

@@ -5,7 +5,8 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
-#include "base/terminal/terminal.h"
+#include "base/parse_json.h"
+#include "base/text/printable.h"
 
 namespace brisk {
 
@@ -22,7 +23,7 @@ const Json* find_in(const Json& object, const char* key) {
 
 // What a message shows of a value; bytes that are not UTF-8 cannot be dumped.
 std::string shown(const Json& value) {
-  return shortened(value.dump(-1, ' ', false, Json::error_handler_t::replace), 200);
+  return printable(value.dump(-1, ' ', false, Json::error_handler_t::replace), 200);
 }
 
 }  // namespace
@@ -31,10 +32,9 @@ ConfigReader::ConfigReader(const std::string& path) : path_(path) {
   if (!file_exists(path_)) {
     user_error("{}: no such file; a Hugging Face model is a folder with config.json and model.safetensors", path_);
   }
-  const std::string text = read_file(path_);
-  json_ = std::make_shared<const Json>(Json::parse(text, nullptr, false));
+  json_ = std::make_shared<const Json>(parse_json(read_file(path_, file_kind::config), path_, "fetch the file again"));
   if (!json_->is_object()) {
-    user_error("{}: found {} bytes that are not a JSON object; fetch the file again", path_, text.size());
+    user_error("{}: found {}, expected a JSON object; fetch the file again", path_, json_in_message(*json_));
   }
 }
 

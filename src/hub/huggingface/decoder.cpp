@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/parse_json.h"
 #include "hub/formats/weight_files.h"
 
 namespace brisk {
@@ -148,7 +149,7 @@ void write_huggingface(const std::string& folder, const ModelOptions& model, con
   writer.finish();
   save_tokenizer_folder(tokenizer, folder);
   const std::string text = to_json_text(config, type, tokenizer);
-  const Json json = Json::parse(text);
+  const Json json = parse_own_json(text);
   Json generation;
   for (const char* key : {"bos_token_id", "eos_token_id"}) generation[key] = json.at(key);
   write_file_atomically(folder + "/generation_config.json", generation.dump(2) + "\n");

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/parse_json.h"
 #include "base/terminal/terminal.h"
+#include "base/text/printable.h"
 #include "base/text/spelling.h"
 #include "job/options/options.h"
 
@@ -24,12 +25,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kLargestInteger = 9007199254740992.0;  // 2^53: beyond it a double is not exact, and no option needs it
 
-std::string found_text(const Json& value) {
-  if (value.is_object()) return "an object {...}";
-  if (value.is_array()) return "a list [...]";
-  return shortened(value.dump(-1, ' ', false, Json::error_handler_t::replace), 60);
-}
-
 // The slip behind a value of the wrong type, or the default as an example.
 std::string fix_for(const Option& option, const Json& value) {
   const std::string name = option.name();
@@ -37,7 +32,7 @@ std::string fix_for(const Option& option, const Json& value) {
                           std::holds_alternative<int64_t*>(option.field) ||
                           std::holds_alternative<double*>(option.field);
   if (wants_bare && value.is_string()) {
-    const Json inner = Json::parse(value.get<std::string>(), nullptr, false);
+    const Json inner = parse_json_or_discard(value.get<std::string>());
     const bool is_flag = std::holds_alternative<bool*>(option.field);
     if (is_flag ? inner.is_boolean() : inner.is_number()) {
       return fmt::format("remove the quotation marks: \"{}\": {}", name, inner.dump());
@@ -180,9 +175,9 @@ class Reader {
     if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
       user_error("{}: the file is empty; expected a JSON object, at least {{}}", source);
     }
-    const Json root = parse_json(text, source, problems_);
+    const Json root = parse_job_json(text, source, problems_);
     if (!root.is_object()) {
-      user_error("{}: found {}, expected an object {{...}} with the sections {}", source, found_text(root),
+      user_error("{}: found {}, expected an object {{...}} with the sections {}", source, json_in_message(root),
                  fmt::join(sections_, ", "));
     }
     for (const auto& [key, value] : root.items()) {
@@ -194,7 +189,7 @@ class Reader {
       } else if (!value.is_object()) {
         problems_.push_back(
             fmt::format("{}: {}: found {}, expected an object {{...}}; put the section's keys inside it", source, key,
-                        found_text(value)));
+                        json_in_message(value)));
       } else {
         for (const auto& [name, item] : value.items()) read_key(key + "." + name, item);
       }
@@ -220,7 +215,7 @@ class Reader {
           fmt::format("--set {}: the value is no UTF-8, which no job can hold; rename what it names", key));
       return;
     }
-    Json value = Json::parse(raw, nullptr, false);
+    Json value = parse_json_or_discard(raw);
     if (value.is_discarded()) value = raw;
     const auto found = keys_.find(key);
     if (found != keys_.end() && value.is_null()) {  // left out, whatever the file says
@@ -266,7 +261,8 @@ class Reader {
     if (found->second.flag_value != nullptr) {
       if (!value.is_boolean()) {
         problems_.push_back(fmt::format("{}: {}: found {}, expected true or false; write \"{}\": \"{}\" instead",
-                                        source_, key, found_text(value), option.name(), *found->second.flag_value));
+                                        source_, key, json_in_message(value), option.name(),
+                                        *found->second.flag_value));
         return;
       }
       if (!value.get<bool>()) return;
@@ -279,7 +275,7 @@ class Reader {
       return;
     }
     if (!read_value(option, meant)) {
-      problems_.push_back(fmt::format("{}: {}: found {}, expected {}; {}", source_, key, found_text(value),
+      problems_.push_back(fmt::format("{}: {}: found {}, expected {}; {}", source_, key, json_in_message(value),
                                       option.expected(), fix_for(option, value)));
       return;
     }
@@ -303,7 +299,7 @@ class Reader {
       const std::string place =
           many ? fmt::format("{}: {}[{}]", source_, option.path, i) : source_ + ": " + option.path;
       if (!item.is_object() && !(item.is_string() && !item.get<std::string>().empty())) {
-        problems_.push_back(fmt::format("{}: found {}, expected {}", place, found_text(item), option.expected()));
+        problems_.push_back(fmt::format("{}: found {}, expected {}", place, json_in_message(item), option.expected()));
         continue;
       }
       const std::vector<Option> declared = items.append();
@@ -332,7 +328,8 @@ class Reader {
 
   // "max_steps=3" of {"max_steps": 3}; else a key that the section has.
   std::string first_of(const std::string& section, const Json& value) const {
-    if (value.is_object() && !value.empty()) return fmt::format("{}={}", value.begin().key(), value.begin()->dump());
+    if (value.is_object() && !value.empty())
+      return fmt::format("{}={}", printable(value.begin().key()), json_in_message(*value.begin()));
     for (const Option& option : options_) {
       if (option.section() == section) return option.name() + "=...";
     }
@@ -340,7 +337,7 @@ class Reader {
   }
 
   std::string unknown_key(const std::string& key, const Json& value) const {
-    const std::string start = fmt::format("{}: {}: unknown key; ", source_, key);
+    const std::string start = fmt::format("{}: {}: unknown key; ", source_, printable(key));
     if (sections_.contains(key)) {  // in --set
       return start + fmt::format("{} is a section: set one of its keys, such as {}.{}", key, key, first_of(key, value));
     }
@@ -356,7 +353,7 @@ class Reader {
       if (option.section() == section) known.push_back(option.name());
     }
     if (section.empty()) known.insert(known.end(), sections_.begin(), sections_.end());
-    return start + fmt::format("{} has {}", section.empty() ? "the file" : section, fmt::join(known, ", "));
+    return start + fmt::format("{} has {}", section.empty() ? "the file" : printable(section), fmt::join(known, ", "));
   }
 
   const std::vector<Option>& options_;
@@ -384,7 +381,7 @@ Json json_of(const Option& option) {
     }
     return list;
   }
-  if (!option.words.empty()) return Json::parse(option.value_text());
+  if (!option.words.empty()) return parse_own_json(option.value_text());
   Json value;
   std::visit(
       [&](const auto& field) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/parse_json.h"
 #include "job/options/options.h"
 
 namespace brisk {
@@ -66,7 +67,7 @@ Json schema_of(const Option& option) {
   if (const std::string others = option.other_defaults_text(); !others.empty())
     description += "; default" + others.substr(1);
   schema["description"] = description;
-  schema["default"] = Json::parse(option.default_text);
+  schema["default"] = parse_own_json(option.default_text);
   return schema;
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/parse_json.h"
 #include "base/terminal/terminal.h"
 #include "job/job_conditions.h"
 
@@ -37,7 +38,10 @@ std::string facts_json(const RunRecord& run, int indent) {
   using Json = nlohmann::ordered_json;
   const RunFacts facts = facts_of(run);
   const auto text = [](const std::string& word) { return word.empty() ? Json() : Json(word); };
-  const auto whole = [](double value) { return std::isfinite(value) ? Json(std::llround(value)) : Json(); };
+  const auto whole = [](double value) {
+    constexpr double kExact = 9007199254740992.0;  // 2^53; damaged files may have more, and no integer holds it
+    return !std::isfinite(value) ? Json() : std::abs(value) <= kExact ? Json(std::llround(value)) : Json(value);
+  };
   const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
   Json ledger = Json::object(), epochs = Json::array(), settings = Json::object();
   for (const auto& [phase, seconds] : run.ledger) ledger[phase] = seconds;
@@ -51,7 +55,7 @@ std::string facts_json(const RunRecord& run, int indent) {
                       {"ledger", phases}});
   }
   for (const Setting& setting : run.settings) {
-    const Json value = Json::parse(setting.value, nullptr, false);
+    const Json value = parse_json_or_discard(setting.value);
     settings[setting.path] = value.is_discarded() ? Json(setting.value) : value;  // a path need not be UTF-8
   }
   Json best = Json::object(), last = Json::object();

@@ -15,7 +15,9 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/files/lines.h"
 #include "base/ledger.h"
+#include "base/parse_json.h"
 
 namespace brisk {
 
@@ -41,24 +43,18 @@ std::string word(const Json& json, const char* key) {
 // The JSON objects of a file, line by line. A last line without its end is one that is being written, or that a killed
 // process left.
 void each_line(const std::string& path, std::vector<std::string>& notes, const std::function<void(const Json&)>& use) {
-  if (!file_exists(path)) return;
-  const std::string text = read_file(path);
   int64_t bad = 0;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t newline = text.find('\n', begin);
-    const size_t end = newline == std::string::npos ? text.size() : newline;
-    const std::string_view line = std::string_view(text).substr(begin, end - begin);
-    const Json json = Json::parse(line, nullptr, false);
+  for_each_log_line(path, [&](const LogLine& line) {
+    const Json json = line.too_long ? Json() : parse_json_or_discard(line.text, kLogLineJson);
     if (json.is_object()) {
       use(json);
-    } else if (newline == std::string::npos) {
+    } else if (!line.ended) {
       notes.push_back(fmt::format("{}: the last line is not whole, and is left out", path));
-    } else if (line.find_first_not_of(" \t\r") != std::string_view::npos) {
+    } else if (line.text.find_first_not_of(" \t\r") != std::string_view::npos) {
       ++bad;
     }
-    begin = end + 1;
-  }
-  if (bad > 0) notes.push_back(fmt::format("{}: {} lines are no JSON objects, and are left out", path, bad));
+  });
+  if (bad > 0) notes.push_back(fmt::format("{}: {} lines are no JSON objects, or larger than a run writes them, and are left out", path, bad));
 }
 
 void read_metrics(const std::string& path, RunRecord& run) {
@@ -79,9 +75,12 @@ void read_metrics(const std::string& path, RunRecord& run) {
       run.rollbacks = number(line, "rollbacks");
     }
   });
+  constexpr std::ptrdiff_t kMostMetrics = 100;  // a chart each; damaged lines may have any number of names
   for (const EvaluationPoint& point : run.evaluations) {
     for (const Metric& metric : point.metrics) {
-      if (run.metrics.find(metric.name) == nullptr) run.metrics.add(standard_metric(metric.name));
+      if (std::distance(run.metrics.begin(), run.metrics.end()) < kMostMetrics &&
+          run.metrics.find(metric.name) == nullptr)
+        run.metrics.add(standard_metric(metric.name));
     }
   }
   std::erase_if(run.steps, [](const StepPoint& point) { return std::isnan(point.step); });
@@ -108,7 +107,8 @@ void add_phase(PhaseSeconds& ledger, const std::string& phase, double seconds) {
       return;
     }
   }
-  ledger.emplace_back(phase, seconds);
+  constexpr size_t kMostPhases = 100;  // five times what there are
+  if (ledger.size() < kMostPhases) ledger.emplace_back(phase, seconds);
 }
 
 void add_ledger(PhaseSeconds& ledger, const Json& line) {
@@ -201,10 +201,12 @@ void read_start_facts(const std::string& path, RunRecord& run, Speed& speed) {
   });
 }
 
+constexpr size_t kMostSamples = 10'000;  // each is compared with the prompts of the others
+
 // What ledger.jsonl did not say: all of it, for a run of an earlier brisk.
 void read_summary(const std::string& path, RunRecord& run) {
   if (!file_exists(path)) return;
-  const Json json = Json::parse(read_file(path), nullptr, false);
+  const Json json = parse_json_or_discard(read_file(path, file_kind::summary), kLogLineJson);
   if (!json.is_object()) {
     run.notes.push_back(fmt::format("{}: it is no JSON object, and is left out", path));
     return;
@@ -258,7 +260,7 @@ std::string name_of(const std::string& path) {
 
 void read_task(RunRecord& run) {
   for (const Setting& setting : run.settings) {
-    const Json value = Json::parse(setting.value, nullptr, false);
+    const Json value = parse_json_or_discard(setting.value);
     if (!value.is_string()) continue;
     if (setting.path == "task") run.task = value.get<std::string>();
     if (setting.path == "training.best_by") run.best_by = value.get<std::string>();
@@ -289,7 +291,7 @@ RunRecord read_run(const std::string& path) {
   RunRecord run;
   run.path = path;
   run.name = name_of(path);
-  run.settings = read_settings(read_file(path + "/job.json"), path + "/job.json", run.notes);
+  run.settings = read_settings(read_file(path + "/job.json", file_kind::job), path + "/job.json", run.notes);
   Speed speed;
   read_start_facts(path + "/ledger.jsonl", run, speed);
   read_metrics(path + "/metrics.jsonl", run);
@@ -298,6 +300,7 @@ RunRecord read_run(const std::string& path) {
   if (const Metric* metric = run.metrics.find(run.best_by)) run.best_by = metric->name;
   run.classes = read_class_results(path + "/evaluation.json", run.notes);
   each_line(path + "/samples.jsonl", run.notes, [&](const Json& line) {
+    if (run.samples.size() >= kMostSamples) return;
     const auto ended = line.find("ended");
     run.samples.push_back({whole(line, "step"), word(line, "prompt"), word(line, "text"),
                            ended != line.end() && ended->is_boolean() && ended->get<bool>()});

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/parse_json.h"
 #include "job/job.h"
 #include "job/job_options.h"
 
@@ -34,9 +35,14 @@ std::string value_without(Job job, size_t i) {
   }
 }
 
-std::vector<Setting> raw_settings(const Json& json) {
+std::vector<Setting> raw_settings(const Json& json, const std::string& job_path, std::vector<std::string>& notes) {
+  constexpr size_t kMost = 1000;  // ten times what a job can have
   std::vector<Setting> settings;
   for (const auto& [key, value] : json.items()) {
+    if (settings.size() >= kMost) {
+      notes.push_back(fmt::format("{}: more than {} settings; the others are not shown", job_path, kMost));
+      break;
+    }
     if (!value.is_object()) {
       settings.push_back({key, text_of(value), "", false});
       continue;
@@ -50,7 +56,14 @@ std::vector<Setting> raw_settings(const Json& json) {
 
 std::vector<Setting> read_settings(const std::string& job_text, const std::string& job_path,
                                    std::vector<std::string>& notes) {
-  const Json json = Json::parse(job_text, nullptr, false, true);
+  Json json;
+  try {
+    std::vector<std::string> keys_found_twice;  // job_from_json_text() names them
+    json = parse_job_json(job_text, job_path, keys_found_twice);
+  } catch (const UserError& error) {
+    notes.push_back(fmt::format("{}; the settings are not known", error.what()));
+    return {};
+  }
   if (!json.is_object()) {
     notes.push_back(fmt::format("{}: it is no JSON object; the settings are not known", job_path));
     return {};
@@ -68,7 +81,7 @@ std::vector<Setting> read_settings(const std::string& job_text, const std::strin
     return settings;
   } catch (const UserError& error) {
     notes.push_back(fmt::format("{}; the settings are shown as they stand", error.what()));
-    return raw_settings(json);
+    return raw_settings(json, job_path, notes);
   }
 }
 
