@@ -269,6 +269,7 @@ void remove_checkpoint(const std::string& run, const CheckpointPlace& place) {
 SaveResult save_checkpoint(const std::string& run, const ParameterStore& store, const CheckpointState& state) {
   const std::string partial = partial_path(run, state.step);
   std::string reason;
+  bool made = false;  // what is removed is what was made here
   try {
     if (!is_directory(folder_of(run))) {
       make_directories(folder_of(run));
@@ -276,6 +277,7 @@ SaveResult save_checkpoint(const std::string& run, const ParameterStore& store, 
     }
     refuse_link(folder_of(run));
     remove_directory_tree(partial);
+    made = true;
     make_directories(partial);
     SaveResult result;
     result.bytes = write_files(partial, store, state);
@@ -289,7 +291,7 @@ SaveResult save_checkpoint(const std::string& run, const ParameterStore& store, 
     reason = "no memory";
   }
   std::error_code ignored;  // what is left has a dot and is removed by the next save or start
-  std::filesystem::remove_all(partial, ignored);
+  if (made) std::filesystem::remove_all(partial, ignored);
   SaveResult result;
   result.problem = save_problem(run, state.step, reason);
   return result;

@@ -172,6 +172,7 @@ TEST_F(HostileFiles, LinksInARunFolderLeadNothingElsewhere) {
   }
   EXPECT_EQ(run({"train", "job.json", "--output", "run", "--resume"}).exit_code, 0);
   // A path that the user names may be a link.
+  write("elsewhere/page.html", "an older one");
   make_link(folder_ / "elsewhere/page.html", "page.html");
   EXPECT_EQ(run({"report", "run", "--output", "page.html"}).exit_code, 0);
   EXPECT_TRUE(has(read_text(folder_ / "elsewhere/page.html"), "<html"));

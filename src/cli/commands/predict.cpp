@@ -38,9 +38,10 @@ void print_predictions(const LoadedModel& model, std::span<const Prediction> pre
   for (const Prediction& prediction : predictions) {
     nlohmann::ordered_json json;
     json["label"] = model.labels()[prediction.label];
-    auto& shares = json["probabilities"] = nlohmann::ordered_json::object();
+    nlohmann::ordered_json::object_t shares;  // whose own [] compares a key with all before it
     for (size_t i = 0; i < prediction.probabilities.size(); ++i)
-      shares[model.labels()[i]] = prediction.probabilities[i];
+      shares.emplace_back(model.labels()[i], prediction.probabilities[i]);
+    json["probabilities"] = std::move(shares);
     fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   }
   std::fflush(stdout);

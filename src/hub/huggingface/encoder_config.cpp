@@ -197,13 +197,13 @@ std::string to_json_text(const HuggingFaceEncoderConfig& config, SafetensorsType
   if (config.head == Head::classifier) {
     BRISK_CHECK(std::ssize(config.labels) == model.num_labels, "{} labels of {}", config.labels.size(),
                 model.num_labels);
-    Json names = Json::object(), numbers = Json::object();
+    Json::object_t names, numbers;  // whose own [] compares a key with all before it
     for (size_t i = 0; i < config.labels.size(); ++i) {
-      names[std::to_string(i)] = config.labels[i];
-      numbers[config.labels[i]] = i;
+      names.emplace_back(std::to_string(i), config.labels[i]);
+      numbers.emplace_back(config.labels[i], i);
     }
-    json["id2label"] = names;
-    json["label2id"] = numbers;
+    json["id2label"] = std::move(names);
+    json["label2id"] = std::move(numbers);
     json["problem_type"] = config.problem_type.empty() ? "single_label_classification" : config.problem_type;
   }
   json["torch_dtype"] = word_for(weights);

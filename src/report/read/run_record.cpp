@@ -54,7 +54,9 @@ void each_line(const std::string& path, std::vector<std::string>& notes, const s
       ++bad;
     }
   });
-  if (bad > 0) notes.push_back(fmt::format("{}: {} lines are no JSON objects, or larger than a run writes them, and are left out", path, bad));
+  if (bad > 0)
+    notes.push_back(
+        fmt::format("{}: {} lines are no JSON objects, or larger than a run writes them, and are left out", path, bad));
 }
 
 void read_metrics(const std::string& path, RunRecord& run) {

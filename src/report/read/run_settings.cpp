@@ -18,22 +18,37 @@ using Json = nlohmann::ordered_json;
 
 std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-// The value that option `i` has where the job does not give it; empty where there is no such job.
-std::string value_without(Job job, size_t i) {
-  Job plain;
-  const std::vector<Option> options = declare_job_options(job), defaults = declare_job_options(plain);
-  std::set<std::string> given;
-  for (const Option& option : options) given.insert(option.path);
-  given.erase(options[i].path);
-  options[i].take_default(defaults[i]);
-  try {
-    apply_other_defaults(options, given);
-    resolve_defaults(job);
-    return options[i].value_text();
-  } catch (const UserError&) {
-    return "";  // other settings make no sense without this one: it was given
+// The same job, each time without one of its settings.
+class JobWithout {
+ public:
+  explicit JobWithout(const Job& job) : whole_(job), defaults_(declare_job_options(plain_)) {
+    for (const Option& option : options_) given_.insert(option.path);
   }
-}
+
+  // The value that option `i` has where the job does not give it; empty where there is no such job.
+  std::string value(size_t i) {
+    const Option& option = options_[i];
+    job_ = whole_;  // the options go on speaking of it
+    option.take_default(defaults_[i]);
+    given_.erase(option.path);
+    std::string value;
+    try {
+      apply_other_defaults(options_, given_);
+      resolve_defaults(job_);
+      value = option.value_text();
+    } catch (const UserError&) {
+      // other settings make no sense without this one: it was given
+    }
+    given_.insert(option.path);
+    return value;
+  }
+
+ private:
+  const Job& whole_;
+  Job plain_, job_;
+  const std::vector<Option> options_ = declare_job_options(job_), defaults_;
+  std::set<std::string> given_;
+};
 
 std::vector<Setting> raw_settings(const Json& json, const std::string& job_path, std::vector<std::string>& notes) {
   constexpr size_t kMost = 1000;  // ten times what a job can have
@@ -73,10 +88,11 @@ std::vector<Setting> read_settings(const std::string& job_text, const std::strin
     resolve_defaults(job);
     std::vector<Setting> settings;
     const std::vector<Option> options = declare_job_options(job);
+    JobWithout without(job);
     for (size_t i = 0; i < options.size(); ++i) {
       if (!options[i].has_effect()) continue;
       const std::string value = options[i].value_text();
-      settings.push_back({options[i].path, value, options[i].help, value == value_without(job, i)});
+      settings.push_back({options[i].path, value, options[i].help, value == without.value(i)});
     }
     return settings;
   } catch (const UserError& error) {

@@ -156,7 +156,7 @@ TEST_F(Safetensors, HeadersThatContradictThemselvesAreRefused) {
   expect_complaint(R"({"a":{"dtype":4,"shape":[1],"data_offsets":[0,4]}})", 4, "dtype 4");
   expect_complaint(R"({"__metadata__":{"x":1}})", 0, "expected a string");
   const std::string a = R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
-  expect_complaint("{" + a + "," + a + "}", 4, "'a' twice");
+  expect_complaint("{" + a + "," + a + "}", 4, "the key \"a\" is given twice");
   expect_complaint("{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})", 6, "inside another");
   expect_complaint("{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4, "inside another");
   expect_complaint("{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[5,9]}})", 9, "belong to no tensor");
