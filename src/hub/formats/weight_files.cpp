@@ -93,6 +93,10 @@ std::vector<std::string> WeightFiles::names() const {
   return names;
 }
 
+void WeightFiles::check_bytes() const {
+  for (const TorchFile& file : pickled_) file.check_bytes();
+}
+
 void WeightFiles::advise_sequential() const {
   for (const SafetensorsFile& file : safetensors_) file.advise_sequential();
   for (const TorchFile& file : pickled_) file.advise_sequential();
