@@ -28,9 +28,10 @@ namespace brisk {
 class Runtime;
 
 struct LoadOptions {
-  std::string tokenizer = {};  // to use instead of the model's own
-  std::string device = "cpu";  // cpu, cuda (or gpu), cuda:1, or auto: a GPU if there is one
-  bool as_trained = false;     // compute in the number format of the run, where this machine has it; else in fp32
+  std::string tokenizer = {};    // to use instead of the model's own
+  std::string device = "cpu";    // cpu, cuda (or gpu), cuda:1, or auto: a GPU if there is one
+  bool as_trained = false;       // compute in the number format of the run, where this machine has it; else in fp32
+  bool allow_nonfinite = false;  // open it even if weights of it are NaN or infinite
 };
 
 struct GenerateOptions {

@@ -12,9 +12,9 @@
 
 namespace brisk {
 
-ImportResult import_model(const std::string& path, const std::string& tokenizer_path, const std::string& run_path) {
-  const std::string kind = open_model_source(path).kind;
-  const auto model = open_trained_model(path, tokenizer_path);
+ImportResult import_model(const std::string& path, const std::string& tokenizer_path, const std::string& run_path,
+                          NonFinite nonfinite) {
+  const auto model = open_trained_model(path, tokenizer_path, false, "cpu", nonfinite);
   Job job = model->job;
   job.output = run_path;
   resolve_defaults(job);
@@ -30,7 +30,7 @@ ImportResult import_model(const std::string& path, const std::string& tokenizer_
   const nlohmann::ordered_json summary = {{"ended", "imported"}, {"parameters", model->store.count()}};
   write_file_atomically(run.path() + "/summary.json", summary.dump(2) + "\n");
   write_file_atomically(run.job_path(), job_to_json_text(job));  // last: it makes the folder a run
-  return {kind, job.task, !has_no_head(job), model->store.count(), saved.bytes};
+  return {model->kind, job.task, !has_no_head(job), model->store.count(), saved.bytes};
 }
 
 }  // namespace brisk

@@ -15,6 +15,7 @@
 #include "infer/label_file.h"
 #include "infer/optimizer_options.h"
 #include "job/job_conditions.h"
+#include "models/model.h"
 
 namespace brisk {
 
@@ -41,8 +42,10 @@ ModelSource from_run(const std::string& path) {
     user_error("{}: no checkpoint in it yet: train on with `brisk train ... --output {} --resume`", path, path);
   source.place = *checkpoint;
   source.tokenizer = [tokenizer_path = run.tokenizer_path()] { return load_tokenizer(tokenizer_path); };
-  source.load_into = [place = *checkpoint, scale = adapter_scale(source.job.training)](ParameterStore& store) {
-    load_whole_model(place, store, scale);
+  source.check = [place = *checkpoint](const ParameterStore& store) { check_whole_model(place, store); };
+  source.load_into = [place = *checkpoint, scale = adapter_scale(source.job.training)](ParameterStore& store,
+                                                                                       NonFinite nonfinite) {
+    load_whole_model(place, store, scale, nonfinite);
   };
   source.labels = read_labels(run.path()).names();
   const Architecture& architecture = architecture_of(source.model);
@@ -50,8 +53,9 @@ ModelSource from_run(const std::string& path) {
     return SafetensorsFile(*checkpoint + "/model.safetensors").find(std::string(parameter)) != nullptr;
   });
   if (architecture.starts_from_part()) {
-    source.start = [place = *checkpoint](ParameterStore& store, const std::vector<int64_t>& layers) {
-      return load_encoder(place, store, layers).lines();
+    source.start = [place = *checkpoint](ParameterStore& store, const std::vector<int64_t>& layers,
+                                         NonFinite nonfinite) {
+      return load_encoder(place, store, layers, nonfinite).lines();
     };
   }
   return source;
@@ -79,7 +83,8 @@ void take(Job& job, const ModelOptions& model) {
   const Json asked = json_of(job.model), there = json_of(model);
   std::string conflicts;
   for (const auto& [key, value] : there.items()) {
-    if (key == "from" || key.ends_with("dropout") || key == "num_labels" || !job.given.contains("model." + key))
+    if (key == "from" || key == "allow_nonfinite" || key.ends_with("dropout") || key == "num_labels" ||
+        !job.given.contains("model." + key))
       continue;
     if (key == "num_layers" && architecture.starts_from_part() && job.model.num_layers < model.num_layers)
       continue;  // a student
@@ -93,6 +98,7 @@ void take(Job& job, const ModelOptions& model) {
   const ModelOptions before = job.model;
   job.model = model;
   job.model.from = before.from;
+  job.model.allow_nonfinite = before.allow_nonfinite;
   job.model.num_labels = before.num_labels;
   if (job.given.contains("model.dropout")) job.model.dropout = before.dropout;
   if (job.given.contains("model.attention_dropout")) job.model.attention_dropout = before.attention_dropout;
@@ -102,6 +108,15 @@ void take(Job& job, const ModelOptions& model) {
   if (!job.given.contains("training.max_length")) {
     job.training.max_length = std::min(job.training.max_length, job.model.context);
   }
+}
+
+// Before anybody makes room for a model as large as its configuration says.
+ModelSource checked(ModelSource source) {
+  if (!source.check) return source;
+  ParameterStore parameters;
+  make_model(source.config, parameters);
+  source.check(parameters);
+  return source;
 }
 
 }  // namespace
@@ -130,12 +145,12 @@ ModelSource open_model_source(const std::string& path) {
   if (!is_directory(path) && path.ends_with(".safetensors") && file_exists((folder / "state.json").string()))
     user_error("{}: a part of a checkpoint; name its folder, {}", path, folder.string());
   for (const Architecture* architecture : architectures()) {
-    if (std::optional<ModelSource> source = architecture->open_foreign(path)) return *std::move(source);
+    if (std::optional<ModelSource> source = architecture->open_foreign(path)) return checked(*std::move(source));
   }
   if (!file_exists(path + "/job.json") && !file_exists(path + "/state.json")) {
     user_error("{}: not a run directory: it has no job.json; and no Hugging Face model: it has no config.json", path);
   }
-  return from_run(path);
+  return checked(from_run(path));
 }
 
 std::vector<std::string> take_model_from_source(Job& job, bool resume) {

@@ -69,7 +69,7 @@ const CausalModel& TrainedModel::causal() const {
 namespace {
 
 std::unique_ptr<TrainedModel> open_whole(const std::string& path, const std::string& tokenizer_path, bool as_trained,
-                                         const std::string& device) {
+                                         const std::string& device, NonFinite nonfinite) {
   Device& place = *choose_device(device, "--device").device;
   const ModelSource source = open_model_source(path);
   auto model = std::make_unique<TrainedModel>();
@@ -87,19 +87,20 @@ std::unique_ptr<TrainedModel> open_whole(const std::string& path, const std::str
   model->model = make_model(model->config, model->store);
   model->store.allocate(place, {}, as_trained ? trained_type(source, place) : DType::f32,
                         ParameterStore::Purpose::inference);
-  source.load_into(model->store);
+  source.load_into(model->store, nonfinite);
   refresh_compute_copies(model->store);
   model->source = source.place;
   model->path = path;
+  model->kind = source.kind;
   return model;
 }
 
 }  // namespace
 
 std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const std::string& tokenizer_path,
-                                                 bool as_trained, const std::string& device) {
+                                                 bool as_trained, const std::string& device, NonFinite nonfinite) {
   try {
-    return open_whole(path, tokenizer_path, as_trained, device);
+    return open_whole(path, tokenizer_path, as_trained, device, nonfinite);
   } catch (const UserError& error) {
     name_another(path, error);
   }

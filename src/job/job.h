@@ -37,8 +37,9 @@ struct ModelOptions {
   double dropout = 0.0;
   double norm_epsilon = 1e-5;
   double rope_theta = 10000.0;
-  int64_t context = 0;  // longest text, and rows of the table of learned positions; 0: training.max_length
-  std::string from;     // a trained model to start from; empty: new weights
+  int64_t context = 0;           // longest text, and rows of the table of learned positions; 0: training.max_length
+  std::string from;              // a trained model to start from; empty: new weights
+  bool allow_nonfinite = false;  // of `from`, and of the teacher: weights that are NaN or infinite
 
   // Of encoders.
   double attention_dropout = -1;   // -1: dropout

@@ -131,6 +131,9 @@ void declare_shape(Job& job, std::vector<Option>& all) {
                    OnResume::fixed)
       .automatic("new weights")
       .also({"checkpoint", "init_from", "pretrained", "model_name_or_path", "training.init_from"});
+  all.emplace_back("model.allow_nonfinite", model.allow_nonfinite,
+                   "start even from a model with weights that are NaN or infinite, which is refused otherwise",
+                   OnResume::may_change);
 }
 
 void declare_encoder(Job& job, std::vector<Option>& all) {

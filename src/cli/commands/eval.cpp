@@ -9,6 +9,7 @@
 #include "cli/device_option.h"
 #include "cli/limits.h"
 #include "cli/messages.h"
+#include "cli/nonfinite_option.h"
 
 namespace brisk {
 
@@ -20,6 +21,7 @@ struct EvalArguments {
   std::vector<std::string> data;
   bool json = false, fp32 = false;
   std::string device = "auto";
+  bool allow_nonfinite = false;
 };
 
 void print_evaluation_json(const LoadedModel& model, const Evaluation& evaluation) {
@@ -37,7 +39,10 @@ void print_evaluation_json(const LoadedModel& model, const Evaluation& evaluatio
 
 void run_eval(Runtime& runtime, const EvalArguments& arguments) {
   LoadedModel model(runtime, arguments.model,
-                    {.tokenizer = arguments.tokenizer, .device = arguments.device, .as_trained = !arguments.fp32});
+                    {.tokenizer = arguments.tokenizer,
+                     .device = arguments.device,
+                     .as_trained = !arguments.fp32,
+                     .allow_nonfinite = arguments.allow_nonfinite});
   const Evaluation evaluation = model.evaluate(arguments.data, arguments.options);
   say("{}, computed in {}", model.source(), model.precision());
   if (arguments.json) return print_evaluation_json(model, evaluation);
@@ -68,6 +73,7 @@ void add_eval_command(CLI::App& app, Runtime& runtime) {
                    "Maximum tokens per sequence (default: as in training)")
       ->check(at_least(1));
   command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer to use instead of the model's own");
+  add_nonfinite_option(*command, arguments->allow_nonfinite);
   add_device_option(*command, arguments->device);
   command->add_flag("--json", arguments->json, "Print one JSON object on standard output");
   command->add_flag("--fp32", arguments->fp32, "Compute in fp32 (default: the number format of the run)");

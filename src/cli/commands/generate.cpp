@@ -10,6 +10,7 @@
 #include "cli/device_option.h"
 #include "cli/limits.h"
 #include "cli/messages.h"
+#include "cli/nonfinite_option.h"
 
 namespace brisk {
 
@@ -19,10 +20,13 @@ struct GenerateArguments {
   std::string model, tokenizer, prompt;
   GenerateOptions options;
   std::string device = "cpu";
+  bool allow_nonfinite = false;
 };
 
 void run_generate(Runtime& runtime, const GenerateArguments& arguments) {
-  LoadedModel model(runtime, arguments.model, {.tokenizer = arguments.tokenizer, .device = arguments.device});
+  LoadedModel model(
+      runtime, arguments.model,
+      {.tokenizer = arguments.tokenizer, .device = arguments.device, .allow_nonfinite = arguments.allow_nonfinite});
   say("{}", model.source());
   const bool stream = is_terminal(STDOUT_FILENO);
   if (stream) fmt::print("{}", arguments.prompt);
@@ -65,6 +69,7 @@ void add_generate_command(CLI::App& app, Runtime& runtime) {
       ->check(between(0.01, 100));
   command->add_option("--seed", options.seed, "Random seed for sampling")->capture_default_str()->check(at_least(0));
   command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer to use instead of the model's own");
+  add_nonfinite_option(*command, arguments->allow_nonfinite);
   add_device_option(*command, arguments->device,
                     " (small models generate no faster on a GPU, which also takes longer to start)");
   command->footer(

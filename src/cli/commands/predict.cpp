@@ -14,6 +14,7 @@
 #include "cli/device_option.h"
 #include "cli/limits.h"
 #include "cli/messages.h"
+#include "cli/nonfinite_option.h"
 
 namespace brisk {
 
@@ -24,6 +25,7 @@ struct PredictArguments {
   int64_t max_length = 0, threads = 0;
   bool has_text = false, fp32 = false;
   std::string device = "auto";
+  bool allow_nonfinite = false;
 };
 
 size_t read_standard_input(char* out, size_t size) {
@@ -49,7 +51,10 @@ void print_predictions(const LoadedModel& model, std::span<const Prediction> pre
 void run_predict(Runtime& runtime, const PredictArguments& arguments) {
   set_threads(runtime, arguments.threads);
   LoadedModel model(runtime, arguments.model,
-                    {.tokenizer = arguments.tokenizer, .device = arguments.device, .as_trained = !arguments.fp32});
+                    {.tokenizer = arguments.tokenizer,
+                     .device = arguments.device,
+                     .as_trained = !arguments.fp32,
+                     .allow_nonfinite = arguments.allow_nonfinite});
   say("{}, computed in {}", model.source(), model.precision());
   if (arguments.has_text && arguments.pair.empty() && model.classifies_pairs())
     user_error("{} classifies pairs of texts; give the second text with --pair", arguments.model);
@@ -96,6 +101,7 @@ void add_predict_command(CLI::App& app, Runtime& runtime) {
   command->add_option("--max-length", arguments->max_length, "Maximum tokens per text (default: as in training)")
       ->check(at_least(3));
   command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer to use instead of the model's own");
+  add_nonfinite_option(*command, arguments->allow_nonfinite);
   command->add_option("--threads", arguments->threads, "Number of compute threads (default: all cores)")
       ->check(at_least(1));
   add_device_option(*command, arguments->device);

@@ -99,6 +99,8 @@ std::vector<WeightMap> llama_map(const HuggingFaceConfig& config, const std::str
   return map;
 }
 
+const char* token_table(Shape shape) { return shape == Shape::gpt2 ? "wte.weight" : "embed_tokens.weight"; }
+
 }  // namespace
 
 bool is_huggingface_folder(const std::string& path) { return is_directory(path) && file_exists(path + "/config.json"); }
@@ -106,13 +108,27 @@ bool is_huggingface_folder(const std::string& path) { return is_directory(path) 
 HuggingFaceModel::HuggingFaceModel(const std::string& folder)
     : path_(folder), config_(read_huggingface_config(folder)), files_(folder) {}
 
-void HuggingFaceModel::load_into(ParameterStore& store) const {
-  files_.advise_sequential();
+std::string HuggingFaceModel::prefix() const {
   const std::string usual = config_.shape == Shape::gpt2 ? "transformer." : "model.";
-  const std::string token_table = config_.shape == Shape::gpt2 ? "wte.weight" : "embed_tokens.weight";
+  const std::string table = token_table(config_.shape);
   // The original GPT-2 was saved without its head, and so without the prefix.
-  const std::string prefix = find(usual + token_table) == nullptr && find(token_table) != nullptr ? "" : usual;
-  const SafetensorsEntry* table = find(prefix + token_table);
+  return find(usual + table) == nullptr && find(table) != nullptr ? "" : usual;
+}
+
+WeightSource HuggingFaceModel::source(NonFinite nonfinite) const {
+  return {path_, [this](const std::string& name) { return find(name); }, nonfinite};
+}
+
+void HuggingFaceModel::check() const {
+  check_layers(files_.names(), prefix() + (config_.shape == Shape::gpt2 ? "h." : "layers."), config_.model.num_layers,
+               path_);
+  check_weights(huggingface_weight_map(config_, prefix()), source(NonFinite::refuse));
+}
+
+void HuggingFaceModel::load_into(ParameterStore& store, NonFinite nonfinite) const {
+  files_.advise_sequential();
+  files_.check_bytes();
+  const SafetensorsEntry* table = find(prefix() + token_table(config_.shape));
   const SafetensorsEntry* head = find("lm_head.weight");
   if (config_.model.tie_embeddings && table != nullptr && head != nullptr) {
     if (table->bytes != head->bytes || std::memcmp(table->data, head->data, static_cast<size_t>(table->bytes)) != 0) {
@@ -122,8 +138,7 @@ void HuggingFaceModel::load_into(ParameterStore& store) const {
           path_);
     }
   }
-  load_weights(huggingface_weight_map(config_, prefix), {path_, [this](const std::string& name) { return find(name); }},
-               store);
+  load_weights(huggingface_weight_map(config_, prefix()), source(nonfinite), store);
 }
 
 std::vector<WeightMap> huggingface_weight_map(const HuggingFaceConfig& config, const std::string& prefix) {

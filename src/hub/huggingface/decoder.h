@@ -2,6 +2,7 @@
 //
 //   const HuggingFaceModel model("gpt2");       // UserError unless configuration and files are there
 //   job.model = model.config().model;           // build the decoder from these
+//   model.check();                              // that the weights are those of the configuration
 //   model.load_into(store);                     // every parameter filled, or UserError
 //
 //   write_huggingface("export", job.model, store, *tokenizer, SafetensorsType::f32);
@@ -30,11 +31,16 @@ class HuggingFaceModel {
   const HuggingFaceConfig& config() const { return config_; }
   const SafetensorsEntry* find(const std::string& name) const { return files_.find(name); }  // nullptr if there is none
 
+  // UserError where a tensor of the configuration is missing or has another shape, or there are further layers.
+  void check() const;
   // Fills the masters of a decoder built from config().model; compute copies, where the store has them, are stale
   // after it. A tied model's output projection may stand in the files too; it must be the embedding then.
-  void load_into(ParameterStore& store) const;
+  void load_into(ParameterStore& store, NonFinite nonfinite = NonFinite::refuse) const;
 
  private:
+  std::string prefix() const;
+  WeightSource source(NonFinite nonfinite) const;
+
   std::string path_;
   HuggingFaceConfig config_;
   WeightFiles files_;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "hub/huggingface/config_reader.h"
+#include "hub/model_limits.h"
 
 namespace brisk {
 
@@ -11,6 +12,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Shape = HuggingFaceConfig::Shape;
+using namespace model_limits;
+
+constexpr ConfigReader::Range kEpsilon = {.above = 0, .most = kLargestEpsilon};
+constexpr ConfigReader::Range kRopeTheta = {.above = kLeastRopeTheta, .most = 1e30};
 
 constexpr const char* kSupported = "gpt2, llama and mistral, and of encoders bert, distilbert and roberta";
 
@@ -26,18 +31,20 @@ HuggingFaceConfig read_gpt2(const ConfigReader& reader) {
   HuggingFaceConfig config;
   config.shape = Shape::gpt2;
   ModelOptions& model = config.model;
-  model.d_model = reader.size("n_embd");
-  model.num_layers = reader.size("n_layer");
-  model.num_heads = model.num_kv_heads = reader.size("n_head");
-  model.d_ff = reader.size_or("n_inner", 4 * model.d_model);
-  model.vocab_size = reader.size("vocab_size");
-  model.context = reader.size_or("n_positions", 1024);
+  model.d_model = reader.size("n_embd", kWidest);
+  model.num_layers = reader.size("n_layer", kMostLayers);
+  model.num_heads = model.num_kv_heads = reader.size("n_head", kMostHeads);
+  model.d_ff = reader.size_or("n_inner", 4 * model.d_model, kWidestInside);
+  model.vocab_size = reader.size("vocab_size", kLargestVocabulary);
+  model.context = reader.size_or("n_positions", 1024, kLongestContext);
   model.norm = "layernorm";
-  model.norm_epsilon = reader.number_or("layer_norm_epsilon", 1e-5);
+  model.norm_epsilon = reader.number_or("layer_norm_epsilon", 1e-5, kEpsilon);
   model.activation = activation_from(reader, reader.text_or("activation_function", "gelu_new"));
   model.positions = "learned";
   model.bias = true;
   model.tie_embeddings = reader.boolean_or("tie_word_embeddings", true);
+  // Of training that brisk decides itself: read to see that the file is whole.
+  for (const char* key : {"embd_pdrop", "attn_pdrop", "resid_pdrop"}) reader.share_or(key, 0);
   reader.require("scale_attn_weights", reader.boolean_or("scale_attn_weights", true), "true");
   reader.require("scale_attn_by_inverse_layer_idx", !reader.boolean_or("scale_attn_by_inverse_layer_idx", false),
                  "false");
@@ -46,6 +53,7 @@ HuggingFaceConfig read_gpt2(const ConfigReader& reader) {
 
 double rope_theta_of(const ConfigReader& reader) {
   constexpr double kUsual = 10000;
+  const double theta = reader.number_or("rope_theta", kUsual, kRopeTheta);
   // transformers 5 writes rope_parameters, earlier ones rope_theta and rope_scaling.
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const Json* rope = reader.find(key);
@@ -53,24 +61,28 @@ double rope_theta_of(const ConfigReader& reader) {
     const bool plain =
         rope->is_object() && reader.text_in(*rope, "rope_type", reader.text_in(*rope, "type", "default")) == "default";
     reader.require(key, plain, "rotary positions without scaling (rope_type default)");
-    if (rope->contains("rope_theta")) return reader.number_in(*rope, "rope_theta", kUsual);
+    if (!rope->contains("rope_theta")) continue;
+    const double inside = reader.number_in(*rope, "rope_theta", kUsual, kRopeTheta);
+    reader.require("rope_theta", reader.find("rope_theta") == nullptr || inside == theta,
+                   fmt::format("the same as in {}, {:g}", key, inside));
+    return inside;
   }
-  return reader.number_or("rope_theta", kUsual);
+  return theta;
 }
 
 HuggingFaceConfig read_llama(const ConfigReader& reader) {
   HuggingFaceConfig config;
   config.shape = Shape::llama;
   ModelOptions& model = config.model;
-  model.d_model = reader.size("hidden_size");
-  model.num_layers = reader.size("num_hidden_layers");
-  model.num_heads = reader.size("num_attention_heads");
-  model.num_kv_heads = reader.size_or("num_key_value_heads", model.num_heads);
-  model.d_ff = reader.size("intermediate_size");
-  model.vocab_size = reader.size("vocab_size");
-  model.context = reader.size_or("max_position_embeddings", 2048);
+  model.d_model = reader.size("hidden_size", kWidest);
+  model.num_layers = reader.size("num_hidden_layers", kMostLayers);
+  model.num_heads = reader.size("num_attention_heads", kMostHeads);
+  model.num_kv_heads = reader.size_or("num_key_value_heads", model.num_heads, kMostHeads);
+  model.d_ff = reader.size("intermediate_size", kWidestInside);
+  model.vocab_size = reader.size("vocab_size", kLargestVocabulary);
+  model.context = reader.size_or("max_position_embeddings", 2048, kLongestContext);
   model.norm = "rmsnorm";
-  model.norm_epsilon = reader.number_or("rms_norm_eps", 1e-6);
+  model.norm_epsilon = reader.number_or("rms_norm_eps", 1e-6, kEpsilon);
   model.activation = "swiglu";
   reader.require("hidden_act", reader.text_or("hidden_act", "silu") == "silu", "silu");
   model.positions = "rotary";
@@ -79,11 +91,13 @@ HuggingFaceConfig read_llama(const ConfigReader& reader) {
   config.feed_forward_bias = reader.boolean_or("mlp_bias", false);
   model.bias = config.attention_bias || config.feed_forward_bias;
   model.tie_embeddings = reader.boolean_or("tie_word_embeddings", false);
-  reader.require("head_dim",
-                 reader.size_or("head_dim", model.d_model / model.num_heads) * model.num_heads == model.d_model,
+  reader.share_or("attention_dropout", 0);
+  const int64_t head_width = reader.size_or("head_dim", model.d_model / model.num_heads, kWidest);
+  reader.require("head_dim", head_width * model.num_heads == model.d_model,
                  fmt::format("hidden_size / num_attention_heads = {} / {}", model.d_model, model.num_heads));
-  reader.require("partial_rotary_factor", reader.number_or("partial_rotary_factor", 1) == 1, "1");
-  reader.require("sliding_window", reader.size_or("sliding_window", model.context) >= model.context,
+  reader.require("partial_rotary_factor", reader.number_or("partial_rotary_factor", 1, {.above = 0, .most = 1}) == 1,
+                 "1");
+  reader.require("sliding_window", reader.size_or("sliding_window", model.context, kLongestContext) >= model.context,
                  "attention to the whole text (null)");
   return config;
 }

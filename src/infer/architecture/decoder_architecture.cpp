@@ -101,7 +101,9 @@ class DecoderArchitecture final : public Architecture {
     model.context = file->context;
     ModelSource source = foreign_source("llama2.c file", path, model);
     source.tokenizer = [path] { return load_tokenizer(tokenizer_beside(path)); };
-    source.load_into = [file](ParameterStore& store) { brisk::load_into(*file, store); };
+    source.load_into = [file](ParameterStore& store, NonFinite nonfinite) {
+      brisk::load_into(*file, store, nonfinite);
+    };
     source.config = plain_config(model);
     return source;
   }
@@ -110,7 +112,8 @@ class DecoderArchitecture final : public Architecture {
     const auto file = std::make_shared<GgufModel>(path);
     ModelSource source = foreign_source("GGUF file", path, file->options());
     source.tokenizer = [file] { return file->tokenizer(); };
-    source.load_into = [file](ParameterStore& store) { file->load_into(store); };
+    source.check = [file](const ParameterStore&) { file->check(); };
+    source.load_into = [file](ParameterStore& store, NonFinite nonfinite) { file->load_into(store, nonfinite); };
     source.config = plain_config(source.model);
     return source;
   }
@@ -119,7 +122,8 @@ class DecoderArchitecture final : public Architecture {
     const auto folder = std::make_shared<HuggingFaceModel>(path);
     ModelSource source = foreign_source("Hugging Face folder", path, folder->config().model);
     source.tokenizer = [path] { return load_tokenizer(path); };
-    source.load_into = [folder](ParameterStore& store) { folder->load_into(store); };
+    source.check = [folder](const ParameterStore&) { folder->check(); };
+    source.load_into = [folder](ParameterStore& store, NonFinite nonfinite) { folder->load_into(store, nonfinite); };
     source.config = plain_config(source.model);
     return source;
   }

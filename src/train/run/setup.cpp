@@ -335,9 +335,9 @@ void TrainingSetup::begin() {
     const bool student = job.model.num_layers < source.model.num_layers;
     const std::vector<int64_t> layers =
         student ? spread_layers(source.model.num_layers, job.model.num_layers) : std::vector<int64_t>();
-    for (const std::string& line : source.start(engine->parameters(), layers)) say("{}", line);
+    for (const std::string& line : source.start(engine->parameters(), layers, nonfinite_of(job))) say("{}", line);
   } else {
-    source.load_into(engine->parameters());
+    source.load_into(engine->parameters(), nonfinite_of(job));
   }
   engine->parameters_changed();
 }

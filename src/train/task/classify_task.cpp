@@ -89,8 +89,8 @@ std::vector<std::string> ClassifyTask::compute_ahead(const Job& job, DType compu
   const FrozenLayers frozen(*encoder, layers, compute_type, [&](ParameterStore& store) {
     const ModelSource source = open_model_source(checkpoint.empty() ? job.model.from : checkpoint);
     const bool student = job.model.num_layers < source.model.num_layers;
-    source.start(store,
-                 student ? spread_layers(source.model.num_layers, job.model.num_layers) : std::vector<int64_t>());
+    source.start(store, student ? spread_layers(source.model.num_layers, job.model.num_layers) : std::vector<int64_t>(),
+                 nonfinite_of(job));
   });
   std::vector<const ExampleSet*> missing;
   for (const ExampleSet* part : {&data_.train, &data_.validation}) {

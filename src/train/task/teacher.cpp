@@ -11,6 +11,7 @@
 #include "checkpoint/store_checksum.h"
 #include "data/examples/example_sequences.h"
 #include "infer/class_predictor.h"
+#include "infer/model_source.h"
 #include "infer/predict.h"
 #include "infer/trained_model.h"
 #include "models/model_config.h"
@@ -46,7 +47,7 @@ std::unique_ptr<TrainedModel> open_teacher(const Job& job) {
                job.training.teacher);
   }
   try {
-    auto teacher = open_trained_model(job.training.teacher, "", true);
+    auto teacher = open_trained_model(job.training.teacher, "", true, "cpu", nonfinite_of(job));
     require_classifier(*teacher);
     return teacher;
   } catch (const UserError& error) {
