@@ -2,7 +2,7 @@
 //
 //   CheckpointState state = read_checkpoint_state("runs/bible/checkpoints/step-00000123");
 //
-// Doubles are kept as strings with as many digits as it takes to read the same bits back; infinity is one of them.
+// The text ends with a checksum of all that is before it; a file of an earlier brisk has none. Doubles are kept as strings with as many digits as it takes to read the same bits back; infinity is one of them.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 
 #include "base/metrics.h"
 #include "checkpoint/guard_state.h"
+#include "checkpoint/run_files.h"
 #include "data/batch/batch.h"
 #include "optim/loss_scale.h"
 
@@ -34,12 +35,16 @@ struct CheckpointState {
   double elapsed_seconds = 0;                      // wall time of the run so far, all its processes
   double progress = 0;                             // of a time box; 1: it is over
   std::string model_checksum, optimizer_checksum;  // of the files next to it; empty: written before there were any
+  FileChecksums run_files;                         // checkpoint/run_files.h
   std::string job_fingerprint;                     // of the training data (the name is that of the file's key)
 };
 
 std::string checkpoint_state_to_json_text(const CheckpointState& state);
 
-// UserError where the file is missing, cut short or of another version.
+// UserError where the file is missing, changed, of another version, or says what no run could.
 CheckpointState read_checkpoint_state(const std::string& checkpoint);
+
+// The same from the content of a file; `path` is named in errors.
+CheckpointState checkpoint_state_from_json_text(const std::string& text, const std::string& path);
 
 }  // namespace brisk

@@ -9,6 +9,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/fine_tuned.h"
 #include "checkpoint/run_directory.h"
+#include "checkpoint/run_files.h"
 #include "checkpoint/warm_start.h"
 #include "hub/formats/safetensors.h"
 #include "infer/architecture/architecture.h"
@@ -41,13 +42,20 @@ ModelSource from_run(const std::string& path) {
   if (!checkpoint)
     user_error("{}: no checkpoint in it yet: train on with `brisk train ... --output {} --resume`", path, path);
   source.place = *checkpoint;
-  source.tokenizer = [tokenizer_path = run.tokenizer_path()] { return load_tokenizer(tokenizer_path); };
+  const FileChecksums files = read_checkpoint_state(*checkpoint).run_files;
+  source.tokenizer = [run = run.path(), tokenizer_path = run.tokenizer_path(), files] {
+    check_run_file(run, "tokenizer.json", files, "copy it back from where it was saved, or name one with --tokenizer");
+    return load_tokenizer(tokenizer_path);
+  };
   source.check = [place = *checkpoint](const ParameterStore& store) { check_whole_model(place, store); };
   source.load_into = [place = *checkpoint, scale = adapter_scale(source.job.training)](ParameterStore& store,
                                                                                        NonFinite nonfinite) {
     load_whole_model(place, store, scale, nonfinite);
   };
-  source.labels = read_labels(run.path()).names();
+  check_run_file(run.path(), "labels.json", files, "copy it back from where it was saved");
+  if (traits_of_task(source.job.task).has_labels && !has_no_head(source.job)) {
+    source.labels = read_labels(run.path(), source.model.num_labels).names();
+  }
   const Architecture& architecture = architecture_of(source.model);
   source.config = architecture.inference_config(source.job, [&](std::string_view parameter) {
     return SafetensorsFile(*checkpoint + "/model.safetensors").find(std::string(parameter)) != nullptr;
@@ -112,6 +120,12 @@ void take(Job& job, const ModelOptions& model) {
 
 // Before anybody makes room for a model as large as its configuration says.
 ModelSource checked(ModelSource source) {
+  source.tokenizer = [own = std::move(source.tokenizer), model = source.model, task = source.job.task,
+                      place = source.place] {
+    std::unique_ptr<Tokenizer> tokenizer = own();
+    check_tokenizer(*tokenizer, model, task, place);
+    return tokenizer;
+  };
   if (!source.check) return source;
   ParameterStore parameters;
   make_model(source.config, parameters);
@@ -122,6 +136,23 @@ ModelSource checked(ModelSource source) {
 }  // namespace
 
 bool has_no_head(const Job& job) { return traits_of_task(job.task).has_labels && job.model.num_labels == 0; }
+
+void check_tokenizer(const Tokenizer& tokenizer, const ModelOptions& model, const std::string& task,
+                     const std::string& place) {
+  const TaskTraits& traits = traits_of_task(task);
+  std::string problem;
+  // Ids beyond the embedding would be read from beyond it. A model may have rows to spare: vocabularies are padded.
+  if (tokenizer.vocab_size() > model.vocab_size || 2 * tokenizer.vocab_size() < model.vocab_size) {
+    problem = fmt::format("the model has a vocabulary of {}, but the tokenizer has {} entries", model.vocab_size,
+                          tokenizer.vocab_size());
+  } else if ((traits.has_labels || traits.masks_tokens) && tokenizer.single_template().prefix.empty()) {
+    problem =
+        "the tokenizer puts no special token ([CLS], <s>) before a text, where the model would look for its answer";
+  } else if (traits.masks_tokens && !tokenizer.mask_token()) {
+    problem = "the tokenizer has no mask token ([MASK], <mask>), which the model was trained with";
+  }
+  if (!problem.empty()) user_error("{}: {}: name the one it was trained with (--tokenizer)", place, problem);
+}
 
 ModelSource foreign_source(const std::string& kind, const std::string& path, const ModelOptions& model) {
   ModelSource source;

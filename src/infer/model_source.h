@@ -51,6 +51,12 @@ bool has_no_head(const Job& job);
 // configuration.
 ModelSource open_model_source(const std::string& path);
 
+// UserError where the model cannot have been trained with the tokenizer: it has ids beyond the embedding or fewer than half
+// of it, or lacks the special tokens that the model's task needs. Asked for `source.tokenizer()`, and for another one
+// before it is used instead.
+void check_tokenizer(const Tokenizer& tokenizer, const ModelOptions& model, const std::string& task,
+                     const std::string& place);
+
 // How a job that starts from a model meets weights that are not finite.
 inline NonFinite nonfinite_of(const Job& job) {
   return job.model.allow_nonfinite ? NonFinite::allow : NonFinite::refuse;

@@ -75,13 +75,10 @@ std::unique_ptr<TrainedModel> open_whole(const std::string& path, const std::str
   auto model = std::make_unique<TrainedModel>();
   model->job = source.job;
   model->tokenizer = tokenizer_path.empty() ? source.tokenizer() : load_tokenizer(tokenizer_path);
-  // Ids beyond the embedding would be read from beyond it. A model may have rows to spare: vocabularies are padded.
-  if (model->tokenizer->vocab_size() > source.model.vocab_size) {
-    user_error(
-        "{}: a vocabulary of {}, but the tokenizer has {} entries: name the one it was trained with (--tokenizer)",
-        path, source.model.vocab_size, model->tokenizer->vocab_size());
+  if (!tokenizer_path.empty()) {
+    check_tokenizer(*model->tokenizer, source.model, source.job.task, path);
+    compare_with_own(source, *model->tokenizer, tokenizer_path);
   }
-  if (!tokenizer_path.empty()) compare_with_own(source, *model->tokenizer, tokenizer_path);
   model->labels = LabelSet::in_order(source.labels);
   model->config = source.config;
   model->model = make_model(model->config, model->store);

@@ -47,6 +47,7 @@ int64_t roll_back(TrainingSetup& setup) {
   CheckpointState& state = setup.state;
   state.guard = DivergenceGuard::after_rollback(state.guard, now.guard);
   state.choices_json = now.choices_json;
+  state.run_files = now.run_files;
   state.job_fingerprint = now.job_fingerprint;
   state.elapsed_seconds = now.elapsed_seconds;  // time does not go back
   if (setup.time_box) setup.time_box->go_back_to(state.progress);

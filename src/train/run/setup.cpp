@@ -14,6 +14,7 @@
 #include "base/terminal/terminal.h"
 #include "base/threads.h"
 #include "checkpoint/fine_tuned.h"
+#include "checkpoint/run_files.h"
 #include "checkpoint/warm_start.h"
 #include "infer/device_choice.h"
 #include "infer/model_source.h"
@@ -95,6 +96,11 @@ class Starter {
         setup_.job.data.train = job_from_json_text(saved, setup_.directory.job_path()).data.train;
       recall_found_keys(setup_.job, job_from_json_text(saved, setup_.directory.job_path()));
       check_same_job(saved, setup_.directory.job_path(), setup_.job);
+    }
+    if (checkpoint_path_) {
+      const FileChecksums files = saved_state().run_files;
+      for (const auto& [name, checksum] : files)
+        check_run_file(setup_.directory.path(), name, files, "copy it back from where it was saved");
     }
     const bool own_tokenizer = setup_.request.resume && file_exists(setup_.directory.tokenizer_path());
     DataRequest request;
@@ -265,6 +271,10 @@ class Starter {
   void restore() {
     if (checkpoint_path_) {
       setup_.state = load_checkpoint(*checkpoint_path_, setup_.engine->parameters());
+      if (setup_.state.seed != static_cast<uint64_t>(setup_.job.training.seed)) {
+        user_error("{}/{}: seed is {}, expected {} (training.seed): it is of another run, or damaged",
+                   *checkpoint_path_, kStateFile, setup_.state.seed, setup_.job.training.seed);
+      }
       load_frozen(setup_.directory.path(), setup_.engine->parameters());
       setup_.engine->parameters_changed();
       setup_.recall_loss_scale();
@@ -296,8 +306,11 @@ class Starter {
 
   void write_run_files() {
     write_file_atomically(setup_.directory.job_path(), job_to_json_text(job_to_save()));  // first: it makes a run of it
-    save_tokenizer_folder(*setup_.data.tokenizer, setup_.directory.path());
+    // Checkpoints know the bytes of these files: those that are there stay as they are.
+    if (!checkpoint_path_ || !file_exists(setup_.directory.tokenizer_path()))
+      save_tokenizer_folder(*setup_.data.tokenizer, setup_.directory.path());
     setup_.task->write_files(setup_.directory.path());
+    setup_.state.run_files = checksums_of_run_files(setup_.directory.path());
     if (!checkpoint_path_) save_frozen(setup_.directory.path(), setup_.engine->parameters());
     setup_.metrics = std::make_unique<MetricsLog>(setup_.directory.metrics_path());
     const int64_t sequences = setup_.job.training.batch_size * setup_.job.training.gradient_accumulation_steps;
@@ -309,6 +322,12 @@ class Starter {
                              .start = setup_.state.cursor,
                              .sources = setup_.data.sources};
     setup_.loader = std::make_unique<Loader>(setup_.data.train, setup_.loader_options);
+    const DataCursor cursor = setup_.loader->cursor();
+    const int64_t steps = cursor.epoch * setup_.loader->steps_per_epoch() + cursor.step;
+    if (checkpoint_path_ && steps != setup_.state.step) {
+      user_error("{}/{}: step is {}, but its cursor (epoch {}, step {}) is that of step {}: it is damaged",
+                 *checkpoint_path_, kStateFile, setup_.state.step, cursor.epoch, cursor.step, steps);
+    }
   }
 
   TrainingSetup& setup_;

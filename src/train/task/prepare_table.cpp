@@ -163,7 +163,8 @@ void check_room_for_text(const ExampleSet& examples, int64_t max_length) {
 EncoderData prepare_encoder_data(const Job& job, DataRequest request) {
   const bool classify = traits_of_task(job.task).has_labels;
   EncoderData prepared;
-  const LabelSet of_run = request.run.empty() ? LabelSet() : read_labels(request.run);
+  const bool run_has_labels = !request.run.empty() && file_exists(request.run + kLabelFile);
+  const LabelSet of_run = run_has_labels ? read_labels(request.run, 0) : LabelSet();
   const LabelSet of_model = LabelSet::in_order(request.model_labels);
   const InputTable table(table_options(train_paths(job), job));
   prepare_tokenizer(job, std::move(request), table, prepared);
