@@ -136,12 +136,13 @@ struct DataOptions {
   std::vector<DataSource> train;
   std::vector<std::string> validation;  // empty: validation_fraction of train
   double validation_fraction = 0.05;
-  std::string text_field = "text";  // of a .jsonl object; "article.body.text" for one inside others
-  std::string document = "auto";    // file | block | line | auto
-  std::string label_field;          // of a classifier's table; empty: found by its name
-  std::string pair_field;           // a second text; empty: none
-  std::string tokenizer;            // path; empty: train a byte-level BPE of model.vocab_size entries
-  std::string cache_dir;            // of token files; empty: $XDG_CACHE_HOME/brisk or ~/.cache/brisk
+  std::string text_field = "text";    // of a .jsonl object; "article.body.text" for one inside others
+  std::string document = "auto";      // file | block | line | auto
+  std::string label_field;            // of a classifier's table; empty: found by its name
+  bool allow_unusual_labels = false;  // train on labels that look like measurements, lists or free text
+  std::string pair_field;             // a second text; empty: none
+  std::string tokenizer;              // path; empty: train a byte-level BPE of model.vocab_size entries
+  std::string cache_dir;              // of token files; empty: $XDG_CACHE_HOME/brisk or ~/.cache/brisk
 };
 
 struct Job {

@@ -80,6 +80,12 @@ void declare_data_options(Job& job, std::vector<Option>& all) {
       .automatic("found by its name (label, sentiment, class, ...) or its values")
       .only_with(with_labels(job, "it has no labels"))
       .also({"label_column", "label_key", "target_field"});
+  all.emplace_back("data.allow_unusual_labels", data.allow_unusual_labels,
+                   "train even if the labels look like something else than classes: measurements, lists, free text, "
+                   "classes of a single row",
+                   OnResume::may_change)
+      .only_with(with_labels(job, "it has no labels"))
+      .smoke_test_value(true);  // in a sample of many classes most come once; the smoke test looks at the rest itself
   all.emplace_back("data.pair_field", data.pair_field, "column or key of the second text, to classify pairs of texts",
                    OnResume::fixed)
       .automatic("none")

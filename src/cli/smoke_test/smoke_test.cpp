@@ -18,6 +18,7 @@
 #include "cli/interrupt.h"
 #include "cli/smoke_test/child_process.h"
 #include "cli/smoke_test/subset.h"
+#include "data/table/label_check.h"
 #include "infer/architecture/architecture.h"
 #include "job/job_conditions.h"
 #include "job/job_options.h"
@@ -139,6 +140,10 @@ class SmokeTest {
     small_.data.train = {DataSource(folder_.path() + "/subset.jsonl")};
     TableSubset subset;
     copy_table_subset(job_, paths, small_.data.train[0].path, subset);
+    if (subset.labels && !job_.data.allow_unusual_labels) {
+      const LabelFindings found = check_labels({subset.classes.begin(), subset.classes.end()}, false);
+      if (!found.problem.empty()) user_error("{}: {}", fmt::join(paths, ", "), found.problem);
+    }
     if (!job_.data.validation.empty()) {
       small_.data.validation = {folder_.path() + "/validation.jsonl"};
       copy_table_subset(job_, job_.data.validation, small_.data.validation[0], subset);

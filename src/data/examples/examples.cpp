@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/text/spelling.h"
+#include "data/table/label_check.h"
 
 namespace brisk {
 
@@ -39,7 +40,7 @@ int64_t ExampleData::place_of(int64_t row, int text) const {
 
 void ExampleData::copy(int64_t place, int64_t count, TokenId* out) const { stream_->copy(place, count, out); }
 
-LabelSet training_labels(const ExampleData& data) {
+LabelSet training_labels(const ExampleData& data, bool unusual, std::vector<std::string>* warnings) {
   BRISK_CHECK(data.has_labels(), "data without labels");
   LabelSet labels(data.label_names());
   const std::string where = fmt::format("{}: column \"{}\"", data.name(), data.label_column());
@@ -49,12 +50,26 @@ LabelSet training_labels(const ExampleData& data) {
         "column that holds the labels",
         where, labels.count() == 1 ? labels.name(0) : "", data.rows(), data.label_option());
   }
-  constexpr int64_t kFew = 20;
-  if (labels.count() == data.rows() && data.rows() > kFew) {
-    user_error(
-        "{}: {} different labels in {} rows, no two alike, so there is nothing to learn; set {} to "
-        "the column that holds the labels",
-        where, labels.count(), data.rows(), data.label_option());
+  LabelRows rows;
+  for (const std::string& name : labels.names()) rows.emplace_back(name, 0);
+  std::vector<int32_t> class_of_name;
+  for (const std::string& name : data.label_names()) class_of_name.push_back(labels.find(name));
+  for (int64_t row = 0; row < data.rows(); ++row) {
+    const auto name = static_cast<size_t>(data.label_of(row));
+    ++rows[static_cast<size_t>(class_of_name[name])].second;
+  }
+  LabelFindings findings = check_labels(rows);
+  if (!findings.problem.empty()) {
+    if (!unusual) {
+      user_error(
+          "{}: {}. If another column holds the labels, set {} to it; data.allow_unusual_labels = true trains on this one "
+          "as it is",
+          where, findings.problem, data.label_option());
+    }
+    findings.warnings.insert(findings.warnings.begin(), findings.problem);
+  }
+  for (const std::string& warning : findings.warnings) {
+    if (warnings != nullptr) warnings->push_back(fmt::format("{}: {}", where, warning));
   }
   return labels;
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -165,6 +166,8 @@ class ColumnFinder {
       note += fmt::format(
           " (found by {}; {} {})", by_names ? "name" : "what is in the first rows", options_.option("text_field"),
           options_.labelled ? fmt::format("and {} choose others", options_.option("label_field")) : "chooses another");
+      if (!other_labels_.empty())
+        note += fmt::format("; labels might also be in \"{}\"", fmt::join(other_labels_, "\", \""));
     }
     return note;
   }
@@ -247,16 +250,44 @@ class ColumnFinder {
     }
   }
 
+  // Several columns with the same two values are a column for each class: which of them is meant nobody can tell.
+  void refuse_column_per_class() const {
+    std::map<std::set<std::string>, std::vector<std::string>> columns_with;
+    for (int64_t column = 0; column < std::ssize(file_.columns); ++column) {
+      const std::set<std::string>& values = looks_[static_cast<size_t>(column)].values;
+      if (is_free(column) && values.size() == 2) columns_with[values].push_back(fmt::format("\"{}\"", name(column)));
+    }
+    for (const auto& [values, columns] : columns_with) {
+      if (columns.size() < 2) continue;
+      constexpr size_t kMost = 20;
+      const auto shown = static_cast<std::ptrdiff_t>(std::min(kMost, columns.size()));
+      user_error(
+          "{}: columns {}{} all hold \"{}\" and \"{}\", and none is called \"label\": set {} to the one that is meant. A "
+          "column for each class is not read: write the class of each text into one column; several classes for a text "
+          "(multi-label) are not supported, but a classifier can be trained for each column",
+          file_.path, fmt::join(columns.begin(), columns.begin() + shown, ", "),
+          columns.size() > kMost ? fmt::format(", ... ({} in all)", columns.size()) : "",
+          shortened(*values.begin(), 40), shortened(*values.rbegin(), 40), options_.option("label_field"));
+    }
+  }
+
   // The column of fewest different values, where they come again: the last of them, where labels often are.
   void find_label_by_content() {
+    refuse_column_per_class();
+    std::vector<int64_t> possible;
     size_t fewest = SIZE_MAX;
     for (int64_t column = 0; column < std::ssize(file_.columns); ++column) {
       const ColumnLook& look = looks_[static_cast<size_t>(column)];
       const size_t different = look.values.size();
-      if (!is_free(column) || different < 2 || look.mean_bytes() > 50 || different > fewest) continue;
+      if (!is_free(column) || different < 2 || look.mean_bytes() > 50) continue;
       if (look.cells > 10 && static_cast<int64_t>(2 * different) > look.cells) continue;
+      possible.push_back(column);
+      if (different > fewest) continue;
       fewest = different;
       file_.label = column;
+    }
+    for (const int64_t column : possible) {
+      if (column != file_.label) other_labels_.push_back(name(column));
     }
     if (file_.label < 0) {
       user_error(
@@ -281,6 +312,7 @@ class ColumnFinder {
   TableFile& file_;
   const TableOptions& options_;
   std::vector<ColumnLook> looks_;
+  std::vector<std::string> other_labels_;  // columns that could hold them, too
 };
 
 // The columns of a further file are those of the first, by name, or by place where there are no names.

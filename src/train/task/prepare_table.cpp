@@ -171,7 +171,8 @@ EncoderData prepare_encoder_data(const Job& job, DataRequest request) {
   take_notes(data->notes(), prepared.notes);
   prepared.fingerprint = hash_of(*data);
   if (classify) {
-    prepared.labels = of_run.count() > 0 ? of_run : training_labels(*data);
+    prepared.labels =
+        of_run.count() > 0 ? of_run : training_labels(*data, job.data.allow_unusual_labels, &prepared.warnings);
     if (of_run.count() == 0 && LabelSet(of_model.names()) == prepared.labels) prepared.labels = of_model;
     if (const std::string near = prepared.labels.near_copies(); !near.empty()) {
       prepared.warnings.push_back(
