@@ -49,6 +49,16 @@ const Metrics& standard_metrics() {
        .format = MetricFormat::percent,
        .label = "macro recall",
        .short_name = "recall",
+       .secondary = true},
+      {.name = "weighted_precision",
+       .higher_is_better = true,
+       .format = MetricFormat::percent,
+       .label = "weighted precision",
+       .secondary = true},
+      {.name = "weighted_recall",
+       .higher_is_better = true,
+       .format = MetricFormat::percent,
+       .label = "weighted recall",
        .secondary = true}};
   return all;
 }
@@ -79,11 +89,23 @@ std::string Metric::interval_text() const {
 }
 
 const Metric* Metrics::find(std::string_view name) const {
-  constexpr std::string_view kEval = "eval_";
-  if (name.starts_with(kEval)) name.remove_prefix(kEval.size());
   const auto found =
       std::find_if(list_.begin(), list_.end(), [&](const Metric& m) { return m.name == name || m.short_name == name; });
-  return found == list_.end() ? nullptr : &*found;
+  if (found != list_.end()) return &*found;
+  // As others write it: "eval_f1", "Macro-F1", "f1_macro".
+  std::string plain;
+  for (const char c : name) {
+    plain += c == '-' || c == ' ' ? '_' : static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  }
+  for (const std::string_view prefix : {"eval_", "validation_", "val_"}) {
+    if (plain.starts_with(prefix)) return find(std::string_view(plain).substr(prefix.size()));
+  }
+  for (const std::string_view mean : {"macro", "weighted"}) {
+    const size_t length = plain.size() - std::min(plain.size(), mean.size() + 1);
+    if (length > 0 && plain[length] == '_' && plain.ends_with(mean))
+      return find(fmt::format("{}_{}", mean, plain.substr(0, length)));
+  }
+  return plain == name ? nullptr : find(plain);
 }
 
 double Metrics::value(std::string_view name) const {

@@ -154,13 +154,15 @@ Metrics class_metrics(const ClassScores& scores, double loss) {
   const ClassScores::Interval interval = scores.accuracy_interval();
   accuracy.low = interval.low;
   accuracy.high = interval.high;
-  const ClassScores::Score macro = scores.macro();
+  const ClassScores::Score macro = scores.macro(), weighted = scores.weighted();
   return {standard_metric("loss", loss),
           accuracy,
           standard_metric("macro_f1", macro.f1),
-          standard_metric("weighted_f1", scores.weighted().f1),
+          standard_metric("weighted_f1", weighted.f1),
           standard_metric("macro_precision", macro.precision),
-          standard_metric("macro_recall", macro.recall)};
+          standard_metric("macro_recall", macro.recall),
+          standard_metric("weighted_precision", weighted.precision),
+          standard_metric("weighted_recall", weighted.recall)};
 }
 
 std::string scores_text(const ClassScores& scores, const std::vector<std::string>& names) {

@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "job/options/named_numbers.h"
+
 namespace brisk {
 
 // The network; the defaults are GPT-2's shape. `"type": "llama"` in a job has other defaults, and the resolved type is
@@ -85,9 +87,10 @@ struct TrainingOptions {
   std::vector<std::string> lora_matrices;  // qkv, attention_out, up, down; empty: all of them
 
   // Of encoders.
-  std::string class_weights = "none";  // none | balanced: a class counts in the loss as if all were equally frequent
-  std::string teacher;                 // of a classifier: a trained one whose answers are learned too; empty: none
-  double distillation_weight = 0.5;    // their share of the loss
+  // none | balanced: a class counts in the loss as if all were equally frequent; or a weight for each by its name
+  NamedNumbers class_weights = {"none"};
+  std::string teacher;               // of a classifier: a trained one whose answers are learned too; empty: none
+  double distillation_weight = 0.5;  // their share of the loss
   double distillation_temperature = 2;
   int64_t freeze = -1;              // -1: nothing; 0: the embeddings; n: those and the first n layers
   bool frozen_dropout = false;      // what is frozen drops activations in training as the rest does
@@ -180,5 +183,7 @@ int64_t warmup_steps_of(const TrainingOptions& training, int64_t total_steps);
 // JSON schema, draft 2020-12, other spellings included; and docs/job.md.
 std::string job_schema();
 std::string job_reference_markdown();
+// The keys that may change when a run is resumed, as docs/running.md has them.
+std::string resume_keys_markdown();
 
 }  // namespace brisk

@@ -99,6 +99,20 @@ Condition with_frozen_layers(const Job& job) {
   return {"training.freeze", [&job] { return job.training.freeze >= 0; }};
 }
 
+Condition with_validation(const Job& job) {
+  return {"validation data", [&job] { return !job.data.validation.empty() || job.data.validation_fraction > 0; },
+          [] { return "without validation data (data.validation_fraction is 0, and there is no data.validation)"; }};
+}
+
+Condition with_evaluations(const Job& job) {
+  Condition condition = with_validation(job);
+  return {"validation data or samples",
+          [&job, evaluated = condition.holds] {
+            return evaluated() || job.training.sample_tokens > 0 || !job.training.sample_prompts.empty();
+          },
+          condition.otherwise};
+}
+
 Condition with_teacher(const Job& job) {
   return {"training.teacher", [&job] { return !job.training.teacher.empty(); }};
 }

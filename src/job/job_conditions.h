@@ -44,5 +44,7 @@ Condition with_optimizer(const Job& job, const std::string& optimizer);
 Condition with_adapters(const Job& job);
 Condition with_frozen_layers(const Job& job);
 Condition with_teacher(const Job& job);
+Condition with_validation(const Job& job);   // data to evaluate on
+Condition with_evaluations(const Job& job);  // on that, or samples
 
 }  // namespace brisk

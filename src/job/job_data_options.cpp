@@ -74,18 +74,19 @@ void declare_data_options(Job& job, std::vector<Option>& all) {
          "and lists; empty: found by its name or its values",
          OnResume::fixed)
       .default_with(with_encoder_task(job), "")
-      .also({"text_column", "text_key"});
+      .also({"text_column", "text_key", "text_column_name", "text_column_names"});
   all.emplace_back("data.label_field", data.label_field, "column or key that holds the label, a word or a number",
                    OnResume::fixed)
       .automatic("found by its name (label, sentiment, class, ...) or its values")
       .only_with(with_labels(job, "it has no labels"))
-      .also({"label_column", "label_key", "target_field"});
+      .also({"label_column", "label_key", "target_field", "label_column_name"});
   all.emplace_back("data.allow_unusual_labels", data.allow_unusual_labels,
                    "train even if the labels look like something else than classes: measurements, lists, free text, "
                    "classes of a single row",
                    OnResume::may_change)
       .only_with(with_labels(job, "it has no labels"))
-      .smoke_test_value(true);  // in a sample of many classes most come once; the smoke test looks at the rest itself
+      // In a sample of many classes most come once; the smoke test looks at the rest itself.
+      .smoke_test_rule([&job] { job.data.allow_unusual_labels = traits_of_task(job.task).has_labels; });
   all.emplace_back("data.pair_field", data.pair_field, "column or key of the second text, to classify pairs of texts",
                    OnResume::fixed)
       .automatic("none")
@@ -96,7 +97,7 @@ void declare_data_options(Job& job, std::vector<Option>& all) {
                    OnResume::fixed)
       .one_of({"auto", "file", "block", "line"})
       .same_as("paragraph", "block")
-      .used_with(with_decoder(job, "its rows are its texts"));
+      .only_with(with_decoder(job, "its texts are the rows of a table, or the blocks or lines of a file"));
   all.emplace_back(
          "data.tokenizer", data.tokenizer,
          "tokenizer to use: a tokenizer.json, a SentencePiece .model, GPT-2's or llama2.c's files, or a folder "

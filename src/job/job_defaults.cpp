@@ -65,6 +65,10 @@ void check_heads(const ModelOptions& model) {
         "positions = learned",
         model.d_model, model.num_heads, model.d_model / model.num_heads, mend);
   }
+  if (model.is_encoder() && model.num_kv_heads != model.num_heads) {
+    user_error("model.num_kv_heads = {}: a {} has as many as num_heads, {}; remove it", model.num_kv_heads, model.type,
+               model.num_heads);
+  }
   if (model.num_heads % model.num_kv_heads != 0) {
     int64_t nearest = 1;
     for (int64_t kv_heads = 1; kv_heads <= model.num_heads; ++kv_heads) {

@@ -47,9 +47,11 @@ void declare_decoder_fine_tuning(Job& job, std::vector<Option>& all) {
 void declare_classifier(Job& job, std::vector<Option>& all) {
   TrainingOptions& training = job.training;
   all.emplace_back("training.class_weights", training.class_weights,
-                   "weight of each class in the loss: balanced makes rare classes count as much as frequent ones",
+                   "weight of each class in the loss: balanced makes rare classes count as much as frequent ones; or "
+                   "weights by name, {\"spam\": 5, \"ham\": 1}, 1 for those that are not named",
                    OnResume::fixed)
       .one_of({"none", "balanced"})
+      .above(0)
       .only_with(with_labels(job))
       .also({"class_weight"});
   all.emplace_back(

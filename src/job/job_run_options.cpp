@@ -6,23 +6,38 @@ namespace brisk {
 
 namespace {
 
+constexpr int64_t kNever = 1'000'000'000'000'000;  // steps, until the run ends
+constexpr const char* kNoFraction = "a fraction of the run is not understood; give a number of optimizer steps";
+
 void declare_course(Job& job, std::vector<Option>& all) {
   TrainingOptions& training = job.training;
-  all.emplace_back("training.eval_steps", training.eval_steps,
-                   "optimizer steps between evaluations on the validation data; 0: after each epoch", OnResume::fixed)
+  all.emplace_back(
+         "training.eval_steps", training.eval_steps,
+         "optimizer steps between evaluations on the validation data; 0 or epoch: after each epoch; end: at the "
+         "end of the run only",
+         OnResume::may_change)
       .at_least(0)
+      .or_word("epoch", 0)
+      .or_word("end", kNever)
+      .instead_of_fraction(kNoFraction)
       .in("optimizer steps")
+      .used_with(with_evaluations(job))
       .also({"eval_interval", "evaluation_steps", "eval_every"})
       .smoke_test_value(kSmokeTestSteps / 2);
   all.emplace_back("training.logging_steps", training.logging_steps, "optimizer steps between lines of metrics.jsonl",
                    OnResume::may_change)
       .at_least(1)
+      .instead_of_fraction(kNoFraction)
       .in("optimizer steps")
       .also({"log_interval", "log_every", "log_steps"})
       .smoke_test_value(1);
   all.emplace_back("training.save_steps", training.save_steps,
-                   "optimizer steps between checkpoints; 0: after each epoch", OnResume::may_change)
+                   "optimizer steps between checkpoints; 0 or epoch: after each epoch; end: at the end of the run only",
+                   OnResume::may_change)
       .at_least(0)
+      .or_word("epoch", 0)
+      .or_word("end", kNever)
+      .instead_of_fraction(kNoFraction)
       .in("optimizer steps")
       .also({"save_interval", "save_every", "checkpoint_steps"})
       .smoke_test_value(kSmokeTestSteps / 6);
@@ -44,7 +59,8 @@ void declare_course(Job& job, std::vector<Option>& all) {
   all.emplace_back(
          "training.best_by", training.best_by,
          "validation metric that decides which weights are best, and early stopping: any that the task evaluates, "
-         "such as loss, accuracy or f1; the lower loss decides between equals",
+         "such as loss, perplexity, accuracy, f1 (macro F1, each class counting the same) or weighted_f1; the lower loss "
+         "decides between equals",
          OnResume::fixed)
       .default_with(with_labels(job), "accuracy")
       .also({"metric_for_best_model"});
@@ -53,6 +69,7 @@ void declare_course(Job& job, std::vector<Option>& all) {
                    OnResume::may_change)
       .at_least(0)
       .in("evaluations")
+      .only_with(with_validation(job))
       .also({"patience"})
       .smoke_test_value(0);
 }

@@ -22,8 +22,6 @@ void check_encoder(const Job& job) {
   shape(model.activation == "swiglu", "activation", model.activation, "gelu_erf, gelu or relu");
   shape(!model.bias, "bias", "false", "biases");
   shape(!model.tie_embeddings, "tie_embeddings", "false", "the embedding as its output projection");
-  shape(model.num_kv_heads != 0 && model.num_heads != 0 && model.num_kv_heads != model.num_heads, "num_kv_heads",
-        fmt::format("{}", model.num_kv_heads), "as many as num_heads");
   if (training.freeze > model.num_layers) {
     user_error("training.freeze = {}, but the model has {} layers: use {} or less", training.freeze, model.num_layers,
                model.num_layers);

@@ -22,7 +22,7 @@ void StepLog::count(const StepBatch& batch, const StepResult& result, double sec
     sums["loss_sum"] += result.loss_sum;
     sums["correct"] += static_cast<double>(result.correct);
     sums["tokens"] += static_cast<double>(result.targets);
-    if (setup_.job.training.class_weights != "none") sums["weights"] += result.weight_sum;
+    if (setup_.job.training.class_weights.word != "none") sums["weights"] += result.weight_sum;
     epoch_.loss_sum += result.loss_sum;
     epoch_.weight_sum += result.weight_sum;
   }

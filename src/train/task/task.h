@@ -110,6 +110,7 @@ class Task {
     std::shared_ptr<const Sequences> sequences;
     BatchLayout layout;
     std::vector<std::string> notes;
+    int64_t cut = 0;  // texts that are longer than max_length and lose their end
   };
   virtual EvaluationData open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
                                          int64_t max_length) const = 0;

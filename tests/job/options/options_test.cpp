@@ -134,7 +134,7 @@ TEST(Options, AnUnknownKeyNamesTheNearest) {
 }
 
 TEST(Options, AKeyInTheWrongSectionNamesTheRightOne) {
-  EXPECT_EQ(option_problem(R"({"eggs": 4})"), "cake.json: eggs: unknown key; did you mean dough.eggs?");
+  EXPECT_EQ(option_problem(R"({"egs": 4})"), "cake.json: egs: unknown key; did you mean dough.eggs?");
   EXPECT_EQ(option_problem(R"({"dough": {"icing": "sugar"}})"),
             "cake.json: dough.icing: unknown key; did you mean cover.icing?");
   EXPECT_EQ(option_problem(R"({"duogh": {"eggs": 4}})"),
