@@ -48,11 +48,24 @@ bool is_ours(std::string_view name) {
 void check_nothing_is_lost(const std::string& path, bool may_be_resumed) {
   if (file_exists(path + "/job.json") || !list_checkpoints(path).empty()) {
     user_error("{}: it holds a run already; {}choose another folder with --output", path,
-               may_be_resumed ? "add --resume to go on with it, or " : "");
+               may_be_resumed ? "add --resume to go on with it, --overwrite to replace it, or " : "");
   }
   for (const std::string& name : names_in(path)) {
     if (name == kLockFile || name == kCheckpoints || is_leftover(name)) continue;
     user_error("{}: it is not empty (found '{}'); choose another folder with --output", path, name);
+  }
+}
+
+// What --overwrite replaces is a run, and all of it.
+void check_is_only_a_run(const std::string& path) {
+  if (!is_directory(path)) return;
+  for (const std::string& name : names_in(path)) {
+    const bool linked = (name == kCheckpoints || name == kEvents) && std::filesystem::is_symlink(path + "/" + name);
+    if (is_ours(name) && !linked) continue;
+    user_error(
+        "{}: --overwrite replaces a run and nothing else, but '{}' in it is {}; move it away, or choose another "
+        "folder with --output",
+        path, name, linked ? "a link to another folder" : "no file of a run");
   }
 }
 
@@ -150,7 +163,13 @@ int64_t cut_lines(const std::string& path, int64_t last_step) {
 RunDirectory RunDirectory::open(const std::string& path, Mode mode) {
   // Before the lock, so that nothing is written to a folder that is not ours, and again under it.
   const auto check = [&] {
-    mode == Mode::resume ? check_is_a_run(path) : check_nothing_is_lost(path, mode == Mode::fresh);
+    if (mode == Mode::resume) {
+      check_is_a_run(path);
+    } else if (mode == Mode::overwrite) {
+      check_is_only_a_run(path);
+    } else {
+      check_nothing_is_lost(path, mode == Mode::fresh);
+    }
   };
   if (file_exists(path) && !is_directory(path)) {
     user_error("{}: a file, where the run's folder is to be; choose another with --output", path);
@@ -209,6 +228,15 @@ RunDirectory::~RunDirectory() {
 void RunDirectory::abandon() {
   for (auto place = made_.rbegin(); place != made_.rend(); ++place) ::remove(place->c_str());  // a folder only if empty
   made_.clear();
+}
+
+void RunDirectory::clear() {
+  check_is_only_a_run(path_);
+  for (const std::string_view name : kOurFiles) std::filesystem::remove(path_ + "/" + std::string(name));
+  remove_checkpoints_after(path_, -1);
+  remove_stale_checkpoints(path_);
+  std::filesystem::remove_all(events_path());
+  has_run_ = false;
 }
 
 int64_t RunDirectory::cut_metrics(int64_t last_step) const {

@@ -18,6 +18,7 @@
 #include "base/terminal/terminal.h"
 #include "base/text/spelling.h"
 #include "cli/command.h"
+#include "cli/flag_hints.h"
 #include "job/options/options.h"
 
 namespace brisk {
@@ -29,9 +30,9 @@ void refuse_unknown_command(const CLI::App& app, const std::string& given) {
   for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
   if (std::find(names.begin(), names.end(), given) != names.end()) return;
   const std::string nearest = nearest_word(given, names);
-  user_error("'{}' is not a command of {}{}; the commands are {}", given,
-             app.get_name() == "brisk" ? "brisk" : "brisk " + app.get_name(),
-             nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest), fmt::join(names, ", "));
+  user_error("'{}' is not a command of {}; {}", given, app.get_name() == "brisk" ? "brisk" : "brisk " + app.get_name(),
+             nearest.empty() ? fmt::format("the commands are {}", fmt::join(names, ", "))
+                             : fmt::format("did you mean {}?", nearest));
 }
 
 // Names the first flag that the command does not have; CLI11 lists the leftovers in reverse order.
@@ -47,12 +48,17 @@ std::string unknown_flag(const CLI::App& app, int argc, char** argv, const std::
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
   for (int i = 1; i < argc; ++i) {
-    const std::string given = std::string(argv[i]).substr(0, std::string(argv[i]).find('='));
+    const std::string word = argv[i], given = word.substr(0, word.find('='));
     if (!given.starts_with("--") || given == "--" || std::find(names.begin(), names.end(), given) != names.end())
       continue;
-    const std::string nearest = nearest_word(given, names);
+    const bool has_next = i + 1 < argc && argv[i + 1][0] != '-';
+    const std::string value = given != word ? word.substr(given.size() + 1) : has_next ? argv[i + 1] : "";
+    const std::string hint = flag_hint(command->get_name(), given, value);
+    const std::string nearest = hint.empty() ? nearest_word(given, names) : "";
     return fmt::format("{}: {} has no such flag{}", given, path,
-                       nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
+                       !hint.empty()      ? "; " + hint
+                       : !nearest.empty() ? fmt::format("; did you mean {}?", nearest)
+                                          : "");
   }
   return otherwise;
 }

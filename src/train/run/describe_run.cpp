@@ -12,7 +12,7 @@ void describe_run(const TrainingSetup& setup) {
   const Task::Description data =
       setup.task->describe_data(setup.job, setup.data, measure_packing(*setup.data.train, setup.loader_options));
   say("{}", data.text);
-  write_file_atomically(setup.directory.statistics_path(), data.json);
+  if (!setup.request.dry_run) write_file_atomically(setup.directory.statistics_path(), data.json);
   say("\n{}", model_table(setup.costs));
   if (setup.memory.trained_parameters < setup.memory.parameters) {
     say("trained: {} of {} parameters, the rest is frozen",

@@ -52,8 +52,9 @@ TrainOutcome end_run(TrainingSetup& setup, RunWatch& watch, const RunEnd& end) {
   fill_summary(setup, end, totals);
   if (!end.interrupted && end.steps == 0 &&
       summary_says(setup.directory.summary_path(), setup.state.step, setup.summary.ended)) {
-    say("{} had ended after step {} ({}): nothing was left to do", setup.directory.path(), setup.state.step,
-        setup.summary.ended);
+    say("{} had ended after step {} ({}): nothing was left to do; to go on, make it longer (--stop 2e, --set "
+        "training.max_steps=N)",
+        setup.directory.path(), setup.state.step, setup.summary.ended);
     watch.end(setup.summary.ended);  // this process's line: the run is what it was
     return {end.interrupted, setup.directory.path(), setup.summary};
   }

@@ -40,6 +40,13 @@ void recall_found_keys(Job& job, const Job& saved) {
   recall(job.model.num_labels, saved.model.num_labels, 0);
 }
 
+// How long a run is, as its job says it.
+std::string length_text(const TrainingOptions& training) {
+  if (!training.stop.empty()) return training.stop;
+  if (training.max_steps > 0) return fmt::format("{} steps", training.max_steps);
+  return fmt::format("{} epoch{}", training.num_epochs, training.num_epochs == 1 ? "" : "s");
+}
+
 class Starter {
  public:
   explicit Starter(TrainingSetup& setup) : setup_(setup) {}
@@ -52,6 +59,12 @@ class Starter {
     } catch (...) {
       setup_.directory.abandon();
       throw;
+    }
+    set_loader_options();
+    if (setup_.request.dry_run) {
+      describe_run(setup_);
+      setup_.directory.abandon();
+      return;
     }
     write_run_files();
     describe_run(setup_);
@@ -72,6 +85,10 @@ class Starter {
 
   void prepare() {
     resolve_best_by();
+    if (setup_.request.overwrite) {
+      refuse_to_replace(setup_.job.model.from, "model.from");
+      refuse_to_replace(setup_.job.training.teacher, "training.teacher");
+    }
     // A wrong one is refused before the data is read. A run may go on without what another device rounded to.
     place_ = training_device(*setup_.task, setup_.job);
     if (!setup_.request.resume) check_precision(setup_.job.training.precision, *place_.device);
@@ -93,8 +110,10 @@ class Starter {
       // --data need not be said again.
       if (setup_.job.data.train.empty())
         setup_.job.data.train = job_from_json_text(saved, setup_.directory.job_path()).data.train;
-      recall_found_keys(setup_.job, job_from_json_text(saved, setup_.directory.job_path()));
+      const Job saved_job = job_from_json_text(saved, setup_.directory.job_path());
+      recall_found_keys(setup_.job, saved_job);
       check_same_job(saved, setup_.directory.job_path(), setup_.job);
+      other_length_ = length_text(saved_job.training) != length_text(setup_.job.training);
     }
     const bool own_tokenizer = setup_.request.resume && file_exists(setup_.directory.tokenizer_path());
     DataRequest request;
@@ -271,6 +290,7 @@ class Starter {
       say("resuming {} after step {}", setup_.directory.path(), setup_.state.step);
       setup_.elapsed_before = setup_.state.elapsed_seconds;
       if (setup_.time_box) setup_.time_box->go_back_to(setup_.state.progress);
+      if (other_length_) go_on_for_longer();
     } else {
       setup_.begin();
       if (setup_.request.resume)
@@ -278,9 +298,24 @@ class Starter {
     }
     setup_.state.choices_json = choices_to_json(setup_.choices);
     setup_.state.job_fingerprint = setup_.data.fingerprint;
-    if (!setup_.request.resume) return;
+    if (!setup_.request.resume || setup_.request.dry_run) return;
     setup_.directory.cut_metrics(setup_.state.step);
     recall_metrics(setup_.directory.metrics_path(), setup_.task->metrics(), setup_.state.best_step, setup_.summary);
+  }
+
+  // The job gives the run another length than it had. Its schedule is that of a run which is as long from the start.
+  void go_on_for_longer() {
+    if (setup_.time_box) {
+      setup_.state.progress = std::min(1.0, setup_.elapsed_before / setup_.time_box->seconds());
+      setup_.time_box->go_back_to(setup_.state.progress);
+      say("the run is {} long now, of which {} are over", length_text(setup_.job.training),
+          format_duration(setup_.elapsed_before));
+    } else if (setup_.state.step < setup_.total_steps) {
+      say("the run is {} long now, {} steps: from step {} on, the learning rate is what it would be if it had been that "
+          "long from the beginning, {:.3g} of its peak",
+          length_text(setup_.job.training), setup_.total_steps, setup_.state.step + 1,
+          setup_.schedule.at(setup_.state.step + 1) / setup_.schedule.rate);
+    }
   }
 
   // With the places of the text from the root, so that the run can be resumed from any folder.
@@ -294,26 +329,41 @@ class Starter {
     return job;
   }
 
+  void set_loader_options() {
+    const EngineOptions& engine = setup_.engine->options();
+    setup_.loader_options = {
+        .sequences_per_step = setup_.job.training.batch_size * setup_.job.training.gradient_accumulation_steps,
+        .micro_batch_rows = engine.layout.row_limits(engine.capacity),
+        .seed = static_cast<uint64_t>(setup_.job.training.seed),
+        .workers = static_cast<int>(setup_.job.training.num_workers),
+        .start = setup_.state.cursor,
+        .sources = setup_.data.sources};
+  }
+
+  // What the new run reads is not in the old one.
+  void refuse_to_replace(const std::string& source, const char* key) const {
+    const auto plain = [](const std::string& path) { return std::filesystem::weakly_canonical(path).string() + "/"; };
+    if (source.empty() || !plain(source).starts_with(plain(setup_.directory.path()))) return;
+    user_error("{}: {} is in the run that --overwrite would replace; choose another folder with --output", source, key);
+  }
+
   void write_run_files() {
+    if (setup_.request.overwrite && setup_.directory.has_run()) {
+      say("{}: the run that was there is replaced", setup_.directory.path());
+      setup_.directory.clear();
+    }
     write_file_atomically(setup_.directory.job_path(), job_to_json_text(job_to_save()));  // first: it makes a run of it
     save_tokenizer_folder(*setup_.data.tokenizer, setup_.directory.path());
     setup_.task->write_files(setup_.directory.path());
     if (!checkpoint_path_) save_frozen(setup_.directory.path(), setup_.engine->parameters());
     setup_.metrics = std::make_unique<MetricsLog>(setup_.directory.metrics_path());
-    const int64_t sequences = setup_.job.training.batch_size * setup_.job.training.gradient_accumulation_steps;
-    const EngineOptions& engine = setup_.engine->options();
-    setup_.loader_options = {.sequences_per_step = sequences,
-                             .micro_batch_rows = engine.layout.row_limits(engine.capacity),
-                             .seed = static_cast<uint64_t>(setup_.job.training.seed),
-                             .workers = static_cast<int>(setup_.job.training.num_workers),
-                             .start = setup_.state.cursor,
-                             .sources = setup_.data.sources};
     setup_.loader = std::make_unique<Loader>(setup_.data.train, setup_.loader_options);
   }
 
   TrainingSetup& setup_;
   DeviceChoice place_;
   std::optional<std::string> checkpoint_path_;
+  bool other_length_ = false;  // than the run that is resumed had
 };
 
 }  // namespace
@@ -345,7 +395,9 @@ void TrainingSetup::begin() {
 TrainingSetup::TrainingSetup(Job job_to_run, const TrainRequest& what)
     : job(std::move(job_to_run)),
       request(what),
-      directory(RunDirectory::open(job.output, what.resume ? RunDirectory::Mode::resume : RunDirectory::Mode::fresh)),
+      directory(RunDirectory::open(job.output, what.resume      ? RunDirectory::Mode::resume
+                                               : what.overwrite ? RunDirectory::Mode::overwrite
+                                                                : RunDirectory::Mode::fresh)),
       task(what.task ? what.task : make_task(job.task)) {
   Starter(*this).start();
 }

@@ -331,6 +331,12 @@ class Trainer {
 
 TrainOutcome train(Job job, const TrainRequest& request) {
   const CacheDirectoryScope cache(job.data.cache_dir);
+  if (request.dry_run) {
+    const TrainingSetup setup(std::move(job), request);
+    TrainOutcome outcome{false, setup.directory.path(), {}};
+    outcome.summary.ended = "dry run";
+    return outcome;
+  }
   Trainer trainer(std::move(job), request);
   if (request.before_first_step) request.before_first_step();
   return trainer.run();
