@@ -43,7 +43,7 @@ class AnswerStream {
 
   PredictTotals finish() {
     flush();
-    return {texts_, predictor_.tokens()};
+    return {texts_, predictor_.tokens(), predictor_.cut(), predictor_.max_length()};
   }
 
  private:
@@ -94,8 +94,13 @@ void answer_table(const TableOptions& options, AnswerStream& answers) {
 PredictTotals LoadedModel::predict(const std::vector<TextOrPair>& texts, const OnPredictions& on_predictions,
                                    const PredictOptions& options) {
   const RuntimeScope scope(content_->runtime);
-  const bool pairs = classifies_pairs() ||
-                     std::any_of(texts.begin(), texts.end(), [](const auto& text) { return !text.pair.empty(); });
+  const bool given = std::any_of(texts.begin(), texts.end(), [](const auto& text) { return !text.pair.empty(); });
+  // What another program trained does not say whether it was on pairs.
+  const bool unknown = content_->model->job.data.train.empty();
+  const bool pairs = classifies_pairs() || (given && unknown);
+  if (given && !pairs) {
+    user_error("{}: it classifies single texts, and a second one was given; remove it (--pair)", content_->model->path);
+  }
   AnswerStream answers(*content_->model, pairs, content_->length(options.max_length), on_predictions);
   for (const TextOrPair& text : texts) answers.add(text.text, text.pair);
   return answers.finish();

@@ -123,8 +123,9 @@ ModelSource foreign_source(const std::string& kind, const std::string& path, con
 ModelSource open_model_source(const std::string& path) {
   if (!file_exists(path))
     user_error(
-        "{}: no such run directory, checkpoint, model folder or model file; brisk downloads nothing: copy the model's "
-        "folder there, or name another place (--set model.from=DIR in a job)",
+        "{0}: no such run directory, checkpoint, model folder or model file; brisk downloads nothing: get the folder where "
+        "there is a network (hf download NAME --local-dir {0}; docs/models.md has the names) and copy it here, or name "
+        "another place (--set model.from=DIR in a job)",
         path);
   const fs::path folder = fs::absolute(path).parent_path();
   if (!is_directory(path) && path.ends_with(".safetensors") && file_exists((folder / "state.json").string()))

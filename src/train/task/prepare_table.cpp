@@ -137,7 +137,8 @@ std::unique_ptr<Tokenizer> wordpiece_of_table(const InputTable& table, int64_t v
   int64_t bytes = 0;
   TableRowReader rows(table);
   TableRow row;
-  while (bytes < kWordPieceSampleBytes && rows.next(row)) {
+  bool more = true;
+  while (bytes < kWordPieceSampleBytes && (more = rows.next(row))) {
     for (const std::string_view text : {row.text, row.pair}) {
       if (text.empty()) continue;
       bytes += std::ssize(text);
@@ -147,8 +148,10 @@ std::unique_ptr<Tokenizer> wordpiece_of_table(const InputTable& table, int64_t v
   if (texts.empty()) user_error("{}: no text in it; give a table with texts", table.files().front().path);
   const std::vector<std::string_view> views(texts.begin(), texts.end());
   TrainedTokenizer trained = train_wordpiece(views, {.vocab_size = vocab_size, .lowercase = true});
-  note = fmt::format("tokenizer: WordPiece of {} entries, lower case, trained on {} texts",
-                     trained.tokenizer->vocab_size(), texts.size());
+  note = fmt::format(
+      "tokenizer: WordPiece of {} entries, lower case, trained on {} texts{}", trained.tokenizer->vocab_size(),
+      texts.size(),
+      more ? fmt::format(", the first {} of the table", format_bytes(static_cast<double>(kWordPieceSampleBytes))) : "");
   trained.tokenizer->save(path);
   return std::move(trained.tokenizer);
 }
