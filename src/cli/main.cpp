@@ -60,7 +60,8 @@ std::string unknown_flag(const CLI::App& app, int argc, char** argv, const std::
                        : !nearest.empty() ? fmt::format("; did you mean {}?", nearest)
                                           : "");
   }
-  return otherwise;
+  const bool writes = std::find(names.begin(), names.end(), "--output") != names.end();
+  return otherwise + (writes ? "; what it writes is named by --output" : "");
 }
 
 int run(int argc, char** argv, Runtime& runtime) {

@@ -181,9 +181,9 @@ TEST(Train, UnderstandsOtherSpellingsAndNamesItsOwn) {
   })");
   const Outcome outcome = run_brisk({"train", "job.json", "--data", "text.txt"}, folder);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  for (const char* note : {"model.n_layers is model.num_layers", "training.max_seq_len is training.max_length",
-                           "training.per_device_train_batch_size is training.batch_size",
-                           "training.num_train_epochs is training.num_epochs"}) {
+  for (const char* note :
+       {"n_layers is model.num_layers", "max_seq_len is training.max_length",
+        "per_device_train_batch_size is training.batch_size", "num_train_epochs is training.num_epochs"}) {
     EXPECT_NE(outcome.err.find(note), std::string::npos) << note << "\n" << outcome.err;
   }
   const Json job = read_json(folder / "runs/job/job.json");

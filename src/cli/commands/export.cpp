@@ -13,7 +13,7 @@ namespace brisk {
 namespace {
 
 struct ExportArguments {
-  std::string model, tokenizer, output, output_argument, format, precision = "fp32";
+  std::string model, tokenizer, output, format, precision = "fp32";
 };
 
 void run_export(Runtime& runtime, const ExportArguments& arguments) {
@@ -45,8 +45,7 @@ void add_export_command(CLI::App& app, Runtime& runtime) {
                    "huggingface (a folder for transformers) or gguf (a file for llama.cpp; Llama's shape only)")
       ->required()
       ->check(CLI::IsMember({"huggingface", "gguf"}));
-  command->add_option("--output", arguments->output, "Folder (huggingface) or file (gguf) to write");
-  command->add_option("output", arguments->output_argument, "")->group("");  // the same, without the flag
+  command->add_option("--output", arguments->output, "Folder (huggingface) or file (gguf) to write")->required();
   command->add_option("--precision", arguments->precision, "Number format of the written weights")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
@@ -56,15 +55,7 @@ void add_export_command(CLI::App& app, Runtime& runtime) {
       "  brisk export runs/prototype --format huggingface --output prototype-hf\n"
       "  brisk export runs/llama --format gguf --precision fp16 --output llama.gguf\n"
       "Adapters (training.lora_rank) are merged into the weights.");
-  command->callback([&runtime, arguments] {
-    if (!arguments->output.empty() && !arguments->output_argument.empty()) {
-      user_error("{} and --output {}: give one place to write to", arguments->output_argument, arguments->output);
-    }
-    if (arguments->output.empty()) arguments->output = arguments->output_argument;
-    if (arguments->output.empty())
-      user_error("--output is missing: name the folder (huggingface) or file (gguf) to write");
-    run_export(runtime, *arguments);
-  });
+  command->callback([&runtime, arguments] { run_export(runtime, *arguments); });
 }
 
 }  // namespace brisk
