@@ -110,6 +110,9 @@ PredictTotals LoadedModel::predict_file(const std::string& path, const OnPredict
                                         const PredictOptions& options) {
   const RuntimeScope scope(content_->runtime);
   const TrainedModel& model = *content_->model;
+  if (!options.pair_field.empty() && !classifies_pairs()) {
+    user_error("{}: it classifies single texts; remove --pair-field {}", model.path, options.pair_field);
+  }
   AnswerStream answers(model, classifies_pairs(), content_->length(options.max_length), on_predictions);
   if (is_table_file(path)) {
     const DataOptions& trained = model.job.data;

@@ -264,6 +264,15 @@ TEST(Job, WhatHasNoEffectIsTold) {
             std::string::npos);
 }
 
+TEST(Job, WhatBriskWroteOutIsReadWithoutANote) {
+  for (const char* text : {R"({"training": {"optimizer": "adamw"}})", R"({"task": "classify"})", "{}"}) {
+    Job job = resolved(text);
+    std::vector<std::string> notes;
+    job_from_json_text(job_to_json_text(job), "job.json", {}, notes);
+    EXPECT_TRUE(notes.empty()) << notes.front();
+  }
+}
+
 TEST(Job, FractionsAreToldWhereTheyBelong) {
   EXPECT_NE(problem(R"({"training": {"num_train_epochs": 1.5}})").find("write \"stop\": \"1.5e\""), std::string::npos);
   EXPECT_NE(problem(R"({"training": {"warmup_steps": 0.1}})").find("is \"warmup_ratio\": 0.1"), std::string::npos);

@@ -205,6 +205,54 @@ TEST_F(Classify, AnswersInOrderFromATextAFileAndAPipe) {
   EXPECT_EQ(lines_of(pipe.out).size(), 700u) << pipe.err;
 }
 
+TEST_F(Classify, SaysWhatItDoesNotRead) {
+  Json job = classify_job();
+  job["training"]["num_epochs"] = 1;
+  job["training"]["max_length"] = 12;
+  ASSERT_EQ(train(job).exit_code, 0);
+  const auto said = [&](std::vector<std::string> more) {
+    std::vector<std::string> command = {"predict", "run"};
+    command.insert(command.end(), more.begin(), more.end());
+    return run_brisk(command, folder).err;
+  };
+  EXPECT_TRUE(has(said({""}), "the text is empty"));
+  EXPECT_TRUE(has(said({"a film", "--pair", "a plot"}), "it classifies single texts"));
+  EXPECT_TRUE(has(said({"--data", "reviews.csv", "--pair-field", "sentiment"}), "remove --pair-field sentiment"));
+  EXPECT_TRUE(has(said({"--data", "reviews.csv"}), "of 400 texts are longer than 12 tokens: only the beginning"));
+  const Outcome evaluated = run_brisk({"eval", "run", "--data", "reviews.csv", "--threads", "1"}, folder);
+  EXPECT_TRUE(has(evaluated.err, "of 400 texts are longer than 12 tokens")) << evaluated.err;
+}
+
+TEST_F(Classify, TakesWeightsByNameAndIsJudgedByF1) {
+  Json job = classify_job();
+  job["training"]["num_epochs"] = 2;
+  job["training"]["best_by"] = "eval_f1_macro";
+  job["training"]["class_weights"] = {{"positive", 1}, {"negative", 2}};
+  const Outcome outcome = train(job);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "class weights: as given, 1 to 2")) << outcome.err;
+  EXPECT_EQ(read_json(folder / "run/job.json")["training"]["best_by"], "macro_f1");
+  EXPECT_EQ(read_json(folder / "run/job.json")["training"]["class_weights"]["negative"], 2);
+  EXPECT_EQ(train(job, {"--output", "run", "--resume"}).exit_code, 0);
+  job["training"]["class_weights"] = {{"positve", 1}};
+  EXPECT_TRUE(has(refusal(job), "there is no class \"positve\"; the classes are negative, positive; did you mean"));
+}
+
+TEST_F(Classify, RefusesLabelsThatAreNoClassesUnlessToldToTakeThem) {
+  std::string rows = "text,score\n";
+  for (int i = 0; i < 60; ++i) rows += "a film of some kind," + std::to_string(i * 0.37) + "\n";
+  write_text(folder / "scores.csv", rows);
+  Json job = classify_job();
+  job["data"]["train"] = "scores.csv";
+  job["training"]["num_epochs"] = 1;
+  EXPECT_TRUE(has(refusal(job), "60 different numbers from 0 to 21.83 in 60 rows: measurements"));
+  EXPECT_TRUE(has(train(job, {"--smoke-test"}).err, "measurements, and not classes"));
+  job["data"]["allow_unusual_labels"] = true;
+  const Outcome insisted = train(job);
+  EXPECT_EQ(insisted.exit_code, 0) << insisted.err;
+  EXPECT_TRUE(has(insisted.err, "warning: scores.csv: column \"score\": 60 different numbers")) << insisted.err;
+}
+
 TEST_F(Classify, ResumesToTheBit) {
   Json job = classify_job();
   job["training"]["save_steps"] = 7;

@@ -327,6 +327,7 @@ void check_options_apply(const std::vector<Option>& options, const std::vector<O
 std::vector<std::string> options_without_effect(const std::vector<Option>& options,
                                                 const std::set<std::string>& given) {
   std::vector<std::string> lines;
+  if (given.size() == options.size()) return lines;  // written out by brisk: nobody asked for it
   for (const Option& option : options) {
     const Condition* unmet = option.unmet_condition();
     if (unmet == nullptr || !given.contains(option.path)) continue;

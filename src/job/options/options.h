@@ -181,7 +181,8 @@ ReadResult read_options(const std::vector<Option>& options, const std::string& j
                         const std::string& source_name, const std::vector<std::string>& overrides = {},
                         const std::vector<ForeignKey>& foreign_keys = {});
 
-// A line for each option that is given and has no effect (used_with), and another value than its default.
+// A line for each option that is given and has no effect (used_with), and another value than its default; none where
+// all options are given, as options_to_json_text() writes them.
 std::vector<std::string> options_without_effect(const std::vector<Option>& options, const std::set<std::string>& given);
 
 // What a job that is only tried out has in place of its values (smoke_test_at_most and the like).
