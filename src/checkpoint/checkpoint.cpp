@@ -23,8 +23,6 @@ namespace {
 
 constexpr const char* kModelFile = "model.safetensors";
 constexpr const char* kOptimizerFile = "optimizer.safetensors";
-constexpr const char* kFirstMoment = "first_moment.";
-constexpr const char* kSecondMoment = "second_moment.";
 constexpr std::string_view kPrefix = "step-";
 constexpr int kDigits = 8;
 
@@ -51,51 +49,30 @@ std::string replaced_path(const std::string& run, int64_t step) {
   return fmt::format("{}/.{}.replaced", folder_of(run), name_of(step));
 }
 
-using TensorOfParameter = Tensor Parameter::*;  // the master or a moment
-
-// What is frozen is not in checkpoints: checkpoint/fine_tuned.h saves it once.
-bool is_saved(const Parameter& parameter, TensorOfParameter which) {
-  return parameter.spec.trained && (which == &Parameter::master || static_cast<bool>(parameter.*which));
-}
-
-// One tensor of each parameter that has it, under the parameter's name.
-void add_tensors(SafetensorsWriter& writer, const ParameterStore& store, const std::string& prefix,
-                 TensorOfParameter which) {
-  Device& device = store.device();
-  for (const auto& parameter : store.all()) {
-    if (!is_saved(*parameter, which)) continue;
-    if (which == &Parameter::master && !parameter->master) {
-      writer.add(prefix + parameter->spec.name, SafetensorsType::f32, {parameter->spec.rows, parameter->spec.cols},
-                 [&store, &from = *parameter](int64_t offset, std::span<std::byte> block) {
-                   std::vector<float> numbers(block.size() / sizeof(float));
-                   store.read(from, offset / size_of(DType::f32), numbers);
-                   std::memcpy(block.data(), numbers.data(), block.size());
-                 });
-      continue;
+// Writes the tensors to a file; `sum` is the checksum of its bytes, taken while they are written.
+int64_t write_tensors(const std::string& path, int64_t step, bool is_model,
+                      const std::vector<CheckpointTensor>& tensors, std::string& sum) {
+  SafetensorsWriter writer(path);
+  if (is_model) writer.add_metadata("format", "pt");
+  writer.add_metadata("step", fmt::format("{}", step));
+  for (const CheckpointTensor& tensor : tensors) {
+    if (tensor.host != nullptr) {
+      writer.add(tensor.name, SafetensorsType::f32, {tensor.rows, tensor.cols}, tensor.host);
+    } else {
+      writer.add(tensor.name, SafetensorsType::f32, {tensor.rows, tensor.cols}, tensor.read);
     }
-    const auto* data = static_cast<const std::byte*>((parameter.get()->*which).data);
-    writer.add(prefix + parameter->spec.name, SafetensorsType::f32, {parameter->spec.rows, parameter->spec.cols},
-               [&device, data](int64_t offset, std::span<std::byte> block) {
-                 device.copy_out(block.data(), data + offset, std::ssize(block));
-               });
   }
+  RunningChecksum running;
+  const int64_t bytes = writer.finish([&](std::span<const std::byte> piece) { running.add(piece); });
+  sum = checksum_text(running.value());
+  return bytes;
 }
 
-int64_t write_files(const std::string& folder, const ParameterStore& store, CheckpointState state) {
-  const std::string step = fmt::format("{}", state.step);
-  SafetensorsWriter model(folder + "/" + kModelFile);
-  model.add_metadata("format", "pt");
-  model.add_metadata("step", step);
-  add_tensors(model, store, "", &Parameter::master);
-  int64_t bytes = model.finish();
-  state.model_checksum = checksum_of_file(folder + "/" + kModelFile);
-  if (store.is_training()) {
-    SafetensorsWriter optimizer(folder + "/" + kOptimizerFile);
-    optimizer.add_metadata("step", step);
-    add_tensors(optimizer, store, kFirstMoment, &Parameter::first_moment);
-    add_tensors(optimizer, store, kSecondMoment, &Parameter::second_moment);
-    bytes += optimizer.finish();
-    state.optimizer_checksum = checksum_of_file(folder + "/" + kOptimizerFile);
+int64_t write_files(const std::string& folder, const CheckpointTensors& tensors, CheckpointState state) {
+  int64_t bytes = write_tensors(folder + "/" + kModelFile, state.step, true, tensors.model, state.model_checksum);
+  if (tensors.has_optimizer) {
+    bytes +=
+        write_tensors(folder + "/" + kOptimizerFile, state.step, false, tensors.optimizer, state.optimizer_checksum);
   }
   const std::string text = checkpoint_state_to_json_text(state);
   bytes += std::ssize(text);
@@ -229,7 +206,7 @@ CheckedCheckpoint check_checkpoint(const std::string& path, const ParameterStore
   CheckedCheckpoint checked{
       TensorsOfFile(path + "/" + kModelFile, store, kMasters),
       TensorsOfFile(path + "/" + kOptimizerFile, store,
-                    {{kFirstMoment, &Parameter::first_moment}, {kSecondMoment, &Parameter::second_moment}}),
+                    {{kFirstMomentPrefix, &Parameter::first_moment}, {kSecondMomentPrefix, &Parameter::second_moment}}),
       read_checkpoint_state(path)};
   checked.model.check_step(checked.state.step);
   checked.optimizer.check_step(checked.state.step);
@@ -267,6 +244,10 @@ void remove_checkpoint(const std::string& run, const CheckpointPlace& place) {
 }  // namespace
 
 SaveResult save_checkpoint(const std::string& run, const ParameterStore& store, const CheckpointState& state) {
+  return save_checkpoint(run, tensors_of(store), state);
+}
+
+SaveResult save_checkpoint(const std::string& run, const CheckpointTensors& tensors, const CheckpointState& state) {
   const std::string partial = partial_path(run, state.step);
   std::string reason;
   try {
@@ -277,7 +258,7 @@ SaveResult save_checkpoint(const std::string& run, const ParameterStore& store, 
     remove_directory_tree(partial);
     make_directories(partial);
     SaveResult result;
-    result.bytes = write_files(partial, store, state);
+    result.bytes = write_files(partial, tensors, state);
     result.path = folder_of(run) + "/" + name_of(state.step);
     sync_directory(partial);
     commit(run, state.step, partial, result.path);

@@ -244,8 +244,8 @@ class CudaDevice final : public Device {
     if (status == cudaErrorMemoryAllocation) {
       cudaGetLastError();
       user_error(
-          "no pinned memory on the host for {} MiB of a batch; lower training.micro_batch_tokens, free some of the "
-          "host's memory, or raise its limit for locked memory (ulimit -l)",
+          "no pinned memory on the host for {} MiB; free some of the host's memory, raise its limit for locked memory "
+          "(ulimit -l), or lower training.micro_batch_tokens",
           divide_up(bytes, int64_t{1} << 20));
     }
     cuda::check(status, "allocating pinned memory");

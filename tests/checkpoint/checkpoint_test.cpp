@@ -346,6 +346,38 @@ TEST(Checksum, IsTheSameForAnyNumberOfThreadsAndAnotherForAnyLength) {
   EXPECT_NE(checksum(bytes), changed);
 }
 
+TEST(Checksum, OfPiecesIsThatOfTheWhole) {
+  std::vector<std::byte> bytes((size_t{3} << 20) + 77);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i >> 3);
+  for (const size_t size : {size_t{0}, size_t{5}, size_t{1} << 20, (size_t{1} << 20) + 1, bytes.size()}) {
+    const std::span<const std::byte> whole = std::span(bytes).first(size);
+    for (const size_t piece : {size_t{1000}, size_t{1} << 20, (size_t{2} << 20) + 3, bytes.size()}) {
+      RunningChecksum running;
+      for (size_t at = 0; at < size; at += piece) running.add(whole.subspan(at, std::min(piece, size - at)));
+      EXPECT_EQ(running.value(), checksum(whole)) << size << " bytes in pieces of " << piece;
+    }
+  }
+}
+
+TEST_F(Checkpoint, ACopyIsWhatTheStoreHeldWhenItWasTaken) {
+  const auto store = make_store();
+  fill_all(*store, 0.1f);
+  CheckpointCopy copy(*store);
+  for (const float first : {0.1f, 0.3f}) {  // one copy serves every save
+    fill_all(*store, first);
+    copy.take(*store);
+    fill_all(*store, 7.0f);
+    const SaveResult result = save_checkpoint(run_, copy.tensors(), state_of(5));
+    ASSERT_EQ(result.problem, "");
+    const auto expected = make_store(), loaded = make_store();
+    fill_all(*expected, first);
+    load_checkpoint(result.path, *loaded);  // the checksums are those of the files
+    EXPECT_EQ(flat_values(*loaded, loaded->flat_master()), flat_values(*expected, expected->flat_master()));
+    EXPECT_EQ(flat_values(*loaded, loaded->flat_second_moment()),
+              flat_values(*expected, expected->flat_second_moment()));
+  }
+}
+
 TEST_F(Checkpoint, StateFilesThatDoNotFitAreRefusedByTheirKey) {
   const std::string path = saved(5);
   const std::string whole = contents_of(path + "/state.json");

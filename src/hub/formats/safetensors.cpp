@@ -238,23 +238,27 @@ std::string SafetensorsWriter::header() const {
   return text;
 }
 
-int64_t SafetensorsWriter::finish() {
+int64_t SafetensorsWriter::finish(const std::function<void(std::span<const std::byte>)>& written) {
   AtomicFile file(path_);
+  const auto write = [&](const void* data, int64_t size) {
+    file.write(data, size);
+    if (written) written({static_cast<const std::byte*>(data), static_cast<size_t>(size)});
+  };
   const std::string text = header();
   const uint64_t length = text.size();
-  file.write(&length, kLengthBytes);
-  file.write(text);
+  write(&length, kLengthBytes);
+  write(text.data(), std::ssize(text));
   std::vector<std::byte> block;
   for (const Item& item : items_) {
     if (item.host != nullptr || item.bytes == 0) {
-      file.write(item.host, item.bytes);
+      write(item.host, item.bytes);
       continue;
     }
     block.resize(static_cast<size_t>(std::max<int64_t>(std::ssize(block), std::min(item.bytes, kBlockBytes))));
     for (int64_t offset = 0; offset < item.bytes; offset += kBlockBytes) {
       const int64_t count = std::min(kBlockBytes, item.bytes - offset);
       item.fill(offset, std::span(block).first(static_cast<size_t>(count)));
-      file.write(block.data(), count);
+      write(block.data(), count);
     }
   }
   file.commit();

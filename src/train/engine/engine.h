@@ -69,6 +69,8 @@ struct MemoryPlan {
   int64_t workspace_bytes = 0;   // on a GPU: of products and other ops
   int64_t library_bytes = 0;     // on a GPU, beside the total: what cuDNN takes where there is room for it
   int64_t saved_bytes = 0;       // beside the total, of a checkpoint: trained parameters and their moments
+  // Beside the total, in the host's memory: a copy of what is saved, so that training need not wait. 0: there is no room.
+  int64_t copy_bytes = 0;
   int64_t total() const { return state_bytes + activation_bytes + evaluation_bytes + workspace_bytes; }
 
   // What these are made of.

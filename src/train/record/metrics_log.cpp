@@ -155,6 +155,8 @@ std::string summary_to_json_text(const RunSummary& summary) {
   json["skipped_updates"] = summary.skipped_updates;
   json["rollbacks"] = summary.rollbacks;
   if (summary.skipped_steps) json["skipped_steps"] = *summary.skipped_steps;
+  json["checkpoints_saved"] = summary.checkpoints_saved;
+  json["checkpoint_write_seconds"] = summary.checkpoint_write_seconds;
   json["ended"] = summary.ended;
   return json.dump(2) + "\n";
 }

@@ -82,6 +82,8 @@ struct RunSummary {
   int64_t threads = 0;
   int64_t skipped_updates = 0, rollbacks = 0;  // of the whole run
   std::optional<int64_t> skipped_steps = {};   // by loss scaling, where there is one
+  int64_t checkpoints_saved = 0;               // by this process
+  double checkpoint_write_seconds = 0;         // of their files; what training waited for is the ledger's `checkpoint`
   std::string ended;                           // "finished", "early stopping", "interrupted"
 };
 

@@ -51,6 +51,7 @@ std::string memory_table(const MemoryPlan& plan) {
   table.add_separator();
   table.add_row({"total", format_bytes(static_cast<double>(plan.total()))});
   add("besides, where there is room: cuDNN's attention", plan.library_bytes);
+  add("besides, in the host's memory: copy for saving while training goes on", plan.copy_bytes);
   return table.text();
 }
 

@@ -39,8 +39,12 @@ std::string BestModel::early_stopping_text() const {
                      setup_.state.evaluations_without_improvement, text(), setup_.state.best_step);
 }
 
-void BestModel::could_not_save() {
-  if (!setup_.job.training.load_best_model_at_end || !before_) return;
+void BestModel::saved(int64_t step) {
+  if (step >= setup_.state.best_step) before_.reset();
+}
+
+void BestModel::could_not_save(int64_t step) {
+  if (!waits_for_save() || step < setup_.state.best_step) return;
   setup_.state.best_metrics = before_->metrics;
   setup_.state.best_step = before_->step;
   setup_.summary.best_evaluation = before_->line;

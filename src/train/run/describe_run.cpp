@@ -20,6 +20,10 @@ void describe_run(const TrainingSetup& setup) {
         format_count(static_cast<double>(setup.memory.parameters)));
   }
   say("{}", memory_table(setup.memory));
+  if (setup.memory.copy_bytes == 0) {
+    say("training waits while a checkpoint is written: there is no room for a copy of its {}",
+        format_bytes(static_cast<double>(setup.memory.saved_bytes)));
+  }
   const TrainingOptions& training = setup.job.training;
   say("model: {}", setup.task->describe_model(setup.job));
   say("schedule: {}, {} of {} steps warm-up{}; weight decay {:g}, gradient norm {}, seed {}", training.lr_scheduler,

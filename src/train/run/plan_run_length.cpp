@@ -13,7 +13,7 @@ namespace {
 
 // Returns the steps that should fit. All costs are guesses until they are measured.
 double set_time_box(TrainingSetup& setup, double tokens_per_step) {
-  constexpr double kUtilisation = 0.4, kForwardShare = 0.4, kDiskBytesPerSecond = 300e6;
+  constexpr double kUtilisation = 0.4, kForwardShare = 0.4, kDiskBytesPerSecond = 300e6, kCopiedBytesPerSecond = 4e9;
   const TrainingOptions& training = setup.job.training;
   TimeBoxOptions options;
   options.seconds = setup.stop->amount;
@@ -25,6 +25,9 @@ double set_time_box(TrainingSetup& setup, double tokens_per_step) {
   options.step_seconds =
       tokens_per_step * setup.flop_per_token * 1e-9 / (kUtilisation * std::max(1.0, setup.peak->gflops()));
   options.save_seconds = static_cast<double>(checkpoint_bytes(setup.memory.saved_bytes)) / kDiskBytesPerSecond;
+  options.exposed_save_seconds = setup.memory.copy_bytes > 0
+                                     ? static_cast<double>(setup.memory.copy_bytes) / kCopiedBytesPerSecond
+                                     : options.save_seconds;
   options.evaluation_steps = kForwardShare * static_cast<double>(setup.data.validation->total_rows()) / tokens_per_step;
   options.evaluate_every = training.eval_steps > 0 ? training.eval_steps : setup.steps_per_epoch;
   options.save_every = training.save_steps > 0 ? training.save_steps : setup.steps_per_epoch;

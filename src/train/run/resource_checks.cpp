@@ -37,6 +37,11 @@ bool fits_in_memory(const EngineOptions& options) {
   return plan_memory(options).total() <= memory_for_engine(options.device != nullptr ? *options.device : cpu_device());
 }
 
+int64_t room_for_copy(const MemoryPlan& plan, const Device& device, int64_t host_bytes) {
+  const int64_t left = host_bytes - kProgramBytes - (device.is_cuda() ? 0 : plan.total());
+  return plan.saved_bytes <= left ? plan.saved_bytes : 0;
+}
+
 std::vector<MemoryRelief> memory_reliefs(const EngineOptions& options, int64_t available) {
   const int64_t now = plan_memory(options).total();
   std::vector<MemoryRelief> reliefs;

@@ -55,7 +55,9 @@ int64_t roll_back(TrainingSetup& setup) {
   setup.metrics.reset();  // the file is replaced
   setup.directory.cut_metrics(state.step);
   setup.metrics = std::make_unique<MetricsLog>(setup.directory.metrics_path());
-  setup.summary = {.first_step_seconds = setup.summary.first_step_seconds};
+  setup.summary = {.first_step_seconds = setup.summary.first_step_seconds,
+                   .checkpoints_saved = setup.summary.checkpoints_saved,
+                   .checkpoint_write_seconds = setup.summary.checkpoint_write_seconds};
   recall_metrics(setup.directory.metrics_path(), setup.task->metrics(), state.best_step, setup.summary);
   const SaveResult saved = save_checkpoint(run, setup.engine->parameters(), state);
   if (!saved.ok()) warn("{}", saved.problem);

@@ -69,6 +69,10 @@ TrainOutcome end_run(TrainingSetup& setup, RunWatch& watch, const RunEnd& end) {
   if (!end.epochs.empty()) say("{}", epoch_table(end.epochs, setup.job.training.best_by));
   say("whole run:\n{}", ledger_table(totals, end.speed));
   say("{}", speed_line(end.speed));
+  if (setup.summary.checkpoints_saved > 0) {
+    say("checkpoints: {} saved, written in {}; training waited {} for them", setup.summary.checkpoints_saved,
+        format_duration(setup.summary.checkpoint_write_seconds), format_duration(totals.seconds(Phase::checkpoint)));
+  }
   if (setup.summary.gpu) {
     const double tokens = setup.summary.tokens_per_joule;
     say("the GPU: {}{}", format_gpu(*setup.summary.gpu),

@@ -184,6 +184,7 @@ class Starter {
       options.capacity = options.layout.capacity(setup_.micro_batch_tokens, longest);
     }
     setup_.memory = refuse_what_cannot_fit(options);
+    setup_.memory.copy_bytes = processes.broadcast(room_for_copy(setup_.memory, device, memory_available()));
     // Before the engine takes its memory: a GPU's peak is measured on large matrices.
     const bool fast_bf16 = device.is_cuda() || has_bf16_instructions(active_isa());
     const Arithmetic arithmetic = arithmetic_of(fast_bf16 ? options.compute_type : DType::f32, options.products);

@@ -17,7 +17,7 @@ double TimeBox::fitting_steps(double elapsed) const {
   if (options_.evaluate_every > 0 && static_cast<double>(options_.evaluate_every) < bare)
     per_step += evaluation_seconds() / static_cast<double>(options_.evaluate_every);
   if (options_.save_every > 0 && static_cast<double>(options_.save_every) < bare)
-    per_step += options_.save_seconds / static_cast<double>(options_.save_every);
+    per_step += options_.exposed_save_seconds / static_cast<double>(options_.save_every);
   return left / per_step;
 }
 

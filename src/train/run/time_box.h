@@ -24,7 +24,8 @@ struct TimeBoxOptions {
   int64_t warmup_steps = 0;  // where the job counts them in steps; 0: the schedule has its own share
   // Seconds, guessed; measured values replace them.
   double step_seconds = 0, save_seconds = 0;
-  double evaluation_steps = 0;  // an evaluation takes as long as so many steps
+  double exposed_save_seconds = 0;  // of save_seconds, what steps wait for on the way
+  double evaluation_steps = 0;      // an evaluation takes as long as so many steps
   // Steps from one to the next; 0: only at the end.
   int64_t evaluate_every = 0, save_every = 0;
 };
@@ -47,7 +48,11 @@ class TimeBox {
 
   void step_took(double seconds);
   void evaluation_took(double seconds) { evaluation_seconds_ = seconds; }
-  void save_took(double seconds) { options_.save_seconds = seconds; }
+  // The last save is waited for from beginning to end; earlier ones may go on beside the steps.
+  void save_took(double seconds, double exposed) {
+    options_.save_seconds = seconds;
+    options_.exposed_save_seconds = exposed;
+  }
 
   // After a step: moves progress on. True where it was the last one.
   bool advance(double elapsed);

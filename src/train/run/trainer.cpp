@@ -15,6 +15,7 @@
 #include "train/engine/divergence_guard.h"
 #include "train/record/run_text.h"
 #include "train/run/best_model.h"
+#include "train/run/checkpoint_saver.h"
 #include "train/run/expectation.h"
 #include "train/run/rollback.h"
 #include "train/run/run_end.h"
@@ -34,6 +35,10 @@ class Trainer {
         watch_(setup_),
         best_(setup_),
         log_(setup_),
+        saver_({.run = setup_.directory.path(),
+                .keep = setup_.job.training.save_total_limit,
+                .copy_bytes = setup_.memory.copy_bytes,
+                .write = request.write_checkpoint}),
         on_step_(request.on_step),
         on_evaluation_(request.on_evaluation),
         stop_early_(best_.patience_is_over()) {}
@@ -66,6 +71,7 @@ class Trainer {
     while (!is_over() && !stop_early_) {
       interrupted_ = interrupt_requested();
       if (interrupted_) break;
+      if (saver_.in_flight() && setup_.processes().broadcast(saver_.is_done())) settle_save();
       step_start_ = std::chrono::steady_clock::now();
       const StepBatch batch = next_batch();
       const int64_t step = setup_.state.step + 1;
@@ -84,9 +90,8 @@ class Trainer {
       after_step(log, batch, rate);
     }
     log.clear_progress();
-    if (interrupted_) {
-      save();
-    }
+    settle_save();
+    if (interrupted_) save(SaveMode::at_once);
   }
 
   StepBatch next_batch() {
@@ -123,11 +128,13 @@ class Trainer {
       return true;
     }
     if (!guard_.is_on()) {
-      if (!result.finite()) give_up(setup_, step, result, "");
-      return true;
+      if (result.finite()) return true;
+      settle_save();  // the message names the last checkpoint
+      give_up(setup_, step, result, "");
     }
     const DivergenceGuard::Verdict verdict = guard_.observe(step, result);
     if (verdict.diverged) {
+      settle_save();
       if (setup_.state.guard.rollbacks >= setup_.job.training.divergence_rollbacks)
         give_up(setup_, step, result, verdict.reason);
       go_back(step, verdict.reason);
@@ -155,6 +162,7 @@ class Trainer {
          setup_.state.guard.rate_factor, setup_.state.guard.rollbacks, setup_.job.training.divergence_rollbacks);
     std::erase_if(epoch_rows_, [&](const EpochRow& row) { return row.step > place; });
     log_.went_back();
+    saved_step_ = -1;
     last_save_ = std::chrono::steady_clock::now();
   }
 
@@ -194,9 +202,10 @@ class Trainer {
     if (evaluated && setup_.time_box) setup_.time_box->evaluation_took(agreed_seconds_since(pause));
     const bool saves = (training.save_steps > 0 ? setup_.state.step % training.save_steps == 0 : batch.last_of_epoch) ||
                        (training.save_minutes > 0 && agreed_seconds_since(last_save_) >= 60 * training.save_minutes);
-    if (saves || last || stop_early_ || (best && training.load_best_model_at_end)) {
+    const bool ends = last || stop_early_;
+    if (saves || ends || (best && training.load_best_model_at_end)) {
       log.clear_progress();
-      save();
+      save(ends ? SaveMode::at_once : SaveMode::in_background);
     }
   }
 
@@ -235,6 +244,7 @@ class Trainer {
     setup_.metrics->append(line);
     watch_.evaluation(line);
     setup_.summary.last_evaluation = line;
+    if (best_.waits_for_save()) settle_save();
     const bool best = best_.see(line);
     if (best) keep_details(result);
     stop_early_ = setup_.processes().broadcast(!best && best_.patience_is_over());
@@ -275,8 +285,12 @@ class Trainer {
     log_.begin_epoch();
   }
 
-  void save() {
+  // Begins to save the run as it is after this step.
+  void save(SaveMode mode) {
     Ledger::Hold hold(setup_.ledger, Phase::checkpoint);
+    const auto start = std::chrono::steady_clock::now();
+    settle_save();
+    if (saved_step_ == setup_.state.step) return;  // an interrupt right after it
     last_save_ = std::chrono::steady_clock::now();
     setup_.state.elapsed_seconds = setup_.elapsed();
     setup_.state.guard.healthy = guard_.healthy();
@@ -284,19 +298,30 @@ class Trainer {
     setup_.metrics->sync();
     watch_.close_stretch();  // before the checkpoint: what comes after it is written again by a resumed run
     watch_.sync();
-    const SaveResult saved = save_checkpoint(setup_.directory.path(), setup_.engine->parameters(), setup_.state);
-    if (!saved.ok()) {
-      warn("{}", saved.problem);
-      save_failed_ = true;
-      best_.could_not_save();
+    saver_.begin(setup_.engine->parameters(), setup_.state, mode);
+    if (const std::string note = saver_.take_note(); !note.empty()) warn("{}", note);
+    save_exposed_ = agreed_seconds_since(start);
+    if (mode == SaveMode::at_once) settle_save();
+  }
+
+  // Waits for the save in flight, if there is one, and tells what came of it.
+  void settle_save() {
+    if (!saver_.in_flight()) return;
+    Ledger::Hold hold(setup_.ledger, Phase::checkpoint);
+    const SavedCheckpoint saved = saver_.take();
+    setup_.summary.checkpoint_write_seconds += saved.write_seconds;
+    const double hidden = setup_.processes().broadcast(saved.in_background ? saved.write_seconds : 0);
+    if (setup_.time_box) setup_.time_box->save_took(save_exposed_ + hidden, save_exposed_);
+    save_failed_ = !saved.result.ok();
+    if (save_failed_) {
+      warn("{}", saved.result.problem);
+      best_.could_not_save(saved.step);
       return;
     }
-    save_failed_ = false;
-    best_.saved();
-    const std::string problem =
-        prune_checkpoints(setup_.directory.path(), setup_.job.training.save_total_limit, setup_.state.best_step);
-    if (!problem.empty()) warn("{}", problem);
-    if (setup_.time_box) setup_.time_box->save_took(agreed_seconds_since(last_save_));
+    saved_step_ = saved.step;
+    ++setup_.summary.checkpoints_saved;
+    best_.saved(saved.step);
+    if (!saved.prune_problem.empty()) warn("{}", saved.prune_problem);
   }
 
   static double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -317,6 +342,9 @@ class Trainer {
   RunWatch watch_;
   BestModel best_;
   StepLog log_;
+  CheckpointSaver saver_;
+  int64_t saved_step_ = -1;  // of the last checkpoint that this process saved
+  double save_exposed_ = 0;  // seconds that the steps waited for the last one
   const std::function<void(const Progress&)> on_step_;
   const std::function<void(const EvaluationMetrics&)> on_evaluation_;
   std::optional<StepBatch> ahead_;  // of the coming step, which a GPU has begun with

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "job/job.h"
 #include "train/record/metrics_log.h"
+#include "train/run/checkpoint_saver.h"
 
 namespace brisk {
 
@@ -26,6 +27,7 @@ struct TrainRequest {
   std::function<void()> before_first_step = {};  // everything is prepared: from here on there is something to save
   std::function<void(const Progress&)> on_step = {};
   std::function<void(const EvaluationMetrics&)> on_evaluation = {};
+  CheckpointWrite write_checkpoint = {};  // none: to the run directory (train/run/checkpoint_saver.h)
 };
 
 struct TrainOutcome {

@@ -19,7 +19,7 @@ TimeBoxOptions options_of(double seconds) {
                       .warmup_steps = TimeBox::kScheduleLength / 10,
                       .total_steps = TimeBox::kScheduleLength};
   options.step_seconds = 1;
-  options.save_seconds = 1;
+  options.save_seconds = options.exposed_save_seconds = 1;
   options.evaluation_steps = 2;
   return options;
 }
@@ -46,7 +46,7 @@ Simulated simulate(TimeBoxOptions options, const std::function<double(int64_t)>&
     }
     if (last || (options.save_every > 0 && step % options.save_every == 0)) {
       run.seconds += save_seconds;
-      box.save_took(save_seconds);
+      box.save_took(save_seconds, save_seconds);
     }
     if (run.rates.size() > 1000000) break;
   }
