@@ -172,6 +172,7 @@ std::string checkpoint_state_to_json_text(const CheckpointState& state) {
                           {"skipped_steps", state.loss_scale->skipped_steps}};
   }
   json["clock"] = {{"elapsed_seconds", exact_text(state.elapsed_seconds)}, {"progress", exact_text(state.progress)}};
+  json["saves"] = {{"interval", state.saves.interval}, {"next", state.saves.next}};
   json["checksums"] = {{"model", state.model_checksum}, {"optimizer", state.optimizer_checksum}};
   json["choices"] = choices;
   json["job_fingerprint"] = state.job_fingerprint;
@@ -210,6 +211,9 @@ CheckpointState read_checkpoint_state(const std::string& checkpoint) {
   if (const Json* clock = reader.object_if_there("clock")) {
     state.elapsed_seconds = reader.exact_number(*clock, "elapsed_seconds");
     state.progress = reader.exact_number(*clock, "progress");
+  }
+  if (const Json* saves = reader.object_if_there("saves")) {
+    state.saves = {.interval = reader.integer(*saves, "interval"), .next = reader.integer(*saves, "next")};
   }
   if (const Json* checksums = reader.object_if_there("checksums")) {
     state.model_checksum = reader.string(*checksums, "model");

@@ -19,6 +19,12 @@ namespace brisk {
 
 constexpr const char* kStateFile = "state.json";
 
+// When the clock wants the next checkpoint, in steps (train/run/cadence.h).
+struct SaveSchedule {
+  int64_t interval = 0;  // steps from one to the next; 0: not known yet
+  int64_t next = 0;      // the step
+};
+
 struct CheckpointState {
   int64_t step = 0;                             // optimizer steps done
   DataCursor cursor;                            // the next step's data
@@ -30,9 +36,10 @@ struct CheckpointState {
   std::string choices_json = "{}";             // choices made by timing, a JSON object as text
   std::map<std::string, double> accumulators;  // sums of the loss curve that a log line is made of, kept to the bit
   GuardState guard;
-  std::optional<LossScale> loss_scale;             // of a run in f16
-  double elapsed_seconds = 0;                      // wall time of the run so far, all its processes
-  double progress = 0;                             // of a time box; 1: it is over
+  std::optional<LossScale> loss_scale;  // of a run in f16
+  double elapsed_seconds = 0;           // wall time of the run so far, all its processes
+  double progress = 0;                  // of a time box; 1: it is over
+  SaveSchedule saves;
   std::string model_checksum, optimizer_checksum;  // of the files next to it; empty: written before there were any
   std::string job_fingerprint;                     // of the training data (the name is that of the file's key)
 };

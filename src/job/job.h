@@ -96,10 +96,10 @@ struct TrainingOptions {
   double mlm_probability = 0.15;    // share of tokens that are masked
   bool whole_word_masking = false;  // the pieces of a word are masked together
 
-  int64_t eval_steps = 0;  // optimizer steps; 0: after each epoch
+  int64_t eval_steps = -1;  // optimizer steps; 0: after each epoch; negative: train/run/cadence.h
   int64_t logging_steps = 10;
-  int64_t save_steps = 0;        // optimizer steps; 0: after each epoch
-  double save_minutes = 0;       // besides, when this long ago; 0: never
+  int64_t save_steps = -1;       // optimizer steps; 0: after each epoch; negative: train/run/cadence.h
+  double save_minutes = 5;       // besides, when this long ago; 0: never
   int64_t save_total_limit = 2;  // last checkpoints kept besides the best; 0: all
   bool load_best_model_at_end = true;
   std::string best_by = "loss";         // a metric that the task evaluates

@@ -9,8 +9,13 @@ namespace {
 void declare_course(Job& job, std::vector<Option>& all) {
   TrainingOptions& training = job.training;
   all.emplace_back("training.eval_steps", training.eval_steps,
-                   "optimizer steps between evaluations on the validation data; 0: after each epoch", OnResume::fixed)
+                   "optimizer steps between evaluations on the validation data; 0 or \"epoch\": after each epoch",
+                   OnResume::may_change)
       .at_least(0)
+      .or_word("epoch", 0)
+      .automatic(-1,
+                 "about 10 in a run, as far as they take at most a tenth of its time; with early_stopping_patience "
+                 "after each epoch")
       .in("optimizer steps")
       .also({"eval_interval", "evaluation_steps", "eval_every"})
       .smoke_test_value(kSmokeTestSteps / 2);
@@ -21,13 +26,15 @@ void declare_course(Job& job, std::vector<Option>& all) {
       .also({"log_interval", "log_every", "log_steps"})
       .smoke_test_value(1);
   all.emplace_back("training.save_steps", training.save_steps,
-                   "optimizer steps between checkpoints; 0: after each epoch", OnResume::may_change)
+                   "optimizer steps between checkpoints; 0 or \"epoch\": after each epoch", OnResume::may_change)
       .at_least(0)
+      .or_word("epoch", 0)
+      .automatic(-1, "every save_minutes, and after epochs that are not much shorter")
       .in("optimizer steps")
       .also({"save_interval", "save_every", "checkpoint_steps"})
       .smoke_test_value(kSmokeTestSteps / 6);
   all.emplace_back("training.save_minutes", training.save_minutes,
-                   "save another checkpoint whenever the last one is this old; 0: never", OnResume::may_change)
+                   "save another checkpoint about whenever the last one is this old; 0: never", OnResume::may_change)
       .at_least(0)
       .at_most(1e6)
       .in("minutes")

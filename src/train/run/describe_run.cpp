@@ -1,5 +1,10 @@
 #include "train/run/describe_run.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
 #include "base/files/files.h"
 #include "base/runtime.h"
 #include "base/terminal/terminal.h"
@@ -7,6 +12,37 @@
 #include "train/record/run_text.h"
 
 namespace brisk {
+
+namespace {
+
+std::string every_text(int64_t steps) {
+  return steps > 1 ? fmt::format("every {} steps", steps) : steps == 1 ? "after each step" : "after each epoch";
+}
+
+// "evaluated 9 times; a checkpoint about every 5 minutes and after the best evaluation so far"
+std::string cadence_text(const TrainingSetup& setup) {
+  const TrainingOptions& training = setup.job.training;
+  std::string text;
+  if (setup.data.validation->empty()) {
+    text = "no evaluations: there is no validation data";
+  } else if (training.eval_steps >= 0) {
+    text = fmt::format("evaluated {}", every_text(training.eval_steps));
+  } else if (setup.time_box) {
+    text = "evaluated up to 10 times, in a tenth of the time";
+  } else {
+    const int64_t count = setup.evaluations.count();
+    text = fmt::format("evaluated {}", count == 1 ? "once, at the end" : fmt::format("{} times", count));
+  }
+  std::string saved = training.save_steps >= 0 || training.save_minutes <= 0
+                          ? every_text(std::max<int64_t>(0, training.save_steps))
+                          : "";
+  if (training.save_minutes > 0) {
+    saved += fmt::format("{}about every {:g} minutes", saved.empty() ? "" : " and ", training.save_minutes);
+  }
+  return fmt::format("{}; a checkpoint {}", text, saved);
+}
+
+}  // namespace
 
 void describe_run(const TrainingSetup& setup) {
   const Task::Description data =
@@ -39,6 +75,7 @@ void describe_run(const TrainingSetup& setup) {
       setup.steps_per_epoch, thread_pool().size(), arithmetic_unit(setup.engine->parameters().device()),
       precision_name(setup.choices.compute_type, setup.choices.products), setup.peak->gflops(),
       on_gpu ? "products" : "registers");
+  say("{}", cadence_text(setup));
   if (!setup.time_box && training.warmup_steps > setup.total_steps) {
     warn("training.warmup_steps is {}, and there are {} steps: all of them are warm-up", training.warmup_steps,
          setup.total_steps);

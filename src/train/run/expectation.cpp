@@ -21,6 +21,8 @@ void time_evaluation(TrainingSetup& setup) {
   }
   const double whole = setup.processes().broadcast(seconds * static_cast<double>(all.total_rows()) / rows);
   setup.time_box->evaluation_took(whole);
+  if (setup.job.training.eval_steps < 0)
+    setup.time_box->set_evaluations(evaluations_in(setup.time_box->seconds(), whole));
   constexpr double kMuch = 0.25;
   if (whole > kMuch * setup.time_box->seconds()) {
     warn(

@@ -27,6 +27,21 @@ EngineOptions with_smaller_micro_batch(EngineOptions options, int64_t available)
   return options;
 }
 
+// The last one included; where the clock decides, from what this machine should be able to compute.
+int64_t expected_saves(const TrainingSetup& setup) {
+  const TrainingOptions& training = setup.job.training;
+  if (training.save_steps > 0) return setup.total_steps / training.save_steps + 1;
+  if (training.save_steps == 0 || training.save_minutes <= 0) return setup.total_steps / setup.steps_per_epoch + 1;
+  constexpr double kUtilisation = 0.4;
+  const double tokens =
+      static_cast<double>(setup.total_steps) * setup.data.rows_per_epoch / static_cast<double>(setup.steps_per_epoch);
+  const double seconds = setup.stop && setup.time_box ? setup.stop->amount
+                                                      : tokens * setup.flop_per_token * 1e-9 /
+                                                            (kUtilisation * std::max(1.0, setup.peak->gflops()));
+  const int64_t best = training.load_best_model_at_end ? 10 : 0;
+  return static_cast<int64_t>(std::min(1e9, seconds / (60 * training.save_minutes))) + best + 1;
+}
+
 }  // namespace
 
 int64_t memory_for_engine(const Device& device) {
@@ -114,9 +129,8 @@ MemoryPlan refuse_what_cannot_fit(const EngineOptions& options) {
 }
 
 void refuse_full_disk(const TrainingSetup& setup) {
-  const int64_t every = setup.job.training.save_steps > 0 ? setup.job.training.save_steps : setup.steps_per_epoch;
   const int64_t needed =
-      checkpoints_bytes(setup.memory.saved_bytes, setup.job.training.save_total_limit, setup.total_steps / every + 1);
+      checkpoints_bytes(setup.memory.saved_bytes, setup.job.training.save_total_limit, expected_saves(setup));
   // What a run to be resumed has on the disk already is not needed again.
   const int64_t saved =
       std::ssize(list_checkpoints(setup.directory.path())) * checkpoint_bytes(setup.memory.saved_bytes);

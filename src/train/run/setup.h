@@ -23,6 +23,7 @@
 #include "train/engine/engine.h"
 #include "train/engine/process_group.h"
 #include "train/record/metrics_log.h"
+#include "train/run/cadence.h"
 #include "train/run/time_box.h"
 #include "train/run/trainer.h"
 #include "train/task/task.h"
@@ -60,6 +61,7 @@ struct TrainingSetup {
   int64_t micro_batch_tokens = 0, steps_per_epoch = 0;
   // Of a time-boxed run they are what is expected.
   int64_t total_steps = 0, epochs = 0;
+  EvaluationPlan evaluations;     // where the job has no eval_steps; not of a time box
   std::optional<RunLength> stop;  // where the job has one
   std::optional<TimeBox> time_box;
   double elapsed_before = 0;  // seconds, of earlier processes of the run

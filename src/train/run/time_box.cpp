@@ -10,7 +10,11 @@ double TimeBox::evaluation_seconds() const {
 }
 
 double TimeBox::fitting_steps(double elapsed) const {
-  const double left = options_.seconds - elapsed - evaluation_seconds() - options_.save_seconds;
+  double left = options_.seconds - elapsed - evaluation_seconds() - options_.save_seconds;
+  const auto count = static_cast<double>(options_.evaluations);
+  left -= std::max(0.0, count - 1 - std::floor(count * progress_)) * evaluation_seconds();
+  if (options_.save_every_seconds > 0 && left > options_.save_every_seconds)
+    left *= options_.save_every_seconds / (options_.save_every_seconds + options_.exposed_save_seconds);
   double per_step = options_.step_seconds;
   const double bare = left / per_step;
   // Evaluations and checkpoints on the way are paid for a little with each step, so that they come as no surprise.
@@ -22,6 +26,11 @@ double TimeBox::fitting_steps(double elapsed) const {
 }
 
 double TimeBox::steps_left(double elapsed) const { return is_over() ? 0 : std::max(1.0, fitting_steps(elapsed)); }
+
+bool TimeBox::evaluates(double before) const {
+  const auto count = static_cast<double>(options_.evaluations);
+  return !is_over() && std::floor(count * progress_) > std::floor(count * before);
+}
 
 double TimeBox::rate(int64_t step, double elapsed) const {
   if (step <= options_.warmup_steps) {

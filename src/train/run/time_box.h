@@ -28,6 +28,8 @@ struct TimeBoxOptions {
   double evaluation_steps = 0;      // an evaluation takes as long as so many steps
   // Steps from one to the next; 0: only at the end.
   int64_t evaluate_every = 0, save_every = 0;
+  int64_t evaluations = 1;        // in place of evaluate_every: so many, evenly over the progress, the last at the end
+  double save_every_seconds = 0;  // besides save_every; 0: never
 };
 
 class TimeBox {
@@ -47,6 +49,10 @@ class TimeBox {
   double steps_left(double elapsed) const;
 
   void step_took(double seconds);
+  // Whether the step that brought progress from `before` to where it is now is one to evaluate after; the last aside.
+  bool evaluates(double before) const;
+  void set_evaluations(int64_t count) { options_.evaluations = count; }
+
   void evaluation_took(double seconds) { evaluation_seconds_ = seconds; }
   // The last save is waited for from beginning to end; earlier ones may go on beside the steps.
   void save_took(double seconds, double exposed) {

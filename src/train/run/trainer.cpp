@@ -65,7 +65,8 @@ class Trainer {
   void loop() {
     LogSink& log = Runtime::current().log();
     const ProgressScope progress(log);
-    last_save_ = peak_sampled_ = std::chrono::steady_clock::now();
+    last_save_ = planned_at_ = peak_sampled_ = std::chrono::steady_clock::now();
+    planned_step_ = setup_.state.step;
     if (setup_.gpu) setup_.gpu->begin();
     log_.begin_epoch();
     while (!is_over() && !stop_early_) {
@@ -163,7 +164,8 @@ class Trainer {
     std::erase_if(epoch_rows_, [&](const EpochRow& row) { return row.step > place; });
     log_.went_back();
     saved_step_ = -1;
-    last_save_ = std::chrono::steady_clock::now();
+    last_save_ = planned_at_ = std::chrono::steady_clock::now();
+    planned_step_ = place;
   }
 
   // After each step of a time-boxed run: is there time for another, and how far will it come?
@@ -171,6 +173,7 @@ class Trainer {
     TimeBox& box = *setup_.time_box;
     const double now = elapsed();
     box.step_took(agreed_seconds_since(step_start_));
+    progress_before_ = box.progress();
     box.advance(now);
     setup_.state.progress = box.progress();
     setup_.total_steps = setup_.state.step + std::llround(box.steps_left(now));
@@ -191,7 +194,7 @@ class Trainer {
       log.progress(progress, false);
     }
     if (on_step_) on_step_(progress);
-    const bool evaluates = training.eval_steps > 0 ? setup_.state.step % training.eval_steps == 0 : batch.last_of_epoch;
+    const bool evaluates = evaluates_after(batch);
     bool best = false;
     const auto pause = std::chrono::steady_clock::now();
     const bool evaluated = (evaluates || last) && !setup_.data.validation->empty();
@@ -200,13 +203,43 @@ class Trainer {
     watch_.histograms(setup_.state.step);
     if (batch.last_of_epoch || last) end_epoch(log, batch);
     if (evaluated && setup_.time_box) setup_.time_box->evaluation_took(agreed_seconds_since(pause));
-    const bool saves = (training.save_steps > 0 ? setup_.state.step % training.save_steps == 0 : batch.last_of_epoch) ||
-                       (training.save_minutes > 0 && agreed_seconds_since(last_save_) >= 60 * training.save_minutes);
     const bool ends = last || stop_early_;
+    const bool by_clock = save_is_due(setup_.state.saves, save_options(), setup_.state.step, batch.last_of_epoch,
+                                      agreed_seconds_since(last_save_));
+    if (by_clock) plan_next_save();
+    const bool saves = by_clock || (training.save_steps > 0 ? setup_.state.step % training.save_steps == 0
+                                                            : training.save_steps == 0 && batch.last_of_epoch);
     if (saves || ends || (best && training.load_best_model_at_end)) {
       log.clear_progress();
       save(ends ? SaveMode::at_once : SaveMode::in_background);
     }
+  }
+
+  // Besides the last step.
+  bool evaluates_after(const StepBatch& batch) const {
+    const int64_t every = setup_.job.training.eval_steps;
+    if (setup_.time_box) {
+      if (every < 0) return setup_.time_box->evaluates(progress_before_);
+      // None just before the last one, whose step is not known.
+      const auto interval = static_cast<double>(every > 0 ? every : setup_.steps_per_epoch);
+      if (static_cast<double>(setup_.total_steps - setup_.state.step) < interval / 4) return false;
+    }
+    return every > 0    ? setup_.state.step % every == 0
+           : every == 0 ? batch.last_of_epoch
+                        : setup_.evaluations.is_due(setup_.state.step);
+  }
+
+  SaveOptions save_options() const {
+    return {.minutes = setup_.job.training.save_minutes,
+            .steps_per_epoch = setup_.steps_per_epoch,
+            .after_epochs = setup_.job.training.save_steps < 0};
+  }
+
+  void plan_next_save() {
+    const int64_t step = setup_.state.step;
+    setup_.state.saves = next_save(save_options(), step, step - planned_step_, agreed_seconds_since(planned_at_));
+    planned_step_ = step;
+    planned_at_ = std::chrono::steady_clock::now();
   }
 
   void say_time_per_epoch() const {
@@ -349,7 +382,10 @@ class Trainer {
   const std::function<void(const EvaluationMetrics&)> on_evaluation_;
   std::optional<StepBatch> ahead_;  // of the coming step, which a GPU has begun with
   std::chrono::steady_clock::time_point step_start_, last_save_, peak_sampled_;
-  int64_t expected_steps_ = 0;  // of a time-boxed run, as it was told
+  std::chrono::steady_clock::time_point planned_at_;  // the next save by the clock
+  int64_t planned_step_ = 0;                          // likewise
+  double progress_before_ = 0;                        // of a time box: before this step
+  int64_t expected_steps_ = 0;                        // of a time-boxed run, as it was told
   std::vector<EpochRow> epoch_rows_;
   Task::Description details_;  // of the best evaluation
   bool stop_early_, interrupted_ = false, save_failed_ = false;
