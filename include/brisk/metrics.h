@@ -36,6 +36,7 @@ struct BRISK_API Metric {
   std::string label = {};            // for people: "macro F1"; empty: the name
   std::string short_name = {};       // as best_by has it, too, and TensorBoard: "f1"; empty: the name
   std::string description = {};      // what is measured, for a page: "Percent predicted correctly"
+  bool any_tokenizer = false;        // comparable between models that cut a text into other tokens
   bool secondary = false;            // in files and TensorBoard, but in no table unless it is what best_by names
   double low = kNone, high = kNone;  // the 95 % confidence interval, where there is one
 
@@ -70,7 +71,7 @@ class BRISK_API Metrics {
   std::vector<Metric> list_;
 };
 
-// A metric that brisk has always had (loss, perplexity, accuracy, macro_f1, weighted_f1, macro_precision,
+// A metric that brisk has always had (loss, perplexity, bits_per_byte, accuracy, macro_f1, weighted_f1, macro_precision,
 // macro_recall), also for reading a run that does not say what its metrics are. Of any other name: a plain number,
 // better when higher unless the name ends in "loss", as Hugging Face's Trainer has it.
 BRISK_API Metric standard_metric(std::string_view name, double value = Metric::kNone);

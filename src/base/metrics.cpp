@@ -23,6 +23,10 @@ const Metrics& standard_metrics() {
   static const Metrics all = {
       {.name = "loss", .description = "Mean cross-entropy in nats"},
       {.name = "perplexity", .format = MetricFormat::wide_number, .description = "The exponential of the loss"},
+      {.name = "bits_per_byte",
+       .label = "bits per byte",
+       .description = "Loss in bits over the bytes of the text, the same for any tokenizer",
+       .any_tokenizer = true},
       {.name = "accuracy",
        .higher_is_better = true,
        .format = MetricFormat::percent,
@@ -149,6 +153,7 @@ Json metric_kinds_to_json(const Metrics& metrics) {
     if (!metric.label.empty()) kind["label"] = metric.label;
     if (!metric.short_name.empty()) kind["short_name"] = metric.short_name;
     if (!metric.description.empty()) kind["description"] = metric.description;
+    if (metric.any_tokenizer) kind["any_tokenizer"] = true;
     if (metric.secondary) kind["secondary"] = true;
   }
   return list;
@@ -171,6 +176,7 @@ Metrics metric_kinds_from_json(const Json& json) {
                  .label = text("label"),
                  .short_name = text("short_name"),
                  .description = text("description"),
+                 .any_tokenizer = flag("any_tokenizer"),
                  .secondary = flag("secondary")});
   }
   return metrics;

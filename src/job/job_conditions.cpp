@@ -29,7 +29,7 @@ std::function<std::string()> not_for_type(const Job& job, const std::string& oth
 
 const std::vector<TaskTraits>& all_tasks() {
   static const std::vector<TaskTraits> tasks = {
-      {.name = "language_model", .model = "a language model", .targets = "tokens"},
+      {.name = "language_model", .model = "a language model", .targets = "tokens", .predicts_tokens = true},
       {.name = "classify",
        .model = "a classifier",
        .targets = "examples",
@@ -41,7 +41,8 @@ const std::vector<TaskTraits>& all_tasks() {
        .targets = "masked tokens",
        .masks_tokens = true,
        .trains_encoder = true,
-       .reads_table = true},
+       .reads_table = true,
+       .predicts_tokens = true},
   };
   return tasks;
 }

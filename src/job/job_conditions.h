@@ -16,12 +16,13 @@ namespace brisk {
 
 struct TaskTraits {
   std::string name;
-  std::string model;            // what it trains, in messages: "a classifier"
-  std::string targets;          // what its metrics are of: "tokens"
-  bool has_labels = false;      // learns the class of each text
-  bool masks_tokens = false;    // predicts tokens that are hidden from the model
-  bool trains_encoder = false;  // otherwise a decoder
-  bool reads_table = false;     // a text in each row; otherwise documents
+  std::string model;             // what it trains, in messages: "a classifier"
+  std::string targets;           // what its metrics are of: "tokens"
+  bool has_labels = false;       // learns the class of each text
+  bool masks_tokens = false;     // predicts tokens that are hidden from the model
+  bool trains_encoder = false;   // otherwise a decoder
+  bool reads_table = false;      // a text in each row; otherwise documents
+  bool predicts_tokens = false;  // so that its metrics depend on the tokenizer
 };
 
 const std::vector<TaskTraits>& all_tasks();

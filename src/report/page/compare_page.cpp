@@ -35,10 +35,16 @@ std::string table_section(const Comparison& comparison) {
       table.header.push_back(label_html(comparison, i));
       statuses.push_back(status_pill(comparison.runs[i].status));
     }
+    const bool two = comparison.runs.size() == 2;
+    if (two) {
+      table.header.emplace_back("second / first");
+      statuses.emplace_back();
+    }
     table.rows.push_back(statuses);
     for (const ComparedColumn& column : columns) {
       std::vector<std::string> row = {html_escape(column.title)};
       for (size_t i = 0; i < comparison.runs.size(); ++i) row.push_back(cell(column, i));
+      if (two) row.push_back(column.ratio);
       table.rows.push_back(std::move(row));
     }
   } else {
@@ -120,11 +126,10 @@ std::string differences_section(const Comparison& comparison) {
 
 std::string comparison_page(const Comparison& comparison) {
   std::vector<std::string> notes;
+  for (const std::string& warning : comparison.warnings) notes.push_back(warning);
   for (const RunRecord& run : comparison.runs) notes.insert(notes.end(), run.notes.begin(), run.notes.end());
   std::string lead;
-  if (!comparison.same_task) {
-    lead = "<p class=\"lead\">The tasks differ: their losses and accuracies are not of the same things.</p>";
-  } else if (std::isfinite(comparison.common.value)) {
+  if (std::isfinite(comparison.common.value)) {
     const auto& seconds = comparison.seconds_to_common;
     size_t first = 0;
     for (size_t i = 1; i < seconds.size(); ++i) {
@@ -140,8 +145,8 @@ std::string comparison_page(const Comparison& comparison) {
     const bool percent = metric.format == MetricFormat::percent;
     body += curves_section(
         comparison, "Validation " + metric.title(),
-        comparison.same_task ? html_escape(metric_explanation(metric, comparison.runs.front().task))
-                             : "Of different things: the tasks differ.",
+        comparison.can.same_task ? html_escape(metric_explanation(metric, comparison.runs.front().task))
+                                 : "Of different things: the tasks differ.",
         &RunRecord::evaluations,
         [&](const EvaluationPoint& point) { return (percent ? 100 : 1) * point.metrics.value(metric.name); },
         {.y_name = metric.title() + (percent ? ", %" : ""), .height = 340, .focus = !percent}, false);

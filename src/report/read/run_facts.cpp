@@ -77,6 +77,8 @@ std::string facts_json(const RunRecord& run, int indent) {
   json.update(last);
   json.update({{"training_loss", number(facts.training_loss)},
                {"tokens_per_second", number(run.tokens_per_second)},
+               {"sequences_per_second", number(run.sequences_per_second)},
+               {"seconds_per_epoch", number(run.seconds_per_epoch)},
                {"gflops", number(run.gflops)},
                {"peak_gflops", number(run.peak_gflops)},
                {"utilisation", number(run.utilisation)},
@@ -137,6 +139,7 @@ std::string percent(double share) {
   return share < 0.01 ? fmt::format("{:.2f} %", 100 * share) : fmt::format("{:.1f} %", 100 * share);
 }
 std::string share(double share) { return std::isfinite(share) ? fmt::format("{:.2f} %", 100 * share) : kNotKnown; }
+std::string ratio(double value) { return std::isfinite(value) ? fmt::format("{:.2f}x", value) : std::string(); }
 std::string rate(double value) { return std::isfinite(value) ? format_count(value) : kNotKnown; }
 
 }  // namespace words

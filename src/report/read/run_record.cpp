@@ -140,7 +140,8 @@ bool is_alive(const Json& start) {
 }
 
 struct Speed {
-  double tokens = 0, training_seconds = 0, flop_per_token = kUnknown;
+  double tokens = 0, sequences = 0, steps = 0, training_seconds = 0;
+  double flop_per_token = kUnknown, steps_per_epoch = kUnknown;
 };
 
 void read_ledger(const std::string& path, RunRecord& run, Speed& speed) {
@@ -169,6 +170,8 @@ void read_ledger(const std::string& path, RunRecord& run, Speed& speed) {
       add_ledger(run.ledger, line);
       run.peak_memory_bytes = std::fmax(run.peak_memory_bytes, number(line, "peak_memory_bytes"));
       speed.tokens += static_cast<double>(whole(line, "tokens"));
+      speed.sequences += static_cast<double>(whole(line, "sequences"));
+      speed.steps += static_cast<double>(whole(line, "steps"));
       // Of the last process that trained: one that found nothing left to do measured a peak no step was held against.
       if (whole(line, "tokens") > 0 && !run.processes.empty()) run.peak_gflops = run.processes.back().peak_gflops;
     }
@@ -196,6 +199,10 @@ void read_start_facts(const std::string& path, RunRecord& run, Speed& speed) {
     run.total_steps = number(line, "total_steps");
     run.training_tokens = number(line, "training_tokens");
     run.validation_tokens = number(line, "validation_tokens");
+    run.validation_fingerprint = word(line, "validation_fingerprint");
+    run.tokenizer_fingerprint = word(line, "tokenizer_fingerprint");
+    run.classes_fingerprint = word(line, "classes_fingerprint");
+    speed.steps_per_epoch = number(line, "steps_per_epoch");
     speed.flop_per_token = number(line, "flop_per_token");
     if (line.contains("metrics")) run.metrics = metric_kinds_from_json(line["metrics"]);
   });
@@ -308,6 +315,8 @@ RunRecord read_run(const std::string& path) {
   if (seconds > 0) run.seconds = seconds;
   if (speed.tokens > 0 && speed.training_seconds > 0) {
     run.tokens_per_second = speed.tokens / speed.training_seconds;
+    if (speed.sequences > 0) run.sequences_per_second = speed.sequences / speed.training_seconds;
+    if (speed.steps > 0) run.seconds_per_epoch = speed.training_seconds / speed.steps * speed.steps_per_epoch;
     run.gflops = 1e-9 * run.tokens_per_second * speed.flop_per_token;
     run.utilisation = run.peak_gflops > 0 ? run.gflops / run.peak_gflops : kUnknown;
   }

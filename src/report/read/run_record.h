@@ -70,13 +70,16 @@ struct RunRecord {
   std::vector<std::string> notes;
 
   double step = kUnknown, total_steps = kUnknown, tokens = kUnknown, parameters = kUnknown;
-  double seconds = kUnknown;  // wall time of all its processes
+  double seconds = kUnknown;                                             // wall time of all its processes
+  double sequences_per_second = kUnknown, seconds_per_epoch = kUnknown;  // while training, as tokens_per_second
   double tokens_per_second = kUnknown, gflops = kUnknown, peak_gflops = kUnknown, utilisation = kUnknown;
   double peak_memory_bytes = kUnknown;
   double training_tokens = kUnknown, validation_tokens = kUnknown;  // of the corpus
   double skipped_updates = kUnknown, rollbacks = kUnknown;          // by the divergence guard
   std::string precision, isa;
   double threads = kUnknown;
+  // Of what was evaluated (train/run/setup.h); empty: the brisk that wrote the run did not tell.
+  std::string validation_fingerprint, tokenizer_fingerprint, classes_fingerprint;
 
   bool is_imported() const { return status == "imported"; }  // a model of another program: nothing was trained here
   const EvaluationPoint* best_evaluation() const;            // as best_by has it; nullptr: none

@@ -155,6 +155,7 @@ std::string summary_to_json_text(const RunSummary& summary) {
   json["skipped_updates"] = summary.skipped_updates;
   json["rollbacks"] = summary.rollbacks;
   if (summary.skipped_steps) json["skipped_steps"] = *summary.skipped_steps;
+  for (const auto& [key, fingerprint] : summary.fingerprints) json[key] = fingerprint;
   json["ended"] = summary.ended;
   return json.dump(2) + "\n";
 }

@@ -80,9 +80,10 @@ struct RunSummary {
   double tokens_per_joule = 0;         // where the GPU's energy is known
   std::string precision, isa, device;  // isa: of a GPU, its name and compute capability
   int64_t threads = 0;
-  int64_t skipped_updates = 0, rollbacks = 0;  // of the whole run
-  std::optional<int64_t> skipped_steps = {};   // by loss scaling, where there is one
-  std::string ended;                           // "finished", "early stopping", "interrupted"
+  int64_t skipped_updates = 0, rollbacks = 0;                          // of the whole run
+  std::optional<int64_t> skipped_steps = {};                           // by loss scaling, where there is one
+  std::vector<std::pair<std::string, std::string>> fingerprints = {};  // of what was evaluated, by key
+  std::string ended;                                                   // "finished", "early stopping", "interrupted"
 };
 
 // Fills last_step, last_evaluation and best_evaluation (that of `best_step`) from the lines of an earlier process.

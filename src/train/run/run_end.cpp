@@ -40,6 +40,7 @@ void fill_summary(TrainingSetup& setup, const RunEnd& end, const Ledger::Totals&
   setup.summary.rollbacks = setup.state.guard.rollbacks;
   if (const LossScale* scale = setup.engine->loss_scale()) setup.summary.skipped_steps = scale->skipped_steps;
   setup.summary.best_by = setup.job.training.best_by;
+  setup.summary.fingerprints = fingerprints_of(setup);
   setup.summary.ended = end.ended;
 }
 

@@ -139,27 +139,29 @@ void RunWatch::start() {
   const Machine machine = read_machine();
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
-  ledger_file_->append(line_of({{"kind", "start"},
-                                {"step", setup_.state.step},
-                                {"time", utc_now()},
-                                {"host", host.data()},
-                                {"process", ::getpid()},
-                                {"cpu", machine.cpu_model},
-                                {"cores", machine.cores},
-                                {"logical_processors", machine.logical_processors},
-                                {"memory_bytes", machine.memory_total_bytes},
-                                {"system", machine.system},
-                                {"threads", thread_pool().size()},
-                                {"isa", arithmetic_unit(setup_.engine->parameters().device())},
-                                {"precision", precision_name(setup_.choices.compute_type, setup_.choices.products)},
-                                {"peak_gflops", setup_.peak->gflops()},
-                                {"flop_per_token", setup_.flop_per_token},
-                                {"parameters", setup_.memory.parameters},
-                                {"total_steps", setup_.total_steps},
-                                {"steps_per_epoch", setup_.steps_per_epoch},
-                                {"training_tokens", setup_.data.train->total_rows()},
-                                {"validation_tokens", setup_.data.validation->total_rows()},
-                                {"metrics", metric_kinds_to_json(setup_.task->metrics())}}));
+  Json line = {{"kind", "start"},
+               {"step", setup_.state.step},
+               {"time", utc_now()},
+               {"host", host.data()},
+               {"process", ::getpid()},
+               {"cpu", machine.cpu_model},
+               {"cores", machine.cores},
+               {"logical_processors", machine.logical_processors},
+               {"memory_bytes", machine.memory_total_bytes},
+               {"system", machine.system},
+               {"threads", thread_pool().size()},
+               {"isa", arithmetic_unit(setup_.engine->parameters().device())},
+               {"precision", precision_name(setup_.choices.compute_type, setup_.choices.products)},
+               {"peak_gflops", setup_.peak->gflops()},
+               {"flop_per_token", setup_.flop_per_token},
+               {"parameters", setup_.memory.parameters},
+               {"total_steps", setup_.total_steps},
+               {"steps_per_epoch", setup_.steps_per_epoch},
+               {"training_tokens", setup_.data.train->total_rows()},
+               {"validation_tokens", setup_.data.validation->total_rows()},
+               {"metrics", metric_kinds_to_json(setup_.task->metrics())}};
+  for (const auto& [key, fingerprint] : fingerprints_of(setup_)) line[key] = fingerprint;
+  ledger_file_->append(line_of(line));
 }
 
 double RunWatch::seconds() { return seconds_before_ + setup_.ledger.totals().seconds(); }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/hash.h"
 #include "base/machine/isa.h"
 #include "base/machine/machine.h"
 #include "base/metrics.h"
@@ -340,6 +341,20 @@ void TrainingSetup::begin() {
     source.load_into(engine->parameters());
   }
   engine->parameters_changed();
+}
+
+std::vector<std::pair<std::string, std::string>> fingerprints_of(const TrainingSetup& setup) {
+  const auto text = [](uint64_t fingerprint) { return fmt::format("{:016x}", fingerprint); };
+  std::vector<std::pair<std::string, std::string>> all;
+  if (setup.data.validation_fingerprint)
+    all.emplace_back("validation_fingerprint", text(*setup.data.validation_fingerprint));
+  all.emplace_back("tokenizer_fingerprint", text(setup.data.tokenizer->fingerprint()));
+  if (setup.data.labels.count() > 0) {
+    uint64_t sum = 0;  // whatever their order
+    for (const std::string& name : setup.data.labels.names()) sum += hash_bytes(name);
+    all.emplace_back("classes_fingerprint", text(sum));
+  }
+  return all;
 }
 
 TrainingSetup::TrainingSetup(Job job_to_run, const TrainRequest& what)

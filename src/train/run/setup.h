@@ -8,6 +8,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/gpu/gpu_watch.h"
 #include "base/ledger.h"
@@ -68,5 +71,9 @@ struct TrainingSetup {
   std::unique_ptr<PeakMeter> peak;  // sampled now and then while the run goes on
   std::unique_ptr<GpuWatch> gpu;    // of a GPU whose driver tells something; else none
 };
+
+// What was evaluated, by what: "validation_fingerprint", "tokenizer_fingerprint" and, of a classifier, that of its
+// classes. Runs in which they are the same can be compared (report/page/compare.h).
+std::vector<std::pair<std::string, std::string>> fingerprints_of(const TrainingSetup& setup);
 
 }  // namespace brisk

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/hash.h"
 #include "data/batch/loader.h"
 #include "data/examples/example_sequences.h"
 #include "data/examples/masking.h"
@@ -37,6 +38,12 @@ TaskData MlmTask::prepare(const Job& job, DataRequest request) {
   const int64_t max_length = job.training.max_length;
   for (ExampleSet* part : {&data_.train, &data_.validation}) {
     if (!part->has_pairs()) *part = part->in_pieces(max_length);
+  }
+  // What is masked is what is evaluated.
+  if (data_.validation_fingerprint) {
+    *data_.validation_fingerprint =
+        hash_bytes(fmt::format("{} {}", job.training.mlm_probability, job.training.whole_word_masking),
+                   *data_.validation_fingerprint);
   }
   const Masker masker = masker_of(job, *data_.tokenizer);
   specials_ = masker.specials();

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files/file_lock.h"
 #include "base/files/files.h"
+#include "base/hash.h"
 #include "base/terminal/terminal.h"
 #include "base/terminal/work_bar.h"
 #include "checkpoint/run_directory.h"
@@ -110,6 +111,17 @@ LabelSet class_numbers(const LabelSet& labels) {
   return LabelSet::in_order(std::move(numbers));
 }
 
+// Of the texts and their labels, whatever their order.
+uint64_t fingerprint_of(const ExampleSet& examples) {
+  uint64_t sum = 0;
+  for (int64_t i = 0; i < examples.count(); ++i) {
+    const int32_t label = examples.label(i);
+    const uint64_t name = label < 0 ? 0 : hash_bytes(examples.labels().names()[static_cast<size_t>(label)]);
+    sum += hash_mix(examples.text_hash(i), name);
+  }
+  return hash_mix(sum, static_cast<uint64_t>(examples.count()));
+}
+
 // A model says NEGATIVE and POSITIVE, the table 0 and 1.
 bool are_class_numbers(const ExampleData& data, const LabelSet& labels) {
   const auto all_in = [&](const LabelSet& set) {
@@ -207,6 +219,7 @@ EncoderData prepare_encoder_data(const Job& job, DataRequest request) {
                       shared, held_out->rows()));
     }
   }
+  if (prepared.validation.count() > 0) prepared.validation_fingerprint = fingerprint_of(prepared.validation);
   return prepared;
 }
 
@@ -220,6 +233,7 @@ TaskData hand_over(EncoderData& prepared, std::shared_ptr<const Sequences> train
   data.rows_per_epoch = static_cast<double>(data.train->total_rows());
   data.labels = prepared.labels;
   data.fingerprint = prepared.fingerprint;
+  data.validation_fingerprint = prepared.validation_fingerprint;
   data.decided = prepared.decided;
   data.notes = prepared.notes;
   data.warnings = prepared.warnings;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct EncoderData {
   ExampleSet train, validation;
   LabelSet labels;  // of a classifier
   std::string fingerprint;
+  std::optional<uint64_t> validation_fingerprint;  // as TaskData has it
   DataDecisions decided;  // the vocabulary, the columns that were found and, of a classifier, the number of classes
   std::vector<std::string> notes, warnings;
 };

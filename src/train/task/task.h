@@ -53,6 +53,9 @@ struct TaskData {
   int64_t sequences_per_epoch = 0;
   double rows_per_epoch = 0;  // expected
   std::string fingerprint;    // of the tokens, training and validation: other text or another tokenizer, another one
+  // Of what is evaluated, whatever the tokenizer: by which `brisk compare` sees that two runs had the same. Nothing
+  // without validation.
+  std::optional<uint64_t> validation_fingerprint;
   DataDecisions decided;
   std::vector<std::string> notes, warnings;
 };
