@@ -75,6 +75,18 @@ std::vector<Json> lines_of(const std::string& text) {
   return lines;
 }
 
+TEST_F(Classify, ThatNamesOneClassOnlySaysSo) {
+  Json job = classify_job();
+  job["training"]["learning_rate"] = 5;
+  job["training"]["num_epochs"] = 1;
+  const Outcome trained = train(job);
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_TRUE(has(trained.err, "warning: the model predicts one class only: at step ")) << trained.err;
+  EXPECT_TRUE(has(read_json(folder / "run/summary.json")["warnings"].dump(), "predicts one class only"));
+  EXPECT_EQ(run_brisk({"report", "run"}, folder).exit_code, 0);
+  EXPECT_TRUE(has(read_text(folder / "run/report.html"), "predicts one class only"));
+}
+
 TEST_F(Classify, LearnsFromATableAndIsMeasuredAndAsked) {
   const Outcome trained = train(classify_job());
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
@@ -82,6 +94,7 @@ TEST_F(Classify, LearnsFromATableAndIsMeasuredAndAsked) {
   EXPECT_GT(summary["best"]["validation_accuracy"].get<double>(), 0.9) << trained.err;  // two of three are positive
   EXPECT_GT(summary["best"]["validation_macro_f1"].get<double>(), 0.85);
   EXPECT_FALSE(summary.contains("validation_perplexity"));
+  EXPECT_TRUE(summary["warnings"].empty()) << summary["warnings"];
   const Json interval = summary["best"]["validation_accuracy_interval"];
   EXPECT_LT(interval[0], summary["best"]["validation_accuracy"]);
   EXPECT_EQ(read_json(folder / "run/labels.json"), Json({"negative", "positive"}));

@@ -304,7 +304,8 @@ TEST_F(Resume, IsForOneProcessAtATime) {
 
 TEST_F(Resume, IsAsQuickAsAFreshStart) {
   const auto start_up_of = [&](const std::string& run) {
-    return read_json(folder / run + "/summary.json")["ledger"]["start_up"].get<double>();
+    const Json summary = read_json(folder / run + "/summary.json");
+    return summary.value("last_process", summary)["ledger"]["start_up"].get<double>();
   };
   const Json job = job_with_everything();
   double fresh = 1e9, resumed = 1e9;  // the best of three: a busy machine slows either
@@ -316,6 +317,62 @@ TEST_F(Resume, IsAsQuickAsAFreshStart) {
     resumed = std::min(resumed, start_up_of(run));
   }
   EXPECT_LT(resumed, 1.5 * fresh + 0.05);
+}
+
+TEST_F(Resume, TellsTheWholeRunAndThisProcessApart) {
+  Json job = small_job();
+  job["training"].erase("max_steps");
+  job["training"]["num_epochs"] = 30;
+  job["training"]["save_steps"] = 100;
+  const std::string whole = train_small(folder, job, "reference").err;
+  write_job(folder, job, "run.json");
+  Process process({"train", "run.json", "--output", "run"}, folder);
+  ASSERT_TRUE(process.wait_for("epoch 3/"));
+  process.send(SIGINT);
+  const Outcome stopped = process.finish();
+  ASSERT_EQ(stopped.exit_code, 130) << stopped.err;
+  const Json before = read_json(folder / "run/summary.json");
+  const Outcome outcome = run_brisk({"train", "run.json", "--output", "run", "--resume"}, folder);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+
+  // summary.json is of the run, and says apart what is of the last process.
+  const Json summary = read_json(folder / "run/summary.json");
+  EXPECT_EQ(summary["processes"], 2);
+  EXPECT_FALSE(before.contains("last_process"));
+  const double wall = summary["wall_seconds"], last = summary["last_process"]["wall_seconds"];
+  EXPECT_NEAR(wall, before["wall_seconds"].get<double>() + last, 0.02);
+  EXPECT_LE(summary["seconds"].get<double>(), wall);
+  double sum = 0;
+  for (const auto& [phase, seconds] : summary["ledger"].items()) sum += seconds.get<double>();
+  EXPECT_NEAR(sum, wall, 0.01);
+  EXPECT_NEAR(summary["ledger"]["start_up"].get<double>(),
+              before["ledger"]["start_up"].get<double>() + summary["last_process"]["ledger"]["start_up"].get<double>(),
+              1e-6);
+  for (const char* part : {"whole run, 2 processes:", "this process, from step "}) {
+    EXPECT_TRUE(has(outcome.err, part)) << part << outcome.err;
+  }
+  // The report has the same figures.
+  const Json report = Json::parse(run_brisk({"report", "run", "--json"}, folder).out);
+  for (const char* key : {"utilisation", "peak_gflops", "gflops", "sequences_per_second", "peak_memory_bytes"}) {
+    EXPECT_EQ(report[key], summary[key]) << key;
+  }
+  EXPECT_EQ(report["seconds"], summary["wall_seconds"]);
+  EXPECT_EQ(report["tokens_per_second"], summary["run_tokens_per_second"]);
+  // The closing table has all epochs, each with the training loss of all its steps.
+  const auto losses = [](const std::string& text) {
+    std::vector<std::string> found;
+    std::istringstream lines(text.substr(text.find("train loss")));
+    std::string line;
+    std::getline(lines, line);
+    std::getline(lines, line);
+    while (std::getline(lines, line) && !line.empty()) {
+      const std::vector<std::string> words = words_of(line);
+      found.push_back(words.at(0) + " " + words.at(1) + " " + words.at(2) + " " + words.at(3));
+    }
+    return found;
+  };
+  EXPECT_EQ(losses(outcome.err), losses(whole));
+  EXPECT_EQ(losses(whole).size(), 30u);
 }
 
 TEST_F(Resume, OfNothingIsAMisspeltFolder) {

@@ -14,7 +14,7 @@ namespace brisk {
 
 class ChunkSequences final : public Sequences {
  public:
-  ChunkSequences(std::shared_ptr<const TokenStream> stream, ChunkList chunks, int64_t text_bytes)
+  ChunkSequences(std::shared_ptr<const TokenStream> stream, ChunkList chunks, int64_t text_bytes = 0)
       : stream_(std::move(stream)), chunks_(std::move(chunks)), text_bytes_(text_bytes) {}
 
   int64_t count() const override { return std::ssize(chunks_); }

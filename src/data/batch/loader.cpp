@@ -275,7 +275,8 @@ PackingFigures measure_packing(const Sequences& sequences, const LoaderOptions& 
           .packing_efficiency = ratio(rows, micro_batches * capacity),
           .padded_efficiency = ratio(rows, padded_rows),
           .micro_batches_per_step = ratio(micro_batches, measured),
-          .rows_per_step = ratio(rows, measured)};
+          .rows_per_step = ratio(rows, measured),
+          .sequences_per_step = options.sequences_per_step};
 }
 
 }  // namespace brisk

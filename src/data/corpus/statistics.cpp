@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace brisk {
@@ -80,22 +81,22 @@ std::string histogram_text(const std::vector<DocumentLengths::Bar>& histogram) {
   return text;
 }
 
-std::string packing_text(const PackingFigures& packing) {
+std::string step_text(const PackingFigures& packing, int64_t max_length) {
   if (packing.packing_efficiency <= 0) return "";
-  return fmt::format(
-      "step         {:.0f} tokens in {:.1f} micro-batches of at most {}\n"
-      "packing      {:.1f} % of the micro-batches' capacity is tokens, and no row is padding "
-      "(padded to the longest sequence of each step, {:.1f} % would be tokens)",
-      packing.rows_per_step, packing.micro_batches_per_step, with_commas(packing.micro_batch_tokens),
-      100 * packing.packing_efficiency, 100 * packing.padded_efficiency);
-}
-
-std::string step_text(const PackingFigures& packing) {
-  if (packing.packing_efficiency <= 0) return "";
-  return fmt::format(
-      "step         {:.0f} tokens in {:.1f} micro-batches, none of them padding (padded to the longest text of each "
-      "step, {:.1f} % would be tokens)",
-      packing.rows_per_step, packing.micro_batches_per_step, 100 * packing.padded_efficiency);
+  constexpr double kSmall = 0.6;
+  const double share = packing.rows_per_step / static_cast<double>(packing.sequences_per_step * max_length);
+  std::string text = fmt::format(
+      "step         {} tokens on average, {:.0f} % of {} sequences of max_length {}; nothing is padded (padded to the "
+      "longest of each step, {:.0f} % would be tokens)",
+      with_commas(std::llround(packing.rows_per_step)), 100 * share, with_commas(packing.sequences_per_step),
+      with_commas(max_length), 100 * packing.padded_efficiency);
+  if (packing.micro_batches_per_step > 1)
+    text += fmt::format("; in {:.1f} micro-batches", packing.micro_batches_per_step);
+  if (share < kSmall) {
+    text +=
+        "\n             the texts are short; a larger training.batch_size makes steps as large as max_length suggests";
+  }
+  return text;
 }
 
 std::string statistics_text(const CorpusStatistics& statistics) {
@@ -114,7 +115,7 @@ std::string statistics_text(const CorpusStatistics& statistics) {
                             statistics.documents_split == 1 ? "document" : "documents",
                             with_commas(statistics.chunks_of_split));
   text += duplicates_text(statistics) + sources_text(statistics);
-  if (const std::string packing = packing_text(statistics.packing); !packing.empty()) text += "\n" + packing;
+  if (const std::string step = step_text(statistics.packing, statistics.max_length); !step.empty()) text += "\n" + step;
   return text;
 }
 

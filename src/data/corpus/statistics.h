@@ -32,12 +32,12 @@ struct PackingFigures {
   double padded_efficiency = 0;   // what padding each step to its longest sequence would have had
   double micro_batches_per_step = 0;
   double rows_per_step = 0;
+  int64_t sequences_per_step = 0;
 };
 
-// Two lines for people; "" if nothing was measured.
-std::string packing_text(const PackingFigures& packing);
-// One line, for steps that are small beside a micro-batch: how full it is says nothing there.
-std::string step_text(const PackingFigures& packing);
+// "step         1,046 tokens on average, 51 % of 16 sequences of max_length 128; nothing is padded ...": one line for
+// people, and one with advice where short texts make steps much smaller than that; "" if nothing was measured.
+std::string step_text(const PackingFigures& packing, int64_t max_length);
 
 struct CorpusStatistics {
   int64_t documents = 0;

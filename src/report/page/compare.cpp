@@ -128,6 +128,10 @@ Comparison compare_runs(std::vector<RunRecord> runs) {
         "the runs lie within each other's 95 % intervals: more validation data would tell which is better");
     common.value = kUnknown;
   }
+  for (size_t i = 0; i < comparison.runs.size(); ++i) {
+    for (const std::string& warning : comparison.runs[i].warnings)
+      comparison.warnings.push_back(fmt::format("{}: {}", comparison.labels[i], warning));
+  }
   for (const RunRecord& run : comparison.runs) comparison.seconds_to_common.push_back(seconds_to(run, common));
   return comparison;
 }
@@ -240,7 +244,7 @@ std::string figures_text(const Comparison& comparison) {
     std::vector<std::string> statuses = {"status"};
     for (size_t i = 0; i < comparison.runs.size(); ++i) {
       heads.emplace_back(comparison.labels[i], Align::right);
-      statuses.push_back(comparison.runs[i].status);
+      statuses.push_back(comparison.runs[i].status_text());
     }
     if (comparison.runs.size() == 2) heads.emplace_back("second / first", Align::right);
     Table table(heads);
@@ -257,7 +261,7 @@ std::string figures_text(const Comparison& comparison) {
   for (const ComparedColumn& column : columns) heads.emplace_back(column.title, Align::right);
   Table table(heads);
   for (size_t i = 0; i < comparison.runs.size(); ++i) {
-    std::vector<std::string> row = {comparison.labels[i], comparison.runs[i].status};
+    std::vector<std::string> row = {comparison.labels[i], comparison.runs[i].status_text()};
     for (const ComparedColumn& column : columns) row.push_back(cell(column, i));
     table.add_row(std::move(row));
   }

@@ -33,7 +33,7 @@ std::string table_section(const Comparison& comparison) {
     std::vector<std::string> statuses = {"status"};
     for (size_t i = 0; i < comparison.runs.size(); ++i) {
       table.header.push_back(label_html(comparison, i));
-      statuses.push_back(status_pill(comparison.runs[i].status));
+      statuses.push_back(status_pill(comparison.runs[i].status_text()));
     }
     const bool two = comparison.runs.size() == 2;
     if (two) {
@@ -51,7 +51,7 @@ std::string table_section(const Comparison& comparison) {
     table.header = {"run", "status"};
     for (const ComparedColumn& column : columns) table.header.push_back(html_escape(column.title));
     for (size_t i = 0; i < comparison.runs.size(); ++i) {
-      std::vector<std::string> row = {label_html(comparison, i), status_pill(comparison.runs[i].status)};
+      std::vector<std::string> row = {label_html(comparison, i), status_pill(comparison.runs[i].status_text())};
       for (const ComparedColumn& column : columns) row.push_back(cell(column, i));
       table.rows.push_back(std::move(row));
     }

@@ -57,7 +57,7 @@ std::string header(const RunRecord& run) {
                        run.processes.size() > 1 ? fmt::format(", resumed {} times", run.processes.size() - 1) : "");
   }
   return fmt::format("<header><h1>{}{}</h1>\n<p class=\"lead\">{}</p>\n{}</header>\n", html_escape(run.name),
-                     status_pill(run.status), html_escape(lead), when);
+                     status_pill(run.status_text()), html_escape(lead), when);
 }
 
 Tile parameters_tile(const RunRecord& run) {
@@ -268,7 +268,7 @@ std::string report_page(const RunRecord& run) {
     return html_page(run.name + " · brisk", header(run) + html_notes(run.notes) + html_tiles({parameters_tile(run)}) +
                                                 settings_section(run) + footer);
   }
-  std::string body = header(run) + html_notes(run.notes) + tiles(run);
+  std::string body = header(run) + html_notes(run.warnings) + html_notes(run.notes) + tiles(run);
   // That which makes a model the best, and the loss, across the page; the others in the grid.
   std::string small;
   const std::vector<Metric> metrics = run.shown_metrics();

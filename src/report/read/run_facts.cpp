@@ -66,6 +66,7 @@ std::string facts_json(const RunRecord& run, int indent) {
   Json json = {{"run", run.path},
                {"task", run.task},
                {"status", run.status},
+               {"diverged_at", whole(run.diverged_at)},
                {"step", whole(run.step)},
                {"total_steps", whole(run.total_steps)},
                {"tokens", whole(run.tokens)},
@@ -93,6 +94,7 @@ std::string facts_json(const RunRecord& run, int indent) {
                {"ledger", ledger},
                {"epochs", epochs},
                {"settings", settings},
+               {"warnings", run.warnings},
                {"notes", run.notes}});
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }

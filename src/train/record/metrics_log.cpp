@@ -129,24 +129,40 @@ std::string summary_to_json_text(const RunSummary& summary) {
   merge_step();
   if (evaluated_last) merge_evaluation();
   json["run_tokens_per_second"] = summary.run_tokens_per_second;
+  json["sequences_per_second"] = summary.sequences_per_second;
   if (summary.best_evaluation) {
     json["best"] = Json::parse(to_json_line(*summary.best_evaluation));
     json["best_by"] = summary.best_by;
   }
   json["parameters"] = summary.parameters;
   json["model_bytes"] = summary.model_bytes;
-  json["ledger"] = Json::object();
-  for (const auto& [phase, seconds] : summary.ledger) json["ledger"][phase] = seconds;
+  const auto ledger_of = [](const auto& ledger) {
+    Json phases = Json::object();
+    for (const auto& [phase, seconds] : ledger) phases[phase] = seconds;
+    return phases;
+  };
+  json["ledger"] = ledger_of(summary.ledger);
   json["wall_seconds"] = summary.wall_seconds;
+  json["processes"] = summary.processes;
   json["gflops"] = summary.gflops;
   json["peak_gflops"] = summary.peak_gflops;
   json["utilisation"] = summary.utilisation;
   json["peak_memory_bytes"] = summary.peak_memory_bytes;
   if (summary.peak_allocated_bytes > 0) json["peak_allocated_bytes"] = summary.peak_allocated_bytes;
-  if (summary.first_step_seconds > 0) json["first_step_seconds"] = summary.first_step_seconds;
+  Json last = Json::object();
+  if (summary.first_step_seconds > 0) last["first_step_seconds"] = summary.first_step_seconds;
   if (summary.gpu) {
-    json["gpu"] = gpu_json(*summary.gpu);
-    if (summary.tokens_per_joule > 0) json["gpu"]["tokens_per_joule"] = summary.tokens_per_joule;
+    last["gpu"] = gpu_json(*summary.gpu);
+    if (summary.tokens_per_joule > 0) last["gpu"]["tokens_per_joule"] = summary.tokens_per_joule;
+  }
+  if (summary.processes > 1) {
+    last["wall_seconds"] = summary.process_wall_seconds;
+    last["tokens_per_second"] = summary.process_tokens_per_second;
+    last["utilisation"] = summary.process_utilisation;
+    last["ledger"] = ledger_of(summary.process_ledger);
+    json["last_process"] = std::move(last);
+  } else {
+    json.update(last);
   }
   json["precision"] = summary.precision;
   json["isa"] = summary.isa;
@@ -157,7 +173,9 @@ std::string summary_to_json_text(const RunSummary& summary) {
   if (summary.skipped_steps) json["skipped_steps"] = *summary.skipped_steps;
   for (const auto& [key, fingerprint] : summary.fingerprints) json[key] = fingerprint;
   json["ended"] = summary.ended;
-  return json.dump(2) + "\n";
+  if (summary.diverged_at > 0) json["diverged_at"] = summary.diverged_at;
+  json["warnings"] = summary.warnings;
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 void write_summary(const std::string& path, const RunSummary& summary) {

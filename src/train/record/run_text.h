@@ -11,6 +11,7 @@
 
 #include "base/ledger.h"
 #include "models/model_config.h"
+#include "report/read/run_record.h"
 #include "train/engine/engine.h"
 #include "train/record/metrics_log.h"
 
@@ -32,6 +33,9 @@ struct Speed {
   int64_t gpu_bytes = 0;        // the most of a GPU's memory that was the process's; 0: it ran on the CPU
 
   double tokens_per_second() const { return training_seconds > 0 ? static_cast<double>(tokens) / training_seconds : 0; }
+  double sequences_per_second() const {
+    return training_seconds > 0 ? static_cast<double>(sequences) / training_seconds : 0;
+  }
   double gflops() const { return tokens_per_second() * flop_per_token * 1e-9; }
   double utilisation() const { return peak_gflops > 0 ? gflops() / peak_gflops : 0; }
 };
@@ -39,11 +43,14 @@ struct Speed {
 // One line an epoch: training loss, the metrics of its evaluation, speed, time.
 struct EpochRow {
   int64_t epoch = 0, step = 0;
-  double training_loss = 0;
-  std::optional<EvaluationMetrics> evaluation;
+  double training_loss = 0, training_accuracy = 0;
+  int64_t since_step = 0;                       // the training's means are of this step and later ones; 0: of all
+  std::optional<EvaluationMetrics> evaluation;  // the last one inside the epoch
   Speed speed;
   int64_t skipped_updates = 0;  // a column where any epoch has some
 };
+// "epoch 1/3: training loss 5.1234, accuracy 20.31 %, validation loss 4.9876, ..."
+std::string epoch_line(const EpochRow& row, int64_t epochs, const std::string& best_by);
 std::string epoch_table(const std::vector<EpochRow>& rows, const std::string& best_by);
 
 // Seconds of a stretch that were training: everything but start-up, evaluation and checkpoints.
@@ -51,7 +58,9 @@ double training_seconds(const Ledger::Totals& totals);
 
 // Phases that took time, their share, milliseconds a step; the shares sum to 100 %.
 std::string ledger_table(const Ledger::Totals& totals, const Speed& speed);
-// "5,210 tokens/s, 786 ms a step, 24.6 ms a sample, 131 GFLOP/s, 71.2 % of 184 GFLOP/s, peak memory 412 MiB"
+std::string ledger_table(const PhaseSeconds& ledger, const Speed& speed, bool sampled = false);
+// "5210 tokens/s, 40.7 sequences/s, 786.0 ms a step, 131.0 GFLOP/s: utilisation 71.2 % of the 184 GFLOP/s that
+// multiply-adds in registers reach here; peak memory 412 MiB"
 std::string speed_line(const Speed& speed);
 
 }  // namespace brisk

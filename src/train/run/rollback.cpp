@@ -4,8 +4,10 @@
 
 #include "base/error.h"
 #include "base/terminal/terminal.h"
+#include "base/text/plural.h"
 #include "checkpoint/fine_tuned.h"
 #include "train/engine/divergence_guard.h"
+#include "train/run/run_health.h"
 
 namespace brisk {
 
@@ -65,7 +67,8 @@ int64_t roll_back(TrainingSetup& setup) {
   return state.step;
 }
 
-void give_up(const TrainingSetup& setup, int64_t step, const StepResult& result, const std::string& reason) {
+std::string divergence_text(const TrainingSetup& setup, int64_t step, const StepResult& result,
+                            const std::string& reason) {
   const std::string tensor = result.finite() ? "" : setup.engine->first_not_finite();
   const std::string what = result.finite()
                                ? fmt::format("training diverged: {}", reason)
@@ -73,14 +76,12 @@ void give_up(const TrainingSetup& setup, int64_t step, const StepResult& result,
                                              std::isfinite(result.loss_sum) ? "the gradient" : "the loss",
                                              tensor.empty() ? "" : fmt::format(" (first in {})", tensor));
   const GuardState& guard = setup.state.guard;
-  user_error(
-      "step {}: {}{}. Lower training.learning_rate (now {:g}), set training.max_grad_norm to 1 or less, or lengthen "
-      "training.warmup_steps; the last checkpoint is {}",
-      step, what,
-      guard.rollbacks > 0 ? fmt::format("; going back {} times, to {:g} times the rate, did not help", guard.rollbacks,
-                                        guard.rate_factor)
-                          : "",
-      setup.job.training.learning_rate, latest_checkpoint(setup.directory.path()).value_or("none yet"));
+  const std::string advice = stability_advice(setup.job);
+  return fmt::format("step {}: {}{}. What helps: {}", step, what,
+                     guard.rollbacks > 0 ? fmt::format("; going back {}, to {:g} times the rate, did not help",
+                                                       plural(guard.rollbacks, "time"), guard.rate_factor)
+                                         : "",
+                     advice);
 }
 
 }  // namespace brisk

@@ -20,7 +20,7 @@ int64_t roll_back(TrainingSetup& setup);
 
 // Where going back is not allowed any more: what happened at `step`, and advice. `reason` is the guard's; empty without
 // it.
-[[noreturn]] void give_up(const TrainingSetup& setup, int64_t step, const StepResult& result,
-                          const std::string& reason);
+std::string divergence_text(const TrainingSetup& setup, int64_t step, const StepResult& result,
+                            const std::string& reason);
 
 }  // namespace brisk

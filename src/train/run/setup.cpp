@@ -19,6 +19,7 @@
 #include "infer/device_choice.h"
 #include "infer/model_source.h"
 #include "ops/peak/peak.h"
+#include "report/read/run_record.h"
 #include "train/engine/tune_micro_batch.h"
 #include "train/run/describe_run.h"
 #include "train/run/engine_plan.h"
@@ -282,6 +283,15 @@ class Starter {
     if (!setup_.request.resume) return;
     setup_.directory.cut_metrics(setup_.state.step);
     recall_metrics(setup_.directory.metrics_path(), setup_.task->metrics(), setup_.state.best_step, setup_.summary);
+    recall_elapsed();
+  }
+
+  // The clock of the run goes on where its files stand, the time in which the last process saved and ended included.
+  void recall_elapsed() {
+    double& elapsed = setup_.elapsed_before;
+    elapsed = std::fmax(elapsed, read_run_figures(setup_.directory.path()).totals.seconds);
+    if (setup_.summary.last_step) elapsed = std::fmax(elapsed, setup_.summary.last_step->seconds);
+    if (setup_.summary.last_evaluation) elapsed = std::fmax(elapsed, setup_.summary.last_evaluation->seconds);
   }
 
   // With the places of the text from the root, so that the run can be resumed from any folder.

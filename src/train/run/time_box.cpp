@@ -23,6 +23,15 @@ double TimeBox::fitting_steps(double elapsed) const {
 
 double TimeBox::steps_left(double elapsed) const { return is_over() ? 0 : std::max(1.0, fitting_steps(elapsed)); }
 
+bool TimeBox::ends_soon(double elapsed) const {
+  constexpr double kShareOfInterval = 0.25;
+  // Without the evaluation that is in question, which would take the time of these steps.
+  const double steps = std::max(
+      1.0, (options_.seconds - elapsed - evaluation_seconds() - options_.save_seconds) / options_.step_seconds);
+  const double many = std::max(2.0, kShareOfInterval * static_cast<double>(options_.evaluate_every));
+  return is_over() || steps - evaluation_seconds() / options_.step_seconds < many;
+}
+
 double TimeBox::rate(int64_t step, double elapsed) const {
   if (step <= options_.warmup_steps) {
     return options_.schedule.rate * static_cast<double>(step) / static_cast<double>(options_.warmup_steps);

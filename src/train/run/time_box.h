@@ -45,6 +45,9 @@ class TimeBox {
   // Steps that still fit, at least 1 unless the box is over.
   double steps_left(double elapsed) const;
 
+  // The last evaluation comes so soon that one before it would say the same, and cost steps.
+  bool ends_soon(double elapsed) const;
+
   void step_took(double seconds);
   void evaluation_took(double seconds) { evaluation_seconds_ = seconds; }
   void save_took(double seconds) { options_.save_seconds = seconds; }

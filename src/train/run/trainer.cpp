@@ -18,6 +18,7 @@
 #include "train/run/expectation.h"
 #include "train/run/rollback.h"
 #include "train/run/run_end.h"
+#include "train/run/run_health.h"
 #include "train/run/run_watch.h"
 #include "train/run/setup.h"
 #include "train/run/step_log.h"
@@ -52,8 +53,8 @@ class Trainer {
                     .save_failed = save_failed_,
                     .steps = log_.steps(),
                     .speed = log_.speed(setup_.ledger.totals()),
-                    .epochs = epoch_rows_,
-                    .expected_steps = expected_steps_});
+                    .expected_steps = expected_steps_,
+                    .warnings = health_warnings(setup_, last_scores_)});
   }
 
  private:
@@ -85,8 +86,16 @@ class Trainer {
     }
     log.clear_progress();
     if (interrupted_) {
+      keep_unfinished_epoch();
       save();
     }
+  }
+
+  // An interrupted run shows it in its table, too.
+  void keep_unfinished_epoch() {
+    const DataCursor& next = setup_.state.cursor;
+    if (log_.steps() > 0 && next.step > 0)
+      watch_.epoch(log_.epoch_so_far({next.epoch, next.step - 1}, setup_.ledger.totals()));
   }
 
   StepBatch next_batch() {
@@ -123,13 +132,13 @@ class Trainer {
       return true;
     }
     if (!guard_.is_on()) {
-      if (!result.finite()) give_up(setup_, step, result, "");
+      if (!result.finite()) give_up(step, result, "");
       return true;
     }
     const DivergenceGuard::Verdict verdict = guard_.observe(step, result);
     if (verdict.diverged) {
       if (setup_.state.guard.rollbacks >= setup_.job.training.divergence_rollbacks)
-        give_up(setup_, step, result, verdict.reason);
+        give_up(step, result, verdict.reason);
       go_back(step, verdict.reason);
       return false;
     }
@@ -145,6 +154,13 @@ class Trainer {
     return true;
   }
 
+  [[noreturn]] void give_up(int64_t step, const StepResult& result, const std::string& reason) {
+    const std::string what = divergence_text(setup_, step, result, reason);
+    Runtime::current().log().clear_progress();
+    end_diverged(setup_, watch_, {.steps = log_.steps(), .speed = log_.speed(setup_.ledger.totals())}, step, what);
+    user_error("{}; the last checkpoint is {}", what, latest_checkpoint(setup_.directory.path()).value_or("none yet"));
+  }
+
   void go_back(int64_t step, const std::string& reason) {
     setup_.state.elapsed_seconds = setup_.elapsed();
     ahead_.reset();  // the loader goes back, too
@@ -153,7 +169,6 @@ class Trainer {
     warn("step {}: training diverged: {}. Back to {}, at {:g} times the learning rate from here on ({} of {} times)",
          step, reason, place > 0 ? fmt::format("the checkpoint of step {}", place) : "the beginning",
          setup_.state.guard.rate_factor, setup_.state.guard.rollbacks, setup_.job.training.divergence_rollbacks);
-    std::erase_if(epoch_rows_, [&](const EpochRow& row) { return row.step > place; });
     log_.went_back();
     last_save_ = std::chrono::steady_clock::now();
   }
@@ -183,14 +198,16 @@ class Trainer {
       log.progress(progress, false);
     }
     if (on_step_) on_step_(progress);
-    const bool evaluates = training.eval_steps > 0 ? setup_.state.step % training.eval_steps == 0 : batch.last_of_epoch;
+    const bool evaluates =
+        (training.eval_steps > 0 ? setup_.state.step % training.eval_steps == 0 : batch.last_of_epoch) &&
+        !(setup_.time_box && setup_.time_box->ends_soon(elapsed()));
     bool best = false;
     const auto pause = std::chrono::steady_clock::now();
     const bool evaluated = (evaluates || last) && !setup_.data.validation->empty();
     if (evaluated) best = evaluate(log, batch);
     if (evaluates || last) sample(log, batch);
     watch_.histograms(setup_.state.step);
-    if (batch.last_of_epoch || last) end_epoch(log, batch);
+    if (batch.last_of_epoch || last || stop_early_) end_epoch(log, batch);
     if (evaluated && setup_.time_box) setup_.time_box->evaluation_took(agreed_seconds_since(pause));
     const bool saves = (training.save_steps > 0 ? setup_.state.step % training.save_steps == 0 : batch.last_of_epoch) ||
                        (training.save_minutes > 0 && agreed_seconds_since(last_save_) >= 60 * training.save_minutes);
@@ -235,6 +252,7 @@ class Trainer {
     setup_.metrics->append(line);
     watch_.evaluation(line);
     setup_.summary.last_evaluation = line;
+    last_scores_ = result.classes;
     const bool best = best_.see(line);
     if (best) keep_details(result);
     stop_early_ = setup_.processes().broadcast(!best && best_.patience_is_over());
@@ -265,13 +283,11 @@ class Trainer {
     log.clear_progress();
     const Ledger::Totals now = setup_.ledger.totals();
     const Ledger::Totals epoch = now - log_.epoch_start();
-    const EpochRow row = log_.end_epoch(batch.cursor.epoch + 1, now);
-    say("\nepoch {}/{}: training loss {:.4f}{}", row.epoch, setup_.epochs, row.training_loss,
-        row.evaluation ? ", validation " + metrics_text(row.evaluation->metrics, setup_.job.training.best_by) : "");
+    const EpochRow row = log_.end_epoch(batch, now);
+    say("\n{}", epoch_line(row, setup_.epochs, setup_.job.training.best_by));
     say("{}", ledger_table(epoch, row.speed));
     say("{}\n", speed_line(row.speed));
-    epoch_rows_.push_back(row);
-    watch_.end_epoch(epoch);
+    watch_.end_epoch(row, epoch);
     log_.begin_epoch();
   }
 
@@ -321,9 +337,9 @@ class Trainer {
   const std::function<void(const EvaluationMetrics&)> on_evaluation_;
   std::optional<StepBatch> ahead_;  // of the coming step, which a GPU has begun with
   std::chrono::steady_clock::time_point step_start_, last_save_, peak_sampled_;
-  int64_t expected_steps_ = 0;  // of a time-boxed run, as it was told
-  std::vector<EpochRow> epoch_rows_;
-  Task::Description details_;  // of the best evaluation
+  int64_t expected_steps_ = 0;              // of a time-boxed run, as it was told
+  Task::Description details_;               // of the best evaluation
+  std::optional<ClassScores> last_scores_;  // of the last one
   bool stop_early_, interrupted_ = false, save_failed_ = false;
 };
 

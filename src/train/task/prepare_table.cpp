@@ -244,7 +244,8 @@ Task::Description describe_examples(const EncoderData& prepared, const Job& job,
                                     const PackingFigures& packing, const std::string& more) {
   const ExampleStatistics statistics = example_statistics(prepared.train, job.training.max_length);
   return {fmt::format("{}\n{}\n{}validation: {} examples, {} tokens", example_statistics_text(statistics),
-                      step_text(packing), more, data.validation->count(), data.validation->total_rows()),
+                      step_text(packing, job.training.max_length), more, data.validation->count(),
+                      data.validation->total_rows()),
           example_statistics_json_text(statistics)};
 }
 

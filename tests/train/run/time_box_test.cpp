@@ -53,6 +53,16 @@ Simulated simulate(TimeBoxOptions options, const std::function<double(int64_t)>&
   return run;
 }
 
+TEST(TimeBox, LeavesOutAnEvaluationRightBeforeTheLastOne) {
+  TimeBoxOptions options = options_of(100);  // an evaluation takes as long as two steps, a checkpoint as one
+  options.evaluate_every = 20;
+  const TimeBox box(options, 0.5);
+  EXPECT_FALSE(box.ends_soon(60)) << "35 steps are left after an evaluation here";
+  EXPECT_FALSE(box.ends_soon(88)) << "7 of them";
+  EXPECT_TRUE(box.ends_soon(92)) << "3 of them: the last evaluation is the next";
+  EXPECT_TRUE(box.ends_soon(99));
+}
+
 void expect_whole_schedule(const Simulated& run) {
   ASSERT_GT(run.rates.size(), 20u);
   EXPECT_LT(run.rates.front(), 0.2);
