@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Which module may include which (docs/architecture.md): a module includes itself and the modules below it, nothing upward. The
 # longest name that fits a path decides, so a sub-module can have rules of its own. Only ops/ knows the libraries of matrix
-# products; nobody compares the name of a task.
+# products; JSON and files have one reader each; nobody compares the name of a task.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # module: what it may include besides itself
@@ -41,13 +41,13 @@ grep -rnE '^ *#include "[^"]+/[^"]+"' src | awk -v rules="$rules" '
     for (i = 1; i <= count; ++i) if (split(lines[i], parts, ":") >= 2) allowed[parts[1]] = parts[1] " " parts[2]
   }
   {
-    split($0, place, ":")
-    file = place[1]; sub(/^src\//, "", file); sub(/.*#include "/, ""); sub(/".*/, "")
+    split($0, found, ":")
+    file = found[1]; sub(/^src\//, "", file); sub(/.*#include "/, ""); sub(/".*/, "")
     from = module_of(file); to = module_of($0)
     if (from == "") { print "src/" file ": a module that scripts/check_modules.sh does not know"; bad = 1; next }
     ok = 0; count = split(allowed[from], names, " ")
     for (i = 1; i <= count && !ok; ++i) ok = to == names[i] || index(to, names[i] "/") == 1
-    if (!ok) { print "src/" file ":" place[2] ": " from " may not include " $0; bad = 1 }
+    if (!ok) { print "src/" file ":" found[2] ": " from " may not include " $0; bad = 1 }
   }
   END { exit bad }' >&2
 # The library's headers use the standard library and each other.
@@ -58,5 +58,10 @@ inside=$(cd src/cli/commands && grep -nE '^ *#include "' train.cpp eval.cpp gene
 [ -z "$inside" ] || { echo "commands that use the library by brisk/*.h alone: $inside" >&2; exit 1; }
 outside=$(grep -rnlE '#include <(dnnl|cblas|cublas|cudnn|mpi|nccl)' src --include='*.h' --include='*.cpp' | grep -v '^src/ops/' || true)
 [ -z "$outside" ] || { echo "libraries of matrix products are used in ops/ alone: $outside" >&2; exit 1; }
+parsed=$(grep -rnE '[Jj]son(>?)::(parse|sax_parse|accept)\(|"_json\b' src | grep -v '^src/base/parse_json.cpp:' || true)
+[ -z "$parsed" ] || { echo "JSON is read by base/parse_json.h, which limits it: $parsed" >&2; exit 1; }
+# (A signal handler may call nothing but the system.)
+opened=$(grep -rnE '(^|[^A-Za-z_>])::open(at)?\(|\b(ifstream|ofstream|fopen)\b' src | grep -vE '^src/(base/|cli/mapped_file_fault.cpp:)' || true)
+[ -z "$opened" ] || { echo "files are opened by base/files, which refuses pipes, devices and links: $opened" >&2; exit 1; }
 named=$(grep -rnE '\btask *(==|!=) *"' src || true)
 [ -z "$named" ] || { echo "ask the task or its traits, not its name: $named" >&2; exit 1; }

@@ -307,7 +307,59 @@ def make_ggufs():
     write_dictionary("gguf", words)
 
 
+def make_jsons():
+    write("json", "kinds", '{"a":null,"b":[true,false,-1,18446744073709551615,1.5e-3],"c":{"d":"\\u00e9\\n\\ud83d\\ude00"}}')
+    write("json", "twice", '{"a":1,"b":{"c":[{"d":1,"d":2}]},"a":2}')
+    write("json", "keys", compact({f"k{i * 7 % 40}": i for i in range(40)}))
+    write("json", "deep", "[" * 120 + "]" * 120)
+    write("json", "comments", '// a\n{"a": 1, /* b */ "c": [1, 2,]}')
+    write("json", "overflow", "[1e400]")
+    write("json", "cut", '{"a": "b')
+    write_dictionary("json", ["null", "true", "\\u001b", "\\ud800", "1e999", "//", "/*", "{\"a\":", "[[", "]]", "}}"])
+
+
+def make_run_folders():
+    def lines(*values):
+        return "".join(compact(value) + "\n" for value in values)
+
+    def folder(job, metrics="", ledger="", samples="", summary="", evaluation=""):
+        return "\0".join([compact(job), metrics, ledger, samples, summary, evaluation])
+
+    step = {"step": 10, "epoch": 1, "tokens": 1000, "loss": 5.5, "accuracy": 0.1, "learning_rate": 1e-3, "gradient_norm": 0.5,
+            "tokens_per_second": 1000.0, "step_ms": 100.0, "seconds": 1.0, "skipped_updates": 1, "rollbacks": 0,
+            "skipped_steps": 2, "loss_scale": 1024.0}
+    evaluation = {"step": 20, "epoch": 1, "validation_loss": 4.5, "validation_perplexity": 90.0, "validation_accuracy": 0.2,
+                  "validation_accuracy_interval": [0.1, 0.3], "seconds": 2.0}
+    start = {"kind": "start", "step": 0, "time": "2026-01-02T03:04:05Z", "host": "h", "process": 1, "cpu": "c", "cores": 2,
+             "logical_processors": 2, "memory_bytes": 1 << 30, "system": "s", "threads": 2, "isa": "avx2", "precision": "fp32",
+             "peak_gflops": 100.0, "flop_per_token": 1e7, "parameters": 1000, "total_steps": 40, "training_tokens": 500,
+             "metrics": [{"name": "loss", "higher_is_better": False, "format": "number", "label": "l", "description": "d"}]}
+    stretch = {"kind": "stretch", "epoch": 1, "step": 20, "steps": 20, "tokens": 2000, "sequences": 20, "seconds": 2.0,
+               "peak_memory_bytes": 1 << 20, "ledger": {"forward_linear": 1.0, "evaluation": 0.5, "x": 0.5}}
+    write("run_folder", "language_model", folder(
+        {"training": {"batch_size": 8, "max_steps": 40}}, lines(step, dict(step, step=20, loss=4.9, seconds=2.0), evaluation),
+        lines(start, stretch, {"kind": "end", "step": 20, "ended": "finished"}),
+        lines({"step": 20, "prompt": "Once", "text": "Once upon", "tokens": 3, "ended": True}, {"step": 20, "prompt": "", "text": ""}),
+        compact({"step": 20, "ended": "finished", "parameters": 1000, "wall_seconds": 2.0, "ledger": {"other": 1.0}})))
+    write("run_folder", "classifier", folder(
+        {"task": "classify", "model": {"type": "bert"}, "training": {"max_steps": 40, "best_by": "accuracy", "teacher": "t"}},
+        lines(dict(evaluation, validation_macro_f1=0.5)), lines(start, stretch), evaluation=compact(
+            {"examples": 4, "accuracy": 0.5, "macro_f1": 0.4, "weighted_precision": 0.1, "confusion": [[1, 2], [0, 1]], "classes": [
+                {"label": "<b>a", "examples": 3, "predictions": 1, "precision": 1, "recall": 0.3, "f1": 0.5},
+                {"label": "\u001b[2J", "examples": 1, "predictions": 3, "precision": 0.3, "recall": 1, "f1": 0.5}]})))
+    write("run_folder", "numbers", folder(
+        {"training": {"warp_drive": [1, 2]}, "task": "<script>"},
+        lines(*[dict(step, step=i, loss=loss, seconds=i) for i, loss in enumerate([1e17, 1e17 + 16, 5e-324, -1.5, 1e308, 3])],
+              {"step": 3, "validation_<img>": 1e-300, "validation_loss": None}), lines(dict(start, metrics=7), dict(stretch, epoch=2)),
+        evaluation=compact({"classes": [{"label": "a"}], "confusion": [{"label": "a", "predicted": "a", "examples": 2}]})))
+    write("run_folder", "imported", folder({}, summary=compact({"ended": "imported", "parameters": 5})))
+    write_dictionary("run_folder", list(step) + list(evaluation) + list(start) + list(stretch) + [
+        "1e17", "100000000000000016", "5e-324", "1e308", "-1", "null", "<script>", "\\u001b", "&quot;", "samples", "imported"])
+
+
 if __name__ == "__main__":
+    make_jsons()
+    make_run_folders()
     make_jobs()
     make_tokenizer_jsons()
     make_sentencepieces()

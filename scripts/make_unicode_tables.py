@@ -114,7 +114,7 @@ def write_categories(out):
     write_entries(out, "CategoryRange kCategoryRanges",
                   [f"{{{hexadecimal(first, last)}, {value}}}" for first, last, value in values])
     write_ranges(out, "kSpaceRanges", is_space)
-    out.write("// What \\w matches beside letters, marks, decimal and letter numbers and connectors.\n")
+    out.write("// What \\w matches in addition to letters, marks, decimal and letter numbers and connectors.\n")
     write_ranges(out, "kOtherWordRanges", is_other_word)
     out.write("// What the library's Punctuation splits at, and what its StripAccents removes.\n")
     write_ranges(out, "kLibraryPunctuationRanges", is_library_punctuation)

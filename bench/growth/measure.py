@@ -8,7 +8,7 @@ import time
 CORPUS_STEPS = 10
 CORPUS_JOB = {"model": {"d_model": 64, "num_layers": 1, "vocab_size": 4096},
               "training": {"max_length": 128, "batch_size": 16, "max_steps": CORPUS_STEPS, "logging_steps": CORPUS_STEPS,
-                           "eval_steps": 10**9, "save_steps": 10**9, "load_best_model_at_end": False}}
+                           "eval_steps": 10**9, "save_steps": 10**9, "save_minutes": 0, "load_best_model_at_end": False}}
 
 
 def run(command, log):

@@ -121,9 +121,9 @@ def remarks(results, sweep):
         return [departure(series, f"{panel.title.capitalize()}, {series.name}", lambda value, p=panel, s=series: corpus_reason(p, s, value))
                 for panel in (time, memory) for series in panel.series]
     held = memory.series[0]
-    beside = statistics.median(held.measured[value] - held.line(value) for value in held.measured)
+    extra = statistics.median(held.measured[value] - held.line(value) for value in held.measured)
     lines = [departure(time.series[0], "Time", lambda value: why(results, sweep, value)),
-             departure(held, "Memory", lambda value: f"besides the line there are about {number(beside)} MiB for the program, its threads, packed operands and the tokens")]
+             departure(held, "Memory", lambda value: f"in addition to the line there are about {number(extra)} MiB for the program, its threads, packed operands and the tokens")]
     if sweep == "cores":
         runs = runs_of(results, sweep)
         peak = {value: statistics.median(run["peak_gflops"] for run in each) for value, each in runs.items()}

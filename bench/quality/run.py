@@ -150,7 +150,7 @@ class Quality:
             write_json(self.path("job.json"),
                        {"model": {"d_model": WIDTH, "num_layers": LAYERS, "vocab_size": VOCABULARY},
                         "training": {"max_length": LENGTH, "seed": seed, "threads": self.options.threads,
-                                     "precision": self.options.precision, "save_steps": 10**9, "load_best_model_at_end": False},
+                                     "precision": self.options.precision, "save_steps": 10**9, "save_minutes": 0, "load_best_model_at_end": False},
                         "data": {"train": [self.path("train.txt")], "validation": [self.path("valid.txt")], "document": "file",
                                  "tokenizer": self.tokenizer, "cache_dir": self.path("cache")}})
             batch = self.default_batch(settings)

@@ -8,16 +8,18 @@
 #pragma once
 
 #include <stdexcept>
+#include <string>
 
 // What a shared library shows of itself. Everything else in it is hidden.
 #define BRISK_API __attribute__((visibility("default")))
 
 namespace brisk {
 
-// An error the user can fix. The message names the place, what was found, what was expected, and the fix.
+// An error the user can fix. The message names the place, what was found, what was expected, and the fix. It may quote
+// files from anywhere: control characters other than line ends and tabs are escapes in it, so that it can be printed.
 class BRISK_API UserError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit UserError(const std::string& message);
 };
 
 // A bug in brisk.

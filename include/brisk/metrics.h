@@ -36,6 +36,7 @@ struct BRISK_API Metric {
   std::string label = {};            // for people: "macro F1"; empty: the name
   std::string short_name = {};       // as best_by has it, too, and TensorBoard: "f1"; empty: the name
   std::string description = {};      // what is measured, for a page: "Percent predicted correctly"
+  bool any_tokenizer = false;        // comparable between models that cut a text into other tokens
   bool secondary = false;            // in files and TensorBoard, but in no table unless it is what best_by names
   double low = kNone, high = kNone;  // the 95 % confidence interval, where there is one
 
@@ -53,7 +54,7 @@ class BRISK_API Metrics {
 
   void add(Metric metric) { list_.push_back(std::move(metric)); }
 
-  // By name or short name, with or without Hugging Face's prefix eval_; nullptr: there is none.
+  // By name or short name, also as others write them ("eval_f1", "f1_macro", "Macro-F1"); nullptr: there is none.
   const Metric* find(std::string_view name) const;
   double value(std::string_view name) const;  // NaN: there is none
 
@@ -70,8 +71,8 @@ class BRISK_API Metrics {
   std::vector<Metric> list_;
 };
 
-// A metric that brisk has always had (loss, perplexity, accuracy, macro_f1, weighted_f1, macro_precision,
-// macro_recall), also for reading a run that does not say what its metrics are. Of any other name: a plain number,
+// A metric that brisk has always had (loss, perplexity, bits_per_byte, accuracy, macro_ and weighted_ f1, precision and
+// recall), also for reading a run that does not say what its metrics are. Of any other name: a plain number,
 // better when higher unless the name ends in "loss", as Hugging Face's Trainer has it.
 BRISK_API Metric standard_metric(std::string_view name, double value = Metric::kNone);
 

@@ -28,9 +28,10 @@ namespace brisk {
 class Runtime;
 
 struct LoadOptions {
-  std::string tokenizer = {};  // to use instead of the model's own
-  std::string device = "cpu";  // cpu, cuda (or gpu), cuda:1, or auto: a GPU if there is one
-  bool as_trained = false;     // compute in the number format of the run, where this machine has it; else in fp32
+  std::string tokenizer = {};    // to use instead of the model's own
+  std::string device = "cpu";    // cpu, cuda (or gpu), cuda:1, or auto: a GPU if there is one
+  bool as_trained = false;       // compute in the number format of the run, where this machine has it; else in fp32
+  bool allow_nonfinite = false;  // open it even if weights of it are NaN or infinite
 };
 
 struct GenerateOptions {
@@ -38,10 +39,13 @@ struct GenerateOptions {
   double temperature = 0.8;  // 0: always the likeliest token
   int64_t top_k = 0;         // of the k likeliest only; 0: all
   double top_p = 1.0;        // of the fewest likeliest whose probabilities reach p
+  double min_p = 0.0;        // of those at least p times as likely as the likeliest
   double repetition_penalty =
       1.0;  // > 1: tokens already in the text become less likely, each once however often it stands there
   uint64_t seed = 1;
-  bool stop_at_end = true;  // at the end-of-document token
+  bool stop_at_end = true;             // at the end-of-document token
+  bool ignore_end = false;             // that token is never drawn, so that the text goes on
+  std::vector<std::string> stop = {};  // ends where the new text has one of these, and before it
 };
 
 struct Generated {
@@ -49,7 +53,12 @@ struct Generated {
   std::vector<TokenId> ids;  // without the start token
   int64_t prompt_tokens = 0;
   int64_t new_tokens = 0;
-  bool ended = false;  // the model ended the document itself
+  bool ended = false;           // the model ended the document itself
+  std::string stopped_at = {};  // which of GenerateOptions::stop ended it; empty: none
+  // What a text longer than the model reads at once has lost.
+  int64_t context = 0;         // tokens that it reads at once, here
+  int64_t prompt_dropped = 0;  // first tokens of the prompt that were left out
+  int64_t restarts = 0;        // times that it went on from the last half of the text alone
   double seconds = 0;
 };
 
@@ -69,6 +78,7 @@ struct Prediction {
 
 struct PredictTotals {
   int64_t texts = 0, tokens = 0;
+  int64_t cut = 0, max_length = 0;  // texts that are longer than so many tokens, and lost their end
 };
 
 struct EvaluateOptions {
@@ -81,6 +91,8 @@ struct Evaluation {
   int64_t targets = 0;      // what the metrics are over
   std::string target_name;  // "tokens", "masked tokens", "examples"
   int64_t tokens = 0;       // that were computed
+  int64_t max_length = 0;   // tokens of a sequence at most
+  int64_t cut = 0;          // texts that are longer, and lost their end
   double seconds = 0;
   std::string details = {};       // tables for people; of a classifier: each class, and what was taken for what
   std::string details_json = {};  // the same as a JSON object
@@ -92,7 +104,7 @@ enum class WeightFormat { fp32, bf16, fp16 };
 class BRISK_API LoadedModel {
  public:
   // `path`: a run directory (its best checkpoint), one of its checkpoints/step-... directories, a Hugging Face folder,
-  // a GGUF file, or a llama2.c model file with the only tok*.bin beside it. The runtime must outlive the model.
+  // a GGUF file, or a llama2.c model file with the only tok*.bin next to it. The runtime must outlive the model.
   LoadedModel(Runtime& runtime, const std::string& path, const LoadOptions& options = {});
   ~LoadedModel();
   LoadedModel(LoadedModel&&) noexcept;

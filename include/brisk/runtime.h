@@ -1,5 +1,5 @@
-// What brisk runs on: thread pool, log sink, cancellation, cache directory, environment variables. The caller makes one;
-// the library has no process-wide state.
+// What brisk runs on: thread pool, log sink, cancellation, cache directory, environment variables. The caller makes
+// one. On the CPU the library has no process-wide state; the GPU can be used by one runtime at a time.
 //
 //   brisk::Runtime runtime({.threads = 4});
 //   brisk::train(runtime, job);               // another thread may call runtime.cancel()

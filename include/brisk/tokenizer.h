@@ -58,7 +58,7 @@ class BRISK_API Tokenizer {
   virtual int64_t vocab_size() const = 0;  // the largest id and one
 
   // The token that ends a document: <|endoftext|> of GPT-2 and of our own vocabularies, </s> of Llama. From
-  // tokenizer_config.json where that lies beside the file, else by the usual names.
+  // tokenizer_config.json where that lies next to the file, else by the usual names.
   virtual std::optional<TokenId> end_of_document() const = 0;
 
   // The token that opens a text, for vocabularies that have one: <s> of Llama (llama2.c's models also write it to

@@ -26,6 +26,8 @@ class TrainingJob;
 // Callbacks come from the thread that called train().
 struct TrainOptions {
   bool resume = false;                           // from the last checkpoint in the run directory
+  bool overwrite = false;                        // replaces a run that the directory holds
+  bool dry_run = false;                          // everything before the first step; the run directory stays as it is
   std::function<void()> before_first_step = {};  // everything is prepared: from here on there is something to save
   std::function<void(const Progress&)> on_step = {};
   std::function<void(const EvaluationMetrics&)> on_evaluation = {};
@@ -34,7 +36,7 @@ struct TrainOptions {
 struct TrainResult {
   bool interrupted = false;  // by Runtime::cancel(): saved, and can be resumed
   std::string run_path;
-  std::string ended;                 // "finished", "early stopping", "interrupted"
+  std::string ended;                 // "finished", "early stopping", "interrupted", "dry run"
   std::optional<int64_t> last_step;  // that was logged (training.logging_steps)
   double loss = Metric::kNone;       // of that step
   std::optional<EvaluationMetrics> last_evaluation, best_evaluation;

@@ -55,6 +55,8 @@ Evaluation LoadedModel::evaluate(const std::vector<std::string>& data, const Eva
           .targets = evaluation.result.targets,
           .target_name = std::string(traits_of_task(model.job.task).targets),
           .tokens = evaluation.result.tokens,
+          .max_length = evaluation.max_length,
+          .cut = evaluation.cut,
           .seconds = evaluation.seconds,
           .details = evaluation.details.text,
           .details_json = evaluation.details.json};

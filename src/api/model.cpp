@@ -12,7 +12,8 @@ namespace brisk {
 
 LoadedModel::LoadedModel(Runtime& runtime, const std::string& path, const LoadOptions& options) {
   const RuntimeScope scope(runtime);
-  auto model = open_trained_model(path, options.tokenizer, options.as_trained, options.device);
+  auto model = open_trained_model(path, options.tokenizer, options.as_trained, options.device,
+                                  options.allow_nonfinite ? NonFinite::allow : NonFinite::refuse);
   content_.reset(new Content{.runtime = runtime, .model = std::move(model), .generator = nullptr});
 }
 
@@ -38,7 +39,7 @@ int64_t LoadedModel::parameters() const { return content_->model->store.count();
 const Tokenizer& LoadedModel::tokenizer() const { return *content_->model->tokenizer; }
 
 std::string LoadedModel::precision() const {
-  return precision_name(content_->model->store.compute_type(), ProductFormat::own);
+  return precision_name(content_->model->store.compute_type(), GemmFormat::own);
 }
 
 int64_t LoadedModel::Content::length(int64_t asked) const {

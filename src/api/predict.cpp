@@ -43,7 +43,7 @@ class AnswerStream {
 
   PredictTotals finish() {
     flush();
-    return {texts_, predictor_.tokens()};
+    return {texts_, predictor_.tokens(), predictor_.cut(), predictor_.max_length()};
   }
 
  private:
@@ -57,17 +57,23 @@ class AnswerStream {
 };
 
 // Each line is a text. `read` returns the bytes that are available, 0 at the end.
-void answer_lines(const std::function<size_t(char* out, size_t size)>& read, bool someone_waits,
-                  AnswerStream& answers) {
+void answer_lines(const std::function<size_t(char* out, size_t size)>& read, const std::string& name,
+                  bool someone_waits, AnswerStream& answers) {
+  constexpr size_t kLongestLine = size_t{64} << 20;
   std::string rest, block(size_t{1} << 16, '\0');
+  int64_t line = 1;
   for (size_t size = 0; (size = read(block.data(), block.size())) > 0;) {
+    size_t seen = rest.size(), begin = 0;  // no line ends before `seen`
     rest.append(block.data(), size);
-    size_t begin = 0;
-    for (size_t end = 0; (end = rest.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    for (size_t end = 0; (end = rest.find('\n', std::max(begin, seen))) != std::string::npos; begin = end + 1, ++line) {
       const bool windows = end > begin && rest[end - 1] == '\r';
       answers.add(std::string_view(rest).substr(begin, end - begin - (windows ? 1 : 0)));
     }
     rest.erase(0, begin);
+    if (rest.size() > kLongestLine) {
+      user_error("{}: line {}: a line of more than {}; divide it into several texts, one on each line", name, line,
+                 format_bytes(static_cast<double>(kLongestLine)));
+    }
     if (someone_waits) answers.flush();  // a reader at the other end of a pipe; the next block may take long
   }
   if (!rest.empty()) answers.add(rest);
@@ -94,8 +100,13 @@ void answer_table(const TableOptions& options, AnswerStream& answers) {
 PredictTotals LoadedModel::predict(const std::vector<TextOrPair>& texts, const OnPredictions& on_predictions,
                                    const PredictOptions& options) {
   const RuntimeScope scope(content_->runtime);
-  const bool pairs = classifies_pairs() ||
-                     std::any_of(texts.begin(), texts.end(), [](const auto& text) { return !text.pair.empty(); });
+  const bool given = std::any_of(texts.begin(), texts.end(), [](const auto& text) { return !text.pair.empty(); });
+  // What another program trained does not say whether it was on pairs.
+  const bool unknown = content_->model->job.data.train.empty();
+  const bool pairs = classifies_pairs() || (given && unknown);
+  if (given && !pairs) {
+    user_error("{}: it classifies single texts, and a second one was given; remove it (--pair)", content_->model->path);
+  }
   AnswerStream answers(*content_->model, pairs, content_->length(options.max_length), on_predictions);
   for (const TextOrPair& text : texts) answers.add(text.text, text.pair);
   return answers.finish();
@@ -105,6 +116,9 @@ PredictTotals LoadedModel::predict_file(const std::string& path, const OnPredict
                                         const PredictOptions& options) {
   const RuntimeScope scope(content_->runtime);
   const TrainedModel& model = *content_->model;
+  if (!options.pair_field.empty() && !classifies_pairs()) {
+    user_error("{}: it classifies single texts; remove --pair-field {}", model.path, options.pair_field);
+  }
   AnswerStream answers(model, classifies_pairs(), content_->length(options.max_length), on_predictions);
   if (is_table_file(path)) {
     const DataOptions& trained = model.job.data;
@@ -118,7 +132,7 @@ PredictTotals LoadedModel::predict_file(const std::string& path, const OnPredict
     if (classifies_pairs())
       user_error("{} classifies pairs of texts, so --data must be a table (.csv, .tsv, .jsonl)", model.path);
     const auto reader = open_byte_reader(path);
-    answer_lines([&](char* out, size_t size) { return reader->read(out, size); }, false, answers);
+    answer_lines([&](char* out, size_t size) { return reader->read(out, size); }, path, false, answers);
   }
   return answers.finish();
 }
@@ -129,7 +143,7 @@ PredictTotals LoadedModel::predict_lines(const std::function<size_t(char* out, s
   const TrainedModel& model = *content_->model;
   AnswerStream answers(model, false, content_->length(options.max_length), on_predictions);
   if (classifies_pairs()) user_error("{} classifies pairs of texts; give --data, or a text and --pair", model.path);
-  answer_lines(read, true, answers);
+  answer_lines(read, "standard input", true, answers);
   return answers.finish();
 }
 

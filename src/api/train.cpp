@@ -10,6 +10,8 @@ namespace brisk {
 TrainResult train(Runtime& runtime, const TrainingJob& job, const TrainOptions& options) {
   const RuntimeScope scope(runtime);
   const TrainOutcome outcome = train(resolved_job(job, options.resume), {.resume = options.resume,
+                                                                         .overwrite = options.overwrite,
+                                                                         .dry_run = options.dry_run,
                                                                          .before_first_step = options.before_first_step,
                                                                          .on_step = options.on_step,
                                                                          .on_evaluation = options.on_evaluation});

@@ -23,6 +23,10 @@ const Metrics& standard_metrics() {
   static const Metrics all = {
       {.name = "loss", .description = "Mean cross-entropy in nats"},
       {.name = "perplexity", .format = MetricFormat::wide_number, .description = "The exponential of the loss"},
+      {.name = "bits_per_byte",
+       .label = "bits per byte",
+       .description = "Loss in bits over the bytes of the text, the same for any tokenizer",
+       .any_tokenizer = true},
       {.name = "accuracy",
        .higher_is_better = true,
        .format = MetricFormat::percent,
@@ -49,6 +53,16 @@ const Metrics& standard_metrics() {
        .format = MetricFormat::percent,
        .label = "macro recall",
        .short_name = "recall",
+       .secondary = true},
+      {.name = "weighted_precision",
+       .higher_is_better = true,
+       .format = MetricFormat::percent,
+       .label = "weighted precision",
+       .secondary = true},
+      {.name = "weighted_recall",
+       .higher_is_better = true,
+       .format = MetricFormat::percent,
+       .label = "weighted recall",
        .secondary = true}};
   return all;
 }
@@ -79,11 +93,23 @@ std::string Metric::interval_text() const {
 }
 
 const Metric* Metrics::find(std::string_view name) const {
-  constexpr std::string_view kEval = "eval_";
-  if (name.starts_with(kEval)) name.remove_prefix(kEval.size());
   const auto found =
       std::find_if(list_.begin(), list_.end(), [&](const Metric& m) { return m.name == name || m.short_name == name; });
-  return found == list_.end() ? nullptr : &*found;
+  if (found != list_.end()) return &*found;
+  // As others write it: "eval_f1", "Macro-F1", "f1_macro".
+  std::string plain;
+  for (const char c : name) {
+    plain += c == '-' || c == ' ' ? '_' : static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  }
+  for (const std::string_view prefix : {"eval_", "validation_", "val_"}) {
+    if (plain.starts_with(prefix)) return find(std::string_view(plain).substr(prefix.size()));
+  }
+  for (const std::string_view mean : {"macro", "weighted"}) {
+    const size_t length = plain.size() - std::min(plain.size(), mean.size() + 1);
+    if (length > 0 && plain[length] == '_' && plain.ends_with(mean))
+      return find(fmt::format("{}_{}", mean, plain.substr(0, length)));
+  }
+  return plain == name ? nullptr : find(plain);
 }
 
 double Metrics::value(std::string_view name) const {
@@ -149,6 +175,7 @@ Json metric_kinds_to_json(const Metrics& metrics) {
     if (!metric.label.empty()) kind["label"] = metric.label;
     if (!metric.short_name.empty()) kind["short_name"] = metric.short_name;
     if (!metric.description.empty()) kind["description"] = metric.description;
+    if (metric.any_tokenizer) kind["any_tokenizer"] = true;
     if (metric.secondary) kind["secondary"] = true;
   }
   return list;
@@ -156,7 +183,8 @@ Json metric_kinds_to_json(const Metrics& metrics) {
 
 Metrics metric_kinds_from_json(const Json& json) {
   Metrics metrics;
-  if (!json.is_array()) return metrics;
+  constexpr size_t kMost = 100;  // of a damaged file: each is compared with the others
+  if (!json.is_array() || json.size() > kMost) return metrics;
   for (const Json& kind : json) {
     const auto text = [&](const char* key) {
       return kind.contains(key) && kind[key].is_string() ? kind[key].get<std::string>() : std::string();
@@ -171,6 +199,7 @@ Metrics metric_kinds_from_json(const Json& json) {
                  .label = text("label"),
                  .short_name = text("short_name"),
                  .description = text("description"),
+                 .any_tokenizer = flag("any_tokenizer"),
                  .secondary = flag("secondary")});
   }
   return metrics;

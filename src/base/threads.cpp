@@ -108,7 +108,8 @@ ThreadPool::ThreadPool(int threads, Runtime* runtime) : size_(std::max(1, thread
   } catch (const std::system_error& error) {
     const size_t started = state_->workers.size() + 1;
     stop_workers();
-    user_error("the system gave {} of {} threads ({}): use fewer, or raise ulimit -u", started, size_, error.what());
+    user_error("the system started only {} of {} threads ({}): use fewer, or raise ulimit -u", started, size_,
+               error.what());
   }
 }
 

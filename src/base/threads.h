@@ -6,7 +6,7 @@
 //   pool.for_range(n, 64, [&](int64_t begin, int64_t end, int thread) { ... });     // a fixed share for each
 //
 // Shares are fixed by n and the number of threads alone, so a reduction over threads in order is deterministic.
-// The body must not throw. Calls do not nest: a body that calls run() again is a fault of ours.
+// The body must not throw. Calls do not nest: a body that calls run() again is an internal error.
 #pragma once
 
 #include <cstdint>

@@ -59,7 +59,7 @@ ClassifyBenchResult bench_classify(const ClassifyBenchOptions& options) {
                config.vocab_size);
   }
   const auto data = open_examples(table, *tokenizer, Runtime::current().cache_directory());
-  const ExampleSet examples(data, *tokenizer, training_labels(*data));
+  const ExampleSet examples(data, *tokenizer, training_labels(*data, true));
   check_room_for_text(examples, options.max_length);
   const auto sequences = std::make_shared<const ExampleSequences>(examples, options.max_length);
   config.num_labels = examples.labels().count();

@@ -38,7 +38,7 @@ MeasuredSteps measure_steps(Engine& engine, Loader& loader, const MeasureOptions
   PeakMeter peak(arithmetic);
   std::vector<double> seconds;
   MeasuredSteps measured;
-  Ledger::Totals start, beside;  // `beside`: spent on the peak or on what was new, not on steps
+  Ledger::Totals start, excluded;  // `excluded`: spent on the peak or on what was new, not on steps
   auto warming_from = BenchClock::now(), measured_from = warming_from;
   double left_out = 0;             // seconds
   std::optional<StepBatch> ahead;  // as in training: a GPU has it before it is done with the last
@@ -58,7 +58,7 @@ MeasuredSteps measure_steps(Engine& engine, Loader& loader, const MeasureOptions
     if (is_warm) {
       const Ledger::Totals before_sample = ledger.totals();
       if (!engine.parameters().device().is_cuda()) peak.sample();  // the CPU's means nothing for a GPU
-      beside += ledger.totals() - before_sample;
+      excluded += ledger.totals() - before_sample;
     }
     const auto before = BenchClock::now();
     const Ledger::Totals before_step = ledger.totals();
@@ -84,7 +84,7 @@ MeasuredSteps measure_steps(Engine& engine, Loader& loader, const MeasureOptions
     // new all the time, that is the speed.
     if (engine.settled_passes() < 2 && left_out < options.seconds) {
       left_out += elapsed;
-      beside += ledger.totals() - before_step;
+      excluded += ledger.totals() - before_step;
       continue;
     }
     measured.tokens += result.tokens;
@@ -95,7 +95,7 @@ MeasuredSteps measure_steps(Engine& engine, Loader& loader, const MeasureOptions
   }
   ::close(log_file);
 
-  measured.ledger = ledger.totals() - start - beside;
+  measured.ledger = ledger.totals() - start - excluded;
   measured.steps = std::ssize(seconds);
   std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
   measured.median_seconds = seconds[seconds.size() / 2];

@@ -23,8 +23,6 @@ namespace {
 
 constexpr const char* kModelFile = "model.safetensors";
 constexpr const char* kOptimizerFile = "optimizer.safetensors";
-constexpr const char* kFirstMoment = "first_moment.";
-constexpr const char* kSecondMoment = "second_moment.";
 constexpr std::string_view kPrefix = "step-";
 constexpr int kDigits = 8;
 
@@ -51,51 +49,30 @@ std::string replaced_path(const std::string& run, int64_t step) {
   return fmt::format("{}/.{}.replaced", folder_of(run), name_of(step));
 }
 
-using TensorOfParameter = Tensor Parameter::*;  // the master or a moment
-
-// What is frozen is not in checkpoints: checkpoint/fine_tuned.h saves it once.
-bool is_saved(const Parameter& parameter, TensorOfParameter which) {
-  return parameter.spec.trained && (which == &Parameter::master || static_cast<bool>(parameter.*which));
-}
-
-// One tensor of each parameter that has it, under the parameter's name.
-void add_tensors(SafetensorsWriter& writer, const ParameterStore& store, const std::string& prefix,
-                 TensorOfParameter which) {
-  Device& device = store.device();
-  for (const auto& parameter : store.all()) {
-    if (!is_saved(*parameter, which)) continue;
-    if (which == &Parameter::master && !parameter->master) {
-      writer.add(prefix + parameter->spec.name, SafetensorsType::f32, {parameter->spec.rows, parameter->spec.cols},
-                 [&store, &from = *parameter](int64_t offset, std::span<std::byte> block) {
-                   std::vector<float> numbers(block.size() / sizeof(float));
-                   store.read(from, offset / size_of(DType::f32), numbers);
-                   std::memcpy(block.data(), numbers.data(), block.size());
-                 });
-      continue;
+// Writes the tensors to a file; `sum` is the checksum of its bytes, taken while they are written.
+int64_t write_tensors(const std::string& path, int64_t step, bool is_model,
+                      const std::vector<CheckpointTensor>& tensors, std::string& sum) {
+  SafetensorsWriter writer(path);
+  if (is_model) writer.add_metadata("format", "pt");
+  writer.add_metadata("step", fmt::format("{}", step));
+  for (const CheckpointTensor& tensor : tensors) {
+    if (tensor.host != nullptr) {
+      writer.add(tensor.name, SafetensorsType::f32, {tensor.rows, tensor.cols}, tensor.host);
+    } else {
+      writer.add(tensor.name, SafetensorsType::f32, {tensor.rows, tensor.cols}, tensor.read);
     }
-    const auto* data = static_cast<const std::byte*>((parameter.get()->*which).data);
-    writer.add(prefix + parameter->spec.name, SafetensorsType::f32, {parameter->spec.rows, parameter->spec.cols},
-               [&device, data](int64_t offset, std::span<std::byte> block) {
-                 device.copy_out(block.data(), data + offset, std::ssize(block));
-               });
   }
+  RunningChecksum running;
+  const int64_t bytes = writer.finish([&](std::span<const std::byte> piece) { running.add(piece); });
+  sum = checksum_text(running.value());
+  return bytes;
 }
 
-int64_t write_files(const std::string& folder, const ParameterStore& store, CheckpointState state) {
-  const std::string step = fmt::format("{}", state.step);
-  SafetensorsWriter model(folder + "/" + kModelFile);
-  model.add_metadata("format", "pt");
-  model.add_metadata("step", step);
-  add_tensors(model, store, "", &Parameter::master);
-  int64_t bytes = model.finish();
-  state.model_checksum = checksum_of_file(folder + "/" + kModelFile);
-  if (store.is_training()) {
-    SafetensorsWriter optimizer(folder + "/" + kOptimizerFile);
-    optimizer.add_metadata("step", step);
-    add_tensors(optimizer, store, kFirstMoment, &Parameter::first_moment);
-    add_tensors(optimizer, store, kSecondMoment, &Parameter::second_moment);
-    bytes += optimizer.finish();
-    state.optimizer_checksum = checksum_of_file(folder + "/" + kOptimizerFile);
+int64_t write_files(const std::string& folder, const CheckpointTensors& tensors, CheckpointState state) {
+  int64_t bytes = write_tensors(folder + "/" + kModelFile, state.step, true, tensors.model, state.model_checksum);
+  if (tensors.has_optimizer) {
+    bytes +=
+        write_tensors(folder + "/" + kOptimizerFile, state.step, false, tensors.optimizer, state.optimizer_checksum);
   }
   const std::string text = checkpoint_state_to_json_text(state);
   bytes += std::ssize(text);
@@ -121,7 +98,7 @@ void commit(const std::string& run, int64_t step, const std::string& partial, co
 std::string save_problem(const std::string& run, int64_t step, const std::string& reason) {
   std::string kept = "there is no earlier one";
   try {
-    const std::vector<CheckpointPlace> places = list_checkpoints(run);
+    const std::vector<CheckpointPath> places = list_checkpoints(run);
     if (!places.empty()) kept = fmt::format("the last one, of step {}, is kept", places.back().step);
   } catch (const UserError&) {
     kept = "earlier ones were not touched";
@@ -171,7 +148,7 @@ class TensorsOfFile {
   void check_step(int64_t step) const {
     const auto found = file_.metadata().find("step");
     if (found == file_.metadata().end() || found->second != fmt::format("{}", step)) {
-      user_error("{}: it is of step {}, expected {} as in {} next to it: files of two checkpoints were mixed",
+      user_error("{}: it belongs to step {}, expected {} as in {} next to it: files of two checkpoints were mixed",
                  file_.path(), found == file_.metadata().end() ? "none" : found->second, step, kStateFile);
     }
   }
@@ -220,8 +197,8 @@ void check_bytes(const std::string& path, const std::string& expected) {
   if (expected.empty()) return;  // of an earlier brisk
   const std::string found = checksum_of_file(path);
   if (found == expected) return;
-  user_error("{}: its bytes are not those that were saved (checksum {}, expected {}): the disk or a copy changed them",
-             path, found, expected);
+  user_error("{}: it is not what was saved (checksum {}, expected {}): the disk or a copy changed them", path, found,
+             expected);
 }
 
 CheckedCheckpoint check_checkpoint(const std::string& path, const ParameterStore& store) {
@@ -229,7 +206,7 @@ CheckedCheckpoint check_checkpoint(const std::string& path, const ParameterStore
   CheckedCheckpoint checked{
       TensorsOfFile(path + "/" + kModelFile, store, kMasters),
       TensorsOfFile(path + "/" + kOptimizerFile, store,
-                    {{kFirstMoment, &Parameter::first_moment}, {kSecondMoment, &Parameter::second_moment}}),
+                    {{kFirstMomentPrefix, &Parameter::first_moment}, {kSecondMomentPrefix, &Parameter::second_moment}}),
       read_checkpoint_state(path)};
   checked.model.check_step(checked.state.step);
   checked.optimizer.check_step(checked.state.step);
@@ -238,12 +215,12 @@ CheckedCheckpoint check_checkpoint(const std::string& path, const ParameterStore
   return checked;
 }
 
-// "; step-00000100 next to it is whole: ..." for the newest other checkpoint that loads.
+// "; step-00000100 next to it is intact: ..." for the newest other checkpoint that loads.
 std::string advice_on_damage(const std::string& checkpoint, const ParameterStore& store) {
   const std::filesystem::path path = std::filesystem::path(checkpoint).lexically_normal();
   const std::filesystem::path folder = path.parent_path();
   if (!step_of(path.filename().string())) return "";
-  std::vector<CheckpointPlace> places = list_checkpoints(folder.parent_path().string());
+  std::vector<CheckpointPath> places = list_checkpoints(folder.parent_path().string());
   for (auto place = places.rbegin(); place != places.rend(); ++place) {
     if (name_of(place->step) == path.filename()) continue;
     try {
@@ -251,13 +228,13 @@ std::string advice_on_damage(const std::string& checkpoint, const ParameterStore
     } catch (const UserError&) {
       continue;
     }
-    return fmt::format("\n{} is whole: remove {} and resume again to go on from step {}", place->path, checkpoint,
+    return fmt::format("\n{} is intact: remove {} and resume again to continue from step {}", place->path, checkpoint,
                        place->step);
   }
-  return fmt::format("\nno other checkpoint in {} is whole", folder.string());
+  return fmt::format("\nno other checkpoint in {} is intact", folder.string());
 }
 
-void remove_checkpoint(const std::string& run, const CheckpointPlace& place) {
+void remove_checkpoint(const std::string& run, const CheckpointPath& place) {
   const std::string deleted = deleted_path(run, place.step);
   remove_directory_tree(deleted);
   rename_file(place.path, deleted);
@@ -267,17 +244,24 @@ void remove_checkpoint(const std::string& run, const CheckpointPlace& place) {
 }  // namespace
 
 SaveResult save_checkpoint(const std::string& run, const ParameterStore& store, const CheckpointState& state) {
+  return save_checkpoint(run, tensors_of(store), state);
+}
+
+SaveResult save_checkpoint(const std::string& run, const CheckpointTensors& tensors, const CheckpointState& state) {
   const std::string partial = partial_path(run, state.step);
   std::string reason;
+  bool made = false;  // what is removed is what was made here
   try {
     if (!is_directory(folder_of(run))) {
       make_directories(folder_of(run));
       sync_directory(run);
     }
+    refuse_link(folder_of(run));
     remove_directory_tree(partial);
+    made = true;
     make_directories(partial);
     SaveResult result;
-    result.bytes = write_files(partial, store, state);
+    result.bytes = write_files(partial, tensors, state);
     result.path = folder_of(run) + "/" + name_of(state.step);
     sync_directory(partial);
     commit(run, state.step, partial, result.path);
@@ -288,7 +272,7 @@ SaveResult save_checkpoint(const std::string& run, const ParameterStore& store, 
     reason = "no memory";
   }
   std::error_code ignored;  // what is left has a dot and is removed by the next save or start
-  std::filesystem::remove_all(partial, ignored);
+  if (made) std::filesystem::remove_all(partial, ignored);
   SaveResult result;
   result.problem = save_problem(run, state.step, reason);
   return result;
@@ -297,9 +281,9 @@ SaveResult save_checkpoint(const std::string& run, const ParameterStore& store, 
 std::string prune_checkpoints(const std::string& run, int64_t keep, int64_t best_step) {
   if (keep <= 0) return "";
   try {
-    std::vector<CheckpointPlace> places = list_checkpoints(run);
+    std::vector<CheckpointPath> places = list_checkpoints(run);
     while (std::ssize(places) > keep) {
-      const CheckpointPlace oldest = places.front();
+      const CheckpointPath oldest = places.front();
       places.erase(places.begin());
       if (oldest.step == best_step) continue;  // kept besides the last ones
       remove_checkpoint(run, oldest);
@@ -311,13 +295,13 @@ std::string prune_checkpoints(const std::string& run, int64_t keep, int64_t best
 }
 
 void remove_checkpoints_after(const std::string& run, int64_t step) {
-  std::vector<CheckpointPlace> places = list_checkpoints(run);
+  std::vector<CheckpointPath> places = list_checkpoints(run);
   // The last one first: a process killed in between resumes from one that is still part of the same curve.
   for (; !places.empty() && places.back().step > step; places.pop_back()) remove_checkpoint(run, places.back());
 }
 
-std::vector<CheckpointPlace> list_checkpoints(const std::string& run) {
-  std::vector<CheckpointPlace> places;
+std::vector<CheckpointPath> list_checkpoints(const std::string& run) {
+  std::vector<CheckpointPath> places;
   for (const std::string& name : names_in(folder_of(run))) {
     const std::optional<int64_t> step = step_of(name);
     const std::string path = folder_of(run) + "/" + name;
@@ -328,27 +312,30 @@ std::vector<CheckpointPlace> list_checkpoints(const std::string& run) {
 }
 
 std::optional<std::string> latest_checkpoint(const std::string& run) {
-  const std::vector<CheckpointPlace> places = list_checkpoints(run);
+  const std::vector<CheckpointPath> places = list_checkpoints(run);
   if (places.empty()) return std::nullopt;
   return places.back().path;
 }
 
 std::optional<std::string> best_checkpoint(const std::string& run) {
-  const std::vector<CheckpointPlace> places = list_checkpoints(run);
+  const std::vector<CheckpointPath> places = list_checkpoints(run);
   if (places.empty()) return std::nullopt;
   const int64_t best_step = read_checkpoint_state(places.back().path).best_step;
-  for (const CheckpointPlace& place : places) {
+  for (const CheckpointPath& place : places) {
     if (place.step == best_step) return place.path;
   }
   return places.back().path;
 }
 
 void remove_stale_checkpoints(const std::string& run) {
+  refuse_link(folder_of(run));
   for (const std::string& name : names_in(folder_of(run))) {
-    if (!name.starts_with(".step-")) continue;
     const std::string path = folder_of(run) + "/" + name;
-    const std::string_view stem = std::string_view(name).substr(1, name.rfind('.') - 1);
-    const bool replaced = name.ends_with(".replaced") && step_of(stem);
+    const std::string_view stem = std::string_view(name).substr(name.starts_with('.') ? 1 : 0, name.rfind('.') - 1);
+    const bool replaced = name.ends_with(".replaced");
+    // Nothing but what save_checkpoint() and remove_checkpoint() make.
+    if (!name.starts_with('.') || !step_of(stem)) continue;
+    if (!replaced && !name.ends_with(".partial") && !name.ends_with(".deleted")) continue;
     const std::string original = folder_of(run) + "/" + std::string(stem);
     if (replaced && !file_exists(original)) {
       rename_file(path, original);

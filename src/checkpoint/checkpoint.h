@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint_state.h"
+#include "checkpoint/checkpoint_tensors.h"
 #include "tensor/parameter.h"
 
 namespace brisk {
@@ -34,6 +35,8 @@ struct SaveResult {
 // `run` is the run directory throughout. A checkpoint of the same step is replaced. That of a store for inference (an
 // imported model) has no optimizer state.
 SaveResult save_checkpoint(const std::string& run, const ParameterStore& store, const CheckpointState& state);
+// The same of tensors that may lie in a copy (checkpoint/checkpoint_tensors.h): then by any thread.
+SaveResult save_checkpoint(const std::string& run, const CheckpointTensors& tensors, const CheckpointState& state);
 
 // Removes all but the last `keep` (0: all kept) and that of `best_step` (-1: none). Returns why something could not be
 // removed, or nothing.
@@ -42,12 +45,12 @@ std::string prune_checkpoints(const std::string& run, int64_t keep, int64_t best
 // Removes those of later steps than `step`: what a run that goes back leaves behind. UserError if it cannot.
 void remove_checkpoints_after(const std::string& run, int64_t step);
 
-struct CheckpointPlace {
+struct CheckpointPath {
   int64_t step = 0;
   std::string path;
 };
 
-std::vector<CheckpointPlace> list_checkpoints(const std::string& run);  // complete ones, oldest first
+std::vector<CheckpointPath> list_checkpoints(const std::string& run);  // complete ones, oldest first
 
 // Paths; empty if there is no checkpoint yet.
 std::optional<std::string> latest_checkpoint(const std::string& run);

@@ -2,10 +2,15 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/hash.h"
+#include "base/parse_json.h"
+#include "base/text/printable.h"
 
 namespace brisk {
 
@@ -14,30 +19,37 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kFormatVersion = 1;
+constexpr JsonLimits kStateJson = {.keys_of_one = 10'000};  // its keys are compared with each other
+constexpr std::string_view kBeforeChecksum = ",\n  \"checksum\": \"", kAfterChecksum = "\"\n}\n";
+// More than any run has, and far from where sums would overflow.
+constexpr int64_t kMostSteps = int64_t{1} << 40, kMostTokens = int64_t{1} << 60;
+constexpr double kMostSeconds = 1e10;
+constexpr double kAnyNumber = std::numeric_limits<double>::infinity();
 
 std::string exact_text(double value) { return fmt::format("{}", value); }
+
+std::string with_checksum(const std::string& text) {
+  return fmt::format("{}{}{:016x}{}", text, kBeforeChecksum, hash_bytes(text), kAfterChecksum);
+}
 
 // Fields of a JSON object, with complaints that name file, key, what was found and what was expected.
 class StateReader {
  public:
-  explicit StateReader(std::string path) : path_(std::move(path)) {
-    const std::string text = read_file(path_);
-    json_ = Json::parse(text, nullptr, false);
+  StateReader(const std::string& text, std::string path) : path_(std::move(path)) {
+    json_ = parse_json(text, path_, "incomplete or damaged state file", kStateJson);
     if (!json_.is_object()) {
-      user_error("{}: not a whole state file: found {} bytes that are not a JSON object", path_, text.size());
+      user_error("{}: incomplete or damaged state file: found {}, expected a JSON object", path_,
+                 json_in_message(json_));
     }
+    check_checksum(text);
   }
 
-  int64_t integer(const Json& object, const char* key) const {
+  int64_t integer(const Json& object, const char* key, int64_t least, int64_t most) const {
     const Json& value = field(object, key);
-    if (!value.is_number_integer()) complain(key, value, "an integer");
+    if (!value.is_number_integer() || value < least || value > most) {
+      complain(key, value, fmt::format("an integer from {} to {}", least, most));
+    }
     return value.get<int64_t>();
-  }
-
-  uint64_t unsigned_integer(const char* key) const {
-    const Json& value = field(json_, key);
-    if (!value.is_number_unsigned()) complain(key, value, "an integer of 0 or more");
-    return value.get<uint64_t>();
   }
 
   std::string string(const char* key) const { return string(json_, key); }
@@ -57,6 +69,14 @@ class StateReader {
     return number;
   }
 
+  double number_within(const Json& object, const char* key, double least, double most) const {
+    const double number = exact_number(object, key);
+    if (!(number >= least && number <= most)) {
+      complain(key, field(object, key), fmt::format("a number from {:g} to {:g}", least, most));
+    }
+    return number;
+  }
+
   const Json& object(const char* key) const {
     const Json& value = field(json_, key);
     if (!value.is_object()) complain(key, value, "an object");
@@ -64,7 +84,7 @@ class StateReader {
   }
 
   const Json& field(const Json& object, const char* key) const {
-    if (!object.contains(key)) user_error("{}: not a whole state file: it has no {}", path_, key);
+    if (!object.contains(key)) user_error("{}: incomplete or damaged state file: it has no {}", path_, key);
     return object[key];
   }
 
@@ -73,11 +93,16 @@ class StateReader {
 
   double exact_number(const Json& object, const char* key) const { return exact_number(key, field(object, key)); }
 
-  std::vector<double> exact_numbers(const Json& object, const char* key) const {
+  std::vector<double> exact_numbers(const Json& object, const char* key, double least) const {
     const Json& list = field(object, key);
     if (!list.is_array()) complain(key, list, "a list");
     std::vector<double> numbers;
-    for (const Json& item : list) numbers.push_back(exact_number(key, item));
+    for (const Json& item : list) {
+      numbers.push_back(exact_number(key, item));
+      if (!std::isfinite(numbers.back()) || numbers.back() < least) {
+        complain(key, item, fmt::format("finite numbers from {:g} on", least));
+      }
+    }
     return numbers;
   }
 
@@ -85,8 +110,18 @@ class StateReader {
   const std::string& path() const { return path_; }
 
  private:
-  [[noreturn]] void complain(const char* key, const Json& value, const char* expected) const {
-    user_error("{}: {} is {}, expected {}", path_, key, value.dump(), expected);
+  void check_checksum(const std::string& text) const {
+    if (!json_.contains("checksum")) return;  // of an earlier brisk
+    const size_t end = text.rfind(kBeforeChecksum);
+    const std::string before = text.substr(0, end == std::string::npos ? 0 : end);
+    if (end != std::string::npos && text == with_checksum(before)) return;
+    user_error(
+        "{}: its bytes are not those that were saved (their checksum is another): the disk or a copy changed them",
+        path_);
+  }
+
+  [[noreturn]] void complain(const char* key, const Json& value, const std::string& expected) const {
+    user_error("{}: {} is {}, expected {}", path_, printable(key), json_in_message(value), expected);
   }
 
   std::string path_;
@@ -115,16 +150,16 @@ Json guard_to_json(const GuardState& guard) {
 
 GuardState guard_from_json(const StateReader& reader, const Json& json) {
   GuardState guard;
-  guard.gradient_norms = reader.exact_numbers(json, "gradient_norms");
-  guard.losses = reader.exact_numbers(json, "losses");
+  guard.gradient_norms = reader.exact_numbers(json, "gradient_norms", 0);
+  guard.losses = reader.exact_numbers(json, "losses", -kAnyNumber);
   for (const Json& step : reader.field(json, "recent_skips")) {
     if (step.is_number_integer()) guard.recent_skips.push_back(step.get<int64_t>());
   }
-  guard.first_loss = reader.exact_number(json, "first_loss");
-  guard.lowest_loss = reader.exact_number(json, "lowest_loss");
-  guard.skipped = reader.integer(json, "skipped");
-  guard.rollbacks = reader.integer(json, "rollbacks");
-  guard.rate_factor = reader.exact_number(json, "rate_factor");
+  guard.first_loss = reader.number_within(json, "first_loss", -kAnyNumber, kAnyNumber);
+  guard.lowest_loss = reader.number_within(json, "lowest_loss", -kAnyNumber, kAnyNumber);
+  guard.skipped = reader.integer(json, "skipped", 0, kMostSteps);
+  guard.rollbacks = reader.integer(json, "rollbacks", 0, kMostSteps);
+  guard.rate_factor = reader.number_within(json, "rate_factor", 0, 1);
   guard.healthy = reader.field(json, "healthy") == true;
   return guard;
 }
@@ -152,8 +187,8 @@ Metrics best_metrics_from_json(const StateReader& reader) {
 std::string checkpoint_state_to_json_text(const CheckpointState& state) {
   Json accumulators = Json::object();
   for (const auto& [name, value] : state.accumulators) accumulators[name] = exact_text(value);
-  const Json choices = Json::parse(state.choices_json, nullptr, false);
-  BRISK_CHECK(choices.is_object(), "choices are not a JSON object: {}", state.choices_json);
+  const Json tuned = parse_json_or_discard(state.tuned_settings_json);
+  BRISK_CHECK(tuned.is_object(), "tuned settings are not a JSON object: {}", state.tuned_settings_json);
   Json json;
   json["format_version"] = kFormatVersion;
   json["step"] = state.step;
@@ -172,50 +207,70 @@ std::string checkpoint_state_to_json_text(const CheckpointState& state) {
                           {"skipped_steps", state.loss_scale->skipped_steps}};
   }
   json["clock"] = {{"elapsed_seconds", exact_text(state.elapsed_seconds)}, {"progress", exact_text(state.progress)}};
+  json["saves"] = {{"interval", state.saves.interval}, {"next", state.saves.next}};
   json["checksums"] = {{"model", state.model_checksum}, {"optimizer", state.optimizer_checksum}};
-  json["choices"] = choices;
+  json["choices"] = tuned;
+  json["run_files"] = state.run_files;
   json["job_fingerprint"] = state.job_fingerprint;
-  return json.dump(2) + "\n";
+  std::string text = json.dump(2);
+  text.resize(text.size() - std::string_view("\n}").size());
+  return with_checksum(text);
 }
 
 CheckpointState read_checkpoint_state(const std::string& checkpoint) {
-  const StateReader reader(checkpoint + "/" + kStateFile);
-  const int64_t version = reader.integer(reader.json(), "format_version");
+  const std::string path = checkpoint + "/" + kStateFile;
+  return checkpoint_state_from_json_text(read_file(path, file_kind::state), path);
+}
+
+CheckpointState checkpoint_state_from_json_text(const std::string& text, const std::string& path) {
+  const StateReader reader(text, path);
+  const int64_t version = reader.integer(reader.json(), "format_version", 0, kMostSteps);
   if (version != kFormatVersion) {
     user_error("{}: format_version is {}, expected {}; use the brisk that wrote it", reader.path(), version,
                kFormatVersion);
   }
   CheckpointState state;
-  state.step = reader.integer(reader.json(), "step");
+  state.step = reader.integer(reader.json(), "step", 0, kMostSteps);
+  // An epoch has a step at least, and each step takes the cursor one on.
   const Json& cursor = reader.object("cursor");
-  state.cursor = {.epoch = reader.integer(cursor, "epoch"), .step = reader.integer(cursor, "step")};
-  state.tokens_seen = reader.integer(reader.json(), "tokens_seen");
+  state.cursor = {.epoch = reader.integer(cursor, "epoch", 0, state.step),
+                  .step = reader.integer(cursor, "step", 0, state.step)};
+  state.tokens_seen = reader.integer(reader.json(), "tokens_seen", 0, kMostTokens);
   state.best_metrics = best_metrics_from_json(reader);
-  state.best_step = reader.integer(reader.json(), "best_step");
-  state.evaluations_without_improvement = reader.integer(reader.json(), "evaluations_without_improvement");
-  state.seed = reader.unsigned_integer("seed");
+  state.best_step = reader.integer(reader.json(), "best_step", -1, state.step);
+  state.evaluations_without_improvement =
+      reader.integer(reader.json(), "evaluations_without_improvement", 0, kMostSteps);
+  state.seed = static_cast<uint64_t>(
+      reader.integer(reader.json(), "seed", 0, std::numeric_limits<int64_t>::max()));  // as training.seed
   for (const auto& [name, value] : reader.object("accumulators").items()) {
     state.accumulators[name] = reader.exact_number(name.c_str(), value);
   }
   if (const Json* guard = reader.object_if_there("guard")) state.guard = guard_from_json(reader, *guard);
   if (const Json* scale = reader.object_if_there("loss_scale")) {
     state.loss_scale = LossScale{.scale = reader.exact_number(*scale, "scale"),
-                                 .good_steps = reader.integer(*scale, "good_steps"),
-                                 .skipped_steps = reader.integer(*scale, "skipped_steps")};
+                                 .good_steps = reader.integer(*scale, "good_steps", 0, kMostSteps),
+                                 .skipped_steps = reader.integer(*scale, "skipped_steps", 0, kMostSteps)};
     if (!(state.loss_scale->scale >= LossScale::kLeast && state.loss_scale->scale <= LossScale::kMost)) {
       user_error("{}: loss_scale.scale is {}, expected {} to {}", reader.path(), state.loss_scale->scale,
                  LossScale::kLeast, LossScale::kMost);
     }
   }
   if (const Json* clock = reader.object_if_there("clock")) {
-    state.elapsed_seconds = reader.exact_number(*clock, "elapsed_seconds");
-    state.progress = reader.exact_number(*clock, "progress");
+    state.elapsed_seconds = reader.number_within(*clock, "elapsed_seconds", 0, kMostSeconds);
+    state.progress = reader.number_within(*clock, "progress", 0, 1);
+  }
+  if (const Json* saves = reader.object_if_there("saves")) {
+    state.saves = {.interval = reader.integer(*saves, "interval", 0, kMostSteps),
+                   .next = reader.integer(*saves, "next", 0, kMostSteps)};
   }
   if (const Json* checksums = reader.object_if_there("checksums")) {
     state.model_checksum = reader.string(*checksums, "model");
     state.optimizer_checksum = reader.string(*checksums, "optimizer");
   }
-  state.choices_json = reader.object("choices").dump();
+  if (const Json* files = reader.object_if_there("run_files")) {
+    for (const auto& [name, checksum] : files->items()) state.run_files[name] = reader.string(*files, name.c_str());
+  }
+  state.tuned_settings_json = reader.object("choices").dump();
   state.job_fingerprint = reader.string("job_fingerprint");
   return state;
 }

@@ -2,7 +2,7 @@
 //
 //   CheckpointState state = read_checkpoint_state("runs/bible/checkpoints/step-00000123");
 //
-// Doubles are kept as strings with as many digits as it takes to read the same bits back; infinity is one of them.
+// The text ends with a checksum of all that is before it; a file of an earlier brisk has none. Doubles are kept as strings with as many digits as it takes to read the same bits back; infinity is one of them.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,19 @@
 
 #include "base/metrics.h"
 #include "checkpoint/guard_state.h"
+#include "checkpoint/run_files.h"
 #include "data/batch/batch.h"
 #include "optim/loss_scale.h"
 
 namespace brisk {
 
 constexpr const char* kStateFile = "state.json";
+
+// When the clock wants the next checkpoint, in steps (train/run/cadence.h).
+struct SaveSchedule {
+  int64_t interval = 0;  // steps from one to the next; 0: not known yet
+  int64_t next = 0;      // the step
+};
 
 struct CheckpointState {
   int64_t step = 0;                             // optimizer steps done
@@ -27,19 +34,24 @@ struct CheckpointState {
   int64_t best_step = -1;                       // where that was; -1: not evaluated yet
   int64_t evaluations_without_improvement = 0;  // for early stopping
   uint64_t seed = 0;
-  std::string choices_json = "{}";             // choices made by timing, a JSON object as text
+  std::string tuned_settings_json = "{}";      // TunedSettings, a JSON object as text
   std::map<std::string, double> accumulators;  // sums of the loss curve that a log line is made of, kept to the bit
   GuardState guard;
-  std::optional<LossScale> loss_scale;             // of a run in f16
-  double elapsed_seconds = 0;                      // wall time of the run so far, all its processes
-  double progress = 0;                             // of a time box; 1: it is over
+  std::optional<LossScale> loss_scale;  // of a run in f16
+  double elapsed_seconds = 0;           // wall time of the run so far, all its processes
+  double progress = 0;                  // of a time box; 1: it is over
+  SaveSchedule saves;
   std::string model_checksum, optimizer_checksum;  // of the files next to it; empty: written before there were any
+  FileChecksums run_files;                         // checkpoint/run_files.h
   std::string job_fingerprint;                     // of the training data (the name is that of the file's key)
 };
 
 std::string checkpoint_state_to_json_text(const CheckpointState& state);
 
-// UserError where the file is missing, cut short or of another version.
+// UserError where the file is missing, changed, of another version, or says what no run could.
 CheckpointState read_checkpoint_state(const std::string& checkpoint);
+
+// The same from the content of a file; `path` is named in errors.
+CheckpointState checkpoint_state_from_json_text(const std::string& text, const std::string& path);
 
 }  // namespace brisk

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <vector>
 
@@ -33,6 +35,12 @@ uint64_t block_checksum(std::span<const std::byte> bytes, uint64_t number) {
   return sum;
 }
 
+uint64_t checksum_of_blocks(int64_t size, const std::vector<uint64_t>& blocks) {
+  uint64_t sum = static_cast<uint64_t>(size);
+  for (const uint64_t block : blocks) sum = hash_mix(sum, block);
+  return sum;
+}
+
 }  // namespace
 
 uint64_t checksum(std::span<const std::byte> bytes) {
@@ -47,15 +55,39 @@ uint64_t checksum(std::span<const std::byte> bytes) {
                          static_cast<uint64_t>(block));
     }
   });
-  uint64_t sum = static_cast<uint64_t>(size);
-  for (const uint64_t block : sums) sum = hash_mix(sum, block);
-  return sum;
+  return checksum_of_blocks(size, sums);
+}
+
+void RunningChecksum::add(std::span<const std::byte> piece) {
+  size_ += std::ssize(piece);
+  constexpr auto kWhole = static_cast<size_t>(kBlock);
+  while (!piece.empty()) {
+    if (begun_.empty() && piece.size() >= kWhole) {
+      blocks_.push_back(block_checksum(piece.first(kWhole), blocks_.size()));
+      piece = piece.subspan(kWhole);
+      continue;
+    }
+    const size_t taken = std::min(piece.size(), kWhole - begun_.size());
+    begun_.insert(begun_.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(taken));
+    piece = piece.subspan(taken);
+    if (begun_.size() < kWhole) continue;
+    blocks_.push_back(block_checksum(begun_, blocks_.size()));
+    begun_.clear();
+  }
+}
+
+uint64_t RunningChecksum::value() const {
+  std::vector<uint64_t> blocks = blocks_;
+  if (!begun_.empty()) blocks.push_back(block_checksum(begun_, blocks.size()));
+  return checksum_of_blocks(size_, blocks);
 }
 
 std::string checksum_of_file(const std::string& path) {
   const MappedFile file(path);
   file.advise_sequential();
-  return fmt::format("{:016x}", checksum(file.bytes()));
+  return checksum_text(checksum(file.bytes()));
 }
+
+std::string checksum_text(uint64_t sum) { return fmt::format("{:016x}", sum); }
 
 }  // namespace brisk

@@ -9,10 +9,24 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace brisk {
 
 uint64_t checksum(std::span<const std::byte> bytes);  // the same for any number of threads
 std::string checksum_of_file(const std::string& path);
+std::string checksum_text(uint64_t sum);  // 16 digits
+
+// The same number of bytes that come piece by piece, on one thread that needs no pool: of a file while it is written.
+class RunningChecksum {
+ public:
+  void add(std::span<const std::byte> piece);
+  uint64_t value() const;
+
+ private:
+  int64_t size_ = 0;
+  std::vector<std::byte> begun_;  // of the block that is not complete yet
+  std::vector<uint64_t> blocks_;
+};
 
 }  // namespace brisk

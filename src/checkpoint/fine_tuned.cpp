@@ -129,8 +129,9 @@ void load_frozen(const std::string& run, ParameterStore& store) {
   }
 }
 
-void load_whole_model(const std::string& checkpoint, ParameterStore& store, double adapter_scale) {
-  WholeModel model(checkpoint);
+namespace {
+
+std::vector<Adapted> find_whole_model(WholeModel& model, const ParameterStore& store) {
   std::vector<Adapted> found;
   for (const auto& parameter : store.all()) {
     const ParameterSpec& spec = parameter->spec;
@@ -145,7 +146,29 @@ void load_whole_model(const std::string& checkpoint, ParameterStore& store, doub
     found.push_back(adapted);
   }
   model.check_all_used();
+  return found;
+}
+
+}  // namespace
+
+void check_whole_model(const std::string& checkpoint, const ParameterStore& store) {
+  WholeModel model(checkpoint);
+  find_whole_model(model, store);
+}
+
+void load_whole_model(const std::string& checkpoint, ParameterStore& store, double adapter_scale, NonFinite nonfinite) {
+  WholeModel model(checkpoint);
+  const std::vector<Adapted> found = find_whole_model(model, store);
   check_model_bytes(checkpoint);
+  if (nonfinite == NonFinite::refuse) {
+    std::vector<const SafetensorsEntry*> tensors;
+    for (const Adapted& adapted : found) {
+      for (const SafetensorsEntry* entry : {adapted.weight, adapted.a, adapted.b}) {
+        if (entry != nullptr) tensors.push_back(entry);
+      }
+    }
+    check_finite(checkpoint, tensors);
+  }
   for (const Adapted& adapted : found) {
     std::vector<float> values = floats_of(*adapted.weight);
     if (adapted.a == nullptr) {

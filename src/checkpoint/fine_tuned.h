@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 
+#include "hub/finite.h"
 #include "tensor/parameter.h"
 
 namespace brisk {
@@ -23,6 +24,10 @@ void load_frozen(const std::string& run, ParameterStore& store);
 // Masters from the checkpoint, where they are there, and otherwise from the run's frozen ones; a matrix with adapters
 // becomes W + adapter_scale B A. Adapters of `store` itself are left alone. UserError if a tensor is missing or of
 // another shape. Compute copies, where the store has them, are stale afterwards.
-void load_whole_model(const std::string& checkpoint, ParameterStore& store, double adapter_scale);
+void load_whole_model(const std::string& checkpoint, ParameterStore& store, double adapter_scale,
+                      NonFinite nonfinite = NonFinite::refuse);
+
+// UserError where load_whole_model() would not find a parameter of `store`, which needs no memory yet, in its shape.
+void check_whole_model(const std::string& checkpoint, const ParameterStore& store);
 
 }  // namespace brisk

@@ -15,6 +15,8 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/files/lines.h"
+#include "base/parse_json.h"
 #include "base/text/spelling.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/fine_tuned.h"
@@ -47,12 +49,25 @@ bool is_ours(std::string_view name) {
 // What stands in the way of a fresh run; a process killed before it wrote anything leaves nothing of the kind.
 void check_nothing_is_lost(const std::string& path, bool may_be_resumed) {
   if (file_exists(path + "/job.json") || !list_checkpoints(path).empty()) {
-    user_error("{}: it holds a run already; {}choose another folder with --output", path,
-               may_be_resumed ? "add --resume to go on with it, or " : "");
+    user_error("{}: it already holds a run; {}choose another folder with --output", path,
+               may_be_resumed ? "add --resume to continue it, --overwrite to replace it, or " : "");
   }
   for (const std::string& name : names_in(path)) {
     if (name == kLockFile || name == kCheckpoints || is_leftover(name)) continue;
     user_error("{}: it is not empty (found '{}'); choose another folder with --output", path, name);
+  }
+}
+
+// What --overwrite replaces is a run, and all of it.
+void check_is_only_a_run(const std::string& path) {
+  if (!is_directory(path)) return;
+  for (const std::string& name : names_in(path)) {
+    const bool linked = (name == kCheckpoints || name == kEvents) && std::filesystem::is_symlink(path + "/" + name);
+    if (is_ours(name) && !linked) continue;
+    user_error(
+        "{}: --overwrite replaces a run and nothing else, but '{}' in it is {}; move it away, or choose another "
+        "folder with --output",
+        path, name, linked ? "a link to another folder" : "no file of a run");
   }
 }
 
@@ -88,8 +103,7 @@ void check_is_a_run(const std::string& path) {
 // Returns the descriptor that holds the lock. The kernel gives it back however the process ends.
 int lock_run(const std::string& path) {
   const std::string lock_path = path + "/" + kLockFile;
-  const int file = ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (file < 0) user_error("{}: cannot write to the run directory: {}", path, explain_errno(errno));
+  const int file = open_own_file(lock_path, O_RDWR);
   if (::flock(file, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) {
       std::array<char, 64> text{};
@@ -105,6 +119,14 @@ int lock_run(const std::string& path) {
   const bool named = ::ftruncate(file, 0) == 0 && ::pwrite(file, process.data(), process.size(), 0) > 0;
   static_cast<void>(named);  // on a full disk the message above is poorer for it, no more
   return file;
+}
+
+// The run's folder may be a link that the user made; nothing in it is, as it would lead what is written or deleted there
+// to another place. Said now, and not when a file is written at the end of the run.
+void refuse_links_in(const std::string& path) {
+  for (const std::string& name : names_in(path)) {
+    if (is_ours(name)) refuse_link(path + "/" + name);
+  }
 }
 
 // Of what open() makes, outermost first, what is not there yet.
@@ -123,25 +145,27 @@ std::vector<std::string> missing_of(const std::string& path) {
 
 // Keeps the whole lines with step <= last_step; returns the others' number.
 int64_t cut_lines(const std::string& path, int64_t last_step) {
-  if (!file_exists(path)) return 0;
-  const std::string text = read_file(path);
-  std::string kept;
+  const auto is_kept = [&](const LogLine& line) {
+    if (!line.ended || line.too_long) return false;
+    const nlohmann::json json = parse_json_or_discard<nlohmann::json>(line.text, kLogLineJson);
+    return json.is_object() && json.contains("step") && json["step"].is_number_integer() &&
+           json["step"].get<int64_t>() <= last_step;
+  };
   int64_t removed = 0;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t newline = text.find('\n', begin);
-    const size_t end = newline == std::string::npos ? text.size() : newline + 1;
-    const std::string_view line = std::string_view(text).substr(begin, end - begin);
-    const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
-    const bool whole =
-        newline != std::string::npos && json.is_object() && json.contains("step") && json["step"].is_number_integer();
-    if (whole && json["step"].get<int64_t>() <= last_step) {
-      kept += line;
-    } else {
-      ++removed;
-    }
-    begin = end;
-  }
-  if (removed > 0) write_file_atomically(path, kept);
+  for_each_log_line(path, [&](const LogLine& line) { removed += is_kept(line) ? 0 : 1; });
+  if (removed == 0) return 0;
+  constexpr size_t kBlock = size_t{1} << 20;
+  AtomicFile file(path);
+  std::string block;
+  for_each_log_line(path, [&](const LogLine& line) {
+    if (!is_kept(line)) return;
+    block.append(line.text).append("\n");
+    if (block.size() < kBlock) return;
+    file.write(block);
+    block.clear();
+  });
+  file.write(block);
+  file.commit();
   return removed;
 }
 
@@ -150,23 +174,31 @@ int64_t cut_lines(const std::string& path, int64_t last_step) {
 RunDirectory RunDirectory::open(const std::string& path, Mode mode) {
   // Before the lock, so that nothing is written to a folder that is not ours, and again under it.
   const auto check = [&] {
-    mode == Mode::resume ? check_is_a_run(path) : check_nothing_is_lost(path, mode == Mode::fresh);
+    if (mode == Mode::resume) {
+      check_is_a_run(path);
+    } else if (mode == Mode::overwrite) {
+      check_is_only_a_run(path);
+    } else {
+      check_nothing_is_lost(path, mode == Mode::fresh);
+    }
   };
   if (file_exists(path) && !is_directory(path)) {
-    user_error("{}: a file, where the run's folder is to be; choose another with --output", path);
+    user_error("{}: a file, but the run needs a folder of this name; choose another with --output", path);
   }
   check();
+  refuse_links_in(path);
   RunDirectory run;
   run.path_ = path;
   run.made_ = missing_of(path);
   make_directories(path);
   run.lock_ = lock_run(path);
   check();
+  refuse_links_in(path);
   run.has_run_ = file_exists(run.job_path());
   for (const std::string& name : names_in(path)) {
     if (is_leftover(name)) remove_file(path + "/" + name);
   }
-  make_directories(run.checkpoints_path());
+  make_own_directory(run.checkpoints_path());
   remove_stale_checkpoints(path);
   return run;
 }
@@ -209,6 +241,15 @@ RunDirectory::~RunDirectory() {
 void RunDirectory::abandon() {
   for (auto place = made_.rbegin(); place != made_.rend(); ++place) ::remove(place->c_str());  // a folder only if empty
   made_.clear();
+}
+
+void RunDirectory::clear() {
+  check_is_only_a_run(path_);
+  for (const std::string_view name : kOurFiles) std::filesystem::remove(path_ + "/" + std::string(name));
+  remove_checkpoints_after(path_, -1);
+  remove_stale_checkpoints(path_);
+  std::filesystem::remove_all(events_path());
+  has_run_ = false;
 }
 
 int64_t RunDirectory::cut_metrics(int64_t last_step) const {

@@ -24,7 +24,8 @@ class RunDirectory {
   // trained here.
   // resume: opens it, and clears what a killed process left half-written; UserError if there is no such folder. One
   // that was killed before it wrote anything is a run at step 0: has_run() tells.
-  enum class Mode : uint8_t { fresh, import, resume };
+  // overwrite: as fresh, but it may hold a run, which stays whole until clear(); UserError if it holds anything else.
+  enum class Mode : uint8_t { fresh, import, resume, overwrite };
   static RunDirectory open(const std::string& path, Mode mode);
   static RunDirectory open_for_reading(const std::string& path);  // UserError unless it has a job and a tokenizer
 
@@ -49,6 +50,9 @@ class RunDirectory {
   // Takes back what open() made, for a job that was refused before it wrote anything: a folder that was not there is
   // gone again. What anyone else put there stays.
   void abandon();
+
+  // Removes the run that it held when it was opened: the files that brisk writes, and nothing else.
+  void clear();
 
   // Keeps the lines of metrics.jsonl with step <= last_step, so that a resumed curve has no step twice; a line that a
   // crash cut short goes too. Likewise ledger.jsonl, samples.jsonl and TensorBoard's events. Atomic file by file.

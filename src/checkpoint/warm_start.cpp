@@ -50,7 +50,8 @@ void initialise_what_may_be_missing(ParameterStore& store, uint64_t seed) {
   }
 }
 
-EncoderLoading load_encoder(const std::string& checkpoint, ParameterStore& store, const std::vector<int64_t>& layers) {
+EncoderLoading load_encoder(const std::string& checkpoint, ParameterStore& store, const std::vector<int64_t>& layers,
+                            NonFinite nonfinite) {
   const SafetensorsFile trained(checkpoint + "/model.safetensors");
   std::unique_ptr<SafetensorsFile> frozen;
   const std::string frozen_path = (std::filesystem::absolute(checkpoint) / "../..").lexically_normal() / kFrozenFile;
@@ -86,6 +87,11 @@ EncoderLoading load_encoder(const std::string& checkpoint, ParameterStore& store
   }
   for (const SafetensorsEntry& entry : trained.entries()) {
     if (!used.contains(entry.name)) loading.ignored.push_back(entry.name);
+  }
+  if (nonfinite == NonFinite::refuse) {
+    std::vector<const SafetensorsEntry*> tensors;
+    for (const Copy& copy : copies) tensors.push_back(copy.entry);
+    check_finite(checkpoint, tensors);
   }
   for (const Copy& copy : copies) {
     std::vector<float> numbers(static_cast<size_t>(copy.parameter->count()));

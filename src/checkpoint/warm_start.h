@@ -25,6 +25,6 @@ void initialise_what_may_be_missing(ParameterStore& store, uint64_t seed);
 
 // As HuggingFaceEncoder::load_into: layer l comes from layer `layers[l]`, and what a head lacks keeps its values.
 EncoderLoading load_encoder(const std::string& checkpoint, ParameterStore& store,
-                            const std::vector<int64_t>& layers = {});
+                            const std::vector<int64_t>& layers = {}, NonFinite nonfinite = NonFinite::refuse);
 
 }  // namespace brisk

@@ -41,6 +41,10 @@ CLI::Validator between(double least, double most) {
   return limit(fmt::format("{} to {}", least, most), [=](double value) { return value >= least && value <= most; });
 }
 
+CLI::Option* add_threads_option(CLI::App& command, int64_t& threads) {
+  return command.add_option("--threads", threads, "Number of compute threads (default: all cores)")->check(at_least(1));
+}
+
 void set_threads(Runtime& runtime, int64_t threads) { runtime.set_threads(thread_count_for(threads, "--threads")); }
 
 }  // namespace brisk

@@ -14,7 +14,10 @@ CLI::Validator at_least(double least);
 CLI::Validator above(double limit);
 CLI::Validator between(double least, double most);
 
-// --threads of a command; 0: all cores. UserError if there are too many.
+// --threads of a command.
+CLI::Option* add_threads_option(CLI::App& command, int64_t& threads);
+
+// 0: all cores. UserError if there are too many.
 void set_threads(Runtime& runtime, int64_t threads);
 
 }  // namespace brisk

@@ -18,6 +18,8 @@
 #include "base/terminal/terminal.h"
 #include "base/text/spelling.h"
 #include "cli/command.h"
+#include "cli/flag_hints.h"
+#include "cli/mapped_file_fault.h"
 #include "job/options/options.h"
 
 namespace brisk {
@@ -29,9 +31,9 @@ void refuse_unknown_command(const CLI::App& app, const std::string& given) {
   for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
   if (std::find(names.begin(), names.end(), given) != names.end()) return;
   const std::string nearest = nearest_word(given, names);
-  user_error("'{}' is not a command of {}{}; the commands are {}", given,
-             app.get_name() == "brisk" ? "brisk" : "brisk " + app.get_name(),
-             nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest), fmt::join(names, ", "));
+  user_error("'{}' is not a command of {}; {}", given, app.get_name() == "brisk" ? "brisk" : "brisk " + app.get_name(),
+             nearest.empty() ? fmt::format("the commands are {}", fmt::join(names, ", "))
+                             : fmt::format("did you mean {}?", nearest));
 }
 
 // Names the first flag that the command does not have; CLI11 lists the leftovers in reverse order.
@@ -47,14 +49,20 @@ std::string unknown_flag(const CLI::App& app, int argc, char** argv, const std::
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
   for (int i = 1; i < argc; ++i) {
-    const std::string given = std::string(argv[i]).substr(0, std::string(argv[i]).find('='));
+    const std::string word = argv[i], given = word.substr(0, word.find('='));
     if (!given.starts_with("--") || given == "--" || std::find(names.begin(), names.end(), given) != names.end())
       continue;
-    const std::string nearest = nearest_word(given, names);
+    const bool has_next = i + 1 < argc && argv[i + 1][0] != '-';
+    const std::string value = given != word ? word.substr(given.size() + 1) : has_next ? argv[i + 1] : "";
+    const std::string hint = flag_hint(command->get_name(), given, value);
+    const std::string nearest = hint.empty() ? nearest_word(given, names) : "";
     return fmt::format("{}: {} has no such flag{}", given, path,
-                       nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
+                       !hint.empty()      ? "; " + hint
+                       : !nearest.empty() ? fmt::format("; did you mean {}?", nearest)
+                                          : "");
   }
-  return otherwise;
+  const bool writes = std::find(names.begin(), names.end(), "--output") != names.end();
+  return otherwise + (writes ? "; what it writes is named by --output" : "");
 }
 
 int run(int argc, char** argv, Runtime& runtime) {
@@ -100,7 +108,7 @@ int run(int argc, char** argv, Runtime& runtime) {
   } catch (const CLI::RequiredError& error) {
     const bool has_data = std::find(argv, argv + argc, std::string_view("--data")) != argv + argc;
     say("brisk: {}{}\nRun with --help for more information.", error.what(),
-        has_data ? "; --data takes all names that follow it: put the job or the run before --data" : "");
+        has_data ? "; --data takes every argument after it: put the job or the run before --data" : "");
     return kExitUserError;
   } catch (const CLI::ExtrasError& error) {
     say("brisk: {}\nRun with --help for more information.", unknown_flag(app, argc, argv, error.what()));
@@ -137,6 +145,7 @@ void finish_standard_output() {
 
 int main(int argc, char** argv) {
   brisk::open_closed_descriptors();
+  brisk::handle_mapped_file_faults();
   signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then an ordinary write error, which a save survives
   signal(SIGPIPE, SIG_IGN);  // so is a pipe that nobody reads: `brisk train ... 2>&1 | tee log`, Ctrl-C, still saves
   brisk::Runtime runtime;
@@ -146,7 +155,7 @@ int main(int argc, char** argv) {
     brisk::finish_standard_output();
     return exit_code;
   } catch (const brisk::UserError& error) {
-    brisk::say("{} {}", brisk::coloured("brisk:", brisk::Colour::red, 2), error.what());
+    brisk::say_line(fmt::format("{} {}", brisk::coloured("brisk:", brisk::Colour::red, 2), error.what()));
     return brisk::kExitUserError;
   } catch (const std::bad_alloc&) {
     brisk::say("brisk: out of memory; use a smaller model or a smaller training.micro_batch_tokens");

@@ -6,4 +6,6 @@
 
 #include "base/error.h"              // IWYU pragma: export
 #include "base/files/files.h"        // IWYU pragma: export (explain_errno)
+#include "base/parse_json.h"         // IWYU pragma: export
 #include "base/terminal/terminal.h"  // IWYU pragma: export
+#include "base/text/printable.h"     // IWYU pragma: export

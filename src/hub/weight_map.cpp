@@ -1,11 +1,13 @@
 #include "hub/weight_map.h"
 
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <memory>
 #include <set>
 
 #include "base/error.h"
+#include "base/text/printable.h"
 #include "tensor/dtype.h"
 #include "tensor/half_float.h"
 
@@ -130,14 +132,39 @@ std::vector<int64_t> WeightPart::shape() const {
   return transposed ? std::vector<int64_t>{inputs, outputs} : std::vector<int64_t>{outputs, inputs};
 }
 
+void check_weights(const std::vector<WeightMap>& map, const WeightSource& source) {
+  for (const WeightMap& entry : map) {
+    for (const WeightPart& part : entry.parts) check_part(part, source);
+  }
+}
+
+void check_layers(const std::vector<std::string>& names, const std::string& before, int64_t layers,
+                  const std::string& path) {
+  for (const std::string& name : names) {
+    if (!name.starts_with(before)) continue;
+    int64_t layer = 0;
+    const auto [end, error] = std::from_chars(name.data() + before.size(), name.data() + name.size(), layer);
+    if (error != std::errc() || end == name.data() + name.size() || *end != '.' || layer < layers) continue;
+    user_error(
+        "{}: its configuration has {} layers, but the weights have '{}' of a further one; configuration and weights "
+        "are of two models: fetch both again",
+        path, layers, printable(name));
+  }
+}
+
 void load_weights(const std::vector<WeightMap>& map, const WeightSource& source, ParameterStore& store,
                   const std::set<std::string>& except) {
+  check_weights(map, source);
   std::set<std::string> filled;
+  std::vector<const SafetensorsEntry*> tensors;
   for (const WeightMap& entry : map) {
     parameter_of(entry, store);
     filled.insert(entry.parameter);
-    for (const WeightPart& part : entry.parts) check_part(part, source);
+    for (const WeightPart& part : entry.parts) {
+      if (!part.name.empty()) tensors.push_back(source.find(part.name));
+    }
   }
+  if (source.nonfinite == NonFinite::refuse) check_finite(source.path, tensors);
   for (const auto& parameter : store.all()) {
     if (parameter->spec.adapter || except.contains(parameter->spec.name)) continue;
     BRISK_CHECK(filled.contains(parameter->spec.name), "nothing fills {}", parameter->spec.name);

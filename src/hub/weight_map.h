@@ -1,6 +1,7 @@
 // Maps the parameters of brisk's models to the tensors of another program's checkpoints; used for import and export.
 //
 //   const std::vector<WeightMap> map = huggingface_weight_map(config, "model.");
+//   check_weights(map, source);                                // before there is memory for them
 //   load_weights(map, source, store);                          // every parameter filled, or UserError and none changed
 //   for (const WeightMap& entry : map) {
 //     for (const StoredTensor& tensor : stored_tensors(entry, store, SafetensorsType::bf16)) ...
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "hub/finite.h"
 #include "hub/formats/safetensors.h"
 #include "tensor/parameter.h"
 
@@ -40,10 +42,18 @@ struct WeightMap {
 struct WeightSource {
   std::string path;
   std::function<const SafetensorsEntry*(const std::string& name)> find;  // nullptr if there is none
+  NonFinite nonfinite = NonFinite::refuse;
 };
 
-// Fills the masters of `store` from f32, f16 or bf16 tensors. UserError, before anything changes, where a tensor is
-// missing or has another shape or type. Adapters and the parameters named in `except` are left alone. Compute copies,
+// UserError where a tensor is missing or has another shape or type.
+void check_weights(const std::vector<WeightMap>& map, const WeightSource& source);
+
+// UserError where a tensor belongs to a layer beyond those of the configuration: "h.2." with `before` = "h." of 2.
+void check_layers(const std::vector<std::string>& names, const std::string& before, int64_t layers,
+                  const std::string& path);
+
+// Fills the masters of `store` from f32, f16 or bf16 tensors, checked first: UserError, before anything changes, where
+// check_weights() finds something or a number is not finite. Adapters and the parameters named in `except` are left alone. Compute copies,
 // where the store has them, are stale afterwards.
 void load_weights(const std::vector<WeightMap>& map, const WeightSource& source, ParameterStore& store,
                   const std::set<std::string>& except = {});

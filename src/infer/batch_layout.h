@@ -22,7 +22,7 @@ namespace brisk {
 
 struct BatchLayout {
   struct Set {
-    std::function<RowCapacity(const RowCapacity& first)> capacity;  // at most, beside a first set of this capacity
+    std::function<RowCapacity(const RowCapacity& first)> capacity;  // at most, with a first set of this capacity
     int derived_from = -1;                                          // the set whose rows these are; -1: their own
   };
   std::vector<Set> others;  // besides the first; those with rows of their own before those without

@@ -20,9 +20,10 @@ double log_sum_exp(std::span<const float> logits) {
 }  // namespace
 
 ClassPredictor::ClassPredictor(const Model& model, const ParameterStore& store, const RowCapacity& capacity,
-                               const BatchLayout& layout, Backend backend, ProductFormat products,
-                               const Program* beside)
-    : classes_(model.classes()), run_(store, {layout.capacities(capacity), backend, products, beside}, [&](Tape& tape) {
+                               const BatchLayout& layout, Backend backend, GemmFormat products,
+                               const Program* shared_with)
+    : classes_(model.classes()),
+      run_(store, {layout.capacities(capacity), backend, products, shared_with}, [&](Tape& tape) {
         const Value logits = model.class_logits(tape);
         BRISK_CHECK(classes_ > 0 && logits, "a model of {} classes", classes_);
         return logits;

@@ -20,11 +20,11 @@ namespace brisk {
 
 class ClassPredictor {
  public:
-  // `model` and `store` must outlive it, and `beside`, whose memory it then uses: the two must not be active
+  // `model` and `store` must outlive it, and `shared_with`, whose memory it then uses: the two must not be active
   // at the same time.
   ClassPredictor(const Model& model, const ParameterStore& store, const RowCapacity& capacity,
-                 const BatchLayout& layout, Backend backend, ProductFormat products = ProductFormat::own,
-                 const Program* beside = nullptr);
+                 const BatchLayout& layout, Backend backend, GemmFormat products = GemmFormat::own,
+                 const Program* shared_with = nullptr);
 
   struct Row {
     int64_t number;                 // of the sequence

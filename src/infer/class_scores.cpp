@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/terminal/terminal.h"
+#include "base/text/printable.h"
 
 namespace brisk {
 
@@ -27,7 +28,7 @@ double ratio(int64_t part, int64_t whole) {
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
 // A table row of a class: long names are cut.
-std::string shown(const std::string& name) { return shortened(name, 24); }
+std::string shown(const std::string& name) { return printable(name, 24); }
 
 std::vector<int64_t> most_frequent(const ClassScores& scores, size_t most) {
   std::vector<int64_t> order(static_cast<size_t>(scores.classes()));
@@ -154,13 +155,15 @@ Metrics class_metrics(const ClassScores& scores, double loss) {
   const ClassScores::Interval interval = scores.accuracy_interval();
   accuracy.low = interval.low;
   accuracy.high = interval.high;
-  const ClassScores::Score macro = scores.macro();
+  const ClassScores::Score macro = scores.macro(), weighted = scores.weighted();
   return {standard_metric("loss", loss),
           accuracy,
           standard_metric("macro_f1", macro.f1),
-          standard_metric("weighted_f1", scores.weighted().f1),
+          standard_metric("weighted_f1", weighted.f1),
           standard_metric("macro_precision", macro.precision),
-          standard_metric("macro_recall", macro.recall)};
+          standard_metric("macro_recall", macro.recall),
+          standard_metric("weighted_precision", weighted.precision),
+          standard_metric("weighted_recall", weighted.recall)};
 }
 
 std::string scores_text(const ClassScores& scores, const std::vector<std::string>& names) {

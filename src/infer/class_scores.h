@@ -6,9 +6,10 @@
 //   const auto [low, high] = scores.accuracy_interval();
 //   say("{}", scores_text(scores, labels.names()));
 //
-// Precision: of those named so, the share that is. Recall: of those that are, the share named so. F1: their harmonic
-// mean. Where nothing is named so, or nothing is, they are 0. As scikit-learn has them, the mean over classes (macro)
-// is over those that occur among the labels or the predictions; the weighted one counts each as often as it occurs.
+// Precision: the share of the predictions of a class that are right. Recall: the share of the examples of a class that
+// were found. F1: their harmonic mean. Without predictions, or examples, of a class they are 0. As scikit-learn has
+// them, the mean over classes (macro) is over those that occur among the labels or the predictions; the weighted one
+// counts each as often as it occurs.
 #pragma once
 
 #include <cstdint>

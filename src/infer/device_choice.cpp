@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/files/files.h"
 #include "base/machine/isa.h"
 #include "base/terminal/terminal.h"
 #include "ops/gemm/cuda/gemm_cublaslt_cuda.h"
@@ -43,19 +44,21 @@ DeviceChoice choose_device(const std::string& asked, const std::string& place) {
     if (error == std::errc() && stop == end && number >= 0) return gpu(number);
   }
   if (asked != "auto")
-    user_error("{}: '{}' is no device; use \"auto\", \"cpu\", \"cuda\" (or \"gpu\") or \"cuda:1\"", place, asked);
+    user_error("{}: '{}' is not a device; use \"auto\", \"cpu\", \"cuda\" (or \"gpu\") or \"cuda:1\"", place, asked);
   std::string why;
   const std::vector<CudaGpu> gpus = cuda_gpus(&why);
 #if BRISK_HAVE_CUDA
   if (!gpus.empty() && gpus.front().major >= 8) {
     const DeviceChoice found = gpu(0);
-    if (cuda::has_product_library(why)) return found;
-    return {&cpu_device(), "cpu", fmt::format("cpu: {}", why)};
+    if (cuda::has_gemm_library(why)) return found;
+    return {&cpu_device(), "cpu", fmt::format("cpu ({})", why)};
   }
 #endif
   if (!built_with_cuda()) return {&cpu_device(), "cpu", ""};
   if (why.empty()) why = fmt::format("{} is older than brisk's kernels", gpus.front().name);
-  return {&cpu_device(), "cpu", fmt::format("cpu: {}", why)};
+  // Without the driver's files there is no GPU to miss; with them, what it says is worth reading.
+  if (gpus.empty() && !file_exists("/proc/driver/nvidia/version")) why = "no NVIDIA GPU";
+  return {&cpu_device(), "cpu", fmt::format("cpu ({})", why)};
 }
 
 }  // namespace brisk

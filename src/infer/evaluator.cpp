@@ -11,13 +11,13 @@ Metrics token_metrics(double loss, double accuracy) {
 }
 
 Evaluator::Evaluator(const Model& model, const ParameterStore& store, const RowCapacity& capacity,
-                     const BatchLayout& layout, Backend backend, ProductFormat products, const Program* beside) {
+                     const BatchLayout& layout, Backend backend, GemmFormat products, const Program* shared_with) {
   if (model.classes() > 0) {
-    predictor_ = std::make_unique<ClassPredictor>(model, store, capacity, layout, backend, products, beside);
+    predictor_ = std::make_unique<ClassPredictor>(model, store, capacity, layout, backend, products, shared_with);
   } else {
-    loss_run_ =
-        std::make_unique<ForwardRun>(store, ForwardRun::Options{layout.capacities(capacity), backend, products, beside},
-                                     [&](Tape& tape) { return model.loss(tape, {}).sums; });
+    loss_run_ = std::make_unique<ForwardRun>(
+        store, ForwardRun::Options{layout.capacities(capacity), backend, products, shared_with},
+        [&](Tape& tape) { return model.loss(tape, {}).sums; });
   }
 }
 

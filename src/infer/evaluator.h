@@ -34,10 +34,10 @@ Metrics token_metrics(double loss = Metric::kNone, double accuracy = Metric::kNo
 
 class Evaluator {
  public:
-  // `model` and `store` must outlive the evaluator, and `beside`, whose memory it then uses: the two must not be
+  // `model` and `store` must outlive the evaluator, and `shared_with`, whose memory it then uses: the two must not be
   // active at the same time.
   Evaluator(const Model& model, const ParameterStore& store, const RowCapacity& capacity, const BatchLayout& layout,
-            Backend backend, ProductFormat products = ProductFormat::own, const Program* beside = nullptr);
+            Backend backend, GemmFormat products = GemmFormat::own, const Program* shared_with = nullptr);
 
   // Of the first `count` sequences, or of all.
   EvaluationResult evaluate(const Sequences& sequences, Ledger& ledger,

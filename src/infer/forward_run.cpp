@@ -11,8 +11,8 @@ ForwardRun::ForwardRun(const ParameterStore& store, const Options& options, cons
       value_(record(tape_)),
       program_(tape_, {.backend = options.backend, .products = options.products}),
       buffer_(device_, tape_) {
-  if (options.beside != nullptr) {
-    program_.allocate_with(*options.beside);
+  if (options.shared_with != nullptr) {
+    program_.allocate_with(*options.shared_with);
   } else {
     program_.allocate(device_);
   }

@@ -25,9 +25,9 @@ class ForwardRun {
   struct Options {
     std::vector<RowCapacity> rows;  // per row set of a micro-batch
     Backend backend = Backend::cpu;
-    ProductFormat products = ProductFormat::own;
+    GemmFormat products = GemmFormat::own;
     // Whose memory it uses, and which must outlive it; the two must not be active at the same time. Null: its own.
-    const Program* beside = nullptr;
+    const Program* shared_with = nullptr;
   };
   // `record` puts the model's ops on the tape and says which value is wanted. `store` must outlive the run.
   ForwardRun(const ParameterStore& store, const Options& options, const std::function<Value(Tape&)>& record);

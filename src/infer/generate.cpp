@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -32,7 +33,7 @@ TokenId sample_token(std::span<float> logits, std::span<const TokenId> text, con
     const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
     return x != y ? x > y : a < b;
   };
-  const bool sorted = options.top_k > 0 || options.top_p < 1;
+  const bool sorted = options.top_k > 0 || options.top_p < 1 || options.min_p > 0;
   if (sorted)
     std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(), likelier);
   const float largest = *std::max_element(logits.begin(), logits.end());
@@ -47,8 +48,12 @@ TokenId sample_token(std::span<float> logits, std::span<const TokenId> text, con
     size_t count = 0;
     while (count < kept && reached < options.top_p * sum) reached += weights[count++];
     kept = std::max<size_t>(1, count);
-    sum = std::accumulate(weights.begin(), weights.begin() + static_cast<std::ptrdiff_t>(kept), 0.0);
   }
+  // The likeliest has the weight 1.
+  if (options.min_p > 0) {
+    while (kept > 1 && weights[kept - 1] < options.min_p) --kept;
+  }
+  sum = std::accumulate(weights.begin(), weights.begin() + static_cast<std::ptrdiff_t>(kept), 0.0);
   double left = draw * sum;
   for (size_t i = 0; i < kept; ++i) {
     left -= weights[i];
@@ -61,6 +66,56 @@ namespace {
 // A foreign model may read far longer texts than anyone has memory for.
 constexpr int64_t kLongestText = 4096;
 int64_t cached_rows(const CausalModel& model) { return std::min(model.max_length(), kLongestText); }
+
+// Holds back the end of a text that may be the beginning of a stop string.
+class StopStrings {
+ public:
+  StopStrings(const std::vector<std::string>& stops, const std::function<void(std::string_view)>& on_piece)
+      : on_piece_(on_piece) {
+    for (const std::string& stop : stops) {
+      if (!stop.empty()) stops_.push_back(stop);
+    }
+  }
+
+  // The stop string that the text has with this piece, the first of several; empty: none yet.
+  std::string add(std::string_view piece) {
+    held_ += piece;
+    size_t first = std::string::npos;
+    std::string found;
+    for (const std::string& stop : stops_) {
+      if (const size_t at = held_.find(stop); at < first) {
+        first = at;
+        found = stop;
+      }
+    }
+    size_t ready = std::min(first, held_.size());
+    if (found.empty()) {
+      for (const std::string& stop : stops_) ready = std::min(ready, held_.size() - overlap(stop));
+    }
+    emit(ready);
+    return found;
+  }
+
+  void finish() { emit(held_.size()); }
+
+ private:
+  // How many of the last bytes are the first of `stop`.
+  size_t overlap(const std::string& stop) const {
+    for (size_t size = std::min(stop.size() - 1, held_.size()); size > 0; --size) {
+      if (held_.ends_with(std::string_view(stop).substr(0, size))) return size;
+    }
+    return 0;
+  }
+
+  void emit(size_t size) {
+    if (size > 0 && on_piece_) on_piece_(std::string_view(held_).substr(0, size));
+    held_.erase(0, size);
+  }
+
+  std::vector<std::string> stops_;
+  const std::function<void(std::string_view)>& on_piece_;
+  std::string held_;
+};
 }  // namespace
 
 struct Generator::State {
@@ -128,9 +183,11 @@ Generated Generator::generate(std::string_view prompt, const GenerateOptions& op
   std::vector<TokenId> pending;
   if (first) pending.push_back(*first);
   pending.insert(pending.end(), result.ids.begin(), result.ids.end());
-  BRISK_CHECK(!pending.empty(), "nothing to start from");
+  if (pending.empty()) user_error("the tokenizer has no token that a text starts with: give a prompt to continue");
 
   const auto capacity = static_cast<size_t>(cached_rows(model_));
+  result.context = cached_rows(model_);
+  StopStrings stops(options.stop, on_piece);
   state_->filled = 0;
   std::vector<float> logits;
   while (result.new_tokens < options.max_tokens) {
@@ -138,9 +195,20 @@ Generated Generator::generate(std::string_view prompt, const GenerateOptions& op
     if (static_cast<size_t>(state_->filled) + pending.size() > capacity) {
       const size_t keep = std::min(std::max<size_t>(1, capacity / 2), std::max<size_t>(1, result.ids.size()));
       if (!result.ids.empty()) pending.assign(result.ids.end() - static_cast<std::ptrdiff_t>(keep), result.ids.end());
+      if (state_->filled == 0) {
+        result.prompt_dropped = result.prompt_tokens - static_cast<int64_t>(keep);
+      } else {
+        ++result.restarts;
+      }
       state_->filled = 0;
     }
     feed(pending, logits);
+    if (options.ignore_end) {
+      for (const std::optional<TokenId> end : {tokenizer_.end_of_document(), tokenizer_.start_of_text()}) {
+        if (end && static_cast<size_t>(*end) < logits.size())
+          logits[static_cast<size_t>(*end)] = -std::numeric_limits<float>::infinity();
+      }
+    }
     const double draw = random_uniform(random_key({options.seed}), static_cast<uint64_t>(result.ids.size()));
     const TokenId next = sample_token(logits, result.ids, options, draw);
     if (options.stop_at_end && (next == tokenizer_.end_of_document() || next == tokenizer_.start_of_text())) {
@@ -149,10 +217,18 @@ Generated Generator::generate(std::string_view prompt, const GenerateOptions& op
     }
     result.ids.push_back(next);
     ++result.new_tokens;
-    if (on_piece) on_piece(tokenizer_.piece(next));
+    result.stopped_at = stops.add(tokenizer_.piece(next));
+    if (!result.stopped_at.empty()) break;
     pending.assign(1, next);
   }
   result.text = tokenizer_.decode(result.ids);
+  if (result.stopped_at.empty()) {
+    stops.finish();
+  } else {
+    const std::vector<TokenId> prompt_ids(result.ids.begin(), result.ids.begin() + result.prompt_tokens);
+    const size_t begin = std::min(tokenizer_.decode(prompt_ids).size(), result.text.size());
+    result.text.resize(std::min(result.text.find(result.stopped_at, begin), result.text.size()));
+  }
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }

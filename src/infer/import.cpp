@@ -6,31 +6,37 @@
 #include "base/files/files.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_directory.h"
+#include "checkpoint/run_files.h"
 #include "infer/label_file.h"
 #include "infer/model_source.h"
 #include "infer/trained_model.h"
 
 namespace brisk {
 
-ImportResult import_model(const std::string& path, const std::string& tokenizer_path, const std::string& run_path) {
-  const std::string kind = open_model_source(path).kind;
-  const auto model = open_trained_model(path, tokenizer_path);
+ImportResult import_model(const std::string& path, const std::string& tokenizer_path, const std::string& run_path,
+                          NonFinite nonfinite) {
+  const auto model = open_trained_model(path, tokenizer_path, false, "cpu", nonfinite);
   Job job = model->job;
   job.output = run_path;
   resolve_defaults(job);
   RunDirectory run = RunDirectory::open(run_path, RunDirectory::Mode::import);
-  const SaveResult saved = save_checkpoint(run.path(), model->store, {});
+  save_tokenizer_folder(*model->tokenizer, run.path());
+  if (model->labels.count() > 0) write_labels(run.path(), model->labels);
+  CheckpointState state;
+  state.run_files = checksums_of_run_files(run.path());
+  const SaveResult saved = save_checkpoint(run.path(), model->store, state);
   if (!saved.ok()) {
+    for (const char* name : {"/tokenizer.json", "/tokenizer_config.json", "/vocab.txt", kLabelFile}) {
+      remove_file(run.path() + name);
+    }
     run.abandon();
     throw UserError(saved.problem);
   }
-  save_tokenizer_folder(*model->tokenizer, run.path());
-  if (model->labels.count() > 0) write_labels(run.path(), model->labels);
   // What a run's end says, so that its report and a comparison do not wait for one.
   const nlohmann::ordered_json summary = {{"ended", "imported"}, {"parameters", model->store.count()}};
   write_file_atomically(run.path() + "/summary.json", summary.dump(2) + "\n");
   write_file_atomically(run.job_path(), job_to_json_text(job));  // last: it makes the folder a run
-  return {kind, job.task, !has_no_head(job), model->store.count(), saved.bytes};
+  return {model->kind, job.task, !has_no_head(job), model->store.count(), saved.bytes};
 }
 
 }  // namespace brisk

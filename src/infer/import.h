@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "hub/finite.h"
+
 namespace brisk {
 
 struct ImportResult {
@@ -18,6 +20,7 @@ struct ImportResult {
 
 // `tokenizer_path`, where given, replaces the tokenizer found with the model. UserError where anything is missing; then
 // nothing is left behind.
-ImportResult import_model(const std::string& path, const std::string& tokenizer_path, const std::string& run_path);
+ImportResult import_model(const std::string& path, const std::string& tokenizer_path, const std::string& run_path,
+                          NonFinite nonfinite = NonFinite::refuse);
 
 }  // namespace brisk

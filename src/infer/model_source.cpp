@@ -6,15 +6,18 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/parse_json.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/fine_tuned.h"
 #include "checkpoint/run_directory.h"
+#include "checkpoint/run_files.h"
 #include "checkpoint/warm_start.h"
 #include "hub/formats/safetensors.h"
 #include "infer/architecture/architecture.h"
 #include "infer/label_file.h"
 #include "infer/optimizer_options.h"
 #include "job/job_conditions.h"
+#include "models/model.h"
 
 namespace brisk {
 
@@ -32,7 +35,7 @@ ModelSource from_run(const std::string& path) {
   const RunDirectory run = RunDirectory::open_for_reading(run_path);
   ModelSource source;
   source.kind = kRunSource;
-  source.job = job_from_json_text(read_file(run.job_path()), run.job_path());
+  source.job = job_from_json_text(read_file(run.job_path(), file_kind::job), run.job_path());
   resolve_defaults(source.job);
   source.model = source.job.model;
   const std::optional<std::string> checkpoint =
@@ -40,18 +43,28 @@ ModelSource from_run(const std::string& path) {
   if (!checkpoint)
     user_error("{}: no checkpoint in it yet: train on with `brisk train ... --output {} --resume`", path, path);
   source.place = *checkpoint;
-  source.tokenizer = [tokenizer_path = run.tokenizer_path()] { return load_tokenizer(tokenizer_path); };
-  source.load_into = [place = *checkpoint, scale = adapter_scale(source.job.training)](ParameterStore& store) {
-    load_whole_model(place, store, scale);
+  const FileChecksums files = read_checkpoint_state(*checkpoint).run_files;
+  source.tokenizer = [run = run.path(), tokenizer_path = run.tokenizer_path(), files] {
+    check_run_file(run, "tokenizer.json", files, "copy it back from where it was saved, or name one with --tokenizer");
+    return load_tokenizer(tokenizer_path);
   };
-  source.labels = read_labels(run.path()).names();
+  source.check = [place = *checkpoint](const ParameterStore& store) { check_whole_model(place, store); };
+  source.load_into = [place = *checkpoint, scale = adapter_scale(source.job.training)](ParameterStore& store,
+                                                                                       NonFinite nonfinite) {
+    load_whole_model(place, store, scale, nonfinite);
+  };
+  check_run_file(run.path(), "labels.json", files, "copy it back from where it was saved");
+  if (traits_of_task(source.job.task).has_labels && !has_no_head(source.job)) {
+    source.labels = read_labels(run.path(), source.model.num_labels).names();
+  }
   const Architecture& architecture = architecture_of(source.model);
   source.config = architecture.inference_config(source.job, [&](std::string_view parameter) {
     return SafetensorsFile(*checkpoint + "/model.safetensors").find(std::string(parameter)) != nullptr;
   });
   if (architecture.starts_from_part()) {
-    source.start = [place = *checkpoint](ParameterStore& store, const std::vector<int64_t>& layers) {
-      return load_encoder(place, store, layers).lines();
+    source.start = [place = *checkpoint](ParameterStore& store, const std::vector<int64_t>& layers,
+                                         NonFinite nonfinite) {
+      return load_encoder(place, store, layers, nonfinite).lines();
     };
   }
   return source;
@@ -74,18 +87,19 @@ void take(Job& job, const ModelOptions& model) {
   const auto json_of = [](const ModelOptions& options) {
     Job with;
     with.model = options;
-    return Json::parse(job_to_json_text(with)).at("model");
+    return parse_own_json(job_to_json_text(with)).at("model");
   };
   const Json asked = json_of(job.model), there = json_of(model);
   std::string conflicts;
   for (const auto& [key, value] : there.items()) {
-    if (key == "from" || key.ends_with("dropout") || key == "num_labels" || !job.given.contains("model." + key))
+    if (key == "from" || key == "allow_nonfinite" || key.ends_with("dropout") || key == "num_labels" ||
+        !job.given.contains("model." + key))
       continue;
     if (key == "num_layers" && architecture.starts_from_part() && job.model.num_layers < model.num_layers)
       continue;  // a student
     if (asked.at(key) == value) continue;
     conflicts += fmt::format("{}model.{} is {} there and {} in the job", conflicts.empty() ? "" : "; ", key,
-                             value.dump(), asked.at(key).dump());
+                             json_in_message(value), json_in_message(asked.at(key)));
   }
   if (!conflicts.empty()) {
     user_error("{}: model.from decides the architecture: {}; leave out what comes from it", job.model.from, conflicts);
@@ -93,6 +107,7 @@ void take(Job& job, const ModelOptions& model) {
   const ModelOptions before = job.model;
   job.model = model;
   job.model.from = before.from;
+  job.model.allow_nonfinite = before.allow_nonfinite;
   job.model.num_labels = before.num_labels;
   if (job.given.contains("model.dropout")) job.model.dropout = before.dropout;
   if (job.given.contains("model.attention_dropout")) job.model.attention_dropout = before.attention_dropout;
@@ -104,9 +119,41 @@ void take(Job& job, const ModelOptions& model) {
   }
 }
 
+// Before anybody makes room for a model as large as its configuration says.
+ModelSource checked(ModelSource source) {
+  source.tokenizer = [own = std::move(source.tokenizer), model = source.model, task = source.job.task,
+                      place = source.place] {
+    std::unique_ptr<Tokenizer> tokenizer = own();
+    check_tokenizer(*tokenizer, model, task, place);
+    return tokenizer;
+  };
+  if (!source.check) return source;
+  ParameterStore parameters;
+  make_model(source.config, parameters);
+  source.check(parameters);
+  return source;
+}
+
 }  // namespace
 
 bool has_no_head(const Job& job) { return traits_of_task(job.task).has_labels && job.model.num_labels == 0; }
+
+void check_tokenizer(const Tokenizer& tokenizer, const ModelOptions& model, const std::string& task,
+                     const std::string& place) {
+  const TaskTraits& traits = traits_of_task(task);
+  std::string problem;
+  // Ids beyond the embedding would be read from beyond it. A model may have rows to spare: vocabularies are padded.
+  if (tokenizer.vocab_size() > model.vocab_size || 2 * tokenizer.vocab_size() < model.vocab_size) {
+    problem = fmt::format("the model has a vocabulary of {}, but the tokenizer has {} entries", model.vocab_size,
+                          tokenizer.vocab_size());
+  } else if ((traits.has_labels || traits.masks_tokens) && tokenizer.single_template().prefix.empty()) {
+    problem =
+        "the tokenizer puts no special token ([CLS], <s>) before a text, where the model would look for its answer";
+  } else if (traits.masks_tokens && !tokenizer.mask_token()) {
+    problem = "the tokenizer has no mask token ([MASK], <mask>), which the model was trained with";
+  }
+  if (!problem.empty()) user_error("{}: {}: name the one it was trained with (--tokenizer)", place, problem);
+}
 
 ModelSource foreign_source(const std::string& kind, const std::string& path, const ModelOptions& model) {
   ModelSource source;
@@ -123,26 +170,27 @@ ModelSource foreign_source(const std::string& kind, const std::string& path, con
 ModelSource open_model_source(const std::string& path) {
   if (!file_exists(path))
     user_error(
-        "{}: no such run directory, checkpoint, model folder or model file; brisk downloads nothing: copy the model's "
-        "folder there, or name another place (--set model.from=DIR in a job)",
+        "{0}: no such run directory, checkpoint, model folder or model file; brisk downloads nothing: get the folder where "
+        "there is a network (hf download NAME --local-dir {0}; docs/models.md has the names) and copy it here, or give "
+        "another path (--set model.from=DIR)",
         path);
   const fs::path folder = fs::absolute(path).parent_path();
   if (!is_directory(path) && path.ends_with(".safetensors") && file_exists((folder / "state.json").string()))
     user_error("{}: a part of a checkpoint; name its folder, {}", path, folder.string());
   for (const Architecture* architecture : architectures()) {
-    if (std::optional<ModelSource> source = architecture->open_foreign(path)) return *std::move(source);
+    if (std::optional<ModelSource> source = architecture->open_foreign(path)) return checked(*std::move(source));
   }
   if (!file_exists(path + "/job.json") && !file_exists(path + "/state.json")) {
     user_error("{}: not a run directory: it has no job.json; and no Hugging Face model: it has no config.json", path);
   }
-  return from_run(path);
+  return checked(from_run(path));
 }
 
 std::vector<std::string> take_model_from_source(Job& job, bool resume) {
   if (job.model.from.empty()) return {};
   const std::string saved = (job.output.empty() ? "runs/" + job.name : job.output) + "/job.json";
   if (resume && file_exists(saved)) {
-    const Job before = job_from_json_text(read_file(saved), saved);
+    const Job before = job_from_json_text(read_file(saved, file_kind::job), saved);
     if (before.model.from == job.model.from) take(job, before.model);
     return {};  // otherwise the run was started from something else, which resuming complains of
   }
@@ -152,9 +200,9 @@ std::vector<std::string> take_model_from_source(Job& job, bool resume) {
                                                 source.kind, source.model.num_layers, job.model.d_model,
                                                 job.model.vocab_size)};
   if (job.model.num_layers < source.model.num_layers) {
-    lines.push_back(fmt::format("a student: its {} layers begin as layers {} of the {} there", job.model.num_layers,
-                                fmt::join(spread_layers(source.model.num_layers, job.model.num_layers), ", "),
-                                source.model.num_layers));
+    lines.push_back(fmt::format(
+        "student: its {} layers are initialised from layers {} of the source's {}", job.model.num_layers,
+        fmt::join(spread_layers(source.model.num_layers, job.model.num_layers), ", "), source.model.num_layers));
   }
   return lines;
 }

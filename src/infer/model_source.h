@@ -3,7 +3,7 @@
 //   const ModelSource source = open_model_source("runs/bible");     // or a checkpoint, a Hugging Face folder, a .gguf
 //   job.model = source.model;                                       // or llama2.c file
 //   std::unique_ptr<Tokenizer> tokenizer = source.tokenizer();
-//   source.load_into(engine.parameters());
+//   source.load_into(engine.parameters(), NonFinite::refuse);
 #pragma once
 
 #include <functional>
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "hub/finite.h"
 #include "job/job.h"
 #include "models/model_config.h"
 #include "tensor/parameter.h"
@@ -28,12 +29,15 @@ struct ModelSource {
   ModelConfig config;  // of the model as load_into fills it
   // UserError where there is none that brisk reads.
   std::function<std::unique_ptr<Tokenizer>()> tokenizer;
+  // UserError where the weights are not those of `config`, whose parameters the store has, without memory. Asked by
+  // open_model_source().
+  std::function<void(const ParameterStore&)> check = nullptr;
   // Fills the masters of a model built from `config`, adapters merged; compute copies are stale afterwards. UserError
-  // where any is missing.
-  std::function<void(ParameterStore&)> load_into;
+  // where any is missing or not finite.
+  std::function<void(ParameterStore&, NonFinite)> load_into;
   // The same for a model that is trained from there, which may have another head and fewer layers (layer l begins as
   // layer layers[l]; empty: as they are): what is missing keeps its values, and the lines say so.
-  std::function<std::vector<std::string>(ParameterStore&, const std::vector<int64_t>& layers)> start;
+  std::function<std::vector<std::string>(ParameterStore&, const std::vector<int64_t>& layers, NonFinite)> start;
   std::vector<std::string> labels;  // of a classifier, in the order of its outputs
 };
 
@@ -43,8 +47,20 @@ ModelSource foreign_source(const std::string& kind, const std::string& path, con
 // An encoder that was imported without a head: its job is that of a classifier with no classes yet.
 bool has_no_head(const Job& job);
 
-// A run directory stands for its best checkpoint. UserError where it is none of these.
+// A run directory stands for its best checkpoint. UserError where it is none of these, or its weights are not those of its
+// configuration.
 ModelSource open_model_source(const std::string& path);
+
+// UserError where the model cannot have been trained with the tokenizer: it has ids beyond the embedding or fewer than half
+// of it, or lacks the special tokens that the model's task needs. Asked for `source.tokenizer()`, and for another one
+// before it is used instead.
+void check_tokenizer(const Tokenizer& tokenizer, const ModelOptions& model, const std::string& task,
+                     const std::string& place);
+
+// How a job that starts from a model meets weights that are not finite.
+inline NonFinite nonfinite_of(const Job& job) {
+  return job.model.allow_nonfinite ? NonFinite::allow : NonFinite::refuse;
+}
 
 // Of a model with more layers, those that one with `layers` layers begins as: evenly spread, from the first.
 std::vector<int64_t> spread_layers(int64_t layers_there, int64_t layers);

@@ -83,14 +83,14 @@ double measure_ratio(const ModelWidths& widths, bool instructions) {
 
 }  // namespace
 
-std::string precision_name(DType compute_type, ProductFormat products) {
-  if (products == ProductFormat::tf32) return "tf32";
-  if (products == ProductFormat::fp8) return "fp8";
+std::string precision_name(DType compute_type, GemmFormat products) {
+  if (products == GemmFormat::tf32) return "tf32";
+  if (products == GemmFormat::fp8) return "fp8";
   return compute_type == DType::bf16 ? "bf16" : compute_type == DType::f16 ? "fp16" : "fp32";
 }
 
-Arithmetic arithmetic_of(DType compute_type, ProductFormat products) {
-  if (products == ProductFormat::tf32) return Arithmetic::tf32;
+Arithmetic arithmetic_of(DType compute_type, GemmFormat products) {
+  if (products == GemmFormat::tf32) return Arithmetic::tf32;
   if (compute_type == DType::f16) return Arithmetic::f16;
   return compute_type == DType::bf16 ? Arithmetic::bf16 : Arithmetic::f32;
 }
@@ -99,7 +99,7 @@ void check_precision(const std::string& asked, const Device& device) {
   constexpr int kLeastOfFp8 = 89;
   if (!device.is_cuda() && (asked == "tf32" || asked == "fp8")) {
     user_error(
-        "precision {}: it is what the tensor cores of NVIDIA GPUs multiply, and this is the CPU; use fp32, bf16 or "
+        "precision {}: it needs the tensor cores of an NVIDIA GPU, but the device is the CPU; use fp32, bf16 or "
         "auto, or \"cuda\" as the device",
         asked);
   }
@@ -115,8 +115,8 @@ void check_master_weights(bool master_weights, const std::string& precision, con
   if (master_weights) return;
   if (!device.is_cuda()) {
     user_error(
-        "weights without fp32 masters (training.master_weights false) are for NVIDIA GPUs, and this is the CPU; leave "
-        "it true, or use \"cuda\" as the device");
+        "weights without fp32 masters (training.master_weights false) need an NVIDIA GPU; set master_weights to true, "
+        "or use \"cuda\" as the device");
   }
   if (precision != "auto" && precision != "bf16" && precision != "fp8") {
     user_error(
@@ -130,10 +130,10 @@ PrecisionChoice choose_precision(const std::string& asked, const ModelWidths& wi
   check_precision(asked, device);
   if (device.is_cuda()) {
     if (asked == "fp32") return {DType::f32, "fp32, as the job asks", false};
-    if (asked == "tf32") return {DType::f32, "tf32, as the job asks", false, ProductFormat::tf32};
+    if (asked == "tf32") return {DType::f32, "tf32, as the job asks", false, GemmFormat::tf32};
     if (asked == "auto") return {DType::bf16, "bf16, by the GPU's tensor cores", false};
     if (asked == "fp8")
-      return {DType::bf16, "fp8 in linear layers, as the job asks; bf16 elsewhere", false, ProductFormat::fp8};
+      return {DType::bf16, "fp8 in linear layers, as the job asks; bf16 elsewhere", false, GemmFormat::fp8};
     if (asked == "bf16") return {DType::bf16, "bf16, as the job asks", false};
     BRISK_CHECK(asked == "fp16", "precision {}", asked);
     return {DType::f16, "fp16 with a scaled loss, as the job asks", false};
@@ -147,8 +147,10 @@ PrecisionChoice choose_precision(const std::string& asked, const ModelWidths& wi
   const double ratio = measure_ratio(widths, instructions);
   if (asked == "auto") {
     if (ratio > 1.1)
-      return {DType::bf16, fmt::format("bf16: products measured {:.1f}x as fast as fp32 ({})", ratio, isa), false};
-    return {DType::f32, fmt::format("fp32: bf16 products measured only {:.2f}x as fast ({})", ratio, isa), false};
+      return {DType::bf16, fmt::format("bf16: matrix products measured {:.1f}x as fast as fp32 ({})", ratio, isa),
+              false};
+    return {DType::f32, fmt::format("fp32: bf16 matrix products measured only {:.2f}x as fast ({})", ratio, isa),
+            false};
   }
   if (asked == "bf16") {
     if (ratio >= 1)
@@ -165,8 +167,8 @@ PrecisionChoice choose_precision(const std::string& asked, const ModelWidths& wi
   const bool better = ratio > 1.1 && instructions;
   return {
       better ? DType::bf16 : DType::f32,
-      fmt::format("precision fp16 has no product instructions on this CPU and would only cost time; running {} instead "
-                  "(bf16 products measured {:.2f}x as fast as fp32 here)",
+      fmt::format("precision fp16 has no fast matrix instructions on this CPU and would be slower; running {} instead "
+                  "(bf16 matrix products measured {:.2f}x as fast as fp32 here)",
                   better ? "bf16" : "fp32", ratio),
       true};
 }

@@ -17,11 +17,11 @@ struct PrecisionChoice {
   DType compute_type = DType::f32;
   std::string reason;  // for the user: what was measured or asked for
   bool costs = false;  // what was asked for is slower than fp32 here, or is not what runs: a warning
-  ProductFormat products = ProductFormat::own;
+  GemmFormat products = GemmFormat::own;
 };
 
-std::string precision_name(DType compute_type, ProductFormat products);  // as a job says it: "bf16", "tf32"
-Arithmetic arithmetic_of(DType compute_type, ProductFormat products);    // of most products
+std::string precision_name(DType compute_type, GemmFormat products);  // as a job says it: "bf16", "tf32"
+Arithmetic arithmetic_of(DType compute_type, GemmFormat products);    // of most products
 
 // `asked` is training.precision: auto, fp32, tf32, bf16, fp16 or fp8. auto measures and never chooses bf16 without bf16
 // instructions. On a GPU auto is bf16: every GPU that brisk runs on multiplies it many times as fast. UserError where

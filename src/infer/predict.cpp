@@ -21,8 +21,11 @@ class TextList final : public Sequences {
       tokenizer.encode(text.text, tokens.first);
       if (frame.pairs()) tokenizer.encode(text.pair, tokens.second);
       totals_.add(rows_of(tokens));
+      cut_ += frame.rows({std::ssize(tokens.first), std::ssize(tokens.second)}, INT32_MAX) > max_length;
     }
   }
+
+  int64_t cut() const { return cut_; }  // texts that are longer than max_length
 
   int64_t count() const override { return std::ssize(tokens_); }
   int64_t rows(int64_t index, int /*set*/ = 0) const override { return rows_of(tokens_[static_cast<size_t>(index)]); }
@@ -42,7 +45,7 @@ class TextList final : public Sequences {
   }
 
   const TextFrame& frame_;
-  int64_t max_length_;
+  int64_t max_length_, cut_ = 0;
   LengthTotals totals_;
   std::vector<Tokens> tokens_;
 };
@@ -53,8 +56,8 @@ void require_classifier(const TrainedModel& model) {
   if (model.model->classes() > 0 && model.labels.count() == model.model->classes()) return;
   if (has_no_head(model.job)) {
     user_error(
-        "{0}: an encoder without a head, of which nothing can be asked yet: train one on it, {{\"task\": \"classify\", "
-        "\"model\": {{\"from\": \"{1}\"}}}} in a job",
+        "{0}: an encoder without a head, so it cannot predict yet: train a classifier from it, {{\"task\": "
+        "\"classify\", \"model\": {{\"from\": \"{1}\"}}}} in a job",
         model.source, model.path);
   }
   user_error("{}: {}, which names no classes; train one with task classify", model.source,
@@ -67,8 +70,8 @@ Predictor::Predictor(const TrainedModel& model, bool pairs, int64_t max_length)
   const int64_t longest = model.job.model.context;
   max_length_ = std::min(longest, max_length > 0 ? max_length : model.job.training.max_length);
   if (max_length_ < frame_.specials() + (pairs ? 2 : 1)) {
-    user_error("--max-length {}: {} special tokens stand around a text; use {} or more", max_length_, frame_.specials(),
-               frame_.specials() + 2);
+    user_error("--max-length {}: {} special tokens are added to each text; use {} or more", max_length_,
+               frame_.specials(), frame_.specials() + 2);
   }
   const BatchLayout layout = first_rows_layout(1);
   const RowCapacity capacity =
@@ -79,6 +82,7 @@ Predictor::Predictor(const TrainedModel& model, bool pairs, int64_t max_length)
 
 void Predictor::predict(const std::vector<TextOrPair>& texts, const Answer& answer) {
   const TextList list(texts, *model_.tokenizer, frame_, max_length_);
+  cut_ += list.cut();
   tokens_ += predictor_->run(list, ledger_, [&](const ClassPredictor::Row& row) {
     answer(likeliest_class(row.logits), class_probabilities(row.logits));
   });

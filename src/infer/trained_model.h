@@ -8,6 +8,7 @@
 #include <string>
 
 #include "data/table/labels.h"
+#include "hub/finite.h"
 #include "job/job.h"
 #include "models/model.h"
 #include "models/model_config.h"
@@ -25,15 +26,18 @@ struct TrainedModel {
   LabelSet labels;     // of a classifier
   std::string source;  // the checkpoint or file it was read from
   std::string path;    // as it was asked for
+  std::string kind;    // what that is: "Hugging Face folder"
 
   const CausalModel& causal() const;  // UserError where it does not continue texts
 };
 
 // `path`: a run directory (its best checkpoint), one of its checkpoints/step-... directories, a Hugging Face folder, a
-// GGUF file, or a llama2.c model file with the only tok*.bin beside it. `tokenizer_path`, where given, replaces the
+// GGUF file, or a llama2.c model file with the only tok*.bin next to it. `tokenizer_path`, where given, replaces the
 // tokenizer found there. Products run in fp32 or, `as_trained`, in the format that the run chose, where this machine
-// has instructions for it: store.compute_type() says which. `device`: as --device has it.
+// has instructions for it: store.compute_type() says which. `device`: as --device has it. Weights that are not finite are
+// refused, or allowed.
 std::unique_ptr<TrainedModel> open_trained_model(const std::string& path, const std::string& tokenizer_path,
-                                                 bool as_trained = false, const std::string& device = "cpu");
+                                                 bool as_trained = false, const std::string& device = "cpu",
+                                                 NonFinite nonfinite = NonFinite::refuse);
 
 }  // namespace brisk

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/parse_json.h"
 
 namespace brisk {
 
@@ -16,18 +17,18 @@ constexpr int64_t kMostMicroBatchTokens = 16777216;  // as a job may ask for
 
 }  // namespace
 
-std::string choices_to_json(const Choices& choices) {
-  return Json{{"compute_type", dtype_name(choices.compute_type)},
-              {"precision", precision_name(choices.compute_type, choices.products)},
-              {"micro_batch_tokens", choices.micro_batch_tokens},
-              {"isa", choices.isa},
-              {"threads", choices.threads}}
+std::string tuned_settings_to_json(const TunedSettings& tuned) {
+  return Json{{"compute_type", dtype_name(tuned.compute_type)},
+              {"precision", precision_name(tuned.compute_type, tuned.products)},
+              {"micro_batch_tokens", tuned.micro_batch_tokens},
+              {"isa", tuned.isa},
+              {"threads", tuned.threads}}
       .dump();
 }
 
-Choices choices_from_json(const std::string& text, const std::string& source) {
+TunedSettings tuned_settings_from_json(const std::string& text, const std::string& source) {
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_json(text, source, "the checkpoint is damaged: remove it to resume from the one before");
     const auto tokens = json.at("micro_batch_tokens").get<int64_t>();
     if (tokens < 1 || tokens > kMostMicroBatchTokens) {
       user_error(
@@ -41,12 +42,13 @@ Choices choices_from_json(const std::string& text, const std::string& source) {
             : type == "f16" ? DType::f16
                             : DType::f32,
             tokens, json.value("isa", ""), json.value("threads", int64_t{0}),
-            precision == "tf32"  ? ProductFormat::tf32
-            : precision == "fp8" ? ProductFormat::fp8
-                                 : ProductFormat::own};
+            precision == "tf32"  ? GemmFormat::tf32
+            : precision == "fp8" ? GemmFormat::fp8
+                                 : GemmFormat::own};
   } catch (const Json::exception& error) {
     user_error(
-        "{}: its choices cannot be read ({}); the checkpoint is damaged: remove it to resume from the one before",
+        "{}: its tuned settings cannot be read ({}); the checkpoint is damaged: remove it to resume from the one "
+        "before",
         source, error.what());
   }
 }

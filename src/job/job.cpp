@@ -1,9 +1,12 @@
 #include "job/job.h"
 
+#include <fmt/ranges.h>
+
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "job/foreign_keys.h"
 #include "job/job_options.h"
 #include "job/run_length.h"
 
@@ -38,6 +41,12 @@ std::string canonical_type(const std::string& word) {
 // before the file.
 void settle_length(Job& job, const ReadResult& read, const std::string& source_name, std::vector<std::string>& notes) {
   TrainingOptions& training = job.training;
+  if (training.max_steps > 0 && read.overridden.contains("training.num_epochs") &&
+      !read.overridden.contains("training.max_steps")) {
+    notes.push_back(fmt::format("training.num_epochs = {} replaces training.max_steps = {} of {}", training.num_epochs,
+                                training.max_steps, source_name));
+    training.max_steps = 0;
+  }
   if (training.stop.empty()) return;
   // The older key that the file, or the command line, gives.
   const auto other_of = [&](bool on_command_line) {
@@ -67,17 +76,36 @@ void settle_length(Job& job, const ReadResult& read, const std::string& source_n
   training.num_epochs = training.max_steps = 0;
 }
 
+// No warm-up steps are a ratio of 0, unless a ratio is given beside them: Hugging Face's Trainer writes both of them
+// out, and means the ratio.
+void settle_warm_up(Job& job, const ReadResult& read, std::vector<std::string>& notes) {
+  TrainingOptions& training = job.training;
+  if (training.warmup_steps != 0) return;
+  const bool steps_last = read.overridden.contains("training.warmup_steps");
+  const bool ratio_last = read.overridden.contains("training.warmup_ratio");
+  if (read.given.contains("training.warmup_ratio") && (ratio_last || !steps_last)) {
+    if (training.warmup_ratio > 0)
+      notes.push_back(fmt::format("training.warmup_steps = 0 leaves the warm-up to training.warmup_ratio = {:g}",
+                                  training.warmup_ratio));
+  } else {
+    training.warmup_ratio = 0;
+  }
+  training.warmup_steps = -1;
+}
+
 }  // namespace
 
 Job job_from_json_text(const std::string& text, const std::string& source_name,
                        const std::vector<std::string>& overrides, std::vector<std::string>& notes) {
   Job job;
   const std::vector<Option> options = declare_with_families(job);
-  const ReadResult read = read_options(options, text, source_name, overrides);
+  const ReadResult read = read_options(options, text, source_name, overrides, foreign_keys());
   notes.insert(notes.end(), read.notes.begin(), read.notes.end());
   for (std::string& line : apply_other_defaults(options, read.given)) notes.push_back(std::move(line));
   job.model.type = canonical_type(job.model.type);
   settle_length(job, read, source_name, notes);
+  settle_warm_up(job, read, notes);
+  for (std::string& line : options_without_effect(options, read.given)) notes.push_back(std::move(line));
   job.given = read.given;
   return job;
 }
@@ -88,7 +116,7 @@ Job job_from_json_text(const std::string& text, const std::string& source_name) 
 }
 
 Job load_job(const std::string& path, const std::vector<std::string>& overrides, std::vector<std::string>& notes) {
-  Job job = job_from_json_text(read_file(path), path, overrides, notes);
+  Job job = job_from_json_text(read_file(path, file_kind::job), path, overrides, notes);
   if (job.name.empty()) job.name = std::filesystem::path(path).stem().string();
   return job;
 }
@@ -119,13 +147,31 @@ std::string job_reference_markdown() {
          "```\n\n"
          "- Comments (`//` and `/* */`) are allowed. A key that is not in these tables is an error that names the "
          "nearest one.\n"
-         "- `--set training.batch_size=64` changes a key from the command line; `--set data.validation=null` is the "
-         "default again, whatever the file says.\n"
-         "- The other spellings are understood and the name used here is shown; giving two spellings of one option is "
-         "an error.\n"
+         "- `--set training.batch_size=64` changes a key from the command line; `--set data.validation=null` restores the "
+         "default, whatever the file says.\n"
+         "- Other spellings are accepted, with a note that gives the name used here; giving two spellings of one option is "
+         "an error. At the top of\n"
+         "  the file and with `--set`, the section may be left out: `--set lr=1e-4`.\n"
+         "- Every key of Hugging Face's TrainingArguments gets an answer: it is used, ignored and why, or refused and "
+         "what to do instead.\n"
+         "- Words are the same with hyphens, underscores and capitals: `Text-Classification` is "
+         "`text_classification`.\n"
          "- `null` means the default; `\"auto\"` for a number that brisk chooses by the rule given.\n"
          "- `brisk job schema` prints the JSON schema, for editors that complete and check.\n\n" +
          options_markdown(declare_job_options(job), job_sections());
+}
+
+std::string resume_keys_markdown() {
+  Job job;
+  std::string text = "| section | keys that may change |\n|---|---|\n";
+  for (const auto& [section, description] : job_sections()) {
+    std::vector<std::string> names;
+    for (const Option& option : declare_job_options(job)) {
+      if (option.section() == section && option.on_resume == OnResume::may_change) names.push_back(option.name());
+    }
+    text += fmt::format("| {} | `{}` |\n", section.empty() ? "the top" : "`" + section + "`", fmt::join(names, "`, `"));
+  }
+  return text;
 }
 
 }  // namespace brisk

@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "job/options/named_numbers.h"
+
 namespace brisk {
 
 // The network; the defaults are GPT-2's shape. `"type": "llama"` in a job has other defaults, and the resolved type is
@@ -37,8 +39,9 @@ struct ModelOptions {
   double dropout = 0.0;
   double norm_epsilon = 1e-5;
   double rope_theta = 10000.0;
-  int64_t context = 0;  // longest text, and rows of the table of learned positions; 0: training.max_length
-  std::string from;     // a trained model to start from; empty: new weights
+  int64_t context = 0;           // longest text, and rows of the table of learned positions; 0: training.max_length
+  std::string from;              // a trained model to start from; empty: new weights
+  bool allow_nonfinite = false;  // of `from`, and of the teacher: weights that are NaN or infinite
 
   // Of encoders.
   double attention_dropout = -1;   // -1: dropout
@@ -85,21 +88,22 @@ struct TrainingOptions {
   std::vector<std::string> lora_matrices;  // qkv, attention_out, up, down; empty: all of them
 
   // Of encoders.
-  std::string class_weights = "none";  // none | balanced: a class counts in the loss as if all were equally frequent
-  std::string teacher;                 // of a classifier: a trained one whose answers are learned too; empty: none
-  double distillation_weight = 0.5;    // their share of the loss
+  // none | balanced: a class counts in the loss as if all were equally frequent; or a weight for each by its name
+  NamedNumbers class_weights = {"none"};
+  std::string teacher;               // of a classifier: a trained one whose answers are learned too; empty: none
+  double distillation_weight = 0.5;  // their share of the loss
   double distillation_temperature = 2;
   int64_t freeze = -1;              // -1: nothing; 0: the embeddings; n: those and the first n layers
   bool frozen_dropout = false;      // what is frozen drops activations in training as the rest does
   bool cache_frozen = true;         // the activations of frozen layers are computed once and kept in a file
-  bool first_row_only = true;       // the last layer computes only the rows whose outputs are used
+  bool prune_last_layer = true;     // the last layer computes only the rows whose outputs are used
   double mlm_probability = 0.15;    // share of tokens that are masked
   bool whole_word_masking = false;  // the pieces of a word are masked together
 
-  int64_t eval_steps = 0;  // optimizer steps; 0: after each epoch
-  int64_t logging_steps = 10;
-  int64_t save_steps = 0;        // optimizer steps; 0: after each epoch
-  double save_minutes = 0;       // besides, when this long ago; 0: never
+  int64_t eval_steps = -1;       // optimizer steps; 0: after each epoch; negative: train/run/cadence.h
+  int64_t logging_steps = 0;     // 0: every 10, and on the screen a line now and then
+  int64_t save_steps = -1;       // optimizer steps; 0: after each epoch; negative: train/run/cadence.h
+  double save_minutes = 5;       // besides, when this long ago; 0: never
   int64_t save_total_limit = 2;  // last checkpoints kept besides the best; 0: all
   bool load_best_model_at_end = true;
   std::string best_by = "loss";         // a metric that the task evaluates
@@ -136,12 +140,13 @@ struct DataOptions {
   std::vector<DataSource> train;
   std::vector<std::string> validation;  // empty: validation_fraction of train
   double validation_fraction = 0.05;
-  std::string text_field = "text";  // of a .jsonl object; "article.body.text" for one inside others
-  std::string document = "auto";    // file | block | line | auto
-  std::string label_field;          // of a classifier's table; empty: found by its name
-  std::string pair_field;           // a second text; empty: none
-  std::string tokenizer;            // path; empty: train a byte-level BPE of model.vocab_size entries
-  std::string cache_dir;            // of token files; empty: $XDG_CACHE_HOME/brisk or ~/.cache/brisk
+  std::string text_field = "text";    // of a .jsonl object; "article.body.text" for one inside others
+  std::string document = "auto";      // file | block | line | auto
+  std::string label_field;            // of a classifier's table; empty: found by its name
+  bool allow_unusual_labels = false;  // train on labels that look like measurements, lists or free text
+  std::string pair_field;             // a second text; empty: none
+  std::string tokenizer;              // path; empty: train a byte-level BPE of model.vocab_size entries
+  std::string cache_dir;              // of token files; empty: $XDG_CACHE_HOME/brisk or ~/.cache/brisk
 };
 
 struct Job {
@@ -179,5 +184,7 @@ int64_t warmup_steps_of(const TrainingOptions& training, int64_t total_steps);
 // JSON schema, draft 2020-12, other spellings included; and docs/job.md.
 std::string job_schema();
 std::string job_reference_markdown();
+// The keys that may change when a run is resumed, as docs/running.md has them.
+std::string resume_keys_markdown();
 
 }  // namespace brisk

@@ -29,7 +29,7 @@ std::function<std::string()> not_for_type(const Job& job, const std::string& oth
 
 const std::vector<TaskTraits>& all_tasks() {
   static const std::vector<TaskTraits> tasks = {
-      {.name = "language_model", .model = "a language model", .targets = "tokens"},
+      {.name = "language_model", .model = "a language model", .targets = "tokens", .predicts_tokens = true},
       {.name = "classify",
        .model = "a classifier",
        .targets = "examples",
@@ -41,7 +41,8 @@ const std::vector<TaskTraits>& all_tasks() {
        .targets = "masked tokens",
        .masks_tokens = true,
        .trains_encoder = true,
-       .reads_table = true},
+       .reads_table = true,
+       .predicts_tokens = true},
   };
   return tasks;
 }
@@ -84,7 +85,7 @@ Condition with_type(const Job& job, const std::string& type) {
 
 Condition with_source_model(const Job& job) {
   return {"model.from", [&job] { return !job.model.from.empty(); },
-          [] { return "without model.from (the weights that it keeps would never have been trained)"; }};
+          [] { return "without model.from (it would freeze untrained weights)"; }};
 }
 
 Condition with_optimizer(const Job& job, const std::string& optimizer) {
@@ -97,6 +98,20 @@ Condition with_adapters(const Job& job) {
 
 Condition with_frozen_layers(const Job& job) {
   return {"training.freeze", [&job] { return job.training.freeze >= 0; }};
+}
+
+Condition with_validation(const Job& job) {
+  return {"validation data", [&job] { return !job.data.validation.empty() || job.data.validation_fraction > 0; },
+          [] { return "without validation data (data.validation_fraction is 0, and there is no data.validation)"; }};
+}
+
+Condition with_evaluations(const Job& job) {
+  Condition condition = with_validation(job);
+  return {"validation data or samples",
+          [&job, evaluated = condition.holds] {
+            return evaluated() || job.training.sample_tokens > 0 || !job.training.sample_prompts.empty();
+          },
+          condition.otherwise};
 }
 
 Condition with_teacher(const Job& job) {

@@ -16,12 +16,13 @@ namespace brisk {
 
 struct TaskTraits {
   std::string name;
-  std::string model;            // what it trains, in messages: "a classifier"
-  std::string targets;          // what its metrics are of: "tokens"
-  bool has_labels = false;      // learns the class of each text
-  bool masks_tokens = false;    // predicts tokens that are hidden from the model
-  bool trains_encoder = false;  // otherwise a decoder
-  bool reads_table = false;     // a text in each row; otherwise documents
+  std::string model;             // what it trains, in messages: "a classifier"
+  std::string targets;           // what its metrics are of: "tokens"
+  bool has_labels = false;       // learns the class of each text
+  bool masks_tokens = false;     // predicts tokens that are hidden from the model
+  bool trains_encoder = false;   // otherwise a decoder
+  bool reads_table = false;      // a text in each row; otherwise documents
+  bool predicts_tokens = false;  // so that its metrics depend on the tokenizer
 };
 
 const std::vector<TaskTraits>& all_tasks();
@@ -44,5 +45,7 @@ Condition with_optimizer(const Job& job, const std::string& optimizer);
 Condition with_adapters(const Job& job);
 Condition with_frozen_layers(const Job& job);
 Condition with_teacher(const Job& job);
+Condition with_validation(const Job& job);   // data to evaluate on
+Condition with_evaluations(const Job& job);  // on that, or samples
 
 }  // namespace brisk

@@ -66,20 +66,26 @@ void declare_data_options(Job& job, std::vector<Option>& all) {
                    "fraction of the training data that is set aside for evaluation; 0: none", OnResume::fixed)
       .at_least(0)
       .at_most(0.5)
-      .used_with({"no data.validation", [&data] { return data.validation.empty(); }})
+      .used_with({"without data.validation", [&data] { return data.validation.empty(); }})
       .also({"validation_split", "val_split", "val_fraction", "eval_fraction", "validation_ratio"});
-  all.emplace_back(
-         "data.text_field", data.text_field,
-         "key of a .jsonl line, or column of a table, that holds the text; article.body.text goes into objects "
-         "and lists; empty: found by its name or its values",
-         OnResume::fixed)
+  all.emplace_back("data.text_field", data.text_field,
+                   "key of a .jsonl line, or column of a table, that holds the text; a path such as "
+                   "article.body.text reaches into nested objects and lists; empty: found by its name or its values",
+                   OnResume::fixed)
       .default_with(with_encoder_task(job), "")
-      .also({"text_column", "text_key"});
+      .also({"text_column", "text_key", "text_column_name", "text_column_names"});
   all.emplace_back("data.label_field", data.label_field, "column or key that holds the label, a word or a number",
                    OnResume::fixed)
       .automatic("found by its name (label, sentiment, class, ...) or its values")
       .only_with(with_labels(job, "it has no labels"))
-      .also({"label_column", "label_key", "target_field"});
+      .also({"label_column", "label_key", "target_field", "label_column_name"});
+  all.emplace_back("data.allow_unusual_labels", data.allow_unusual_labels,
+                   "train even if the labels look like something else than classes: measurements, lists, free text, "
+                   "classes of a single row",
+                   OnResume::may_change)
+      .only_with(with_labels(job, "it has no labels"))
+      // In a sample of many classes most come once; the smoke test looks at the rest itself.
+      .smoke_test_rule([&job] { job.data.allow_unusual_labels = traits_of_task(job.task).has_labels; });
   all.emplace_back("data.pair_field", data.pair_field, "column or key of the second text, to classify pairs of texts",
                    OnResume::fixed)
       .automatic("none")
@@ -90,7 +96,7 @@ void declare_data_options(Job& job, std::vector<Option>& all) {
                    OnResume::fixed)
       .one_of({"auto", "file", "block", "line"})
       .same_as("paragraph", "block")
-      .used_with(with_decoder(job, "its rows are its texts"));
+      .only_with(with_decoder(job, "its texts are the rows of a table, or the blocks or lines of a file"));
   all.emplace_back(
          "data.tokenizer", data.tokenizer,
          "tokenizer to use: a tokenizer.json, a SentencePiece .model, GPT-2's or llama2.c's files, or a folder "

@@ -61,9 +61,13 @@ void check_heads(const ModelOptions& model) {
     const std::string mend =
         heads_fit(model, heads) ? fmt::format("num_heads = {}", heads) : fmt::format("d_model = {}", 2 * model.d_model);
     user_error(
-        "model.positions = rotary turns pairs of columns, but d_model / num_heads = {} / {} = {} is odd: use {} or "
+        "model.positions = rotary needs an even head width, but d_model / num_heads = {} / {} = {} is odd: use {} or "
         "positions = learned",
         model.d_model, model.num_heads, model.d_model / model.num_heads, mend);
+  }
+  if (model.is_encoder() && model.num_kv_heads != model.num_heads) {
+    user_error("model.num_kv_heads = {}: a {} has as many as num_heads, {}; remove it", model.num_kv_heads, model.type,
+               model.num_heads);
   }
   if (model.num_heads % model.num_kv_heads != 0) {
     int64_t nearest = 1;
@@ -151,8 +155,8 @@ std::vector<std::string> resolve_defaults(Job& job) {
     training.batch_size = std::max<int64_t>(1, kAutomaticBatchTokens / training.max_length);
     training.measure_micro_batch = training.micro_batch_tokens == 0;
     tell("training.batch_size", training.batch_size,
-         fmt::format("auto: {} tokens / max_length; part of the maths, as any batch size is, so it never depends on "
-                     "timing",
+         fmt::format("auto: {} tokens / max_length; it affects the result, as any batch size does, so it never "
+                     "depends on timing",
                      kAutomaticBatchTokens));
   }
   check_fine_tuning(job);
@@ -173,7 +177,8 @@ std::vector<std::string> resolve_defaults(Job& job) {
         std::clamp(at_256 * std::sqrt(256.0 / static_cast<double>(model.d_model)), 0.1 * at_256, 3 * at_256);
     training.learning_rate = two_digits(learned ? rate / 10 : rate);
     tell("training.learning_rate", training.learning_rate,
-         fmt::format("{:g} sqrt(256 / d_model), {:g} to {:g}{}", at_256, 0.1 * at_256, 3 * at_256, why_less));
+         fmt::format("{:g} x sqrt(256 / d_model), kept within {:g} to {:g}{}", at_256, 0.1 * at_256, 3 * at_256,
+                     why_less));
   }
   if (training.muon_learning_rate == 0) {
     training.muon_learning_rate = learned ? kMuonRate / 10 : kMuonRate;

@@ -12,8 +12,8 @@ void declare_decoder_fine_tuning(Job& job, std::vector<Option>& all) {
   TrainingOptions& training = job.training;
   all.emplace_back(
          "training.train_layers", training.train_layers,
-         "train only the last so many layers, the final norm and an output projection of its own, and freeze the "
-         "rest; 0: train everything",
+         "train only this many of the last layers, the final norm and the output projection if it is not tied, and "
+         "freeze the rest; 0: train everything",
          OnResume::fixed)
       .at_least(0)
       .at_most(1000)
@@ -47,15 +47,17 @@ void declare_decoder_fine_tuning(Job& job, std::vector<Option>& all) {
 void declare_classifier(Job& job, std::vector<Option>& all) {
   TrainingOptions& training = job.training;
   all.emplace_back("training.class_weights", training.class_weights,
-                   "weight of each class in the loss: balanced makes rare classes count as much as frequent ones",
+                   "weight of each class in the loss: balanced makes rare classes count as much as frequent ones; or "
+                   "weights by name, {\"spam\": 5, \"ham\": 1}, 1 for those that are not named",
                    OnResume::fixed)
       .one_of({"none", "balanced"})
+      .above(0)
       .only_with(with_labels(job))
       .also({"class_weight"});
   all.emplace_back(
          "training.teacher", training.teacher,
          "distillation: a trained classifier of the same classes (a run, a checkpoint, a Hugging Face folder) "
-         "whose predictions are learned besides the labels",
+         "whose predictions are learned in addition to the labels",
          OnResume::fixed)
       .automatic("none")
       .only_with(with_labels(job, "a teacher's predictions are classes"))
@@ -78,11 +80,10 @@ void declare_classifier(Job& job, std::vector<Option>& all) {
 
 void declare_encoder_training(Job& job, std::vector<Option>& all) {
   TrainingOptions& training = job.training;
-  all.emplace_back(
-         "training.freeze", training.freeze,
-         "parts of the pretrained model that are not trained: `embeddings`, or a number of layers, counted from "
-         "the first, and the embeddings",
-         OnResume::fixed)
+  all.emplace_back("training.freeze", training.freeze,
+                   "parts of the pretrained model that are not trained: `embeddings`, or n for the embeddings and the "
+                   "first n layers",
+                   OnResume::fixed)
       .at_least(1)
       .at_most(1000)
       .or_word("none", -1)
@@ -93,7 +94,7 @@ void declare_encoder_training(Job& job, std::vector<Option>& all) {
       .also({"freeze_layers", "frozen_layers"})
       .smoke_test_rule([&job] { job.training.freeze = std::min(job.training.freeze, job.model.num_layers); });
   all.emplace_back("training.frozen_dropout", training.frozen_dropout,
-                   "apply dropout in frozen layers, too; false: they compute the same in every step", OnResume::fixed)
+                   "apply dropout in frozen layers, too; false: they run as in evaluation", OnResume::fixed)
       .only_with(with_encoder(job, "nothing of a decoder is frozen by training.freeze"))
       .only_with(with_frozen_layers(job));
   all.emplace_back(
@@ -105,11 +106,12 @@ void declare_encoder_training(Job& job, std::vector<Option>& all) {
       .used_with(with_labels(job))
       .used_with({"training.freeze without frozen_dropout",
                   [&training] { return training.freeze >= 0 && !training.frozen_dropout; }});
-  all.emplace_back("training.first_row_only", training.first_row_only,
+  all.emplace_back("training.prune_last_layer", training.prune_last_layer,
                    "compute in the last layer only the tokens whose outputs are used (the first of each text, or the "
                    "masked ones); changes speed, never the result",
                    OnResume::fixed)
-      .only_with(with_encoder(job, "a decoder uses the outputs of all tokens"));
+      .only_with(with_encoder(job, "a decoder uses the outputs of all tokens"))
+      .also({"first_row_only"});
   all.emplace_back("training.mlm_probability", training.mlm_probability,
                    "fraction of tokens to predict; 80 % of them are masked, 10 % replaced by random ones, 10 % left as "
                    "they are",

@@ -22,8 +22,7 @@ void declare_shape(Job& job, std::vector<Option>& all) {
       .same_as("transformer", "decoder")
       .default_with(with_encoder_task(job), "bert")
       .also({"model_type", "architecture"});
-  all.emplace_back("model.d_model", model.d_model, "width of the model: numbers in the vector of each token",
-                   OnResume::fixed)
+  all.emplace_back("model.d_model", model.d_model, "width of the model: size of each token's vector", OnResume::fixed)
       .at_least(1)
       .at_most(65536)
       .also({"hidden_size", "n_embd", "dim", "hidden_dim", "embedding_dim", "embed_dim", "width"})
@@ -58,7 +57,7 @@ void declare_shape(Job& job, std::vector<Option>& all) {
              "dim_feedforward"})
       .smoke_test_value(0);
   all.emplace_back("model.vocab_size", model.vocab_size,
-                   "number of tokens in the vocabulary; fewer if the training text is too small for so many",
+                   "number of tokens in the vocabulary; reduced if the training text is too small",
                    OnResume::may_change)
       .at_least(1)
       .at_most(16777216)
@@ -67,7 +66,8 @@ void declare_shape(Job& job, std::vector<Option>& all) {
         if (job.data.tokenizer.empty()) job.model.vocab_size = std::min<int64_t>(1000, job.model.vocab_size);
       });
   all.emplace_back("model.norm", model.norm,
-                   "normalization before each attention and feed-forward block and at the end", OnResume::fixed)
+                   "normalization layer: in a decoder before each block and at the end, in an encoder after each block",
+                   OnResume::fixed)
       .one_of({"layernorm", "rmsnorm"})
       .same_as("layer_norm", "layernorm")
       .same_as("rms_norm", "rmsnorm")
@@ -131,6 +131,9 @@ void declare_shape(Job& job, std::vector<Option>& all) {
                    OnResume::fixed)
       .automatic("new weights")
       .also({"checkpoint", "init_from", "pretrained", "model_name_or_path", "training.init_from"});
+  all.emplace_back("model.allow_nonfinite", model.allow_nonfinite,
+                   "start even from a model with weights that are NaN or infinite, which is refused otherwise",
+                   OnResume::may_change);
 }
 
 void declare_encoder(Job& job, std::vector<Option>& all) {

@@ -8,7 +8,8 @@ namespace {
 
 void declare_top_options(Job& job, std::vector<Option>& all) {
   all.emplace_back("name", job.name, "name of the run", OnResume::may_change)
-      .automatic("the job file's name without .json");
+      .automatic("the job file's name without .json")
+      .also({"run_name", "experiment_name", "training.run_name"});
   std::vector<std::string> tasks;
   for (const TaskTraits& task : all_tasks()) tasks.push_back(task.name);
   all.emplace_back(
@@ -19,10 +20,35 @@ void declare_top_options(Job& job, std::vector<Option>& all) {
       .one_of(tasks)
       .same_as("lm", "language_model")
       .same_as("causal_lm", "language_model")
+      .same_as("clm", "language_model")
+      .same_as("language_modeling", "language_model")
+      .same_as("text_generation", "language_model")
       .same_as("classification", "classify")
       .same_as("text_classification", "classify")
       .same_as("sequence_classification", "classify")
-      .same_as("masked_lm", "mlm");
+      .same_as("sentiment_analysis", "classify")
+      .same_as("masked_lm", "mlm")
+      .same_as("masked_language_model", "mlm")
+      .same_as("fill_mask", "mlm")
+      .not_a_choice({"ner", "token_classification", "named_entity_recognition", "pos", "pos_tagging", "tagging"},
+                    "labels for single words are not supported; the nearest is classify, one class for a whole text")
+      .not_a_choice({"regression", "text_regression", "sts", "stsb"},
+                    "numbers are not predicted; the nearest is classify, with the range divided into a few classes")
+      .not_a_choice({"multi_label", "multilabel", "multi_label_classification", "multilabel_classification"},
+                    "several labels for a text are not supported; the nearest is classify, with a classifier for each")
+      .not_a_choice({"embedding", "embeddings", "sentence_embeddings", "sentence_similarity", "feature_extraction",
+                     "retrieval", "contrastive"},
+                    "embeddings of texts are not trained; the nearest is mlm, which pretrains an encoder, or classify "
+                    "with data.pair_field for pairs of texts")
+      .not_a_choice(
+          {"seq2seq", "seq2seq_lm", "translation", "summarization", "text2text_generation", "t5"},
+          "encoder-decoders are not supported; the nearest is language_model, on texts that hold question and "
+          "answer one after the other")
+      .not_a_choice({"question_answering", "qa", "squad", "multiple_choice", "zero_shot_classification"},
+                    "answers are not picked out of a text; the nearest is classify with data.pair_field, a class for "
+                    "each pair of texts")
+      .not_a_choice({"sft", "instruction_tuning", "chat", "dpo", "rlhf", "ppo", "grpo", "reward"},
+                    "the loss is that of all tokens; the nearest is language_model with model.from");
   all.emplace_back("comment", job.comment, "free text for people; brisk does not read it", OnResume::may_change);
   all.emplace_back("output", job.output, "folder of the run: checkpoints, tokenizer, metrics; or --output",
                    OnResume::may_change)

@@ -6,34 +6,55 @@ namespace brisk {
 
 namespace {
 
+constexpr int64_t kNever = 1'000'000'000'000'000;  // steps, until the run ends
+constexpr const char* kNoFraction = "a fraction of the run is not understood; give a number of optimizer steps";
+
 void declare_course(Job& job, std::vector<Option>& all) {
   TrainingOptions& training = job.training;
-  all.emplace_back("training.eval_steps", training.eval_steps,
-                   "optimizer steps between evaluations on the validation data; 0: after each epoch", OnResume::fixed)
+  all.emplace_back(
+         "training.eval_steps", training.eval_steps,
+         "optimizer steps between evaluations on the validation data; 0 or epoch: after each epoch; end: at the "
+         "end of the run only",
+         OnResume::may_change)
       .at_least(0)
+      .or_word("epoch", 0)
+      .or_word("end", kNever)
+      .instead_of_fraction(kNoFraction)
+      .automatic(-1,
+                 "about 10 in a run, as far as they take at most a tenth of its time; with early_stopping_patience "
+                 "after each epoch")
       .in("optimizer steps")
+      .used_with(with_evaluations(job))
       .also({"eval_interval", "evaluation_steps", "eval_every"})
       .smoke_test_value(kSmokeTestSteps / 2);
-  all.emplace_back("training.logging_steps", training.logging_steps, "optimizer steps between lines of metrics.jsonl",
+  all.emplace_back("training.logging_steps", training.logging_steps,
+                   "optimizer steps between lines of metrics.jsonl, and of the log where it is not a terminal",
                    OnResume::may_change)
       .at_least(1)
+      .automatic(0, "10, in the log a line now and then")
+      .instead_of_fraction(kNoFraction)
       .in("optimizer steps")
       .also({"log_interval", "log_every", "log_steps"})
       .smoke_test_value(1);
   all.emplace_back("training.save_steps", training.save_steps,
-                   "optimizer steps between checkpoints; 0: after each epoch", OnResume::may_change)
+                   "optimizer steps between checkpoints; 0 or epoch: after each epoch; end: at the end of the run only",
+                   OnResume::may_change)
       .at_least(0)
+      .or_word("epoch", 0)
+      .or_word("end", kNever)
+      .instead_of_fraction(kNoFraction)
+      .automatic(-1, "every save_minutes, and after epochs that are not much shorter")
       .in("optimizer steps")
       .also({"save_interval", "save_every", "checkpoint_steps"})
       .smoke_test_value(kSmokeTestSteps / 6);
   all.emplace_back("training.save_minutes", training.save_minutes,
-                   "save another checkpoint whenever the last one is this old; 0: never", OnResume::may_change)
+                   "save another checkpoint about whenever the last one is this old; 0: never", OnResume::may_change)
       .at_least(0)
       .at_most(1e6)
       .in("minutes")
       .smoke_test_value(0.0);
   all.emplace_back("training.save_total_limit", training.save_total_limit,
-                   "number of latest checkpoints to keep, besides the best; 0: all", OnResume::may_change)
+                   "number of latest checkpoints to keep, in addition to the best; 0: all", OnResume::may_change)
       .at_least(0)
       .in("checkpoints")
       .also({"keep_checkpoints", "max_checkpoints"})
@@ -44,7 +65,8 @@ void declare_course(Job& job, std::vector<Option>& all) {
   all.emplace_back(
          "training.best_by", training.best_by,
          "validation metric that decides which weights are best, and early stopping: any that the task evaluates, "
-         "such as loss, accuracy or f1; the lower loss decides between equals",
+         "such as loss, accuracy, f1 (macro F1, each class counting the same) or weighted_f1; ties are broken by the "
+         "lower loss",
          OnResume::fixed)
       .default_with(with_labels(job), "accuracy")
       .also({"metric_for_best_model"});
@@ -53,6 +75,7 @@ void declare_course(Job& job, std::vector<Option>& all) {
                    OnResume::may_change)
       .at_least(0)
       .in("evaluations")
+      .only_with(with_validation(job))
       .also({"patience"})
       .smoke_test_value(0);
 }
@@ -63,8 +86,8 @@ void declare_divergence_guard(Job& job, std::vector<Option>& all) {
   // A classifier that begins to learn has gradients ten times those of its plateau: the guard would take that away.
   all.emplace_back(
          "training.divergence_guard", training.divergence_guard,
-         "skip updates whose loss or gradient is not finite or far above the last ones; if they go on, return to "
-         "the last good checkpoint at half the learning rate",
+         "skip updates whose loss or gradient is not finite or far above recent ones; if this keeps happening, "
+         "return to the last good checkpoint at half the learning rate",
          OnResume::fixed)
       .default_with(with_labels(job), false)
       .also({"guard"});
@@ -74,7 +97,7 @@ void declare_divergence_guard(Job& job, std::vector<Option>& all) {
       .above(1)
       .used_with(guarded);
   all.emplace_back("training.divergence_rollbacks", training.divergence_rollbacks,
-                   "returns to a good checkpoint before the run gives up; 0: stop at the first divergence",
+                   "how many times to return to a good checkpoint before giving up; 0: stop at the first divergence",
                    OnResume::fixed)
       .at_least(0)
       .at_most(100)
@@ -122,7 +145,7 @@ void declare_resources(Job& job, std::vector<Option>& all) {
       .also({"dataloader_num_workers", "data.num_workers"})
       .same_in_smoke_test();
   all.emplace_back("training.micro_batch_tokens", training.micro_batch_tokens,
-                   "size of the micro-batches that a batch is computed in; changes memory and speed, not the result",
+                   "size of the micro-batches that a batch is split into; changes memory and speed, not the result",
                    OnResume::fixed)
       .at_least(1)
       .at_most(16777216)
@@ -133,7 +156,7 @@ void declare_resources(Job& job, std::vector<Option>& all) {
                    "time a few micro-batch sizes at the start and keep the fastest; changes speed, not the result",
                    OnResume::fixed)
       .smoke_test_value(false);
-  all.emplace_back("training.threads", training.threads, "CPU threads that compute", OnResume::may_change)
+  all.emplace_back("training.threads", training.threads, "number of CPU threads for computation", OnResume::may_change)
       .at_least(1)
       .at_most(4096)
       .automatic(0, "all cores")

@@ -15,15 +15,13 @@ void check_encoder(const Job& job) {
   const TrainingOptions& training = job.training;
   const auto shape = [&](bool otherwise, const char* key, const std::string& found, const char* expected) {
     if (!otherwise) return;
-    user_error("model.{} = {}: a {} has {}; remove it", key, found, model.type, expected);
+    user_error("model.{} = {} is not possible: {} models have {}; remove it", key, found, model.type, expected);
   };
   shape(model.norm != "layernorm", "norm", model.norm, "layernorm");
   shape(model.positions != "learned", "positions", model.positions, "learned positions");
   shape(model.activation == "swiglu", "activation", model.activation, "gelu_erf, gelu or relu");
   shape(!model.bias, "bias", "false", "biases");
   shape(!model.tie_embeddings, "tie_embeddings", "false", "the embedding as its output projection");
-  shape(model.num_kv_heads != 0 && model.num_heads != 0 && model.num_kv_heads != model.num_heads, "num_kv_heads",
-        fmt::format("{}", model.num_kv_heads), "as many as num_heads");
   if (training.freeze > model.num_layers) {
     user_error("training.freeze = {}, but the model has {} layers: use {} or less", training.freeze, model.num_layers,
                model.num_layers);

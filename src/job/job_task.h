@@ -1,7 +1,7 @@
-// What a job's task asks of the rest of it.
+// What the task and the kind of model mean for the rest of a job: checks, and the defaults of encoders.
 //
-//   resolve_encoder(job.model);   // "distilbert" has six layers
-//   check_task(job);              // a job of the task classify whose model is a decoder ends here
+//   check_task(job);              // UserError: task classify with a decoder
+//   resolve_encoder(job.model);   // token_types: 2 for bert, 1 for roberta, 0 for distilbert
 #pragma once
 
 #include "job/job.h"

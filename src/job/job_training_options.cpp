@@ -31,35 +31,36 @@ void declare_batches(Job& job, std::vector<Option>& all) {
       .default_with(with_optimizer(job, "adamw"), 32)
       .default_with(with_encoder_task(job), 32)
       .in("sequences")
-      .also({"per_device_train_batch_size", "train_batch_size", "data.batch_size"})
+      .also({"per_device_train_batch_size", "per_gpu_train_batch_size", "train_batch_size", "data.batch_size"})
       .smoke_test_at_most(8);
   all.emplace_back("training.gradient_accumulation_steps", training.gradient_accumulation_steps,
-                   "batches in an optimizer step; the gradient is the same as that of one batch so many times as large",
-                   OnResume::fixed)
+                   "batches in an optimizer step; equivalent to one batch that many times larger", OnResume::fixed)
       .at_least(1)
       .at_most(65536)
       .in("batches")
       .also({"grad_accum_steps", "accumulate_grad_batches", "accumulation_steps", "grad_accumulation_steps"})
       .smoke_test_at_most(2);
   all.emplace_back("training.num_epochs", training.num_epochs, "number of passes over the training data",
-                   OnResume::fixed)
+                   OnResume::may_change)
       .at_least(1)
       .at_most(1e6)
       .automatic(0, "1, unless stop says how long")
       .also({"num_train_epochs", "epochs", "n_epochs", "max_epochs"})
+      .instead_of_fraction("for a part of an epoch write \"stop\": \"{}e\" in place of it")
       .smoke_test_value(1);
   all.emplace_back("training.max_steps", training.max_steps,
                    "stop after this many optimizer steps, whatever num_epochs says; 0: num_epochs decides",
-                   OnResume::fixed)
+                   OnResume::may_change)
       .at_least(0)
       .in("optimizer steps")
-      .also({"max_iters", "train_steps", "num_train_steps", "total_steps"})
+      .also({"max_iters", "train_steps", "num_train_steps", "total_steps", "max_train_steps", "num_training_steps"})
+      .read_as(-1, 0)
       .smoke_test_value(kSmokeTestSteps);
   all.emplace_back(
          "training.stop", training.stop,
          "how long to train, in place of num_epochs and max_steps: `2e` epochs, `500u` optimizer steps, `10Mt` "
          "tokens (K, M, G), `30m` time (s, m, h) including start-up and evaluations; or --stop",
-         OnResume::fixed)
+         OnResume::may_change)
       .automatic("num_epochs or max_steps decides")
       .also({"stop_after", ".stop"})
       .smoke_test_value("");
@@ -67,7 +68,7 @@ void declare_batches(Job& job, std::vector<Option>& all) {
 
 void declare_optimizer(Job& job, std::vector<Option>& all) {
   TrainingOptions& training = job.training;
-  const Condition muon = {"optimizer muon without lora_rank",
+  const Condition muon = {"optimizer muon, without LoRA",
                           [&training] { return training.optimizer == "muon" && training.lora_rank == 0; }};
   all.emplace_back("training.optimizer", training.optimizer,
                    "optimizer: Muon for the weight matrices of the layers and AdamW for the rest (muon), or AdamW for "
@@ -76,7 +77,9 @@ void declare_optimizer(Job& job, std::vector<Option>& all) {
       .one_of({"muon", "adamw"})
       .same_as("adamw_torch", "adamw")
       .same_as("adamw_torch_fused", "adamw")
-      .same_as("AdamW", "adamw")
+      .same_as("adamw_apex_fused", "adamw")
+      .same_as("adamw_hf", "adamw")
+      .not_a_choice({"adam"}, "Adam is adamw with \"weight_decay\": 0")
       .default_with(with_encoder_task(job), "adamw")
       .also({"optim"});
   all.emplace_back("training.learning_rate", training.learning_rate,
@@ -89,9 +92,10 @@ void declare_optimizer(Job& job, std::vector<Option>& all) {
           "unless lora_rank is given; classify 5e-5 with model.from, 5e-4 sqrt(256 / d_model) without; mlm 1e-4 "
           "and 1e-3 sqrt(256 / d_model)")
       .also({"lr", "max_lr", "peak_lr", "learning_rate_init"});
-  all.emplace_back("training.muon_learning_rate", training.muon_learning_rate,
-                   "peak learning rate of the weight matrices that Muon updates; the same serves models of any width",
-                   OnResume::fixed)
+  all.emplace_back(
+         "training.muon_learning_rate", training.muon_learning_rate,
+         "peak learning rate of the weight matrices that Muon updates; the same value works for any model width",
+         OnResume::fixed)
       .above(0)
       .at_most(10)
       .automatic(0, "0.01; a tenth of it with model.from")
@@ -142,6 +146,11 @@ void declare_schedule(Job& job, std::vector<Option>& all) {
       .one_of({"constant", "linear", "cosine", "wsd"})
       .same_as("constant_with_warmup", "constant")
       .same_as("warmup_stable_decay", "wsd")
+      .not_a_choice({"polynomial"}, "the nearest is linear, a polynomial of power 1")
+      .not_a_choice({"cosine_with_restarts", "cosine_with_min_lr", "cosine_warmup_with_min_lr"},
+                    "the nearest is cosine, with min_learning_rate_ratio for its end")
+      .not_a_choice({"inverse_sqrt"}, "the nearest is wsd")
+      .not_a_choice({"reduce_lr_on_plateau"}, "schedules do not depend on evaluations; the nearest is linear")
       .default_with(with_optimizer(job, "adamw"), "cosine")
       .default_with(with_encoder_task(job), "linear")
       .also({"lr_scheduler_type", "scheduler", "lr_schedule"});
@@ -156,6 +165,7 @@ void declare_schedule(Job& job, std::vector<Option>& all) {
                    "warm-up: optimizer steps in which the learning rate rises from zero to its peak", OnResume::fixed)
       .at_least(0)
       .automatic(-1, "warmup_ratio of all steps")
+      .instead_of_fraction("a fraction of all steps is \"warmup_ratio\": {}")
       .in("optimizer steps")
       .also({"warmup_iters", "num_warmup_steps", "warmup"})
       .smoke_test_at_most(kSmokeTestSteps / 4);
@@ -164,7 +174,7 @@ void declare_schedule(Job& job, std::vector<Option>& all) {
       .at_least(0)
       .at_most(1)
       .default_with(with_encoder_task(job), 0.1)
-      .used_with({"warmup_steps auto", [&training] { return training.warmup_steps < 0; }})
+      .used_with({"if warmup_steps is auto", [&training] { return training.warmup_steps < 0; }})
       .also({"warmup_fraction"});
   all.emplace_back("training.min_learning_rate_ratio", training.min_learning_rate_ratio,
                    "learning rate at the end of the schedule, as a fraction of its peak", OnResume::fixed)
@@ -187,18 +197,18 @@ void declare_number_formats(Job& job, std::vector<Option>& all) {
       .same_as("tensorfloat32", "tf32")
       .same_as("bfloat16", "bf16")
       .same_as("float16", "fp16")
-      .flag("bf16", "bf16")
-      .flag("fp16", "fp16")
+      .flag("bf16", "bf16", "fp32")
+      .flag("fp16", "fp16")  // auto never takes it
       .also({"dtype", "mixed_precision", "torch_dtype"});
   all.emplace_back("training.master_weights", training.master_weights,
-                   "keep an fp32 copy of the layers' weights; false saves memory: bf16 alone, updated with stochastic "
-                   "rounding, on a GPU with precision bf16 or fp8",
+                   "keep an fp32 copy of the layers' weights; false saves memory by keeping them only in bf16, updated "
+                   "with stochastic rounding (needs a GPU and precision bf16 or fp8)",
                    OnResume::fixed)
       .also({"fp32_master_weights"});
   all.emplace_back(
          "training.gradient_checkpointing", training.gradient_checkpointing,
          "keep the activations of every n-th layer only and compute the others again in the backward pass: less "
-         "memory, more time; true is 1, 0 off",
+         "memory, more time; true means 1, 0 turns it off",
          OnResume::fixed)
       .at_least(0)
       .at_most(1000)

@@ -57,8 +57,8 @@ RunLength parse_run_length(std::string_view text, std::string_view key) {
       refuse(text, key, "");
     }
   }
-  if (stop.amount <= 0) refuse(text, key, "; it must be more than nothing");
-  if (stop.amount > kLongest) refuse(text, key, fmt::format("; the most is {:g} of a unit, or seconds", kLongest));
+  if (stop.amount <= 0) refuse(text, key, "; it must be greater than zero");
+  if (stop.amount > kLongest) refuse(text, key, fmt::format("; the maximum is {:g}", kLongest));
   return stop;
 }
 

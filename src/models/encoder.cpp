@@ -120,7 +120,7 @@ Value Encoder::run_layers(Tape& tape, Value h, int64_t begin, int64_t end) const
     const Layer& layer = layers_[static_cast<size_t>(l)];
     const bool last = l + 1 == config_.num_layers;
     const Drops drops = drops_of(l);
-    if (last && config_.first_row_only) {
+    if (last && config_.prune_last_layer) {
       const Value picked = pick_rows(tape, h, kPicked);
       const Value q = linear(tape, picked, layer.qkv.weight, {.bias = layer.qkv.bias, .rows = D});
       // Recorded after the pick, so that its gradient is the first of h's and fills all rows: the pick's is added.
@@ -146,7 +146,7 @@ Value Encoder::picked_hidden(Tape& tape) const {
 
 Value Encoder::rows_after(Tape& tape, int64_t layers) const {
   const Value h = run_layers(tape, embed(tape), 0, layers);
-  tape.keep(h);
+  tape.read_back(h);
   return h;
 }
 
@@ -188,7 +188,7 @@ std::unique_ptr<Model> EncoderConfig::make(ParameterStore& store) const {
 
 uint64_t EncoderConfig::fingerprint() const {
   // Every field by name: a new one does not compile until it is decided on here. Dropout and what is frozen do not change
-  // the function, first_row_only computes less of the same, and nothing reads a lone pooler.
+  // the function, prune_last_layer computes less of the same, and nothing reads a lone pooler.
   const auto& [V, D, L, heads, F, longest, offset, type_rows, epsilon, activation, dropped, attention_dropped,
                classifier_dropped, head_kind, pooler, labels, first_row, embeddings_frozen, layers_frozen,
                frozen_dropped, layers_cached] = *this;
@@ -204,7 +204,7 @@ std::vector<ComponentCost> EncoderConfig::costs(double mean_length, double picke
   double projections = 0, attention = 0, inner = 0;
   for (int64_t l = 0; l < L; ++l) {
     const double each = trains_layer(l) ? 6 : l < cached_layers ? 0 : 2;
-    const double rows = first_row_only && l + 1 == L ? share : 1;  // that ask and go on
+    const double rows = prune_last_layer && l + 1 == L ? share : 1;  // that ask and go on
     projections += each * static_cast<double>(D * D) * (2 + 2 * rows);
     attention += each * 2 * static_cast<double>(D) * mean_length * rows;
     inner += each * static_cast<double>(2 * D * F) * rows;

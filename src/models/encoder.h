@@ -43,9 +43,9 @@ struct EncoderConfig {
   // before the pooler too. Masked words: `mlm_dense`, GELU, norm, and the product with the embedding table.
   // Nothing: an encoder of another program that was saved without a head, to be trained from.
   enum class Head : uint8_t { pooler_tanh, relu, roberta, mlm, none } head = Head::pooler_tanh;
-  bool lone_pooler = false;    // with no head: there is a `pooler` all the same, as BERT's own files have it
-  int64_t num_labels = 2;      // C
-  bool first_row_only = true;  // false: the last layer computes every row, and the picked ones are taken after it
+  bool lone_pooler = false;      // with no head: there is a `pooler` all the same, as BERT's own files have it
+  int64_t num_labels = 2;        // C
+  bool prune_last_layer = true;  // false: the last layer computes every row, and the picked ones are taken after it
 
   // Fine-tuning. What is frozen has no gradient, and nothing below the lowest trained layer has a backward.
   bool frozen_embeddings = false;  // tables and their norm
@@ -65,7 +65,7 @@ struct EncoderConfig {
   std::unique_ptr<Model> make(ParameterStore& store) const;
   // What training costs at sequences of `mean_length` rows of which `picked` are in set 1: 6 FLOP per weight of every
   // matrix product (2 where nothing is trained below, 4 where a frozen weight passes a gradient on), plus attention's
-  // products over the whole length; what first_row_only saves is not counted.
+  // products over the whole length; what prune_last_layer saves is not counted.
   std::vector<ComponentCost> costs(double mean_length, double picked = 1) const;
   ModelWidths widths() const { return {d_model, d_ff}; }
   uint64_t fingerprint() const;
@@ -79,12 +79,12 @@ class Encoder final : public Model {
   // Of the rows of set 1, whose targets and weights it reads. The bias of `options` is the head's own.
   LossValues loss(Tape& tape, const LossOptions& options) const override;
   int64_t classes() const override { return config_.is_classifier() ? config_.num_labels : 0; }
-  // [rows of set 1, C], kept: what a prediction reads.
+  // [rows of set 1, C], read back: what a prediction reads.
   Value class_logits(Tape& tape) const override;
-  // [rows of set 1, V], kept: what the masked rows could be.
+  // [rows of set 1, V], read back: what the masked rows could be.
   Value word_logits(Tape& tape) const;
-  // What the first `layers` layers make of the tokens, kept, of the tape's activation type: [rows of set 0, D], or of
-  // set 1 where these are all the layers. An encoder with so many cached_layers goes on from there.
+  // What the first `layers` layers make of the tokens, read back, of the tape's activation type: [rows of set 0, D], or
+  // of set 1 where these are all the layers. An encoder with so many cached_layers goes on from there.
   Value rows_after(Tape& tape, int64_t layers) const;
 
  private:

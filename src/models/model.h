@@ -21,7 +21,7 @@ class Model {
 
   virtual LossValues loss(Tape& tape, const LossOptions& options) const = 0;
 
-  // Of a classifier: how many classes there are, and their logits for the rows of set 1, [rows, C], kept.
+  // Of a classifier: how many classes there are, and their logits for the rows of set 1, [rows, C], read back.
   virtual int64_t classes() const { return 0; }
   virtual Value class_logits(Tape& /*tape*/) const { return {}; }
 

@@ -71,9 +71,9 @@ void Muon::update(const StepNumbers* numbers) {
   update.decay = static_cast<float>(options_.weight_decay);
   // bf16's exponents are wide enough for the powers of a Gram matrix whatever the compute type.
   const bool sixteen_bits = store_.compute_type() != DType::f32;
-  update.arithmetic = sixteen_bits                               ? Arithmetic::bf16
-                      : options_.products == ProductFormat::tf32 ? Arithmetic::tf32
-                                                                 : Arithmetic::f32;
+  update.arithmetic = sixteen_bits                            ? Arithmetic::bf16
+                      : options_.products == GemmFormat::tf32 ? Arithmetic::tf32
+                                                              : Arithmetic::f32;
   if (device.is_cuda()) {
     update.step = numbers;
     return BRISK_RUN_ON_GPU(muon_update, update);

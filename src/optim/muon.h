@@ -21,7 +21,7 @@ struct MuonOptions {
   double rate_ratio = 1;  // of Muon's rate to the rate of the schedule, which is AdamW's
   double momentum = 0.95;
   double weight_decay = 0.1;
-  ProductFormat products = ProductFormat::own;  // on a GPU
+  GemmFormat products = GemmFormat::own;  // on a GPU
 };
 
 class Muon : public Optimizer {

@@ -43,7 +43,7 @@ class Optimizer {
   virtual ~Optimizer() = default;
 
   virtual int64_t state_bytes() const = 0;                 // of the moments, as a checkpoint keeps them
-  virtual int64_t workspace_bytes(bool on_gpu) const = 0;  // while it updates, beside the store
+  virtual int64_t workspace_bytes(bool on_gpu) const = 0;  // while it updates, in addition to the store
 
   // What it reads of a step's numbers, for optimizer step `step` (from 1) at the schedule's `rate`.
   virtual void set_rates(int64_t step, double rate, StepNumbers& numbers) const = 0;

@@ -5,7 +5,7 @@
 //   device.copy_in(weights.data(), host, bytes);
 //
 // `guarded_device()` is a test device: its memory cannot be read or written except while an op runs (DeviceAccess) or
-// by a copy. What runs on it needs no change for a GPU. `cuda_device()` is a graphics GPU (tensor/device_cuda.cpp):
+// by a copy. What runs on it needs no change for a GPU. `cuda_device()` is an NVIDIA GPU (tensor/device_cuda.cpp):
 // what runs there is queued, and copy_out waits for what was queued before it.
 #pragma once
 
@@ -41,8 +41,8 @@ class DeviceMark {
   virtual void wait() = 0;     // until it is
 };
 
-// Brings data from staging memory to a fixed place while the device is still busy with what was queued before: the way
-// over the bus is taken beside that, and only a copy within the device waits for its turn.
+// Copies data from staging memory to a fixed address while the device is still busy with what was queued before: the
+// transfer over the bus runs concurrently, and only a copy within the device waits for its turn.
 class DeviceInlet {
  public:
   virtual ~DeviceInlet() = default;
@@ -105,8 +105,8 @@ Device& guarded_device();
 Device& cuda_device(int number = 0);
 bool built_with_cuda();
 
-// What is told, besides sizes, when a GPU has no memory left for this thread: where it went, and which setting frees how
-// much. Asked for when it happens, while the object lives.
+// The explanation that an out-of-memory error of the GPU adds to the sizes, in this thread and while the object lives:
+// what takes the memory, and which setting saves how much. It is only computed when the error happens.
 class GpuMemoryExplanation {
  public:
   explicit GpuMemoryExplanation(std::function<std::string()> explanation);

@@ -244,8 +244,8 @@ class CudaDevice final : public Device {
     if (status == cudaErrorMemoryAllocation) {
       cudaGetLastError();
       user_error(
-          "no pinned memory on the host for {} MiB of a batch; lower training.micro_batch_tokens, free some of the "
-          "host's memory, or raise its limit for locked memory (ulimit -l)",
+          "no pinned memory on the host for {} MiB; free some of the host's memory, raise its limit for locked memory "
+          "(ulimit -l), or lower training.micro_batch_tokens",
           divide_up(bytes, int64_t{1} << 20));
     }
     cuda::check(status, "allocating pinned memory");
@@ -366,7 +366,7 @@ Device& cuda_device(int number) {
   const std::vector<CudaGpu> gpus = cuda_gpus(&why);
   if (gpus.empty()) user_error("device: {}; use \"cpu\"", why);
   if (number < 0 || number >= static_cast<int>(gpus.size()))
-    user_error("device: \"cuda:{}\" was asked for, but the last GPU there is is cuda:{}", number, gpus.size() - 1);
+    user_error("device: cuda:{} does not exist; the last one is cuda:{}", number, gpus.size() - 1);
   const CudaGpu& gpu = gpus[static_cast<size_t>(number)];
   if (gpu.major < kOldestMajor)
     user_error("device: {} has compute capability {}.{}; brisk needs 8.0 or newer (Ampere); use \"cpu\"", gpu.name,

@@ -19,7 +19,7 @@ enum class DType : uint8_t { f32, bf16, i32, f16, e4m3, e5m2 };
 
 // What products on a GPU round their operands to: nothing beyond their type, ten bits of f32's mantissa (tf32), or
 // eight bits with a factor a matrix, where the operands are bf16 (fp8).
-enum class ProductFormat : uint8_t { own, tf32, fp8 };
+enum class GemmFormat : uint8_t { own, tf32, fp8 };
 
 BRISK_HOST_DEVICE constexpr int64_t size_of(DType type) {
   return type == DType::bf16 || type == DType::f16 ? 2 : type == DType::e4m3 || type == DType::e5m2 ? 1 : 4;

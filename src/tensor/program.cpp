@@ -85,7 +85,7 @@ void Program::plan_gradients() {
       const ValueSpec& in = tape_.spec(stream);
       const ValueSpec& out = tape_.spec(node.outputs[0]);
       if (wants_gradient_[index(stream.id)] && !written[index(stream.id)] && uses == 1 && in.type == out.type &&
-          !in.kept && !out.kept) {
+          !in.read_back && !out.read_back) {
         gradient_owner_[index(stream.id)] = gradient_owner_[index(node.outputs[0].id)];
         input_gradient_shared_[index(n)][index(node.residual)] = true;
         written[index(stream.id)] = true;
@@ -138,7 +138,7 @@ void Program::fuse_gelu_slopes() {
     const int argument = writer.op->gelu_argument();
     if (argument < 0) continue;
     const Value value = writer.outputs[0];
-    if (uses[index(value.id)] != 1 || !wants_gradient_[index(value.id)] || tape_.spec(value).kept) continue;
+    if (uses[index(value.id)] != 1 || !wants_gradient_[index(value.id)] || tape_.spec(value).read_back) continue;
     for (size_t n = 0; n < tape_.nodes().size(); ++n) {
       const Node& reader = tape_.nodes()[n];
       // Of one layer, so that what is recomputed is there for both.
@@ -175,7 +175,7 @@ void Program::make_schedule() {
     if (group >= 0) {
       // Inside values: made and read in this group alone.
       const auto is_inside = [&](int value) {
-        if (producer[index(value)] < first || producer[index(value)] > last || tape_.values()[index(value)].kept)
+        if (producer[index(value)] < first || producer[index(value)] > last || tape_.values()[index(value)].read_back)
           return false;
         for (int n = last + 1; n < node_count; ++n) {
           for (const Value input : nodes[index(n)].inputs) {
@@ -268,9 +268,9 @@ void Program::plan_memory() {
   std::vector<int> forward_buffer(value_count, -1), backward_buffer(value_count, -1), gradient_buffer(value_count, -1);
   for (size_t v = 0; v < value_count; ++v) {
     const Value value{static_cast<int>(v)};
-    const bool kept = tape_.values()[v].kept;
-    if (kept && forward_life[v].used()) forward_life[v].touch(end);
-    if (kept && gradient_life[v].used()) gradient_life[v].touch(end);
+    const bool read_back = tape_.values()[v].read_back;
+    if (read_back && forward_life[v].used()) forward_life[v].touch(end);
+    if (read_back && gradient_life[v].used()) gradient_life[v].touch(end);
     if (forward_life[v].used()) forward_buffer[v] = planner.add(tape_.capacity_bytes(value), forward_life[v]);
     if (backward_life[v].used()) backward_buffer[v] = planner.add(tape_.capacity_bytes(value), backward_life[v]);
     if (gradient_life[v].used()) gradient_buffer[v] = planner.add(tape_.capacity_bytes(value), gradient_life[v]);
@@ -403,12 +403,12 @@ Tensor view(const Tape& tape, const Buffer& arena, Value value, int64_t offset, 
 }  // namespace
 
 Tensor Program::value(Value value, const DeviceBatch& batch) const {
-  BRISK_CHECK(tape_.spec(value).kept, "only a kept value can be read after the run");
+  BRISK_CHECK(tape_.spec(value).read_back, "only a value marked read_back can be read after the run");
   return view(tape_, *arena_, value, forward_offset_[index(value.id)], batch);
 }
 
 Tensor Program::gradient(Value value, const DeviceBatch& batch) const {
-  BRISK_CHECK(tape_.spec(value).kept, "only a kept value can be read after the run");
+  BRISK_CHECK(tape_.spec(value).read_back, "only a value marked read_back can be read after the run");
   return view(tape_, *arena_, value, gradient_offset_[index(value.id)], batch);
 }
 

@@ -79,7 +79,7 @@ class PhaseClock {
 struct ProgramOptions {
   int64_t checkpoint_every = 0;  // recompute the insides of every group of this many layers; 0 = keep everything
   Backend backend = Backend::cpu;
-  ProductFormat products = ProductFormat::own;
+  GemmFormat products = GemmFormat::own;
 };
 
 // Is told of a parameter whose gradient is complete: what writes it has run or, on a GPU, is queued.
@@ -108,9 +108,9 @@ class Program {
   // On a GPU ops are queued, and a ledger sees nothing of them; a clock gets a stamp after each. Null: none.
   void set_clock(PhaseClock* clock) { clock_ = clock; }
 
-  // A value that is `kept`, with the rows of the last batch.
+  // A value that is `read_back`, with the rows of the last batch.
   Tensor value(Value value, const DeviceBatch& batch) const;
-  Tensor gradient(Value value, const DeviceBatch& batch) const;  // of a `kept` value
+  Tensor gradient(Value value, const DeviceBatch& batch) const;  // of a `read_back` value
 
   // Parameters in the order in which backward completes their gradients.
   const std::vector<Parameter*>& completion_order() const { return completion_order_; }
@@ -189,7 +189,7 @@ class OpRun {
   const DeviceBatch::Set& set(int i) const { return batch_.sets[static_cast<size_t>(i)]; }
   const DeviceBatch& batch() const { return batch_; }
   Backend backend() const { return program_.options_.backend; }
-  ProductFormat products() const { return program_.options_.products; }
+  GemmFormat products() const { return program_.options_.products; }
 
  private:
   friend class Program;

@@ -29,7 +29,7 @@ class Tape;
 struct Node;
 struct PreparedGradient;  // ops/norm/norm.h
 
-// GPU memory that an op takes beside the arena, in bytes at the tape's capacity (ops/tape/gpu_workspace.h).
+// GPU memory that an op uses outside of the arena, in bytes at the tape's capacity (ops/tape/gpu_workspace.h).
 struct GpuWorkspace {
   int64_t shared = 0;    // of the workspace that all ops use in turn
   int64_t cudnn = 0;     // what that grows to where cuDNN's kernels are tried; 0: never
@@ -80,8 +80,8 @@ struct ValueSpec {
   int64_t fixed_rows = 0;  // ... or, when > 0, this many
   int64_t cols = 0;
   DType type = DType::f32;
-  bool gradient = false;  // takes part in backward
-  bool kept = false;      // read by the host after the run: its memory is not reused
+  bool gradient = false;   // takes part in backward
+  bool read_back = false;  // read by the host after the run: its memory is not reused
 };
 
 struct ParameterPart {
@@ -128,14 +128,14 @@ class Tape {
     Purpose purpose = Purpose::training;
     DType activation_type = DType::f32;  // what ops write between products; the residual stream is always f32
     std::vector<RowCapacity> rows;
-    ProductFormat products = ProductFormat::own;  // ops that round further may keep what they rounded
+    GemmFormat products = GemmFormat::own;  // ops that round further may keep what they rounded
   };
 
   explicit Tape(Options options) : options_(std::move(options)), matrices_(options_.rows.size()) {}
 
   bool training() const { return options_.purpose == Purpose::training; }
   DType activation_type() const { return options_.activation_type; }
-  ProductFormat products() const { return options_.products; }
+  GemmFormat products() const { return options_.products; }
   const RowCapacity& rows(int set) const { return options_.rows.at(static_cast<size_t>(set)); }
   const std::vector<RowCapacity>& row_sets() const { return options_.rows; }
 
@@ -144,7 +144,7 @@ class Tape {
   const BatchMatrices& matrices(int set) const { return matrices_.at(static_cast<size_t>(set)); }
 
   Value add_value(const ValueSpec& spec);
-  void keep(Value value) { values_.at(static_cast<size_t>(value.id)).kept = true; }  // for the host to read
+  void read_back(Value value) { values_.at(static_cast<size_t>(value.id)).read_back = true; }  // by the host
   const ValueSpec& spec(Value value) const { return values_.at(static_cast<size_t>(value.id)); }
   int64_t capacity_rows(Value value) const;
   int64_t capacity_bytes(Value value) const;

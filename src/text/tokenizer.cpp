@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/parse_json.h"
 #include "text/files/tokenizer_files.h"
 #include "text/pipeline/json_fields.h"
 
@@ -27,32 +28,19 @@ constexpr const char* kSpecialsFile = "special_tokens_map.json";
 constexpr const char* kAddedFile = "added_tokens.json";
 constexpr const char* kVocabularyFile = "vocab.txt";
 
-// Such a file was written by a program: what is wrong in it is damage, and not a slip (base/parse_json.h).
 nlohmann::json parse_tokenizer_file(const std::string& path, std::string_view text) {
-  constexpr int64_t kDeepest = 100;  // ten are usual; what is written again goes as deep into the stack
-  if (json_depth(text) > kDeepest) {
-    user_error("{}: objects and lists are nested more than {} levels deep; the file is damaged: write or copy it again",
-               path, kDeepest);
-  }
-  try {
-    return nlohmann::json::parse(text);
-  } catch (const nlohmann::json::parse_error& error) {
-    user_error("{}: not valid JSON at byte {} of {}; the file is damaged or cut short: write or copy it again", path,
-               error.byte, text.size());
-  } catch (const nlohmann::json::exception&) {  // a number out of range
-    user_error("{}: JSON with a number that is too large; the file is damaged: write or copy it again", path);
-  }
+  return parse_json<nlohmann::json>(text, path, "the file is damaged or cut short: write or copy it again");
 }
 
 std::unique_ptr<Tokenizer> make(TokenizerParts parts, const std::string& path) {
   return std::make_unique<BpeTokenizer>(std::move(parts), path);
 }
 
-// tokenizer_config.json beside `path`, with what older files next to it say and it does not; null if there is none.
-nlohmann::json config_beside(const std::filesystem::path& path) {
+// tokenizer_config.json next to `path`, with what older files next to it say and it does not; null if there is none.
+nlohmann::json config_next_to(const std::filesystem::path& path) {
   const auto read = [&](const char* name) -> nlohmann::json {
-    const std::string beside = path.parent_path() / name;
-    return file_exists(beside) ? parse_tokenizer_file(beside, read_file(beside)) : nullptr;
+    const std::string sibling = path.parent_path() / name;
+    return file_exists(sibling) ? parse_tokenizer_file(sibling, read_file(sibling, file_kind::tokenizer)) : nullptr;
   };
   nlohmann::json config = read(kConfigFile);
   const nlohmann::json specials = read(kSpecialsFile), added = read(kAddedFile);
@@ -78,14 +66,16 @@ std::unique_ptr<Tokenizer> load_gpt2(const std::string& vocabulary_path, const s
       user_error("{}: no such file; {} is one half of a GPT-2 tokenizer and needs it: copy it there", path, other);
     }
   }
-  const nlohmann::json vocabulary = parse_tokenizer_file(vocabulary_path, read_file(vocabulary_path));
-  return make(
-      parts_from_gpt2(vocabulary_path, vocabulary, merges_path, read_file(merges_path), config_beside(vocabulary_path)),
-      vocabulary_path);
+  const nlohmann::json vocabulary =
+      parse_tokenizer_file(vocabulary_path, read_file(vocabulary_path, file_kind::tokenizer));
+  return make(parts_from_gpt2(vocabulary_path, vocabulary, merges_path, read_file(merges_path, file_kind::tokenizer),
+                              config_next_to(vocabulary_path)),
+              vocabulary_path);
 }
 
 std::unique_ptr<Tokenizer> load_vocab_txt(const std::string& path) {
-  return std::make_unique<WordPieceTokenizer>(parts_from_vocab_txt(path, read_file(path), config_beside(path)), path);
+  return std::make_unique<WordPieceTokenizer>(
+      parts_from_vocab_txt(path, read_file(path, file_kind::tokenizer), config_next_to(path)), path);
 }
 
 std::unique_ptr<Tokenizer> load_from_directory(const std::filesystem::path& directory) {
@@ -153,11 +143,11 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path) {
   for (const auto& [vocabulary, merges] : kGpt2Names) {
     if (as_path.filename() == merges) return load_gpt2(as_path.parent_path() / vocabulary, path);
   }
-  const std::string content = read_file(path);
+  const std::string content = read_file(path, file_kind::tokenizer);
   if (!is_json_object(content)) return tokenizer_from_memory(content, path);
 
   const nlohmann::json json = parse_tokenizer_file(path, content);
-  if (json.contains("model")) return tokenizer_from_json(path, json, config_beside(path));
+  if (json.contains("model")) return tokenizer_from_json(path, json, config_next_to(path));
   for (const auto& [vocabulary, merges] : kGpt2Names) {
     const std::string merges_path = as_path.parent_path() / merges;
     if (as_path.filename() == vocabulary || (!json.contains("format") && file_exists(merges_path))) {
@@ -181,20 +171,22 @@ void save_tokenizer(const Tokenizer& tokenizer, const std::string& path) {
       user_error("{}: GPT-2's files can only hold byte-level vocabularies with GPT-2's pattern: write a tokenizer.json",
                  path);
     }
-    write_file_atomically(as_path.parent_path() / vocabulary, texts->vocabulary);
-    write_file_atomically(as_path.parent_path() / merges, texts->merges);
+    write_file_atomically(as_path.parent_path() / vocabulary, texts->vocabulary, Links::follow);
+    write_file_atomically(as_path.parent_path() / merges, texts->merges, Links::follow);
     return;
   }
   if (is_vocab_txt(as_path)) {
     const auto* wordpiece = dynamic_cast<const WordPieceTokenizer*>(&tokenizer);
     if (wordpiece == nullptr) user_error("{}: a vocab.txt can only hold WordPiece: write a tokenizer.json", path);
-    return write_file_atomically(path, vocab_txt_of(*wordpiece));
+    return write_file_atomically(path, vocab_txt_of(*wordpiece), Links::follow);
   }
   const std::string extension = as_path.extension();
   if (extension == ".model" || extension == ".bin") {
     user_error("{}: brisk reads {} files but does not write them: write a tokenizer.json", path, extension);
   }
-  tokenizer.save(path);
+  const auto* pipeline = dynamic_cast<const PipelineTokenizer*>(&tokenizer);
+  if (pipeline == nullptr) return tokenizer.save(path);
+  write_file_atomically(path, pipeline->to_json(), Links::follow);  // a path that the user names: /dev/stdout, too
 }
 
 void save_tokenizer_folder(const Tokenizer& tokenizer, const std::string& directory,

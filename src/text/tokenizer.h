@@ -48,7 +48,6 @@ struct TrainedTokenizer {
   int64_t requested = 0;  // options.vocab_size
   int64_t reached = 0;    // smaller when the text supports no more merges
 };
-using BpeTrainingResult = TrainedTokenizer;
 
 // Learns a byte-level BPE vocabulary on all cores of thread_pool() (so not from inside a run() of it). Each text is
 // a document of its own. The result depends on the texts and the options alone, never on the number of threads or the

@@ -74,9 +74,9 @@ std::vector<float> flat_values(const ParameterStore& store, const Tensor& flat) 
 CheckpointState state_of(int64_t step) {
   CheckpointState state;
   state.step = step;
-  state.cursor = {.epoch = 2, .step = step};
+  state.cursor = {.epoch = step / 3, .step = step % 3};
   state.tokens_seen = 1000 * step;
-  state.seed = 18446744073709551615ull;
+  state.seed = 9223372036854775807ull;
   return state;
 }
 
@@ -93,7 +93,7 @@ class Checkpoint : public ::testing::Test {
   }
   std::vector<int64_t> steps() const {
     std::vector<int64_t> steps;
-    for (const CheckpointPlace& place : list_checkpoints(run_)) steps.push_back(place.step);
+    for (const CheckpointPath& place : list_checkpoints(run_)) steps.push_back(place.step);
     return steps;
   }
   int64_t names_in_folder() const {
@@ -109,6 +109,13 @@ class Checkpoint : public ::testing::Test {
   std::string run_ = folder_.path();
 };
 
+// The state without its checksum, as an earlier brisk wrote it, or as somebody writes it who changes it.
+nlohmann::ordered_json state_without_checksum(const std::string& path) {
+  auto state = nlohmann::ordered_json::parse(contents_of(path + "/state.json"));
+  EXPECT_EQ(state.erase("checksum"), 1u);
+  return state;
+}
+
 TEST_F(Checkpoint, WhatIsSavedIsLoadedToTheBit) {
   const auto store = make_store();
   fill_all(*store, 0.1f);
@@ -116,7 +123,7 @@ TEST_F(Checkpoint, WhatIsSavedIsLoadedToTheBit) {
   state.best_metrics = {standard_metric("loss", 1.0 / 3.0), standard_metric("bleu", 27.5)};
   state.best_step = 100;
   state.evaluations_without_improvement = 2;
-  state.choices_json = R"({"precision":"bf16","micro_batch_tokens":2048,"times":[0.1,2.5e-09]})";
+  state.tuned_settings_json = R"({"precision":"bf16","micro_batch_tokens":2048,"times":[0.1,2.5e-09]})";
   state.accumulators = {{"loss_sum", std::nextafter(0.1, 1.0)}, {"minus_zero", -0.0}, {"tiny", 5e-324}};
   state.job_fingerprint = "f00d";
   const SaveResult result = save_checkpoint(run_, *store, state);
@@ -138,8 +145,8 @@ TEST_F(Checkpoint, WhatIsSavedIsLoadedToTheBit) {
   EXPECT_EQ(loaded.best_metrics.value("bleu"), 27.5);
   EXPECT_EQ(loaded.best_step, 100);
   EXPECT_EQ(loaded.evaluations_without_improvement, 2);
-  EXPECT_EQ(loaded.seed, 18446744073709551615ull);
-  EXPECT_EQ(loaded.choices_json, state.choices_json);
+  EXPECT_EQ(loaded.seed, 9223372036854775807ull);
+  EXPECT_EQ(loaded.tuned_settings_json, state.tuned_settings_json);
   EXPECT_EQ(loaded.accumulators, state.accumulators);
   EXPECT_TRUE(std::signbit(loaded.accumulators.at("minus_zero")));
   EXPECT_EQ(loaded.job_fingerprint, "f00d");
@@ -147,7 +154,7 @@ TEST_F(Checkpoint, WhatIsSavedIsLoadedToTheBit) {
 
 TEST_F(Checkpoint, TheBestMetricsOfAnEarlierBriskAreRead) {
   const std::string path = saved(1);
-  const std::string whole = contents_of(path + "/state.json"), now = "\"best_metrics\": {}";
+  const std::string whole = state_without_checksum(path).dump(2), now = "\"best_metrics\": {}";
   const auto best_with = [&](const std::string& before) {
     std::string text = whole;
     put_contents(path + "/state.json", text.replace(text.find(now), now.size(), before));
@@ -227,6 +234,33 @@ TEST_F(Checkpoint, HalfWrittenAndHalfDeletedOnesDoNotCountAndAreRemoved) {
   EXPECT_EQ(complaint_of_loading(path_of(5)), "");
 }
 
+TEST_F(Checkpoint, WhatTheRunDidNotMakeIsNotRemoved) {
+  saved(5);
+  const std::string folder = run_ + "/checkpoints/";
+  for (const char* name : {".step-notes", ".step-00000006.mine", ".step-6.partial", ".stepladder"}) {
+    make_directories(folder + name);
+  }
+  remove_stale_checkpoints(run_);
+  EXPECT_EQ(names_in_folder(), 5);
+  // A link that has the name of a checkpoint: the link goes, what it leads to stays.
+  make_directories(run_ + "/elsewhere");
+  put_contents(run_ + "/elsewhere/precious", "precious");
+  std::filesystem::create_directory_symlink(run_ + "/elsewhere", folder + ".step-00000007.deleted");
+  std::filesystem::create_directory_symlink(run_ + "/elsewhere", folder + "step-00000004");
+  remove_stale_checkpoints(run_);
+  EXPECT_EQ(prune_checkpoints(run_, 1, -1), "");
+  EXPECT_EQ(steps(), (std::vector<int64_t>{5}));
+  EXPECT_EQ(contents_of(run_ + "/elsewhere/precious"), "precious");
+}
+
+TEST_F(Checkpoint, AFolderOfCheckpointsThatIsALinkIsNotWrittenTo) {
+  make_directories(run_ + "/elsewhere/.step-00000005.partial");
+  std::filesystem::create_directory_symlink("elsewhere", run_ + "/checkpoints");
+  EXPECT_TRUE(has(message_of<UserError>([&] { remove_stale_checkpoints(run_); }), "it is a symbolic link"));
+  EXPECT_TRUE(has(save_checkpoint(run_, *make_store(), state_of(5)).problem, "it is a symbolic link"));
+  EXPECT_TRUE(is_directory(run_ + "/elsewhere/.step-00000005.partial"));
+}
+
 TEST_F(Checkpoint, OneThatWasBeingReplacedComesBackUnlessItsSuccessorIsThere) {
   const std::string moved = run_ + "/checkpoints/.step-00000005.replaced";
   rename_file(saved(5), moved);
@@ -257,7 +291,7 @@ TEST_F(Checkpoint, EveryTruncationOfEveryFileIsRefusedAndNamesOneThatIsWhole) {
       put_contents(path + file, whole.substr(0, length));
       const std::string message = complaint_of_loading(path);
       ASSERT_TRUE(has(message, path + file)) << file << " cut to " << length << ": " << message;
-      ASSERT_TRUE(has(message, path_of(4) + " is whole")) << message;
+      ASSERT_TRUE(has(message, path_of(4) + " is intact")) << message;
     }
     remove_file(path + file);
     EXPECT_TRUE(has(complaint_of_loading(path), path + file));
@@ -276,16 +310,43 @@ TEST_F(Checkpoint, WhereNoneIsWholeTheMessageSaysSo) {
 TEST_F(Checkpoint, NoChangedByteOfTheStateIsMoreThanAUserError) {
   const std::string path = saved(5);
   const std::string whole = contents_of(path + "/state.json");
-  int refused = 0;
   for (size_t i = 0; i < whole.size(); ++i) {
     for (const unsigned char change : {0x01, 0x04, 0x10, 0x80}) {
       std::string damaged = whole;
       damaged[i] = static_cast<char>(static_cast<unsigned char>(damaged[i]) ^ change);
       put_contents(path + "/state.json", damaged);
-      refused += message_of<UserError>([&] { read_checkpoint_state(path); }) != "";
+      const bool is_refused = message_of<UserError>([&] { read_checkpoint_state(path); }) != "";
+      // The key of the checksum itself: without it the file is one of an earlier brisk.
+      const bool is_in_key = i + 48 > whole.size() && i + 24 < whole.size();
+      EXPECT_TRUE(is_refused || is_in_key) << "byte " << i << ": " << damaged;
     }
   }
-  EXPECT_GT(refused, 500);
+}
+
+TEST_F(Checkpoint, AStateThatNoRunCouldBeInIsRefusedByItsKey) {
+  const std::string path = saved(5);
+  const nlohmann::ordered_json good = state_without_checksum(path);
+  const auto complaint_with = [&](const std::string& pointer, const nlohmann::ordered_json& value) {
+    nlohmann::ordered_json state = good;
+    state[nlohmann::ordered_json::json_pointer(pointer)] = value;
+    put_contents(path + "/state.json", state.dump(2));
+    return message_of<UserError>([&] { read_checkpoint_state(path); });
+  };
+  EXPECT_EQ(complaint_with("/step", 5), "");
+  EXPECT_TRUE(has(complaint_with("/step", -1), "step is -1, expected an integer from 0"));
+  EXPECT_TRUE(has(complaint_with("/cursor/step", 1000000000000000), "step is 1000000000000000, expected an integer"));
+  EXPECT_TRUE(has(complaint_with("/cursor/epoch", 6), "epoch is 6, expected an integer from 0 to 5"));
+  EXPECT_TRUE(has(complaint_with("/seed", 18446744073709551615u), "seed is 18446744073709551615, expected"));
+  EXPECT_TRUE(has(complaint_with("/tokens_seen", -7), "tokens_seen is -7"));
+  EXPECT_TRUE(has(complaint_with("/best_step", 6), "best_step is 6, expected an integer from -1 to 5"));
+  EXPECT_TRUE(has(complaint_with("/evaluations_without_improvement", -1), "evaluations_without_improvement is -1"));
+  EXPECT_TRUE(
+      has(complaint_with("/clock/elapsed_seconds", "nan"), "elapsed_seconds is \"nan\", expected a number from 0"));
+  EXPECT_TRUE(has(complaint_with("/clock/elapsed_seconds", "-1"), "elapsed_seconds is"));
+  EXPECT_TRUE(has(complaint_with("/clock/progress", "1.5"), "progress is \"1.5\", expected a number from 0 to 1"));
+  EXPECT_TRUE(has(complaint_with("/guard/rate_factor", "nan"), "rate_factor is"));
+  EXPECT_TRUE(has(complaint_with("/guard/skipped", -1), "skipped is -1"));
+  EXPECT_TRUE(has(complaint_with("/guard/gradient_norms", {"inf"}), "gradient_norms is \"inf\", expected finite"));
 }
 
 TEST_F(Checkpoint, AnyFlippedBitOfATensorIsFoundAndOneThatIsWholeIsNamed) {
@@ -316,13 +377,13 @@ TEST_F(Checkpoint, AFlippedBitIsFoundWhenTheModelIsUsed) {
   damaged.back() ^= 1;
   put_contents(path + "/model.safetensors", damaged);
   const auto store = make_store(Purpose::inference);
-  EXPECT_TRUE(has(message_of<UserError>([&] { load_model(path, *store); }), "not those that were saved"));
+  EXPECT_TRUE(has(message_of<UserError>([&] { load_model(path, *store); }), "not what was saved"));
 }
 
 TEST_F(Checkpoint, OneWithoutChecksumsIsReadAsItIs) {
   const std::string path = saved(5);
   auto state = nlohmann::json::parse(contents_of(path + "/state.json"));
-  for (const char* key : {"checksums", "guard", "clock"}) ASSERT_EQ(state.erase(key), 1u);
+  for (const char* key : {"checksum", "checksums", "guard", "clock", "run_files"}) ASSERT_EQ(state.erase(key), 1u);
   put_contents(path + "/state.json", state.dump());
   const auto store = make_store();
   EXPECT_EQ(message_of<UserError>([&] { load_checkpoint(path, *store); }), "");
@@ -346,9 +407,41 @@ TEST(Checksum, IsTheSameForAnyNumberOfThreadsAndAnotherForAnyLength) {
   EXPECT_NE(checksum(bytes), changed);
 }
 
+TEST(Checksum, OfPiecesIsThatOfTheWhole) {
+  std::vector<std::byte> bytes((size_t{3} << 20) + 77);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i >> 3);
+  for (const size_t size : {size_t{0}, size_t{5}, size_t{1} << 20, (size_t{1} << 20) + 1, bytes.size()}) {
+    const std::span<const std::byte> whole = std::span(bytes).first(size);
+    for (const size_t piece : {size_t{1000}, size_t{1} << 20, (size_t{2} << 20) + 3, bytes.size()}) {
+      RunningChecksum running;
+      for (size_t at = 0; at < size; at += piece) running.add(whole.subspan(at, std::min(piece, size - at)));
+      EXPECT_EQ(running.value(), checksum(whole)) << size << " bytes in pieces of " << piece;
+    }
+  }
+}
+
+TEST_F(Checkpoint, ACopyIsWhatTheStoreHeldWhenItWasTaken) {
+  const auto store = make_store();
+  fill_all(*store, 0.1f);
+  CheckpointCopy copy(*store);
+  for (const float first : {0.1f, 0.3f}) {  // one copy serves every save
+    fill_all(*store, first);
+    copy.take(*store);
+    fill_all(*store, 7.0f);
+    const SaveResult result = save_checkpoint(run_, copy.tensors(), state_of(5));
+    ASSERT_EQ(result.problem, "");
+    const auto expected = make_store(), loaded = make_store();
+    fill_all(*expected, first);
+    load_checkpoint(result.path, *loaded);  // the checksums are those of the files
+    EXPECT_EQ(flat_values(*loaded, loaded->flat_master()), flat_values(*expected, expected->flat_master()));
+    EXPECT_EQ(flat_values(*loaded, loaded->flat_second_moment()),
+              flat_values(*expected, expected->flat_second_moment()));
+  }
+}
+
 TEST_F(Checkpoint, StateFilesThatDoNotFitAreRefusedByTheirKey) {
   const std::string path = saved(5);
-  const std::string whole = contents_of(path + "/state.json");
+  const std::string whole = state_without_checksum(path).dump(2);
   const auto complaint_with = [&](const std::string& from, const std::string& to) {
     std::string text = whole;
     EXPECT_NE(text.find(from), std::string::npos);
@@ -358,7 +451,7 @@ TEST_F(Checkpoint, StateFilesThatDoNotFitAreRefusedByTheirKey) {
   EXPECT_TRUE(has(complaint_with("\"format_version\": 1", "\"format_version\": 2"), "format_version is 2, expected 1"));
   EXPECT_TRUE(has(complaint_with("\"step\": 5,\n  \"cursor\"", "\"step\": 6,\n  \"cursor\""), "mixed"));
   EXPECT_TRUE(has(complaint_with("\"best_metrics\": {}", "\"best_metrics\": {\"loss\": \"infernal\"}"), "loss is"));
-  EXPECT_TRUE(has(complaint_with("\"seed\": 18446744073709551615", "\"seed\": -1"), "seed is -1"));
+  EXPECT_TRUE(has(complaint_with("\"seed\": 9223372036854775807", "\"seed\": -1"), "seed is -1"));
 }
 
 TEST_F(Checkpoint, ACheckpointOfAnotherModelIsRefusedAndChangesNothing) {
@@ -516,7 +609,7 @@ TEST_F(Checkpoint, AProcessKilledAtAnyInstantLeavesARunThatGoesOn) {
     fill_all(*expected, static_cast<float>(state.step));
     ASSERT_EQ(flat_values(*store, store->flat_master()), flat_values(*expected, expected->flat_master()));
     ASSERT_EQ(flat_values(*store, store->flat_second_moment()), flat_values(*expected, expected->flat_second_moment()));
-    for (const CheckpointPlace& place : list_checkpoints(run_)) ASSERT_EQ(complaint_of_loading(place.path), "");
+    for (const CheckpointPath& place : list_checkpoints(run_)) ASSERT_EQ(complaint_of_loading(place.path), "");
 
     run.cut_metrics(state.step);
     std::string curve;

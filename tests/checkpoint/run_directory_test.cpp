@@ -90,7 +90,7 @@ TEST_F(RunDirectoryTest, ThereIsNothingToResumeWhereThereIsNoSuchFolder) {
 TEST_F(RunDirectoryTest, AnImportIsNotToldToResume) {
   folder_.write("runs/bible/job.json", "{}");
   const std::string message = complaint(Mode::import);
-  EXPECT_TRUE(has(message, "holds a run already") && has(message, "--output")) << message;
+  EXPECT_TRUE(has(message, "already holds a run") && has(message, "--output")) << message;
   EXPECT_FALSE(has(message, "--resume")) << message;
 }
 
@@ -186,6 +186,33 @@ TEST_F(RunDirectoryTest, AReadOnlyFileSystemIsAUserError) {
     path_ = folder_ / "other";
     EXPECT_TRUE(has(complaint(Mode::fresh), "another file system"));
   });
+}
+
+// Somebody else's run folder may have links that lead anywhere.
+TEST_F(RunDirectoryTest, LinksInItAreRefusedBeforeAnythingIsWrittenOrDeleted) {
+  make_directories(folder_ / "elsewhere/.step-00000005.partial");
+  put_contents(folder_ / "elsewhere/precious", "precious");
+  for (const std::string name :
+       {".lock", "job.json", "metrics.jsonl", "ledger.jsonl", "samples.jsonl", "summary.json", "report.html",
+        "labels.json", "evaluation.json", "tokenizer.json", "checkpoints", "tensorboard", "summary.json.partial-1"}) {
+    const bool is_folder = name == "checkpoints" || name == "tensorboard";
+    make_directories(path_);
+    if (name != "job.json") put_contents(path_ + "/job.json", "{}");
+    std::filesystem::create_symlink(folder_ / (is_folder ? "elsewhere" : "elsewhere/precious"), path_ + "/" + name);
+    const std::string message = complaint(Mode::resume);
+    EXPECT_TRUE(has(message, path_ + "/" + name + ": it is a symbolic link to " + (folder_ / "elsewhere"))) << message;
+    std::filesystem::remove_all(path_);
+  }
+  EXPECT_EQ(contents_of(folder_ / "elsewhere/precious"), "precious");
+  EXPECT_TRUE(is_directory(folder_ / "elsewhere/.step-00000005.partial"));
+}
+
+TEST_F(RunDirectoryTest, MayItselfBeALinkThatTheUserMade) {
+  make_directories(folder_ / "large_disk/bible");
+  make_directories(folder_ / "runs");
+  std::filesystem::create_directory_symlink(folder_ / "large_disk/bible", path_);
+  const RunDirectory run = RunDirectory::open(path_, Mode::fresh);
+  EXPECT_TRUE(is_directory(folder_ / "large_disk/bible/checkpoints"));
 }
 
 TEST_F(RunDirectoryTest, AFileInTheWayIsAUserError) {

@@ -1,7 +1,8 @@
 // Runs a fuzzer without libFuzzer, as a test: the committed inputs, then changes to them (mutations.h), the same ones
-// in the same order each time, until the seconds are over.
+// in the same order each time and on every machine.
 //
-//   fuzz_gguf tests/fuzz/corpus/gguf 5           # all files of a folder, then 5 seconds of changes to them
+//   fuzz_gguf tests/fuzz/corpus/gguf 5000        # all files of a folder, then 5000 changes to them
+//   fuzz_gguf tests/fuzz/corpus/gguf 900s        # as many as can be tried in 900 seconds
 //   fuzz_gguf finding-fuzz_gguf                  # one input alone
 //
 // An input that ends the program is left in finding-<program> in the current folder.
@@ -19,6 +20,7 @@
 #include "base/files/files.h"
 #include "base/runtime.h"
 #include "fuzz/mutations.h"
+#include "support/scratch_folder.h"
 #ifdef BRISK_SANITIZED
 #include <sanitizer/common_interface_defs.h>
 #endif
@@ -95,16 +97,16 @@ int main(int argc, char** argv) {
   brisk::Runtime runtime;
   const brisk::RuntimeScope scope(runtime);
   if (argc < 2) {
-    fmt::print(stderr, "usage: {} FOLDER|FILE [SECONDS]\n", argv[0]);
+    fmt::print(stderr, "usage: {} FOLDER|FILE [CHANGES|SECONDSs]\n", argv[0]);
     return 2;
   }
   const std::string program = argv[0], path = argv[1];
   fmt::format_to_n(finding_path, sizeof(finding_path) - 1, "finding-{}", program.substr(program.rfind('/') + 1));
   std::vector<std::string> seeds;
   if (brisk::is_directory(path)) {
-    for (const std::string& name : brisk::names_in(path)) seeds.push_back(brisk::read_file(path + "/" + name));
+    for (const std::string& name : brisk::names_in(path)) seeds.push_back(brisk::test::contents_of(path + "/" + name));
   } else {
-    seeds.push_back(brisk::read_file(path));
+    seeds.push_back(brisk::test::contents_of(path));
   }
   if (seeds.empty()) {
     fmt::print(stderr, "{}: no inputs there\n", path);
@@ -115,10 +117,14 @@ int main(int argc, char** argv) {
     if (!run(seed)) return 1;
   }
   const auto begin = std::chrono::steady_clock::now();
-  const double seconds = argc > 2 ? std::stod(argv[2]) : 0;
+  const std::string most = argc > 2 ? argv[2] : "0";
+  const auto is_over = [&](int64_t runs) {
+    if (!most.ends_with('s')) return runs >= std::stoll(most);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() >= std::stod(most);
+  };
   brisk::fuzz::Mutator mutator(seeds, 1);
   int64_t runs = 0;
-  for (; std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < seconds; ++runs) {
+  for (; !is_over(runs); ++runs) {
     if (!run(mutator.next())) return 1;
   }
   fmt::print("{} inputs and {} changes of them, no finding\n", seeds.size(), runs);

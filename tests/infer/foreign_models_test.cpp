@@ -34,7 +34,7 @@ struct Golden {
 };
 
 Golden golden_of(const std::string& name) {
-  const Json json = Json::parse(read_file(golden_folder(name) + "/golden.json"));
+  const Json json = Json::parse(test::contents_of(golden_folder(name) + "/golden.json"));
   return {json.at("tokens").get<std::vector<int32_t>>(), json.at("logits").get<std::vector<std::vector<float>>>()};
 }
 
@@ -75,7 +75,7 @@ TEST_P(ForeignModel, IsTheSameWhenWrittenForHuggingFaceAgain) {
   write_huggingface(scratch_ / "out", model->job.model, model->store, *model->tokenizer, SafetensorsType::f32);
   EXPECT_EQ(logits_of(scratch_ / "out", golden_.tokens), logits_of(folder_, golden_.tokens));
 
-  const HuggingFaceModel before(folder_), after(scratch_ / "out");
+  const HuggingFaceDecoder before(folder_), after(scratch_ / "out");
   EXPECT_EQ(after.config().model.rope_theta, before.config().model.rope_theta);
   EXPECT_EQ(after.config().model.norm_epsilon, before.config().model.norm_epsilon);
   EXPECT_EQ(after.config().model.context, before.config().model.context);
@@ -150,7 +150,7 @@ TEST(ForeignModels, WithoutBiasesOrPositionsAreWrittenAsGpt2WithZeros) {
   model.tie_embeddings = config.tie_embeddings;
   write_huggingface(scratch / "out", model, store, testing::LetterTokenizer(), SafetensorsType::f32);
 
-  const HuggingFaceModel written(scratch / "out");
+  const HuggingFaceDecoder written(scratch / "out");
   EXPECT_TRUE(written.config().model.bias);
   EXPECT_EQ(written.config().model.positions, "learned");
   DecoderConfig biased = config;
@@ -174,7 +174,7 @@ class DamagedFolder : public ::testing::Test {
     return message_of<UserError>([&] { open_trained_model(scratch_.path(), ""); });
   }
   void edit_config(const std::string& key, const Json& value) {
-    Json config = Json::parse(read_file(scratch_ / "config.json"));
+    Json config = Json::parse(test::contents_of(scratch_ / "config.json"));
     config[key] = value;
     put_contents(scratch_ / "config.json", config.dump());
   }
@@ -214,6 +214,74 @@ TEST_F(DamagedFolder, WithAnImpossibleSizeSaysWhich) {
   EXPECT_TRUE(has(complaint(), "24 in 5 heads")) << complaint();
 }
 
+TEST_F(DamagedFolder, WithANumberWithoutMeaningSaysWhatIsExpected) {
+  copy("llama");
+  const auto expect = [&](const char* key, const Json& value, const std::string& part) {
+    const Json before = Json::parse(read_file(scratch_ / "config.json", file_kind::config)).value(key, Json());
+    edit_config(key, value);
+    EXPECT_TRUE(has(complaint(), "/config.json: " + part)) << "expected '" << part << "' in '" << complaint() << "'";
+    edit_config(key, before);
+  };
+  expect("rms_norm_eps", -1, "rms_norm_eps is -1, expected a number above 0 and at most 1");
+  expect("rms_norm_eps", 0, "rms_norm_eps is 0, expected a number above 0");
+  expect("rms_norm_eps", "NaN", "rms_norm_eps is \"NaN\"");
+  expect("rope_theta", 0, "rope_theta is 0, expected a number above 1");
+  expect("rope_theta", 500,
+         "rope_theta is 500, which brisk does not support; it supports the same as in rope_parameters");
+  expect("rope_parameters", {{"rope_theta", -1}}, "rope_theta is -1, expected a number above 1");
+  expect("attention_dropout", 1.5, "attention_dropout is 1.5, expected a number from 0 on, below 1");
+  expect("num_hidden_layers", 40000, "num_hidden_layers is 40000, expected an integer from 1 to 1000");
+  expect("vocab_size", 0, "vocab_size is 0");
+  expect("vocab_size", -5, "vocab_size is -5");
+  expect("hidden_size", 1 << 24, "hidden_size is 16777216, expected an integer from 1 to 65536");
+  EXPECT_EQ(complaint(), "");
+}
+
+// Otherwise memory for it would be asked for first.
+TEST_F(DamagedFolder, OfAGiantsConfigurationIsRefusedByItsWeights) {
+  copy("llama");
+  edit_config("vocab_size", 1 << 24);
+  edit_config("intermediate_size", 1 << 20);
+  EXPECT_TRUE(has(complaint(), "'model.embed_tokens.weight' has the shape")) << complaint();
+  EXPECT_TRUE(has(message_of<UserError>([&] { open_model_source(scratch_.path()); }), "has the shape"));
+}
+
+TEST_F(DamagedFolder, WithFewerLayersThanTensorsSaysSo) {
+  copy("gpt2");
+  edit_config("n_layer", 1);
+  EXPECT_TRUE(has(complaint(), "its configuration has 1 layers, but the weights have 'transformer.h.1."))
+      << complaint();
+}
+
+// The bytes of a number of a tensor, in the file.
+void put_number(const std::string& path, const std::string& tensor, int64_t index, float number) {
+  std::string contents = read_file(path, file_kind::events);
+  const SafetensorsFile file("x", std::as_bytes(std::span(contents)));
+  const auto* first = static_cast<const char*>(file.find(tensor)->data);
+  std::memcpy(contents.data() + (first - contents.data()) + 4 * index, &number, sizeof number);
+  put_contents(path, contents);
+}
+
+TEST_F(DamagedFolder, WithNumbersThatAreNotFiniteNamesThem) {
+  copy("gpt2");
+  const std::string weights = scratch_ / "model.safetensors", tensor = "transformer.h.1.mlp.c_fc.weight";
+  put_number(weights, tensor, 7, std::numeric_limits<float>::quiet_NaN());
+  put_number(weights, tensor, 9, std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(has(complaint(), "'" + tensor + "' holds 2 numbers that are not finite, the first (nan) at index 7 of"))
+      << complaint();
+  EXPECT_TRUE(has(complaint(), "--allow-nonfinite")) << complaint();
+  put_number(weights, "transformer.ln_f.bias", 0, -std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(has(complaint(), ", and 1 other tensor too")) << complaint();
+
+  const ScratchFolder other;
+  EXPECT_NE(message_of<UserError>([&] { import_model(scratch_.path(), "", other / "run"); }), "");
+  EXPECT_FALSE(file_exists(other / "run"));
+  EXPECT_EQ(message_of<UserError>([&] { import_model(scratch_.path(), "", other / "run", NonFinite::allow); }), "");
+  const std::string of_run = message_of<UserError>([&] { open_trained_model(other / "run", ""); });
+  EXPECT_TRUE(has(of_run, "step-00000000: 'layers.1.up.weight' holds 2 numbers that are not finite")) << of_run;
+  EXPECT_NE(open_trained_model(other / "run", "", false, "cpu", NonFinite::allow), nullptr);
+}
+
 TEST_F(DamagedFolder, WithMoreLayersThanTensorsNamesTheMissingTensor) {
   copy("gpt2");
   edit_config("n_layer", 3);
@@ -230,16 +298,17 @@ TEST_F(DamagedFolder, WithTensorsOfAnotherShapeNamesBothShapes) {
 TEST_F(DamagedFolder, WithATruncatedShardSaysSo) {
   copy("llama_sharded");
   const std::string shard = scratch_ / "model-00002-of-00002.safetensors";
-  const std::string contents = read_file(shard);
+  const std::string contents = test::contents_of(shard);
   put_contents(shard, contents.substr(0, contents.size() - 100));
-  EXPECT_TRUE(has(complaint(), "model-00002-of-00002.safetensors: not a whole safetensors file")) << complaint();
+  EXPECT_TRUE(has(complaint(), "model-00002-of-00002.safetensors: incomplete or damaged safetensors file"))
+      << complaint();
   std::filesystem::remove(shard);
   EXPECT_TRUE(has(complaint(), "model-00002-of-00002.safetensors: no such file")) << complaint();
 }
 
 TEST_F(DamagedFolder, WithAnIndexThatLiesSaysSo) {
   copy("llama_sharded");
-  Json index = Json::parse(read_file(scratch_ / "model.safetensors.index.json"));
+  Json index = Json::parse(test::contents_of(scratch_ / "model.safetensors.index.json"));
   index["weight_map"]["model.no_such.weight"] = "model-00001-of-00002.safetensors";
   put_contents(scratch_ / "model.safetensors.index.json", index.dump());
   EXPECT_TRUE(has(complaint(), "it has no 'model.no_such.weight'")) << complaint();

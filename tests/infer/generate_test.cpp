@@ -224,6 +224,58 @@ TEST_P(Generation, StopsAtTheEndOfTheDocument) {
   EXPECT_GT(ended, 0);
 }
 
+TEST_P(Generation, GoesOnPastTheEndOfTheDocumentIfItIsIgnored) {
+  const LivelyDecoder model(GetParam().config);
+  const LetterTokenizer tokenizer;
+  Generator generator(model.decoder(), model.parameters(), tokenizer);
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    const Generated result =
+        generator.generate("A", {.max_tokens = 100, .temperature = 3, .seed = seed, .ignore_end = true});
+    EXPECT_EQ(result.new_tokens, 100);
+    EXPECT_FALSE(result.ended);
+    EXPECT_EQ(std::count(result.ids.begin(), result.ids.end(), 0), 0);
+  }
+}
+
+TEST_P(Generation, EndsBeforeAStopString) {
+  const LivelyDecoder model(GetParam().config);
+  const LetterTokenizer tokenizer;
+  Generator generator(model.decoder(), model.parameters(), tokenizer);
+  const GenerateOptions options{.max_tokens = 40, .temperature = 1, .seed = 5, .ignore_end = true};
+  const std::string whole = generator.generate("ABC", options).text;
+  for (const size_t at : {3, 10, 38}) {
+    const std::string stop = whole.substr(at, 3);
+    const size_t first = whole.find(stop, 3);
+    GenerateOptions stopping = options;
+    stopping.stop = {"#", stop, ""};
+    std::string streamed;
+    const Generated result = generator.generate("ABC", stopping, [&](std::string_view piece) { streamed += piece; });
+    EXPECT_EQ(result.text, whole.substr(0, first));
+    EXPECT_EQ(streamed, whole.substr(3, first - 3)) << "nothing of the stop string is shown";
+    EXPECT_EQ(result.stopped_at, stop);
+    EXPECT_LE(result.new_tokens, 40);
+  }
+  GenerateOptions never = options;
+  never.stop = {whole.substr(35, 5) + "#"};
+  std::string streamed;
+  const Generated result = generator.generate("ABC", never, [&](std::string_view piece) { streamed += piece; });
+  EXPECT_EQ(result.text, whole);
+  EXPECT_EQ("ABC" + streamed, whole) << "what was held back is shown at the end";
+  EXPECT_EQ(result.stopped_at, "");
+}
+
+TEST_P(Generation, SaysWhatOfALongTextIsLost) {
+  const LivelyDecoder model(GetParam().config);
+  const LetterTokenizer tokenizer;
+  Generator generator(model.decoder(), model.parameters(), tokenizer);
+  const Generated fits = generator.generate("ABC", {.max_tokens = 5, .ignore_end = true});
+  EXPECT_EQ(fits.prompt_dropped + fits.restarts, 0);
+  EXPECT_EQ(fits.context, 24);
+  const Generated dropped = generator.generate(std::string(43, 'A'), {.max_tokens = 5, .ignore_end = true});
+  EXPECT_EQ(dropped.prompt_dropped, 43 - 12);
+  EXPECT_EQ(generator.generate("ABC", {.max_tokens = 60, .ignore_end = true}).restarts, 3);
+}
+
 // Sampling on logits made by hand: probabilities 0.5, 0.25, 0.125, 0.125 at temperature 1.
 
 std::vector<float> four_logits() { return {std::log(0.125f), std::log(0.5f), std::log(0.125f), std::log(0.25f)}; }
@@ -277,6 +329,27 @@ TEST(SampleToken, TopPKeepsTheFewestThatReachP) {
 TEST(SampleToken, TopPCountsWithinTopK) {
   // Of the two kept the first has 2/3: enough for 0.6 though it has only 0.5 of all.
   EXPECT_EQ(counts_of({.temperature = 1, .top_k = 2, .top_p = 0.6}), (std::vector<int>{0, 1000, 0, 0}));
+}
+
+TEST(SampleToken, MinPKeepsThoseNearlyAsLikelyAsTheLikeliest) {
+  // Relative to 0.5 the others have 0.25, 0.5 and 0.25.
+  const std::vector<int> two = counts_of({.temperature = 1, .min_p = 0.4});
+  EXPECT_NEAR(two[1], 667, 1);
+  EXPECT_NEAR(two[3], 333, 1);
+  EXPECT_EQ(two[0] + two[2], 0);
+  const std::vector<int> all = counts_of({.temperature = 1, .min_p = 0.2});
+  EXPECT_NEAR(all[1], 500, 1);
+  EXPECT_NEAR(all[0], 125, 1);
+  EXPECT_EQ(counts_of({.temperature = 1, .min_p = 1}), (std::vector<int>{0, 1000, 0, 0}));
+  EXPECT_NEAR(counts_of({.temperature = 0.5, .min_p = 0.3})[1], 1000, 1) << "the temperature comes first: 1/4 is left";
+}
+
+TEST(SampleToken, MinPAndTopPKeepWhatBothKeep) {
+  // top_p 0.8 keeps three, min_p 0.4 two of them.
+  const std::vector<int> counts = counts_of({.temperature = 1, .top_p = 0.8, .min_p = 0.4});
+  EXPECT_NEAR(counts[1], 667, 1);
+  EXPECT_NEAR(counts[3], 333, 1);
+  EXPECT_EQ(counts_of({.temperature = 1, .top_p = 0.4, .min_p = 0.1}), (std::vector<int>{0, 1000, 0, 0}));
 }
 
 TEST(SampleToken, RepetitionPenaltyMakesATokenInTheTextLessLikelyOnceHoweverOftenItStandsThere) {

@@ -36,7 +36,7 @@ Start start_from(const std::string& path, const std::string& task) {
   store.allocate(cpu_device(), {}, DType::f32, ParameterStore::Purpose::inference);
   store.initialise(7);
   Start start;
-  for (const std::string& line : source.start(store, {})) start.lines += line + "\n";
+  for (const std::string& line : source.start(store, {}, NonFinite::refuse)) start.lines += line + "\n";
   for (const auto& parameter : store.all())
     start.weights[parameter->spec.name] = values_of(store.device(), parameter->master);
   return start;

@@ -17,36 +17,36 @@ TEST(Precision, OfGpusIsRefusedOnTheCpuWithWhatToUse) {
   for (const char* asked : {"tf32", "fp8"}) {
     const std::string message = test::message_of<UserError>([&] { choose_precision(asked, kWidths, cpu_device()); });
     EXPECT_NE(message.find(asked), std::string::npos) << message;
-    EXPECT_NE(message.find("NVIDIA GPUs"), std::string::npos) << message;
+    EXPECT_NE(message.find("NVIDIA GPU"), std::string::npos) << message;
     EXPECT_NE(message.find("use fp32, bf16 or auto"), std::string::npos) << message;
   }
 }
 
 TEST(Precision, IsKeptByACheckpoint) {
-  for (const auto& [type, products, name] : {std::tuple{DType::f32, ProductFormat::own, "fp32"},
-                                             {DType::bf16, ProductFormat::own, "bf16"},
-                                             {DType::f32, ProductFormat::tf32, "tf32"},
-                                             {DType::f16, ProductFormat::own, "fp16"},
-                                             {DType::bf16, ProductFormat::fp8, "fp8"}}) {
+  for (const auto& [type, products, name] : {std::tuple{DType::f32, GemmFormat::own, "fp32"},
+                                             {DType::bf16, GemmFormat::own, "bf16"},
+                                             {DType::f32, GemmFormat::tf32, "tf32"},
+                                             {DType::f16, GemmFormat::own, "fp16"},
+                                             {DType::bf16, GemmFormat::fp8, "fp8"}}) {
     EXPECT_EQ(precision_name(type, products), name);
-    const Choices saved{.compute_type = type, .micro_batch_tokens = 64, .products = products};
-    const Choices again = choices_from_json(choices_to_json(saved), "here");
+    const TunedSettings saved{.compute_type = type, .micro_batch_tokens = 64, .products = products};
+    const TunedSettings again = tuned_settings_from_json(tuned_settings_to_json(saved), "here");
     EXPECT_EQ(again.compute_type, type) << name;
     EXPECT_EQ(again.products, products) << name;
   }
 }
 
 TEST(Precision, OfACheckpointWithoutItsNameIsItsType) {
-  const Choices old = choices_from_json(R"({"compute_type": "bf16", "micro_batch_tokens": 64})", "here");
+  const TunedSettings old = tuned_settings_from_json(R"({"compute_type": "bf16", "micro_batch_tokens": 64})", "here");
   EXPECT_EQ(old.compute_type, DType::bf16);
-  EXPECT_EQ(old.products, ProductFormat::own);
+  EXPECT_EQ(old.products, GemmFormat::own);
 }
 
 TEST(Precision, WeightsWithoutMastersAreForGpusAndBf16) {
   EXPECT_NO_THROW(check_master_weights(true, "fp32", cpu_device()));
   const std::string message = test::message_of<UserError>([] { check_master_weights(false, "bf16", cpu_device()); });
   EXPECT_NE(message.find("training.master_weights"), std::string::npos) << message;
-  EXPECT_NE(message.find("NVIDIA GPUs"), std::string::npos) << message;
+  EXPECT_NE(message.find("NVIDIA GPU"), std::string::npos) << message;
 }
 
 // A hidden matrix, one that is none, and a bias.

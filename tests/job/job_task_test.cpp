@@ -1,5 +1,6 @@
 #include "job/job_task.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -86,6 +87,20 @@ TEST(TaskOfAJob, IsReadBackFromWhatItWrites) {
   const Job again = read(job_to_json_text(job));
   EXPECT_EQ(job_to_json_text(again), job_to_json_text(job));
   EXPECT_EQ(again.training.freeze, 0);
+}
+
+TEST(TaskOfAJob, ClassWeightsAreAWordOrANumberForEachName) {
+  Job job = read(R"({"task": "classify", "training": {"class_weights": {"spam": 5, "ham": 1.5}}})");
+  EXPECT_EQ(job.training.class_weights, (NamedNumbers{"", {{"spam", 5}, {"ham", 1.5}}}));
+  resolve_defaults(job);
+  EXPECT_EQ(read(job_to_json_text(job)).training.class_weights, job.training.class_weights);
+  EXPECT_EQ(read(R"({"task": "classify", "training": {"class_weight": "Balanced"}})").training.class_weights.word,
+            "balanced");
+  for (const char* wrong : {"{}", "{\"a\": 0}", "{\"a\": -1}", "{\"a\": \"b\"}", "[1, 2]", "3"}) {
+    const std::string text = fmt::format(R"({{"task": "classify", "training": {{"class_weights": {}}}}})", wrong);
+    EXPECT_NE(task_problem(text).find("expected one of none, balanced, or a number for each name"), std::string::npos)
+        << wrong;
+  }
 }
 
 TEST(TaskOfAJob, RefusesAModelOfAnotherKind) {

@@ -88,10 +88,11 @@ TEST(Job, OfHuggingFaceSpellingsLoadsAndSaysWhatTheyAreHere) {
   EXPECT_EQ(job.training.max_grad_norm, 0.5);
   EXPECT_EQ(job.training.lr_scheduler, "linear");
   EXPECT_EQ(job.training.gradient_checkpointing, 1);
-  const auto noted = [&](const char* line) { return std::find(notes.begin(), notes.end(), line) != notes.end(); };
-  EXPECT_TRUE(noted("job.json: model.n_layers is model.num_layers here"));
-  EXPECT_TRUE(noted("job.json: model.max_position_embeddings is training.max_length here"));
-  EXPECT_TRUE(noted("job.json: training.bf16 is training.precision = \"bf16\" here"));
+  const std::string all = fmt::format("{}", fmt::join(notes, "\n"));
+  const auto noted = [&](const char* words) { return all.find(words) != std::string::npos; };
+  EXPECT_TRUE(noted("n_layers is model.num_layers"));
+  EXPECT_TRUE(noted("max_position_embeddings is training.max_length"));
+  EXPECT_TRUE(noted("job.json: read training.bf16 as training.precision = \"bf16\""));
 }
 
 TEST(Job, TypeLlamaChangesTheDefaultsAndNothingThatIsGiven) {
@@ -153,8 +154,9 @@ TEST(Job, AutomaticBatchSizeIsARuleAndNotATiming) {
   const std::vector<std::string> lines = resolve_defaults(job);
   EXPECT_EQ(job.training.batch_size, 16);
   EXPECT_TRUE(job.training.measure_micro_batch);
-  EXPECT_TRUE(std::any_of(lines.begin(), lines.end(),
-                          [](const std::string& line) { return line.find("maths") != std::string::npos; }));
+  EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
+    return line.find("affects the result") != std::string::npos;
+  }));
   EXPECT_EQ(resolved(R"({"training": {"batch_size": "auto", "max_length": 100000}})").training.batch_size, 1);
   for (const char* key : {"batch_size", "learning_rate"}) {  // what stands for auto inside is no value outside
     const std::string message = problem(fmt::format(R"({{"training": {{"{}": 0}}}})", key));
@@ -167,11 +169,128 @@ TEST(Job, AutomaticBatchSizeIsARuleAndNotATiming) {
 }
 
 TEST(Job, UnknownKeysNameTheNearestOfAnySection) {
-  EXPECT_EQ(problem(R"({"batch_size": 8})"), "job.json: batch_size: unknown key; did you mean training.batch_size?");
+  EXPECT_EQ(problem(R"({"btach_size": 8})"), "job.json: btach_size: unknown key; did you mean training.batch_size?");
   EXPECT_EQ(problem(R"({"model": {"d_modl": 8}})"), "job.json: model.d_modl: unknown key; did you mean model.d_model?");
   EXPECT_EQ(problem(R"({"training": {"num_layers": 8}})"),
             "job.json: training.num_layers: unknown key; did you mean model.num_layers?");
   EXPECT_EQ(problem(R"({"modle": {"d_model": 8}})"), "job.json: modle: unknown key; did you mean the section model?");
+}
+
+TEST(Job, ASectionMayBeLeftOutAtTheTop) {
+  std::vector<std::string> notes;
+  const Job job = job_from_json_text(R"({"batch_size": 8, "num_train_epochs": 2})", "job.json", {"lr=1e-4"}, notes);
+  EXPECT_EQ(job.training.batch_size, 8);
+  EXPECT_EQ(job.training.num_epochs, 2);
+  EXPECT_EQ(job.training.learning_rate, 1e-4);
+  EXPECT_EQ(notes.at(0), "job.json: read batch_size as training.batch_size");
+}
+
+TEST(Job, AllKeysOfASectionAreListedOnce) {
+  const std::string text = problem(R"({"training": {"xyzzy": 1, "plugh": 2, "frotz": 3}})");
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+  EXPECT_NE(text.find("training.xyzzy: unknown key; training has max_length, batch_size"), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with("\njob.json: training.plugh: unknown key\njob.json: training.frotz: unknown key")) << text;
+}
+
+TEST(Job, MessagesNameTheDefaultsOfTheTaskWhereverItStands) {
+  const auto default_of = [](const std::string& section, const std::string& entry) {
+    const std::string text = problem(fmt::format(R"({{"{}": {{{}}}, "task": "classify"}})", section, entry));
+    return text.substr(text.rfind("; ") + 2);
+  };
+  EXPECT_EQ(default_of("training", R"("optim": "sgd")"), "leave it out for the default, \"adamw\"");
+  EXPECT_EQ(default_of("training", R"("lr_scheduler": "steps")"), "leave it out for the default, \"linear\"");
+  EXPECT_EQ(default_of("training", R"("warmup_ratio": 2)"), "leave it out for the default, 0.1");
+  EXPECT_EQ(default_of("training", R"("weight_decay": -1)"), "leave it out for the default, 0.01");
+  EXPECT_EQ(default_of("training", R"("batch_size": -1)"), "leave it out for the default, 32");
+  EXPECT_EQ(default_of("training", R"("best_by": [])"), "leave it out for the default, \"accuracy\"");
+  EXPECT_EQ(default_of("model", R"("type": "xlnet")"), "leave it out for the default, \"bert\"");
+  EXPECT_NE(problem(R"({"training": {"optim": "sgd"}})").find("the default, \"muon\""), std::string::npos);
+  EXPECT_NE(problem(R"({"training": {"optimizer": "adamw", "batch_size": -1}})").find("the default, 32"),
+            std::string::npos);
+}
+
+TEST(Job, TasksFromElsewhereAreToldWhatIsNearest) {
+  EXPECT_NE(
+      problem(R"({"task": "ner"})").find("expected one of language_model, classify, mlm; labels for single words"),
+      std::string::npos);
+  EXPECT_NE(problem(R"({"task": "token-classification"})").find("the nearest is classify"), std::string::npos);
+  EXPECT_NE(problem(R"({"task": "regression"})").find("the range divided into a few classes"), std::string::npos);
+  EXPECT_NE(problem(R"({"task": "embeddings"})").find("the nearest is mlm"), std::string::npos);
+  EXPECT_EQ(resolved(R"({"task": "text-classification"})").task, "classify");
+  EXPECT_EQ(resolved(R"({"task": "Text-Generation"})").task, "language_model");
+}
+
+TEST(Job, FalseFlagsOfPrecisionAreFp32AsInHuggingFace) {
+  const auto precision = [](const std::string& training, const std::vector<std::string>& overrides = {}) {
+    std::vector<std::string> notes;
+    return job_from_json_text(R"({"training": {)" + training + "}}", "job.json", overrides, notes).training.precision;
+  };
+  EXPECT_EQ(precision(R"("fp16": false, "bf16": false)"), "fp32");
+  EXPECT_EQ(precision(R"("bf16": false)"), "fp32");
+  EXPECT_EQ(precision(R"("fp16": false)"), "auto") << "which never is fp16";
+  EXPECT_EQ(precision(R"("fp16": true, "bf16": false)"), "fp16");
+  EXPECT_EQ(precision(R"("bf16": true)", {"training.bf16=false"}), "fp32");
+  EXPECT_EQ(precision(R"("precision": "fp16")", {"training.fp16=false"}), "auto");
+  EXPECT_EQ(precision(R"("precision": "tf32")", {"training.bf16=false"}), "tf32");
+  EXPECT_EQ(precision("", {"training.bf16=false", "training.fp16=false"}), "fp32");
+  EXPECT_EQ(problem(R"({"training": {"precision": "bf16", "bf16": false}})"),
+            "job.json: training.bf16 is false, and training.precision says \"bf16\"; remove one of them");
+  EXPECT_EQ(problem("{}", {"training.fp16=true", "training.bf16=true"}),
+            "the command line: training.fp16 and training.bf16 are the same option, and both are given; remove one of "
+            "them");
+  std::vector<std::string> notes;
+  job_from_json_text(R"({"training": {"fp16": false, "bf16": false}})", "job.json", {}, notes);
+  EXPECT_EQ(notes.at(1), "job.json: read training.bf16 false as training.precision = \"fp32\"");
+}
+
+TEST(Job, WhatHasNoEffectIsTold) {
+  const auto told = [](const std::string& text) {
+    std::vector<std::string> notes;
+    job_from_json_text(text, "job.json", {}, notes);
+    return notes.empty() ? "" : notes.back();
+  };
+  EXPECT_EQ(told(R"({"training": {"optimizer": "adamw", "muon_momentum": 0.9}})"),
+            "training.muon_momentum = 0.9 has no effect without optimizer muon, without LoRA");
+  EXPECT_EQ(
+      told(R"({"data": {"validation_fraction": 0}, "training": {"eval_steps": 20}})"),
+      "training.eval_steps = 20 has no effect without validation data (data.validation_fraction is 0, and there is "
+      "no data.validation)");
+  EXPECT_NE(problem(R"({"data": {"validation_fraction": 0}, "training": {"early_stopping_patience": 3}})")
+                .find("training.early_stopping_patience does not apply without validation data"),
+            std::string::npos);
+  EXPECT_NE(problem(R"({"task": "classify", "data": {"document": "line"}})").find("data.document does not apply"),
+            std::string::npos);
+  EXPECT_NE(problem(R"({"task": "classify", "model": {"d_model": 256, "num_kv_heads": 2}})")
+                .find("model.num_kv_heads = 2: a bert has as many as num_heads, 4"),
+            std::string::npos);
+}
+
+TEST(Job, WhatBriskWroteOutIsReadWithoutANote) {
+  for (const char* text : {R"({"training": {"optimizer": "adamw"}})", R"({"task": "classify"})", "{}"}) {
+    Job job = resolved(text);
+    std::vector<std::string> notes;
+    job_from_json_text(job_to_json_text(job), "job.json", {}, notes);
+    EXPECT_TRUE(notes.empty()) << notes.front();
+  }
+}
+
+TEST(Job, FractionsAreToldWhereTheyBelong) {
+  EXPECT_NE(problem(R"({"training": {"num_train_epochs": 1.5}})").find("write \"stop\": \"1.5e\""), std::string::npos);
+  EXPECT_NE(problem(R"({"training": {"warmup_steps": 0.1}})").find("is \"warmup_ratio\": 0.1"), std::string::npos);
+  EXPECT_NE(problem(R"({"training": {"eval_steps": 0.2}})").find("a number of optimizer steps"), std::string::npos);
+}
+
+TEST(Job, NoWarmUpStepsAreNoWarmUpUnlessARatioIsGiven) {
+  const auto warm_up = [](const std::string& training, const std::vector<std::string>& overrides = {}) {
+    std::vector<std::string> notes;
+    return warmup_steps_of(
+        job_from_json_text(R"({"training": {)" + training + "}}", "job.json", overrides, notes).training, 1000);
+  };
+  EXPECT_EQ(warm_up(R"("warmup_steps": 0)"), 0);
+  EXPECT_EQ(warm_up(R"("warmup_steps": 0, "warmup_ratio": 0.2)"), 200) << "as Trainer means it";
+  EXPECT_EQ(warm_up(R"("warmup_ratio": 0.2)", {"training.warmup_steps=0"}), 0);
+  EXPECT_EQ(warm_up(R"("warmup_steps": 0)", {"training.warmup_ratio=0.1"}), 100);
+  EXPECT_EQ(warm_up(R"("warmup_steps": 30, "warmup_ratio": 0.2)"), 30);
 }
 
 TEST(Job, HeadsThatDoNotDivideTheWidthNameBothAndWhatWorks) {
@@ -272,7 +391,7 @@ TEST(Job, DamagedInAnyWayLoadsOrSaysWhatIsWrong) {
 
 TEST(Job, TakesNothingFromTheCommandLineThatItCannotSave) {
   EXPECT_EQ(problem("{}", {"data.train=a\xFF"}),
-            "--set data.train: the value is no UTF-8, which no job can hold; rename what it names");
+            "--set data.train: the value is not valid UTF-8, which JSON requires; rename the file or folder it names");
 }
 
 TEST(Job, NestedDeeperThanAStackIsRefused) {
@@ -292,7 +411,7 @@ TEST(Job, OfManyProblemsNamesTheFirst) {
   EXPECT_EQ(problem(job_of(100'000)), "job.json: an object has more than 1000 keys");
   const std::string message = problem(job_of(900));
   EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 50);
-  EXPECT_TRUE(message.ends_with("\n... what follows was not looked at")) << message.substr(message.size() - 100);
+  EXPECT_TRUE(message.ends_with("\n... further problems are not listed")) << message.substr(message.size() - 100);
 }
 
 TEST(Job, ABookForAKeyIsRefusedAtOnce) {
@@ -314,12 +433,18 @@ TEST(Job, FileGivesTheRunItsName) {
 }
 
 TEST(Job, TheExamplesLoad) {
-  for (const char* name : {"prototype", "quality", "production", "tiny"}) {
+  int64_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(repository() + "/examples")) {
+    if (entry.path().extension() != ".json") continue;
+    ++count;
     std::vector<std::string> notes;
-    Job job = load_job(repository() + "/examples/" + name + ".json", {}, notes);
+    Job job = load_job(entry.path().string(), {}, notes);
     resolve_defaults(job);
-    EXPECT_EQ(job.name, name);
+    EXPECT_EQ(job.name, entry.path().stem().string());
+    for (const std::string& note : notes)
+      EXPECT_TRUE(note.starts_with("defaults with ")) << entry.path() << ": " << note;
   }
+  EXPECT_GE(count, 9);
   std::vector<std::string> notes;
   const Job production = load_job(repository() + "/examples/production.json", {}, notes);
   EXPECT_EQ(production.model.d_model, 512);
@@ -385,7 +510,7 @@ TEST(JobSchema, HasEveryOptionAndEverySpelling) {
   for (const Option& option : declare_job_options(job)) {
     std::vector<std::string> paths = {option.path};
     for (const std::string& alias : option.aliases) paths.push_back(option.alias_path(alias));
-    for (const auto& [name, value] : option.flags) paths.push_back(option.alias_path(name));
+    for (const Option::Flag& flag : option.flags) paths.push_back(option.alias_path(flag.name));
     for (const std::string& path : paths) {
       const size_t dot = path.find('.');
       const auto& place = dot == std::string::npos ? properties : properties.at(path.substr(0, dot)).at("properties");
@@ -436,7 +561,23 @@ TEST(JobReference, InTheDocumentationIsTheDeclarations) {
   const std::string path = repository() + "/docs/job.md";
   const char* write = std::getenv("BRISK_WRITE_JOB_REFERENCE");
   if (write != nullptr && *write != '\0') write_file_atomically(path, job_reference_markdown());
-  EXPECT_EQ(read_file(path), job_reference_markdown()) << "run scripts/make_job_reference.sh";
+  EXPECT_EQ(test::contents_of(path), job_reference_markdown()) << "run scripts/make_job_reference.sh";
+}
+
+TEST(JobReference, OfWhatMayChangeOnResumeIsTheDeclarations) {
+  const std::string path = repository() + "/docs/running.md", text = test::contents_of(path);
+  const std::string start = "<!-- Generated by scripts/make_job_reference.sh: -->\n\n";
+  const size_t begin = text.find(start);
+  ASSERT_NE(begin, std::string::npos);
+  const size_t table = begin + start.size(), end = text.find("\n\n", table) + 1;
+  const char* write = std::getenv("BRISK_WRITE_JOB_REFERENCE");
+  if (write != nullptr && *write != '\0') {
+    write_file_atomically(path, text.substr(0, table) + resume_keys_markdown() + text.substr(end));
+  } else {
+    EXPECT_EQ(text.substr(table, end - table), resume_keys_markdown()) << "run scripts/make_job_reference.sh";
+  }
+  for (const char* key : {"eval_steps", "logging_steps", "save_steps", "max_steps", "num_epochs", "stop"})
+    EXPECT_NE(resume_keys_markdown().find(key), std::string::npos) << key;
 }
 
 }  // namespace

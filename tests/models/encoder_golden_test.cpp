@@ -112,7 +112,7 @@ TEST_P(Transformers, HasTheSameLogitsGradientsAndLossesWithEveryInstructionSet) 
 }
 
 TEST_P(Transformers, HasTheSameLogitsGradientsAndLossesWithAllRowsInTheLastLayer) {
-  config_.first_row_only = false;
+  config_.prune_last_layer = false;
   compare(golden_, config_, {}, 1e-5);
 }
 

@@ -61,7 +61,7 @@ TEST(EncoderSize, CostsListEveryParameter) {
 
 double saved(EncoderConfig config) {
   const double with = model_flop_per_token(config, 512, 1);
-  config.first_row_only = false;
+  config.prune_last_layer = false;
   return 1 - with / model_flop_per_token(config, 512, 1);
 }
 
@@ -73,7 +73,7 @@ TEST(EncoderSize, FirstRowOnlySavesASeventhOfDistilbert) {
 // 6 a weight of every product and 12 T D of attention in every layer.
 TEST(EncoderSize, FlopAreSixAWeightPlusAttention) {
   EncoderConfig config = bert_base(Head::pooler_tanh);
-  config.first_row_only = false;
+  config.prune_last_layer = false;
   const double weights = 12.0 * 12 * 768 * 768, attention = 12.0 * 12 * 128 * 768;
   const double head = 6.0 * (768 * 768 + 2 * 768) / 128;
   EXPECT_DOUBLE_EQ(model_flop_per_token(config, 128, 1), 6 * weights + attention + head);
@@ -105,7 +105,7 @@ TEST_P(EncoderTest, EveryParameterHasAGradient) {
 
 TEST_P(EncoderTest, LastLayerOfThePickedRowsAloneChangesNothing) {
   EncoderJob picked(config_);
-  config_.first_row_only = false;
+  config_.prune_last_layer = false;
   EncoderJob all(config_);
   const double loss = all.run(batch_);
   EXPECT_NEAR(picked.run(batch_), loss, 1e-6 * loss);
@@ -115,8 +115,8 @@ TEST_P(EncoderTest, LastLayerOfThePickedRowsAloneChangesNothing) {
 }
 
 TEST_P(EncoderTest, PackedSequencesAreTheSequencesAlone) {
-  for (const bool first_row_only : {true, false}) {
-    config_.first_row_only = first_row_only;
+  for (const bool prune_last_layer : {true, false}) {
+    config_.prune_last_layer = prune_last_layer;
     EncoderJob packed(config_), separate(config_);
     const double loss = packed.run(batch_, picked_);
     double sum = 0;
@@ -127,8 +127,8 @@ TEST_P(EncoderTest, PackedSequencesAreTheSequencesAlone) {
 }
 
 TEST_P(EncoderTest, IsTheSameOnTheReferenceRecomputedAndOnUnreadableMemory) {
-  for (const bool first_row_only : {true, false}) {
-    config_.first_row_only = first_row_only;
+  for (const bool prune_last_layer : {true, false}) {
+    config_.prune_last_layer = prune_last_layer;
     EncoderJob job(config_), reference(config_, {.backend = Backend::reference}),
         recomputed(config_, {.checkpoint_every = 1}), pairs_recomputed(config_, {.checkpoint_every = 2}),
         guarded(config_, {.checkpoint_every = 1, .device = &guarded_device()});

@@ -7,6 +7,7 @@
 #include "hub/huggingface/encoder.h"
 #include "models/encoder.h"
 #include "support/encoder_job.h"
+#include "support/scratch_folder.h"
 
 namespace brisk {
 namespace {
@@ -70,7 +71,7 @@ class ForeignEncoder : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ForeignEncoder, HasTheLogitsOfTransformers) {
   const Threads one(1);
-  const Json golden = Json::parse(read_file(golden_encoder(GetParam()) + "/golden.json"));
+  const Json golden = Json::parse(test::contents_of(golden_encoder(GetParam()) + "/golden.json"));
   const std::vector<float> found = logits_of(HuggingFaceEncoder(golden_encoder(GetParam())), golden);
   size_t i = 0;
   for (const Json& row : golden.at("logits")) {

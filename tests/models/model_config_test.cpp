@@ -81,11 +81,12 @@ TEST(Fingerprint, IsThatOfTheFunctionAndNotOfHowItIsTrained) {
   expect_all_equal<DecoderConfig>(DecoderConfig{.vocab_size = 100},
                                   {[](auto& c) { c.dropout = 0.5; }, [](auto& c) { c.trained_layers = 1; },
                                    [](auto& c) { c.lora_scale = 2; }});  // there are no adapters
-  expect_all_equal<EncoderConfig>(EncoderConfig{.vocab_size = 100},
-                                  {[](auto& c) { c.dropout = 0.5; }, [](auto& c) { c.attention_dropout = 0; },
-                                   [](auto& c) { c.classifier_dropout = 0; }, [](auto& c) { c.first_row_only = false; },
-                                   [](auto& c) { c.frozen_embeddings = true; }, [](auto& c) { c.frozen_layers = 2; },
-                                   [](auto& c) { c.frozen_dropout = true; }});
+  expect_all_equal<EncoderConfig>(
+      EncoderConfig{.vocab_size = 100},
+      {[](auto& c) { c.dropout = 0.5; }, [](auto& c) { c.attention_dropout = 0; },
+       [](auto& c) { c.classifier_dropout = 0; }, [](auto& c) { c.prune_last_layer = false; },
+       [](auto& c) { c.frozen_embeddings = true; }, [](auto& c) { c.frozen_layers = 2; },
+       [](auto& c) { c.frozen_dropout = true; }});
 }
 
 TEST(Fingerprint, DiffersBetweenArchitecturesAndBetweenTextsDividedDifferently) {

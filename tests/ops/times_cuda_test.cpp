@@ -104,22 +104,24 @@ void time_attention(const char* what, const std::vector<int>& lengths, int64_t h
   const double backward_us = microseconds([&] { cuda::attention_backward(back); });
   fmt::print("{:44} {:9.1f} us {:8.0f} TFLOP/s   backward {:9.1f} us {:8.0f} TFLOP/s\n", what, forward_us,
              2 * products / forward_us * 1e-6, backward_us, 5 * products / backward_us * 1e-6);
-  const auto say = [&](const char* direction, cuda::AttentionWay way, double operations, const auto& run) {
-    const bool is_cudnn = way == cuda::AttentionWay::cudnn || way == cuda::AttentionWay::cudnn_unordered;
-    if (way == cuda::AttentionWay::plain || (is_cudnn && dropout > 0)) return;
+  const auto say = [&](const char* direction, cuda::AttentionVariant variant, double operations, const auto& run) {
+    const bool is_cudnn =
+        variant == cuda::AttentionVariant::cudnn || variant == cuda::AttentionVariant::cudnn_unordered;
+    if (variant == cuda::AttentionVariant::plain || (is_cudnn && dropout > 0)) return;
     if (!run()) {
-      if (way == cuda::AttentionWay::cudnn) fmt::print("    {} cudnn: {}\n", direction, cuda::attention_refusal());
+      if (variant == cuda::AttentionVariant::cudnn)
+        fmt::print("    {} cudnn: {}\n", direction, cuda::attention_refusal());
       return;
     }
     const double us = microseconds(run);
-    fmt::print("    {} {:16} {:9.1f} us {:8.0f} TFLOP/s {}\n", direction, cuda::name_of(way), us,
+    fmt::print("    {} {:16} {:9.1f} us {:8.0f} TFLOP/s {}\n", direction, cuda::name_of(variant), us,
                operations / us * 1e-6, is_cudnn ? cuda::attention_engine() : "");
   };
-  for (const cuda::AttentionWay way : cuda::every_attention_way()) {
-    say("forward ", way, 2 * products, [&] { return cuda::attention_forward(op, way); });
+  for (const cuda::AttentionVariant variant : cuda::every_attention_variant()) {
+    say("forward ", variant, 2 * products, [&] { return cuda::attention_forward(op, variant); });
   }
-  for (const cuda::AttentionWay way : cuda::every_attention_way()) {
-    say("backward", way, 5 * products, [&] { return cuda::attention_backward(back, way); });
+  for (const cuda::AttentionVariant variant : cuda::every_attention_variant()) {
+    say("backward", variant, 5 * products, [&] { return cuda::attention_backward(back, variant); });
   }
 }
 

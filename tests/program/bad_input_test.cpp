@@ -147,7 +147,7 @@ TEST(BadCommands, AreRefused) {
            {{"bench", "lm", "--shaep", "small"}, "--shaep: brisk bench lm has no such flag; did you mean --shape?"},
            {{"trian", "job.json"}, "did you mean train"},
            {{"job", "shcema"}, "'shcema' is not a command of brisk job; did you mean schema?"},
-           {{"train", "job.json", "--stop", "99999999999999h"}, "the most is"},
+           {{"train", "job.json", "--stop", "99999999999999h"}, "the maximum is"},
            {{"train", "job.json", "--set", "training={\"max_steps\":3}"}, "such as training.max_steps=3"},
            {{}, "--help"},
            {{"train"}, "job"},

@@ -158,7 +158,7 @@ TEST_F(Classify, IsToldOfLabelsThatDifferInCapitalsAndOfRowsWithoutText) {
   job["data"]["validation_fraction"] = 0;
   const Outcome trained = train(job);
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
-  EXPECT_NE(trained.err.find("capitals alone are classes of their own: \"Good\" and \"good\""), std::string::npos)
+  EXPECT_NE(trained.err.find("only in case count as different classes: \"Good\" and \"good\""), std::string::npos)
       << trained.err;
   EXPECT_EQ(trained.err.find("perplexity"), std::string::npos) << trained.err;
   EXPECT_EQ(trained.err.find("best validation"), std::string::npos) << trained.err;
@@ -205,6 +205,54 @@ TEST_F(Classify, AnswersInOrderFromATextAFileAndAPipe) {
   EXPECT_EQ(lines_of(pipe.out).size(), 700u) << pipe.err;
 }
 
+TEST_F(Classify, SaysWhatItDoesNotRead) {
+  Json job = classify_job();
+  job["training"]["num_epochs"] = 1;
+  job["training"]["max_length"] = 12;
+  ASSERT_EQ(train(job).exit_code, 0);
+  const auto said = [&](std::vector<std::string> more) {
+    std::vector<std::string> command = {"predict", "run"};
+    command.insert(command.end(), more.begin(), more.end());
+    return run_brisk(command, folder).err;
+  };
+  EXPECT_TRUE(has(said({""}), "the text is empty"));
+  EXPECT_TRUE(has(said({"a film", "--pair", "a plot"}), "it classifies single texts"));
+  EXPECT_TRUE(has(said({"--data", "reviews.csv", "--pair-field", "sentiment"}), "remove --pair-field sentiment"));
+  EXPECT_TRUE(has(said({"--data", "reviews.csv"}), "of 400 texts are longer than 12 tokens: only the beginning"));
+  const Outcome evaluated = run_brisk({"eval", "run", "--data", "reviews.csv", "--threads", "1"}, folder);
+  EXPECT_TRUE(has(evaluated.err, "of 400 texts are longer than 12 tokens")) << evaluated.err;
+}
+
+TEST_F(Classify, TakesWeightsByNameAndIsJudgedByF1) {
+  Json job = classify_job();
+  job["training"]["num_epochs"] = 2;
+  job["training"]["best_by"] = "eval_f1_macro";
+  job["training"]["class_weights"] = {{"positive", 1}, {"negative", 2}};
+  const Outcome outcome = train(job);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "class weights: as given, 1 to 2")) << outcome.err;
+  EXPECT_EQ(read_json(folder / "run/job.json")["training"]["best_by"], "macro_f1");
+  EXPECT_EQ(read_json(folder / "run/job.json")["training"]["class_weights"]["negative"], 2);
+  EXPECT_EQ(train(job, {"--output", "run", "--resume"}).exit_code, 0);
+  job["training"]["class_weights"] = {{"positve", 1}};
+  EXPECT_TRUE(has(refusal(job), "there is no class \"positve\"; the classes are negative, positive; did you mean"));
+}
+
+TEST_F(Classify, RefusesLabelsThatAreNoClassesUnlessToldToTakeThem) {
+  std::string rows = "text,score\n";
+  for (int i = 0; i < 60; ++i) rows += "a film of some kind," + std::to_string(i * 0.37) + "\n";
+  write_text(folder / "scores.csv", rows);
+  Json job = classify_job();
+  job["data"]["train"] = "scores.csv";
+  job["training"]["num_epochs"] = 1;
+  EXPECT_TRUE(has(refusal(job), "60 different numbers from 0 to 21.83 in 60 rows: measurements"));
+  EXPECT_TRUE(has(train(job, {"--smoke-test"}).err, "measurements, and not classes"));
+  job["data"]["allow_unusual_labels"] = true;
+  const Outcome insisted = train(job);
+  EXPECT_EQ(insisted.exit_code, 0) << insisted.err;
+  EXPECT_TRUE(has(insisted.err, "warning: scores.csv: column \"score\": 60 different numbers")) << insisted.err;
+}
+
 TEST_F(Classify, ResumesToTheBit) {
   Json job = classify_job();
   job["training"]["save_steps"] = 7;
@@ -228,7 +276,7 @@ TEST_F(Classify, GivesTheSameCurveWithTheLastLayerOnAllRows) {
   job["training"]["max_steps"] = 10;
   job["training"]["logging_steps"] = 1;
   ASSERT_EQ(train(job, {"--output", "first"}).exit_code, 0);
-  job["training"]["first_row_only"] = false;
+  job["training"]["prune_last_layer"] = false;
   ASSERT_EQ(train(job, {"--output", "all"}).exit_code, 0);
   const std::vector<Json> first = step_lines(metrics_of(folder / "first")),
                           all = step_lines(metrics_of(folder / "all"));
@@ -270,7 +318,8 @@ TEST_F(Classify, MasksWordsFirstAndThenLearnsClassesWithFewerLayers) {
   job["training"]["num_epochs"] = 6;
   const Outcome student = train(job);
   ASSERT_EQ(student.exit_code, 0) << student.err;
-  EXPECT_NE(student.err.find("its 1 layers begin as layers 0 of the 2 there"), std::string::npos) << student.err;
+  EXPECT_NE(student.err.find("its 1 layers are initialised from layers 0 of the source's 2"), std::string::npos)
+      << student.err;
   EXPECT_NE(student.err.find("new weights: "), std::string::npos) << student.err;
   EXPECT_GT(read_json(folder / "run/summary.json")["best"]["validation_accuracy"].get<double>(), 0.8);
 }
@@ -373,12 +422,12 @@ TEST_F(Classify, LearnsFromATeacherWhoseAnswersAreComputedOnce) {
   job["training"]["num_epochs"] = 6;
   const Outcome student = train(job);
   ASSERT_EQ(student.exit_code, 0) << student.err;
-  EXPECT_NE(student.err.find("its answers to 400 texts are in"), std::string::npos) << student.err;
+  EXPECT_NE(student.err.find("its logits for 400 texts are in"), std::string::npos) << student.err;
   EXPECT_GT(read_json(folder / "run/summary.json")["best"]["validation_accuracy"].get<double>(), 0.9);
   job["training"]["max_steps"] = 2;
   const Outcome again = train(job, {"--output", "again"});
   ASSERT_EQ(again.exit_code, 0) << again.err;
-  EXPECT_NE(again.err.find("its answers to 400 texts were in"), std::string::npos) << again.err;
+  EXPECT_NE(again.err.find("its logits for 400 texts were in"), std::string::npos) << again.err;
   EXPECT_EQ(run_brisk({"train", "job.json", "--smoke-test"}, folder).exit_code, 0);
 }
 

@@ -180,7 +180,7 @@ TEST(CommandLine, SaysWhereTheJobGoes) {
   TemporaryFolder folder;
   const Outcome outcome = run_brisk({"train", "--data", "text.txt", "job.json", "--resume"}, folder);
   EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_NE(outcome.err.find("job is required; --data takes all names that follow it"), std::string::npos)
+  EXPECT_NE(outcome.err.find("job is required; --data takes every argument after it"), std::string::npos)
       << outcome.err;
 }
 

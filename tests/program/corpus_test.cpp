@@ -117,7 +117,7 @@ TEST(Corpus, ThatIsHalfTokenisedByAKilledProcessIsGoneOnWith) {
   }
   const Outcome outcome = run_brisk({"train", "job.json", "--output", "run", "--resume"}, folder);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_TRUE(contains(outcome.err, "were made by a process that did not finish")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "tokenized by an interrupted process")) << outcome.err;
   const Json resumed = read_json(folder / "run/statistics.json");
   std::filesystem::remove_all(cache);
   const Outcome fresh = run_brisk({"train", "job.json", "--output", "fresh"}, folder);

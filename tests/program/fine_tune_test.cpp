@@ -161,7 +161,7 @@ TEST_F(FineTune, AnImportedModelHasNothingToResume) {
   EXPECT_FALSE(has(run_brisk({"report", "imported", "--json"}, folder).out, "unfinished"));
   const Outcome again = run_brisk({"import", "hf", "--output", "imported"}, folder);
   EXPECT_EQ(again.exit_code, 2);
-  EXPECT_TRUE(has(again.err, "it holds a run already")) << again.err;
+  EXPECT_TRUE(has(again.err, "it already holds a run")) << again.err;
   const Outcome resumed =
       run_brisk({"train", "imported/job.json", "--data", "text.txt", "--output", "imported", "--resume"}, folder);
   EXPECT_EQ(resumed.exit_code, 2);

@@ -35,9 +35,9 @@ class Settings : public ::testing::Test {
     return largest;
   }
 
-  // As the table of memory has them: "activations    1.23 MiB".
+  // As the line of memory has them: "... activations 1.23 MiB".
   static double activation_mebibytes(const Outcome& outcome) {
-    const std::string row = "\nactivations ";
+    const std::string row = " activations ";
     const size_t at = outcome.err.find(row);
     EXPECT_NE(at, std::string::npos) << outcome.err;
     std::istringstream words(outcome.err.substr(at + row.size(), 60));

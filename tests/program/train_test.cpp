@@ -16,8 +16,13 @@ using Names = std::vector<std::string>;
 const Names kStepKeys = {"accuracy", "epoch",     "gradient_norm", "learning_rate",
                          "loss",     "rollbacks", "seconds",       "skipped_updates",
                          "step",     "step_ms",   "tokens",        "tokens_per_second"};
-const Names kEvaluationKeys = {
-    "epoch", "seconds", "step", "validation_accuracy", "validation_loss", "validation_perplexity"};
+const Names kEvaluationKeys = {"epoch",
+                               "seconds",
+                               "step",
+                               "validation_accuracy",
+                               "validation_bits_per_byte",
+                               "validation_loss",
+                               "validation_perplexity"};
 
 // Nats a token of a model that knows how often each token is, and nothing else.
 double unigram_entropy(const TemporaryFolder& folder, const std::string& run) {
@@ -116,6 +121,44 @@ TEST(Train, SummarisesTheRun) {
   EXPECT_GT(summary["peak_memory_bytes"].get<int64_t>(), 1 << 20);
 }
 
+// The rows of the table at the end, as words.
+std::vector<Names> epochs_table(const std::string& text) {
+  std::vector<Names> rows;
+  std::istringstream lines(text.substr(text.find("train loss")));
+  std::string line;
+  for (int i = 0; i < 2; ++i) std::getline(lines, line);
+  while (std::getline(lines, line) && !line.empty()) rows.push_back(words_of(line));
+  return rows;
+}
+
+TEST(Train, TheTableOfEpochsHasNoValidationTwiceAndTheLastEpochToo) {
+  TemporaryFolder folder;
+  Json job = small_job();
+  job["training"].erase("max_steps");
+  job["training"]["num_epochs"] = 5;
+  job["training"]["eval_steps"] = 150;
+  const Outcome outcome = train_small(folder, job, "run");
+  const std::vector<Names> rows = epochs_table(outcome.err);
+  ASSERT_EQ(rows.size(), 5u) << outcome.err;
+  const int64_t epoch = std::stoll(rows[0][1]);  // its steps
+  ASSERT_GT(epoch, 50);
+  ASSERT_LT(epoch, 75);
+  for (const size_t row : {0, 1, 3}) EXPECT_EQ(rows[row][5], "-") << "no evaluation was in it: " << outcome.err;
+  for (const size_t row : {2, 4}) EXPECT_NE(rows[row][5], "-") << outcome.err;
+
+  // Early stopping in the middle of an epoch.
+  job["training"]["early_stopping_patience"] = 1;
+  job["training"]["eval_steps"] = 20;
+  job["training"]["learning_rate"] = 1e-9;
+  job["training"]["muon_learning_rate"] = 1e-9;
+  job["training"]["weight_decay"] = 0;
+  const Outcome early = train_small(folder, job, "early");
+  ASSERT_TRUE(has(early.err, "early stopping at step")) << early.err;
+  const int64_t step = read_json(folder / "early/summary.json")["step"];
+  ASSERT_NE(step % epoch, 0);
+  EXPECT_EQ(epochs_table(early.err).back()[1], std::to_string(step)) << early.err;
+}
+
 TEST(Train, AccountsForAllOfItsTime) {
   TemporaryFolder folder;
   Json job = small_job();
@@ -139,8 +182,8 @@ TEST(Train, PrintsResultsOnStandardOutputAndTalkOnStandardErrorAsPlainLines) {
   const Outcome outcome = train_small(folder, small_job(), "run");
   EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1) << outcome.out;
   EXPECT_NE(outcome.out.find("validation loss"), std::string::npos) << outcome.out;
-  for (const char* part : {"model.d_ff = 128", "model: layernorm", "schedule: ", "feed-forward", "documents",
-                           "step 30/30", "wall time", "tokens/s", "brisk generate run"}) {
+  for (const char* part : {"model.d_ff = 128", "layernorm", "schedule     ", "feed-forward", "documents", "step 30/30",
+                           "wall time", "tokens/s", "brisk generate run"}) {
     EXPECT_NE(outcome.err.find(part), std::string::npos) << part << "\n" << outcome.err;
   }
   for (const std::string& text : {outcome.out, outcome.err}) {
@@ -181,9 +224,9 @@ TEST(Train, UnderstandsOtherSpellingsAndNamesItsOwn) {
   })");
   const Outcome outcome = run_brisk({"train", "job.json", "--data", "text.txt"}, folder);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  for (const char* note : {"model.n_layers is model.num_layers", "training.max_seq_len is training.max_length",
-                           "training.per_device_train_batch_size is training.batch_size",
-                           "training.num_train_epochs is training.num_epochs"}) {
+  for (const char* note :
+       {"n_layers is model.num_layers", "max_seq_len is training.max_length",
+        "per_device_train_batch_size is training.batch_size", "num_train_epochs is training.num_epochs"}) {
     EXPECT_NE(outcome.err.find(note), std::string::npos) << note << "\n" << outcome.err;
   }
   const Json job = read_json(folder / "runs/job/job.json");

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <sstream>
@@ -220,6 +221,51 @@ TEST(Compare, PutsRunsBesideEachOther) {
   const Json figures = Json::parse(run_brisk({"compare", "runs-a", "runs-b", "--json"}, folder).out);
   EXPECT_LT(figures["runs"][0]["best_validation_loss"], figures["runs"][1]["best_validation_loss"]);
   EXPECT_EQ(figures["differences"]["training.learning_rate"], Json({0.003, 0.0001}));
+}
+
+TEST(Compare, OfTwoTokenizersGoesByBitsPerByte) {
+  TemporaryFolder folder;
+  Json job = small_job();
+  job["training"]["tensorboard"] = true;
+  job["model"]["vocab_size"] = 258;
+  train_small(folder, job, "small");
+  job["model"]["vocab_size"] = 420;
+  train_small(folder, job, "large");
+  const Json small = read_json(folder / "small/summary.json"), large = read_json(folder / "large/summary.json");
+  EXPECT_LT(small["validation_loss"], large["validation_loss"]);
+  EXPECT_GT(small["validation_bits_per_byte"], large["validation_bits_per_byte"]);
+  EXPECT_EQ(small["validation_fingerprint"], large["validation_fingerprint"]);
+  EXPECT_NE(small["tokenizer_fingerprint"], large["tokenizer_fingerprint"]);
+  EXPECT_GT(times_in(event_files(folder / "small"), "bits_per_byte/validation"), 0u);
+  const Outcome outcome = run_brisk({"compare", "small", "large"}, folder);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  for (const char* part :
+       {"warning: the tokenizers differ", "time to bits per byte", "sequences/s", "time per epoch"}) {
+    EXPECT_TRUE(has(outcome.out, part)) << part << "\n" << outcome.out;
+  }
+  const std::string best = outcome.out.substr(outcome.out.find("best bits per byte"), 60);
+  EXPECT_EQ(best.substr(0, best.find('*')).find('\n'), std::string::npos) << outcome.out;
+  // What eval says of a text is its loss in bits over the text's bytes; the ends of its lines are no text.
+  const std::string text = english_like_text(20, 7);
+  write_text(folder / "other.txt", text);
+  const Json figures = Json::parse(run_brisk({"eval", "small", "--data", "other.txt", "--json"}, folder).out);
+  EXPECT_NEAR(figures["bits_per_byte"].get<double>(),
+              figures["loss"].get<double>() * figures["tokens"].get<double>() / std::log(2) /
+                  static_cast<double>(text.size() - 20),
+              1e-9);
+}
+
+TEST(Compare, OfOtherValidationDataCrownsNobody) {
+  TemporaryFolder folder;
+  Json job = small_job();
+  train_small(folder, job, "one");
+  job["training"]["seed"] = 2;  // other documents are set aside
+  train_small(folder, job, "two");
+  const Outcome outcome = run_brisk({"compare", "one", "two"}, folder);
+  EXPECT_TRUE(has(outcome.out, "warning: the validation data differ")) << outcome.out;
+  EXPECT_FALSE(has(outcome.out, "time to ")) << outcome.out;
+  const std::string loss = outcome.out.substr(outcome.out.find("best loss"));
+  EXPECT_FALSE(has(loss.substr(0, loss.find('\n')), "*")) << outcome.out;
 }
 
 }  // namespace

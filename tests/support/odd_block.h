@@ -90,7 +90,7 @@ class OddModel {
     const Value qkv = linear(tape_, x, weight(prefix + "qkv", 3 * kWidth, kWidth));
     const Value q = columns(tape_, qkv, 0, kWidth), k = columns(tape_, qkv, kWidth, kWidth);
     attended_ = attention(qkv, kHeads);
-    tape_.keep(attended_);
+    tape_.read_back(attended_);
 
     std::vector<Value> heads;
     for (int64_t head = 0; head < kHeads; ++head) {
@@ -101,7 +101,7 @@ class OddModel {
       heads.push_back(attention(concatenate(tape_, parts), 1));
     }
     attended_by_head_ = concatenate(tape_, heads);
-    tape_.keep(attended_by_head_);
+    tape_.read_back(attended_by_head_);
 
     // The mean score of each row and head, as attention weighs it; how sure the heads are, and of which.
     const Value mean_key = attention(concatenate(tape_, {q, k, k}), kHeads);

@@ -255,7 +255,7 @@ class RecordedGraph {
     Node loss;
     loss.op = std::make_unique<SquareLoss>(static_cast<int>(graph.losses.size()));
     for (const int s : graph.losses) loss.inputs.push_back(outputs[static_cast<size_t>(s)]);
-    loss_ = tape_.add_value({.fixed_rows = 1, .cols = 1, .kept = true});
+    loss_ = tape_.add_value({.fixed_rows = 1, .cols = 1, .read_back = true});
     loss.outputs = {loss_};
     loss.is_loss = true;
     tape_.record(std::move(loss));

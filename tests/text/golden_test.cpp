@@ -12,7 +12,7 @@ namespace brisk {
 namespace {
 
 nlohmann::json golden(const std::string& name) {
-  return nlohmann::json::parse(read_file(std::string(BRISK_TOKENIZER_GOLDEN) + "/" + name + ".json"));
+  return nlohmann::json::parse(test::contents_of(std::string(BRISK_TOKENIZER_GOLDEN) + "/" + name + ".json"));
 }
 
 class Golden : public ::testing::TestWithParam<const char*> {

@@ -13,8 +13,7 @@
 namespace brisk {
 
 AppendFile::AppendFile(std::string path) : path_(std::move(path)) {
-  file_descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (file_descriptor_ < 0) fail("cannot create it", errno);
+  file_descriptor_ = open_own_file(path_, O_RDWR);
   struct stat facts {};
   if (::fstat(file_descriptor_, &facts) != 0) fail("cannot read it", errno);
   size_ = facts.st_size;

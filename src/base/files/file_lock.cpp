@@ -19,7 +19,7 @@ namespace {
 bool is_the_file_at(int file_descriptor, const std::string& path) {
   struct stat held {
   }, found{};
-  return ::fstat(file_descriptor, &held) == 0 && ::stat(path.c_str(), &found) == 0 && held.st_ino == found.st_ino &&
+  return ::fstat(file_descriptor, &held) == 0 && ::lstat(path.c_str(), &found) == 0 && held.st_ino == found.st_ino &&
          held.st_dev == found.st_dev;
 }
 
@@ -28,8 +28,7 @@ bool is_the_file_at(int file_descriptor, const std::string& path) {
 FileLock::FileLock(std::string path, const std::function<void()>& before_waiting) : path_(std::move(path)) {
   bool told = false;
   for (;;) {
-    file_descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (file_descriptor_ < 0) user_error("{}: cannot create it: {}", path_, explain_errno(errno));
+    file_descriptor_ = open_own_file(path_, O_RDWR);
     if (::flock(file_descriptor_, LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK) return;  // this file system has no locks
       if (before_waiting && !std::exchange(told, true)) before_waiting();

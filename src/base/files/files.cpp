@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/terminal/terminal.h"
+#include "base/text/printable.h"
 
 namespace brisk {
 
@@ -26,6 +28,7 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   operator int() const { return number_; }
+  int release() { return std::exchange(number_, -1); }
 
  private:
   int number_;
@@ -40,15 +43,20 @@ std::string parent_of(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-int open_for_reading(const std::string& path, struct stat& facts) {
-  const int number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (number < 0) fail(path, "cannot open it", errno);
-  if (::fstat(number, &facts) != 0 || S_ISDIR(facts.st_mode)) {
-    const int reason = S_ISDIR(facts.st_mode) ? EISDIR : errno;
-    ::close(number);
-    fail(path, "cannot read it", reason);
-  }
-  return number;
+const char* name_of_type(mode_t mode) {
+  if (S_ISFIFO(mode)) return "a pipe (FIFO)";
+  if (S_ISSOCK(mode)) return "a socket";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  return "no file";
+}
+
+enum class Use { reading, writing };
+
+void refuse_what_is_no_file(const std::string& path, mode_t mode, Use use) {
+  if (S_ISREG(mode)) return;
+  if (S_ISDIR(mode)) fail(path, use == Use::reading ? "cannot read it" : "cannot write it", EISDIR);
+  user_error("{}: it is {}, expected a file; {}", path, name_of_type(mode),
+             use == Use::reading ? "copy what it holds to a file, and name that" : "remove it");
 }
 
 }  // namespace
@@ -88,14 +96,49 @@ int64_t file_size(const std::string& path) {
   return facts.st_size;
 }
 
-std::string read_file(const std::string& path) {
+bool is_inherited_pipe(const std::string& path) {
+  // By these names alone: a link in somebody's folder that leads here is no pipe that this process was given.
+  if (path != "/dev/stdin" && !path.starts_with("/dev/fd/") && !path.starts_with("/proc/self/fd/")) return false;
   struct stat facts {};
-  const Descriptor file(open_for_reading(path, facts));
-  std::string contents(static_cast<size_t>(std::max<off_t>(facts.st_size, 0)), '\0');
+  return ::stat(path.c_str(), &facts) == 0 && S_ISFIFO(facts.st_mode);
+}
+
+int open_regular_file(const std::string& path, int64_t* size) {
+  // Looked at before it is opened, which alone makes some devices do something, and after, when it cannot change any more.
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) != 0) fail(path, "cannot open it", errno);
+  refuse_what_is_no_file(path, facts.st_mode, Use::reading);
+  const int number = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (number < 0) fail(path, "cannot open it", errno);
+  Descriptor file(number);
+  if (::fstat(file, &facts) != 0) fail(path, "cannot read it", errno);
+  refuse_what_is_no_file(path, facts.st_mode, Use::reading);
+  if (size != nullptr) *size = facts.st_size;
+  return file.release();
+}
+
+int open_file_or_inherited_pipe(const std::string& path, int64_t* size) {
+  if (!is_inherited_pipe(path)) return open_regular_file(path, size);
+  const int number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (number < 0) fail(path, "cannot open it", errno);
+  return number;
+}
+
+std::string read_file(const std::string& path, const FileKind& kind) {
+  const auto refuse = [&](const std::string& size) {
+    user_error(
+        "{}: it has {}, and {} has at most {}; it is another file or damaged: name the right one, or copy it again",
+        path, size, kind.name, format_bytes(static_cast<double>(kind.most_bytes)));
+  };
+  int64_t size = 0;
+  const Descriptor file(open_file_or_inherited_pipe(path, &size));
+  if (size > kind.most_bytes) refuse(format_bytes(static_cast<double>(size)));
+  std::string contents(static_cast<size_t>(size), '\0');
   size_t filled = 0;
   for (;;) {
     // A pipe or a file of /proc has no size: read until the end.
     if (filled == contents.size()) contents.resize(filled + 65536);
+    if (static_cast<int64_t>(filled) > kind.most_bytes) refuse("more");
     const ssize_t count = ::read(file, contents.data() + filled, contents.size() - filled);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail(path, "cannot read it", errno);
@@ -111,6 +154,43 @@ void make_directories(const std::string& path) {
   std::filesystem::create_directories(path, error);
   if (error) fail(path, "cannot make the folder", error.value());
   if (!is_directory(path)) fail(path, "cannot make the folder", ENOTDIR);
+}
+
+void refuse_link(const std::string& path) {
+  struct stat facts {};
+  if (::lstat(path.c_str(), &facts) != 0 || !S_ISLNK(facts.st_mode)) return;
+  std::error_code error;
+  const std::string target = std::filesystem::read_symlink(path, error).string();
+  user_error(
+      "{}: it is a symbolic link to {}, and nothing is written through links inside such a folder; remove it, or put what "
+      "it leads to in its place",
+      path, printable(target));
+}
+
+void make_own_directory(const std::string& path) {
+  refuse_link(path);
+  make_directories(path);
+}
+
+int open_own_file(const std::string& path, int flags) {
+  // What this process made itself, and has no other name for: a file in memory.
+  const bool own_descriptor = path.starts_with("/proc/self/fd/");
+  if (!own_descriptor) refuse_link(path);
+  struct stat facts {};
+  // Before it is opened: a pipe would wait for its other end.
+  if (!own_descriptor && ::lstat(path.c_str(), &facts) == 0) refuse_what_is_no_file(path, facts.st_mode, Use::writing);
+  Descriptor file(
+      ::open(path.c_str(), flags | O_CREAT | (own_descriptor ? 0 : O_NOFOLLOW) | O_NONBLOCK | O_CLOEXEC, 0666));
+  if (file < 0) fail(path, "cannot open it for writing", errno);
+  if (::fstat(file, &facts) != 0) fail(path, "cannot read it", errno);
+  refuse_what_is_no_file(path, facts.st_mode, Use::writing);
+  if (facts.st_nlink > 1) {
+    user_error(
+        "{}: the file has {} names (hard links), and what is written to it would change under all of them; copy it "
+        "(cp --remove-destination), or copy the folder without links (cp -r)",
+        path, facts.st_nlink);
+  }
+  return file.release();
 }
 
 void remove_file(const std::string& path) {
@@ -146,23 +226,31 @@ void rename_file(const std::string& from, const std::string& to) {
   sync_directory(parent_of(to));
 }
 
-void write_file_atomically(const std::string& path, std::string_view contents) {
-  AtomicFile file(path);
+void write_file_atomically(const std::string& path, std::string_view contents, Links links) {
+  AtomicFile file(path, links);
   file.write(contents);
   file.commit();
 }
 
-AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+AtomicFile::AtomicFile(std::string path, Links links) : path_(std::move(path)) {
   struct stat facts {};
-  if (::stat(path_.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode)) {
+  const bool special = ::stat(path_.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode);
+  if (links == Links::refuse) {
+    refuse_link(path_);
+    if (special) refuse_what_is_no_file(path_, facts.st_mode, Use::writing);
+  }
+  if (special) {
     // /dev/null or a pipe must not be replaced by a file.
     file_descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
   } else {
     // A symbolic link stays one: the file it names is replaced.
     std::error_code error;
     if (std::filesystem::is_symlink(path_, error)) path_ = std::filesystem::weakly_canonical(path_, error).string();
-    partial_path_ = fmt::format("{}.partial-{}", path_, ::getpid());
-    file_descriptor_ = ::open(partial_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    // Two objects of one process may write the same file at once. What is there under that name, left by a killed process
+    // or put there by somebody, is not written to.
+    partial_path_ = fmt::format("{}.partial-{}-{:x}", path_, ::getpid(), reinterpret_cast<uintptr_t>(this));
+    ::unlink(partial_path_.c_str());
+    file_descriptor_ = ::open(partial_path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   }
   if (file_descriptor_ < 0) brisk::fail(path_, "cannot create it", errno);
 }
@@ -217,9 +305,7 @@ void AtomicFile::commit() {
 }
 
 MappedFile::MappedFile(const std::string& path) {
-  struct stat facts {};
-  const Descriptor file(open_for_reading(path, facts));
-  size_ = facts.st_size;
+  const Descriptor file(open_regular_file(path, &size_));
   if (size_ == 0) return;  // mmap refuses an empty range
   void* address = ::mmap(nullptr, static_cast<size_t>(size_), PROT_READ, MAP_SHARED, file, 0);
   if (address == MAP_FAILED) {
@@ -227,18 +313,35 @@ MappedFile::MappedFile(const std::string& path) {
     fail(path, "cannot map it into memory", errno);
   }
   data_ = static_cast<const std::byte*>(address);
+  file_descriptor_ = ::fcntl(file, F_DUPFD_CLOEXEC, 0);
+  path_ = path;
+}
+
+void MappedFile::check_size() const {
+  struct stat facts {};
+  if (file_descriptor_ < 0 || ::fstat(file_descriptor_, &facts) != 0 || facts.st_size >= size_) return;
+  user_error(
+      "{}: it had {} bytes when it was opened and has {} now: another program cut it short; put it back, and run again "
+      "when nothing writes to it",
+      path_, size_, facts.st_size);
 }
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), static_cast<size_t>(size_));
+  if (file_descriptor_ >= 0) ::close(file_descriptor_);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      file_descriptor_(std::exchange(other.file_descriptor_, -1)),
+      path_(std::move(other.path_)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(file_descriptor_, other.file_descriptor_);
+  std::swap(path_, other.path_);
   return *this;
 }
 

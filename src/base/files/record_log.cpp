@@ -34,8 +34,7 @@ int append_whole(int file_descriptor, std::string_view text) {
 }  // namespace
 
 RecordLog::RecordLog(std::string path) : path_(std::move(path)) {
-  file_descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (file_descriptor_ < 0) user_error("{}: cannot open it for writing: {}", path_, explain_errno(errno));
+  file_descriptor_ = open_own_file(path_, O_WRONLY | O_APPEND);
 }
 
 RecordLog::~RecordLog() {
@@ -55,7 +54,7 @@ void RecordLog::append(std::string_view record) {
 }
 
 void RecordLog::sync() {
-  // EINVAL: a pipe or the like, which cannot be flushed to disk.
+  // EINVAL: a network file system that cannot flush.
   if (::fdatasync(file_descriptor_) != 0 && errno != EINVAL) {
     problem_ = fmt::format("{}: cannot flush it to disk: {}", path_, explain_errno(errno));
   }

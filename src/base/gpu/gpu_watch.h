@@ -38,7 +38,6 @@ class GpuWatch {
   GpuWatch(const GpuWatch&) = delete;
   GpuWatch& operator=(const GpuWatch&) = delete;
 
-  bool sees() const { return sensor_ != nullptr; }
   std::optional<GpuReading> latest() const;  // empty before the first reading
   void begin();                              // summary() covers the time from now on
   GpuSummary summary();                      // reads once more if the period has no reading yet

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "base/runtime.h"
+#include "base/text/printable.h"
 
 namespace brisk {
 
@@ -60,10 +61,10 @@ int terminal_width(int file_descriptor, int otherwise) {
   return size.ws_col;
 }
 
-std::string coloured(std::string_view text, Colour colour, int file_descriptor) {
-  if (!use_colour(file_descriptor)) return std::string(text);
+ColouredText coloured(std::string_view text, Colour colour, int file_descriptor) {
+  if (!use_colour(file_descriptor)) return {std::string(text)};
   constexpr std::array<const char*, 6> kCodes = {"31", "32", "33", "34", "1", "2"};
-  return fmt::format("\x1b[{}m{}\x1b[0m", kCodes[static_cast<size_t>(colour)], text);
+  return {fmt::format("\x1b[{}m{}\x1b[0m", kCodes[static_cast<size_t>(colour)], text)};
 }
 
 void say_line(std::string_view line) { Runtime::current().log().line(LogLevel::info, line); }
@@ -155,8 +156,17 @@ std::string shortened(std::string_view text, int64_t columns) {
   return std::string(text.substr(0, kept)) + "...";
 }
 
+namespace {
+constexpr int64_t kWidestCell = 120;
+}
+
+Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {
+  for (Column& column : columns_) column.title = printable(column.title, kWidestCell);
+}
+
 void Table::add_row(std::vector<std::string> cells) {
   cells.resize(columns_.size());
+  for (std::string& cell : cells) cell = printable(cell, kWidestCell);
   rows_.push_back(std::move(cells));
 }
 
@@ -191,7 +201,10 @@ std::string Table::text() const {
 std::string format_progress(const Progress& progress) {
   std::string text;
   if (progress.epochs > 0) text += fmt::format("epoch {}/{}  ", progress.epoch, progress.epochs);
-  text += fmt::format("step {}/{}  loss {}  {} tokens/s", progress.step, progress.steps, loss_text(progress.loss),
+  const double percent =
+      progress.steps > 0 ? 100 * static_cast<double>(progress.step) / static_cast<double>(progress.steps) : 0;
+  text += fmt::format("step {}/{}  {:.0f} %  loss {}  {} tokens/s", progress.step, progress.steps,
+                      std::clamp(std::floor(percent), 0.0, 100.0), loss_text(progress.loss),
                       format_count(progress.tokens_per_second));
   if (!progress.gpu.empty()) text += "  " + progress.gpu;
   text += fmt::format("  elapsed {}", format_duration(progress.elapsed_seconds));

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/log.h"
 
 namespace brisk {
@@ -35,20 +36,24 @@ int terminal_width(int file_descriptor, int otherwise = 100);
 
 enum class Colour { red, green, yellow, blue, bold, dim };
 
+// Text that a terminal shows in colour. A type of its own: escape sequences in a string are not obeyed but shown.
+struct ColouredText {
+  std::string text;
+};
 // The text in colour if use_colour(file_descriptor), else unchanged.
-std::string coloured(std::string_view text, Colour colour, int file_descriptor);
+ColouredText coloured(std::string_view text, Colour colour, int file_descriptor);
 
-// A line of the current runtime's log.
+// A line of the current runtime's log, whose strings are safe to show (base/error.h).
 void say_line(std::string_view line);
 void warn_line(std::string_view line);
 
 template <typename... Args>
 void say(fmt::format_string<Args...> format, Args&&... args) {
-  say_line(fmt::format(format, std::forward<Args>(args)...));
+  say_line(format_message(format, std::forward<Args>(args)...));
 }
 template <typename... Args>
 void warn(fmt::format_string<Args...> format, Args&&... args) {
-  warn_line(fmt::format(format, std::forward<Args>(args)...));
+  warn_line(format_message(format, std::forward<Args>(args)...));
 }
 
 std::string format_count(double count);       // 950, 1.23K, 12.3K, 123K, 1.23M, 1.23G, 1.23T
@@ -66,8 +71,8 @@ class Table {
     Align align = Align::left;
   };
 
-  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
-  void add_row(std::vector<std::string> cells);  // missing cells are empty
+  explicit Table(std::vector<Column> columns);
+  void add_row(std::vector<std::string> cells);  // missing cells are empty; each is shown by printable()
   void add_separator();
   std::string text() const;  // aligned, a line per row, a rule under the header
 
@@ -81,10 +86,17 @@ int64_t display_width(std::string_view text);
 // The text, cut between characters and ended by "..." if it takes more than so many columns.
 std::string shortened(std::string_view text, int64_t columns);
 
-// "epoch 1/3  step 40/900  loss 5.310  12.3K tokens/s  98 % busy, 612 W, 64 C  elapsed 4.20 s  left 1m 30s"
+// "epoch 1/3  step 40/900  4 %  loss 5.310  12.3K tokens/s  98 % busy, 612 W, 64 C  elapsed 4.20 s  left 1m 30s"
 std::string format_progress(const Progress& progress);
 
 // The same after a bar [####------] of the share of steps done, fitted into `width` columns.
 std::string format_progress_bar(const Progress& progress, int width);
 
 }  // namespace brisk
+
+template <>
+struct fmt::formatter<brisk::ColouredText> : fmt::formatter<std::string_view> {
+  auto format(const brisk::ColouredText& coloured, fmt::format_context& context) const {
+    return fmt::formatter<std::string_view>::format(coloured.text, context);
+  }
+};

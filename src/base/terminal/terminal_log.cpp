@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "base/terminal/terminal.h"
 #include "base/terminal/work_bar.h"
+#include "base/text/printable.h"
 
 namespace brisk {
 
@@ -24,6 +27,25 @@ void write_all(int file_descriptor, std::string_view text) {
   }
 }
 
+// The last resort: whatever a line quotes, a terminal is told to do nothing but what coloured() writes.
+std::string with_our_colours_only(std::string_view text) {
+  constexpr std::array<std::string_view, 7> kOurs = {"\x1b[0m",  "\x1b[1m",  "\x1b[2m", "\x1b[31m",
+                                                     "\x1b[32m", "\x1b[33m", "\x1b[34m"};
+  std::string shown;
+  while (!text.empty()) {
+    const size_t escape = text.find('\x1b');
+    shown += without_controls(text.substr(0, escape));
+    if (escape == std::string_view::npos) break;
+    text.remove_prefix(escape);
+    const auto* const ours =
+        std::find_if(kOurs.begin(), kOurs.end(), [&](std::string_view code) { return text.starts_with(code); });
+    const size_t taken = ours == kOurs.end() ? 1 : ours->size();
+    shown += ours == kOurs.end() ? without_controls(text.substr(0, 1)) : std::string(*ours);
+    text.remove_prefix(taken);
+  }
+  return shown;
+}
+
 }  // namespace
 
 TerminalLog::TerminalLog() : TerminalLog(STDERR_FILENO, can_redraw(STDERR_FILENO)) {}
@@ -34,10 +56,10 @@ TerminalLog::~TerminalLog() { finish_progress(); }
 
 void TerminalLog::line(LogLevel level, std::string_view text) {
   const std::string before =
-      level == LogLevel::warning ? coloured("warning:", Colour::yellow, file_descriptor_) + " " : "";
+      level == LogLevel::warning ? coloured("warning:", Colour::yellow, file_descriptor_).text + " " : "";
   const std::lock_guard lock(mutex_);
   take_off_screen();
-  write_all(file_descriptor_, fmt::format("{}{}\n", before, text));
+  write_all(file_descriptor_, fmt::format("{}{}\n", before, with_our_colours_only(text)));
 }
 
 void TerminalLog::progress(const Progress& progress, bool is_logged) {
@@ -53,8 +75,8 @@ void TerminalLog::progress(const Progress& progress, bool is_logged) {
 
 void TerminalLog::work(const WorkProgress& progress) {
   const std::lock_guard lock(mutex_);
-  const std::string line = format_work(progress.what, progress.done, progress.total, progress.bytes_per_second,
-                                       terminal_width(file_descriptor_));
+  const std::string line = format_work(printable(progress.what), progress.done, progress.total,
+                                       progress.bytes_per_second, terminal_width(file_descriptor_));
   write_all(file_descriptor_, redraw_ ? fmt::format("{}{}", kClearLine, line) : line + "\n");
   if (redraw_) shown_ = Shown::work;
 }

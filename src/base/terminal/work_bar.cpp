@@ -15,7 +15,7 @@ std::string format_work(const std::string& what, int64_t done, int64_t total, do
   std::string words =
       fmt::format("{} of {}", format_bytes(static_cast<double>(done)), format_bytes(static_cast<double>(total)));
   if (bytes_per_second > 0) {
-    words += fmt::format(", {}/s, left {}", format_bytes(bytes_per_second),
+    words += fmt::format(", {}/s, {} left", format_bytes(bytes_per_second),
                          format_duration(static_cast<double>(std::max<int64_t>(0, total - done)) / bytes_per_second));
   }
   // One column stays free: a full line makes some terminals wrap.

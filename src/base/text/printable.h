@@ -1,21 +1,35 @@
-// Makes text from an untrusted file fit for a message: control characters and non-ASCII bytes are replaced, and it is
-// cut at 120 bytes.
+// Strings that came from a file, a folder or another program, made fit for messages, tables and terminals: characters that
+// a terminal obeys, that change the direction of the text or that are no UTF-8 are written as escapes, and a long string is
+// cut, its size told.
 //
-//   user_error("{}: '{}' appears twice", path, printable(name));
+//   problems.push_back(fmt::format("{}: {} appears twice", path, in_quotes(name)));   // "a\x1b[2Jb", "aaaa... (10.0 MiB)"
+//
+// say(), warn() and user_error() (base/error.h) do this with every string that stands in quotation marks, and escape the
+// others; so does UserError, and tables with their cells.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace brisk {
 
-inline std::string printable(std::string_view text) {
-  constexpr size_t kLongest = 120;
-  std::string shown(text.substr(0, kLongest));
-  for (char& letter : shown) {
-    if (letter < ' ' || letter > '~') letter = '?';
-  }
-  return text.size() > kLongest ? shown + "..." : shown;
-}
+// On one line, in at most so many columns. Of what it made it makes the same again.
+std::string printable(std::string_view text, int64_t columns = 80);
+
+std::string in_quotes(std::string_view text, int64_t columns = 80);  // the same, between quotation marks
+
+// A whole message: line ends and tabs stay, and nothing is cut.
+std::string without_controls(std::string_view text);
+
+// The same of a text that comes in pieces, which may end inside a character.
+class ControlFilter {
+ public:
+  std::string next(std::string_view piece);
+  std::string rest();  // what waited for the rest of its character
+
+ private:
+  std::string waiting_;
+};
 
 }  // namespace brisk

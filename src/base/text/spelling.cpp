@@ -20,7 +20,7 @@ bool near_enough(int64_t distance, size_t length) {
 }
 
 bool could_be_near(std::string_view word, std::string_view candidate) {
-  return word.size() <= 2 * candidate.size() + 2;
+  return word.size() <= 2 * candidate.size() + 2 && candidate.size() <= 2 * word.size() + 64;
 }
 
 int64_t edit_distance(std::string_view a, std::string_view b) {

@@ -200,7 +200,7 @@ void add_bench_command(CLI::App& app) {
       "--no-master-weights", [arguments] { arguments->options.master_weights = false; },
       "Keep the layers' weights only in bf16, with stochastic rounding (GPU only)");
   lm->add_option("--optimizer", options.optimizer,
-                 "Optimizer: adamw, which the PyTorch twin uses (bench/peers), or muon, the default of `brisk train`")
+                 "Optimizer: adamw (as in the PyTorch comparison, bench/peers) or muon, the default of `brisk train`")
       ->capture_default_str()
       ->check(CLI::IsMember({"adamw", "muon"}));
   lm->add_option("--seconds", options.seconds, "How long to measure, in seconds")

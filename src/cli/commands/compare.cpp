@@ -27,7 +27,7 @@ void run_compare(const CompareArguments& arguments) {
   }
   const Comparison comparison = compare_runs(std::move(runs));
   if (!arguments.html.empty()) {
-    write_file_atomically(arguments.html, comparison_page(comparison));
+    write_file_atomically(arguments.html, comparison_page(comparison), Links::follow);
     say("written: {}", arguments.html);
   }
   if (arguments.json) {

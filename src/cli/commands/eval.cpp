@@ -9,6 +9,7 @@
 #include "cli/device_option.h"
 #include "cli/limits.h"
 #include "cli/messages.h"
+#include "cli/nonfinite_option.h"
 
 namespace brisk {
 
@@ -18,17 +19,21 @@ struct EvalArguments {
   std::string model, tokenizer;
   EvaluateOptions options;
   std::vector<std::string> data;
+  int64_t threads = 0;
   bool json = false, fp32 = false;
   std::string device = "auto";
+  bool allow_nonfinite = false;
 };
 
 void print_evaluation_json(const LoadedModel& model, const Evaluation& evaluation) {
-  auto json = nlohmann::ordered_json::parse(evaluation.details_json.empty() ? "{}" : evaluation.details_json);
+  auto json = parse_own_json(evaluation.details_json.empty() ? "{}" : evaluation.details_json);
   json["tokens"] = !model.labels().empty() ? evaluation.tokens : evaluation.targets;
   for (const Metric& metric : evaluation.metrics) {
     json[metric.name] = metric.value;
     if (metric.has_interval()) json[metric.name + "_interval"] = {metric.low, metric.high};
   }
+  json["max_length"] = evaluation.max_length;
+  json["texts_cut"] = evaluation.cut;
   json["seconds"] = evaluation.seconds;
   json["checkpoint"] = model.source();
   json["precision"] = model.precision();
@@ -36,10 +41,20 @@ void print_evaluation_json(const LoadedModel& model, const Evaluation& evaluatio
 }
 
 void run_eval(Runtime& runtime, const EvalArguments& arguments) {
+  set_threads(runtime, arguments.threads);
   LoadedModel model(runtime, arguments.model,
-                    {.tokenizer = arguments.tokenizer, .device = arguments.device, .as_trained = !arguments.fp32});
+                    {.tokenizer = arguments.tokenizer,
+                     .device = arguments.device,
+                     .as_trained = !arguments.fp32,
+                     .allow_nonfinite = arguments.allow_nonfinite});
   const Evaluation evaluation = model.evaluate(arguments.data, arguments.options);
-  say("{}, computed in {}", model.source(), model.precision());
+  say("{}, computed in {}, in sequences of at most {} tokens", model.source(), model.precision(),
+      evaluation.max_length);
+  if (evaluation.cut > 0) {
+    warn("{} of {} texts are longer than {} tokens: only their beginning was read{}", evaluation.cut,
+         evaluation.targets, evaluation.max_length,
+         arguments.options.max_length > 0 ? "" : " (--max-length reads more, if the model can)");
+  }
   if (arguments.json) return print_evaluation_json(model, evaluation);
   const bool classes = !model.labels().empty();
   if (!evaluation.details.empty()) fmt::print("{}\n", evaluation.details);
@@ -68,6 +83,8 @@ void add_eval_command(CLI::App& app, Runtime& runtime) {
                    "Maximum tokens per sequence (default: as in training)")
       ->check(at_least(1));
   command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer to use instead of the model's own");
+  add_nonfinite_option(*command, arguments->allow_nonfinite);
+  add_threads_option(*command, arguments->threads);
   add_device_option(*command, arguments->device);
   command->add_flag("--json", arguments->json, "Print one JSON object on standard output");
   command->add_flag("--fp32", arguments->fp32, "Compute in fp32 (default: the number format of the run)");

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/messages.h"
+#include "cli/nonfinite_option.h"
 
 namespace brisk {
 
@@ -14,10 +15,12 @@ namespace {
 
 struct ExportArguments {
   std::string model, tokenizer, output, format, precision = "fp32";
+  bool allow_nonfinite = false;
 };
 
 void run_export(Runtime& runtime, const ExportArguments& arguments) {
-  LoadedModel model(runtime, arguments.model, {.tokenizer = arguments.tokenizer});
+  LoadedModel model(runtime, arguments.model,
+                    {.tokenizer = arguments.tokenizer, .allow_nonfinite = arguments.allow_nonfinite});
   const WeightFormat weights = arguments.precision == "fp32"   ? WeightFormat::fp32
                                : arguments.precision == "fp16" ? WeightFormat::fp16
                                                                : WeightFormat::bf16;
@@ -45,11 +48,12 @@ void add_export_command(CLI::App& app, Runtime& runtime) {
                    "huggingface (a folder for transformers) or gguf (a file for llama.cpp; Llama's shape only)")
       ->required()
       ->check(CLI::IsMember({"huggingface", "gguf"}));
-  command->add_option("output,--output", arguments->output, "Folder (huggingface) or file (gguf) to write")->required();
+  command->add_option("--output", arguments->output, "Folder (huggingface) or file (gguf) to write")->required();
   command->add_option("--precision", arguments->precision, "Number format of the written weights")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
   command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer to use instead of the model's own");
+  add_nonfinite_option(*command, arguments->allow_nonfinite);
   command->footer(
       "Examples:\n"
       "  brisk export runs/prototype --format huggingface --output prototype-hf\n"

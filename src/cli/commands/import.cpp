@@ -7,6 +7,7 @@
 
 #include "base/terminal/terminal.h"
 #include "cli/command.h"
+#include "cli/nonfinite_option.h"
 #include "train/task/task.h"
 
 namespace brisk {
@@ -15,22 +16,24 @@ namespace {
 
 struct ImportArguments {
   std::string model, tokenizer, output;
+  bool allow_nonfinite = false;
 };
 
 void run_import(const ImportArguments& arguments) {
-  const ImportResult result = import_model(arguments.model, arguments.tokenizer, arguments.output);
+  const ImportResult result = import_model(arguments.model, arguments.tokenizer, arguments.output,
+                                           arguments.allow_nonfinite ? NonFinite::allow : NonFinite::refuse);
   fmt::print("{}: {} parameters from the {} {}\n", arguments.output,
              format_count(static_cast<double>(result.parameters)), result.kind, arguments.model);
+  const std::string from = fmt::format("\"{}\"", arguments.output);  // to be copied: never cut
   if (!result.has_head) {
     say("  the model has no head, so it cannot predict or be evaluated yet; train one with a job that has {{\"task\": "
-        "\"classify\" or \"mlm\", \"model\": {{\"from\": \"{}\"}}}}",
-        arguments.output);
+        "\"classify\" or \"mlm\", \"model\": {{\"from\": {}}}}}",
+        from);
     return;
   }
   const std::unique_ptr<Task> task = make_task(result.task);
   say("  {}", task->usage(arguments.output));
-  if (task->answers() != Task::Answers::none)
-    say("  to train from it: {{\"model\": {{\"from\": \"{}\"}}}} in a job", arguments.output);
+  if (task->answers() != Task::Answers::none) say("  to train from it: {{\"model\": {{\"from\": {}}}}} in a job", from);
 }
 
 }  // namespace
@@ -46,6 +49,7 @@ void add_import_command(CLI::App& app) {
   command->add_option("--output", arguments->output, "Run directory to write")->required();
   command->add_option("--tokenizer", arguments->tokenizer,
                       "Tokenizer to use instead of the one that comes with the model");
+  add_nonfinite_option(*command, arguments->allow_nonfinite);
   command->footer(
       "Examples:\n"
       "  brisk import gpt2 --output runs/gpt2\n"

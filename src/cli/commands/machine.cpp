@@ -86,7 +86,7 @@ void run_machine(bool as_json) {
   table.add_separator();
   const auto rate = [](double peak, double product) {
     if (peak <= 0) return std::string("not supported");
-    return fmt::format("{:.0f} GFLOP/s in registers, {:.0f} in products ({:.0f} %)", peak, product,
+    return fmt::format("{:.0f} GFLOP/s in registers, {:.0f} in matrix products ({:.0f} %)", peak, product,
                        100 * product / peak);
   };
   table.add_row({"fp32, measured", rate(peak_f32, product_f32)});
@@ -96,7 +96,7 @@ void run_machine(bool as_json) {
                                        bandwidth.copy_gb_per_second, bandwidth.triad_gb_per_second)});
   if (!gpus.empty()) {
     table.add_row(
-        {"cuda:0, measured", fmt::format("products: fp32 {:.1f}, bf16 {:.1f} TFLOP/s; memory: copy {:.0f} GB/s",
+        {"cuda:0, measured", fmt::format("matrix products: fp32 {:.1f}, bf16 {:.1f} TFLOP/s; memory: copy {:.0f} GB/s",
                                          1e-3 * gpu_f32, 1e-3 * gpu_bf16, gpu_copy)});
   }
   fmt::print("{}", table.text());

@@ -14,6 +14,7 @@
 #include "cli/device_option.h"
 #include "cli/limits.h"
 #include "cli/messages.h"
+#include "cli/nonfinite_option.h"
 
 namespace brisk {
 
@@ -24,6 +25,7 @@ struct PredictArguments {
   int64_t max_length = 0, threads = 0;
   bool has_text = false, fp32 = false;
   std::string device = "auto";
+  bool allow_nonfinite = false;
 };
 
 size_t read_standard_input(char* out, size_t size) {
@@ -38,9 +40,10 @@ void print_predictions(const LoadedModel& model, std::span<const Prediction> pre
   for (const Prediction& prediction : predictions) {
     nlohmann::ordered_json json;
     json["label"] = model.labels()[prediction.label];
-    auto& shares = json["probabilities"] = nlohmann::ordered_json::object();
+    nlohmann::ordered_json::object_t shares;  // whose own [] compares a key with all before it
     for (size_t i = 0; i < prediction.probabilities.size(); ++i)
-      shares[model.labels()[i]] = prediction.probabilities[i];
+      shares.emplace_back(model.labels()[i], prediction.probabilities[i]);
+    json["probabilities"] = std::move(shares);
     fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   }
   std::fflush(stdout);
@@ -49,10 +52,15 @@ void print_predictions(const LoadedModel& model, std::span<const Prediction> pre
 void run_predict(Runtime& runtime, const PredictArguments& arguments) {
   set_threads(runtime, arguments.threads);
   LoadedModel model(runtime, arguments.model,
-                    {.tokenizer = arguments.tokenizer, .device = arguments.device, .as_trained = !arguments.fp32});
+                    {.tokenizer = arguments.tokenizer,
+                     .device = arguments.device,
+                     .as_trained = !arguments.fp32,
+                     .allow_nonfinite = arguments.allow_nonfinite});
   say("{}, computed in {}", model.source(), model.precision());
   if (arguments.has_text && arguments.pair.empty() && model.classifies_pairs())
     user_error("{} classifies pairs of texts; give the second text with --pair", arguments.model);
+  if (arguments.has_text && arguments.text.find_first_not_of(" \t\r\n") == std::string::npos)
+    user_error("the text is empty; give one to classify (brisk predict {} \"...\")", arguments.model);
   const PredictOptions options{
       .max_length = arguments.max_length, .text_field = arguments.text_field, .pair_field = arguments.pair_field};
   const auto print = [&](std::span<const Prediction> predictions) { print_predictions(model, predictions); };
@@ -64,6 +72,11 @@ void run_predict(Runtime& runtime, const PredictArguments& arguments) {
     totals = model.predict_lines(read_standard_input, print, options);
   } else {
     totals = model.predict_file(arguments.data, print, options);
+  }
+  if (totals.cut > 0) {
+    warn("{} of {} text{} longer than {} tokens: only the beginning was read{}", totals.cut, totals.texts,
+         totals.texts == 1 ? " is" : "s are", totals.max_length,
+         arguments.max_length > 0 ? "" : " (--max-length reads more, if the model can)");
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   say("{} text{} in {}: {:.1f} texts/s, {:.0f} tokens/s", totals.texts, totals.texts == 1 ? "" : "s",
@@ -96,8 +109,8 @@ void add_predict_command(CLI::App& app, Runtime& runtime) {
   command->add_option("--max-length", arguments->max_length, "Maximum tokens per text (default: as in training)")
       ->check(at_least(3));
   command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer to use instead of the model's own");
-  command->add_option("--threads", arguments->threads, "Number of compute threads (default: all cores)")
-      ->check(at_least(1));
+  add_nonfinite_option(*command, arguments->allow_nonfinite);
+  add_threads_option(*command, arguments->threads);
   add_device_option(*command, arguments->device);
   command->add_flag("--fp32", arguments->fp32, "Compute in fp32 (default: the number format of the run)");
   command->footer(

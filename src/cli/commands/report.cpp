@@ -21,8 +21,9 @@ void run_report(const ReportArguments& arguments) {
   const RunRecord run = read_run(arguments.run);
   for (const std::string& note : run.notes) warn("{}", note);
   if (!arguments.output.empty() || !arguments.json) {
-    const std::string path = arguments.output.empty() ? arguments.run + "/report.html" : arguments.output;
-    write_file_atomically(path, report_page(run));
+    const bool own_place = arguments.output.empty();
+    const std::string path = own_place ? arguments.run + "/report.html" : arguments.output;
+    write_file_atomically(path, report_page(run), own_place ? Links::refuse : Links::follow);
     if (arguments.json) {
       say("written: {}", path);
     } else {

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
 #include "cli/command.h"
 #include "cli/device_option.h"
 #include "cli/interrupt.h"
+#include "cli/job_argument.h"
 #include "cli/limits.h"
 #include "cli/messages.h"
 #include "cli/smoke_test/smoke_test.h"
@@ -20,7 +22,7 @@ namespace {
 struct TrainArguments {
   std::string job_path, output, stop, device;
   std::vector<std::string> data, settings;
-  bool resume = false, smoke_test = false;
+  bool resume = false, overwrite = false, smoke_test = false, dry_run = false;
   int64_t sample_tokens = 0;
   std::vector<std::string> sample_prompts;
 
@@ -60,8 +62,28 @@ std::string last_line(const TrainResult& result) {
   return line + "\n";
 }
 
-int run_train(Runtime& runtime, const TrainArguments& arguments) {
-  const TrainingJob job = TrainingJob::load(runtime, arguments.job_path, arguments.overrides());
+TrainingJob given_job(Runtime& runtime, TrainArguments& arguments) {
+  const JobArgument given = look_at_job_argument(arguments.job_path);
+  if (given.kind == JobArgument::Kind::run) {
+    if (!arguments.resume && arguments.output.empty() && !arguments.smoke_test) {
+      user_error(
+          "{}: a run; add --resume to go on with it, or --output FOLDER to train its job again in another folder",
+          arguments.job_path);
+    }
+    if (arguments.output.empty()) arguments.output = arguments.job_path;
+  }
+  if (given.kind != JobArgument::Kind::text) return TrainingJob::load(runtime, given.path, arguments.overrides());
+  arguments.data.insert(arguments.data.begin(), given.path);
+  say("{}: text, so a language model with the default settings is trained on it; for others write a job, and run brisk "
+      "train JOB --data {}",
+      given.path, shell_word(given.path));
+  // As the job file's would be: "book" of book.txt.gz.
+  const std::string file = std::filesystem::path(given.path).filename().string();
+  return TrainingJob::parse(runtime, "{}", arguments.overrides(), file.substr(0, file.find('.', 1)));
+}
+
+int run_train(Runtime& runtime, TrainArguments& arguments) {
+  const TrainingJob job = given_job(runtime, arguments);
   if (arguments.smoke_test) {
     if (run_smoke_test(job, arguments.resume)) return kExitDone;
     say("interrupted: the smoke test left nothing behind");
@@ -69,15 +91,24 @@ int run_train(Runtime& runtime, const TrainArguments& arguments) {
   }
   std::optional<StartInterruptGuard> starting(std::in_place);
   std::optional<InterruptGuard> training;
-  const TrainResult outcome = train(runtime, job, {.resume = arguments.resume, .before_first_step = [&] {
-                                                     starting.reset();
-                                                     training.emplace(runtime);
-                                                   }});
+  const TrainResult outcome = train(runtime, job,
+                                    {.resume = arguments.resume,
+                                     .overwrite = arguments.overwrite,
+                                     .dry_run = arguments.dry_run,
+                                     .before_first_step = [&] {
+                                       starting.reset();
+                                       training.emplace(runtime);
+                                     }});
   training.reset();
+  if (arguments.dry_run) {
+    say("dry run: the job, its data and its memory are fine, and nothing was trained; {} is as it was",
+        outcome.run_path);
+    return kExitDone;
+  }
   if (outcome.interrupted) {
     // The run's own job file includes what --data and --set said.
-    say("interrupted: everything is saved in {}; continue with\n  brisk train {} --output {} --resume",
-        outcome.run_path, shell_word(outcome.run_path + "/job.json"), shell_word(outcome.run_path));
+    say("interrupted: everything is saved in {}; continue with\n  brisk train {} --resume", outcome.run_path,
+        shell_word(outcome.run_path));
     return kExitInterrupted;
   }
   fmt::print("{}", last_line(outcome));
@@ -91,7 +122,12 @@ void add_train_command(CLI::App& app, Runtime& runtime, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "train", "Train a language model, a classifier or a masked-language-model encoder, as described by a job file");
   auto arguments = std::make_shared<TrainArguments>();
-  command->add_option("job", arguments->job_path, "Job file (JSON; `brisk job reference` lists its keys)")->required();
+  command
+      ->add_option(
+          "job", arguments->job_path,
+          "Job file (JSON; `brisk job reference` lists its keys), run directory (with --resume), or text to train the "
+          "default job on")
+      ->required();
   command->add_option("--data", arguments->data,
                       "Text to train on, or a table with labels: files, folders or globs; overrides data.train");
   command
@@ -108,7 +144,15 @@ void add_train_command(CLI::App& app, Runtime& runtime, int& exit_code) {
   command->add_flag("--smoke-test", arguments->smoke_test,
                     "Try the whole path in seconds on a small subset of the data; writes nothing to the run directory");
   command->add_option("--device", arguments->device, std::string(kDeviceHelp) + "; overrides the job's device");
-  command->add_flag("--resume", arguments->resume, "Continue from the last checkpoint in the run directory");
+  CLI::Option* resume =
+      command->add_flag("--resume", arguments->resume,
+                        "Continue from the last checkpoint in the run directory; a finished run goes on if it is made "
+                        "longer");
+  command->add_flag("--overwrite", arguments->overwrite, "Replace the run that the run directory holds")
+      ->excludes(resume);
+  command->add_flag("--dry-run", arguments->dry_run,
+                    "Check the job, the data and the memory, and stop before the first step; writes nothing to the run "
+                    "directory");
   command
       ->add_option("--sample-tokens", arguments->sample_tokens,
                    "Generate a sample of this many tokens at each evaluation; overrides training.sample_tokens")
@@ -126,7 +170,9 @@ void add_train_command(CLI::App& app, Runtime& runtime, int& exit_code) {
       "  brisk train examples/sentiment-distilbert.json --data reviews.csv\n"
       "  brisk train job.json --set training.batch_size=64 --set training.precision=fp32 --output runs/b64\n"
       "  brisk train job.json --stop 30m\n"
-      "  brisk train job.json --output runs/b64 --resume");
+      "  brisk train runs/b64 --resume\n"
+      "  brisk train runs/b64 --resume --stop 3e\n"
+      "  brisk train book.txt");
   command->callback([&runtime, arguments, &exit_code] { exit_code = run_train(runtime, *arguments); });
 }
 

@@ -64,7 +64,7 @@ std::string ChildProcess::how_it_ended() const {
 
 std::string ChildProcess::last_words() const {
   constexpr size_t kMost = 1500;
-  std::string text = file_exists(output_path_) ? read_file(output_path_) : "";
+  std::string text = file_exists(output_path_) ? read_file(output_path_, file_kind::output_of_command) : "";
   // The error comes last; the tables before it do not help.
   if (const size_t error = text.rfind("brisk: "); error != std::string::npos) text = text.substr(error + 7);
   while (!text.empty() && text.back() == '\n') text.pop_back();

@@ -12,12 +12,14 @@
 #include "api/training_job.h"
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/parse_json.h"
 #include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/interrupt.h"
 #include "cli/smoke_test/child_process.h"
 #include "cli/smoke_test/subset.h"
+#include "data/table/label_check.h"
 #include "infer/architecture/architecture.h"
 #include "job/job_conditions.h"
 #include "job/job_options.h"
@@ -113,7 +115,7 @@ class SmokeTest {
     ChildProcess process(arguments, output);
     process.wait(kStageSeconds, interrupted);
     if (!process.succeeded()) user_error("{} ({})", process.last_words(), process.how_it_ended());
-    return read_file(output);
+    return read_file(output, file_kind::output_of_command);
   }
 
   std::string write_job(const Job& job, const char* name) {
@@ -139,6 +141,10 @@ class SmokeTest {
     small_.data.train = {DataSource(folder_.path() + "/subset.jsonl")};
     TableSubset subset;
     copy_table_subset(job_, paths, small_.data.train[0].path, subset);
+    if (subset.labels && !job_.data.allow_unusual_labels) {
+      const LabelFindings found = check_labels({subset.classes.begin(), subset.classes.end()}, false);
+      if (!found.problem.empty()) user_error("{}: {}", fmt::join(paths, ", "), found.problem);
+    }
     if (!job_.data.validation.empty()) {
       small_.data.validation = {folder_.path() + "/validation.jsonl"};
       copy_table_subset(job_, job_.data.validation, small_.data.validation[0], subset);
@@ -199,7 +205,7 @@ class SmokeTest {
     if (job_.model.from.empty())
       return fmt::format("{} steps of a new model, in place of the teacher {}", small_.training.save_steps,
                          job_.training.teacher);
-    small_.model = job_from_json_text(read_file(base.output + "/job.json"), base.output).model;
+    small_.model = job_from_json_text(read_file(base.output + "/job.json", file_kind::job), base.output).model;
     small_.model.from = base.output;
     return fmt::format("{} steps of a new model, to start from in place of {}", small_.training.save_steps,
                        job_.model.from);
@@ -209,7 +215,7 @@ class SmokeTest {
     Job whole = small_;
     whole.output = folder_.path() + "/whole";
     child({"train", write_job(whole, "whole.json")});
-    const Json summary = Json::parse(read_file(whole.output + "/summary.json"));
+    const Json summary = parse_own_json(read_file(whole.output + "/summary.json", file_kind::summary));
     small_.training.precision = summary.at("precision");  // "auto" might measure otherwise the next time
     const bool evaluated = summary.contains("validation_loss");
     return fmt::format("tokenizer, {} steps, {}, {} checkpoints kept", summary.at("step").get<int64_t>(),
@@ -233,17 +239,17 @@ class SmokeTest {
 
   std::string resume() {
     child({"train", folder_.path() + "/job.json", "--resume"});
-    const auto bytes_of = [](const std::string& run) {
-      return read_file(latest_checkpoint(run).value() + "/model.safetensors");
+    const auto weights_of = [](const std::string& run) {
+      return MappedFile(latest_checkpoint(run).value() + "/model.safetensors");
     };
-    if (bytes_of(small_.output) != bytes_of(folder_.path() + "/whole"))
+    if (weights_of(small_.output).text() != weights_of(folder_.path() + "/whole").text())
       user_error("the weights differ from those of the run that was not killed");
     return "the weights equal those of the run that was not killed, to the bit";
   }
 
   std::string evaluate() {
     const Json result =
-        Json::parse(last_line(child({"eval", small_.output, "--data", small_.data.train.back().path, "--json"})));
+        parse_own_json(last_line(child({"eval", small_.output, "--data", small_.data.train.back().path, "--json"})));
     const char* counted = result.contains("examples") ? "examples" : "tokens";
     return fmt::format("{} {}", result.at(counted).get<int64_t>(), counted);
   }

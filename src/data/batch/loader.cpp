@@ -203,9 +203,11 @@ Loader::Loader(std::shared_ptr<const Sequences> sequences, const LoaderOptions& 
     BRISK_CHECK(longest <= limit, "a sequence of {} rows, micro-batches of {}", longest, limit);
   }
   const DataCursor start = options.start;
-  if (start.epoch < 0 || start.step < 0 || start.step > state.steps_per_epoch) {
+  constexpr int64_t kMostSteps = int64_t{1} << 60;
+  if (start.epoch < 0 || start.step < 0 || start.step > state.steps_per_epoch ||
+      start.epoch > kMostSteps / state.steps_per_epoch) {
     user_error(
-        "the run is at epoch {}, step {} of its data, but an epoch has {} steps now: the data, its weights, max_length, "
+        "the checkpoint is at epoch {}, step {}, but an epoch now has {} steps: the data, its weights, max_length, "
         "batch_size or gradient_accumulation_steps changed since; use the run's original settings, or start a new run",
         start.epoch, start.step, state.steps_per_epoch);
   }
@@ -275,7 +277,8 @@ PackingFigures measure_packing(const Sequences& sequences, const LoaderOptions& 
           .packing_efficiency = ratio(rows, micro_batches * capacity),
           .padded_efficiency = ratio(rows, padded_rows),
           .micro_batches_per_step = ratio(micro_batches, measured),
-          .rows_per_step = ratio(rows, measured)};
+          .rows_per_step = ratio(rows, measured),
+          .sequences_per_step = options.sequences_per_step};
 }
 
 }  // namespace brisk

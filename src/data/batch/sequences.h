@@ -42,6 +42,7 @@ class Sequences {
   int64_t total_rows(int set = 0) const { return totals(set).rows; }
   // How many rows a row has in its sequence, on average over the rows: what attention costs.
   double rows_attended(int set = 0) const { return totals(set).squares / static_cast<double>(totals(set).rows); }
+  virtual int64_t text_bytes() const { return 0; }  // that all targets stand for; 0: not known
   virtual double picked_rows() const { return 0; }  // of a sequence on average, where not all rows have targets; else 0
 
   // One more sequence, its rows in every set; `sequence` is its number within the optimizer step. Only what draws anew

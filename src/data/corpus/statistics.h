@@ -2,7 +2,7 @@
 //
 //   CorpusStatistics statistics = corpus_statistics(split.train, 128);
 //   statistics.duplicates = count_duplicates(*stream);
-//   say("{}", statistics_text(statistics));                                    // with a histogram of the lengths
+//   say("{}", statistics_text(statistics));
 //   write_file_atomically(run + "/statistics.json", statistics_json_text(statistics));
 #pragma once
 
@@ -32,12 +32,13 @@ struct PackingFigures {
   double padded_efficiency = 0;   // what padding each step to its longest sequence would have had
   double micro_batches_per_step = 0;
   double rows_per_step = 0;
+  int64_t sequences_per_step = 0;
 };
 
-// Two lines for people; "" if nothing was measured.
-std::string packing_text(const PackingFigures& packing);
-// One line, for steps that are small beside a micro-batch: how full it is says nothing there.
-std::string step_text(const PackingFigures& packing);
+// "step         1,046 tokens on average, 51 % of 16 sequences of max_length 128; nothing is padded ...": one line for
+// people, and one with advice where short texts make steps much smaller than that; "" if nothing was measured.
+// `max_length` 0: what share that is says nothing about such texts.
+std::string step_text(const PackingFigures& packing, int64_t max_length);
 
 struct CorpusStatistics {
   int64_t documents = 0;
@@ -63,9 +64,6 @@ CorpusStatistics corpus_statistics(const CorpusPart& part, int64_t max_length);
 
 // A few lines of text, without a line end at the end.
 std::string statistics_text(const CorpusStatistics& statistics);
-
-// The bars alone, a line each: "   33 - 64    ############  1,204 documents (31.2 %)".
-std::string histogram_text(const std::vector<DocumentLengths::Bar>& histogram);
 
 std::string with_commas(int64_t number);  // "1,204"
 

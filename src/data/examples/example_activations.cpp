@@ -84,6 +84,7 @@ int64_t ExampleActivationsShape::file_bytes() const {
 }
 
 std::span<const std::byte> ExampleActivations::of(int64_t example) const {
+  file_.check_size();
   const int64_t begin = starts_[example], end = starts_[example + 1];
   return {rows_ + begin * row_bytes_, static_cast<size_t>((end - begin) * row_bytes_)};
 }

@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/parse_json.h"
+#include "base/text/printable.h"
 #include "data/examples/examples.h"
 #include "data/read/piece_waves.h"
 #include "data/read/source_files.h"
@@ -58,12 +60,12 @@ void from_json(const nlohmann::json& json, MissingRows& missing, std::vector<std
 }
 
 // The first few lines of a cell.
-std::vector<std::string_view> words_of(std::string_view cell) {
+std::vector<std::string> words_of(std::string_view cell) {
   constexpr size_t kMost = 4;
-  std::vector<std::string_view> words;
+  std::vector<std::string> words;
   for (size_t begin = 0; begin < cell.size() && words.size() < kMost;) {
     const size_t end = std::min(cell.find('\n', begin), cell.size());
-    words.push_back(cell.substr(begin, std::min<size_t>(end - begin, 40)));
+    words.push_back(in_quotes(cell.substr(begin, end - begin), 40));
     begin = end + 1;
   }
   return words;
@@ -112,7 +114,7 @@ class ExampleFileBuilder {
   using Clock = std::chrono::steady_clock;
 
   void resume() {
-    const auto place = nlohmann::json::parse(writer_.resumed_at());
+    const auto place = parse_json_or_discard<nlohmann::json>(writer_.resumed_at());
     position_ = {place.at("file"), place.at("offset"), place.at("line")};
     from_json(place.at("found"), missing_, labels_);
     for (size_t i = 0; i < labels_.size(); ++i) number_of_.emplace(labels_[i], static_cast<int32_t>(i));
@@ -161,9 +163,8 @@ class ExampleFileBuilder {
   void check_label(const TextPiece& piece, int64_t line, std::string_view label) const {
     const bool several = label.find('\n') != std::string_view::npos;
     if (label.size() <= kLongestLabel && !several) return;
-    const std::string what = several
-                                 ? fmt::format("several labels or lines (\"{}\")", fmt::join(words_of(label), "\", \""))
-                                 : fmt::format("a label of {} bytes", label.size());
+    const std::string what = several ? fmt::format("several labels or lines ({})", fmt::join(words_of(label), ", "))
+                                     : fmt::format("a label of {} bytes", label.size());
     user_error("{}: line {}: {} in column \"{}\"; a row must have one label; set {} to a column of labels",
                path_of(piece), line, what, table_.label_column(), table_.options().option("label_field"));
   }
@@ -216,6 +217,7 @@ class ExampleFileBuilder {
   }
 
   void finish() {
+    table_.unchanged().check();
     const auto count = static_cast<double>(missing_.count()), rows = static_cast<double>(missing_.rows);
     const std::string paths = fmt::format("{}", fmt::join(table_.options().paths, ", "));
     if (missing_.rows == 0) user_error("{}: no rows; give a file with a row for each text", paths);
@@ -225,8 +227,8 @@ class ExampleFileBuilder {
       const std::string prefix = table_.files().size() > 1 ? "" : paths + ": ";
       user_error("{}{}; more than 10 % of the rows cannot be skipped; fix them, or set {} to other columns than {}",
                  prefix, missing_text(table_, missing_), columns,
-                 table_.has_labels() ? fmt::format("\"{}\" and \"{}\"", table_.text_column(), table_.label_column())
-                                     : fmt::format("\"{}\"", table_.text_column()));
+                 table_.has_labels() ? format_message("\"{}\" and \"{}\"", table_.text_column(), table_.label_column())
+                                     : in_quotes(table_.text_column()));
     }
     in_cache([&] { writer_.commit(kMarker, json_of(missing_, labels_).dump()); });
   }
@@ -250,9 +252,10 @@ std::shared_ptr<const ExampleData> open_examples(const InputTable& table, const 
                                                  double journal_seconds) {
   const uint64_t key = hash_mix(hash_mix(table.content_hash(directory), tokenizer.fingerprint()),
                                 hash_mix(kExampleFormat, kTokenFileVersion));
-  TokenCache cache = open_or_make_tokens(directory, key, tokenizer.vocab_size(), [&](TokenFileWriter& writer) {
-    ExampleFileBuilder(table, tokenizer, writer, progress, journal_seconds).build();
-  });
+  TokenCache cache =
+      open_or_make_tokens(directory, key, tokenizer.vocab_size(), table.unchanged(), [&](TokenFileWriter& writer) {
+        ExampleFileBuilder(table, tokenizer, writer, progress, journal_seconds).build();
+      });
   const auto data = std::make_shared<ExampleData>();
   data->stream_ = cache.stream;
   data->pairs_ = table.has_pairs();
@@ -263,11 +266,11 @@ std::shared_ptr<const ExampleData> open_examples(const InputTable& table, const 
   data->name_ = fmt::format("{}", fmt::join(table.options().paths, ", "));
   data->label_column_ = table.label_column();
   data->label_option_ = table.options().option("label_field");
-  from_json(nlohmann::json::parse(cache.stream->description()), data->missing_, data->label_names_);
+  from_json(parse_json_or_discard<nlohmann::json>(cache.stream->description()), data->missing_, data->label_names_);
   data->notes_ = table.notes();
   data->notes_.insert(data->notes_.end(), cache.notes.begin(), cache.notes.end());
   if (data->missing_.count() > 0) {
-    data->notes_.push_back("left out: " + missing_text(table, data->missing_));
+    data->notes_.push_back("skipped: " + missing_text(table, data->missing_));
   }
   return data;
 }

@@ -83,21 +83,20 @@ std::string example_statistics_text(const ExampleStatistics& statistics) {
   std::string text = fmt::format(
       "examples     {}{} with {} tokens (each with its special tokens)\n"
       "length       min {}, median {}, mean {:.1f}, 95 % {}, max {} tokens\n",
-      with_commas(statistics.examples), statistics.pieces ? " pieces of texts" : "", with_commas(lengths.tokens()),
+      with_commas(statistics.examples), statistics.pieces ? " chunks of texts" : "", with_commas(lengths.tokens()),
       with_commas(lengths.shortest()), with_commas(statistics.examples > 0 ? lengths.at_share(0.5) : 0), lengths.mean(),
       with_commas(statistics.examples > 0 ? lengths.at_share(0.95) : 0), with_commas(lengths.longest()));
-  const auto histogram = lengths.histogram();
-  if (histogram.size() > 1) text += histogram_text(histogram) + "\n";
   text +=
-      statistics.pieces ? fmt::format("truncation   none: a text of more than {} tokens comes in pieces",
+      statistics.pieces ? fmt::format("truncation   none: a text of more than {} tokens is split into chunks",
                                       with_commas(statistics.max_length))
       : statistics.truncated == 0
           ? fmt::format("truncation   none: no example is longer than {} tokens", with_commas(statistics.max_length))
-          : fmt::format("truncation   {} examples ({}) are longer than {} tokens and are cut: {} of all tokens lost",
-                        with_commas(statistics.truncated), percent(statistics.truncated, statistics.examples),
-                        with_commas(statistics.max_length), percent(statistics.tokens_cut, lengths.tokens()));
+          : fmt::format(
+                "truncation   {} examples ({}) are longer than {} tokens and are truncated, losing {} of all tokens",
+                with_commas(statistics.truncated), percent(statistics.truncated, statistics.examples),
+                with_commas(statistics.max_length), percent(statistics.tokens_cut, lengths.tokens()));
   if (statistics.copies > 0) {
-    text += fmt::format("\ncopies       {} examples have a text that came before{}", with_commas(statistics.copies),
+    text += fmt::format("\nduplicates   {} examples repeat an earlier text{}", with_commas(statistics.copies),
                         statistics.contradictions > 0 ? fmt::format("; {} texts come with different labels",
                                                                     with_commas(statistics.contradictions))
                                                       : "");

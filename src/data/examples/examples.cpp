@@ -5,7 +5,9 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/text/printable.h"
 #include "base/text/spelling.h"
+#include "data/table/label_check.h"
 
 namespace brisk {
 
@@ -39,22 +41,36 @@ int64_t ExampleData::place_of(int64_t row, int text) const {
 
 void ExampleData::copy(int64_t place, int64_t count, TokenId* out) const { stream_->copy(place, count, out); }
 
-LabelSet training_labels(const ExampleData& data) {
+LabelSet training_labels(const ExampleData& data, bool unusual, std::vector<std::string>* warnings) {
   BRISK_CHECK(data.has_labels(), "data without labels");
   LabelSet labels(data.label_names());
-  const std::string where = fmt::format("{}: column \"{}\"", data.name(), data.label_column());
+  const std::string where = format_message("{}: column \"{}\"", data.name(), data.label_column());
   if (labels.count() < 2) {
     user_error(
         "{}: only one class (\"{}\" in all {} rows); a classifier needs two or more; set {} to the "
         "column that holds the labels",
         where, labels.count() == 1 ? labels.name(0) : "", data.rows(), data.label_option());
   }
-  constexpr int64_t kFew = 20;
-  if (labels.count() == data.rows() && data.rows() > kFew) {
-    user_error(
-        "{}: {} different labels in {} rows, no two alike, so there is nothing to learn; set {} to "
-        "the column that holds the labels",
-        where, labels.count(), data.rows(), data.label_option());
+  LabelRows rows;
+  for (const std::string& name : labels.names()) rows.emplace_back(name, 0);
+  std::vector<int32_t> class_of_name;
+  for (const std::string& name : data.label_names()) class_of_name.push_back(labels.find(name));
+  for (int64_t row = 0; row < data.rows(); ++row) {
+    const auto name = static_cast<size_t>(data.label_of(row));
+    ++rows[static_cast<size_t>(class_of_name[name])].second;
+  }
+  LabelFindings findings = check_labels(rows);
+  if (!findings.problem.empty()) {
+    if (!unusual) {
+      user_error(
+          "{}: {}. If another column holds the labels, set {} to it; data.allow_unusual_labels = true trains on this one "
+          "as it is",
+          where, findings.problem, data.label_option());
+    }
+    findings.warnings.insert(findings.warnings.begin(), findings.problem);
+  }
+  for (const std::string& warning : findings.warnings) {
+    if (warnings != nullptr) warnings->push_back(fmt::format("{}: {}", where, warning));
   }
   return labels;
 }
@@ -84,13 +100,14 @@ ExampleSet::ExampleSet(std::shared_ptr<const ExampleData> data, const Tokenizer&
       for (int64_t row = 0; row < data_->rows(); ++row)
         rows += label_of_name_[static_cast<size_t>(data_->label_of(row))] < 0;
       const size_t shown = std::min<size_t>(unknown.size(), 5);
+      std::vector<std::string> named;
+      for (size_t i = 0; i < shown; ++i) named.push_back(printable(unknown[i], 40));
       user_error(
           "{}: column \"{}\": {} that the training data does not have: {}{} ({} of {} rows); training has {}{}; fix the "
           "labels, or add examples of them to training",
-          data_->name(), data_->label_column(), unknown.size() == 1 ? "a label" : "labels",
-          fmt::join(unknown.begin(), unknown.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+          data_->name(), data_->label_column(), unknown.size() == 1 ? "a label" : "labels", fmt::join(named, ", "),
           unknown.size() > shown ? fmt::format(", ... ({} in all)", unknown.size()) : "", rows, data_->rows(),
-          labels_.text(), nearest.empty() ? "" : fmt::format("; is \"{}\" meant?", nearest));
+          labels_.text(), nearest.empty() ? "" : format_message("; is \"{}\" meant?", nearest));
     }
   }
   rows_ = all_rows();

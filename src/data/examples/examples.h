@@ -86,8 +86,9 @@ std::shared_ptr<const ExampleData> open_examples(const InputTable& table, const 
                                                  const std::string& directory, const TokenizeProgress& progress = {},
                                                  double journal_seconds = 5);
 
-// The classes of training data. UserError if there is only one, or where they are no classes.
-LabelSet training_labels(const ExampleData& data);
+// The classes of training data. UserError if there is only one, or where they are no classes (data/table/label_check.h):
+// with `unusual` that is a warning.
+LabelSet training_labels(const ExampleData& data, bool unusual = false, std::vector<std::string>* warnings = nullptr);
 
 // How many texts of `part` are among those of `whole`. Holds 8 bytes a text of `whole` meanwhile.
 int64_t shared_texts(const ExampleData& part, const ExampleData& whole);
@@ -142,8 +143,8 @@ class ExampleSet {
   LabelSet labels_;
   std::vector<int32_t> label_of_name_;  // the label of each of the data's names
   std::vector<float> class_weights_;
-  // begin: row of the data, or of pieces the place of its first token; length: in rows of a micro-batch, nothing cut
-  // off
+  // begin: the row of the data, or of a chunk of a text the position of its first token; length: in rows of a
+  // micro-batch, before truncation
   ChunkList rows_;
   bool pieces_ = false;
 };

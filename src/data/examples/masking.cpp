@@ -23,8 +23,8 @@ Masker::Masker(const Tokenizer& tokenizer, const MaskingOptions& options)
   const std::optional<TokenId> mask = tokenizer.mask_token();
   if (!mask) {
     user_error(
-        "the tokenizer has no mask token ([MASK], <mask>), which the task mlm shows instead of the tokens to "
-        "guess; use a tokenizer that has one (brisk tokenizer train --kind wordpiece)");
+        "the tokenizer has no mask token ([MASK], <mask>), which task mlm needs to mask tokens; use "
+        " a tokenizer that has one (brisk tokenizer train --kind wordpiece)");
   }
   mask_ = *mask;
   const SequenceTemplate around = tokenizer.single_template();

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/terminal/terminal.h"
 #include "data/read/plain_reader.h"
 #include "data/read/source_files.h"
 
@@ -56,8 +57,8 @@ void ByteReader::skip(int64_t bytes) {
 }
 
 PlainReader::PlainReader(std::string path) : path_(std::move(path)) {
-  file_descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file_descriptor_ < 0) user_error("{}: cannot open it: {}", path_, explain_errno(errno));
+  file_descriptor_ = open_file_or_inherited_pipe(path_);
+  is_pipe_ = ::lseek(file_descriptor_, 0, SEEK_CUR) < 0;
   ::posix_fadvise(file_descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);
 }
 
@@ -65,7 +66,8 @@ PlainReader::~PlainReader() { ::close(file_descriptor_); }
 
 size_t PlainReader::read(char* out, size_t size) {
   for (;;) {
-    const ssize_t count = ::pread(file_descriptor_, out, size, position_);
+    const ssize_t count =
+        is_pipe_ ? ::read(file_descriptor_, out, size) : ::pread(file_descriptor_, out, size, position_);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) user_error("{}: cannot read it: {}", path_, explain_errno(errno));
     position_ += count;
@@ -73,6 +75,20 @@ size_t PlainReader::read(char* out, size_t size) {
   }
 }
 
-void PlainReader::skip(int64_t bytes) { position_ += bytes; }
+void PlainReader::skip(int64_t bytes) {
+  if (is_pipe_) return ByteReader::skip(bytes);
+  position_ += bytes;
+}
+
+// Text packs to a third, logs to a fiftieth; what unpacks to five hundred times its size would fill the disk with tokens of
+// one repeated character.
+void PackedInput::check_expansion(int64_t text_bytes) const {
+  constexpr int64_t kMostExpansion = 500, kAnyway = int64_t{64} << 20;
+  if (text_bytes <= kAnyway || text_bytes / kMostExpansion <= used()) return;
+  user_error(
+      "{}: its first {} bytes unpack to {}, more than {} times as much, which no text does; if it is meant, unpack it "
+      "and give the file itself",
+      path(), used(), format_bytes(static_cast<double>(text_bytes)), kMostExpansion);
+}
 
 }  // namespace brisk

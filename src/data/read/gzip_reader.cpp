@@ -45,6 +45,7 @@ class GzipReader : public ByteReader {
     }
     const size_t count = wanted - stream_.avail_out;
     text_bytes_ += static_cast<int64_t>(count);
+    input_.check_expansion(text_bytes_);
     return count;
   }
 

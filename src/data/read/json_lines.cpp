@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/parse_json.h"
-#include "base/terminal/terminal.h"
+#include "base/text/printable.h"
 #include "data/read/source_files.h"
 
 namespace brisk {
@@ -29,7 +29,7 @@ std::string keys_of(const Json& object) {
       keys.push_back(fmt::format("... ({} in all)", object.size()));
       break;
     }
-    keys.push_back(shortened(item.key(), 60));
+    keys.push_back(printable(item.key(), 60));
   }
   return keys.empty() ? "none" : fmt::format("{}", fmt::join(keys, ", "));
 }
@@ -45,15 +45,13 @@ class LineReader {
       : path_(path), line_(line), field_(text_field), otherwise_(otherwise), text_option_(text_option) {}
 
   Json object_of(std::string_view line) const {
-    Json object;
-    try {
-      object = Json::parse(line);
-    } catch (const Json::parse_error& error) {
+    JsonProblem problem;
+    Json object = parse_json_or_discard<Json>(line, {}, &problem);
+    if (object.is_discarded() && problem.byte > 0) {
       user_error("{}: column {}: not valid JSON: {}; expected one object per line, such as {{\"{}\": \"...\"}}",
-                 where(), error.byte, json_problem(error), field_);
-    } catch (const Json::exception& error) {  // a number no double can hold
-      user_error("{}: not valid JSON: {}", where(), json_problem(error));
+                 where(), problem.byte, problem.what, field_);
     }
+    if (object.is_discarded()) user_error("{}: not JSON that brisk reads: {}", where(), problem.what);
     if (!object.is_object()) {
       user_error("{}: expected an object, found {}; write {{\"{}\": \"...\"}}", where(), with_article(object), field_);
     }
@@ -134,7 +132,7 @@ class LineReader {
   // The part of the field's name that led to where `rest` begins: "article.body" of "article.body.text".
   std::string above(std::string_view rest) const {
     const size_t length = field_.size() - std::min(field_.size(), rest.size());
-    return length < 2 ? "" : fmt::format("\"{}\"", field_.substr(0, rest.empty() ? length : length - 1));
+    return length < 2 ? "" : in_quotes(field_.substr(0, rest.empty() ? length : length - 1));
   }
 
   const std::string& path_;

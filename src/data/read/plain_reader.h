@@ -1,4 +1,4 @@
-// A file read in order: alone, or as what a compressed file is unpacked from.
+// A file or a pipe read in order: alone, or as what a compressed file is unpacked from.
 //
 //   PlainReader file("a.txt");
 //   while (size_t count = file.read(buffer, sizeof(buffer))) ...
@@ -27,6 +27,7 @@ class PlainReader : public ByteReader {
  private:
   std::string path_;
   int file_descriptor_ = -1;
+  bool is_pipe_ = false;  // that the process was started with (base/files/files.h)
   int64_t position_ = 0;
 };
 
@@ -43,6 +44,8 @@ class PackedInput {
     end_ = file_.read(buffer_.data(), buffer_.size());
     return end_ > 0;
   }
+  // UserError where the file unpacks to more than any text does: `text_bytes` so far.
+  void check_expansion(int64_t text_bytes) const;
   int64_t used() const { return file_.disk_position() - static_cast<int64_t>(end_ - begin_); }  // of the file
   const std::string& path() const { return file_.path(); }
 

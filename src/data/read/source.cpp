@@ -65,6 +65,7 @@ Source::Source(SourceOptions options) : options_(std::move(options)), rule_(opti
   int64_t empty_files = 0;
   for (const std::string& path : found) {
     check_extension(path);
+    unchanged_.add(path);
     const int64_t size = file_size(path);
     PlainReader may_be_read(path);
     if (size == 0) {
@@ -152,9 +153,8 @@ DocumentRule Source::choose_rule(int64_t sample_bytes) {
   } else {
     rule_ = DocumentRule::kLine;
     if (files > 0) {
-      notes_.push_back(
-          fmt::format("a document is a line (auto: {} lines, {}{})", shape.lines,
-                      shape.blocks > files ? "hardly a blank one between them" : "no blank one between them", where));
+      notes_.push_back(fmt::format("a document is a line (auto: {} lines, {}{})", shape.lines,
+                                   shape.blocks > files ? "almost none of them blank" : "none of them blank", where));
     }
   }
   return rule_;

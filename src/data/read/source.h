@@ -18,6 +18,8 @@
 #include <string_view>
 #include <vector>
 
+#include "data/read/unchanged_files.h"
+
 namespace brisk {
 
 // What a document is in a plain text file. A .jsonl file always holds a document a line, whatever this says.
@@ -78,6 +80,9 @@ class Source {
   // given, so that a corpus of terabytes is not read at each start.
   uint64_t content_hash(const std::string& memo_directory = "") const;
 
+  // The files as they were when the source was made; to be checked before anything made of them is kept.
+  const UnchangedFiles& unchanged() const { return unchanged_; }
+
   // The rule for .txt files. Auto is decided by at most `sample_bytes` of text from the beginnings of the files.
   DocumentRule choose_rule(int64_t sample_bytes = int64_t{64} << 20);
   DocumentRule rule() const { return rule_; }  // kAuto until choose_rule()
@@ -96,6 +101,7 @@ class Source {
   DocumentRule rule_;
   std::vector<std::string> paths_;
   std::vector<int64_t> sizes_;
+  UnchangedFiles unchanged_;
   std::vector<bool> json_;
   int64_t bytes_ = 0;
   std::vector<std::string> notes_;

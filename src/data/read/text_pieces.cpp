@@ -15,7 +15,8 @@ namespace {
 constexpr size_t kNoCut = std::string_view::npos;
 constexpr size_t kPieceBytes = size_t{256} << 10;
 constexpr size_t kLongDocument = size_t{1} << 20;  // is read in parts
-constexpr size_t kLongestWhole = size_t{1} << 30;  // what cannot be cut must fit into memory
+constexpr size_t kLongestWhole = size_t{64}
+                                 << 20;  // what cannot be cut is held as a whole: in the buffer and as a piece
 
 // The end of the first blank line that is not the first line; npos if there is none.
 size_t next_blank_line_end(std::string_view text) {
@@ -64,7 +65,7 @@ void TextPieceReader::open_file() {
 }
 
 bool TextPieceReader::next_of_file(TextPiece& piece) {
-  for (size_t size = kPieceBytes;; size = 2 * std::max(size, buffer_.size())) {
+  for (size_t size = kPieceBytes;; size = std::min(2 * std::max(size, buffer_.size()), kLongestWhole + 1)) {
     fill(size);
     if (file_ended_ && buffer_.empty() && !inside_document_) return false;
     if (inside_document_) {
@@ -84,9 +85,9 @@ bool TextPieceReader::next_of_file(TextPiece& piece) {
       return true;
     }
     if (buffer_.size() > kLongestWhole) {
-      user_error("{}: line {}: a document of more than {} that cannot be cut; divide it into several",
-                 source_.files()[static_cast<size_t>(at_.file)], at_.line,
-                 format_bytes(static_cast<double>(kLongestWhole)));
+      user_error(
+          "{}: line {}: a document larger than {} that cannot be split automatically; split it into several documents",
+          source_.files()[static_cast<size_t>(at_.file)], at_.line, format_bytes(static_cast<double>(kLongestWhole)));
     }
   }
 }

@@ -47,6 +47,7 @@ class ZstdReader : public ByteReader {
       inside_frame_ = code != 0;
     }
     text_bytes_ += static_cast<int64_t>(output.pos);
+    input_.check_expansion(text_bytes_);
     return output.pos;
   }
 

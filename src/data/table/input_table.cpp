@@ -57,7 +57,7 @@ TableKind table_kind_of(const std::string& path, bool plain_text) {
   if (extension == ".tsv" || extension == ".tab") return TableKind::kTsv;
   if (plain_text && is_text_file(path)) return TableKind::kText;
   static const std::map<std::string, const char*> fixes = {
-      {".txt", "plain text has no labels; a table is named by what it is"},
+      {".txt", "plain text has no labels; if it is a table, rename it to .csv or .tsv"},
       {".json", "write one object a line to a .jsonl file (jq -c '.[]' file.json > file.jsonl)"},
       {".xls", "this is a spreadsheet; save it as CSV"},
       {".xlsx", "this is a spreadsheet; save it as CSV"},
@@ -66,7 +66,7 @@ TableKind table_kind_of(const std::string& path, bool plain_text) {
   };
   const auto fix = fixes.find(extension);
   user_error("{}: expected a table of texts: .csv, .tsv or .jsonl, plain or compressed (.gz, .zst){}; {}", path,
-             plain_text ? ", or .txt" : "", fix == fixes.end() ? "rename it to what it is" : fix->second);
+             plain_text ? ", or .txt" : "", fix == fixes.end() ? "give it the extension of its format" : fix->second);
 }
 
 std::string TableOptions::option(std::string_view name) const {
@@ -84,6 +84,7 @@ InputTable::InputTable(TableOptions options) : options_(std::move(options)) {
   std::string note;
   for (const std::string& path : paths) {
     table_kind_of(path, !options_.labelled);
+    unchanged_.add(path);
     const int64_t size = file_size(path);
     const auto reader = open_byte_reader(path);
     bool whole = false;
@@ -155,7 +156,7 @@ bool TablePieceReader::next(TextPiece& piece) {
 bool TablePieceReader::next_of_file(TextPiece& piece) {
   const TableFile& file = table_.files()[static_cast<size_t>(at_.file)];
   size_t end = 0;
-  for (size_t size = kRowBytes; end == 0; size = 2 * std::max(size, buffer_.size())) {
+  for (size_t size = kRowBytes; end == 0; size = std::min(2 * std::max(size, buffer_.size()), kLongestRow + 1)) {
     fill(size);
     if (buffer_.empty()) return false;
     end = file_ended_ ? buffer_.size() : last_row_end(file, buffer_, at_.offset);

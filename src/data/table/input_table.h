@@ -26,6 +26,7 @@
 
 #include "data/read/delimited.h"
 #include "data/read/text_pieces.h"
+#include "data/read/unchanged_files.h"
 
 namespace brisk {
 
@@ -81,6 +82,9 @@ class InputTable {
   // A hash of everything that decides the rows: the files' bytes, their formats, the columns.
   uint64_t content_hash(const std::string& memo_directory = "") const;
 
+  // The files as they were when the table was opened; to be checked before anything made of them is kept.
+  const UnchangedFiles& unchanged() const { return unchanged_; }
+
   // What was found, for the user.
   const std::vector<std::string>& notes() const { return notes_; }
 
@@ -89,6 +93,7 @@ class InputTable {
 
   TableOptions options_;
   std::vector<TableFile> files_;
+  UnchangedFiles unchanged_;
   int64_t bytes_ = 0;
   std::vector<std::string> notes_;
 };

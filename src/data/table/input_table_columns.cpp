@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <optional>
 #include <set>
 
 #include "base/error.h"
 #include "base/terminal/terminal.h"
+#include "base/text/printable.h"
 #include "base/text/spelling.h"
 #include "data/read/json_lines.h"
 #include "data/read/source_files.h"
@@ -13,6 +15,15 @@
 namespace brisk {
 
 namespace {
+
+// The names of columns, for a message.
+std::string list_of(const std::vector<std::string>& columns) {
+  constexpr size_t kMost = 40;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < std::min(kMost, columns.size()); ++i) names.push_back(printable(columns[i], 40));
+  if (columns.size() > kMost) names.push_back(fmt::format("... ({} in all)", columns.size()));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
 
 constexpr size_t kRowsLookedAt = 1000;
 
@@ -154,7 +165,7 @@ class ColumnFinder {
     if (find_label && file_.label < 0) find_label_by_content();
     check_different();
     const auto column_text = [&](int64_t column) {
-      return file_.header || file_.kind == TableKind::kJsonLines ? fmt::format("\"{}\"", name(column))
+      return file_.header || file_.kind == TableKind::kJsonLines ? in_quotes(name(column))
                                                                  : fmt::format("number {}", column);
     };
     std::string note = fmt::format("{}: {}text in column {}", file_.path,
@@ -165,6 +176,8 @@ class ColumnFinder {
       note += fmt::format(
           " (found by {}; {} {})", by_names ? "name" : "what is in the first rows", options_.option("text_field"),
           options_.labelled ? fmt::format("and {} choose others", options_.option("label_field")) : "chooses another");
+      if (!other_labels_.empty())
+        note += fmt::format("; labels might also be in \"{}\"", fmt::join(other_labels_, "\", \""));
     }
     return note;
   }
@@ -178,11 +191,7 @@ class ColumnFinder {
     if (!file_.header && !is_json()) {
       return fmt::format("it has no header row, and columns 0 to {}", file_.columns.size() - 1);
     }
-    constexpr size_t kMost = 40;
-    std::vector<std::string> names(file_.columns.begin(), file_.columns.begin() + static_cast<std::ptrdiff_t>(std::min(
-                                                                                      kMost, file_.columns.size())));
-    if (file_.columns.size() > kMost) names.push_back(fmt::format("... ({} in all)", file_.columns.size()));
-    return fmt::format("it has {}", fmt::join(names, ", "));
+    return "it has " + list_of(file_.columns);
   }
 
   int64_t named(const std::string& field, const char* option) const {
@@ -196,7 +205,7 @@ class ColumnFinder {
     }
     const std::string nearest = nearest_word(field, file_.columns);
     user_error("{}: no column \"{}\" ({}); {}{}", file_.path, field, options_.option(option), columns_text(),
-               nearest.empty() || nearest == field ? "" : fmt::format("; did you mean \"{}\"?", nearest));
+               nearest.empty() || nearest == field ? "" : format_message("; did you mean \"{}\"?", nearest));
   }
 
   int64_t column_called(const std::string& plain) const {
@@ -247,16 +256,44 @@ class ColumnFinder {
     }
   }
 
+  // Several columns with the same two values are a column for each class: which of them is meant nobody can tell.
+  void refuse_column_per_class() const {
+    std::map<std::set<std::string>, std::vector<std::string>> columns_with;
+    for (int64_t column = 0; column < std::ssize(file_.columns); ++column) {
+      const std::set<std::string>& values = looks_[static_cast<size_t>(column)].values;
+      if (is_free(column) && values.size() == 2) columns_with[values].push_back(fmt::format("\"{}\"", name(column)));
+    }
+    for (const auto& [values, columns] : columns_with) {
+      if (columns.size() < 2) continue;
+      constexpr size_t kMost = 20;
+      const auto shown = static_cast<std::ptrdiff_t>(std::min(kMost, columns.size()));
+      user_error(
+          "{}: columns {}{} all hold \"{}\" and \"{}\", and none is called \"label\": set {} to the one that is meant. A "
+          "column for each class is not read: write the class of each text into one column; several classes for a text "
+          "(multi-label) are not supported, but a classifier can be trained for each column",
+          file_.path, fmt::join(columns.begin(), columns.begin() + shown, ", "),
+          columns.size() > kMost ? fmt::format(", ... ({} in all)", columns.size()) : "",
+          shortened(*values.begin(), 40), shortened(*values.rbegin(), 40), options_.option("label_field"));
+    }
+  }
+
   // The column of fewest different values, where they come again: the last of them, where labels often are.
   void find_label_by_content() {
+    refuse_column_per_class();
+    std::vector<int64_t> possible;
     size_t fewest = SIZE_MAX;
     for (int64_t column = 0; column < std::ssize(file_.columns); ++column) {
       const ColumnLook& look = looks_[static_cast<size_t>(column)];
       const size_t different = look.values.size();
-      if (!is_free(column) || different < 2 || look.mean_bytes() > 50 || different > fewest) continue;
+      if (!is_free(column) || different < 2 || look.mean_bytes() > 50) continue;
       if (look.cells > 10 && static_cast<int64_t>(2 * different) > look.cells) continue;
+      possible.push_back(column);
+      if (different > fewest) continue;
       fewest = different;
       file_.label = column;
+    }
+    for (const int64_t column : possible) {
+      if (column != file_.label) other_labels_.push_back(name(column));
     }
     if (file_.label < 0) {
       user_error(
@@ -281,6 +318,7 @@ class ColumnFinder {
   TableFile& file_;
   const TableOptions& options_;
   std::vector<ColumnLook> looks_;
+  std::vector<std::string> other_labels_;  // columns that could hold them, too
 };
 
 // The columns of a further file are those of the first, by name, or by place where there are no names.
@@ -301,7 +339,7 @@ void take_columns_of(const TableFile& first, TableFile& file, const TableOptions
       return std::ssize(file.columns) - 1;
     }
     user_error("{}: no column \"{}\", which {} has; it has {}; give files with the same columns, or set {} and {}",
-               file.path, name, first.path, fmt::join(file.columns, ", "), options.option("text_field"),
+               file.path, name, first.path, list_of(file.columns), options.option("text_field"),
                options.option("label_field"));
   };
   file.text = same(first.text);
@@ -336,6 +374,14 @@ TableFile find_columns(const std::string& path, std::string_view beginning, bool
   file.path = path;
   file.kind = table_kind_of(path, !options.labelled);
   std::vector<Row> rows;
+  const auto refuse_without_rows = [&, looked_at = beginning.size()](bool cut) {
+    const bool quotes = file.format.quotes && (file.kind == TableKind::kCsv || file.kind == TableKind::kTsv);
+    user_error("{}: no row {} the first {}{}; give a file with a row for each text", path,
+               cut ? "ends within" : "within", format_bytes(static_cast<double>(looked_at)),
+               quotes ? " (is a quote not closed, or has the file no line ends?)"
+               : cut  ? " (has the file no line ends?)"
+                      : "");
+  };
   if (file.kind == TableKind::kText) {
     const TextShape shape = measure_text_shape(beginning);
     file.blocks = shape.blocks > 1 && shape.lines <= shape.blocks * kLinesOfBlock;
@@ -347,6 +393,7 @@ TableFile find_columns(const std::string& path, std::string_view beginning, bool
   }
   if (file.kind == TableKind::kJsonLines) {
     if (!whole) beginning = beginning.substr(0, beginning.rfind('\n') + 1);
+    if (beginning.empty()) refuse_without_rows(true);
     check_text(path, beginning, 0, 1);
     read_json_beginning(file, without_byte_order_mark(beginning), options, rows);
   } else {
@@ -355,6 +402,7 @@ TableFile find_columns(const std::string& path, std::string_view beginning, bool
     }
     file.format = file.kind == TableKind::kCsv ? guess_csv_format(beginning) : guess_tsv_format(beginning);
     if (!whole) beginning = beginning.substr(0, last_row_end(file, beginning, 0));
+    if (beginning.empty()) refuse_without_rows(true);
     check_text(path, beginning, 0, 1);
     for_each_record(path, without_byte_order_mark(beginning), file.format, 1,
                     [&](std::span<const std::string_view> cells, int64_t line) {
@@ -362,10 +410,7 @@ TableFile find_columns(const std::string& path, std::string_view beginning, bool
                       if (rows.size() < kRowsLookedAt) rows.emplace_back(cells.begin(), cells.end());
                     });
   }
-  if (rows.empty()) {
-    user_error("{}: no row within the first {}{}", path, format_bytes(static_cast<double>(beginning.size())),
-               file.format.quotes ? "; is a quote not closed?" : "");
-  }
+  if (rows.empty()) refuse_without_rows(false);
   if (file.kind != TableKind::kJsonLines) {
     file.columns = trimmed(rows[0]);
     file.header = (like != nullptr && like->header && file.columns == like->columns) || has_header(rows, options);
@@ -374,7 +419,7 @@ TableFile find_columns(const std::string& path, std::string_view beginning, bool
     }
     if (file.header && rows.size() == 1 && whole) {
       user_error("{}: a header row ({}) and nothing below it; give a file with a row for each text", path,
-                 fmt::join(file.columns, ", "));
+                 list_of(file.columns));
     }
   }
   if (like != nullptr) {

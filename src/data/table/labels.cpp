@@ -6,23 +6,13 @@
 #include <charconv>
 #include <cmath>
 #include <map>
-#include <optional>
 
 #include "base/error.h"
+#include "base/text/printable.h"
 
 namespace brisk {
 
 namespace {
-
-std::optional<double> number_of(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  double value = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || problem != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
-    return std::nullopt;
-  }
-  return value;
-}
 
 std::string number_text(double value) { return fmt::format("{}", value == 0 ? 0.0 : value); }  // no minus zero
 
@@ -35,7 +25,7 @@ std::string without_capitals(std::string_view text) {
 }
 
 bool all_numbers(const std::vector<std::string>& names) {
-  const auto is_number = [](const std::string& name) { return number_of(name).has_value(); };
+  const auto is_number = [](const std::string& name) { return number_of_label(name).has_value(); };
   return !names.empty() && std::all_of(names.begin(), names.end(), is_number);
 }
 
@@ -45,7 +35,7 @@ LabelSet::LabelSet(std::vector<std::string> labels) : names_(std::move(labels)) 
   numbers_ = all_numbers(names_);
   if (numbers_) {
     std::vector<double> values;
-    for (const std::string& name : names_) values.push_back(*number_of(name));
+    for (const std::string& name : names_) values.push_back(*number_of_label(name));
     std::sort(values.begin(), values.end());
     values.erase(std::unique(values.begin(), values.end()), values.end());
     names_.clear();
@@ -67,14 +57,14 @@ LabelSet LabelSet::in_order(std::vector<std::string> names) {
 
 void LabelSet::index() {
   for (size_t i = 0; i < names_.size(); ++i) {
-    numbers_of_.emplace(numbers_ ? number_text(*number_of(names_[i])) : names_[i], static_cast<int32_t>(i));
+    numbers_of_.emplace(numbers_ ? number_text(*number_of_label(names_[i])) : names_[i], static_cast<int32_t>(i));
   }
 }
 
 int32_t LabelSet::find(std::string_view label) const {
   std::string key(trimmed_label(label));
   if (numbers_) {
-    const std::optional<double> value = number_of(key);
+    const std::optional<double> value = number_of_label(key);
     if (!value) return -1;
     key = number_text(*value);
   }
@@ -84,7 +74,7 @@ int32_t LabelSet::find(std::string_view label) const {
 
 std::string LabelSet::text(int64_t most) const {
   std::vector<std::string> shown;
-  for (int64_t i = 0; i < std::min(most, count()); ++i) shown.push_back(name(i));
+  for (int64_t i = 0; i < std::min(most, count()); ++i) shown.push_back(printable(name(i), 40));
   return fmt::format("{}{}", fmt::join(shown, ", "), count() > most ? fmt::format(", ... ({} in all)", count()) : "");
 }
 
@@ -94,9 +84,19 @@ std::string LabelSet::near_copies() const {
   std::vector<std::string> pairs;
   for (const std::string& name : names_) {
     const auto [found, is_new] = seen.emplace(without_capitals(name), name);
-    if (!is_new && pairs.size() < 5) pairs.push_back(fmt::format("\"{}\" and \"{}\"", found->second, name));
+    if (!is_new && pairs.size() < 5) pairs.push_back(format_message("\"{}\" and \"{}\"", found->second, name));
   }
   return fmt::format("{}", fmt::join(pairs, ", "));
+}
+
+std::optional<double> number_of_label(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || problem != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+    return std::nullopt;
+  }
+  return value;
 }
 
 std::string_view trimmed_label(std::string_view cell) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,6 +47,9 @@ class LabelSet {
 
 // A cell as a label: without the spaces around it.
 std::string_view trimmed_label(std::string_view cell);
+
+// The value of a label that is a number.
+std::optional<double> number_of_label(std::string_view label);
 
 // A weight for each class so that all of them count the same in the loss, 1 on average over the examples:
 // examples / (classes x examples of the class), as scikit-learn's "balanced". 0 for a class without examples.

@@ -44,7 +44,7 @@ std::optional<uint64_t> recall_about(const std::string& folder, const std::strin
   const std::string memo = memo_path(folder, path, what);
   if (facts.text.empty() || !file_exists(memo)) return std::nullopt;
   try {
-    std::istringstream text(read_file(memo));
+    std::istringstream text(read_file(memo, file_kind::cache_note));
     std::string remembered, kind;
     uint64_t value = 0;
     if (!std::getline(text, kind) || !std::getline(text, remembered) || !(text >> value)) return std::nullopt;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/parse_json.h"
 #include "data/read/piece_waves.h"
 #include "data/read/source_files.h"
 #include "data/token_store/text_hash.h"
@@ -58,7 +59,7 @@ struct Place {
     return nlohmann::json({position.file, position.offset, position.line, documents_in_file, without_text}).dump();
   }
   static Place from(const std::string& text) {
-    const auto numbers = nlohmann::json::parse(text).get<std::vector<int64_t>>();
+    const auto numbers = parse_json_or_discard<nlohmann::json>(text).get<std::vector<int64_t>>();
     return {{numbers.at(0), numbers.at(1), numbers.at(2)}, numbers.at(3), numbers.at(4)};
   }
 };
@@ -148,20 +149,21 @@ class TokenFileBuilder {
   void end_file(size_t file) {
     if (place_.documents_in_file == 0 && source_.is_named(file)) {
       user_error("{}: there is no text in it, only blank lines{}; give a file with text", source_.files()[file],
-                 source_.is_json(file) ? fmt::format(" and empty \"{}\" fields", source_.options().text_field) : "");
+                 source_.is_json(file) ? format_message(" and empty \"{}\" fields", source_.options().text_field) : "");
     }
     place_.documents_in_file = 0;
     place_.position = {static_cast<int64_t>(file) + 1, 0, 1};
   }
 
   void finish() {
+    source_.unchanged().check();  // first: a file that was cut may be empty by now
     if (writer_.documents() == 0) {
       user_error("{}: no text in any of the files; give files with text", fmt::join(source_.options().paths, ", "));
     }
     std::vector<std::string> notes = source_.notes();
     if (place_.without_text > 0) {
-      notes.push_back(fmt::format("{} objects with an empty \"{}\" were skipped", place_.without_text,
-                                  source_.options().text_field));
+      notes.push_back(format_message("{} objects with an empty \"{}\" were skipped", place_.without_text,
+                                     source_.options().text_field));
     }
     in_cache([&] { writer_.commit(end_of_document_, fmt::format("{}", fmt::join(notes, "\n"))); });
   }
@@ -199,9 +201,10 @@ TokenCache open_token_cache(Source& source, const Tokenizer& tokenizer, const st
   uint64_t key = hash_mix(source.content_hash(directory), tokenizer.fingerprint());
   key = hash_mix(key, hash_mix(static_cast<uint64_t>(*end_of_document), kTokenFileVersion));
 
-  TokenCache cache = open_or_make_tokens(directory, key, tokenizer.vocab_size(), [&](TokenFileWriter& writer) {
-    TokenFileBuilder(source, tokenizer, *end_of_document, writer, progress, journal_seconds).build();
-  });
+  TokenCache cache =
+      open_or_make_tokens(directory, key, tokenizer.vocab_size(), source.unchanged(), [&](TokenFileWriter& writer) {
+        TokenFileBuilder(source, tokenizer, *end_of_document, writer, progress, journal_seconds).build();
+      });
   for (std::string& line : lines_of(cache.stream->description())) cache.notes.push_back(std::move(line));
   return cache;
 }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/files/file_lock.h"
 #include "base/files/files.h"
@@ -18,7 +19,8 @@ void remove_forgotten_builds(const std::string& directory) {
   const auto now = std::filesystem::file_time_type::clock::now();
   for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    if (name.find(".tokens.building") == std::string::npos) continue;
+    // <16 hexadecimal digits>.tokens.building..., and nothing else that lies there
+    if (name.find(".tokens.building") != 16 || name.find_first_not_of("0123456789abcdef") != 16) continue;
     std::error_code ignored;
     if (now - it->last_write_time(ignored) > kForgotten && !ignored) std::filesystem::remove(it->path(), ignored);
   }
@@ -27,7 +29,7 @@ void remove_forgotten_builds(const std::string& directory) {
 }  // namespace
 
 TokenCache open_or_make_tokens(const std::string& directory, uint64_t key, int64_t vocab_size,
-                               const std::function<void(TokenFileWriter& writer)>& make) {
+                               const UnchangedFiles& files, const std::function<void(TokenFileWriter& writer)>& make) {
   TokenCache cache;
   cache.path = (std::filesystem::path(directory) / fmt::format("{:016x}.tokens", key)).string();
   std::string problem;
@@ -39,23 +41,28 @@ TokenCache open_or_make_tokens(const std::string& directory, uint64_t key, int64
     in_cache([&] { make_directories(directory); });
     const FileLock lock = in_cache([&] {
       return FileLock(cache.path + ".lock",
-                      [] { say("another brisk is making the tokens of this text; waiting for it"); });
+                      [] { say("another brisk process is tokenizing this text; waiting for it"); });
     });
     cache.stream = open();  // it may be there by now
     cache.reused = cache.stream != nullptr;
     if (!cache.reused) {
       remove_forgotten_builds(directory);
-      auto writer = in_cache([&] { return std::make_unique<TokenFileWriter>(cache.path, key, vocab_size); });
+      auto writer =
+          in_cache([&] { return std::make_unique<TokenFileWriter>(cache.path, key, vocab_size, files.fingerprint()); });
       cache.resumed = !writer->resumed_at().empty();
       if (cache.resumed) {
-        cache.notes.push_back(fmt::format(
-            "resumed: the tokens of {} documents were made by a process that did not finish", writer->documents()));
+        cache.notes.push_back(
+            fmt::format("reusing {} documents tokenized by an interrupted process", writer->documents()));
       }
       try {
         make(*writer);
       } catch (const UserError&) {
         writer->discard();  // mended data has another key
         throw;
+      } catch (const nlohmann::json::exception&) {
+        writer->discard();
+        user_error("{}: what a process left that did not finish cannot be read, and was removed; start again",
+                   cache.path);
       }
       cache.stream = open();
       if (!cache.stream) {

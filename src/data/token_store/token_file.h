@@ -1,6 +1,6 @@
 // The format of token files: writing them, with resuming, and opening them.
 //
-//   TokenFileWriter writer(path, key, vocab_size);
+//   TokenFileWriter writer(path, key, vocab_size, source.unchanged().fingerprint());
 //   writer.begin_document(eod);  writer.append(ids);  writer.end_document(hash);  ...
 //   writer.save_progress(place);             // now and then: a killed process loses only what came after
 //   writer.commit(eod, description);
@@ -28,12 +28,13 @@
 
 namespace brisk {
 
-inline constexpr uint32_t kTokenFileVersion = 2;
+inline constexpr uint32_t kTokenFileVersion = 3;
 
 class TokenFileWriter {
  public:
-  // Continues what a killed process left if its journal and the files agree; otherwise starts from the beginning.
-  TokenFileWriter(const std::string& path, uint64_t key, int64_t vocab_size);
+  // Continues what a killed process left if its journal and the files agree and it read the same `source_state`
+  // (UnchangedFiles::fingerprint); otherwise starts from the beginning.
+  TokenFileWriter(const std::string& path, uint64_t key, int64_t vocab_size, uint64_t source_state);
   ~TokenFileWriter();
   TokenFileWriter(const TokenFileWriter&) = delete;
   TokenFileWriter& operator=(const TokenFileWriter&) = delete;
@@ -71,7 +72,7 @@ class TokenFileWriter {
 
   std::string path_;
   AppendFile file_, documents_file_;
-  uint64_t key_;
+  uint64_t key_, source_state_;
   int64_t vocab_size_;
   int token_bytes_;
   int64_t tokens_ = 0, documents_ = 0, document_start_ = 0;

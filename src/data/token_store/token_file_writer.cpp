@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/parse_json.h"
 #include "base/rounding.h"
 #include "data/token_store/file_checksum.h"
 #include "data/token_store/token_file.h"
@@ -25,11 +26,12 @@ std::vector<std::string> TokenFileWriter::unfinished_names(const std::string& pa
   return {building_path(path), documents_path(path), journal_path(path)};
 }
 
-TokenFileWriter::TokenFileWriter(const std::string& path, uint64_t key, int64_t vocab_size)
+TokenFileWriter::TokenFileWriter(const std::string& path, uint64_t key, int64_t vocab_size, uint64_t source_state)
     : path_(path),
       file_(building_path(path)),
       documents_file_(documents_path(path)),
       key_(key),
+      source_state_(source_state),
       vocab_size_(vocab_size),
       token_bytes_(vocab_size <= 65536 ? 2 : 4) {
   buffer_.reserve(kChecksumPiece);
@@ -57,9 +59,10 @@ void TokenFileWriter::start_anew() {
 // Reads again what is there: it gives the checksums so far, and shows that they are those of the journal.
 bool TokenFileWriter::resume() {
   if (!file_exists(journal_path(path_))) return false;
-  const auto journal = nlohmann::json::parse(read_file(journal_path(path_)), nullptr, false);
+  const auto journal = parse_json_or_discard<nlohmann::json>(read_file(journal_path(path_), file_kind::cache_note));
   try {
     if (journal.at("version") != kTokenFileVersion || journal.at("key") != key_) return false;
+    if (journal.at("source_state") != source_state_) return false;
     tokens_ = journal.at("tokens").get<int64_t>();
     documents_ = journal.at("documents").get<int64_t>();
     resumed_at_ = journal.at("place").get<std::string>();
@@ -151,6 +154,7 @@ void TokenFileWriter::save_progress(const std::string& place) {
   documents_file_.sync();
   const nlohmann::json journal = {{"version", kTokenFileVersion},
                                   {"key", key_},
+                                  {"source_state", source_state_},
                                   {"tokens", tokens_},
                                   {"documents", documents_},
                                   {"checksum", hash_mix(checksum_, checksum_of_piece(buffer_.data(), buffer_.size()))},

@@ -107,6 +107,7 @@ void TokenStream::copy(int64_t begin, int64_t count, int32_t* out) const {
   const int64_t first = begin - part.first_token;
   BRISK_CHECK(first + count <= part.data->count, "tokens {} to {} of a part of {}", first, first + count,
               part.data->count);
+  part.data->file.check_size();
   if (part.data->token_bytes == 4) {
     std::memcpy(out, part.data->tokens + first * 4, static_cast<size_t>(count) * 4);
   } else {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "hub/model_limits.h"
 
 namespace brisk {
 
@@ -13,11 +14,19 @@ namespace {
 constexpr int64_t kHeaderNumbers = 7;
 constexpr int64_t kHeaderBytes = kHeaderNumbers * 4;
 constexpr uint32_t kMagicOfLaterVersions = 0x616b3432;  // "ak42"; version 0 has no magic
-// Of any header field: keeps products within 64 bits, and is no model.
-constexpr int64_t kLargestHeaderSize = int64_t{1} << 24;
 
-const std::array<const char*, kHeaderNumbers> kHeaderNames = {"dim",        "hidden_dim", "n_layers", "n_heads",
-                                                              "n_kv_heads", "vocab_size", "seq_len"};
+struct HeaderField {
+  const char* name;
+  int64_t most;
+};
+using namespace model_limits;
+constexpr std::array<HeaderField, kHeaderNumbers> kHeaderFields = {{{"dim", kWidest},
+                                                                    {"hidden_dim", kWidestInside},
+                                                                    {"n_layers", kMostLayers},
+                                                                    {"n_heads", kMostHeads},
+                                                                    {"n_kv_heads", kMostHeads},
+                                                                    {"vocab_size", kLargestVocabulary},
+                                                                    {"seq_len", kLongestContext}}};
 
 void read_header(Llama2cModel& model) {
   const MappedFile& file = model.file;
@@ -42,9 +51,9 @@ void read_header(Llama2cModel& model) {
       sizes[i] = -sizes[i];
       model.tied = false;
     }
-    if (sizes[i] < 1 || sizes[i] > kLargestHeaderSize) {
+    if (sizes[i] < 1 || sizes[i] > kHeaderFields[i].most) {
       user_error("{}: not a llama2.c model of version 0: {} is {}, expected 1 to {}; check that this is the model file",
-                 model.path, kHeaderNames[i], numbers[i], kLargestHeaderSize);
+                 model.path, kHeaderFields[i].name, numbers[i], kHeaderFields[i].most);
     }
   }
   model.width = sizes[0];
@@ -177,7 +186,34 @@ ModelOptions model_options(const Llama2cModel& model) {
   return options;
 }
 
-void load_into(const Llama2cModel& model, ParameterStore& store) {
+namespace {
+
+// By the names that llama2.c's code has for them.
+void check_finite(const Llama2cModel& model) {
+  std::vector<SafetensorsEntry> tensors;
+  for (const auto& [name, numbers] : {std::pair("token_embedding_table", model.embedding),
+                                      {"rms_att_weight", model.attention_norm},
+                                      {"wq", model.query},
+                                      {"wk", model.key},
+                                      {"wv", model.value},
+                                      {"wo", model.attention_out},
+                                      {"rms_ffn_weight", model.feed_forward_norm},
+                                      {"w1", model.gate},
+                                      {"w2", model.down},
+                                      {"w3", model.up},
+                                      {"rms_final_weight", model.final_norm},
+                                      {"wcls", model.head}}) {
+    tensors.push_back({name, SafetensorsType::f32, {}, numbers.data(), static_cast<int64_t>(numbers.size_bytes())});
+  }
+  std::vector<const SafetensorsEntry*> all;
+  for (const SafetensorsEntry& tensor : tensors) all.push_back(&tensor);
+  brisk::check_finite(model.path, all);
+}
+
+}  // namespace
+
+void load_into(const Llama2cModel& model, ParameterStore& store, NonFinite nonfinite) {
+  if (nonfinite == NonFinite::refuse) check_finite(model);
   const int64_t D = model.width, F = model.feed_forward_width, V = model.vocabulary;
   const int64_t Q = model.heads * model.head_width(), KV = model.key_value_heads * model.head_width();
   ParameterFiller filler(model, store);

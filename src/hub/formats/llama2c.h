@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/files/files.h"
+#include "hub/finite.h"
 #include "job/job.h"
 #include "tensor/parameter.h"
 
@@ -51,6 +52,6 @@ ModelOptions model_options(const Llama2cModel& model);
 
 // Fills the masters of a decoder built from model_options(). Compute copies, where the store has them, are stale after
 // it.
-void load_into(const Llama2cModel& model, ParameterStore& store);
+void load_into(const Llama2cModel& model, ParameterStore& store, NonFinite nonfinite = NonFinite::refuse);
 
 }  // namespace brisk

@@ -6,10 +6,11 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "base/error.h"
+#include "base/parse_json.h"
+#include "base/text/printable.h"
 
 namespace brisk {
 
@@ -82,8 +83,8 @@ class HeaderReader {
  private:
   template <typename... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
-    user_error("{}: not a whole safetensors file: {}; fetch or save the file again", path_,
-               fmt::format(format, std::forward<Args>(args)...));
+    user_error("{}: incomplete or damaged safetensors file: {}; fetch or save the file again", path_,
+               format_message(format, std::forward<Args>(args)...));
   }
 
   SortedJson parse() {
@@ -103,23 +104,10 @@ class HeaderReader {
     const std::string_view text = {reinterpret_cast<const char*>(content_.data()) + kLengthBytes,
                                    static_cast<size_t>(header_bytes_)};
 
-    std::set<std::string> names;
-    std::string name_found_twice;
-    const auto note_names = [&](int depth, SortedJson::parse_event_t event, SortedJson& value) {
-      if (depth > kDeepest) fail("the header is nested more than {} levels deep", kDeepest);
-      if (depth == 1 && event == SortedJson::parse_event_t::key && !names.insert(value.get<std::string>()).second) {
-        name_found_twice = value.get<std::string>();
-      }
-      return true;
-    };
-    SortedJson header;
-    try {
-      header = SortedJson::parse(text, note_names);
-    } catch (const SortedJson::exception& error) {
-      fail("the header is not JSON ({})", error.what());
-    }
+    JsonProblem problem;
+    SortedJson header = parse_json_or_discard<SortedJson>(text, {.depth = kDeepest}, &problem);
+    if (header.is_discarded()) fail("the header is not JSON that brisk reads ({})", problem.what);
     if (!header.is_object()) fail("the header is a JSON {}, expected an object", header.type_name());
-    if (!name_found_twice.empty()) fail("the header has '{}' twice", name_found_twice);
     return header;
   }
 
@@ -127,19 +115,21 @@ class HeaderReader {
     std::map<std::string, std::string> metadata;
     if (!description.is_object()) fail("{} is a JSON {}, expected an object", kMetadataKey, description.type_name());
     for (const auto& [key, value] : description.items()) {
-      if (!value.is_string()) fail("{}.{} is a JSON {}, expected a string", kMetadataKey, key, value.type_name());
+      if (!value.is_string())
+        fail("{}.{} is a JSON {}, expected a string", kMetadataKey, printable(key), value.type_name());
       metadata[key] = value.get<std::string>();
     }
     return metadata;
   }
 
-  SafetensorsEntry read_entry(const std::string& name, const SortedJson& description) const {
+  SafetensorsEntry read_entry(const std::string& tensor, const SortedJson& description) const {
+    const std::string name = printable(tensor);  // in messages
     if (!description.is_object()) fail("'{}' is a JSON {}, expected an object", name, description.type_name());
     for (const char* key : {"dtype", "shape", "data_offsets"}) {
       if (!description.contains(key)) fail("'{}' has no {}", name, key);
     }
     SafetensorsEntry entry;
-    entry.name = name;
+    entry.name = tensor;
     entry.type = read_type(name, description["dtype"]);
     entry.shape = read_sizes(name, "shape", description["shape"]);
     const std::vector<int64_t> offsets = read_sizes(name, "data_offsets", description["data_offsets"]);
@@ -159,11 +149,11 @@ class HeaderReader {
   }
 
   SafetensorsType read_type(const std::string& name, const SortedJson& value) const {
-    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     for (const TypeFacts& facts : kTypes) {
-      if (facts.name == text) return facts.type;
+      if (value == facts.name) return facts.type;
     }
-    user_error("{}: '{}' has dtype {}, which brisk does not read; convert it to F32 or BF16", path_, name, text);
+    user_error("{}: '{}' has dtype {}, which brisk does not read; convert it to F32 or BF16", path_, name,
+               value.is_string() ? printable(value.get_ref<const std::string&>()) : json_in_message(value));
   }
 
   std::vector<int64_t> read_sizes(const std::string& name, const char* key, const SortedJson& value) const {
@@ -171,7 +161,7 @@ class HeaderReader {
     std::vector<int64_t> sizes;
     for (const SortedJson& element : value) {
       if (!element.is_number_unsigned() || element.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) {
-        fail("{} of '{}' holds {}, expected integers of 0 or more", key, name, element.dump());
+        fail("{} of '{}' holds {}, expected integers of 0 or more", key, name, json_in_message(element));
       }
       sizes.push_back(element.get<int64_t>());
     }
@@ -184,7 +174,8 @@ class HeaderReader {
     int64_t used = 0;
     for (const SafetensorsEntry& entry : entries) {
       const int64_t first = static_cast<const std::byte*>(entry.data) - begin;
-      if (first < used) fail("'{}' begins at byte {}, inside another tensor that ends at {}", entry.name, first, used);
+      if (first < used)
+        fail("'{}' begins at byte {}, inside another tensor that ends at {}", printable(entry.name), first, used);
       if (first > used) fail("bytes {} to {} belong to no tensor", used, first);
       used = first + entry.bytes;
     }
@@ -238,23 +229,27 @@ std::string SafetensorsWriter::header() const {
   return text;
 }
 
-int64_t SafetensorsWriter::finish() {
+int64_t SafetensorsWriter::finish(const std::function<void(std::span<const std::byte>)>& written) {
   AtomicFile file(path_);
+  const auto write = [&](const void* data, int64_t size) {
+    file.write(data, size);
+    if (written) written({static_cast<const std::byte*>(data), static_cast<size_t>(size)});
+  };
   const std::string text = header();
   const uint64_t length = text.size();
-  file.write(&length, kLengthBytes);
-  file.write(text);
+  write(&length, kLengthBytes);
+  write(text.data(), std::ssize(text));
   std::vector<std::byte> block;
   for (const Item& item : items_) {
     if (item.host != nullptr || item.bytes == 0) {
-      file.write(item.host, item.bytes);
+      write(item.host, item.bytes);
       continue;
     }
     block.resize(static_cast<size_t>(std::max<int64_t>(std::ssize(block), std::min(item.bytes, kBlockBytes))));
     for (int64_t offset = 0; offset < item.bytes; offset += kBlockBytes) {
       const int64_t count = std::min(kBlockBytes, item.bytes - offset);
       item.fill(offset, std::span(block).first(static_cast<size_t>(count)));
-      file.write(block.data(), count);
+      write(block.data(), count);
     }
   }
   file.commit();
@@ -273,6 +268,7 @@ void SafetensorsFile::read(std::span<const std::byte> content) {
 }
 
 const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
+  file_.check_size();  // what is found is about to be read
   const auto found = index_.find(name);
   return found == index_.end() ? nullptr : &entries_[found->second];
 }

@@ -51,8 +51,9 @@ class SafetensorsWriter {
   void add(std::string name, SafetensorsType type, std::vector<int64_t> shape, const void* host);
   void add(std::string name, SafetensorsType type, std::vector<int64_t> shape, Fill fill);
 
-  // Sources given to add() are read here, 4 MiB at a time. Returns the bytes of the file.
-  int64_t finish();
+  // Sources given to add() are read here, 4 MiB at a time. Returns the bytes of the file; `written` sees them pass by,
+  // in order.
+  int64_t finish(const std::function<void(std::span<const std::byte>)>& written = {});
 
  private:
   struct Item {

@@ -2,10 +2,10 @@
 
 #include <array>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
@@ -18,19 +18,49 @@ namespace {
 
 using namespace pickle;
 
-// What no checkpoint reaches, so that a file made to exhaust memory or time cannot: a hundred thousand tensors (what a
-// pickle makes takes some 50 times its bytes), and texts and shapes that are cheap to copy as often as it says.
-constexpr size_t kLongestPickle = size_t{32} << 20;
+// What no checkpoint reaches, so that a file made to exhaust memory or time cannot: a hundred thousand tensors, texts and
+// shapes that are cheap to copy as often as it says, and more on its stack than the two thousand of a dictionary's batch.
+constexpr size_t kLongestPickle = size_t{16} << 20;
 constexpr size_t kLongestName = 1024;
 constexpr size_t kMostPickledDimensions = 16;
+constexpr size_t kDeepestStack = size_t{1} << 16;
+// Memory for each byte of the pickle, and some for a short one: what torch.save writes makes 10 to 17 bytes of one.
+constexpr size_t kMostMemory = 32, kLeastMemory = size_t{1} << 20;
 
 // What lies on the stack: a number, or the place of something larger in a table of the machine. The tables own
 // everything, so a list that holds itself, which a pickle may make, is nothing special.
-enum class ValueKind : uint8_t { none, boolean, integer, real, text, sequence, mapping, global, storage, tensor };
+enum class ValueKind : uint8_t {
+  none,
+  boolean,
+  integer,
+  real,
+  text,
+  sequence,
+  mapping,
+  global,
+  storage,
+  tensor,
+  nothing,  // of the memo: not kept
+};
 struct Value {
   ValueKind kind = ValueKind::none;
   int64_t number = 0;
 };
+constexpr Value kNothing = {ValueKind::nothing, 0};
+
+struct PickledStorage {
+  std::string_view key;
+  SafetensorsType type;
+  int64_t count;
+};
+struct PlacedTensor {
+  size_t storage;
+  int64_t offset;
+  Value shape, strides;  // sequences
+};
+
+// A tensor's entry here and in the list of a file's tensors (hub/formats/torch_file.h), names and shapes included.
+constexpr size_t kBytesOfResult = 500;
 
 const char* word_for(ValueKind kind) {
   constexpr std::array<const char*, 10> kWords = {"nothing",   "a truth value", "an integer",   "a fraction",
@@ -56,7 +86,7 @@ class Machine {
   template <typename... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
     user_error("{}: its data.pkl is not a dictionary of tensors: {} (byte {}); fetch the file again, or save {}", file_,
-               fmt::format(format, std::forward<Args>(args)...), start_, "model.state_dict() with torch.save");
+               format_message(format, std::forward<Args>(args)...), start_, "model.state_dict() with torch.save");
   }
   [[noreturn]] void refuse(std::string_view module, std::string_view name) const {
     user_error(
@@ -102,16 +132,34 @@ class Machine {
   }
 
   // --- the stack ---
-  void push(ValueKind kind, int64_t number) { stack_.push_back({kind, number}); }
+  // All that stays is paid for before it is made.
+  void pay(size_t bytes) {
+    paid_ += bytes;
+    if (paid_ > kLeastMemory + kMostMemory * pickle_.size()) {
+      fail("its {} bytes make more than {} times as much", pickle_.size(), kMostMemory);
+    }
+  }
+  static size_t bytes_of(const std::vector<Value>& values) {
+    constexpr size_t kAllocation = 16;
+    return sizeof(values) + (values.empty() ? 0 : kAllocation + values.size() * sizeof(Value));
+  }
+  void push(Value value) {
+    if (stack_.size() >= kDeepestStack) fail("more than {} values wait on its stack", kDeepestStack);
+    stack_.push_back(value);
+  }
+  void push(ValueKind kind, int64_t number) { push(Value{kind, number}); }
   void push_text(std::string_view text) {
+    pay(sizeof text);
     push(ValueKind::text, std::ssize(texts_));
     texts_.push_back(text);
   }
   void push_sequence(std::vector<Value> values) {
+    pay(bytes_of(values));
     push(ValueKind::sequence, std::ssize(sequences_));
     sequences_.push_back(std::move(values));
   }
   void push_mapping() {
+    pay(sizeof mappings_.back());
     push(ValueKind::mapping, std::ssize(mappings_));
     mappings_.emplace_back();
   }
@@ -150,11 +198,20 @@ class Machine {
     if (found.size() > kLongestName) fail("{} has {} bytes", what, found.size());
     return found;
   }
-  void remember(uint32_t place) { memo_[place] = top(); }
+  void remember(uint32_t place) {  // picklers count from 0 on
+    if (place >= pickle_.size()) fail("it keeps something at place {}", place);
+    if (place >= memo_.size()) {
+      pay((place + 1 - memo_.size()) * sizeof(Value));
+      memo_.resize(place + 1, kNothing);
+    }
+    kept_ += memo_[place].kind == ValueKind::nothing ? 1 : 0;
+    memo_[place] = top();
+  }
   void recall(uint32_t place) {
-    const auto found = memo_.find(place);
-    if (found == memo_.end()) fail("it recalls something that it never kept");
-    stack_.push_back(found->second);
+    if (place >= memo_.size() || memo_[place].kind == ValueKind::nothing) {
+      fail("it recalls something that it never kept");
+    }
+    push(memo_[place]);
   }
 
   // --- the steps ---
@@ -168,7 +225,10 @@ class Machine {
         break;
       case kFrame: take(8); break;
       case kStop: return false;
-      case kMark: marks_.push_back(stack_.size()); break;
+      case kMark:
+        if (marks_.size() >= kDeepestStack) fail("more than {} marks wait on its stack", kDeepestStack);
+        marks_.push_back(stack_.size());
+        break;
       case kPop: pop(); break;
       case kNone: push(ValueKind::none, 0); break;
       case kNewTrue: push(ValueKind::boolean, 1); break;
@@ -193,7 +253,7 @@ class Machine {
       case kSetItems: set_items(pop_to_mark()); break;
       case kBinPut: remember(take_number<uint8_t>()); break;
       case kLongBinPut: remember(take_number<uint32_t>()); break;
-      case kMemoize: remember(static_cast<uint32_t>(memo_.size())); break;
+      case kMemoize: remember(kept_); break;
       case kBinGet: recall(take_number<uint8_t>()); break;
       case kLongBinGet: recall(take_number<uint32_t>()); break;
       case kGlobal:
@@ -221,12 +281,14 @@ class Machine {
 
   void append(const std::vector<Value>& values) {
     auto& list = sequences_[static_cast<size_t>(expect(top(), ValueKind::sequence, "a list").number)];
+    pay(2 * values.size() * sizeof(Value));  // twice: a list has room to grow
     list.insert(list.end(), values.begin(), values.end());
   }
 
   void set_items(const std::vector<Value>& values) {
     auto& mapping = mappings_[static_cast<size_t>(expect(top(), ValueKind::mapping, "what gets entries").number)];
     if (values.size() % 2 != 0) fail("a key without a value");
+    pay(2 * values.size() * sizeof(Value));
     for (size_t i = 0; i < values.size(); i += 2) mapping.emplace_back(values[i], values[i + 1]);
   }
 
@@ -255,11 +317,11 @@ class Machine {
       case Callable::size:
         need(1);
         sizes(arguments[0], "a shape");
-        stack_.push_back(arguments[0]);
+        push(arguments[0]);
         return;
       case Callable::rebuild_parameter:
         need(1);
-        stack_.push_back(expect(arguments[0], ValueKind::tensor, "a parameter"));
+        push(expect(arguments[0], ValueKind::tensor, "a parameter"));
         return;
       case Callable::rebuild_tensor:
         need(4);
@@ -276,28 +338,39 @@ class Machine {
     const Global& global =
         kGlobals[static_cast<size_t>(expect(id[1], ValueKind::global, "the type of a storage").number)];
     if (global.callable != Callable::storage) fail("a storage of the type {}", global.name);
-    PickledTensor storage;
-    storage.storage = text(id[2], "the key of a storage");
-    storage.type = global.type;
-    storage.storage_count = expect(id[4], ValueKind::integer, "the size of a storage").number;
-    if (storage.storage_count < 0) fail("a storage of {} elements", storage.storage_count);
-    push(ValueKind::storage, std::ssize(tensors_));
-    tensors_.push_back(std::move(storage));
+    const PickledStorage storage{text(id[2], "the key of a storage"), global.type,
+                                 expect(id[4], ValueKind::integer, "the size of a storage").number};
+    if (storage.count < 0) fail("a storage of {} elements", storage.count);
+    pay(sizeof storage);
+    push(ValueKind::storage, std::ssize(storages_));
+    storages_.push_back(storage);
   }
 
   // (storage, offset, shape, strides, ...): what follows is about gradients.
   void push_tensor(const std::vector<Value>& arguments) {
     const Value storage = expect(arguments[0], ValueKind::storage, "what a tensor stands in");
-    PickledTensor tensor = tensors_[static_cast<size_t>(storage.number)];
-    tensor.offset = expect(arguments[1], ValueKind::integer, "the offset of a tensor").number;
-    tensor.shape = sizes(arguments[2], "the shape of a tensor");
-    tensor.strides = sizes(arguments[3], "the strides of a tensor");
-    if (tensor.offset < 0 || tensor.shape.size() != tensor.strides.size()) {
-      fail("a tensor with offset {}, {} dimensions and {} strides", tensor.offset, tensor.shape.size(),
-           tensor.strides.size());
+    const PlacedTensor tensor{static_cast<size_t>(storage.number),
+                              expect(arguments[1], ValueKind::integer, "the offset of a tensor").number, arguments[2],
+                              arguments[3]};
+    const size_t dimensions = sizes(tensor.shape, "the shape of a tensor").size();
+    const size_t strides = sizes(tensor.strides, "the strides of a tensor").size();
+    if (tensor.offset < 0 || dimensions != strides) {
+      fail("a tensor with offset {}, {} dimensions and {} strides", tensor.offset, dimensions, strides);
     }
+    pay(sizeof tensor);
     push(ValueKind::tensor, std::ssize(tensors_));
-    tensors_.push_back(std::move(tensor));
+    tensors_.push_back(tensor);
+  }
+
+  PickledTensor pickled(std::string_view name, const PlacedTensor& tensor) const {
+    const PickledStorage& storage = storages_[tensor.storage];
+    return {.name = std::string(name),
+            .storage = std::string(storage.key),
+            .type = storage.type,
+            .storage_count = storage.count,
+            .offset = tensor.offset,
+            .shape = sizes(tensor.shape, "the shape of a tensor"),
+            .strides = sizes(tensor.strides, "the strides of a tensor")};
   }
 
   std::vector<int64_t> sizes(Value value, const char* what) const {
@@ -312,7 +385,7 @@ class Machine {
   }
 
   // --- the result ---
-  std::vector<PickledTensor> tensors_of(Value result) const {
+  std::vector<PickledTensor> tensors_of(Value result) {
     const auto& entries = mappings_[static_cast<size_t>(expect(result, ValueKind::mapping, "what it makes").number)];
     std::vector<PickledTensor> tensors;
     std::map<std::string_view, size_t> places;
@@ -322,13 +395,13 @@ class Machine {
       const std::string_view name = text(key, "a key");
       if (value.kind == ValueKind::mapping && !inner) inner = name;
       if (value.kind != ValueKind::tensor) continue;
-      PickledTensor tensor = tensors_[static_cast<size_t>(value.number)];
-      tensor.name = name;
+      const PlacedTensor& tensor = tensors_[static_cast<size_t>(value.number)];
       const auto [place, added] = places.emplace(name, tensors.size());
       if (added) {
-        tensors.push_back(std::move(tensor));
+        pay(kBytesOfResult);
+        tensors.push_back(pickled(name, tensor));
       } else {
-        tensors[place->second] = std::move(tensor);  // the last one of a name counts, as in Python
+        tensors[place->second] = pickled(name, tensor);  // the last one of a name counts, as in Python
       }
     }
     if (tensors.empty() && inner) {
@@ -344,13 +417,17 @@ class Machine {
   std::span<const std::byte> pickle_;
   const std::string& file_;
   size_t at_ = 0, start_ = 0;  // the next byte; the first one of this step
+  size_t paid_ = 0;            // bytes of memory for what was made
   std::vector<Value> stack_;
   std::vector<size_t> marks_;  // sizes of the stack
-  std::unordered_map<uint32_t, Value> memo_;
-  std::vector<std::string_view> texts_;
-  std::vector<std::vector<Value>> sequences_;
-  std::vector<std::vector<std::pair<Value, Value>>> mappings_;
-  std::vector<PickledTensor> tensors_;  // and storages, which have no shape
+  std::deque<Value> memo_;
+  uint32_t kept_ = 0;  // in the memo
+  // A list of pages does not take twice its size when it grows.
+  std::deque<std::string_view> texts_;
+  std::deque<std::vector<Value>> sequences_;
+  std::deque<std::vector<std::pair<Value, Value>>> mappings_;
+  std::deque<PickledStorage> storages_;
+  std::deque<PlacedTensor> tensors_;
 };
 
 }  // namespace

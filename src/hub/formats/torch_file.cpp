@@ -103,13 +103,18 @@ void TorchFile::read(std::span<const std::byte> content) {
   check_is_archive(content, path_);
   const ZipRecords records(content, path_);
   const std::string root = root_of(records, path_);
-  const ZipRecords::Content* order = records.find(root + "byteorder");
-  if (order != nullptr && std::string_view(reinterpret_cast<const char*>(order->data()), order->size()) != "little") {
-    user_error("{}: it was saved on a big-endian machine; save it again on a little-endian one", path_);
+  if (const ZipRecords::Record* order = records.find(root + "byteorder"); order != nullptr) {
+    const std::string_view word = {reinterpret_cast<const char*>(order->content.data()), order->content.size()};
+    if (word != "little") {
+      user_error("{}: it was saved on a big-endian machine; save it again on a little-endian one", path_);
+    }
   }
+  const ZipRecords::Record& pickle = *records.find(root + std::string(kPickle));
+  check_record(std::string(kPickle), pickle);
   int64_t copied = 0;
-  for (const PickledTensor& tensor : read_tensor_pickle(*records.find(root + std::string(kPickle)), path_)) {
-    const ZipRecords::Content* storage = records.find(root + "data/" + tensor.storage);
+  for (const PickledTensor& tensor : read_tensor_pickle(pickle.content, path_)) {
+    const ZipRecords::Record* record = records.find(root + "data/" + tensor.storage);
+    const ZipRecords::Content* storage = record == nullptr ? nullptr : &record->content;
     if (storage == nullptr) {
       user_error("{}: '{}' should be in data/{}, which the archive lacks; fetch the file again", path_,
                  printable(tensor.name), printable(tensor.storage));
@@ -141,9 +146,20 @@ void TorchFile::read(std::span<const std::byte> content) {
       copies_.push_back(in_row_order(tensor, storage->data(), *count));
       entry.data = copies_.back().data();
     }
+    storages_.emplace(tensor.storage, *record);
     index_[entry.name] = entries_.size();
     entries_.push_back(std::move(entry));
   }
+}
+
+void TorchFile::check_record(const std::string& name, const ZipRecords::Record& record) const {
+  if (has_its_checksum(record)) return;
+  user_error("{}: the bytes of {} in it are not those that were saved (their CRC-32 is another); fetch the file again",
+             path_, printable(name));
+}
+
+void TorchFile::check_bytes() const {
+  for (const auto& [name, record] : storages_) check_record("data/" + name, record);
 }
 
 const SafetensorsEntry* TorchFile::find(std::string_view name) const {

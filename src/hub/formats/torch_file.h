@@ -18,6 +18,7 @@
 
 #include "base/files/files.h"
 #include "hub/formats/safetensors.h"
+#include "hub/formats/zip_records.h"
 
 namespace brisk {
 
@@ -31,15 +32,19 @@ class TorchFile {
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }  // in the order of the dictionary
   const SafetensorsEntry* find(std::string_view name) const;                 // nullptr if there is none
   void advise_sequential() const { file_.advise_sequential(); }
+  // UserError where the bytes of a tensor are not those that were saved: the archive has their CRC-32.
+  void check_bytes() const;
 
  private:
   void read(std::span<const std::byte> content);
+  void check_record(const std::string& name, const ZipRecords::Record& record) const;
 
   std::string path_;
   MappedFile file_;
   std::vector<SafetensorsEntry> entries_;
   std::vector<std::vector<std::byte>> copies_;  // of tensors that are not stored row by row
   std::map<std::string, size_t, std::less<>> index_;
+  std::map<std::string, ZipRecords::Record> storages_;  // that tensors stand in
 };
 
 }  // namespace brisk

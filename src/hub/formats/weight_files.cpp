@@ -4,6 +4,8 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/parse_json.h"
+#include "base/text/printable.h"
 
 namespace brisk {
 
@@ -16,7 +18,7 @@ constexpr const char* kIndexEnding = ".index.json";
 
 // The names of the shards by tensor, as the index says.
 std::map<std::string, std::string> read_index(const std::string& path) {
-  const Json json = Json::parse(read_file(path), nullptr, false);
+  const Json json = parse_json(read_file(path, file_kind::index), path, "fetch the file again");
   const auto found = json.is_object() ? json.find("weight_map") : json.end();
   if (!json.is_object() || found == json.end() || !found->is_object() || found->empty()) {
     user_error("{}: expected an object with a weight_map of tensors and their files; fetch the file again", path);
@@ -26,8 +28,8 @@ std::map<std::string, std::string> read_index(const std::string& path) {
     const bool plain =
         file.is_string() && !file.get<std::string>().empty() && file.get<std::string>().find('/') == std::string::npos;
     if (!plain) {
-      user_error("{}: weight_map says that '{}' is in {}, expected the name of a file next to it", path, name,
-                 file.dump());
+      user_error("{}: weight_map says that '{}' is in {}, expected the name of a file next to it", path,
+                 printable(name), json_in_message(file));
     }
     shards[name] = file.get<std::string>();
   }
@@ -91,6 +93,10 @@ std::vector<std::string> WeightFiles::names() const {
   std::vector<std::string> names;
   for (const auto& [name, entry] : entries_) names.push_back(name);
   return names;
+}
+
+void WeightFiles::check_bytes() const {
+  for (const TorchFile& file : pickled_) file.check_bytes();
 }
 
 void WeightFiles::advise_sequential() const {

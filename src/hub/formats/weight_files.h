@@ -25,6 +25,8 @@ class WeightFiles {
   const SafetensorsEntry* find(std::string_view name) const;  // nullptr if there is none
   std::vector<std::string> names() const;                     // of all tensors, sorted
   void advise_sequential() const;                             // before reading all of it
+  // UserError where the bytes of a file are not those of its checksums, which pytorch_model.bin has.
+  void check_bytes() const;
 
  private:
   template <typename File>

@@ -1,12 +1,20 @@
 #include "hub/formats/zip_records.h"
 
+#if BRISK_HAVE_ZLIB
+#include <zlib.h>
+#endif
+
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
+#include "base/rounding.h"
+#include "base/runtime.h"
 #include "base/text/printable.h"
 
 namespace brisk {
@@ -16,6 +24,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "zip archives are little-endian");
 
 using Content = ZipRecords::Content;
+using Record = ZipRecords::Record;
 
 // The parts of an archive, from its end to its beginning: signatures and fixed lengths.
 constexpr uint32_t kEnd = 0x06054b50, kEnd64 = 0x06064b50, kLocator64 = 0x07064b50;
@@ -30,15 +39,19 @@ class ArchiveReader {
  public:
   ArchiveReader(Content archive, const std::string& name) : archive_(archive), name_(name) {}
 
-  std::map<std::string, Content, std::less<>> read() const {
+  std::map<std::string, Record, std::less<>> read() const {
     const Directory directory = find_directory();
-    std::map<std::string, Content, std::less<>> records;
-    uint64_t at = directory.offset;
+    std::map<std::string, Record, std::less<>> records;
+    uint64_t at = directory.offset, bytes = 0;
     for (uint64_t i = 0; i < directory.entries; ++i) {
       const Entry entry = read_entry(at);
       const Content content = content_of(entry);
-      if (!records.emplace(entry.name, content).second) fail("it has '{}' twice", printable(entry.name));
+      if (!records.emplace(entry.name, Record{content, entry.checksum}).second) {
+        fail("it has '{}' twice", printable(entry.name));
+      }
       at += entry.bytes;
+      bytes += kLocalBytes + entry.name.size() + content.size();
+      if (bytes > archive_.size()) fail("its records overlap");  // reading each of them would take more than the file
     }
     return records;
   }
@@ -51,12 +64,13 @@ class ArchiveReader {
     std::string name;
     uint64_t bytes = 0;  // of the entry itself
     uint64_t size = 0, local_offset = 0;
+    uint32_t checksum = 0;
   };
 
   template <typename... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
-    user_error("{}: not a whole zip archive, as torch.save writes: {}; fetch or save the file again", name_,
-               fmt::format(format, std::forward<Args>(args)...));
+    user_error("{}: incomplete or damaged zip archive, as torch.save writes: {}; fetch or save the file again", name_,
+               format_message(format, std::forward<Args>(args)...));
   }
 
   // `bytes` bytes at `at`; all that is read goes through here.
@@ -111,6 +125,7 @@ class ArchiveReader {
     entry.bytes = kEntryBytes + name_bytes + extra_bytes + field<uint16_t>(head, 32);
     const Content whole = slice(at, entry.bytes, "an entry of its directory");
     entry.name.assign(reinterpret_cast<const char*>(whole.data()) + kEntryBytes, name_bytes);
+    entry.checksum = field<uint32_t>(head, 16);
     uint64_t stored = field<uint32_t>(head, 20);
     entry.size = field<uint32_t>(head, 24);
     entry.local_offset = field<uint32_t>(head, 42);
@@ -160,9 +175,35 @@ class ArchiveReader {
 
 ZipRecords::ZipRecords(Content archive, const std::string& name) : records_(ArchiveReader(archive, name).read()) {}
 
-const ZipRecords::Content* ZipRecords::find(std::string_view record) const {
+const ZipRecords::Record* ZipRecords::find(std::string_view record) const {
   const auto found = records_.find(record);
   return found == records_.end() ? nullptr : &found->second;
+}
+
+bool has_its_checksum([[maybe_unused]] const ZipRecords::Record& record) {
+#if BRISK_HAVE_ZLIB
+  if (record.checksum == 0) return true;
+  constexpr int64_t kBlock = int64_t{1} << 20;
+  const int64_t size = std::ssize(record.content);
+  if (size <= kBlock) {
+    return crc32(0, reinterpret_cast<const Bytef*>(record.content.data()), static_cast<uInt>(size)) == record.checksum;
+  }
+  std::vector<uLong> checksums(static_cast<size_t>(divide_up(size, kBlock)));
+  const auto length_of = [&](int64_t block) { return std::min(kBlock, size - block * kBlock); };
+  thread_pool().for_range(std::ssize(checksums), 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t block = begin; block < end; ++block) {
+      const auto* data = reinterpret_cast<const Bytef*>(record.content.data() + block * kBlock);
+      checksums[static_cast<size_t>(block)] = crc32(0, data, static_cast<uInt>(length_of(block)));
+    }
+  });
+  uLong checksum = 0;
+  for (int64_t block = 0; block < std::ssize(checksums); ++block) {
+    checksum = crc32_combine(checksum, checksums[static_cast<size_t>(block)], length_of(block));
+  }
+  return checksum == record.checksum;
+#else
+  return true;
+#endif
 }
 
 bool looks_like_zip(std::span<const std::byte> content) {

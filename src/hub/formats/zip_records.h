@@ -2,13 +2,15 @@
 //
 //   const MappedFile file("pytorch_model.bin");
 //   const ZipRecords records(file.bytes(), "pytorch_model.bin");       // UserError for a damaged archive
-//   const std::span<const std::byte>* pickle = records.find("archive/data.pkl");
+//   const ZipRecords::Record* pickle = records.find("archive/data.pkl");
+//   if (!has_its_checksum(*pickle)) ...                                // its bytes were changed
 //
-// Archives of more than 4 GiB (zip64) are read; compressed and encrypted records, which torch.save never writes, are
-// refused.
+// Archives of more than 4 GiB (zip64) are read; compressed, encrypted and overlapping records, which torch.save never
+// writes, are refused.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <span>
@@ -20,16 +22,23 @@ namespace brisk {
 class ZipRecords {
  public:
   using Content = std::span<const std::byte>;
+  struct Record {
+    Content content;
+    uint32_t checksum = 0;  // CRC-32; 0: the writer left it out, as torch.save can be told to
+  };
 
   // `archive` must outlive it; `name` is named in errors.
   ZipRecords(Content archive, const std::string& name);
 
-  const Content* find(std::string_view record) const;  // nullptr if there is none
-  const std::map<std::string, Content, std::less<>>& all() const { return records_; }
+  const Record* find(std::string_view record) const;  // nullptr if there is none
+  const std::map<std::string, Record, std::less<>>& all() const { return records_; }
 
  private:
-  std::map<std::string, Content, std::less<>> records_;
+  std::map<std::string, Record, std::less<>> records_;
 };
+
+// On all threads. True where there is no checksum, or this brisk was built without zlib.
+bool has_its_checksum(const ZipRecords::Record& record);
 
 // It begins as a zip archive does.
 bool looks_like_zip(std::span<const std::byte> content);

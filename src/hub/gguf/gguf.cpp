@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/rounding.h"
+#include "base/text/printable.h"
 
 namespace brisk {
 
@@ -19,6 +20,10 @@ constexpr uint32_t kVersion = 3;  // 2 differs in nothing brisk reads
 constexpr int64_t kAlignment = 32;
 constexpr int64_t kMostDimensions = 4;
 constexpr int64_t kCopyBytes = int64_t{4} << 20;  // copied at a time
+// Longer arrays are kept for the tokenizer alone, whose vocabulary has no more than so many entries; a number of one
+// byte takes eight in memory.
+constexpr uint64_t kLongArray = 65536, kLongestArray = uint64_t{1} << 24;
+constexpr std::string_view kTokenizerKeys = "tokenizer.ggml.";
 
 // Kinds of metadata values, as the file numbers them.
 enum Kind : uint32_t { kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64 };
@@ -64,8 +69,8 @@ class GgufReader {
  private:
   template <typename... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
-    user_error("{}: not a whole GGUF file: {}; fetch or convert it again", path_,
-               fmt::format(format, std::forward<Args>(args)...));
+    user_error("{}: incomplete or damaged GGUF file: {}; fetch or convert it again", path_,
+               format_message(format, std::forward<Args>(args)...));
   }
 
   // Checks that so many bytes are left, and steps over them.
@@ -117,11 +122,20 @@ class GgufReader {
     }
   }
 
+  // Whether an array of so many is kept; one that is not is read over.
+  bool is_kept(uint64_t count) const {
+    if (count <= kLongArray) return true;
+    if (!std::string_view(key_).starts_with(kTokenizerKeys)) return false;
+    if (count > kLongestArray) fail("'{}' has {} values, expected at most {}", printable(key_), count, kLongestArray);
+    return true;
+  }
+
   template <typename Stored, typename Kept>
   std::vector<Kept> numbers(uint64_t count) {
     if (count > content_.size() / sizeof(Stored)) take(UINT64_MAX, "an array");
-    std::vector<Kept> values(static_cast<size_t>(count));
     const std::byte* data = take(count * sizeof(Stored), "an array");
+    if (!is_kept(count)) return {};
+    std::vector<Kept> values(static_cast<size_t>(count));
     for (size_t i = 0; i < values.size(); ++i) {
       Stored stored;
       std::memcpy(&stored, data + i * sizeof(Stored), sizeof(Stored));
@@ -145,13 +159,24 @@ class GgufReader {
       case kF32: return numbers<float, double>(count);
       case kF64: return numbers<double, double>(count);
       case kBool: {
+        const bool kept = is_kept(count);
         std::vector<bool> values;
-        for (uint64_t i = 0; i < count; ++i) values.push_back(boolean());
+        for (uint64_t i = 0; i < count; ++i) {
+          const bool value = boolean();
+          if (kept) values.push_back(value);
+        }
         return values;
       }
       case kString: {
+        const bool kept = is_kept(count);
         std::vector<std::string> values;
-        for (uint64_t i = 0; i < count; ++i) values.push_back(string("a string"));
+        for (uint64_t i = 0; i < count; ++i) {
+          if (kept) {
+            values.push_back(string("a string"));
+          } else {
+            take(number<uint64_t>(), "a string");
+          }
+        }
         return values;
       }
       default: fail("'{}' is an array of kind {}, which brisk does not read", key_, kind);
@@ -205,6 +230,40 @@ class GgufReader {
       }
       tensor.bytes = bytes;
     }
+    check_every_byte_is_used(data_begin, alignment, tensors);
+  }
+
+  // Tensors lie one behind the other with nothing but padding between them, as llama.cpp demands. Where they do not, an
+  // offset, a shape or a type is not the one that was written.
+  void check_every_byte_is_used(int64_t data_begin, int64_t alignment, const std::vector<GgufTensor>& tensors) const {
+    std::vector<const GgufTensor*> order;
+    for (const GgufTensor& tensor : tensors) {
+      if (bytes_each(tensor.type) == 0) return;  // how long such a tensor is, brisk does not know
+      order.push_back(&tensor);
+    }
+    const auto begin_of = [&](const GgufTensor& tensor) {
+      return static_cast<const std::byte*>(tensor.data) - content_.data() - data_begin;
+    };
+    std::ranges::sort(order, [&](const GgufTensor* a, const GgufTensor* b) {
+      return std::pair(a->data, a->bytes) < std::pair(b->data, b->bytes);
+    });
+    int64_t used = 0;
+    std::string before = "the metadata";
+    for (const GgufTensor* tensor : order) {
+      const int64_t begin = begin_of(*tensor);
+      if (begin != round_up(used, alignment)) {
+        fail("'{}' ([{}] of {}) begins at byte {} of the tensors, but {} ends at {}: they {}", printable(tensor->name),
+             fmt::join(tensor->shape, ", "), gguf_type_name(tensor->type), begin, before, used,
+             begin < used ? "overlap" : "leave a gap");
+      }
+      used = begin + tensor->bytes;
+      before = fmt::format("'{}' ([{}] of {})", printable(tensor->name), fmt::join(tensor->shape, ", "),
+                           gguf_type_name(tensor->type));
+    }
+    const int64_t data_bytes = std::ssize(content_) - data_begin;
+    if (data_bytes > round_up(used, alignment)) {
+      fail("the tensors have {} bytes, of which {} belong to none of them", data_bytes, data_bytes - used);
+    }
   }
 
   const std::string& path_;
@@ -242,7 +301,7 @@ void GgufFile::read(std::span<const std::byte> content) {
   GgufReader(path_, content).read(values_, tensors_);
   for (size_t i = 0; i < tensors_.size(); ++i) {
     if (!index_.emplace(tensors_[i].name, i).second) {
-      user_error("{}: not a whole GGUF file: it has the tensor '{}' twice; fetch or convert it again", path_,
+      user_error("{}: incomplete or damaged GGUF file: it has the tensor '{}' twice; fetch or convert it again", path_,
                  tensors_[i].name);
     }
   }
@@ -336,7 +395,7 @@ int64_t GgufWriter::finish() {
   }
   header.resize(static_cast<size_t>(round_up(std::ssize(header), kAlignment)), '\0');
 
-  AtomicFile file(path_);
+  AtomicFile file(path_, Links::follow);  // a path that the user names
   file.write(header);
   std::vector<std::byte> block;
   const std::string zeros(static_cast<size_t>(kAlignment), '\0');

@@ -1,16 +1,17 @@
 #include "hub/gguf/gguf_model.h"
 
 #include "base/error.h"
+#include "base/text/printable.h"
 #include "hub/gguf/gguf_tokenizer.h"
 #include "hub/huggingface/decoder_config.h"
+#include "hub/model_limits.h"
 #include "hub/weight_map.h"
 
 namespace brisk {
 
 namespace {
 
-// As a job has them (job/job_options.cpp): a model that is read becomes one.
-constexpr int64_t kWidest = 65536, kMostLayers = 1000, kMostHeads = 4096, kWidestInside = 1 << 20, kLargest = 1 << 24;
+using namespace model_limits;
 
 std::vector<WeightMap> gguf_weight_map(const ModelOptions& model) {
   const int64_t D = model.d_model, F = model.d_ff, V = model.vocab_size, K = D / model.num_heads;
@@ -63,7 +64,7 @@ class MetadataReader {
     const int64_t* number = std::get_if<int64_t>(value);
     if (number == nullptr || *number < 1 || *number > most) {
       user_error("{}: {} is {}, expected an integer from 1 to {}", file_.path(), key,
-                 number == nullptr ? "of another kind" : fmt::format("{}", *number), most);
+                 number == nullptr ? "of the wrong type" : fmt::format("{}", *number), most);
     }
     return *number;
   }
@@ -77,7 +78,7 @@ class MetadataReader {
     const double* number = std::get_if<double>(value);
     if (number == nullptr || !(*number > least && *number <= most)) {
       user_error("{}: {} is {}, expected a number above {} and at most {}", file_.path(), key,
-                 number == nullptr ? "of another kind" : fmt::format("{}", *number), least, most);
+                 number == nullptr ? "of the wrong type" : fmt::format("{}", *number), least, most);
     }
     return *number;
   }
@@ -91,12 +92,19 @@ class MetadataReader {
   const GgufFile& file_;
 };
 
+auto finder_in(const std::map<std::string, SafetensorsEntry>& entries) {
+  return [&entries](const std::string& name) {
+    const auto found = entries.find(name);
+    return found == entries.end() ? nullptr : &found->second;
+  };
+}
+
 ModelOptions read_options(const GgufFile& file) {
   const MetadataReader reader(file);
   const std::string architecture = reader.text("general.architecture");
   if (architecture != "llama") {
     user_error("{}: general.architecture is {}, which brisk does not read from GGUF; it reads llama", file.path(),
-               architecture.empty() ? "missing" : "\"" + architecture + "\"");
+               architecture.empty() ? "missing" : in_quotes(architecture));
   }
   ModelOptions model;
   model.norm = "rmsnorm";
@@ -107,9 +115,9 @@ ModelOptions read_options(const GgufFile& file) {
   model.num_heads = reader.size("llama.attention.head_count", kMostHeads);
   model.num_kv_heads = reader.size_or("llama.attention.head_count_kv", model.num_heads, kMostHeads);
   model.d_ff = reader.size("llama.feed_forward_length", kWidestInside);
-  model.context = reader.size("llama.context_length", kLargest);
-  model.norm_epsilon = reader.number_or("llama.attention.layer_norm_rms_epsilon", 1e-5, 0, 1);
-  model.rope_theta = reader.number_or("llama.rope.freq_base", 10000, 1, 1e300);
+  model.context = reader.size("llama.context_length", kLongestContext);
+  model.norm_epsilon = reader.number_or("llama.attention.layer_norm_rms_epsilon", 1e-5, 0, kLargestEpsilon);
+  model.rope_theta = reader.number_or("llama.rope.freq_base", 10000, kLeastRopeTheta, 1e30);
   model.tie_embeddings = file.find("output.weight") == nullptr;
   model.bias = file.find("blk.0.attn_q.bias") != nullptr;
   const GgufTensor* table = file.find("token_embd.weight");
@@ -117,9 +125,9 @@ ModelOptions read_options(const GgufFile& file) {
     user_error("{}: it has no matrix 'token_embd.weight'; convert the model again", file.path());
   }
   model.vocab_size = table->shape[0];
-  if (model.vocab_size < 1 || model.vocab_size > kLargest || table->shape[1] != model.d_model) {
+  if (model.vocab_size < 1 || model.vocab_size > kLargestVocabulary || table->shape[1] != model.d_model) {
     user_error("{}: 'token_embd.weight' is [{}], expected 1 to {} rows of {} columns (llama.embedding_length)",
-               file.path(), fmt::join(table->shape, ", "), kLargest, model.d_model);
+               file.path(), fmt::join(table->shape, ", "), kLargestVocabulary, model.d_model);
   }
   if (model.d_model % model.num_heads != 0 || model.d_model / model.num_heads % 2 != 0 ||
       model.num_heads % model.num_kv_heads != 0) {
@@ -131,10 +139,10 @@ ModelOptions read_options(const GgufFile& file) {
   const std::string scaling = reader.text("llama.rope.scaling.type");
   if (turned != model.d_model / model.num_heads || (!scaling.empty() && scaling != "none") ||
       file.find("rope_freqs.weight") != nullptr) {
-    user_error("{}: its rotary positions are partial or scaled, which brisk does not compute", file.path());
+    user_error("{}: its rotary positions are partial or scaled, which brisk does not support", file.path());
   }
   if (file.value("llama.expert_count") != nullptr) {
-    user_error("{}: llama.expert_count: a mixture of experts, which brisk does not have", file.path());
+    user_error("{}: llama.expert_count: a mixture of experts, which brisk does not support", file.path());
   }
   return model;
 }
@@ -147,7 +155,7 @@ GgufModel::GgufModel(GgufFile file) : file_(std::move(file)), options_(read_opti
 
 std::unique_ptr<Tokenizer> GgufModel::tokenizer() const { return tokenizer_of(file_); }
 
-void GgufModel::load_into(ParameterStore& store) const {
+std::map<std::string, SafetensorsEntry> GgufModel::entries() const {
   std::map<std::string, SafetensorsEntry> entries;
   for (const GgufTensor& tensor : file_.tensors()) {
     if (!tensor.is_readable()) {
@@ -156,11 +164,20 @@ void GgufModel::load_into(ParameterStore& store) const {
     }
     entries[tensor.name] = {tensor.name, safetensors_type(tensor.type), tensor.shape, tensor.data, tensor.bytes};
   }
-  const auto find = [&](const std::string& name) {
-    const auto found = entries.find(name);
-    return found == entries.end() ? nullptr : &found->second;
-  };
-  load_weights(gguf_weight_map(options_), {file_.path(), find}, store);
+  return entries;
+}
+
+void GgufModel::check() const {
+  const std::map<std::string, SafetensorsEntry> there = entries();
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : there) names.push_back(name);
+  check_layers(names, "blk.", options_.num_layers, file_.path());
+  check_weights(gguf_weight_map(options_), {file_.path(), finder_in(there)});
+}
+
+void GgufModel::load_into(ParameterStore& store, NonFinite nonfinite) const {
+  const std::map<std::string, SafetensorsEntry> there = entries();
+  load_weights(gguf_weight_map(options_), {file_.path(), finder_in(there), nonfinite}, store);
 }
 
 void write_gguf(const std::string& path, const std::string& name, const ModelOptions& model,

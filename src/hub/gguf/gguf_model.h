@@ -11,9 +11,11 @@
 // queries and keys, and here nothing moves.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 
+#include "hub/finite.h"
 #include "hub/formats/safetensors.h"
 #include "hub/gguf/gguf.h"
 #include "job/job.h"
@@ -29,10 +31,14 @@ class GgufModel {
 
   const ModelOptions& options() const { return options_; }  // `context` included
   std::unique_ptr<Tokenizer> tokenizer() const;             // UserError if unsupported
+  // UserError where a tensor is missing, quantised or of another shape, or there are further layers.
+  void check() const;
   // Fills the masters of a decoder built from options(); compute copies, where the store has them, are stale after it.
-  void load_into(ParameterStore& store) const;
+  void load_into(ParameterStore& store, NonFinite nonfinite = NonFinite::refuse) const;
 
  private:
+  std::map<std::string, SafetensorsEntry> entries() const;
+
   GgufFile file_;
   ModelOptions options_;
 };

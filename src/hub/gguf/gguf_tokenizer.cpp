@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/parse_json.h"
 #include "base/text/unicode.h"
 #include "text/files/tokenizer_files.h"
 #include "text/unicode/byte_alphabet.h"
@@ -87,7 +88,7 @@ const T& required(const GgufFile& file, const char* key, const char* expected) {
   const GgufValue* value = file.value(key);
   if (value == nullptr || !std::holds_alternative<T>(*value)) {
     user_error("{}: {} is {}, expected {}; name a tokenizer with --tokenizer", file.path(), key,
-               value == nullptr ? "missing" : "of another kind", expected);
+               value == nullptr ? "missing" : "of the wrong type", expected);
   }
   return std::get<T>(*value);
 }
@@ -121,7 +122,7 @@ struct Vocabulary {
         user_error("{}: token {} is {}; name a tokenizer with --tokenizer", file.path(), id,
                    tokens[id].empty()              ? "empty"
                    : find_invalid_utf8(tokens[id]) ? "not UTF-8"
-                                                   : "there twice");
+                                                   : "a duplicate");
       }
     }
     for (size_t id = 0; id < tokens.size(); ++id) {
@@ -210,7 +211,7 @@ TokenizerParts llama_parts_of(const GgufFile& file) {
 void set_tokenizer(GgufWriter& writer, const Tokenizer& tokenizer, int64_t vocab_size) {
   const auto* bpe = dynamic_cast<const BpeTokenizer*>(&tokenizer);
   if (bpe == nullptr) user_error("this tokenizer cannot be written to GGUF; only BPE can");
-  const SortedJson json = SortedJson::parse(bpe->to_json());
+  const SortedJson json = parse_own_json<SortedJson>(bpe->to_json());
   const std::string family = family_of(json);
   const Entries entries = entries_of(*bpe, json, vocab_size, family == "llama");
   writer.set("tokenizer.ggml.model", family);

@@ -1,19 +1,22 @@
 #include "hub/huggingface/config_reader.h"
 
 #include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/parse_json.h"
 #include "base/terminal/terminal.h"
+#include "base/text/printable.h"
 
 namespace brisk {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr int64_t kLargestSize = int64_t{1} << 24;  // of any size: keeps products within 64 bits, and is no model
 
 const Json* find_in(const Json& object, const char* key) {
   const auto found = object.find(key);
@@ -22,7 +25,7 @@ const Json* find_in(const Json& object, const char* key) {
 
 // What a message shows of a value; bytes that are not UTF-8 cannot be dumped.
 std::string shown(const Json& value) {
-  return shortened(value.dump(-1, ' ', false, Json::error_handler_t::replace), 200);
+  return printable(value.dump(-1, ' ', false, Json::error_handler_t::replace), 200);
 }
 
 }  // namespace
@@ -31,24 +34,23 @@ ConfigReader::ConfigReader(const std::string& path) : path_(path) {
   if (!file_exists(path_)) {
     user_error("{}: no such file; a Hugging Face model is a folder with config.json and model.safetensors", path_);
   }
-  const std::string text = read_file(path_);
-  json_ = std::make_shared<const Json>(Json::parse(text, nullptr, false));
+  json_ = std::make_shared<const Json>(parse_json(read_file(path_, file_kind::config), path_, "fetch the file again"));
   if (!json_->is_object()) {
-    user_error("{}: found {} bytes that are not a JSON object; fetch the file again", path_, text.size());
+    user_error("{}: found {}, expected a JSON object; fetch the file again", path_, json_in_message(*json_));
   }
 }
 
 const Json* ConfigReader::find(const char* key) const { return find_in(*json_, key); }
 
-int64_t ConfigReader::size(const char* key) const {
+int64_t ConfigReader::size(const char* key, int64_t most) const {
   const Json* value = find(key);
   if (value == nullptr) user_error("{}: it has no {}; fetch the file again", path_, key);
-  return checked_size(key, *value);
+  return checked_size(key, *value, most);
 }
 
-int64_t ConfigReader::size_or(const char* key, int64_t otherwise) const {
+int64_t ConfigReader::size_or(const char* key, int64_t otherwise, int64_t most) const {
   const Json* value = find(key);
-  return value == nullptr ? otherwise : checked_size(key, *value);
+  return value == nullptr ? otherwise : checked_size(key, *value, most);
 }
 
 bool ConfigReader::boolean_or(const char* key, bool otherwise) const {
@@ -57,17 +59,25 @@ bool ConfigReader::boolean_or(const char* key, bool otherwise) const {
   return value == nullptr ? otherwise : value->get<bool>();
 }
 
-double ConfigReader::number_or(const char* key, double otherwise) const { return number_in(*json_, key, otherwise); }
+double ConfigReader::number_or(const char* key, double otherwise, const Range& range) const {
+  return number_in(*json_, key, otherwise, range);
+}
 
-double ConfigReader::number_in(const Json& object, const char* key, double otherwise) const {
+double ConfigReader::number_in(const Json& object, const char* key, double otherwise, const Range& range) const {
   const Json* value = find_in(object, key);
-  if (value != nullptr && !value->is_number()) complain(key, *value, "a number");
-  return value == nullptr ? otherwise : value->get<double>();
+  if (value == nullptr) return otherwise;
+  const double number = value->is_number() ? value->get<double>() : std::nan("");
+  if (!(number > range.above && number <= range.most)) {
+    complain(key, *value, fmt::format("a number above {:g} and at most {:g}", range.above, range.most));
+  }
+  return number;
 }
 
 double ConfigReader::share_or(const char* key, double otherwise) const {
-  const double share = number_or(key, otherwise);
-  if (!(share >= 0 && share < 1)) complain(key, *find(key), "a number from 0 on, below 1");
+  const Json* value = find(key);
+  if (value == nullptr) return otherwise;
+  const double share = value->is_number() ? value->get<double>() : std::nan("");
+  if (!(share >= 0 && share < 1)) complain(key, *value, "a number from 0 on, below 1");
   return share;
 }
 
@@ -108,6 +118,14 @@ std::vector<std::string> ConfigReader::numbered_texts_or_none(const char* key) c
     texts[place] = text.get<std::string>();
     said[place] = true;
   }
+  std::unordered_map<std::string_view, size_t> places;
+  for (size_t place = 0; place < texts.size(); ++place) {
+    const auto [first, is_new] = places.emplace(texts[place], place);
+    if (!is_new) {
+      user_error("{}: {} gives {} and {} the same name, \"{}\"; expected every name once: give them two", path_, key,
+                 first->second, place, printable(texts[place]));
+    }
+  }
   return texts;
 }
 
@@ -118,9 +136,9 @@ void ConfigReader::require(const char* key, bool holds, const std::string& expec
              value == nullptr ? "absent" : shown(*value), expected);
 }
 
-int64_t ConfigReader::checked_size(const char* key, const Json& value) const {
-  if (!value.is_number_integer() || value < 1 || value > kLargestSize) {
-    complain(key, value, fmt::format("an integer from 1 to {}", kLargestSize));
+int64_t ConfigReader::checked_size(const char* key, const Json& value, int64_t most) const {
+  if (!value.is_number_integer() || value < 1 || value > most) {
+    complain(key, value, fmt::format("an integer from 1 to {}", most));
   }
   return value.get<int64_t>();
 }

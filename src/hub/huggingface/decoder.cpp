@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/parse_json.h"
 #include "hub/formats/weight_files.h"
 
 namespace brisk {
@@ -12,7 +13,7 @@ namespace brisk {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Shape = HuggingFaceConfig::Shape;
+using Shape = HuggingFaceDecoderConfig::Shape;
 
 WeightPart vector_part(std::string name, int64_t length) {
   return {.name = std::move(name), .outputs = length, .inputs = 0};
@@ -21,7 +22,7 @@ WeightPart matrix_part(std::string name, int64_t outputs, int64_t inputs) {
   return {.name = std::move(name), .outputs = outputs, .inputs = inputs};
 }
 
-std::vector<WeightMap> gpt2_map(const HuggingFaceConfig& config, const std::string& prefix) {
+std::vector<WeightMap> gpt2_map(const HuggingFaceDecoderConfig& config, const std::string& prefix) {
   const ModelOptions& model = config.model;
   const int64_t D = model.d_model, F = model.d_ff, V = model.vocab_size;
   std::vector<WeightMap> map;
@@ -54,7 +55,7 @@ std::vector<WeightMap> gpt2_map(const HuggingFaceConfig& config, const std::stri
   return map;
 }
 
-std::vector<WeightMap> llama_map(const HuggingFaceConfig& config, const std::string& prefix) {
+std::vector<WeightMap> llama_map(const HuggingFaceDecoderConfig& config, const std::string& prefix) {
   const ModelOptions& model = config.model;
   const int64_t D = model.d_model, F = model.d_ff, V = model.vocab_size, K = D / model.num_heads;
   const int64_t queries = model.num_heads * K, keys = model.num_kv_heads * K;
@@ -99,20 +100,36 @@ std::vector<WeightMap> llama_map(const HuggingFaceConfig& config, const std::str
   return map;
 }
 
+const char* token_table(Shape shape) { return shape == Shape::gpt2 ? "wte.weight" : "embed_tokens.weight"; }
+
 }  // namespace
 
 bool is_huggingface_folder(const std::string& path) { return is_directory(path) && file_exists(path + "/config.json"); }
 
-HuggingFaceModel::HuggingFaceModel(const std::string& folder)
-    : path_(folder), config_(read_huggingface_config(folder)), files_(folder) {}
+HuggingFaceDecoder::HuggingFaceDecoder(const std::string& folder)
+    : path_(folder), config_(read_decoder_config(folder)), files_(folder) {}
 
-void HuggingFaceModel::load_into(ParameterStore& store) const {
-  files_.advise_sequential();
+std::string HuggingFaceDecoder::prefix() const {
   const std::string usual = config_.shape == Shape::gpt2 ? "transformer." : "model.";
-  const std::string token_table = config_.shape == Shape::gpt2 ? "wte.weight" : "embed_tokens.weight";
+  const std::string table = token_table(config_.shape);
   // The original GPT-2 was saved without its head, and so without the prefix.
-  const std::string prefix = find(usual + token_table) == nullptr && find(token_table) != nullptr ? "" : usual;
-  const SafetensorsEntry* table = find(prefix + token_table);
+  return find(usual + table) == nullptr && find(table) != nullptr ? "" : usual;
+}
+
+WeightSource HuggingFaceDecoder::source(NonFinite nonfinite) const {
+  return {path_, [this](const std::string& name) { return find(name); }, nonfinite};
+}
+
+void HuggingFaceDecoder::check() const {
+  check_layers(files_.names(), prefix() + (config_.shape == Shape::gpt2 ? "h." : "layers."), config_.model.num_layers,
+               path_);
+  check_weights(huggingface_weight_map(config_, prefix()), source(NonFinite::refuse));
+}
+
+void HuggingFaceDecoder::load_into(ParameterStore& store, NonFinite nonfinite) const {
+  files_.advise_sequential();
+  files_.check_bytes();
+  const SafetensorsEntry* table = find(prefix() + token_table(config_.shape));
   const SafetensorsEntry* head = find("lm_head.weight");
   if (config_.model.tie_embeddings && table != nullptr && head != nullptr) {
     if (table->bytes != head->bytes || std::memcmp(table->data, head->data, static_cast<size_t>(table->bytes)) != 0) {
@@ -122,17 +139,16 @@ void HuggingFaceModel::load_into(ParameterStore& store) const {
           path_);
     }
   }
-  load_weights(huggingface_weight_map(config_, prefix), {path_, [this](const std::string& name) { return find(name); }},
-               store);
+  load_weights(huggingface_weight_map(config_, prefix()), source(nonfinite), store);
 }
 
-std::vector<WeightMap> huggingface_weight_map(const HuggingFaceConfig& config, const std::string& prefix) {
+std::vector<WeightMap> huggingface_weight_map(const HuggingFaceDecoderConfig& config, const std::string& prefix) {
   return config.shape == Shape::gpt2 ? gpt2_map(config, prefix) : llama_map(config, prefix);
 }
 
 void write_huggingface(const std::string& folder, const ModelOptions& model, const ParameterStore& store,
                        const Tokenizer& tokenizer, SafetensorsType type) {
-  const HuggingFaceConfig config = huggingface_config_for(model);
+  const HuggingFaceDecoderConfig config = huggingface_config_for(model);
   if (file_exists(folder + "/config.json") || file_exists(folder + "/" + kWeightsFile)) {
     user_error("{}: it holds a model already; choose another folder with --output", folder);
   }
@@ -148,7 +164,7 @@ void write_huggingface(const std::string& folder, const ModelOptions& model, con
   writer.finish();
   save_tokenizer_folder(tokenizer, folder);
   const std::string text = to_json_text(config, type, tokenizer);
-  const Json json = Json::parse(text);
+  const Json json = parse_own_json(text);
   Json generation;
   for (const char* key : {"bos_token_id", "eos_token_id"}) generation[key] = json.at(key);
   write_file_atomically(folder + "/generation_config.json", generation.dump(2) + "\n");

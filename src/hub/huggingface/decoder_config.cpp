@@ -3,14 +3,20 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/text/printable.h"
 #include "hub/huggingface/config_reader.h"
+#include "hub/model_limits.h"
 
 namespace brisk {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Shape = HuggingFaceConfig::Shape;
+using Shape = HuggingFaceDecoderConfig::Shape;
+using namespace model_limits;
+
+constexpr ConfigReader::Range kEpsilon = {.above = 0, .most = kLargestEpsilon};
+constexpr ConfigReader::Range kRopeTheta = {.above = kLeastRopeTheta, .most = 1e30};
 
 constexpr const char* kSupported = "gpt2, llama and mistral, and of encoders bert, distilbert and roberta";
 
@@ -22,22 +28,24 @@ std::string activation_from(const ConfigReader& reader, const std::string& word)
   return "";
 }
 
-HuggingFaceConfig read_gpt2(const ConfigReader& reader) {
-  HuggingFaceConfig config;
+HuggingFaceDecoderConfig read_gpt2(const ConfigReader& reader) {
+  HuggingFaceDecoderConfig config;
   config.shape = Shape::gpt2;
   ModelOptions& model = config.model;
-  model.d_model = reader.size("n_embd");
-  model.num_layers = reader.size("n_layer");
-  model.num_heads = model.num_kv_heads = reader.size("n_head");
-  model.d_ff = reader.size_or("n_inner", 4 * model.d_model);
-  model.vocab_size = reader.size("vocab_size");
-  model.context = reader.size_or("n_positions", 1024);
+  model.d_model = reader.size("n_embd", kWidest);
+  model.num_layers = reader.size("n_layer", kMostLayers);
+  model.num_heads = model.num_kv_heads = reader.size("n_head", kMostHeads);
+  model.d_ff = reader.size_or("n_inner", 4 * model.d_model, kWidestInside);
+  model.vocab_size = reader.size("vocab_size", kLargestVocabulary);
+  model.context = reader.size_or("n_positions", 1024, kLongestContext);
   model.norm = "layernorm";
-  model.norm_epsilon = reader.number_or("layer_norm_epsilon", 1e-5);
+  model.norm_epsilon = reader.number_or("layer_norm_epsilon", 1e-5, kEpsilon);
   model.activation = activation_from(reader, reader.text_or("activation_function", "gelu_new"));
   model.positions = "learned";
   model.bias = true;
   model.tie_embeddings = reader.boolean_or("tie_word_embeddings", true);
+  // Of training that brisk decides itself: read to see that the file is whole.
+  for (const char* key : {"embd_pdrop", "attn_pdrop", "resid_pdrop"}) reader.share_or(key, 0);
   reader.require("scale_attn_weights", reader.boolean_or("scale_attn_weights", true), "true");
   reader.require("scale_attn_by_inverse_layer_idx", !reader.boolean_or("scale_attn_by_inverse_layer_idx", false),
                  "false");
@@ -46,6 +54,7 @@ HuggingFaceConfig read_gpt2(const ConfigReader& reader) {
 
 double rope_theta_of(const ConfigReader& reader) {
   constexpr double kUsual = 10000;
+  const double theta = reader.number_or("rope_theta", kUsual, kRopeTheta);
   // transformers 5 writes rope_parameters, earlier ones rope_theta and rope_scaling.
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const Json* rope = reader.find(key);
@@ -53,24 +62,28 @@ double rope_theta_of(const ConfigReader& reader) {
     const bool plain =
         rope->is_object() && reader.text_in(*rope, "rope_type", reader.text_in(*rope, "type", "default")) == "default";
     reader.require(key, plain, "rotary positions without scaling (rope_type default)");
-    if (rope->contains("rope_theta")) return reader.number_in(*rope, "rope_theta", kUsual);
+    if (!rope->contains("rope_theta")) continue;
+    const double inside = reader.number_in(*rope, "rope_theta", kUsual, kRopeTheta);
+    reader.require("rope_theta", reader.find("rope_theta") == nullptr || inside == theta,
+                   fmt::format("the same as in {}, {:g}", key, inside));
+    return inside;
   }
-  return reader.number_or("rope_theta", kUsual);
+  return theta;
 }
 
-HuggingFaceConfig read_llama(const ConfigReader& reader) {
-  HuggingFaceConfig config;
+HuggingFaceDecoderConfig read_llama(const ConfigReader& reader) {
+  HuggingFaceDecoderConfig config;
   config.shape = Shape::llama;
   ModelOptions& model = config.model;
-  model.d_model = reader.size("hidden_size");
-  model.num_layers = reader.size("num_hidden_layers");
-  model.num_heads = reader.size("num_attention_heads");
-  model.num_kv_heads = reader.size_or("num_key_value_heads", model.num_heads);
-  model.d_ff = reader.size("intermediate_size");
-  model.vocab_size = reader.size("vocab_size");
-  model.context = reader.size_or("max_position_embeddings", 2048);
+  model.d_model = reader.size("hidden_size", kWidest);
+  model.num_layers = reader.size("num_hidden_layers", kMostLayers);
+  model.num_heads = reader.size("num_attention_heads", kMostHeads);
+  model.num_kv_heads = reader.size_or("num_key_value_heads", model.num_heads, kMostHeads);
+  model.d_ff = reader.size("intermediate_size", kWidestInside);
+  model.vocab_size = reader.size("vocab_size", kLargestVocabulary);
+  model.context = reader.size_or("max_position_embeddings", 2048, kLongestContext);
   model.norm = "rmsnorm";
-  model.norm_epsilon = reader.number_or("rms_norm_eps", 1e-6);
+  model.norm_epsilon = reader.number_or("rms_norm_eps", 1e-6, kEpsilon);
   model.activation = "swiglu";
   reader.require("hidden_act", reader.text_or("hidden_act", "silu") == "silu", "silu");
   model.positions = "rotary";
@@ -79,11 +92,13 @@ HuggingFaceConfig read_llama(const ConfigReader& reader) {
   config.feed_forward_bias = reader.boolean_or("mlp_bias", false);
   model.bias = config.attention_bias || config.feed_forward_bias;
   model.tie_embeddings = reader.boolean_or("tie_word_embeddings", false);
-  reader.require("head_dim",
-                 reader.size_or("head_dim", model.d_model / model.num_heads) * model.num_heads == model.d_model,
+  reader.share_or("attention_dropout", 0);
+  const int64_t head_width = reader.size_or("head_dim", model.d_model / model.num_heads, kWidest);
+  reader.require("head_dim", head_width * model.num_heads == model.d_model,
                  fmt::format("hidden_size / num_attention_heads = {} / {}", model.d_model, model.num_heads));
-  reader.require("partial_rotary_factor", reader.number_or("partial_rotary_factor", 1) == 1, "1");
-  reader.require("sliding_window", reader.size_or("sliding_window", model.context) >= model.context,
+  reader.require("partial_rotary_factor", reader.number_or("partial_rotary_factor", 1, {.above = 0, .most = 1}) == 1,
+                 "1");
+  reader.require("sliding_window", reader.size_or("sliding_window", model.context, kLongestContext) >= model.context,
                  "attention to the whole text (null)");
   return config;
 }
@@ -108,15 +123,15 @@ std::string beyond_llama(const ModelOptions& model) {
   return "";
 }
 
-HuggingFaceConfig config_of(Shape shape, const ModelOptions& model) {
-  HuggingFaceConfig config;
+HuggingFaceDecoderConfig config_of(Shape shape, const ModelOptions& model) {
+  HuggingFaceDecoderConfig config;
   config.shape = shape;
   config.model = model;
   config.attention_bias = config.feed_forward_bias = model.bias;
   return config;
 }
 
-void check_heads(const HuggingFaceConfig& config, const std::string& path) {
+void check_heads(const HuggingFaceDecoderConfig& config, const std::string& path) {
   const ModelOptions& model = config.model;
   const bool even = config.shape == Shape::gpt2 || model.d_model / model.num_heads % 2 == 0;
   if (model.d_model % model.num_heads == 0 && model.num_heads % model.num_kv_heads == 0 && even) return;
@@ -126,19 +141,19 @@ void check_heads(const HuggingFaceConfig& config, const std::string& path) {
 
 }  // namespace
 
-HuggingFaceConfig read_huggingface_config(const std::string& folder) {
+HuggingFaceDecoderConfig read_decoder_config(const std::string& folder) {
   const ConfigReader reader(folder + "/config.json");
   const std::string type = reader.text_or("model_type", "");
   if (type != "gpt2" && type != "llama" && type != "mistral") {
     user_error("{}: model_type is {}, which brisk does not support; it supports {}", reader.path(),
-               type.empty() ? "missing" : "\"" + type + "\"", kSupported);
+               type.empty() ? "missing" : in_quotes(type), kSupported);
   }
-  const HuggingFaceConfig config = type == "gpt2" ? read_gpt2(reader) : read_llama(reader);
+  const HuggingFaceDecoderConfig config = type == "gpt2" ? read_gpt2(reader) : read_llama(reader);
   check_heads(config, reader.path());
   return config;
 }
 
-HuggingFaceConfig huggingface_config_for(const ModelOptions& model) {
+HuggingFaceDecoderConfig huggingface_config_for(const ModelOptions& model) {
   const std::string gpt2 = beyond_gpt2(model), llama = beyond_llama(model);
   if (gpt2.empty()) return config_of(Shape::gpt2, model);
   if (llama.empty()) return config_of(Shape::llama, model);
@@ -148,14 +163,14 @@ HuggingFaceConfig huggingface_config_for(const ModelOptions& model) {
       gpt2, llama);
 }
 
-HuggingFaceConfig llama_config_for(const ModelOptions& model, const std::string& format) {
+HuggingFaceDecoderConfig llama_config_for(const ModelOptions& model, const std::string& format) {
   const std::string llama = beyond_llama(model);
   if (llama.empty()) return config_of(Shape::llama, model);
   user_error("brisk writes {} only for Llama's shape, which has no {}; --format huggingface also has GPT-2's shape",
              format, llama);
 }
 
-std::string to_json_text(const HuggingFaceConfig& config, SafetensorsType weights, const Tokenizer& tokenizer) {
+std::string to_json_text(const HuggingFaceDecoderConfig& config, SafetensorsType weights, const Tokenizer& tokenizer) {
   const ModelOptions& model = config.model;
   Json json;
   const bool gpt2 = config.shape == Shape::gpt2;

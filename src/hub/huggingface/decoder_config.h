@@ -1,9 +1,9 @@
 // The config.json of Hugging Face decoders (GPT-2, Llama, Mistral), converted to and from brisk's model options.
 //
-//   const HuggingFaceConfig config = read_huggingface_config("gpt2");   // the folder; UserError if unsupported
+//   const HuggingFaceDecoderConfig config = read_decoder_config("gpt2");   // the folder; UserError if unsupported
 //   job.model = config.model;
 //
-//   const HuggingFaceConfig config = huggingface_config_for(job.model); // UserError if neither shape has these options
+//   const HuggingFaceDecoderConfig config = huggingface_config_for(job.model);   // UserError: no shape fits
 //   write_file_atomically(folder + "/config.json", to_json_text(config, ...));
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace brisk {
 
-struct HuggingFaceConfig {
+struct HuggingFaceDecoderConfig {
   enum class Shape : uint8_t { gpt2, llama } shape = Shape::gpt2;
   ModelOptions model;           // `context` included
   bool attention_bias = false;  // of llama: which of its products have biases
@@ -26,13 +26,13 @@ struct HuggingFaceConfig {
 
 // `folder` holds a config.json. UserError where the file is missing or damaged, and for an architecture, or a feature
 // of one, that brisk does not support: the message names what was found and what is supported.
-HuggingFaceConfig read_huggingface_config(const std::string& folder);
+HuggingFaceDecoderConfig read_decoder_config(const std::string& folder);
 
 // The shape that can express these options. UserError that names the option in the way.
-HuggingFaceConfig huggingface_config_for(const ModelOptions& model);
+HuggingFaceDecoderConfig huggingface_config_for(const ModelOptions& model);
 // The same for Llama's shape alone, which `format` (its name in the message) is limited to.
-HuggingFaceConfig llama_config_for(const ModelOptions& model, const std::string& format);
+HuggingFaceDecoderConfig llama_config_for(const ModelOptions& model, const std::string& format);
 
-std::string to_json_text(const HuggingFaceConfig& config, SafetensorsType weights, const Tokenizer& tokenizer);
+std::string to_json_text(const HuggingFaceDecoderConfig& config, SafetensorsType weights, const Tokenizer& tokenizer);
 
 }  // namespace brisk

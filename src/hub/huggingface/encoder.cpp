@@ -211,21 +211,30 @@ void HuggingFaceEncoder::check_masked_words() const {
     return;
   }
   user_error(
-      "{}: {} is not the token embedding; brisk finds masked words with the embedding (tie_word_embeddings): train a "
-      "classifier from it, or fetch the folder again",
+      "{}: {} is not the token embedding; brisk's masked-LM head shares the token embedding (tie_word_embeddings): "
+      "train a classifier from it, or fetch the folder again",
       path_, names.mlm_table);
 }
 
-EncoderLoading HuggingFaceEncoder::load_into(ParameterStore& store, const std::vector<int64_t>& layers) const {
-  for (const int64_t layer : layers) {
-    BRISK_CHECK(layer >= 0 && layer < config_.model.num_layers, "layer {} of {}", layer, config_.model.num_layers);
+WeightSource HuggingFaceEncoder::source(NonFinite nonfinite) const {
+  return {path_, [this](const std::string& name) { return find(name); }, nonfinite};
+}
+
+void HuggingFaceEncoder::check(const ParameterStore& store) const {
+  const std::string layer = names_of(config_.model.type).layer;
+  const std::string before = layer.substr(0, layer.find("{}"));
+  for (const std::string& prefix : {names_of(config_.model.type).prefix, std::string()}) {
+    check_layers(files_.names(), prefix + before, config_.model.num_layers, path_);
   }
-  files_.advise_sequential();
-  const Names names = names_of(config_.model.type);
-  EncoderLoading loading;
-  std::vector<WeightMap> found;
-  std::set<std::string> used, kept;
-  const bool foreign_classifier = config_.head == Head::other;
+  check_weights(plan(store, {}).found, source(NonFinite::refuse));
+}
+
+HuggingFaceEncoder::Plan HuggingFaceEncoder::plan(const ParameterStore& store,
+                                                  const std::vector<int64_t>& layers) const {
+  Plan plan;
+  auto& [loading, found, used, kept] = plan;
+  // Outputs for something else are no classes to begin with.
+  const bool foreign_classifier = config_.head == Head::other || !serves_problem(config_);
   for (WeightMap& entry : encoder_weight_map(config_.model, store, layers)) {
     bool missing = false, of_other_labels = false;
     for (const WeightPart& part : entry.parts) {
@@ -247,12 +256,24 @@ EncoderLoading HuggingFaceEncoder::load_into(ParameterStore& store, const std::v
     }
     found.push_back(std::move(entry));
   }
+  return plan;
+}
+
+EncoderLoading HuggingFaceEncoder::load_into(ParameterStore& store, const std::vector<int64_t>& layers,
+                                             NonFinite nonfinite) const {
+  for (const int64_t layer : layers) {
+    BRISK_CHECK(layer >= 0 && layer < config_.model.num_layers, "layer {} of {}", layer, config_.model.num_layers);
+  }
+  files_.advise_sequential();
+  files_.check_bytes();
+  const Names names = names_of(config_.model.type);
+  auto [loading, found, used, kept] = plan(store, layers);
   if (store.find("mlm.bias") != nullptr) {
     check_masked_words();
     used.insert(names.mlm_table);
     used.insert(names.mlm_bias_again);
   }
-  load_weights(found, {path_, [this](const std::string& name) { return find(name); }}, store, kept);
+  load_weights(found, source(nonfinite), store, kept);
   for (const std::string& name : files_.names()) {
     // A table of the numbers from 0 on, which files of before 2023 hold.
     if (!used.contains(name) && !name.ends_with("embeddings.position_ids")) loading.ignored.push_back(name);

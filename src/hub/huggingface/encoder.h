@@ -9,6 +9,7 @@
 //   write_huggingface_encoder("export", config, store, *tokenizer, SafetensorsType::f32);
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,9 +46,21 @@ class HuggingFaceEncoder {
   // Fills the masters of an encoder built from config().model, with any head; compute copies are stale afterwards.
   // Layer l comes from the files' layer `layers[l]`, so that a shorter model can begin as a part of a longer one;
   // empty: the layers as they are. A head that the files lack, or have for another number of labels, keeps its values.
-  EncoderLoading load_into(ParameterStore& store, const std::vector<int64_t>& layers = {}) const;
+  EncoderLoading load_into(ParameterStore& store, const std::vector<int64_t>& layers = {},
+                           NonFinite nonfinite = NonFinite::refuse) const;
+  // UserError where a tensor that such a model needs is missing or has another shape, or there are further layers; the
+  // parameters of `store` need no memory yet.
+  void check(const ParameterStore& store) const;
 
  private:
+  // What is loaded from where, and what is not.
+  struct Plan {
+    EncoderLoading loading;
+    std::vector<WeightMap> found;
+    std::set<std::string> used, kept;
+  };
+  Plan plan(const ParameterStore& store, const std::vector<int64_t>& layers) const;
+  WeightSource source(NonFinite nonfinite) const;
   const SafetensorsEntry* find(const std::string& name) const;
   void check_masked_words() const;
 

@@ -4,7 +4,9 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/text/printable.h"
 #include "hub/huggingface/config_reader.h"
+#include "hub/model_limits.h"
 
 namespace brisk {
 
@@ -12,6 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Head = HuggingFaceEncoderConfig::Head;
+using namespace model_limits;
 
 constexpr double kDistilbertEpsilon = 1e-12;  // not in its config.json: its code has no other
 constexpr int64_t kUsualLabels = 2;           // where a classifier says nothing
@@ -43,32 +46,32 @@ std::string activation_there(const std::string& word) {
 }
 
 void read_distilbert(const ConfigReader& reader, ModelOptions& model) {
-  model.d_model = reader.size("dim");
-  model.num_layers = reader.size("n_layers");
-  model.num_heads = reader.size("n_heads");
-  model.d_ff = reader.size_or("hidden_dim", 4 * model.d_model);
+  model.d_model = reader.size("dim", kWidest);
+  model.num_layers = reader.size("n_layers", kMostLayers);
+  model.num_heads = reader.size("n_heads", kMostHeads);
+  model.d_ff = reader.size_or("hidden_dim", 4 * model.d_model, kWidestInside);
   model.activation = activation_here(reader, "activation");
   model.dropout = reader.share_or("dropout", 0.1);
   model.attention_dropout = reader.share_or("attention_dropout", 0.1);
   model.classifier_dropout = reader.share_or("seq_classif_dropout", 0.2);
-  model.context = reader.size_or("max_position_embeddings", 512);
+  model.context = reader.size_or("max_position_embeddings", 512, kLongestContext);
   model.norm_epsilon = kDistilbertEpsilon;
   model.token_types = 0;
 }
 
 void read_bert(const ConfigReader& reader, ModelOptions& model) {
   const bool roberta = model.type == "roberta";
-  model.d_model = reader.size("hidden_size");
-  model.num_layers = reader.size("num_hidden_layers");
-  model.num_heads = reader.size("num_attention_heads");
-  model.d_ff = reader.size("intermediate_size");
+  model.d_model = reader.size("hidden_size", kWidest);
+  model.num_layers = reader.size("num_hidden_layers", kMostLayers);
+  model.num_heads = reader.size("num_attention_heads", kMostHeads);
+  model.d_ff = reader.size("intermediate_size", kWidestInside);
   model.activation = activation_here(reader, "hidden_act");
   model.dropout = reader.share_or("hidden_dropout_prob", 0.1);
   model.attention_dropout = reader.share_or("attention_probs_dropout_prob", 0.1);
   model.classifier_dropout = reader.share_or("classifier_dropout", model.dropout);
-  model.norm_epsilon = reader.number_or("layer_norm_eps", 1e-12);
-  model.token_types = reader.size_or("type_vocab_size", 2);
-  model.context = reader.size_or("max_position_embeddings", 512);
+  model.norm_epsilon = reader.number_or("layer_norm_eps", 1e-12, {.above = 0, .most = kLargestEpsilon});
+  model.token_types = reader.size_or("type_vocab_size", 2, kMostTokenTypes);
+  model.context = reader.size_or("max_position_embeddings", 512, kLongestContext);
   if (roberta) {
     const Json* pad = reader.find("pad_token_id");
     reader.require("pad_token_id", pad == nullptr || *pad == kRobertaPositionOffset - 1,
@@ -112,7 +115,7 @@ HuggingFaceEncoderConfig read_encoder_config(const std::string& folder) {
   ModelOptions& model = config.model;
   model.type = reader.text_or("model_type", "");
   reader.require("model_type", is_encoder_type(model.type), "bert, distilbert or roberta");
-  model.vocab_size = reader.size("vocab_size");
+  model.vocab_size = reader.size("vocab_size", kLargestVocabulary);
   if (model.type == "distilbert") {
     read_distilbert(reader, model);
   } else {
@@ -128,17 +131,34 @@ HuggingFaceEncoderConfig read_encoder_config(const std::string& folder) {
   if (config.head == Head::classifier) {
     config.labels = reader.numbered_texts_or_none("id2label");
     // A file that names no label has two, or as many as its older key says.
-    const int64_t count = config.labels.empty() ? reader.size_or("num_labels", kUsualLabels) : 0;
+    const int64_t count = config.labels.empty() ? reader.size_or("num_labels", kUsualLabels, kMostLabels) : 0;
     for (int64_t i = 0; i < count; ++i) config.labels.push_back(fmt::format("LABEL_{}", i));
     model.num_labels = std::ssize(config.labels);
   }
   return config;
 }
 
+bool serves_problem(const HuggingFaceEncoderConfig& config) {
+  if (config.head != Head::classifier) return true;
+  const bool is_single = config.problem_type.empty() || config.problem_type == "single_label_classification";
+  return is_single && config.model.num_labels != 1;
+}
+
+void check_problem(const HuggingFaceEncoderConfig& config, const std::string& path) {
+  if (serves_problem(config)) return;
+  const std::string found = config.model.num_labels == 1 && config.problem_type.empty()
+                                ? "its classifier has one output, which is a regression"
+                                : fmt::format("problem_type is \"{}\"", printable(config.problem_type));
+  user_error(
+      "{}/config.json: {}; brisk serves single_label_classification, one class of several: train such a classifier "
+      "from it ({{\"model\": {{\"from\": \"{}\"}}}} in a job)",
+      path, found, path);
+}
+
 void check_activation_of_head(const HuggingFaceEncoderConfig& config) {
   if (config.model.type != "roberta" || config.model.activation == "gelu_erf") return;
   user_error(
-      "model.activation = {}: RoBERTa's head of masked words has gelu_erf whatever its layers have; use gelu_erf, or a "
+      "model.activation = {}: RoBERTa's masked-LM head always uses gelu_erf; use gelu_erf, or a "
       "model of type bert",
       config.model.activation);
 }
@@ -197,13 +217,13 @@ std::string to_json_text(const HuggingFaceEncoderConfig& config, SafetensorsType
   if (config.head == Head::classifier) {
     BRISK_CHECK(std::ssize(config.labels) == model.num_labels, "{} labels of {}", config.labels.size(),
                 model.num_labels);
-    Json names = Json::object(), numbers = Json::object();
+    Json::object_t names, numbers;  // whose own [] compares a key with all before it
     for (size_t i = 0; i < config.labels.size(); ++i) {
-      names[std::to_string(i)] = config.labels[i];
-      numbers[config.labels[i]] = i;
+      names.emplace_back(std::to_string(i), config.labels[i]);
+      numbers.emplace_back(config.labels[i], i);
     }
-    json["id2label"] = names;
-    json["label2id"] = numbers;
+    json["id2label"] = std::move(names);
+    json["label2id"] = std::move(numbers);
     json["problem_type"] = config.problem_type.empty() ? "single_label_classification" : config.problem_type;
   }
   json["torch_dtype"] = word_for(weights);

@@ -30,6 +30,11 @@ struct HuggingFaceEncoderConfig {
   std::string problem_type;
 };
 
+// Whether its classifier answers with one class of several. (transformers takes one output for a regression.)
+bool serves_problem(const HuggingFaceEncoderConfig& config);
+// UserError unless it does.
+void check_problem(const HuggingFaceEncoderConfig& config, const std::string& path);
+
 // `folder` holds a config.json whose model_type is bert, distilbert or roberta.
 bool is_huggingface_encoder(const std::string& folder);
 

@@ -1,12 +1,12 @@
-// An architecture: everything brisk knows about one kind of model. A job's model section becomes a configuration here,
-// and other programs' files are read and written here. Nothing outside compares model.type.
+// An architecture: everything brisk knows about one kind of model. It makes a configuration of a job's model section,
+// and reads and writes other programs' files. Code outside does not ask which model.type it is.
 //
 //   const Architecture& architecture = architecture_of(job.model);
 //   EngineOptions options{.model = architecture.training_config(job)};
 //
 // A new architecture is one file (the network, its configuration, a class derived from this one) and its line in
-// architectures.cpp; the values of model.type and options of its own are declared with the others (job/job_options.cpp).
-// tests/models/toy_architecture_test.cpp is a worked example.
+// architectures.cpp; the values of model.type and options of its own are declared with the others
+// (job/job_model_options.cpp). tests/models/toy_architecture_test.cpp is a worked example.
 #pragma once
 
 #include <functional>

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string tokenizer_beside(const std::string& path) {
+std::string tokenizer_next_to(const std::string& path) {
   std::string found;
   std::error_code error;
   // A folder that cannot be listed has no tokenizer to be found.
@@ -28,10 +28,10 @@ std::string tokenizer_beside(const std::string& path) {
     const std::string name = entry->path().filename().string();
     if (!name.starts_with("tok") || !name.ends_with(".bin")) continue;
     if (!found.empty())
-      user_error("{}: two tokenizers beside it ({} and {}): choose one with --tokenizer", path, found, name);
+      user_error("{}: two tokenizers next to it ({} and {}): choose one with --tokenizer", path, found, name);
     found = entry->path().string();
   }
-  if (found.empty()) user_error("{}: no tok*.bin beside it: name the tokenizer with --tokenizer FILE", path);
+  if (found.empty()) user_error("{}: no tok*.bin next to it: name the tokenizer with --tokenizer FILE", path);
   return found;
 }
 
@@ -57,7 +57,7 @@ class DecoderArchitecture final : public Architecture {
   std::string describe(const Job& job) const override {
     const ModelOptions& model = job.model;
     return fmt::format("{}, {}, {} positions, {}, dropout {:g}", model.norm, model.activation, model.positions,
-                       model.tie_embeddings ? "tied embeddings" : "an output projection of its own", model.dropout);
+                       model.tie_embeddings ? "tied embeddings" : "untied output projection", model.dropout);
   }
 
   std::optional<ModelSource> open_foreign(const std::string& path) const override {
@@ -100,8 +100,10 @@ class DecoderArchitecture final : public Architecture {
     ModelOptions model = model_options(*file);
     model.context = file->context;
     ModelSource source = foreign_source("llama2.c file", path, model);
-    source.tokenizer = [path] { return load_tokenizer(tokenizer_beside(path)); };
-    source.load_into = [file](ParameterStore& store) { brisk::load_into(*file, store); };
+    source.tokenizer = [path] { return load_tokenizer(tokenizer_next_to(path)); };
+    source.load_into = [file](ParameterStore& store, NonFinite nonfinite) {
+      brisk::load_into(*file, store, nonfinite);
+    };
     source.config = plain_config(model);
     return source;
   }
@@ -110,16 +112,18 @@ class DecoderArchitecture final : public Architecture {
     const auto file = std::make_shared<GgufModel>(path);
     ModelSource source = foreign_source("GGUF file", path, file->options());
     source.tokenizer = [file] { return file->tokenizer(); };
-    source.load_into = [file](ParameterStore& store) { file->load_into(store); };
+    source.check = [file](const ParameterStore&) { file->check(); };
+    source.load_into = [file](ParameterStore& store, NonFinite nonfinite) { file->load_into(store, nonfinite); };
     source.config = plain_config(source.model);
     return source;
   }
 
   ModelSource from_huggingface(const std::string& path) const {
-    const auto folder = std::make_shared<HuggingFaceModel>(path);
+    const auto folder = std::make_shared<HuggingFaceDecoder>(path);
     ModelSource source = foreign_source("Hugging Face folder", path, folder->config().model);
     source.tokenizer = [path] { return load_tokenizer(path); };
-    source.load_into = [folder](ParameterStore& store) { folder->load_into(store); };
+    source.check = [folder](const ParameterStore&) { folder->check(); };
+    source.load_into = [folder](ParameterStore& store, NonFinite nonfinite) { folder->load_into(store, nonfinite); };
     source.config = plain_config(source.model);
     return source;
   }

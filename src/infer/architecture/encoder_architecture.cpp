@@ -63,15 +63,18 @@ class EncoderArchitecture final : public Architecture {
     source.job.data.text_field.clear();  // found in the table that it is asked about
     if (classifier) source.labels = config.labels;
     source.tokenizer = [path] { return load_tokenizer(path); };
-    source.load_into = [folder](ParameterStore& store) {
-      const EncoderLoading loading = folder->load_into(store);
+    source.check = [folder](const ParameterStore& store) { folder->check(store); };
+    source.load_into = [folder](ParameterStore& store, NonFinite nonfinite) {
+      check_problem(folder->config(), folder->path());
+      const EncoderLoading loading = folder->load_into(store, {}, nonfinite);
       if (loading.missing.empty() && loading.replaced.empty()) return;
       user_error(
-          "{}: it has no {}, which its task needs; fine-tune it first ({{\"model\": {{\"from\": \"{}\"}}}} in a job)",
-          folder->path(), loading.missing.empty() ? loading.replaced.front() : loading.missing.front(), folder->path());
+          "{}: it has no {}, which its task needs; fine-tune it first ({{\"model\": {{\"from\": {}}}}} in a job)",
+          folder->path(), loading.missing.empty() ? loading.replaced.front() : loading.missing.front(),
+          fmt::format("\"{}\"", folder->path()));
     };
-    source.start = [folder](ParameterStore& store, const std::vector<int64_t>& layers) {
-      return folder->load_into(store, layers).lines();
+    source.start = [folder](ParameterStore& store, const std::vector<int64_t>& layers, NonFinite nonfinite) {
+      return folder->load_into(store, layers, nonfinite).lines();
     };
     // The pooler is the only parameter that not every encoder has.
     source.config = inference_config(source.job, [&](std::string_view /*pooler*/) { return folder->has_pooler(); });
@@ -111,7 +114,7 @@ class EncoderArchitecture final : public Architecture {
                   : distilbert                          ? Head::relu
                                                         : Head::pooler_tanh;
     config.num_labels = std::max<int64_t>(1, model.num_labels);
-    config.first_row_only = job.training.first_row_only;
+    config.prune_last_layer = job.training.prune_last_layer;
     return config;
   }
 };

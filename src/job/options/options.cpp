@@ -78,8 +78,12 @@ Option& Option::also(std::vector<std::string> names) {
   aliases = std::move(names);
   return *this;
 }
-Option& Option::flag(std::string flag_name, std::string value) {
-  flags.emplace_back(std::move(flag_name), std::move(value));
+Option& Option::not_a_choice(std::vector<std::string> no_words, std::string answer) {
+  no_choices.emplace_back(std::move(no_words), std::move(answer));
+  return *this;
+}
+Option& Option::flag(std::string flag_name, std::string value, std::string otherwise) {
+  flags.push_back({std::move(flag_name), std::move(value), std::move(otherwise)});
   return *this;
 }
 Option& Option::automatic(double value, std::string rule) {
@@ -106,6 +110,17 @@ Option& Option::or_word(std::string word, int64_t value) {
   BRISK_CHECK(std::holds_alternative<int64_t*>(field), "{}", path);
   words.emplace_back(std::move(word), value);
   default_text = value_text();
+  return *this;
+}
+
+Option& Option::read_as(int64_t written, int64_t value) {
+  BRISK_CHECK(std::holds_alternative<int64_t*>(field), "{}", path);
+  other_numbers.emplace_back(written, value);
+  return *this;
+}
+Option& Option::instead_of_fraction(std::string answer) {
+  BRISK_CHECK(std::holds_alternative<int64_t*>(field), "{}", path);
+  fraction_answer = std::move(answer);
   return *this;
 }
 
@@ -158,9 +173,16 @@ void Option::take_default(const Option& other) const {
 }
 
 std::string Option::meaning() const {
-  std::vector<std::string> places;
-  for (const Requirement& requirement : requirements) places.push_back(requirement.condition.where);
-  return places.empty() ? help : fmt::format("{} (only with {})", help, fmt::join(places, " and "));
+  if (requirements.empty()) return help;
+  std::string places;
+  bool after_with = false;  // "with a and b", "with a and without b"
+  for (const Requirement& requirement : requirements) {
+    const std::string& where = requirement.condition.where;
+    const bool plain = !where.starts_with("if ") && !where.starts_with("without ");
+    places += fmt::format("{}{}{}", places.empty() ? "" : " and ", plain && !after_with ? "with " : "", where);
+    after_with = plain;
+  }
+  return fmt::format("{} (only {})", help, places);
 }
 
 std::string Option::other_defaults_text() const {
@@ -208,6 +230,13 @@ std::string Option::value_text() const {
       std::vector<std::string> words;
       for (const std::string& value : *values) words.push_back(quoted(value));
       return fmt::format("[{}]", fmt::join(words, ", "));
+    }
+    std::string operator()(NamedNumbers* value) const {
+      if (!value->word.empty()) return brisk::quoted(value->word);
+      std::vector<std::string> entries;
+      for (const auto& [name, number] : value->numbers)
+        entries.push_back(fmt::format("{}: {}", brisk::quoted(name), number));
+      return fmt::format("{{{}}}", fmt::join(entries, ", "));
     }
     std::string operator()(const std::shared_ptr<OptionItems>& items) const {
       std::vector<std::string> words;
@@ -257,6 +286,8 @@ std::string Option::expected() const {
     return fmt::format("a string, or a list of strings and objects such as {{{}: \"...\", {}: {}}}",
                        quoted(example.at(0).path), quoted(example.at(1).path), example.at(1).default_text);
   }
+  if (std::holds_alternative<NamedNumbers*>(field))
+    return fmt::format("one of {}, or a number for each name: {{\"a\": 1, \"b\": 2}}", fmt::join(choices, ", "));
   if (choices.size() == 1) return quoted(choices[0]);
   if (!choices.empty()) return "one of " + bounds;
   return "a string";
@@ -298,6 +329,24 @@ void check_options_apply(const std::vector<Option>& options, const std::vector<O
     user_error("{} does not apply {}; remove it", options[i].path,
                unmet->otherwise ? unmet->otherwise() : "without " + unmet->where);
   }
+}
+
+std::vector<std::string> options_without_effect(const std::vector<Option>& options,
+                                                const std::set<std::string>& given) {
+  std::vector<std::string> lines;
+  if (given.size() == options.size()) return lines;  // written out by brisk: nobody asked for it
+  for (const Option& option : options) {
+    const Condition* unmet = option.unmet_condition();
+    if (unmet == nullptr || !given.contains(option.path)) continue;
+    if (option.value_text() == option.default_text || option.is_automatic()) continue;
+    const auto usual = [&](const Option::OtherDefault& other) {
+      return other.condition.holds() && text_of(other.value) == option.value_text();
+    };
+    if (std::any_of(option.other_defaults.begin(), option.other_defaults.end(), usual)) continue;
+    lines.push_back(fmt::format("{} = {} has no effect {}", option.path, option.value_text(),
+                                unmet->otherwise ? unmet->otherwise() : "without " + unmet->where));
+  }
+  return lines;
 }
 
 std::map<std::string, std::string> values_fixed_on_resume(const std::vector<Option>& options) {

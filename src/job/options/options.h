@@ -30,6 +30,9 @@
 #include <variant>
 #include <vector>
 
+#include "job/options/foreign_key.h"
+#include "job/options/named_numbers.h"
+
 namespace brisk {
 
 class Option;
@@ -47,7 +50,8 @@ class OptionItems {
 
 // When an option has an effect, or another default; it looks at the fields as they stand when it is asked.
 struct Condition {
-  std::string where;  // "task mlm": follows "only with" in the documentation
+  // "task mlm": follows "only with" in the documentation. One that begins with "if" or "without" follows "only".
+  std::string where;
   std::function<bool()> holds;
   std::function<std::string()> otherwise = nullptr;  // follows "does not apply": "to task lm (it has no classes)";
                                                      // none: "without" and `where`
@@ -58,8 +62,8 @@ enum class OnResume : uint8_t { fixed, may_change };
 
 class Option {
  public:
-  using Field =
-      std::variant<bool*, int64_t*, double*, std::string*, std::vector<std::string>*, std::shared_ptr<OptionItems>>;
+  using Field = std::variant<bool*, int64_t*, double*, std::string*, std::vector<std::string>*, NamedNumbers*,
+                             std::shared_ptr<OptionItems>>;
   using Value = std::variant<bool, int64_t, double, std::string>;
 
   template <typename T>
@@ -79,8 +83,11 @@ class Option {
   Option& same_as(std::string word, std::string choice);
   // Other spellings of the key, in the same section; one with a dot is a full path, ".name" the top of the file.
   Option& also(std::vector<std::string> names);
-  // A key whose value is true or false, and which sets this option to `value` when true: "bf16": true.
-  Option& flag(std::string name, std::string value);
+  // A word that is known from elsewhere and is no choice here: why, and what to take instead.
+  Option& not_a_choice(std::vector<std::string> words, std::string answer);
+  // A key whose value is true or false, and which sets this option to `value` when true: "bf16": true. When false, it
+  // is `otherwise` unless something else is given; without one it is not `value`, and else what it would be.
+  Option& flag(std::string name, std::string value, std::string otherwise = "");
   // `value` (and "auto" in a file) means that brisk chooses, by this rule.
   Option& automatic(double value, std::string rule);
   // The empty string means that brisk chooses, by this rule.
@@ -90,6 +97,10 @@ class Option {
   Option& or_flag();
   // A word for one of the values of an integer option: or_word("none", -1).
   Option& or_word(std::string word, int64_t value);
+  // How others write one of the values of an integer option: read_as(-1, 0).
+  Option& read_as(int64_t written, int64_t value);
+  // What to write instead of a fraction, of an integer option; {} stands for the number that was found.
+  Option& instead_of_fraction(std::string answer);
 
   // The option has an effect where all these conditions hold. Elsewhere a value of its own is an error (only_with), or
   // is ignored (used_with): the momentum of an optimizer that is not used.
@@ -131,12 +142,18 @@ class Option {
   std::vector<std::string> choices;
   std::vector<std::pair<std::string, std::string>> choice_aliases;
   std::vector<std::string> aliases;
-  std::vector<std::pair<std::string, std::string>> flags;
+  std::vector<std::pair<std::vector<std::string>, std::string>> no_choices;
+  struct Flag {
+    std::string name, value, otherwise;
+  };
+  std::vector<Flag> flags;
   std::optional<double> automatic_value;
   std::string automatic_rule;
   std::string unit;
   bool accepts_flag = false;
   std::vector<std::pair<std::string, int64_t>> words;
+  std::vector<std::pair<int64_t, int64_t>> other_numbers;
+  std::string fraction_answer;
 
   struct Requirement {
     Condition condition;
@@ -153,15 +170,21 @@ class Option {
 };
 
 struct ReadResult {
-  std::vector<std::string> notes;    // a line for each other spelling understood
+  std::vector<std::string> notes;    // what was read as something else, and what was ignored
   std::set<std::string> given;       // canonical paths that the text or the overrides set
   std::set<std::string> overridden;  // those that the overrides set
 };
 
 // Sets the fields from JSON text (with // and /* */ comments), then from `overrides`, each "path=value" where the value
-// is JSON or, failing that, a string. All problems are reported in one UserError, a line each.
+// is JSON or, failing that, a string. At the top of the text, and in an override, the section of an option may be left
+// out where no other option has that name. All problems are reported in one UserError, a line each.
 ReadResult read_options(const std::vector<Option>& options, const std::string& json_text,
-                        const std::string& source_name, const std::vector<std::string>& overrides = {});
+                        const std::string& source_name, const std::vector<std::string>& overrides = {},
+                        const std::vector<ForeignKey>& foreign_keys = {});
+
+// A line for each option that is given and has no effect (used_with), and another value than its default; none where
+// all options are given, as options_to_json_text() writes them.
+std::vector<std::string> options_without_effect(const std::vector<Option>& options, const std::set<std::string>& given);
 
 // What a job that is only tried out has in place of its values (smoke_test_at_most and the like).
 void shrink_for_smoke_test(const std::vector<Option>& options);

@@ -1,19 +1,17 @@
-// Reading and writing options as JSON. All problems of a file are collected, so that one run names them all.
-#include <brisk/job.h>
+// Reading options from JSON. All problems of a file are collected, so that one run names them all.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/parse_json.h"
-#include "base/terminal/terminal.h"
+#include "base/text/printable.h"
 #include "base/text/spelling.h"
+#include "job/options/option_value.h"
 #include "job/options/options.h"
 
 namespace brisk {
@@ -21,127 +19,6 @@ namespace brisk {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr double kLargestInteger = 9007199254740992.0;  // 2^53: beyond it a double is not exact, and no option needs it
-
-std::string found_text(const Json& value) {
-  if (value.is_object()) return "an object {...}";
-  if (value.is_array()) return "a list [...]";
-  return shortened(value.dump(-1, ' ', false, Json::error_handler_t::replace), 60);
-}
-
-// The slip behind a value of the wrong type, or the default as an example.
-std::string fix_for(const Option& option, const Json& value) {
-  const std::string name = option.name();
-  const bool wants_bare = std::holds_alternative<bool*>(option.field) ||
-                          std::holds_alternative<int64_t*>(option.field) ||
-                          std::holds_alternative<double*>(option.field);
-  if (wants_bare && value.is_string()) {
-    const Json inner = Json::parse(value.get<std::string>(), nullptr, false);
-    const bool is_flag = std::holds_alternative<bool*>(option.field);
-    if (is_flag ? inner.is_boolean() : inner.is_number()) {
-      return fmt::format("remove the quotation marks: \"{}\": {}", name, inner.dump());
-    }
-  }
-  if (!wants_bare && (value.is_number() || value.is_boolean())) {
-    return fmt::format("put it in quotation marks: \"{}\": \"{}\"", name, value.dump());
-  }
-  if (option.automatic_value && value.is_number() && value == *option.automatic_value) {
-    return fmt::format("to let brisk choose, write \"{}\": \"auto\"{}", name,
-                       option.default_text == "\"auto\"" ? ", or leave it out" : "");
-  }
-  if (std::holds_alternative<int64_t*>(option.field) && !option.most && value.is_number() &&
-      std::abs(value.get<double>()) > kLargestInteger) {
-    return fmt::format("the largest is {:.0f}", kLargestInteger);
-  }
-  if (!option.choices.empty() && value.is_string()) {
-    std::vector<std::string> words = option.choices;
-    for (const auto& [word, choice] : option.choice_aliases) words.push_back(word);
-    const std::string nearest = nearest_word(value.get<std::string>(), words);
-    if (!nearest.empty()) return fmt::format("did you mean \"{}\"?", nearest);
-  }
-  if (option.default_text == "\"\"" || option.default_text == "[]") return "leave it out for the default";
-  return fmt::format("leave it out for the default, {}", option.default_text);
-}
-
-bool is_utf8(const std::string& text) {
-  try {
-    (void)Json(text).dump();
-    return true;
-  } catch (const Json::type_error&) {
-    return false;
-  }
-}
-
-bool in_range(const Option& option, double value) {
-  if (std::isnan(value)) return false;
-  if (option.least && (option.least_open ? value <= *option.least : value < *option.least)) return false;
-  if (option.most && (option.most_open ? value >= *option.most : value > *option.most)) return false;
-  return true;
-}
-
-// Puts the value into the option's field; false where the type or the range does not fit.
-bool assign(const Option& option, const Json& value, const std::string& source, std::vector<std::string>& notes) {
-  if (option.automatic_value && value == "auto") {
-    if (auto* const* number = std::get_if<int64_t*>(&option.field))
-      **number = static_cast<int64_t>(*option.automatic_value);
-    if (auto* const* number = std::get_if<double*>(&option.field)) **number = *option.automatic_value;
-    return true;
-  }
-  if (auto* const* flag = std::get_if<bool*>(&option.field)) {
-    if (!value.is_boolean()) return false;
-    **flag = value.get<bool>();
-    return true;
-  }
-  if (auto* const* number = std::get_if<int64_t*>(&option.field)) {
-    for (const auto& [word, meaning] : option.words) {
-      if (value != word) continue;
-      **number = meaning;
-      return true;
-    }
-    if (option.accepts_flag && value.is_boolean()) {
-      **number = value.get<bool>() ? 1 : 0;
-      return true;
-    }
-    if (!value.is_number()) return false;
-    // 1e3 and 32.0 are integers to people.
-    const double exact = value.get<double>();
-    if (exact != std::floor(exact) || std::abs(exact) > kLargestInteger || !in_range(option, exact)) return false;
-    **number = value.is_number_integer() ? value.get<int64_t>() : static_cast<int64_t>(exact);
-    return true;
-  }
-  if (auto* const* number = std::get_if<double*>(&option.field)) {
-    if (!value.is_number() || !in_range(option, value.get<double>())) return false;
-    **number = value.get<double>();
-    return true;
-  }
-  if (auto* const* list = std::get_if<std::vector<std::string>*>(&option.field)) {
-    std::vector<std::string> items;
-    if (value.is_string()) {
-      if (!value.get<std::string>().empty()) items.push_back(value.get<std::string>());
-    } else {
-      if (!value.is_array()) return false;
-      for (const Json& item : value) {
-        if (!item.is_string() || item.get<std::string>().empty()) return false;
-        items.push_back(item.get<std::string>());
-      }
-    }
-    **list = std::move(items);
-    return true;
-  }
-  if (!value.is_string()) return false;
-  std::string word = value.get<std::string>();
-  if (!option.choices.empty()) {
-    for (const auto& [other, choice] : option.choice_aliases) {
-      if (word != other) continue;
-      notes.push_back(fmt::format("{}: {} \"{}\" is \"{}\" here", source, option.path, other, choice));
-      word = choice;
-    }
-    if (std::find(option.choices.begin(), option.choices.end(), word) == option.choices.end()) return false;
-  }
-  *std::get<std::string*>(option.field) = std::move(word);
-  return true;
-}
 
 // Gives the option's field the value again that it has now.
 std::function<void()> way_back(const Option& option) {
@@ -156,9 +33,12 @@ std::function<void()> way_back(const Option& option) {
       option.field);
 }
 
+std::string leaf_of(const std::string& key) { return key.substr(key.rfind('.') + 1); }  // npos + 1 is 0
+
 class Reader {
  public:
-  explicit Reader(const std::vector<Option>& options) : options_(options) {
+  explicit Reader(const std::vector<Option>& options, const std::vector<ForeignKey>* foreign_keys = nullptr)
+      : options_(options) {
     const auto add = [&](const std::string& key, Target target) {
       BRISK_CHECK(keys_.emplace(key, target).second, "the key {} is declared twice", key);
     };
@@ -170,8 +50,17 @@ class Reader {
         add(path, {&option, nullptr});
         if (const size_t dot = path.find('.'); dot != std::string::npos) sections_.insert(path.substr(0, dot));
       }
-      for (const auto& [name, value] : option.flags) add(option.alias_path(name), {&option, &value});
+      for (const Option::Flag& flag : option.flags) add(option.alias_path(flag.name), {&option, &flag});
       if (!option.section().empty()) sections_.insert(option.section());
+    }
+    for (const auto& [key, target] : keys_) {
+      const auto [place, first] = keys_without_section_.emplace(leaf_of(key), &target);
+      if (!first && place->second->option != target.option) place->second = nullptr;  // two options of that name
+    }
+    if (foreign_keys == nullptr) return;
+    for (const ForeignKey& key : *foreign_keys) {
+      BRISK_CHECK(foreign_keys_.emplace(key.name, &key).second, "the key {} is answered twice", key.name);
+      BRISK_CHECK(!keys_without_section_.contains(key.name), "the key {} is an option, too", key.name);
     }
   }
 
@@ -180,9 +69,9 @@ class Reader {
     if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
       user_error("{}: the file is empty; expected a JSON object, at least {{}}", source);
     }
-    const Json root = parse_json(text, source, problems_);
+    const Json root = parse_job_json(text, source, problems_);
     if (!root.is_object()) {
-      user_error("{}: found {}, expected an object {{...}} with the sections {}", source, found_text(root),
+      user_error("{}: found {}, expected an object {{...}} with the sections {}", source, json_in_message(root),
                  fmt::join(sections_, ", "));
     }
     for (const auto& [key, value] : root.items()) {
@@ -194,16 +83,18 @@ class Reader {
       } else if (!value.is_object()) {
         problems_.push_back(
             fmt::format("{}: {}: found {}, expected an object {{...}}; put the section's keys inside it", source, key,
-                        found_text(value)));
+                        json_in_message(value)));
       } else {
         for (const auto& [name, item] : value.items()) read_key(key + "." + name, item);
       }
     }
+    end_source();
+    spelled_.clear();  // an override replaces whatever spelling the file used
   }
 
   void read_override(const std::string& text) {
     source_ = "--set " + text;
-    spelled_.clear();  // an override replaces whatever spelling the file used
+    overriding_ = true;
     const size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {
       const auto number = std::find_if(options_.begin(), options_.end(), [](const Option& option) {
@@ -216,80 +107,103 @@ class Reader {
     }
     const std::string key = text.substr(0, equals), raw = text.substr(equals + 1);
     if (!is_utf8(text)) {
-      problems_.push_back(
-          fmt::format("--set {}: the value is no UTF-8, which no job can hold; rename what it names", key));
+      problems_.push_back(fmt::format(
+          "--set {}: the value is not valid UTF-8, which JSON requires; rename the file or folder it names", key));
       return;
     }
-    Json value = Json::parse(raw, nullptr, false);
+    Json value = parse_json_or_discard(raw);
     if (value.is_discarded()) value = raw;
-    const auto found = keys_.find(key);
-    if (found != keys_.end() && value.is_null()) {  // left out, whatever the file says
-      defaults_.at(found->second.option->path)();
-      result_.given.erase(found->second.option->path);
-      result_.overridden.erase(found->second.option->path);
+    const Target* target = target_of(key);
+    if (target != nullptr && value.is_null()) {  // left out, whatever the file says
+      take_back(*target->option);
+      spelled_.erase(target->option->path);
       return;
     }
-    if (found != keys_.end() && found->second.flag_value == nullptr) {
+    if (target != nullptr && target->flag == nullptr) {
       // A file called 2024 is a number only to JSON.
-      const Option& option = *found->second.option;
+      const Option& option = *target->option;
       if (std::holds_alternative<std::string*>(option.field) && !value.is_string()) value = raw;
       if (std::holds_alternative<std::vector<std::string>*>(option.field) && !value.is_string() && !value.is_array())
         value = raw;
       if (std::holds_alternative<std::shared_ptr<OptionItems>>(option.field) && value.is_primitive()) value = raw;
     }
-    overriding_ = true;
     read_key(key, value);
+    end_source();
   }
 
   ReadResult finish() {
-    if (problems_.empty()) return std::move(result_);
-    throw UserError(fmt::format("{}{}", fmt::join(problems_, "\n"),
-                                problems_.size() < kMostProblems ? "" : "\n... what follows was not looked at"));
+    if (!problems_.empty()) {
+      say_what_is_without();
+      throw UserError(fmt::format("{}{}", fmt::join(problems_, "\n"),
+                                  problems_.size() < kMostProblems ? "" : "\n... further problems are not listed"));
+    }
+    tell_spellings();
+    for (const auto& [reason, keys] : ignored_) {
+      result_.notes.push_back(fmt::format("{}: ignored: {}: {}", keys.first, fmt::join(keys.second, ", "), reason));
+    }
+    return std::move(result_);
   }
 
  private:
   struct Target {
     const Option* option;
-    const std::string* flag_value;  // of a key such as "bf16": true
+    const Option::Flag* flag;  // of a key such as "bf16": true
   };
+
+  // Null: there is no such option. A key at the top may do without its section.
+  const Target* target_of(const std::string& key) const {
+    if (const auto found = keys_.find(key); found != keys_.end()) return &found->second;
+    if (key.find('.') != std::string::npos || sections_.contains(key)) return nullptr;
+    const auto found = keys_without_section_.find(key);
+    return found == keys_without_section_.end() ? nullptr : found->second;
+  }
+
+  void take_back(const Option& option) {
+    defaults_.at(option.path)();
+    result_.given.erase(option.path);
+    result_.overridden.erase(option.path);
+  }
 
   void read_key(const std::string& key, const Json& value) {
     if (problems_.size() >= kMostProblems) return;
-    const auto found = keys_.find(key);
-    if (found == keys_.end()) {
-      problems_.push_back(unknown_key(key, value));
-      return;
-    }
-    const Option& option = *found->second.option;
+    const Target* target = target_of(key);
+    if (target == nullptr) return read_foreign_key(key, value);
+    const Option& option = *target->option;
     if (value.is_null()) return;  // null is "left out"
     Json meant = value;
-    if (found->second.flag_value != nullptr) {
+    if (target->flag != nullptr) {
       if (!value.is_boolean()) {
         problems_.push_back(fmt::format("{}: {}: found {}, expected true or false; write \"{}\": \"{}\" instead",
-                                        source_, key, found_text(value), option.name(), *found->second.flag_value));
+                                        source_, key, json_in_message(value), option.name(), target->flag->value));
         return;
       }
-      if (!value.get<bool>()) return;
-      meant = *found->second.flag_value;
+      if (!value.get<bool>()) return flags_off_.push_back({key, &option, target->flag});
+      meant = target->flag->value;
     }
     const auto [spelling, first] = spelled_.emplace(option.path, key);
-    if (!first) {
+    if (!first && (spelling->second != key || !overriding_)) {
       problems_.push_back(fmt::format("{}: {} and {} are the same option, and both are given; remove one of them",
-                                      source_, spelling->second, key));
+                                      overriding_ ? "the command line" : source_, spelling->second, key));
       return;
     }
     if (!read_value(option, meant)) {
-      problems_.push_back(fmt::format("{}: {}: found {}, expected {}; {}", source_, key, found_text(value),
-                                      option.expected(), fix_for(option, value)));
+      // What the option is without it may depend on keys that come later.
+      unfit_.push_back({problems_.size(), &option, value});
+      problems_.push_back(
+          fmt::format("{}: {}: found {}, expected {}; ", source_, key, json_in_message(value), option.expected()));
       return;
     }
+    take(option);
+    if (target->flag != nullptr) {
+      result_.notes.push_back(fmt::format("{}: read {} as {} = {}", source_, key, option.path, option.value_text()));
+    } else if (key != option.path) {
+      other_spellings_.push_back({source_, key, option.path});
+    }
+  }
+
+  void take(const Option& option) {
     result_.given.insert(option.path);
     if (overriding_) result_.overridden.insert(option.path);
-    if (found->second.flag_value != nullptr) {
-      result_.notes.push_back(fmt::format("{}: {} is {} = {} here", source_, key, option.path, option.value_text()));
-    } else if (key != option.path) {
-      result_.notes.push_back(fmt::format("{}: {} is {} here", source_, key, option.path));
-    }
   }
 
   // Each item by a reader of its own, which knows the item's options. False where `value` is no list at all.
@@ -303,7 +217,7 @@ class Reader {
       const std::string place =
           many ? fmt::format("{}: {}[{}]", source_, option.path, i) : source_ + ": " + option.path;
       if (!item.is_object() && !(item.is_string() && !item.get<std::string>().empty())) {
-        problems_.push_back(fmt::format("{}: found {}, expected {}", place, found_text(item), option.expected()));
+        problems_.push_back(fmt::format("{}: found {}, expected {}", place, json_in_message(item), option.expected()));
         continue;
       }
       const std::vector<Option> declared = items.append();
@@ -314,9 +228,11 @@ class Reader {
       } else {
         for (const auto& [key, inner] : item.items()) reader.read_key(key, inner);
       }
+      reader.say_what_is_without();
       if (declared[0].value_text() == declared[0].default_text) {
         reader.problems_.push_back(fmt::format("{}: {} is missing", place, declared[0].path));
       }
+      reader.tell_spellings();
       problems_.insert(problems_.end(), reader.problems_.begin(), reader.problems_.end());
       result_.notes.insert(result_.notes.end(), reader.result_.notes.begin(), reader.result_.notes.end());
     }
@@ -330,103 +246,171 @@ class Reader {
     return assign(option, value, source_, result_.notes);
   }
 
+  void read_foreign_key(const std::string& key, const Json& value) {
+    const std::string section = key.substr(0, key.size() - leaf_of(key).size());  // "training."
+    const bool somewhere = section.empty() || sections_.contains(section.substr(0, section.size() - 1));
+    const auto found = somewhere ? foreign_keys_.find(leaf_of(key)) : foreign_keys_.end();
+    if (found == foreign_keys_.end()) return problems_.push_back(unknown_key(key, value));
+    if (value.is_null()) return;
+    const ForeignAnswer answer = found->second->answer(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+    switch (answer.verdict) {
+      case ForeignAnswer::Verdict::refused:
+        problems_.push_back(fmt::format("{}: {} is not supported: {}", source_, key, answer.reason));
+        break;
+      case ForeignAnswer::Verdict::ignored: ignore(key, answer.reason); break;
+      case ForeignAnswer::Verdict::used:
+        for (const auto& [path, json] : answer.settings) settings_.push_back({key, json_in_message(value), path, json});
+    }
+  }
+
+  void ignore(const std::string& key, const std::string& reason) {
+    auto place =
+        std::find_if(ignored_.begin(), ignored_.end(), [&](const auto& entry) { return entry.first == reason; });
+    if (place == ignored_.end()) place = ignored_.insert(place, {reason, {overriding_ ? "--set" : source_, {}}});
+    place->second.second.push_back(leaf_of(key));
+  }
+
+  // What all keys of a source together say.
+  void end_source() {
+    for (const FlagOff& off : flags_off_) switch_off(off);
+    flags_off_.clear();
+    for (const ForeignSetting& setting : settings_) {
+      const Option& option = *keys_.at(setting.path).option;
+      const bool replaces = spelled_.contains(option.path);
+      const std::string before = option.value_text();
+      BRISK_CHECK(read_value(option, parse_own_json(setting.json)), "{} = {}", setting.path, setting.json);
+      result_.notes.push_back(
+          fmt::format("{}: {} {} is {} = {} here{}", overriding_ ? "--set" : source_, setting.key, setting.value,
+                      option.path, option.value_text(),
+                      replaces && before != option.value_text() ? fmt::format(", in place of {}", before) : ""));
+      take(option);
+    }
+    settings_.clear();
+  }
+
+  // "bf16": false.
+  struct FlagOff {
+    std::string key;
+    const Option* option;
+    const Option::Flag* flag;
+  };
+  void switch_off(const FlagOff& off) {
+    const Option& option = *off.option;
+    const bool is_on = option.value_text() == Json(off.flag->value).dump();
+    if (const auto spelling = spelled_.find(option.path); spelling != spelled_.end()) {
+      if (is_on) {
+        problems_.push_back(fmt::format("{}: {} is false, and {} says {}; remove one of them", source_, off.key,
+                                        spelling->second, option.value_text()));
+      }
+      return;
+    }
+    if (result_.given.contains(option.path) && !is_on) return;  // the file says something else
+    if (is_on) take_back(option);
+    if (!off.flag->otherwise.empty()) {
+      BRISK_CHECK(read_value(option, off.flag->otherwise), "{} = {}", option.path, off.flag->otherwise);
+      take(option);
+    }
+    const std::string place = overriding_ ? "--set" : source_;
+    result_.notes.push_back(
+        off.flag->otherwise.empty() && !is_on
+            ? fmt::format("{}: {} false leaves {} at {}", place, off.key, option.path, option.value_text())
+            : fmt::format("{}: read {} false as {} = {}", place, off.key, option.path, option.value_text()));
+  }
+
+  // Completes the problems with values that do not fit.
+  void say_what_is_without() {
+    for (const Unfit& unfit : unfit_) take_back(*unfit.option);
+    apply_other_defaults(options_, result_.given);
+    for (const Unfit& unfit : unfit_) problems_[unfit.problem] += fix_for(*unfit.option, unfit.value);
+    unfit_.clear();
+  }
+
+  void tell_spellings() {
+    constexpr size_t kOneByOne = 5;
+    std::vector<std::string> lines, together;
+    for (const Spelling& other : other_spellings_) {
+      lines.push_back(fmt::format("{}: read {} as {}", other.source, other.key, other.path));
+      together.push_back(fmt::format("{} is {}", leaf_of(other.key), other.path));
+    }
+    if (lines.size() > kOneByOne)
+      lines = {fmt::format("{}: in brisk's own words {}", other_spellings_[0].source, fmt::join(together, ", "))};
+    result_.notes.insert(result_.notes.begin(), lines.begin(), lines.end());
+  }
+
   // "max_steps=3" of {"max_steps": 3}; else a key that the section has.
   std::string first_of(const std::string& section, const Json& value) const {
-    if (value.is_object() && !value.empty()) return fmt::format("{}={}", value.begin().key(), value.begin()->dump());
+    if (value.is_object() && !value.empty())
+      return fmt::format("{}={}", printable(value.begin().key()), json_in_message(*value.begin()));
     for (const Option& option : options_) {
       if (option.section() == section) return option.name() + "=...";
     }
     return "";
   }
 
-  std::string unknown_key(const std::string& key, const Json& value) const {
-    const std::string start = fmt::format("{}: {}: unknown key; ", source_, key);
+  std::string unknown_key(const std::string& key, const Json& value) {
+    const std::string start = fmt::format("{}: {}: unknown key", source_, printable(key));
     if (sections_.contains(key)) {  // in --set
-      return start + fmt::format("{} is a section: set one of its keys, such as {}.{}", key, key, first_of(key, value));
+      return start +
+             fmt::format("; {} is a section: set one of its keys, such as {}.{}", key, key, first_of(key, value));
     }
     if (value.is_object() && key.find('.') == std::string::npos) {
       const std::string section = nearest_word(key, {sections_.begin(), sections_.end()});
-      if (!section.empty()) return start + fmt::format("did you mean the section {}?", section);
+      if (!section.empty()) return start + fmt::format("; did you mean the section {}?", section);
     }
     const std::string nearest = nearest_option(options_, key);
-    if (!nearest.empty()) return start + fmt::format("did you mean {}?", nearest);
+    if (!nearest.empty()) return start + fmt::format("; did you mean {}?", nearest);
     const std::string section = key.find('.') == std::string::npos ? "" : key.substr(0, key.find('.'));
+    if (!listed_.insert(section).second) return start;  // the list is long enough to be read once
     std::vector<std::string> known;
     for (const Option& option : options_) {
       if (option.section() == section) known.push_back(option.name());
     }
     if (section.empty()) known.insert(known.end(), sections_.begin(), sections_.end());
-    return start + fmt::format("{} has {}", section.empty() ? "the file" : section, fmt::join(known, ", "));
+    return start +
+           fmt::format("; {} has {}", section.empty() ? "the file" : printable(section), fmt::join(known, ", "));
   }
 
   const std::vector<Option>& options_;
   std::map<std::string, Target> keys_;
+  std::map<std::string, const Target*> keys_without_section_;  // null: of several options
+  std::map<std::string, const ForeignKey*> foreign_keys_;
   std::map<std::string, std::function<void()>> defaults_;
   std::set<std::string> sections_;
+
   std::string source_;
   bool overriding_ = false;
   std::map<std::string, std::string> spelled_;  // canonical path to the spelling the current source used
+  std::vector<FlagOff> flags_off_;
+  struct ForeignSetting {
+    std::string key, value, path, json;
+  };
+  std::vector<ForeignSetting> settings_;
+
   std::vector<std::string> problems_;
+  struct Unfit {
+    size_t problem;
+    const Option* option;
+    Json value;
+  };
+  std::vector<Unfit> unfit_;
+  std::set<std::string> listed_;  // sections of which all keys were named
+  struct Spelling {
+    std::string source, key, path;
+  };
+  std::vector<Spelling> other_spellings_;
+  std::vector<std::pair<std::string, std::pair<std::string, std::vector<std::string>>>> ignored_;  // by reason
   ReadResult result_;
 };
-
-Json json_of(const Option& option) {
-  if (option.is_automatic() && option.automatic_value) return "auto";
-  if (const auto* items = std::get_if<std::shared_ptr<OptionItems>>(&option.field)) {
-    Json list = Json::array();
-    for (const std::vector<Option>& item : (*items)->items()) {
-      Json given = Json::object();
-      for (const Option& inner : item) {
-        if (inner.value_text() != inner.default_text) given[inner.path] = json_of(inner);
-      }
-      const bool plain = given.size() == 1 && given.contains(item[0].path);
-      list.push_back(plain ? given[item[0].path] : given);
-    }
-    return list;
-  }
-  if (!option.words.empty()) return Json::parse(option.value_text());
-  Json value;
-  std::visit(
-      [&](const auto& field) {
-        if constexpr (std::is_pointer_v<std::decay_t<decltype(field)>>) value = *field;
-      },
-      option.field);
-  return value;
-}
 
 }  // namespace
 
 ReadResult read_options(const std::vector<Option>& options, const std::string& json_text,
-                        const std::string& source_name, const std::vector<std::string>& overrides) {
-  Reader reader(options);
+                        const std::string& source_name, const std::vector<std::string>& overrides,
+                        const std::vector<ForeignKey>& foreign_keys) {
+  Reader reader(options, &foreign_keys);
   reader.read_text(json_text, source_name);
   for (const std::string& text : overrides) reader.read_override(text);
   return reader.finish();
-}
-
-std::string override_text(const std::string& path, const std::string& value) {
-  // What is no UTF-8 goes as it is: reading it says so.
-  return fmt::format("{}={}", path, is_utf8(value) ? Json(value).dump() : value);
-}
-
-std::string override_text(const std::string& path, const std::vector<std::string>& values) {
-  for (const std::string& value : values) {
-    if (!is_utf8(value)) return override_text(path, value);
-  }
-  return fmt::format("{}={}", path, Json(values).dump());
-}
-
-std::string options_to_json_text(const std::vector<Option>& options) {
-  Json root = Json::object();
-  for (const Option& option : options) {
-    Json value = json_of(option);
-    if (option.section().empty()) {
-      root[option.name()] = std::move(value);
-    } else {
-      root[option.section()][option.name()] = std::move(value);
-    }
-  }
-  return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace brisk

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/parse_json.h"
 #include "job/options/options.h"
 
 namespace brisk {
@@ -37,6 +38,10 @@ Json schema_of(const Option& option) {
     object["required"] = {example.at(0).path};
     const Json text = {{"type", "string"}, {"minLength", 1}};
     value["anyOf"] = {{{"type", "string"}}, object, {{"type", "array"}, {"items", {{"anyOf", {text, object}}}}}};
+  } else if (std::holds_alternative<NamedNumbers*>(option.field)) {
+    Json number = {{"type", "number"}};
+    if (option.least) number[option.least_open ? "exclusiveMinimum" : "minimum"] = *option.least;
+    value["anyOf"] = {{{"enum", option.choices}}, {{"type", "object"}, {"additionalProperties", number}}};
   } else if (std::holds_alternative<std::string*>(option.field)) {
     value["type"] = "string";
     for (const std::string& word : option.choices) value["enum"].push_back(word);
@@ -66,7 +71,7 @@ Json schema_of(const Option& option) {
   if (const std::string others = option.other_defaults_text(); !others.empty())
     description += "; default" + others.substr(1);
   schema["description"] = description;
-  schema["default"] = Json::parse(option.default_text);
+  schema["default"] = parse_own_json(option.default_text);
   return schema;
 }
 
@@ -96,6 +101,7 @@ std::string type_name(const Option& option) {
   if (std::holds_alternative<double*>(option.field)) return "number";
   if (std::holds_alternative<std::vector<std::string>*>(option.field)) return "string or list";
   if (std::holds_alternative<std::shared_ptr<OptionItems>>(option.field)) return "string, object or list of these";
+  if (std::holds_alternative<NamedNumbers*>(option.field)) return "choice, or a number for each name";
   return option.choices.empty() ? "string" : "choice";
 }
 
@@ -122,7 +128,8 @@ std::string table_row(const Option& option, const std::string& name) {
     spellings.push_back("`" + (same_section ? alias : option.alias_path(alias)) + "`" +
                         (alias.starts_with('.') ? " at the top" : ""));
   }
-  for (const auto& [flag, value] : option.flags) spellings.push_back(fmt::format("`{}: true` for `{}`", flag, value));
+  for (const Option::Flag& flag : option.flags)
+    spellings.push_back(fmt::format("`{}: true` for `{}`", flag.name, flag.value));
   return fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", name, type_name(option), cell(documented_default(option)),
                      cell(allowed), cell(option.meaning()), fmt::join(spellings, ", "));
 }
@@ -151,10 +158,10 @@ std::string options_schema(const std::vector<Option>& options, const std::string
       properties_of(path)[leaf(path)] = {{"$ref", pointer_to(option)},
                                          {"description", "another spelling of " + option.path}};
     }
-    for (const auto& [name, value] : option.flags) {
-      const std::string path = option.alias_path(name);
+    for (const Option::Flag& flag : option.flags) {
+      const std::string path = option.alias_path(flag.name);
       properties_of(path)[leaf(path)] = {{"type", "boolean"},
-                                         {"description", fmt::format("true: {} is {}", option.path, value)}};
+                                         {"description", fmt::format("true: {} is {}", option.path, flag.value)}};
     }
   }
   return root.dump(2) + "\n";

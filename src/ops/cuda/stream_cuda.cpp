@@ -25,7 +25,7 @@ Branch& branch() {
   return only;
 }
 
-bool working_beside = false;
+bool on_side_stream = false;
 
 }  // namespace
 
@@ -78,28 +78,28 @@ Workspaces& workspaces() {
 }  // namespace
 
 void SideStream::queue(const std::function<void()>& work) {
-  BRISK_CHECK(!apart_ && !working_beside, "work beside work");
+  BRISK_CHECK(!apart_ && !on_side_stream, "nested work on the side stream");
   if (!is_captured()) return work();
   Branch& side = branch();
-  check(cudaEventRecord(side.begun, stream()), "beginning work beside the stream");
-  check(cudaStreamWaitEvent(side.stream, side.begun, 0), "beginning work beside the stream");
+  check(cudaEventRecord(side.begun, stream()), "beginning work on the side stream");
+  check(cudaStreamWaitEvent(side.stream, side.begun, 0), "beginning work on the side stream");
   apart_ = true;
-  working_beside = true;
+  on_side_stream = true;
   const OtherStream other(side.stream);
   try {
     work();
   } catch (...) {
-    working_beside = false;
+    on_side_stream = false;
     throw;
   }
-  working_beside = false;
-  check(cudaEventRecord(side.ended, side.stream), "ending work beside the stream");
+  on_side_stream = false;
+  check(cudaEventRecord(side.ended, side.stream), "ending work on the side stream");
 }
 
 void SideStream::join() {
   if (!apart_) return;
   apart_ = false;
-  check(cudaStreamWaitEvent(stream(), branch().ended, 0), "waiting for work beside the stream");
+  check(cudaStreamWaitEvent(stream(), branch().ended, 0), "waiting for the side stream");
 }
 
 void reserve_workspace(int64_t bytes) { workspace(bytes); }
@@ -113,19 +113,20 @@ void release_workspaces() {
 }
 
 void* workspace(int64_t bytes) {
-  BRISK_CHECK(!working_beside, "work beside the stream wants {} bytes of its workspace", bytes);
+  BRISK_CHECK(!on_side_stream, "work on the side stream asks for {} bytes of the main stream's workspace", bytes);
   return workspaces().shared.at_least(bytes);
 }
 
 void* operand_workspace(int64_t bytes) {
-  BRISK_CHECK(!working_beside, "work beside the stream wants {} bytes of its operands' workspace", bytes);
+  BRISK_CHECK(!on_side_stream, "work on the side stream asks for {} bytes of the main stream's operand workspace",
+              bytes);
   return workspaces().operands.at_least(bytes);
 }
 
 // Of their own: ops keep what they multiply in the shared one.
-void* product_workspace() {
-  char* const both = static_cast<char*>(workspaces().products.at_least(kProductWorkspaceBytes));
-  return both + (working_beside ? kProductWorkspaceBytes / 2 : 0);
+void* gemm_workspace() {
+  char* const both = static_cast<char*>(workspaces().products.at_least(kGemmWorkspaceBytes));
+  return both + (on_side_stream ? kGemmWorkspaceBytes / 2 : 0);
 }
 
 int multiprocessors() {

@@ -7,7 +7,7 @@
 // stride + i]). Both are packed into panels as the product goes: weights change every step, and with thousands of rows
 // per weight packing B took 0.5-2 % of a product in fp32 and 1-4 % with AMX, so no packed copy of a weight is kept.
 // (With 200 rows it takes 6-11 % in fp32, with 512 rows of a vocabulary's logits 3 %.) A sum runs over the depth in one
-// order, whatever the number of threads: every thread pool gives the same bits.
+// order: the bits are the same for any number of threads.
 #pragma once
 
 #include "base/threads.h"

@@ -27,16 +27,17 @@ constexpr int64_t kLowRows = 1024, kLowPassFloats = 1 << 18, kLowFloats = 1 << 2
 
 // One product: how it is cut into steps and items, and shared by the thread pool.
 //
-// A step is a block of columns and depth of B, packed by the whole thread pool. In a step the rows of C are cut into items;
-// each thread begins with its own share of them and then helps the others (gemm_schedule.h), so that a core that others
-// disturb delays nobody. An item goes through the depth of its step in passes whose panels fit the caches.
+// A step is a block of columns and depth of B, packed by all threads together. In a step the rows of C are cut into
+// items; each thread begins with its own share of them and then helps the others (gemm_schedule.h), so that a core that
+// other processes slow down delays nobody. An item goes through the depth of its step in passes whose panels fit the
+// caches.
 //
 // With few rows (`low_`) it is the other way round: packing B is a good part of the work then, and what one core packed
-// comes from afar for the other. So the thread pool packs A, an item is a few panels of C's columns, and a thread packs its
-// panels of B right before it multiplies all rows with them.
-class Product {
+// is in another core's cache. So all threads pack A together, an item is a few panels of C's columns, and a thread
+// packs its panels of B right before it multiplies all rows with them.
+class CpuGemm {
  public:
-  Product(const GemmKernels& kernels, int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b,
+  CpuGemm(const GemmKernels& kernels, int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b,
           const GemmEpilogue& epilogue, int pool_size)
       : kernels_(kernels),
         m_(m),
@@ -276,9 +277,9 @@ class Product {
         if (!keeps_all || item.row_item != packed_item) {
           pack_a(item.rows, {0, divide_up(item.rows.size(), kernels_.rows)}, depth, a_panels);
         }
-        const GemmAhead ahead = plain_ ? next_of_a(step, pass, number, packed_item) : GemmAhead();
+        const GemmPrefetch prefetch = plain_ ? next_of_a(step, pass, number, packed_item) : GemmPrefetch();
         multiply_item(thread, step, pass, item, a_panels, b_pass + item.panels.begin * kernels_.cols * units(depth),
-                      ahead);
+                      prefetch);
         b_pass += (depth_block_ / kernels_.unit_depth) * cols_block_;
       }
       packed_item = item.row_item;
@@ -303,7 +304,7 @@ class Product {
         const Item next = goes_on || number + 1 == col_items_ ? item : item_of(step, number + 1);
         const Range next_cols{next.panels.begin * kernels_.cols, std::min(n_, next.panels.end * kernels_.cols)};
         multiply_item(thread, step, pass, item, low_panels(pass), b_panels,
-                      ahead_of_b(next_cols, depth_of(goes_on ? pass + 1 : 0)));
+                      prefetch_of_b(next_cols, depth_of(goes_on ? pass + 1 : 0)));
       }
       schedule_->finished(step.number, number);
     }
@@ -311,7 +312,7 @@ class Product {
 
   // `b_panels` begins with the item's first panel.
   void multiply_item(int thread, const Step& step, int64_t pass, const Item& item, const float* a_panels,
-                     const float* b_panels, GemmAhead ahead) const {
+                     const float* b_panels, GemmPrefetch prefetch) const {
     const int64_t panel_units = units(depth_of(pass)), count = divide_up(item.rows.size(), kernels_.rows);
     const int64_t tile_floats = kernels_.rows * kernels_.cols;
     float* partial = partial_ + thread * partial_floats_;
@@ -323,7 +324,7 @@ class Product {
     GemmTile tile;
     tile.units = panel_units;
     tile.a_by_row = a_by_row_;
-    ahead.share_among(item.panels.size() * count);
+    prefetch.share_among(item.panels.size() * count);
     for (int64_t panel = item.panels.begin; panel < item.panels.end; ++panel) {
       const int64_t col = step.cols.begin + panel * kernels_.cols;
       GemmParts parts(item.rows, count);
@@ -331,7 +332,7 @@ class Product {
         const Range rows = kernels_.whole_panels ? whole_panel(item.rows, p) : parts.next();
         tile.a_panel = a_panels + p * panel_floats_;
         tile.b_panel = b_panels;
-        ahead.next(tile);
+        prefetch.next(tile);
         multiply_tile(tile, rows, {col, std::min(col + kernels_.cols, step.cols.end)}, pass, partial + p * tile_floats,
                       tile_buffers_ + thread * tile_floats, row_keys + (rows.begin - item.rows.begin));
       }
@@ -378,8 +379,8 @@ class Product {
         kernels_.multiply(tile);
         return;
       }
-      // At the edges of C a tile is computed beside it. The sum is taken in the same order as inside, so that where the
-      // edges of tiles lie (on the number of threads) changes no bit.
+      // At the edges of C a tile is computed in a buffer. The sum is taken in the same order as inside, so that where
+      // the edges of tiles lie (on the number of threads) changes no bit.
       if (adds) {
         for (int64_t r = 0; r < rows.size(); ++r) {
           const float* row = epilogue_.c.f32() + (rows.begin + r) * epilogue_.c.stride + cols.begin;
@@ -415,20 +416,20 @@ class Product {
 
   // What of A is packed after a pass of an item. Not for products with an epilogue, whose tiles have enough to fetch:
   // 10 % slower at 256 wide.
-  GemmAhead next_of_a(const Step& step, int64_t pass, int64_t number, int64_t packed_item) const {
+  GemmPrefetch next_of_a(const Step& step, int64_t pass, int64_t number, int64_t packed_item) const {
     const Item item = item_of(step, number);
     if (pass + 1 < step.passes.end) {
-      return item.row_item == packed_item ? GemmAhead() : ahead_of_a(item.rows, depth_of(pass + 1));
+      return item.row_item == packed_item ? GemmPrefetch() : prefetch_of_a(item.rows, depth_of(pass + 1));
     }
     if (number + 1 == row_items_ * col_items_) return {};
     const Item next = item_of(step, number + 1);
-    return next.row_item == item.row_item ? GemmAhead() : ahead_of_a(next.rows, depth_of(step.passes.begin));
+    return next.row_item == item.row_item ? GemmPrefetch() : prefetch_of_a(next.rows, depth_of(step.passes.begin));
   }
-  GemmAhead ahead_of_a(Range rows, Range depth) const {
-    return GemmAhead(element_of(a_, rows.begin, depth.begin), a_, rows, depth, !a_.transposed);
+  GemmPrefetch prefetch_of_a(Range rows, Range depth) const {
+    return GemmPrefetch(element_of(a_, rows.begin, depth.begin), a_, rows, depth, !a_.transposed);
   }
-  GemmAhead ahead_of_b(Range cols, Range depth) const {
-    return GemmAhead(element_of(b_, depth.begin, cols.begin), b_, cols, depth, b_.transposed);
+  GemmPrefetch prefetch_of_b(Range cols, Range depth) const {
+    return GemmPrefetch(element_of(b_, depth.begin, cols.begin), b_, cols, depth, b_.transposed);
   }
   const GemmKernels& kernels_;
   const int64_t m_, n_, k_;
@@ -472,7 +473,7 @@ void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOpera
     if (m <= (arithmetic == Arithmetic::f32 ? kFewRows : kFewRowsBf16) && !a.transposed && b.transposed) {
       return gemm_few_rows(*kernels, m, n, std::max<int64_t>(k, 0), a, b, epilogue, arithmetic);
     }
-    Product(*kernels, m, n, std::max<int64_t>(k, 0), a, b, epilogue, thread_pool().size()).run();
+    CpuGemm(*kernels, m, n, std::max<int64_t>(k, 0), a, b, epilogue, thread_pool().size()).run();
     return;
   }
   gemm_by(implementation, m, n, k, a, b, epilogue, arithmetic);
@@ -481,7 +482,7 @@ void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOpera
 void gemm_alone(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b,
                 const GemmEpilogue& epilogue, Arithmetic arithmetic) {
   BRISK_CHECK(can_gemm_alone(), "only brisk's own product runs on one thread of a thread pool");
-  if (m > 0 && n > 0) Product(*own_kernels(arithmetic), m, n, std::max<int64_t>(k, 0), a, b, epilogue, 1).run();
+  if (m > 0 && n > 0) CpuGemm(*own_kernels(arithmetic), m, n, std::max<int64_t>(k, 0), a, b, epilogue, 1).run();
 }
 
 bool can_gemm_alone() { return gemm_implementation() == GemmImplementation::own && has_vector_kernels(); }

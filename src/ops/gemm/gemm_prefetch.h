@@ -2,9 +2,9 @@
 // since packing reads each number once and would wait for memory. Shares are computed incrementally: a division per
 // tile costs 1 %.
 //
-//   GemmAhead ahead(first_element, operand, rows, depth, depth_contiguous);
-//   ahead.share_among(tiles);
-//   for (...) ahead.next(tile);       // each tile prefetches its share of the block
+//   GemmPrefetch prefetch(first_element, operand, rows, depth, depth_contiguous);
+//   prefetch.share_among(tiles);
+//   for (...) prefetch.next(tile);       // each tile prefetches its share of the block
 #pragma once
 
 #include <algorithm>
@@ -41,10 +41,10 @@ class GemmParts {
 };
 
 // A block of an operand, or nothing.
-class GemmAhead {
+class GemmPrefetch {
  public:
-  GemmAhead() = default;
-  GemmAhead(const void* first, const GemmOperand& operand, GemmRange across, GemmRange depth, bool depth_contiguous)
+  GemmPrefetch() = default;
+  GemmPrefetch(const void* first, const GemmOperand& operand, GemmRange across, GemmRange depth, bool depth_contiguous)
       : at_(static_cast<const char*>(first)),
         stride_(operand.stride * size_of(operand.type)),
         rows_(depth_contiguous ? across.size() : depth.size()),

@@ -29,13 +29,13 @@ struct LinearForward {
   // [1, O] the bias in the weight's type, or none: on a GPU products with a result of 16 bits add it so; without, it
   // is made.
   Tensor bias_copy;
-  ProductFormat products = ProductFormat::own;  // on a GPU
-  // [1, fp8_kept_bytes] of bytes, with fp8: out, x and the weight as the gradients' products read them; or none.
-  Tensor kept;
+  GemmFormat products = GemmFormat::own;  // on a GPU
+  // [1, fp8_operand_bytes] of bytes, with fp8: out, x and the weight as the gradients' products read them; or none.
+  Tensor fp8_operands;
 };
 
 // Factors, then the weight's columns, then those of x.
-inline int64_t fp8_kept_bytes(int64_t rows, int64_t inputs, int64_t outputs) {
+inline int64_t fp8_operand_bytes(int64_t rows, int64_t inputs, int64_t outputs) {
   return 256 + round_up(inputs * round_up(outputs, 16), 256) + round_up(inputs * round_up(rows, 16), 256);
 }
 
@@ -55,8 +55,8 @@ struct LinearBackward {
   bool dweight_adds = false;
   Tensor dbias;  // [1, O] f32 or none
   bool dbias_adds = false;
-  ProductFormat products = ProductFormat::own;  // on a GPU
-  Tensor kept;                                  // as forward left it, or none
+  GemmFormat products = GemmFormat::own;  // on a GPU
+  Tensor fp8_operands;                    // as forward left them, or none
 };
 
 namespace ref {

@@ -22,12 +22,12 @@ void clear(const Tensor& t) {
         "clearing a gradient");
 }
 
-bool uses_tf32(ProductFormat products, const Tensor& weight) {
-  return products == ProductFormat::tf32 && weight.type == DType::f32;
+bool uses_tf32(GemmFormat products, const Tensor& weight) {
+  return products == GemmFormat::tf32 && weight.type == DType::f32;
 }
 
-Arithmetic arithmetic_of(DType weight, ProductFormat products) {
-  if (weight == DType::f32) return products == ProductFormat::tf32 ? Arithmetic::tf32 : Arithmetic::f32;
+Arithmetic arithmetic_of(DType weight, GemmFormat products) {
+  if (weight == DType::f32) return products == GemmFormat::tf32 ? Arithmetic::tf32 : Arithmetic::f32;
   return weight == DType::f16 ? Arithmetic::f16 : Arithmetic::bf16;
 }
 
@@ -35,7 +35,8 @@ int64_t carved(int64_t bytes) { return round_up(bytes, WorkspaceCarver::kAlignme
 
 // The weight's gradient, and with it the bias's where the product can sum the columns of du on the way.
 bool weight_gradient(const LinearBackward& op, const Tensor& du, const Tensor& x, float* bias_gradient) {
-  Product product{.m = op.dweight.rows, .n = op.dweight.cols, .k = du.rows, .a = operand(du, true), .b = operand(x)};
+  GemmProblem product{
+      .m = op.dweight.rows, .n = op.dweight.cols, .k = du.rows, .a = operand(du, true), .b = operand(x)};
   product.c = op.dweight;
   if (op.dweight_adds) product.addend = op.dweight;
   product.a_sums = bias_gradient;
@@ -45,7 +46,7 @@ bool weight_gradient(const LinearBackward& op, const Tensor& du, const Tensor& x
 
 }  // namespace
 
-void linear_input_gradient(const LinearBackward& op, Product product) {
+void linear_input_gradient(const LinearBackward& op, GemmProblem product) {
   const auto plain = [&] {
     product.gelu_gradient = false;
     product.before = {};
@@ -65,7 +66,7 @@ void linear_input_gradient(const LinearBackward& op, Product product) {
     product.before = op.dx_gelu;
     return multiply(product);
   };
-  const Product shape = product;
+  const GemmProblem shape = product;
   run_faster(Fusion::gelu_gradient, shape, fused, apart);
 }
 
@@ -128,7 +129,7 @@ void linear_backward(const LinearBackward& op) {
   const auto run_weight_and_bias = [&] {
     // Where dy is already what the products read, the weight's product can sum the bias's gradient on the way.
     if (!passes && op.dbias && op.dweight && !op.dbias_adds && !op.dweight_adds) {
-      Product shape{.m = outputs, .n = inputs, .k = n, .a = operand(du, true), .b = operand(x), .c = op.dweight};
+      GemmProblem shape{.m = outputs, .n = inputs, .k = n, .a = operand(du, true), .b = operand(x), .c = op.dweight};
       shape.tf32 = uses_tf32(op.products, op.weight);
       const auto fused = [&] { return weight_gradient(op, du, x, op.dbias.f32()); };
       const auto apart = [&] {
@@ -141,15 +142,15 @@ void linear_backward(const LinearBackward& op) {
     if (op.dweight) run_weight();
   };
   if (passes) run_pass();
-  SideStream beside;
-  beside.queue(run_weight_and_bias);
+  SideStream side_stream;
+  side_stream.queue(run_weight_and_bias);
   if (op.dx) {
-    Product product{.m = n, .n = inputs, .k = outputs, .a = operand(du), .b = operand(op.weight), .c = op.dx};
+    GemmProblem product{.m = n, .n = inputs, .k = outputs, .a = operand(du), .b = operand(op.weight), .c = op.dx};
     product.tf32 = uses_tf32(op.products, op.weight);
     if (op.dx_adds) product.addend = op.dx;
     linear_input_gradient(op, product);
   }
-  beside.join();
+  side_stream.join();
 }
 
 }  // namespace brisk::cuda

@@ -329,7 +329,7 @@ void linear_gradient_pass(const LinearGradientPass& pass) {
   };
   const auto is_f16 = [](const Tensor& t) { return t && t.type == DType::f16; };
   if (is_f16(pass.dy) || is_f16(pass.before) || is_f16(pass.du)) {
-    expect((!pass.before || is_f16(pass.before)) && (!pass.du || is_f16(pass.du)), "f16 beside another type");
+    expect((!pass.before || is_f16(pass.before)) && (!pass.du || is_f16(pass.du)), "f16 mixed with another type");
     return is_f16(pass.dy) ? run(f16_t{}, f16_t{}, f16_t{}) : run(float{}, f16_t{}, f16_t{});
   }
   with_type(pass.dy.type, [&](auto dy_type) {

@@ -41,7 +41,7 @@ int64_t linear_partial_floats(const Tensor& dy);
 
 // dx by `product`, which multiplies the gradient of what linear's product was by the weight, and with it gelu's slope
 // where dx_gelu is given.
-void linear_input_gradient(const LinearBackward& op, Product product);
+void linear_input_gradient(const LinearBackward& op, GemmProblem product);
 
 // linear with its products in eight bits (ops/gemm/cuda/fp8_cuda.h), where `products` says so; false, and nothing done, where the
 // shapes do not fit.

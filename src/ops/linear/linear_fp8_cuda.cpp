@@ -72,8 +72,8 @@ GemmOperand as_right(GemmOperand operand) {
   return operand;
 }
 
-bool fits(ProductFormat products, const Tensor& x, const Tensor& weight) {
-  return products == ProductFormat::fp8 && weight.type == DType::bf16 && x.rows > 0 && fits_fp8(weight) &&
+bool fits(GemmFormat products, const Tensor& x, const Tensor& weight) {
+  return products == GemmFormat::fp8 && weight.type == DType::bf16 && x.rows > 0 && fits_fp8(weight) &&
          weight.rows % kFp8Multiple == 0 && fits_fp8(x);
 }
 
@@ -81,10 +81,10 @@ bool fits(ProductFormat products, const Tensor& x, const Tensor& weight) {
 
 bool linear_forward_fp8(const LinearForward& op) {
   if (!fits(op.products, op.x, op.weight)) return false;
-  const bool keeps = static_cast<bool>(op.kept);
+  const bool keeps = static_cast<bool>(op.fp8_operands);
   Fp8Matrix x{.from = op.x, .wants_rows = true, .wants_columns = keeps};
   Fp8Matrix weight{.from = op.weight, .wants_rows = true, .wants_columns = keeps};
-  keep(op.kept, x, weight);
+  keep(op.fp8_operands, x, weight);
   WorkspaceCarver carver(x.bytes() + weight.bytes(), operand_workspace(x.bytes() + weight.bytes()));
   x.place(carver);
   weight.place(carver);
@@ -120,21 +120,21 @@ bool linear_backward_fp8(const LinearBackward& op) {
   }
   Fp8Matrix weight{.from = op.weight, .wants_columns = bool{op.dx}};
   Fp8Matrix x{.from = op.x, .wants_columns = bool{op.dweight}};
-  keep(op.kept, x, weight);
-  const bool kept = static_cast<bool>(op.kept);
+  keep(op.fp8_operands, x, weight);
+  const bool kept = static_cast<bool>(op.fp8_operands);
   const int64_t bytes = gradient.bytes() + weight.bytes() + x.bytes();
   WorkspaceCarver carver(bytes, operand_workspace(bytes));
   gradient.place(carver);
   weight.place(carver);
   x.place(carver);
-  Product for_dx{.m = n, .n = inputs, .k = outputs, .a = gradient.rows, .b = as_right(weight.columns), .c = op.dx};
+  GemmProblem for_dx{.m = n, .n = inputs, .k = outputs, .a = gradient.rows, .b = as_right(weight.columns), .c = op.dx};
   if (op.dx_adds) for_dx.addend = op.dx;
-  Product for_dweight{.m = outputs,
-                      .n = inputs,
-                      .k = x.padded_rows(),
-                      .a = gradient.columns,
-                      .b = as_right(x.columns),
-                      .c = op.dweight};
+  GemmProblem for_dweight{.m = outputs,
+                          .n = inputs,
+                          .k = x.padded_rows(),
+                          .a = gradient.columns,
+                          .b = as_right(x.columns),
+                          .c = op.dweight};
   if (op.dweight_adds) for_dweight.addend = op.dweight;
   if ((op.dx && !can_multiply(for_dx)) || (op.dweight && !can_multiply(for_dweight))) return false;
 
@@ -154,8 +154,8 @@ bool linear_backward_fp8(const LinearBackward& op) {
     linear_gradient_pass(pass);
   }
   gradient.make();
-  SideStream beside;
-  beside.queue([&] {
+  SideStream side_stream;
+  side_stream.queue([&] {
     if (!op.dweight) return;
     if (!kept) x.make();
     BRISK_CHECK(multiply(for_dweight), "cuBLASLt cannot multiply [{}, {}] by [{}, {}] in fp8", outputs, n, n, inputs);
@@ -164,7 +164,7 @@ bool linear_backward_fp8(const LinearBackward& op) {
     if (!kept) weight.make();
     linear_input_gradient(op, for_dx);
   }
-  beside.join();
+  side_stream.join();
   return true;
 }
 

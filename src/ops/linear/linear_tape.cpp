@@ -18,14 +18,14 @@ class LinearOp final : public Op {
  public:
   // Inputs: x, then the residual if any. Outputs: y, then the value before the activation if it is saved.
   LinearOp(std::string label, int row_set, const LinearOptions& options, DropoutSite dropout, bool saves_before,
-           int kept_output)
+           int fp8_output)
       : label_(std::move(label)),
         row_set_(row_set),
         activation_(options.activation),
         has_bias_(options.bias != nullptr),
         has_residual_(static_cast<bool>(options.residual)),
         saves_before_(saves_before),
-        kept_output_(kept_output),
+        fp8_output_(fp8_output),
         first_row_(options.first_row),
         rows_(options.rows),
         dropout_(dropout) {}
@@ -44,7 +44,7 @@ class LinearOp final : public Op {
     if (has_residual_) op.residual = run.input(1);
     op.y = run.output(0);
     op.products = run.products();
-    if (kept_output_ >= 0) op.kept = run.output(kept_output_);
+    if (fp8_output_ >= 0) op.fp8_operands = run.output(fp8_output_);
     BRISK_RUN_OP(run, linear_forward, op);
   }
   void backward(OpRun& run) const override {
@@ -76,7 +76,7 @@ class LinearOp final : public Op {
       op.dbias_adds = run.parameter_gradient_adds(1);
     }
     op.products = run.products();
-    if (kept_output_ >= 0) op.kept = run.output(kept_output_);
+    if (fp8_output_ >= 0) op.fp8_operands = run.output(fp8_output_);
     BRISK_RUN_OP(run, linear_backward, op);
   }
 
@@ -134,7 +134,7 @@ class LinearOp final : public Op {
   int row_set_;
   Activation activation_;
   bool has_bias_, has_residual_, saves_before_;
-  int kept_output_;  // -1: nothing is kept
+  int fp8_output_;  // the output with the operands in fp8 for backward; -1: none
   int64_t first_row_, rows_;
   DropoutSite dropout_;
 };
@@ -152,7 +152,7 @@ Value linear(Tape& tape, Value x, Parameter* weight, const LinearOptions& option
   const bool saves_before = tape.training() && options.activation != Activation::none;
   const DropoutSite dropout(tape, options.dropout);
   Node node;
-  const bool keeps = tape.training() && tape.products() == ProductFormat::fp8 && spec.cols % 16 == 0 && width % 16 == 0;
+  const bool keeps = tape.training() && tape.products() == GemmFormat::fp8 && spec.cols % 16 == 0 && width % 16 == 0;
   node.op = std::make_unique<LinearOp>(label_of(weight), tape.spec(x).row_set, options, dropout, saves_before,
                                        !keeps         ? -1
                                        : saves_before ? 2
@@ -174,7 +174,7 @@ Value linear(Tape& tape, Value x, Parameter* weight, const LinearOptions& option
     node.output_in_backward.push_back(true);
   }
   if (keeps) {
-    const int64_t bytes = fp8_kept_bytes(tape.rows(tape.spec(x).row_set).rows, spec.cols, width);
+    const int64_t bytes = fp8_operand_bytes(tape.rows(tape.spec(x).row_set).rows, spec.cols, width);
     node.outputs.push_back(
         tape.add_value({.row_set = tape.spec(x).row_set, .fixed_rows = 1, .cols = bytes, .type = DType::e4m3}));
     node.output_in_backward.push_back(true);

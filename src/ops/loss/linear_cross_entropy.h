@@ -30,7 +30,6 @@ struct LinearCrossEntropy {
   float scale = 1;
   const float* step_scale = nullptr;  // on a GPU the scale may lie in device memory; or none
   Tensor loss;                        // [N, 1] f32 out: per row (includes label smoothing, not the row's weight)
-  Tensor log_sum_exp;                 // [N, 1] f32 out, or none
   Tensor argmax;                      // [N, 1] i32 out
   Tensor sums;     // [1, 4] f32 out: sum of weight * loss, correct rows, valid rows, sum of the valid rows' weights
   Tensor dx;       // [N, D] out, or none; overwritten
@@ -38,8 +37,8 @@ struct LinearCrossEntropy {
   bool dweight_adds = false;
   Tensor dbias;  // [1, V] f32 out, or none
   bool dbias_adds = false;
-  Tensor scratch;                               // [1, bytes / 4] as linear_cross_entropy_scratch says
-  ProductFormat products = ProductFormat::own;  // on a GPU; of a type it cannot be of, own
+  Tensor scratch;                         // [1, bytes / 4] as linear_cross_entropy_scratch says
+  GemmFormat products = GemmFormat::own;  // on a GPU; of a type it cannot be of, own
 };
 
 // Bytes of scratch for a capacity of `rows` rows; the chunk height follows from it, alike on every run.

@@ -206,7 +206,6 @@ class Loss {
       loss = (1 - op_.label_smoothing) * plain + op_.label_smoothing * (log_sum_exp - mean);
     }
     op_.loss.f32()[row * op_.loss.stride] = loss;
-    if (op_.log_sum_exp) op_.log_sum_exp.f32()[row * op_.log_sum_exp.stride] = log_sum_exp;
     op_.argmax.i32()[row * op_.argmax.stride] = state.argmax;
   }
 

@@ -100,7 +100,7 @@ class GpuLoss {
       if (!gradient_) continue;
       const auto give_parameters = [&] {
         if (op_.dweight) {
-          Product product{.m = vocabulary, .n = width, .k = rows, .a = operand(dlogits, true), .b = operand(x)};
+          GemmProblem product{.m = vocabulary, .n = width, .k = rows, .a = operand(dlogits, true), .b = operand(x)};
           product.c = op_.dweight;
           if (op_.dweight_adds || begin > 0) product.addend = op_.dweight;
           multiply_or_fail(product);
@@ -114,8 +114,8 @@ class GpuLoss {
           linear_gradient_pass(pass);
         }
       };
-      SideStream beside;
-      beside.queue(give_parameters);
+      SideStream side_stream;
+      side_stream.queue(give_parameters);
       if (op_.dx) {
         multiply_or_fail({.m = rows,
                           .n = width,
@@ -125,7 +125,7 @@ class GpuLoss {
                           .c = op_.dx.row_range(begin, rows)});
         if (factors != nullptr) scale_rows(op_.dx.row_range(begin, rows), factors);
       }
-      beside.join();
+      side_stream.join();
     }
     sum_up();
   }
@@ -133,8 +133,8 @@ class GpuLoss {
  private:
   static int64_t carved(int64_t bytes) { return round_up(bytes, WorkspaceCarver::kAlignment); }
 
-  void multiply_or_fail(Product p) const {
-    p.tf32 = op_.products == ProductFormat::tf32 && op_.weight.type == DType::f32;
+  void multiply_or_fail(GemmProblem p) const {
+    p.tf32 = op_.products == GemmFormat::tf32 && op_.weight.type == DType::f32;
     BRISK_CHECK(multiply(p), "cuBLASLt cannot multiply [{}, {}] by [{}, {}]", p.m, p.k, p.k, p.n);
   }
 
@@ -161,8 +161,6 @@ class GpuLoss {
     a.step_scale = op_.step_scale;
     a.loss = op_.loss.f32() + begin * op_.loss.stride;
     a.loss_stride = op_.loss.stride;
-    if (op_.log_sum_exp) a.log_sum_exp = op_.log_sum_exp.f32() + begin * op_.log_sum_exp.stride;
-    a.log_sum_exp_stride = op_.log_sum_exp.stride;
     a.argmax = op_.argmax.i32() + begin * op_.argmax.stride;
     a.argmax_stride = op_.argmax.stride;
     return a;

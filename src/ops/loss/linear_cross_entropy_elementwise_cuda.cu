@@ -91,7 +91,6 @@ struct RowLoss {
       loss = (1 - a.label_smoothing) * plain + a.label_smoothing * (log_sum_exp - mean);
     }
     a.loss[row * a.loss_stride] = loss;
-    if (a.log_sum_exp != nullptr) a.log_sum_exp[row * a.log_sum_exp_stride] = log_sum_exp;
     a.argmax[row * a.argmax_stride] = state.argmax;
   }
 
@@ -235,7 +234,7 @@ __global__ void sum_kernel(const LossSums a) {
 // Whether rows of bf16 logits were taken by way of shared memory.
 bool in_shared_memory(const LossRows& rows) {
   const int64_t bytes = round_up(rows.vocabulary, 8) * size_of(DType::bf16);
-  const int64_t reduced = kWarp * static_cast<int64_t>(sizeof(RowState));  // what reduce_block has beside it
+  const int64_t reduced = kWarp * static_cast<int64_t>(sizeof(RowState));  // what reduce_block needs in addition
   if (rows.gradient != rows.logits || !fits_shared_memory(bytes + reduced)) return false;
   // Two blocks of a multiprocessor where both rows fit, more of short ones.
   const int threads = rows.vocabulary > 65536 ? 1024 : rows.vocabulary > 24576 ? 512 : 256;

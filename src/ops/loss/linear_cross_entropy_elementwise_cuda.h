@@ -20,8 +20,6 @@ struct LossRows {
   const float* step_scale;
   float* loss;
   int64_t loss_stride;
-  float* log_sum_exp;
-  int64_t log_sum_exp_stride;
   int32_t* argmax;
   int64_t argmax_stride;
 };

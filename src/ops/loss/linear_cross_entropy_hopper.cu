@@ -437,9 +437,7 @@ __global__ void finish_exponentials_kernel(const LossExponentials a, const float
   const float scale = (a.rows.step_scale != nullptr ? *a.rows.step_scale : a.rows.scale) * weight;
   const float factor = scale / all.sum;
   if (lane == 0) {
-    const float log_sum_exp = reference / kLog2E + logf(all.sum);
     a.rows.loss[row * a.rows.loss_stride] = target < 0 ? 0.0f : logf(all.sum) + (reference - of_target) / kLog2E;
-    if (a.rows.log_sum_exp != nullptr) a.rows.log_sum_exp[row * a.rows.log_sum_exp_stride] = log_sum_exp;
     a.rows.argmax[row * a.rows.argmax_stride] = all.argmax;
     a.factors[row] = factor;
     if (target >= 0) {

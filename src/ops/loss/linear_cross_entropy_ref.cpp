@@ -68,7 +68,6 @@ void linear_cross_entropy(const LinearCrossEntropy& op) {
       valid += 1;
     }
     op.loss.f32()[i * op.loss.stride] = static_cast<float>(loss);
-    if (op.log_sum_exp) op.log_sum_exp.f32()[i * op.log_sum_exp.stride] = static_cast<float>(log_sum_exp);
     op.argmax.i32()[i * op.argmax.stride] = static_cast<int32_t>(best);
 
     std::fill(dx.begin(), dx.end(), 0.0);

@@ -123,7 +123,7 @@ class LogitsOp final : public Op {
 
 Value record_logits(Tape& tape, Value x, Parameter* weight, Parameter* bias, bool last_rows) {
   const ValueSpec spec = tape.spec(x);  // a copy: add_value moves the specs
-  ValueSpec out{.row_set = spec.row_set, .cols = weight->spec.rows, .type = DType::f32, .kept = true};
+  ValueSpec out{.row_set = spec.row_set, .cols = weight->spec.rows, .type = DType::f32, .read_back = true};
   if (last_rows) out.fixed_rows = tape.rows(spec.row_set).sequences;
   const Value logits = tape.add_value(out);
   Node node;
@@ -142,8 +142,8 @@ Value record_logits(Tape& tape, Value x, Parameter* weight, Parameter* bias, boo
 LossValues linear_cross_entropy(Tape& tape, Value x, Parameter* weight, const LossOptions& options) {
   const int row_set = tape.spec(x).row_set;
   const LossValues values{
-      .row_losses = tape.add_value({.row_set = row_set, .cols = 1, .type = DType::f32, .kept = true}),
-      .sums = tape.add_value({.row_set = row_set, .fixed_rows = 1, .cols = 4, .type = DType::f32, .kept = true}),
+      .row_losses = tape.add_value({.row_set = row_set, .cols = 1, .type = DType::f32, .read_back = true}),
+      .sums = tape.add_value({.row_set = row_set, .fixed_rows = 1, .cols = 4, .type = DType::f32, .read_back = true}),
   };
   Node node;
   node.op = std::make_unique<LinearCrossEntropyOp>(row_set, options);

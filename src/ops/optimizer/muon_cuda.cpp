@@ -44,7 +44,7 @@ int64_t floats_for(const MuonGroup& group) {
          2 * aligned_floats(group.count * side * side);
 }
 
-void multiply_or_fail(Product p, Arithmetic arithmetic) {
+void multiply_or_fail(GemmProblem p, Arithmetic arithmetic) {
   p.tf32 = arithmetic == Arithmetic::tf32;
   BRISK_CHECK(multiply(p), "cuBLASLt cannot multiply [{}, {}] by [{}, {}], {} at once", p.m, p.k, p.k, p.n, p.batch);
 }

@@ -63,12 +63,12 @@ double gpu_product_gflops(Device& gpu, Arithmetic arithmetic) {
       c(gpu, side * side * size_of(type));
   fill(a, type);
   fill(b, type);
-  cuda::Product product{.m = side,
-                        .n = side,
-                        .k = side,
-                        .a = operand(matrix(a.data(), type, side, side)),
-                        .b = operand(matrix(b.data(), type, side, side), true),
-                        .c = matrix(c.data(), type, side, side)};
+  cuda::GemmProblem product{.m = side,
+                            .n = side,
+                            .k = side,
+                            .a = operand(matrix(a.data(), type, side, side)),
+                            .b = operand(matrix(b.data(), type, side, side), true),
+                            .c = matrix(c.data(), type, side, side)};
   product.tf32 = arithmetic == Arithmetic::tf32;
   const double seconds =
       shortest_time([&] { BRISK_CHECK(cuda::multiply(product), "cuBLASLt cannot multiply squares"); });

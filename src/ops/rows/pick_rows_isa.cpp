@@ -12,7 +12,7 @@ void pick_rows_backward_rows(const PickRowsBackward& op, int64_t begin, int64_t 
       for_columns(op.dx.cols, [&](int64_t c, int64_t lanes) BRISK_INLINE { store(dx + c, zero(), lanes); });
     }
     with_element(op.dy.type, [&](auto of_dy) {
-      // Every thread looks at every number: N of them are nothing beside the rows.
+      // Every thread looks at every number: N of them are nothing compared with the rows.
       for (int64_t r = 0; r < op.dy.rows; ++r) {
         if (op.source[r] < begin || op.source[r] >= end) continue;
         Dx* dx = row_of_dx(op.source[r]);

@@ -43,7 +43,7 @@ Value pick_rows(Tape& tape, Value x, int to_set) {
   ValueSpec spec = tape.spec(x);
   spec.row_set = to_set;
   spec.gradient = true;
-  spec.kept = false;
+  spec.read_back = false;
   const Value y = tape.add_value(spec);
   Node node;
   node.op = std::make_unique<PickRowsOp>(to_set);

@@ -83,10 +83,10 @@ LossValues linear_cross_entropy(Tape& tape, Value x, Parameter* weight, const Lo
 // The rows of x that make up row set `to_set`: its row r is row source[r] of x. Backward adds them up where they came
 // from.
 Value pick_rows(Tape& tape, Value x, int to_set);
-// The last row of each sequence times W^T: [S, V] f32, kept; for generation.
+// The last row of each sequence times W^T: [S, V] f32, read back; for generation.
 Value last_row_logits(Tape& tape, Value x, Parameter* weight);
-// All rows times W^T, plus the bias if there is one: [rows, V] f32, kept. For few classes, tests and imports: training
-// never holds [N, V].
+// All rows times W^T, plus the bias if there is one: [rows, V] f32, read back. For few classes, tests and imports:
+// training never holds [N, V].
 Value logits(Tape& tape, Value x, Parameter* weight, Parameter* bias = nullptr);
 
 }  // namespace brisk

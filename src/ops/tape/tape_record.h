@@ -45,7 +45,7 @@ inline Value make_value(Tape& tape, Value like, int64_t cols, DType type, bool g
   spec.cols = cols;
   spec.type = type;
   spec.gradient = gradient;
-  spec.kept = false;
+  spec.read_back = false;
   return tape.add_value(spec);
 }
 

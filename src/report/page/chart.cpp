@@ -38,12 +38,14 @@ struct Frame {
   }
 };
 
-std::vector<ChartPoint> finite_points(const std::vector<ChartPoint>& points) {
-  std::vector<ChartPoint> finite;
+// NaN, infinities and numbers whose differences or sums could be infinite are no points.
+std::vector<ChartPoint> points_to_draw(const std::vector<ChartPoint>& points) {
+  constexpr double kLargest = 1e100;
+  std::vector<ChartPoint> drawn;
   for (const ChartPoint& point : points) {
-    if (std::isfinite(point.first) && std::isfinite(point.second)) finite.push_back(point);
+    if (std::abs(point.first) <= kLargest && std::abs(point.second) <= kLargest) drawn.push_back(point);
   }
-  return finite;
+  return drawn;
 }
 
 // The mean of as many points on either side as there are on both, at most a fortieth of all: it does not lag behind a
@@ -104,7 +106,7 @@ std::string number_text(double value, double step) {
   const double size = std::abs(value);
   if (size >= 1e4) return format_count(value);
   if (size < 1e-3) return fmt::format("{:.2g}", value);
-  const int decimals = std::clamp(static_cast<int>(std::ceil(-std::log10(step) - 1e-9)), 0, 6);
+  const int decimals = static_cast<int>(std::clamp(std::ceil(-std::log10(step) - 1e-9), 0.0, 6.0));
   return fmt::format("{:.{}f}", value, decimals);
 }
 
@@ -131,7 +133,8 @@ std::vector<Mark> y_marks(const Frame& frame) {
   std::vector<Mark> marks;
   if (frame.logarithmic) {
     const double decades = frame.y.size();
-    for (int power = static_cast<int>(std::floor(frame.y.low)); power <= frame.y.high; ++power) {
+    const int between = 1 + static_cast<int>(decades / 8);  // powers of ten from one mark to the next
+    for (int power = static_cast<int>(std::floor(frame.y.low)); power <= frame.y.high; power += between) {
       for (const int digit : {1, 2, 5}) {
         if (digit != 1 && decades > 3) continue;
         const double value = digit * std::pow(10.0, power);
@@ -169,17 +172,17 @@ std::string points_text(const Frame& frame, const std::vector<ChartPoint>& point
   return text;
 }
 
-std::string polyline(const Frame& frame, const ChartLine& line, const std::vector<ChartPoint>& points,
-                     const char* weight, bool named) {
-  return fmt::format("<polyline class=\"c{} {}{}\"{} points=\"{}\"/>", (line.colour - 1) % kColours + 1, weight,
-                     line.colour > kColours ? " dash" : "",
-                     named ? fmt::format(" data-name=\"{}\"", html_escape(line.name)) : "", points_text(frame, points));
+Html polyline(const Frame& frame, const ChartLine& line, const std::vector<ChartPoint>& points, const char* weight,
+              bool named) {
+  return html("<polyline class=\"c{} {}{}\"{} points=\"{}\"/>", (line.colour - 1) % kColours + 1, weight,
+              line.colour > kColours ? " dash" : "", named ? html(" data-name=\"{}\"", line.name) : Html(),
+              points_text(frame, points));
 }
 
-std::string curves(const Frame& frame, const ChartLine& line) {
+Html curves(const Frame& frame, const ChartLine& line) {
   const std::vector<ChartPoint> points = thinned(line.points, kMostPoints);
   const bool both = line.smooth && line.points.size() > 20;
-  std::string svg;
+  Html svg;
   if (both) {
     svg += polyline(frame, line, points, "thin", false);
     svg += polyline(frame, line, thinned(smoothed(line.points), kMostPoints), "bold", true);
@@ -188,28 +191,33 @@ std::string curves(const Frame& frame, const ChartLine& line) {
   }
   if (!line.dots && points.size() > 1) return svg;
   // A line of no length with round ends is a dot, and stays round however the drawing is stretched.
-  svg += fmt::format("<path class=\"c{} dot\" d=\"", (line.colour - 1) % kColours + 1);
+  std::string dots;
   for (const auto& [x, y] : points) {
     if (frame.logarithmic && y <= 0) continue;
     const double top = frame.top(y);
-    if (top >= 0 && top <= kSide) svg += fmt::format("M{:.1f} {:.1f}h0", frame.left(x), top);
+    if (top >= 0 && top <= kSide) dots += fmt::format("M{:.1f} {:.1f}h0", frame.left(x), top);
   }
-  return svg + "\"/>";
+  return svg + html("<path class=\"c{} dot\" d=\"{}\"/>", (line.colour - 1) % kColours + 1, dots);
 }
 
 std::vector<double> ticks_with_step(double low, double high, double step) {
+  constexpr int kMost =
+      100;  // ten times what is wanted; where the step is below the spacing of doubles there is no end
   std::vector<double> ticks;
-  for (double index = std::ceil(low / step - 1e-9); index * step <= high + 1e-9 * step; ++index) {
-    ticks.push_back(index * step + 0.0);  // no -0
+  const double first = std::ceil(low / step - 1e-9);
+  for (int i = 0; i < kMost; ++i) {
+    const double tick = (first + i) * step + 0.0;                     // no -0
+    if (!(tick <= high + 1e-9 * step)) break;                         // nor NaN
+    if (ticks.empty() || tick > ticks.back()) ticks.push_back(tick);  // the next double may be several steps away
   }
-  return ticks;
+  return ticks.empty() ? std::vector<double>{low} : ticks;
 }
 
 }  // namespace
 
 std::vector<double> axis_ticks(double low, double high, int wanted) {
-  if (!(high > low)) return {low};
   const double rough = (high - low) / wanted, power = std::pow(10.0, std::floor(std::log10(rough)));
+  if (!(rough > 0) || !std::isfinite(rough) || !(power > 0)) return {low};
   double step = 10 * power;
   for (const double factor : {1.0, 2.0, 5.0}) {
     if (factor * power >= rough) {
@@ -221,12 +229,11 @@ std::vector<double> axis_ticks(double low, double high, int wanted) {
 }
 
 std::vector<double> time_ticks(double low, double high, int wanted) {
-  if (!(high > low)) return {low};
   constexpr std::array<double, 22> kSteps = {1,     2,     5,      10,     15,     30,     60,    120,
                                              300,   600,   900,    1800,   3600,   7200,   10800, 21600,
                                              43200, 86400, 172800, 432000, 864000, 1728000};
   const double rough = (high - low) / wanted;
-  if (rough < 1) return axis_ticks(low, high, wanted);
+  if (!(rough >= 1)) return axis_ticks(low, high, wanted);
   for (const double step : kSteps) {
     if (step >= rough) return ticks_with_step(low, high, step);
   }
@@ -249,42 +256,41 @@ std::vector<ChartPoint> thinned(const std::vector<ChartPoint>& points, size_t mo
   return result;
 }
 
-std::string chart_html(const Chart& given) {
+Html chart_html(const Chart& given) {
   Chart chart = given;
-  for (ChartLine& line : chart.lines) line.points = finite_points(line.points);
+  for (ChartLine& line : chart.lines) line.points = points_to_draw(line.points);
   std::erase_if(chart.lines, [](const ChartLine& line) { return line.points.empty(); });
-  if (chart.lines.empty()) return "<p class=\"why\">nothing to draw yet</p>\n";
+  if (chart.lines.empty()) return html("<p class=\"why\">nothing to draw yet</p>\n");
   const Frame frame = frame_of(chart);
 
-  std::string legend;
+  Html legend;
   if (chart.lines.size() > 1) {
-    legend = "<div class=\"legend\">";
+    Html names;
     for (const ChartLine& line : chart.lines) {
-      legend +=
-          fmt::format("<span><i class=\"c{}\"></i>{}</span>", (line.colour - 1) % kColours + 1, html_escape(line.name));
+      names += html("<span><i class=\"c{}\"></i>{}</span>", (line.colour - 1) % kColours + 1, line.name);
     }
-    legend += "</div>";
+    legend = html("<div class=\"legend\">{}</div>", names);
   }
-  std::string grid, y_axis, x_axis;
+  Html grid, y_axis, x_axis;
   for (const Mark& mark : y_marks(frame)) {
-    grid += fmt::format("<path class=\"g\" d=\"M0 {0:.1f}H{1:.0f}\"/>", mark.place, kSide);
-    y_axis += fmt::format("<span style=\"top:{:.2f}%\">{}</span>", mark.place / kSide * 100, mark.text);
+    grid += html("<path class=\"g\" d=\"M0 {:.1f}H{:.0f}\"/>", mark.place, kSide);
+    y_axis += html("<span style=\"top:{:.2f}%\">{}</span>", mark.place / kSide * 100, mark.text);
   }
   for (const Mark& mark : x_marks(frame, chart.x_is_time)) {
-    grid += fmt::format("<path class=\"g\" d=\"M{0:.1f} 0V{1:.0f}\"/>", mark.place, kSide);
-    x_axis += fmt::format("<span style=\"left:{:.2f}%\">{}</span>", mark.place / kSide * 100, mark.text);
+    grid += html("<path class=\"g\" d=\"M{:.1f} 0V{:.0f}\"/>", mark.place, kSide);
+    x_axis += html("<span style=\"left:{:.2f}%\">{}</span>", mark.place / kSide * 100, mark.text);
   }
-  std::string drawn;
+  Html drawn;
   for (const ChartLine& line : chart.lines) drawn += curves(frame, line);
-  return fmt::format(
+  return html(
       "<figure class=\"chart\" style=\"--h:{}px\">{}<div class=\"frame\"><div class=\"yaxis\">{}</div>"
       "<div class=\"plot\" data-x0=\"{:.9g}\" data-x1=\"{:.9g}\" data-y0=\"{:.9g}\" data-y1=\"{:.9g}\"{}{} "
       "data-xname=\"{}\"><svg viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\" role=\"img\" "
       "aria-label=\"{} against {}\">{}{}</svg><div class=\"cursor\"></div><div class=\"tip\"></div></div>"
       "<div class=\"xaxis\">{}</div></div><figcaption>{}</figcaption></figure>\n",
       chart.height, legend, y_axis, frame.x.low, frame.x.high, frame.y.low, frame.y.high,
-      frame.logarithmic ? " data-log=\"1\"" : "", chart.x_is_time ? " data-time=\"1\"" : "", html_escape(chart.x_name),
-      html_escape(chart.y_name), html_escape(chart.x_name), grid, drawn, x_axis, html_escape(chart.x_name));
+      frame.logarithmic ? html(" data-log=\"1\"") : Html(), chart.x_is_time ? html(" data-time=\"1\"") : Html(),
+      chart.x_name, chart.y_name, chart.x_name, grid, drawn, x_axis, chart.x_name);
 }
 
 }  // namespace brisk

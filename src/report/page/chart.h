@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "report/page/html.h"
+
 namespace brisk {
 
 using ChartPoint = std::pair<double, double>;  // x, y
@@ -32,7 +34,7 @@ struct Chart {
 
 // Points that are not finite are left out; many are thinned so that a page stays small, extremes kept. A word instead
 // of a chart where nothing is left.
-std::string chart_html(const Chart& chart);
+Html chart_html(const Chart& chart);
 
 // Where the marks of an axis go: round numbers, about `wanted` of them, inside [low, high].
 std::vector<double> axis_ticks(double low, double high, int wanted);

@@ -1,6 +1,6 @@
-// `brisk compare`: several runs beside each other, by the metric that chose the best model of each (the loss where they
-// differ in it). Runs of different tasks are not compared in what they learned: a loss of one says nothing about the
-// other's.
+// `brisk compare`: several runs side by side, by the metric that chose the best model of each (the loss where they
+// differ in it, bits per byte where their tokenizers differ). What cannot be compared (report/page/comparable.h) is
+// shown, but nothing of it is called the best.
 //
 //   const Comparison comparison = compare_runs({read_run("runs/a"), read_run("runs/b")});
 //   fmt::print("{}", comparison_text(comparison));                   // two tables
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/metrics.h"
+#include "report/page/comparable.h"
 #include "report/read/run_facts.h"
 #include "report/read/run_record.h"
 
@@ -26,10 +27,12 @@ struct Comparison {
   std::vector<RunRecord> runs;
   std::vector<std::string> labels;  // the folders' names where they tell the runs apart, otherwise their paths
   std::vector<Difference> differences;
-  bool same_task = true;
-  // The metric they are compared by, with the best value that every run with an evaluation reached; NaN: none.
+  Comparability can;
+  // The metric they are compared by, with the best value that every run with an evaluation reached; NaN: none, or they
+  // are not told apart by it.
   Metric common;
   std::vector<double> seconds_to_common;  // when each first did
+  std::vector<std::string> warnings;      // what is not compared, and why
 };
 
 Comparison compare_runs(std::vector<RunRecord> runs);
@@ -42,6 +45,7 @@ struct ComparedColumn {
   std::string title;
   std::vector<std::string> cells;  // of each run
   int best = -1;                   // row; -1: none is
+  std::string ratio = {};          // of two runs, where it says something: "1.37x", the second's over the first's
 };
 std::vector<ComparedColumn> compared_columns(const Comparison& comparison);
 

@@ -36,66 +36,66 @@ std::string html_escape(std::string_view text) {
   return safe;
 }
 
-std::string html_page(std::string_view title, std::string_view body) {
+std::string html_page(std::string_view title, const Html& body) {
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n<style>{}</style>\n</head>\n"
       "<body>\n<main>\n{}\n</main>\n<script>{}</script>\n</body>\n</html>\n",
-      html_escape(title), kPageStyle, body, kPageScript);
+      html_escape(title), kPageStyle, body.markup(), kPageScript);
 }
 
-std::string html_tiles(const std::vector<Tile>& tiles) {
-  std::string html = "<div class=\"tiles\">";
+Html html_tiles(const std::vector<Tile>& tiles) {
+  Html all;
   for (const Tile& tile : tiles) {
-    html += fmt::format("<div class=\"tile\"><span>{}</span><b>{}</b><small>{}</small></div>", html_escape(tile.name),
-                        html_escape(tile.value), html_escape(tile.detail));
+    all +=
+        html("<div class=\"tile\"><span>{}</span><b>{}</b><small>{}</small></div>", tile.name, tile.value, tile.detail);
   }
-  return html + "</div>\n";
+  return html("<div class=\"tiles\">{}</div>\n", all);
 }
 
-std::string html_table(const HtmlTable& table) {
-  std::string html = fmt::format("<div class=\"scroll\"><table{}><thead><tr>", table.numbers ? " class=\"num\"" : "");
-  for (const std::string& cell : table.header) html += fmt::format("<th scope=\"col\">{}</th>", cell);
-  html += "</tr></thead><tbody>\n";
-  for (const auto& row : table.rows) {
-    html += "<tr>";
+Html html_table(const HtmlTable& table) {
+  Html header, rows;
+  for (const Html& cell : table.header) header += html("<th scope=\"col\">{}</th>", cell);
+  for (const std::vector<Html>& row : table.rows) {
+    Html cells;
     for (size_t i = 0; i < row.size(); ++i) {
-      html += i == 0 ? fmt::format("<th scope=\"row\">{}</th>", row[i]) : fmt::format("<td>{}</td>", row[i]);
+      cells += i == 0 ? html("<th scope=\"row\">{}</th>", row[i]) : html("<td>{}</td>", row[i]);
     }
-    html += "</tr>\n";
+    rows += html("<tr>{}</tr>\n", cells);
   }
-  return html + "</tbody></table></div>\n";
+  return html("<div class=\"scroll\"><table{}><thead><tr>{}</tr></thead><tbody>\n{}</tbody></table></div>\n",
+              table.numbers ? html(" class=\"num\"") : Html(), header, rows);
 }
 
-std::string html_choice(const std::string& group, const std::vector<std::pair<std::string, std::string>>& views) {
+Html html_choice(const std::string& group, const std::vector<std::pair<std::string, Html>>& views) {
   if (views.size() == 1) return views.front().second;
-  std::string inputs, bodies;
+  Html inputs, bodies;
   for (size_t i = 0; i < views.size(); ++i) {
-    inputs += fmt::format("<label><input type=\"radio\" name=\"{}\"{}><span>{}</span></label>", group,
-                          i == 0 ? " checked" : "", html_escape(views[i].first));
-    bodies += fmt::format("<div class=\"view\">{}</div>", views[i].second);
+    inputs += html("<label><input type=\"radio\" name=\"{}\"{}><span>{}</span></label>", group,
+                   i == 0 ? " checked" : "", views[i].first);
+    bodies += html("<div class=\"view\">{}</div>", views[i].second);
   }
-  return fmt::format("<div class=\"choice\"><div class=\"tabs\">{}</div>\n{}</div>\n", inputs, bodies);
+  return html("<div class=\"choice\"><div class=\"tabs\">{}</div>\n{}</div>\n", inputs, bodies);
 }
 
-std::string html_section(std::string_view title, std::string_view explanation, std::string_view body) {
-  return fmt::format("<section>\n<h2>{}</h2>\n{}{}</section>\n", html_escape(title),
-                     explanation.empty() ? "" : fmt::format("<p class=\"why\">{}</p>\n", explanation), body);
+Html html_section(const Html& title, const Html& explanation, const Html& body) {
+  return html("<section>\n<h2>{}</h2>\n{}{}</section>\n", title,
+              explanation.empty() ? Html() : html("<p class=\"why\">{}</p>\n", explanation), body);
 }
 
-std::string html_notes(const std::vector<std::string>& notes) {
-  if (notes.empty()) return "";
-  std::string html = "<ul class=\"notes\">";
-  for (const std::string& note : notes) html += fmt::format("<li>{}</li>", html_escape(note));
-  return html + "</ul>\n";
+Html html_notes(const std::vector<std::string>& notes) {
+  if (notes.empty()) return {};
+  Html items;
+  for (const std::string& note : notes) items += html("<li>{}</li>", note);
+  return html("<ul class=\"notes\">{}</ul>\n", items);
 }
 
-std::string status_pill(const std::string& status) {
+Html status_pill(const std::string& status) {
   const char* kind = status == "finished" || status == "imported"        ? "good"
                      : status == "running" || status == "early stopping" ? "busy"
                                                                          : "warn";
-  return fmt::format("<span class=\"pill {}\">{}</span>", kind, html_escape(status));
+  return html("<span class=\"pill {}\">{}</span>", kind, status);
 }
 
 }  // namespace brisk

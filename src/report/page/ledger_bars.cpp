@@ -54,38 +54,39 @@ double sum_of(const PhaseSeconds& ledger) {
 
 }  // namespace
 
-std::string ledger_bars_html(const std::vector<LedgerBar>& bars) {
-  std::string html = "<div class=\"bars\">";
+Html ledger_bars_html(const std::vector<LedgerBar>& bars) {
+  Html rows;
   for (const LedgerBar& bar : bars) {
     const double all = sum_of(bar.ledger);
-    html += fmt::format("<span>{}</span><div class=\"bar\">", html_escape(bar.name));
+    Html phases;
     for (const auto& [phase, seconds] : bar.ledger) {
       const PhaseLook look = look_of(phase);
       const double share = all > 0 ? 100 * seconds / all : 0;
-      if (share <= 0) continue;
-      html += fmt::format("<i style=\"width:{:.3f}%;background:var({})\" title=\"{}: {}, {:.1f} %\"></i>", share,
-                          look.colour, html_escape(look.words), format_duration(seconds), share);
+      if (!(share > 0)) continue;
+      phases += html("<i style=\"width:{:.3f}%;background:var({})\" title=\"{}: {}, {:.1f} %\"></i>", share,
+                     look.colour, look.words, format_duration(seconds), share);
     }
-    html += fmt::format("</div><span class=\"r\">{}</span>\n", html_escape(bar.detail));
+    rows +=
+        html("<span>{}</span><div class=\"bar\">{}</div><span class=\"r\">{}</span>\n", bar.name, phases, bar.detail);
   }
-  return html + "</div>\n";
+  return html("<div class=\"bars\">{}</div>\n", rows);
 }
 
-std::string ledger_legend_html(const std::vector<LedgerBar>& bars) {
-  std::string html = "<div class=\"legend\">";
+Html ledger_legend_html(const std::vector<LedgerBar>& bars) {
+  Html names;
   for (const PhaseLook& look : kLooks) {
     const bool shown = std::any_of(bars.begin(), bars.end(), [&](const LedgerBar& bar) {
       return std::any_of(bar.ledger.begin(), bar.ledger.end(), [&](const auto& phase) {
         return phase.first == look.phase && phase.second >= 0.005 * sum_of(bar.ledger);
       });
     });
-    if (shown)
-      html += fmt::format("<span><i class=\"box\" style=\"background:var({})\"></i>{}</span>", look.colour, look.words);
+    if (!shown) continue;
+    names += html("<span><i class=\"box\" style=\"background:var({})\"></i>{}</span>", look.colour, look.words);
   }
-  return html + "</div>\n";
+  return html("<div class=\"legend\">{}</div>\n", names);
 }
 
-std::string ledger_table_html(const PhaseSeconds& ledger, double steps) {
+Html ledger_table_html(const PhaseSeconds& ledger, double steps) {
   HtmlTable table;
   table.numbers = true;
   table.header = {"phase", "time", "share", "per step"};
@@ -93,14 +94,14 @@ std::string ledger_table_html(const PhaseSeconds& ledger, double steps) {
   const auto per_step = [&](double seconds) { return steps > 0 ? format_duration(seconds / steps) : std::string("–"); };
   for (const auto& [phase, seconds] : ledger) {
     const PhaseLook look = look_of(phase);
-    table.rows.push_back({fmt::format("<span class=\"legend\" style=\"margin:0;color:inherit\"><span><i class=\"box\" "
-                                      "style=\"background:var({})\"></i>{}</span></span>",
-                                      look.colour, html_escape(look.words)),
+    table.rows.push_back({html("<span class=\"legend\" style=\"margin:0;color:inherit\"><span><i class=\"box\" "
+                               "style=\"background:var({})\"></i>{}</span></span>",
+                               look.colour, look.words),
                           format_duration(seconds), fmt::format("{:.1f} %", all > 0 ? 100 * seconds / all : 0),
                           per_step(seconds)});
   }
-  table.rows.push_back({"<b>all</b>", fmt::format("<b>{}</b>", format_duration(all)), "<b>100.0 %</b>",
-                        fmt::format("<b>{}</b>", per_step(all))});
+  table.rows.push_back({html("<b>all</b>"), html("<b>{}</b>", format_duration(all)), html("<b>100.0 %</b>"),
+                        html("<b>{}</b>", per_step(all))});
   return html_table(table);
 }
 

@@ -7,22 +7,23 @@
 #include <string>
 #include <vector>
 
+#include "report/page/html.h"
 #include "report/read/run_record.h"
 
 namespace brisk {
 
 struct LedgerBar {
-  std::string name;    // plain text, left of the bar
+  std::string name;    // left of the bar
   std::string detail;  // right of it
   PhaseSeconds ledger;
 };
 
 // All bars have the full width: shares are compared, and the detail says of how much.
-std::string ledger_bars_html(const std::vector<LedgerBar>& bars);
+Html ledger_bars_html(const std::vector<LedgerBar>& bars);
 
 // The names of the phases that take 0.5 % or more of some bar.
-std::string ledger_legend_html(const std::vector<LedgerBar>& bars);
+Html ledger_legend_html(const std::vector<LedgerBar>& bars);
 
-std::string ledger_table_html(const PhaseSeconds& ledger, double steps);
+Html ledger_table_html(const PhaseSeconds& ledger, double steps);
 
 }  // namespace brisk

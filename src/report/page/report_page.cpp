@@ -31,7 +31,7 @@ double x_of(const auto& point, const Axis& axis) {
   return std::string_view(axis.name) == "tokens" ? point.tokens : point.step;
 }
 
-std::string header(const RunRecord& run) {
+Html header(const RunRecord& run) {
   const RunFacts facts = facts_of(run);
   std::string lead;
   if (!facts.best.empty()) {
@@ -51,13 +51,13 @@ std::string header(const RunRecord& run) {
     const ProcessStart& last = run.processes.back();
     lead += fmt::format("; {}, {} threads, {}", last.cpu, words::exact(last.threads), last.precision);
   }
-  std::string when;
+  Html when;
   if (!run.processes.empty()) {
-    when = fmt::format("<p class=\"lead\">started {}{}</p>\n", html_escape(run.processes.front().time),
-                       run.processes.size() > 1 ? fmt::format(", resumed {} times", run.processes.size() - 1) : "");
+    when = html("<p class=\"lead\">started {}{}</p>\n", run.processes.front().time,
+                run.processes.size() > 1 ? fmt::format(", resumed {} times", run.processes.size() - 1) : "");
   }
-  return fmt::format("<header><h1>{}{}</h1>\n<p class=\"lead\">{}</p>\n{}</header>\n", html_escape(run.name),
-                     status_pill(run.status), html_escape(lead), when);
+  return html("<header><h1>{}{}</h1>\n<p class=\"lead\">{}</p>\n{}</header>\n", run.name,
+              status_pill(run.status_text()), lead, when);
 }
 
 Tile parameters_tile(const RunRecord& run) {
@@ -65,7 +65,7 @@ Tile parameters_tile(const RunRecord& run) {
           std::isfinite(run.parameters) ? words::bytes(facts_of(run).model_bytes) + " in fp32" : std::string()};
 }
 
-std::string tiles(const RunRecord& run) {
+Html tiles(const RunRecord& run) {
   const RunFacts facts = facts_of(run);
   const std::string total =
       run.step < run.total_steps ? fmt::format("of {}", words::exact(run.total_steps)) : std::string();
@@ -104,10 +104,10 @@ std::string tiles(const RunRecord& run) {
 
 // A metric over the run, as training and as evaluations have it. `large`: across the page, and of few percent not from
 // zero, where nothing happens.
-std::string metric_section(const RunRecord& run, const Metric& metric, bool large) {
+Html metric_section(const RunRecord& run, const Metric& metric, bool large) {
   const bool percent = metric.format == MetricFormat::percent, mixed = metric.name == "loss" && run.has_teacher;
   const double scale = percent ? 100 : 1;
-  std::vector<std::pair<std::string, std::string>> views;
+  std::vector<std::pair<std::string, Html>> views;
   bool smoothed = false;
   for (const Axis& axis : kAxes) {
     if (!large && &axis != &kAxes[0] && !axis.is_time) continue;
@@ -134,19 +134,18 @@ std::string metric_section(const RunRecord& run, const Metric& metric, bool larg
   }
   std::string title = metric.title();
   if (!title.empty()) title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(title[0])));
-  std::string why = html_escape(metric_explanation(metric, run.task));
+  std::string why = metric_explanation(metric, run.task);
   if (smoothed) why += " The thin line is each logged step, the bold one its running mean.";
   if (mixed) {
     why +=
-        " The training loss is mixed with that of the teacher's answers, the validation loss is of the labels alone: "
-        "one says nothing about the other.";
+        " The training loss includes the distillation term, the validation loss does not: the two are not comparable.";
   }
-  return html_section(title, why, html_choice(html_escape(metric.name), views));
+  return html_section(title, why, html_choice(metric.name, views));
 }
 
-std::string small_chart(const RunRecord& run, const char* title, const char* why, double StepPoint::*field, int colour,
-                        bool smooth, bool from_zero) {
-  std::vector<std::pair<std::string, std::string>> views;
+Html small_chart(const RunRecord& run, const char* title, const char* why, double StepPoint::*field, int colour,
+                 bool smooth, bool from_zero) {
+  std::vector<std::pair<std::string, Html>> views;
   for (const Axis& axis : {kAxes[0], kAxes[1]}) {
     Chart chart{.x_name = axis.name, .y_name = title, .x_is_time = axis.is_time, .height = 190, .from_zero = from_zero};
     ChartLine line{.name = title, .colour = colour, .smooth = smooth};
@@ -157,8 +156,8 @@ std::string small_chart(const RunRecord& run, const char* title, const char* why
   return html_section(title, why, html_choice(title, views));
 }
 
-std::string ledger_section(const RunRecord& run) {
-  if (run.ledger.empty()) return "";
+Html ledger_section(const RunRecord& run) {
+  if (run.ledger.empty()) return {};
   std::vector<LedgerBar> bars = {{"whole run", words::duration(run.seconds), run.ledger}};
   constexpr size_t kMostBars = 24;
   const size_t first = run.epochs.size() > kMostBars ? run.epochs.size() - kMostBars : 0;
@@ -174,26 +173,25 @@ std::string ledger_section(const RunRecord& run) {
       ledger_bars_html(bars) + ledger_table_html(run.ledger, steps));
 }
 
-std::string sample_html(const Sample& sample, const std::string& loss) {
+Html sample_html(const Sample& sample, const std::string& loss) {
   const bool starts = !sample.prompt.empty() && sample.text.starts_with(sample.prompt);
-  return fmt::format(
-      "<div class=\"sample\"><small>step {}{}</small><p><b>{}</b>{}{}</p></div>\n",
-      words::exact(static_cast<double>(sample.step)), loss, starts ? html_escape(sample.prompt) : "",
-      html_escape(starts ? std::string_view(sample.text).substr(sample.prompt.size()) : std::string_view(sample.text)),
-      sample.ended ? " <span class=\"dim\" title=\"the model ended the document\">■</span>" : "");
+  return html("<div class=\"sample\"><small>step {}{}</small><p><b>{}</b>{}{}</p></div>\n",
+              words::exact(static_cast<double>(sample.step)), loss, starts ? sample.prompt : "",
+              std::string_view(sample.text).substr(starts ? sample.prompt.size() : 0),
+              sample.ended ? html(" <span class=\"dim\" title=\"the model ended the document\">■</span>") : Html());
 }
 
-std::string samples_section(const RunRecord& run) {
-  if (run.samples.empty()) return "";
+Html samples_section(const RunRecord& run) {
+  if (run.samples.empty()) return {};
   std::map<int64_t, double> loss_at;
   for (const EvaluationPoint& point : run.evaluations) loss_at[std::llround(point.step)] = point.metrics.value("loss");
   std::vector<std::string> prompts;  // in the order of their first sample
   for (const Sample& sample : run.samples) {
     if (std::find(prompts.begin(), prompts.end(), sample.prompt) == prompts.end()) prompts.push_back(sample.prompt);
   }
-  std::string body;
+  Html body;
   for (const std::string& prompt : prompts) {
-    std::vector<std::string> texts;  // the latest first
+    std::vector<Html> texts;  // the latest first
     for (auto sample = run.samples.rbegin(); sample != run.samples.rend(); ++sample) {
       if (sample->prompt != prompt) continue;
       const auto loss = loss_at.find(sample->step);
@@ -201,60 +199,57 @@ std::string samples_section(const RunRecord& run) {
                                                ? std::string()
                                                : fmt::format(", validation loss {}", words::loss(loss->second))));
     }
-    body += fmt::format("<h3>{}</h3>\n", prompt.empty() ? "(no prompt)" : "“" + html_escape(prompt) + "”");
+    body += html("<h3>{}</h3>\n", prompt.empty() ? "(no prompt)" : "“" + prompt + "”");
     body += texts.front();
     if (texts.size() > 2) {
-      body += fmt::format("<details><summary>{} between</summary>\n", texts.size() - 2);
-      for (size_t i = 1; i + 1 < texts.size(); ++i) body += texts[i];
-      body += "</details>\n";
+      Html between;
+      for (size_t i = 1; i + 1 < texts.size(); ++i) between += texts[i];
+      body += html("<details><summary>{} between</summary>\n{}</details>\n", texts.size() - 2, between);
     }
     if (texts.size() > 1) body += texts.back();
   }
-  return html_section("Samples", "The same draws at each evaluation; the last one first, the first one last.", body);
+  return html_section("Samples", "Sampled with the same random numbers at each evaluation; newest first.", body);
 }
 
-std::string settings_section(const RunRecord& run) {
-  if (run.settings.empty()) return "";
+Html settings_section(const RunRecord& run) {
+  if (run.settings.empty()) return {};
   const auto rows_of = [&](bool defaults) {
-    std::string rows;
+    Html rows;
     for (const Setting& setting : run.settings) {
       if (setting.is_default != defaults) continue;
-      rows += fmt::format(
+      rows += html(
           "<tr><th scope=\"row\" class=\"key mono\">{}</th><td class=\"value mono\">{}</td><td "
           "class=\"dim\">{}</td></tr>\n",
-          html_escape(setting.path), html_escape(setting.value), html_escape(setting.help));
+          setting.path, setting.value, setting.help);
     }
     return rows;
   };
-  const auto table = [](const std::string& rows) {
+  const auto table = [](const Html& rows) {
     return rows.empty()
-               ? std::string()
-               : fmt::format("<div class=\"scroll\"><table class=\"settings\"><tbody>\n{}</tbody></table></div>\n",
-                             rows);
+               ? Html()
+               : html("<div class=\"scroll\"><table class=\"settings\"><tbody>\n{}</tbody></table></div>\n", rows);
   };
   const auto defaults = std::count_if(run.settings.begin(), run.settings.end(),
                                       [](const Setting& setting) { return setting.is_default; });
-  return html_section("Settings", "What this job says; a job that left these out would be another.",
-                      table(rows_of(false)) +
-                          (defaults == 0 ? std::string()
-                                         : fmt::format("<details><summary>{} settings have their defaults</summary>\n"
-                                                       "{}</details>\n",
-                                                       defaults, table(rows_of(true)))));
+  return html_section(
+      "Settings", "Settings that differ from their defaults.",
+      table(rows_of(false)) + (defaults == 0 ? Html()
+                                             : html("<details><summary>{} settings have their defaults</summary>\n"
+                                                    "{}</details>\n",
+                                                    defaults, table(rows_of(true)))));
 }
 
-std::string machine_section(const RunRecord& run) {
-  if (run.processes.empty()) return "";
+Html machine_section(const RunRecord& run) {
+  if (run.processes.empty()) return {};
   HtmlTable table;
   table.header = {"started", "from step", "host", "processor", "threads", "kernels", "precision", "peak", "memory"};
   for (const ProcessStart& process : run.processes) {
-    table.rows.push_back({fmt::format("<span class=\"key\">{}</span>", html_escape(process.time)),
-                          words::exact(static_cast<double>(process.step)), html_escape(process.host),
-                          html_escape(process.cpu),
-                          fmt::format("<span class=\"key\">{} of {}</span>", words::exact(process.threads),
-                                      words::exact(process.logical_processors)),
-                          html_escape(process.isa), html_escape(process.precision),
-                          fmt::format("<span class=\"key\">{} GFLOP/s</span>", words::exact(process.peak_gflops)),
-                          fmt::format("<span class=\"key\">{}</span>", words::bytes(process.memory_bytes))});
+    const auto on_one_line = [](const std::string& text) { return html("<span class=\"key\">{}</span>", text); };
+    table.rows.push_back(
+        {on_one_line(process.time), words::exact(static_cast<double>(process.step)), process.host, process.cpu,
+         on_one_line(fmt::format("{} of {}", words::exact(process.threads), words::exact(process.logical_processors))),
+         process.isa, process.precision, on_one_line(words::exact(process.peak_gflops) + " GFLOP/s"),
+         on_one_line(words::bytes(process.memory_bytes))});
   }
   return html_section("Machine", "One line for each process that worked on the run.", html_table(table));
 }
@@ -262,28 +257,26 @@ std::string machine_section(const RunRecord& run) {
 }  // namespace
 
 std::string report_page(const RunRecord& run) {
-  const std::string footer =
-      fmt::format("<footer>{} · written by <code>brisk report</code></footer>\n", html_escape(run.path));
+  const Html footer = html("<footer>{} · written by <code>brisk report</code></footer>\n", run.path);
   if (run.is_imported()) {  // there is nothing to draw
     return html_page(run.name + " · brisk", header(run) + html_notes(run.notes) + html_tiles({parameters_tile(run)}) +
                                                 settings_section(run) + footer);
   }
-  std::string body = header(run) + html_notes(run.notes) + tiles(run);
+  Html body = header(run) + html_notes(run.warnings) + html_notes(run.notes) + tiles(run);
   // That which makes a model the best, and the loss, across the page; the others in the grid.
-  std::string small;
+  Html small;
   const std::vector<Metric> metrics = run.shown_metrics();
   for (const Metric& metric : metrics) {
     const bool first = metric.name == metrics.front().name, large = first || metric.name == "loss";
     (large ? body : small) += metric_section(run, metric, large);
     if (first) body += class_sections_html(run.classes);
   }
-  body += "<div class=\"grid\">\n";
-  body += small_chart(run, "Learning rate", "Of the schedule, at each logged step.", &StepPoint::learning_rate, 3,
-                      false, true);
-  body += small_chart(run, "Gradient norm", "Before clipping.", &StepPoint::gradient_norm, 5, true, false);
-  body += small_chart(run, "Tokens per second", "Of the steps themselves, without evaluations and checkpoints.",
+  Html grid = small_chart(run, "Learning rate", "Of the schedule, at each logged step.", &StepPoint::learning_rate, 3,
+                          false, true);
+  grid += small_chart(run, "Gradient norm", "Before clipping.", &StepPoint::gradient_norm, 5, true, false);
+  grid += small_chart(run, "Tokens per second", "Of the steps themselves, without evaluations and checkpoints.",
                       &StepPoint::tokens_per_second, 6, true, true);
-  body += small + "</div>\n";
+  body += html("<div class=\"grid\">\n{}{}</div>\n", grid, small);
   body += ledger_section(run) + samples_section(run) + settings_section(run) + machine_section(run);
   return html_page(run.name + " · brisk", body + footer);
 }

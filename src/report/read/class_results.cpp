@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "base/files/files.h"
+#include "base/parse_json.h"
 #include "report/page/html.h"
 #include "report/read/run_facts.h"
 
@@ -52,7 +53,7 @@ void read_confusions(const nlohmann::json& json, ClassResults& results) {
   }
 }
 
-std::string class_table_section(const ClassResults& results) {
+Html class_table_section(const ClassResults& results) {
   constexpr size_t kShown = 20;
   std::vector<size_t> order(results.classes.size());
   std::iota(order.begin(), order.end(), 0);
@@ -60,73 +61,76 @@ std::string class_table_section(const ClassResults& results) {
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return results.classes[a].examples > results.classes[b].examples; });
   }
-  const std::vector<std::string> header = {"class", "examples", "named so", "precision", "recall", "F1"};
+  const std::vector<Html> header = {"class", "examples", "named so", "precision", "recall", "F1"};
   HtmlTable first{header, {}, true}, rest{header, {}, true};
-  const auto row = [](const std::string& name, double examples, double predictions, const ClassResults::Score& score) {
-    return std::vector<std::string>{name,
-                                    words::exact(examples),
-                                    words::exact(predictions),
-                                    words::share(score.precision),
-                                    words::share(score.recall),
-                                    words::share(score.f1)};
+  const auto row = [](const Html& name, double examples, double predictions, const ClassResults::Score& score) {
+    return std::vector<Html>{name,
+                             words::exact(examples),
+                             words::exact(predictions),
+                             words::share(score.precision),
+                             words::share(score.recall),
+                             words::share(score.f1)};
   };
-  for (size_t i = 0; i < order.size(); ++i) {
+  constexpr size_t kMost = 2000;  // on a page
+  for (size_t i = 0; i < std::min(kMost, order.size()); ++i) {
     const ClassResults::Class& item = results.classes[order[i]];
-    (i < kShown ? first : rest)
-        .rows.push_back(row(html_escape(item.label), item.examples, item.predictions, item.score));
+    (i < kShown ? first : rest).rows.push_back(row(item.label, item.examples, item.predictions, item.score));
   }
-  for (const auto& [name, score] : {std::pair("<b>mean of classes (macro)</b>", results.macro),
-                                    std::pair("<b>weighted mean</b>", results.weighted)}) {
-    first.rows.push_back(row(name, results.examples, results.examples, score));
+  for (const auto& [name, score] :
+       {std::pair("mean of classes (macro)", results.macro), std::pair("weighted mean", results.weighted)}) {
+    first.rows.push_back(row(html("<b>{}</b>", name), results.examples, results.examples, score));
   }
   return html_section(
       "Classes",
-      fmt::format("Of the best evaluation: {} examples, {} of them named correctly. Precision: of those named so, the "
-                  "share that is. Recall: of those that are, the share named so. F1: their harmonic mean.",
-                  words::exact(results.examples), words::share(results.accuracy)),
-      html_table(first) + (rest.rows.empty()
-                               ? std::string()
-                               : fmt::format("<details><summary>{} rarer classes</summary>\n{}</details>\n",
-                                             rest.rows.size(), html_table(rest))));
+      fmt::format(
+          "Of the best evaluation: {} examples, {} of them classified correctly. Precision: the share of the "
+          "predictions of a class that are right. Recall: the share of the examples of a class that were found. F1: "
+          "their harmonic mean.",
+          words::exact(results.examples), words::share(results.accuracy)),
+      html_table(first) +
+          (rest.rows.empty()
+               ? Html()
+               : html("<details><summary>{} rarer classes{}</summary>\n{}</details>\n", order.size() - kShown,
+                      order.size() > kMost ? ", the first of them" : "", html_table(rest))));
 }
 
-std::string matrix_html(const ClassResults& results) {
-  HtmlTable table{{"label \\ named"}, {}, true};
-  for (const auto& item : results.classes) table.header.push_back(html_escape(item.label));
+Html matrix_html(const ClassResults& results) {
+  HtmlTable table{{"label \\ predicted"}, {}, true};
+  for (const auto& item : results.classes) table.header.push_back(item.label);
   std::map<std::pair<size_t, size_t>, double> count;
   for (const auto& item : results.confusions) count[{item.label, item.predicted}] += item.examples;
   for (size_t label = 0; label < results.classes.size(); ++label) {
-    std::vector<std::string> row = {html_escape(results.classes[label].label)};
+    std::vector<Html> row = {results.classes[label].label};
     for (size_t named = 0; named < results.classes.size(); ++named) {
       const auto found = count.find({label, named});
       const double examples = found == count.end() ? 0 : found->second;
       const double all = results.classes[label].examples, share = all > 0 ? std::min(1.0, examples / all) : 0;
-      row.push_back(fmt::format("<span class=\"heat {}\" style=\"--share:{:.3f}\" title=\"{} of the label\">{}</span>",
-                                label == named ? "right" : "wrong", share, words::share(share),
-                                words::exact(examples)));
+      row.push_back(
+          html("<span class=\"heat {}\" style=\"--share:{:.3f}\" title=\"{} of this label's examples\">{}</span>",
+               label == named ? "right" : "wrong", share, words::share(share), words::exact(examples)));
     }
     table.rows.push_back(std::move(row));
   }
   return html_table(table);
 }
 
-std::string mistakes_html(const ClassResults& results) {
+Html mistakes_html(const ClassResults& results) {
   constexpr size_t kMost = 30;
   std::vector<ClassResults::Confusion> mistakes = results.confusions;
   std::erase_if(mistakes, [](const auto& item) { return item.label == item.predicted; });
   std::stable_sort(mistakes.begin(), mistakes.end(),
                    [](const auto& a, const auto& b) { return a.examples > b.examples; });
-  if (mistakes.empty()) return "<p>None.</p>\n";
+  if (mistakes.empty()) return html("<p>None.</p>\n");
   mistakes.resize(std::min(mistakes.size(), kMost));
   HtmlTable table{{"label", "named", "examples"}, {}, true};
   for (const auto& item : mistakes) {
-    table.rows.push_back({html_escape(results.classes[item.label].label),
-                          html_escape(results.classes[item.predicted].label), words::exact(item.examples)});
+    table.rows.push_back(
+        {results.classes[item.label].label, results.classes[item.predicted].label, words::exact(item.examples)});
   }
   return html_table(table);
 }
 
-std::string confusion_section(const ClassResults& results) {
+Html confusion_section(const ClassResults& results) {
   constexpr size_t kMatrix = 20;  // more columns are a carpet
   if (results.classes.size() <= kMatrix) {
     return html_section("What was taken for what",
@@ -143,10 +147,10 @@ std::string confusion_section(const ClassResults& results) {
 ClassResults read_class_results(const std::string& path, std::vector<std::string>& notes) {
   ClassResults results;
   if (!file_exists(path)) return results;
-  const auto json = nlohmann::json::parse(read_file(path), nullptr, false);
+  const auto json = parse_json_or_discard<nlohmann::json>(read_file(path, file_kind::evaluation));
   const auto classes = json.is_object() ? json.find("classes") : json.end();
   if (classes == json.end() || !classes->is_array()) {
-    notes.push_back(fmt::format("{}: no classes in it, and it is left out", path));
+    notes.push_back(fmt::format("{}: it has no classes; ignored", path));
     return results;
   }
   for (const auto& item : *classes) {
@@ -162,8 +166,8 @@ ClassResults read_class_results(const std::string& path, std::vector<std::string
   return results;
 }
 
-std::string class_sections_html(const ClassResults& results) {
-  return results.empty() ? std::string() : class_table_section(results) + confusion_section(results);
+Html class_sections_html(const ClassResults& results) {
+  return results.empty() ? Html() : class_table_section(results) + confusion_section(results);
 }
 
 }  // namespace brisk

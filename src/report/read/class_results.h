@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "report/page/html.h"
 #include "report/read/unknown.h"
 
 namespace brisk {
@@ -37,6 +38,6 @@ struct ClassResults {
 // Empty where there is no such file; where it cannot be understood, a note says so.
 ClassResults read_class_results(const std::string& path, std::vector<std::string>& notes);
 
-std::string class_sections_html(const ClassResults& results);
+Html class_sections_html(const ClassResults& results);
 
 }  // namespace brisk

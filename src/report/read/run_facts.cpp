@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/parse_json.h"
 #include "base/terminal/terminal.h"
 #include "job/job_conditions.h"
 
@@ -37,7 +38,10 @@ std::string facts_json(const RunRecord& run, int indent) {
   using Json = nlohmann::ordered_json;
   const RunFacts facts = facts_of(run);
   const auto text = [](const std::string& word) { return word.empty() ? Json() : Json(word); };
-  const auto whole = [](double value) { return std::isfinite(value) ? Json(std::llround(value)) : Json(); };
+  const auto whole = [](double value) {
+    constexpr double kExact = 9007199254740992.0;  // 2^53; damaged files may have more, and no integer holds it
+    return !std::isfinite(value) ? Json() : std::abs(value) <= kExact ? Json(std::llround(value)) : Json(value);
+  };
   const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
   Json ledger = Json::object(), epochs = Json::array(), settings = Json::object();
   for (const auto& [phase, seconds] : run.ledger) ledger[phase] = seconds;
@@ -51,7 +55,7 @@ std::string facts_json(const RunRecord& run, int indent) {
                       {"ledger", phases}});
   }
   for (const Setting& setting : run.settings) {
-    const Json value = Json::parse(setting.value, nullptr, false);
+    const Json value = parse_json_or_discard(setting.value);
     settings[setting.path] = value.is_discarded() ? Json(setting.value) : value;  // a path need not be UTF-8
   }
   Json best = Json::object(), last = Json::object();
@@ -66,6 +70,7 @@ std::string facts_json(const RunRecord& run, int indent) {
   Json json = {{"run", run.path},
                {"task", run.task},
                {"status", run.status},
+               {"diverged_at", whole(run.diverged_at)},
                {"step", whole(run.step)},
                {"total_steps", whole(run.total_steps)},
                {"tokens", whole(run.tokens)},
@@ -77,6 +82,8 @@ std::string facts_json(const RunRecord& run, int indent) {
   json.update(last);
   json.update({{"training_loss", number(facts.training_loss)},
                {"tokens_per_second", number(run.tokens_per_second)},
+               {"sequences_per_second", number(run.sequences_per_second)},
+               {"seconds_per_epoch", number(run.seconds_per_epoch)},
                {"gflops", number(run.gflops)},
                {"peak_gflops", number(run.peak_gflops)},
                {"utilisation", number(run.utilisation)},
@@ -91,6 +98,7 @@ std::string facts_json(const RunRecord& run, int indent) {
                {"ledger", ledger},
                {"epochs", epochs},
                {"settings", settings},
+               {"warnings", run.warnings},
                {"notes", run.notes}});
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
@@ -137,6 +145,7 @@ std::string percent(double share) {
   return share < 0.01 ? fmt::format("{:.2f} %", 100 * share) : fmt::format("{:.1f} %", 100 * share);
 }
 std::string share(double share) { return std::isfinite(share) ? fmt::format("{:.2f} %", 100 * share) : kNotKnown; }
+std::string ratio(double value) { return std::isfinite(value) ? fmt::format("{:.2f}x", value) : std::string(); }
 std::string rate(double value) { return std::isfinite(value) ? format_count(value) : kNotKnown; }
 
 }  // namespace words

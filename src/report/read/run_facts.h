@@ -42,6 +42,7 @@ std::string duration(double seconds);
 std::string percent(double share);
 std::string share(double share);  // 91.23 %
 std::string rate(double value);   // 12.3K
+std::string ratio(double value);  // 1.37x; empty where it is not known
 }  // namespace words
 
 }  // namespace brisk

@@ -15,7 +15,9 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/files/lines.h"
 #include "base/ledger.h"
+#include "base/parse_json.h"
 
 namespace brisk {
 
@@ -41,24 +43,20 @@ std::string word(const Json& json, const char* key) {
 // The JSON objects of a file, line by line. A last line without its end is one that is being written, or that a killed
 // process left.
 void each_line(const std::string& path, std::vector<std::string>& notes, const std::function<void(const Json&)>& use) {
-  if (!file_exists(path)) return;
-  const std::string text = read_file(path);
   int64_t bad = 0;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t newline = text.find('\n', begin);
-    const size_t end = newline == std::string::npos ? text.size() : newline;
-    const std::string_view line = std::string_view(text).substr(begin, end - begin);
-    const Json json = Json::parse(line, nullptr, false);
+  for_each_log_line(path, [&](const LogLine& line) {
+    const Json json = line.too_long ? Json() : parse_json_or_discard(line.text, kLogLineJson);
     if (json.is_object()) {
       use(json);
-    } else if (newline == std::string::npos) {
-      notes.push_back(fmt::format("{}: the last line is not whole, and is left out", path));
-    } else if (line.find_first_not_of(" \t\r") != std::string_view::npos) {
+    } else if (!line.ended) {
+      notes.push_back(fmt::format("{}: the last line is incomplete; ignored", path));
+    } else if (line.text.find_first_not_of(" \t\r") != std::string_view::npos) {
       ++bad;
     }
-    begin = end + 1;
-  }
-  if (bad > 0) notes.push_back(fmt::format("{}: {} lines are no JSON objects, and are left out", path, bad));
+  });
+  if (bad > 0)
+    notes.push_back(
+        fmt::format("{}: {} lines are not JSON objects, or larger than a run writes them; ignored", path, bad));
 }
 
 void read_metrics(const std::string& path, RunRecord& run) {
@@ -79,9 +77,12 @@ void read_metrics(const std::string& path, RunRecord& run) {
       run.rollbacks = number(line, "rollbacks");
     }
   });
+  constexpr std::ptrdiff_t kMostMetrics = 100;  // a chart each; damaged lines may have any number of names
   for (const EvaluationPoint& point : run.evaluations) {
     for (const Metric& metric : point.metrics) {
-      if (run.metrics.find(metric.name) == nullptr) run.metrics.add(standard_metric(metric.name));
+      if (std::distance(run.metrics.begin(), run.metrics.end()) < kMostMetrics &&
+          run.metrics.find(metric.name) == nullptr)
+        run.metrics.add(standard_metric(metric.name));
     }
   }
   std::erase_if(run.steps, [](const StepPoint& point) { return std::isnan(point.step); });
@@ -108,7 +109,8 @@ void add_phase(PhaseSeconds& ledger, const std::string& phase, double seconds) {
       return;
     }
   }
-  ledger.emplace_back(phase, seconds);
+  constexpr size_t kMostPhases = 100;  // five times what there are
+  if (ledger.size() < kMostPhases) ledger.emplace_back(phase, seconds);
 }
 
 void add_ledger(PhaseSeconds& ledger, const Json& line) {
@@ -139,74 +141,129 @@ bool is_alive(const Json& start) {
   return ::kill(process, 0) == 0 || errno == EPERM;
 }
 
-struct Speed {
-  double tokens = 0, training_seconds = 0, flop_per_token = kUnknown;
+// What a process did, for the speed of the run.
+struct ProcessWork {
+  double training_seconds = 0, tokens = 0, flop_per_token = kUnknown, peak_gflops = kUnknown;
 };
 
-void read_ledger(const std::string& path, RunRecord& run, Speed& speed) {
+void add_stretch(const Json& line, RunRecord& run, ProcessWork& work) {
+  const int64_t epoch = whole(line, "epoch");
+  if (run.epochs.empty() || run.epochs.back().epoch != epoch) run.epochs.push_back({epoch});
+  EpochTime& time = run.epochs.back();
+  RunTotals& totals = run.totals;
+  for (auto [sum, key] : {std::pair(&time.steps, "steps"), std::pair(&time.tokens, "tokens"),
+                          std::pair(&time.sequences, "sequences"), std::pair(&totals.steps, "steps"),
+                          std::pair(&totals.tokens, "tokens"), std::pair(&totals.sequences, "sequences")}) {
+    *sum += whole(line, key);
+  }
+  time.step = std::max(time.step, whole(line, "step"));
+  const double seconds = number(line, "seconds");
+  if (std::isfinite(seconds)) {
+    time.seconds += seconds;
+    totals.seconds += seconds;
+  }
+  add_ledger(time.ledger, line);
+  add_ledger(totals.ledger, line);
+  PhaseSeconds of_line;
+  add_ledger(of_line, line);
+  work.training_seconds += training_seconds(of_line);
+  work.tokens += static_cast<double>(whole(line, "tokens"));
+  if (number(line, "peak_gflops") > 0) work.peak_gflops = number(line, "peak_gflops");
+  if (number(line, "total_steps") > 0) totals.total_steps = number(line, "total_steps");
+  run.peak_memory_bytes = std::fmax(run.peak_memory_bytes, number(line, "peak_memory_bytes"));
+}
+
+// What an epoch's steps added up to: the last line of several has them all.
+void add_epoch(const Json& line, RunRecord& run) {
+  const int64_t epoch = whole(line, "epoch");
+  const auto found =
+      std::find_if(run.epochs.begin(), run.epochs.end(), [&](const EpochTime& time) { return time.epoch == epoch; });
+  if (found == run.epochs.end()) return;
+  found->training_loss = number(line, "training_loss");
+  found->training_accuracy = number(line, "training_accuracy");
+  found->since_step = whole(line, "since_step");
+  found->skipped_updates = whole(line, "skipped_updates");
+}
+
+void read_ledger(const std::string& path, RunRecord& run) {
   Json last_start;
+  std::vector<ProcessWork> works;
   each_line(path, run.notes, [&](const Json& line) {
     const std::string kind = word(line, "kind");
     if (kind == "start") {
       last_start = line;
       run.status = "unfinished";  // until its end is read
+      run.diverged_at = kUnknown;
       run.processes.push_back({whole(line, "step"), word(line, "time"), word(line, "host"), word(line, "cpu"),
                                word(line, "system"), word(line, "isa"), word(line, "precision"), number(line, "cores"),
                                number(line, "logical_processors"), number(line, "threads"),
                                number(line, "memory_bytes"), number(line, "peak_gflops")});
+      works.push_back({.flop_per_token = number(line, "flop_per_token"), .peak_gflops = number(line, "peak_gflops")});
+      run.totals.steps_per_epoch = number(line, "steps_per_epoch");
+      run.totals.total_steps = number(line, "total_steps");
     } else if (kind == "end") {
       run.status = word(line, "ended");
+      run.diverged_at = number(line, "diverged_at");
       last_start = Json();
     } else if (kind == "stretch") {
-      const int64_t epoch = whole(line, "epoch");
-      if (run.epochs.empty() || run.epochs.back().epoch != epoch) run.epochs.push_back({epoch});
-      EpochTime& time = run.epochs.back();
-      time.steps += whole(line, "steps");
-      time.tokens += whole(line, "tokens");
-      const double seconds = number(line, "seconds");
-      if (std::isfinite(seconds)) time.seconds += seconds;
-      add_ledger(time.ledger, line);
-      add_ledger(run.ledger, line);
-      run.peak_memory_bytes = std::fmax(run.peak_memory_bytes, number(line, "peak_memory_bytes"));
-      speed.tokens += static_cast<double>(whole(line, "tokens"));
-      // Of the last process that trained: one that found nothing left to do measured a peak no step was held against.
-      if (whole(line, "tokens") > 0 && !run.processes.empty()) run.peak_gflops = run.processes.back().peak_gflops;
+      if (works.empty()) works.emplace_back();
+      add_stretch(line, run, works.back());
+    } else if (kind == "epoch") {
+      add_epoch(line, run);
     }
   });
   if (last_start.is_object() && is_alive(last_start)) run.status = "running";
   for (EpochTime& time : run.epochs) sort_phases(time.ledger);
-  sort_phases(run.ledger);
-  for (const auto& [phase, seconds] : run.ledger) {
-    const bool training = phase != "start_up" && phase != "evaluation" && phase != "checkpoint";
-    if (training) speed.training_seconds += seconds;
+  sort_phases(run.totals.ledger);
+  run.ledger = run.totals.ledger;
+  RunTotals& totals = run.totals;
+  totals.processes = std::ssize(run.processes);
+  for (const ProcessWork& work : works) {  // one that found nothing left to do has no speed
+    if (!(work.tokens > 0)) continue;
+    totals.training_seconds += work.training_seconds;
+    totals.gigaflop += 1e-9 * work.tokens * work.flop_per_token;
+    totals.peak_gigaflop += work.training_seconds * work.peak_gflops;
   }
   if (run.processes.empty()) return;
   const ProcessStart& process = run.processes.back();
   run.precision = process.precision;
   run.isa = process.isa;
   run.threads = process.threads;
-  if (std::isnan(run.peak_gflops)) run.peak_gflops = process.peak_gflops;
+  run.peak_gflops = totals.tokens > 0 ? totals.peak_gflops() : process.peak_gflops;
 }
 
-void read_start_facts(const std::string& path, RunRecord& run, Speed& speed) {
+void read_start_facts(const std::string& path, RunRecord& run) {
   std::vector<std::string> said_already;
   each_line(path, said_already, [&](const Json& line) {
     if (word(line, "kind") != "start") return;
     run.parameters = number(line, "parameters");
-    run.total_steps = number(line, "total_steps");
     run.training_tokens = number(line, "training_tokens");
     run.validation_tokens = number(line, "validation_tokens");
-    speed.flop_per_token = number(line, "flop_per_token");
+    run.validation_fingerprint = word(line, "validation_fingerprint");
+    run.tokenizer_fingerprint = word(line, "tokenizer_fingerprint");
+    run.classes_fingerprint = word(line, "classes_fingerprint");
     if (line.contains("metrics")) run.metrics = metric_kinds_from_json(line["metrics"]);
   });
+}
+
+constexpr size_t kMostSamples = 10'000;  // each is compared with the prompts of the others
+
+// Of a run that goes on, those of summary.json are of an earlier process.
+void read_warnings(const Json& summary, RunRecord& run) {
+  constexpr size_t kMost = 20;
+  const auto warnings = summary.find("warnings");
+  if (run.status != word(summary, "ended") || warnings == summary.end() || !warnings->is_array()) return;
+  for (const Json& warning : *warnings) {
+    if (warning.is_string() && run.warnings.size() < kMost) run.warnings.push_back(warning.get<std::string>());
+  }
 }
 
 // What ledger.jsonl did not say: all of it, for a run of an earlier brisk.
 void read_summary(const std::string& path, RunRecord& run) {
   if (!file_exists(path)) return;
-  const Json json = Json::parse(read_file(path), nullptr, false);
+  const Json json = parse_json_or_discard(read_file(path, file_kind::summary), kLogLineJson);
   if (!json.is_object()) {
-    run.notes.push_back(fmt::format("{}: it is no JSON object, and is left out", path));
+    run.notes.push_back(fmt::format("{}: not a JSON object; ignored", path));
     return;
   }
   const auto fill = [&](double& value, const char* key) {
@@ -227,6 +284,7 @@ void read_summary(const std::string& path, RunRecord& run) {
     add_ledger(run.ledger, json);
     std::erase_if(run.ledger, [](const auto& phase) { return phase.second <= 0; });
   }
+  read_warnings(json, run);
 }
 
 // Of an earlier brisk's run that did not end: what its lines say.
@@ -258,7 +316,7 @@ std::string name_of(const std::string& path) {
 
 void read_task(RunRecord& run) {
   for (const Setting& setting : run.settings) {
-    const Json value = Json::parse(setting.value, nullptr, false);
+    const Json value = parse_json_or_discard(setting.value);
     if (!value.is_string()) continue;
     if (setting.path == "task") run.task = value.get<std::string>();
     if (setting.path == "training.best_by") run.best_by = value.get<std::string>();
@@ -270,6 +328,10 @@ void read_task(RunRecord& run) {
 
 double StepPoint::metric(std::string_view name) const {
   return name == "loss" ? loss : name == "accuracy" ? accuracy : kUnknown;
+}
+
+std::string RunRecord::status_text() const {
+  return std::isfinite(diverged_at) ? fmt::format("{} at step {:.0f}", status, diverged_at) : status;
 }
 
 const EvaluationPoint* RunRecord::best_evaluation() const {
@@ -284,33 +346,28 @@ const EvaluationPoint* RunRecord::last_evaluation() const {
   return evaluations.empty() ? nullptr : &evaluations.back();
 }
 
-RunRecord read_run(const std::string& path) {
-  check_is_a_run(path);
-  RunRecord run;
-  run.path = path;
-  run.name = name_of(path);
-  run.settings = read_settings(read_file(path + "/job.json"), path + "/job.json", run.notes);
-  Speed speed;
-  read_start_facts(path + "/ledger.jsonl", run, speed);
-  read_metrics(path + "/metrics.jsonl", run);
-  read_task(run);
+namespace {
+
+void read_figures(RunRecord& run) {
+  const std::string& path = run.path;
   if (run.metrics.empty()) run.metrics.add(standard_metric(run.best_by));
   if (const Metric* metric = run.metrics.find(run.best_by)) run.best_by = metric->name;
-  run.classes = read_class_results(path + "/evaluation.json", run.notes);
   each_line(path + "/samples.jsonl", run.notes, [&](const Json& line) {
+    if (run.samples.size() >= kMostSamples) return;
     const auto ended = line.find("ended");
     run.samples.push_back({whole(line, "step"), word(line, "prompt"), word(line, "text"),
                            ended != line.end() && ended->is_boolean() && ended->get<bool>()});
   });
-  read_ledger(path + "/ledger.jsonl", run, speed);
-  double seconds = 0;
-  for (const EpochTime& time : run.epochs) seconds += time.seconds;
-  if (seconds > 0) run.seconds = seconds;
-  if (speed.tokens > 0 && speed.training_seconds > 0) {
-    run.tokens_per_second = speed.tokens / speed.training_seconds;
-    run.gflops = 1e-9 * run.tokens_per_second * speed.flop_per_token;
-    run.utilisation = run.peak_gflops > 0 ? run.gflops / run.peak_gflops : kUnknown;
-  }
+  read_ledger(path + "/ledger.jsonl", run);
+  const RunTotals& totals = run.totals;
+  if (totals.seconds > 0) run.seconds = totals.seconds;
+  run.tokens_per_second = totals.tokens_per_second();
+  run.sequences_per_second = totals.sequences_per_second();
+  if (totals.steps > 0)
+    run.seconds_per_epoch = totals.training_seconds / static_cast<double>(totals.steps) * totals.steps_per_epoch;
+  run.gflops = totals.gflops();
+  run.utilisation = totals.utilisation();
+  run.total_steps = totals.total_steps;
   read_summary(path + "/summary.json", run);
   if (run.status.empty()) run.status = "unfinished";
   if (std::isnan(run.tokens_per_second)) run.tokens_per_second = median_speed(run.steps);
@@ -324,6 +381,41 @@ RunRecord read_run(const std::string& path) {
     run.step = std::fmax(run.step, run.evaluations.back().step);
     run.seconds = std::fmax(run.seconds, run.evaluations.back().seconds);
   }
+  // What a time box expected at first is not what a finished run did.
+  if (run.status == "finished" && std::isfinite(run.step)) run.total_steps = run.step;
+}
+
+}  // namespace
+
+double training_seconds(const PhaseSeconds& ledger) {
+  double sum = 0;
+  for (const auto& [phase, seconds] : ledger) {
+    if (phase != "start_up" && phase != "evaluation" && phase != "checkpoint") sum += seconds;
+  }
+  return sum;
+}
+
+RunRecord read_run(const std::string& path) {
+  check_is_a_run(path);
+  RunRecord run;
+  run.path = path;
+  run.name = name_of(path);
+  run.settings = read_settings(read_file(path + "/job.json", file_kind::job), path + "/job.json", run.notes);
+  read_start_facts(path + "/ledger.jsonl", run);
+  read_metrics(path + "/metrics.jsonl", run);
+  read_task(run);
+  run.classes = read_class_results(path + "/evaluation.json", run.notes);
+  read_figures(run);
+  return run;
+}
+
+RunRecord read_run_figures(const std::string& path) {
+  RunRecord run;
+  run.path = path;
+  run.name = name_of(path);
+  read_start_facts(path + "/ledger.jsonl", run);
+  read_metrics(path + "/metrics.jsonl", run);
+  read_figures(run);
   return run;
 }
 

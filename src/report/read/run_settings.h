@@ -1,7 +1,7 @@
 // The settings of a run that have a part in it (a run without Muon has no rate of Muon's), and which of them are what
 // brisk would have chosen anyway.
 //
-//   for (const Setting& setting : read_settings(read_file(path), path, notes)) ...
+//   for (const Setting& setting : read_settings(read_file(path, file_kind::job), path, notes)) ...
 #pragma once
 
 #include <string>

@@ -19,7 +19,7 @@ namespace brisk {
 
 namespace {
 
-constexpr std::string_view kPrefix = "events.out.tfevents.";
+constexpr std::string_view kPrefix = "events.out.tfevents.", kSuffix = ".brisk";
 
 // Fields of tensorflow.Event, Summary.Value, HistogramProto, TensorProto and SummaryMetadata, by number.
 namespace event {
@@ -31,14 +31,14 @@ constexpr int kTag = 1, kSimpleValue = 2, kHistogram = 5, kTensor = 8, kMetadata
 
 double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-// In the order of their names. What a process killed while it cut a file left behind is no event file, whatever
+// Those that brisk wrote, in the order of their names: others are not ours to cut. What a process killed while it cut a file left behind is no event file, whatever
 // TensorBoard would take it for.
 std::vector<std::string> event_files(const std::string& folder, std::vector<std::string>* leftovers = nullptr) {
   std::vector<std::string> paths;
   std::error_code error;
   for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    if (!name.starts_with(kPrefix)) continue;
+    if (!name.starts_with(kPrefix) || name.find(kSuffix) == std::string::npos) continue;
     if (name.find(".partial-") == std::string::npos) {
       paths.push_back(it->path().string());
     } else if (leftovers != nullptr) {
@@ -59,13 +59,13 @@ int64_t second_in_name(const std::string& path) {
 // TensorBoard reads the files of a folder in the order of their names, so a later process has a later name, be it in
 // the same second or on a machine whose clock is behind.
 std::string new_path(const std::string& folder) {
-  make_directories(folder);
+  make_own_directory(folder);
   auto second = static_cast<int64_t>(now());
   for (const std::string& path : event_files(folder)) second = std::max(second, second_in_name(path) + 1);
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0 || host[0] == '\0') host = {"localhost"};
   for (char& letter : host) letter = letter == '/' ? '-' : letter;
-  return fmt::format("{}/{}{:010}.{}.{}.brisk", folder, kPrefix, second, host.data(), ::getpid());
+  return fmt::format("{}/{}{:010}.{}.{}{}", folder, kPrefix, second, host.data(), ::getpid(), kSuffix);
 }
 
 std::string framed_event(int64_t step, int field, std::string_view contents) {
@@ -144,7 +144,7 @@ int64_t cut_events(const std::string& folder, int64_t last_step) {
   const std::vector<std::string> paths = event_files(folder, &leftovers);
   for (const std::string& path : leftovers) remove_file(path);
   for (const std::string& path : paths) {
-    const std::string bytes = read_file(path);
+    const std::string bytes = read_file(path, file_kind::events);
     std::string kept;
     int64_t gone = 0;
     RecordReader records(bytes);

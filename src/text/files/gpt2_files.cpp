@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/parse_json.h"
 #include "text/files/tokenizer_files.h"
 #include "text/pipeline/json_fields.h"
 #include "text/unicode/byte_alphabet.h"
@@ -130,7 +131,7 @@ TokenizerParts roberta_parts(BpeModelParts model, const std::string& path, const
   }
   std::ranges::sort(parts.added_tokens, {}, &AddedToken::id);
   const bool adds_space = config.is_object() && json_flag(config, "add_prefix_space", path, false);
-  nlohmann::json pre_tokenizer = nlohmann::json::parse(parts.pre_tokenizer);
+  nlohmann::json pre_tokenizer = parse_own_json<nlohmann::json>(parts.pre_tokenizer);
   pre_tokenizer["add_prefix_space"] = adds_space;
   parts.pre_tokenizer = pre_tokenizer.dump();
   const std::string first = configured_token(config, "cls_token").value_or("<s>");

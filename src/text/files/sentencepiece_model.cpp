@@ -141,7 +141,7 @@ void check(const std::string& path, const Model& model) {
     refuse(fmt::format("is of the type {}", model.model_type < 5 ? kTypes[model.model_type] : "unknown"), "BPE");
   }
   if (model.has_character_map) {
-    refuse(fmt::format("normalizes text by the rule \"{}\"", model.normalization), "the rule \"identity\"");
+    refuse(format_message("normalizes text by the rule \"{}\"", model.normalization), "the rule \"identity\"");
   }
   if (model.suffix_spaces) refuse("has spaces at the ends of words", "those with spaces before them");
   if (!model.escapes_spaces) refuse("keeps spaces as they are", "those that write them as ▁");

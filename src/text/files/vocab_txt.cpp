@@ -67,7 +67,7 @@ void refuse_other_classes(const std::string& path, const nlohmann::json& config)
   }
 }
 
-// Tokens beside the vocabulary: {"30522": {"content": "<new>", "special": false, ...}, ...}, as transformers writes
+// Tokens outside of the vocabulary: {"30522": {"content": "<new>", "special": false, ...}, ...}, as transformers writes
 // them. Those of ids that the vocabulary has are its own; the others follow it.
 void read_added_tokens(const nlohmann::json& list, const std::string& place, const std::vector<std::string>& tokens,
                        std::vector<AddedToken>& added) {
@@ -94,7 +94,7 @@ void read_added_tokens(const nlohmann::json& list, const std::string& place, con
     if (is_known ? tokens[token.id] != token.content : token.id != next++) {
       user_error("{}: the token \"{}\" has the id {}, which is {}: copy the files again", place, token.content,
                  token.id,
-                 is_known ? fmt::format("\"{}\" in the vocabulary", tokens[token.id])
+                 is_known ? format_message("\"{}\" in the vocabulary", tokens[token.id])
                           : fmt::format("not the next, {}", next - 1));
     }
   }

@@ -89,6 +89,10 @@ void BpeModel::encode_uncached(std::string_view word, std::vector<TokenId>& out)
     if (const auto found = by_text_.find(word); found != by_text_.end()) return out.push_back(found->second);
   }
   const size_t size_before = out.size();
+  constexpr size_t kLongWord = 1 << 16;  // not to take twice what is needed while `out` grows
+  if (const size_t needed = size_before + word.size(); word.size() > kLongWord && needed > out.capacity()) {
+    out.reserve(std::max(needed, out.capacity() / 2 * 3));
+  }
   append_symbols(word, out);
   out.resize(size_before + merge_table_.apply(std::span(out).subspan(size_before)));
 }

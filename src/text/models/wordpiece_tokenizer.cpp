@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
+#include "base/parse_json.h"
 #include "base/text/unicode.h"
 #include "text/models/word_cache.h"
 #include "text/pipeline/bert_words.h"
@@ -28,8 +29,8 @@ WordPieceTokenizer::WordPieceTokenizer(WordPieceParts parts, const std::string& 
     : PipelineTokenizer(static_cast<TokenizerComponents&>(parts), parts.model.tokens, path),
       model_(std::move(parts.model), path + ": model"),
       serial_(WordCache::next_serial()) {
-  const auto normalizer = nlohmann::json::parse(parts.normalizer);
-  const auto pre_tokenizer = nlohmann::json::parse(parts.pre_tokenizer);
+  const auto normalizer = parse_own_json<nlohmann::json>(parts.normalizer);
+  const auto pre_tokenizer = parse_own_json<nlohmann::json>(parts.pre_tokenizer);
   cuts_given_text_ = (normalizer.is_null() || is_type(normalizer, "BertNormalizer")) &&
                      is_type(pre_tokenizer, "BertPreTokenizer") && !looks_for_tokens_in_normalized();
   if (cuts_given_text_) {

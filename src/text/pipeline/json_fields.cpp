@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/parse_json.h"
 #include "base/terminal/terminal.h"
 
 namespace brisk {
@@ -19,24 +20,8 @@ namespace {
 
 }  // namespace
 
-int64_t json_depth(std::string_view text) {
-  int64_t depth = 0, deepest = 0;
-  for (size_t at = 0; at < text.size(); ++at) {
-    const char letter = text[at];
-    if (letter == '"') {
-      for (++at; at < text.size() && text[at] != '"'; ++at) at += text[at] == '\\' ? 1 : 0;
-    } else if (letter == '[' || letter == '{') {
-      deepest = std::max(deepest, ++depth);
-    } else if (letter == ']' || letter == '}') {
-      --depth;
-    }
-  }
-  return deepest;
-}
-
 std::string describe_json(const nlohmann::json& value) {
-  if (value.is_structured()) return std::string("an ") + value.type_name();
-  return shortened(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), 60);
+  return value.is_structured() ? std::string("an ") + value.type_name() : json_in_message(value);
 }
 
 std::string json_quoted(const std::string& text) { return nlohmann::json(text).dump(); }

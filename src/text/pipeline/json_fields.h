@@ -30,9 +30,6 @@ struct TextPattern {
 };
 TextPattern json_pattern(const nlohmann::json& object, const std::string& place);
 
-// How deep objects and lists are nested, strings left out; of any text, JSON or not.
-int64_t json_depth(std::string_view text);
-
 // A value for an error message: the beginning of it, or what it is.
 std::string describe_json(const nlohmann::json& value);
 

@@ -6,12 +6,13 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/hash.h"
+#include "base/parse_json.h"
 
 namespace brisk {
 
 namespace {
 
-nlohmann::json component_from(const std::string& text) { return nlohmann::json::parse(text); }
+nlohmann::json component_from(const std::string& text) { return parse_own_json<nlohmann::json>(text); }
 
 }  // namespace
 

@@ -64,7 +64,7 @@ class PipelineTokenizer : public Tokenizer {
   virtual bool token_continues_word(TokenId id, const std::string& token) const = 0;
   virtual std::string model_json() const = 0;
 
-  // What decides the ids beside the model: to be hashed before its content and after it.
+  // What decides the ids in addition to the model: to be hashed before its content and after it.
   uint64_t hash_components(std::string_view model_type) const;
   uint64_t hash_added_tokens(uint64_t hash) const;
 

@@ -38,50 +38,54 @@ struct Span {
   bool matches;
 };
 
-// Fills the gaps between matches, so that the spans cover the text.
-class Spans {
+// Takes the matches of a pattern from left to right and gives the pieces of the text to `visit`, joined as `behavior`
+// says. At most one piece waits, so that a long text takes no memory.
+template <typename Visit>
+class Pieces {
  public:
-  explicit Spans(size_t text_size) : text_size_(text_size) {}
+  Pieces(size_t text_size, Behavior behavior, bool inverted, const Visit& visit)
+      : text_size_(text_size), behavior_(behavior), inverted_(inverted), visit_(visit) {}
 
   void add_match(size_t begin, size_t end) {
-    if (begin != done_) spans_.push_back({done_, begin, false});
-    spans_.push_back({begin, end, true});
+    if (begin != done_) add({done_, begin, inverted_});
+    add({begin, end, !inverted_});
     done_ = end;
   }
 
-  std::vector<Span> finish() && {
-    if (done_ != text_size_) spans_.push_back({done_, text_size_, false});
-    return std::move(spans_);
+  void finish() {
+    if (done_ != text_size_) add({done_, text_size_, inverted_});
+    if (waiting_) visit_(waiting_->begin, waiting_->end);
   }
 
  private:
-  size_t text_size_, done_ = 0;
-  std::vector<Span> spans_;
-};
-
-void join_spans(std::vector<Span>& spans, Behavior behavior) {
-  if (behavior == Behavior::kIsolated) return;
-  if (behavior == Behavior::kRemoved) {
-    std::erase_if(spans, [](const Span& span) { return span.matches; });
-    return;
-  }
-  if (behavior == Behavior::kMergedWithNext) std::ranges::reverse(spans);
-  std::vector<Span> joined;
-  bool previous_matches = false;
-  for (const Span& span : spans) {
-    const bool joins =
-        behavior == Behavior::kContiguous ? span.matches == previous_matches : span.matches && !previous_matches;
-    if (joins && !joined.empty()) {
-      joined.back().begin = std::min(joined.back().begin, span.begin);
-      joined.back().end = std::max(joined.back().end, span.end);
-    } else {
-      joined.push_back(span);
+  void add(const Span& span) {
+    if (behavior_ == Behavior::kRemoved) {
+      if (!span.matches) visit_(span.begin, span.end);
+      return;
     }
-    previous_matches = span.matches;
+    if (waiting_ && joins(*waiting_, span)) {
+      waiting_ = {waiting_->begin, span.end, span.matches};
+      return;
+    }
+    if (waiting_) visit_(waiting_->begin, waiting_->end);
+    waiting_ = span;
   }
-  if (behavior == Behavior::kMergedWithNext) std::ranges::reverse(joined);
-  spans = std::move(joined);
-}
+
+  bool joins(const Span& before, const Span& after) const {
+    switch (behavior_) {
+      case Behavior::kMergedWithPrevious: return !before.matches && after.matches;
+      case Behavior::kMergedWithNext: return before.matches && !after.matches;
+      case Behavior::kContiguous: return before.matches == after.matches;
+      default: return false;
+    }
+  }
+
+  size_t text_size_, done_ = 0;
+  Behavior behavior_;
+  bool inverted_;
+  const Visit& visit_;
+  std::optional<Span> waiting_;
+};
 
 enum class Prepend { kNever, kFirst, kAlways };
 
@@ -103,7 +107,8 @@ struct PreTokenizer::Step {
   Prepend prepend = Prepend::kNever;            // kMetaspace
   bool splits = true;                           // kMetaspace
 
-  std::vector<Span> spans_of(std::string_view text) const;
+  template <typename Visit>
+  void for_each_piece(std::string_view text, const Visit& visit) const;
 };
 
 PreTokenizer::PreTokenizer() = default;
@@ -205,16 +210,17 @@ void PreTokenizer::add_split(const nlohmann::json& component, const std::string&
                     .regex = std::optional<Regex>(std::in_place, pattern.text, place)});
 }
 
-std::vector<Span> PreTokenizer::Step::spans_of(std::string_view text) const {
-  Spans spans(text.size());
+template <typename Visit>
+void PreTokenizer::Step::for_each_piece(std::string_view text, const Visit& visit) const {
+  Pieces<Visit> pieces(text.size(), behavior, inverted, visit);
   switch (kind) {
     case Kind::kRegex:
-      for_each_match(*regex, text, [&](const Regex::Match& match) { spans.add_match(match.begin, match.end); });
+      for_each_match(*regex, text, [&](const Regex::Match& match) { pieces.add_match(match.begin, match.end); });
       break;
     case Kind::kLiteral:
       if (literal.empty()) break;
       for (size_t at = text.find(literal); at != std::string_view::npos; at = text.find(literal, at + literal.size())) {
-        spans.add_match(at, at + literal.size());
+        pieces.add_match(at, at + literal.size());
       }
       break;
     case Kind::kRustWords: {  // \w+|[^\w\s]+
@@ -227,7 +233,7 @@ std::vector<Span> PreTokenizer::Step::spans_of(std::string_view text) const {
         const Class first = class_of(decode_utf8(text, begin).value);
         size_t end = next_character(text, begin);
         while (end < text.size() && class_of(decode_utf8(text, end).value) == first) end = next_character(text, end);
-        if (first != Class::kSpace) spans.add_match(begin, end);
+        if (first != Class::kSpace) pieces.add_match(begin, end);
         begin = end;
       }
       break;
@@ -235,16 +241,11 @@ std::vector<Span> PreTokenizer::Step::spans_of(std::string_view text) const {
     default:
       for (size_t at = 0; at < text.size();) {
         const CodePoint character = decode_utf8(text, at);
-        if (is_match(character.value)) spans.add_match(at, at + character.length);
+        if (is_match(character.value)) pieces.add_match(at, at + character.length);
         at += character.length;
       }
   }
-  std::vector<Span> result = std::move(spans).finish();
-  if (inverted) {
-    for (Span& span : result) span.matches = !span.matches;
-  }
-  join_spans(result, behavior);
-  return result;
+  pieces.finish();
 }
 
 void PreTokenizer::split_by_steps(std::string_view text, bool opens_text, const Visitor& visit) const {
@@ -291,18 +292,14 @@ void PreTokenizer::run(size_t index, std::string_view text, bool opens_text, con
       text = changed;
       if (!step.splits) return go_on(0, text.size());
       // Before each space, though not between spaces: a space is merged with what follows, a space stands alone.
-      Spans spans(text.size());
+      Pieces pieces(text.size(), Behavior::kMergedWithNext, false, go_on);
       for (size_t at = text.find(step.literal); at != std::string_view::npos;
            at = text.find(step.literal, at + step.literal.size())) {
-        spans.add_match(at, at + step.literal.size());
+        pieces.add_match(at, at + step.literal.size());
       }
-      std::vector<Span> found = std::move(spans).finish();
-      join_spans(found, Behavior::kMergedWithNext);
-      for (const Span& span : found) go_on(span.begin, span.end);
-      return;
+      return pieces.finish();
     }
-    default:
-      for (const Span& span : step.spans_of(text)) go_on(span.begin, span.end);
+    default: step.for_each_piece(text, go_on);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 
+#include "base/parse_json.h"
 #include "text/files/tokenizer_files.h"
 #include "text/pipeline/post_processor.h"
 
@@ -74,7 +75,7 @@ void read_special_roles(const std::string& path, const nlohmann::json& config, c
     if (!role) role = id_of(name);
   };
   const NamedTemplate around =
-      read_text_templates(nlohmann::json::parse(components.post_processor), path + ": post_processor").single;
+      read_text_templates(parse_own_json<nlohmann::json>(components.post_processor), path + ": post_processor").single;
   if (!around.suffix.empty()) otherwise(components.end_of_document, around.suffix.back());
   if (!around.prefix.empty()) otherwise(components.start_of_text, around.prefix.front());
   if (!around.prefix.empty() && !around.suffix.empty()) {

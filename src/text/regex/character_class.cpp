@@ -29,6 +29,8 @@ std::vector<uint32_t> case_variants(uint32_t code_point) {
 }
 
 bool CharacterClass::items_contain(uint32_t code_point) const {
+  const auto above = std::ranges::upper_bound(ranges_, code_point, {}, &Range::first);
+  if (above != ranges_.begin() && code_point <= (above - 1)->last) return true;
   return std::ranges::any_of(items, [&](const Item& item) {
     bool found = false;
     switch (item.kind) {
@@ -43,6 +45,35 @@ bool CharacterClass::items_contain(uint32_t code_point) const {
   });
 }
 
+// A set may be written with thousands of ranges; a character must not be compared with each.
+void CharacterClass::join_items() {
+  std::vector<Item> joined;
+  for (const Item& item : items) {
+    if (item.kind == Kind::kRange && !item.negated) {
+      ranges_.push_back({item.first, item.last});
+      continue;
+    }
+    const auto same = std::ranges::find_if(
+        joined, [&](const Item& other) { return other.kind == item.kind && other.negated == item.negated; });
+    if (same == joined.end() || item.kind == Kind::kRange || item.kind == Kind::kClass) {
+      joined.push_back(item);
+    } else if (item.kind == Kind::kCategories) {  // not in one or not in the other: not in both
+      same->categories = item.negated ? same->categories & item.categories : same->categories | item.categories;
+    }
+  }
+  items = std::move(joined);
+  std::ranges::sort(ranges_, {}, &Range::first);
+  size_t kept = 0;
+  for (const Range& range : ranges_) {
+    if (kept > 0 && range.first <= ranges_[kept - 1].last) {
+      ranges_[kept - 1].last = std::max(ranges_[kept - 1].last, range.last);
+    } else {
+      ranges_[kept++] = range;
+    }
+  }
+  ranges_.resize(kept);
+}
+
 bool CharacterClass::contains_slowly(uint32_t code_point) const {
   bool found = items_contain(code_point);
   if (!found && ignores_case && code_point < kCodePoints) {
@@ -53,6 +84,7 @@ bool CharacterClass::contains_slowly(uint32_t code_point) const {
 }
 
 void CharacterClass::finish() {
+  join_items();
   for (uint32_t code_point = 0; code_point < 128; ++code_point) ascii_[code_point] = contains_slowly(code_point);
 }
 

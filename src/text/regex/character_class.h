@@ -32,7 +32,7 @@ class CharacterClass {
   bool ignores_case = false;
   std::shared_ptr<const CharacterClass> also_in;  // `[a&&b]`: a character is in both
 
-  // To be called once all is said: fills the table for ASCII.
+  // To be called once all is said: sorts the ranges and fills the table for ASCII.
   void finish();
 
   // A byte that is not UTF-8 (kInvalidCodePoint) is in no range and in no category, so it is in a negated class.
@@ -43,6 +43,12 @@ class CharacterClass {
  private:
   bool contains_slowly(uint32_t code_point) const;
   bool items_contain(uint32_t code_point) const;
+  void join_items();
+
+  struct Range {
+    uint32_t first, last;
+  };
+  std::vector<Range> ranges_;  // those of `items`, sorted and joined
 
   std::array<bool, 128> ascii_{};
 };

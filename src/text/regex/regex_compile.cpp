@@ -1,7 +1,9 @@
 // Writes the tree of a regular expression out as instructions.
+#include <algorithm>
 #include <optional>
 
 #include "base/error.h"
+#include "base/text/printable.h"
 #include "text/regex/regex_node.h"
 
 namespace brisk {
@@ -11,7 +13,22 @@ namespace {
 using Kind = RegexInstruction::Kind;
 using Node = RegexNode;
 
-constexpr size_t kMostInstructions = 20000;
+// What a search costs is proportional to these two: usual patterns have 40 instructions and no such loop.
+constexpr size_t kMostInstructions = 1000;
+constexpr uint16_t kDeepestLoops = 10;
+
+bool may_be_empty(const Node& node) {
+  switch (node.type) {
+    case Node::Type::kEmpty:
+    case Node::Type::kAssertion: return true;
+    case Node::Type::kClass: return false;
+    case Node::Type::kSequence: return std::ranges::all_of(node.children, may_be_empty);
+    case Node::Type::kAlternatives: return std::ranges::any_of(node.children, may_be_empty);
+    case Node::Type::kRepeat: return node.least == 0 || may_be_empty(node.children[0]);
+    case Node::Type::kGroup: return node.assertion != Kind::kAtomic || may_be_empty(node.children[0]);
+  }
+  return true;
+}
 
 class Writer {
  public:
@@ -28,15 +45,18 @@ class Writer {
       case Node::Type::kAlternatives: write_alternatives(node); break;
       case Node::Type::kRepeat: write_repeat(node); break;
       case Node::Type::kAssertion: add({.kind = node.assertion, .negated = node.negated}); break;
-      case Node::Type::kGroup: write_group(node, node.assertion, node.negated); break;
+      case Node::Type::kGroup: write_group(node); break;
     }
   }
 
-  size_t add(const RegexInstruction& instruction) {
+  size_t add(RegexInstruction instruction) {
     if (program_.instructions.size() >= kMostInstructions) {
-      user_error("{}: the regular expression \"{}\" repeats too much: it takes more than {} instructions", place_,
-                 pattern_, kMostInstructions);
+      user_error(
+          "{}: the regular expression \"{}\" is too large: it takes more than {} instructions with its counted repeats "
+          "written out; use a tokenizer with a simpler pattern",
+          place_, printable(pattern_), kMostInstructions);
     }
+    instruction.loops = loops_;
     program_.instructions.push_back(instruction);
     return program_.instructions.size() - 1;
   }
@@ -58,56 +78,65 @@ class Writer {
     for (const size_t jump : jumps) at(jump).a = here();
   }
 
-  void write_group(const Node& node, Kind kind, bool negated) {
+  template <typename Write>
+  void write_group(Kind kind, bool negated, uint32_t length, const Write& write_inside) {
+    const size_t group = add({.kind = kind, .negated = negated, .b = length});
+    const uint16_t outer_loops = loops_;
+    loops_ = 0;
+    write_inside();
+    add({.kind = Kind::kMatch});
+    loops_ = outer_loops;
+    at(group).a = here();
+  }
+
+  void write_group(const Node& node) {
     uint32_t length = 0;
-    if (kind == Kind::kLookbehind) {
+    if (node.assertion == Kind::kLookbehind) {
       const auto fixed = fixed_length(node.children[0]);
       if (!fixed) {
         user_error(
             "{}: the regular expression \"{}\" looks behind for something of variable length, which brisk does "
             "not support; use a tokenizer without it",
-            place_, pattern_);
+            place_, printable(pattern_));
       }
       length = *fixed;
     }
-    const size_t group = add({.kind = kind, .negated = negated, .b = length});
-    write(node.children[0]);
-    add({.kind = Kind::kMatch});
-    at(group).a = here();
+    write_group(node.assertion, node.negated, length, [&] { write(node.children[0]); });
   }
 
   void write_repeat(const Node& node) {
     const Node& child = node.children[0];
     const bool is_lazy = node.greed == Node::Greed::kLazy, is_possessive = node.greed == Node::Greed::kPossessive;
-    if (child.type == Node::Type::kClass && !is_lazy) {
-      add({.kind = is_possessive ? Kind::kOnlyRun : Kind::kRun,
-           .a = child.character_class,
-           .b = node.least,
-           .c = node.most});
-      return;
+    const bool is_run = child.type == Node::Type::kClass && !is_lazy && node.most == kUnlimitedRepeats;
+    if (is_possessive && !is_run) {
+      return write_group(Kind::kAtomic, false, 0, [&] { write_repeat(node, is_lazy); });
     }
-    if (is_possessive) {
-      Node group{.type = Node::Type::kGroup};
-      group.children.push_back(node);
-      group.children[0].greed = Node::Greed::kGreedy;
-      write_group(group, Kind::kAtomic, false);
-      return;
-    }
-    for (uint32_t i = 0; i < node.least; ++i) {
-      const uint32_t before = here();
-      write(child);
-      if (here() == before) break;  // nothing, however often: (){1000} in itself again and again would take forever
-    }
+    if (!is_run) return write_repeat(node, is_lazy);
+    for (uint32_t i = 0; i < node.least; ++i) write(child);
+    add({.kind = is_possessive ? Kind::kOnlyRun : Kind::kRun, .a = child.character_class});
+  }
+
+  void write_repeat(const Node& node, bool is_lazy) {
+    const Node& child = node.children[0];
+    for (uint32_t i = 0; i < node.least; ++i) write(child);
     const auto add_split = [&] { return add({.kind = Kind::kSplit}); };
     const auto set_split = [&](size_t split, uint32_t inside, uint32_t outside) {
       at(split).a = is_lazy ? outside : inside;
       at(split).b = is_lazy ? inside : outside;
     };
     if (node.most == kUnlimitedRepeats) {
-      const size_t split = add_split();
+      const auto split = static_cast<uint32_t>(add_split());
+      const bool checks_iterations = may_be_empty(child);
+      if (checks_iterations && ++loops_ > kDeepestLoops) {
+        user_error(
+            "{}: the regular expression \"{}\" nests more than {} loops over what may be nothing, as (a*)* does; use a "
+            "tokenizer with a simpler pattern",
+            place_, printable(pattern_), kDeepestLoops);
+      }
       write(child);
-      add({.kind = Kind::kJump, .a = static_cast<uint32_t>(split)});
-      set_split(split, static_cast<uint32_t>(split) + 1, here());
+      add({.kind = checks_iterations ? Kind::kLoopEnd : Kind::kJump, .a = split});
+      if (checks_iterations) --loops_;
+      set_split(split, split + 1, here());
       return;
     }
     std::vector<size_t> splits;
@@ -118,7 +147,8 @@ class Writer {
     for (const size_t split : splits) set_split(split, static_cast<uint32_t>(split) + 1, here());
   }
 
-  // How many characters the node matches, if that is always the same.
+  // How many characters the node matches, if that is always the same. (A length that wraps around belongs to a program
+  // that is too large.)
   static std::optional<uint32_t> fixed_length(const Node& node) {
     switch (node.type) {
       case Node::Type::kEmpty:
@@ -154,7 +184,45 @@ class Writer {
   std::string_view pattern_;
   const std::string& place_;
   RegexProgram& program_;
+  uint16_t loops_ = 0;  // around what is being written, inside the same group
 };
+
+// A state is remembered where ways meet: everything between two such places is a tree, run through once for each time
+// that its root is entered.
+void assign_slots(RegexProgram& program) {
+  auto& instructions = program.instructions;
+  std::vector<uint32_t> ways(instructions.size(), 0);  // that lead to each instruction; 2: many
+  std::vector<bool> in_group(instructions.size(), false);
+  ++ways[0];
+  for (uint32_t pc = 0; pc < instructions.size(); ++pc) {
+    const RegexInstruction& instruction = instructions[pc];
+    switch (instruction.kind) {
+      case Kind::kMatch: break;
+      case Kind::kSplit: ++ways[instruction.a], ++ways[instruction.b]; break;
+      case Kind::kJump: ++ways[instruction.a]; break;
+      case Kind::kLoopEnd: ++ways[instruction.a], ++ways[pc + 1]; break;
+      case Kind::kRun:
+      case Kind::kOnlyRun: ways[pc + 1] += 2; break;  // from each character of the run
+      case Kind::kAtomic:
+      case Kind::kLookahead:
+      case Kind::kLookbehind:
+        ways[instruction.a] += instruction.kind == Kind::kAtomic ? 2 : 1;
+        ++ways[pc + 1];
+        std::fill(in_group.begin() + pc + 1, in_group.begin() + instruction.a, true);
+        break;
+      default: ++ways[pc + 1];
+    }
+  }
+  for (uint32_t pc = 0; pc < instructions.size(); ++pc) {
+    RegexInstruction& instruction = instructions[pc];
+    uint32_t& slots = in_group[pc] ? program.group_slots : program.outer_slots;
+    if (instruction.kind == Kind::kRun || (ways[pc] > 1 && instruction.kind != Kind::kMatch)) {
+      instruction.slot = slots;
+      slots += instruction.loops + 1u;
+    }
+    if (instruction.kind == Kind::kOnlyRun) instruction.b = program.group_slots++;
+  }
+}
 
 }  // namespace
 
@@ -164,6 +232,7 @@ RegexProgram compile_regex(std::string_view pattern, const std::string& place) {
   Writer writer(pattern, place, program);
   writer.write(node);
   writer.add({.kind = Kind::kMatch});
+  assign_slots(program);
   return program;
 }
 

@@ -1,8 +1,10 @@
 // Reads the text of a regular expression. The grammar is small enough to be read by descent.
+#include <algorithm>
 #include <array>
 #include <optional>
 
 #include "base/error.h"
+#include "base/text/printable.h"
 #include "text/regex/regex_node.h"
 
 namespace brisk {
@@ -14,7 +16,8 @@ using Item = CharacterClass::Item;
 using Node = RegexNode;
 
 constexpr uint32_t kMostRepeats = 1000;
-constexpr size_t kMostClasses = 20000;
+constexpr size_t kMostBytes = 1 << 16;
+constexpr size_t kMostNestedSets = 64;  // a character is looked up in each of them
 constexpr int kDeepest = 50;
 
 constexpr std::array<std::string_view, kGeneralCategories> kCategoryNames = {
@@ -27,6 +30,11 @@ class Parser {
       : pattern_(pattern), place_(place), classes_(classes) {}
 
   Node parse() {
+    if (pattern_.size() > kMostBytes) {
+      user_error(
+          "{}: a regular expression of {} bytes, \"{}\"; expected at most {}: use a tokenizer with a simpler one",
+          place_, pattern_.size(), printable(pattern_), kMostBytes);
+    }
     Node node = parse_alternatives(0);
     if (at_ < pattern_.size()) refuse("an unmatched ')'");
     return node;
@@ -37,7 +45,7 @@ class Parser {
     user_error(
         "{}: the regular expression \"{}\" has {} at byte {}, which brisk does not support; use one of the usual "
         "patterns (GPT-2's, cl100k's, Llama 3's), or a tokenizer without it",
-        place_, pattern_, what, at_);
+        place_, printable(pattern_), what, at_);
   }
 
   bool starts_with(std::string_view text) const { return pattern_.substr(at_).starts_with(text); }
@@ -76,9 +84,16 @@ class Parser {
     while (!at_end() && pattern_[at_] != '|' && pattern_[at_] != ')') {
       std::optional<Node> atom = parse_atom(depth);
       if (!atom) continue;
-      sequence.children.push_back(parse_repeats(*std::move(atom)));
+      // Nothing stays nothing, however often: (){1000} in itself again and again would take forever to write out.
+      Node repeated = parse_repeats(*std::move(atom));
+      if (!is_nothing(repeated)) sequence.children.push_back(std::move(repeated));
     }
     return sequence;
+  }
+
+  static bool is_nothing(const Node& node) {
+    const bool is_plain = node.type == Node::Type::kSequence || node.type == Node::Type::kRepeat;
+    return is_plain && std::ranges::all_of(node.children, is_nothing);
   }
 
   Node parse_repeats(Node atom) {
@@ -135,7 +150,10 @@ class Parser {
   // Nothing for what only changes a setting, such as (?i).
   std::optional<Node> parse_atom(int depth) {
     if (take("(")) return parse_group(depth);
-    if (take("[")) return class_node(parse_set(depth));
+    if (take("[")) {
+      nested_sets_ = 0;
+      return class_node(parse_set(depth));
+    }
     if (take("^")) return assertion_node(Kind::kLineBegin);
     if (take("$")) return assertion_node(Kind::kLineEnd);
     if (take(".")) {
@@ -231,6 +249,7 @@ class Parser {
 
   Item parse_set_item(int depth) {
     if (take("[")) {
+      if (++nested_sets_ > kMostNestedSets) refuse("too many sets inside a set");
       CharacterClass nested = parse_set(depth + 1);
       nested.ignores_case = ignores_case_;
       nested.finish();
@@ -335,14 +354,13 @@ class Parser {
     for (int i = 0; i < kGeneralCategories; ++i) {
       if (kCategoryNames[i] == name || (name.size() == 1 && kCategoryNames[i][0] == name[0])) categories |= 1u << i;
     }
-    if (categories == 0) refuse(fmt::format("the property \"{}\"", name));
+    if (categories == 0) refuse(fmt::format("the property \"{}\"", printable(name)));
     return {.kind = CharacterClass::Kind::kCategories, .negated = negated, .categories = categories};
   }
 
   Node class_node(CharacterClass character_class) {
     character_class.ignores_case = ignores_case_;
     character_class.finish();
-    if (classes_.size() >= kMostClasses) refuse("too many characters");
     classes_.push_back(std::move(character_class));
     return {.type = Node::Type::kClass, .character_class = static_cast<uint32_t>(classes_.size() - 1)};
   }
@@ -356,6 +374,7 @@ class Parser {
   std::vector<CharacterClass>& classes_;
   size_t at_ = 0;
   bool ignores_case_ = false;
+  size_t nested_sets_ = 0;  // of the set being read
 };
 
 }  // namespace

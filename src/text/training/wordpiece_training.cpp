@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/parse_json.h"
 #include "base/run_on_pool.h"
 #include "base/runtime.h"
 #include "base/text/unicode.h"
@@ -27,8 +28,8 @@ using NormalizedCounts = std::unordered_map<std::string, int64_t>;
 
 // The words of the texts after BERT's normalizer and pre-tokenizer. What is the same text before them is so after them.
 NormalizedCounts count_normalized(std::span<const std::string_view> texts, const TokenizerComponents& components) {
-  const Normalizer normalizer(nlohmann::json::parse(components.normalizer), "normalizer");
-  const PreTokenizer pre_tokenizer(nlohmann::json::parse(components.pre_tokenizer), "pre_tokenizer");
+  const Normalizer normalizer(parse_own_json<nlohmann::json>(components.normalizer), "normalizer");
+  const PreTokenizer pre_tokenizer(parse_own_json<nlohmann::json>(components.pre_tokenizer), "pre_tokenizer");
   const std::vector<WordCount> given = count_bert_pieces(texts);
   const int threads = thread_pool().size();
   std::vector<NormalizedCounts> counts(threads);

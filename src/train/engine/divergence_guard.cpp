@@ -31,7 +31,7 @@ UpdateLimits DivergenceGuard::limits() const {
   if (!is_on()) return limits;
   if (state_.gradient_norms.size() >= kGuardLeast) {
     const double median = median_of(state_.gradient_norms);
-    // A model that has stopped learning has norms of nothing; any is large beside them.
+    // A model that has stopped learning has norms of nothing; any is large compared with them.
     limits.gradient_norm = std::max(training_.divergence_gradient_ratio * median, 1e-6);
   }
   // Above the highest, not the median: a batch of rare text, the like of which has been seen, is no outlier.
@@ -65,8 +65,8 @@ DivergenceGuard::Verdict DivergenceGuard::observe(int64_t step, const StepResult
   std::erase_if(state_.recent_skips, [&](int64_t skip) { return skip <= step - kGuardSkipWindow; });
   if (state_.recent_skips.size() >= kGuardSkips) {
     verdict.diverged = true;
-    verdict.reason = fmt::format("{} of the last {} updates had to be skipped; at last {}", state_.recent_skips.size(),
-                                 kGuardSkipWindow, verdict.reason);
+    verdict.reason = fmt::format("{} of the last {} updates were skipped; the last one because {}",
+                                 state_.recent_skips.size(), kGuardSkipWindow, verdict.reason);
     return verdict;
   }
   if (!std::isfinite(loss)) return verdict;
@@ -77,8 +77,8 @@ DivergenceGuard::Verdict DivergenceGuard::observe(int64_t step, const StepResult
   state_.lowest_loss = std::min(state_.lowest_loss, median);
   if (median > loss_to_fear()) {
     verdict.diverged = true;
-    verdict.reason = fmt::format("the loss, a median of {:.4g} over {} steps, had been {:.4g}", median,
-                                 state_.losses.size(), state_.lowest_loss);
+    verdict.reason = fmt::format("the median loss of the last {} steps rose to {:.4g} from {:.4g}",
+                                 state_.losses.size(), median, state_.lowest_loss);
   }
   return verdict;
 }

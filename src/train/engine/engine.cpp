@@ -54,7 +54,7 @@ MemoryPlan plan_memory(const EngineOptions& asked) {
     }
     if (on_gpu) plan.workspace_bytes = std::max(plan.workspace_bytes, gpu_workspace_bytes(tape));
     if (on_gpu && training) plan.library_bytes = gpu_cudnn_bytes(tape);
-    if (training && options.products == ProductFormat::fp8) plan.operand_bytes = gpu_operand_bytes(tape);
+    if (training && options.products == GemmFormat::fp8) plan.operand_bytes = gpu_operand_bytes(tape);
     return program.arena_bytes();
   };
   plan.parameters = store.count();
@@ -69,7 +69,7 @@ MemoryPlan plan_memory(const EngineOptions& asked) {
   plan.activation_bytes = training + plan.batch_bytes;
   plan.evaluation_bytes = on_gpu && evaluation <= training ? 0 : evaluation;
   plan.library_bytes = std::max<int64_t>(0, plan.library_bytes - plan.workspace_bytes);
-  if (on_gpu) plan.workspace_bytes += kProductWorkspaceBytes + plan.operand_bytes;
+  if (on_gpu) plan.workspace_bytes += kGemmWorkspaceBytes + plan.operand_bytes;
   return plan;
 }
 
@@ -99,14 +99,14 @@ Engine::Engine(const EngineOptions& options)
 
 Engine::~Engine() {
   try {
-    step_->forget_ahead();
+    step_->cancel_next_pass();
   } catch (const std::exception&) {  // a GPU that failed has said so before
   }
 }
 
 void Engine::reserve_workspaces() const {
   const MemoryPlan plan = plan_memory(options_);
-  BRISK_RUN_ON_GPU(reserve_workspace, plan.workspace_bytes - plan.operand_bytes - kProductWorkspaceBytes);
+  BRISK_RUN_ON_GPU(reserve_workspace, plan.workspace_bytes - plan.operand_bytes - kGemmWorkspaceBytes);
   if (plan.operand_bytes > 0) BRISK_RUN_ON_GPU(reserve_operand_workspace, plan.operand_bytes);
 }
 
@@ -116,7 +116,7 @@ void Engine::initialise(uint64_t seed) {
 }
 
 void Engine::parameters_changed() {
-  step_->forget_ahead();
+  step_->cancel_next_pass();
   refresh_compute_copies(store_);
 }
 
@@ -130,7 +130,7 @@ EvaluationResult Engine::evaluate(const Sequences& sequences, Ledger& ledger, in
     // On a GPU, where memory is what limits a batch, between steps and in their memory.
     evaluator_ =
         std::make_unique<Evaluator>(*model_, store_, options_.capacity, options_.layout, options_.backend,
-                                    options_.products == ProductFormat::tf32 ? options_.products : ProductFormat::own,
+                                    options_.products == GemmFormat::tf32 ? options_.products : GemmFormat::own,
                                     device_.is_cuda() ? &training_.program : nullptr);
   }
   return evaluator_->evaluate(sequences, ledger, count);

@@ -34,11 +34,11 @@ namespace brisk {
 
 struct EngineOptions {
   ModelConfig model;
-  RowCapacity capacity;                         // of a micro-batch, of its first row set
-  BatchLayout layout;                           // which others it has
-  DType compute_type = DType::f32;              // f32, bf16 or, on a GPU, f16 products
-  ProductFormat products = ProductFormat::own;  // while training; fp8 is not evaluated in: what is saved is not fp8
-  bool master_weights = true;                   // false: ParameterStore::Masters::not_of_hidden
+  RowCapacity capacity;                   // of a micro-batch, of its first row set
+  BatchLayout layout;                     // which others it has
+  DType compute_type = DType::f32;        // f32, bf16 or, on a GPU, f16 products
+  GemmFormat products = GemmFormat::own;  // while training; fp8 is not evaluated in: what is saved is not fp8
+  bool master_weights = true;             // false: ParameterStore::Masters::not_of_hidden
   int64_t checkpoint_every = 0;
   double label_smoothing = 0;
   struct Distillation {
@@ -67,8 +67,10 @@ struct MemoryPlan {
   int64_t activation_bytes = 0;  // the training arena and the batch
   int64_t evaluation_bytes = 0;  // its arena; none on a GPU, where it fits into that of training
   int64_t workspace_bytes = 0;   // on a GPU: of products and other ops
-  int64_t library_bytes = 0;     // on a GPU, beside the total: what cuDNN takes where there is room for it
-  int64_t saved_bytes = 0;       // beside the total, of a checkpoint: trained parameters and their moments
+  int64_t library_bytes = 0;     // on a GPU, not in the total: what cuDNN takes if memory allows
+  int64_t saved_bytes = 0;       // not in the total, of a checkpoint on disk: trained parameters and their moments
+  // Not in the total, in the host's memory: a copy of what is saved, so that training need not wait. 0: there is no room.
+  int64_t copy_bytes = 0;
   int64_t total() const { return state_bytes + activation_bytes + evaluation_bytes + workspace_bytes; }
 
   // What these are made of.

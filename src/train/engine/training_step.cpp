@@ -85,7 +85,7 @@ StepResult TrainingStep::run(const StepBatch& batch, int64_t step, double rate, 
   const bool has_pass = pass_ && pass_->step == step;
   backend_.begin_step(has_pass);
   if (!has_pass) {
-    forget_ahead();
+    cancel_next_pass();
     run_pass(batch, step, true, ledger);
   }
   const Pass pass = *std::exchange(pass_, std::nullopt);
@@ -107,15 +107,15 @@ StepResult TrainingStep::run(const StepBatch& batch, int64_t step, double rate, 
   }
   // Who asks where it comes from finds this step's gradient, not that of the next.
   if (ran_ahead && !result.finite()) {
-    forget_ahead();
+    cancel_next_pass();
     run_pass(batch, step, false, ledger);
-    forget_ahead();
+    cancel_next_pass();
   }
   return result;
 }
 
 // Its batch may still be on its way: the memory that it comes from must not be used again before.
-void TrainingStep::forget_ahead() {
+void TrainingStep::cancel_next_pass() {
   if (!pass_) return;
   backend_.wait();
   pass_.reset();

@@ -58,7 +58,7 @@ class TrainingStep {
   StepResult run(const StepBatch& batch, int64_t step, double rate, Ledger& ledger, const UpdateLimits& limits,
                  const NextBatch& next);
   // Drops the pass of the next step, where one was begun: parameters change from outside, or another batch comes.
-  void forget_ahead();
+  void cancel_next_pass();
 
   LossScale* loss_scale() { return loss_scale_ ? &*loss_scale_ : nullptr; }
 

@@ -183,7 +183,7 @@ MicroBatchChoice measure_micro_batch(const EngineOptions& options, const std::sh
       unmeasured.push_back(fmt::format("{} does not fit", rows));
     }
   }
-  if (measured.empty()) return {options.capacity.rows, "as small as it gets: nothing else fits"};
+  if (measured.empty()) return {options.capacity.rows, "the smallest size: no larger one fits in memory"};
   std::sort(measured.begin(), measured.end(), [](const Measured& a, const Measured& b) { return a.rows < b.rows; });
   Measured best = measured.front();
   std::vector<std::string> parts;
@@ -193,7 +193,7 @@ MicroBatchChoice measure_micro_batch(const EngineOptions& options, const std::sh
   }
   parts.insert(parts.end(), unmeasured.begin(), unmeasured.end());
   return {best.rows,
-          fmt::format("{} tokens, the fastest measured ({} tokens/s); it changes speed and memory, not the maths",
+          fmt::format("{} tokens, the fastest measured ({} tokens/s); it changes speed and memory, not the result",
                       best.rows, fmt::join(parts, ", "))};
 }
 

@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/files/lines.h"
+#include "base/parse_json.h"
 
 namespace brisk {
 
@@ -70,26 +72,31 @@ std::string to_json_line(const StepMetrics& metrics) {
 
 std::string to_json_line(const EvaluationMetrics& evaluation) {
   std::string values;
+  // As JSON: after a resume the name may be one that was read from a damaged file.
+  const auto key = [](const std::string& name) {
+    return Json(name).dump(-1, ' ', false, Json::error_handler_t::replace);
+  };
   for (const Metric& metric : evaluation.metrics) {
-    values += fmt::format(R"("validation_{}": {}, )", metric.name, number(metric.value));
+    values += fmt::format(R"({}: {}, )", key("validation_" + metric.name), number(metric.value));
     if (!metric.has_interval()) continue;
-    values +=
-        fmt::format(R"("validation_{}_interval": [{}, {}], )", metric.name, number(metric.low), number(metric.high));
+    values += fmt::format(R"({}: [{}, {}], )", key("validation_" + metric.name + "_interval"), number(metric.low),
+                          number(metric.high));
   }
   return fmt::format(R"({{"step": {}, "epoch": {}, {}"seconds": {}}})", evaluation.step, evaluation.epoch, values,
                      number(evaluation.seconds));
 }
 
 void recall_metrics(const std::string& metrics_path, const Metrics& kinds, int64_t best_step, RunSummary& summary) {
-  if (!file_exists(metrics_path)) return;
-  const std::string text = read_file(metrics_path);
-  for (size_t begin = 0, end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    const Json json = Json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
-                                  text.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
+  for_each_log_line(metrics_path, [&](const LogLine& line) {
+    if (!line.ended || line.too_long) return;
+    const Json json = parse_json_or_discard(line.text, kLogLineJson);
     const auto value = [&](const char* key) {  // null: it was not finite
       return json.contains(key) && json[key].is_number() ? json[key].get<double>() : std::nan("");
     };
-    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) continue;
+    const auto count = [&](const char* key) {
+      return json.contains(key) && json[key].is_number_integer() ? json[key].get<int64_t>() : 0;
+    };
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) return;
     const int64_t step = json["step"].get<int64_t>(), epoch = std::llround(value("epoch"));
     if (Metrics metrics = metrics_of_line(json, kinds); !metrics.empty()) {
       summary.last_evaluation = EvaluationMetrics{step, epoch, std::move(metrics), value("seconds")};
@@ -105,23 +112,23 @@ void recall_metrics(const std::string& metrics_path, const Metrics& kinds, int64
                                       value("tokens_per_second"),
                                       value("step_ms"),
                                       value("seconds"),
-                                      json.value("skipped_updates", int64_t{0}),
-                                      json.value("rollbacks", int64_t{0})};
+                                      count("skipped_updates"),
+                                      count("rollbacks")};
       if (json.contains("skipped_steps")) {
         summary.last_step->loss_scale =
             LossScale{.scale = value("loss_scale"), .skipped_steps = std::llround(value("skipped_steps"))};
       }
     }
-  }
+  });
 }
 
 std::string summary_to_json_text(const RunSummary& summary) {
   Json json = Json::object();
   const auto merge_step = [&] {
-    if (summary.last_step) json.update(Json::parse(to_json_line(*summary.last_step)));
+    if (summary.last_step) json.update(parse_own_json(to_json_line(*summary.last_step)));
   };
   const auto merge_evaluation = [&] {
-    if (summary.last_evaluation) json.update(Json::parse(to_json_line(*summary.last_evaluation)));
+    if (summary.last_evaluation) json.update(parse_own_json(to_json_line(*summary.last_evaluation)));
   };
   const bool evaluated_last =
       !summary.last_step || !summary.last_evaluation || summary.last_evaluation->step >= summary.last_step->step;
@@ -129,24 +136,40 @@ std::string summary_to_json_text(const RunSummary& summary) {
   merge_step();
   if (evaluated_last) merge_evaluation();
   json["run_tokens_per_second"] = summary.run_tokens_per_second;
+  json["sequences_per_second"] = summary.sequences_per_second;
   if (summary.best_evaluation) {
-    json["best"] = Json::parse(to_json_line(*summary.best_evaluation));
+    json["best"] = parse_own_json(to_json_line(*summary.best_evaluation));
     json["best_by"] = summary.best_by;
   }
   json["parameters"] = summary.parameters;
   json["model_bytes"] = summary.model_bytes;
-  json["ledger"] = Json::object();
-  for (const auto& [phase, seconds] : summary.ledger) json["ledger"][phase] = seconds;
+  const auto ledger_of = [](const auto& ledger) {
+    Json phases = Json::object();
+    for (const auto& [phase, seconds] : ledger) phases[phase] = seconds;
+    return phases;
+  };
+  json["ledger"] = ledger_of(summary.ledger);
   json["wall_seconds"] = summary.wall_seconds;
+  json["processes"] = summary.processes;
   json["gflops"] = summary.gflops;
   json["peak_gflops"] = summary.peak_gflops;
   json["utilisation"] = summary.utilisation;
   json["peak_memory_bytes"] = summary.peak_memory_bytes;
   if (summary.peak_allocated_bytes > 0) json["peak_allocated_bytes"] = summary.peak_allocated_bytes;
-  if (summary.first_step_seconds > 0) json["first_step_seconds"] = summary.first_step_seconds;
+  Json last = Json::object();
+  if (summary.first_step_seconds > 0) last["first_step_seconds"] = summary.first_step_seconds;
   if (summary.gpu) {
-    json["gpu"] = gpu_json(*summary.gpu);
-    if (summary.tokens_per_joule > 0) json["gpu"]["tokens_per_joule"] = summary.tokens_per_joule;
+    last["gpu"] = gpu_json(*summary.gpu);
+    if (summary.tokens_per_joule > 0) last["gpu"]["tokens_per_joule"] = summary.tokens_per_joule;
+  }
+  if (summary.processes > 1) {
+    last["wall_seconds"] = summary.process_wall_seconds;
+    last["tokens_per_second"] = summary.process_tokens_per_second;
+    last["utilisation"] = summary.process_utilisation;
+    last["ledger"] = ledger_of(summary.process_ledger);
+    json["last_process"] = std::move(last);
+  } else {
+    json.update(last);
   }
   json["precision"] = summary.precision;
   json["isa"] = summary.isa;
@@ -155,8 +178,13 @@ std::string summary_to_json_text(const RunSummary& summary) {
   json["skipped_updates"] = summary.skipped_updates;
   json["rollbacks"] = summary.rollbacks;
   if (summary.skipped_steps) json["skipped_steps"] = *summary.skipped_steps;
+  json["checkpoints_saved"] = summary.checkpoints_saved;
+  json["checkpoint_write_seconds"] = summary.checkpoint_write_seconds;
+  for (const auto& [key, fingerprint] : summary.fingerprints) json[key] = fingerprint;
   json["ended"] = summary.ended;
-  return json.dump(2) + "\n";
+  if (summary.diverged_at > 0) json["diverged_at"] = summary.diverged_at;
+  json["warnings"] = summary.warnings;
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 void write_summary(const std::string& path, const RunSummary& summary) {
@@ -165,7 +193,7 @@ void write_summary(const std::string& path, const RunSummary& summary) {
 
 bool summary_says(const std::string& path, int64_t step, const std::string& ended) {
   if (!file_exists(path)) return false;
-  const Json json = Json::parse(read_file(path), nullptr, false);
+  const Json json = parse_json_or_discard(read_file(path, file_kind::summary), kLogLineJson);
   return json.is_object() && json.contains("step") && json["step"] == step && json.contains("ended") &&
          json["ended"] == ended;
 }

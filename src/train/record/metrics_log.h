@@ -59,6 +59,7 @@ class MetricsLog {
 };
 
 constexpr const char* kEndedEarly = "early stopping";
+constexpr const char* kDiverged = "diverged";
 
 struct RunSummary {
   std::optional<StepMetrics> last_step;
@@ -67,22 +68,32 @@ struct RunSummary {
   std::string best_by;  // the metric that makes it the best
   int64_t parameters = 0;
   int64_t model_bytes = 0;
+  // Of the whole run, all its processes.
   std::vector<std::pair<std::string, double>> ledger;  // phase -> seconds, in the order of the table
   double wall_seconds = 0;
-  double run_tokens_per_second = 0;  // of the whole run, not of the last line
-  double gflops = 0;                 // reached, per second
-  double peak_gflops = 0;            // of the machine, measured
+  double run_tokens_per_second = 0, sequences_per_second = 0;  // of the time that was training, not of the last line
+  double gflops = 0;                                           // reached, per second
+  double peak_gflops = 0;                                      // of the machine, measured
   double utilisation = 0;
-  int64_t peak_memory_bytes = 0;       // of the process: on the GPU where it ran on one, CUDA's own memory included
-  int64_t peak_allocated_bytes = 0;    // on a GPU: what brisk itself allocated there
+  int64_t peak_memory_bytes = 0;     // of a process: on the GPU where it ran on one, CUDA's own memory included
+  int64_t peak_allocated_bytes = 0;  // on a GPU: what brisk itself allocated there
+  int64_t processes = 1;
+  // Of the last process alone; in summary.json apart (`last_process`) where there were several.
+  std::vector<std::pair<std::string, double>> process_ledger;
+  double process_wall_seconds = 0, process_tokens_per_second = 0, process_utilisation = 0;
   double first_step_seconds = 0;       // from the start of the process to the end of its first step; 0: there was none
-  std::optional<GpuSummary> gpu;       // of this process's steps
+  std::optional<GpuSummary> gpu;       // of its steps
   double tokens_per_joule = 0;         // where the GPU's energy is known
   std::string precision, isa, device;  // isa: of a GPU, its name and compute capability
   int64_t threads = 0;
   int64_t skipped_updates = 0, rollbacks = 0;  // of the whole run
   std::optional<int64_t> skipped_steps = {};   // by loss scaling, where there is one
-  std::string ended;                           // "finished", "early stopping", "interrupted"
+  int64_t checkpoints_saved = 0;               // by this process
+  double checkpoint_write_seconds = 0;         // of their files; what training waited for is the ledger's `checkpoint`
+  std::vector<std::pair<std::string, std::string>> fingerprints = {};  // of what was evaluated, by key
+  std::string ended;                       // "finished", "early stopping", "interrupted", "diverged"
+  int64_t diverged_at = 0;                 // the step that could not be made; 0: none
+  std::vector<std::string> warnings = {};  // what is wrong with the model
 };
 
 // Fills last_step, last_evaluation and best_evaluation (that of `best_step`) from the lines of an earlier process.

@@ -1,56 +1,88 @@
 #include "train/record/run_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "base/machine/machine.h"
+#include "base/metrics.h"
 #include "base/terminal/terminal.h"
 
 namespace brisk {
 
-std::string model_table(const std::vector<ComponentCost>& costs) {
-  Table table({"component",
-               {"parameters", Align::right},
-               {"bytes (fp32)", Align::right},
-               {"MFLOP/token", Align::right},
-               {"share", Align::right}});
-  double total_flop = 0;
-  for (const ComponentCost& cost : costs) total_flop += cost.flop_per_token;
+namespace {
+
+// Of rows or sequences, of which there may be less than one a second.
+std::string rate_text(double per_second) { return fmt::format("{:.{}f}", per_second, per_second < 100 ? 1 : 0); }
+
+}  // namespace
+
+std::string model_line(const std::vector<ComponentCost>& costs) {
+  double flop = 0;
   int64_t parameters = 0;
   for (const ComponentCost& cost : costs) {
+    flop += cost.flop_per_token;
     parameters += cost.parameters;
-    table.add_row({cost.component, format_count(static_cast<double>(cost.parameters)),
-                   format_bytes(4.0 * static_cast<double>(cost.parameters)),
-                   fmt::format("{:.2f}", cost.flop_per_token * 1e-6),
-                   fmt::format("{:.1f} %", 100 * cost.flop_per_token / total_flop)});
   }
-  table.add_separator();
-  table.add_row({"total", format_count(static_cast<double>(parameters)),
-                 format_bytes(4.0 * static_cast<double>(parameters)), fmt::format("{:.2f}", total_flop * 1e-6),
-                 "100.0 %"});
-  return table.text();
+  std::vector<std::string> parts, shares;
+  for (const ComponentCost& cost : costs) {
+    constexpr double kShown = 0.005;
+    if (static_cast<double>(cost.parameters) > kShown * static_cast<double>(parameters)) {
+      parts.push_back(fmt::format("{} {}", cost.component, format_count(static_cast<double>(cost.parameters))));
+    }
+    if (cost.flop_per_token > kShown * flop) {
+      shares.push_back(fmt::format("{} {:.0f} %", cost.component, 100 * cost.flop_per_token / flop));
+    }
+  }
+  return fmt::format("{} parameters ({}); {:.1f} MFLOP a token ({})", format_count(static_cast<double>(parameters)),
+                     fmt::join(parts, ", "), 1e-6 * flop, fmt::join(shares, ", "));
+}
+
+namespace {
+
+// What a plan is made of; parts that take nothing are left out.
+std::vector<std::pair<std::string, int64_t>> memory_parts(const MemoryPlan& plan) {
+  std::vector<std::pair<std::string, int64_t>> parts = {
+      {"weights (fp32 masters)", plan.state.masters},
+      {"weights (copies in the compute format)", plan.state.copies},
+      {"gradients", plan.state.gradients},
+      {"optimizer (moments)", plan.state.moments},
+      {"optimizer (workspace)", plan.optimizer_bytes},
+      // Where logits are made, activations that are needed no more lie at other times: the arena is planned as one.
+      {"activations", plan.activation_bytes - plan.batch_bytes - plan.loss_bytes},
+      {"loss (logits of a chunk of rows)", plan.loss_bytes},
+      {"batch", plan.batch_bytes},
+      {"evaluation", plan.evaluation_bytes},
+      {"workspaces (matrix products and other ops)", plan.workspace_bytes}};
+  std::erase_if(parts, [](const auto& part) { return part.second <= 0; });
+  return parts;
+}
+
+}  // namespace
+
+std::string memory_line(const MemoryPlan& plan) {
+  const auto text = [](int64_t bytes) { return format_bytes(static_cast<double>(bytes)); };
+  const int64_t weights = plan.state.masters + plan.state.copies, optimizer = plan.state.moments + plan.optimizer_bytes;
+  std::string line = fmt::format("{} planned: weights {}, gradients {}, optimizer {}, activations {}",
+                                 text(plan.total()), text(weights), text(plan.state.gradients), text(optimizer),
+                                 text(plan.activation_bytes + plan.workspace_bytes));
+  if (plan.evaluation_bytes > 0) line += ", evaluation " + text(plan.evaluation_bytes);
+  if (plan.copy_bytes > 0) line += fmt::format("; and a copy of {} to save from", text(plan.copy_bytes));
+  return line;
 }
 
 std::string memory_table(const MemoryPlan& plan) {
   Table table({"memory", {"bytes", Align::right}});
-  const auto add = [&](const char* what, int64_t bytes) {
+  const auto add = [&](const std::string& what, int64_t bytes) {
     if (bytes > 0) table.add_row({what, format_bytes(static_cast<double>(bytes))});
   };
-  add("weights (fp32 masters)", plan.state.masters);
-  add("weights (copies that products read)", plan.state.copies);
-  add("gradients", plan.state.gradients);
-  add("optimizer (moments)", plan.state.moments);
-  add("optimizer (workspace)", plan.optimizer_bytes);
-  // Where logits are made, activations that are needed no more lie at other times: the arena is planned as one.
-  add("activations", plan.activation_bytes - plan.batch_bytes - plan.loss_bytes);
-  add("loss (logits of a chunk of rows)", plan.loss_bytes);
-  add("batch", plan.batch_bytes);
-  add("evaluation", plan.evaluation_bytes);
-  add("workspaces of products and other ops", plan.workspace_bytes);
+  for (const auto& [what, bytes] : memory_parts(plan)) add(what, bytes);
   table.add_separator();
   table.add_row({"total", format_bytes(static_cast<double>(plan.total()))});
-  add("besides, where there is room: cuDNN's attention", plan.library_bytes);
+  add("not in the total: cuDNN attention, if memory allows", plan.library_bytes);
   return table.text();
 }
 
@@ -60,62 +92,130 @@ double training_seconds(const Ledger::Totals& totals) {
 }
 
 std::string ledger_table(const Ledger::Totals& totals, const Speed& speed) {
-  Table table({"phase", {"seconds", Align::right}, {"share", Align::right}, {"ms/step", Align::right}});
-  const double all = totals.seconds();
-  const double steps = static_cast<double>(std::max<int64_t>(1, speed.steps));
+  PhaseSeconds ledger;
   for (int i = 0; i < kPhases; ++i) {
     const Phase phase = static_cast<Phase>(i);
-    const double seconds = totals.seconds(phase);
-    if (seconds <= 0) continue;
-    table.add_row({std::string(phase_name(phase)), fmt::format("{:.2f}", seconds),
-                   fmt::format("{:.1f} %", 100 * seconds / all), fmt::format("{:.2f}", 1e3 * seconds / steps)});
+    ledger.emplace_back(phase_name(phase), totals.seconds(phase));
   }
+  return ledger_table(ledger, speed, totals.sampled);
+}
+
+std::string ledger_table(const PhaseSeconds& ledger, const Speed& speed, bool sampled) {
+  Table table({"phase", {"seconds", Align::right}, {"share", Align::right}, {"ms/step", Align::right}});
+  double all = 0;
+  for (const auto& [phase, seconds] : ledger) all += seconds;
+  const double steps = static_cast<double>(std::max<int64_t>(1, speed.steps));
+  const auto add = [&](const std::string& name, double seconds) {
+    table.add_row({name, fmt::format("{:.2f}", seconds), fmt::format("{:.1f} %", 100 * seconds / all),
+                   fmt::format("{:.2f}", 1e3 * seconds / steps)});
+  };
+  constexpr double kShown = 0.005;
+  std::vector<std::string> small;
+  double in_small = 0;
+  for (const auto& [phase, seconds] : ledger) {
+    if (seconds <= 0) continue;
+    if (seconds >= kShown * all) {
+      add(phase, seconds);
+    } else {
+      small.push_back(phase);
+      in_small += seconds;
+    }
+  }
+  if (small.size() == 1) add(small.front(), in_small);
+  if (small.size() > 1) add(fmt::format("{} small ones", small.size()), in_small);
   table.add_separator();
   table.add_row({"wall time", fmt::format("{:.2f}", all), "100.0 %", fmt::format("{:.2f}", 1e3 * all / steps)});
-  if (!totals.sampled) return table.text();
-  return table.text() + "(on the GPU, phases of a step are shares of steps that were measured op by op)\n";
+  if (!sampled) return table.text();
+  return table.text() + "(GPU phases are estimated from occasional steps that are timed op by op)\n";
+}
+
+std::string shares_text(const Ledger::Totals& totals) {
+  double forward = 0, backward = 0;
+  for (const OpFamily family :
+       {OpFamily::embedding, OpFamily::linear, OpFamily::attention, OpFamily::norm, OpFamily::elementwise}) {
+    forward += totals.seconds(forward_phase(family));
+    backward += totals.seconds(backward_phase(family));
+  }
+  const double loss = totals.seconds(Phase::loss);
+  const double optimizer = totals.seconds(Phase::clipping) + totals.seconds(Phase::optimizer);
+  const double all = std::max(1e-9, totals.seconds());
+  const auto percent = [&](double seconds) { return fmt::format("{:.0f} %", 100 * seconds / all); };
+  return fmt::format("forward {}, loss {}, backward {}, optimizer {}, rest {}", percent(forward), percent(loss),
+                     percent(backward), percent(optimizer),
+                     percent(std::max(0.0, all - forward - backward - loss - optimizer)));
+}
+
+std::string epoch_line(const EpochRow& row, int64_t epochs, const Ledger::Totals& totals, const std::string& best_by,
+                       bool best) {
+  const bool evaluated = row.evaluation && row.evaluation->step == row.step;
+  const std::string accuracy =
+      std::isfinite(row.training_accuracy) ? fmt::format(", accuracy {:.2f} %", 100 * row.training_accuracy) : "";
+  return fmt::format("epoch {}/{}: loss {:.4f}{}{}{}; {} tokens/s, {}: {}", row.epoch, epochs, row.training_loss,
+                     accuracy, row.since_step > 0 ? fmt::format(" (since step {})", row.since_step) : "",
+                     evaluated ? fmt::format(", validation {}{}", metrics_text(row.evaluation->metrics, best_by),
+                                             best ? ", the best so far" : "")
+                               : "",
+                     format_count(row.speed.tokens_per_second()), format_duration(row.speed.seconds),
+                     shares_text(totals));
+}
+
+std::vector<EpochRow> thinned(const std::vector<EpochRow>& rows, size_t most) {
+  if (rows.size() <= most) return rows;
+  std::vector<EpochRow> some;
+  for (size_t i = 1; i <= most; ++i) some.push_back(rows[i * rows.size() / most - 1]);
+  return some;
 }
 
 std::string epoch_table(const std::vector<EpochRow>& rows, const std::string& best_by) {
   const auto any = [&](const auto& test) { return std::any_of(rows.begin(), rows.end(), test); };
   const bool skipped = any([](const EpochRow& row) { return row.skipped_updates > 0; });
+  // Evaluations by steps need not fall on the end of an epoch.
+  const bool elsewhere = any([](const EpochRow& row) { return row.evaluation && row.evaluation->step != row.step; });
   std::vector<Metric> metrics;  // a column each
   for (const EpochRow& row : rows) {
     if (row.evaluation && metrics.empty()) metrics = row.evaluation->metrics.shown(best_by);
   }
   std::vector<Table::Column> columns(
-      {{"epoch", Align::right}, {"step", Align::right}, {"training loss", Align::right}});
-  for (const Metric& metric : metrics) {
-    columns.emplace_back((&metric == metrics.data() ? "validation " : "") + metric.title(), Align::right);
-  }
+      {{"epoch", Align::right}, {"step", Align::right}, {"train loss", Align::right}, {"accuracy", Align::right}});
+  for (const Metric& metric : metrics) columns.emplace_back("val " + metric.title(), Align::right);
+  if (elsewhere) columns.emplace_back("of step", Align::right);
   columns.emplace_back("tokens/s", Align::right);
   columns.emplace_back("time", Align::right);
   if (skipped) columns.emplace_back("skipped", Align::right);
   Table table(std::move(columns));
+  const auto figure = [](double value, const std::string& text) { return std::isfinite(value) ? text : "-"; };
+  bool partly = false;
   for (const EpochRow& row : rows) {
+    const char* mark = row.since_step > 0 ? "+" : "";
+    partly = partly || row.since_step > 0;
     std::vector<std::string> cells(
-        {fmt::format("{}", row.epoch), fmt::format("{}", row.step), fmt::format("{:.4f}", row.training_loss)});
+        {fmt::format("{}", row.epoch), fmt::format("{}", row.step),
+         figure(row.training_loss, fmt::format("{:.4f}{}", row.training_loss, mark)),
+         figure(row.training_accuracy, fmt::format("{:.2f} %{}", 100 * row.training_accuracy, mark))});
     for (const Metric& metric : metrics) {
       const Metric* of_row = row.evaluation ? row.evaluation->metrics.find(metric.name) : nullptr;
       cells.push_back(of_row != nullptr ? of_row->text() : "-");
     }
+    if (elsewhere) cells.push_back(row.evaluation ? fmt::format("{}", row.evaluation->step) : "-");
     cells.push_back(fmt::format("{:.0f}", row.speed.tokens_per_second()));
     cells.push_back(format_duration(row.speed.seconds));
     if (skipped) cells.push_back(fmt::format("{}", row.skipped_updates));
     table.add_row(std::move(cells));
   }
-  return table.text();
+  return table.text() + (partly ? "+ since the run was resumed; an earlier brisk did not keep the sums before\n" : "");
 }
 
 std::string speed_line(const Speed& speed) {
   const double steps = static_cast<double>(std::max<int64_t>(1, speed.steps));
-  const double samples = static_cast<double>(std::max<int64_t>(1, speed.sequences));
+  const bool gpu = speed.gpu_bytes > 0;
   return fmt::format(
-      "{:.0f} tokens/s, {:.1f} ms a step, {:.2f} ms a sample, {:.1f} GFLOP/s, {:.1f} % of {:.0f} GFLOP/s, {} {}",
-      speed.tokens_per_second(), 1e3 * speed.training_seconds / steps, 1e3 * speed.training_seconds / samples,
+      "{:.0f} tokens/s, {} sequences/s, {:.1f} ms/step, {:.1f} GFLOP/s: utilisation {:.1f} % of the {:.0f} GFLOP/s "
+      "that {} here; {} {}",
+      speed.tokens_per_second(), rate_text(speed.sequences_per_second()), 1e3 * speed.training_seconds / steps,
       speed.gflops(), 100 * speed.utilisation(), speed.peak_gflops,
-      speed.gpu_bytes > 0 ? "peak memory on the GPU" : "peak memory",
-      format_bytes(static_cast<double>(speed.gpu_bytes > 0 ? speed.gpu_bytes : peak_memory_bytes())));
+      gpu ? "large matrix products reach" : "multiply-adds in registers reach",
+      gpu ? "peak memory on the GPU" : "peak memory",
+      format_bytes(static_cast<double>(gpu ? speed.gpu_bytes : peak_memory_bytes())));
 }
 
 }  // namespace brisk

@@ -1,6 +1,6 @@
-// The tables a run prints: what the model is made of, and where the time went.
+// What a run prints: what the model is made of, and where the time went.
 //
-//   say("{}", model_table(model_costs(config, mean_length)));
+//   say("{}", model_line(model_costs(config, mean_length)));
 //   say("{}", ledger_table(ledger.totals(), speed));
 //   say("{}", speed_line(speed));
 #pragma once
@@ -11,15 +11,17 @@
 
 #include "base/ledger.h"
 #include "models/model_config.h"
+#include "report/read/run_record.h"
 #include "train/engine/engine.h"
 #include "train/record/metrics_log.h"
 
 namespace brisk {
 
-// Parameters, bytes and FLOP a token by component.
-std::string model_table(const std::vector<ComponentCost>& costs);
+// "4.16M parameters (embedding 2.56M, feed-forward 1.05M); 24.9 MFLOP a token (feed-forward 25 %, head 62 %)"
+std::string model_line(const std::vector<ComponentCost>& costs);
 
-// Where memory goes, before anything is allocated.
+// Where memory goes, before anything is allocated: a line, or a table for who has to free some.
+std::string memory_line(const MemoryPlan& plan);
 std::string memory_table(const MemoryPlan& plan);
 
 // Speed of a stretch of training.
@@ -32,6 +34,9 @@ struct Speed {
   int64_t gpu_bytes = 0;        // the most of a GPU's memory that was the process's; 0: it ran on the CPU
 
   double tokens_per_second() const { return training_seconds > 0 ? static_cast<double>(tokens) / training_seconds : 0; }
+  double sequences_per_second() const {
+    return training_seconds > 0 ? static_cast<double>(sequences) / training_seconds : 0;
+  }
   double gflops() const { return tokens_per_second() * flop_per_token * 1e-9; }
   double utilisation() const { return peak_gflops > 0 ? gflops() / peak_gflops : 0; }
 };
@@ -39,19 +44,30 @@ struct Speed {
 // One line an epoch: training loss, the metrics of its evaluation, speed, time.
 struct EpochRow {
   int64_t epoch = 0, step = 0;
-  double training_loss = 0;
-  std::optional<EvaluationMetrics> evaluation;
+  double training_loss = 0, training_accuracy = 0;
+  int64_t since_step = 0;                       // the training's means are of this step and later ones; 0: of all
+  std::optional<EvaluationMetrics> evaluation;  // the last one inside the epoch
   Speed speed;
   int64_t skipped_updates = 0;  // a column where any epoch has some
 };
 std::string epoch_table(const std::vector<EpochRow>& rows, const std::string& best_by);
+// At most so many of them, evenly spaced, the last included.
+std::vector<EpochRow> thinned(const std::vector<EpochRow>& rows, size_t most);
+// "epoch 2/3: loss 4.1234, accuracy 20.31 %, validation loss 4.2011, the best so far; 12.3K tokens/s, 33.1 s: forward
+// 28 %, loss 18 %, ..."; `totals`: of the epoch; the evaluation is told where it is of its last step.
+std::string epoch_line(const EpochRow& row, int64_t epochs, const Ledger::Totals& totals, const std::string& best_by,
+                       bool best);
+// "forward 28 %, loss 18 %, backward 45 %, optimizer 6 %, rest 3 %"
+std::string shares_text(const Ledger::Totals& totals);
 
 // Seconds of a stretch that were training: everything but start-up, evaluation and checkpoints.
 double training_seconds(const Ledger::Totals& totals);
 
-// Phases that took time, their share, milliseconds a step; the shares sum to 100 %.
+// Phases that took time, their share, milliseconds a step; the shares sum to 100 %, those below half a percent together.
 std::string ledger_table(const Ledger::Totals& totals, const Speed& speed);
-// "5,210 tokens/s, 786 ms a step, 24.6 ms a sample, 131 GFLOP/s, 71.2 % of 184 GFLOP/s, peak memory 412 MiB"
+std::string ledger_table(const PhaseSeconds& ledger, const Speed& speed, bool sampled = false);
+// "5210 tokens/s, 40.7 sequences/s, 786.0 ms/step, 131.0 GFLOP/s: utilisation 71.2 % of the 184 GFLOP/s that
+// multiply-adds in registers reach here; peak memory 412 MiB"
 std::string speed_line(const Speed& speed);
 
 }  // namespace brisk

@@ -39,8 +39,12 @@ std::string BestModel::early_stopping_text() const {
                      setup_.state.evaluations_without_improvement, text(), setup_.state.best_step);
 }
 
-void BestModel::could_not_save() {
-  if (!setup_.job.training.load_best_model_at_end || !before_) return;
+void BestModel::saved(int64_t step) {
+  if (step >= setup_.state.best_step) before_.reset();
+}
+
+void BestModel::could_not_save(int64_t step) {
+  if (!waits_for_save() || step < setup_.state.best_step) return;
   setup_.state.best_metrics = before_->metrics;
   setup_.state.best_step = before_->step;
   setup_.summary.best_evaluation = before_->line;
@@ -51,11 +55,11 @@ void BestModel::load() {
   const CheckpointState& state = setup_.state;
   if (state.best_step < 0 || state.best_step == state.step) return;
   Ledger::Scope scope(setup_.ledger, Phase::checkpoint);
-  for (const CheckpointPlace& place : list_checkpoints(setup_.directory.path())) {
+  for (const CheckpointPath& place : list_checkpoints(setup_.directory.path())) {
     if (place.step != state.best_step) continue;
     load_model(place.path, setup_.engine->parameters());
     setup_.engine->parameters_changed();
-    say("the best model, of step {} ({}), is loaded", state.best_step, text());
+    say("loaded the best model (step {}, {})", state.best_step, text());
     return;
   }
   warn("the checkpoint of the best model, of step {} ({}), is gone; the model is that of step {}", state.best_step,

@@ -25,9 +25,12 @@ class BestModel {
   bool patience_is_over() const;
   std::string early_stopping_text() const;
 
-  // The best model is one that can be loaded: where it could not be saved, the best before it is kept instead.
-  void saved() { before_.reset(); }
-  void could_not_save();
+  // The best model is one that can be loaded: where it could not be saved, the best before it is kept instead. `step`:
+  // of the checkpoint, which may have been begun before the best was found.
+  void saved(int64_t step);
+  void could_not_save(int64_t step);
+  // What the next evaluation is compared with depends on how that goes.
+  bool waits_for_save() const { return setup_.job.training.load_best_model_at_end && before_; }
 
   // Where it is not what the engine has already. Says what it did.
   void load();

@@ -16,11 +16,11 @@ DeviceChoice training_device(const Task& task, const Job& job) {
   if (why.empty()) return choose_device(job.device, "device");
   if (job.device != "auto" && job.device != "cpu") user_error("device \"{}\": {}; use \"cpu\"", job.device, why);
   const bool surprising = job.device == "auto" && built_with_cuda();
-  return {&cpu_device(), "cpu", surprising ? fmt::format("cpu: {}", why) : ""};
+  return {&cpu_device(), "cpu", surprising ? fmt::format("cpu ({})", why) : ""};
 }
 
 EngineOptions plan_engine(const Task& task, const Job& job, Device& device, const LengthFigures& lengths,
-                          const Choices* recalled) {
+                          const TunedSettings* recalled) {
   const TrainingOptions& training = job.training;
   EngineOptions options;
   options.device = &device;

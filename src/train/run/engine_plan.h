@@ -18,9 +18,9 @@ namespace brisk {
 DeviceChoice training_device(const Task& task, const Job& job);
 
 // All that decides the memory of training. On a GPU the micro-batch is halved until it fits, unless the job says how
-// large it is, and the number formats are those of `recalled`, the choices of the run that is resumed, or else what the
-// job will get; on a CPU fp32, since what is faster is measured later.
+// large it is, and the number formats are those of `recalled`, the tuned settings of the run that is resumed, or else
+// what the job will get; on a CPU fp32, since what is faster is measured later.
 EngineOptions plan_engine(const Task& task, const Job& job, Device& device, const LengthFigures& lengths,
-                          const Choices* recalled = nullptr);
+                          const TunedSettings* recalled = nullptr);
 
 }  // namespace brisk

@@ -21,6 +21,8 @@ void time_evaluation(TrainingSetup& setup) {
   }
   const double whole = setup.processes().broadcast(seconds * static_cast<double>(all.total_rows()) / rows);
   setup.time_box->evaluation_took(whole);
+  if (setup.job.training.eval_steps < 0)
+    setup.time_box->set_evaluations(evaluations_in(setup.time_box->seconds(), whole));
   constexpr double kMuch = 0.25;
   if (whole > kMuch * setup.time_box->seconds()) {
     warn(
@@ -34,8 +36,8 @@ int64_t tell_expectation(TrainingSetup& setup) {
   const double elapsed = setup.elapsed_before + setup.ledger.totals().seconds();
   const int64_t steps = setup.state.step + std::llround(setup.time_box->steps_left(elapsed));
   const double epochs = static_cast<double>(steps) / static_cast<double>(setup.steps_per_epoch);
-  say("training.stop {}: should reach about {} steps, {} tokens, {:.2f} epochs with its schedule complete; an estimate "
-      "from the speed of the first steps, and the schedule follows the clock",
+  say("training.stop {}: about {} steps, {} tokens, {:.2f} epochs expected (estimated from the first steps); the "
+      "schedule will be complete when the time is up",
       setup.job.training.stop, steps, format_count(epochs * setup.data.rows_per_epoch), epochs);
   return steps;
 }

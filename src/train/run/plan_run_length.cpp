@@ -13,7 +13,7 @@ namespace {
 
 // Returns the steps that should fit. All costs are guesses until they are measured.
 double set_time_box(TrainingSetup& setup, double tokens_per_step) {
-  constexpr double kUtilisation = 0.4, kForwardShare = 0.4, kDiskBytesPerSecond = 300e6;
+  constexpr double kUtilisation = 0.4, kForwardShare = 0.4, kDiskBytesPerSecond = 300e6, kCopiedBytesPerSecond = 4e9;
   const TrainingOptions& training = setup.job.training;
   TimeBoxOptions options;
   options.seconds = setup.stop->amount;
@@ -25,9 +25,17 @@ double set_time_box(TrainingSetup& setup, double tokens_per_step) {
   options.step_seconds =
       tokens_per_step * setup.flop_per_token * 1e-9 / (kUtilisation * std::max(1.0, setup.peak->gflops()));
   options.save_seconds = static_cast<double>(checkpoint_bytes(setup.memory.saved_bytes)) / kDiskBytesPerSecond;
+  options.exposed_save_seconds = setup.memory.copy_bytes > 0
+                                     ? static_cast<double>(setup.memory.copy_bytes) / kCopiedBytesPerSecond
+                                     : options.save_seconds;
   options.evaluation_steps = kForwardShare * static_cast<double>(setup.data.validation->total_rows()) / tokens_per_step;
-  options.evaluate_every = training.eval_steps > 0 ? training.eval_steps : setup.steps_per_epoch;
-  options.save_every = training.save_steps > 0 ? training.save_steps : setup.steps_per_epoch;
+  options.evaluate_every = training.eval_steps > 0    ? training.eval_steps
+                           : training.eval_steps == 0 ? setup.steps_per_epoch
+                                                      : 0;
+  options.save_every = training.save_steps > 0    ? training.save_steps
+                       : training.save_steps == 0 ? setup.steps_per_epoch
+                                                  : 0;
+  options.save_every_seconds = 60 * training.save_minutes;
   setup.time_box.emplace(options, 0.0);
   return setup.time_box->steps_left(setup.ledger.totals().seconds());
 }
@@ -50,6 +58,14 @@ void set_length(TrainingSetup& setup) {
   }
   setup.epochs = divide_up(setup.total_steps, setup.steps_per_epoch);
   setup.schedule = schedule_of(training, setup.total_steps);
+  constexpr double kStepCost = 3, kStepCostOfFrozenLayers = 1.5;
+  setup.evaluations = plan_evaluations(
+      {.total_steps = setup.total_steps,
+       .steps_per_epoch = setup.steps_per_epoch,
+       .training_rows = static_cast<double>(setup.total_steps) * tokens_per_step,
+       .validation_rows = static_cast<double>(setup.data.validation->total_rows()),
+       .step_cost = setup.memory.trained_parameters < setup.memory.parameters ? kStepCostOfFrozenLayers : kStepCost,
+       .every_epoch = training.early_stopping_patience > 0});
 }
 
 }  // namespace brisk

@@ -27,6 +27,21 @@ EngineOptions with_smaller_micro_batch(EngineOptions options, int64_t available)
   return options;
 }
 
+// The last one included; where the clock decides, from what this machine should be able to compute.
+int64_t expected_saves(const TrainingSetup& setup) {
+  const TrainingOptions& training = setup.job.training;
+  if (training.save_steps > 0) return setup.total_steps / training.save_steps + 1;
+  if (training.save_steps == 0 || training.save_minutes <= 0) return setup.total_steps / setup.steps_per_epoch + 1;
+  constexpr double kUtilisation = 0.4;
+  const double tokens =
+      static_cast<double>(setup.total_steps) * setup.data.rows_per_epoch / static_cast<double>(setup.steps_per_epoch);
+  const double seconds = setup.stop && setup.time_box ? setup.stop->amount
+                                                      : tokens * setup.flop_per_token * 1e-9 /
+                                                            (kUtilisation * std::max(1.0, setup.peak->gflops()));
+  const int64_t best = training.load_best_model_at_end ? 10 : 0;
+  return static_cast<int64_t>(std::min(1e9, seconds / (60 * training.save_minutes))) + best + 1;
+}
+
 }  // namespace
 
 int64_t memory_for_engine(const Device& device) {
@@ -35,6 +50,11 @@ int64_t memory_for_engine(const Device& device) {
 
 bool fits_in_memory(const EngineOptions& options) {
   return plan_memory(options).total() <= memory_for_engine(options.device != nullptr ? *options.device : cpu_device());
+}
+
+int64_t room_for_copy(const MemoryPlan& plan, const Device& device, int64_t host_bytes) {
+  const int64_t left = host_bytes - kProgramBytes - (device.is_cuda() ? 0 : plan.total());
+  return plan.saved_bytes <= left ? plan.saved_bytes : 0;
 }
 
 std::vector<MemoryRelief> memory_reliefs(const EngineOptions& options, int64_t available) {
@@ -81,8 +101,8 @@ std::string explain_memory(const EngineOptions& options, int64_t available) {
   const MemoryPlan plan = plan_memory(options);
   std::string text = memory_table(plan);
   const std::vector<MemoryRelief> reliefs = memory_reliefs(options, available);
-  if (reliefs.empty()) return text + "no setting frees any: use a smaller model.d_model, num_layers or vocab_size\n";
-  Table table({"what frees memory", {"then needed", Align::right}, {"freed", Align::right}, "fits"});
+  if (reliefs.empty()) return text + "no setting saves any: use a smaller model.d_model, num_layers or vocab_size\n";
+  Table table({"setting", {"memory needed", Align::right}, {"saved", Align::right}, "fits"});
   for (const MemoryRelief& relief : reliefs) {
     table.add_row({relief.setting, bytes_text(relief.total), bytes_text(plan.total() - relief.total),
                    relief.total <= available ? "yes" : "no"});
@@ -109,9 +129,8 @@ MemoryPlan refuse_what_cannot_fit(const EngineOptions& options) {
 }
 
 void refuse_full_disk(const TrainingSetup& setup) {
-  const int64_t every = setup.job.training.save_steps > 0 ? setup.job.training.save_steps : setup.steps_per_epoch;
   const int64_t needed =
-      checkpoints_bytes(setup.memory.saved_bytes, setup.job.training.save_total_limit, setup.total_steps / every + 1);
+      checkpoints_bytes(setup.memory.saved_bytes, setup.job.training.save_total_limit, expected_saves(setup));
   // What a run to be resumed has on the disk already is not needed again.
   const int64_t saved =
       std::ssize(list_checkpoints(setup.directory.path())) * checkpoint_bytes(setup.memory.saved_bytes);

@@ -27,6 +27,10 @@ bool fits_in_memory(const EngineOptions& options);
 // UserError where the memory is not there.
 MemoryPlan refuse_what_cannot_fit(const EngineOptions& options);
 
+// Bytes of the host's memory for a copy of what is saved, beside a training that takes what is planned; 0: there is no
+// room. `host_bytes`: what the process may still take there.
+int64_t room_for_copy(const MemoryPlan& plan, const Device& device, int64_t host_bytes);
+
 // A setting that needs less memory, and how much then.
 struct MemoryRelief {
   std::string setting;  // as it is written in a job

@@ -24,7 +24,7 @@ void check_same_job(const std::string& saved_text, const std::string& saved_path
     if (before == after) continue;
     user_error(
         "{}: the run was started with {} = {}, the job now says {}; resuming would change the loss curve: set it back, "
-        "or train anew with another --output",
+        "or start a new run with another --output",
         saved_path, path, before, after);
   }
 }

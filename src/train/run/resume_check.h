@@ -1,6 +1,6 @@
 // Whether a job is the one a run was started with.
 //
-//   check_same_job(read_file(run.job_path()), run.job_path(), job);           // UserError: it changed
+//   check_same_job(read_file(run.job_path(), file_kind::job), run.job_path(), job);           // UserError: it changed
 #pragma once
 
 #include <string>

@@ -4,8 +4,10 @@
 
 #include "base/error.h"
 #include "base/terminal/terminal.h"
+#include "base/text/plural.h"
 #include "checkpoint/fine_tuned.h"
 #include "train/engine/divergence_guard.h"
+#include "train/run/run_health.h"
 
 namespace brisk {
 
@@ -13,7 +15,7 @@ namespace {
 
 // Empty: the beginning.
 std::string place_to_go_back_to(const std::string& run) {
-  const std::vector<CheckpointPlace> places = list_checkpoints(run);
+  const std::vector<CheckpointPath> places = list_checkpoints(run);
   std::string otherwise;
   for (auto place = places.rbegin(); place != places.rend(); ++place) {
     try {
@@ -46,7 +48,8 @@ int64_t roll_back(TrainingSetup& setup) {
   }
   CheckpointState& state = setup.state;
   state.guard = DivergenceGuard::after_rollback(state.guard, now.guard);
-  state.choices_json = now.choices_json;
+  state.tuned_settings_json = now.tuned_settings_json;
+  state.run_files = now.run_files;
   state.job_fingerprint = now.job_fingerprint;
   state.elapsed_seconds = now.elapsed_seconds;  // time does not go back
   if (setup.time_box) setup.time_box->go_back_to(state.progress);
@@ -55,7 +58,9 @@ int64_t roll_back(TrainingSetup& setup) {
   setup.metrics.reset();  // the file is replaced
   setup.directory.cut_metrics(state.step);
   setup.metrics = std::make_unique<MetricsLog>(setup.directory.metrics_path());
-  setup.summary = {.first_step_seconds = setup.summary.first_step_seconds};
+  setup.summary = {.first_step_seconds = setup.summary.first_step_seconds,
+                   .checkpoints_saved = setup.summary.checkpoints_saved,
+                   .checkpoint_write_seconds = setup.summary.checkpoint_write_seconds};
   recall_metrics(setup.directory.metrics_path(), setup.task->metrics(), state.best_step, setup.summary);
   const SaveResult saved = save_checkpoint(run, setup.engine->parameters(), state);
   if (!saved.ok()) warn("{}", saved.problem);
@@ -65,7 +70,8 @@ int64_t roll_back(TrainingSetup& setup) {
   return state.step;
 }
 
-void give_up(const TrainingSetup& setup, int64_t step, const StepResult& result, const std::string& reason) {
+std::string divergence_text(const TrainingSetup& setup, int64_t step, const StepResult& result,
+                            const std::string& reason) {
   const std::string tensor = result.finite() ? "" : setup.engine->first_not_finite();
   const std::string what = result.finite()
                                ? fmt::format("training diverged: {}", reason)
@@ -73,14 +79,11 @@ void give_up(const TrainingSetup& setup, int64_t step, const StepResult& result,
                                              std::isfinite(result.loss_sum) ? "the gradient" : "the loss",
                                              tensor.empty() ? "" : fmt::format(" (first in {})", tensor));
   const GuardState& guard = setup.state.guard;
-  user_error(
-      "step {}: {}{}. Lower training.learning_rate (now {:g}), set training.max_grad_norm to 1 or less, or lengthen "
-      "training.warmup_steps; the last checkpoint is {}",
-      step, what,
-      guard.rollbacks > 0 ? fmt::format("; going back {} times, to {:g} times the rate, did not help", guard.rollbacks,
-                                        guard.rate_factor)
-                          : "",
-      setup.job.training.learning_rate, latest_checkpoint(setup.directory.path()).value_or("none yet"));
+  return fmt::format("step {}: {}{}. What helps: {}", step, what,
+                     guard.rollbacks > 0 ? fmt::format("; {}, down to {:g} times the learning rate, did not help",
+                                                       plural(guard.rollbacks, "rollback"), guard.rate_factor)
+                                         : "",
+                     stability_advice(setup.job));
 }
 
 }  // namespace brisk

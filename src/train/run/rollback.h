@@ -1,7 +1,6 @@
 // Taking a run that diverged back to a checkpoint from before.
 //
-//   const int64_t step = roll_back(setup);     // setup.state, the parameters, the loader and the metrics are of that
-//   step
+//   const int64_t step = roll_back(setup);   // state, parameters, loader and metrics are again those of this step
 //
 // The checkpoint is saved anew with the guard's counts and the lower rate, so that a run killed afterwards goes on with
 // them; a run killed before diverges again and goes back again. Either way the curve is the same.
@@ -20,7 +19,7 @@ int64_t roll_back(TrainingSetup& setup);
 
 // Where going back is not allowed any more: what happened at `step`, and advice. `reason` is the guard's; empty without
 // it.
-[[noreturn]] void give_up(const TrainingSetup& setup, int64_t step, const StepResult& result,
-                          const std::string& reason);
+std::string divergence_text(const TrainingSetup& setup, int64_t step, const StepResult& result,
+                            const std::string& reason);
 
 }  // namespace brisk

@@ -104,10 +104,6 @@ int64_t memory_of(const Device& device) { return device.is_cuda() ? device.memor
 }  // namespace
 
 RunWatch::RunWatch(TrainingSetup& setup) : setup_(setup) {
-  for (const double seconds : {setup.summary.last_step ? setup.summary.last_step->seconds : 0.0,
-                               setup.summary.last_evaluation ? setup.summary.last_evaluation->seconds : 0.0}) {
-    if (std::isfinite(seconds)) seconds_before_ = std::max(seconds_before_, seconds);
-  }
   epoch_ = setup.state.cursor.epoch + 1;
   open_files();
   start();
@@ -139,30 +135,32 @@ void RunWatch::start() {
   const Machine machine = read_machine();
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
-  ledger_file_->append(line_of({{"kind", "start"},
-                                {"step", setup_.state.step},
-                                {"time", utc_now()},
-                                {"host", host.data()},
-                                {"process", ::getpid()},
-                                {"cpu", machine.cpu_model},
-                                {"cores", machine.cores},
-                                {"logical_processors", machine.logical_processors},
-                                {"memory_bytes", machine.memory_total_bytes},
-                                {"system", machine.system},
-                                {"threads", thread_pool().size()},
-                                {"isa", arithmetic_unit(setup_.engine->parameters().device())},
-                                {"precision", precision_name(setup_.choices.compute_type, setup_.choices.products)},
-                                {"peak_gflops", setup_.peak->gflops()},
-                                {"flop_per_token", setup_.flop_per_token},
-                                {"parameters", setup_.memory.parameters},
-                                {"total_steps", setup_.total_steps},
-                                {"steps_per_epoch", setup_.steps_per_epoch},
-                                {"training_tokens", setup_.data.train->total_rows()},
-                                {"validation_tokens", setup_.data.validation->total_rows()},
-                                {"metrics", metric_kinds_to_json(setup_.task->metrics())}}));
+  Json line = {{"kind", "start"},
+               {"step", setup_.state.step},
+               {"time", utc_now()},
+               {"host", host.data()},
+               {"process", ::getpid()},
+               {"cpu", machine.cpu_model},
+               {"cores", machine.cores},
+               {"logical_processors", machine.logical_processors},
+               {"memory_bytes", machine.memory_total_bytes},
+               {"system", machine.system},
+               {"threads", thread_pool().size()},
+               {"isa", arithmetic_unit(setup_.engine->parameters().device())},
+               {"precision", precision_name(setup_.tuned.compute_type, setup_.tuned.products)},
+               {"peak_gflops", setup_.peak->gflops()},
+               {"flop_per_token", setup_.flop_per_token},
+               {"parameters", setup_.memory.parameters},
+               {"total_steps", setup_.total_steps},
+               {"steps_per_epoch", setup_.steps_per_epoch},
+               {"training_tokens", setup_.data.train->total_rows()},
+               {"validation_tokens", setup_.data.validation->total_rows()},
+               {"metrics", metric_kinds_to_json(setup_.task->metrics())}};
+  for (const auto& [key, fingerprint] : fingerprints_of(setup_)) line[key] = fingerprint;
+  ledger_file_->append(line_of(line));
 }
 
-double RunWatch::seconds() { return seconds_before_ + setup_.ledger.totals().seconds(); }
+double RunWatch::seconds() { return setup_.elapsed(); }
 
 void RunWatch::count(int64_t epoch, int64_t tokens, int64_t sequences) {
   epoch_ = epoch;
@@ -275,14 +273,29 @@ void RunWatch::close_stretch() {
                                 {"sequences", sequences_},
                                 {"seconds", stretch.seconds()},
                                 {"peak_memory_bytes", memory_of(setup_.engine->parameters().device())},
+                                {"peak_gflops", setup_.peak->gflops()},
+                                {"total_steps", setup_.total_steps},
                                 {"ledger", ledger_json(stretch)}}));
   stretch_start_ = now;
   closed_.emplace_back(setup_.state.step, now);
   steps_ = tokens_ = sequences_ = 0;
 }
 
-void RunWatch::end_epoch(const Ledger::Totals& whole_epoch) {
-  close_stretch();
+void RunWatch::epoch(const EpochRow& row) {
+  close_stretch();  // its steps are before its sums
+  const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
+  Json line = {{"kind", "epoch"},
+               {"epoch", row.epoch},
+               {"step", row.step},
+               {"training_loss", number(row.training_loss)},
+               {"training_accuracy", number(row.training_accuracy)},
+               {"skipped_updates", row.skipped_updates}};
+  if (row.since_step > 0) line["since_step"] = row.since_step;
+  ledger_file_->append(line_of(line));
+}
+
+void RunWatch::end_epoch(const EpochRow& row, const Ledger::Totals& whole_epoch) {
+  epoch(row);
   if (!events_) return;
   for (int i = 0; i < kPhases; ++i) {
     const Phase phase = static_cast<Phase>(i);
@@ -293,9 +306,11 @@ void RunWatch::end_epoch(const Ledger::Totals& whole_epoch) {
   events_->write();
 }
 
-void RunWatch::end(const std::string& how) {
+void RunWatch::end(const std::string& how, int64_t diverged_at) {
   close_stretch();
-  ledger_file_->append(line_of({{"kind", "end"}, {"step", setup_.state.step}, {"time", utc_now()}, {"ended", how}}));
+  Json line = {{"kind", "end"}, {"step", setup_.state.step}, {"time", utc_now()}, {"ended", how}};
+  if (diverged_at > 0) line["diverged_at"] = diverged_at;
+  ledger_file_->append(line_of(line));
 }
 
 void RunWatch::sync() {

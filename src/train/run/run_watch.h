@@ -1,5 +1,6 @@
-// What a run leaves, beside metrics.jsonl, for those who watch it: ledger.jsonl (where each stretch of time went, and
-// on which machine), samples.jsonl (what the model makes of the job's prompts), and the events TensorBoard reads.
+// What a run leaves, in addition to metrics.jsonl, for those who watch it: ledger.jsonl (where each stretch of time
+// went, and on which machine), samples.jsonl (what the model makes of the job's prompts), and the events TensorBoard
+// reads.
 //
 //   RunWatch watch(setup);                     // at the first step, or after a resume: the time before it is start-up
 //   watch.count(epoch, tokens, sequences);     // each step
@@ -23,6 +24,7 @@
 #include "infer/generate.h"
 #include "report/tensorboard/event_file.h"
 #include "train/record/metrics_log.h"
+#include "train/record/run_text.h"
 #include "train/run/setup.h"
 
 namespace brisk {
@@ -42,9 +44,11 @@ class RunWatch {
   bool wants_histograms(int64_t step) const;
   void histograms(int64_t step);  // where the job wants them at this step; the gradient is that of `step`
 
-  void close_stretch();                               // a line of ledger.jsonl for the time since the last one
-  void end_epoch(const Ledger::Totals& whole_epoch);  // that, and the shares of the epoch for TensorBoard
-  void end(const std::string& how);                   // "finished", "interrupted", ...: the last line of this process
+  void close_stretch();             // a line of ledger.jsonl for the time since the last one
+  void epoch(const EpochRow& row);  // and one for what the steps of the epoch add up to so far
+  void end_epoch(const EpochRow& row, const Ledger::Totals& whole_epoch);  // and its shares for TensorBoard
+  // "finished", "interrupted", ...: the last line of this process. `diverged_at`: the step that could not be made.
+  void end(const std::string& how, int64_t diverged_at = 0);
   // After the run went back to an earlier checkpoint: state, engine and files are those of then (RunDirectory::
   // cut_metrics). The time of what is lost is the next stretch's.
   void went_back();
@@ -60,7 +64,6 @@ class RunWatch {
   std::unique_ptr<RecordLog> samples_file_;  // made with the first sample
   std::unique_ptr<EventFile> events_;        // none where the job wants none
   std::unique_ptr<Generator> generator_;     // made with the first sample
-  double seconds_before_ = 0;                // of earlier processes
   // Since the last line of ledger.jsonl.
   Ledger::Totals stretch_start_;
   std::vector<std::pair<int64_t, Ledger::Totals>> closed_;  // step and time of the lines that this process wrote

@@ -1,5 +1,5 @@
-// Everything before the first step: data, choices, checks of memory and disk, the engine (new or restored), the run's
-// files.
+// Everything before the first step: data, tuned settings, checks of memory and disk, the engine (new or restored), the
+// run's files.
 //
 //   TrainingSetup setup(job, request);          // UserError where the job cannot run; then nothing is left behind
 //   StepBatch batch = setup.loader->next();
@@ -8,6 +8,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/gpu/gpu_watch.h"
 #include "base/ledger.h"
@@ -23,6 +26,7 @@
 #include "train/engine/engine.h"
 #include "train/engine/process_group.h"
 #include "train/record/metrics_log.h"
+#include "train/run/cadence.h"
 #include "train/run/time_box.h"
 #include "train/run/trainer.h"
 #include "train/task/task.h"
@@ -46,7 +50,7 @@ struct TrainingSetup {
   RunDirectory directory;
   std::shared_ptr<Task> task;
   TaskData data;
-  Choices choices;
+  TunedSettings tuned;
   MemoryPlan memory;
   std::optional<GpuMemoryExplanation> memory_explanation;  // where a GPU trains
   std::unique_ptr<Engine> engine;
@@ -60,6 +64,7 @@ struct TrainingSetup {
   int64_t micro_batch_tokens = 0, steps_per_epoch = 0;
   // Of a time-boxed run they are what is expected.
   int64_t total_steps = 0, epochs = 0;
+  EvaluationPlan evaluations;     // where the job has no eval_steps; not of a time box
   std::optional<RunLength> stop;  // where the job has one
   std::optional<TimeBox> time_box;
   double elapsed_before = 0;  // seconds, of earlier processes of the run
@@ -68,5 +73,9 @@ struct TrainingSetup {
   std::unique_ptr<PeakMeter> peak;  // sampled now and then while the run goes on
   std::unique_ptr<GpuWatch> gpu;    // of a GPU whose driver tells something; else none
 };
+
+// What was evaluated, by what: "validation_fingerprint", "tokenizer_fingerprint" and, of a classifier, that of its
+// classes. Runs in which they are the same can be compared (report/page/compare.h).
+std::vector<std::pair<std::string, std::string>> fingerprints_of(const TrainingSetup& setup);
 
 }  // namespace brisk

@@ -22,7 +22,7 @@ class StepLog {
   explicit StepLog(TrainingSetup& setup);
 
   void count(const StepBatch& batch, const StepResult& result, double seconds);
-  void skipped() { ++epoch_.skipped; }
+  void skipped();
   // After the run went back to an earlier step: the epoch and the line begin anew.
   void went_back();
 
@@ -30,8 +30,11 @@ class StepLog {
   // The line of this step, whose sums begin anew afterwards; `seconds`: of the run so far.
   StepMetrics line(const StepBatch& batch, double rate, double seconds);
 
-  // What the epoch was; its counts begin anew.
-  EpochRow end_epoch(int64_t epoch, const Ledger::Totals& now);
+  // What the epoch is so far, `last` being its last step: sums are of the whole epoch, the speed of what this process
+  // did of it.
+  EpochRow epoch_so_far(const DataCursor& last, const Ledger::Totals& now) const;
+  // What it was; its counts begin anew.
+  EpochRow end_epoch(const StepBatch& batch, const Ledger::Totals& now);
   void begin_epoch() { epoch_start_ = setup_.ledger.totals(); }
   const Ledger::Totals& epoch_start() const { return epoch_start_; }
 
@@ -42,16 +45,16 @@ class StepLog {
 
  private:
   struct Counts {
-    int64_t tokens = 0, steps = 0, sequences = 0, skipped = 0;
-    double loss_sum = 0, weight_sum = 0;
+    int64_t tokens = 0, steps = 0, sequences = 0;
   };
+  double seconds_left(const Ledger::Totals& now) const;
   static Speed speed_of(const TrainingSetup& setup, const Counts& counts, const Ledger::Totals& totals);
 
   TrainingSetup& setup_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
-  Ledger::Totals epoch_start_;
+  Ledger::Totals process_start_, epoch_start_;
   Counts whole_, epoch_, window_;  // window: since the last line
-  double window_seconds_ = 0, last_gradient_norm_ = 0, last_loss_ = 0;
+  double window_seconds_ = 0, recent_step_seconds_ = 0, last_gradient_norm_ = 0;
   int64_t early_tokens_ = 0;
   double early_seconds_ = 0;
 };

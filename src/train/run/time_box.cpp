@@ -10,18 +10,36 @@ double TimeBox::evaluation_seconds() const {
 }
 
 double TimeBox::fitting_steps(double elapsed) const {
-  const double left = options_.seconds - elapsed - evaluation_seconds() - options_.save_seconds;
+  double left = options_.seconds - elapsed - evaluation_seconds() - options_.save_seconds;
+  const auto count = static_cast<double>(options_.evaluations);
+  left -= std::max(0.0, count - 1 - std::floor(count * progress_)) * evaluation_seconds();
+  if (options_.save_every_seconds > 0 && left > options_.save_every_seconds)
+    left *= options_.save_every_seconds / (options_.save_every_seconds + options_.exposed_save_seconds);
   double per_step = options_.step_seconds;
   const double bare = left / per_step;
   // Evaluations and checkpoints on the way are paid for a little with each step, so that they come as no surprise.
   if (options_.evaluate_every > 0 && static_cast<double>(options_.evaluate_every) < bare)
     per_step += evaluation_seconds() / static_cast<double>(options_.evaluate_every);
   if (options_.save_every > 0 && static_cast<double>(options_.save_every) < bare)
-    per_step += options_.save_seconds / static_cast<double>(options_.save_every);
+    per_step += options_.exposed_save_seconds / static_cast<double>(options_.save_every);
   return left / per_step;
 }
 
 double TimeBox::steps_left(double elapsed) const { return is_over() ? 0 : std::max(1.0, fitting_steps(elapsed)); }
+
+bool TimeBox::evaluates(double before) const {
+  const auto count = static_cast<double>(options_.evaluations);
+  return !is_over() && std::floor(count * progress_) > std::floor(count * before);
+}
+
+bool TimeBox::ends_soon(double elapsed) const {
+  constexpr double kShareOfInterval = 0.25;
+  // Without the evaluation that is in question, which would take the time of these steps.
+  const double steps = std::max(
+      1.0, (options_.seconds - elapsed - evaluation_seconds() - options_.save_seconds) / options_.step_seconds);
+  const double many = std::max(2.0, kShareOfInterval * static_cast<double>(options_.evaluate_every));
+  return is_over() || steps - evaluation_seconds() / options_.step_seconds < many;
+}
 
 double TimeBox::rate(int64_t step, double elapsed) const {
   if (step <= options_.warmup_steps) {

@@ -24,9 +24,12 @@ struct TimeBoxOptions {
   int64_t warmup_steps = 0;  // where the job counts them in steps; 0: the schedule has its own share
   // Seconds, guessed; measured values replace them.
   double step_seconds = 0, save_seconds = 0;
-  double evaluation_steps = 0;  // an evaluation takes as long as so many steps
+  double exposed_save_seconds = 0;  // of save_seconds, what steps wait for on the way
+  double evaluation_steps = 0;      // an evaluation takes as long as so many steps
   // Steps from one to the next; 0: only at the end.
   int64_t evaluate_every = 0, save_every = 0;
+  int64_t evaluations = 1;        // in place of evaluate_every: so many, evenly over the progress, the last at the end
+  double save_every_seconds = 0;  // besides save_every; 0: never
 };
 
 class TimeBox {
@@ -45,9 +48,20 @@ class TimeBox {
   // Steps that still fit, at least 1 unless the box is over.
   double steps_left(double elapsed) const;
 
+  // The last evaluation comes so soon that one before it would say the same, and cost steps.
+  bool ends_soon(double elapsed) const;
+
   void step_took(double seconds);
+  // Whether the step that brought progress from `before` to where it is now is one to evaluate after; the last aside.
+  bool evaluates(double before) const;
+  void set_evaluations(int64_t count) { options_.evaluations = count; }
+
   void evaluation_took(double seconds) { evaluation_seconds_ = seconds; }
-  void save_took(double seconds) { options_.save_seconds = seconds; }
+  // The last save is waited for from beginning to end; earlier ones may go on beside the steps.
+  void save_took(double seconds, double exposed) {
+    options_.save_seconds = seconds;
+    options_.exposed_save_seconds = exposed;
+  }
 
   // After a step: moves progress on. True where it was the last one.
   bool advance(double elapsed);

@@ -1,5 +1,6 @@
 #include "train/run/trainer.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -15,9 +16,11 @@
 #include "train/engine/divergence_guard.h"
 #include "train/record/run_text.h"
 #include "train/run/best_model.h"
+#include "train/run/checkpoint_saver.h"
 #include "train/run/expectation.h"
 #include "train/run/rollback.h"
 #include "train/run/run_end.h"
+#include "train/run/run_health.h"
 #include "train/run/run_watch.h"
 #include "train/run/setup.h"
 #include "train/run/step_log.h"
@@ -34,6 +37,10 @@ class Trainer {
         watch_(setup_),
         best_(setup_),
         log_(setup_),
+        saver_({.run = setup_.directory.path(),
+                .keep = setup_.job.training.save_total_limit,
+                .copy_bytes = setup_.memory.copy_bytes,
+                .write = request.write_checkpoint}),
         on_step_(request.on_step),
         on_evaluation_(request.on_evaluation),
         stop_early_(best_.patience_is_over()) {}
@@ -52,20 +59,22 @@ class Trainer {
                     .save_failed = save_failed_,
                     .steps = log_.steps(),
                     .speed = log_.speed(setup_.ledger.totals()),
-                    .epochs = epoch_rows_,
-                    .expected_steps = expected_steps_});
+                    .expected_steps = expected_steps_,
+                    .warnings = health_warnings(setup_, last_scores_)});
   }
 
  private:
   void loop() {
     LogSink& log = Runtime::current().log();
     const ProgressScope progress(log);
-    last_save_ = peak_sampled_ = std::chrono::steady_clock::now();
+    last_save_ = planned_at_ = peak_sampled_ = line_told_ = std::chrono::steady_clock::now();
+    planned_step_ = setup_.state.step;
     if (setup_.gpu) setup_.gpu->begin();
     log_.begin_epoch();
     while (!is_over() && !stop_early_) {
       interrupted_ = interrupt_requested();
       if (interrupted_) break;
+      if (saver_.in_flight() && setup_.processes().broadcast(saver_.is_done())) settle_save();
       step_start_ = std::chrono::steady_clock::now();
       const StepBatch batch = next_batch();
       const int64_t step = setup_.state.step + 1;
@@ -84,9 +93,18 @@ class Trainer {
       after_step(log, batch, rate);
     }
     log.clear_progress();
+    settle_save();
     if (interrupted_) {
-      save();
+      keep_unfinished_epoch();
+      save(SaveMode::at_once);
     }
+  }
+
+  // A run that ends inside an epoch shows it in its table, too.
+  void keep_unfinished_epoch() {
+    const DataCursor& next = setup_.state.cursor;
+    if (log_.steps() > 0 && next.step > 0)
+      watch_.epoch(log_.epoch_so_far({next.epoch, next.step - 1}, setup_.ledger.totals()));
   }
 
   StepBatch next_batch() {
@@ -123,13 +141,14 @@ class Trainer {
       return true;
     }
     if (!guard_.is_on()) {
-      if (!result.finite()) give_up(setup_, step, result, "");
+      if (!result.finite()) give_up(step, result, "");
       return true;
     }
     const DivergenceGuard::Verdict verdict = guard_.observe(step, result);
     if (verdict.diverged) {
+      settle_save();
       if (setup_.state.guard.rollbacks >= setup_.job.training.divergence_rollbacks)
-        give_up(setup_, step, result, verdict.reason);
+        give_up(step, result, verdict.reason);
       go_back(step, verdict.reason);
       return false;
     }
@@ -138,11 +157,19 @@ class Trainer {
       log_.skipped();
       const int64_t skipped = setup_.state.guard.skipped;
       if (skipped <= kToldOneByOne) {
-        warn("step {}: the update is skipped: {}{}", step, verdict.reason,
-             skipped == kToldOneByOne ? "; later ones are only counted" : "");
+        warn("step {}: update skipped: {}{}", step, verdict.reason,
+             skipped == kToldOneByOne ? "; further skips are counted but not printed" : "");
       }
     }
     return true;
+  }
+
+  [[noreturn]] void give_up(int64_t step, const StepResult& result, const std::string& reason) {
+    const std::string what = divergence_text(setup_, step, result, reason);
+    settle_save();  // the message names the last checkpoint
+    Runtime::current().log().clear_progress();
+    end_diverged(setup_, watch_, {.steps = log_.steps(), .speed = log_.speed(setup_.ledger.totals())}, step, what);
+    user_error("{}; the last checkpoint is {}", what, latest_checkpoint(setup_.directory.path()).value_or("none yet"));
   }
 
   void go_back(int64_t step, const std::string& reason) {
@@ -150,12 +177,15 @@ class Trainer {
     ahead_.reset();  // the loader goes back, too
     const int64_t place = roll_back(setup_);
     watch_.went_back();
-    warn("step {}: training diverged: {}. Back to {}, at {:g} times the learning rate from here on ({} of {} times)",
-         step, reason, place > 0 ? fmt::format("the checkpoint of step {}", place) : "the beginning",
-         setup_.state.guard.rate_factor, setup_.state.guard.rollbacks, setup_.job.training.divergence_rollbacks);
-    std::erase_if(epoch_rows_, [&](const EpochRow& row) { return row.step > place; });
+    warn(
+        "step {}: training diverged: {}. Returning to {}, with {:g} times the scheduled learning rate (rollback {} of "
+        "{})",
+        step, reason, place > 0 ? fmt::format("the checkpoint of step {}", place) : "the beginning",
+        setup_.state.guard.rate_factor, setup_.state.guard.rollbacks, setup_.job.training.divergence_rollbacks);
     log_.went_back();
-    last_save_ = std::chrono::steady_clock::now();
+    saved_step_ = -1;
+    last_save_ = planned_at_ = std::chrono::steady_clock::now();
+    planned_step_ = place;
   }
 
   // After each step of a time-boxed run: is there time for another, and how far will it come?
@@ -163,6 +193,7 @@ class Trainer {
     TimeBox& box = *setup_.time_box;
     const double now = elapsed();
     box.step_took(agreed_seconds_since(step_start_));
+    progress_before_ = box.progress();
     box.advance(now);
     setup_.state.progress = box.progress();
     setup_.total_steps = setup_.state.step + std::llround(box.steps_left(now));
@@ -176,28 +207,71 @@ class Trainer {
     if (setup_.time_box && log_.steps() == 1) time_evaluation(setup_);
     if (setup_.time_box && log_.steps() == kStepsBeforeExpecting) expected_steps_ = tell_expectation(setup_);
     const Progress progress = log_.progress(batch);
-    if (setup_.state.step % training.logging_steps == 0 || last) {
-      log_step(batch, rate);
-      log.progress(progress, true);
-    } else {
-      log.progress(progress, false);
-    }
+    const bool logged = last || setup_.state.step % logging_steps() == 0;
+    if (logged) log_step(batch, rate);
+    const bool told = last || (training.logging_steps > 0 ? logged : line_is_due());
+    if (told) line_told_ = std::chrono::steady_clock::now();
+    log.progress(progress, told);
     if (on_step_) on_step_(progress);
-    const bool evaluates = training.eval_steps > 0 ? setup_.state.step % training.eval_steps == 0 : batch.last_of_epoch;
+    const bool evaluates = evaluates_after(batch);
     bool best = false;
     const auto pause = std::chrono::steady_clock::now();
     const bool evaluated = (evaluates || last) && !setup_.data.validation->empty();
-    if (evaluated) best = evaluate(log, batch);
+    const bool ends_epoch = batch.last_of_epoch || last;
+    if (evaluated) best = evaluate(log, batch, !ends_epoch);
     if (evaluates || last) sample(log, batch);
     watch_.histograms(setup_.state.step);
-    if (batch.last_of_epoch || last) end_epoch(log, batch);
-    if (evaluated && setup_.time_box) setup_.time_box->evaluation_took(agreed_seconds_since(pause));
-    const bool saves = (training.save_steps > 0 ? setup_.state.step % training.save_steps == 0 : batch.last_of_epoch) ||
-                       (training.save_minutes > 0 && agreed_seconds_since(last_save_) >= 60 * training.save_minutes);
-    if (saves || last || stop_early_ || (best && training.load_best_model_at_end)) {
-      log.clear_progress();
-      save();
+    if (ends_epoch) {
+      end_epoch(log, batch, best, last || evaluated);
+    } else if (stop_early_) {
+      keep_unfinished_epoch();
     }
+    if (stop_early_) say("{}", best_.early_stopping_text());
+    if (evaluated && setup_.time_box) setup_.time_box->evaluation_took(agreed_seconds_since(pause));
+    const bool ends = last || stop_early_;
+    const bool by_clock = save_is_due(setup_.state.saves, save_options(), setup_.state.step, batch.last_of_epoch,
+                                      agreed_seconds_since(last_save_));
+    if (by_clock) plan_next_save();
+    const bool saves = by_clock || (training.save_steps > 0 ? setup_.state.step % training.save_steps == 0
+                                                            : training.save_steps == 0 && batch.last_of_epoch);
+    if (saves || ends || (best && training.load_best_model_at_end)) {
+      log.clear_progress();
+      save(ends ? SaveMode::at_once : SaveMode::in_background);
+    }
+  }
+
+  int64_t logging_steps() const {
+    constexpr int64_t kLoggingSteps = 10;
+    return setup_.job.training.logging_steps > 0 ? setup_.job.training.logging_steps : kLoggingSteps;
+  }
+
+  // Where lines are not redrawn: every five seconds at first, every minute in a long run.
+  bool line_is_due() {
+    return seconds_since(line_told_) >= std::clamp(setup_.ledger.totals().seconds() / 30, 5.0, 60.0);
+  }
+
+  // Besides the last step.
+  bool evaluates_after(const StepBatch& batch) {
+    const int64_t every = setup_.job.training.eval_steps;
+    const bool due = every > 0         ? setup_.state.step % every == 0
+                     : every == 0      ? batch.last_of_epoch
+                     : setup_.time_box ? setup_.time_box->evaluates(progress_before_)
+                                       : setup_.evaluations.is_due(setup_.state.step);
+    // In a time box, none just before the last one, whose step is not known.
+    return due && !(setup_.time_box && setup_.time_box->ends_soon(elapsed()));
+  }
+
+  SaveOptions save_options() const {
+    return {.minutes = setup_.job.training.save_minutes,
+            .steps_per_epoch = setup_.steps_per_epoch,
+            .after_epochs = setup_.job.training.save_steps < 0};
+  }
+
+  void plan_next_save() {
+    const int64_t step = setup_.state.step;
+    setup_.state.saves = next_save(save_options(), step, step - planned_step_, agreed_seconds_since(planned_at_));
+    planned_step_ = step;
+    planned_at_ = std::chrono::steady_clock::now();
   }
 
   void say_time_per_epoch() const {
@@ -206,7 +280,7 @@ class Trainer {
         format_count(setup_.data.rows_per_epoch));
   }
 
-  // The peak beside the steps it is compared with: at most 3 ms a second.
+  // The peak next to the steps it is compared with: at most 3 ms a second.
   void sample_peak() {
     if (seconds_since(peak_sampled_) < 1) return;
     setup_.peak->sample();
@@ -229,19 +303,24 @@ class Trainer {
     return result;
   }
 
-  bool evaluate(LogSink& log, const StepBatch& batch) {
+  // `tells`: what it is, at once; otherwise the line of the epoch does.
+  bool evaluate(LogSink& log, const StepBatch& batch, bool tells) {
     const EvaluationResult result = measure();
     const EvaluationMetrics line{setup_.state.step, batch.cursor.epoch + 1, result.metrics, watch_.seconds()};
     setup_.metrics->append(line);
     watch_.evaluation(line);
     setup_.summary.last_evaluation = line;
+    last_scores_ = result.classes;
+    if (best_.waits_for_save()) settle_save();
     const bool best = best_.see(line);
     if (best) keep_details(result);
     stop_early_ = setup_.processes().broadcast(!best && best_.patience_is_over());
-    log.clear_progress();
-    say("step {}: validation {}{}", line.step, metrics_text(line.metrics, setup_.job.training.best_by),
-        best ? ", the best so far" : "");
-    if (stop_early_) say("{}", best_.early_stopping_text());
+    if (tells) {
+      log.clear_progress();
+      say("step {}: validation {}{}", line.step, metrics_text(line.metrics, setup_.job.training.best_by),
+          best ? ", the best so far" : "");
+      line_told_ = std::chrono::steady_clock::now();
+    }
     if (on_evaluation_) on_evaluation_(line);
     return best;
   }
@@ -261,22 +340,26 @@ class Trainer {
     watch_.sample(setup_.state.step, batch.cursor.epoch + 1);
   }
 
-  void end_epoch(LogSink& log, const StepBatch& batch) {
-    log.clear_progress();
+  // Many short epochs are not a line each: `tells` those that must be.
+  void end_epoch(LogSink& log, const StepBatch& batch, bool best, bool tells) {
     const Ledger::Totals now = setup_.ledger.totals();
     const Ledger::Totals epoch = now - log_.epoch_start();
-    const EpochRow row = log_.end_epoch(batch.cursor.epoch + 1, now);
-    say("\nepoch {}/{}: training loss {:.4f}{}", row.epoch, setup_.epochs, row.training_loss,
-        row.evaluation ? ", validation " + metrics_text(row.evaluation->metrics, setup_.job.training.best_by) : "");
-    say("{}", ledger_table(epoch, row.speed));
-    say("{}\n", speed_line(row.speed));
-    epoch_rows_.push_back(row);
-    watch_.end_epoch(epoch);
+    const EpochRow row = log_.end_epoch(batch, now);
+    if (tells || seconds_since(epoch_told_) >= 1) {
+      log.clear_progress();
+      say("{}", epoch_line(row, setup_.epochs, epoch, setup_.job.training.best_by, best));
+      line_told_ = epoch_told_ = std::chrono::steady_clock::now();
+    }
+    watch_.end_epoch(row, epoch);
     log_.begin_epoch();
   }
 
-  void save() {
+  // Begins to save the run as it is after this step.
+  void save(SaveMode mode) {
     Ledger::Hold hold(setup_.ledger, Phase::checkpoint);
+    const auto start = std::chrono::steady_clock::now();
+    settle_save();
+    if (saved_step_ == setup_.state.step) return;  // an interrupt right after it
     last_save_ = std::chrono::steady_clock::now();
     setup_.state.elapsed_seconds = setup_.elapsed();
     setup_.state.guard.healthy = guard_.healthy();
@@ -284,19 +367,30 @@ class Trainer {
     setup_.metrics->sync();
     watch_.close_stretch();  // before the checkpoint: what comes after it is written again by a resumed run
     watch_.sync();
-    const SaveResult saved = save_checkpoint(setup_.directory.path(), setup_.engine->parameters(), setup_.state);
-    if (!saved.ok()) {
-      warn("{}", saved.problem);
-      save_failed_ = true;
-      best_.could_not_save();
+    saver_.begin(setup_.engine->parameters(), setup_.state, mode);
+    if (const std::string note = saver_.take_note(); !note.empty()) warn("{}", note);
+    save_exposed_ = agreed_seconds_since(start);
+    if (mode == SaveMode::at_once) settle_save();
+  }
+
+  // Waits for the save in flight, if there is one, and tells what came of it.
+  void settle_save() {
+    if (!saver_.in_flight()) return;
+    Ledger::Hold hold(setup_.ledger, Phase::checkpoint);
+    const SavedCheckpoint saved = saver_.take();
+    setup_.summary.checkpoint_write_seconds += saved.write_seconds;
+    const double hidden = setup_.processes().broadcast(saved.in_background ? saved.write_seconds : 0);
+    if (setup_.time_box) setup_.time_box->save_took(save_exposed_ + hidden, save_exposed_);
+    save_failed_ = !saved.result.ok();
+    if (save_failed_) {
+      warn("{}", saved.result.problem);
+      best_.could_not_save(saved.step);
       return;
     }
-    save_failed_ = false;
-    best_.saved();
-    const std::string problem =
-        prune_checkpoints(setup_.directory.path(), setup_.job.training.save_total_limit, setup_.state.best_step);
-    if (!problem.empty()) warn("{}", problem);
-    if (setup_.time_box) setup_.time_box->save_took(agreed_seconds_since(last_save_));
+    saved_step_ = saved.step;
+    ++setup_.summary.checkpoints_saved;
+    best_.saved(saved.step);
+    if (!saved.prune_problem.empty()) warn("{}", saved.prune_problem);
   }
 
   static double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -317,13 +411,20 @@ class Trainer {
   RunWatch watch_;
   BestModel best_;
   StepLog log_;
+  CheckpointSaver saver_;
+  int64_t saved_step_ = -1;  // of the last checkpoint that this process saved
+  double save_exposed_ = 0;  // seconds that the steps waited for the last one
   const std::function<void(const Progress&)> on_step_;
   const std::function<void(const EvaluationMetrics&)> on_evaluation_;
   std::optional<StepBatch> ahead_;  // of the coming step, which a GPU has begun with
   std::chrono::steady_clock::time_point step_start_, last_save_, peak_sampled_;
-  int64_t expected_steps_ = 0;  // of a time-boxed run, as it was told
-  std::vector<EpochRow> epoch_rows_;
-  Task::Description details_;  // of the best evaluation
+  std::chrono::steady_clock::time_point line_told_, epoch_told_;  // on the screen
+  std::chrono::steady_clock::time_point planned_at_;              // the next save by the clock
+  int64_t planned_step_ = 0;                                      // likewise
+  double progress_before_ = 0;                                    // of a time box: before this step
+  int64_t expected_steps_ = 0;                                    // of a time-boxed run, as it was told
+  Task::Description details_;                                     // of the best evaluation
+  std::optional<ClassScores> last_scores_;                        // of the last one
   bool stop_early_, interrupted_ = false, save_failed_ = false;
 };
 
@@ -331,6 +432,12 @@ class Trainer {
 
 TrainOutcome train(Job job, const TrainRequest& request) {
   const CacheDirectoryScope cache(job.data.cache_dir);
+  if (request.dry_run) {
+    const TrainingSetup setup(std::move(job), request);
+    TrainOutcome outcome{false, setup.directory.path(), {}};
+    outcome.summary.ended = "dry run";
+    return outcome;
+  }
   Trainer trainer(std::move(job), request);
   if (request.before_first_step) request.before_first_step();
   return trainer.run();

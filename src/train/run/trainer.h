@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "job/job.h"
 #include "train/record/metrics_log.h"
+#include "train/run/checkpoint_saver.h"
 
 namespace brisk {
 
@@ -21,11 +22,14 @@ class Task;
 
 struct TrainRequest {
   bool resume = false;
+  bool overwrite = false;             // a run in the same directory
+  bool dry_run = false;               // everything before the first step, and nothing is written to the run directory
   std::shared_ptr<Task> task = {};    // none: that of the job, from the table
   ProcessGroup* processes = nullptr;  // that train together (train/engine/process_group.h); none: this one alone
   std::function<void()> before_first_step = {};  // everything is prepared: from here on there is something to save
   std::function<void(const Progress&)> on_step = {};
   std::function<void(const EvaluationMetrics&)> on_evaluation = {};
+  CheckpointWrite write_checkpoint = {};  // none: to the run directory (train/run/checkpoint_saver.h)
 };
 
 struct TrainOutcome {

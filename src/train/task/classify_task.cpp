@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "base/files/files.h"
 #include "base/machine/machine.h"
 #include "base/terminal/terminal.h"
+#include "base/text/spelling.h"
 #include "data/batch/loader.h"
 #include "data/examples/example_sequences.h"
 #include "data/examples/example_statistics.h"
@@ -48,6 +50,21 @@ double passes_over(const Job& job, const Sequences& train) {
   return kPassesWorthwhile;
 }
 
+// 1 where the job names no other.
+std::vector<float> named_class_weights(const NamedNumbers& named, const LabelSet& labels) {
+  std::vector<float> weights(static_cast<size_t>(labels.count()), 1.0f);
+  for (const auto& [name, weight] : named.numbers) {
+    const int32_t label = labels.find(name);
+    if (label < 0) {
+      const std::string nearest = nearest_word(name, labels.names());
+      user_error("training.class_weights: there is no class \"{}\"; the classes are {}{}", name, labels.text(),
+                 nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest));
+    }
+    weights[static_cast<size_t>(label)] = static_cast<float>(weight);
+  }
+  return weights;
+}
+
 }  // namespace
 
 std::string ClassifyTask::needs_cpu(const Job& job) const {
@@ -55,13 +72,14 @@ std::string ClassifyTask::needs_cpu(const Job& job) const {
 }
 
 TaskData ClassifyTask::prepare(const Job& job, DataRequest request) {
-  data_ = prepare_encoder_data(job, std::move(request));
-  if (job.training.class_weights == "balanced") {
-    const std::vector<float> weights = balanced_class_weights(data_.train.class_counts());
+  data_ = prepare_table(job, std::move(request));
+  if (const NamedNumbers& named = job.training.class_weights; named.word != "none") {
+    const std::vector<float> weights = named.word.empty() ? named_class_weights(named, data_.labels)
+                                                          : balanced_class_weights(data_.train.class_counts());
     data_.train.set_class_weights(weights);
-    data_.notes.push_back(fmt::format("class weights: balanced, {:.3g} to {:.3g}",
-                                      *std::min_element(weights.begin(), weights.end()),
-                                      *std::max_element(weights.begin(), weights.end())));
+    data_.notes.push_back(fmt::format(
+        "class weights: {}, {:.3g} to {:.3g}", named.word.empty() ? "as given" : named.word,
+        *std::min_element(weights.begin(), weights.end()), *std::max_element(weights.begin(), weights.end())));
   }
   train_ = std::make_shared<ExampleSequences>(data_.train, job.training.max_length);
   validation_ = std::make_shared<ExampleSequences>(data_.validation, job.training.max_length);
@@ -89,8 +107,8 @@ std::vector<std::string> ClassifyTask::compute_ahead(const Job& job, DType compu
   const FrozenLayers frozen(*encoder, layers, compute_type, [&](ParameterStore& store) {
     const ModelSource source = open_model_source(checkpoint.empty() ? job.model.from : checkpoint);
     const bool student = job.model.num_layers < source.model.num_layers;
-    source.start(store,
-                 student ? spread_layers(source.model.num_layers, job.model.num_layers) : std::vector<int64_t>());
+    source.start(store, student ? spread_layers(source.model.num_layers, job.model.num_layers) : std::vector<int64_t>(),
+                 nonfinite_of(job));
   });
   std::vector<const ExampleSet*> missing;
   for (const ExampleSet* part : {&data_.train, &data_.validation}) {
@@ -102,7 +120,7 @@ std::vector<std::string> ClassifyTask::compute_ahead(const Job& job, DType compu
   const std::string directory = data_.train.data().cache_directory();
   if (const int64_t there = disk_free_bytes(directory); needed > 0 && needed > there - kDiskReserve) {
     return {fmt::format(
-        "the activations of the {} frozen layers are computed in every epoch: keeping them would take {} "
+        "the activations of the {} frozen layers are recomputed in every epoch: caching them would need {} "
         "in {}, which has {} free (data.cache_dir chooses another folder)",
         layers, format_bytes(static_cast<double>(needed)), directory, format_bytes(static_cast<double>(there)))};
   }
@@ -126,10 +144,9 @@ Task::Description ClassifyTask::describe_data(const Job& job, const TaskData& da
 }
 
 std::string ClassifyTask::describe_model(const Job& job) const {
-  return fmt::format("{}; {} classes: {}{}", Task::describe_model(job), data_.labels.count(), data_.labels.text(),
-                     validation_->empty()
-                         ? ""
-                         : fmt::format("; the best model is that of the best validation {}", job.training.best_by));
+  return fmt::format(
+      "{}; {} classes: {}{}", Task::describe_model(job), data_.labels.count(), data_.labels.text(),
+      validation_->empty() ? "" : fmt::format("; the best model is chosen by validation {}", job.training.best_by));
 }
 
 void ClassifyTask::write_files(const std::string& run) const { write_labels(run, data_.labels); }
@@ -144,6 +161,7 @@ Task::EvaluationData ClassifyTask::open_evaluation(const TrainedModel& model, co
   EvaluationData data;
   ExampleSet examples = open_evaluation_examples(paths, model.job, *model.tokenizer, model.labels, data.notes);
   check_room_for_text(examples, max_length);
+  for (int64_t i = 0; i < examples.count(); ++i) data.cut += examples.full_length(i) > max_length;
   data.sequences = std::make_shared<const ExampleSequences>(std::move(examples), max_length);
   data.layout = first_rows_layout(1);
   return data;

@@ -28,7 +28,7 @@ class ClassifyTask final : public Task {
   std::string usage(const std::string& run) const override;
 
  private:
-  EncoderData data_;  // all of it but the tokenizer
+  TableData data_;  // all of it but the tokenizer
   std::shared_ptr<ExampleSequences> train_, validation_;
   int64_t cached_layers_ = 0;
 };

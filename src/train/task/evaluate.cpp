@@ -15,7 +15,7 @@ TaskEvaluation evaluate(const Task& task, const TrainedModel& model, const std::
   Evaluator evaluator(*model.model, model.store, data.layout.capacity(rows, longest), data.layout,
                       backend_of(model.store.device()));
   Ledger ledger;
-  TaskEvaluation evaluation{.notes = std::move(data.notes)};
+  TaskEvaluation evaluation{.notes = std::move(data.notes), .max_length = longest, .cut = data.cut};
   evaluation.result = evaluator.evaluate(*data.sequences, ledger);
   task.add_metrics(*model.model, model.store, *model.tokenizer, *data.sequences, evaluation.result.metrics);
   evaluation.details = task.details(evaluation.result, model.labels);

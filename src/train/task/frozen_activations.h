@@ -1,7 +1,7 @@
 // What the frozen layers of an encoder make of the texts of a table: computed once, in the number format of the run,
-// and kept beside the tokens, for an encoder that goes on from there (EncoderConfig::cached_layers).
+// and cached next to the tokens, for an encoder that goes on from there (EncoderConfig::cached_layers).
 //
-//   const FrozenLayers frozen(config, layers, DType::f32, [&](ParameterStore& store) { source.start(store, {}); });
+//   const FrozenLayers frozen(config, layers, DType::f32, [&](ParameterStore& store) { source.start(store, {}, NonFinite::refuse); });
 //   if (frozen.file_bytes(examples, 128) < disk_free_bytes(directory))
 //     sequences.read_inputs(frozen.rows_of(examples, 128), frozen.of_picked_rows());
 #pragma once

@@ -2,11 +2,38 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/files/files.h"
 #include "checkpoint/run_directory.h"
 #include "data/batch/chunk_sequences.h"
+#include "data/corpus/text_bytes.h"
 
 namespace brisk {
+
+namespace {
+
+std::shared_ptr<const Sequences> sequences_with_bytes(std::shared_ptr<const TokenStream> stream, ChunkList chunks,
+                                                      const Tokenizer& tokenizer) {
+  const int64_t bytes = text_bytes(*stream, chunks, tokenizer).value_or(0);
+  return text_sequences(std::move(stream), std::move(chunks), bytes);
+}
+
+}  // namespace
+
+Metrics LanguageModelTask::metrics() const {
+  Metrics metrics = token_metrics();
+  metrics.add(standard_metric("bits_per_byte"));
+  return metrics;
+}
+
+void LanguageModelTask::add_metrics(const Model& /*model*/, const ParameterStore& /*store*/,
+                                    const Tokenizer& /*tokenizer*/, const Sequences& sequences,
+                                    Metrics& metrics) const {
+  if (sequences.text_bytes() == 0) return;
+  const double bits = metrics.value("loss") * static_cast<double>(sequences.total_rows()) / std::log(2);
+  metrics.add(standard_metric("bits_per_byte", bits / static_cast<double>(sequences.text_bytes())));
+}
 
 TaskData LanguageModelTask::prepare(const Job& job, DataRequest request) {
   const std::string own_tokenizer = request.run.empty() ? "" : request.run + kTokenizerFile;
@@ -14,7 +41,11 @@ TaskData LanguageModelTask::prepare(const Job& job, DataRequest request) {
   TaskData data;
   data.tokenizer = std::move(prepared_.tokenizer);
   data.train = text_sequences(prepared_.train_stream, prepared_.train.chunks);
-  data.validation = text_sequences(prepared_.validation_stream, prepared_.validation.chunks);
+  data.validation = sequences_with_bytes(prepared_.validation_stream, prepared_.validation.chunks, *data.tokenizer);
+  if (!data.validation->empty()) {
+    data.validation_fingerprint =
+        text_fingerprint(*prepared_.validation_stream, prepared_.validation.chunks, *data.tokenizer);
+  }
   data.sources = prepared_.train.sources;
   data.sequences_per_epoch = prepared_.train.sequences_per_epoch();
   data.rows_per_epoch = prepared_.train.rows_per_epoch();
@@ -29,8 +60,9 @@ Task::Description LanguageModelTask::describe_data(const Job& job, const TaskDat
                                                    const PackingFigures& packing) const {
   CorpusStatistics statistics = statistics_of(prepared_, job.training.max_length);
   statistics.packing = packing;
-  return {fmt::format("{}\nvalidation: {} sequences, {} tokens", statistics_text(statistics), data.validation->count(),
-                      data.validation->total_rows()),
+  return {fmt::format("{}\n{}\nvalidation   {} sequences, {} tokens", statistics_text(statistics),
+                      step_text(packing, job.training.max_length), with_commas(data.validation->count()),
+                      with_commas(data.validation->total_rows())),
           statistics_json_text(statistics)};
 }
 
@@ -39,7 +71,7 @@ Task::EvaluationData LanguageModelTask::open_evaluation(const TrainedModel& mode
                                                         int64_t max_length) const {
   std::shared_ptr<const TokenStream> stream;
   const CorpusPart part = prepare_evaluation(paths, model.job.data, *model.tokenizer, max_length, stream);
-  return {.sequences = text_sequences(stream, part.chunks), .layout = {}, .notes = {}};
+  return {.sequences = sequences_with_bytes(stream, part.chunks, *model.tokenizer), .layout = {}, .notes = {}};
 }
 
 std::string LanguageModelTask::usage(const std::string& run) const {

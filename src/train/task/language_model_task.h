@@ -13,7 +13,9 @@ class LanguageModelTask final : public Task {
  public:
   TaskData prepare(const Job& job, DataRequest request) override;
   Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const override;
-  Metrics metrics() const override { return token_metrics(); }
+  Metrics metrics() const override;  // those of tokens, and bits per byte
+  void add_metrics(const Model& model, const ParameterStore& store, const Tokenizer& tokenizer,
+                   const Sequences& sequences, Metrics& metrics) const override;
   EvaluationData open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
                                  int64_t max_length) const override;
   Answers answers() const override { return Answers::text; }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/hash.h"
 #include "data/batch/loader.h"
 #include "data/examples/example_sequences.h"
 #include "data/examples/masking.h"
@@ -33,10 +34,16 @@ std::shared_ptr<const Sequences> masked(ExampleSet examples, const Masker& maske
 }  // namespace
 
 TaskData MlmTask::prepare(const Job& job, DataRequest request) {
-  data_ = prepare_encoder_data(job, std::move(request));
+  data_ = prepare_table(job, std::move(request));
   const int64_t max_length = job.training.max_length;
   for (ExampleSet* part : {&data_.train, &data_.validation}) {
     if (!part->has_pairs()) *part = part->in_pieces(max_length);
+  }
+  // What is masked is what is evaluated.
+  if (data_.validation_fingerprint) {
+    *data_.validation_fingerprint =
+        hash_bytes(fmt::format("{} {}", job.training.mlm_probability, job.training.whole_word_masking),
+                   *data_.validation_fingerprint);
   }
   const Masker masker = masker_of(job, *data_.tokenizer);
   specials_ = masker.specials();
@@ -68,8 +75,8 @@ std::string MlmTask::usage(const std::string& run) const {
 Task::Description MlmTask::describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const {
   return describe_examples(
       data_, job, data, packing,
-      fmt::format("masking      {:g} % of the tokens{}, other ones in each epoch\n", 100 * job.training.mlm_probability,
-                  job.training.whole_word_masking ? ", whole words" : ""));
+      fmt::format("masking      {:g} % of the tokens{}, chosen anew in each epoch\n",
+                  100 * job.training.mlm_probability, job.training.whole_word_masking ? ", whole words" : ""));
 }
 
 }  // namespace brisk

@@ -21,7 +21,7 @@ class MlmTask final : public Task {
   std::string usage(const std::string& run) const override;
 
  private:
-  EncoderData data_;      // all of it but the tokenizer
+  TableData data_;        // all of it but the tokenizer
   int64_t specials_ = 2;  // tokens around a text: [CLS] and [SEP], as long as no tokenizer says otherwise
 };
 

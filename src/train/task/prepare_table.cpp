@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files/file_lock.h"
 #include "base/files/files.h"
+#include "base/hash.h"
 #include "base/terminal/terminal.h"
 #include "base/terminal/work_bar.h"
 #include "checkpoint/run_directory.h"
@@ -29,8 +30,8 @@ std::vector<std::string> train_paths(const Job& job) {
   for (const DataSource& source : job.data.train) {
     if (!(source == DataSource(source.path))) {
       user_error(
-          "data.train: {} has a weight, a text_field or a document rule of its own, which task {} does not have: name "
-          "it by its path alone",
+          "data.train: {} has a weight, a text_field or a document rule of its own, which task {} does not support: "
+          "give only its path",
           source.path, job.task);
     }
     paths.push_back(source.path);
@@ -59,7 +60,7 @@ void take_notes(const std::vector<std::string>& from, std::vector<std::string>& 
   to.insert(to.end(), from.begin(), from.end());
 }
 
-void decide_vocabulary(const Job& job, EncoderData& prepared, bool given) {
+void decide_vocabulary(const Job& job, TableData& prepared, bool given) {
   const int64_t size = prepared.tokenizer->vocab_size();
   if (!job.model.from.empty()) {
     if (size > job.model.vocab_size) {
@@ -79,7 +80,7 @@ void decide_vocabulary(const Job& job, EncoderData& prepared, bool given) {
   prepared.decided.vocab_size = size;
 }
 
-void prepare_tokenizer(const Job& job, DataRequest request, const InputTable& table, EncoderData& prepared) {
+void prepare_tokenizer(const Job& job, DataRequest request, const InputTable& table, TableData& prepared) {
   const std::string own = request.run + kTokenizerFile;
   const std::string given = !request.run.empty() && file_exists(own) ? own : job.data.tokenizer;
   if (!given.empty()) {
@@ -110,6 +111,17 @@ LabelSet class_numbers(const LabelSet& labels) {
   return LabelSet::in_order(std::move(numbers));
 }
 
+// Of the texts and their labels, whatever their order.
+uint64_t fingerprint_of(const ExampleSet& examples) {
+  uint64_t sum = 0;
+  for (int64_t i = 0; i < examples.count(); ++i) {
+    const int32_t label = examples.label(i);
+    const uint64_t name = label < 0 ? 0 : hash_bytes(examples.labels().names()[static_cast<size_t>(label)]);
+    sum += hash_mix(examples.text_hash(i), name);
+  }
+  return hash_mix(sum, static_cast<uint64_t>(examples.count()));
+}
+
 // A model says NEGATIVE and POSITIVE, the table 0 and 1.
 bool are_class_numbers(const ExampleData& data, const LabelSet& labels) {
   const auto all_in = [&](const LabelSet& set) {
@@ -137,7 +149,8 @@ std::unique_ptr<Tokenizer> wordpiece_of_table(const InputTable& table, int64_t v
   int64_t bytes = 0;
   TableRowReader rows(table);
   TableRow row;
-  while (bytes < kWordPieceSampleBytes && rows.next(row)) {
+  bool more = true;
+  while (bytes < kWordPieceSampleBytes && (more = rows.next(row))) {
     for (const std::string_view text : {row.text, row.pair}) {
       if (text.empty()) continue;
       bytes += std::ssize(text);
@@ -147,8 +160,11 @@ std::unique_ptr<Tokenizer> wordpiece_of_table(const InputTable& table, int64_t v
   if (texts.empty()) user_error("{}: no text in it; give a table with texts", table.files().front().path);
   const std::vector<std::string_view> views(texts.begin(), texts.end());
   TrainedTokenizer trained = train_wordpiece(views, {.vocab_size = vocab_size, .lowercase = true});
-  note = fmt::format("tokenizer: WordPiece of {} entries, lower case, trained on {} texts",
-                     trained.tokenizer->vocab_size(), texts.size());
+  note = fmt::format(
+      "tokenizer: WordPiece of {} entries, lower case, trained on {} texts{}", trained.tokenizer->vocab_size(),
+      texts.size(),
+      more ? fmt::format(", the first {} of the table", format_bytes(static_cast<double>(kWordPieceSampleBytes))) : "");
+  table.unchanged().check();
   trained.tokenizer->save(path);
   return std::move(trained.tokenizer);
 }
@@ -156,14 +172,15 @@ std::unique_ptr<Tokenizer> wordpiece_of_table(const InputTable& table, int64_t v
 void check_room_for_text(const ExampleSet& examples, int64_t max_length) {
   const int64_t specials = examples.frame().specials(), texts = examples.has_pairs() ? 2 : 1;
   if (max_length >= specials + texts) return;
-  user_error("training.max_length = {}: {} special tokens stand around {}; use {} or more", max_length, specials,
-             texts == 2 ? "a pair of texts" : "a text", specials + texts);
+  user_error("training.max_length = {}: {} special tokens are added to {}; use {} or more", max_length, specials,
+             texts == 2 ? "each pair of texts" : "each text", specials + texts);
 }
 
-EncoderData prepare_encoder_data(const Job& job, DataRequest request) {
+TableData prepare_table(const Job& job, DataRequest request) {
   const bool classify = traits_of_task(job.task).has_labels;
-  EncoderData prepared;
-  const LabelSet of_run = request.run.empty() ? LabelSet() : read_labels(request.run);
+  TableData prepared;
+  const bool run_has_labels = !request.run.empty() && file_exists(request.run + kLabelFile);
+  const LabelSet of_run = run_has_labels ? read_labels(request.run, 0) : LabelSet();
   const LabelSet of_model = LabelSet::in_order(request.model_labels);
   const InputTable table(table_options(train_paths(job), job));
   prepare_tokenizer(job, std::move(request), table, prepared);
@@ -171,12 +188,13 @@ EncoderData prepare_encoder_data(const Job& job, DataRequest request) {
   take_notes(data->notes(), prepared.notes);
   prepared.fingerprint = hash_of(*data);
   if (classify) {
-    prepared.labels = of_run.count() > 0 ? of_run : training_labels(*data);
+    prepared.labels =
+        of_run.count() > 0 ? of_run : training_labels(*data, job.data.allow_unusual_labels, &prepared.warnings);
     if (of_run.count() == 0 && LabelSet(of_model.names()) == prepared.labels) prepared.labels = of_model;
     if (const std::string near = prepared.labels.near_copies(); !near.empty()) {
       prepared.warnings.push_back(
-          fmt::format("labels that differ in capitals alone are classes of their own: {}; where they mean the same, "
-                      "write them alike",
+          fmt::format("labels that differ only in case count as different classes: {}; if they mean the same, spell "
+                      "them the same way",
                       near));
     }
     check_classes(job, prepared.labels);
@@ -207,10 +225,11 @@ EncoderData prepare_encoder_data(const Job& job, DataRequest request) {
                       shared, held_out->rows()));
     }
   }
+  if (prepared.validation.count() > 0) prepared.validation_fingerprint = fingerprint_of(prepared.validation);
   return prepared;
 }
 
-TaskData hand_over(EncoderData& prepared, std::shared_ptr<const Sequences> train,
+TaskData hand_over(TableData& prepared, std::shared_ptr<const Sequences> train,
                    std::shared_ptr<const Sequences> validation) {
   TaskData data;
   data.tokenizer = std::move(prepared.tokenizer);
@@ -220,17 +239,19 @@ TaskData hand_over(EncoderData& prepared, std::shared_ptr<const Sequences> train
   data.rows_per_epoch = static_cast<double>(data.train->total_rows());
   data.labels = prepared.labels;
   data.fingerprint = prepared.fingerprint;
+  data.validation_fingerprint = prepared.validation_fingerprint;
   data.decided = prepared.decided;
   data.notes = prepared.notes;
   data.warnings = prepared.warnings;
   return data;
 }
 
-Task::Description describe_examples(const EncoderData& prepared, const Job& job, const TaskData& data,
+Task::Description describe_examples(const TableData& prepared, const Job& job, const TaskData& data,
                                     const PackingFigures& packing, const std::string& more) {
   const ExampleStatistics statistics = example_statistics(prepared.train, job.training.max_length);
-  return {fmt::format("{}\n{}\n{}validation: {} examples, {} tokens", example_statistics_text(statistics),
-                      step_text(packing), more, data.validation->count(), data.validation->total_rows()),
+  return {fmt::format("{}\n{}\n{}validation   {} examples, {} tokens", example_statistics_text(statistics),
+                      step_text(packing, 0), more, with_commas(data.validation->count()),
+                      with_commas(data.validation->total_rows())),
           example_statistics_json_text(statistics)};
 }
 

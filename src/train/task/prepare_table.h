@@ -1,12 +1,13 @@
 // From the job's tables to examples: the tokenizer (given, the model's, or a WordPiece vocabulary that is trained), the
 // tokens, the classes, the two parts.
 //
-//   EncoderData prepared = prepare_encoder_data(job, {});             // UserError on what a user can mend
+//   TableData prepared = prepare_table(job, {});             // UserError on what a user can fix
 //   auto train = std::make_shared<const ExampleSequences>(prepared.train, job.training.max_length);
 //   TaskData data = hand_over(prepared, train, validation);
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,25 +18,26 @@
 
 namespace brisk {
 
-struct EncoderData {
+struct TableData {
   std::unique_ptr<Tokenizer> tokenizer;
   ExampleSet train, validation;
   LabelSet labels;  // of a classifier
   std::string fingerprint;
+  std::optional<uint64_t> validation_fingerprint;  // as TaskData has it
   DataDecisions decided;  // the vocabulary, the columns that were found and, of a classifier, the number of classes
   std::vector<std::string> notes, warnings;
 };
 
 // The classes are those of the training data; in the order of the run that goes on, or of a classifier that is started
 // from, where it has the same.
-EncoderData prepare_encoder_data(const Job& job, DataRequest request);
+TableData prepare_table(const Job& job, DataRequest request);
 
 // What the trainer is handed of it, the tokenizer included: the sequences are the task's.
-TaskData hand_over(EncoderData& prepared, std::shared_ptr<const Sequences> train,
+TaskData hand_over(TableData& prepared, std::shared_ptr<const Sequences> train,
                    std::shared_ptr<const Sequences> validation);
 
 // Lines about the examples, `more` of the task's own among them, and the JSON object of statistics.json.
-Task::Description describe_examples(const EncoderData& prepared, const Job& job, const TaskData& data,
+Task::Description describe_examples(const TableData& prepared, const Job& job, const TaskData& data,
                                     const PackingFigures& packing, const std::string& more = "");
 
 // The rows of other files for a trained classifier, with its columns where the files have them.
@@ -47,7 +49,7 @@ ExampleSet open_evaluation_examples(const std::vector<std::string>& paths, const
 std::unique_ptr<Tokenizer> wordpiece_of_table(const InputTable& table, int64_t vocab_size,
                                               const std::string& cache_directory, std::string& note);
 
-// UserError where max_length leaves no room for a token beside the special ones.
+// UserError where max_length leaves no room for a token next to the special ones.
 void check_room_for_text(const ExampleSet& examples, int64_t max_length);
 
 }  // namespace brisk

@@ -64,7 +64,7 @@ int64_t bytes_of(const std::vector<TrainSource>& sources) {
   return bytes;
 }
 
-BpeTrainingResult train_vocabulary(std::vector<TrainSource>& sources, int64_t vocab_size, PreparedData& prepared) {
+TrainedTokenizer train_vocabulary(std::vector<TrainSource>& sources, int64_t vocab_size, PreparedData& prepared) {
   const auto total = static_cast<double>(bytes_of(sources));
   std::vector<TextSample> samples;
   std::vector<std::string_view> texts;
@@ -83,7 +83,7 @@ BpeTrainingResult train_vocabulary(std::vector<TrainSource>& sources, int64_t vo
   }
   BpeTrainingOptions options;
   options.vocab_size = vocab_size;
-  BpeTrainingResult result = train_bpe(texts, options);
+  TrainedTokenizer result = train_bpe(texts, options);
   prepared.notes.push_back(
       fmt::format("tokenizer: byte-level BPE of {} entries, trained on {}", result.tokenizer->vocab_size(),
                   whole ? fmt::format("{} documents", texts.size())
@@ -118,7 +118,8 @@ std::unique_ptr<Tokenizer> trained_tokenizer(std::vector<TrainSource>& sources, 
         "or more, or name a tokenizer with data.tokenizer",
         job.model.vocab_size, kSmallest);
   }
-  BpeTrainingResult result = train_vocabulary(sources, job.model.vocab_size, prepared);
+  TrainedTokenizer result = train_vocabulary(sources, job.model.vocab_size, prepared);
+  for (const TrainSource& source : sources) source.source.unchanged().check();
   result.tokenizer->save(path);
   return std::move(result.tokenizer);
 }

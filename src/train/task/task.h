@@ -53,6 +53,9 @@ struct TaskData {
   int64_t sequences_per_epoch = 0;
   double rows_per_epoch = 0;  // expected
   std::string fingerprint;    // of the tokens, training and validation: other text or another tokenizer, another one
+  // Of what is evaluated, whatever the tokenizer: by which `brisk compare` sees that two runs had the same. Nothing
+  // without validation.
+  std::optional<uint64_t> validation_fingerprint;
   DataDecisions decided;
   std::vector<std::string> notes, warnings;
 };
@@ -110,6 +113,7 @@ class Task {
     std::shared_ptr<const Sequences> sequences;
     BatchLayout layout;
     std::vector<std::string> notes;
+    int64_t cut = 0;  // texts that are longer than max_length and lose their end
   };
   virtual EvaluationData open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
                                          int64_t max_length) const = 0;

@@ -11,6 +11,7 @@
 #include "checkpoint/store_checksum.h"
 #include "data/examples/example_sequences.h"
 #include "infer/class_predictor.h"
+#include "infer/model_source.h"
 #include "infer/predict.h"
 #include "infer/trained_model.h"
 #include "models/model_config.h"
@@ -46,7 +47,7 @@ std::unique_ptr<TrainedModel> open_teacher(const Job& job) {
                job.training.teacher);
   }
   try {
-    auto teacher = open_trained_model(job.training.teacher, "", true);
+    auto teacher = open_trained_model(job.training.teacher, "", true, "cpu", nonfinite_of(job));
     require_classifier(*teacher);
     return teacher;
   } catch (const UserError& error) {
@@ -93,8 +94,8 @@ TeacherAnswers ask_teacher(const Job& job, const LabelSet& labels, int64_t rows)
         });
       });
   answers.note =
-      fmt::format("teacher: {}; its answers to {} texts {} {}; {:g} of the loss, temperature {:g}", teacher->source,
-                  rows, answers.logits->reused() ? "were in" : "are in", answers.logits->path(),
+      fmt::format("teacher: {}; its logits for {} texts {} {}; weight {:g} in the loss, temperature {:g}",
+                  teacher->source, rows, answers.logits->reused() ? "were in" : "are in", answers.logits->path(),
                   job.training.distillation_weight, job.training.distillation_temperature);
   return answers;
 }

@@ -1,5 +1,5 @@
 // What a trained classifier says of the texts of a table, for a student to learn: its logits, computed once and kept
-// beside the tokens.
+// next to the tokens.
 //
 //   const Teacher teacher = ask_teacher(job, labels, data.rows());      // training.teacher
 //   sequences.learn_from(teacher.logits, job.training.distillation_temperature);

@@ -85,13 +85,13 @@ TEST_F(FileLocks, AppendFilesGoOnFromWhereTheyAreCut) {
   EXPECT_EQ(std::string(text, 5), "one 2");
   EXPECT_THROW(file.read(3, text, 5), UserError);
   file.rename_to(folder + "/a");
-  EXPECT_EQ(read_file(folder + "/a"), "one 2");
+  EXPECT_EQ(test::contents_of(folder + "/a"), "one 2");
   EXPECT_FALSE(file_exists(path));
 }
 
 TEST(WorkBar, ShowsShareSpeedAndTimeLeft) {
   EXPECT_EQ(format_work("tokens", 1 << 20, 4 << 20, 1 << 20, 100),
-            "tokens [#######-----------------------] 1.00 MiB of 4.00 MiB, 1.00 MiB/s, left 3.00 s");
+            "tokens [#######-----------------------] 1.00 MiB of 4.00 MiB, 1.00 MiB/s, 3.00 s left");
   EXPECT_EQ(format_work("tokens", 0, 4 << 20, 0, 20), "tokens 0 B of 4.00 MiB");
 }
 

@@ -98,15 +98,15 @@ TEST(Terminal, ShortensBetweenCharacters) {
 
 TEST(Progress, SaysEverythingInALine) {
   EXPECT_EQ(format_progress(kProgress),
-            "epoch 1/3  step 40/80  loss 5.310  12.3K tokens/s  elapsed 4.20 s  left 1m 30s");
+            "epoch 1/3  step 40/80  50 %  loss 5.310  12.3K tokens/s  elapsed 4.20 s  left 1m 30s");
   Progress early = kProgress;
   early.seconds_left = -1;
   early.loss = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(format_progress(early), "epoch 1/3  step 40/80  loss nan  12.3K tokens/s  elapsed 4.20 s");
+  EXPECT_EQ(format_progress(early), "epoch 1/3  step 40/80  50 %  loss nan  12.3K tokens/s  elapsed 4.20 s");
   early.loss = 5;
   early.gpu = "98 % busy, 612 W, 64 C";
   EXPECT_EQ(format_progress(early),
-            "epoch 1/3  step 40/80  loss 5.000  12.3K tokens/s  98 % busy, 612 W, 64 C  elapsed 4.20 s");
+            "epoch 1/3  step 40/80  50 %  loss 5.000  12.3K tokens/s  98 % busy, 612 W, 64 C  elapsed 4.20 s");
 }
 
 TEST(Progress, BarFitsTheTerminal) {
@@ -171,7 +171,7 @@ TEST(TerminalLog, RedrawsTenTimesASecondAtMostAndEndsWithTheLastState) {
 TEST(Colour, IsForTerminalsAndHonoursNoColor) {
   Pipe pipe;
   EXPECT_FALSE(is_terminal(pipe.ends[1]));
-  EXPECT_EQ(coloured("text", Colour::red, pipe.ends[1]), "text");
+  EXPECT_EQ(coloured("text", Colour::red, pipe.ends[1]).text, "text");
   EXPECT_EQ(terminal_width(pipe.ends[1], 77), 77);
 
   const int controller = ::posix_openpt(O_RDWR | O_NOCTTY);
@@ -188,7 +188,7 @@ TEST(Colour, IsForTerminalsAndHonoursNoColor) {
   const auto red_in = [&](const Environment& environment) {
     Runtime runtime({.environment = environment});
     const RuntimeScope scope(runtime);
-    return coloured("text", Colour::red, terminal);
+    return coloured("text", Colour::red, terminal).text;
   };
   EXPECT_EQ(red_in({{"TERM", "xterm"}}), "\x1b[31mtext\x1b[0m");
   EXPECT_EQ(red_in({{"TERM", "xterm"}, {"NO_COLOR", ""}}), "\x1b[31mtext\x1b[0m") << "an empty NO_COLOR does not count";
@@ -217,6 +217,17 @@ TEST(TerminalLog, ALineTakesTheBarOffTheScreenFirst) {
   }
   const std::string text = pipe.everything();
   EXPECT_NE(text.find("\r\x1b[Ksaved\n\r\x1b[K["), std::string::npos) << text;
+}
+
+TEST(TerminalLog, ObeysNoSequenceButItsOwnColours) {
+  Pipe pipe;
+  {
+    TerminalLog log(pipe.ends[1], false);
+    log.line(LogLevel::info, "\x1b[31mbrisk:\x1b[0m a\n\tb\x1b[2J\x1b]0;c\x07\x1b[31;5m");
+    log.work({.what = "d\x1b[2J", .done = 1, .total = 2});
+  }
+  const std::string text = pipe.everything();
+  EXPECT_TRUE(text.starts_with("\x1b[31mbrisk:\x1b[0m a\n\tb\\x1b[2J\\x1b]0;c\\x07\\x1b[31;5m\nd\\x1b[2J [")) << text;
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ TEST_F(ExampleActivationsFile, IsMadeAgainWhereItWasCutShortOrIsOfAnotherShape) 
 }
 
 TEST_F(ExampleActivationsFile, IsMadeAgainWhereAnyByteOfItChanged) {
-  const std::string path = rows()->path(), whole = read_file(path);
+  const std::string path = rows()->path(), whole = test::contents_of(path);
   for (size_t at = 0; at < whole.size(); ++at) {
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ 4);
@@ -74,7 +74,7 @@ TEST_F(ExampleActivationsFile, IsMadeAgainWhereAnyByteOfItChanged) {
     EXPECT_EQ(made_, 1) << at;
     EXPECT_EQ(floats(again->of(2)), (std::vector<float>{3})) << at;
   }
-  EXPECT_EQ(read_file(path), whole);
+  EXPECT_EQ(test::contents_of(path), whole);
 }
 
 TEST_F(ExampleActivationsFile, LeavesNothingWhereMakingItFailed) {

@@ -185,8 +185,8 @@ TEST_F(Examples, RowsWithoutTextOrLabelAreLeftOutAndNamed) {
   EXPECT_EQ(all->rows(), 40);
   EXPECT_EQ(all->missing().without_text, 2);
   EXPECT_EQ(all->missing().without_label, 1);
-  EXPECT_HAS(all->notes().back(), "left out: 3 of 43 rows (2 without text, 1 without a label): lines 2, 3, 4");
-  EXPECT_HAS(data("a.csv", csv)->notes().back(), "left out: 3 of 43 rows");
+  EXPECT_HAS(all->notes().back(), "skipped: 3 of 43 rows (2 without text, 1 without a label): lines 2, 3, 4");
+  EXPECT_HAS(data("a.csv", csv)->notes().back(), "skipped: 3 of 43 rows");
 }
 
 TEST_F(Examples, MoreThanOneInTenMissingIsAnError) {
@@ -343,8 +343,8 @@ TEST_F(Examples, StatisticsTellLengthsTruncationCopiesAndBalance) {
   EXPECT_EQ(statistics.contradictions, 1);
   const std::string text = example_statistics_text(statistics);
   EXPECT_HAS(text, "examples     4 with 21 tokens");
-  EXPECT_HAS(text, "1 examples (25.0 %) are longer than 6 tokens and are cut: 19.0 % of all tokens lost");
-  EXPECT_HAS(text, "1 examples have a text that came before; 1 texts come with different labels");
+  EXPECT_HAS(text, "1 examples (25.0 %) are longer than 6 tokens and are truncated, losing 19.0 % of all tokens");
+  EXPECT_HAS(text, "1 examples repeat an earlier text; 1 texts come with different labels");
   EXPECT_HAS(text, "75.0 %");
   EXPECT_HAS(example_statistics_json_text(statistics), "\"truncated\": 1");
 }

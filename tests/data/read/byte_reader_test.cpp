@@ -91,6 +91,19 @@ TEST_P(Packed, FileThatIsSomethingElseIsNamedAsSuch) {
   EXPECT_HAS(user_error_of([&] { read_all(write("just some text, not packed\n")); }), "despite its name");
 }
 
+TEST_P(Packed, FileThatUnpacksToHundredsOfTimesItsSizeIsRefused) {
+  const std::string path = write(pack(std::string(size_t{80} << 20, 'a')));
+  const auto reader = open_byte_reader(path);
+  std::string block(size_t{1} << 20, '\0');
+  size_t read = 0;
+  const std::string message = user_error_of([&] {
+    while (const size_t count = reader->read(block.data(), block.size())) read += count;
+  });
+  EXPECT_HAS(message, name() + ": its first ");
+  EXPECT_HAS(message, "which no text does");
+  EXPECT_LT(read, size_t{66} << 20);
+}
+
 INSTANTIATE_TEST_SUITE_P(ByteReader, Packed,
                          testing::Values(PackingCase{"Gzip", ".gz",
                                                      [](const std::string& text) { return gzipped(text); }}

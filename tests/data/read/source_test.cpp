@@ -64,10 +64,10 @@ TEST(Source, AutoChoosesLinesWhereThereIsNoBlankLineOrAStrayOne) {
   for (int i = 0; i < 500; ++i) verses += fmt::format("verse {}\n", i);
   const SourceOptions plain{{folder.write("bible.txt", verses)}};
   EXPECT_EQ(documents_of(plain).size(), 500u);
-  EXPECT_HAS(notes_of(plain), "a document is a line (auto: 500 lines, no blank one between them)");
+  EXPECT_HAS(notes_of(plain), "a document is a line (auto: 500 lines, none of them blank)");
   const SourceOptions stray{{folder.write("stray.txt", verses + "\n" + verses)}};
   EXPECT_EQ(documents_of(stray).size(), 1000u);
-  EXPECT_HAS(notes_of(stray), "hardly a blank one");
+  EXPECT_HAS(notes_of(stray), "almost none of them blank");
 }
 
 TEST(Source, AutoChoosesFilesWhereThereAreManySmallOnes) {

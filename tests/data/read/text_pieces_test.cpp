@@ -97,6 +97,18 @@ TEST(TextPieces, ALineOfJsonIsNeverCut) {
   EXPECT_EQ(texts[2], "b");
 }
 
+TEST(TextPieces, ALineOfJsonWithoutAnEndIsRefusedBeforeItFillsTheMemory) {
+  const ScratchFolder folder;
+  const std::string path = folder.write("a.jsonl", "{\"text\": \"a\"}\n{\"text\": \"");
+  std::filesystem::resize_file(path, int64_t{300} << 20);  // zeros, which take no room on the disk
+  const Source source({{path}, "text", DocumentRule::kLine});
+  TextPieceReader reader(source, {}, cut_between_words);
+  TextPiece piece;
+  ASSERT_TRUE(reader.next(piece));
+  const std::string message = user_error_of([&] { reader.next(piece); });
+  EXPECT_HAS(message, "a.jsonl: line 2: a document larger than 64");
+}
+
 TEST(TextPieces, MayBeReadFromTheEndOfAnyOfThem) {
   const ScratchFolder folder;
   const std::string text = rough_text(5, 4 << 20);

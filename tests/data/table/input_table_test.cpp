@@ -58,6 +58,23 @@ TEST_F(InputTables, CallsItsOptionsWhatTheCommandCallsThem) {
   EXPECT_HAS(found.notes().at(0), "(found by name; --text-field and --label-field choose others)");
 }
 
+TEST_F(InputTables, AColumnForEachClassIsRefusedUnlessOneIsNamed) {
+  const std::string csv = "text,joy,anger,sad\na b c d,1,0,0\ne f g h,0,1,0\ni j k l,0,1,1\nm n o p,1,0,0\n";
+  const std::string error = error_of("a.csv", csv);
+  EXPECT_HAS(error, "columns \"joy\", \"anger\", \"sad\" all hold \"0\" and \"1\"");
+  EXPECT_HAS(error, "set data.label_field");
+  EXPECT_EQ(table("a.csv", csv, {.label_field = "anger"}).label_column(), "anger");
+  const InputTable named = table("a.csv", "text,label,joy,sad\na,x,1,0\nb,y,0,1\n");
+  EXPECT_EQ(named.label_column(), "label") << "the others are something else";
+}
+
+TEST_F(InputTables, OtherColumnsThatMightHoldTheLabelsAreTold) {
+  const std::string csv = "text,mood,country\na b c d,good,fr\ne f g h,bad,de\ni j k l,good,it\nm n o p,bad,fr\n";
+  const InputTable found = table("a.csv", csv);
+  EXPECT_EQ(found.label_column(), "mood");
+  EXPECT_HAS(found.notes().at(0), "labels might also be in \"country\"");
+}
+
 TEST_F(InputTables, FindsTheColumnsByWhatIsInThem) {
   std::string csv = "key,words of it,kind\n";
   for (int i = 0; i < 30; ++i) csv += fmt::format("{},a text of some length {},{}\n", 1000 + i, i, i % 2 ? "x" : "y");
@@ -234,6 +251,27 @@ TEST_F(InputTables, TheContentHashIsOfTheBytesAndTheColumns) {
   EXPECT_EQ(table("other.csv", csv).content_hash(), hash);
   EXPECT_NE(table("a.csv", csv, {.text_field = "title"}).content_hash(), hash);
   EXPECT_NE(table("a.csv", csv + "c,d,0\n").content_hash(), hash);
+}
+
+TEST(TableWithoutARow, SaysHowFarItWasLookedAt) {
+  std::string note;
+  const auto error = [&](const std::string& path, const std::string& beginning) {
+    return user_error_of([&] { find_columns(path, beginning, false, {}, nullptr, note); });
+  };
+  EXPECT_EQ(
+      error("a.jsonl", "{\"text\": \"" + std::string(1 << 20, 'a')),
+      "a.jsonl: no row ends within the first 1.00 MiB (has the file no line ends?); give a file with a row for each "
+      "text");
+  const std::string quoted = error("a.csv", "\"text\",\"b\"," + std::string(1 << 20, 'a'));
+  EXPECT_EQ(quoted.find("a.csv: no row ends within the first 1.00 MiB ("), 0u) << quoted;
+}
+
+TEST_F(InputTables, ShowColumnsThatSomebodyElseNamed) {
+  const std::string name = "\x1b[2J" + std::string(1000, 'a');
+  const std::string error = error_of("a.csv", name + ",b\n1,2\n", {.text_field = "text", .labelled = false});
+  EXPECT_EQ(error.find('\x1b'), std::string::npos);
+  EXPECT_NE(error.find("it has \\x1b[2Jaaa"), std::string::npos) << error;
+  EXPECT_NE(error.find("... (1004 B), b"), std::string::npos) << error;
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <mutex>
+
 #include "base/runtime.h"
 #include "data/token_store/content_hash.h"
 #include "data/token_store/file_memo.h"
@@ -52,6 +55,20 @@ class PrefixTokenizer : public ByteTokenizer {
     out.push_back(' ');
     ByteTokenizer::encode(text, out);
   }
+};
+
+// Calls back while a text is tokenized, once.
+class InterruptingTokenizer : public ByteTokenizer {
+ public:
+  explicit InterruptingTokenizer(std::function<void()> meanwhile) : meanwhile_(std::move(meanwhile)) {}
+  void encode(std::string_view text, std::vector<TokenId>& out) const override {
+    std::call_once(once_, meanwhile_);
+    ByteTokenizer::encode(text, out);
+  }
+
+ private:
+  std::function<void()> meanwhile_;
+  mutable std::once_flag once_;
 };
 
 TEST(TokenStream, OpensEachDocumentWithItsEndTokenAndClosesWithOne) {
@@ -342,6 +359,50 @@ TEST(TokenCacheResumed, StartsAnewWhereWhatIsThereIsDamaged) {
     EXPECT_FALSE(cache.resumed) << part;
     EXPECT_TRUE(bytes_of(cache.path) == whole) << part;
   }
+}
+
+TEST(TokenCache, OfATextThatChangesMeanwhileIsNotKept) {
+  std::string text;
+  for (int i = 0; text.size() < (size_t{5} << 20); ++i)
+    text += fmt::format("Line {} of the many lines that there are.\n", i);
+  const ScratchFolder folder;
+  const std::string path = folder.write("a.txt", text);
+  const auto cut = [&] { std::filesystem::resize_file(path, 100000); };
+  const auto cut_and_restore = [&] {
+    cut();
+    folder.write("a.txt", text);
+  };
+  const auto replace = [&] {
+    folder.write("b.txt", text);
+    std::filesystem::rename(folder / "b.txt", path);
+  };
+  for (const std::function<void()>& meanwhile :
+       {std::function<void()>(cut), std::function<void()>(cut_and_restore), std::function<void()>(replace)}) {
+    folder.write("a.txt", text);
+    EXPECT_HAS(user_error_of([&] { open(path, folder, InterruptingTokenizer(meanwhile)); }), "changed while it was");
+    EXPECT_TRUE(std::filesystem::is_empty(folder / "cache"));
+  }
+  folder.write("a.txt", text);
+  EXPECT_FALSE(open(path, folder, ByteTokenizer()).reused);
+}
+
+TEST(TokenCacheResumed, StartsAnewWhereTheFileIsNotTheOneThatWasRead) {
+  std::string text;
+  for (int i = 0; text.size() < (6u << 20); ++i) text += fmt::format("Line {} of the many lines that there are.\n", i);
+  const ScratchFolder folder;
+  const std::string path = folder.write("a.txt", text);
+  build_and_die(path, folder, ByteTokenizer(), 5 << 20, DocumentRule::kLine);
+  folder.write("a.txt", text);  // whatever it was in between
+  EXPECT_FALSE(open(path, folder, ByteTokenizer()).resumed);
+}
+
+TEST(TokenCache, CutWhileItIsUsedIsAnErrorThatNamesIt) {
+  const ScratchFolder folder;
+  const TokenCache cache = open(folder.write("a.txt", "some text\n"), folder, ByteTokenizer());
+  std::filesystem::resize_file(cache.path, 20);
+  const std::string message = user_error_of([&] { cache.stream->token(3); });
+  EXPECT_HAS(message, cache.path);
+  EXPECT_HAS(message, "cut it short");
 }
 
 TEST(TokenCache, LeavesNothingUnfinishedWhereTheDataIsBad) {

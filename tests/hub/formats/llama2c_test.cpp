@@ -198,7 +198,8 @@ TEST_F(Llama2c, HeadersThatNoModelHasAreRefused) {
   EXPECT_NE(complaint_of_header(6, 1 << 30).find("seq_len"), std::string::npos);
   EXPECT_NE(complaint_of_header(5, INT32_MIN).find("vocab_size is -2147483648"), std::string::npos);
   EXPECT_NE(complaint_of_header(3, 3).find("n_heads 3"), std::string::npos);
-  EXPECT_NE(complaint_of_header(1, 1 << 24).find("found"), std::string::npos);
+  EXPECT_NE(complaint_of_header(2, 40000).find("n_layers is 40000, expected 1 to 1000"), std::string::npos);
+  EXPECT_NE(complaint_of_header(1, 1 << 20).find("found"), std::string::npos);
   EXPECT_NE(complaint_of_header(0, 0x616b3432).find("expected version 0"), std::string::npos);
 }
 

@@ -148,13 +148,13 @@ TEST_F(DamagedGgufModel, NamesTheKeyThatIsMissingOrOutOfRange) {
     for (const uint32_t value : {0u, 2'000'000'000u}) {
       EXPECT_TRUE(has(complaint(key, setting(key, value)), fmt::format("{} is {}, expected an integer", key, value)));
     }
-    EXPECT_TRUE(has(complaint(key, setting(key, 0.5f)), fmt::format("{} is of another kind", key)));
+    EXPECT_TRUE(has(complaint(key, setting(key, 0.5f)), fmt::format("{} is of the wrong type", key)));
   }
   for (const char* key : {"llama.attention.layer_norm_rms_epsilon", "llama.rope.freq_base"}) {
     for (const float value : {-1.0f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
       EXPECT_TRUE(has(complaint("", setting(key, value)), fmt::format("{} is {}, expected a number", key, value)));
     }
-    EXPECT_TRUE(has(complaint("", setting(key, "1")), fmt::format("{} is of another kind", key)));
+    EXPECT_TRUE(has(complaint("", setting(key, "1")), fmt::format("{} is of the wrong type", key)));
   }
 }
 

@@ -103,6 +103,51 @@ TEST(Gguf, WithAnyByteChangedEitherReadsOrComplains) {
   }
 }
 
+// The place of a tensor's description in the file: name, dimensions, type, offset.
+size_t place_of(const std::string& contents, const std::string& tensor) {
+  return contents.find(tensor) + tensor.size();
+}
+
+TEST(Gguf, WithTensorsThatOverlapOrLeaveAGapSaysSo) {
+  const ScratchFolder scratch;
+  write_sample(scratch / "model.gguf");
+  const std::string good = contents_of(scratch / "model.gguf");
+  const auto complaint_of = [](const std::string& contents) {
+    return message_of<UserError>([&] { GgufFile file("x.gguf", std::as_bytes(std::span(contents))); });
+  };
+  EXPECT_EQ(complaint_of(good), "");
+  const size_t matrix = place_of(good, "matrix"), vector = place_of(good, "vector");  // 60 bytes at 0, 14 at 64
+  std::string bad = good;
+  bad[vector + 16] = 32;  // its offset
+  EXPECT_TRUE(has(complaint_of(bad),
+                  "'vector' ([7] of F16) begins at byte 32 of the tensors, but 'matrix' ([3, 5] of "
+                  "F32) ends at 60: they overlap"))
+      << complaint_of(bad);
+  bad = good;
+  bad[matrix + 20] = 1;  // f16 instead of f32
+  EXPECT_TRUE(has(complaint_of(bad), "'matrix' ([3, 5] of F16) ends at 30: they leave a gap")) << complaint_of(bad);
+  bad = good;
+  bad[matrix + 4] = 9;  // columns
+  EXPECT_TRUE(has(complaint_of(bad), "'matrix' ([3, 9] of F32) ends at 108: they overlap")) << complaint_of(bad);
+  bad = good;
+  bad[matrix + 4] = 2;
+  EXPECT_TRUE(has(complaint_of(bad), "they leave a gap")) << complaint_of(bad);
+  EXPECT_TRUE(has(complaint_of(good + std::string(64, '\0')), "of which 88 belong to none of them"))
+      << complaint_of(good + std::string(64, '\0'));
+}
+
+TEST(Gguf, LongArraysAreKeptForTheTokenizerAlone) {
+  const ScratchFolder scratch;
+  GgufWriter writer(scratch / "model.gguf");
+  const std::vector<std::string> many(70000, "a");
+  writer.set("some.list", many);
+  writer.set("tokenizer.ggml.tokens", many);
+  writer.finish();
+  const GgufFile file(scratch / "model.gguf");
+  EXPECT_TRUE(std::get<std::vector<std::string>>(*file.value("some.list")).empty());
+  EXPECT_EQ(std::get<std::vector<std::string>>(*file.value("tokenizer.ggml.tokens")), many);
+}
+
 TEST(Gguf, FromMemoryIsReadAsFromAFile) {
   const ScratchFolder scratch;
   write_sample(scratch / "model.gguf");
@@ -111,7 +156,7 @@ TEST(Gguf, FromMemoryIsReadAsFromAFile) {
   ASSERT_NE(file.find("vector"), nullptr);
   EXPECT_EQ(file.find("vector")->bytes, 14);
   EXPECT_TRUE(has(message_of<UserError>([&] { GgufFile("memory", std::as_bytes(std::span(contents)).first(40)); }),
-                  "memory: not a whole GGUF file"));
+                  "memory: incomplete or damaged GGUF file"));
 }
 
 TEST(Gguf, OfAnotherVersionOrKindSaysWhichIsExpected) {

@@ -96,7 +96,7 @@ TEST(GgufTokenizer, ThatBriskDoesNotReadIsNamed) {
                     writer.set("tokenizer.ggml.tokens", std::vector<std::string>{"a", "b", "a"});
                     writer.set("tokenizer.ggml.token_type", std::vector<int32_t>{1, 1, 1});
                   }),
-                  "token 2 is there twice"));
+                  "token 2 is a duplicate"));
   EXPECT_TRUE(has(complaint([](GgufWriter& writer) {
                     writer.set("tokenizer.ggml.model", "gpt2");
                     writer.set("tokenizer.ggml.tokens", std::vector<std::string>{"a", "b"});

@@ -152,11 +152,35 @@ TEST(EncoderConfig, OfAnotherKindIsRefusedByName) {
   expect("id2label", Json{{"0", "a"}, {"2", "b"}}, "every number from \"0\" on");
   expect("id2label", Json{{"0", "a"}, {"00", "b"}}, "every number from \"0\" on");
   expect("id2label", Json{{"0", 1}}, "every number from \"0\" on");
+  expect("id2label", Json{{"0", "a"}, {"1", "b"}, {"2", "a"}}, "id2label gives 0 and 2 the same name, \"a\"");
+  expect("num_hidden_layers", 40000, "num_hidden_layers is 40000, expected an integer from 1 to 1000");
+  expect("vocab_size", 0, "vocab_size is 0, expected an integer from 1 to 16777216");
+  expect("vocab_size", 1e30, "vocab_size is 1e+30, expected an integer");
+  expect("layer_norm_eps", -1, "layer_norm_eps is -1, expected a number above 0 and at most 1");
+  expect("layer_norm_eps", "1e-5", "layer_norm_eps is \"1e-5\", expected a number above 0 and at most 1");
   expect("architectures", "BertModel", "expected an array of strings");
   Json json = Json::parse(contents_of(golden("roberta") + "/config.json"));
   json["pad_token_id"] = 0;
   put_contents(folder / "config.json", json.dump());
   EXPECT_TRUE(has(message_of<UserError>([&] { read_encoder_config(folder.path()); }), "pad_token_id is 0"));
+}
+
+TEST(EncoderConfig, OfAClassifierOfAnotherKindSaysWhatBriskServes) {
+  const ScratchFolder folder;
+  const Json good = Json::parse(contents_of(golden("bert") + "/config.json"));
+  const auto complaint_of = [&](const Json& json) {
+    put_contents(folder / "config.json", json.dump());
+    return message_of<UserError>([&] { check_problem(read_encoder_config(folder.path()), folder.path()); });
+  };
+  EXPECT_EQ(complaint_of(good), "");
+  for (const char* problem : {"multi_label_classification", "regression", "something_new"}) {
+    Json json = good;
+    json["problem_type"] = problem;
+    EXPECT_TRUE(has(complaint_of(json), fmt::format("problem_type is \"{}\"; brisk serves single_label", problem)));
+  }
+  Json json = good;
+  json["id2label"] = {{"0", "score"}};
+  EXPECT_TRUE(has(complaint_of(json), "its classifier has one output, which is a regression"));
 }
 
 TEST(EncoderModel, OfBertStandsWhereItsNamesSay) {

@@ -112,10 +112,10 @@ TEST(Options, UnderstandWhatPeopleWrite) {
 TEST(Options, NoteEachOtherSpelling) {
   ReadResult result;
   EXPECT_EQ(read_options(R"({"oven": {"eggs": 1}})", {}, &result).eggs, 1);
-  EXPECT_EQ(result.notes, std::vector<std::string>{"cake.json: oven.eggs is dough.eggs here"});
+  EXPECT_EQ(result.notes, std::vector<std::string>{"cake.json: read oven.eggs as dough.eggs"});
   EXPECT_TRUE(result.given.contains("dough.eggs"));
   read_options(R"({"cover": {"icing": "ganache"}})", {}, &result);
-  EXPECT_EQ(result.notes, std::vector<std::string>{"cake.json: cover.icing \"ganache\" is \"chocolate\" here"});
+  EXPECT_EQ(result.notes, std::vector<std::string>{"cake.json: cover.icing: read \"ganache\" as \"chocolate\""});
 }
 
 TEST(Options, AFlagSetsAChoiceWhenTrueAndNothingWhenFalse) {
@@ -134,7 +134,7 @@ TEST(Options, AnUnknownKeyNamesTheNearest) {
 }
 
 TEST(Options, AKeyInTheWrongSectionNamesTheRightOne) {
-  EXPECT_EQ(option_problem(R"({"eggs": 4})"), "cake.json: eggs: unknown key; did you mean dough.eggs?");
+  EXPECT_EQ(option_problem(R"({"egs": 4})"), "cake.json: egs: unknown key; did you mean dough.eggs?");
   EXPECT_EQ(option_problem(R"({"dough": {"icing": "sugar"}})"),
             "cake.json: dough.icing: unknown key; did you mean cover.icing?");
   EXPECT_EQ(option_problem(R"({"duogh": {"eggs": 4}})"),
@@ -282,7 +282,7 @@ TEST(Options, TakeAnyWordsFromAnOverride) {
     EXPECT_EQ(read_options("{}", {override_text("cover.fruit", std::vector{words, std::string("pear")})}).fruit,
               (std::vector<std::string>{words, "pear"}));
   }
-  EXPECT_NE(option_problem("{}", {override_text("title", "\xFF")}).find("no UTF-8"), std::string::npos);
+  EXPECT_NE(option_problem("{}", {override_text("title", "\xFF")}).find("not valid UTF-8"), std::string::npos);
 }
 
 TEST(EditDistance, CountsSlips) {

@@ -19,7 +19,7 @@ using testing::OnGpu;
 using testing::Side;
 
 using CudaAttention = OnGpu;
-using Way = cuda::AttentionWay;
+using Variant = cuda::AttentionVariant;
 
 struct Problem {
   std::vector<int> queries;
@@ -134,22 +134,24 @@ void expect_sums_close(Attention& a, const Problem& problem, double tolerance) {
   }
 }
 
-// Every way that can go; those of cuDNN, whose plans take long to make, where `problem` wants them.
+// Every variant that supports the operands; those of cuDNN, whose plans take long to make, where `problem` wants them.
 void expect_as_reference(const Problem& problem) {
   SCOPED_TRACE(problem.head_width);
   const double tolerance = problem.type == DType::f32 ? 3e-5 : 1.5e-2;
-  const auto is_tried = [&](Way way) { return problem.by_cudnn || (way != Way::cudnn && way != Way::cudnn_unordered); };
+  const auto is_tried = [&](Variant variant) {
+    return problem.by_cudnn || (variant != Variant::cudnn && variant != Variant::cudnn_unordered);
+  };
   Attention a(problem);
   ref::attention_forward(a.forward(Side::host));
   cuda::attention_forward(a.forward(Side::gpu));
   a.clear_spare_rows();
   a.y.expect_close(tolerance, "y");
   expect_sums_close(a, problem, tolerance);
-  for (const Way way : cuda::every_attention_way()) {
-    SCOPED_TRACE(cuda::name_of(way));
+  for (const Variant variant : cuda::every_attention_variant()) {
+    SCOPED_TRACE(cuda::name_of(variant));
     a.y.spoil();
     a.log_sum_exp.spoil();
-    if (!is_tried(way) || !cuda::attention_forward(a.forward(Side::gpu), way)) continue;
+    if (!is_tried(variant) || !cuda::attention_forward(a.forward(Side::gpu), variant)) continue;
     a.y.expect_close(tolerance, "y");
     expect_sums_close(a, problem, tolerance);
   }
@@ -161,11 +163,11 @@ void expect_as_reference(const Problem& problem) {
   a.clear_spare_rows();
   a.dq.expect_close(tolerance, "dq");
   a.dkv.expect_close(tolerance, "dk and dv");
-  for (const Way way : cuda::every_attention_way()) {
-    SCOPED_TRACE(cuda::name_of(way));
+  for (const Variant variant : cuda::every_attention_variant()) {
+    SCOPED_TRACE(cuda::name_of(variant));
     a.dq.spoil();
     a.dkv.spoil();
-    if (!is_tried(way) || !cuda::attention_backward(a.backward(Side::gpu), way)) continue;
+    if (!is_tried(variant) || !cuda::attention_backward(a.backward(Side::gpu), variant)) continue;
     a.dq.expect_close(tolerance, "dq");
     a.dkv.expect_close(tolerance, "dk and dv");
   }
@@ -251,16 +253,16 @@ TEST_F(CudaAttention, KeysBeyondASequenceHaveNoWeight) {
     a.set_scores_far_below_zero();
     ref::attention_forward(a.forward(Side::host));
     ref::attention_backward(a.backward(Side::host));
-    for (const Way way : cuda::every_attention_way()) {
-      SCOPED_TRACE(cuda::name_of(way));
-      if (way == Way::cudnn || way == Way::cudnn_unordered) continue;
+    for (const Variant variant : cuda::every_attention_variant()) {
+      SCOPED_TRACE(cuda::name_of(variant));
+      if (variant == Variant::cudnn || variant == Variant::cudnn_unordered) continue;
       a.y.spoil();
-      if (cuda::attention_forward(a.forward(Side::gpu), way)) a.y.expect_close(1.5e-2, "y");
+      if (cuda::attention_forward(a.forward(Side::gpu), variant)) a.y.expect_close(1.5e-2, "y");
       a.y.take_reference();
       a.log_sum_exp.take_reference();
       a.dq.spoil();
       a.dkv.spoil();
-      if (!cuda::attention_backward(a.backward(Side::gpu), way)) continue;
+      if (!cuda::attention_backward(a.backward(Side::gpu), variant)) continue;
       a.dq.expect_close(1.5e-2, "dq");
       a.dkv.expect_close(1.5e-2, "dk and dv");
     }
@@ -273,7 +275,7 @@ class CudnnAttention : public OnGpu {
     OnGpu::SetUp();
     if (IsSkipped()) return;
     if (cuda::attention_library_version() == 0) {
-      cuda::attention_forward(Attention({.queries = {8}, .type = DType::bf16}).forward(Side::gpu), Way::cudnn);
+      cuda::attention_forward(Attention({.queries = {8}, .type = DType::bf16}).forward(Side::gpu), Variant::cudnn);
       GTEST_SKIP() << "no cuDNN to go by: " << cuda::attention_refusal();
     }
   }
@@ -284,9 +286,9 @@ void expect_by_cudnn(Problem problem, DType type = DType::bf16) {
   problem.type = type;
   problem.by_cudnn = true;
   Attention a(problem);
-  EXPECT_TRUE(cuda::attention_forward(a.forward(Side::gpu), Way::cudnn)) << cuda::attention_refusal();
-  EXPECT_TRUE(cuda::attention_backward(a.backward(Side::gpu), Way::cudnn)) << cuda::attention_refusal();
-  EXPECT_TRUE(cuda::attention_backward(a.backward(Side::gpu), Way::cudnn_unordered)) << cuda::attention_refusal();
+  EXPECT_TRUE(cuda::attention_forward(a.forward(Side::gpu), Variant::cudnn)) << cuda::attention_refusal();
+  EXPECT_TRUE(cuda::attention_backward(a.backward(Side::gpu), Variant::cudnn)) << cuda::attention_refusal();
+  EXPECT_TRUE(cuda::attention_backward(a.backward(Side::gpu), Variant::cudnn_unordered)) << cuda::attention_refusal();
   expect_as_reference(problem);
 }
 
@@ -326,8 +328,8 @@ TEST_F(CudnnAttention, LeavesDropoutAndOtherKeysToBriskItself) {
        {Problem{.queries = {128}, .type = DType::bf16, .dropout = 0.1f},
         Problem{.queries = {1}, .keys = {40}, .type = DType::bf16}, Problem{.queries = {128}, .type = DType::f32}}) {
     Attention a(problem);
-    EXPECT_FALSE(cuda::attention_forward(a.forward(Side::gpu), Way::cudnn));
-    EXPECT_FALSE(cuda::attention_backward(a.backward(Side::gpu), Way::cudnn));
+    EXPECT_FALSE(cuda::attention_forward(a.forward(Side::gpu), Variant::cudnn));
+    EXPECT_FALSE(cuda::attention_backward(a.backward(Side::gpu), Variant::cudnn));
   }
 }
 
@@ -335,8 +337,8 @@ TEST_F(CudnnAttention, GivesTheSameBitsEveryTime) {
   const Problem problem{.queries = {512, 512, 512, 512}, .heads = 4, .kv_heads = 4, .type = DType::bf16};
   Attention a(problem), b(problem);
   for (const Attention* run : {&a, &b}) {
-    ASSERT_TRUE(cuda::attention_forward(run->forward(Side::gpu), Way::cudnn)) << cuda::attention_refusal();
-    ASSERT_TRUE(cuda::attention_backward(run->backward(Side::gpu), Way::cudnn)) << cuda::attention_refusal();
+    ASSERT_TRUE(cuda::attention_forward(run->forward(Side::gpu), Variant::cudnn)) << cuda::attention_refusal();
+    ASSERT_TRUE(cuda::attention_backward(run->backward(Side::gpu), Variant::cudnn)) << cuda::attention_refusal();
   }
   expect_same_bits(a, b);
 }
@@ -345,8 +347,8 @@ TEST_F(CudnnAttention, IsRecordedInAGraphWithOtherLengthsEachTime) {
   const Problem problem{.queries = {300, 20, 130}, .type = DType::bf16}, other{.queries = {150, 290, 10}};
   Attention a(problem), b({.queries = other.queries, .type = DType::bf16});
   const auto run = [](const Attention& of) {
-    ASSERT_TRUE(cuda::attention_forward(of.forward(Side::gpu), Way::cudnn)) << cuda::attention_refusal();
-    ASSERT_TRUE(cuda::attention_backward(of.backward(Side::gpu), Way::cudnn)) << cuda::attention_refusal();
+    ASSERT_TRUE(cuda::attention_forward(of.forward(Side::gpu), Variant::cudnn)) << cuda::attention_refusal();
+    ASSERT_TRUE(cuda::attention_backward(of.backward(Side::gpu), Variant::cudnn)) << cuda::attention_refusal();
   };
   run(a);  // plans are made
   const std::unique_ptr<DeviceGraph> graph = cuda_device().record([&] { run(a); });

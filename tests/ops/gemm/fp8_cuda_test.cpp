@@ -145,7 +145,7 @@ struct Fp8Linear {
     op.rows = rows.at(side);
     if (of.residual) op.residual = residual.at(side);
     op.y = y.at(side);
-    op.products = ProductFormat::fp8;
+    op.products = GemmFormat::fp8;
     return op;
   }
   LinearBackward backward(Side side) {
@@ -162,7 +162,7 @@ struct Fp8Linear {
     op.dweight = dweight.at(side);
     op.dbias = dbias.at(side);
     op.dx_adds = op.dweight_adds = op.dbias_adds = of.adds;
-    op.products = ProductFormat::fp8;
+    op.products = GemmFormat::fp8;
     return op;
   }
   Fp8Case of;
@@ -250,7 +250,7 @@ TEST_F(CudaFp8, ShapesThatDoNotFitAreBf16) {
     cuda::linear_backward(eight.backward(Side::gpu));
     LinearForward forward = sixteen.forward(Side::gpu);
     LinearBackward backward = sixteen.backward(Side::gpu);
-    forward.products = backward.products = ProductFormat::own;
+    forward.products = backward.products = GemmFormat::own;
     cuda::linear_forward(forward);
     cuda::linear_backward(backward);
     testing::expect_close(eight.y.gpu(), sixteen.y.gpu(), 0, "y");
@@ -274,11 +274,11 @@ TEST_F(CudaFp8, GivesTheSameBitsTwice) {
 TEST_F(CudaFp8, WhatForwardKeepsIsWhatBackwardWouldMake) {
   for (const Fp8Case& c : {Fp8Case{{37, 5}, 64, 96}, Fp8Case{{130}, 256, 128, Activation::gelu_tanh}}) {
     Fp8Linear keeping(c), making(c);
-    const int64_t bytes = fp8_kept_bytes(keeping.n + 100, c.inputs, c.outputs);  // a micro-batch is seldom full
+    const int64_t bytes = fp8_operand_bytes(keeping.n + 100, c.inputs, c.outputs);  // a micro-batch is seldom full
     const Buffer kept(cuda_device(), bytes);
     LinearForward forward = keeping.forward(Side::gpu);
     LinearBackward backward = keeping.backward(Side::gpu);
-    forward.kept = backward.kept = matrix(kept.data(), DType::e4m3, 1, bytes);
+    forward.fp8_operands = backward.fp8_operands = matrix(kept.data(), DType::e4m3, 1, bytes);
     cuda::linear_forward(forward);
     cuda::linear_backward(backward);
     cuda::linear_forward(making.forward(Side::gpu));

@@ -56,11 +56,11 @@ void check_product(const ProductCase& p, bool plainly) {
       c.host().set(i, j + p.odd, static_cast<float>(sum));
     }
   }
-  cuda::Product product{.m = p.m,
-                        .n = p.n,
-                        .k = p.k,
-                        .a = operand(part(a, Side::gpu), p.a_transposed),
-                        .b = operand(part(b, Side::gpu), p.b_transposed)};
+  cuda::GemmProblem product{.m = p.m,
+                            .n = p.n,
+                            .k = p.k,
+                            .a = operand(part(a, Side::gpu), p.a_transposed),
+                            .b = operand(part(b, Side::gpu), p.b_transposed)};
   product.c = part(c, Side::gpu);
   if (p.adds) product.addend = product.c;
   if (plainly) {

@@ -49,12 +49,12 @@ TEST_F(CudaTf32, ProductsRoundTheirOperandsToTenBits) {
       exact.set(i, j, static_cast<float>(sum));
     }
   }
-  cuda::Product product{.m = kSide,
-                        .n = kSide,
-                        .k = kDepth,
-                        .a = operand(a.at(Side::gpu)),
-                        .b = operand(b.at(Side::gpu), true),
-                        .c = c.at(Side::gpu)};
+  cuda::GemmProblem product{.m = kSide,
+                            .n = kSide,
+                            .k = kDepth,
+                            .a = operand(a.at(Side::gpu)),
+                            .b = operand(b.at(Side::gpu), true),
+                            .c = c.at(Side::gpu)};
   product.tf32 = true;
   ASSERT_TRUE(cuda::multiply(product));
   // A GPU may cut bits off where this rounds them, so the two agree within a unit of the tenth bit.
@@ -84,7 +84,7 @@ TEST_F(CudaTf32, LinearAndLossFollowTheReference) {
     op.before = before.at(side);
     op.rows = rows.at(side);
     op.y = y.at(side);
-    op.products = ProductFormat::tf32;
+    op.products = GemmFormat::tf32;
     return op;
   };
   const auto backward = [&](Side side) {
@@ -99,7 +99,7 @@ TEST_F(CudaTf32, LinearAndLossFollowTheReference) {
     op.dx = dx.at(side);
     op.dweight = dweight.at(side);
     op.dbias = dbias.at(side);
-    op.products = ProductFormat::tf32;
+    op.products = GemmFormat::tf32;
     return op;
   };
   ref::linear_forward(forward(Side::host));

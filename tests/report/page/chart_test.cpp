@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "report/page/html.h"
 #include "report/read/run_facts.h"
@@ -39,7 +40,7 @@ TEST(Chart, OfAMillionPointsIsSmallAndKeepsTheSpike) {
   EXPECT_EQ(highest, 99.0);
   Chart chart{.x_name = "step", .y_name = "loss"};
   chart.lines.push_back({.name = "training", .points = points, .smooth = true});
-  EXPECT_LT(chart_html(chart).size(), 60000u);
+  EXPECT_LT(chart_html(chart).markup().size(), 60000u);
 }
 
 TEST(Chart, TheMeanOfANoisyLineDoesNotFollowItsLastPoint) {
@@ -47,7 +48,7 @@ TEST(Chart, TheMeanOfANoisyLineDoesNotFollowItsLastPoint) {
   ChartLine line{.name = "norm", .smooth = true};
   for (int i = 0; i < 400; ++i) line.points.emplace_back(i, i == 399 ? 10.0 : 1.0);
   chart.lines = {line};
-  const std::string html = chart_html(chart);
+  const std::string html = chart_html(chart).markup();
   const size_t name = html.find("data-name=\"norm\"");
   const std::string points = html.substr(name, html.find("/>", name) - name);
   const std::string last = points.substr(points.rfind(' ') + 1);
@@ -58,19 +59,63 @@ TEST(Chart, TheMeanOfANoisyLineDoesNotFollowItsLastPoint) {
 TEST(Chart, DrawsWhatIsFiniteAndNothingElse) {
   Chart chart{.x_name = "step", .y_name = "loss"};
   chart.lines.push_back({.name = "a", .points = {{1, 2}, {2, std::nan("")}, {3, INFINITY}, {std::nan(""), 4}, {5, 1}}});
-  const std::string html = chart_html(chart);
+  const std::string html = chart_html(chart).markup();
   EXPECT_EQ(html.find("nan"), std::string::npos);
   EXPECT_EQ(html.find("inf"), std::string::npos);
   EXPECT_NE(html.find("<polyline"), std::string::npos);
   chart.lines[0].points = {{1, std::nan("")}};
-  EXPECT_NE(chart_html(chart).find("nothing to draw"), std::string::npos);
+  EXPECT_NE(chart_html(chart).markup().find("nothing to draw"), std::string::npos);
 }
 
 TEST(Chart, OfOnePointIsADotInTheMiddle) {
   Chart chart{.x_name = "step", .y_name = "loss"};
   chart.lines.push_back({.name = "a", .points = {{10, 3}}});
-  const std::string html = chart_html(chart);
+  const std::string html = chart_html(chart).markup();
   EXPECT_NE(html.find("h0\"/>"), std::string::npos) << html;
+}
+
+// Two losses of 1e17 whose difference is below the spacing of doubles had marks without end.
+TEST(Chart, EndsForAnyTwoNumbers) {
+  constexpr double kLeast = std::numeric_limits<double>::denorm_min(), kMost = std::numeric_limits<double>::max();
+  const std::vector<double> numbers = {0,      -0.0,      1,     -1,    1e17,  1e17 + 16, 1e17 + 32, -1e17,    1e-17,
+                                       kLeast, 1e99,      -1e99, 1e100, kMost, -kMost,    1e-300,    INFINITY, NAN,
+                                       3e9,    0.1 + 0.2, 0.3,   9e15,  2e100, 5,         1e308};
+  for (const double a : numbers) {
+    for (const double b : numbers) {
+      EXPECT_LE(axis_ticks(a, b, 7).size(), 100u) << a << " " << b;
+      EXPECT_LE(time_ticks(a, b, 7).size(), 100u) << a << " " << b;
+      for (const bool from_zero : {false, true}) {
+        Chart chart{.x_name = "x", .y_name = "y", .x_is_time = from_zero, .focus = !from_zero, .from_zero = from_zero};
+        chart.lines.push_back({.name = "along y", .points = {{1, a}, {2, b}, {3, a}}, .smooth = true});
+        chart.lines.push_back({.name = "along x", .points = {{a, 1}, {b, 2}}, .dots = true});
+        const std::string html = chart_html(chart).markup();
+        EXPECT_LT(html.size(), 20000u) << a << " " << b;
+        EXPECT_EQ(html.find("nan"), std::string::npos) << a << " " << b << html;
+        EXPECT_EQ(html.find("inf"), std::string::npos) << a << " " << b << html;
+      }
+    }
+  }
+}
+
+TEST(Axis, OfNumbersSideBySideHasAMark) {
+  EXPECT_EQ(axis_ticks(1e17, 1e17 + 16, 5), (std::vector<double>{1e17, 1e17 + 16}));
+  EXPECT_FALSE(axis_ticks(0, std::numeric_limits<double>::denorm_min(), 5).empty());
+}
+
+TEST(Html, EscapesWhateverIsPutIntoIt) {
+  const std::string attack = "<script>\"'&";
+  const std::string harmless = "&lt;script&gt;&quot;&#39;&amp;";
+  EXPECT_EQ(html("<p title=\"{}\">{}</p>", attack, attack.c_str()).markup(),
+            "<p title=\"" + harmless + "\">" + harmless + "</p>");
+  EXPECT_EQ(html("{}{:.1f}{}", html("<b>"), 2.0, std::string_view("<")).markup(), "<b>2.0&lt;");
+  EXPECT_EQ(Html(attack).markup(), harmless);
+  EXPECT_EQ((Html("<") + html("<i>")).markup(), "&lt;<i>");
+  const std::string table = html_table({.header = {attack}, .rows = {{attack, attack}}, .numbers = true}).markup();
+  const std::string others = html_section(attack, attack, attack).markup() + html_notes({attack}).markup() +
+                             status_pill(attack).markup() + html_tiles({{attack, attack, attack}}).markup() +
+                             html_choice(attack, {{attack, attack}, {attack, attack}}).markup();
+  EXPECT_EQ((table + others).find("<script>"), std::string::npos);
+  EXPECT_EQ(html_page(attack, {}).find("<title>" + harmless) == std::string::npos, false);
 }
 
 TEST(Html, EscapesMarkupAndShowsControlBytesAsPictures) {

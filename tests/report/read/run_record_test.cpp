@@ -65,13 +65,15 @@ std::string stretch_line(int64_t epoch, int64_t step, int64_t steps, const json&
          "\n";
 }
 
-std::string start_line(int64_t step, int64_t process = 0) {
-  return json{{"kind", "start"},     {"step", step},         {"time", "2026-01-02T03:04:05Z"},
-              {"host", "elsewhere"}, {"process", process},   {"cpu", "Abacus <3000>"},
-              {"threads", 2},        {"peak_gflops", 100.0}, {"parameters", 1000},
-              {"total_steps", 40},   {"flop_per_token", 1e7}}
-             .dump() +
-         "\n";
+// What was evaluated, so that runs can be compared: the same for all that are written here.
+std::string start_line(int64_t step, int64_t process = 0, const json& more = json::object()) {
+  json line = {{"kind", "start"},     {"step", step},         {"time", "2026-01-02T03:04:05Z"},
+               {"host", "elsewhere"}, {"process", process},   {"cpu", "Abacus <3000>"},
+               {"threads", 2},        {"peak_gflops", 100.0}, {"parameters", 1000},
+               {"total_steps", 40},   {"flop_per_token", 1e7}};
+  line.update({{"validation_fingerprint", "1"}, {"tokenizer_fingerprint", "2"}, {"classes_fingerprint", "3"}});
+  if (more.is_object()) line.update(more);
+  return line.dump() + "\n";
 }
 
 class RunFolder : public ::testing::Test {
@@ -116,8 +118,8 @@ TEST_F(RunFolder, AHalfWrittenLastLineIsLeftOutAndSaid) {
   EXPECT_EQ(run.steps.size(), 1u);
   EXPECT_EQ(run.tokens_per_second, 1000) << "no ledger: the line's own speed";
   ASSERT_EQ(run.notes.size(), 1u);
-  EXPECT_NE(run.notes[0].find("metrics.jsonl: the last line is not whole"), std::string::npos);
-  EXPECT_NE(report_page(run).find("the last line is not whole"), std::string::npos);
+  EXPECT_NE(run.notes[0].find("metrics.jsonl: the last line is incomplete"), std::string::npos);
+  EXPECT_NE(report_page(run).find("the last line is incomplete"), std::string::npos);
 }
 
 TEST_F(RunFolder, GarbageInItsFilesIsLeftOut) {
@@ -226,6 +228,61 @@ TEST_F(RunFolder, NothingOfTheUsersIsMarkup) {
   }
 }
 
+// A task has a column of its own where tasks differ, and metrics have names.
+TEST_F(RunFolder, NothingOfAComparedRunIsMarkup) {
+  const std::string attack = "<script>alert('x')</script>\" onload=\"y";
+  put("metrics.jsonl", json{{"step", 1}, {"validation_" + attack, 1.0}, {"validation_loss", 2.0}}.dump() + "\n");
+  const RunRecord plain = read();
+  put("job.json", json{{"task", attack}, {attack, attack}, {"training", {{"best_by", attack}}}}.dump());
+  put("evaluation.json", json{{"classes", {{{"label", attack}, {"examples", 3}}}}, {"accuracy", 1}}.dump());
+  const RunRecord strange = read();
+  EXPECT_EQ(strange.task, attack);
+  for (const std::string& page :
+       {report_page(strange), comparison_page(compare_runs({plain, strange})),
+        comparison_page(compare_runs({strange, plain, strange, strange, plain, plain, strange, plain}))}) {
+    EXPECT_EQ(page.find("<script>alert"), std::string::npos);
+    EXPECT_EQ(page.find("\" onload"), std::string::npos);
+    EXPECT_NE(page.find("&lt;script&gt;alert(&#39;x&#39;)"), std::string::npos);
+  }
+}
+
+// Files that somebody made to take the stack, the memory or the day.
+TEST_F(RunFolder, IsReadWhateverItsFilesHold) {
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  std::string keys = "{\"step\": 1, \"loss\": 1";
+  for (int i = 0; i < 5000; ++i) keys += ", \"validation_" + std::to_string(i) + "\": 1";
+  put("job.json", "{\"a\": " + deep + "}");
+  put("metrics.jsonl", deep + "\n" + keys + "}\n" + step_line(10, 1e17, 1) + step_line(20, 1e17 + 16, 2) +
+                           "{\"step\": 1e300, \"loss\": -1e308, \"seconds\": 1e308}\n" + std::string(5 << 20, 'x') +
+                           "\n");
+  put("ledger.jsonl", "{\"kind\": \"stretch\", \"ledger\": " + deep + "}\n" + start_line(0));
+  put("samples.jsonl", deep);
+  put("summary.json", deep);
+  put("evaluation.json", deep);
+  const RunRecord run = read();
+  EXPECT_EQ(run.steps.size(), 3u);
+  EXPECT_GE(run.notes.size(), 5u);
+  EXPECT_NE(run.notes[0].find("nested more than 32 levels deep"), std::string::npos) << run.notes[0];
+  EXPECT_LT(report_page(run).size(), size_t{1} << 20);
+  EXPECT_LT(comparison_page(compare_runs({run, run})).size(), size_t{1} << 20);
+  EXPECT_TRUE(json::accept(report_json(run)));
+  EXPECT_TRUE(json::accept(comparison_json(compare_runs({run, run}))));
+}
+
+TEST_F(RunFolder, PutsNothingIntoATerminal) {
+  const std::string attack = "\x1b]0;gone\x07\x1b[2J";
+  put("job.json", json{{"task", attack}, {"training", {{"batch_size", attack}}}}.dump());
+  put("ledger.jsonl", json{{"kind", "end"}, {"ended", attack}}.dump() + "\n");
+  const RunRecord strange = read();
+  put("job.json", "{}");
+  RunRecord plain = read();
+  plain.name = attack;
+  const std::string text = comparison_text(compare_runs({plain, strange}));
+  EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
+  EXPECT_EQ(text.find('\x07'), std::string::npos) << text;
+  EXPECT_NE(text.find("\\x1b]0;gone\\x07"), std::string::npos) << text;
+}
+
 TEST_F(RunFolder, PagesNeedNoNetwork) {
   put("metrics.jsonl", step_line(10, 5, 1) + evaluation_line(10, 5.5, 1.5));
   for (const std::string& page : {report_page(read()), comparison_page(compare_runs({read(), read()}))}) {
@@ -301,7 +358,7 @@ TEST_F(RunFolder, AnEvaluationFileThatIsGarbageIsLeftOut) {
   }
   put("evaluation.json", "{}");
   ASSERT_EQ(read().notes.size(), 1u);
-  EXPECT_NE(read().notes[0].find("evaluation.json: no classes in it"), std::string::npos);
+  EXPECT_NE(read().notes[0].find("evaluation.json: it has no classes"), std::string::npos);
 }
 
 TEST_F(RunFolder, OfMaskedWordsSaysWhatTheFiguresAreOf) {
@@ -321,7 +378,7 @@ TEST_F(RunFolder, OfAStudentSaysThatItsTwoLossesAreOfDifferentThings) {
   const std::string page = report_page(read());
   EXPECT_NE(page.find("training: labels and teacher"), std::string::npos);
   EXPECT_NE(page.find("validation: labels"), std::string::npos);
-  EXPECT_NE(page.find("one says nothing about the other"), std::string::npos);
+  EXPECT_NE(page.find("the two are not comparable"), std::string::npos);
 }
 
 TEST_F(RunFolder, OfAnImportedModelIsWholeWithoutACurve) {
@@ -363,7 +420,7 @@ TEST_F(RunFolder, ClassifiersAreComparedByAccuracyTimeAndSize) {
   put("ledger.jsonl", start_line(0));
   put("metrics.jsonl", class_evaluation_line(10, 0.3, 0.8, 1) + class_evaluation_line(20, 0.6, 0.9, 4));
   RunRecord slow = read();
-  put("metrics.jsonl", class_evaluation_line(10, 0.9, 0.91, 2) + class_evaluation_line(20, 0.7, 0.89, 3));
+  put("metrics.jsonl", class_evaluation_line(10, 0.9, 0.95, 2) + class_evaluation_line(20, 0.7, 0.89, 3));
   RunRecord fast = read();
   fast.name = "fast";
   const Comparison comparison = compare_runs({slow, fast});
@@ -371,7 +428,8 @@ TEST_F(RunFolder, ClassifiersAreComparedByAccuracyTimeAndSize) {
   EXPECT_EQ(comparison.common.value, 0.9);
   EXPECT_EQ(comparison.seconds_to_common, (std::vector<double>{4, 2}));
   const std::string text = comparison_text(comparison);
-  for (const char* part : {"91.00 %*", "89.00 to 93.00 %", "macro F1", "model size", "3.91 KiB", "time to 90.00 %"}) {
+  for (const char* part :
+       {"95.00 %*", "93.00 to 97.00 %", "macro F1", "model size", "3.91 KiB", "time to accuracy 90.00 %"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
   EXPECT_EQ(text.find("perplexity"), std::string::npos) << text;
@@ -392,7 +450,7 @@ TEST_F(RunFolder, LossesOfDifferentTasksAreNotCompared) {
   const Comparison comparison = compare_runs({text, read()});
   EXPECT_TRUE(std::isnan(comparison.common.value));
   EXPECT_NE(comparison_text(comparison).find("the tasks differ"), std::string::npos);
-  EXPECT_NE(comparison_page(comparison).find("The tasks differ"), std::string::npos);
+  EXPECT_NE(comparison_page(comparison).find("the tasks differ"), std::string::npos);
   std::vector<std::string> accuracies;
   for (const ComparedColumn& column : compared_columns(comparison)) {
     const bool accuracy = column.title.starts_with("accuracy");
@@ -403,6 +461,7 @@ TEST_F(RunFolder, LossesOfDifferentTasksAreNotCompared) {
 }
 
 TEST_F(RunFolder, AComparisonFindsTheBestAndWhatDiffers) {
+  put("ledger.jsonl", start_line(0));
   put("metrics.jsonl", step_line(10, 5, 1) + evaluation_line(10, 5.0, 1) + evaluation_line(20, 4.0, 2));
   RunRecord slow = read();
   put("metrics.jsonl", step_line(10, 5, 1) + evaluation_line(10, 3.9, 0.5) + evaluation_line(20, 3.5, 3));
@@ -418,10 +477,101 @@ TEST_F(RunFolder, AComparisonFindsTheBestAndWhatDiffers) {
   EXPECT_EQ(comparison.differences[0].values, (std::vector<std::string>{"8", "16"}));
   const std::string text = comparison_text(comparison);
   EXPECT_NE(text.find("3.5000*"), std::string::npos) << text;
-  EXPECT_NE(text.find("time to 4.0000"), std::string::npos) << text;
+  EXPECT_NE(text.find("time to loss 4.0000"), std::string::npos) << text;
   const json whole = json::parse(comparison_json(comparison));
   EXPECT_EQ(whole["differences"]["training.batch_size"], json({8, 16}));
   EXPECT_EQ(whole["runs"][1]["best_validation_loss"], 3.5);
+}
+
+// The two runs that `first` and `second` make of a start line, with evaluations at a loss of 4 and of 3.
+class ComparedRuns : public RunFolder {
+ protected:
+  Comparison compare(const json& first, const json& second, const std::string& lines = evaluation_line(10, 4, 1),
+                     const std::string& other_lines = evaluation_line(10, 3, 2)) {
+    put("ledger.jsonl", start_line(0, 0, first));
+    put("metrics.jsonl", lines);
+    RunRecord one = read();
+    put("ledger.jsonl", start_line(0, 0, second));
+    put("metrics.jsonl", other_lines);
+    RunRecord two = read();
+    two.name = "other";
+    return compare_runs({one, two});
+  }
+  static std::string star_of(const Comparison& comparison, const std::string& title) {
+    for (const ComparedColumn& column : compared_columns(comparison)) {
+      if (column.title == title) return column.best < 0 ? "none" : std::to_string(column.best);
+    }
+    return "no such column";
+  }
+  static bool has_time_to(const Comparison& comparison) {
+    return comparison_text(comparison).find("time to ") != std::string::npos;
+  }
+  static std::string with_bits(std::string line, double bits) {
+    json parsed = json::parse(line);
+    parsed["validation_bits_per_byte"] = bits;
+    return parsed.dump() + "\n";
+  }
+};
+
+TEST_F(ComparedRuns, OfTheSameTextAndTokenizerHaveABest) {
+  const Comparison comparison = compare({}, {});
+  EXPECT_TRUE(comparison.warnings.empty());
+  EXPECT_EQ(star_of(comparison, "best loss"), "1");
+  EXPECT_TRUE(has_time_to(comparison));
+}
+
+TEST_F(ComparedRuns, OfOtherValidationDataHaveNone) {
+  const Comparison comparison = compare({}, {{"validation_fingerprint", "other"}});
+  for (const char* title : {"best loss", "perplexity", "accuracy", "last loss"}) {
+    EXPECT_EQ(star_of(comparison, title), "none") << title;
+  }
+  EXPECT_FALSE(has_time_to(comparison));
+  EXPECT_NE(comparison_text(comparison).find("warning: the validation data differ"), std::string::npos);
+  EXPECT_NE(comparison_page(comparison).find("the validation data differ"), std::string::npos);
+  const json figures = json::parse(comparison_json(comparison));
+  EXPECT_EQ(figures["comparable"], false);
+  EXPECT_TRUE(figures["common_loss"].is_null());
+}
+
+TEST_F(ComparedRuns, OfOtherTokenizersAreComparedByBitsPerByte) {
+  const Comparison comparison =
+      compare({}, {{"tokenizer_fingerprint", "other"}}, with_bits(evaluation_line(10, 4, 1), 1.8),
+              with_bits(evaluation_line(10, 3, 2), 2.7));
+  EXPECT_EQ(comparison.common.name, "bits_per_byte");
+  EXPECT_EQ(star_of(comparison, "best bits per byte"), "0") << "although its loss per token is higher";
+  for (const char* title : {"loss", "perplexity", "accuracy", "tokens/s"}) {
+    EXPECT_EQ(star_of(comparison, title), "none") << title;
+  }
+  EXPECT_NE(comparison_text(comparison).find("time to bits per byte 2.7000"), std::string::npos);
+  EXPECT_NE(comparison_text(comparison).find("warning: the tokenizers differ"), std::string::npos);
+}
+
+TEST_F(ComparedRuns, OfAnEarlierBriskAreNotKnownToBeComparable) {
+  const json nothing = {{"validation_fingerprint", nullptr}, {"tokenizer_fingerprint", nullptr}};
+  const Comparison comparison = compare(nothing, {});
+  EXPECT_EQ(star_of(comparison, "best loss"), "none");
+  EXPECT_FALSE(has_time_to(comparison));
+  EXPECT_NE(comparison_text(comparison).find("whether the tokenizers are the same is not known"), std::string::npos);
+}
+
+TEST_F(ComparedRuns, WithinEachOthersIntervalHaveNoBest) {
+  put("job.json", kClassifierJob);
+  const Comparison comparison =
+      compare({}, {}, class_evaluation_line(10, 0.5, 0.805, 1), class_evaluation_line(10, 0.4, 0.79, 2));
+  for (const char* title : {"best accuracy", "macro F1", "loss", "last accuracy"}) {
+    EXPECT_EQ(star_of(comparison, title), "none") << title;
+  }
+  EXPECT_FALSE(has_time_to(comparison));
+  EXPECT_NE(comparison_text(comparison).find("within each other's 95 % intervals"), std::string::npos);
+}
+
+TEST_F(ComparedRuns, OfOtherClassesHaveNoBestButOtherTokenizersMay) {
+  put("job.json", kClassifierJob);
+  const std::string good = class_evaluation_line(10, 0.5, 0.9, 1), bad = class_evaluation_line(10, 0.4, 0.5, 2);
+  const Comparison classes = compare({}, {{"classes_fingerprint", "other"}}, good, bad);
+  EXPECT_EQ(star_of(classes, "best accuracy"), "none");
+  EXPECT_NE(comparison_text(classes).find("warning: the classes differ"), std::string::npos);
+  EXPECT_EQ(star_of(compare({}, {{"tokenizer_fingerprint", "other"}}, good, bad), "best accuracy"), "0");
 }
 
 }  // namespace

@@ -26,9 +26,9 @@ TEST_P(PrecisionOnAGpu, Tf32FollowsFp32) {
   for (const bool muon : {false, true}) {
     SCOPED_TRACE(muon ? "muon" : "adamw");
     if (muon) options_.muon = MuonOptions{};
-    options_.products = ProductFormat::own;
+    options_.products = GemmFormat::own;
     const Curve fp32 = train_curve(options_, steps);
-    options_.products = ProductFormat::tf32;
+    options_.products = GemmFormat::tf32;
     const Curve tf32 = train_curve(options_, steps);
     expect_same_curve(tf32, fp32, 1e-2);
     EXPECT_NE(tf32.losses, fp32.losses);  // it is not fp32 by another name
@@ -43,9 +43,9 @@ TEST_P(PrecisionOnAGpu, Fp8FollowsBf16) {
   for (const bool muon : {false, true}) {
     SCOPED_TRACE(muon ? "muon" : "adamw");
     if (muon) options_.muon = MuonOptions{};
-    options_.products = ProductFormat::own;
+    options_.products = GemmFormat::own;
     const Curve bf16 = train_curve(options_, steps);
-    options_.products = ProductFormat::fp8;
+    options_.products = GemmFormat::fp8;
     const Curve fp8 = train_curve(options_, steps);
     expect_same_curve(fp8, bf16, 4e-2);
     EXPECT_NE(fp8.losses, bf16.losses);  // it is not bf16 by another name

@@ -90,7 +90,7 @@ TEST(MicroBatch, IsOneOfThoseThatFitAndSaysWhatWasMeasured) {
   const MicroBatchChoice choice = measure_micro_batch(options, corpus.sequences(), {.sequences_per_step = 200}, fits);
   EXPECT_EQ(tried, micro_batch_candidates(24, 200));
   EXPECT_TRUE(choice.tokens == 512 || choice.tokens == 1024) << choice.tokens;
-  for (const char* part : {"fastest measured", "512 ", "1024 ", "4096 does not fit", "not the maths"})
+  for (const char* part : {"fastest measured", "512 ", "1024 ", "4096 does not fit", "not the result"})
     EXPECT_NE(choice.reason.find(part), std::string::npos) << choice.reason;
 }
 

@@ -102,7 +102,7 @@ TEST(ANewMetric, FlowsFromTheEvaluationToEverythingThatShowsIt) {
             "BLEU 25.00 %, loss 3.5000, perplexity 33.12, accuracy 50.00 %");
   EpochRow row;
   row.evaluation = summary.last_evaluation;
-  EXPECT_NE(epoch_table({row}, "bleu").find("validation BLEU"), std::string::npos);
+  EXPECT_NE(epoch_table({row}, "bleu").find("val BLEU"), std::string::npos);
 
   // TensorBoard.
   std::string events;

@@ -38,7 +38,7 @@ TEST_F(FitChecks, APlanIsTheSumOfItsParts) {
 TEST_F(FitChecks, OnAGpuWorkspacesAreInThePlanAndEvaluationUsesTheMemoryOfSteps) {
   options_.backend = Backend::cuda;
   const MemoryPlan plan = plan_memory(options_);
-  EXPECT_GT(plan.workspace_bytes, kProductWorkspaceBytes);
+  EXPECT_GT(plan.workspace_bytes, kGemmWorkspaceBytes);
   EXPECT_EQ(plan.evaluation_bytes, 0);
   options_.capacity = {8192, 1024, 24};
   const MemoryPlan twice = plan_memory(options_);
@@ -124,7 +124,7 @@ TEST_F(FitChecks, AJobThatIsTooLargeIsRefusedWithATableAndWhatWouldFit) {
   } catch (const UserError& error) {
     const std::string text = error.what();
     for (const char* part : {"this job needs", "are available", "weights (fp32 masters)", "gradients",
-                             "optimizer (moments)", "activations", "loss (logits", "total", "what frees memory",
+                             "optimizer (moments)", "activations", "loss (logits", "total", "memory needed",
                              "\"training.gradient_checkpointing\": 1", "\"training.optimizer\": \"muon\"", "no"}) {
       EXPECT_NE(text.find(part), std::string::npos) << part << " in:\n" << text;
     }

@@ -12,13 +12,13 @@ namespace {
 
 std::string problem(const std::function<void()>& action) { return test::message_of<UserError>(action); }
 
-TEST(Choices, OfADamagedCheckpointAreRefused) {
-  const Choices choices{.compute_type = DType::bf16, .micro_batch_tokens = 2048, .isa = "amx", .threads = 2};
-  EXPECT_EQ(choices_from_json(choices_to_json(choices), "here").micro_batch_tokens, 2048);
+TEST(TunedSettings, OfADamagedCheckpointAreRefused) {
+  const TunedSettings tuned{.compute_type = DType::bf16, .micro_batch_tokens = 2048, .isa = "amx", .threads = 2};
+  EXPECT_EQ(tuned_settings_from_json(tuned_settings_to_json(tuned), "here").micro_batch_tokens, 2048);
   for (const int64_t tokens : {int64_t{0}, int64_t{-5}, int64_t{9223372036854775807}}) {
-    Choices damaged = choices;
+    TunedSettings damaged = tuned;
     damaged.micro_batch_tokens = tokens;
-    const std::string message = problem([&] { choices_from_json(choices_to_json(damaged), "step-1"); });
+    const std::string message = problem([&] { tuned_settings_from_json(tuned_settings_to_json(damaged), "step-1"); });
     EXPECT_NE(message.find("step-1: its micro_batch_tokens are"), std::string::npos) << message;
   }
 }
@@ -54,6 +54,15 @@ TEST_F(SameJob, MayLogAndSaveOtherwiseButNotTrainOtherwise) {
   other.training.seed = 2;
   const std::string message = problem([&] { check_same_job(saved, "run/job.json", other); });
   EXPECT_NE(message.find("training.seed = 1, the job now says 2"), std::string::npos) << message;
+}
+
+TEST_F(SameJob, MayBeOfABriskWhoseOptionsHadOtherNames) {
+  const auto job = [](const std::string& key) {
+    return R"({"task": "mlm", "data": {"train": "a.txt"}, "training": {")" + key + R"(": false}})";
+  };
+  Job now = job_from_json_text(job("prune_last_layer"), "job.json");
+  resolve_defaults(now);
+  EXPECT_EQ(problem([&] { check_same_job(job("first_row_only"), "run/job.json", now); }), "");
 }
 
 TEST_F(SameJob, ReadsItTheSameWay) {

@@ -19,7 +19,7 @@ TimeBoxOptions options_of(double seconds) {
                       .warmup_steps = TimeBox::kScheduleLength / 10,
                       .total_steps = TimeBox::kScheduleLength};
   options.step_seconds = 1;
-  options.save_seconds = 1;
+  options.save_seconds = options.exposed_save_seconds = 1;
   options.evaluation_steps = 2;
   return options;
 }
@@ -46,11 +46,21 @@ Simulated simulate(TimeBoxOptions options, const std::function<double(int64_t)>&
     }
     if (last || (options.save_every > 0 && step % options.save_every == 0)) {
       run.seconds += save_seconds;
-      box.save_took(save_seconds);
+      box.save_took(save_seconds, save_seconds);
     }
     if (run.rates.size() > 1000000) break;
   }
   return run;
+}
+
+TEST(TimeBox, LeavesOutAnEvaluationRightBeforeTheLastOne) {
+  TimeBoxOptions options = options_of(100);  // an evaluation takes as long as two steps, a checkpoint as one
+  options.evaluate_every = 20;
+  const TimeBox box(options, 0.5);
+  EXPECT_FALSE(box.ends_soon(60)) << "35 steps are left after an evaluation here";
+  EXPECT_FALSE(box.ends_soon(88)) << "7 of them";
+  EXPECT_TRUE(box.ends_soon(92)) << "3 of them: the last evaluation is the next";
+  EXPECT_TRUE(box.ends_soon(99));
 }
 
 void expect_whole_schedule(const Simulated& run) {

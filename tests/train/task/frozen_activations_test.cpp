@@ -38,11 +38,11 @@ MicroBatch with_inputs(MicroBatch batch, EncoderJob& job, const EncoderConfig& c
 TEST(FrozenLayers, GiveTheSameLossAndGradientsComputedBeforehand) {
   for (const Head head : kHeads) {
     for (const int64_t layers : {1, 2, 3}) {
-      for (const bool first_row_only : {true, false}) {
+      for (const bool prune_last_layer : {true, false}) {
         SCOPED_TRACE(
-            fmt::format("head {}, {} layers, first row only {}", static_cast<int>(head), layers, first_row_only));
+            fmt::format("head {}, {} layers, last layer pruned {}", static_cast<int>(head), layers, prune_last_layer));
         EncoderConfig config = frozen(head, layers);  // with dropout above them
-        config.first_row_only = first_row_only;
+        config.prune_last_layer = prune_last_layer;
         EncoderJob whole(config), short_cut(cached(config));
         const MicroBatch batch = batch_for(config, kTextLengths);
         const MicroBatch ahead = with_inputs(batch, whole, cached(config));

@@ -295,34 +295,36 @@ bool gradients_fit_tensor_cores(const AttentionBackward& op, DType type = DType:
 
 }  // namespace
 
-bool attention_backward(const AttentionBackward& op, AttentionWay way) {
-  switch (way) {
-    case AttentionWay::plain: attention_backward_plain(op); return true;
-    case AttentionWay::cudnn: return attention_backward_cudnn(op, true);
-    case AttentionWay::cudnn_unordered: return attention_backward_cudnn(op, false);
+bool attention_backward(const AttentionBackward& op, AttentionVariant variant) {
+  switch (variant) {
+    case AttentionVariant::plain: attention_backward_plain(op); return true;
+    case AttentionVariant::cudnn: return attention_backward_cudnn(op, true);
+    case AttentionVariant::cudnn_unordered: return attention_backward_cudnn(op, false);
     default: break;
   }
-  if (way == AttentionWay::by_tile && gradients_fit_tensor_cores(op, DType::f16)) return attention_backward_f16(op);
+  if (variant == AttentionVariant::by_tile && gradients_fit_tensor_cores(op, DType::f16))
+    return attention_backward_f16(op);
   if (!gradients_fit_tensor_cores(op)) return false;
-  switch (way) {
-    case AttentionWay::by_sequence: return attention_backward_by_sequence(op);
-    case AttentionWay::by_tile: return attention_backward_by_tile(op, false);
-    case AttentionWay::by_wide_tile: return op.forward.shape.head_width <= 64 && attention_backward_by_tile(op, true);
-    case AttentionWay::hopper: return attention_backward_hopper(op);
+  switch (variant) {
+    case AttentionVariant::by_sequence: return attention_backward_by_sequence(op);
+    case AttentionVariant::by_tile: return attention_backward_by_tile(op, false);
+    case AttentionVariant::by_wide_tile:
+      return op.forward.shape.head_width <= 64 && attention_backward_by_tile(op, true);
+    case AttentionVariant::hopper: return attention_backward_hopper(op);
     default: return false;
   }
 }
 
-AttentionWay usual_attention_backward(const AttentionBackward& op) {
+AttentionVariant usual_attention_backward(const AttentionBackward& op) {
   if (gradients_fit_tensor_cores(op, DType::f16)) {
-    return op.forward.shape.head_width <= 64 || has_shared_memory_for_widest() ? AttentionWay::by_tile
-                                                                               : AttentionWay::plain;
+    return op.forward.shape.head_width <= 64 || has_shared_memory_for_widest() ? AttentionVariant::by_tile
+                                                                               : AttentionVariant::plain;
   }
-  if (!gradients_fit_tensor_cores(op)) return AttentionWay::plain;
-  if (by_sequence_is_usual(op)) return AttentionWay::by_sequence;
+  if (!gradients_fit_tensor_cores(op)) return AttentionVariant::plain;
+  if (by_sequence_is_usual(op)) return AttentionVariant::by_sequence;
   const int64_t width = op.forward.shape.head_width;
-  if (width > 32 && width <= 64 && op.forward.queries.longest > 256) return AttentionWay::by_wide_tile;
-  return width <= 96 || has_shared_memory_for_widest() ? AttentionWay::by_tile : AttentionWay::plain;
+  if (width > 32 && width <= 64 && op.forward.queries.longest > 256) return AttentionVariant::by_wide_tile;
+  return width <= 96 || has_shared_memory_for_widest() ? AttentionVariant::by_tile : AttentionVariant::plain;
 }
 
 }  // namespace brisk::cuda

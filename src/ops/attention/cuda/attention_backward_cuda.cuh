@@ -54,7 +54,7 @@ __device__ void add_weighted_rows(float (&out)[kParts][kWidth / 8][4], const flo
   }
 }
 
-// The warp's rows of a gradient leave by way of its own rows of a tile: whole rows, 16 bytes a lane.
+// The warp's rows of a gradient leave through its own rows of a tile: whole rows, 16 bytes a lane.
 template <int kWidth, int kParts, typename Tile, typename T>
 __device__ void store_rows(const float (&values)[kParts][kWidth / 8][4], float factor, const Tile& by, int warp_first,
                            T* rows, int64_t stride, int existing, int head_width) {

@@ -10,7 +10,7 @@
 namespace brisk::cuda {
 
 // False: nothing was done. Plans are made when a shape comes first (about a second each) and kept; while a graph is
-// recorded none is made. The log-sum-exp is as every other way leaves it.
+// recorded none is made. The log-sum-exp is as every other variant leaves it.
 bool attention_forward_cudnn(const AttentionForward& op);
 // Not `deterministic`: about as fast as the GPU allows, and other bits each time; for timings alone.
 bool attention_backward_cudnn(const AttentionBackward& op, bool deterministic);

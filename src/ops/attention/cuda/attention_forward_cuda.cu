@@ -1,5 +1,5 @@
 // Attention forward by tensor cores, bf16 or f16: a warp has 16 kParts queries, the block goes over tiles of 64 keys,
-// of which the next is on its way while one is used. Scores stay in registers and are the left operand of the product
+// of which the next is loaded while one is used. Scores stay in registers and are the left operand of the product
 // with V.
 #include <algorithm>
 #include <cmath>
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(32 * kWarps) attention_forward_kernel(const At
     __syncthreads();
   }
 
-  // Rows leave by way of the warp's own part of q's tile, which its lanes have read: whole rows, 16 bytes a lane.
+  // Rows leave through the warp's own part of q's tile, which its lanes have read: whole rows, 16 bytes a lane.
   __syncwarp();
 #pragma unroll
   for (int part = 0; part < kParts; ++part) {
@@ -183,32 +183,33 @@ void launch_forward(const AttentionForward& op) {
 
 }  // namespace
 
-AttentionWay usual_attention_forward(const AttentionForward& op) {
-  if (fits_tensor_cores(op, DType::f16)) return AttentionWay::by_tile;
-  if (!fits_tensor_cores(op)) return AttentionWay::plain;
+AttentionVariant usual_attention_forward(const AttentionForward& op) {
+  if (fits_tensor_cores(op, DType::f16)) return AttentionVariant::by_tile;
+  if (!fits_tensor_cores(op)) return AttentionVariant::plain;
   const int64_t width = op.shape.head_width;
-  return width > 32 && width <= 64 && op.queries.longest > 256 ? AttentionWay::by_wide_tile : AttentionWay::by_tile;
+  return width > 32 && width <= 64 && op.queries.longest > 256 ? AttentionVariant::by_wide_tile
+                                                               : AttentionVariant::by_tile;
 }
 
-bool attention_forward(const AttentionForward& op, AttentionWay way) {
-  if (way == AttentionWay::plain) {
+bool attention_forward(const AttentionForward& op, AttentionVariant variant) {
+  if (variant == AttentionVariant::plain) {
     attention_forward_plain(op);
     return true;
   }
-  if (way == AttentionWay::cudnn) return attention_forward_cudnn(op);
+  if (variant == AttentionVariant::cudnn) return attention_forward_cudnn(op);
   const int64_t width = op.shape.head_width;
-  if (way == AttentionWay::by_tile && fits_tensor_cores(op, DType::f16)) {  // fewer kernels: less to compile
+  if (variant == AttentionVariant::by_tile && fits_tensor_cores(op, DType::f16)) {  // fewer kernels: less to compile
     width <= 64 ? launch_forward<64, 4, 1, f16_t>(op) : launch_forward<128, 4, 1, f16_t>(op);
     return true;
   }
   if (!fits_tensor_cores(op)) return false;
-  if (way == AttentionWay::hopper) return attention_forward_hopper(op, 1);
-  if (way == AttentionWay::hopper_pair) return attention_forward_hopper(op, 2);
-  if (way == AttentionWay::by_wide_tile && width <= 64) {
+  if (variant == AttentionVariant::hopper) return attention_forward_hopper(op, 1);
+  if (variant == AttentionVariant::hopper_pair) return attention_forward_hopper(op, 2);
+  if (variant == AttentionVariant::by_wide_tile && width <= 64) {
     launch_forward<64, 4, 2>(op);
     return true;
   }
-  if (way != AttentionWay::by_tile) return false;
+  if (variant != AttentionVariant::by_tile) return false;
   if (width <= 32) {
     launch_forward<32, 4, 1>(op);
   } else if (width <= 64) {

@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(128 * kGroups, kGroups == 1 ? 4 : 2)
     hold(out);
   }
 
-  // Rows leave by way of the warp's own part of q's tile: whole rows, 16 bytes a lane.
+  // Rows leave through the warp's own part of q's tile: whole rows, 16 bytes a lane.
   __syncthreads();  // nobody multiplies with q any more
 #pragma unroll
   for (int half = 0; half < 2; ++half) {

@@ -33,7 +33,7 @@ __global__ void clear_spare_rows_kernel(const RowSet rows, const Tensor t) {
   }
 }
 
-// A tile of 32 rows and up to 32 heads by way of shared memory.
+// A tile of 32 rows and up to 32 heads through shared memory.
 template <bool kByHead>
 __global__ void turn_sums_kernel(const int64_t length, const int64_t heads, float* sums, const int64_t stride,
                                  float* by_head) {

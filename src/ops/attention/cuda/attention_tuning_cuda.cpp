@@ -1,5 +1,6 @@
-// Which way attention goes: the fastest of those that can, each timed once per shape, and kept from process to process
-// as products' algorithms are. What takes no time is not worth timing, and goes the usual way.
+// Chooses the variant of attention: each that supports the operands is timed once per shape, and the fastest is stored
+// in a file for later processes, as the algorithms of matrix products are. Small operands are not worth timing and take
+// the usual variant.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,16 +23,17 @@ namespace brisk::cuda {
 
 namespace {
 
-using Way = AttentionWay;
+using Variant = AttentionVariant;
 
 constexpr int kKernels = 2;           // to be raised when the kernels change: what was timed before is forgotten
 constexpr double kWorthTiming = 1e9;  // multiplications and additions of a forward pass
 
-constexpr std::array kEveryWay = {Way::plain,  Way::by_tile,     Way::by_wide_tile, Way::by_sequence,
-                                  Way::hopper, Way::hopper_pair, Way::cudnn,        Way::cudnn_unordered};
+constexpr std::array kEveryVariant = {Variant::plain,       Variant::by_tile,        Variant::by_wide_tile,
+                                      Variant::by_sequence, Variant::hopper,         Variant::hopper_pair,
+                                      Variant::cudnn,       Variant::cudnn_unordered};
 // In the order of their trials.
-constexpr std::array kTried = {Way::plain,  Way::by_tile,     Way::by_wide_tile, Way::by_sequence,
-                               Way::hopper, Way::hopper_pair, Way::cudnn};
+constexpr std::array kTried = {Variant::plain,  Variant::by_tile,     Variant::by_wide_tile, Variant::by_sequence,
+                               Variant::hopper, Variant::hopper_pair, Variant::cudnn};
 
 enum class Asked : uint8_t { fastest, own, cudnn };
 
@@ -43,14 +45,14 @@ Asked asked_for() {
   return Asked::fastest;
 }
 
-// Ragged batches have new sizes each time; neighbours go the same way.
+// Ragged batches have new sizes each time; neighbours use the same variant.
 int64_t near_size(int64_t size) {
   if (size <= 8) return size;
   const int shift = std::bit_width(static_cast<uint64_t>(size)) - 3;
   return (size >> shift) << shift;
 }
 
-ProductChoices::Key choice_key(const AttentionForward& op, bool backward) {
+TunedAlgorithms::Key choice_key(const AttentionForward& op, bool backward) {
   const bool is_self = op.k_begin == op.queries.starts;
   return {backward,
           near_size(op.q.rows),
@@ -69,9 +71,9 @@ ProductChoices::Key choice_key(const AttentionForward& op, bool backward) {
           static_cast<int64_t>(op.q.type)};
 }
 
-ProductChoices& timed_ways() {
+TunedAlgorithms& timed_variants() {
   static const std::string of = fmt::format("{} attention {}", gpu_name(), kKernels);
-  return product_choices(of, attention_library_version());
+  return tuned_algorithms(of, attention_library_version());
 }
 
 double work_of(const AttentionForward& op) {
@@ -79,55 +81,56 @@ double work_of(const AttentionForward& op) {
          static_cast<double>(op.shape.heads * op.shape.head_width);
 }
 
-bool is_worth_a_plan(const AttentionForward& op, Way usual) {
+bool is_worth_a_plan(const AttentionForward& op, Variant usual) {
   if (asked_for() == Asked::own) return false;
-  return usual == Way::plain || may_suit_cudnn(op.shape.head_width, op.queries.longest);
+  return usual == Variant::plain || may_suit_cudnn(op.shape.head_width, op.queries.longest);
 }
 
-// `run` goes a way, or answers that it cannot. Trials write what the chosen way then writes again.
+// `run` runs a variant, or answers that it cannot. Trials write what the chosen variant then writes again.
 template <typename Run>
-void run_fastest(const AttentionForward& op, bool backward, Way usual, const Run& run) {
-  if (asked_for() == Asked::cudnn && run(Way::cudnn)) return;
+void run_fastest(const AttentionForward& op, bool backward, Variant usual, const Run& run) {
+  if (asked_for() == Asked::cudnn && run(Variant::cudnn)) return;
   if (op.q.type != DType::f32 && asked_for() != Asked::cudnn && work_of(op) >= kWorthTiming) {
-    const ProductChoices::Key key = choice_key(op, backward);
-    const ProductChoices::Algorithm* known = timed_ways().find(key);
+    const TunedAlgorithms::Key key = choice_key(op, backward);
+    const TunedAlgorithms::Algorithm* known = timed_variants().find(key);
     if (known != nullptr) {
-      if (known->front() < kEveryWay.size() && run(static_cast<Way>(known->front()))) return;
+      if (known->front() < kEveryVariant.size() && run(static_cast<Variant>(known->front()))) return;
     } else if (wants_timing() && !is_captured()) {
-      Way fastest = usual;
+      Variant fastest = usual;
       float best = std::numeric_limits<float>::infinity();
-      for (const Way way : kTried) {
-        if (way == Way::plain && usual != Way::plain) continue;
-        if ((way == Way::cudnn && !is_worth_a_plan(op, usual)) || !run(way)) continue;
-        const float time = shortest_milliseconds([&] { run(way); });
+      for (const Variant variant : kTried) {
+        if (variant == Variant::plain && usual != Variant::plain) continue;
+        if ((variant == Variant::cudnn && !is_worth_a_plan(op, usual)) || !run(variant)) continue;
+        const float time = shortest_milliseconds([&] { run(variant); });
         if (time < best) {
           best = time;
-          fastest = way;
+          fastest = variant;
         }
       }
-      timed_ways().add(key, {static_cast<uint64_t>(fastest)});
+      timed_variants().add(key, {static_cast<uint64_t>(fastest)});
       if (run(fastest)) return;
     }
   }
-  BRISK_CHECK(run(usual), "attention's usual way, {}, does not fit", name_of(usual));
+  BRISK_CHECK(run(usual), "attention's usual variant, {}, does not support these operands", name_of(usual));
 }
 
 }  // namespace
 
-std::span<const AttentionWay> every_attention_way() { return kEveryWay; }
+std::span<const AttentionVariant> every_attention_variant() { return kEveryVariant; }
 
-const char* name_of(AttentionWay way) {
+const char* name_of(AttentionVariant variant) {
   constexpr std::array kNames = {"plain",  "by tile",     "by wide tile", "by sequence",
                                  "hopper", "hopper pair", "cudnn",        "cudnn unordered"};
-  return kNames[static_cast<size_t>(way)];
+  return kNames[static_cast<size_t>(variant)];
 }
 
 void attention_forward(const AttentionForward& op) {
-  run_fastest(op, false, usual_attention_forward(op), [&](Way way) { return attention_forward(op, way); });
+  run_fastest(op, false, usual_attention_forward(op), [&](Variant variant) { return attention_forward(op, variant); });
 }
 
 void attention_backward(const AttentionBackward& op) {
-  run_fastest(op.forward, true, usual_attention_backward(op), [&](Way way) { return attention_backward(op, way); });
+  run_fastest(op.forward, true, usual_attention_backward(op),
+              [&](Variant variant) { return attention_backward(op, variant); });
 }
 
 }  // namespace brisk::cuda

@@ -1,7 +1,7 @@
 // The variants of attention on a GPU. The fastest is found by timing each once per shape (attention_tuning_cuda.cpp);
 // tests and benchmarks choose one.
 //
-//   if (!cuda::attention_backward(op, AttentionWay::by_sequence)) ...      // that variant does not support these heads
+//   if (!cuda::attention_backward(op, AttentionVariant::by_sequence)) ...   // it does not support these heads
 //
 // BRISK_CUDA_ATTENTION=own never uses cuDNN, =cudnn uses it wherever it applies.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace brisk::cuda {
 
-enum class AttentionWay : uint8_t {
+enum class AttentionVariant : uint8_t {
   plain,            // f32, no tensor cores: any type and width
   by_tile,          // a block has a tile of 64 queries, or keys: seven products backward
   by_wide_tile,     // of 128; heads at most 64 wide
@@ -22,15 +22,15 @@ enum class AttentionWay : uint8_t {
   cudnn,            // NVIDIA's, with the same bits every time
   cudnn_unordered,  // backward: with other bits every time, for timings alone
 };
-std::span<const AttentionWay> every_attention_way();
-const char* name_of(AttentionWay way);
+std::span<const AttentionVariant> every_attention_variant();
+const char* name_of(AttentionVariant variant);
 
-// False: nothing was done, since the way does not fit, or does not exist in that direction.
-bool attention_forward(const AttentionForward& op, AttentionWay way);
-bool attention_backward(const AttentionBackward& op, AttentionWay way);
+// False: nothing was done, since the variant does not support these operands, or does not exist in that direction.
+bool attention_forward(const AttentionForward& op, AttentionVariant variant);
+bool attention_backward(const AttentionBackward& op, AttentionVariant variant);
 
-// One of the ways that is always there, without timing.
-AttentionWay usual_attention_forward(const AttentionForward& op);
-AttentionWay usual_attention_backward(const AttentionBackward& op);
+// The variant for operands too small to be worth timing: one that always works.
+AttentionVariant usual_attention_forward(const AttentionForward& op);
+AttentionVariant usual_attention_backward(const AttentionBackward& op);
 
 }  // namespace brisk::cuda

@@ -6,7 +6,7 @@
 //
 // cuBLASLt multiplies eight bits only where both operands lie along the depth, so a gradient's product wants the
 // transposes of what forward multiplies; these are written in the same pass, and kept for backward
-// (LinearForward::kept).
+// (LinearForward::fp8_operands).
 //
 // The scale comes from the numbers themselves (current scaling), found by a sweep over them just before. The alternative,
 // delayed scaling, uses the maximum of the last steps and saves that sweep, a third of what fp8 costs besides its

@@ -20,7 +20,7 @@ namespace brisk::cuda {
 
 namespace {
 
-constexpr size_t kWorkspaceBytes = kProductWorkspaceBytes / 2;
+constexpr size_t kWorkspaceBytes = kGemmWorkspaceBytes / 2;
 constexpr int kCandidates = 24;
 constexpr size_t kSplitCandidates = 6;  // of these, the depth is divided too, where the result is small
 constexpr int kTrials = 3;
@@ -37,9 +37,9 @@ cudaDataType_t type_of(DType type) {
   }
 }
 
-bool has_eight_bits(const Product& p) { return size_of(p.a.type) == 1; }
+bool has_eight_bits(const GemmProblem& p) { return size_of(p.a.type) == 1; }
 
-cublasLtEpilogue_t epilogue_of(const Product& p) {
+cublasLtEpilogue_t epilogue_of(const GemmProblem& p) {
   if (p.a_sums != nullptr) return CUBLASLT_EPILOGUE_BGRADB;
   if (p.gelu_gradient) return CUBLASLT_EPILOGUE_DGELU;
   if (p.gelu && p.before) return p.bias != nullptr ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
@@ -50,7 +50,7 @@ cublasLtEpilogue_t epilogue_of(const Product& p) {
 // cuBLASLt's matrices lie by columns. Ours, by rows, are their transposes there: C^T = B^T A^T, so b comes first.
 class Call {
  public:
-  explicit Call(const Product& p) : product_(p) {
+  explicit Call(const GemmProblem& p) : product_(p) {
     check_blas(cublaslt().matmul_desc_init(&operation_, sizeof(operation_),
                                            p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
                "describing a product");
@@ -96,7 +96,7 @@ class Call {
     const float beta = product_.addend ? product_.addend_factor : 0.0f;
     return cublaslt().matmul(cublaslt().handle, &operation_, &product_.factor, product_.b.data, &first_,
                              product_.a.data, &second_, &beta, addend, &added_, c, &result_, &algorithm,
-                             product_workspace(), kWorkspaceBytes, stream());
+                             gemm_workspace(), kWorkspaceBytes, stream());
   }
   cublasStatus_t run(const cublasLtMatmulAlgo_t& algorithm) {
     return run(algorithm, product_.c.data, product_.addend ? product_.addend.data : product_.c.data);
@@ -137,7 +137,7 @@ class Call {
       check_blas(cublaslt().matmul_preference_set_attribute(preference, attribute, &value, sizeof(value)),
                  "a preference");
     };
-    const Product& p = product_;
+    const GemmProblem& p = product_;
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspaceBytes);
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of_all(p.b.data, p.b_distance * size_of(p.b.type)));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of_all(p.a.data, p.a_distance * size_of(p.a.type)));
@@ -181,22 +181,22 @@ class Call {
                "describing a batch");
   }
 
-  const Product& product_;
+  const GemmProblem& product_;
   cublasStatus_t status_ = CUBLAS_STATUS_SUCCESS;
   cublasLtMatmulDescOpaque_t operation_ = {};
   cublasLtMatrixLayoutOpaque_t first_ = {}, second_ = {}, added_ = {}, result_ = {};
 };
 
 // What an algorithm is chosen for.
-using Key = ProductChoices::Key;
+using Key = TunedAlgorithms::Key;
 
 // Of the operands' types, and of what they are rounded to.
-int64_t number_of(const Product& p) {
+int64_t number_of(const GemmProblem& p) {
   const int64_t other = p.b.type == p.a.type ? 0 : static_cast<int64_t>(p.b.type) + 1;
   return static_cast<int64_t>(p.a.type) + 8 * other + (p.tf32 ? 64 : 0);
 }
 
-Key key_of(const Product& p, int64_t m, int64_t n, int64_t k) {
+Key key_of(const GemmProblem& p, int64_t m, int64_t n, int64_t k) {
   const auto alignment = [](const void* pointer) { return static_cast<int64_t>(alignment_of_all(pointer, 0)); };
   return {m,
           n,
@@ -232,7 +232,7 @@ int64_t neighbourhood(int64_t size) {
 // The fastest of the candidates that can, each run a few times. Where the result is added to what is there, they write
 // into memory of the trial's own, for as long as it takes; elsewhere what they leave is overwritten by the run that
 // counts. `tried` is whether there was room for that.
-std::optional<cublasLtMatmulAlgo_t> fastest(Call& call, const Product& p,
+std::optional<cublasLtMatmulAlgo_t> fastest(Call& call, const GemmProblem& p,
                                             const std::vector<cublasLtMatmulAlgo_t>& algorithms, bool& tried) {
   const bool adds = p.addend && p.addend.data == p.c.data;
   const int64_t c_bytes = (((p.batch - 1) * p.c_distance) + p.m * p.c.stride) * size_of(p.c.type);
@@ -255,14 +255,14 @@ std::optional<cublasLtMatmulAlgo_t> fastest(Call& call, const Product& p,
   return best;
 }
 
-ProductChoices& timed_choices() {
+TunedAlgorithms& timed_algorithms() {
   static const std::string of = gpu_name();
-  return product_choices(of, static_cast<int64_t>(cublaslt().get_version()));
+  return tuned_algorithms(of, static_cast<int64_t>(cublaslt().get_version()));
 }
 
 }  // namespace
 
-bool has_product_library(std::string& why) {
+bool has_gemm_library(std::string& why) {
   try {
     cublaslt();
     return true;
@@ -310,7 +310,8 @@ uint32_t alignment_of_all(const void* pointer, int64_t distance_bytes) {
 // To be raised when the passes that stand in for epilogues change: what was timed with others is forgotten.
 constexpr int64_t kPasses = 1;
 
-void run_faster(Fusion kind, const Product& p, const std::function<bool()>& fused, const std::function<void()>& apart) {
+void run_faster(Fusion kind, const GemmProblem& p, const std::function<bool()>& fused,
+                const std::function<void()>& apart) {
   static std::map<Key, bool> decided;
   const Key key = {-static_cast<int64_t>(kind),
                    neighbourhood(p.m),
@@ -322,7 +323,7 @@ void run_faster(Fusion kind, const Product& p, const std::function<bool()>& fuse
                    kPasses};
   auto known = decided.find(key);
   if (known == decided.end()) {
-    if (const auto* choice = timed_choices().find(key)) known = decided.emplace(key, choice->front() != 0).first;
+    if (const auto* choice = timed_algorithms().find(key)) known = decided.emplace(key, choice->front() != 0).first;
   }
   if (known != decided.end()) {
     if (!known->second || !fused()) apart();
@@ -335,19 +336,19 @@ void run_faster(Fusion kind, const Product& p, const std::function<bool()>& fuse
   if (is_captured() || !wants_timing()) return;
   const float fused_time = shortest_milliseconds([&] { fused(); });
   const bool is_faster = fused_time <= shortest_milliseconds(apart);
-  timed_choices().add(key, {is_faster ? 1u : 0u});
+  timed_algorithms().add(key, {is_faster ? 1u : 0u});
   decided[key] = is_faster;
   if (is_faster) fused();  // what is left behind is what it will leave from now on
 }
 
-bool can_multiply(const Product& p) {
+bool can_multiply(const GemmProblem& p) {
   static std::map<Key, bool> known;
   const auto [entry, is_new] = known.try_emplace(key_of(p, p.m, p.n, p.k));
   if (is_new) entry->second = !Call(p).candidates(1).empty();
   return entry->second;
 }
 
-bool multiply(const Product& p) {
+bool multiply(const GemmProblem& p) {
   if (p.m == 0 || p.n == 0 || p.batch == 0) return true;
   BRISK_CHECK(p.k > 0 && (p.a.type == p.b.type || (has_eight_bits(p) && size_of(p.b.type) == 1)),
               "a product over {} of two types", p.k);
@@ -356,8 +357,8 @@ bool multiply(const Product& p) {
   const auto [entry, is_new] = exact.try_emplace(key_of(p, p.m, p.n, p.k));
   if (is_new) {
     const Key near = key_of(p, neighbourhood(p.m), neighbourhood(p.n), neighbourhood(p.k));
-    ProductChoices& timed = timed_choices();
-    const ProductChoices::Algorithm* known = timed.find(near);
+    TunedAlgorithms& timed = timed_algorithms();
+    const TunedAlgorithms::Algorithm* known = timed.find(near);
     if (known != nullptr && call.can_run(std::bit_cast<cublasLtMatmulAlgo_t>(*known))) {
       entry->second = std::bit_cast<cublasLtMatmulAlgo_t>(*known);
     } else {
@@ -371,7 +372,7 @@ bool multiply(const Product& p) {
       if (algorithms.size() > 1) {
         bool tried = false;
         entry->second = fastest(call, p, algorithms, tried);
-        if (tried && entry->second) timed.add(near, std::bit_cast<ProductChoices::Algorithm>(*entry->second));
+        if (tried && entry->second) timed.add(near, std::bit_cast<TunedAlgorithms::Algorithm>(*entry->second));
       } else if (!algorithms.empty()) {
         entry->second = algorithms.front();
       }

@@ -1,7 +1,7 @@
 // A matrix product on the GPU by cuBLASLt, with the epilogues it offers. Its fastest algorithm is found by timing, once
 // per shape.
 //
-//   cuda::Product product{.m = N, .n = O, .k = I, .a = operand(x), .b = operand(w, true), .c = y, .bias = bias};
+//   cuda::GemmProblem product{.m = N, .n = O, .k = I, .a = operand(x), .b = operand(w, true), .c = y, .bias = bias};
 //   if (!cuda::multiply(product)) ...         // no algorithm supports this epilogue: use another kernel for it
 //
 // Free of CUDA's headers.
@@ -15,7 +15,7 @@
 namespace brisk::cuda {
 
 // c = activation(factor a b + addend_factor addend + bias), all matrices by rows.
-struct Product {
+struct GemmProblem {
   int64_t m = 0, n = 0, k = 0;
   // [m, k], [k, n] of one type, f32 or bf16; or each e4m3 or e5m2, not both e5m2, b transposed, k and n multiples of 16
   // (ops/gemm/cuda/fp8_cuda.h).
@@ -35,14 +35,14 @@ struct Product {
 };
 
 // Whether there is a library to multiply with; where not, `why` says what is missing. What it loads stays loaded.
-bool has_product_library(std::string& why);
+bool has_gemm_library(std::string& why);
 
 // Queues it; false, and nothing done, where no algorithm can do its epilogue. Without one it is always done, but for
 // operands of eight bits that can_multiply() knows nothing for.
-bool multiply(const Product& product);
-bool can_multiply(const Product& product);
+bool multiply(const GemmProblem& product);
+bool can_multiply(const GemmProblem& product);
 // By a kernel of our own, slow: factor, addend and batch, no epilogue. For what cuBLASLt has no algorithm for.
-void multiply_plainly(const Product& product);
+void multiply_plainly(const GemmProblem& product);
 // Keeps the GPU busy, so that what is queued behind starts together.
 void hold_gpu(int64_t cycles);
 
@@ -56,7 +56,7 @@ uint32_t alignment_of_all(const void* pointer, int64_t distance_bytes);
 // is measured once for each kind and shape, and remembered as algorithms are. Either may run several times then, so
 // each must leave the same behind. `fused` says false, and has done nothing, where no algorithm can.
 enum class Fusion : uint8_t { gelu = 1, gelu_gradient = 2, sums = 3 };
-void run_faster(Fusion kind, const Product& shape, const std::function<bool()>& fused,
+void run_faster(Fusion kind, const GemmProblem& shape, const std::function<bool()>& fused,
                 const std::function<void()>& apart);
 
 }  // namespace brisk::cuda

@@ -13,10 +13,10 @@ namespace brisk::cuda {
 
 namespace {
 
-// What a product needs beside its arguments: factors, a bias and a result in types that cuBLASLt takes.
+// What a product needs in addition to its arguments: factors, a bias and a result in types that cuBLASLt takes.
 class GemmMemory {
  public:
-  GemmMemory(const Product& p, DType type, const GemmEpilogue& e, bool passes)
+  GemmMemory(const GemmProblem& p, DType type, const GemmEpilogue& e, bool passes)
       : a_bytes_(bytes_of(p.a, type, p.m * p.k)),
         b_bytes_(bytes_of(p.b, type, p.k * p.n)),
         bias_bytes_(e.bias != nullptr ? round_up(p.n * size_of(DType::bf16), kAlignment) : 0),
@@ -55,7 +55,7 @@ void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOpera
   const DType type = arithmetic == Arithmetic::bf16  ? DType::bf16
                      : arithmetic == Arithmetic::f16 ? DType::f16
                                                      : DType::f32;
-  Product product{.m = m, .n = n, .k = k, .a = a, .b = b};
+  GemmProblem product{.m = m, .n = n, .k = k, .a = a, .b = b};
   product.tf32 = arithmetic == Arithmetic::tf32;
   const bool fits = e.activation == Activation::none && !e.dropout.active() && !e.before &&
                     (!e.residual || e.residual.type == e.c.type);
@@ -98,7 +98,7 @@ void gemm(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOpera
     return multiply(product);
   };
   if (fits_gelu) {
-    Product shape{.m = m, .n = n, .k = k, .a = product.a, .b = product.b, .c = e.c, .before = e.before};
+    GemmProblem shape{.m = m, .n = n, .k = k, .a = product.a, .b = product.b, .c = e.c, .before = e.before};
     shape.tf32 = product.tf32;
     return run_faster(Fusion::gelu, shape, run_fused, run_pass);
   }

@@ -79,7 +79,7 @@ void hold_gpu(int64_t cycles) {
   BRISK_CUDA_LAUNCHED();
 }
 
-void multiply_plainly(const Product& p) {
+void multiply_plainly(const GemmProblem& p) {
   PlainProduct plainly{};
   plainly.m = p.m;
   plainly.n = p.n;

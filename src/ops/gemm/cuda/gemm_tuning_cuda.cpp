@@ -14,12 +14,12 @@
 
 namespace brisk::cuda {
 
-ProductChoices::ProductChoices(const std::string& path) {
+TunedAlgorithms::TunedAlgorithms(const std::string& path) {
   if (path.empty()) return;
   try {
     make_directories(std::filesystem::path(path).parent_path().string());
     if (file_exists(path)) {
-      std::istringstream lines(read_file(path));
+      std::istringstream lines(read_file(path, file_kind::tuning));
       for (std::string line; std::getline(lines, line);) {
         std::istringstream numbers(line);
         Key key = {};
@@ -35,12 +35,12 @@ ProductChoices::ProductChoices(const std::string& path) {
   }
 }
 
-const ProductChoices::Algorithm* ProductChoices::find(const Key& key) const {
+const TunedAlgorithms::Algorithm* TunedAlgorithms::find(const Key& key) const {
   const auto found = known_.find(key);
   return found == known_.end() ? nullptr : &found->second;
 }
 
-void ProductChoices::add(const Key& key, const Algorithm& algorithm) {
+void TunedAlgorithms::add(const Key& key, const Algorithm& algorithm) {
   if (!known_.insert_or_assign(key, algorithm).second || !file_) return;
   file_->append(fmt::format("{} {}\n", fmt::join(key, " "), fmt::join(algorithm, " ")));
 }
@@ -57,8 +57,8 @@ std::string gpu_name() {
 }
 
 // One runtime computes on the GPU at a time (tensor/device_cuda.cpp), so nobody else is here.
-ProductChoices& product_choices(const std::string& of, int64_t library_version) {
-  static std::map<std::array<std::string, 2>, ProductChoices> all;
+TunedAlgorithms& tuned_algorithms(const std::string& of, int64_t library_version) {
+  static std::map<std::array<std::string, 2>, TunedAlgorithms> all;
   const std::string directory = wants_timing() ? Runtime::current().cache_directory() : "";
   std::string name;
   for (const char c : of) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '-';

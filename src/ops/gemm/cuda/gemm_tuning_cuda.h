@@ -1,9 +1,9 @@
 // The fastest cuBLASLt algorithm for each shape, stored between processes, so that the next run starts at once and
 // chooses the same. In the cache directory, one file per GPU and library version, one line per shape.
 //
-//   ProductChoices choices(path);
-//   if (const auto* known = choices.find(key)) ...
-//   choices.add(key, algorithm);
+//   TunedAlgorithms algorithms(path);
+//   if (const auto* known = algorithms.find(key)) ...
+//   algorithms.add(key, algorithm);
 #pragma once
 
 #include <array>
@@ -16,14 +16,14 @@
 
 namespace brisk::cuda {
 
-class ProductChoices {
+class TunedAlgorithms {
  public:
   using Key = std::array<int64_t, 22>;
   using Algorithm = std::array<uint64_t, 8>;  // a cublasLtMatmulAlgo_t
 
   // Lines that cannot be read are passed over, and a file that cannot be written is no error: both cost time alone. An
-  // empty path keeps the choices of this process only.
-  explicit ProductChoices(const std::string& path);
+  // empty path remembers those of this process only.
+  explicit TunedAlgorithms(const std::string& path);
 
   const Algorithm* find(const Key& key) const;
   void add(const Key& key, const Algorithm& algorithm);
@@ -38,6 +38,6 @@ std::string gpu_name();  // of the one in use
 
 // Those in <the runtime's cache directory>/products/<of>-<library's version>.txt; without a file where !wants_timing().
 // `of` names the GPU, and what is chosen where that is not a product's algorithm.
-ProductChoices& product_choices(const std::string& of, int64_t library_version);
+TunedAlgorithms& tuned_algorithms(const std::string& of, int64_t library_version);
 
 }  // namespace brisk::cuda

@@ -1,0 +1,100 @@
+#include "train/run/run_health.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/text/plural.h"
+#include "base/text/printable.h"
+#include "job/job_conditions.h"
+
+namespace brisk {
+
+namespace {
+
+// The class that all examples were given, where there was another one to give; else nothing.
+std::optional<int64_t> only_prediction(const ClassScores& scores) {
+  std::optional<int64_t> only;
+  int64_t classes = 0;  // that the examples have
+  for (int64_t i = 0; i < scores.classes(); ++i) {
+    const ClassScores::Score of_class = scores.of_class(i);
+    classes += of_class.examples > 0;
+    if (of_class.predictions == 0) continue;
+    if (only) return std::nullopt;
+    only = i;
+  }
+  return classes > 1 ? only : std::nullopt;
+}
+
+// The loss of a model that gives all tokens, or all classes, the same probability.
+struct Guess {
+  double loss = 0;
+  std::string text;  // "ln 8192"
+};
+
+Guess guess_of(const TrainingSetup& setup) {
+  const bool tokens = traits_of_task(setup.job.task).predicts_tokens;
+  const int64_t choices = tokens ? setup.job.model.vocab_size : setup.data.labels.count();
+  if (choices < 2) return {std::nan(""), ""};
+  return {std::log(static_cast<double>(choices)),
+          fmt::format("ln {} = {:.2f}, that of a guess among {}", choices, std::log(static_cast<double>(choices)),
+                      plural(choices, tokens ? "token" : "class", tokens ? "" : "classes"))};
+}
+
+// Where the best model is kept, and is a better one.
+std::string kept_text(const TrainingSetup& setup, double loss) {
+  const auto& best = setup.summary.best_evaluation;
+  if (!setup.job.training.load_best_model_at_end || !best) return "";
+  if (std::isfinite(loss) && !(best->metrics.value("loss") < loss)) return "";
+  return fmt::format("; the model that is kept is that of step {}, with a loss of {:.4f}", best->step,
+                     best->metrics.value("loss"));
+}
+
+}  // namespace
+
+std::string stability_advice(const Job& job) {
+  const TrainingOptions& training = job.training;
+  std::string advice = fmt::format("lower training.learning_rate (now {:g})", training.learning_rate);
+  if (training.optimizer == "muon" && training.lora_rank == 0)
+    advice += fmt::format(" and training.muon_learning_rate (now {:g})", training.muon_learning_rate);
+  if (training.max_grad_norm == 0) advice += ", set training.max_grad_norm to 1 (now 0: no clipping)";
+  if (training.max_grad_norm > 1)
+    advice += fmt::format(", set training.max_grad_norm to 1 (now {:g})", training.max_grad_norm);
+  return advice + (training.warmup_steps >= 0
+                       ? fmt::format(", or raise training.warmup_steps (now {})", training.warmup_steps)
+                       : fmt::format(", or raise training.warmup_ratio (now {:g})", training.warmup_ratio));
+}
+
+std::vector<std::string> health_warnings(const TrainingSetup& setup, const std::optional<ClassScores>& scores) {
+  std::vector<std::string> warnings;
+  const auto& evaluation = setup.summary.last_evaluation;
+  const auto& step = setup.summary.last_step;
+  const bool validated = evaluation && evaluation->metrics.find("loss") != nullptr;
+  if (validated || step) {
+    const double loss = validated ? evaluation->metrics.value("loss") : step->loss;
+    const int64_t at = validated ? evaluation->step : step->step;
+    const char* kind = validated ? "validation" : "training";
+    const Guess guess = guess_of(setup);
+    if (!std::isfinite(loss)) {
+      warnings.push_back(fmt::format("the {} loss of step {} is not finite: the model is of no use; {}{}", kind, at,
+                                     stability_advice(setup.job), kept_text(setup, loss)));
+    } else if (loss > guess.loss) {
+      warnings.push_back(
+          fmt::format("the {} loss of step {}, {:.4f}, is above {}: training did more harm than good; {}{}", kind, at,
+                      loss, guess.text, stability_advice(setup.job), kept_text(setup, loss)));
+    }
+  }
+  if (scores) {
+    if (const auto only = only_prediction(*scores)) {
+      const std::string& name = setup.data.labels.names()[static_cast<size_t>(*only)];
+      warnings.push_back(fmt::format(
+          "the model predicts one class only: at step {} all {} were named \"{}\", {:.1f} % of which are; {}, or train "
+          "for longer",
+          evaluation ? evaluation->step : 0, plural(scores->count(), "validation text"), printable(name),
+          100 * scores->accuracy(), stability_advice(setup.job)));
+    }
+  }
+  return warnings;
+}
+
+}  // namespace brisk
