@@ -49,10 +49,6 @@ class LinearOp final : public Op {
   }
   void backward(OpRun& run) const override {
     const Tensor dy = run.output_gradient(0);
-    if (has_residual_) {
-      const Tensor dresidual = run.input_gradient(1);
-      if (dresidual) BRISK_RUN_OP(run, copy_rows, dy, dresidual, run.input_gradient_adds(1));
-    }
     LinearBackward op;
     const Tensor prepared = run.prepared_gradient();
     op.dy = prepared ? prepared : dy;
@@ -80,6 +76,10 @@ class LinearOp final : public Op {
     BRISK_RUN_OP(run, linear_backward, op);
   }
 
+    if (has_residual_) {  // after dx, to which it is added where x itself is the residual
+      const Tensor dresidual = run.input_gradient(1);
+      if (dresidual) BRISK_RUN_OP(run, copy_rows, dy, dresidual, run.input_gradient_adds(1));
+    }
   GpuWorkspace gpu_workspace(const Tape& tape, const Node& node) const override {
     const Value x = node.inputs[0], y = node.outputs[0];
     const int64_t width = tape.spec(y).cols, product = size_of(tape.activation_type());
