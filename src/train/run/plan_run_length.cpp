@@ -22,14 +22,15 @@ double set_time_box(TrainingSetup& setup, double tokens_per_step) {
     options.warmup_steps = training.warmup_steps;
     options.schedule.warmup_steps = 0;
   }
-  options.step_seconds =
-      tokens_per_step * setup.flop_per_token * 1e-9 / (kUtilisation * std::max(1.0, setup.peak->gflops()));
+  // What the first process measured counts in all of them: the rate of the first step depends on it.
+  const double gflops = setup.processes().broadcast(setup.peak->gflops());
+  options.step_seconds = tokens_per_step * setup.flop_per_token * 1e-9 / (kUtilisation * std::max(1.0, gflops));
   options.save_seconds = static_cast<double>(checkpoint_bytes(setup.memory.saved_bytes)) / kDiskBytesPerSecond;
   options.evaluation_steps = kForwardShare * static_cast<double>(setup.data.validation->total_rows()) / tokens_per_step;
   options.evaluate_every = training.eval_steps > 0 ? training.eval_steps : setup.steps_per_epoch;
   options.save_every = training.save_steps > 0 ? training.save_steps : setup.steps_per_epoch;
   setup.time_box.emplace(options, 0.0);
-  return setup.time_box->steps_left(setup.ledger.totals().seconds());
+  return setup.time_box->steps_left(setup.processes().broadcast(setup.ledger.totals().seconds()));
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ constexpr int64_t kEarlySteps = 3;
 
 StepLog::StepLog(TrainingSetup& setup) : setup_(setup), epoch_start_(setup.ledger.totals()) {}
 
-void StepLog::count(const StepBatch& batch, const StepResult& result, double seconds) {
+void StepLog::count(const StepResult& result, double seconds) {
   // Since the last logged line; saved, so that a resumed curve has the same lines.
   auto& sums = setup_.state.accumulators;
   if (std::isfinite(result.loss_sum)) {  // a skipped step that is finite shows in the curve; one that is not, cannot
@@ -32,7 +32,7 @@ void StepLog::count(const StepBatch& batch, const StepResult& result, double sec
   for (Counts* counts : {&whole_, &epoch_, &window_}) {
     ++counts->steps;
     counts->tokens += result.tokens;
-    counts->sequences += batch.sequences;
+    counts->sequences += result.sequences;
   }
   if (whole_.steps > 1 && whole_.steps <= kEarlySteps) {
     early_seconds_ += seconds;
