@@ -13,48 +13,58 @@ void declare_course(Job& job, std::vector<Option>& all) {
       .at_least(0)
       .in("optimizer steps")
       .also({"eval_interval", "evaluation_steps", "eval_every"})
-      .smoke_test_value(kSmokeTestSteps / 2);
+      .smoke_test_value(kSmokeTestSteps / 2)
+      .everywhere();
   all.emplace_back("training.logging_steps", training.logging_steps, "optimizer steps between lines of metrics.jsonl",
                    OnResume::may_change)
       .at_least(1)
       .in("optimizer steps")
       .also({"log_interval", "log_every", "log_steps"})
-      .smoke_test_value(1);
+      .smoke_test_value(1)
+      .everywhere();
   all.emplace_back("training.save_steps", training.save_steps,
                    "optimizer steps between checkpoints; 0: after each epoch", OnResume::may_change)
       .at_least(0)
       .in("optimizer steps")
       .also({"save_interval", "save_every", "checkpoint_steps"})
-      .smoke_test_value(kSmokeTestSteps / 6);
+      .smoke_test_value(kSmokeTestSteps / 6)
+      .everywhere();
   all.emplace_back("training.save_minutes", training.save_minutes,
                    "save another checkpoint whenever the last one is this old; 0: never", OnResume::may_change)
       .at_least(0)
       .at_most(1e6)
       .in("minutes")
-      .smoke_test_value(0.0);
+      .smoke_test_value(0.0)
+      .everywhere();
   all.emplace_back("training.save_total_limit", training.save_total_limit,
                    "number of latest checkpoints to keep, besides the best; 0: all", OnResume::may_change)
       .at_least(0)
       .in("checkpoints")
       .also({"keep_checkpoints", "max_checkpoints"})
-      .smoke_test_value(2);
+      .smoke_test_value(2)
+      .everywhere();
   all.emplace_back("training.load_best_model_at_end", training.load_best_model_at_end,
                    "end the run with the weights that did best on the validation data, not with the last ones",
-                   OnResume::may_change);
+                   OnResume::may_change)
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back(
          "training.best_by", training.best_by,
          "validation metric that decides which weights are best, and early stopping: any that the task evaluates, "
          "such as loss, accuracy or f1; the lower loss decides between equals",
          OnResume::fixed)
       .default_with(with_labels(job), "accuracy")
-      .also({"metric_for_best_model"});
+      .also({"metric_for_best_model"})
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("training.early_stopping_patience", training.early_stopping_patience,
                    "stop after this many evaluations in a row that are no better than the best (best_by); 0: never",
                    OnResume::may_change)
       .at_least(0)
       .in("evaluations")
       .also({"patience"})
-      .smoke_test_value(0);
+      .smoke_test_value(0)
+      .everywhere();
 }
 
 void declare_divergence_guard(Job& job, std::vector<Option>& all) {
@@ -67,12 +77,15 @@ void declare_divergence_guard(Job& job, std::vector<Option>& all) {
          "the last good checkpoint at half the learning rate",
          OnResume::fixed)
       .default_with(with_labels(job), false)
-      .also({"guard"});
+      .also({"guard"})
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("training.divergence_gradient_ratio", training.divergence_gradient_ratio,
                    "skip an update whose gradient norm is more than this many times the median of the last 64",
                    OnResume::fixed)
       .above(1)
-      .used_with(guarded);
+      .used_with(guarded)
+      .same_in_smoke_test();
   all.emplace_back("training.divergence_rollbacks", training.divergence_rollbacks,
                    "returns to a good checkpoint before the run gives up; 0: stop at the first divergence",
                    OnResume::fixed)
@@ -90,7 +103,8 @@ void declare_records(Job& job, std::vector<Option>& all) {
                    "TensorBoard; or --sample-prompt",
                    OnResume::may_change)
       .only_with(decoder)
-      .also({"sample_prompt", "prompts"});
+      .also({"sample_prompt", "prompts"})
+      .same_in_smoke_test();
   all.emplace_back("training.sample_tokens", training.sample_tokens,
                    "length of each sample; without sample_prompts: one sample, from an empty text; or --sample-tokens",
                    OnResume::may_change)
@@ -101,14 +115,17 @@ void declare_records(Job& job, std::vector<Option>& all) {
       .only_with(decoder)
       .same_in_smoke_test();
   all.emplace_back("training.tensorboard", training.tensorboard,
-                   "write event files for TensorBoard into the folder tensorboard/ of the run", OnResume::may_change);
+                   "write event files for TensorBoard into the folder tensorboard/ of the run", OnResume::may_change)
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("training.histogram_steps", training.histogram_steps,
                    "optimizer steps between histograms of parameters and gradients for TensorBoard; 0: none",
                    OnResume::may_change)
       .at_least(0)
       .in("optimizer steps")
       .also({"histogram_interval", "histogram_freq"})
-      .same_in_smoke_test();
+      .same_in_smoke_test()
+      .everywhere();
 }
 
 void declare_resources(Job& job, std::vector<Option>& all) {
@@ -120,7 +137,8 @@ void declare_resources(Job& job, std::vector<Option>& all) {
       .at_most(256)
       .in("threads")
       .also({"dataloader_num_workers", "data.num_workers"})
-      .same_in_smoke_test();
+      .same_in_smoke_test()
+      .everywhere();
   all.emplace_back("training.micro_batch_tokens", training.micro_batch_tokens,
                    "size of the micro-batches that a batch is computed in; changes memory and speed, not the result",
                    OnResume::fixed)
@@ -128,17 +146,20 @@ void declare_resources(Job& job, std::vector<Option>& all) {
       .at_most(16777216)
       .automatic(0, "brisk chooses, at most 4096, on a GPU 65536")
       .in("tokens")
-      .smoke_test_value(0);
+      .smoke_test_value(0)
+      .everywhere();
   all.emplace_back("training.measure_micro_batch", training.measure_micro_batch,
                    "time a few micro-batch sizes at the start and keep the fastest; changes speed, not the result",
                    OnResume::fixed)
-      .smoke_test_value(false);
+      .smoke_test_value(false)
+      .everywhere();
   all.emplace_back("training.threads", training.threads, "CPU threads that compute", OnResume::may_change)
       .at_least(1)
       .at_most(4096)
       .automatic(0, "all cores")
       .in("threads")
       .also({"num_threads", "n_threads"})
+      .everywhere()
       .smoke_test_value(1);  // ops this small end sooner than two threads of a busy machine synchronise
 }
 

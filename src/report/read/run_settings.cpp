@@ -24,7 +24,7 @@ std::string value_without(Job job, size_t i) {
   std::set<std::string> given;
   for (const Option& option : options) given.insert(option.path);
   given.erase(options[i].path);
-  options[i].take_default(defaults[i]);
+  options[i].take(defaults[i]);
   try {
     apply_other_defaults(options, given);
     resolve_defaults(job);

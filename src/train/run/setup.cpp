@@ -17,6 +17,7 @@
 #include "checkpoint/warm_start.h"
 #include "infer/device_choice.h"
 #include "infer/model_source.h"
+#include "job/job_options.h"
 #include "ops/peak/peak.h"
 #include "train/engine/tune_micro_batch.h"
 #include "train/run/describe_run.h"
@@ -28,17 +29,6 @@
 namespace brisk {
 
 namespace {
-
-// What the data decided when the run began, where the job does not say it.
-void recall_found_keys(Job& job, const Job& saved) {
-  const auto recall = [](auto& value, const auto& found, const auto& unsaid) {
-    if (value == unsaid) value = found;
-  };
-  recall(job.data.text_field, saved.data.text_field, "");
-  recall(job.data.label_field, saved.data.label_field, "");
-  recall(job.data.pair_field, saved.data.pair_field, "");
-  recall(job.model.num_labels, saved.model.num_labels, 0);
-}
 
 class Starter {
  public:
@@ -93,7 +83,7 @@ class Starter {
       // --data need not be said again.
       if (setup_.job.data.train.empty())
         setup_.job.data.train = job_from_json_text(saved, setup_.directory.job_path()).data.train;
-      recall_found_keys(setup_.job, job_from_json_text(saved, setup_.directory.job_path()));
+      setup_.job = with_recalled(std::move(setup_.job), job_from_json_text(saved, setup_.directory.job_path()));
       check_same_job(saved, setup_.directory.job_path(), setup_.job);
     }
     const bool own_tokenizer = setup_.request.resume && file_exists(setup_.directory.tokenizer_path());
@@ -106,7 +96,7 @@ class Starter {
       request.model_labels = source.labels;
     }
     setup_.data = setup_.task->prepare(setup_.job, std::move(request));
-    setup_.job = resolved(std::move(setup_.job), setup_.data.decided);
+    setup_.job = with_found(std::move(setup_.job), setup_.data.found);
     for (const std::string& note : setup_.data.notes) say("{}", note);
     for (const std::string& warning : setup_.data.warnings) warn("{}", warning);
     if (setup_.data.train->empty()) user_error("{}: no training sequences in it", setup_.job.data.train.front().path);

@@ -12,6 +12,7 @@
 
 #include "data/examples/examples.h"
 #include "job/job.h"
+#include "job/options/options.h"
 #include "text/tokenizer.h"
 #include "train/task/task.h"
 
@@ -22,7 +23,7 @@ struct EncoderData {
   ExampleSet train, validation;
   LabelSet labels;  // of a classifier
   std::string fingerprint;
-  DataDecisions decided;  // the vocabulary, the columns that were found and, of a classifier, the number of classes
+  FoundValues found;  // the vocabulary, the columns that were found and, of a classifier, the number of classes
   std::vector<std::string> notes, warnings;
 };
 
