@@ -55,12 +55,16 @@ Json gpu_json(const GpuSummary& gpu) {
 }  // namespace
 
 std::string to_json_line(const StepMetrics& metrics) {
-  return fmt::format(R"({{"step": {}, "epoch": {}, "tokens": {}, "loss": {}, "accuracy": {}, "learning_rate": {}, )"
+  std::string values;
+  for (const Metric& metric : metrics.metrics) {
+    values += fmt::format(R"("{}": {}, )", metric.name, number(metric.value));
+  }
+  return fmt::format(R"({{"step": {}, "epoch": {}, "tokens": {}, {}"learning_rate": {}, )"
                      R"("gradient_norm": {}, "tokens_per_second": {}, "step_ms": {}, "seconds": {}, )"
                      R"("skipped_updates": {}, "rollbacks": {}{}{}}})",
-                     metrics.step, metrics.epoch, metrics.tokens, number(metrics.loss), number(metrics.accuracy),
-                     number(metrics.learning_rate), number(metrics.gradient_norm), number(metrics.tokens_per_second),
-                     number(metrics.step_ms), number(metrics.seconds), metrics.skipped_updates, metrics.rollbacks,
+                     metrics.step, metrics.epoch, metrics.tokens, values, number(metrics.learning_rate),
+                     number(metrics.gradient_norm), number(metrics.tokens_per_second), number(metrics.step_ms),
+                     number(metrics.seconds), metrics.skipped_updates, metrics.rollbacks,
                      metrics.loss_scale
                          ? fmt::format(R"(, "skipped_steps": {}, "loss_scale": {})", metrics.loss_scale->skipped_steps,
                                        number(metrics.loss_scale->scale))
@@ -98,8 +102,7 @@ void recall_metrics(const std::string& metrics_path, const Metrics& kinds, int64
       summary.last_step = StepMetrics{step,
                                       epoch,
                                       std::llround(value("tokens")),
-                                      value("loss"),
-                                      value("accuracy"),
+                                      metrics_of_step_line(json, kinds),
                                       value("learning_rate"),
                                       value("gradient_norm"),
                                       value("tokens_per_second"),
