@@ -1,12 +1,16 @@
 #include "infer/import.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/terminal/terminal.h"
 #include "cli/command.h"
+#include "job/job_conditions.h"
 #include "train/task/task.h"
 
 namespace brisk {
@@ -22,14 +26,18 @@ void run_import(const ImportArguments& arguments) {
   fmt::print("{}: {} parameters from the {} {}\n", arguments.output,
              format_count(static_cast<double>(result.parameters)), result.kind, arguments.model);
   if (!result.has_head) {
-    say("  the model has no head, so it cannot predict or be evaluated yet; train one with a job that has {{\"task\": "
-        "\"classify\" or \"mlm\", \"model\": {{\"from\": \"{}\"}}}}",
-        arguments.output);
+    std::vector<std::string> tasks;
+    for (const TaskTraits& task : all_tasks()) {
+      if (task.trains_encoder) tasks.push_back(fmt::format("\"{}\"", task.name));
+    }
+    say("  the model has no head, so it cannot predict or be evaluated yet; train one with a job that has {{\"task\": {}, "
+        "\"model\": {{\"from\": \"{}\"}}}}",
+        fmt::join(tasks, " or "), arguments.output);
     return;
   }
   const std::unique_ptr<Task> task = make_task(result.task);
   say("  {}", task->usage(arguments.output));
-  if (task->answers() != Task::Answers::none)
+  if (task->try_out(arguments.output, ""))
     say("  to train from it: {{\"model\": {{\"from\": \"{}\"}}}} in a job", arguments.output);
 }
 

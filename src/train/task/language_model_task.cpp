@@ -42,6 +42,12 @@ Task::EvaluationData LanguageModelTask::open_evaluation(const TrainedModel& mode
   return {.sequences = text_sequences(stream, part.chunks), .layout = {}, .notes = {}};
 }
 
+std::optional<Task::TryOut> LanguageModelTask::try_out(const std::string& run, const std::string& /*data*/) const {
+  return TryOut{"generate", {"generate", run, "--max-tokens", "16", "--temperature", "0"}, [](const std::string&) {
+                  return std::string("16 tokens");
+                }};
+}
+
 std::string LanguageModelTask::usage(const std::string& run) const {
   return fmt::format("brisk generate {} --prompt \"...\"", run);
 }

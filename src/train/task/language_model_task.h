@@ -16,7 +16,7 @@ class LanguageModelTask final : public Task {
   Metrics metrics() const override { return token_metrics(); }
   EvaluationData open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
                                  int64_t max_length) const override;
-  Answers answers() const override { return Answers::text; }
+  std::optional<TryOut> try_out(const std::string& run, const std::string& data) const override;
   std::string usage(const std::string& run) const override;
 
  private:
