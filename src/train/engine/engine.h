@@ -67,7 +67,7 @@ struct MemoryPlan {
   int64_t state_bytes = 0;       // masters, gradients, moments, copies, the optimizer's workspace
   int64_t activation_bytes = 0;  // the training arena and the batch
   int64_t evaluation_bytes = 0;  // its arena; none on a GPU, where it fits into that of training
-  int64_t workspace_bytes = 0;   // on a GPU: of products and other ops
+  int64_t workspace_bytes = 0;   // of products and other ops, beside the arenas
   int64_t library_bytes = 0;     // on a GPU, beside the total: what cuDNN takes where there is room for it
   int64_t saved_bytes = 0;       // beside the total, of a checkpoint: trained parameters and their moments
   int64_t total() const { return state_bytes + activation_bytes + evaluation_bytes + workspace_bytes; }
