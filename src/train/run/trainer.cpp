@@ -331,6 +331,7 @@ class Trainer {
 
 TrainOutcome train(Job job, const TrainRequest& request) {
   const CacheDirectoryScope cache(job.data.cache_dir);
+  const ThreadsScope threads(job.training.threads > 0 ? thread_count_for(job.training.threads, "training.threads") : 0);
   Trainer trainer(std::move(job), request);
   if (request.before_first_step) request.before_first_step();
   return trainer.run();
