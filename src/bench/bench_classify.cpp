@@ -48,7 +48,7 @@ ClassifyBenchResult bench_classify(const ClassifyBenchOptions& options) {
   const InputTable table({.paths = {options.data},
                           .text_field = options.text_field,
                           .label_field = options.label_field,
-                          .on_command_line = true});
+                          .of_job = false});
   std::string note;
   const std::unique_ptr<Tokenizer> tokenizer =
       options.tokenizer.empty()

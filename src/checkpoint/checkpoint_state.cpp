@@ -129,6 +129,24 @@ GuardState guard_from_json(const StateReader& reader, const Json& json) {
   return guard;
 }
 
+Json loss_sums_to_json(const LossSums& sums) {
+  return {{"loss_sum", exact_text(sums.loss)},
+          {"correct", exact_text(sums.correct)},
+          {"tokens", exact_text(sums.targets)},
+          {"weights", exact_text(sums.weights)}};
+}
+
+// Earlier states have no sum that is 0, and no weights where every target weighs 1.
+LossSums loss_sums_from_json(const StateReader& reader) {
+  const Json& json = reader.object("accumulators");
+  const auto sum = [&](const char* key, double otherwise) {
+    return json.contains(key) ? reader.exact_number(json, key) : otherwise;
+  };
+  LossSums sums{.loss = sum("loss_sum", 0), .correct = sum("correct", 0), .targets = sum("tokens", 0)};
+  sums.weights = sum("weights", sums.targets);
+  return sums;
+}
+
 Metrics best_metrics_from_json(const StateReader& reader) {
   Metrics best;
   const auto add = [&](const std::string& name, double value) {
@@ -150,8 +168,6 @@ Metrics best_metrics_from_json(const StateReader& reader) {
 }  // namespace
 
 std::string checkpoint_state_to_json_text(const CheckpointState& state) {
-  Json accumulators = Json::object();
-  for (const auto& [name, value] : state.accumulators) accumulators[name] = exact_text(value);
   const Json choices = Json::parse(state.choices_json, nullptr, false);
   BRISK_CHECK(choices.is_object(), "choices are not a JSON object: {}", state.choices_json);
   Json json;
@@ -164,7 +180,7 @@ std::string checkpoint_state_to_json_text(const CheckpointState& state) {
   json["best_step"] = state.best_step;
   json["evaluations_without_improvement"] = state.evaluations_without_improvement;
   json["seed"] = state.seed;
-  json["accumulators"] = accumulators;
+  json["accumulators"] = loss_sums_to_json(state.loss_sums);
   json["guard"] = guard_to_json(state.guard);
   if (state.loss_scale) {
     json["loss_scale"] = {{"scale", exact_text(state.loss_scale->scale)},
@@ -175,6 +191,7 @@ std::string checkpoint_state_to_json_text(const CheckpointState& state) {
   json["checksums"] = {{"model", state.model_checksum}, {"optimizer", state.optimizer_checksum}};
   json["choices"] = choices;
   json["job_fingerprint"] = state.job_fingerprint;
+  if (state.evaluation_due) json["evaluation_due"] = true;
   return json.dump(2) + "\n";
 }
 
@@ -194,9 +211,7 @@ CheckpointState read_checkpoint_state(const std::string& checkpoint) {
   state.best_step = reader.integer(reader.json(), "best_step");
   state.evaluations_without_improvement = reader.integer(reader.json(), "evaluations_without_improvement");
   state.seed = reader.unsigned_integer("seed");
-  for (const auto& [name, value] : reader.object("accumulators").items()) {
-    state.accumulators[name] = reader.exact_number(name.c_str(), value);
-  }
+  state.loss_sums = loss_sums_from_json(reader);
   if (const Json* guard = reader.object_if_there("guard")) state.guard = guard_from_json(reader, *guard);
   if (const Json* scale = reader.object_if_there("loss_scale")) {
     state.loss_scale = LossScale{.scale = reader.exact_number(*scale, "scale"),
@@ -217,6 +232,7 @@ CheckpointState read_checkpoint_state(const std::string& checkpoint) {
   }
   state.choices_json = reader.object("choices").dump();
   state.job_fingerprint = reader.string("job_fingerprint");
+  state.evaluation_due = reader.json().value("evaluation_due", Json(false)) == true;
   return state;
 }
 

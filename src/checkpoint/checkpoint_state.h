@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 
@@ -19,6 +18,12 @@ namespace brisk {
 
 constexpr const char* kStateFile = "state.json";
 
+// What a line of the log is made of, kept to the bit.
+struct LossSums {
+  double loss = 0, correct = 0, targets = 0, weights = 0;
+  bool operator==(const LossSums&) const = default;
+};
+
 struct CheckpointState {
   int64_t step = 0;                             // optimizer steps done
   DataCursor cursor;                            // the next step's data
@@ -28,13 +33,14 @@ struct CheckpointState {
   int64_t evaluations_without_improvement = 0;  // for early stopping
   uint64_t seed = 0;
   std::string choices_json = "{}";             // choices made by timing, a JSON object as text
-  std::map<std::string, double> accumulators;  // sums of the loss curve that a log line is made of, kept to the bit
+  LossSums loss_sums;  // since the last line of the log
   GuardState guard;
   std::optional<LossScale> loss_scale;             // of a run in f16
   double elapsed_seconds = 0;                      // wall time of the run so far, all its processes
   double progress = 0;                             // of a time box; 1: it is over
   std::string model_checksum, optimizer_checksum;  // of the files next to it; empty: written before there were any
   std::string job_fingerprint;                     // of the training data (the name is that of the file's key)
+  bool evaluation_due = false;                     // that of `step` was cancelled: it comes first
 };
 
 std::string checkpoint_state_to_json_text(const CheckpointState& state);

@@ -1,9 +1,19 @@
-// How commands speak: lines of the log, numbers for people, and errors of the command line.
+// How the commands that are written on brisk/*.h alone speak: lines in the runtime's log.
 //
-//   say("{} tokens in {}", count, format_duration(seconds));
-//   user_error("--pair: {} classifies single texts; remove it", run);
+//   say(runtime, "{} tokens in {}", count, format_duration(seconds));
 #pragma once
 
-#include "base/error.h"              // IWYU pragma: export
-#include "base/files/files.h"        // IWYU pragma: export (explain_errno)
-#include "base/terminal/terminal.h"  // IWYU pragma: export
+#include <brisk/log.h>
+#include <brisk/runtime.h>
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace brisk {
+
+template <typename... Args>
+void say(Runtime& runtime, fmt::format_string<Args...> format, Args&&... args) {
+  runtime.log().line(LogLevel::info, fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace brisk

@@ -11,15 +11,12 @@
 #include <vector>
 
 #include "support/scratch_folder.h"
+#include "support/silent_log.h"
 
 namespace brisk {
 namespace {
 
-class Silent : public LogSink {
-  void line(LogLevel /*level*/, std::string_view /*text*/) override {}
-};
-
-RuntimeOptions silent(int threads) { return {.threads = threads, .log = std::make_shared<Silent>()}; }
+RuntimeOptions silent(int threads) { return {.threads = threads, .log = std::make_shared<test::SilentLog>()}; }
 
 // A folder with a text, and trainings on it.
 class Trainings : public ::testing::Test {

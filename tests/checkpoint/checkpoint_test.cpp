@@ -117,8 +117,9 @@ TEST_F(Checkpoint, WhatIsSavedIsLoadedToTheBit) {
   state.best_step = 100;
   state.evaluations_without_improvement = 2;
   state.choices_json = R"({"precision":"bf16","micro_batch_tokens":2048,"times":[0.1,2.5e-09]})";
-  state.accumulators = {{"loss_sum", std::nextafter(0.1, 1.0)}, {"minus_zero", -0.0}, {"tiny", 5e-324}};
+  state.loss_sums = {.loss = std::nextafter(0.1, 1.0), .correct = -0.0, .targets = 5e-324, .weights = 3};
   state.job_fingerprint = "f00d";
+  state.evaluation_due = true;
   const SaveResult result = save_checkpoint(run_, *store, state);
   ASSERT_EQ(result.problem, "");
   EXPECT_EQ(result.path, path_of(123));
@@ -140,9 +141,10 @@ TEST_F(Checkpoint, WhatIsSavedIsLoadedToTheBit) {
   EXPECT_EQ(loaded.evaluations_without_improvement, 2);
   EXPECT_EQ(loaded.seed, 18446744073709551615ull);
   EXPECT_EQ(loaded.choices_json, state.choices_json);
-  EXPECT_EQ(loaded.accumulators, state.accumulators);
-  EXPECT_TRUE(std::signbit(loaded.accumulators.at("minus_zero")));
+  EXPECT_EQ(loaded.loss_sums, state.loss_sums);
+  EXPECT_TRUE(std::signbit(loaded.loss_sums.correct));
   EXPECT_EQ(loaded.job_fingerprint, "f00d");
+  EXPECT_TRUE(loaded.evaluation_due);
 }
 
 TEST_F(Checkpoint, TheBestMetricsOfAnEarlierBriskAreRead) {
@@ -158,6 +160,21 @@ TEST_F(Checkpoint, TheBestMetricsOfAnEarlierBriskAreRead) {
   EXPECT_EQ(both.value("accuracy"), 0.75);
   EXPECT_EQ(best_with(R"("best_validation_loss": "0.25")").value("loss"), 0.25);
   EXPECT_TRUE(best_with(R"("best_validation_loss": "inf", "best_validation_accuracy": "-1")").empty());
+}
+
+TEST_F(Checkpoint, TheLossSumsOfAnEarlierBriskAreRead) {
+  const std::string path = saved(1);
+  nlohmann::json state = nlohmann::json::parse(contents_of(path + "/state.json"));
+  const auto sums_with = [&](const nlohmann::json& before) {
+    state["accumulators"] = before;
+    put_contents(path + "/state.json", state.dump());
+    return read_checkpoint_state(path).loss_sums;
+  };
+  EXPECT_EQ(sums_with(nlohmann::json::object()), LossSums());
+  EXPECT_EQ(sums_with({{"loss_sum", "1.5"}, {"correct", "2"}, {"tokens", "8"}}),
+            (LossSums{.loss = 1.5, .correct = 2, .targets = 8, .weights = 8}));
+  EXPECT_EQ(sums_with({{"loss_sum", "1.5"}, {"correct", "2"}, {"tokens", "8"}, {"weights", "9"}}),
+            (LossSums{.loss = 1.5, .correct = 2, .targets = 8, .weights = 9}));
 }
 
 TEST_F(Checkpoint, BeforeTheFirstEvaluationThereIsNoBest) {

@@ -1,7 +1,7 @@
-// Runs a fuzzer without libFuzzer, as a test: the committed inputs, then changes to them (mutations.h), the same ones
-// in the same order each time, until the seconds are over.
+// Runs a fuzzer without libFuzzer, as a test: the committed inputs, then so many changes to them (mutations.h), the same
+// ones in the same order each time.
 //
-//   fuzz_gguf tests/fuzz/corpus/gguf 5           # all files of a folder, then 5 seconds of changes to them
+//   fuzz_gguf tests/fuzz/corpus/gguf 5000        # all files of a folder, then 5000 changes to them
 //   fuzz_gguf finding-fuzz_gguf                  # one input alone
 //
 // An input that ends the program is left in finding-<program> in the current folder.
@@ -11,7 +11,6 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <memory>
@@ -95,7 +94,7 @@ int main(int argc, char** argv) {
   brisk::Runtime runtime;
   const brisk::RuntimeScope scope(runtime);
   if (argc < 2) {
-    fmt::print(stderr, "usage: {} FOLDER|FILE [SECONDS]\n", argv[0]);
+    fmt::print(stderr, "usage: {} FOLDER|FILE [MUTATIONS]\n", argv[0]);
     return 2;
   }
   const std::string program = argv[0], path = argv[1];
@@ -114,13 +113,11 @@ int main(int argc, char** argv) {
   for (const std::string& seed : seeds) {
     if (!run(seed)) return 1;
   }
-  const auto begin = std::chrono::steady_clock::now();
-  const double seconds = argc > 2 ? std::stod(argv[2]) : 0;
+  const int64_t mutations = argc > 2 ? std::stoll(argv[2]) : 0;
   brisk::fuzz::Mutator mutator(seeds, 1);
-  int64_t runs = 0;
-  for (; std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < seconds; ++runs) {
+  for (int64_t i = 0; i < mutations; ++i) {
     if (!run(mutator.next())) return 1;
   }
-  fmt::print("{} inputs and {} changes of them, no finding\n", seeds.size(), runs);
+  fmt::print("{} inputs and {} changes of them, no finding\n", seeds.size(), mutations);
   return 0;
 }

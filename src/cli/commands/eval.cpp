@@ -39,13 +39,13 @@ void run_eval(Runtime& runtime, const EvalArguments& arguments) {
   LoadedModel model(runtime, arguments.model,
                     {.tokenizer = arguments.tokenizer, .device = arguments.device, .as_trained = !arguments.fp32});
   const Evaluation evaluation = model.evaluate(arguments.data, arguments.options);
-  say("{}, computed in {}", model.source(), model.precision());
+  say(runtime, "{}, computed in {}", model.source(), model.precision());
   if (arguments.json) return print_evaluation_json(model, evaluation);
   const bool classes = !model.labels().empty();
   if (!evaluation.details.empty()) fmt::print("{}\n", evaluation.details);
   fmt::print("{} over {} {}\n", metrics_text(evaluation.metrics, model.best_by()), evaluation.targets,
              evaluation.target_name);
-  say("{}: {:.0f} tokens/s{}", format_duration(evaluation.seconds),
+  say(runtime, "{}: {:.0f} tokens/s{}", format_duration(evaluation.seconds),
       static_cast<double>(evaluation.tokens) / evaluation.seconds,
       classes ? fmt::format(", {:.1f} examples/s", static_cast<double>(evaluation.targets) / evaluation.seconds) : "");
 }

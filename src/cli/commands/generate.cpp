@@ -23,8 +23,8 @@ struct GenerateArguments {
 
 void run_generate(Runtime& runtime, const GenerateArguments& arguments) {
   LoadedModel model(runtime, arguments.model, {.tokenizer = arguments.tokenizer, .device = arguments.device});
-  say("{}", model.source());
-  const bool stream = is_terminal(STDOUT_FILENO);
+  say(runtime, "{}", model.source());
+  const bool stream = ::isatty(STDOUT_FILENO) == 1;
   if (stream) fmt::print("{}", arguments.prompt);
   const Generated result = model.generate(arguments.prompt, arguments.options, [&](std::string_view piece) {
     if (!stream) return;
@@ -32,7 +32,7 @@ void run_generate(Runtime& runtime, const GenerateArguments& arguments) {
     std::fflush(stdout);
   });
   fmt::print("{}\n", stream ? "" : result.text);
-  say("{} tokens in {}: {:.0f} tokens/s{}", result.new_tokens, format_duration(result.seconds),
+  say(runtime, "{} tokens in {}: {:.0f} tokens/s{}", result.new_tokens, format_duration(result.seconds),
       static_cast<double>(result.new_tokens) / result.seconds, result.ended ? "; the model ended the document" : "");
 }
 

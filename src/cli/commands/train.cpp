@@ -64,7 +64,7 @@ int run_train(Runtime& runtime, const TrainArguments& arguments) {
   const TrainingJob job = TrainingJob::load(runtime, arguments.job_path, arguments.overrides());
   if (arguments.smoke_test) {
     if (run_smoke_test(job, arguments.resume)) return kExitDone;
-    say("interrupted: the smoke test left nothing behind");
+    say(runtime, "interrupted: the smoke test left nothing behind");
     return kExitInterrupted;
   }
   std::optional<StartInterruptGuard> starting(std::in_place);
@@ -76,12 +76,12 @@ int run_train(Runtime& runtime, const TrainArguments& arguments) {
   training.reset();
   if (outcome.interrupted) {
     // The run's own job file includes what --data and --set said.
-    say("interrupted: everything is saved in {}; continue with\n  brisk train {} --output {} --resume",
+    say(runtime, "interrupted: everything is saved in {}; continue with\n  brisk train {} --output {} --resume",
         outcome.run_path, shell_word(outcome.run_path + "/job.json"), shell_word(outcome.run_path));
     return kExitInterrupted;
   }
   fmt::print("{}", last_line(outcome));
-  say("done: {}\n  {}", outcome.run_path, job.usage(shell_word(outcome.run_path)));
+  say(runtime, "done: {}\n  {}", outcome.run_path, job.usage(shell_word(outcome.run_path)));
   return kExitDone;
 }
 

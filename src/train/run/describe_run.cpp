@@ -13,13 +13,14 @@ void describe_run(const TrainingSetup& setup) {
       setup.task->describe_data(setup.job, setup.data, measure_packing(*setup.data.train, setup.loader_options));
   say("{}", data.text);
   write_file_atomically(setup.directory.statistics_path(), data.json);
-  say("\n{}", model_table(setup.costs));
+  say("");
+  say_table(model_table(setup.costs));
   if (setup.memory.trained_parameters < setup.memory.parameters) {
     say("trained: {} of {} parameters, the rest is frozen",
         format_count(static_cast<double>(setup.memory.trained_parameters)),
         format_count(static_cast<double>(setup.memory.parameters)));
   }
-  say("{}", memory_table(setup.memory));
+  say_table(memory_table(setup.memory));
   const TrainingOptions& training = setup.job.training;
   say("model: {}", setup.task->describe_model(setup.job));
   say("schedule: {}, {} of {} steps warm-up{}; weight decay {:g}, gradient norm {}, seed {}", training.lr_scheduler,

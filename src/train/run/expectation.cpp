@@ -1,23 +1,23 @@
 #include "train/run/expectation.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <span>
 
+#include "base/error.h"
 #include "base/terminal/terminal.h"
 
 namespace brisk {
 
-void time_evaluation(TrainingSetup& setup) {
+void time_evaluation(TrainingSetup& setup) try {
   constexpr int64_t kSequences = 32;
   const Sequences& all = *setup.data.validation;
   if (all.empty()) return;
   double seconds = 0, rows = 0;
   for (int trial = 0; trial < 2; ++trial) {  // the first allocates
-    const auto start = std::chrono::steady_clock::now();
+    const int64_t start = setup.clock().nanoseconds();
     rows = static_cast<double>(setup.engine->evaluate(all, setup.ledger, kSequences).tokens);
-    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    seconds = setup.clock().seconds_since(start);
   }
   const double whole = setup.processes().broadcast(seconds * static_cast<double>(all.total_rows()) / rows);
   setup.time_box->evaluation_took(whole);
@@ -28,6 +28,7 @@ void time_evaluation(TrainingSetup& setup) {
         "data.validation or a smaller data.validation_fraction",
         format_count(static_cast<double>(all.total_rows())), format_duration(whole), setup.job.training.stop);
   }
+} catch (const Cancelled&) {  // the run ends with this step
 }
 
 int64_t tell_expectation(TrainingSetup& setup) {

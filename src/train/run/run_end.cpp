@@ -66,8 +66,8 @@ TrainOutcome end_run(TrainingSetup& setup, RunWatch& watch, const RunEnd& end) {
     warn("{}", error.what());
     if (unsaved.empty()) unsaved = "summary.json";
   }
-  if (!end.epochs.empty()) say("{}", epoch_table(end.epochs, setup.job.training.best_by));
-  say("whole run:\n{}", ledger_table(totals, end.speed));
+  if (!end.epochs.empty()) say_table(epoch_table(end.epochs, setup.job.training.best_by));
+  say_table("whole run:\n" + ledger_table(totals, end.speed));
   say("{}", speed_line(end.speed));
   if (setup.summary.gpu) {
     const double tokens = setup.summary.tokens_per_joule;
@@ -75,7 +75,7 @@ TrainOutcome end_run(TrainingSetup& setup, RunWatch& watch, const RunEnd& end) {
         tokens > 0 ? fmt::format(", {} tokens a joule", format_count(tokens)) : "");
   }
   if (setup.summary.first_step_seconds > 0 && device_is_gpu(setup)) {
-    say("the first step was done {} after the start of the process", format_duration(setup.summary.first_step_seconds));
+    say("the first step was done {} after the start of the training", format_duration(setup.summary.first_step_seconds));
   }
   if (setup.state.guard.skipped + setup.state.guard.rollbacks > 0) {
     say("divergence guard: {} updates skipped, {} times back to an earlier step; the rate is {:g} times the "

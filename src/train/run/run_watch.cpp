@@ -228,7 +228,7 @@ void RunWatch::sample(int64_t step, int64_t epoch) {
       const std::string name = prompts[i].empty() ? "(no prompt)" : on_one_line(valid_utf8(prompts[i]), 63);
       events_->text(fmt::format("samples/{} {}", i + 1, name), step, as_code_block(text));
     }
-    say("{} {}", coloured("sample:", Colour::dim, STDERR_FILENO), on_one_line(text, 160));
+    say("{} {}", coloured_in_log("sample:", Colour::dim), on_one_line(text, 160));
   }
   if (events_) events_->write();
 }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
-#include "base/machine/machine.h"
 
 namespace brisk {
 
@@ -17,17 +17,18 @@ StepLog::StepLog(TrainingSetup& setup) : setup_(setup), epoch_start_(setup.ledge
 
 void StepLog::count(const StepBatch& batch, const StepResult& result, double seconds) {
   // Since the last logged line; saved, so that a resumed curve has the same lines.
-  auto& sums = setup_.state.accumulators;
+  LossSums& sums = setup_.state.loss_sums;
   if (std::isfinite(result.loss_sum)) {  // a skipped step that is finite shows in the curve; one that is not, cannot
-    sums["loss_sum"] += result.loss_sum;
-    sums["correct"] += static_cast<double>(result.correct);
-    sums["tokens"] += static_cast<double>(result.targets);
-    if (setup_.job.training.class_weights != "none") sums["weights"] += result.weight_sum;
+    sums.loss += result.loss_sum;
+    sums.correct += static_cast<double>(result.correct);
+    sums.targets += static_cast<double>(result.targets);
+    const bool weighted = setup_.job.training.class_weights != "none";
+    sums.weights += weighted ? result.weight_sum : static_cast<double>(result.targets);
     epoch_.loss_sum += result.loss_sum;
     epoch_.weight_sum += result.weight_sum;
   }
   window_seconds_ += seconds;
-  if (whole_.steps == 0) setup_.summary.first_step_seconds = seconds_since_process_start();
+  if (whole_.steps == 0) setup_.summary.first_step_seconds = setup_.ledger.totals().seconds();
   if (!result.overflowed) last_gradient_norm_ = result.gradient_norm;
   for (Counts* counts : {&whole_, &epoch_, &window_}) {
     ++counts->steps;
@@ -47,15 +48,14 @@ void StepLog::went_back() {
 }
 
 Progress StepLog::progress(const StepBatch& batch) const {
-  const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+  const double elapsed = setup_.clock().seconds_since(started_);
   Progress progress;
   progress.epoch = batch.cursor.epoch + 1;
   progress.epochs = setup_.epochs;
   progress.step = setup_.state.step;
   progress.steps = setup_.total_steps;
-  const auto& sums = setup_.state.accumulators;
-  const auto divisor = sums.contains("weights") ? sums.find("weights") : sums.find("tokens");
-  progress.loss = divisor != sums.end() && divisor->second > 0 ? sums.at("loss_sum") / divisor->second : last_loss_;
+  const LossSums& sums = setup_.state.loss_sums;
+  progress.loss = sums.weights > 0 ? sums.loss / sums.weights : last_loss_;
   progress.tokens_per_second = window_seconds_ > 0 ? static_cast<double>(window_.tokens) / window_seconds_ : 0;
   progress.elapsed_seconds = elapsed;
   if (setup_.gpu) progress.gpu = format_gpu(setup_.gpu->latest().value_or(GpuReading{}));
@@ -66,15 +66,14 @@ Progress StepLog::progress(const StepBatch& batch) const {
 }
 
 StepMetrics StepLog::line(const StepBatch& batch, double rate, double seconds) {
-  auto& sums = setup_.state.accumulators;
+  const LossSums sums = std::exchange(setup_.state.loss_sums, {});
   StepMetrics line;
   line.step = setup_.state.step;
   line.epoch = batch.cursor.epoch + 1;
   line.tokens = setup_.state.tokens_seen;
-  const double targets = sums["tokens"];  // 0: none of the steps was finite, nor is the loss
-  const double weights = sums.contains("weights") ? sums["weights"] : targets;
-  line.loss = weights > 0 ? sums["loss_sum"] / weights : std::nan("");
-  line.accuracy = targets > 0 ? sums["correct"] / targets : std::nan("");
+  // 0: none of the steps was finite, nor is the loss.
+  line.loss = sums.weights > 0 ? sums.loss / sums.weights : std::nan("");
+  line.accuracy = sums.targets > 0 ? sums.correct / sums.targets : std::nan("");
   line.learning_rate = rate;
   line.gradient_norm = last_gradient_norm_;
   line.tokens_per_second = window_seconds_ > 0 ? static_cast<double>(window_.tokens) / window_seconds_ : 0;
@@ -85,7 +84,6 @@ StepMetrics StepLog::line(const StepBatch& batch, double rate, double seconds) {
   if (setup_.gpu) line.gpu = setup_.gpu->latest();
   if (const LossScale* scale = setup_.engine->loss_scale()) line.loss_scale = *scale;
   last_loss_ = line.loss;
-  sums.clear();
   window_ = {};
   window_seconds_ = 0;
   return line;

@@ -6,7 +6,6 @@
 //   setup.summary.last_step = log.line(...);    // every logging_steps: the mean since the last one
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -48,7 +47,7 @@ class StepLog {
   static Speed speed_of(const TrainingSetup& setup, const Counts& counts, const Ledger::Totals& totals);
 
   TrainingSetup& setup_;
-  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  int64_t started_ = setup_.clock().nanoseconds();
   Ledger::Totals epoch_start_;
   Counts whole_, epoch_, window_;  // window: since the last line
   double window_seconds_ = 0, last_gradient_norm_ = 0, last_loss_ = 0;

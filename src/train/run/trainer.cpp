@@ -1,6 +1,5 @@
 #include "train/run/trainer.h"
 
-#include <chrono>
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -60,18 +59,23 @@ class Trainer {
   void loop() {
     LogSink& log = Runtime::current().log();
     const ProgressScope progress(log);
-    last_save_ = peak_sampled_ = std::chrono::steady_clock::now();
+    last_save_ = peak_sampled_ = now();
     if (setup_.gpu) setup_.gpu->begin();
     log_.begin_epoch();
-    while (!is_over() && !stop_early_) {
+    if (setup_.state.evaluation_due) {
+      const DataCursor& next = setup_.state.cursor;
+      finish_step(log, {.epoch = next.epoch - (next.step == 0 ? 1 : 0), .last_of_epoch = next.step == 0});
+      if (!interrupted_) save();  // it is not due any more
+    }
+    while (!is_over() && !stop_early_ && !interrupted_) {
       interrupted_ = interrupt_requested();
       if (interrupted_) break;
-      step_start_ = std::chrono::steady_clock::now();
+      step_start_ = now();
       const StepBatch batch = next_batch();
       const int64_t step = setup_.state.step + 1;
       const double rate = setup_.state.guard.rate_factor *
                           (setup_.time_box ? setup_.time_box->rate(step, elapsed()) : setup_.schedule.at(step));
-      const auto before = std::chrono::steady_clock::now();
+      const int64_t before = now();
       const StepResult result = setup_.engine->train_step(batch, step, rate, setup_.ledger, guard_.limits(),
                                                           [&] { return look_ahead(step); });
       Ledger::Scope scope(setup_.ledger, Phase::logging);
@@ -155,17 +159,17 @@ class Trainer {
          setup_.state.guard.rate_factor, setup_.state.guard.rollbacks, setup_.job.training.divergence_rollbacks);
     std::erase_if(epoch_rows_, [&](const EpochRow& row) { return row.step > place; });
     log_.went_back();
-    last_save_ = std::chrono::steady_clock::now();
+    last_save_ = now();
   }
 
   // After each step of a time-boxed run: is there time for another, and how far will it come?
   void follow_the_clock() {
     TimeBox& box = *setup_.time_box;
-    const double now = elapsed();
+    const double used = elapsed();
     box.step_took(agreed_seconds_since(step_start_));
-    box.advance(now);
+    box.advance(used);
     setup_.state.progress = box.progress();
-    setup_.total_steps = setup_.state.step + std::llround(box.steps_left(now));
+    setup_.total_steps = setup_.state.step + std::llround(box.steps_left(used));
     setup_.epochs = divide_up(setup_.total_steps, setup_.steps_per_epoch);
   }
 
@@ -183,16 +187,37 @@ class Trainer {
       log.progress(progress, false);
     }
     if (on_step_) on_step_(progress);
-    const bool evaluates = training.eval_steps > 0 ? setup_.state.step % training.eval_steps == 0 : batch.last_of_epoch;
+    finish_step(log, {batch.cursor.epoch, batch.last_of_epoch});
+  }
+
+  // Where in the data a step was.
+  struct StepPlace {
+    int64_t epoch = 0;
+    bool last_of_epoch = false;
+  };
+
+  // What follows some steps: evaluation, samples, the end of an epoch, a checkpoint.
+  void finish_step(LogSink& log, const StepPlace& place) {
+    const TrainingOptions& training = setup_.job.training;
+    const bool last = is_over();
+    const bool evaluates = training.eval_steps > 0 ? setup_.state.step % training.eval_steps == 0 : place.last_of_epoch;
     bool best = false;
-    const auto pause = std::chrono::steady_clock::now();
+    const int64_t pause = now();
     const bool evaluated = (evaluates || last) && !setup_.data.validation->empty();
-    if (evaluated) best = evaluate(log, batch);
-    if (evaluates || last) sample(log, batch);
+    setup_.state.evaluation_due = false;
+    if (evaluated) {
+      const std::optional<EvaluationResult> result = measure();
+      setup_.state.evaluation_due = !result;
+      interrupted_ = !result;
+      if (interrupted_) return;
+      best = take_evaluation(log, place, *result);
+    }
+    if (evaluates || last) sample(log, place);
     watch_.histograms(setup_.state.step);
-    if (batch.last_of_epoch || last) end_epoch(log, batch);
+    const bool trained = log_.steps() > 0;  // or else another process has told of the epoch's steps
+    if ((place.last_of_epoch || last) && trained) end_epoch(log, place);
     if (evaluated && setup_.time_box) setup_.time_box->evaluation_took(agreed_seconds_since(pause));
-    const bool saves = (training.save_steps > 0 ? setup_.state.step % training.save_steps == 0 : batch.last_of_epoch) ||
+    const bool saves = (training.save_steps > 0 ? setup_.state.step % training.save_steps == 0 : place.last_of_epoch) ||
                        (training.save_minutes > 0 && agreed_seconds_since(last_save_) >= 60 * training.save_minutes);
     if (saves || last || stop_early_ || (best && training.load_best_model_at_end)) {
       log.clear_progress();
@@ -210,7 +235,7 @@ class Trainer {
   void sample_peak() {
     if (seconds_since(peak_sampled_) < 1) return;
     setup_.peak->sample();
-    peak_sampled_ = std::chrono::steady_clock::now();
+    peak_sampled_ = now();
   }
 
   void log_step(const StepBatch& batch, double rate) {
@@ -221,18 +246,25 @@ class Trainer {
     setup_.summary.last_step = line;
   }
 
-  EvaluationResult measure() {
-    EvaluationResult result = setup_.engine->evaluate(*setup_.data.validation, setup_.ledger);
-    Ledger::Hold hold(setup_.ledger, Phase::evaluation);
-    setup_.task->add_metrics(setup_.engine->model(), setup_.engine->parameters(), *setup_.data.tokenizer,
-                             *setup_.data.validation, result.metrics);
-    return result;
+  // None where it was cancelled.
+  std::optional<EvaluationResult> measure() {
+    try {
+      EvaluationResult result = setup_.engine->evaluate(*setup_.data.validation, setup_.ledger);
+      Ledger::Hold hold(setup_.ledger, Phase::evaluation);
+      setup_.task->add_metrics(setup_.engine->model(), setup_.engine->parameters(), *setup_.data.tokenizer,
+                               *setup_.data.validation, result.metrics);
+      return result;
+    } catch (const Cancelled&) {
+      return std::nullopt;
+    }
   }
 
-  bool evaluate(LogSink& log, const StepBatch& batch) {
-    const EvaluationResult result = measure();
-    const EvaluationMetrics line{setup_.state.step, batch.cursor.epoch + 1, result.metrics, watch_.seconds()};
-    setup_.metrics->append(line);
+  // Whether it is the best so far.
+  bool take_evaluation(LogSink& log, const StepPlace& place, const EvaluationResult& result) {
+    const EvaluationMetrics line{setup_.state.step, place.epoch + 1, result.metrics, watch_.seconds()};
+    // One that was due may be there: a process that made up for it ended before it had saved that.
+    const auto& written = setup_.summary.last_evaluation;
+    if (!written || written->step != line.step) setup_.metrics->append(line);
     watch_.evaluation(line);
     setup_.summary.last_evaluation = line;
     const bool best = best_.see(line);
@@ -256,20 +288,22 @@ class Trainer {
     }
   }
 
-  void sample(LogSink& log, const StepBatch& batch) {
+  void sample(LogSink& log, const StepPlace& place) {
     log.clear_progress();
-    watch_.sample(setup_.state.step, batch.cursor.epoch + 1);
+    watch_.sample(setup_.state.step, place.epoch + 1);
   }
 
-  void end_epoch(LogSink& log, const StepBatch& batch) {
+  void end_epoch(LogSink& log, const StepPlace& place) {
     log.clear_progress();
-    const Ledger::Totals now = setup_.ledger.totals();
-    const Ledger::Totals epoch = now - log_.epoch_start();
-    const EpochRow row = log_.end_epoch(batch.cursor.epoch + 1, now);
-    say("\nepoch {}/{}: training loss {:.4f}{}", row.epoch, setup_.epochs, row.training_loss,
+    const Ledger::Totals totals = setup_.ledger.totals();
+    const Ledger::Totals epoch = totals - log_.epoch_start();
+    const EpochRow row = log_.end_epoch(place.epoch + 1, totals);
+    say("");
+    say("epoch {}/{}: training loss {:.4f}{}", row.epoch, setup_.epochs, row.training_loss,
         row.evaluation ? ", validation " + metrics_text(row.evaluation->metrics, setup_.job.training.best_by) : "");
-    say("{}", ledger_table(epoch, row.speed));
-    say("{}\n", speed_line(row.speed));
+    say_table(ledger_table(epoch, row.speed));
+    say("{}", speed_line(row.speed));
+    say("");
     epoch_rows_.push_back(row);
     watch_.end_epoch(epoch);
     log_.begin_epoch();
@@ -277,7 +311,7 @@ class Trainer {
 
   void save() {
     Ledger::Hold hold(setup_.ledger, Phase::checkpoint);
-    last_save_ = std::chrono::steady_clock::now();
+    last_save_ = now();
     setup_.state.elapsed_seconds = setup_.elapsed();
     setup_.state.guard.healthy = guard_.healthy();
     if (const LossScale* scale = setup_.engine->loss_scale()) setup_.state.loss_scale = *scale;
@@ -299,12 +333,11 @@ class Trainer {
     if (setup_.time_box) setup_.time_box->save_took(agreed_seconds_since(last_save_));
   }
 
-  static double seconds_since(std::chrono::steady_clock::time_point start) {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
+  int64_t now() const { return setup_.clock().nanoseconds(); }
+  double seconds_since(int64_t start) const { return setup_.clock().seconds_since(start); }
 
   // What a decision reads of clocks and signals is the same in all processes.
-  double agreed_seconds_since(std::chrono::steady_clock::time_point start) const {
+  double agreed_seconds_since(int64_t start) const {
     return setup_.processes().broadcast(seconds_since(start));
   }
   double elapsed() { return setup_.processes().broadcast(setup_.elapsed()); }
@@ -320,7 +353,7 @@ class Trainer {
   const std::function<void(const Progress&)> on_step_;
   const std::function<void(const EvaluationMetrics&)> on_evaluation_;
   std::optional<StepBatch> ahead_;  // of the coming step, which a GPU has begun with
-  std::chrono::steady_clock::time_point step_start_, last_save_, peak_sampled_;
+  int64_t step_start_ = 0, last_save_ = 0, peak_sampled_ = 0;  // by the clock, in nanoseconds
   int64_t expected_steps_ = 0;  // of a time-boxed run, as it was told
   std::vector<EpochRow> epoch_rows_;
   Task::Description details_;  // of the best evaluation

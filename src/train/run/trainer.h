@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "job/job.h"
 #include "train/record/metrics_log.h"
@@ -23,6 +24,7 @@ struct TrainRequest {
   bool resume = false;
   std::shared_ptr<Task> task = {};    // none: that of the job, from the table
   ProcessGroup* processes = nullptr;  // that train together (train/engine/process_group.h); none: this one alone
+  const Clock* clock = &kSystemClock;  // that the run's time is read from
   std::function<void()> before_first_step = {};  // everything is prepared: from here on there is something to save
   std::function<void(const Progress&)> on_step = {};
   std::function<void(const EvaluationMetrics&)> on_evaluation = {};

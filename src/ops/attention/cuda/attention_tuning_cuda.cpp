@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <limits>
 #include <map>
 #include <string_view>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "base/runtime.h"
 #include "ops/attention/attention_cudnn_limits.h"
 #include "ops/attention/cuda/attention_cudnn_cuda.h"
@@ -44,11 +44,7 @@ Asked asked_for() {
 }
 
 // Ragged batches have new sizes each time; neighbours go the same way.
-int64_t near_size(int64_t size) {
-  if (size <= 8) return size;
-  const int shift = std::bit_width(static_cast<uint64_t>(size)) - 3;
-  return (size >> shift) << shift;
-}
+int64_t near_size(int64_t size) { return leading_bits(size, 3); }
 
 ProductChoices::Key choice_key(const AttentionForward& op, bool backward) {
   const bool is_self = op.k_begin == op.queries.starts;
