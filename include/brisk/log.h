@@ -22,7 +22,7 @@ enum class LogLevel { info, warning };
 struct Progress {
   int64_t epoch = 0, epochs = 0;  // epochs 0: not shown
   int64_t step = 0, steps = 0;
-  double loss = 0;
+  double loss = 0;  // of the last steps, the latest weighing most
   double tokens_per_second = 0;
   double elapsed_seconds = 0;
   double seconds_left = -1;   // negative: not known yet
@@ -42,7 +42,8 @@ class BRISK_API LogSink {
  public:
   virtual ~LogSink() = default;
   virtual void line(LogLevel level, std::string_view text) = 0;  // without a newline at its end
-  // After every step; `is_logged`: one of those that are recorded (training.logging_steps).
+  // After every step; `is_logged`: one to write down where nothing can be redrawn (every training.logging_steps, or now
+  // and then).
   virtual void progress(const Progress& /*progress*/, bool /*is_logged*/) {}
   virtual void work(const WorkProgress& /*progress*/) {}
   virtual std::chrono::milliseconds work_interval() const { return std::chrono::seconds(10); }  // between two work()

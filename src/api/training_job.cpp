@@ -1,8 +1,10 @@
 #include "api/training_job.h"
 
 #include <brisk/runtime.h>
+#include <fmt/ranges.h>
 
 #include <utility>
+#include <vector>
 
 #include "base/runtime.h"
 #include "base/terminal/terminal.h"
@@ -33,6 +35,8 @@ TrainingJob TrainingJob::parse(Runtime& runtime, const std::string& text, const 
 
 const std::string& TrainingJob::task() const { return content_->job.task; }
 
+std::string TrainingJob::output() const { return run_directory_of(content_->job); }
+
 std::string TrainingJob::text() const { return job_to_json_text(content_->job); }
 
 std::string TrainingJob::usage(const std::string& run) const { return make_task(task())->usage(run); }
@@ -40,7 +44,9 @@ std::string TrainingJob::usage(const std::string& run) const { return make_task(
 Job resolved_job(const TrainingJob& job, bool resume) {
   Job resolved = job.content().job;
   for (const std::string& line : take_model_from_source(resolved, resume)) say("{}", line);
-  for (const std::string& line : resolve_defaults(resolved)) say("{}", line);
+  if (const std::vector<std::string> lines = resolve_defaults(resolved); !lines.empty()) {
+    say("chosen: {}", fmt::join(lines, ", "));
+  }
   return resolved;
 }
 

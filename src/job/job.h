@@ -96,8 +96,8 @@ struct TrainingOptions {
   double mlm_probability = 0.15;    // share of tokens that are masked
   bool whole_word_masking = false;  // the pieces of a word are masked together
 
-  int64_t eval_steps = -1;  // optimizer steps; 0: after each epoch; negative: train/run/cadence.h
-  int64_t logging_steps = 10;
+  int64_t eval_steps = -1;       // optimizer steps; 0: after each epoch; negative: train/run/cadence.h
+  int64_t logging_steps = 0;     // 0: every 10, and on the screen a line now and then
   int64_t save_steps = -1;       // optimizer steps; 0: after each epoch; negative: train/run/cadence.h
   double save_minutes = 5;       // besides, when this long ago; 0: never
   int64_t save_total_limit = 2;  // last checkpoints kept besides the best; 0: all
@@ -167,6 +167,9 @@ Job job_from_json_text(const std::string& text, const std::string& source_name,
 
 // Every key with its value, canonical names; job_from_json_text reads it back to an equal job.
 std::string job_to_json_text(const Job& job);
+
+// Where its run goes: `output`, or a folder named after the job.
+std::string run_directory_of(const Job& job);
 
 // Fills what brisk chooses and checks what only the whole job can tell (d_model and num_heads, ...): UserError.
 // Returns a line for each value filled. A second call fills nothing.

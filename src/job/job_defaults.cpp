@@ -106,6 +106,10 @@ std::string cache_directory(const DataOptions& data) {
   return data.cache_dir.empty() ? Runtime::current().cache_directory() : data.cache_dir;
 }
 
+std::string run_directory_of(const Job& job) {
+  return job.output.empty() ? "runs/" + (job.name.empty() ? "run" : job.name) : job.output;
+}
+
 std::vector<std::string> resolve_defaults(Job& job) {
   std::vector<std::string> lines;
   check_task(job);
@@ -173,7 +177,8 @@ std::vector<std::string> resolve_defaults(Job& job) {
         std::clamp(at_256 * std::sqrt(256.0 / static_cast<double>(model.d_model)), 0.1 * at_256, 3 * at_256);
     training.learning_rate = two_digits(learned ? rate / 10 : rate);
     tell("training.learning_rate", training.learning_rate,
-         fmt::format("{:g} sqrt(256 / d_model), {:g} to {:g}{}", at_256, 0.1 * at_256, 3 * at_256, why_less));
+         fmt::format("{:g} x sqrt(256 / d_model), kept within {:g} to {:g}{}", at_256, 0.1 * at_256, 3 * at_256,
+                     why_less));
   }
   if (training.muon_learning_rate == 0) {
     training.muon_learning_rate = learned ? kMuonRate / 10 : kMuonRate;
@@ -184,14 +189,12 @@ std::vector<std::string> resolve_defaults(Job& job) {
     training.sample_tokens = 64;
     tell("training.sample_tokens", training.sample_tokens);
   }
-  if (job.name.empty()) {
-    job.name = job.output.empty() ? "run" : std::filesystem::path(job.output).filename().string();
-    if (job.name.empty()) job.name = "run";
-  }
   if (job.output.empty()) {
-    job.output = "runs/" + job.name;
+    job.output = run_directory_of(job);
     tell("output", job.output);
   }
+  if (job.name.empty()) job.name = std::filesystem::path(job.output).filename().string();
+  if (job.name.empty()) job.name = "run";
   if (job.data.cache_dir.empty()) {
     job.data.cache_dir = Runtime::current().cache_directory();
     tell("data.cache_dir", job.data.cache_dir, "token files, shared between runs");

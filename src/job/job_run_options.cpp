@@ -19,9 +19,11 @@ void declare_course(Job& job, std::vector<Option>& all) {
       .in("optimizer steps")
       .also({"eval_interval", "evaluation_steps", "eval_every"})
       .smoke_test_value(kSmokeTestSteps / 2);
-  all.emplace_back("training.logging_steps", training.logging_steps, "optimizer steps between lines of metrics.jsonl",
+  all.emplace_back("training.logging_steps", training.logging_steps,
+                   "optimizer steps between lines of metrics.jsonl, and of the log where it is not a terminal",
                    OnResume::may_change)
       .at_least(1)
+      .automatic(0, "10, in the log a line now and then")
       .in("optimizer steps")
       .also({"log_interval", "log_every", "log_steps"})
       .smoke_test_value(1);

@@ -191,7 +191,10 @@ std::string Table::text() const {
 std::string format_progress(const Progress& progress) {
   std::string text;
   if (progress.epochs > 0) text += fmt::format("epoch {}/{}  ", progress.epoch, progress.epochs);
-  text += fmt::format("step {}/{}  loss {}  {} tokens/s", progress.step, progress.steps, loss_text(progress.loss),
+  const double percent =
+      progress.steps > 0 ? 100 * static_cast<double>(progress.step) / static_cast<double>(progress.steps) : 0;
+  text += fmt::format("step {}/{}  {:.0f} %  loss {}  {} tokens/s", progress.step, progress.steps,
+                      std::clamp(std::floor(percent), 0.0, 100.0), loss_text(progress.loss),
                       format_count(progress.tokens_per_second));
   if (!progress.gpu.empty()) text += "  " + progress.gpu;
   text += fmt::format("  elapsed {}", format_duration(progress.elapsed_seconds));

@@ -81,7 +81,7 @@ int64_t display_width(std::string_view text);
 // The text, cut between characters and ended by "..." if it takes more than so many columns.
 std::string shortened(std::string_view text, int64_t columns);
 
-// "epoch 1/3  step 40/900  loss 5.310  12.3K tokens/s  98 % busy, 612 W, 64 C  elapsed 4.20 s  left 1m 30s"
+// "epoch 1/3  step 40/900  4 %  loss 5.310  12.3K tokens/s  98 % busy, 612 W, 64 C  elapsed 4.20 s  left 1m 30s"
 std::string format_progress(const Progress& progress);
 
 // The same after a bar [####------] of the share of steps done, fitted into `width` columns.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace brisk {
@@ -16,8 +17,6 @@ std::string with_commas(int64_t number) {
 }
 
 namespace {
-
-std::string percent(double part, double whole) { return fmt::format("{:.1f} %", whole > 0 ? 100 * part / whole : 0.0); }
 
 std::string duplicates_text(const CorpusStatistics& statistics) {
   if (!statistics.duplicates) return "";
@@ -58,44 +57,18 @@ CorpusStatistics corpus_statistics(const CorpusPart& part, int64_t max_length) {
   return statistics;
 }
 
-std::string histogram_text(const std::vector<DocumentLengths::Bar>& histogram) {
-  constexpr double kCells = 40;
-  int64_t most = 0, documents = 0;
-  size_t width = 0;
-  std::vector<std::string> ranges;
-  for (const DocumentLengths::Bar& bar : histogram) {
-    most = std::max(most, bar.documents);
-    documents += bar.documents;
-    ranges.push_back(bar.from == bar.to ? with_commas(bar.to)
-                                        : fmt::format("{} to {}", with_commas(bar.from), with_commas(bar.to)));
-    width = std::max(width, ranges.back().size());
-  }
-  std::string text;
-  for (size_t i = 0; i < histogram.size(); ++i) {
-    const auto count = static_cast<double>(histogram[i].documents);
-    const auto cells = static_cast<size_t>(count > 0 ? std::max(1.0, kCells * count / static_cast<double>(most)) : 0);
-    text += fmt::format("{}{:>{}} {:<40} {} ({})", i == 0 ? "" : "\n", ranges[i], width, std::string(cells, '#'),
-                        with_commas(histogram[i].documents), percent(count, static_cast<double>(documents)));
-  }
-  return text;
-}
-
-std::string packing_text(const PackingFigures& packing) {
+std::string step_text(const PackingFigures& packing, int64_t asked_tokens) {
   if (packing.packing_efficiency <= 0) return "";
-  return fmt::format(
-      "step         {:.0f} tokens in {:.1f} micro-batches of at most {}\n"
-      "packing      {:.1f} % of the micro-batches' capacity is tokens, and no row is padding "
-      "(padded to the longest sequence of each step, {:.1f} % would be tokens)",
-      packing.rows_per_step, packing.micro_batches_per_step, with_commas(packing.micro_batch_tokens),
-      100 * packing.packing_efficiency, 100 * packing.padded_efficiency);
-}
-
-std::string step_text(const PackingFigures& packing) {
-  if (packing.packing_efficiency <= 0) return "";
-  return fmt::format(
-      "step         {:.0f} tokens in {:.1f} micro-batches, none of them padding (padded to the longest text of each "
-      "step, {:.1f} % would be tokens)",
-      packing.rows_per_step, packing.micro_batches_per_step, 100 * packing.padded_efficiency);
+  std::string share;
+  if (asked_tokens > 0) {
+    const double full = packing.rows_per_step / static_cast<double>(asked_tokens);
+    constexpr double kFew = 0.7;
+    share =
+        fmt::format(", {:.0f} % of batch_size x max_length{}", 100 * full,
+                    full < kFew ? " (most texts are shorter; a larger training.batch_size makes larger steps)" : "");
+  }
+  return fmt::format("step         {} tokens on average{}, in {:.1f} micro-batches; nothing is padded",
+                     with_commas(std::llround(packing.rows_per_step)), share, packing.micro_batches_per_step);
 }
 
 std::string statistics_text(const CorpusStatistics& statistics) {
@@ -105,7 +78,6 @@ std::string statistics_text(const CorpusStatistics& statistics) {
       with_commas(statistics.documents), with_commas(statistics.tokens), with_commas(statistics.shortest),
       with_commas(statistics.median), statistics.mean, with_commas(statistics.percentile_95),
       with_commas(statistics.longest));
-  if (statistics.histogram.size() > 1) text += histogram_text(statistics.histogram) + "\n";
   text += fmt::format("sequences    {} of at most {} tokens; ", with_commas(statistics.chunks),
                       with_commas(statistics.max_length));
   text += statistics.documents_split == 0
@@ -113,9 +85,7 @@ std::string statistics_text(const CorpusStatistics& statistics) {
               : fmt::format("{} longer {} became {} of them", with_commas(statistics.documents_split),
                             statistics.documents_split == 1 ? "document" : "documents",
                             with_commas(statistics.chunks_of_split));
-  text += duplicates_text(statistics) + sources_text(statistics);
-  if (const std::string packing = packing_text(statistics.packing); !packing.empty()) text += "\n" + packing;
-  return text;
+  return text + duplicates_text(statistics) + sources_text(statistics);
 }
 
 std::string statistics_json_text(const CorpusStatistics& statistics) {

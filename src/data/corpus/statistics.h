@@ -2,7 +2,7 @@
 //
 //   CorpusStatistics statistics = corpus_statistics(split.train, 128);
 //   statistics.duplicates = count_duplicates(*stream);
-//   say("{}", statistics_text(statistics));                                    // with a histogram of the lengths
+//   say("{}", statistics_text(statistics));
 //   write_file_atomically(run + "/statistics.json", statistics_json_text(statistics));
 #pragma once
 
@@ -34,10 +34,9 @@ struct PackingFigures {
   double rows_per_step = 0;
 };
 
-// Two lines for people; "" if nothing was measured.
-std::string packing_text(const PackingFigures& packing);
-// One line, for steps that are small beside a micro-batch: how full it is says nothing there.
-std::string step_text(const PackingFigures& packing);
+// A line for people; "" if nothing was measured. `asked_tokens`: of a step whose sequences are all as long as they may be;
+// 0: that says nothing about such texts.
+std::string step_text(const PackingFigures& packing, int64_t asked_tokens);
 
 struct CorpusStatistics {
   int64_t documents = 0;
@@ -63,9 +62,6 @@ CorpusStatistics corpus_statistics(const CorpusPart& part, int64_t max_length);
 
 // A few lines of text, without a line end at the end.
 std::string statistics_text(const CorpusStatistics& statistics);
-
-// The bars alone, a line each: "   33 - 64    ############  1,204 documents (31.2 %)".
-std::string histogram_text(const std::vector<DocumentLengths::Bar>& histogram);
 
 std::string with_commas(int64_t number);  // "1,204"
 

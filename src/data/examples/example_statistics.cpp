@@ -86,8 +86,6 @@ std::string example_statistics_text(const ExampleStatistics& statistics) {
       with_commas(statistics.examples), statistics.pieces ? " pieces of texts" : "", with_commas(lengths.tokens()),
       with_commas(lengths.shortest()), with_commas(statistics.examples > 0 ? lengths.at_share(0.5) : 0), lengths.mean(),
       with_commas(statistics.examples > 0 ? lengths.at_share(0.95) : 0), with_commas(lengths.longest()));
-  const auto histogram = lengths.histogram();
-  if (histogram.size() > 1) text += histogram_text(histogram) + "\n";
   text +=
       statistics.pieces ? fmt::format("truncation   none: a text of more than {} tokens comes in pieces",
                                       with_commas(statistics.max_length))

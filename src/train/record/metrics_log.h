@@ -75,6 +75,8 @@ struct RunSummary {
   double utilisation = 0;
   int64_t peak_memory_bytes = 0;       // of the process: on the GPU where it ran on one, CUDA's own memory included
   int64_t peak_allocated_bytes = 0;    // on a GPU: what brisk itself allocated there
+  int64_t peak_own_bytes = 0;          // on a CPU: without the files it maps, as sampled
+  int64_t planned_memory_bytes = 0;    // before the start, of what it would compute in
   double first_step_seconds = 0;       // from the start of the process to the end of its first step; 0: there was none
   std::optional<GpuSummary> gpu;       // of this process's steps
   double tokens_per_joule = 0;         // where the GPU's energy is known

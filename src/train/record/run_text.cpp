@@ -1,57 +1,81 @@
 #include "train/record/run_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include "base/machine/machine.h"
+#include "base/metrics.h"
 #include "base/terminal/terminal.h"
 
 namespace brisk {
 
-std::string model_table(const std::vector<ComponentCost>& costs) {
-  Table table({"component",
-               {"parameters", Align::right},
-               {"bytes (fp32)", Align::right},
-               {"MFLOP/token", Align::right},
-               {"share", Align::right}});
-  double total_flop = 0;
-  for (const ComponentCost& cost : costs) total_flop += cost.flop_per_token;
+std::string model_line(const std::vector<ComponentCost>& costs) {
+  double flop = 0;
   int64_t parameters = 0;
   for (const ComponentCost& cost : costs) {
+    flop += cost.flop_per_token;
     parameters += cost.parameters;
-    table.add_row({cost.component, format_count(static_cast<double>(cost.parameters)),
-                   format_bytes(4.0 * static_cast<double>(cost.parameters)),
-                   fmt::format("{:.2f}", cost.flop_per_token * 1e-6),
-                   fmt::format("{:.1f} %", 100 * cost.flop_per_token / total_flop)});
   }
-  table.add_separator();
-  table.add_row({"total", format_count(static_cast<double>(parameters)),
-                 format_bytes(4.0 * static_cast<double>(parameters)), fmt::format("{:.2f}", total_flop * 1e-6),
-                 "100.0 %"});
-  return table.text();
+  std::vector<std::string> parts, shares;
+  for (const ComponentCost& cost : costs) {
+    constexpr double kShown = 0.005;
+    if (static_cast<double>(cost.parameters) > kShown * static_cast<double>(parameters)) {
+      parts.push_back(fmt::format("{} {}", cost.component, format_count(static_cast<double>(cost.parameters))));
+    }
+    if (cost.flop_per_token > kShown * flop) {
+      shares.push_back(fmt::format("{} {:.0f} %", cost.component, 100 * cost.flop_per_token / flop));
+    }
+  }
+  return fmt::format("{} parameters ({}); {:.1f} MFLOP a token ({})", format_count(static_cast<double>(parameters)),
+                     fmt::join(parts, ", "), 1e-6 * flop, fmt::join(shares, ", "));
+}
+
+namespace {
+
+// What a plan is made of; parts that take nothing are left out.
+std::vector<std::pair<std::string, int64_t>> memory_parts(const MemoryPlan& plan) {
+  std::vector<std::pair<std::string, int64_t>> parts = {
+      {"weights (fp32 masters)", plan.state.masters},
+      {"weights (copies that products read)", plan.state.copies},
+      {"gradients", plan.state.gradients},
+      {"optimizer (moments)", plan.state.moments},
+      {"optimizer (workspace)", plan.optimizer_bytes},
+      // Where logits are made, activations that are needed no more lie at other times: the arena is planned as one.
+      {"activations", plan.activation_bytes - plan.batch_bytes - plan.loss_bytes},
+      {"loss (logits of a chunk of rows)", plan.loss_bytes},
+      {"batch", plan.batch_bytes},
+      {"evaluation", plan.evaluation_bytes},
+      {"workspaces of products and other ops", plan.workspace_bytes}};
+  std::erase_if(parts, [](const auto& part) { return part.second <= 0; });
+  return parts;
+}
+
+}  // namespace
+
+std::string memory_line(const MemoryPlan& plan) {
+  const auto text = [](int64_t bytes) { return format_bytes(static_cast<double>(bytes)); };
+  const int64_t weights = plan.state.masters + plan.state.copies, optimizer = plan.state.moments + plan.optimizer_bytes;
+  std::string line = fmt::format("{} planned: weights {}, gradients {}, optimizer {}, activations {}",
+                                 text(plan.total()), text(weights), text(plan.state.gradients), text(optimizer),
+                                 text(plan.activation_bytes + plan.workspace_bytes));
+  if (plan.evaluation_bytes > 0) line += ", evaluation " + text(plan.evaluation_bytes);
+  if (plan.copy_bytes > 0) line += fmt::format("; and a copy of {} to save from", text(plan.copy_bytes));
+  return line;
 }
 
 std::string memory_table(const MemoryPlan& plan) {
   Table table({"memory", {"bytes", Align::right}});
-  const auto add = [&](const char* what, int64_t bytes) {
+  const auto add = [&](const std::string& what, int64_t bytes) {
     if (bytes > 0) table.add_row({what, format_bytes(static_cast<double>(bytes))});
   };
-  add("weights (fp32 masters)", plan.state.masters);
-  add("weights (copies that products read)", plan.state.copies);
-  add("gradients", plan.state.gradients);
-  add("optimizer (moments)", plan.state.moments);
-  add("optimizer (workspace)", plan.optimizer_bytes);
-  // Where logits are made, activations that are needed no more lie at other times: the arena is planned as one.
-  add("activations", plan.activation_bytes - plan.batch_bytes - plan.loss_bytes);
-  add("loss (logits of a chunk of rows)", plan.loss_bytes);
-  add("batch", plan.batch_bytes);
-  add("evaluation", plan.evaluation_bytes);
-  add("workspaces of products and other ops", plan.workspace_bytes);
+  for (const auto& [what, bytes] : memory_parts(plan)) add(what, bytes);
   table.add_separator();
   table.add_row({"total", format_bytes(static_cast<double>(plan.total()))});
   add("besides, where there is room: cuDNN's attention", plan.library_bytes);
-  add("besides, in the host's memory: copy for saving while training goes on", plan.copy_bytes);
   return table.text();
 }
 
@@ -64,17 +88,63 @@ std::string ledger_table(const Ledger::Totals& totals, const Speed& speed) {
   Table table({"phase", {"seconds", Align::right}, {"share", Align::right}, {"ms/step", Align::right}});
   const double all = totals.seconds();
   const double steps = static_cast<double>(std::max<int64_t>(1, speed.steps));
+  const auto add = [&](const std::string& name, double seconds) {
+    table.add_row({name, fmt::format("{:.2f}", seconds), fmt::format("{:.1f} %", 100 * seconds / all),
+                   fmt::format("{:.2f}", 1e3 * seconds / steps)});
+  };
+  constexpr double kShown = 0.005;
+  std::vector<std::string_view> small;
+  double in_small = 0;
   for (int i = 0; i < kPhases; ++i) {
     const Phase phase = static_cast<Phase>(i);
     const double seconds = totals.seconds(phase);
-    if (seconds <= 0) continue;
-    table.add_row({std::string(phase_name(phase)), fmt::format("{:.2f}", seconds),
-                   fmt::format("{:.1f} %", 100 * seconds / all), fmt::format("{:.2f}", 1e3 * seconds / steps)});
+    if (seconds >= kShown * all) {
+      add(std::string(phase_name(phase)), seconds);
+    } else if (seconds > 0) {
+      small.push_back(phase_name(phase));
+      in_small += seconds;
+    }
   }
+  if (small.size() == 1) add(std::string(small.front()), in_small);
+  if (small.size() > 1) add(fmt::format("{} small ones", small.size()), in_small);
   table.add_separator();
   table.add_row({"wall time", fmt::format("{:.2f}", all), "100.0 %", fmt::format("{:.2f}", 1e3 * all / steps)});
   if (!totals.sampled) return table.text();
   return table.text() + "(on the GPU, phases of a step are shares of steps that were measured op by op)\n";
+}
+
+std::string shares_text(const Ledger::Totals& totals) {
+  double forward = 0, backward = 0;
+  for (const OpFamily family :
+       {OpFamily::embedding, OpFamily::linear, OpFamily::attention, OpFamily::norm, OpFamily::elementwise}) {
+    forward += totals.seconds(forward_phase(family));
+    backward += totals.seconds(backward_phase(family));
+  }
+  const double loss = totals.seconds(Phase::loss);
+  const double optimizer = totals.seconds(Phase::clipping) + totals.seconds(Phase::optimizer);
+  const double all = std::max(1e-9, totals.seconds());
+  const auto percent = [&](double seconds) { return fmt::format("{:.0f} %", 100 * seconds / all); };
+  return fmt::format("forward {}, loss {}, backward {}, optimizer {}, rest {}", percent(forward), percent(loss),
+                     percent(backward), percent(optimizer),
+                     percent(std::max(0.0, all - forward - backward - loss - optimizer)));
+}
+
+std::string epoch_line(const EpochRow& row, int64_t epochs, const Ledger::Totals& totals, const std::string& best_by,
+                       bool best) {
+  const bool evaluated = row.evaluation && row.evaluation->step == row.step;
+  return fmt::format("epoch {}/{}: loss {:.4f}{}; {} tokens/s, {}: {}", row.epoch, epochs, row.training_loss,
+                     evaluated ? fmt::format(", validation {}{}", metrics_text(row.evaluation->metrics, best_by),
+                                             best ? ", the best so far" : "")
+                               : "",
+                     format_count(row.speed.tokens_per_second()), format_duration(row.speed.seconds),
+                     shares_text(totals));
+}
+
+std::vector<EpochRow> thinned(const std::vector<EpochRow>& rows, size_t most) {
+  if (rows.size() <= most) return rows;
+  std::vector<EpochRow> some;
+  for (size_t i = 1; i <= most; ++i) some.push_back(rows[i * rows.size() / most - 1]);
+  return some;
 }
 
 std::string epoch_table(const std::vector<EpochRow>& rows, const std::string& best_by) {
@@ -112,11 +182,21 @@ std::string speed_line(const Speed& speed) {
   const double steps = static_cast<double>(std::max<int64_t>(1, speed.steps));
   const double samples = static_cast<double>(std::max<int64_t>(1, speed.sequences));
   return fmt::format(
-      "{:.0f} tokens/s, {:.1f} ms a step, {:.2f} ms a sample, {:.1f} GFLOP/s, {:.1f} % of {:.0f} GFLOP/s, {} {}",
+      "{:.0f} tokens/s, {:.1f} ms a step, {:.2f} ms a sample, {:.1f} GFLOP/s, {:.1f} % of {:.0f} GFLOP/s, {}",
       speed.tokens_per_second(), 1e3 * speed.training_seconds / steps, 1e3 * speed.training_seconds / samples,
-      speed.gflops(), 100 * speed.utilisation(), speed.peak_gflops,
-      speed.gpu_bytes > 0 ? "peak memory on the GPU" : "peak memory",
-      format_bytes(static_cast<double>(speed.gpu_bytes > 0 ? speed.gpu_bytes : peak_memory_bytes())));
+      speed.gflops(), 100 * speed.utilisation(), speed.peak_gflops, peak_memory_text(speed));
+}
+
+std::string peak_memory_text(const Speed& speed) {
+  const bool on_gpu = speed.gpu_bytes > 0;
+  const auto text = [](int64_t bytes) { return format_bytes(static_cast<double>(bytes)); };
+  const int64_t peak = on_gpu ? speed.gpu_bytes : peak_memory_bytes();
+  const int64_t mapped = on_gpu || speed.own_bytes <= 0 ? 0 : std::max<int64_t>(0, peak - speed.own_bytes);
+  std::vector<std::string> parts;
+  if (speed.planned_bytes > 0) parts.push_back(text(speed.planned_bytes) + " planned");
+  if (mapped > 0) parts.push_back(text(mapped) + " are mapped files");
+  return fmt::format("peak memory{} {}{}", on_gpu ? " on the GPU" : "", text(peak),
+                     parts.empty() ? "" : fmt::format(" ({})", fmt::join(parts, "; ")));
 }
 
 }  // namespace brisk

@@ -1,6 +1,6 @@
-// The tables a run prints: what the model is made of, and where the time went.
+// What a run prints: what the model is made of, and where the time went.
 //
-//   say("{}", model_table(model_costs(config, mean_length)));
+//   say("{}", model_line(model_costs(config, mean_length)));
 //   say("{}", ledger_table(ledger.totals(), speed));
 //   say("{}", speed_line(speed));
 #pragma once
@@ -16,10 +16,11 @@
 
 namespace brisk {
 
-// Parameters, bytes and FLOP a token by component.
-std::string model_table(const std::vector<ComponentCost>& costs);
+// "4.16M parameters (embedding 2.56M, feed-forward 1.05M); 24.9 MFLOP a token (feed-forward 25 %, head 62 %)"
+std::string model_line(const std::vector<ComponentCost>& costs);
 
-// Where memory goes, before anything is allocated.
+// Where memory goes, before anything is allocated: a line, or a table for who has to free some.
+std::string memory_line(const MemoryPlan& plan);
 std::string memory_table(const MemoryPlan& plan);
 
 // Speed of a stretch of training.
@@ -30,6 +31,8 @@ struct Speed {
   double peak_gflops = 0;
   double training_seconds = 0;  // without evaluation, checkpoints and start-up: what the speeds below are of
   int64_t gpu_bytes = 0;        // the most of a GPU's memory that was the process's; 0: it ran on the CPU
+  int64_t own_bytes = 0;        // the most of the host's memory besides mapped files, as sampled; 0: not told apart
+  int64_t planned_bytes = 0;    // of the memory it computes in; 0: not planned
 
   double tokens_per_second() const { return training_seconds > 0 ? static_cast<double>(tokens) / training_seconds : 0; }
   double gflops() const { return tokens_per_second() * flop_per_token * 1e-9; }
@@ -45,13 +48,23 @@ struct EpochRow {
   int64_t skipped_updates = 0;  // a column where any epoch has some
 };
 std::string epoch_table(const std::vector<EpochRow>& rows, const std::string& best_by);
+// At most so many of them, evenly spaced, the last included.
+std::vector<EpochRow> thinned(const std::vector<EpochRow>& rows, size_t most);
+// "epoch 2/3: loss 4.1234, validation loss 4.2011, the best so far; 12.3K tokens/s, 33.1 s: forward 28 %, loss 18 %, ...";
+// `totals`: of the epoch; the evaluation is told where it is of its last step.
+std::string epoch_line(const EpochRow& row, int64_t epochs, const Ledger::Totals& totals, const std::string& best_by,
+                       bool best);
+// "forward 28 %, loss 18 %, backward 45 %, optimizer 6 %, rest 3 %"
+std::string shares_text(const Ledger::Totals& totals);
 
 // Seconds of a stretch that were training: everything but start-up, evaluation and checkpoints.
 double training_seconds(const Ledger::Totals& totals);
 
-// Phases that took time, their share, milliseconds a step; the shares sum to 100 %.
+// Phases that took time, their share, milliseconds a step; the shares sum to 100 %, those below half a percent together.
 std::string ledger_table(const Ledger::Totals& totals, const Speed& speed);
-// "5,210 tokens/s, 786 ms a step, 24.6 ms a sample, 131 GFLOP/s, 71.2 % of 184 GFLOP/s, peak memory 412 MiB"
+// "5,210 tokens/s, 786 ms a step, 24.6 ms a sample, 131 GFLOP/s, 71.2 % of 184 GFLOP/s, " and
+// "peak memory 412 MiB (310 MiB planned; 80 MiB are mapped files)"
 std::string speed_line(const Speed& speed);
+std::string peak_memory_text(const Speed& speed);
 
 }  // namespace brisk

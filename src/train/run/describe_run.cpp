@@ -9,6 +9,7 @@
 #include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "infer/device_choice.h"
+#include "infer/optimizer_options.h"
 #include "train/record/run_text.h"
 
 namespace brisk {
@@ -42,6 +43,18 @@ std::string cadence_text(const TrainingSetup& setup) {
   return fmt::format("{}; a checkpoint {}", text, saved);
 }
 
+// "Muon for the layers' matrices at a rate of 0.01, AdamW for the rest at 0.004"
+std::string optimizer_text(const TrainingSetup& setup) {
+  const TrainingOptions& training = setup.job.training;
+  if (!muon_options(training) || training.lora_rank > 0)
+    return fmt::format("AdamW, learning rate {:g}, betas {:g} and {:g}", training.learning_rate, training.beta1,
+                       training.beta2);
+  return fmt::format(
+      "Muon for the matrices of the layers, learning rate {:g}, momentum {:g}; AdamW for the rest, learning rate {:g}, "
+      "betas {:g} and {:g}",
+      training.muon_learning_rate, training.muon_momentum, training.learning_rate, training.beta1, training.beta2);
+}
+
 }  // namespace
 
 void describe_run(const TrainingSetup& setup) {
@@ -49,20 +62,20 @@ void describe_run(const TrainingSetup& setup) {
       setup.task->describe_data(setup.job, setup.data, measure_packing(*setup.data.train, setup.loader_options));
   say("{}", data.text);
   write_file_atomically(setup.directory.statistics_path(), data.json);
-  say("\n{}", model_table(setup.costs));
+  const TrainingOptions& training = setup.job.training;
+  say("model        {}; {}", model_line(setup.costs), setup.task->describe_model(setup.job));
   if (setup.memory.trained_parameters < setup.memory.parameters) {
-    say("trained: {} of {} parameters, the rest is frozen",
+    say("trained      {} of {} parameters, the rest is frozen",
         format_count(static_cast<double>(setup.memory.trained_parameters)),
         format_count(static_cast<double>(setup.memory.parameters)));
   }
-  say("{}", memory_table(setup.memory));
+  say("memory       {}", memory_line(setup.memory));
   if (setup.memory.copy_bytes == 0) {
-    say("training waits while a checkpoint is written: there is no room for a copy of its {}",
+    say("             training waits while a checkpoint is written: there is no room for a copy of its {}",
         format_bytes(static_cast<double>(setup.memory.saved_bytes)));
   }
-  const TrainingOptions& training = setup.job.training;
-  say("model: {}", setup.task->describe_model(setup.job));
-  say("schedule: {}, {} of {} steps warm-up{}; weight decay {:g}, gradient norm {}, seed {}", training.lr_scheduler,
+  say("optimizer    {}", optimizer_text(setup));
+  say("schedule     {}, {} of {} steps warm-up{}; weight decay {:g}, gradient norm {}, seed {}", training.lr_scheduler,
       setup.schedule.warmup_steps, setup.total_steps,
       training.lr_scheduler == "constant"
           ? ""
@@ -70,12 +83,13 @@ void describe_run(const TrainingSetup& setup) {
       training.weight_decay,
       training.max_grad_norm > 0 ? fmt::format("at most {:g}", training.max_grad_norm) : "not clipped", training.seed);
   const bool on_gpu = setup.engine->parameters().device().is_cuda();
-  say("{} steps{} of {} sequences, {} an epoch; {} threads, {}, {}, peak {:.0f} GFLOP/s in {}", setup.total_steps,
-      setup.time_box ? " (a guess until the first ones are measured)" : "", setup.loader_options.sequences_per_step,
-      setup.steps_per_epoch, thread_pool().size(), arithmetic_unit(setup.engine->parameters().device()),
+  say("run          {} steps{} of {} sequences, {} an epoch; {} threads, {}, {}, peak {:.0f} GFLOP/s in {}",
+      setup.total_steps, setup.time_box ? " (a guess until the first ones are measured)" : "",
+      setup.loader_options.sequences_per_step, setup.steps_per_epoch, thread_pool().size(),
+      arithmetic_unit(setup.engine->parameters().device()),
       precision_name(setup.choices.compute_type, setup.choices.products), setup.peak->gflops(),
       on_gpu ? "products" : "registers");
-  say("{}", cadence_text(setup));
+  say("             {}", cadence_text(setup));
   if (!setup.time_box && training.warmup_steps > setup.total_steps) {
     warn("training.warmup_steps is {}, and there are {} steps: all of them are warm-up", training.warmup_steps,
          setup.total_steps);

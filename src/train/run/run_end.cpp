@@ -27,6 +27,8 @@ void fill_summary(TrainingSetup& setup, const RunEnd& end, const Ledger::Totals&
   const Device& device = setup.engine->parameters().device();
   setup.summary.peak_memory_bytes = device.is_cuda() ? device.memory().peak() : peak_memory_bytes();
   setup.summary.peak_allocated_bytes = device.memory().peak_allocated;
+  if (!device.is_cuda()) setup.summary.peak_own_bytes = end.speed.own_bytes;
+  setup.summary.planned_memory_bytes = end.speed.planned_bytes;
   if (setup.gpu) {
     setup.summary.gpu = setup.gpu->summary();
     const double joules = setup.summary.gpu->joules;
@@ -66,9 +68,9 @@ TrainOutcome end_run(TrainingSetup& setup, RunWatch& watch, const RunEnd& end) {
     warn("{}", error.what());
     if (unsaved.empty()) unsaved = "summary.json";
   }
-  if (!end.epochs.empty()) say("{}", epoch_table(end.epochs, setup.job.training.best_by));
-  say("whole run:\n{}", ledger_table(totals, end.speed));
-  say("{}", speed_line(end.speed));
+  constexpr size_t kEpochsShown = 10;
+  if (end.epochs.size() > 1) say("{}", epoch_table(thinned(end.epochs, kEpochsShown), setup.job.training.best_by));
+  say("{}{}", ledger_table(totals, end.speed), speed_line(end.speed));
   if (setup.summary.checkpoints_saved > 0) {
     say("checkpoints: {} saved, written in {}; training waited {} for them", setup.summary.checkpoints_saved,
         format_duration(setup.summary.checkpoint_write_seconds), format_duration(totals.seconds(Phase::checkpoint)));

@@ -150,11 +150,15 @@ class Starter {
           asked, longest);
     }
     const std::optional<Choices> recalled = recalled_choices();
-    EngineOptions options = plan_engine(*setup_.task, setup_.job, device, lengths, recalled ? &*recalled : nullptr);
+    if (recalled) check_choices(*recalled, device, longest);
+    const EnginePlan plan = plan_engine(*setup_.task, setup_.job, device, lengths, recalled ? &*recalled : nullptr);
+    EngineOptions options = plan.options;
     setup_.micro_batch_tokens = options.capacity.rows;
     setup_.memory = refuse_what_cannot_fit(options);  // before anything is measured: that takes memory too
     ProcessGroup& processes = setup_.processes();
-    setup_.choices = recalled ? checked_choices(*recalled, options) : make_choices(options);
+    setup_.choices = recalled ? Choices{options.compute_type, recalled->micro_batch_tokens, isa_of(device),
+                                        thread_pool().size(), options.products}
+                              : make_choices(options, *plan.precision);
     setup_.choices.micro_batch_tokens = processes.broadcast(setup_.choices.micro_batch_tokens);
     setup_.choices.compute_type = processes.broadcast(setup_.choices.compute_type);
     setup_.choices.products = processes.broadcast(setup_.choices.products);
@@ -207,7 +211,7 @@ class Starter {
     for (const ComponentCost& cost : setup_.costs) setup_.flop_per_token += cost.flop_per_token;
     for (int i = 0; i < 10; ++i) setup_.peak->sample();
     set_length(setup_);
-    refuse_full_disk(setup_);
+    if (!setup_.request.trial) refuse_full_disk(setup_);
   }
 
   // Of the run that is resumed.
@@ -220,31 +224,27 @@ class Starter {
     return device.is_cuda() ? "cuda" : std::string(isa_name(active_isa()));
   }
 
-  Choices checked_choices(const Choices& choices, const EngineOptions& engine_options) const {
-    const std::string isa = isa_of(*engine_options.device);
+  // Of the run that is resumed.
+  void check_choices(const Choices& choices, const Device& device, int64_t longest) const {
+    const std::string isa = isa_of(device);
     const int64_t threads = thread_pool().size();
-    if (choices.micro_batch_tokens < engine_options.capacity.longest) {
+    if (choices.micro_batch_tokens < longest) {
       user_error(
           "{}: its micro_batch_tokens are {}, less than the longest sequence, {}; the checkpoint is damaged: remove "
           "it to resume from the one before",
-          *checkpoint_path_, choices.micro_batch_tokens, engine_options.capacity.longest);
+          *checkpoint_path_, choices.micro_batch_tokens, longest);
     }
     if (!choices.isa.empty() && (choices.isa != isa || choices.threads != threads)) {
       warn("the run was computed with {} and {} threads, now with {} and {}: its curve goes on, but not to the bit",
            choices.isa, choices.threads, isa, threads);
     }
-    if (choices.compute_type == DType::f16 && !engine_options.device->is_cuda()) {
+    if (choices.compute_type == DType::f16 && !device.is_cuda()) {
       user_error("{}: the run computes in fp16, which only a GPU does; go on with it there (\"device\": \"cuda\")",
                  setup_.directory.path());
     }
-    // What only a GPU rounds to, the CPU does without.
-    const ProductFormat products = engine_options.device->is_cuda() ? choices.products : ProductFormat::own;
-    return {choices.compute_type, choices.micro_batch_tokens, isa, threads, products};
   }
 
-  Choices make_choices(const EngineOptions& engine_options) const {
-    const PrecisionChoice precision =
-        choose_precision(setup_.job.training.precision, model_widths(engine_options.model), *engine_options.device);
+  Choices make_choices(const EngineOptions& engine_options, const PrecisionChoice& precision) const {
     if (precision.costs) {
       warn("{}", precision.reason);
     } else {
@@ -299,7 +299,7 @@ class Starter {
     write_file_atomically(setup_.directory.job_path(), job_to_json_text(job_to_save()));  // first: it makes a run of it
     save_tokenizer_folder(*setup_.data.tokenizer, setup_.directory.path());
     setup_.task->write_files(setup_.directory.path());
-    if (!checkpoint_path_) save_frozen(setup_.directory.path(), setup_.engine->parameters());
+    if (!checkpoint_path_ && !setup_.request.trial) save_frozen(setup_.directory.path(), setup_.engine->parameters());
     setup_.metrics = std::make_unique<MetricsLog>(setup_.directory.metrics_path());
     const int64_t sequences = setup_.job.training.batch_size * setup_.job.training.gradient_accumulation_steps;
     const EngineOptions& engine = setup_.engine->options();

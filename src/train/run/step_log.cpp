@@ -25,6 +25,9 @@ void StepLog::count(const StepBatch& batch, const StepResult& result, double sec
     if (setup_.job.training.class_weights != "none") sums["weights"] += result.weight_sum;
     epoch_.loss_sum += result.loss_sum;
     epoch_.weight_sum += result.weight_sum;
+    constexpr double kFade = 0.95;  // about the last twenty
+    recent_loss_ = kFade * recent_loss_ + result.loss_sum;
+    recent_weight_ = kFade * recent_weight_ + result.weight_sum;
   }
   window_seconds_ += seconds;
   if (whole_.steps == 0) setup_.summary.first_step_seconds = seconds_since_process_start();
@@ -42,7 +45,7 @@ void StepLog::count(const StepBatch& batch, const StepResult& result, double sec
 
 void StepLog::went_back() {
   epoch_ = window_ = {};
-  window_seconds_ = 0;
+  window_seconds_ = recent_loss_ = recent_weight_ = 0;
   epoch_start_ = setup_.ledger.totals();
 }
 
@@ -53,9 +56,7 @@ Progress StepLog::progress(const StepBatch& batch) const {
   progress.epochs = setup_.epochs;
   progress.step = setup_.state.step;
   progress.steps = setup_.total_steps;
-  const auto& sums = setup_.state.accumulators;
-  const auto divisor = sums.contains("weights") ? sums.find("weights") : sums.find("tokens");
-  progress.loss = divisor != sums.end() && divisor->second > 0 ? sums.at("loss_sum") / divisor->second : last_loss_;
+  progress.loss = recent_weight_ > 0 ? recent_loss_ / recent_weight_ : std::nan("");
   progress.tokens_per_second = window_seconds_ > 0 ? static_cast<double>(window_.tokens) / window_seconds_ : 0;
   progress.elapsed_seconds = elapsed;
   if (setup_.gpu) progress.gpu = format_gpu(setup_.gpu->latest().value_or(GpuReading{}));
@@ -84,7 +85,6 @@ StepMetrics StepLog::line(const StepBatch& batch, double rate, double seconds) {
   line.rollbacks = setup_.state.guard.rollbacks;
   if (setup_.gpu) line.gpu = setup_.gpu->latest();
   if (const LossScale* scale = setup_.engine->loss_scale()) line.loss_scale = *scale;
-  last_loss_ = line.loss;
   sums.clear();
   window_ = {};
   window_seconds_ = 0;
@@ -99,7 +99,9 @@ Speed StepLog::speed_of(const TrainingSetup& setup, const Counts& counts, const 
           setup.flop_per_token,
           setup.peak->gflops(),
           training_seconds(totals),
-          setup.engine->parameters().device().memory().peak()};
+          setup.engine->parameters().device().memory().peak(),
+          setup.own_memory,
+          setup.memory.total() + (setup.engine->parameters().device().is_cuda() ? 0 : setup.memory.copy_bytes)};
 }
 
 Speed StepLog::speed(const Ledger::Totals& totals) const { return speed_of(setup_, whole_, totals); }

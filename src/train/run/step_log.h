@@ -51,7 +51,8 @@ class StepLog {
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   Ledger::Totals epoch_start_;
   Counts whole_, epoch_, window_;  // window: since the last line
-  double window_seconds_ = 0, last_gradient_norm_ = 0, last_loss_ = 0;
+  double window_seconds_ = 0, last_gradient_norm_ = 0;
+  double recent_loss_ = 0, recent_weight_ = 0;  // of the last steps, older ones fading out
   int64_t early_tokens_ = 0;
   double early_seconds_ = 0;
 };

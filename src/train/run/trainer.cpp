@@ -1,5 +1,6 @@
 #include "train/run/trainer.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -8,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/machine/machine.h"
 #include "base/metrics.h"
 #include "base/rounding.h"
 #include "base/runtime.h"
@@ -27,6 +29,11 @@ namespace brisk {
 
 namespace {
 
+SaveResult write_nothing(const std::string& /*run*/, const CheckpointTensors& /*tensors*/,
+                         const CheckpointState& /*state*/) {
+  return {};
+}
+
 class Trainer {
  public:
   Trainer(Job job, const TrainRequest& request)
@@ -38,7 +45,7 @@ class Trainer {
         saver_({.run = setup_.directory.path(),
                 .keep = setup_.job.training.save_total_limit,
                 .copy_bytes = setup_.memory.copy_bytes,
-                .write = request.write_checkpoint}),
+                .write = request.trial ? CheckpointWrite(write_nothing) : request.write_checkpoint}),
         on_step_(request.on_step),
         on_evaluation_(request.on_evaluation),
         stop_early_(best_.patience_is_over()) {}
@@ -65,7 +72,7 @@ class Trainer {
   void loop() {
     LogSink& log = Runtime::current().log();
     const ProgressScope progress(log);
-    last_save_ = planned_at_ = peak_sampled_ = std::chrono::steady_clock::now();
+    last_save_ = planned_at_ = peak_sampled_ = line_told_ = std::chrono::steady_clock::now();
     planned_step_ = setup_.state.step;
     if (setup_.gpu) setup_.gpu->begin();
     log_.begin_epoch();
@@ -187,21 +194,23 @@ class Trainer {
     if (setup_.time_box && log_.steps() == 1) time_evaluation(setup_);
     if (setup_.time_box && log_.steps() == kStepsBeforeExpecting) expected_steps_ = tell_expectation(setup_);
     const Progress progress = log_.progress(batch);
-    if (setup_.state.step % training.logging_steps == 0 || last) {
-      log_step(batch, rate);
-      log.progress(progress, true);
-    } else {
-      log.progress(progress, false);
-    }
+    const bool logged = last || setup_.state.step % logging_steps() == 0;
+    if (logged) log_step(batch, rate);
+    const bool told = last || (training.logging_steps > 0 ? logged : line_is_due());
+    if (told) line_told_ = std::chrono::steady_clock::now();
+    log.progress(progress, told);
     if (on_step_) on_step_(progress);
     const bool evaluates = evaluates_after(batch);
     bool best = false;
     const auto pause = std::chrono::steady_clock::now();
     const bool evaluated = (evaluates || last) && !setup_.data.validation->empty();
-    if (evaluated) best = evaluate(log, batch);
+    const bool ends_epoch = batch.last_of_epoch || last;
+    if (evaluated) best = evaluate(log, batch, !ends_epoch);
     if (evaluates || last) sample(log, batch);
     watch_.histograms(setup_.state.step);
-    if (batch.last_of_epoch || last) end_epoch(log, batch);
+    if (ends_epoch) end_epoch(log, batch, best, last || evaluated);
+    if (stop_early_) say("{}", best_.early_stopping_text());
+    if (evaluated || log_.steps() == 1) sample_memory();
     if (evaluated && setup_.time_box) setup_.time_box->evaluation_took(agreed_seconds_since(pause));
     const bool ends = last || stop_early_;
     const bool by_clock = save_is_due(setup_.state.saves, save_options(), setup_.state.step, batch.last_of_epoch,
@@ -213,6 +222,16 @@ class Trainer {
       log.clear_progress();
       save(ends ? SaveMode::at_once : SaveMode::in_background);
     }
+  }
+
+  int64_t logging_steps() const {
+    constexpr int64_t kLoggingSteps = 10;
+    return setup_.job.training.logging_steps > 0 ? setup_.job.training.logging_steps : kLoggingSteps;
+  }
+
+  // Where lines are not redrawn: every five seconds at first, every minute in a long run.
+  bool line_is_due() {
+    return seconds_since(line_told_) >= std::clamp(setup_.ledger.totals().seconds() / 30, 5.0, 60.0);
   }
 
   // Besides the last step.
@@ -252,8 +271,11 @@ class Trainer {
   void sample_peak() {
     if (seconds_since(peak_sampled_) < 1) return;
     setup_.peak->sample();
+    sample_memory();
     peak_sampled_ = std::chrono::steady_clock::now();
   }
+
+  void sample_memory() { setup_.own_memory = std::max(setup_.own_memory, own_memory_bytes()); }
 
   void log_step(const StepBatch& batch, double rate) {
     const StepMetrics line = log_.line(batch, rate, watch_.seconds());
@@ -271,7 +293,8 @@ class Trainer {
     return result;
   }
 
-  bool evaluate(LogSink& log, const StepBatch& batch) {
+  // `tells`: what it is, at once; otherwise the line of the epoch does.
+  bool evaluate(LogSink& log, const StepBatch& batch, bool tells) {
     const EvaluationResult result = measure();
     const EvaluationMetrics line{setup_.state.step, batch.cursor.epoch + 1, result.metrics, watch_.seconds()};
     setup_.metrics->append(line);
@@ -281,10 +304,12 @@ class Trainer {
     const bool best = best_.see(line);
     if (best) keep_details(result);
     stop_early_ = setup_.processes().broadcast(!best && best_.patience_is_over());
-    log.clear_progress();
-    say("step {}: validation {}{}", line.step, metrics_text(line.metrics, setup_.job.training.best_by),
-        best ? ", the best so far" : "");
-    if (stop_early_) say("{}", best_.early_stopping_text());
+    if (tells) {
+      log.clear_progress();
+      say("step {}: validation {}{}", line.step, metrics_text(line.metrics, setup_.job.training.best_by),
+          best ? ", the best so far" : "");
+      line_told_ = std::chrono::steady_clock::now();
+    }
     if (on_evaluation_) on_evaluation_(line);
     return best;
   }
@@ -304,15 +329,16 @@ class Trainer {
     watch_.sample(setup_.state.step, batch.cursor.epoch + 1);
   }
 
-  void end_epoch(LogSink& log, const StepBatch& batch) {
-    log.clear_progress();
+  // Many short epochs are not a line each: `tells` those that must be.
+  void end_epoch(LogSink& log, const StepBatch& batch, bool best, bool tells) {
     const Ledger::Totals now = setup_.ledger.totals();
     const Ledger::Totals epoch = now - log_.epoch_start();
     const EpochRow row = log_.end_epoch(batch.cursor.epoch + 1, now);
-    say("\nepoch {}/{}: training loss {:.4f}{}", row.epoch, setup_.epochs, row.training_loss,
-        row.evaluation ? ", validation " + metrics_text(row.evaluation->metrics, setup_.job.training.best_by) : "");
-    say("{}", ledger_table(epoch, row.speed));
-    say("{}\n", speed_line(row.speed));
+    if (tells || seconds_since(epoch_told_) >= 1) {
+      log.clear_progress();
+      say("{}", epoch_line(row, setup_.epochs, epoch, setup_.job.training.best_by, best));
+      line_told_ = epoch_told_ = std::chrono::steady_clock::now();
+    }
     epoch_rows_.push_back(row);
     watch_.end_epoch(epoch);
     log_.begin_epoch();
@@ -334,6 +360,7 @@ class Trainer {
     saver_.begin(setup_.engine->parameters(), setup_.state, mode);
     if (const std::string note = saver_.take_note(); !note.empty()) warn("{}", note);
     save_exposed_ = agreed_seconds_since(start);
+    sample_memory();
     if (mode == SaveMode::at_once) settle_save();
   }
 
@@ -382,10 +409,11 @@ class Trainer {
   const std::function<void(const EvaluationMetrics&)> on_evaluation_;
   std::optional<StepBatch> ahead_;  // of the coming step, which a GPU has begun with
   std::chrono::steady_clock::time_point step_start_, last_save_, peak_sampled_;
-  std::chrono::steady_clock::time_point planned_at_;  // the next save by the clock
-  int64_t planned_step_ = 0;                          // likewise
-  double progress_before_ = 0;                        // of a time box: before this step
-  int64_t expected_steps_ = 0;                        // of a time-boxed run, as it was told
+  std::chrono::steady_clock::time_point line_told_, epoch_told_;  // on the screen
+  std::chrono::steady_clock::time_point planned_at_;              // the next save by the clock
+  int64_t planned_step_ = 0;                                      // likewise
+  double progress_before_ = 0;                                    // of a time box: before this step
+  int64_t expected_steps_ = 0;                                    // of a time-boxed run, as it was told
   std::vector<EpochRow> epoch_rows_;
   Task::Description details_;  // of the best evaluation
   bool stop_early_, interrupted_ = false, save_failed_ = false;

@@ -29,8 +29,10 @@ Task::Description LanguageModelTask::describe_data(const Job& job, const TaskDat
                                                    const PackingFigures& packing) const {
   CorpusStatistics statistics = statistics_of(prepared_, job.training.max_length);
   statistics.packing = packing;
-  return {fmt::format("{}\nvalidation: {} sequences, {} tokens", statistics_text(statistics), data.validation->count(),
-                      data.validation->total_rows()),
+  const int64_t asked = job.training.batch_size * job.training.gradient_accumulation_steps * job.training.max_length;
+  return {fmt::format("{}\n{}\nvalidation   {} sequences, {} tokens", statistics_text(statistics),
+                      step_text(packing, asked), with_commas(data.validation->count()),
+                      with_commas(data.validation->total_rows())),
           statistics_json_text(statistics)};
 }
 

@@ -229,8 +229,9 @@ TaskData hand_over(EncoderData& prepared, std::shared_ptr<const Sequences> train
 Task::Description describe_examples(const EncoderData& prepared, const Job& job, const TaskData& data,
                                     const PackingFigures& packing, const std::string& more) {
   const ExampleStatistics statistics = example_statistics(prepared.train, job.training.max_length);
-  return {fmt::format("{}\n{}\n{}validation: {} examples, {} tokens", example_statistics_text(statistics),
-                      step_text(packing), more, data.validation->count(), data.validation->total_rows()),
+  return {fmt::format("{}\n{}\n{}validation   {} examples, {} tokens", example_statistics_text(statistics),
+                      step_text(packing, 0), more, with_commas(data.validation->count()),
+                      with_commas(data.validation->total_rows())),
           example_statistics_json_text(statistics)};
 }
 
