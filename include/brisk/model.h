@@ -69,6 +69,7 @@ struct Prediction {
 
 struct PredictTotals {
   int64_t texts = 0, tokens = 0;
+  int64_t cut = 0, max_length = 0;  // texts that were longer than max_length tokens
 };
 
 struct EvaluateOptions {
@@ -82,6 +83,7 @@ struct Evaluation {
   std::string target_name;  // "tokens", "masked tokens", "examples"
   int64_t tokens = 0;       // that were computed
   double seconds = 0;
+  int64_t max_length = 0;         // tokens of a sequence, at most
   std::string details = {};       // tables for people; of a classifier: each class, and what was taken for what
   std::string details_json = {};  // the same as a JSON object
 };

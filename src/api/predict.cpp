@@ -43,7 +43,7 @@ class AnswerStream {
 
   PredictTotals finish() {
     flush();
-    return {texts_, predictor_.tokens()};
+    return {texts_, predictor_.tokens(), predictor_.cut(), predictor_.max_length()};
   }
 
  private:

@@ -7,3 +7,4 @@
 #include "base/error.h"              // IWYU pragma: export
 #include "base/files/files.h"        // IWYU pragma: export (explain_errno)
 #include "base/terminal/terminal.h"  // IWYU pragma: export
+#include "base/text/plural.h"        // IWYU pragma: export

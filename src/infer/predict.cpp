@@ -21,8 +21,11 @@ class TextList final : public Sequences {
       tokenizer.encode(text.text, tokens.first);
       if (frame.pairs()) tokenizer.encode(text.pair, tokens.second);
       totals_.add(rows_of(tokens));
+      cut_ += frame.specials() + std::ssize(tokens.first) + std::ssize(tokens.second) > max_length;
     }
   }
+
+  int64_t cut() const { return cut_; }  // texts that are longer than max_length
 
   int64_t count() const override { return std::ssize(tokens_); }
   int64_t rows(int64_t index, int /*set*/ = 0) const override { return rows_of(tokens_[static_cast<size_t>(index)]); }
@@ -42,7 +45,7 @@ class TextList final : public Sequences {
   }
 
   const TextFrame& frame_;
-  int64_t max_length_;
+  int64_t max_length_, cut_ = 0;
   LengthTotals totals_;
   std::vector<Tokens> tokens_;
 };
@@ -79,6 +82,7 @@ Predictor::Predictor(const TrainedModel& model, bool pairs, int64_t max_length)
 
 void Predictor::predict(const std::vector<TextOrPair>& texts, const Answer& answer) {
   const TextList list(texts, *model_.tokenizer, frame_, max_length_);
+  cut_ += list.cut();
   tokens_ += predictor_->run(list, ledger_, [&](const ClassPredictor::Row& row) {
     answer(likeliest_class(row.logits), class_probabilities(row.logits));
   });

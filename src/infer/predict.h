@@ -32,6 +32,8 @@ class Predictor {
   void predict(const std::vector<TextOrPair>& texts, const Answer& answer);
 
   int64_t tokens() const { return tokens_; }  // rows computed so far
+  int64_t cut() const { return cut_; }        // texts so far that were longer than max_length()
+  int64_t max_length() const { return max_length_; }
 
  private:
   const TrainedModel& model_;
@@ -39,7 +41,7 @@ class Predictor {
   int64_t max_length_;
   std::unique_ptr<ClassPredictor> predictor_;
   Ledger ledger_;
-  int64_t tokens_ = 0;
+  int64_t tokens_ = 0, cut_ = 0;
 };
 
 // UserError where the model is no classifier.

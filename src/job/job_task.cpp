@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/text/plural.h"
 #include "job/job_conditions.h"
 #include "job/job_options.h"
 
@@ -25,8 +26,8 @@ void check_encoder(const Job& job) {
   shape(model.num_kv_heads != 0 && model.num_heads != 0 && model.num_kv_heads != model.num_heads, "num_kv_heads",
         fmt::format("{}", model.num_kv_heads), "as many as num_heads");
   if (training.freeze > model.num_layers) {
-    user_error("training.freeze = {}, but the model has {} layers: use {} or less", training.freeze, model.num_layers,
-               model.num_layers);
+    user_error("training.freeze = {}, but the model has {}: use {} or less", training.freeze,
+               plural(model.num_layers, "layer"), model.num_layers);
   }
 }
 

@@ -29,6 +29,7 @@ void print_evaluation_json(const LoadedModel& model, const Evaluation& evaluatio
     json[metric.name] = metric.value;
     if (metric.has_interval()) json[metric.name + "_interval"] = {metric.low, metric.high};
   }
+  json["max_length"] = evaluation.max_length;
   json["seconds"] = evaluation.seconds;
   json["checkpoint"] = model.source();
   json["precision"] = model.precision();
@@ -39,7 +40,8 @@ void run_eval(Runtime& runtime, const EvalArguments& arguments) {
   LoadedModel model(runtime, arguments.model,
                     {.tokenizer = arguments.tokenizer, .device = arguments.device, .as_trained = !arguments.fp32});
   const Evaluation evaluation = model.evaluate(arguments.data, arguments.options);
-  say("{}, computed in {}", model.source(), model.precision());
+  say("{}, computed in {}, in sequences of at most {} tokens", model.source(), model.precision(),
+      evaluation.max_length);
   if (arguments.json) return print_evaluation_json(model, evaluation);
   const bool classes = !model.labels().empty();
   if (!evaluation.details.empty()) fmt::print("{}\n", evaluation.details);

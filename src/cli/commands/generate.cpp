@@ -32,7 +32,7 @@ void run_generate(Runtime& runtime, const GenerateArguments& arguments) {
     std::fflush(stdout);
   });
   fmt::print("{}\n", stream ? "" : result.text);
-  say("{} tokens in {}: {:.0f} tokens/s{}", result.new_tokens, format_duration(result.seconds),
+  say("{} in {}: {:.0f} tokens/s{}", plural(result.new_tokens, "token"), format_duration(result.seconds),
       static_cast<double>(result.new_tokens) / result.seconds, result.ended ? "; the model ended the document" : "");
 }
 

@@ -66,9 +66,12 @@ void run_predict(Runtime& runtime, const PredictArguments& arguments) {
     totals = model.predict_file(arguments.data, print, options);
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  say("{} text{} in {}: {:.1f} texts/s, {:.0f} tokens/s", totals.texts, totals.texts == 1 ? "" : "s",
-      format_duration(seconds), static_cast<double>(totals.texts) / seconds,
-      static_cast<double>(totals.tokens) / seconds);
+  if (totals.cut > 0) {
+    say("{} of {} {} longer than {} tokens and cut there (--max-length)", totals.cut, plural(totals.texts, "text"),
+        totals.cut == 1 ? "was" : "were", totals.max_length);
+  }
+  say("{} in {}: {:.1f} texts/s, {:.0f} tokens/s", plural(totals.texts, "text"), format_duration(seconds),
+      static_cast<double>(totals.texts) / seconds, static_cast<double>(totals.tokens) / seconds);
 }
 
 }  // namespace

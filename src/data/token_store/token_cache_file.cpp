@@ -6,6 +6,7 @@
 #include "base/files/file_lock.h"
 #include "base/files/files.h"
 #include "base/terminal/terminal.h"
+#include "base/text/plural.h"
 
 namespace brisk {
 
@@ -48,8 +49,8 @@ TokenCache open_or_make_tokens(const std::string& directory, uint64_t key, int64
       auto writer = in_cache([&] { return std::make_unique<TokenFileWriter>(cache.path, key, vocab_size); });
       cache.resumed = !writer->resumed_at().empty();
       if (cache.resumed) {
-        cache.notes.push_back(fmt::format(
-            "resumed: the tokens of {} documents were made by a process that did not finish", writer->documents()));
+        cache.notes.push_back(fmt::format("resumed: the tokens of {} were made by a process that did not finish",
+                                          plural(writer->documents(), "document")));
       }
       try {
         make(*writer);

@@ -58,7 +58,10 @@ void each_line(const std::string& path, std::vector<std::string>& notes, const s
     }
     begin = end + 1;
   }
-  if (bad > 0) notes.push_back(fmt::format("{}: {} lines are no JSON objects, and are left out", path, bad));
+  if (bad > 0)
+    notes.push_back(fmt::format(
+        "{}: {} left out", path,
+        bad == 1 ? "1 line is no JSON object, and is" : fmt::format("{} lines are no JSON objects, and are", bad)));
 }
 
 void read_metrics(const std::string& path, RunRecord& run) {

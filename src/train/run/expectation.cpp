@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/terminal/terminal.h"
+#include "base/text/plural.h"
 
 namespace brisk {
 
@@ -34,9 +35,9 @@ int64_t tell_expectation(TrainingSetup& setup) {
   const double elapsed = setup.elapsed_before + setup.ledger.totals().seconds();
   const int64_t steps = setup.state.step + std::llround(setup.time_box->steps_left(elapsed));
   const double epochs = static_cast<double>(steps) / static_cast<double>(setup.steps_per_epoch);
-  say("training.stop {}: should reach about {} steps, {} tokens, {:.2f} epochs with its schedule complete; an estimate "
+  say("training.stop {}: should reach about {}, {} tokens, {:.2f} epochs with its schedule complete; an estimate "
       "from the speed of the first steps, and the schedule follows the clock",
-      setup.job.training.stop, steps, format_count(epochs * setup.data.rows_per_epoch), epochs);
+      setup.job.training.stop, plural(steps, "step"), format_count(epochs * setup.data.rows_per_epoch), epochs);
   return steps;
 }
 

@@ -13,6 +13,7 @@
 #include "base/rounding.h"
 #include "base/runtime.h"
 #include "base/terminal/terminal.h"
+#include "base/text/plural.h"
 #include "base/threads.h"
 #include "checkpoint/fine_tuned.h"
 #include "checkpoint/warm_start.h"
@@ -231,8 +232,8 @@ class Starter {
           *checkpoint_path_, choices.micro_batch_tokens, engine_options.capacity.longest);
     }
     if (!choices.isa.empty() && (choices.isa != isa || choices.threads != threads)) {
-      warn("the run was computed with {} and {} threads, now with {} and {}: its curve goes on, but not to the bit",
-           choices.isa, choices.threads, isa, threads);
+      warn("the run was computed with {} and {}, now with {} and {}: its curve goes on, but not to the bit",
+           choices.isa, plural(choices.threads, "thread"), isa, threads);
     }
     if (choices.compute_type == DType::f16 && !engine_options.device->is_cuda()) {
       user_error("{}: the run computes in fp16, which only a GPU does; go on with it there (\"device\": \"cuda\")",

@@ -8,6 +8,7 @@
 #include "base/files/files.h"
 #include "base/machine/machine.h"
 #include "base/terminal/terminal.h"
+#include "base/text/plural.h"
 #include "data/batch/loader.h"
 #include "data/examples/example_sequences.h"
 #include "data/examples/example_statistics.h"
@@ -144,6 +145,12 @@ Task::EvaluationData ClassifyTask::open_evaluation(const TrainedModel& model, co
   EvaluationData data;
   ExampleSet examples = open_evaluation_examples(paths, model.job, *model.tokenizer, model.labels, data.notes);
   check_room_for_text(examples, max_length);
+  int64_t cut = 0;
+  for (int64_t i = 0; i < examples.count(); ++i) cut += examples.full_length(i) > max_length;
+  if (cut > 0) {
+    data.notes.push_back(fmt::format("{} of {} {} longer than {} tokens and cut there", cut,
+                                     plural(examples.count(), "text"), cut == 1 ? "is" : "are", max_length));
+  }
   data.sequences = std::make_shared<const ExampleSequences>(std::move(examples), max_length);
   data.layout = first_rows_layout(1);
   return data;

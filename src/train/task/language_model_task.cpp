@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/files/files.h"
+#include "base/text/plural.h"
 #include "checkpoint/run_directory.h"
 #include "data/batch/chunk_sequences.h"
 #include "data/corpus/text_bytes.h"
@@ -60,8 +61,8 @@ Task::Description LanguageModelTask::describe_data(const Job& job, const TaskDat
                                                    const PackingFigures& packing) const {
   CorpusStatistics statistics = statistics_of(prepared_, job.training.max_length);
   statistics.packing = packing;
-  return {fmt::format("{}\nvalidation: {} sequences, {} tokens", statistics_text(statistics), data.validation->count(),
-                      data.validation->total_rows()),
+  return {fmt::format("{}\nvalidation: {}, {}", statistics_text(statistics),
+                      plural(data.validation->count(), "sequence"), plural(data.validation->total_rows(), "token")),
           statistics_json_text(statistics)};
 }
 
