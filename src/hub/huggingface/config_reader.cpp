@@ -22,6 +22,13 @@ const Json* find_in(const Json& object, const char* key) {
   return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
+std::string text_of(const std::string& path) {
+  if (!file_exists(path)) {
+    user_error("{}: no such file; a Hugging Face model is a folder with config.json and model.safetensors", path);
+  }
+  return read_file(path);
+}
+
 // What a message shows of a value; bytes that are not UTF-8 cannot be dumped.
 std::string shown(const Json& value) {
   return shortened(value.dump(-1, ' ', false, Json::error_handler_t::replace), 200);
@@ -29,11 +36,9 @@ std::string shown(const Json& value) {
 
 }  // namespace
 
-ConfigReader::ConfigReader(const std::string& path) : path_(path) {
-  if (!file_exists(path_)) {
-    user_error("{}: no such file; a Hugging Face model is a folder with config.json and model.safetensors", path_);
-  }
-  const std::string text = read_file(path_);
+ConfigReader::ConfigReader(const std::string& path) : ConfigReader(path, text_of(path)) {}
+
+ConfigReader::ConfigReader(const std::string& path, const std::string& text) : path_(path) {
   json_ = std::make_shared<const Json>(Json::parse(text, nullptr, false));
   if (!json_->is_object()) {
     user_error("{}: found {} bytes that are not a JSON object; fetch the file again", path_, text.size());

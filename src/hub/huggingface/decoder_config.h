@@ -12,6 +12,7 @@
 #include <string>
 
 #include "hub/formats/safetensors.h"
+#include "hub/huggingface/config_reader.h"
 #include "job/job.h"
 #include "text/tokenizer.h"
 
@@ -27,6 +28,7 @@ struct HuggingFaceConfig {
 // `folder` holds a config.json. UserError where the file is missing or damaged, and for an architecture, or a feature
 // of one, that brisk does not support: the message names what was found and what is supported.
 HuggingFaceConfig read_huggingface_config(const std::string& folder);
+HuggingFaceConfig read_huggingface_config(const ConfigReader& reader);
 
 // The shape that can express these options. UserError that names the option in the way.
 HuggingFaceConfig huggingface_config_for(const ModelOptions& model);
