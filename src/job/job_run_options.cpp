@@ -59,7 +59,7 @@ void declare_course(Job& job, std::vector<Option>& all) {
   all.emplace_back(
          "training.best_by", training.best_by,
          "validation metric that decides which weights are best, and early stopping: any that the task evaluates, "
-         "such as loss, perplexity, accuracy, f1 (macro F1, each class counting the same) or weighted_f1; the lower loss "
+         "such as loss, accuracy, f1 (macro F1, each class counting the same) or weighted_f1; the lower loss "
          "decides between equals",
          OnResume::fixed)
       .default_with(with_labels(job), "accuracy")

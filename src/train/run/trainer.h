@@ -21,8 +21,8 @@ class Task;
 
 struct TrainRequest {
   bool resume = false;
-  bool overwrite = false;  // a run in the same directory
-  bool dry_run = false;    // everything before the first step, and nothing is written to the run directory
+  bool overwrite = false;             // a run in the same directory
+  bool dry_run = false;               // everything before the first step, and nothing is written to the run directory
   std::shared_ptr<Task> task = {};    // none: that of the job, from the table
   ProcessGroup* processes = nullptr;  // that train together (train/engine/process_group.h); none: this one alone
   std::function<void()> before_first_step = {};  // everything is prepared: from here on there is something to save

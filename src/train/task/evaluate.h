@@ -17,8 +17,8 @@ namespace brisk {
 
 struct TaskEvaluation {
   EvaluationResult result;
-  Task::Description details;       // tables and a JSON object; or nothing
-  std::vector<std::string> notes;  // of the data, for the user
+  Task::Description details;        // tables and a JSON object; or nothing
+  std::vector<std::string> notes;   // of the data, for the user
   int64_t max_length = 0, cut = 0;  // texts that are longer than max_length, and lost their end
   double seconds = 0;
 };
