@@ -56,10 +56,11 @@ class AnswerStream {
   int64_t bytes_ = 0, texts_ = 0;
 };
 
-// Each line is a text. `read` returns the bytes that are available, 0 at the end.
-void answer_lines(const std::function<size_t(char* out, size_t size)>& read, const std::string& name,
-                  bool someone_waits, AnswerStream& answers) {
+// Each line is a text. `read` returns the bytes that are available, 0 at the end. Returns the number of blank lines.
+int64_t answer_lines(const std::function<size_t(char* out, size_t size)>& read, const std::string& name,
+                     bool someone_waits, AnswerStream& answers) {
   constexpr size_t kLongestLine = size_t{64} << 20;
+  int64_t blank = 0;
   std::string rest, block(size_t{1} << 16, '\0');
   int64_t line = 1;
   for (size_t size = 0; (size = read(block.data(), block.size())) > 0;) {
@@ -67,7 +68,9 @@ void answer_lines(const std::function<size_t(char* out, size_t size)>& read, con
     rest.append(block.data(), size);
     for (size_t end = 0; (end = rest.find('\n', std::max(begin, seen))) != std::string::npos; begin = end + 1, ++line) {
       const bool windows = end > begin && rest[end - 1] == '\r';
-      answers.add(std::string_view(rest).substr(begin, end - begin - (windows ? 1 : 0)));
+      const std::string_view text = std::string_view(rest).substr(begin, end - begin - (windows ? 1 : 0));
+      blank += text.find_first_not_of(" \t") == std::string_view::npos;
+      answers.add(text);
     }
     rest.erase(0, begin);
     if (rest.size() > kLongestLine) {
@@ -77,6 +80,12 @@ void answer_lines(const std::function<size_t(char* out, size_t size)>& read, con
     if (someone_waits) answers.flush();  // a reader at the other end of a pipe; the next block may take long
   }
   if (!rest.empty()) answers.add(rest);
+  return blank;
+}
+
+void tell_blank_lines(const std::string& place, int64_t blank) {
+  if (blank == 0) return;
+  warn("{}: {} blank line{} answered as an empty text", place, blank, blank == 1 ? " is" : "s are");
 }
 
 void answer_table(const TableOptions& options, AnswerStream& answers) {
@@ -132,7 +141,8 @@ PredictTotals LoadedModel::predict_file(const std::string& path, const OnPredict
     if (classifies_pairs())
       user_error("{} classifies pairs of texts, so --data must be a table (.csv, .tsv, .jsonl)", model.path);
     const auto reader = open_byte_reader(path);
-    answer_lines([&](char* out, size_t size) { return reader->read(out, size); }, path, false, answers);
+    tell_blank_lines(path,
+                     answer_lines([&](char* out, size_t size) { return reader->read(out, size); }, path, false, answers));
   }
   return answers.finish();
 }
@@ -143,7 +153,7 @@ PredictTotals LoadedModel::predict_lines(const std::function<size_t(char* out, s
   const TrainedModel& model = *content_->model;
   AnswerStream answers(model, false, content_->length(options.max_length), on_predictions);
   if (classifies_pairs()) user_error("{} classifies pairs of texts; give --data, or a text and --pair", model.path);
-  answer_lines(read, "standard input", true, answers);
+  tell_blank_lines("standard input", answer_lines(read, "standard input", true, answers));
   return answers.finish();
 }
 

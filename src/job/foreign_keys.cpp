@@ -115,7 +115,8 @@ void add_evaluation(KeyTable& keys) {
               {"metric_name", "compute_metrics", "include_inputs_for_metrics", "include_for_metrics", "metric"});
   keys.refuse("evaluations begin with training.eval_steps", {"eval_delay", "eval_on_start"});
   keys.answer({"early_stopping"}, [](const Json& value) {
-    if (value.is_number_integer() && value > 0) return Answer::used("training.early_stopping_patience", value.dump());
+    if (value.is_number_integer() && value > 0 && value < 1'000'000)
+      return Answer::used("training.early_stopping_patience", value.dump());
     if (is_off(value)) return Answer::used("training.early_stopping_patience", "0");
     return Answer::refused("set training.early_stopping_patience, to 3 evaluations without a better one, for example");
   });

@@ -52,6 +52,7 @@ void declare_classifier(Job& job, std::vector<Option>& all) {
                    OnResume::fixed)
       .one_of({"none", "balanced"})
       .above(0)
+      .at_most(1e6)
       .only_with(with_labels(job))
       .also({"class_weight"});
   all.emplace_back(

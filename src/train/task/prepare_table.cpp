@@ -122,13 +122,13 @@ uint64_t fingerprint_of(const ExampleSet& examples) {
   return hash_mix(sum, static_cast<uint64_t>(examples.count()));
 }
 
+bool all_in(const std::vector<std::string>& names, const LabelSet& labels) {
+  return std::all_of(names.begin(), names.end(), [&](const std::string& name) { return labels.find(name) >= 0; });
+}
+
 // A model says NEGATIVE and POSITIVE, the table 0 and 1.
 bool are_class_numbers(const ExampleData& data, const LabelSet& labels) {
-  const auto all_in = [&](const LabelSet& set) {
-    return std::all_of(data.label_names().begin(), data.label_names().end(),
-                       [&](const std::string& name) { return set.find(name) >= 0; });
-  };
-  return labels.count() > 0 && !all_in(labels) && all_in(class_numbers(labels));
+  return labels.count() > 0 && !all_in(data.label_names(), labels) && all_in(data.label_names(), class_numbers(labels));
 }
 
 }  // namespace
@@ -188,8 +188,11 @@ TableData prepare_table(const Job& job, DataRequest request) {
   take_notes(data->notes(), prepared.notes);
   prepared.fingerprint = hash_of(*data);
   if (classify) {
-    prepared.labels =
-        of_run.count() > 0 ? of_run : training_labels(*data, job.data.allow_unusual_labels, &prepared.warnings);
+    // The classes of a trained classifier are classes, however few rows of them there are.
+    const bool known = of_model.count() > 0 && all_in(data->label_names(), of_model);
+    prepared.labels = of_run.count() > 0
+                          ? of_run
+                          : training_labels(*data, job.data.allow_unusual_labels || known, &prepared.warnings);
     if (of_run.count() == 0 && LabelSet(of_model.names()) == prepared.labels) prepared.labels = of_model;
     if (const std::string near = prepared.labels.near_copies(); !near.empty()) {
       prepared.warnings.push_back(
