@@ -300,6 +300,14 @@ def make_ggufs():
                                  ("tokenizer.ggml.scores", (6, [0.0] * 259 + [-float(i) for i in range(7)])),
                                  ("tokenizer.ggml.bos_token_id", (4, 1)), ("tokenizer.ggml.eos_token_id", (4, 2)),
                                  ("tokenizer.ggml.unknown_token_id", (4, 0))], []))
+    readable = table[:3]
+    write("gguf", "readable", gguf(shape, readable))
+    whole = bytearray(gguf(shape, readable))
+    at = whole.find(b"output.weight") + len("output.weight") + 4 + 16
+    struct.pack_into("<I", whole, at, 1)  # of another type than it has bytes for
+    write("gguf", "other_type", bytes(whole))
+    struct.pack_into("<IQ", whole, at, 0, 0)  # where the tensor before it is
+    write("gguf", "overlap", bytes(whole))
     write("gguf", "other_family", gguf([("tokenizer.ggml.model", (8, "bert")), ("general.architecture", (8, "bert"))], []))
     words = [key for key, _ in shape] + ["general.alignment", "tokenizer.ggml.model", "tokenizer.ggml.tokens", "rope_freqs.weight",
                                          "tokenizer.ggml.token_type", "tokenizer.ggml.merges", "tokenizer.ggml.scores",
@@ -357,6 +365,89 @@ def make_run_folders():
         "1e17", "100000000000000016", "5e-324", "1e308", "-1", "null", "<script>", "\\u001b", "&quot;", "samples", "imported"])
 
 
+def make_regexes():
+    def save(name, pattern, text):
+        write("regex", name, pattern + "\n" + text)
+
+    save("gpt2", r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+", "They're 12  a\n\n b's é。 ")
+    save("o200k", r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{M}]*[\p{Ll}\p{M}]+(?i:'s|'t)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+", "aB'S 1234 ;\n")
+    save("groups", r"(?<=[a-z])[A-Z]|\d{2,3}|(?:ab)+?c*+|[^\W\d_]{4}|[\p{P}&&[^.]]+|(?>a|b)?+", "aB 12345 ababcc abcd,.;")
+    save("places", r"^a|b$|\Ac|d\z|e\Z|\bf\B|(?!g)h|(?<!i)j|\x41|\x{42}|\u0043|[\h\t-\r]", "a\nb c fg h ij ABC\te")
+    # Families that take exponential or quadratic time where nothing is remembered.
+    for name, pattern in {"stars": "(a*)*b", "pluses": "(a+)+[bc]", "either": "(?:a|aa)+$", "same": "(a|a)*b", "options": "(a?){20}a{20}",
+                          "restart": "a+b", "first_fails": "a*b|a", "counted": "((a{1,5}){1,5}){1,5}b", "ahead": "(?=a*b)c|a",
+                          "nested_ahead": "(?=.*(?=.*(?=.*b)))c", "possessive": "a*+b|a", "atomic": "(?>(?:a|aa)*)b|a",
+                          "behind": "(?<=(a|a)(a|a)(a|a))b", "lazy": "(a*?)*?b", "nothing": "(|a)*b", "too_large": "(?:a{1000}){1000}",
+                          "too_deep": "(" * 14 + "a" + ")*" * 14}.items():
+        save(name, pattern, "a" * 200)
+    save("invalid_text", r".+?|\w\W", b"\xff\xc3\xa9\xe4\xb8".decode("latin-1"))
+    words = ["(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i)", "(?i:", "{2,3}", "{1000}", "{0,}", "\\p{L}", "\\s", "\\W", "\\b", "&&", "[^",
+             "*+", "+?", "*?", "|", ")*", ")+", "^", "$", "\\A", "\\z"]
+    write_dictionary("regex", words)
+
+
+def make_model_configs():
+    llama = {"model_type": "llama", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+             "intermediate_size": 48, "vocab_size": 260, "max_position_embeddings": 32, "rms_norm_eps": 1e-6, "rope_theta": 10000.0,
+             "attention_bias": False, "attention_dropout": 0.0, "hidden_act": "silu", "head_dim": 8, "tie_word_embeddings": True,
+             "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}, "sliding_window": None}
+    gpt2 = {"model_type": "gpt2", "n_embd": 24, "n_layer": 2, "n_head": 3, "n_inner": None, "vocab_size": 260, "n_positions": 32,
+            "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new", "resid_pdrop": 0.1, "scale_attn_weights": True}
+    bert = {"model_type": "bert", "architectures": ["BertForSequenceClassification"], "hidden_size": 16, "num_hidden_layers": 2,
+            "num_attention_heads": 4, "intermediate_size": 24, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "vocab_size": 24,
+            "attention_probs_dropout_prob": 0.1, "classifier_dropout": None, "layer_norm_eps": 1e-12, "type_vocab_size": 2,
+            "max_position_embeddings": 20, "id2label": {"0": "no", "1": "yes"}, "problem_type": "single_label_classification"}
+    distilbert = {"model_type": "distilbert", "architectures": ["DistilBertForMaskedLM"], "dim": 16, "n_layers": 2, "n_heads": 4,
+                  "hidden_dim": 24, "activation": "gelu", "dropout": 0.1, "seq_classif_dropout": 0.2, "vocab_size": 24}
+    for name, config in {"llama": llama, "gpt2": gpt2, "bert": bert, "distilbert": distilbert,
+                         "roberta": {**bert, "model_type": "roberta", "pad_token_id": 1},
+                         # What a review found accepted, or never to end.
+                         "layers_40000": {**llama, "num_hidden_layers": 40000}, "negative_epsilon": {**llama, "rms_norm_eps": -1},
+                         "no_rope": {**llama, "rope_theta": 0, "rope_parameters": None},
+                         "many_labels": {**bert, "id2label": None, "num_labels": 2**24},
+                         "same_label": {**bert, "id2label": {"0": "no", "1": "no"}},
+                         "regression": {**bert, "problem_type": "regression"}}.items():
+        write("model_config", name, compact(config))
+    words = sorted({key for config in (llama, gpt2, bert, distilbert) for key in config} | {"rope_scaling", "num_labels"})
+    write_dictionary("model_config", [f'"{w}"' for w in words] + ["1e400", "-1", "null", "16777217", "0.5"])
+
+
+def make_weight_indexes():
+    shards = {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}
+    write("weight_index", "whole", compact({"metadata": {"total_size": 8}, "weight_map": shards}))
+    write("weight_index", "outside", compact({"weight_map": {"a": "../secret", "b": "/etc/passwd"}}))
+    write("weight_index", "empty", compact({"weight_map": {}}))
+    write("weight_index", "list", compact({"weight_map": ["a"]}))
+    write("weight_index", "deep", '{"weight_map": ' + "[" * 2000 + "]" * 2000 + "}")
+    write("weight_index", "many", compact({"weight_map": {f"t{i}": "x" for i in range(300)}}))
+
+
+def make_checkpoint_states():
+    state = {"format_version": 1, "step": 5, "cursor": {"epoch": 1, "step": 2}, "tokens_seen": 1000, "best_metrics": {"loss": "1.5"},
+             "best_step": 4, "evaluations_without_improvement": 1, "seed": 42, "accumulators": {"loss": "3.25"},
+             "guard": {"gradient_norms": ["0.5", "1e-3"], "losses": ["2.5"], "recent_skips": [3], "first_loss": "5", "lowest_loss": "2",
+                       "skipped": 1, "rollbacks": 0, "rate_factor": "0.5", "healthy": True},
+             "loss_scale": {"scale": "65536", "good_steps": 3, "skipped_steps": 0},
+             "clock": {"elapsed_seconds": "12.5", "progress": "0.25"}, "checksums": {"model": "00", "optimizer": ""},
+             "choices": {"micro_batch_tokens": 64}, "run_files": {"tokenizer.json": "00"}, "job_fingerprint": "abc"}
+    earlier = {key: value for key, value in state.items() if key not in ("guard", "clock", "run_files", "loss_scale", "best_metrics")}
+    for name, content in {"whole": state, "earlier": {**earlier, "best_validation_loss": "0.25"},
+                          "checksum": {**state, "checksum": "0000000000000000"}, "large_seed": {**state, "seed": 2**64 - 1},
+                          "far_cursor": {**state, "cursor": {"epoch": 0, "step": 10**15}},
+                          "no_time": {**state, "clock": {"elapsed_seconds": "nan", "progress": "0"}}}.items():
+        write("checkpoint_state", name, json.dumps(content, indent=2) + "\n")
+    write_dictionary("checkpoint_state", [f'"{w}"' for w in [*state, *state["guard"], "nan", "inf", "-inf", "checksum"]])
+
+
+def make_labels():
+    write("labels", "two", '["negative", "positive"]')
+    write("labels", "three", '["a", "é", "c"]')
+    write("labels", "numbers", '["0", "1.0", "01"]')
+    write("labels", "same", '["no", "yes", "no"]')
+    write("labels", "one", '["only"]')
+    write("labels", "object", '{"0": "a"}')
+
+
 if __name__ == "__main__":
     make_jsons()
     make_run_folders()
@@ -368,5 +459,10 @@ if __name__ == "__main__":
     make_json_lines()
     make_safetensors()
     make_ggufs()
+    make_regexes()
+    make_model_configs()
+    make_weight_indexes()
+    make_checkpoint_states()
+    make_labels()
     files = [f for f in CORPUS.rglob("*") if f.is_file()]
     print(f"{len(files)} inputs, {sum(f.stat().st_size for f in files)} bytes")

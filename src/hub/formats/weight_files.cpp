@@ -16,9 +16,10 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kPickled = "pytorch_model.bin";
 constexpr const char* kIndexEnding = ".index.json";
 
-// The names of the shards by tensor, as the index says.
-std::map<std::string, std::string> read_index(const std::string& path) {
-  const Json json = parse_json(read_file(path, file_kind::index), path, "fetch the file again");
+}  // namespace
+
+std::map<std::string, std::string> weight_index_from_json_text(const std::string& text, const std::string& path) {
+  const Json json = parse_json(text, path, "fetch the file again");
   const auto found = json.is_object() ? json.find("weight_map") : json.end();
   if (!json.is_object() || found == json.end() || !found->is_object() || found->empty()) {
     user_error("{}: expected an object with a weight_map of tensors and their files; fetch the file again", path);
@@ -35,8 +36,6 @@ std::map<std::string, std::string> read_index(const std::string& path) {
   }
   return shards;
 }
-
-}  // namespace
 
 WeightFiles::WeightFiles(const std::string& folder) {
   const auto there = [&](const std::string& name) {
@@ -64,7 +63,8 @@ void WeightFiles::open(std::vector<File>& files, const std::string& folder, cons
 
 template <typename File>
 void WeightFiles::open_shards(std::vector<File>& files, const std::string& folder, const std::string& index) {
-  const std::map<std::string, std::string> names = read_index(folder + "/" + index);
+  const std::map<std::string, std::string> names =
+      weight_index_from_json_text(read_file(folder + "/" + index, file_kind::index), folder + "/" + index);
   std::map<std::string, size_t> place;
   for (const auto& [tensor, file] : names) {
     if (place.contains(file)) continue;

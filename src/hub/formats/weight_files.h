@@ -18,6 +18,9 @@ namespace brisk {
 
 inline constexpr const char* kWeightsFile = "model.safetensors";
 
+// The file of each tensor, as the index of shards says. `path` is named in errors.
+std::map<std::string, std::string> weight_index_from_json_text(const std::string& text, const std::string& path);
+
 class WeightFiles {
  public:
   explicit WeightFiles(const std::string& folder);

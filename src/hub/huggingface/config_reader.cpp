@@ -23,6 +23,13 @@ const Json* find_in(const Json& object, const char* key) {
   return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
+std::string text_of(const std::string& path) {
+  if (!file_exists(path)) {
+    user_error("{}: no such file; a Hugging Face model is a folder with config.json and model.safetensors", path);
+  }
+  return read_file(path, file_kind::config);
+}
+
 // What a message shows of a value; bytes that are not UTF-8 cannot be dumped.
 std::string shown(const Json& value) {
   return printable(value.dump(-1, ' ', false, Json::error_handler_t::replace), 200);
@@ -30,11 +37,10 @@ std::string shown(const Json& value) {
 
 }  // namespace
 
-ConfigReader::ConfigReader(const std::string& path) : path_(path) {
-  if (!file_exists(path_)) {
-    user_error("{}: no such file; a Hugging Face model is a folder with config.json and model.safetensors", path_);
-  }
-  json_ = std::make_shared<const Json>(parse_json(read_file(path_, file_kind::config), path_, "fetch the file again"));
+ConfigReader::ConfigReader(const std::string& path) : ConfigReader(path, text_of(path)) {}
+
+ConfigReader::ConfigReader(const std::string& path, const std::string& text) : path_(path) {
+  json_ = std::make_shared<const Json>(parse_json(text, path_, "fetch the file again"));
   if (!json_->is_object()) {
     user_error("{}: found {}, expected a JSON object; fetch the file again", path_, json_in_message(*json_));
   }

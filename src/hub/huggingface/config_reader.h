@@ -23,6 +23,7 @@ class ConfigReader {
   };
 
   explicit ConfigReader(const std::string& path);
+  ConfigReader(const std::string& path, const std::string& text);  // the content of a file, which is named in errors
 
   const std::string& path() const { return path_; }
   const nlohmann::ordered_json* find(const char* key) const;

@@ -142,7 +142,10 @@ void check_heads(const HuggingFaceDecoderConfig& config, const std::string& path
 }  // namespace
 
 HuggingFaceDecoderConfig read_decoder_config(const std::string& folder) {
-  const ConfigReader reader(folder + "/config.json");
+  return read_decoder_config(ConfigReader(folder + "/config.json"));
+}
+
+HuggingFaceDecoderConfig read_decoder_config(const ConfigReader& reader) {
   const std::string type = reader.text_or("model_type", "");
   if (type != "gpt2" && type != "llama" && type != "mistral") {
     user_error("{}: model_type is {}, which brisk does not support; it supports {}", reader.path(),

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "hub/formats/safetensors.h"
+#include "hub/huggingface/config_reader.h"
 #include "job/job.h"
 #include "text/tokenizer.h"
 
@@ -27,6 +28,7 @@ struct HuggingFaceDecoderConfig {
 // `folder` holds a config.json. UserError where the file is missing or damaged, and for an architecture, or a feature
 // of one, that brisk does not support: the message names what was found and what is supported.
 HuggingFaceDecoderConfig read_decoder_config(const std::string& folder);
+HuggingFaceDecoderConfig read_decoder_config(const ConfigReader& reader);
 
 // The shape that can express these options. UserError that names the option in the way.
 HuggingFaceDecoderConfig huggingface_config_for(const ModelOptions& model);

@@ -110,7 +110,10 @@ bool is_huggingface_encoder(const std::string& folder) {
 }
 
 HuggingFaceEncoderConfig read_encoder_config(const std::string& folder) {
-  const ConfigReader reader(folder + "/config.json");
+  return read_encoder_config(ConfigReader(folder + "/config.json"));
+}
+
+HuggingFaceEncoderConfig read_encoder_config(const ConfigReader& reader) {
   HuggingFaceEncoderConfig config;
   ModelOptions& model = config.model;
   model.type = reader.text_or("model_type", "");

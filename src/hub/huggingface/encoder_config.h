@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "hub/formats/safetensors.h"
+#include "hub/huggingface/config_reader.h"
 #include "job/job.h"
 #include "text/tokenizer.h"
 
@@ -40,6 +41,7 @@ bool is_huggingface_encoder(const std::string& folder);
 
 // UserError where the file is missing or damaged, or asks for what brisk does not compute.
 HuggingFaceEncoderConfig read_encoder_config(const std::string& folder);
+HuggingFaceEncoderConfig read_encoder_config(const ConfigReader& reader);
 
 // UserError if masked words would be found with another activation than here: RoBERTa's own head knows gelu_erf
 // alone.
