@@ -1,12 +1,14 @@
 #include "train/task/evaluate.h"
 
 #include <brisk/model.h>
+#include <unistd.h>
 
 #include <string>
 #include <utility>
 
 #include "api/loaded_model.h"
 #include "base/error.h"
+#include "base/files/files.h"
 #include "base/terminal/terminal.h"
 #include "job/job_conditions.h"
 #include "train/task/task.h"
@@ -42,12 +44,25 @@ class ColumnScope {
   DataOptions before_;
 };
 
+// Where the run kept its tokens, unless that is another user's, or on another machine: then where this one keeps them.
+void use_own_cache(DataOptions& data) {
+  if (data.cache_dir.empty()) return;
+  try {
+    make_directories(data.cache_dir);
+    if (::access(data.cache_dir.c_str(), W_OK | X_OK) == 0) return;
+  } catch (const UserError&) {  // it cannot be made
+  }
+  const std::string recorded = std::exchange(data.cache_dir, "");
+  say("tokens are kept in {}: the run's own data.cache_dir, {}, cannot be written to", cache_directory(data), recorded);
+}
+
 }  // namespace
 
 Evaluation LoadedModel::evaluate(const std::vector<std::string>& data, const EvaluateOptions& options) {
   const RuntimeScope scope(content_->runtime);
   TrainedModel& model = *content_->model;
   const int64_t max_length = content_->length(options.max_length);
+  use_own_cache(model.job.data);
   const ColumnScope columns(model.job, options, model.path);
   const TaskEvaluation evaluation = brisk::evaluate(*make_task(model.job.task), model, data, max_length);
   for (const std::string& note : evaluation.notes) say("{}", note);

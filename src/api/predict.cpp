@@ -141,8 +141,8 @@ PredictTotals LoadedModel::predict_file(const std::string& path, const OnPredict
     if (classifies_pairs())
       user_error("{} classifies pairs of texts, so --data must be a table (.csv, .tsv, .jsonl)", model.path);
     const auto reader = open_byte_reader(path);
-    tell_blank_lines(path,
-                     answer_lines([&](char* out, size_t size) { return reader->read(out, size); }, path, false, answers));
+    tell_blank_lines(
+        path, answer_lines([&](char* out, size_t size) { return reader->read(out, size); }, path, false, answers));
   }
   return answers.finish();
 }

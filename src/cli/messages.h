@@ -8,4 +8,5 @@
 #include "base/files/files.h"        // IWYU pragma: export (explain_errno)
 #include "base/parse_json.h"         // IWYU pragma: export
 #include "base/terminal/terminal.h"  // IWYU pragma: export
+#include "base/text/plural.h"        // IWYU pragma: export
 #include "base/text/printable.h"     // IWYU pragma: export

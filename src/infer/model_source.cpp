@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/parse_json.h"
+#include "base/text/plural.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/fine_tuned.h"
 #include "checkpoint/run_directory.h"
@@ -68,6 +69,18 @@ ModelSource from_run(const std::string& path) {
     };
   }
   return source;
+}
+
+// The length at which the texts of a Hugging Face folder's model are cut: tokenizer_config.json has that of the training,
+// as `brisk export` writes it, or a number that means no end.
+std::optional<int64_t> told_length(const std::string& folder) {
+  const std::string path = folder + "/tokenizer_config.json";
+  if (!is_directory(folder) || !file_exists(path)) return std::nullopt;
+  const Json config = parse_json(read_file(path, file_kind::config), path, "fetch the file again");
+  const auto found = config.is_object() ? config.find("model_max_length") : config.end();
+  if (found == config.end() || !found->is_number_integer()) return std::nullopt;
+  const auto length = found->get<double>();
+  return length >= 1 && length <= 1e9 ? std::optional(static_cast<int64_t>(length)) : std::nullopt;
 }
 
 // The keys of `model` into the job, unless it says something else.
@@ -160,7 +173,7 @@ ModelSource foreign_source(const std::string& kind, const std::string& path, con
   source.kind = kind;
   source.place = path;
   source.model = source.job.model = model;
-  source.job.training.max_length = std::min(model.context, kUsualLength);
+  source.job.training.max_length = std::min(model.context, told_length(path).value_or(kUsualLength));
   fs::path place = fs::path(path).lexically_normal();
   if (place.filename().empty()) place = place.parent_path();  // "bert/"
   source.job.name = (is_directory(path) ? place.filename() : place.stem()).string();
@@ -196,12 +209,14 @@ std::vector<std::string> take_model_from_source(Job& job, bool resume) {
   }
   const ModelSource source = open_model_source(job.model.from);
   take(job, source.model);
-  std::vector<std::string> lines = {fmt::format("model.from: {} ({}): {} layers, {} wide, vocabulary {}", source.place,
-                                                source.kind, source.model.num_layers, job.model.d_model,
-                                                job.model.vocab_size)};
+  std::vector<std::string> lines = {fmt::format("model.from: {} ({}): {}, {} wide, vocabulary {}", source.place,
+                                                source.kind, plural(source.model.num_layers, "layer"),
+                                                job.model.d_model, job.model.vocab_size)};
   if (job.model.num_layers < source.model.num_layers) {
     lines.push_back(fmt::format(
-        "student: its {} layers are initialised from layers {} of the source's {}", job.model.num_layers,
+        "student: its {} initialised from {} {} of the source's {}",
+        job.model.num_layers == 1 ? "layer is" : fmt::format("{} layers are", job.model.num_layers),
+        plural_noun(job.model.num_layers, "layer"),
         fmt::join(spread_layers(source.model.num_layers, job.model.num_layers), ", "), source.model.num_layers));
   }
   return lines;

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/rounding.h"
 #include "base/runtime.h"
+#include "base/text/plural.h"
 #include "base/text/spelling.h"
 #include "job/job.h"
 #include "job/job_options.h"
@@ -92,8 +93,8 @@ void check_fine_tuning(const Job& job) {
                training.train_layers);
   }
   if (training.train_layers > job.model.num_layers) {
-    user_error("training.train_layers = {}, but the model has {} layers: use {} or less, or 0 to train everything",
-               training.train_layers, job.model.num_layers, job.model.num_layers);
+    user_error("training.train_layers = {}, but the model has {}: use {} or less, or 0 to train everything",
+               training.train_layers, plural(job.model.num_layers, "layer"), job.model.num_layers);
   }
   const std::vector<std::string> known = {"qkv", "attention_out", "up", "down"};
   for (const std::string& name : training.lora_matrices) {
@@ -196,10 +197,6 @@ std::vector<std::string> resolve_defaults(Job& job) {
   if (job.output.empty()) {
     job.output = "runs/" + job.name;
     tell("output", job.output);
-  }
-  if (job.data.cache_dir.empty()) {
-    job.data.cache_dir = Runtime::current().cache_directory();
-    tell("data.cache_dir", job.data.cache_dir, "token files, shared between runs");
   }
   return lines;
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/text/plural.h"
 #include "job/job_conditions.h"
 #include "job/job_options.h"
 
@@ -23,8 +24,8 @@ void check_encoder(const Job& job) {
   shape(!model.bias, "bias", "false", "biases");
   shape(!model.tie_embeddings, "tie_embeddings", "false", "the embedding as its output projection");
   if (training.freeze > model.num_layers) {
-    user_error("training.freeze = {}, but the model has {} layers: use {} or less", training.freeze, model.num_layers,
-               model.num_layers);
+    user_error("training.freeze = {}, but the model has {}: use {} or less", training.freeze,
+               plural(model.num_layers, "layer"), model.num_layers);
   }
 }
 

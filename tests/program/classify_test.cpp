@@ -75,6 +75,45 @@ std::vector<Json> lines_of(const std::string& text) {
   return lines;
 }
 
+TEST_F(Classify, ThatNamesOneClassOnlySaysSo) {
+  Json job = classify_job();
+  job["training"]["learning_rate"] = 5;
+  job["training"]["num_epochs"] = 1;
+  const Outcome trained = train(job);
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_TRUE(has(trained.err, "warning: the model predicts one class only: at step ")) << trained.err;
+  EXPECT_TRUE(has(read_json(folder / "run/summary.json")["warnings"].dump(), "predicts one class only"));
+  EXPECT_EQ(run_brisk({"report", "run"}, folder).exit_code, 0);
+  EXPECT_TRUE(has(read_text(folder / "run/report.html"), "predicts one class only"));
+}
+
+TEST_F(Classify, IsExportedWithItsLengthAndAnswersTheSame) {
+  // Long texts whose end says the opposite of their beginning: where they are cut decides.
+  std::string table = "text,label\n";
+  for (int i = 0; i < 120; ++i) {
+    std::string filler;
+    for (int word = 0; word < 30; ++word) filler += " word" + std::to_string((i * 7 + word) % 20);
+    table += std::string(i % 2 == 0 ? "fine" : "awful") + filler + (i % 2 == 0 ? " awful" : " fine") + "," +
+             (i % 2 == 0 ? "good" : "bad") + "\n";
+  }
+  write_text(folder / "reviews.csv", table);
+  Json job = classify_job();
+  job["model"]["context"] = 64;
+  job["training"]["max_length"] = 12;
+  const Outcome trained = train(job);
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  ASSERT_EQ(run_brisk({"export", "run", "--format", "huggingface", "--output", "export"}, folder).exit_code, 0);
+  EXPECT_EQ(read_json(folder / "export/tokenizer_config.json")["model_max_length"], 12);
+  const Outcome of_run = run_brisk({"predict", "run", "--data", "reviews.csv", "--fp32"}, folder);
+  const Outcome of_export = run_brisk({"predict", "export", "--data", "reviews.csv"}, folder);
+  ASSERT_EQ(of_export.exit_code, 0) << of_export.err;
+  EXPECT_EQ(of_run.out, of_export.out);
+  EXPECT_TRUE(has(of_run.err, "120 of 120 texts are longer than 12 tokens")) << of_run.err;
+  const Outcome measured = run_brisk({"eval", "export", "--data", "reviews.csv"}, folder);
+  EXPECT_TRUE(has(measured.err, "in sequences of at most 12 tokens")) << measured.err;
+  EXPECT_TRUE(has(measured.err, "120 of 120 texts are longer than 12 tokens")) << measured.err;
+}
+
 TEST_F(Classify, LearnsFromATableAndIsMeasuredAndAsked) {
   const Outcome trained = train(classify_job());
   ASSERT_EQ(trained.exit_code, 0) << trained.err;

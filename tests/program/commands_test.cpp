@@ -352,5 +352,40 @@ TEST(Terminal, ThatIsDumbGetsLines) {
   EXPECT_NE(seen.err.find("step 30/30"), std::string::npos) << seen.err;
 }
 
+TEST(Eval, OfARunThatSomebodyElseTrainedKeepsTokensInItsOwnCache) {
+  TemporaryFolder folder;
+  Json job = small_job();
+  job["training"]["max_steps"] = 2;
+  train_small(folder, job, "run");
+  EXPECT_EQ(read_json(folder / "run/job.json")["data"].value("cache_dir", ""), "") << "a default is nobody's own";
+  // As an earlier brisk wrote it: the cache of another user, which cannot be written to.
+  Json saved = read_json(folder / "run/job.json");
+  saved["data"]["cache_dir"] = "/proc/somebody/.cache/brisk";
+  write_text(folder / "run/job.json", saved.dump());
+  std::filesystem::rename(folder / "run", folder / "moved");
+  const Outcome outcome = run_brisk({"eval", "moved", "--data", "text.txt"}, folder,
+                                    {.environment = {"XDG_CACHE_HOME=" + (folder / "own")}});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "tokens are kept in " + (folder / "own/brisk"))) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "in sequences of at most 32 tokens")) << outcome.err;
+  EXPECT_FALSE(std::filesystem::is_empty(folder / "own/brisk"));
+}
+
+TEST(Train, SaysOneAndManyAsPeopleDo) {
+  TemporaryFolder folder;
+  write_text(folder / "text.txt", english_like_text(40));
+  Json job = small_job();
+  job["model"]["num_layers"] = 1;
+  job["model"].erase("vocab_size");
+  job["training"]["max_steps"] = 1;
+  job["data"]["document"] = "file";
+  const Outcome outcome = train_small(folder, job, "run");
+  for (const char* wrong : {"1 documents", "1 lines", "1 layers", "1 steps", "1 threads", "the job says 8192"}) {
+    EXPECT_FALSE(has(outcome.err, wrong)) << wrong << "\n" << outcome.err;
+  }
+  EXPECT_TRUE(has(outcome.err, "this text supports no more (the default is 8192)")) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "trained on the whole text")) << outcome.err;
+}
+
 }  // namespace
 }  // namespace brisk::program

@@ -95,7 +95,7 @@ void run_generate(Runtime& runtime, GenerateArguments& arguments) {
       fmt::print("{}\n", stream ? filter.rest() : result.text);
     }
     tell_what_was_lost(result);
-    say("{} tokens in {}: {:.0f} tokens/s{}", result.new_tokens, format_duration(result.seconds),
+    say("{} in {}: {:.0f} tokens/s{}", plural(result.new_tokens, "token"), format_duration(result.seconds),
         static_cast<double>(result.new_tokens) / result.seconds,
         result.ended                 ? "; the model ended the document (--ignore-eos goes on)"
         : !result.stopped_at.empty() ? "; a stop string ended it"

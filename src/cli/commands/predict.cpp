@@ -79,9 +79,8 @@ void run_predict(Runtime& runtime, const PredictArguments& arguments) {
          arguments.max_length > 0 ? "" : " (--max-length reads more, if the model can)");
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  say("{} text{} in {}: {:.1f} texts/s, {:.0f} tokens/s", totals.texts, totals.texts == 1 ? "" : "s",
-      format_duration(seconds), static_cast<double>(totals.texts) / seconds,
-      static_cast<double>(totals.tokens) / seconds);
+  say("{} in {}: {:.1f} texts/s, {:.0f} tokens/s", plural(totals.texts, "text"), format_duration(seconds),
+      static_cast<double>(totals.texts) / seconds, static_cast<double>(totals.tokens) / seconds);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "base/parse_json.h"
 #include "base/runtime.h"
 #include "base/terminal/terminal.h"
+#include "base/text/plural.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/interrupt.h"
 #include "cli/smoke_test/child_process.h"
@@ -71,8 +72,8 @@ class SmokeTest {
 
   // Returns false if it was interrupted.
   bool run() {
-    say("smoke test of {}: the whole path on a small subset of its data, with a stand-in for the model: {} layers, {} wide",
-        job_.name, small_.model.num_layers, small_.model.d_model);
+    say("smoke test of {}: the whole path on a small subset of its data, with a stand-in for the model: {}, {} wide",
+        job_.name, plural(small_.model.num_layers, "layer"), small_.model.d_model);
     stage("memory", [&] { return plan(); });
     stage("data", [&] { return take_subset(); });
     if (!job_.model.from.empty() || !job_.training.teacher.empty()) stage("base", [&] { return train_base(); });

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "base/text/plural.h"
 
 namespace brisk {
 
@@ -138,7 +139,7 @@ CorpusSplit split_single_document(const TokenStream& stream, const SplitOptions&
   split.train = whole_corpus(stream, options.max_length, options.weights, options.scratch_directory);
   const auto count = std::ssize(split.train.chunks);
   if (count < 2) {
-    split.note = fmt::format("no validation part: the text is a single sequence of {} tokens", stream.rows());
+    split.note = fmt::format("no validation part: the text is a single sequence of {}", plural(stream.rows(), "token"));
     return split;
   }
   const int64_t taken = validation_share(options.validation_fraction, count);
@@ -160,7 +161,7 @@ CorpusSplit split_single_document(const TokenStream& stream, const SplitOptions&
   };
   split.validation = part_of(count - taken, count);
   split.train = part_of(0, count - taken);
-  split.note = fmt::format("validation: the last {} of {} sequences of the one document", taken, count);
+  split.note = fmt::format("validation: the last {} of {} of the one document", taken, plural(count, "sequence"));
   return split;
 }
 
@@ -207,9 +208,9 @@ CorpusSplit split_corpus(const TokenStream& stream, const SplitOptions& options)
     (lottery.chosen(document) ? validation : train).add_document(document, source);
   });
   CorpusSplit split{std::move(train).finish(), std::move(validation).finish(), ""};
-  split.note =
-      fmt::format("validation: {} of {} documents, {:.1f} % of the tokens", split.validation.lengths.documents(),
-                  documents, 100.0 * static_cast<double>(split.validation.rows()) / static_cast<double>(stream.rows()));
+  split.note = fmt::format("validation: {} of {}, {:.1f} % of the tokens", split.validation.lengths.documents(),
+                           plural(documents, "document"),
+                           100.0 * static_cast<double>(split.validation.rows()) / static_cast<double>(stream.rows()));
   return split;
 }
 

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/text/plural.h"
+
 namespace brisk {
 
 std::string with_commas(int64_t number) {
@@ -22,15 +24,17 @@ std::string duplicates_text(const CorpusStatistics& statistics) {
   if (!statistics.duplicates) return "";
   const DuplicateCount& copies = *statistics.duplicates;
   if (copies.documents == 0 && !copies.estimated) return "\nduplicates   none: every document is there once";
-  return fmt::format("\nduplicates   {}{} documents are copies of an earlier one, in training and validation together",
-                     copies.estimated ? "about " : "", with_commas(copies.documents));
+  return fmt::format(
+      "\nduplicates   {}{} of an earlier one, in training and validation together", copies.estimated ? "about " : "",
+      copies.documents == 1 ? "1 document is a copy" : with_commas(copies.documents) + " documents are copies");
 }
 
 std::string sources_text(const CorpusStatistics& statistics) {
   std::string text;
   for (const SourceStatistics& source : statistics.sources) {
-    text += fmt::format("\nsource       {}: {} documents, {} tokens, weight {:g}: {:.1f} % of an epoch", source.name,
-                        with_commas(source.documents), with_commas(source.tokens), source.weight, 100 * source.share);
+    text += fmt::format("\nsource       {}: {} {}, {} tokens, weight {:g}: {:.1f} % of an epoch", source.name,
+                        with_commas(source.documents), plural_noun(source.documents, "document"),
+                        with_commas(source.tokens), source.weight, 100 * source.share);
   }
   return text;
 }

@@ -91,15 +91,19 @@ std::string example_statistics_text(const ExampleStatistics& statistics) {
                                       with_commas(statistics.max_length))
       : statistics.truncated == 0
           ? fmt::format("truncation   none: no example is longer than {} tokens", with_commas(statistics.max_length))
-          : fmt::format(
-                "truncation   {} examples ({}) are longer than {} tokens and are truncated, losing {} of all tokens",
-                with_commas(statistics.truncated), percent(statistics.truncated, statistics.examples),
-                with_commas(statistics.max_length), percent(statistics.tokens_cut, lengths.tokens()));
+          : fmt::format("truncation   {} {} ({}) longer than {} tokens and truncated, losing {} of all tokens",
+                        with_commas(statistics.truncated), statistics.truncated == 1 ? "example is" : "examples are",
+                        percent(statistics.truncated, statistics.examples), with_commas(statistics.max_length),
+                        percent(statistics.tokens_cut, lengths.tokens()));
   if (statistics.copies > 0) {
-    text += fmt::format("\nduplicates   {} examples repeat an earlier text{}", with_commas(statistics.copies),
-                        statistics.contradictions > 0 ? fmt::format("; {} texts come with different labels",
-                                                                    with_commas(statistics.contradictions))
-                                                      : "");
+    text += fmt::format(
+        "\nduplicates   {} {} an earlier text{}", with_commas(statistics.copies),
+        statistics.copies == 1 ? "example repeats" : "examples repeat",
+        statistics.contradictions > 0
+            ? fmt::format("; {} with different labels", statistics.contradictions == 1
+                                                            ? "1 text comes"
+                                                            : with_commas(statistics.contradictions) + " texts come")
+            : "");
   }
   if (!statistics.class_counts.empty()) {
     text += fmt::format("\nclasses      {}\n", with_commas(std::ssize(statistics.class_counts)));

@@ -7,6 +7,7 @@
 #include "base/files/files.h"
 #include "base/hash.h"
 #include "base/terminal/terminal.h"
+#include "base/text/plural.h"
 #include "data/read/byte_reader.h"
 #include "data/read/piece_waves.h"
 #include "data/read/pieces.h"
@@ -127,8 +128,8 @@ DocumentRule Source::choose_rule(int64_t sample_bytes) {
   }
   if (files >= kManyFiles && bytes / files < kSmallFileBytes) {
     rule_ = DocumentRule::kFile;
-    notes_.push_back(
-        fmt::format("a document is a file (auto: {} text files of {} bytes on average)", files, bytes / files));
+    notes_.push_back(fmt::format("a document is a file (auto: {} of {} bytes on average)", plural(files, "text file"),
+                                 bytes / files));
     return rule_;
   }
   TextShape shape;
@@ -153,7 +154,7 @@ DocumentRule Source::choose_rule(int64_t sample_bytes) {
   } else {
     rule_ = DocumentRule::kLine;
     if (files > 0) {
-      notes_.push_back(fmt::format("a document is a line (auto: {} lines, {}{})", shape.lines,
+      notes_.push_back(fmt::format("a document is a line (auto: {}, {}{})", plural(shape.lines, "line"),
                                    shape.blocks > files ? "almost none of them blank" : "none of them blank", where));
     }
   }

@@ -7,6 +7,7 @@
 #include "base/files/files.h"
 #include "base/hash.h"
 #include "base/terminal/terminal.h"
+#include "base/text/plural.h"
 #include "data/read/json_lines.h"
 #include "data/read/source_files.h"
 #include "data/token_store/content_hash.h"
@@ -105,7 +106,8 @@ InputTable::InputTable(TableOptions options) : options_(std::move(options)) {
   if (files_.empty()) {
     user_error("{}: every file is empty; give files with a row for each text", fmt::join(options_.paths, ", "));
   }
-  for (const auto& [kind, count] : skipped) notes_.push_back(fmt::format("{} files skipped: {}", count, kind));
+  for (const auto& [kind, count] : skipped)
+    notes_.push_back(fmt::format("{} skipped: {}", plural(count, "file"), kind));
 }
 
 std::string InputTable::name_of_column(int64_t column) const {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/parse_json.h"
+#include "base/text/plural.h"
 #include "data/read/piece_waves.h"
 #include "data/read/source_files.h"
 #include "data/token_store/text_hash.h"
@@ -162,8 +163,8 @@ class TokenFileBuilder {
     }
     std::vector<std::string> notes = source_.notes();
     if (place_.without_text > 0) {
-      notes.push_back(format_message("{} objects with an empty \"{}\" were skipped", place_.without_text,
-                                     source_.options().text_field));
+      notes.push_back(format_message("{} with an empty \"{}\" {} skipped", plural(place_.without_text, "object"),
+                                     source_.options().text_field, place_.without_text == 1 ? "was" : "were"));
     }
     in_cache([&] { writer_.commit(end_of_document_, fmt::format("{}", fmt::join(notes, "\n"))); });
   }

@@ -7,6 +7,7 @@
 #include "base/files/file_lock.h"
 #include "base/files/files.h"
 #include "base/terminal/terminal.h"
+#include "base/text/plural.h"
 
 namespace brisk {
 
@@ -52,7 +53,7 @@ TokenCache open_or_make_tokens(const std::string& directory, uint64_t key, int64
       cache.resumed = !writer->resumed_at().empty();
       if (cache.resumed) {
         cache.notes.push_back(
-            fmt::format("reusing {} documents tokenized by an interrupted process", writer->documents()));
+            fmt::format("reusing {} tokenized by an interrupted process", plural(writer->documents(), "document")));
       }
       try {
         make(*writer);

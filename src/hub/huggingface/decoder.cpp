@@ -147,7 +147,7 @@ std::vector<WeightMap> huggingface_weight_map(const HuggingFaceDecoderConfig& co
 }
 
 void write_huggingface(const std::string& folder, const ModelOptions& model, const ParameterStore& store,
-                       const Tokenizer& tokenizer, SafetensorsType type) {
+                       const Tokenizer& tokenizer, SafetensorsType type, int64_t max_length) {
   const HuggingFaceDecoderConfig config = huggingface_config_for(model);
   if (file_exists(folder + "/config.json") || file_exists(folder + "/" + kWeightsFile)) {
     user_error("{}: it holds a model already; choose another folder with --output", folder);
@@ -162,7 +162,7 @@ void write_huggingface(const std::string& folder, const ModelOptions& model, con
     }
   }
   writer.finish();
-  save_tokenizer_folder(tokenizer, folder);
+  save_tokenizer_folder(tokenizer, folder, {.max_length = max_length});
   const std::string text = to_json_text(config, type, tokenizer);
   const Json json = parse_own_json(text);
   Json generation;

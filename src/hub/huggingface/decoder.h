@@ -50,8 +50,9 @@ class HuggingFaceDecoder {
 std::vector<WeightMap> huggingface_weight_map(const HuggingFaceDecoderConfig& config, const std::string& prefix);
 
 // Writes config.json, generation_config.json, model.safetensors and the tokenizer into `folder`, which must not hold
-// a model yet. UserError if the model is of neither shape.
+// a model yet. UserError if the model is of neither shape. `max_length`: the tokens of a text that it was trained with,
+// at which transformers cut by default; 0: not said.
 void write_huggingface(const std::string& folder, const ModelOptions& model, const ParameterStore& store,
-                       const Tokenizer& tokenizer, SafetensorsType type);
+                       const Tokenizer& tokenizer, SafetensorsType type, int64_t max_length = 0);
 
 }  // namespace brisk

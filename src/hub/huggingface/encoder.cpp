@@ -282,7 +282,8 @@ EncoderLoading HuggingFaceEncoder::load_into(ParameterStore& store, const std::v
 }
 
 void write_huggingface_encoder(const std::string& folder, const HuggingFaceEncoderConfig& config,
-                               const ParameterStore& store, const Tokenizer& tokenizer, SafetensorsType type) {
+                               const ParameterStore& store, const Tokenizer& tokenizer, SafetensorsType type,
+                               int64_t max_length) {
   HuggingFaceEncoderConfig written = config;
   const Parameter* classifier = store.find("classifier.weight");
   written.head = classifier != nullptr               ? Head::classifier
@@ -305,8 +306,9 @@ void write_huggingface_encoder(const std::string& folder, const HuggingFaceEncod
     }
   }
   writer.finish();
-  save_tokenizer_folder(tokenizer, folder,
-                        {.token_types = written.model.type == "bert", .max_length = written.model.context});
+  save_tokenizer_folder(
+      tokenizer, folder,
+      {.token_types = written.model.type == "bert", .max_length = max_length > 0 ? max_length : written.model.context});
   write_file_atomically(folder + "/config.json", text);  // last: it makes the folder a model
 }
 

@@ -74,8 +74,10 @@ std::vector<WeightMap> encoder_weight_map(const ModelOptions& model, const Param
                                           const std::vector<int64_t>& layers = {});
 
 // Writes model.safetensors, the tokenizer and config.json into `folder`, which must not hold a model yet; no more than
-// a few MiB of weights are in memory besides the store. The head is the one that the store has.
+// a few MiB of weights are in memory besides the store. The head is the one that the store has. `max_length`: the tokens
+// of a text that it was trained with, at which transformers cut by default; 0: as many as the model has positions.
 void write_huggingface_encoder(const std::string& folder, const HuggingFaceEncoderConfig& config,
-                               const ParameterStore& store, const Tokenizer& tokenizer, SafetensorsType type);
+                               const ParameterStore& store, const Tokenizer& tokenizer, SafetensorsType type,
+                               int64_t max_length = 0);
 
 }  // namespace brisk

@@ -71,7 +71,8 @@ class DecoderArchitecture final : public Architecture {
 
   std::string write_huggingface(const TrainedModel& model, const std::string& folder,
                                 SafetensorsType type) const override {
-    brisk::write_huggingface(folder, model.job.model, model.store, *model.tokenizer, type);
+    brisk::write_huggingface(folder, model.job.model, model.store, *model.tokenizer, type,
+                             model.job.training.max_length);
     return "AutoModelForCausalLM";
   }
 

@@ -91,7 +91,7 @@ class EncoderArchitecture final : public Architecture {
                               {.model = model.job.model,
                                .head = classifier ? Head::classifier : Head::masked_words,
                                .labels = model.labels.names()},
-                              model.store, *model.tokenizer, type);
+                              model.store, *model.tokenizer, type, model.job.training.max_length);
     return has_no_head(model.job) ? "AutoModel"
            : classifier           ? "AutoModelForSequenceClassification"
                                   : "AutoModelForMaskedLM";

@@ -54,9 +54,11 @@ void each_line(const std::string& path, std::vector<std::string>& notes, const s
       ++bad;
     }
   });
-  if (bad > 0)
-    notes.push_back(
-        fmt::format("{}: {} lines are not JSON objects, or larger than a run writes them; ignored", path, bad));
+  if (bad > 0) {
+    notes.push_back(fmt::format("{}: {} JSON {}, or larger than a run writes them; ignored", path,
+                                bad == 1 ? "1 line is not a" : fmt::format("{} lines are not", bad),
+                                plural_noun(bad, "object")));
+  }
 }
 
 void read_metrics(const std::string& path, RunRecord& run) {

@@ -2,6 +2,7 @@
 
 #include "base/metrics.h"
 #include "base/terminal/terminal.h"
+#include "base/text/plural.h"
 #include "checkpoint/checkpoint.h"
 
 namespace brisk {
@@ -34,9 +35,10 @@ std::string BestModel::text() const {
 
 std::string BestModel::early_stopping_text() const {
   const Metrics metrics = setup_.task->metrics();
-  return fmt::format("early stopping at step {}: no better validation {} in {} evaluations; the best was {} at step {}",
+  return fmt::format("early stopping at step {}: no better validation {} in {}; the best was {} at step {}",
                      setup_.state.step, metrics.find(setup_.job.training.best_by)->title(),
-                     setup_.state.evaluations_without_improvement, text(), setup_.state.best_step);
+                     plural(setup_.state.evaluations_without_improvement, "evaluation"), text(),
+                     setup_.state.best_step);
 }
 
 void BestModel::saved(int64_t step) {

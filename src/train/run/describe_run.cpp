@@ -8,6 +8,7 @@
 #include "base/files/files.h"
 #include "base/runtime.h"
 #include "base/terminal/terminal.h"
+#include "base/text/plural.h"
 #include "infer/device_choice.h"
 #include "infer/optimizer_options.h"
 #include "train/record/run_text.h"
@@ -75,28 +76,28 @@ void describe_run(const TrainingSetup& setup) {
         format_bytes(static_cast<double>(setup.memory.saved_bytes)));
   }
   say("optimizer    {}", optimizer_text(setup));
-  say("schedule     {}, {} of {} steps of warm-up{}; weight decay {:g}, gradient clipping {}, seed {}",
-      training.lr_scheduler, setup.schedule.warmup_steps, setup.total_steps,
+  say("schedule     {}, {} of {} of warm-up{}; weight decay {:g}, gradient clipping {}, seed {}", training.lr_scheduler,
+      setup.schedule.warmup_steps, plural(setup.total_steps, "step"),
       training.lr_scheduler == "constant"
           ? ""
           : fmt::format(", down to {:g}", setup.schedule.final_ratio * training.learning_rate),
       training.weight_decay, training.max_grad_norm > 0 ? fmt::format("at {:g}", training.max_grad_norm) : "off",
       training.seed);
   const bool on_gpu = setup.engine->parameters().device().is_cuda();
-  say("run          {} steps{} of {} sequences, {} per epoch; {} threads, {}, {}, peak {:.0f} GFLOP/s (measured in {})",
-      setup.total_steps, setup.time_box ? " (estimated; updated after the first steps)" : "",
-      setup.loader_options.sequences_per_step, setup.steps_per_epoch, thread_pool().size(),
-      arithmetic_unit(setup.engine->parameters().device()),
+  say("run          {}{} of {}, {} per epoch; {}, {}, {}, peak {:.0f} GFLOP/s (measured in {})",
+      plural(setup.total_steps, "step"), setup.time_box ? " (estimated; updated after the first steps)" : "",
+      plural(setup.loader_options.sequences_per_step, "sequence"), setup.steps_per_epoch,
+      plural(thread_pool().size(), "thread"), arithmetic_unit(setup.engine->parameters().device()),
       precision_name(setup.tuned.compute_type, setup.tuned.products), setup.peak->gflops(),
       on_gpu ? "matrix products" : "registers");
   say("             {}", cadence_text(setup));
   if (!setup.time_box && training.warmup_steps > setup.total_steps) {
-    warn("training.warmup_steps is {}, but the run has {} steps: the learning rate never reaches its peak",
-         training.warmup_steps, setup.total_steps);
+    warn("training.warmup_steps is {}, but the run has {}: the learning rate never reaches its peak",
+         training.warmup_steps, plural(setup.total_steps, "step"));
   }
   if (setup.loader_options.sequences_per_step > setup.data.sequences_per_epoch) {
-    warn("an optimizer step takes {} sequences, but the data has only {}: each epoch is a single step",
-         setup.loader_options.sequences_per_step, setup.data.sequences_per_epoch);
+    warn("an optimizer step takes {}, but the data has only {}: each epoch is a single step",
+         plural(setup.loader_options.sequences_per_step, "sequence"), setup.data.sequences_per_epoch);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/terminal/terminal.h"
+#include "base/text/plural.h"
 
 namespace brisk {
 
@@ -36,9 +37,9 @@ int64_t tell_expectation(TrainingSetup& setup) {
   const double elapsed = setup.elapsed_before + setup.ledger.totals().seconds();
   const int64_t steps = setup.state.step + std::llround(setup.time_box->steps_left(elapsed));
   const double epochs = static_cast<double>(steps) / static_cast<double>(setup.steps_per_epoch);
-  say("training.stop {}: about {} steps, {} tokens, {:.2f} epochs expected (estimated from the first steps); the "
-      "schedule will be complete when the time is up",
-      setup.job.training.stop, steps, format_count(epochs * setup.data.rows_per_epoch), epochs);
+  say("training.stop {}: about {}, {} tokens, {:.2f} epochs expected (estimated from the first steps); the schedule will "
+      "be complete when the time is up",
+      setup.job.training.stop, plural(steps, "step"), format_count(epochs * setup.data.rows_per_epoch), epochs);
   return steps;
 }
 

@@ -207,15 +207,17 @@ TrainOutcome end_run(TrainingSetup& setup, RunWatch& watch, const RunEnd& end) {
     say("the first step was done {} after the start of the process", format_duration(setup.summary.first_step_seconds));
   }
   if (setup.state.guard.skipped + setup.state.guard.rollbacks > 0) {
-    say("divergence guard: {} updates skipped, {} rollbacks; the learning rate is {:g} times the schedule's",
-        setup.state.guard.skipped, setup.state.guard.rollbacks, setup.state.guard.rate_factor);
+    say("divergence guard: {} skipped, {}; the learning rate is {:g} times the schedule's",
+        plural(setup.state.guard.skipped, "update"), plural(setup.state.guard.rollbacks, "rollback"),
+        setup.state.guard.rate_factor);
   }
   if (const LossScale* scale = setup.engine->loss_scale()) {
-    say("loss scaling: {} steps skipped, the scale is {:g}", scale->skipped_steps, scale->scale);
+    say("loss scaling: {} skipped, the scale is {:g}", plural(scale->skipped_steps, "step"), scale->scale);
   }
   if (setup.time_box && !end.interrupted) {
-    say("training.stop {}: ended after {}, {} steps{}", setup.job.training.stop, format_duration(setup.elapsed()),
-        setup.state.step, end.expected_steps > 0 ? fmt::format(" ({} were expected)", end.expected_steps) : "");
+    say("training.stop {}: ended after {}, {}{}", setup.job.training.stop, format_duration(setup.elapsed()),
+        plural(setup.state.step, "step"),
+        end.expected_steps > 0 ? fmt::format(" ({} were expected)", end.expected_steps) : "");
   }
   for (const std::string& warning : end.warnings) warn("{}", warning);
   if (!unsaved.empty()) {

@@ -13,6 +13,7 @@
 #include "base/rounding.h"
 #include "base/runtime.h"
 #include "base/terminal/terminal.h"
+#include "base/text/plural.h"
 #include "base/threads.h"
 #include "checkpoint/fine_tuned.h"
 #include "checkpoint/run_files.h"
@@ -257,8 +258,8 @@ class Starter {
           *checkpoint_path_, tuned.micro_batch_tokens, engine_options.capacity.longest);
     }
     if (!tuned.isa.empty() && (tuned.isa != isa || tuned.threads != threads)) {
-      warn("resuming on {} with {} threads instead of {} with {}: results will agree only up to rounding", isa, threads,
-           tuned.isa, tuned.threads);
+      warn("resuming on {} with {} instead of {} with {}: results will agree only up to rounding", isa,
+           plural(threads, "thread"), tuned.isa, tuned.threads);
     }
     if (tuned.compute_type == DType::f16 && !engine_options.device->is_cuda()) {
       user_error("{}: the run uses fp16, which needs a GPU; resume it on one (\"device\": \"cuda\")",

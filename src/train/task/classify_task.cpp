@@ -9,6 +9,7 @@
 #include "base/files/files.h"
 #include "base/machine/machine.h"
 #include "base/terminal/terminal.h"
+#include "base/text/plural.h"
 #include "base/text/spelling.h"
 #include "data/batch/loader.h"
 #include "data/examples/example_sequences.h"

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/files/files.h"
+#include "base/text/plural.h"
 #include "checkpoint/run_directory.h"
 #include "data/batch/chunk_sequences.h"
 #include "data/corpus/text_bytes.h"
@@ -60,9 +61,12 @@ Task::Description LanguageModelTask::describe_data(const Job& job, const TaskDat
                                                    const PackingFigures& packing) const {
   CorpusStatistics statistics = statistics_of(prepared_, job.training.max_length);
   statistics.packing = packing;
-  return {fmt::format("{}\n{}\nvalidation   {} sequences, {} tokens", statistics_text(statistics),
-                      step_text(packing, job.training.max_length), with_commas(data.validation->count()),
-                      with_commas(data.validation->total_rows())),
+  const auto counted = [](int64_t count, const char* noun) {
+    return with_commas(count) + " " + plural_noun(count, noun);
+  };
+  return {fmt::format("{}\n{}\nvalidation   {}, {}", statistics_text(statistics),
+                      step_text(packing, job.training.max_length), counted(data.validation->count(), "sequence"),
+                      counted(data.validation->total_rows(), "token")),
           statistics_json_text(statistics)};
 }
 

@@ -9,11 +9,13 @@
 #include "base/hash.h"
 #include "base/terminal/terminal.h"
 #include "base/terminal/work_bar.h"
+#include "base/text/plural.h"
 #include "checkpoint/run_directory.h"
 #include "data/examples/example_statistics.h"
 #include "data/table/input_table.h"
 #include "infer/label_file.h"
 #include "job/job_conditions.h"
+#include "train/task/prepare_text.h"
 
 namespace brisk {
 
@@ -70,13 +72,8 @@ void decide_vocabulary(const Job& job, TableData& prepared, bool given) {
     return;
   }
   if (size == job.model.vocab_size) return;
-  if (!given) {
-    prepared.warnings.push_back(
-        fmt::format("model.vocab_size {} is more than this text supports: using {}", job.model.vocab_size, size));
-  } else {
-    prepared.notes.push_back(
-        fmt::format("model.vocab_size = {} (the tokenizer's; the job says {})", size, job.model.vocab_size));
-  }
+  tell_vocabulary(job, size, given ? VocabularyFrom::tokenizer : VocabularyFrom::training, prepared.notes,
+                  prepared.warnings);
   prepared.decided.vocab_size = size;
 }
 
@@ -161,8 +158,8 @@ std::unique_ptr<Tokenizer> wordpiece_of_table(const InputTable& table, int64_t v
   const std::vector<std::string_view> views(texts.begin(), texts.end());
   TrainedTokenizer trained = train_wordpiece(views, {.vocab_size = vocab_size, .lowercase = true});
   note = fmt::format(
-      "tokenizer: WordPiece of {} entries, lower case, trained on {} texts{}", trained.tokenizer->vocab_size(),
-      texts.size(),
+      "tokenizer: WordPiece of {} entries, lower case, trained on {}{}", trained.tokenizer->vocab_size(),
+      plural(std::ssize(texts), "text"),
       more ? fmt::format(", the first {} of the table", format_bytes(static_cast<double>(kWordPieceSampleBytes))) : "");
   table.unchanged().check();
   trained.tokenizer->save(path);

@@ -86,7 +86,7 @@ TrainedTokenizer train_vocabulary(std::vector<TrainSource>& sources, int64_t voc
   TrainedTokenizer result = train_bpe(texts, options);
   prepared.notes.push_back(
       fmt::format("tokenizer: byte-level BPE of {} entries, trained on {}", result.tokenizer->vocab_size(),
-                  whole ? fmt::format("{} documents", texts.size())
+                  whole ? fmt::format("the whole text, {}", format_bytes(static_cast<double>(bytes)))
                         : fmt::format("a sample of {}, spread over files of {}",
                                       format_bytes(static_cast<double>(bytes)), format_bytes(total))));
   return result;
@@ -207,16 +207,11 @@ PreparedData prepare_data(const Job& job, const std::string& tokenizer_path,
                  job.model.from, job.model.vocab_size, size);
     }
   } else if (size != job.model.vocab_size) {
-    if (given.empty()) {
-      prepared.warnings.push_back(
-          fmt::format("model.vocab_size {} is more than this text supports: using {}", job.model.vocab_size, size));
-    } else if (tokenizer_path.empty()) {
-      prepared.notes.push_back(
-          fmt::format("model.vocab_size = {} (the tokenizer's; the job says {})", size, job.model.vocab_size));
-    } else {
-      prepared.notes.push_back(fmt::format("model.vocab_size = {} (of the run's own tokenizer; the job says {})", size,
-                                           job.model.vocab_size));
-    }
+    tell_vocabulary(job, size,
+                    given.empty()            ? VocabularyFrom::training
+                    : tokenizer_path.empty() ? VocabularyFrom::tokenizer
+                                             : VocabularyFrom::run,
+                    prepared.notes, prepared.warnings);
     prepared.decided.vocab_size = size;
   }
 
@@ -238,6 +233,24 @@ PreparedData prepare_data(const Job& job, const std::string& tokenizer_path,
     prepare_validation_files(job, prepared);
   }
   return prepared;
+}
+
+void tell_vocabulary(const Job& job, int64_t size, VocabularyFrom from, std::vector<std::string>& notes,
+                     std::vector<std::string>& warnings) {
+  const bool said = job.given.contains("model.vocab_size");
+  if (from == VocabularyFrom::training) {
+    if (said) {
+      warnings.push_back(
+          fmt::format("model.vocab_size {} is more than this text supports: using {}", job.model.vocab_size, size));
+    } else {
+      notes.push_back(fmt::format("model.vocab_size = {}: this text supports no more (the default is {})", size,
+                                  job.model.vocab_size));
+    }
+    return;
+  }
+  notes.push_back(fmt::format("model.vocab_size = {} ({}{})", size,
+                              from == VocabularyFrom::run ? "of the run's own tokenizer" : "the tokenizer's",
+                              said ? fmt::format("; the job says {}", job.model.vocab_size) : ""));
 }
 
 CorpusStatistics statistics_of(const PreparedData& prepared, int64_t max_length) {

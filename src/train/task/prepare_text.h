@@ -39,6 +39,11 @@ struct PreparedData {
 PreparedData prepare_data(const Job& job, const std::string& tokenizer_path,
                           std::unique_ptr<Tokenizer> model_tokenizer = nullptr);
 
+// Where the vocabulary is not as large as model.vocab_size: a line for the user, a warning where the job asked for it.
+enum class VocabularyFrom { training, tokenizer, run };
+void tell_vocabulary(const Job& job, int64_t size, VocabularyFrom from, std::vector<std::string>& notes,
+                     std::vector<std::string>& warnings);
+
 // What the user should know of the training data; the packing is left to measure_packing.
 CorpusStatistics statistics_of(const PreparedData& prepared, int64_t max_length);
 

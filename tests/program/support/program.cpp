@@ -52,8 +52,8 @@ Process::Process(std::vector<std::string> arguments, const TemporaryFolder& fold
   const winsize columns = {.ws_row = 25, .ws_col = 120, .ws_xpixel = 0, .ws_ypixel = 0};
   take((options_.terminal ? ::openpty(&err[0], &err[1], nullptr, nullptr, &columns) : ::pipe2(err, O_CLOEXEC)) == 0,
        "openpty or pipe2");
-  std::vector<std::string> environment = {"XDG_CACHE_HOME=" + folder / "cache", "HOME=" + folder.path()};
-  environment.insert(environment.end(), options_.environment.begin(), options_.environment.end());
+  std::vector<std::string> environment = options_.environment;  // of two with one name the first counts
+  environment.insert(environment.end(), {"XDG_CACHE_HOME=" + folder / "cache", "HOME=" + folder.path()});
   if (options_.terminal) environment.emplace_back("TERM=xterm");
   for (const char* name : {"PATH", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS"}) {
     if (const char* value = std::getenv(name)) environment.push_back(std::string(name) + "=" + value);
