@@ -24,6 +24,7 @@ class BRISK_API TrainingJob {
                            const std::string& name = "job");
 
   const std::string& task() const;  // language_model, classify, mlm
+  std::string output() const;       // the run directory
   std::string text() const;         // JSON: every key with its value
   // What to do with the trained model, to be typed; `run` is its directory, quoted for a shell.
   std::string usage(const std::string& run) const;

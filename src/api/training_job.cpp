@@ -35,6 +35,8 @@ TrainingJob TrainingJob::parse(Runtime& runtime, const std::string& text, const 
 
 const std::string& TrainingJob::task() const { return content_->job.task; }
 
+std::string TrainingJob::output() const { return run_directory_of(content_->job); }
+
 std::string TrainingJob::text() const { return job_to_json_text(content_->job); }
 
 std::string TrainingJob::usage(const std::string& run) const { return make_task(task())->usage(run); }

@@ -46,14 +46,23 @@ bool is_ours(std::string_view name) {
          std::find(kOurFiles.begin(), kOurFiles.end(), name) != kOurFiles.end();
 }
 
-// What stands in the way of a fresh run; a process killed before it wrote anything leaves nothing of the kind.
+// What is left of a process that ended between writing job.json and its first step: nothing was trained. Without a lock,
+// job.json is not ours.
+bool is_start_without_a_step(const std::string& path) {
+  const std::string metrics = path + "/metrics.jsonl";
+  return file_exists(path + "/job.json") && file_exists(path + "/" + kLockFile) && list_checkpoints(path).empty() &&
+         (!file_exists(metrics) || file_size(metrics) == 0);
+}
+
+// What stands in the way of a fresh run; what a process killed before its first step left is nothing of the kind.
 void check_nothing_is_lost(const std::string& path, bool may_be_resumed) {
-  if (file_exists(path + "/job.json") || !list_checkpoints(path).empty()) {
+  const bool started = is_start_without_a_step(path);
+  if (!started && (file_exists(path + "/job.json") || !list_checkpoints(path).empty())) {
     user_error("{}: it already holds a run; {}choose another folder with --output", path,
                may_be_resumed ? "add --resume to continue it, --overwrite to replace it, or " : "");
   }
   for (const std::string& name : names_in(path)) {
-    if (name == kLockFile || name == kCheckpoints || is_leftover(name)) continue;
+    if (started ? is_ours(name) : name == kLockFile || name == kCheckpoints || is_leftover(name)) continue;
     user_error("{}: it is not empty (found '{}'); choose another folder with --output", path, name);
   }
 }
@@ -69,6 +78,12 @@ void check_is_only_a_run(const std::string& path) {
         "folder with --output",
         path, name, linked ? "a link to another folder" : "no file of a run");
   }
+}
+
+// A fresh run would append to some of these.
+void remove_start(const std::string& path) {
+  for (const std::string_view name : kOurFiles) remove_file(fmt::format("{}/{}", path, name));
+  remove_directory_tree(fmt::format("{}/{}", path, kEvents));
 }
 
 // The run next to it whose name is nearest: "runs/reviews" where "runs/reveiws" was given.
@@ -194,10 +209,11 @@ RunDirectory RunDirectory::open(const std::string& path, Mode mode) {
   run.lock_ = lock_run(path);
   check();
   refuse_links_in(path);
-  run.has_run_ = file_exists(run.job_path());
+  run.has_run_ = mode != Mode::fresh && mode != Mode::import && file_exists(run.job_path());
   for (const std::string& name : names_in(path)) {
     if (is_leftover(name)) remove_file(path + "/" + name);
   }
+  if (mode == Mode::fresh && is_start_without_a_step(path)) remove_start(path);
   make_own_directory(run.checkpoints_path());
   remove_stale_checkpoints(path);
   return run;

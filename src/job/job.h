@@ -173,6 +173,9 @@ Job job_from_json_text(const std::string& text, const std::string& source_name,
 // Every key with its value, canonical names; job_from_json_text reads it back to an equal job.
 std::string job_to_json_text(const Job& job);
 
+// Where its run goes: `output`, or a folder named after the job.
+std::string run_directory_of(const Job& job);
+
 // Fills what brisk chooses and checks what only the whole job can tell (d_model and num_heads, ...): UserError.
 // Returns a line for each value filled. A second call fills nothing.
 std::vector<std::string> resolve_defaults(Job& job);

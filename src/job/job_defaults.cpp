@@ -111,6 +111,10 @@ std::string cache_directory(const DataOptions& data) {
   return data.cache_dir.empty() ? Runtime::current().cache_directory() : data.cache_dir;
 }
 
+std::string run_directory_of(const Job& job) {
+  return job.output.empty() ? "runs/" + (job.name.empty() ? "run" : job.name) : job.output;
+}
+
 std::vector<std::string> resolve_defaults(Job& job) {
   std::vector<std::string> lines;
   check_task(job);
@@ -190,14 +194,12 @@ std::vector<std::string> resolve_defaults(Job& job) {
     training.sample_tokens = 64;
     tell("training.sample_tokens", training.sample_tokens);
   }
-  if (job.name.empty()) {
-    job.name = job.output.empty() ? "run" : std::filesystem::path(job.output).filename().string();
-    if (job.name.empty()) job.name = "run";
-  }
   if (job.output.empty()) {
-    job.output = "runs/" + job.name;
+    job.output = run_directory_of(job);
     tell("output", job.output);
   }
+  if (job.name.empty()) job.name = std::filesystem::path(job.output).filename().string();
+  if (job.name.empty()) job.name = "run";
   return lines;
 }
 

@@ -43,6 +43,7 @@ TEST_F(RunDirectoryTest, AFreshRunNeverOverwritesAnother) {
   {
     const RunDirectory run = RunDirectory::open(path_, Mode::fresh);
     put_contents(run.job_path(), "{}");
+    put_contents(run.metrics_path(), "{\"step\": 1}\n");
   }
   const std::string message = complaint(Mode::fresh);
   EXPECT_TRUE(has(message, path_) && has(message, "--resume") && has(message, "--output")) << message;
@@ -69,6 +70,28 @@ TEST_F(RunDirectoryTest, ARunKilledBeforeItWroteAnythingCanStartAgainEitherWay) 
     EXPECT_FALSE(file_exists(path_ + "/job.json.partial-123"));
     EXPECT_FALSE(file_exists(path_ + "/checkpoints/.step-00000001.partial"));
   }
+}
+
+TEST_F(RunDirectoryTest, ARunKilledBeforeItsFirstStepCanStartAgainEitherWay) {
+  for (const Mode mode : {Mode::fresh, Mode::resume}) {
+    {
+      const RunDirectory run = RunDirectory::open(path_, Mode::fresh);
+      for (const std::string& file : {run.job_path(), run.tokenizer_path(), run.ledger_path()})
+        put_contents(file, "{}");
+      put_contents(run.metrics_path(), "");
+    }
+    const RunDirectory run = RunDirectory::open(path_, mode);
+    EXPECT_EQ(run.has_run(), mode == Mode::resume);
+    EXPECT_EQ(file_exists(run.ledger_path()), mode == Mode::resume) << "a fresh run's ledger begins with itself";
+  }
+  put_contents(path_ + "/notes.txt", "mine");
+  EXPECT_TRUE(has(complaint(Mode::fresh), "notes.txt"));
+}
+
+TEST_F(RunDirectoryTest, AJobThatAUserPutThereIsNotOurs) {
+  folder_.write("runs/bible/job.json", "{}");
+  EXPECT_TRUE(has(complaint(Mode::fresh), "holds a run already"));
+  EXPECT_EQ(contents_of(path_ + "/job.json"), "{}");
 }
 
 TEST_F(RunDirectoryTest, ResumingAnEmptyFolderIsARunAtStepZero) {

@@ -72,10 +72,29 @@ TEST_F(FullDisk, IsKnownBeforeTheRunStarts) {
   const std::string before = listing(disk.path());
   const Outcome outcome = run_brisk({"train", "job.json", "--output", disk.path() + "/run"}, folder);
   EXPECT_EQ(outcome.exit_code, 2);
-  for (const char* part : {"the disk has", "free", "--output", "save_total_limit"}) {
+  for (const char* part : {"the disk has", "free", "--output"}) {
     EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
   }
+  EXPECT_EQ(outcome.err.find("save_total_limit"), std::string::npos) << "fewer than one does not help: " << outcome.err;
   EXPECT_EQ(listing(disk.path()), before);
+}
+
+TEST_F(FullDisk, WhereAllAreKeptTheAdvisedLimitFits) {
+  Json job = read_json(folder / "job.json");
+  job["training"]["save_total_limit"] = 0;
+  job["training"]["max_steps"] = 40;
+  job["training"]["save_steps"] = 1;
+  write_job(folder, job);
+  const Outcome refused = run_brisk({"train", "job.json", "--output", disk.path() + "/run"}, folder);
+  EXPECT_EQ(refused.exit_code, 2);
+  const std::string advice = "set training.save_total_limit to ";
+  const size_t found = refused.err.find(advice);
+  ASSERT_NE(found, std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("(now 0, which keeps all)"), std::string::npos) << refused.err;
+  job["training"]["save_total_limit"] = std::stoi(refused.err.substr(found + advice.size()));
+  write_job(folder, job);
+  const Outcome followed = run_brisk({"train", "job.json", "--output", disk.path() + "/run"}, folder);
+  EXPECT_EQ(followed.exit_code, 0) << followed.err;
 }
 
 TEST_F(FullDisk, KeepsTheLastCheckpointAndTheRunGoing) {

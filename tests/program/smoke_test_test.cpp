@@ -1,6 +1,7 @@
 // `brisk train --smoke-test`: the whole path in seconds.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <zlib.h>
 
 #include "program/support/small_job.h"
 
@@ -13,7 +14,7 @@ class SmokeTest : public ::testing::Test {
     std::filesystem::create_directory(folder / "tmp");
     write_text(folder / "text.txt", english_like_text(5000));  // more than the subset
     job = small_job();
-    job["model"] = {{"d_model", 768}, {"num_layers", 12}, {"vocab_size", 3000}};
+    job["model"] = {{"d_model", 96}, {"num_layers", 3}, {"vocab_size", 3000}};
     job["training"] = {{"stop", "3h"}, {"max_length", 128}, {"batch_size", "auto"}};
   }
 
@@ -34,11 +35,14 @@ TEST_F(SmokeTest, GoesThroughEveryStageAndLeavesNothing) {
   const std::string before = listing(folder.path());
   const Outcome outcome = smoke();
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  for (const char* stage : {"memory ", "data ", "train ", "kill ", "resume ", "evaluate ", "generate ", "export "})
+  for (const char* stage :
+       {"memory ", "data ", "model ", "train ", "kill ", "resume ", "evaluate ", "generate ", "export "})
     EXPECT_NE(outcome.err.find(std::string("  ") + stage), std::string::npos) << stage << outcome.err;
   EXPECT_NE(outcome.err.find("SIGKILL after the checkpoint of step "), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find("to the bit"), std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find("loss means nothing"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("3 steps of "), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("validation loss "), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("training.stop 3h should be about "), std::string::npos) << outcome.err;
   EXPECT_EQ(listing(folder.path()), before);
 }
 
@@ -80,13 +84,46 @@ TEST_F(SmokeTest, PassesAJobWhoseShapeNoOtherProgramHas) {
   EXPECT_NE(outcome.err.find("not in Hugging Face format: "), std::string::npos) << outcome.err;
 }
 
+TEST_F(SmokeTest, ReadsFilesOfAnyNameAndPredictsTheWholeRun) {
+  job["training"].erase("stop");
+  job["training"]["num_epochs"] = 2;
+  for (const char* name : {"book.md", "README", "val.de"}) write_text(folder / name, english_like_text(600));
+  const std::string packed = folder / "train.de.gz";
+  gzFile file = ::gzopen(packed.c_str(), "wb");
+  const std::string text = english_like_text(600);
+  ::gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
+  ::gzclose(file);
+  for (const char* name : {"book.md", "README", "train.de.gz"}) {
+    job["data"] = {{"train", {name}}, {"validation", {"val.de"}}};
+    const Outcome outcome = smoke();
+    EXPECT_EQ(outcome.exit_code, 0) << name << outcome.err;
+    EXPECT_NE(outcome.err.find("the whole run should take about "), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(SmokeTest, FindsADamagedModelToStartFrom) {
+  train_small(folder, small_job(), "base");
+  const std::string weights =
+      folder / "base/checkpoints/" + checkpoints_of(folder / "base").back() + "/model.safetensors";
+  std::string bytes = read_text(weights);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  write_text(weights, bytes);
+  job["model"] = {{"from", "base"}};
+  job["training"].erase("max_length");
+  const Outcome outcome = smoke();
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_NE(outcome.err.find("smoke test: model failed: base/checkpoints/"), std::string::npos) << outcome.err;
+}
+
 TEST_F(SmokeTest, NamesTheStageThatFailsAndItsError) {
   write_text(folder / "text.jsonl", "{\"text\": \"one\"}\n{\"body\": \"two\"}\n");
   job["data"] = {{"train", {"text.jsonl"}}};
   const Outcome outcome = smoke();
   EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_NE(outcome.err.find("smoke test: train failed: "), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("smoke test: model failed: "), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find("text_field"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("text.jsonl:2"), std::string::npos) << "the user's file: " << outcome.err;
+  EXPECT_EQ(outcome.err.find("brisk-smoke"), std::string::npos) << "none of our own: " << outcome.err;
   EXPECT_EQ(listing(folder / "tmp"), "");
 
   job["data"] = {{"train", {"nowhere.txt"}}};

@@ -273,6 +273,7 @@ int64_t memory_available() {
 }
 
 int64_t peak_memory_bytes() { return kilobytes_line("/proc/self/status", "VmHWM"); }
+int64_t own_memory_bytes() { return kilobytes_line("/proc/self/status", "RssAnon"); }
 
 namespace {
 const auto loaded_at = std::chrono::steady_clock::now();

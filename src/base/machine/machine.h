@@ -15,7 +15,8 @@ const InstructionSets& instruction_sets();
 
 int64_t memory_total();       // bytes
 int64_t memory_available();   // bytes
-int64_t peak_memory_bytes();  // VmHWM: the most this process has used
+int64_t peak_memory_bytes();  // VmHWM: the most this process has used, files that it maps included
+int64_t own_memory_bytes();   // RssAnon: what it uses now, without those files
 
 // Since the system started this process, to a hundredth of a second, including the time to load the program; since it
 // was loaded if /proc cannot be read.

@@ -89,15 +89,17 @@ int run_train(Runtime& runtime, TrainArguments& arguments) {
     say("interrupted: the smoke test left nothing behind");
     return kExitInterrupted;
   }
-  std::optional<StartInterruptGuard> starting(std::in_place);
+  std::optional<StartInterruptGuard> starting(std::in_place, job.output());
   std::optional<InterruptGuard> training;
+  constexpr std::string_view kAnswer =
+      "interrupted: finishing this step (or evaluation) and saving; Ctrl-C again ends without saving";
   const TrainResult outcome = train(runtime, job,
                                     {.resume = arguments.resume,
                                      .overwrite = arguments.overwrite,
                                      .dry_run = arguments.dry_run,
                                      .before_first_step = [&] {
                                        starting.reset();
-                                       training.emplace(runtime);
+                                       training.emplace(runtime, kAnswer);
                                      }});
   training.reset();
   if (arguments.dry_run) {

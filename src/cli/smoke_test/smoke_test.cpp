@@ -12,6 +12,7 @@
 #include "api/training_job.h"
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/metrics.h"
 #include "base/parse_json.h"
 #include "base/runtime.h"
 #include "base/terminal/terminal.h"
@@ -20,10 +21,13 @@
 #include "cli/interrupt.h"
 #include "cli/smoke_test/child_process.h"
 #include "cli/smoke_test/subset.h"
+#include "cli/smoke_test/trial.h"
 #include "data/table/label_check.h"
 #include "infer/architecture/architecture.h"
+#include "infer/model_source.h"
 #include "job/job_conditions.h"
 #include "job/job_options.h"
+#include "job/run_length.h"
 #include "train/run/engine_plan.h"
 #include "train/run/resource_checks.h"
 #include "train/task/task.h"
@@ -72,10 +76,12 @@ class SmokeTest {
 
   // Returns false if it was interrupted.
   bool run() {
-    say("smoke test of {}: the whole path on a small subset of its data, with a stand-in for the model: {}, {} wide",
+    say("smoke test of {}: a few steps of its model, then the whole path with a stand-in of {}, {} wide, on a small subset "
+        "of its data",
         job_.name, plural(small_.model.num_layers, "layer"), small_.model.d_model);
     stage("memory", [&] { return plan(); });
     stage("data", [&] { return take_subset(); });
+    stage("model", [&] { return try_real_model(); });
     if (!job_.model.from.empty() || !job_.training.teacher.empty()) stage("base", [&] { return train_base(); });
     stage("train", [&] { return train(); });
     stage("kill", [&] { return kill(); });
@@ -88,8 +94,9 @@ class SmokeTest {
     }
     stage("export", [&] { return export_model(); });
     if (interrupted()) return false;
-    say("smoke test: everything works, in {}. Its {} means nothing: the model is a stand-in trained for {} steps",
-        format_duration(seconds_since(start_)), job_.training.best_by, kSmokeTestSteps);
+    say("smoke test: everything works, in {}{}", format_duration(seconds_since(start_)),
+        expectation_.empty() ? "" : fmt::format("; {}", expectation_));
+    for (const std::string& warning : warnings_) warn("{}", warning);
     return true;
   }
 
@@ -107,7 +114,7 @@ class SmokeTest {
       const std::string what = body();
       say("  {:<9} {:>8}  {}", name, format_duration(seconds_since(start)), what);
     } catch (const UserError& error) {
-      if (!interrupted()) user_error("smoke test: {} failed: {}", name, error.what());
+      if (!interrupted()) user_error("smoke test: {} failed: {}", name, in_the_users_names(error.what()));
     }
   }
 
@@ -119,6 +126,29 @@ class SmokeTest {
     return read_file(output, file_kind::output_of_command);
   }
 
+  // Names of our copies, which the user has never seen, are those of what they were copied from.
+  std::string in_the_users_names(std::string text) const {
+    const auto replace = [&](const std::string& ours, const std::string& theirs) {
+      for (size_t at = 0; (at = text.find(ours, at)) != std::string::npos; at += theirs.size()) {
+        text.replace(at, ours.size(), theirs);
+      }
+    };
+    for (const auto& [copy, original] : text_.origin) replace(copy, original);
+    for (const char* name : {"/whole.json", "/base.json", "/job.json", "/run/job.json", "/trial/job.json"}) {
+      replace(folder_.path() + name, "the job");
+    }
+    if (!job_.data.train.empty()) {
+      replace(folder_.path() + "/subset.jsonl", job_.data.train.front().path);
+      replace(folder_.path() + "/subset", job_.data.train.front().path);
+    }
+    if (!job_.data.validation.empty()) {
+      replace(folder_.path() + "/validation.jsonl", job_.data.validation.front());
+      replace(folder_.path() + "/validation", job_.data.validation.front());
+    }
+    for (const char* name : {"/trial", "/whole", "/run", "/base"}) replace(folder_.path() + name, job_.output);
+    return text;
+  }
+
   std::string write_job(const Job& job, const char* name) {
     const std::string path = folder_.path() + "/" + name;
     write_file_atomically(path, job_to_json_text(job));
@@ -127,42 +157,57 @@ class SmokeTest {
 
   // Memory of the real model, with the vocabulary size that the job asks for and all texts as long as they may be.
   std::string plan() {
+    // A runtime of its own: only one may hold a GPU.
+    Runtime runtime({.threads = thread_pool().size()});
+    const RuntimeScope scope(runtime);
     Device& device = *training_device(*task_, job_).device;
     const int64_t longest = job_.training.max_length;
     const LengthFigures lengths{.longest = longest, .mean = static_cast<double>(longest)};
-    const MemoryPlan plan = refuse_what_cannot_fit(plan_engine(*task_, job_, device, lengths));
+    const EngineOptions options = plan_engine(*task_, job_, device, lengths).options;
+    const MemoryPlan plan = refuse_what_cannot_fit(options);
+    trial_size_ = trial_size(job_, options);
     return fmt::format("the job itself needs about {} of memory{}, {} are available",
                        format_bytes(static_cast<double>(plan.total())), device.is_cuda() ? " on the GPU" : "",
                        format_bytes(static_cast<double>(memory_for_engine(device))));
   }
 
-  std::string take_rows() {
+  std::vector<std::string> training_paths() const {
     std::vector<std::string> paths;
     for (const DataSource& source : job_.data.train) paths.push_back(source.path);
-    small_.data.train = {DataSource(folder_.path() + "/subset.jsonl")};
-    TableSubset subset;
-    copy_table_subset(job_, paths, small_.data.train[0].path, subset);
-    if (subset.labels && !job_.data.allow_unusual_labels) {
-      const LabelFindings found = check_labels({subset.classes.begin(), subset.classes.end()}, false);
-      if (!found.problem.empty()) user_error("{}: {}", fmt::join(paths, ", "), found.problem);
+    return paths;
+  }
+
+  // Rows of a table, as the columns of `job`.
+  void name_rows(Job& job, const TableSubset& subset, const std::string& train, const std::string& validation) const {
+    job.data.train = {DataSource(train)};
+    if (!validation.empty()) job.data.validation = {validation};
+    job.data.text_field = "text";
+    job.data.label_field = subset.labels ? "label" : "";
+    job.data.pair_field = subset.pairs ? "pair" : "";
+  }
+
+  std::string take_rows() {
+    copy_table_subset(job_, training_paths(), folder_.path() + "/subset.jsonl", table_);
+    if (table_.labels && !job_.data.allow_unusual_labels) {
+      const LabelFindings found = check_labels({table_.classes.begin(), table_.classes.end()}, false);
+      if (!found.problem.empty()) user_error("{}: {}", fmt::join(training_paths(), ", "), found.problem);
     }
+    std::string validation;
     if (!job_.data.validation.empty()) {
-      small_.data.validation = {folder_.path() + "/validation.jsonl"};
-      copy_table_subset(job_, job_.data.validation, small_.data.validation[0], subset);
+      TableSubset of_validation = table_;
+      validation = folder_.path() + "/validation.jsonl";
+      copy_table_subset(job_, job_.data.validation, validation, of_validation);
     }
+    name_rows(small_, table_, folder_.path() + "/subset.jsonl", validation);
     small_.data.validation_fraction = std::max(0.1, small_.data.validation_fraction);
-    small_.data.text_field = "text";
-    small_.data.label_field = subset.labels ? "label" : "";
-    small_.data.pair_field = subset.pairs ? "pair" : "";
-    return subset.labels ? fmt::format("{} of the job's own rows, of {} classes", subset.rows, subset.classes.size())
-                         : fmt::format("{} of the job's own rows", subset.rows);
+    return table_.labels ? fmt::format("{} of the job's own rows, of {} classes", table_.rows, table_.classes.size())
+                         : fmt::format("{} of the job's own rows", table_.rows);
   }
 
   std::string take_subset() {
     if (job_.data.train.empty())
       user_error("data.train is missing: name the text to train on, in the job or with --data");
     if (traits_of_task(job_.task).reads_table) return take_rows();
-    int64_t bytes = 0;
     std::vector<std::string> plain;  // plain paths form one source together
     small_.data.train.clear();
     for (const DataSource& source : job_.data.train) {
@@ -172,21 +217,100 @@ class SmokeTest {
       }
       DataSource& subset = small_.data.train.emplace_back(source);
       subset.path = fmt::format("{}/subset-{}", folder_.path(), small_.data.train.size());
-      bytes += copy_text_subset({source.path}, subset.path);
+      copy_text_subset({source.path}, subset.path, text_);
     }
     if (!plain.empty()) {
       small_.data.train.emplace_back(folder_.path() + "/subset");
-      bytes += copy_text_subset(plain, small_.data.train.back().path);
+      copy_text_subset(plain, small_.data.train.back().path, text_);
     } else {  // `brisk eval` reads the last source, but takes these two from the job
       const DataSource& last = small_.data.train.back();
       if (!last.text_field.empty()) small_.data.text_field = last.text_field;
       if (!last.document.empty()) small_.data.document = last.document;
     }
     if (!job_.data.validation.empty()) {
-      bytes += copy_text_subset(job_.data.validation, folder_.path() + "/validation");
+      TextSubset of_validation;
+      copy_text_subset(job_.data.validation, folder_.path() + "/validation", of_validation);
+      text_.origin.insert(text_.origin.end(), of_validation.origin.begin(), of_validation.origin.end());
       small_.data.validation = {folder_.path() + "/validation"};
     }
-    return fmt::format("{} of the job's own text", format_bytes(static_cast<double>(bytes)));
+    return fmt::format("{} of the job's own text", format_bytes(static_cast<double>(text_.bytes)));
+  }
+
+  // The job itself, on as few rows as this machine computes in seconds.
+  Job job_on_few_rows() {
+    Job job = job_;
+    const bool evaluates = trial_size_.evaluated >= 8;
+    if (!traits_of_task(job_.task).reads_table) {
+      job.data.train = small_.data.train;
+      job.data.text_field = small_.data.text_field;
+      job.data.document = small_.data.document;
+      // A twentieth of the subset is about 2,500 tokens.
+      job.data.validation.clear();
+      job.data.validation_fraction = evaluates && trial_size_.evaluated * job_.training.max_length >= 2500 ? 0.05 : 0.0;
+      return job;
+    }
+    TableSubset rows{.most_rows = std::max<int64_t>(16, trial_size_.steps * trial_size_.sequences)};
+    rows.most_rows_of_class = std::max<int64_t>(4, rows.most_rows / 4);
+    const std::string train = folder_.path() + "/few.jsonl";
+    copy_table_subset(job_, training_paths(), train, rows);
+    std::string validation;
+    if (evaluates && (!job_.data.validation.empty() || job_.data.validation_fraction > 0)) {
+      TableSubset evaluated = rows;
+      evaluated.most_rows = trial_size_.evaluated;
+      evaluated.most_rows_of_class = std::max<int64_t>(4, trial_size_.evaluated / 2);
+      validation = folder_.path() + "/few-validation.jsonl";
+      copy_table_subset(job_, job_.data.validation.empty() ? training_paths() : job_.data.validation, validation,
+                        evaluated);
+    }
+    name_rows(job, rows, train, validation);
+    job.data.validation_fraction = 0;
+    return job;
+  }
+
+  std::string try_real_model() {
+    if (trial_size_.steps == 0) {
+      if (!job_.model.from.empty()) open_model_source(job_.model.from);
+      return fmt::format("not tried: a sequence of {} tokens takes about {} here", job_.training.max_length,
+                         format_duration(trial_size_.seconds_per_sequence));
+    }
+    const Trial trial = try_model(job_on_few_rows(), trial_size_, folder_.path(), interrupted);
+    if (interrupted()) return "";
+    for (const std::string& warning : trial.warnings) warnings_.push_back(in_the_users_names(warning));
+    expect(trial);
+    return fmt::format("{} steps of {} sequences: about {} tokens/s{}", trial_size_.steps, trial_size_.sequences,
+                       format_count(trial.tokens_per_second),
+                       trial.evaluation ? fmt::format("; validation {}, after {} steps on a few rows",
+                                                      metrics_text(trial.evaluation->metrics, job_.training.best_by),
+                                                      trial_size_.steps)
+                                        : "; not evaluated");
+  }
+
+  // How long the run itself should take.
+  void expect(const Trial& trial) {
+    if (trial.tokens_per_second <= 0) return;
+    const TrainingOptions& training = job_.training;
+    const double of_step =
+        static_cast<double>(training.batch_size * training.gradient_accumulation_steps) * trial.tokens_per_sequence;
+    const double epoch = traits_of_task(job_.task).reads_table
+                             ? table_.all_rows * trial.tokens_per_sequence
+                             : text_.all_bytes * trial.tokens / std::max(1.0, static_cast<double>(text_.bytes));
+    double tokens = static_cast<double>(std::max<int64_t>(1, training.num_epochs)) * epoch;
+    if (training.max_steps > 0) tokens = static_cast<double>(training.max_steps) * of_step;
+    if (!training.stop.empty()) {
+      const RunLength stop = parse_run_length(training.stop, "training.stop");
+      if (stop.unit == RunLength::Unit::seconds) {
+        expectation_ = fmt::format("training.stop {} should be about {:.2g} epochs", training.stop,
+                                   stop.amount * trial.tokens_per_second / std::max(1.0, epoch));
+        return;
+      }
+      tokens = stop.unit == RunLength::Unit::epochs    ? stop.amount * epoch
+               : stop.unit == RunLength::Unit::updates ? stop.amount * of_step
+                                                       : stop.amount;
+    }
+    constexpr double kBesides = 1.1;  // evaluations and the rest
+    expectation_ = fmt::format("the whole run should take about {} ({} tokens at {} a second, and evaluations)",
+                               format_duration(kBesides * tokens / trial.tokens_per_second), format_count(tokens),
+                               format_count(trial.tokens_per_second));
   }
 
   // Trains a small run that replaces model.from and the teacher.
@@ -283,9 +407,15 @@ class SmokeTest {
 
   const Job& job_;
   const std::unique_ptr<Task> task_;
-  InterruptGuard guard_{Runtime::current()};  // so that the folder is removed
+  // So that the folder is removed.
+  InterruptGuard guard_{Runtime::current(), "interrupted: removing what the smoke test made"};
   TemporaryFolder folder_;
   Job small_;
+  TrialSize trial_size_;
+  TextSubset text_;
+  TableSubset table_;
+  std::string expectation_;            // of the whole run; empty: nothing is known
+  std::vector<std::string> warnings_;  // of the real model's steps
   Clock::time_point start_ = Clock::now();
 };
 

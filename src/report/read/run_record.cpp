@@ -18,6 +18,7 @@
 #include "base/files/lines.h"
 #include "base/ledger.h"
 #include "base/parse_json.h"
+#include "base/text/plural.h"
 
 namespace brisk {
 

@@ -156,6 +156,8 @@ std::string summary_to_json_text(const RunSummary& summary) {
   json["utilisation"] = summary.utilisation;
   json["peak_memory_bytes"] = summary.peak_memory_bytes;
   if (summary.peak_allocated_bytes > 0) json["peak_allocated_bytes"] = summary.peak_allocated_bytes;
+  if (summary.peak_own_bytes > 0) json["peak_own_bytes"] = summary.peak_own_bytes;
+  if (summary.planned_memory_bytes > 0) json["planned_memory_bytes"] = summary.planned_memory_bytes;
   Json last = Json::object();
   if (summary.first_step_seconds > 0) last["first_step_seconds"] = summary.first_step_seconds;
   if (summary.gpu) {

@@ -77,6 +77,8 @@ struct RunSummary {
   double utilisation = 0;
   int64_t peak_memory_bytes = 0;     // of a process: on the GPU where it ran on one, CUDA's own memory included
   int64_t peak_allocated_bytes = 0;  // on a GPU: what brisk itself allocated there
+  int64_t peak_own_bytes = 0;        // on a CPU: without the files it maps, as sampled
+  int64_t planned_memory_bytes = 0;  // before the start, of what it would compute in
   int64_t processes = 1;
   // Of the last process alone; in summary.json apart (`last_process`) where there were several.
   std::vector<std::pair<std::string, double>> process_ledger;

@@ -210,12 +210,22 @@ std::string speed_line(const Speed& speed) {
   const bool gpu = speed.gpu_bytes > 0;
   return fmt::format(
       "{:.0f} tokens/s, {} sequences/s, {:.1f} ms/step, {:.1f} GFLOP/s: utilisation {:.1f} % of the {:.0f} GFLOP/s "
-      "that {} here; {} {}",
+      "that {} here; {}",
       speed.tokens_per_second(), rate_text(speed.sequences_per_second()), 1e3 * speed.training_seconds / steps,
       speed.gflops(), 100 * speed.utilisation(), speed.peak_gflops,
-      gpu ? "large matrix products reach" : "multiply-adds in registers reach",
-      gpu ? "peak memory on the GPU" : "peak memory",
-      format_bytes(static_cast<double>(gpu ? speed.gpu_bytes : peak_memory_bytes())));
+      gpu ? "large matrix products reach" : "multiply-adds in registers reach", peak_memory_text(speed));
+}
+
+std::string peak_memory_text(const Speed& speed) {
+  const bool on_gpu = speed.gpu_bytes > 0;
+  const auto text = [](int64_t bytes) { return format_bytes(static_cast<double>(bytes)); };
+  const int64_t peak = on_gpu ? speed.gpu_bytes : peak_memory_bytes();
+  const int64_t mapped = on_gpu || speed.own_bytes <= 0 ? 0 : std::max<int64_t>(0, peak - speed.own_bytes);
+  std::vector<std::string> parts;
+  if (speed.planned_bytes > 0) parts.push_back(text(speed.planned_bytes) + " planned");
+  if (mapped > 0) parts.push_back(text(mapped) + " are mapped files");
+  return fmt::format("peak memory{} {}{}", on_gpu ? " on the GPU" : "", text(peak),
+                     parts.empty() ? "" : fmt::format(" ({})", fmt::join(parts, "; ")));
 }
 
 }  // namespace brisk

@@ -32,6 +32,8 @@ struct Speed {
   double peak_gflops = 0;
   double training_seconds = 0;  // without evaluation, checkpoints and start-up: what the speeds below are of
   int64_t gpu_bytes = 0;        // the most of a GPU's memory that was the process's; 0: it ran on the CPU
+  int64_t own_bytes = 0;        // the most of the host's memory besides mapped files, as sampled; 0: not told apart
+  int64_t planned_bytes = 0;    // of the memory it computes in; 0: not planned
 
   double tokens_per_second() const { return training_seconds > 0 ? static_cast<double>(tokens) / training_seconds : 0; }
   double sequences_per_second() const {
@@ -67,7 +69,8 @@ double training_seconds(const Ledger::Totals& totals);
 std::string ledger_table(const Ledger::Totals& totals, const Speed& speed);
 std::string ledger_table(const PhaseSeconds& ledger, const Speed& speed, bool sampled = false);
 // "5210 tokens/s, 40.7 sequences/s, 786.0 ms/step, 131.0 GFLOP/s: utilisation 71.2 % of the 184 GFLOP/s that
-// multiply-adds in registers reach here; peak memory 412 MiB"
+// multiply-adds in registers reach here; " and "peak memory 412 MiB (310 MiB planned; 80 MiB are mapped files)"
 std::string speed_line(const Speed& speed);
+std::string peak_memory_text(const Speed& speed);
 
 }  // namespace brisk

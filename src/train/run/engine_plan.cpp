@@ -19,10 +19,11 @@ DeviceChoice training_device(const Task& task, const Job& job) {
   return {&cpu_device(), "cpu", surprising ? fmt::format("cpu ({})", why) : ""};
 }
 
-EngineOptions plan_engine(const Task& task, const Job& job, Device& device, const LengthFigures& lengths,
-                          const TunedSettings* recalled) {
+EnginePlan plan_engine(const Task& task, const Job& job, Device& device, const LengthFigures& lengths,
+                       const TunedSettings* recalled) {
   const TrainingOptions& training = job.training;
-  EngineOptions options;
+  EnginePlan plan;
+  EngineOptions& options = plan.options;
   options.device = &device;
   options.model = task.model_config(job);
   options.layout = task.batch_layout(job);
@@ -32,21 +33,21 @@ EngineOptions plan_engine(const Task& task, const Job& job, Device& device, cons
   int64_t rows = micro_batch_rows(training.micro_batch_tokens, usual_micro_batch_tokens(&device),
                                   training.batch_size * training.gradient_accumulation_steps, lengths);
   options.capacity = options.layout.capacity(rows, lengths.longest);
-  if (!device.is_cuda()) return options;
   if (recalled != nullptr) {
     options.compute_type = recalled->compute_type;
-    options.products = recalled->products;
+    options.products = device.is_cuda() ? recalled->products : GemmFormat::own;
   } else {
-    const PrecisionChoice choice = choose_precision(training.precision, model_widths(options.model), device);
-    options.compute_type = choice.compute_type;
-    options.products = choice.products;
+    plan.precision = choose_precision(training.precision, model_widths(options.model), device);
+    options.compute_type = plan.precision->compute_type;
+    options.products = plan.precision->products;
   }
+  if (!device.is_cuda()) return plan;
   // A GPU is the faster the more it has to do at once.
   while (training.micro_batch_tokens == 0 && rows > lengths.longest && !fits_in_memory(options)) {
     rows = std::max(lengths.longest, rows / 2);
     options.capacity = options.layout.capacity(rows, lengths.longest);
   }
-  return options;
+  return plan;
 }
 
 }  // namespace brisk

@@ -1,11 +1,14 @@
 // The engine that a job asks for, before anything is measured or allocated: its device, its model, its micro-batches.
 //
 //   const DeviceChoice place = training_device(task, job);
-//   const EngineOptions options = plan_engine(task, job, *place.device, lengths);
-//   refuse_what_cannot_fit(options);
+//   const EnginePlan plan = plan_engine(task, job, *place.device, lengths);
+//   refuse_what_cannot_fit(plan.options);
 #pragma once
 
+#include <optional>
+
 #include "infer/device_choice.h"
+#include "infer/precision.h"
 #include "infer/tuned_settings.h"
 #include "job/job.h"
 #include "train/engine/engine.h"
@@ -17,10 +20,15 @@ namespace brisk {
 // The job's, or the CPU where the task says that only it will do. UserError where it cannot be.
 DeviceChoice training_device(const Task& task, const Job& job);
 
+struct EnginePlan {
+  EngineOptions options;
+  std::optional<PrecisionChoice> precision;  // none: that of the run that is resumed
+};
+
 // All that decides the memory of training. On a GPU the micro-batch is halved until it fits, unless the job says how
-// large it is, and the number formats are those of `recalled`, the tuned settings of the run that is resumed, or else
-// what the job will get; on a CPU fp32, since what is faster is measured later.
-EngineOptions plan_engine(const Task& task, const Job& job, Device& device, const LengthFigures& lengths,
-                          const TunedSettings* recalled = nullptr);
+// large it is. The number formats are those of `recalled`, the tuned settings of the run that is resumed, or else what the
+// job gets here; on a CPU that may take a few products to be timed, and some megabytes.
+EnginePlan plan_engine(const Task& task, const Job& job, Device& device, const LengthFigures& lengths,
+                       const TunedSettings* recalled = nullptr);
 
 }  // namespace brisk

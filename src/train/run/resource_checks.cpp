@@ -17,12 +17,15 @@ bool is_on_gpu(const EngineOptions& options) { return options.device != nullptr 
 
 std::string bytes_text(int64_t bytes) { return format_bytes(static_cast<double>(bytes)); }
 
+// What is free changes by a few megabytes from one start to the next; advice must hold at the next one.
+constexpr int64_t kAdviceSlack = int64_t{16} << 20;
+
 // The largest of the halves that fits, or the smallest there is.
 EngineOptions with_smaller_micro_batch(EngineOptions options, int64_t available) {
   while (options.capacity.rows > options.capacity.longest) {
     const int64_t rows = std::max(options.capacity.longest, options.capacity.rows / 2);
     options.capacity = options.layout.capacity(rows, options.capacity.longest);
-    if (plan_memory(options).total() <= available) break;
+    if (plan_memory(options).total() <= available - kAdviceSlack) break;
   }
   return options;
 }
@@ -40,6 +43,16 @@ int64_t expected_saves(const TrainingSetup& setup) {
                                                             (kUtilisation * std::max(1.0, setup.peak->gflops()));
   const int64_t best = training.load_best_model_at_end ? 10 : 0;
   return static_cast<int64_t>(std::min(1e9, seconds / (60 * training.save_minutes))) + best + 1;
+}
+
+// ", or set training.save_total_limit to 3 (now 0, which keeps all)"; empty where no limit would do.
+std::string limit_advice(int64_t saved_bytes, int64_t limit, int64_t saves, int64_t there) {
+  int64_t most = limit > 0 ? limit - 1 : saves;
+  most = std::min(most, there / std::max<int64_t>(1, checkpoint_bytes(saved_bytes)));  // no larger one fits
+  while (most > 0 && checkpoints_bytes(saved_bytes, most, saves) > there) --most;
+  if (most <= 0) return "";
+  return fmt::format(", or set training.save_total_limit to {} (now {})", most,
+                     limit > 0 ? fmt::format("{}", limit) : "0, which keeps all");
 }
 
 }  // namespace
@@ -78,10 +91,12 @@ std::vector<MemoryRelief> memory_reliefs(const EngineOptions& options, int64_t a
           both);
     }
   }
-  if (options.compute_type == DType::f32) {
-    EngineOptions half = options;
-    half.compute_type = DType::bf16;
-    add("\"training.precision\": \"bf16\"", half);
+  EngineOptions other = options;  // half the activations, but copies of the weights besides
+  other.compute_type = options.compute_type == DType::f32 ? DType::bf16 : DType::f32;
+  other.products = GemmFormat::own;
+  const char* format = other.compute_type == DType::bf16 ? "bf16" : "fp32";
+  if (other.compute_type == DType::bf16 || options.master_weights) {  // fp32 has no weights without masters
+    add(fmt::format("\"training.precision\": \"{}\"", format), other);
   }
   if (!options.muon) {
     EngineOptions one_moment = options;
@@ -94,8 +109,21 @@ std::vector<MemoryRelief> memory_reliefs(const EngineOptions& options, int64_t a
     shorter.capacity = options.layout.capacity(half, half);
     add(fmt::format("\"training.max_length\": {}", half), shorter);
   }
+  const bool any_fits =
+      std::any_of(reliefs.begin(), reliefs.end(), [&](const MemoryRelief& relief) { return fits(relief, available); });
+  if (!any_fits && plan_memory(other).total() < now) {
+    EngineOptions all = other;
+    all.checkpoint_every = 1;
+    all = with_smaller_micro_batch(all, available);
+    add(fmt::format("\"training.precision\": \"{}\" and \"training.gradient_checkpointing\": 1 and "
+                    "\"training.micro_batch_tokens\": {}",
+                    format, all.capacity.rows),
+        all);
+  }
   return reliefs;
 }
+
+bool fits(const MemoryRelief& relief, int64_t available) { return relief.total <= available - kAdviceSlack; }
 
 std::string explain_memory(const EngineOptions& options, int64_t available) {
   const MemoryPlan plan = plan_memory(options);
@@ -105,7 +133,7 @@ std::string explain_memory(const EngineOptions& options, int64_t available) {
   Table table({"setting", {"memory needed", Align::right}, {"saved", Align::right}, "fits"});
   for (const MemoryRelief& relief : reliefs) {
     table.add_row({relief.setting, bytes_text(relief.total), bytes_text(plan.total() - relief.total),
-                   relief.total <= available ? "yes" : "no"});
+                   fits(relief, available) ? "yes" : "no"});
   }
   return text + "\n" + table.text();
 }
@@ -119,7 +147,7 @@ MemoryPlan refuse_what_cannot_fit(const EngineOptions& options) {
                   is_on_gpu(options) ? " on the GPU" : "", bytes_text(std::max<int64_t>(0, available)));
   const std::string explanation = explain_memory(options, available);
   for (const MemoryRelief& relief : memory_reliefs(options, available)) {
-    if (relief.total > available) continue;
+    if (!fits(relief, available)) continue;
     user_error("{}; {} would fit ({})\n{}", needs, relief.setting, bytes_text(relief.total), explanation);
   }
   user_error(
@@ -136,11 +164,11 @@ void refuse_full_disk(const TrainingSetup& setup) {
       std::ssize(list_checkpoints(setup.directory.path())) * checkpoint_bytes(setup.memory.saved_bytes);
   const int64_t there = disk_free_bytes(setup.directory.path()) + saved;
   if (needed <= there) return;
+  const auto text = [](int64_t bytes) { return format_bytes(static_cast<double>(bytes)); };
   user_error(
-      "{}: the checkpoints of this run need {} and the disk has {} free; free some, choose another --output, or "
-      "lower training.save_total_limit (now {})",
-      setup.directory.path(), format_bytes(static_cast<double>(needed)), format_bytes(static_cast<double>(there)),
-      setup.job.training.save_total_limit);
+      "{}: the checkpoints of this run need {} and the disk has {} free; free some, or choose another --output{}",
+      setup.directory.path(), text(needed), text(there),
+      limit_advice(setup.memory.saved_bytes, setup.job.training.save_total_limit, expected_saves(setup), there));
 }
 
 }  // namespace brisk

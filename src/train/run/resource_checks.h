@@ -36,6 +36,8 @@ struct MemoryRelief {
   std::string setting;  // as it is written in a job
   int64_t total = 0;
 };
+bool fits(const MemoryRelief& relief, int64_t available);  // at the next start, too
+
 // Of those that free something, the gentlest first: what changes speed alone, then what changes numbers. `available`:
 // the micro-batch is the largest that fits into it, the smallest there is where none does.
 std::vector<MemoryRelief> memory_reliefs(const EngineOptions& options, int64_t available);

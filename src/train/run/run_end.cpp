@@ -113,6 +113,8 @@ void fill_summary(TrainingSetup& setup, const RunEnd& end, const RunTotals& run,
   setup.summary.peak_memory_bytes =
       std::max(setup.summary.peak_memory_bytes, device.is_cuda() ? device.memory().peak() : peak_memory_bytes());
   setup.summary.peak_allocated_bytes = device.memory().peak_allocated;
+  if (!device.is_cuda()) setup.summary.peak_own_bytes = end.speed.own_bytes;
+  setup.summary.planned_memory_bytes = end.speed.planned_bytes;
   if (setup.gpu) {
     setup.summary.gpu = setup.gpu->summary();
     const double joules = setup.summary.gpu->joules;

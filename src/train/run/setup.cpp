@@ -178,11 +178,15 @@ class Starter {
           asked, longest);
     }
     const std::optional<TunedSettings> recalled = recalled_settings();
-    EngineOptions options = plan_engine(*setup_.task, setup_.job, device, lengths, recalled ? &*recalled : nullptr);
+    if (recalled) check_settings(*recalled, device, longest);
+    const EnginePlan plan = plan_engine(*setup_.task, setup_.job, device, lengths, recalled ? &*recalled : nullptr);
+    EngineOptions options = plan.options;
     setup_.micro_batch_tokens = options.capacity.rows;
     setup_.memory = refuse_what_cannot_fit(options);  // before anything is measured: that takes memory too
     ProcessGroup& processes = setup_.processes();
-    setup_.tuned = recalled ? checked_settings(*recalled, options) : tune_settings(options);
+    setup_.tuned = recalled ? TunedSettings{options.compute_type, recalled->micro_batch_tokens, isa_of(device),
+                                            thread_pool().size(), options.products}
+                            : tune_settings(options, *plan.precision);
     setup_.tuned.micro_batch_tokens = processes.broadcast(setup_.tuned.micro_batch_tokens);
     setup_.tuned.compute_type = processes.broadcast(setup_.tuned.compute_type);
     setup_.tuned.products = processes.broadcast(setup_.tuned.products);
@@ -235,7 +239,7 @@ class Starter {
     for (const ComponentCost& cost : setup_.costs) setup_.flop_per_token += cost.flop_per_token;
     for (int i = 0; i < 10; ++i) setup_.peak->sample();
     set_length(setup_);
-    refuse_full_disk(setup_);
+    if (!setup_.request.trial) refuse_full_disk(setup_);
   }
 
   // Of the run that is resumed.
@@ -248,31 +252,27 @@ class Starter {
     return device.is_cuda() ? "cuda" : std::string(isa_name(active_isa()));
   }
 
-  TunedSettings checked_settings(const TunedSettings& tuned, const EngineOptions& engine_options) const {
-    const std::string isa = isa_of(*engine_options.device);
+  // Of the run that is resumed.
+  void check_settings(const TunedSettings& tuned, const Device& device, int64_t longest) const {
+    const std::string isa = isa_of(device);
     const int64_t threads = thread_pool().size();
-    if (tuned.micro_batch_tokens < engine_options.capacity.longest) {
+    if (tuned.micro_batch_tokens < longest) {
       user_error(
           "{}: its micro_batch_tokens are {}, less than the longest sequence, {}; the checkpoint is damaged: remove "
           "it to resume from the one before",
-          *checkpoint_path_, tuned.micro_batch_tokens, engine_options.capacity.longest);
+          *checkpoint_path_, tuned.micro_batch_tokens, longest);
     }
     if (!tuned.isa.empty() && (tuned.isa != isa || tuned.threads != threads)) {
       warn("resuming on {} with {} instead of {} with {}: results will agree only up to rounding", isa,
            plural(threads, "thread"), tuned.isa, tuned.threads);
     }
-    if (tuned.compute_type == DType::f16 && !engine_options.device->is_cuda()) {
+    if (tuned.compute_type == DType::f16 && !device.is_cuda()) {
       user_error("{}: the run uses fp16, which needs a GPU; resume it on one (\"device\": \"cuda\")",
                  setup_.directory.path());
     }
-    // What only a GPU rounds to, the CPU does without.
-    const GemmFormat products = engine_options.device->is_cuda() ? tuned.products : GemmFormat::own;
-    return {tuned.compute_type, tuned.micro_batch_tokens, isa, threads, products};
   }
 
-  TunedSettings tune_settings(const EngineOptions& engine_options) const {
-    const PrecisionChoice precision =
-        choose_precision(setup_.job.training.precision, model_widths(engine_options.model), *engine_options.device);
+  TunedSettings tune_settings(const EngineOptions& engine_options, const PrecisionChoice& precision) const {
     if (precision.costs) {
       warn("{}", precision.reason);
     } else {
@@ -381,7 +381,7 @@ class Starter {
       save_tokenizer_folder(*setup_.data.tokenizer, setup_.directory.path());
     setup_.task->write_files(setup_.directory.path());
     setup_.state.run_files = checksums_of_run_files(setup_.directory.path());
-    if (!checkpoint_path_) save_frozen(setup_.directory.path(), setup_.engine->parameters());
+    if (!checkpoint_path_ && !setup_.request.trial) save_frozen(setup_.directory.path(), setup_.engine->parameters());
     setup_.metrics = std::make_unique<MetricsLog>(setup_.directory.metrics_path());
     setup_.loader = std::make_unique<Loader>(setup_.data.train, setup_.loader_options);
     const DataCursor cursor = setup_.loader->cursor();

@@ -71,6 +71,7 @@ struct TrainingSetup {
   std::vector<ComponentCost> costs;
   double flop_per_token = 0;
   std::unique_ptr<PeakMeter> peak;  // sampled now and then while the run goes on
+  int64_t own_memory = 0;           // the most of the host's that was seen, without mapped files
   std::unique_ptr<GpuWatch> gpu;    // of a GPU whose driver tells something; else none
 };
 

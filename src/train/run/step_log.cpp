@@ -140,7 +140,9 @@ Speed StepLog::speed_of(const TrainingSetup& setup, const Counts& counts, const 
           setup.flop_per_token,
           setup.peak->gflops(),
           training_seconds(totals),
-          setup.engine->parameters().device().memory().peak()};
+          setup.engine->parameters().device().memory().peak(),
+          setup.own_memory,
+          setup.memory.total() + (setup.engine->parameters().device().is_cuda() ? 0 : setup.memory.copy_bytes)};
 }
 
 Speed StepLog::speed(const Ledger::Totals& totals) const { return speed_of(setup_, whole_, totals); }

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/machine/machine.h"
 #include "base/metrics.h"
 #include "base/rounding.h"
 #include "base/runtime.h"
@@ -29,6 +30,11 @@ namespace brisk {
 
 namespace {
 
+SaveResult write_nothing(const std::string& /*run*/, const CheckpointTensors& /*tensors*/,
+                         const CheckpointState& /*state*/) {
+  return {};
+}
+
 class Trainer {
  public:
   Trainer(Job job, const TrainRequest& request)
@@ -40,7 +46,7 @@ class Trainer {
         saver_({.run = setup_.directory.path(),
                 .keep = setup_.job.training.save_total_limit,
                 .copy_bytes = setup_.memory.copy_bytes,
-                .write = request.write_checkpoint}),
+                .write = request.trial ? CheckpointWrite(write_nothing) : request.write_checkpoint}),
         on_step_(request.on_step),
         on_evaluation_(request.on_evaluation),
         stop_early_(best_.patience_is_over()) {}
@@ -227,6 +233,7 @@ class Trainer {
       keep_unfinished_epoch();
     }
     if (stop_early_) say("{}", best_.early_stopping_text());
+    if (evaluated || log_.steps() == 1) sample_memory();
     if (evaluated && setup_.time_box) setup_.time_box->evaluation_took(agreed_seconds_since(pause));
     const bool ends = last || stop_early_;
     const bool by_clock = save_is_due(setup_.state.saves, save_options(), setup_.state.step, batch.last_of_epoch,
@@ -284,8 +291,11 @@ class Trainer {
   void sample_peak() {
     if (seconds_since(peak_sampled_) < 1) return;
     setup_.peak->sample();
+    sample_memory();
     peak_sampled_ = std::chrono::steady_clock::now();
   }
+
+  void sample_memory() { setup_.own_memory = std::max(setup_.own_memory, own_memory_bytes()); }
 
   void log_step(const StepBatch& batch, double rate) {
     const StepMetrics line = log_.line(batch, rate, watch_.seconds());
@@ -370,6 +380,7 @@ class Trainer {
     saver_.begin(setup_.engine->parameters(), setup_.state, mode);
     if (const std::string note = saver_.take_note(); !note.empty()) warn("{}", note);
     save_exposed_ = agreed_seconds_since(start);
+    sample_memory();
     if (mode == SaveMode::at_once) settle_save();
   }
 

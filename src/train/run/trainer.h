@@ -29,6 +29,7 @@ struct TrainRequest {
   std::function<void()> before_first_step = {};  // everything is prepared: from here on there is something to save
   std::function<void(const Progress&)> on_step = {};
   std::function<void(const EvaluationMetrics&)> on_evaluation = {};
+  bool trial = false;                     // a few steps to see whether they work: no weights are written
   CheckpointWrite write_checkpoint = {};  // none: to the run directory (train/run/checkpoint_saver.h)
 };
 

@@ -2,11 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "base/error.h"
 #include "base/machine/machine.h"
 #include "ops/tape/gpu_workspace.h"
 #include "support/tiny_job.h"
 #include "train/record/run_text.h"
+#include "train/run/engine_plan.h"
+#include "train/task/task.h"
 
 namespace brisk {
 namespace {
@@ -112,6 +119,60 @@ TEST_F(FitChecks, WhatHasBeenSetIsNotOfferedAgain) {
     EXPECT_EQ(relief.setting.find("precision"), std::string::npos);
     EXPECT_EQ(relief.setting.find("micro_batch"), std::string::npos);
   }
+}
+
+// The overrides that a line of advice asks for: "\"training.precision\": \"bf16\" and \"training...\": 512".
+std::vector<std::string> overrides_of(std::string advice) {
+  std::vector<std::string> overrides;
+  constexpr std::string_view kAnd = " and ";
+  for (size_t end = 0; end != std::string::npos;) {
+    end = advice.find(kAnd);
+    std::string one = advice.substr(0, end);
+    const size_t quote = one.find('"', 1);
+    overrides.push_back(one.substr(1, quote - 1) + "=" + one.substr(quote + 3));
+    if (end != std::string::npos) advice = advice.substr(end + kAnd.size());
+  }
+  return overrides;
+}
+
+TEST_F(FitChecks, AJobThatFollowsALineOfTheAdviceIsNotRefused) {
+  const char* text =
+      R"({"device": "cpu", "model": {"d_model": 256, "num_layers": 8, "num_heads": 4, "vocab_size": 4000},
+                         "training": {"max_length": 256, "batch_size": 64}})";
+  const auto planned = [&](const std::vector<std::string>& overrides) {
+    std::vector<std::string> notes;
+    Job job = job_from_json_text(text, "job.json", overrides, notes);
+    resolve_defaults(job);
+    const LengthFigures lengths{.longest = job.training.max_length,
+                                .mean = static_cast<double>(job.training.max_length)};
+    return plan_engine(*make_task(job.task), job, cpu_device(), lengths).options;
+  };
+  std::set<std::string> followed;
+  for (const std::vector<std::string>& base : {std::vector<std::string>{"training.precision=fp32"},
+                                               {"training.precision=bf16"},
+                                               {"training.precision=fp32", "training.optimizer=adamw"},
+                                               {"training.precision=fp32", "training.micro_batch_tokens=256"}}) {
+    const EngineOptions options = planned(base);
+    const int64_t now = plan_memory(options).total();
+    for (const double share : {0.98, 0.8, 0.6, 0.45, 0.3}) {
+      const auto available = static_cast<int64_t>(share * static_cast<double>(now));
+      for (const MemoryRelief& relief : memory_reliefs(options, available)) {
+        std::vector<std::string> all = base;
+        for (const std::string& setting : overrides_of(relief.setting)) {
+          std::erase_if(all, [&](const std::string& other) {  // the job has the key once
+            return other.substr(0, other.find('=')) == setting.substr(0, setting.find('='));
+          });
+          all.push_back(setting);
+        }
+        const int64_t then = plan_memory(planned(all)).total();
+        EXPECT_LE(then, relief.total) << relief.setting;
+        if (!fits(relief, available)) continue;
+        EXPECT_LE(then, available) << relief.setting;
+        followed.insert(relief.setting.substr(0, relief.setting.find(':')));
+      }
+    }
+  }
+  EXPECT_GE(followed.size(), 4u) << "micro-batch, checkpointing, precision, optimizer or length";
 }
 
 TEST_F(FitChecks, AJobThatIsTooLargeIsRefusedWithATableAndWhatWouldFit) {
