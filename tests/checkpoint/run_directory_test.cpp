@@ -90,7 +90,7 @@ TEST_F(RunDirectoryTest, ARunKilledBeforeItsFirstStepCanStartAgainEitherWay) {
 
 TEST_F(RunDirectoryTest, AJobThatAUserPutThereIsNotOurs) {
   folder_.write("runs/bible/job.json", "{}");
-  EXPECT_TRUE(has(complaint(Mode::fresh), "holds a run already"));
+  EXPECT_TRUE(has(complaint(Mode::fresh), "already holds a run"));
   EXPECT_EQ(contents_of(path_ + "/job.json"), "{}");
 }
 

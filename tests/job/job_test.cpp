@@ -554,7 +554,10 @@ TEST(CacheDirectory, OfAJobIsTheRuntimesUnlessItSaysSo) {
   const RuntimeScope scope(runtime);
   Job job = job_from_json_text(R"({"output": "runs/here"})", "job.json");
   resolve_defaults(job);
-  EXPECT_EQ(job.data.cache_dir, "/var/cache/ours");
+  EXPECT_EQ(job.data.cache_dir, "") << "a run that is moved to another machine keeps its tokens there";
+  EXPECT_EQ(cache_directory(job.data), "/var/cache/ours");
+  job.data.cache_dir = "here";
+  EXPECT_EQ(cache_directory(job.data), "here");
 }
 
 TEST(JobReference, InTheDocumentationIsTheDeclarations) {

@@ -122,7 +122,7 @@ TEST_F(SmokeTest, NamesTheStageThatFailsAndItsError) {
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_NE(outcome.err.find("smoke test: model failed: "), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find("text_field"), std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find("text.jsonl:2"), std::string::npos) << "the user's file: " << outcome.err;
+  EXPECT_NE(outcome.err.find("text.jsonl: line 2"), std::string::npos) << "the user's file: " << outcome.err;
   EXPECT_EQ(outcome.err.find("brisk-smoke"), std::string::npos) << "none of our own: " << outcome.err;
   EXPECT_EQ(listing(folder / "tmp"), "");
 

@@ -21,7 +21,7 @@ namespace brisk {
 
 namespace {
 
-constexpr double kSeconds = 8, kEvaluationSeconds = 4;
+constexpr double kSeconds = 5, kEvaluationSeconds = 2;
 constexpr int64_t kSteps = 3;  // the first touches all memory, and is not timed
 
 // Keeps the warnings, and shows nothing.

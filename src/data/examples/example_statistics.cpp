@@ -91,10 +91,10 @@ std::string example_statistics_text(const ExampleStatistics& statistics) {
                                       with_commas(statistics.max_length))
       : statistics.truncated == 0
           ? fmt::format("truncation   none: no example is longer than {} tokens", with_commas(statistics.max_length))
-          : fmt::format("truncation   {} {} ({}) longer than {} tokens and truncated, losing {} of all tokens",
-                        with_commas(statistics.truncated), statistics.truncated == 1 ? "example is" : "examples are",
-                        percent(statistics.truncated, statistics.examples), with_commas(statistics.max_length),
-                        percent(statistics.tokens_cut, lengths.tokens()));
+          : fmt::format("truncation   {} {} ({}) {} longer than {} tokens and truncated, losing {} of all tokens",
+                        with_commas(statistics.truncated), plural_noun(statistics.truncated, "example"),
+                        percent(statistics.truncated, statistics.examples), statistics.truncated == 1 ? "is" : "are",
+                        with_commas(statistics.max_length), percent(statistics.tokens_cut, lengths.tokens()));
   if (statistics.copies > 0) {
     text += fmt::format(
         "\nduplicates   {} {} an earlier text{}", with_commas(statistics.copies),

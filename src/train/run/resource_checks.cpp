@@ -17,9 +17,6 @@ bool is_on_gpu(const EngineOptions& options) { return options.device != nullptr 
 
 std::string bytes_text(int64_t bytes) { return format_bytes(static_cast<double>(bytes)); }
 
-// What is free changes by a few megabytes from one start to the next; advice must hold at the next one.
-constexpr int64_t kAdviceSlack = int64_t{16} << 20;
-
 // The largest of the halves that fits, or the smallest there is.
 EngineOptions with_smaller_micro_batch(EngineOptions options, int64_t available) {
   while (options.capacity.rows > options.capacity.longest) {
@@ -107,18 +104,19 @@ std::vector<MemoryRelief> memory_reliefs(const EngineOptions& options, int64_t a
     EngineOptions shorter = options;
     const int64_t half = (options.capacity.longest + 1) / 2;
     shorter.capacity = options.layout.capacity(half, half);
-    add(fmt::format("\"training.max_length\": {}", half), shorter);
+    add(fmt::format("\"training.max_length\": {0} and \"training.micro_batch_tokens\": {0}", half), shorter);
   }
   const bool any_fits =
       std::any_of(reliefs.begin(), reliefs.end(), [&](const MemoryRelief& relief) { return fits(relief, available); });
   if (!any_fits && plan_memory(other).total() < now) {
     EngineOptions all = other;
-    all.checkpoint_every = 1;
+    std::string settings = fmt::format("\"training.precision\": \"{}\"", format);
+    if (options.checkpoint_every == 0) settings += " and \"training.gradient_checkpointing\": 1";
+    all.checkpoint_every = std::max<int64_t>(1, options.checkpoint_every);
     all = with_smaller_micro_batch(all, available);
-    add(fmt::format("\"training.precision\": \"{}\" and \"training.gradient_checkpointing\": 1 and "
-                    "\"training.micro_batch_tokens\": {}",
-                    format, all.capacity.rows),
-        all);
+    if (all.capacity.rows < options.capacity.rows)
+      settings += fmt::format(" and \"training.micro_batch_tokens\": {}", all.capacity.rows);
+    add(std::move(settings), all);
   }
   return reliefs;
 }

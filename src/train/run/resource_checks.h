@@ -36,6 +36,8 @@ struct MemoryRelief {
   std::string setting;  // as it is written in a job
   int64_t total = 0;
 };
+// What is free changes by a few megabytes from one start to the next; advice must hold at the next one.
+constexpr int64_t kAdviceSlack = int64_t{16} << 20;
 bool fits(const MemoryRelief& relief, int64_t available);  // at the next start, too
 
 // Of those that free something, the gentlest first: what changes speed alone, then what changes numbers. `available`:

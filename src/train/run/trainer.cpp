@@ -57,16 +57,17 @@ class Trainer {
     if (!interrupted_ && setup_.job.training.load_best_model_at_end) best_.load();
     if (!details_.text.empty()) say("the best evaluation, of step {}:\n{}", setup_.state.best_step, details_.text);
     if (!setup_.metrics->problem().empty()) warn("{}", setup_.metrics->problem());
-    return end_run(setup_, watch_,
-                   {.ended = interrupted_  ? "interrupted"
-                             : stop_early_ ? kEndedEarly
-                                           : "finished",
-                    .interrupted = interrupted_,
-                    .save_failed = save_failed_,
-                    .steps = log_.steps(),
-                    .speed = log_.speed(setup_.ledger.totals()),
-                    .expected_steps = expected_steps_,
-                    .warnings = health_warnings(setup_, last_scores_)});
+    return end_run(
+        setup_, watch_,
+        {.ended = interrupted_  ? "interrupted"
+                  : stop_early_ ? kEndedEarly
+                                : "finished",
+         .interrupted = interrupted_,
+         .save_failed = save_failed_,
+         .steps = log_.steps(),
+         .speed = log_.speed(setup_.ledger.totals()),
+         .expected_steps = expected_steps_,
+         .warnings = setup_.request.trial ? std::vector<std::string>{} : health_warnings(setup_, last_scores_)});
   }
 
  private:

@@ -343,8 +343,8 @@ TEST_F(Examples, StatisticsTellLengthsTruncationCopiesAndBalance) {
   EXPECT_EQ(statistics.contradictions, 1);
   const std::string text = example_statistics_text(statistics);
   EXPECT_HAS(text, "examples     4 with 21 tokens");
-  EXPECT_HAS(text, "1 examples (25.0 %) are longer than 6 tokens and are truncated, losing 19.0 % of all tokens");
-  EXPECT_HAS(text, "1 examples repeat an earlier text; 1 texts come with different labels");
+  EXPECT_HAS(text, "1 example (25.0 %) is longer than 6 tokens and truncated, losing 19.0 % of all tokens");
+  EXPECT_HAS(text, "1 example repeats an earlier text; 1 text comes with different labels");
   EXPECT_HAS(text, "75.0 %");
   EXPECT_HAS(example_statistics_json_text(statistics), "\"truncated\": 1");
 }

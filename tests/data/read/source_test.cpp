@@ -84,7 +84,7 @@ TEST(Source, ReadsADocumentALineFromJsonLines) {
       folder.write("a.jsonl", "{\"text\": \"a\\nb\", \"id\": 1}\n\n{\"text\": \"\"}\r\n{\"text\": \"\\u00e9\"}");
   EXPECT_EQ(documents_of(path, DocumentRule::kAuto), (Texts{"a\nb", "\xC3\xA9"}));
   EXPECT_EQ(documents_of(path, DocumentRule::kFile), (Texts{"a\nb", "\xC3\xA9"}));
-  EXPECT_HAS(notes_of({{path}}), "1 objects with an empty \"text\" were skipped");
+  EXPECT_HAS(notes_of({{path}}), "1 object with an empty \"text\" was skipped");
   const std::string other = folder.write("b.jsonl", "{\"body\": \"x\"}\n");
   EXPECT_EQ(documents_of({{other}, "body", DocumentRule::kAuto}), (Texts{"x"}));
 }

@@ -90,7 +90,7 @@ TEST(ANewMetric, FlowsFromTheEvaluationToEverythingThatShowsIt) {
   EXPECT_EQ(setup.state.best_step, 20);
   EXPECT_EQ(setup.state.best_metrics.value("bleu"), 0.25);
   EXPECT_EQ(best.early_stopping_text(),
-            "early stopping at step 30: no better validation BLEU in 1 evaluations; the best was validation BLEU "
+            "early stopping at step 30: no better validation BLEU in 1 evaluation; the best was validation BLEU "
             "25.00 % at step 20");
   EXPECT_EQ(json::parse(checkpoint_state_to_json_text(setup.state))["best_metrics"]["bleu"], "0.25");
 

@@ -104,7 +104,7 @@ TEST_F(FitChecks, EveryReliefIsThePlanWithThatSetting) {
 TEST_F(FitChecks, TheMicroBatchOfferedIsTheLargestThatFits) {
   EngineOptions quarter = options_;
   quarter.capacity = options_.layout.capacity(1024, 24);
-  const std::vector<MemoryRelief> reliefs = memory_reliefs(options_, plan_memory(quarter).total());
+  const std::vector<MemoryRelief> reliefs = memory_reliefs(options_, plan_memory(quarter).total() + kAdviceSlack);
   ASSERT_FALSE(reliefs.empty());
   EXPECT_EQ(reliefs[0].setting, "\"training.micro_batch_tokens\": 1024");
   EXPECT_EQ(reliefs[0].total, plan_memory(quarter).total());
@@ -116,8 +116,10 @@ TEST_F(FitChecks, WhatHasBeenSetIsNotOfferedAgain) {
   options_.capacity = {24, 1, 24};
   for (const MemoryRelief& relief : memory_reliefs(options_, 0)) {
     EXPECT_EQ(relief.setting.find("checkpointing"), std::string::npos);
-    EXPECT_EQ(relief.setting.find("precision"), std::string::npos);
-    EXPECT_EQ(relief.setting.find("micro_batch"), std::string::npos);
+    EXPECT_EQ(relief.setting.find("bf16"), std::string::npos);
+    if (relief.setting.find("max_length") == std::string::npos) {  // shorter texts make smaller ones possible
+      EXPECT_EQ(relief.setting.find("micro_batch"), std::string::npos);
+    }
   }
 }
 
