@@ -149,7 +149,8 @@ class Program {
   // Per node and input: its gradient is added to; it is output 0's gradient, so there is nothing to write.
   std::vector<std::vector<bool>> input_gradient_adds_, input_gradient_shared_;
   // Per node and input: where backward writes a contribution that is then added to the gradient
-  // (Op::overwrites_gradients); -1: it writes or adds to the gradient itself.
+  // (Op::overwrites_gradients), or that nobody wants (Op::writes_every_gradient); -1: it writes or adds to the gradient
+  // itself.
   std::vector<std::vector<int64_t>> contribution_offset_;
   std::vector<std::vector<bool>>
       parameter_first_;              // per node and parameter: overwrites on the step's first micro-batch

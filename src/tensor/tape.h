@@ -53,6 +53,9 @@ class Op {
   // contribute, the program has it write to a buffer of its own and then add that to the sum.
   virtual bool overwrites_gradients() const { return false; }
   virtual void add_gradient(const OpRun& run, const Tensor& contribution, const Tensor& sum) const;
+  // Does backward write the gradients of all inputs even where not all of them are wanted (because what made one is
+  // frozen)? Then it is given memory for those as well.
+  virtual bool writes_every_gradient() const { return false; }
 
   // Fusions with a neighbour on the tape, on GPUs alone. Ops offer them, the program applies them where both offer.
   //

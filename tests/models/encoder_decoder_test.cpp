@@ -177,10 +177,11 @@ StepBatch step_of(int64_t source_rows = 64) {
 
 class PairsJob {
  public:
+  // `frozen`: beginnings of the names of parameters that are not trained.
   explicit PairsJob(double dropout, int64_t checkpoint_every = 0, Backend backend = Backend::cpu,
-                    Device& device = cpu_device())
+                    Device& device = cpu_device(), const std::vector<std::string>& frozen = {})
       : device_(device),
-        model_(store_, dropout),
+        model_(freeze(store_, EncoderDecoder(store_, dropout), frozen)),
         tape_({.rows = pair_layout().capacities(pair_layout().capacity(64, kLongest))}),
         loss_(model_.loss(tape_)),
         program_(tape_, {.checkpoint_every = checkpoint_every, .backend = backend}),
@@ -212,6 +213,15 @@ class PairsJob {
   int64_t arena_bytes() const { return program_.arena_bytes(); }
 
  private:
+  static EncoderDecoder freeze(ParameterStore& store, EncoderDecoder model, const std::vector<std::string>& frozen) {
+    for (const auto& parameter : store.all()) {
+      for (const std::string& start : frozen) {
+        if (parameter->spec.name.starts_with(start)) parameter->spec.trained = false;
+      }
+    }
+    return model;
+  }
+
   Threads threads_{1};
   Device& device_;
   ParameterStore store_;
@@ -261,6 +271,34 @@ TEST(EncoderDecoder, EveryParameterHasAGradient) {
   for (const auto& parameter : job.parameters().all()) {
     const std::vector<float> gradient = values_of(cpu_device(), parameter->gradient);
     EXPECT_GT(distance(gradient, std::vector<float>(gradient.size(), 0.0f)), 1e-4) << parameter->spec.name;
+  }
+}
+
+// Cross-attention where nothing below the queries is trained, or nothing below the keys and values: the gradients that
+// are still wanted are the same.
+TEST(EncoderDecoder, GradientsDoNotDependOnWhatIsFrozen) {
+  const std::vector<std::string> tables = {"embedding", "source_positions", "target_positions"};
+  std::vector<std::string> encoder = tables, queries = tables;
+  for (const char* name : {"encoder", "memory_norm", "decoder.0.cross_kv", "decoder.1.cross_kv"})
+    encoder.emplace_back(name);
+  for (const char* name : {"decoder.0.attention", "decoder.0.qkv", "decoder.0.cross_norm", "decoder.0.cross_q"})
+    queries.emplace_back(name);
+  const StepBatch pairs = step_of();
+  for (const std::vector<std::string>& frozen : {encoder, queries}) {
+    for (const Backend backend : {Backend::cpu, Backend::reference}) {
+      for (const int64_t checkpoint_every : {0, 1}) {
+        PairsJob whole(0.1, checkpoint_every, backend);
+        PairsJob part(0.1, checkpoint_every, backend, guarded_device(), frozen);
+        EXPECT_EQ(part.run(pairs), whole.run(pairs));
+        EXPECT_LT(part.parameters().trained_count(), whole.parameters().trained_count());
+        for (const auto& parameter : part.parameters().all()) {
+          if (!parameter->spec.trained) continue;
+          const Parameter& same = *whole.parameters().find(parameter->spec.name);
+          EXPECT_EQ(values_of(guarded_device(), parameter->gradient), values_of(cpu_device(), same.gradient))
+              << parameter->spec.name;
+        }
+      }
+    }
   }
 }
 

@@ -27,6 +27,7 @@ class AttentionOp final : public OverwritingOp {
         cache_slot_(cache_slot) {}
   OpFamily family() const override { return OpFamily::attention; }
   std::string name() const override { return cross_ ? "cross_attention" : "self_attention"; }
+  bool writes_every_gradient() const override { return cross_; }  // dq, dk and dv come out of one kernel
   void forward(OpRun& run) const override {
     AttentionForward op = arguments(run);
     if (run.batch().cache != nullptr && !cross_) {
