@@ -49,10 +49,6 @@ class LinearOp final : public Op {
   }
   void backward(OpRun& run) const override {
     const Tensor dy = run.output_gradient(0);
-    if (has_residual_) {
-      const Tensor dresidual = run.input_gradient(1);
-      if (dresidual) BRISK_RUN_OP(run, copy_rows, dy, dresidual, run.input_gradient_adds(1));
-    }
     LinearBackward op;
     const Tensor prepared = run.prepared_gradient();
     op.dy = prepared ? prepared : dy;
@@ -78,6 +74,10 @@ class LinearOp final : public Op {
     op.products = run.products();
     if (fp8_output_ >= 0) op.fp8_operands = run.output(fp8_output_);
     BRISK_RUN_OP(run, linear_backward, op);
+    if (has_residual_) {  // after dx, to which it is added where x itself is the residual
+      const Tensor dresidual = run.input_gradient(1);
+      if (dresidual) BRISK_RUN_OP(run, copy_rows, dy, dresidual, run.input_gradient_adds(1));
+    }
   }
 
   GpuWorkspace gpu_workspace(const Tape& tape, const Node& node) const override {
