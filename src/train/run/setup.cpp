@@ -199,7 +199,7 @@ class Starter {
     // By the CPU: a GPU would wait for longer than it would compute.
     if (!device.is_cuda()) {
       for (const std::string& line :
-           setup_.task->compute_ahead(setup_.job, options.compute_type, checkpoint_path_.value_or(""))) {
+           setup_.task->compute_ahead(setup_.job, options.compute_type, checkpoint_path_.value_or(""), processes)) {
         say("{}", line);
       }
       options.model = setup_.task->model_config(setup_.job);

@@ -97,8 +97,8 @@ ModelConfig ClassifyTask::model_config(const Job& job) const {
   return config;
 }
 
-std::vector<std::string> ClassifyTask::compute_ahead(const Job& job, DType compute_type,
-                                                     const std::string& checkpoint) {
+std::vector<std::string> ClassifyTask::compute_ahead(const Job& job, DType compute_type, const std::string& checkpoint,
+                                                     ProcessGroup& processes) {
   const ModelConfig config = training_config(job);
   const auto* encoder = config.get_if<EncoderConfig>();
   const int64_t layers = encoder != nullptr ? encoder->cacheable_layers() : 0, max_length = job.training.max_length;
@@ -118,7 +118,8 @@ std::vector<std::string> ClassifyTask::compute_ahead(const Job& job, DType compu
   int64_t needed = 0;
   for (const ExampleSet* part : missing) needed += frozen.file_bytes(*part, max_length);
   const std::string directory = data_.train.data().cache_directory();
-  if (const int64_t there = disk_free_bytes(directory); needed > 0 && needed > there - kDiskReserve) {
+  const int64_t there = disk_free_bytes(directory);
+  if (processes.broadcast(needed > 0 && needed > there - kDiskReserve)) {
     return {fmt::format(
         "the activations of the {} frozen layers are recomputed in every epoch: caching them would need {} "
         "in {}, which has {} free (data.cache_dir chooses another folder)",

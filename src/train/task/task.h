@@ -35,6 +35,7 @@
 #include "job/job.h"
 #include "models/model_config.h"
 #include "text/tokenizer.h"
+#include "train/engine/process_group.h"
 
 namespace brisk {
 
@@ -81,10 +82,10 @@ class Task {
   virtual std::string needs_cpu(const Job& /*job*/) const { return {}; }
 
   // When the number format is known: computes beforehand what every epoch would compute again, if that pays.
-  // model_config() is of what is left to compute afterwards. `checkpoint`: of the run that is resumed, or "". Returns
-  // lines for the user.
+  // model_config() is of what is left to compute afterwards. `checkpoint`: of the run that is resumed, or "". What
+  // depends on this machine, all processes decide alike. Returns lines for the user.
   virtual std::vector<std::string> compute_ahead(const Job& /*job*/, DType /*compute_type*/,
-                                                 const std::string& /*checkpoint*/) {
+                                                 const std::string& /*checkpoint*/, ProcessGroup& /*processes*/) {
     return {};
   }
 
