@@ -355,6 +355,20 @@ int64_t Program::loss_scratch_bytes() const {
   return most;
 }
 
+std::vector<double> Program::flop(std::span<const RowMeans> sets) const {
+  std::vector<double> flop;
+  for (size_t n = 0; n < tape_.nodes().size(); ++n) {
+    const Node& node = tape_.nodes()[n];
+    const OpCost cost = node.op->cost(tape_, node, sets);
+    flop.push_back(cost.forward);
+    if (!runs_backward_[n]) continue;
+    flop.back() += cost.backward;
+    if (!node.inputs.empty() && wants_gradient_[index(node.inputs[0].id)]) flop.back() += cost.input_gradient;
+    if (!node.parameters.empty() && node.parameters[0]->spec.trained) flop.back() += cost.parameter_gradient;
+  }
+  return flop;
+}
+
 void Program::run(const Step& step, const DeviceBatch& batch, Ledger& ledger) {
   const Node& node = tape_.nodes()[index(step.node)];
   const OpFamily family = node.op->family();

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -111,6 +112,9 @@ class Program {
   // A value that is `read_back`, with the rows of the last batch.
   Tensor value(Value value, const DeviceBatch& batch) const;
   Tensor gradient(Value value, const DeviceBatch& batch) const;  // of a `read_back` value
+
+  // FLOP of each node of the tape for one sequence: forward, and the gradients that are wanted while training.
+  std::vector<double> flop(std::span<const RowMeans> sets) const;
 
   // Parameters in the order in which backward completes their gradients.
   const std::vector<Parameter*>& completion_order() const { return completion_order_; }

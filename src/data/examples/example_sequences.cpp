@@ -10,6 +10,11 @@ ExampleSequences::ExampleSequences(ExampleSet examples, int64_t max_length)
   for (int64_t i = 0; i < examples_.count(); ++i) totals_.add(examples_.length(i, max_length));
 }
 
+LengthTotals ExampleSequences::totals(int set) const {
+  if (set == 0 || empty()) return totals_;
+  return {.longest = 1, .rows = count(), .squares = static_cast<double>(count())};  // the first row of each
+}
+
 void ExampleSequences::append(int64_t index, int64_t /*epoch*/, int32_t sequence, MicroBatch& batch) const {
   examples_.append(index, max_length_, sequence, batch);
   if (teacher_logits_) append_shares(index, batch.sets[1].soft_targets);
@@ -40,9 +45,11 @@ void ExampleSequences::append_shares(int64_t index, std::vector<float>& shares) 
     shares.push_back(static_cast<float>(std::exp((logit - largest) / temperature_) / total));
 }
 
-double MaskedSequences::picked_rows() const {
-  if (empty()) return 0;
-  return std::max(1.0, probability_ * static_cast<double>(total_rows()) / static_cast<double>(count()));
+LengthTotals MaskedSequences::totals(int set) const {
+  const LengthTotals texts = ExampleSequences::totals(0);
+  if (set == 0 || empty()) return texts;
+  const int64_t rows = std::max<int64_t>(count(), std::llround(probability_ * static_cast<double>(texts.rows)));
+  return {texts.longest, rows, static_cast<double>(rows) * static_cast<double>(rows) / static_cast<double>(count())};
 }
 
 void MaskedSequences::append(int64_t index, int64_t epoch, int32_t sequence, MicroBatch& batch) const {

@@ -1,3 +1,4 @@
+#include <span>
 #include <utility>
 
 #include "base/rounding.h"
@@ -55,6 +56,13 @@ class AttentionOp final : public OverwritingOp {
     op.dk = dkv.columns(first, kv_cols);
     op.dv = dkv.columns(first + kv_cols, kv_cols);
     BRISK_RUN_OP(run, attention_backward, op);
+  }
+  // Two products with the keys that a query sees, of which a causal one sees half; backward, four.
+  OpCost cost(const Tape& tape, const Node& node, std::span<const RowMeans> sets) const override {
+    const double keys = sets[static_cast<size_t>(key_set_)].attended * (shape_.causal ? 0.5 : 1.0);
+    const double scores = rows_of_a_sequence(tape, node.outputs[0], sets) * keys * static_cast<double>(shape_.heads);
+    const double forward = 4 * scores * static_cast<double>(shape_.head_width);
+    return {.forward = forward, .backward = 2 * forward};
   }
   GpuWorkspace gpu_workspace(const Tape& tape, const Node& node) const override {
     // The gradient of the queries in f32, and two numbers for each row and head.

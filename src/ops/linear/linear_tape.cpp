@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
@@ -80,6 +81,10 @@ class LinearOp final : public Op {
     }
   }
 
+  OpCost cost(const Tape& tape, const Node& node, std::span<const RowMeans> sets) const override {
+    return product_cost(rows_of_a_sequence(tape, node.inputs[0], sets), tape.spec(node.inputs[0]).cols,
+                        tape.spec(node.outputs[0]).cols);
+  }
   GpuWorkspace gpu_workspace(const Tape& tape, const Node& node) const override {
     const Value x = node.inputs[0], y = node.outputs[0];
     const int64_t width = tape.spec(y).cols, product = size_of(tape.activation_type());

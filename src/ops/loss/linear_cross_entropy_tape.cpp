@@ -1,4 +1,6 @@
 // The ends of a tape: the loss, and logits for generation and tests.
+#include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
@@ -62,6 +64,10 @@ class LinearCrossEntropyOp final : public OverwritingOp {
     }
     BRISK_RUN_OP(run, linear_cross_entropy, op);
   }
+  OpCost cost(const Tape& tape, const Node& node, std::span<const RowMeans> sets) const override {
+    const ParameterSpec& weight = node.parameters[0]->spec;
+    return product_cost(rows_of_a_sequence(tape, node.inputs[0], sets), weight.cols, weight.rows);
+  }
   GpuWorkspace gpu_workspace(const Tape& tape, const Node& node) const override {
     return {.shared = loss_workspace_bytes(tape, node)};
   }
@@ -112,6 +118,11 @@ class LogitsOp final : public Op {
     BRISK_RUN_OP(run, linear_forward, op);
   }
   void backward(OpRun&) const override { BRISK_CHECK(false, "logits are read, not trained"); }
+  OpCost cost(const Tape& tape, const Node& node, std::span<const RowMeans> sets) const override {
+    const ParameterSpec& weight = node.parameters[0]->spec;
+    const double rows = last_rows_ ? 1 : rows_of_a_sequence(tape, node.inputs[0], sets);
+    return {.forward = product_cost(rows, weight.cols, weight.rows).forward};
+  }
   GpuWorkspace gpu_workspace(const Tape& tape, const Node& node) const override {
     return {.shared = loss_workspace_bytes(tape, node)};
   }

@@ -229,8 +229,7 @@ class Starter {
     setup_.engine = std::make_unique<Engine>(options);
 
     setup_.steps_per_epoch = divide_up(setup_.data.sequences_per_epoch, sequences);
-    const Sequences& train = *setup_.data.train;
-    setup_.costs = model_costs(options.model, train.rows_attended(), train.picked_rows());
+    setup_.costs = model_costs(options.model, row_means(*setup_.data.train, options.layout));
     for (const ComponentCost& cost : setup_.costs) setup_.flop_per_token += cost.flop_per_token;
     for (int i = 0; i < 10; ++i) setup_.peak->sample();
     set_length(setup_);
