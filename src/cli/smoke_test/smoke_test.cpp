@@ -198,7 +198,7 @@ class SmokeTest {
     Job plain;
     const std::vector<Option> options = declare_job_options(base), defaults = declare_job_options(plain);
     for (size_t i = 0; i < options.size(); ++i) {  // what speaks of the two
-      if (options[i].unmet_condition(true) != nullptr) options[i].take_default(defaults[i]);
+      if (options[i].unmet_condition(true) != nullptr) options[i].take(defaults[i]);
     }
     child({"train", write_job(base, "base.json")});
     if (!job_.training.teacher.empty()) small_.training.teacher = base.output;

@@ -19,6 +19,7 @@
 #include "checkpoint/warm_start.h"
 #include "infer/device_choice.h"
 #include "infer/model_source.h"
+#include "job/job_options.h"
 #include "ops/peak/peak.h"
 #include "report/read/run_record.h"
 #include "train/engine/tune_micro_batch.h"
@@ -31,17 +32,6 @@
 namespace brisk {
 
 namespace {
-
-// What the data decided when the run began, where the job does not say it.
-void recall_found_keys(Job& job, const Job& saved) {
-  const auto recall = [](auto& value, const auto& found, const auto& unsaid) {
-    if (value == unsaid) value = found;
-  };
-  recall(job.data.text_field, saved.data.text_field, "");
-  recall(job.data.label_field, saved.data.label_field, "");
-  recall(job.data.pair_field, saved.data.pair_field, "");
-  recall(job.model.num_labels, saved.model.num_labels, 0);
-}
 
 // How long a run is, as its job says it.
 std::string length_text(const TrainingOptions& training) {
@@ -114,7 +104,7 @@ class Starter {
       if (setup_.job.data.train.empty())
         setup_.job.data.train = job_from_json_text(saved, setup_.directory.job_path()).data.train;
       const Job saved_job = job_from_json_text(saved, setup_.directory.job_path());
-      recall_found_keys(setup_.job, saved_job);
+      setup_.job = with_recalled(std::move(setup_.job), saved_job);
       check_same_job(saved, setup_.directory.job_path(), setup_.job);
       other_length_ = length_text(saved_job.training) != length_text(setup_.job.training);
     }
@@ -133,7 +123,7 @@ class Starter {
       request.model_labels = source.labels;
     }
     setup_.data = setup_.task->prepare(setup_.job, std::move(request));
-    setup_.job = resolved(std::move(setup_.job), setup_.data.decided);
+    setup_.job = with_found(std::move(setup_.job), setup_.data.found);
     for (const std::string& note : setup_.data.notes) say("{}", note);
     for (const std::string& warning : setup_.data.warnings) warn("{}", warning);
     if (setup_.data.train->empty()) user_error("{}: no training sequences in it", setup_.job.data.train.front().path);

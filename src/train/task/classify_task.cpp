@@ -18,6 +18,7 @@
 #include "infer/label_file.h"
 #include "infer/model_source.h"
 #include "infer/predict.h"
+#include "job/job_options.h"
 #include "job/run_length.h"
 #include "models/encoder.h"
 #include "train/task/frozen_activations.h"
@@ -84,7 +85,7 @@ TaskData ClassifyTask::prepare(const Job& job, DataRequest request) {
   train_ = std::make_shared<ExampleSequences>(data_.train, job.training.max_length);
   validation_ = std::make_shared<ExampleSequences>(data_.validation, job.training.max_length);
   if (!job.training.teacher.empty()) {
-    const TeacherAnswers teacher = ask_teacher(resolved(job, data_.decided), data_.labels, data_.train.data().rows());
+    const TeacherAnswers teacher = ask_teacher(with_found(job, data_.found), data_.labels, data_.train.data().rows());
     train_->learn_from(teacher.logits, job.training.distillation_temperature);
     data_.notes.push_back(teacher.note);
   }

@@ -1,7 +1,7 @@
 // The task classify: tables of texts and labels, an encoder, the class of each text from its first row.
 //
 //   ClassifyTask task;
-//   TaskData data = task.prepare(job, {});              // data.decided.num_labels is known now
+//   TaskData data = task.prepare(job, {});              // model.num_labels is in data.found now
 #pragma once
 
 #include "data/examples/example_sequences.h"

@@ -50,7 +50,7 @@ TaskData LanguageModelTask::prepare(const Job& job, DataRequest request) {
   data.sequences_per_epoch = prepared_.train.sequences_per_epoch();
   data.rows_per_epoch = prepared_.train.rows_per_epoch();
   data.fingerprint = prepared_.fingerprint;
-  data.decided = prepared_.decided;
+  data.found = prepared_.found;
   data.notes = prepared_.notes;
   data.warnings = prepared_.warnings;
   return data;

@@ -1,7 +1,7 @@
 // The task language_model: documents in pieces, a decoder, the next token of every row.
 //
 //   LanguageModelTask task;
-//   TaskData data = task.prepare(job, {});              // data.decided.vocab_size is the tokenizer's
+//   TaskData data = task.prepare(job, {});              // model.vocab_size, the tokenizer's, is in data.found
 #pragma once
 
 #include "train/task/prepare_text.h"

@@ -217,7 +217,7 @@ PreparedData prepare_data(const Job& job, const std::string& tokenizer_path,
       prepared.notes.push_back(fmt::format("model.vocab_size = {} (of the run's own tokenizer; the job says {})", size,
                                            job.model.vocab_size));
     }
-    prepared.decided.vocab_size = size;
+    prepared.found["model.vocab_size"] = size;
   }
 
   std::vector<double> weights;

@@ -5,7 +5,7 @@
 //
 //   std::unique_ptr<Task> task = make_task(job.task);        // language_model, classify, mlm
 //   TaskData data = task->prepare(job, {});                  // sequences to train on and to evaluate with
-//   job = resolved(job, data.decided);                       // model.vocab_size is the tokenizer's now
+//   job = with_found(job, data.found);                       // model.vocab_size is the tokenizer's now
 //   EngineOptions options{.model = task->model_config(job), .layout = task->batch_layout(job)};
 //   Loader loader(data.train, ...);
 //
@@ -33,18 +33,12 @@
 #include "infer/evaluator.h"
 #include "infer/trained_model.h"
 #include "job/job.h"
+#include "job/options/options.h"
 #include "models/model_config.h"
 #include "text/tokenizer.h"
 #include "train/engine/process_group.h"
 
 namespace brisk {
-
-// Keys of a job that its data decides.
-struct DataDecisions {
-  std::optional<int64_t> vocab_size, num_labels;
-  std::optional<std::string> text_field, label_field, pair_field;
-};
-Job resolved(Job job, const DataDecisions& decided);
 
 struct TaskData {
   std::unique_ptr<Tokenizer> tokenizer;
@@ -57,7 +51,7 @@ struct TaskData {
   // Of what is evaluated, whatever the tokenizer: by which `brisk compare` sees that two runs had the same. Nothing
   // without validation.
   std::optional<uint64_t> validation_fingerprint;
-  DataDecisions decided;
+  FoundValues found;          // of the job's options that its data decides (Option::decided_by_data)
   std::vector<std::string> notes, warnings;
 };
 

@@ -75,7 +75,7 @@ class RiddleTask final : public Task {
     data.validation = std::make_shared<Riddles>(contents_of(job.data.validation.front()), *data.tokenizer);
     data.sequences_per_epoch = data.train->count();
     data.rows_per_epoch = static_cast<double>(data.train->total_rows());
-    data.decided.vocab_size = data.tokenizer->vocab_size();
+    data.found["model.vocab_size"] = data.tokenizer->vocab_size();
     return data;
   }
   Description describe_data(const Job&, const TaskData& data, const PackingFigures&) const override {
