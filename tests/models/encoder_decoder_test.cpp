@@ -360,6 +360,32 @@ TEST(EncoderDecoder, LearnsTheSameHoweverItsPairsAreDivided) {
   EXPECT_LE(distance(all_gradients(divided), all_gradients(job)), 1e-5);
 }
 
+TEST(EncoderDecoder, KnowsTheLengthsOfBothSets) {
+  const Pairs pairs(kSourceLengths, kTargetLengths);
+  const BatchLayout layout = pair_layout();
+  EXPECT_EQ(longest_of_sets(pairs), (std::vector<int64_t>{9, 9}));
+  EXPECT_EQ(layout.least_rows(longest_of_sets(pairs)), 12);
+  const std::vector<RowMeans> means = row_means(pairs, layout);
+  ASSERT_EQ(means.size(), 2u);
+  EXPECT_DOUBLE_EQ(means[0].rows, 25.0 / 5);
+  EXPECT_DOUBLE_EQ(means[1].rows, 22.0 / 5);
+  EXPECT_DOUBLE_EQ(means[1].attended, (16.0 + 36 + 1 + 81 + 4) / 22);
+  EXPECT_FALSE(means[1].derived);
+
+  // Per token of source and target: products of the encoder's rows, of the decoder's, and attention between them.
+  PairsJob job(0);
+  Tape tape({.rows = layout.capacities(layout.capacity(64, kLongest))});
+  job.model().loss(tape);
+  const Program program(tape, {});
+  double sum = 0;
+  for (const double flop : program.flop(means)) sum += flop;
+  const double D = kWidth, F = kFeedForward, V = kVocabulary, source = means[0].rows, target = means[1].rows;
+  const double encoder = 2 * 6 * source * (4 * D * D + 2 * D * F + 2 * D * means[0].attended);
+  const double decoder = 2 * 6 * target * (4 * D * D + 2 * D * F + D * means[1].attended);
+  const double cross = 2 * 6 * (target * 2 * D * D + source * 2 * D * D + target * 2 * D * means[0].attended);
+  EXPECT_NEAR(sum, encoder + decoder + cross + 6 * target * V * D, 1e-9 * sum);
+}
+
 TEST(EncoderDecoder, IsEvaluatedByTheSamePath) {
   PairsJob job(0.0);
   const StepBatch pairs = step_of();

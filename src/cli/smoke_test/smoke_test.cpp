@@ -129,7 +129,7 @@ class SmokeTest {
     Device& device = *training_device(*task_, job_).device;
     const int64_t longest = job_.training.max_length;
     const LengthFigures lengths{.longest = longest, .mean = static_cast<double>(longest)};
-    const MemoryPlan plan = refuse_what_cannot_fit(plan_engine(*task_, job_, device, lengths));
+    const MemoryPlan plan = refuse_what_cannot_fit(plan_engine(*task_, job_, device, {lengths}));
     return fmt::format("the job itself needs about {} of memory{}, {} are available",
                        format_bytes(static_cast<double>(plan.total())), device.is_cuda() ? " on the GPU" : "",
                        format_bytes(static_cast<double>(memory_for_engine(device))));

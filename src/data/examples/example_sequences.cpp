@@ -17,7 +17,7 @@ LengthTotals ExampleSequences::totals(int set) const {
 
 void ExampleSequences::append(int64_t index, int64_t /*epoch*/, int32_t sequence, MicroBatch& batch) const {
   examples_.append(index, max_length_, sequence, batch);
-  if (teacher_logits_) append_shares(index, batch.sets[1].soft_targets);
+  if (teacher_logits_) append_shares(index, batch.sets[kPickedSet].soft_targets);
   if (inputs_) {
     const std::span<const std::byte> rows = inputs_->of(examples_.row_of(index));
     std::vector<std::byte>& inputs = batch.sets[input_set_].inputs;
@@ -27,7 +27,7 @@ void ExampleSequences::append(int64_t index, int64_t /*epoch*/, int32_t sequence
 
 void ExampleSequences::read_inputs(std::shared_ptr<const ExampleActivations> inputs, bool of_picked_rows) {
   inputs_ = std::move(inputs);
-  input_set_ = of_picked_rows ? 1 : 0;
+  input_set_ = of_picked_rows ? kPickedSet : 0;
 }
 
 void ExampleSequences::learn_from(std::shared_ptr<const ExampleActivations> logits, double temperature) {

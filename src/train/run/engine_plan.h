@@ -1,7 +1,7 @@
 // The engine that a job asks for, before anything is measured or allocated: its device, its model, its micro-batches.
 //
 //   const DeviceChoice place = training_device(task, job);
-//   const EngineOptions options = plan_engine(task, job, *place.device, lengths);
+//   const EngineOptions options = plan_engine(task, job, *place.device, {length_figures(sequences)});
 //   refuse_what_cannot_fit(options);
 #pragma once
 
@@ -17,10 +17,11 @@ namespace brisk {
 // The job's, or the CPU where the task says that only it will do. UserError where it cannot be.
 DeviceChoice training_device(const Task& task, const Job& job);
 
-// All that decides the memory of training. On a GPU the micro-batch is halved until it fits, unless the job says how
-// large it is, and the number formats are those of `recalled`, the tuned settings of the run that is resumed, or else
-// what the job will get; on a CPU fp32, since what is faster is measured later.
-EngineOptions plan_engine(const Task& task, const Job& job, Device& device, const LengthFigures& lengths,
+// All that decides the memory of training. `lengths`: of each row set with rows of its own, as far as they are known. On
+// a GPU the micro-batch is halved until it fits, unless the job says how large it is, and the number formats are those of
+// `recalled`, the tuned settings of the run that is resumed, or else what the job will get; on a CPU fp32, since what is
+// faster is measured later.
+EngineOptions plan_engine(const Task& task, const Job& job, Device& device, const std::vector<LengthFigures>& lengths,
                           const TunedSettings* recalled = nullptr);
 
 }  // namespace brisk

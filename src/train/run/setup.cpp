@@ -154,9 +154,12 @@ class Starter {
   void build_engine() {
     const TrainingOptions& training = setup_.job.training;
     const int64_t sequences = training.batch_size * training.gradient_accumulation_steps;
-    LengthFigures lengths = length_figures(*setup_.data.train, setup_.data.sources);
-    const int64_t longest = std::max<int64_t>({1, lengths.longest, setup_.data.validation->longest()});
-    lengths.longest = longest;
+    std::vector<LengthFigures> lengths;
+    for (int set = 0; set < setup_.data.train->sets(); ++set) {
+      LengthFigures& figures = lengths.emplace_back(length_figures(*setup_.data.train, setup_.data.sources, set));
+      figures.longest = std::max<int64_t>({1, figures.longest, setup_.data.validation->longest(set)});
+    }
+    const int64_t longest = lengths[0].longest;
     if (!place_.reason.empty()) say("device: {}", place_.reason);
     Device& device = *place_.device;
     const int64_t asked = training.micro_batch_tokens;

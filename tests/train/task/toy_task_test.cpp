@@ -168,7 +168,7 @@ TEST(ATask, PlansItsMicroBatchesBeforeItHasData) {
     Job job = job_from_json_text(fmt::format(R"({{"task": "{}"}})", entry.name), "job");
     resolve_defaults(job);
     const std::unique_ptr<Task> task = make_task(entry.name);
-    const EngineOptions options = plan_engine(*task, job, cpu_device(), {.longest = 128, .mean = 128});
+    const EngineOptions options = plan_engine(*task, job, cpu_device(), {{.longest = 128, .mean = 128}});
     EXPECT_GT(plan_memory(options).total(), 0) << entry.name;
     for (const RowCapacity& rows : options.row_sets()) EXPECT_LE(rows.rows, options.capacity.rows) << entry.name;
   }
