@@ -115,8 +115,8 @@ StepMetrics StepLog::line(const StepBatch& batch, double rate, double seconds) {
   line.tokens = setup_.state.tokens_seen;
   const double targets = sums["tokens"];  // 0: none of the steps was finite, nor is the loss
   const double weights = sums.contains("weights") ? sums["weights"] : targets;
-  line.loss = weights > 0 ? sums["loss_sum"] / weights : std::nan("");
-  line.accuracy = targets > 0 ? sums["correct"] / targets : std::nan("");
+  line.metrics = {standard_metric("loss", weights > 0 ? sums["loss_sum"] / weights : Metric::kNone),
+                  standard_metric("accuracy", targets > 0 ? sums["correct"] / targets : Metric::kNone)};
   line.learning_rate = rate;
   line.gradient_norm = last_gradient_norm_;
   line.tokens_per_second = window_seconds_ > 0 ? static_cast<double>(window_.tokens) / window_seconds_ : 0;
