@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -12,14 +11,13 @@
 #include "api/training_job.h"
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/metrics.h"
 #include "base/parse_json.h"
 #include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/interrupt.h"
 #include "cli/smoke_test/child_process.h"
-#include "cli/smoke_test/subset.h"
-#include "data/table/label_check.h"
 #include "infer/architecture/architecture.h"
 #include "job/job_conditions.h"
 #include "job/job_options.h"
@@ -80,11 +78,8 @@ class SmokeTest {
     stage("kill", [&] { return kill(); });
     stage("resume", [&] { return resume(); });
     stage("evaluate", [&] { return evaluate(); });
-    switch (task_->answers()) {
-      case Task::Answers::none: break;
-      case Task::Answers::classes: stage("predict", [&] { return predict(); }); break;
-      case Task::Answers::text: stage("generate", [&] { return generate(); }); break;
-    }
+    if (const auto asked = task_->try_out(small_.output, small_.data.train.back().path))
+      stage(asked->command.c_str(), [&] { return asked->describe(child(asked->arguments)); });
     stage("export", [&] { return export_model(); });
     if (interrupted()) return false;
     say("smoke test: everything works, in {}. Its {} means nothing: the model is a stand-in trained for {} steps",
@@ -135,57 +130,10 @@ class SmokeTest {
                        format_bytes(static_cast<double>(memory_for_engine(device))));
   }
 
-  std::string take_rows() {
-    std::vector<std::string> paths;
-    for (const DataSource& source : job_.data.train) paths.push_back(source.path);
-    small_.data.train = {DataSource(folder_.path() + "/subset.jsonl")};
-    TableSubset subset;
-    copy_table_subset(job_, paths, small_.data.train[0].path, subset);
-    if (subset.labels && !job_.data.allow_unusual_labels) {
-      const LabelFindings found = check_labels({subset.classes.begin(), subset.classes.end()}, false);
-      if (!found.problem.empty()) user_error("{}: {}", fmt::join(paths, ", "), found.problem);
-    }
-    if (!job_.data.validation.empty()) {
-      small_.data.validation = {folder_.path() + "/validation.jsonl"};
-      copy_table_subset(job_, job_.data.validation, small_.data.validation[0], subset);
-    }
-    small_.data.validation_fraction = std::max(0.1, small_.data.validation_fraction);
-    small_.data.text_field = "text";
-    small_.data.label_field = subset.labels ? "label" : "";
-    small_.data.pair_field = subset.pairs ? "pair" : "";
-    return subset.labels ? fmt::format("{} of the job's own rows, of {} classes", subset.rows, subset.classes.size())
-                         : fmt::format("{} of the job's own rows", subset.rows);
-  }
-
   std::string take_subset() {
     if (job_.data.train.empty())
       user_error("data.train is missing: name the text to train on, in the job or with --data");
-    if (traits_of_task(job_.task).reads_table) return take_rows();
-    int64_t bytes = 0;
-    std::vector<std::string> plain;  // plain paths form one source together
-    small_.data.train.clear();
-    for (const DataSource& source : job_.data.train) {
-      if (source == DataSource(source.path)) {
-        plain.push_back(source.path);
-        continue;
-      }
-      DataSource& subset = small_.data.train.emplace_back(source);
-      subset.path = fmt::format("{}/subset-{}", folder_.path(), small_.data.train.size());
-      bytes += copy_text_subset({source.path}, subset.path);
-    }
-    if (!plain.empty()) {
-      small_.data.train.emplace_back(folder_.path() + "/subset");
-      bytes += copy_text_subset(plain, small_.data.train.back().path);
-    } else {  // `brisk eval` reads the last source, but takes these two from the job
-      const DataSource& last = small_.data.train.back();
-      if (!last.text_field.empty()) small_.data.text_field = last.text_field;
-      if (!last.document.empty()) small_.data.document = last.document;
-    }
-    if (!job_.data.validation.empty()) {
-      bytes += copy_text_subset(job_.data.validation, folder_.path() + "/validation");
-      small_.data.validation = {folder_.path() + "/validation"};
-    }
-    return fmt::format("{} of the job's own text", format_bytes(static_cast<double>(bytes)));
+    return task_->take_subset(job_, folder_.path(), small_);
   }
 
   // Trains a small run that replaces model.from and the teacher.
@@ -217,7 +165,7 @@ class SmokeTest {
     child({"train", write_job(whole, "whole.json")});
     const Json summary = parse_own_json(read_file(whole.output + "/summary.json", file_kind::summary));
     small_.training.precision = summary.at("precision");  // "auto" might measure otherwise the next time
-    const bool evaluated = summary.contains("validation_loss");
+    const bool evaluated = !metrics_of_line(summary, {}).empty();
     return fmt::format("tokenizer, {} steps, {}, {} checkpoints kept", summary.at("step").get<int64_t>(),
                        evaluated ? "evaluation" : "no evaluation (no text to spare for it)",
                        list_checkpoints(whole.output).size());
@@ -250,19 +198,9 @@ class SmokeTest {
   std::string evaluate() {
     const Json result =
         parse_own_json(last_line(child({"eval", small_.output, "--data", small_.data.train.back().path, "--json"})));
-    const char* counted = result.contains("examples") ? "examples" : "tokens";
+    const std::string& targets = traits_of_task(job_.task).targets;
+    const std::string counted = result.contains(targets) ? targets : "tokens";
     return fmt::format("{} {}", result.at(counted).get<int64_t>(), counted);
-  }
-
-  std::string predict() {
-    const std::string answers = child({"predict", small_.output, "--data", small_.data.train.back().path});
-    const auto count = std::count(answers.begin(), answers.end(), '{') / 2;  // each has an object of probabilities
-    return fmt::format("{} answers", count);
-  }
-
-  std::string generate() {
-    child({"generate", small_.output, "--max-tokens", "16", "--temperature", "0"});
-    return "16 tokens";
   }
 
   std::string export_model() {

@@ -128,10 +128,14 @@ StepResult Engine::train_step(const StepBatch& batch, int64_t step, double rate,
 EvaluationResult Engine::evaluate(const Sequences& sequences, Ledger& ledger, int64_t count) {
   if (!evaluator_) {
     // On a GPU, where memory is what limits a batch, between steps and in their memory.
-    evaluator_ =
-        std::make_unique<Evaluator>(*model_, store_, options_.capacity, options_.layout, options_.backend,
-                                    options_.products == GemmFormat::tf32 ? options_.products : GemmFormat::own,
-                                    device_.is_cuda() ? &training_.program : nullptr);
+    evaluator_ = options_.make_evaluator(
+        {.model = *model_,
+         .store = store_,
+         .capacity = options_.capacity,
+         .layout = options_.layout,
+         .backend = options_.backend,
+         .products = options_.products == GemmFormat::tf32 ? options_.products : GemmFormat::own,
+         .shared_with = device_.is_cuda() ? &training_.program : nullptr});
   }
   return evaluator_->evaluate(sequences, ledger, count);
 }

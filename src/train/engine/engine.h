@@ -54,6 +54,7 @@ struct EngineOptions {
   ProcessGroup* processes = nullptr;  // that train this model together; none: this one alone
   // Hears of every trained parameter once a step, when its gradient is complete (Program::backward).
   GradientReady gradient_ready;
+  MakeEvaluator make_evaluator = make_token_evaluator;  // what evaluate() measures
 
   LossOptions loss() const;
   std::vector<RowCapacity> row_sets() const { return layout.capacities(capacity); }

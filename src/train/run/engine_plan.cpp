@@ -26,6 +26,7 @@ EngineOptions plan_engine(const Task& task, const Job& job, Device& device, cons
   options.device = &device;
   options.model = task.model_config(job);
   options.layout = task.batch_layout(job);
+  options.make_evaluator = [&task](const EvaluatorParts& parts) { return task.make_evaluator(parts); };
   options.checkpoint_every = training.gradient_checkpointing;
   options.muon = muon_options(training);
   options.master_weights = training.master_weights;

@@ -17,10 +17,10 @@ namespace brisk {
 // The job's, or the CPU where the task says that only it will do. UserError where it cannot be.
 DeviceChoice training_device(const Task& task, const Job& job);
 
-// All that decides the memory of training. `lengths`: of each row set with rows of its own, as far as they are known. On
-// a GPU the micro-batch is halved until it fits, unless the job says how large it is, and the number formats are those of
-// `recalled`, the tuned settings of the run that is resumed, or else what the job will get; on a CPU fp32, since what is
-// faster is measured later.
+// All that decides the memory of training, and who evaluates: the task must outlive an engine that is made of it.
+// `lengths`: of each row set with rows of its own, as far as they are known. On a GPU the micro-batch is halved until it
+// fits, unless the job says how large it is, and the number formats are those of `recalled`, the tuned settings of the
+// run that is resumed, or else what the job will get; on a CPU fp32, since what is faster is measured later.
 EngineOptions plan_engine(const Task& task, const Job& job, Device& device, const std::vector<LengthFigures>& lengths,
                           const TunedSettings* recalled = nullptr);
 

@@ -22,6 +22,7 @@
 #include "job/run_length.h"
 #include "models/encoder.h"
 #include "train/task/frozen_activations.h"
+#include "train/task/smoke_subset.h"
 #include "train/task/teacher.h"
 
 namespace brisk {
@@ -167,6 +168,17 @@ Task::EvaluationData ClassifyTask::open_evaluation(const TrainedModel& model, co
   data.sequences = std::make_shared<const ExampleSequences>(std::move(examples), max_length);
   data.layout = first_rows_layout(1);
   return data;
+}
+
+std::string ClassifyTask::take_subset(const Job& job, const std::string& folder, Job& small) const {
+  return take_table_subset(job, folder, small);
+}
+
+std::optional<Task::TryOut> ClassifyTask::try_out(const std::string& run, const std::string& data) const {
+  const auto count = [](const std::string& output) {  // each answer has an object of probabilities
+    return fmt::format("{} answers", std::count(output.begin(), output.end(), '{') / 2);
+  };
+  return TryOut{"predict", {"predict", run, "--data", data}, count};
 }
 
 std::string ClassifyTask::usage(const std::string& run) const { return fmt::format("brisk predict {} \"...\"", run); }

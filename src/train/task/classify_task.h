@@ -25,7 +25,11 @@ class ClassifyTask final : public Task {
   Description details(const EvaluationResult& result, const LabelSet& labels) const override;
   EvaluationData open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
                                  int64_t max_length) const override;
-  Answers answers() const override { return Answers::classes; }
+  std::unique_ptr<Evaluator> make_evaluator(const EvaluatorParts& parts) const override {
+    return make_class_evaluator(parts);
+  }
+  std::string take_subset(const Job& job, const std::string& folder, Job& small) const override;
+  std::optional<TryOut> try_out(const std::string& run, const std::string& data) const override;
   std::string usage(const std::string& run) const override;
 
  private:

@@ -16,11 +16,14 @@ TaskEvaluation evaluate(const Task& task, const TrainedModel& model, const std::
   longest_of_set[0] = longest;
   const int64_t rows =
       std::max<int64_t>(data.layout.least_rows(longest_of_set), model.store.device().is_cuda() ? 32768 : 2048);
-  Evaluator evaluator(*model.model, model.store, data.layout.capacity(rows, longest), data.layout,
-                      backend_of(model.store.device()));
+  const std::unique_ptr<Evaluator> evaluator = task.make_evaluator({.model = *model.model,
+                                                                    .store = model.store,
+                                                                    .capacity = data.layout.capacity(rows, longest),
+                                                                    .layout = data.layout,
+                                                                    .backend = backend_of(model.store.device())});
   Ledger ledger;
   TaskEvaluation evaluation{.notes = std::move(data.notes), .max_length = longest, .cut = data.cut};
-  evaluation.result = evaluator.evaluate(*data.sequences, ledger);
+  evaluation.result = evaluator->evaluate(*data.sequences, ledger);
   task.add_metrics(*model.model, model.store, *model.tokenizer, *data.sequences, evaluation.result.metrics);
   evaluation.details = task.details(evaluation.result, model.labels);
   evaluation.seconds = ledger.totals().seconds();

@@ -74,6 +74,12 @@ Task::EvaluationData LanguageModelTask::open_evaluation(const TrainedModel& mode
   return {.sequences = sequences_with_bytes(stream, part.chunks, *model.tokenizer), .layout = {}, .notes = {}};
 }
 
+std::optional<Task::TryOut> LanguageModelTask::try_out(const std::string& run, const std::string& /*data*/) const {
+  return TryOut{"generate", {"generate", run, "--max-tokens", "16", "--temperature", "0"}, [](const std::string&) {
+                  return std::string("16 tokens");
+                }};
+}
+
 std::string LanguageModelTask::usage(const std::string& run) const {
   return fmt::format("brisk generate {} --prompt \"...\"", run);
 }

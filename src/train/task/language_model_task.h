@@ -18,7 +18,7 @@ class LanguageModelTask final : public Task {
                    const Sequences& sequences, Metrics& metrics) const override;
   EvaluationData open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
                                  int64_t max_length) const override;
-  Answers answers() const override { return Answers::text; }
+  std::optional<TryOut> try_out(const std::string& run, const std::string& data) const override;
   std::string usage(const std::string& run) const override;
 
  private:

@@ -9,6 +9,7 @@
 #include "train/task/classify_task.h"
 #include "train/task/language_model_task.h"
 #include "train/task/mlm_task.h"
+#include "train/task/smoke_subset.h"
 
 namespace brisk {
 
@@ -39,6 +40,18 @@ std::unique_ptr<Task> make_task(std::string_view name) {
 ModelConfig Task::model_config(const Job& job) const { return training_config(job); }
 
 std::string Task::describe_model(const Job& job) const { return architecture_of(job.model).describe(job); }
+
+std::unique_ptr<Generator> Task::open_generator(const TrainedModel& model) const {
+  return std::make_unique<Generator>(model.causal(), model.store, *model.tokenizer);
+}
+
+std::unique_ptr<Predictor> Task::open_predictor(const TrainedModel& model, bool pairs, int64_t max_length) const {
+  return std::make_unique<Predictor>(model, pairs, max_length);
+}
+
+std::string Task::take_subset(const Job& job, const std::string& folder, Job& small) const {
+  return take_text_subset(job, folder, small);
+}
 
 std::string Task::usage(const std::string& run) const { return fmt::format("brisk eval {} --data PATH", run); }
 

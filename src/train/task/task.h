@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -31,6 +32,8 @@
 #include "data/table/labels.h"
 #include "infer/batch_layout.h"
 #include "infer/evaluator.h"
+#include "infer/generate.h"
+#include "infer/predict.h"
 #include "infer/trained_model.h"
 #include "job/job.h"
 #include "job/options/options.h"
@@ -51,7 +54,7 @@ struct TaskData {
   // Of what is evaluated, whatever the tokenizer: by which `brisk compare` sees that two runs had the same. Nothing
   // without validation.
   std::optional<uint64_t> validation_fingerprint;
-  FoundValues found;          // of the job's options that its data decides (Option::decided_by_data)
+  FoundValues found;  // of the job's options that its data decides (Option::decided_by_data)
   std::vector<std::string> notes, warnings;
 };
 
@@ -96,6 +99,9 @@ class Task {
 
   // What an evaluation measures, of which the values do not count: what training.best_by may name.
   virtual Metrics metrics() const = 0;
+  virtual std::unique_ptr<Evaluator> make_evaluator(const EvaluatorParts& parts) const {
+    return make_token_evaluator(parts);
+  }
   // Those of them that are the task's own, added to what the evaluator measured of the model on these sequences.
   virtual void add_metrics(const Model& /*model*/, const ParameterStore& /*store*/, const Tokenizer& /*tokenizer*/,
                            const Sequences& /*sequences*/, Metrics& /*metrics*/) const {}
@@ -113,9 +119,19 @@ class Task {
   virtual EvaluationData open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
                                          int64_t max_length) const = 0;
 
-  // What a trained model can be asked.
-  enum class Answers { none, classes, text };
-  virtual Answers answers() const { return Answers::none; }
+  // Asking a trained model: to continue texts, and to name the classes of texts. UserError where it cannot.
+  virtual std::unique_ptr<Generator> open_generator(const TrainedModel& model) const;
+  virtual std::unique_ptr<Predictor> open_predictor(const TrainedModel& model, bool pairs, int64_t max_length) const;
+
+  // For a smoke test: a small subset of the job's own data in `folder`, named in `small.data`. Returns what it is.
+  virtual std::string take_subset(const Job& job, const std::string& folder, Job& small) const;
+  // And a command that asks the trained run something; none: nothing can be asked.
+  struct TryOut {
+    std::string command;                 // "generate"
+    std::vector<std::string> arguments;  // with the command
+    std::function<std::string(const std::string& output)> describe;
+  };
+  virtual std::optional<TryOut> try_out(const std::string& /*run*/, const std::string& /*data*/) const { return {}; }
   // What to do with a trained model, to be typed; `run` is quoted for a shell.
   virtual std::string usage(const std::string& run) const;
 };

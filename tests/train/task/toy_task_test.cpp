@@ -104,7 +104,6 @@ class RiddleTask final : public Task {
             .layout = {},
             .notes = {}};
   }
-  Answers answers() const override { return Answers::text; }
 
  private:
   static Metric solved(double share) {

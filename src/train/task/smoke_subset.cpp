@@ -1,14 +1,21 @@
-#include "cli/smoke_test/subset.h"
+#include "train/task/smoke_subset.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <vector>
 
+#include "base/error.h"
 #include "base/files/files.h"
+#include "base/terminal/terminal.h"
 #include "data/read/source.h"
 #include "data/table/input_table.h"
+#include "data/table/label_check.h"
 #include "data/table/labels.h"
 #include "job/job_conditions.h"
 
@@ -42,8 +49,7 @@ std::string endings_of(const std::string& path) {
   return dot == std::string::npos ? "" : name.substr(dot);
 }
 
-}  // namespace
-
+// Copies the beginnings of a few of the files to `folder`, keeping their extensions. Returns the number of bytes.
 int64_t copy_text_subset(const std::vector<std::string>& entries, const std::string& folder) {
   std::vector<std::string> files = expand_paths(entries);
   if (std::none_of(files.begin(), files.end(), can_be_cut)) {
@@ -71,6 +77,14 @@ int64_t copy_text_subset(const std::vector<std::string>& entries, const std::str
   return bytes;
 }
 
+struct TableSubset {
+  int64_t rows = 0;
+  bool labels = false, pairs = false;     // whether the table has them
+  std::map<std::string, size_t> classes;  // rows of each class in the last copy
+};
+
+// Copies a few rows of each class of a table to a .jsonl file with the keys text, pair and label. If `subset` already
+// has classes, only rows of these are copied.
 void copy_table_subset(const Job& job, const std::vector<std::string>& paths, const std::string& path,
                        TableSubset& subset) {
   const InputTable table(columns_of(job, paths));
@@ -99,6 +113,58 @@ void copy_table_subset(const Job& job, const std::vector<std::string>& paths, co
   }
   write_file_atomically(path, lines);
   subset.rows += static_cast<int64_t>(count);
+}
+
+}  // namespace
+
+std::string take_text_subset(const Job& job, const std::string& folder, Job& small) {
+  int64_t bytes = 0;
+  std::vector<std::string> plain;  // plain paths form one source together
+  small.data.train.clear();
+  for (const DataSource& source : job.data.train) {
+    if (source == DataSource(source.path)) {
+      plain.push_back(source.path);
+      continue;
+    }
+    DataSource& subset = small.data.train.emplace_back(source);
+    subset.path = fmt::format("{}/subset-{}", folder, small.data.train.size());
+    bytes += copy_text_subset({source.path}, subset.path);
+  }
+  if (!plain.empty()) {
+    small.data.train.emplace_back(folder + "/subset");
+    bytes += copy_text_subset(plain, small.data.train.back().path);
+  } else {  // `brisk eval` reads the last source, but takes these two from the job
+    const DataSource& last = small.data.train.back();
+    if (!last.text_field.empty()) small.data.text_field = last.text_field;
+    if (!last.document.empty()) small.data.document = last.document;
+  }
+  if (!job.data.validation.empty()) {
+    bytes += copy_text_subset(job.data.validation, folder + "/validation");
+    small.data.validation = {folder + "/validation"};
+  }
+  return fmt::format("{} of the job's own text", format_bytes(static_cast<double>(bytes)));
+}
+
+std::string take_table_subset(const Job& job, const std::string& folder, Job& small) {
+  std::vector<std::string> paths;
+  for (const DataSource& source : job.data.train) paths.push_back(source.path);
+  small.data.train = {DataSource(folder + "/subset.jsonl")};
+  TableSubset subset;
+  copy_table_subset(job, paths, small.data.train[0].path, subset);
+  if (subset.labels && !job.data.allow_unusual_labels) {
+    const LabelFindings found = check_labels({subset.classes.begin(), subset.classes.end()}, false);
+    if (!found.problem.empty()) user_error("{}: {}", fmt::join(paths, ", "), found.problem);
+  }
+  if (!job.data.validation.empty()) {
+    small.data.validation = {folder + "/validation.jsonl"};
+    copy_table_subset(job, job.data.validation, small.data.validation[0], subset);
+  }
+  small.data.validation_fraction = std::max(0.1, small.data.validation_fraction);
+  small.data.text_field = "text";
+  small.data.label_field = subset.labels ? "label" : "";
+  small.data.pair_field = subset.pairs ? "pair" : "";
+  return subset.labels ? fmt::format("{} of the job's own rows, of {} classes", subset.rows, subset.classes.size())
+                       : fmt::format("{} of the job's own rows", subset.rows);
 }
 
 }  // namespace brisk
