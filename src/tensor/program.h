@@ -1,6 +1,8 @@
 // A Program is a tape with its memory planned: every value, gradient and scratch has a fixed offset in one arena, from
 // lifetimes that include recomputation. Steady-state training allocates nothing, and the size is known before the first
-// step.
+// step. In addition to the arena, ops have workspaces that all ops of a thread, or of a GPU, use in turn: packed panels of
+// matrix products, sums of each thread, scratch of attention. Op::cpu_workspace and Op::gpu_workspace say how large they
+// become.
 //
 //   Program program(tape, {.checkpoint_every = 0});
 //   program.allocate(cpu_device());                        // program.arena_bytes() said how much beforehand

@@ -60,6 +60,8 @@ class Op {
   virtual OpCost cost(const Tape& tape, const Node& node, std::span<const RowMeans> sets) const;
 
   virtual GpuWorkspace gpu_workspace(const Tape& tape, const Node& node) const;
+  // Bytes that it takes in addition to the arena on a CPU, in all threads together.
+  virtual int64_t cpu_workspace(const Tape& tape, const Node& node) const;
 
   // The gradient of a value that several ops read is the sum of what each contributes. Most ops can add to what is
   // there (OpRun::input_gradient_adds); one that can only overwrite says so, and where it is not the first to

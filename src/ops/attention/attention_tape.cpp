@@ -5,6 +5,7 @@
 #include "ops/attention/attention.h"
 #include "ops/attention/attention_cudnn_limits.h"
 #include "ops/backend.h"
+#include "ops/cpu/cpu_workspace.h"
 #include "ops/rows/rows_copy.h"
 #include "ops/tape/gpu_workspace.h"
 #include "ops/tape/tape_ops.h"
@@ -82,6 +83,10 @@ class AttentionOp final : public OverwritingOp {
     const int64_t gradients = gradient * divide_up(longest, kKeysOfABlock);
     const bool suits = size_of(tape.activation_type()) == 2 && may_suit_cudnn(shape_.head_width, longest);
     return {.shared = shared, .cudnn = suits && gradients <= kMostCudnnBytes ? shared - gradient + gradients : 0};
+  }
+  int64_t cpu_workspace(const Tape& tape, const Node&) const override {
+    return cpu::attention_workspace_bytes(shape_, tape.activation_type(), tape.rows(query_set_).longest,
+                                          tape.rows(key_set_).longest);
   }
 
  private:

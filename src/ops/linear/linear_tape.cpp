@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "ops/backend.h"
+#include "ops/cpu/cpu_workspace.h"
 #include "ops/linear/linear.h"
 #include "ops/norm/norm.h"
 #include "ops/rows/rows_copy.h"
@@ -104,6 +105,13 @@ class LinearOp final : public Op {
     const int64_t operands = workspace_piece(2 * rows * outputs) + workspace_piece(rows * inputs) +
                              workspace_piece(outputs * inputs) + 16 * kWorkspaceAlignment;
     return {.shared = std::max(forward, backward), .operands = operands};
+  }
+
+  int64_t cpu_workspace(const Tape& tape, const Node& node) const override {
+    const ValueSpec &x = tape.spec(node.inputs[0]), &y = tape.spec(node.outputs[0]);
+    return cpu::product_workspace_bytes(tape.capacity_rows(node.inputs[0]), x.cols, y.cols, x.type,
+                                        tape.activation_type()) +
+           column_sums_workspace_bytes(y.cols);
   }
 
   int gelu_argument() const override {

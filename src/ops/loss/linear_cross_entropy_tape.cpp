@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "ops/backend.h"
+#include "ops/cpu/cpu_workspace.h"
 #include "ops/linear/linear.h"
 #include "ops/loss/linear_cross_entropy.h"
 #include "ops/loss/linear_cross_entropy_hopper.h"
@@ -31,6 +32,14 @@ int64_t loss_workspace_bytes(const Tape& tape, const Node& node) {
              workspace_piece(cuda::exponentials_state_bytes(rows));
   }
   return bytes;
+}
+
+int64_t loss_cpu_workspace_bytes(const Tape& tape, const Node& node) {
+  constexpr int64_t kMostRows = 1024;  // of a chunk of the rows, of which the logits are there at a time
+  const ParameterSpec& weight = node.parameters[0]->spec;
+  const int64_t rows = std::min(tape.capacity_rows(node.inputs[0]), kMostRows);
+  return cpu::product_workspace_bytes(rows, weight.cols, weight.rows, tape.spec(node.inputs[0]).type,
+                                      tape.activation_type());
 }
 
 class LinearCrossEntropyOp final : public OverwritingOp {
@@ -70,6 +79,9 @@ class LinearCrossEntropyOp final : public OverwritingOp {
   }
   GpuWorkspace gpu_workspace(const Tape& tape, const Node& node) const override {
     return {.shared = loss_workspace_bytes(tape, node)};
+  }
+  int64_t cpu_workspace(const Tape& tape, const Node& node) const override {
+    return loss_cpu_workspace_bytes(tape, node);
   }
 
  private:
@@ -125,6 +137,9 @@ class LogitsOp final : public Op {
   }
   GpuWorkspace gpu_workspace(const Tape& tape, const Node& node) const override {
     return {.shared = loss_workspace_bytes(tape, node)};
+  }
+  int64_t cpu_workspace(const Tape& tape, const Node& node) const override {
+    return loss_cpu_workspace_bytes(tape, node);
   }
 
  private:
