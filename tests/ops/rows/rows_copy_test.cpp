@@ -26,7 +26,7 @@ TEST(CopyRows, CopiesConvertsOrAdds) {
   EXPECT_EQ(to.get(1, 2), to_float(to_bf16(from.get(1, 2))));
 }
 
-// A part of the columns of wider matrices: what lies beside it stays.
+// A part of the columns of wider matrices: what lies next to it stays.
 TEST(CopyRows, MatchesTheReference) {
   for (const DType from_type : kTypes) {
     for (const DType to_type : kTypes) {
