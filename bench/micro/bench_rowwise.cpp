@@ -9,10 +9,13 @@
 #include "base/runtime.h"
 #include "filled_buffer.h"
 #include "ops/activation/gated.h"
+#include "ops/elementwise/elementwise.h"
 #include "ops/embedding/embedding.h"
 #include "ops/norm/norm.h"
 #include "ops/optimizer/update.h"
 #include "ops/rotary/rotary.h"
+#include "ops/rows/rows_copy.h"
+#include "ops/softmax/softmax.h"
 
 namespace brisk {
 namespace {
@@ -177,6 +180,90 @@ void rotary(benchmark::State& state) {
   finish(state, 4.0 * static_cast<double>(rows * width * size_of(type)));
 }
 BENCHMARK(rotary)->ArgName("bf16")->Arg(0)->Arg(1)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+// The general ops, on matrices of 16384 x 1024: larger than the caches.
+constexpr int64_t kGeneralRows = 16384, kGeneralCols = 1024;
+
+struct GeneralMatrices {
+  explicit GeneralMatrices(DType type)
+      : a(kGeneralRows, kGeneralCols, type),
+        b(kGeneralRows, kGeneralCols, type),
+        y(kGeneralRows, kGeneralCols, type),
+        bytes(static_cast<double>(kGeneralRows * kGeneralCols * size_of(type))) {}
+  const FilledBuffer a, b, y;
+  const double bytes;  // of one
+};
+
+void combine_matrices(benchmark::State& state) {
+  const GeneralMatrices m(type_of(state.range(0)));
+  for (auto _ : state) cpu::combine({Combine::Kind::multiply, m.a.view(), m.b.view(), m.y.view()});
+  finish(state, 3 * m.bytes);
+}
+BENCHMARK(combine_matrices)->ArgName("bf16")->Arg(0)->Arg(1)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+void combine_with_row_factors(benchmark::State& state) {
+  const GeneralMatrices m(type_of(state.range(0)));
+  const FilledBuffer factors(kGeneralRows, state.range(1), type_of(state.range(0)));
+  for (auto _ : state) cpu::combine({Combine::Kind::multiply, m.a.view(), factors.view(), m.y.view()});
+  finish(state, 2 * m.bytes);
+}
+BENCHMARK(combine_with_row_factors)
+    ->ArgNames({"bf16", "groups"})
+    ->ArgsProduct({{0, 1}, {1, 16}})
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+
+void copy_columns(benchmark::State& state) {
+  const GeneralMatrices m(type_of(state.range(0)));
+  const bool adds = state.range(1) != 0;
+  const Tensor from = m.a.view().columns(128, 512), to = m.y.view().columns(256, 512);
+  for (auto _ : state) cpu::copy_rows(from, to, adds);
+  finish(state, (adds ? 3 : 2) * m.bytes / 2);
+}
+BENCHMARK(copy_columns)
+    ->ArgNames({"bf16", "adds"})
+    ->ArgsProduct({{0, 1}, {0, 1}})
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+
+void sum_columns(benchmark::State& state) {
+  const GeneralMatrices m(type_of(state.range(0)));
+  const FilledBuffer sums(kGeneralRows, state.range(1), DType::f32);
+  for (auto _ : state) cpu::sum_columns({m.a.view(), m.b.view(), sums.view()});
+  finish(state, 2 * m.bytes);
+}
+BENCHMARK(sum_columns)
+    ->ArgNames({"bf16", "groups"})
+    ->ArgsProduct({{0, 1}, {1, 16}})
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+
+void sum_rows(benchmark::State& state) {
+  const GeneralMatrices m(type_of(state.range(0)));
+  const FilledBuffer sums(1, kGeneralCols, DType::f32), scratch(kSumRowsParts, kGeneralCols, DType::f32);
+  for (auto _ : state) cpu::sum_rows({m.a.view(), m.b.view(), sums.view(), scratch.view()});
+  finish(state, 2 * m.bytes);
+}
+BENCHMARK(sum_rows)->ArgName("bf16")->Arg(0)->Arg(1)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+void softmax_forward(benchmark::State& state) {
+  const GeneralMatrices m(type_of(state.range(0)));
+  const SoftmaxForward op{m.a.view(), m.y.view(), state.range(1), state.range(2) != 0};
+  for (auto _ : state) cpu::softmax_forward(op);
+  finish(state, 2 * m.bytes);
+}
+void softmax_backward(benchmark::State& state) {
+  const GeneralMatrices m(type_of(state.range(0)));
+  const SoftmaxBackward op{m.a.view(), m.b.view(), m.y.view(), state.range(1), state.range(2) != 0};
+  for (auto _ : state) cpu::softmax_backward(op);
+  finish(state, 3 * m.bytes);
+}
+void softmax_shapes(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"bf16", "groups", "log"})->ArgsProduct({{0, 1}, {1, 16}, {0, 1}});
+  bench->UseRealTime()->Unit(benchmark::kMillisecond);
+}
+BENCHMARK(softmax_forward)->Apply(softmax_shapes);
+BENCHMARK(softmax_backward)->Apply(softmax_shapes);
 
 }  // namespace
 }  // namespace brisk

@@ -3,14 +3,18 @@
 #include <brisk/model.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "api/loaded_model.h"
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/terminal/terminal.h"
 #include "job/job_conditions.h"
+#include "job/job_options.h"
 #include "train/task/task.h"
 
 namespace brisk {
@@ -21,25 +25,25 @@ namespace {
 class ColumnScope {
  public:
   ColumnScope(Job& job, const EvaluateOptions& options, const std::string& model) : data_(job.data), before_(job.data) {
-    const bool labelled = traits_of_task(job.task).has_labels;
-    DataOptions chosen = job.data;
-    choose(options.text_field, "--text-field", model, true, chosen.text_field);
-    choose(options.label_field, "--label-field", model, labelled, chosen.label_field);
-    choose(options.pair_field, "--pair-field", model, labelled && !before_.pair_field.empty(), chosen.pair_field);
-    data_ = std::move(chosen);
+    Job chosen = job;
+    const std::vector<Option> all = declare_job_options(chosen);
+    const auto choose = [&](const std::string& given, const char* flag, const char* path, bool needs_one) {
+      if (given.empty()) return;
+      const auto option = std::find_if(all.begin(), all.end(), [&](const Option& it) { return it.path == path; });
+      if (!option->has_effect() || (needs_one && option->is_open()))
+        user_error("{} {}: {} was trained without such a column; remove the option", flag, given, model);
+      *std::get<std::string*>(option->field) = given;
+    };
+    choose(options.text_field, "--text-field", "data.text_field", false);
+    choose(options.label_field, "--label-field", "data.label_field", false);
+    choose(options.pair_field, "--pair-field", "data.pair_field", true);
+    data_ = std::move(chosen.data);
   }
   ~ColumnScope() { data_ = std::move(before_); }
   ColumnScope(const ColumnScope&) = delete;
   ColumnScope& operator=(const ColumnScope&) = delete;
 
  private:
-  static void choose(const std::string& given, const char* option, const std::string& model, bool has_it,
-                     std::string& column) {
-    if (given.empty()) return;
-    if (!has_it) user_error("{} {}: {} was trained without such a column; remove the option", option, given, model);
-    column = given;
-  }
-
   DataOptions& data_;
   DataOptions before_;
 };

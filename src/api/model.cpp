@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "infer/architecture/architecture.h"
 #include "infer/precision.h"
+#include "train/task/task.h"
 
 namespace brisk {
 
@@ -53,8 +54,7 @@ Generated LoadedModel::generate(std::string_view prompt, const GenerateOptions& 
                                 const std::function<void(std::string_view)>& on_piece) {
   const RuntimeScope scope(content_->runtime);
   const TrainedModel& model = *content_->model;
-  if (!content_->generator)
-    content_->generator = std::make_unique<Generator>(model.causal(), model.store, *model.tokenizer);
+  if (!content_->generator) content_->generator = make_task(model.job.task)->open_generator(model);
   return content_->generator->generate(prompt, options, on_piece);
 }
 

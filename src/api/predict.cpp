@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <utility>
 
 #include "api/loaded_model.h"
@@ -11,6 +12,7 @@
 #include "base/terminal/terminal.h"
 #include "data/read/byte_reader.h"
 #include "data/table/input_table.h"
+#include "train/task/task.h"
 
 namespace brisk {
 
@@ -21,7 +23,8 @@ class AnswerStream {
  public:
   AnswerStream(const TrainedModel& model, bool pairs, int64_t max_length,
                const LoadedModel::OnPredictions& on_predictions)
-      : predictor_(model, pairs, max_length), on_predictions_(on_predictions) {}
+      : predictor_(make_task(model.job.task)->open_predictor(model, pairs, max_length)),
+        on_predictions_(on_predictions) {}
 
   void add(std::string_view text, std::string_view pair = {}) {
     waiting_.push_back({std::string(text), std::string(pair)});
@@ -32,7 +35,7 @@ class AnswerStream {
   void flush() {
     if (waiting_.empty()) return;
     std::vector<Prediction> answers;
-    predictor_.predict(waiting_, [&](int32_t label, const std::vector<double>& probabilities) {
+    predictor_->predict(waiting_, [&](int32_t label, const std::vector<double>& probabilities) {
       answers.push_back({static_cast<size_t>(label), probabilities});
     });
     on_predictions_(answers);
@@ -43,14 +46,14 @@ class AnswerStream {
 
   PredictTotals finish() {
     flush();
-    return {texts_, predictor_.tokens(), predictor_.cut(), predictor_.max_length()};
+    return {texts_, predictor_->tokens(), predictor_->cut(), predictor_->max_length()};
   }
 
  private:
   static constexpr size_t kMost = 512;
   static constexpr int64_t kMostBytes = int64_t{4} << 20;
 
-  Predictor predictor_;
+  std::unique_ptr<Predictor> predictor_;
   const LoadedModel::OnPredictions& on_predictions_;
   std::vector<TextOrPair> waiting_;
   int64_t bytes_ = 0, texts_ = 0;

@@ -24,7 +24,7 @@ TrainResult train(Runtime& runtime, const TrainingJob& job, const TrainOptions& 
                      .best_by = summary.best_by};
   if (summary.last_step) {
     result.last_step = summary.last_step->step;
-    result.loss = summary.last_step->loss;
+    result.loss = summary.last_step->loss();
   }
   return result;
 }

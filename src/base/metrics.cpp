@@ -205,15 +205,26 @@ Metrics metric_kinds_from_json(const Json& json) {
   return metrics;
 }
 
+Metrics metrics_of_step_line(const Json& line, const Metrics& kinds) {
+  Metrics metrics;
+  for (const auto& [key, value] : line.items()) {
+    const Metric* kind = kinds.find(key);
+    if (kind == nullptr && key != "loss" && key != "accuracy") continue;
+    Metric metric = kind != nullptr ? *kind : standard_metric(key);
+    metric.value = number_or_none(value);
+    metrics.add(std::move(metric));
+  }
+  return metrics;
+}
+
 Metrics metrics_of_line(const Json& line, const Metrics& kinds) {
   Metrics metrics;
   if (!line.is_object()) return metrics;
   for (const auto& [key, value] : line.items()) {
     if (!key.starts_with(kPrefix) || !(value.is_number() || value.is_null())) continue;
     const std::string name = key.substr(kPrefix.size());
-    const auto kind =
-        std::find_if(kinds.begin(), kinds.end(), [&](const Metric& metric) { return metric.name == name; });
-    Metric metric = kind != kinds.end() ? *kind : standard_metric(name);
+    const Metric* kind = kinds.find(name);
+    Metric metric = kind != nullptr ? *kind : standard_metric(name);
     metric.value = number_or_none(value);
     metric.low = metric.high = Metric::kNone;
     const auto ends = line.find(key + std::string(kInterval));

@@ -14,5 +14,8 @@ Metrics metric_kinds_from_json(const nlohmann::ordered_json& json);
 // The metrics of a line of metrics.jsonl: all of its keys validation_<name>, with validation_<name>_interval. What they
 // are is looked up in `kinds`, or else they are standard ones. Empty: the line is of no evaluation.
 Metrics metrics_of_line(const nlohmann::ordered_json& line, const Metrics& kinds);
+// Those of a line of a training step: the keys that are named like one of `kinds`, and the loss and the accuracy, which
+// every run has.
+Metrics metrics_of_step_line(const nlohmann::ordered_json& line, const Metrics& kinds);
 
 }  // namespace brisk

@@ -14,6 +14,7 @@
 #include "data/corpus/corpus.h"
 #include "infer/device_choice.h"
 #include "job/job.h"
+#include "models/model_costs.h"
 #include "train/engine/engine.h"
 #include "train/engine/tune_micro_batch.h"
 #include "train/record/run_text.h"
@@ -141,7 +142,8 @@ BenchResult bench_language_model(const BenchOptions& options) {
   result.model = model;
   result.batch = batch;
   result.threads = thread_pool().size();
-  result.flop_per_token = model_flop_per_token(engine_options.model, static_cast<double>(length));
+  const RowMeans even{.rows = static_cast<double>(length), .attended = static_cast<double>(length)};
+  result.flop_per_token = model_flop_per_token(engine_options.model, {&even, 1});
   result.set_speed(static_cast<double>(batch * length) / measured.median_seconds, result.flop_per_token);
   result.state_bytes = plan.state_bytes;
   result.activation_bytes = plan.activation_bytes;

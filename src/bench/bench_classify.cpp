@@ -8,6 +8,7 @@
 #include "infer/device_choice.h"
 #include "job/job.h"
 #include "models/encoder.h"
+#include "models/model_costs.h"
 #include "train/engine/engine.h"
 #include "train/engine/tune_micro_batch.h"
 #include "train/task/classify_task.h"
@@ -89,9 +90,8 @@ ClassifyBenchResult bench_classify(const ClassifyBenchOptions& options) {
   ClassifyBenchResult result{figures_of(measured, engine, precision)};
   result.rows_per_second = static_cast<double>(measured.sequences) / measured.ledger.seconds();
   result.mean_length = static_cast<double>(measured.tokens) / static_cast<double>(measured.sequences);
-  const double attended = sequences->rows_attended();
   result.set_speed(static_cast<double>(measured.tokens) / measured.ledger.seconds(),
-                   model_flop_per_token(engine_options.model, attended, sequences->picked_rows()));
+                   model_flop_per_token(engine_options.model, row_means(*sequences, engine_options.layout)));
   result.device = place.name;
   return result;
 }

@@ -71,7 +71,8 @@ MeasuredSteps measure_steps(Engine& engine, Loader& loader, const MeasureOptions
         engine.train_step(data, step, options.rate, ledger, {}, [&] { return &ahead.emplace(next()); });
     {
       Ledger::Scope scope(ledger, Phase::logging);
-      log.append(StepMetrics{.step = step, .tokens = measured.tokens, .loss = result.loss()});
+      log.append(
+          StepMetrics{.step = step, .tokens = measured.tokens, .metrics = {standard_metric("loss", result.loss())}});
     }
     const auto after = BenchClock::now();
     if (step == 1) {

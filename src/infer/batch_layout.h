@@ -12,10 +12,12 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "data/batch/packer.h"
 #include "tensor/device.h"
+#include "tensor/rows.h"
 #include "tensor/tape.h"
 
 namespace brisk {
@@ -32,7 +34,16 @@ struct BatchLayout {
   RowCapacity capacity(int64_t rows, int64_t longest) const;  // of the first set
   std::vector<RowCapacity> capacities(const RowCapacity& first) const;
   RowLimits row_limits(const RowCapacity& first) const;  // what a packer keeps to
+  // Rows of the first set with which every set with rows of its own holds its longest sequence; `longest`: of each of
+  // these sets. UserError where no number is enough.
+  int64_t least_rows(std::span<const int64_t> longest) const;
 };
+
+// Of each set with rows of its own.
+std::vector<int64_t> longest_of_sets(const Sequences& sequences);
+
+// What each row set of these sequences' micro-batches is like (models/model_costs.h).
+std::vector<RowMeans> row_means(const Sequences& sequences, const BatchLayout& layout);
 
 // Of a classifier, which reads the first row of each text; of micro-batches whose steps have so many sequences.
 BatchLayout first_rows_layout(int64_t sequences_per_step);

@@ -26,6 +26,7 @@ ClassPredictor::ClassPredictor(const Model& model, const ParameterStore& store, 
       run_(store, {layout.capacities(capacity), backend, products, shared_with}, [&](Tape& tape) {
         const Value logits = model.class_logits(tape);
         BRISK_CHECK(classes_ > 0 && logits, "a model of {} classes", classes_);
+        row_set_ = static_cast<size_t>(tape.spec(logits).row_set);
         return logits;
       }) {}
 
@@ -36,7 +37,7 @@ int64_t ClassPredictor::run(const Sequences& sequences, Ledger& ledger, const st
       sequences, ledger,
       [&](const MicroBatch& batch) {
         run_.read(host_);
-        const MicroBatch::Set& picked = batch.sets[1];
+        const MicroBatch::Set& picked = batch.sets[row_set_];
         for (size_t s = 0; s < picked.targets.size(); ++s) {
           each({picked.sequence[s], picked.targets[s], std::span(host_).subspan(s * classes, classes)});
         }

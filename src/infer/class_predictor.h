@@ -39,6 +39,7 @@ class ClassPredictor {
 
  private:
   int64_t classes_;
+  size_t row_set_ = 0;  // whose rows are classified
   ForwardRun run_;
   std::vector<float> host_;  // logits of a micro-batch
 };

@@ -1,11 +1,12 @@
 // The quality of a model on sequences it does not train on. Everything is summed up as it comes: nothing grows with the
 // number of sequences.
 //
-//   Evaluator evaluator(model, parameters, {4096, 4096, 128}, {}, Backend::cpu);
-//   EvaluationResult result = evaluator.evaluate(*sequences, ledger);
+//   const auto evaluator = make_token_evaluator({.model = model, .store = parameters, .capacity = {4096, 4096, 128}});
+//   EvaluationResult result = evaluator->evaluate(*sequences, ledger);
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -14,10 +15,10 @@
 #include "base/metrics.h"
 #include "data/batch/sequences.h"
 #include "infer/batch_layout.h"
-#include "infer/class_predictor.h"
 #include "infer/class_scores.h"
-#include "infer/forward_run.h"
 #include "models/model.h"
+#include "tensor/parameter.h"
+#include "tensor/program.h"
 
 namespace brisk {
 
@@ -34,21 +35,28 @@ Metrics token_metrics(double loss = Metric::kNone, double accuracy = Metric::kNo
 
 class Evaluator {
  public:
-  // `model` and `store` must outlive the evaluator, and `shared_with`, whose memory it then uses: the two must not be
-  // active at the same time.
-  Evaluator(const Model& model, const ParameterStore& store, const RowCapacity& capacity, const BatchLayout& layout,
-            Backend backend, GemmFormat products = GemmFormat::own, const Program* shared_with = nullptr);
-
+  virtual ~Evaluator() = default;
   // Of the first `count` sequences, or of all.
-  EvaluationResult evaluate(const Sequences& sequences, Ledger& ledger,
-                            int64_t count = std::numeric_limits<int64_t>::max());
-
- private:
-  EvaluationResult evaluate_loss(const Sequences& sequences, Ledger& ledger, int64_t count);
-  EvaluationResult evaluate_classes(const Sequences& sequences, Ledger& ledger, int64_t count);
-
-  std::unique_ptr<ForwardRun> loss_run_;  // one of the two: sums of the loss, all that a language model is judged by
-  std::unique_ptr<ClassPredictor> predictor_;
+  virtual EvaluationResult evaluate(const Sequences& sequences, Ledger& ledger,
+                                    int64_t count = std::numeric_limits<int64_t>::max()) = 0;
 };
+
+// What is evaluated. The model and the store must outlive the evaluator, and `shared_with`, whose memory it then uses: the
+// two must not be active at the same time.
+struct EvaluatorParts {
+  const Model& model;
+  const ParameterStore& store;
+  RowCapacity capacity;
+  BatchLayout layout;
+  Backend backend = Backend::cpu;
+  GemmFormat products = GemmFormat::own;
+  const Program* shared_with = nullptr;
+};
+using MakeEvaluator = std::function<std::unique_ptr<Evaluator>(const EvaluatorParts& parts)>;
+
+// By the model's own loss: token_metrics().
+std::unique_ptr<Evaluator> make_token_evaluator(const EvaluatorParts& parts);
+// By the classes it names: class_metrics().
+std::unique_ptr<Evaluator> make_class_evaluator(const EvaluatorParts& parts);
 
 }  // namespace brisk

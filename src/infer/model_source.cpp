@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/files/files.h"
@@ -18,6 +17,7 @@
 #include "infer/label_file.h"
 #include "infer/optimizer_options.h"
 #include "job/job_conditions.h"
+#include "job/job_options.h"
 #include "models/model.h"
 
 namespace brisk {
@@ -25,7 +25,6 @@ namespace brisk {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 constexpr int64_t kUsualLength = 1024;  // of a foreign model's texts, where it could read longer ones
 
@@ -96,37 +95,27 @@ void take(Job& job, const ModelOptions& model) {
     user_error("{}: a {}, which task {} does not train: use task {}, or name a {}", job.model.from, model.type,
                job.task, fmt::join(architecture.tasks(), " or "), others);
   }
-  // As JSON, so that a key added to the model is here without being named.
-  const auto json_of = [](const ModelOptions& options) {
-    Job with;
-    with.model = options;
-    return parse_own_json(job_to_json_text(with)).at("model");
-  };
-  const Json asked = json_of(job.model), there = json_of(model);
+  Job source = job;
+  source.model = model;
+  const std::vector<Option> asked = declare_job_options(job), there = declare_job_options(source);
   std::string conflicts;
-  for (const auto& [key, value] : there.items()) {
-    if (key == "from" || key == "allow_nonfinite" || key.ends_with("dropout") || key == "num_labels" ||
-        !job.given.contains("model." + key))
-      continue;
-    if (key == "num_layers" && architecture.starts_from_part() && job.model.num_layers < model.num_layers)
-      continue;  // a student
-    if (asked.at(key) == value) continue;
-    conflicts += fmt::format("{}model.{} is {} there and {} in the job", conflicts.empty() ? "" : "; ", key,
-                             json_in_message(value), json_in_message(asked.at(key)));
+  for (size_t i = 0; i < asked.size(); ++i) {
+    const Option& option = asked[i];
+    if (option.section() != "model") continue;
+    const bool given = job.given.contains(option.path);
+    const auto is_less = [&] { return *std::get<int64_t*>(option.field) < *std::get<int64_t*>(there[i].field); };
+    if (option.source_rule == WithSource::leaves || (given && option.source_rule == WithSource::suggests) ||
+        (given && option.source_rule == WithSource::limits && architecture.starts_from_part() && is_less())) {
+      there[i].take(option);
+    } else if (given && option.value_text() != there[i].value_text()) {
+      conflicts += fmt::format("{}{} is {} there and {} in the job", conflicts.empty() ? "" : "; ", option.path,
+                               there[i].value_text(), option.value_text());
+    }
   }
   if (!conflicts.empty()) {
     user_error("{}: model.from decides the architecture: {}; leave out what comes from it", job.model.from, conflicts);
   }
-  const ModelOptions before = job.model;
-  job.model = model;
-  job.model.from = before.from;
-  job.model.allow_nonfinite = before.allow_nonfinite;
-  job.model.num_labels = before.num_labels;
-  if (job.given.contains("model.dropout")) job.model.dropout = before.dropout;
-  if (job.given.contains("model.attention_dropout")) job.model.attention_dropout = before.attention_dropout;
-  if (job.given.contains("model.classifier_dropout")) job.model.classifier_dropout = before.classifier_dropout;
-  if (architecture.starts_from_part() && job.given.contains("model.num_layers"))
-    job.model.num_layers = before.num_layers;
+  job.model = source.model;
   if (!job.given.contains("training.max_length")) {
     job.training.max_length = std::min(job.training.max_length, job.model.context);
   }

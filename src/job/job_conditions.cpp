@@ -30,18 +30,12 @@ std::function<std::string()> not_for_type(const Job& job, const std::string& oth
 const std::vector<TaskTraits>& all_tasks() {
   static const std::vector<TaskTraits> tasks = {
       {.name = "language_model", .model = "a language model", .targets = "tokens", .predicts_tokens = true},
-      {.name = "classify",
-       .model = "a classifier",
-       .targets = "examples",
-       .has_labels = true,
-       .trains_encoder = true,
-       .reads_table = true},
+      {.name = "classify", .model = "a classifier", .targets = "examples", .has_labels = true, .trains_encoder = true},
       {.name = "mlm",
        .model = "an encoder for masked words",
        .targets = "masked tokens",
        .masks_tokens = true,
        .trains_encoder = true,
-       .reads_table = true,
        .predicts_tokens = true},
   };
   return tasks;

@@ -21,7 +21,6 @@ struct TaskTraits {
   bool has_labels = false;       // learns the class of each text
   bool masks_tokens = false;     // predicts tokens that are hidden from the model
   bool trains_encoder = false;   // otherwise a decoder
-  bool reads_table = false;      // a text in each row; otherwise documents
   bool predicts_tokens = false;  // so that its metrics depend on the tokenizer
 };
 

@@ -9,21 +9,29 @@ namespace {
 std::vector<Option> declare_source(DataSource& source) {
   std::vector<Option> all;
   // Where the text is. That it is the same text is seen by its fingerprint.
-  all.emplace_back("path", source.path, "a file, a folder or a glob", OnResume::may_change);
+  all.emplace_back("path", source.path, "a file, a folder or a glob", OnResume::may_change)
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back(
          "weight", source.weight,
          "how often each sequence is used in an epoch: 2 is twice; 0.5 is half of the sequences, the other half "
          "in the next epoch",
          OnResume::fixed)
       .above(0)
-      .at_most(1000);
+      .at_most(1000)
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("text_field", source.text_field, "key that holds the text in a line of this source's .jsonl files",
                    OnResume::fixed)
-      .automatic("data.text_field");
+      .automatic("data.text_field")
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("document", source.document, "what one document is in this source's .txt files", OnResume::fixed)
       .one_of({"auto", "file", "block", "line"})
       .same_as("paragraph", "block")
-      .automatic("data.document");
+      .automatic("data.document")
+      .everywhere()
+      .same_in_smoke_test();
   return all;
 }
 
@@ -57,28 +65,38 @@ void declare_data_options(Job& job, std::vector<Option>& all) {
          "compressed (.gz, .zst); files, folders or globs; an object gives a source a weight, a text_field or a "
          "document rule of its own; or --data",
          OnResume::may_change)
-      .also({"train_file", "train_files", "train_path", "train_data", "path", "files"});
+      .also({"train_file", "train_files", "train_path", "train_data", "path", "files"})
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("data.validation", data.validation, "data to evaluate on, of the same kinds as train",
                    OnResume::may_change)
       .automatic("validation_fraction of train")
-      .also({"validation_file", "validation_files", "valid", "val", "eval", "validation_path", "eval_file"});
+      .also({"validation_file", "validation_files", "valid", "val", "eval", "validation_path", "eval_file"})
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("data.validation_fraction", data.validation_fraction,
                    "fraction of the training data that is set aside for evaluation; 0: none", OnResume::fixed)
       .at_least(0)
       .at_most(0.5)
       .used_with({"without data.validation", [&data] { return data.validation.empty(); }})
-      .also({"validation_split", "val_split", "val_fraction", "eval_fraction", "validation_ratio"});
+      .also({"validation_split", "val_split", "val_fraction", "eval_fraction", "validation_ratio"})
+      .same_in_smoke_test();
   all.emplace_back("data.text_field", data.text_field,
                    "key of a .jsonl line, or column of a table, that holds the text; a path such as "
                    "article.body.text reaches into nested objects and lists; empty: found by its name or its values",
                    OnResume::fixed)
       .default_with(with_encoder_task(job), "")
-      .also({"text_column", "text_key", "text_column_name", "text_column_names"});
+      .also({"text_column", "text_key", "text_column_name", "text_column_names"})
+      .decided_by_data()
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("data.label_field", data.label_field, "column or key that holds the label, a word or a number",
                    OnResume::fixed)
+      .decided_by_data()
       .automatic("found by its name (label, sentiment, class, ...) or its values")
       .only_with(with_labels(job, "it has no labels"))
-      .also({"label_column", "label_key", "target_field", "label_column_name"});
+      .also({"label_column", "label_key", "target_field", "label_column_name"})
+      .same_in_smoke_test();
   all.emplace_back("data.allow_unusual_labels", data.allow_unusual_labels,
                    "train even if the labels look like something else than classes: measurements, lists, free text, "
                    "classes of a single row",
@@ -88,26 +106,33 @@ void declare_data_options(Job& job, std::vector<Option>& all) {
       .smoke_test_rule([&job] { job.data.allow_unusual_labels = traits_of_task(job.task).has_labels; });
   all.emplace_back("data.pair_field", data.pair_field, "column or key of the second text, to classify pairs of texts",
                    OnResume::fixed)
+      .decided_by_data()
       .automatic("none")
       .only_with(with_labels(job, "it has no pairs of texts"))
-      .also({"text_pair_field", "second_text_field", "pair_column"});
+      .also({"text_pair_field", "second_text_field", "pair_column"})
+      .same_in_smoke_test();
   all.emplace_back("data.document", data.document,
                    "what one document is in a .txt file: the whole file, a block between blank lines, or a line",
                    OnResume::fixed)
       .one_of({"auto", "file", "block", "line"})
       .same_as("paragraph", "block")
-      .only_with(with_decoder(job, "its texts are the rows of a table, or the blocks or lines of a file"));
+      .only_with(with_decoder(job, "its texts are the rows of a table, or the blocks or lines of a file"))
+      .same_in_smoke_test();
   all.emplace_back(
          "data.tokenizer", data.tokenizer,
          "tokenizer to use: a tokenizer.json, a SentencePiece .model, GPT-2's or llama2.c's files, or a folder "
          "with one of them",
          OnResume::may_change)
       .automatic("a byte-level BPE of model.vocab_size tokens, trained on the training text")
-      .also({"tokenizer_path", "tokenizer_file", "tokenizer_name", ".tokenizer", "model.tokenizer"});
+      .also({"tokenizer_path", "tokenizer_file", "tokenizer_name", ".tokenizer", "model.tokenizer"})
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("data.cache_dir", data.cache_dir, "folder where tokenized data is kept between runs",
                    OnResume::may_change)
       .automatic("$XDG_CACHE_HOME/brisk or ~/.cache/brisk; /tmp/brisk-cache-UID for a user without a home")
-      .also({"cache"});
+      .also({"cache"})
+      .everywhere()
+      .same_in_smoke_test();
 }
 
 }  // namespace brisk

@@ -36,12 +36,14 @@ void declare_decoder_fine_tuning(Job& job, std::vector<Option>& all) {
                    "scale of the adapters: their output is multiplied by lora_alpha / lora_rank", OnResume::fixed)
       .above(0)
       .automatic(0, "2 lora_rank")
-      .used_with(with_adapters(job));
+      .used_with(with_adapters(job))
+      .same_in_smoke_test();
   all.emplace_back("training.lora_matrices", training.lora_matrices,
                    "weight matrices that get adapters: any of `qkv`, `attention_out`, `up` and `down`", OnResume::fixed)
       .automatic("all four")
       .used_with(with_adapters(job))
-      .also({"lora_target_modules", "target_modules"});
+      .also({"lora_target_modules", "target_modules"})
+      .same_in_smoke_test();
 }
 
 void declare_classifier(Job& job, std::vector<Option>& all) {
@@ -54,7 +56,8 @@ void declare_classifier(Job& job, std::vector<Option>& all) {
       .above(0)
       .at_most(1e6)
       .only_with(with_labels(job))
-      .also({"class_weight"});
+      .also({"class_weight"})
+      .same_in_smoke_test();
   all.emplace_back(
          "training.teacher", training.teacher,
          "distillation: a trained classifier of the same classes (a run, a checkpoint, a Hugging Face folder) "
@@ -62,21 +65,24 @@ void declare_classifier(Job& job, std::vector<Option>& all) {
          OnResume::fixed)
       .automatic("none")
       .only_with(with_labels(job, "a teacher's predictions are classes"))
-      .also({"distill_from", "teacher_model", "distillation_teacher"});
+      .also({"distill_from", "teacher_model", "distillation_teacher"})
+      .same_in_smoke_test();
   all.emplace_back("training.distillation_weight", training.distillation_weight,
                    "weight a of the teacher's predictions in the loss a T^2 KL + (1 - a) cross-entropy",
                    OnResume::fixed)
       .above(0)
       .at_most(1)
       .only_with(with_teacher(job))
-      .also({"distillation_alpha", "alpha"});
+      .also({"distillation_alpha", "alpha"})
+      .same_in_smoke_test();
   all.emplace_back("training.distillation_temperature", training.distillation_temperature,
                    "temperature T that divides the logits of teacher and student before they are compared",
                    OnResume::fixed)
       .above(0)
       .at_most(1000)
       .only_with(with_teacher(job))
-      .also({"temperature"});
+      .also({"temperature"})
+      .same_in_smoke_test();
 }
 
 void declare_encoder_training(Job& job, std::vector<Option>& all) {
@@ -97,7 +103,8 @@ void declare_encoder_training(Job& job, std::vector<Option>& all) {
   all.emplace_back("training.frozen_dropout", training.frozen_dropout,
                    "apply dropout in frozen layers, too; false: they run as in evaluation", OnResume::fixed)
       .only_with(with_encoder(job, "nothing of a decoder is frozen by training.freeze"))
-      .only_with(with_frozen_layers(job));
+      .only_with(with_frozen_layers(job))
+      .same_in_smoke_test();
   all.emplace_back(
          "training.cache_frozen", training.cache_frozen,
          "compute the outputs of the frozen layers once and keep them in data.cache_dir, if the run needs them "
@@ -106,13 +113,15 @@ void declare_encoder_training(Job& job, std::vector<Option>& all) {
       .only_with(with_encoder(job, "no activations of a decoder are cached"))
       .used_with(with_labels(job))
       .used_with({"training.freeze without frozen_dropout",
-                  [&training] { return training.freeze >= 0 && !training.frozen_dropout; }});
+                  [&training] { return training.freeze >= 0 && !training.frozen_dropout; }})
+      .same_in_smoke_test();
   all.emplace_back("training.prune_last_layer", training.prune_last_layer,
                    "compute in the last layer only the tokens whose outputs are used (the first of each text, or the "
                    "masked ones); changes speed, never the result",
                    OnResume::fixed)
       .only_with(with_encoder(job, "a decoder uses the outputs of all tokens"))
-      .also({"first_row_only"});
+      .also({"first_row_only"})
+      .same_in_smoke_test();
   all.emplace_back("training.mlm_probability", training.mlm_probability,
                    "fraction of tokens to predict; 80 % of them are masked, 10 % replaced by random ones, 10 % left as "
                    "they are",
@@ -120,10 +129,12 @@ void declare_encoder_training(Job& job, std::vector<Option>& all) {
       .above(0)
       .below(1)
       .only_with(with_masked_tokens(job))
-      .also({"mask_probability", "masking_rate"});
+      .also({"mask_probability", "masking_rate"})
+      .same_in_smoke_test();
   all.emplace_back("training.whole_word_masking", training.whole_word_masking, "mask all tokens of a word together",
                    OnResume::fixed)
-      .only_with(with_masked_tokens(job));
+      .only_with(with_masked_tokens(job))
+      .same_in_smoke_test();
 }
 
 }  // namespace

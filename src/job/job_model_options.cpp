@@ -10,6 +10,7 @@ namespace {
 
 void declare_shape(Job& job, std::vector<Option>& all) {
   ModelOptions& model = job.model;
+  const Condition encoder = with_encoder(job, "");
   all.emplace_back(
          "model.type", model.type,
          "architecture of the model: a decoder, which continues text (`gpt2` is one with the defaults of this "
@@ -21,17 +22,22 @@ void declare_shape(Job& job, std::vector<Option>& all) {
       .same_as("llama", "decoder")
       .same_as("transformer", "decoder")
       .default_with(with_encoder_task(job), "bert")
-      .also({"model_type", "architecture"});
+      .also({"model_type", "architecture"})
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("model.d_model", model.d_model, "width of the model: size of each token's vector", OnResume::fixed)
       .at_least(1)
       .at_most(65536)
       .also({"hidden_size", "n_embd", "dim", "hidden_dim", "embedding_dim", "embed_dim", "width"})
-      .smoke_test_rule([&model] { model.d_model = std::clamp<int64_t>(model.d_model / 4 * 4, 4, 64); });
+      .smoke_test_rule([&model] { model.d_model = std::clamp<int64_t>(model.d_model / 4 * 4, 4, 64); })
+      .everywhere();
   all.emplace_back("model.num_layers", model.num_layers, "number of transformer layers", OnResume::fixed)
+      .with_source(WithSource::limits)
       .at_least(1)
       .at_most(1000)
       .also({"n_layers", "n_layer", "num_hidden_layers", "layers", "depth"})
-      .smoke_test_at_most(2);
+      .smoke_test_at_most(2)
+      .everywhere();
   all.emplace_back("model.num_heads", model.num_heads, "number of attention heads in each layer", OnResume::fixed)
       .at_least(1)
       .at_most(4096)
@@ -40,13 +46,15 @@ void declare_shape(Job& job, std::vector<Option>& all) {
       .smoke_test_rule([&model] {
         model.num_kv_heads = model.num_kv_heads < model.num_heads ? 1 : 2;
         model.num_heads = 2;
-      });
+      })
+      .everywhere();
   all.emplace_back("model.num_kv_heads", model.num_kv_heads,
                    "number of key/value heads; fewer than num_heads is grouped-query attention", OnResume::fixed)
       .at_least(1)
       .at_most(4096)
       .automatic(0, "num_heads")
       .also({"n_kv_heads", "num_key_value_heads"})
+      .everywhere()
       .same_in_smoke_test();  // num_heads changes both
   all.emplace_back("model.d_ff", model.d_ff, "width of the hidden layer inside each feed-forward block",
                    OnResume::fixed)
@@ -55,16 +63,19 @@ void declare_shape(Job& job, std::vector<Option>& all) {
       .automatic(0, "4 d_model; with swiglu 8/3 d_model, rounded up to a multiple of 64")
       .also({"intermediate_size", "ffn_dim", "n_inner", "d_hidden", "ffn_hidden_size", "feed_forward_size",
              "dim_feedforward"})
-      .smoke_test_value(0);
+      .smoke_test_value(0)
+      .everywhere();
   all.emplace_back("model.vocab_size", model.vocab_size,
                    "number of tokens in the vocabulary; reduced if the training text is too small",
                    OnResume::may_change)
+      .decided_by_data()
       .at_least(1)
       .at_most(16777216)
       .also({"n_vocab", "vocabulary_size", "data.vocab_size"})  // the tokenizer is the run's own
       .smoke_test_rule([&job] {
         if (job.data.tokenizer.empty()) job.model.vocab_size = std::min<int64_t>(1000, job.model.vocab_size);
-      });
+      })
+      .everywhere();
   all.emplace_back("model.norm", model.norm,
                    "normalization layer: in a decoder before each block and at the end, in an encoder after each block",
                    OnResume::fixed)
@@ -72,7 +83,11 @@ void declare_shape(Job& job, std::vector<Option>& all) {
       .same_as("layer_norm", "layernorm")
       .same_as("rms_norm", "rmsnorm")
       .default_with(with_type(job, "llama"), "rmsnorm")
-      .also({"norm_type", "normalization"});
+      .also({"norm_type", "normalization"})
+      .must_with(
+          encoder, [&model] { return model.norm == "layernorm"; }, "layernorm")
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("model.activation", model.activation,
                    "activation function of the feed-forward blocks; gelu is the tanh approximation, gelu_erf the exact "
                    "function",
@@ -84,76 +99,110 @@ void declare_shape(Job& job, std::vector<Option>& all) {
       .same_as("silu", "swiglu")
       .default_with(with_type(job, "llama"), "swiglu")
       .default_with(with_encoder_task(job), "gelu_erf")
-      .also({"activation_function", "hidden_act"});
+      .also({"activation_function", "hidden_act"})
+      .must_with(
+          encoder, [&model] { return model.activation != "swiglu"; }, "gelu_erf, gelu or relu")
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("model.positions", model.positions,
                    "position encoding: a learned table, rotary embeddings (RoPE), or none", OnResume::fixed)
       .one_of({"learned", "rotary", "none"})
       .same_as("absolute", "learned")
       .same_as("rope", "rotary")
       .default_with(with_type(job, "llama"), "rotary")
-      .also({"position_embedding_type", "position_embedding", "pos_encoding", "positional_encoding"});
+      .also({"position_embedding_type", "position_embedding", "pos_encoding", "positional_encoding"})
+      .must_with(
+          encoder, [&model] { return model.positions == "learned"; }, "learned positions")
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("model.tie_embeddings", model.tie_embeddings,
                    "use the token embedding as the output projection too, one matrix for both", OnResume::fixed)
       .default_with(with_type(job, "llama"), false)
-      .also({"tie_word_embeddings", "tie_weights", "weight_tying"});
+      .also({"tie_word_embeddings", "tie_weights", "weight_tying"})
+      .must_with(
+          encoder, [&model] { return model.tie_embeddings; }, "the embedding as its output projection")
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("model.bias", model.bias, "add biases in linear layers and layernorm", OnResume::fixed)
       .default_with({"norm rmsnorm", [&model] { return model.norm == "rmsnorm"; }}, false)
       .default_with(with_type(job, "llama"), false)
-      .also({"use_bias"});
+      .also({"use_bias"})
+      .must_with(
+          encoder, [&model] { return model.bias; }, "biases")
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("model.dropout", model.dropout, "fraction of activations set to zero at random in training",
                    OnResume::fixed)
+      .with_source(WithSource::suggests)
       .at_least(0)
       .below(1)
       .default_with(with_encoder_task(job), 0.1)
-      .also({"dropout_rate", "hidden_dropout_prob", "resid_pdrop", "training.dropout"});
+      .also({"dropout_rate", "hidden_dropout_prob", "resid_pdrop", "training.dropout"})
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("model.norm_epsilon", model.norm_epsilon,
                    "small constant added to the variance in normalization, against division by zero", OnResume::fixed)
       .above(0)
       .at_most(1)
       .default_with(with_encoder_task(job), 1e-12)
       .default_with(with_type(job, "roberta"), 1e-5)
-      .also({"layer_norm_epsilon", "layer_norm_eps", "rms_norm_eps", "norm_eps"});
+      .also({"layer_norm_epsilon", "layer_norm_eps", "rms_norm_eps", "norm_eps"})
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("model.rope_theta", model.rope_theta, "base of the frequencies of rotary position embeddings",
                    OnResume::fixed)
       .above(1)
       .used_with({"positions rotary", [&model] { return model.positions == "rotary"; }})
-      .also({"rotary_base", "rope_base"});
+      .also({"rotary_base", "rope_base"})
+      .same_in_smoke_test();
   all.emplace_back("model.context", model.context,
                    "longest text the model can read; with learned positions the size of their table", OnResume::fixed)
       .at_least(1)
       .at_most(16777216)
       .automatic(0, "training.max_length")
       .in("tokens")
-      .smoke_test_value(0);
+      .smoke_test_value(0)
+      .everywhere();
   all.emplace_back("model.from", model.from,
                    "trained model to start from: a run, a checkpoint, a Hugging Face folder, a .gguf or llama2.c file; "
                    "the other keys of model and the tokenizer come from it",
                    OnResume::fixed)
+      .with_source(WithSource::leaves)
       .automatic("new weights")
-      .also({"checkpoint", "init_from", "pretrained", "model_name_or_path", "training.init_from"});
+      .also({"checkpoint", "init_from", "pretrained", "model_name_or_path", "training.init_from"})
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("model.allow_nonfinite", model.allow_nonfinite,
                    "start even from a model with weights that are NaN or infinite, which is refused otherwise",
-                   OnResume::may_change);
+                   OnResume::may_change)
+      .with_source(WithSource::leaves)
+      .used_with({"model.from or training.teacher",
+                  [&job] { return !job.model.from.empty() || !job.training.teacher.empty(); }})
+      .same_in_smoke_test();
 }
 
 void declare_encoder(Job& job, std::vector<Option>& all) {
   ModelOptions& model = job.model;
   all.emplace_back("model.attention_dropout", model.attention_dropout,
                    "fraction of attention weights set to zero at random in training", OnResume::fixed)
+      .with_source(WithSource::suggests)
       .at_least(0)
       .below(1)
       .automatic(-1, "dropout")
       .only_with(with_encoder(job, "a decoder has model.dropout alone"))
-      .also({"attention_probs_dropout_prob"});
+      .also({"attention_probs_dropout_prob"})
+      .same_in_smoke_test();
   all.emplace_back("model.classifier_dropout", model.classifier_dropout,
                    "fraction of the classifier head's inputs set to zero at random in training", OnResume::fixed)
+      .with_source(WithSource::suggests)
       .at_least(0)
       .below(1)
       .automatic(-1, "dropout")
       .default_with(with_type(job, "distilbert"), 0.2)
       .only_with(with_encoder(job, "it has no classes"))
       .used_with(with_labels(job))
-      .also({"seq_classif_dropout"});
+      .also({"seq_classif_dropout"})
+      .same_in_smoke_test();
   all.emplace_back("model.token_types", model.token_types,
                    "number of token types (segments): 2 tell the first text of a pair from the second", OnResume::fixed)
       .at_least(0)
@@ -163,6 +212,8 @@ void declare_encoder(Job& job, std::vector<Option>& all) {
       .also({"type_vocab_size"})
       .same_in_smoke_test();
   all.emplace_back("model.num_labels", model.num_labels, "number of classes", OnResume::fixed)
+      .with_source(WithSource::leaves)
+      .decided_by_data()
       .at_least(2)
       .at_most(1048576)
       .automatic(0, "as many as the training data has")

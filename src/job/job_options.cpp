@@ -9,7 +9,9 @@ namespace {
 void declare_top_options(Job& job, std::vector<Option>& all) {
   all.emplace_back("name", job.name, "name of the run", OnResume::may_change)
       .automatic("the job file's name without .json")
-      .also({"run_name", "experiment_name", "training.run_name"});
+      .also({"run_name", "experiment_name", "training.run_name"})
+      .everywhere()
+      .same_in_smoke_test();
   std::vector<std::string> tasks;
   for (const TaskTraits& task : all_tasks()) tasks.push_back(task.name);
   all.emplace_back(
@@ -48,18 +50,26 @@ void declare_top_options(Job& job, std::vector<Option>& all) {
                     "answers are not picked out of a text; the nearest is classify with data.pair_field, a class for "
                     "each pair of texts")
       .not_a_choice({"sft", "instruction_tuning", "chat", "dpo", "rlhf", "ppo", "grpo", "reward"},
-                    "the loss is that of all tokens; the nearest is language_model with model.from");
-  all.emplace_back("comment", job.comment, "free text for people; brisk does not read it", OnResume::may_change);
+                    "the loss is that of all tokens; the nearest is language_model with model.from")
+      .everywhere()
+      .same_in_smoke_test();
+  all.emplace_back("comment", job.comment, "free text for people; brisk does not read it", OnResume::may_change)
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("output", job.output, "folder of the run: checkpoints, tokenizer, metrics; or --output",
                    OnResume::may_change)
       .automatic("runs/ and the name")
-      .also({"output_dir", "run_dir", "out_dir", "training.output_dir"});
+      .also({"output_dir", "run_dir", "out_dir", "training.output_dir"})
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back(
          "device", job.device,
          "device to train on: `cpu`, an NVIDIA GPU (`cuda` or `gpu`; `cuda:1` for the second one), or `auto`: "
          "a GPU if there is one; or --device",
          OnResume::may_change)
-      .also({"training.device"});
+      .also({"training.device"})
+      .everywhere()
+      .same_in_smoke_test();
 }
 
 }  // namespace
@@ -80,6 +90,16 @@ std::vector<Option> declare_job_options(Job& job) {
   declare_run_options(job, all);
   declare_data_options(job, all);
   return all;
+}
+
+Job with_found(Job job, const FoundValues& found) {
+  take_found(declare_job_options(job), found);
+  return job;
+}
+
+Job with_recalled(Job job, Job saved) {
+  recall_found(declare_job_options(job), declare_job_options(saved));
+  return job;
 }
 
 }  // namespace brisk

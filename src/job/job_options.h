@@ -27,6 +27,10 @@ void declare_fine_tuning_options(Job& job, std::vector<Option>& all);
 void declare_run_options(Job& job, std::vector<Option>& all);
 void declare_data_options(Job& job, std::vector<Option>& all);
 
+// The job with what was found in its data; and with what an earlier run of it found, as far as the job leaves it open.
+Job with_found(Job job, const FoundValues& found);
+Job with_recalled(Job job, Job saved);
+
 // Section name and what it holds, in the order of the reference; "" is the top of the file.
 std::vector<std::pair<std::string, std::string>> job_sections();
 

@@ -35,7 +35,8 @@ void declare_course(Job& job, std::vector<Option>& all) {
       .instead_of_fraction(kNoFraction)
       .in("optimizer steps")
       .also({"log_interval", "log_every", "log_steps"})
-      .smoke_test_value(1);
+      .smoke_test_value(1)
+      .everywhere();
   all.emplace_back("training.save_steps", training.save_steps,
                    "optimizer steps between checkpoints; 0 or epoch: after each epoch; end: at the end of the run only",
                    OnResume::may_change)
@@ -46,22 +47,27 @@ void declare_course(Job& job, std::vector<Option>& all) {
       .automatic(-1, "every save_minutes, and after epochs that are not much shorter")
       .in("optimizer steps")
       .also({"save_interval", "save_every", "checkpoint_steps"})
-      .smoke_test_value(kSmokeTestSteps / 6);
+      .smoke_test_value(kSmokeTestSteps / 6)
+      .everywhere();
   all.emplace_back("training.save_minutes", training.save_minutes,
                    "save another checkpoint about whenever the last one is this old; 0: never", OnResume::may_change)
       .at_least(0)
       .at_most(1e6)
       .in("minutes")
-      .smoke_test_value(0.0);
+      .smoke_test_value(0.0)
+      .everywhere();
   all.emplace_back("training.save_total_limit", training.save_total_limit,
                    "number of latest checkpoints to keep, in addition to the best; 0: all", OnResume::may_change)
       .at_least(0)
       .in("checkpoints")
       .also({"keep_checkpoints", "max_checkpoints"})
-      .smoke_test_value(2);
+      .smoke_test_value(2)
+      .everywhere();
   all.emplace_back("training.load_best_model_at_end", training.load_best_model_at_end,
                    "end the run with the weights that did best on the validation data, not with the last ones",
-                   OnResume::may_change);
+                   OnResume::may_change)
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back(
          "training.best_by", training.best_by,
          "validation metric that decides which weights are best, and early stopping: any that the task evaluates, "
@@ -69,7 +75,9 @@ void declare_course(Job& job, std::vector<Option>& all) {
          "lower loss",
          OnResume::fixed)
       .default_with(with_labels(job), "accuracy")
-      .also({"metric_for_best_model"});
+      .also({"metric_for_best_model"})
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("training.early_stopping_patience", training.early_stopping_patience,
                    "stop after this many evaluations in a row that are no better than the best (best_by); 0: never",
                    OnResume::may_change)
@@ -90,12 +98,15 @@ void declare_divergence_guard(Job& job, std::vector<Option>& all) {
          "return to the last good checkpoint at half the learning rate",
          OnResume::fixed)
       .default_with(with_labels(job), false)
-      .also({"guard"});
+      .also({"guard"})
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("training.divergence_gradient_ratio", training.divergence_gradient_ratio,
                    "skip an update whose gradient norm is more than this many times the median of the last 64",
                    OnResume::fixed)
       .above(1)
-      .used_with(guarded);
+      .used_with(guarded)
+      .same_in_smoke_test();
   all.emplace_back("training.divergence_rollbacks", training.divergence_rollbacks,
                    "how many times to return to a good checkpoint before giving up; 0: stop at the first divergence",
                    OnResume::fixed)
@@ -113,7 +124,8 @@ void declare_records(Job& job, std::vector<Option>& all) {
                    "TensorBoard; or --sample-prompt",
                    OnResume::may_change)
       .only_with(decoder)
-      .also({"sample_prompt", "prompts"});
+      .also({"sample_prompt", "prompts"})
+      .same_in_smoke_test();
   all.emplace_back("training.sample_tokens", training.sample_tokens,
                    "length of each sample; without sample_prompts: one sample, from an empty text; or --sample-tokens",
                    OnResume::may_change)
@@ -124,14 +136,17 @@ void declare_records(Job& job, std::vector<Option>& all) {
       .only_with(decoder)
       .same_in_smoke_test();
   all.emplace_back("training.tensorboard", training.tensorboard,
-                   "write event files for TensorBoard into the folder tensorboard/ of the run", OnResume::may_change);
+                   "write event files for TensorBoard into the folder tensorboard/ of the run", OnResume::may_change)
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("training.histogram_steps", training.histogram_steps,
                    "optimizer steps between histograms of parameters and gradients for TensorBoard; 0: none",
                    OnResume::may_change)
       .at_least(0)
       .in("optimizer steps")
       .also({"histogram_interval", "histogram_freq"})
-      .same_in_smoke_test();
+      .same_in_smoke_test()
+      .everywhere();
 }
 
 void declare_resources(Job& job, std::vector<Option>& all) {
@@ -143,7 +158,8 @@ void declare_resources(Job& job, std::vector<Option>& all) {
       .at_most(256)
       .in("threads")
       .also({"dataloader_num_workers", "data.num_workers"})
-      .same_in_smoke_test();
+      .same_in_smoke_test()
+      .everywhere();
   all.emplace_back("training.micro_batch_tokens", training.micro_batch_tokens,
                    "size of the micro-batches that a batch is split into; changes memory and speed, not the result",
                    OnResume::fixed)
@@ -151,17 +167,20 @@ void declare_resources(Job& job, std::vector<Option>& all) {
       .at_most(16777216)
       .automatic(0, "brisk chooses, at most 4096, on a GPU 65536")
       .in("tokens")
-      .smoke_test_value(0);
+      .smoke_test_value(0)
+      .everywhere();
   all.emplace_back("training.measure_micro_batch", training.measure_micro_batch,
                    "time a few micro-batch sizes at the start and keep the fastest; changes speed, not the result",
                    OnResume::fixed)
-      .smoke_test_value(false);
+      .smoke_test_value(false)
+      .everywhere();
   all.emplace_back("training.threads", training.threads, "number of CPU threads for computation", OnResume::may_change)
       .at_least(1)
       .at_most(4096)
       .automatic(0, "all cores")
       .in("threads")
       .also({"num_threads", "n_threads"})
+      .everywhere()
       .smoke_test_value(1);  // ops this small end sooner than two threads of a busy machine synchronise
 }
 

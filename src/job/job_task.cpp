@@ -1,6 +1,11 @@
 #include "job/job_task.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/text/plural.h"
@@ -11,22 +16,29 @@ namespace brisk {
 
 namespace {
 
-void check_encoder(const Job& job) {
-  const ModelOptions& model = job.model;
-  const TrainingOptions& training = job.training;
-  const auto shape = [&](bool otherwise, const char* key, const std::string& found, const char* expected) {
-    if (!otherwise) return;
-    user_error("model.{} = {} is not possible: {} models have {}; remove it", key, found, model.type, expected);
-  };
-  shape(model.norm != "layernorm", "norm", model.norm, "layernorm");
-  shape(model.positions != "learned", "positions", model.positions, "learned positions");
-  shape(model.activation == "swiglu", "activation", model.activation, "gelu_erf, gelu or relu");
-  shape(!model.bias, "bias", "false", "biases");
-  shape(!model.tie_embeddings, "tie_embeddings", "false", "the embedding as its output projection");
-  if (training.freeze > model.num_layers) {
-    user_error("training.freeze = {}, but the model has {}: use {} or less", training.freeze,
-               plural(model.num_layers, "layer"), model.num_layers);
+// "classify or mlm": the tasks whose trait is `trains_encoder`.
+std::string tasks_with(bool trains_encoder) {
+  std::vector<std::string> names;
+  for (const TaskTraits& task : all_tasks()) {
+    if (task.trains_encoder == trains_encoder) names.push_back(task.name);
   }
+  return fmt::format("{}", fmt::join(names, " or "));
+}
+
+// "bert, distilbert or roberta"
+std::string types_of_encoders() {
+  Job job;
+  std::vector<std::string> types;
+  for (const Option& option : declare_job_options(job)) {
+    if (option.path != "model.type") continue;
+    for (const std::string& type : option.choices) {
+      job.model.type = type;
+      if (job.model.is_encoder()) types.push_back(type);
+    }
+  }
+  const std::string last = types.back();
+  types.pop_back();
+  return types.empty() ? last : fmt::format("{} or {}", fmt::join(types, ", "), last);
 }
 
 }  // namespace
@@ -35,15 +47,18 @@ void check_task(const Job& job) {
   const ModelOptions& model = job.model;
   const bool needs_encoder = traits_of_task(job.task).trains_encoder;
   if (!needs_encoder && model.is_encoder()) {
-    user_error("model.type = {} is an encoder, which task {} cannot train: use task classify or mlm", model.type,
-               job.task);
+    user_error("model.type = {} is an encoder, which task {} cannot train: use task {}", model.type, job.task,
+               tasks_with(true));
   }
   if (needs_encoder && !model.is_encoder()) {
-    user_error("task {} needs an encoder, and model.type is {}: use bert, distilbert or roberta", job.task, model.type);
+    user_error("task {} needs an encoder, and model.type is {}: use {}", job.task, model.type, types_of_encoders());
   }
   Job copy = job, plain;
   check_options_apply(declare_job_options(copy), declare_job_options(plain));
-  if (needs_encoder) check_encoder(job);
+  if (model.is_encoder() && job.training.freeze > model.num_layers) {
+    user_error("training.freeze = {}, but the model has {}: use {} or less", job.training.freeze,
+               plural(model.num_layers, "layer"), model.num_layers);
+  }
 }
 
 void resolve_encoder(ModelOptions& model) {

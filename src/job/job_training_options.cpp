@@ -19,7 +19,8 @@ void declare_batches(Job& job, std::vector<Option>& all) {
       .also({"max_seq_len", "max_seq_length", "block_size", "seq_len", "seq_length", "sequence_length",
              "context_length", "model.max_position_embeddings", "model.n_positions", "model.n_ctx", "model.block_size",
              "model.max_seq_len", "model.max_length", "model.context_length", "data.max_length"})
-      .smoke_test_at_most(64);
+      .smoke_test_at_most(64)
+      .everywhere();
   all.emplace_back(
          "training.batch_size", training.batch_size,
          "sequences in a batch; an optimizer step has gradient_accumulation_steps of them; auto also turns on "
@@ -32,14 +33,16 @@ void declare_batches(Job& job, std::vector<Option>& all) {
       .default_with(with_encoder_task(job), 32)
       .in("sequences")
       .also({"per_device_train_batch_size", "per_gpu_train_batch_size", "train_batch_size", "data.batch_size"})
-      .smoke_test_at_most(8);
+      .smoke_test_at_most(8)
+      .everywhere();
   all.emplace_back("training.gradient_accumulation_steps", training.gradient_accumulation_steps,
                    "batches in an optimizer step; equivalent to one batch that many times larger", OnResume::fixed)
       .at_least(1)
       .at_most(65536)
       .in("batches")
       .also({"grad_accum_steps", "accumulate_grad_batches", "accumulation_steps", "grad_accumulation_steps"})
-      .smoke_test_at_most(2);
+      .smoke_test_at_most(2)
+      .everywhere();
   all.emplace_back("training.num_epochs", training.num_epochs, "number of passes over the training data",
                    OnResume::may_change)
       .at_least(1)
@@ -47,7 +50,8 @@ void declare_batches(Job& job, std::vector<Option>& all) {
       .automatic(0, "1, unless stop says how long")
       .also({"num_train_epochs", "epochs", "n_epochs", "max_epochs"})
       .instead_of_fraction("for a part of an epoch write \"stop\": \"{}e\" in place of it")
-      .smoke_test_value(1);
+      .smoke_test_value(1)
+      .everywhere();
   all.emplace_back("training.max_steps", training.max_steps,
                    "stop after this many optimizer steps, whatever num_epochs says; 0: num_epochs decides",
                    OnResume::may_change)
@@ -55,7 +59,8 @@ void declare_batches(Job& job, std::vector<Option>& all) {
       .in("optimizer steps")
       .also({"max_iters", "train_steps", "num_train_steps", "total_steps", "max_train_steps", "num_training_steps"})
       .read_as(-1, 0)
-      .smoke_test_value(kSmokeTestSteps);
+      .smoke_test_value(kSmokeTestSteps)
+      .everywhere();
   all.emplace_back(
          "training.stop", training.stop,
          "how long to train, in place of num_epochs and max_steps: `2e` epochs, `500u` optimizer steps, `10Mt` "
@@ -63,7 +68,8 @@ void declare_batches(Job& job, std::vector<Option>& all) {
          OnResume::may_change)
       .automatic("num_epochs or max_steps decides")
       .also({"stop_after", ".stop"})
-      .smoke_test_value("");
+      .smoke_test_value("")
+      .everywhere();
 }
 
 void declare_optimizer(Job& job, std::vector<Option>& all) {
@@ -81,7 +87,9 @@ void declare_optimizer(Job& job, std::vector<Option>& all) {
       .same_as("adamw_hf", "adamw")
       .not_a_choice({"adam"}, "Adam is adamw with \"weight_decay\": 0")
       .default_with(with_encoder_task(job), "adamw")
-      .also({"optim"});
+      .also({"optim"})
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("training.learning_rate", training.learning_rate,
                    "peak learning rate of the parameters that AdamW updates", OnResume::fixed)
       .above(0)
@@ -91,7 +99,9 @@ void declare_optimizer(Job& job, std::vector<Option>& all) {
           "4e-3 with muon, 1e-3 with adamw or lora_rank, times sqrt(256 / d_model); a tenth of it with model.from "
           "unless lora_rank is given; classify 5e-5 with model.from, 5e-4 sqrt(256 / d_model) without; mlm 1e-4 "
           "and 1e-3 sqrt(256 / d_model)")
-      .also({"lr", "max_lr", "peak_lr", "learning_rate_init"});
+      .also({"lr", "max_lr", "peak_lr", "learning_rate_init"})
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back(
          "training.muon_learning_rate", training.muon_learning_rate,
          "peak learning rate of the weight matrices that Muon updates; the same value works for any model width",
@@ -100,41 +110,55 @@ void declare_optimizer(Job& job, std::vector<Option>& all) {
       .at_most(10)
       .automatic(0, "0.01; a tenth of it with model.from")
       .used_with(muon)
-      .also({"muon_lr", "matrix_lr"});
+      .also({"muon_lr", "matrix_lr"})
+      .same_in_smoke_test();
   all.emplace_back("training.muon_momentum", training.muon_momentum, "momentum of Muon", OnResume::fixed)
       .at_least(0)
       .below(1)
-      .used_with(muon);
+      .used_with(muon)
+      .same_in_smoke_test();
   all.emplace_back("training.weight_decay", training.weight_decay,
                    "weight decay of matrices; norms and biases have none", OnResume::fixed)
       .at_least(0)
       .at_most(10)
       .default_with(with_encoder_task(job), 0.01)
-      .also({"wd"});
+      .also({"wd"})
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("training.beta1", training.beta1, "AdamW's decay rate of the mean gradient", OnResume::fixed)
       .at_least(0)
       .below(1)
-      .also({"adam_beta1"});
+      .also({"adam_beta1"})
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("training.beta2", training.beta2, "AdamW's decay rate of the mean squared gradient", OnResume::fixed)
       .at_least(0)
       .below(1)
       .default_with(with_encoder_task(job), 0.999)
-      .also({"adam_beta2"});
+      .also({"adam_beta2"})
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("training.adam_epsilon", training.adam_epsilon,
                    "small constant in the denominator of AdamW's update, against division by zero", OnResume::fixed)
       .above(0)
       .at_most(1)
-      .also({"adam_eps", "epsilon"});
+      .also({"adam_eps", "epsilon"})
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("training.max_grad_norm", training.max_grad_norm,
                    "gradients with a larger norm are scaled down to it (clipping); 0: never", OnResume::fixed)
       .at_least(0)
-      .also({"grad_clip", "gradient_clip", "clip_grad_norm", "gradient_clip_val", "grad_norm_clip"});
+      .also({"grad_clip", "gradient_clip", "clip_grad_norm", "gradient_clip_val", "grad_norm_clip"})
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("training.label_smoothing", training.label_smoothing,
                    "label smoothing: fraction of each target's probability spread evenly over all tokens or classes",
                    OnResume::fixed)
       .at_least(0)
       .below(1)
-      .also({"label_smoothing_factor"});
+      .also({"label_smoothing_factor"})
+      .everywhere()
+      .same_in_smoke_test();
 }
 
 void declare_schedule(Job& job, std::vector<Option>& all) {
@@ -153,14 +177,17 @@ void declare_schedule(Job& job, std::vector<Option>& all) {
       .not_a_choice({"reduce_lr_on_plateau"}, "schedules do not depend on evaluations; the nearest is linear")
       .default_with(with_optimizer(job, "adamw"), "cosine")
       .default_with(with_encoder_task(job), "linear")
-      .also({"lr_scheduler_type", "scheduler", "lr_schedule"});
+      .also({"lr_scheduler_type", "scheduler", "lr_schedule"})
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("training.decay_ratio", training.decay_ratio,
                    "fraction of all optimizer steps, at the end of the run, in which the learning rate falls",
                    OnResume::fixed)
       .above(0)
       .at_most(1)
       .used_with({"lr_scheduler wsd", [&training] { return training.lr_scheduler == "wsd"; }})
-      .also({"decay_fraction", "cooldown_fraction", "cooldown_ratio"});
+      .also({"decay_fraction", "cooldown_fraction", "cooldown_ratio"})
+      .same_in_smoke_test();
   all.emplace_back("training.warmup_steps", training.warmup_steps,
                    "warm-up: optimizer steps in which the learning rate rises from zero to its peak", OnResume::fixed)
       .at_least(0)
@@ -168,20 +195,23 @@ void declare_schedule(Job& job, std::vector<Option>& all) {
       .instead_of_fraction("a fraction of all steps is \"warmup_ratio\": {}")
       .in("optimizer steps")
       .also({"warmup_iters", "num_warmup_steps", "warmup"})
-      .smoke_test_at_most(kSmokeTestSteps / 4);
+      .smoke_test_at_most(kSmokeTestSteps / 4)
+      .everywhere();
   all.emplace_back("training.warmup_ratio", training.warmup_ratio, "warm-up as a fraction of all optimizer steps",
                    OnResume::fixed)
       .at_least(0)
       .at_most(1)
       .default_with(with_encoder_task(job), 0.1)
       .used_with({"if warmup_steps is auto", [&training] { return training.warmup_steps < 0; }})
-      .also({"warmup_fraction"});
+      .also({"warmup_fraction"})
+      .same_in_smoke_test();
   all.emplace_back("training.min_learning_rate_ratio", training.min_learning_rate_ratio,
                    "learning rate at the end of the schedule, as a fraction of its peak", OnResume::fixed)
       .at_least(0)
       .at_most(1)
       .used_with({"lr_scheduler linear, cosine or wsd", [&training] { return training.lr_scheduler != "constant"; }})
-      .also({"min_lr_ratio", "min_lr_rate"});
+      .also({"min_lr_ratio", "min_lr_rate"})
+      .same_in_smoke_test();
 }
 
 void declare_number_formats(Job& job, std::vector<Option>& all) {
@@ -199,12 +229,16 @@ void declare_number_formats(Job& job, std::vector<Option>& all) {
       .same_as("float16", "fp16")
       .flag("bf16", "bf16", "fp32")
       .flag("fp16", "fp16")  // auto never takes it
-      .also({"dtype", "mixed_precision", "torch_dtype"});
+      .also({"dtype", "mixed_precision", "torch_dtype"})
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("training.master_weights", training.master_weights,
                    "keep an fp32 copy of the layers' weights; false saves memory by keeping them only in bf16, updated "
                    "with stochastic rounding (needs a GPU and precision bf16 or fp8)",
                    OnResume::fixed)
-      .also({"fp32_master_weights"});
+      .also({"fp32_master_weights"})
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back(
          "training.gradient_checkpointing", training.gradient_checkpointing,
          "keep the activations of every n-th layer only and compute the others again in the backward pass: less "
@@ -215,12 +249,14 @@ void declare_number_formats(Job& job, std::vector<Option>& all) {
       .or_flag()
       .in("layers")
       .also({"activation_checkpointing", "checkpoint_every_n_layers", "model.gradient_checkpointing"})
-      .same_in_smoke_test();
+      .same_in_smoke_test()
+      .everywhere();
   all.emplace_back("training.seed", training.seed,
                    "random seed for the initial weights, the order of the data and dropout", OnResume::fixed)
       .at_least(0)
       .also({"random_seed", ".seed"})
-      .same_in_smoke_test();
+      .same_in_smoke_test()
+      .everywhere();
 }
 
 }  // namespace

@@ -41,21 +41,25 @@ Decoder::Decoder(const DecoderConfig& config, ParameterStore& store) : config_(c
   const Initial normal{Initial::Kind::normal, 0.02};
   const Initial shrunk{Initial::Kind::normal, 0.02 / std::sqrt(2.0 * static_cast<double>(config.num_layers))};
   const bool gated = config.feed_forward == DecoderConfig::FeedForward::swiglu;
-  bool trained = true;  // what is declared next
+  bool trained = true;  // what is declared next, and the component that it is counted in
+  std::string component;
 
   const auto table = [&](const std::string& name) {
-    return store.add({name + ".weight", config.vocab_size, D, true, true, normal, {}, false, trained});
+    return store.add({name + ".weight", config.vocab_size, D, true, true, normal, {}, false, trained, false, name});
   };
   const auto weight = [&](const std::string& name, int64_t rows, int64_t cols, Initial initial,
                           std::vector<int64_t> parts = {}) {
-    return store.add({name + ".weight", rows, cols, true, true, initial, std::move(parts), true, trained});
+    return store.add(
+        {name + ".weight", rows, cols, true, true, initial, std::move(parts), true, trained, false, component});
   };
   const auto bias = [&](const std::string& name, int64_t cols) -> Parameter* {
     if (!config.bias) return nullptr;
-    return store.add({name + ".bias", 1, cols, false, false, {Initial::Kind::zeros}, {}, false, trained});
+    return store.add(
+        {name + ".bias", 1, cols, false, false, {Initial::Kind::zeros}, {}, false, trained, false, component});
   };
   const auto gain = [&](const std::string& name) {
-    return store.add({name + ".gain", 1, D, false, false, {Initial::Kind::ones}, {}, false, trained});
+    component = "norms";
+    return store.add({name + ".gain", 1, D, false, false, {Initial::Kind::ones}, {}, false, trained, false, component});
   };
   const auto norm_bias = [&](const std::string& name) -> Parameter* {
     return config.norm == NormKind::layer ? bias(name, D) : nullptr;
@@ -69,10 +73,21 @@ Decoder::Decoder(const DecoderConfig& config, ParameterStore& store) : config_(c
       // A random and B zero, so that training starts from the model as it was.
       const Initial spread{Initial::Kind::normal, 1 / std::sqrt(3.0 * static_cast<double>(cols))};
       const std::string adapter = prefix + name + ".lora_";
-      result.adapter_a =
-          store.add({adapter + "a.weight", config.lora_rank, cols, true, true, spread, {}, false, true, true});
-      result.adapter_b = store.add(
-          {adapter + "b.weight", rows, config.lora_rank, true, true, {Initial::Kind::zeros}, {}, false, true, true});
+      const auto factor = [&](const char* which, int64_t factor_rows, int64_t factor_cols, Initial start) {
+        return store.add({adapter + which + ".weight",
+                          factor_rows,
+                          factor_cols,
+                          true,
+                          true,
+                          start,
+                          {},
+                          false,
+                          true,
+                          true,
+                          "adapters"});
+      };
+      result.adapter_a = factor("a", config.lora_rank, cols, spread);
+      result.adapter_b = factor("b", rows, config.lora_rank, {Initial::Kind::zeros});
     }
     return result;
   };
@@ -89,10 +104,12 @@ Decoder::Decoder(const DecoderConfig& config, ParameterStore& store) : config_(c
     Layer layer{};
     layer.attention_norm = gain(prefix + "attention_norm");
     layer.attention_norm_bias = norm_bias(prefix + "attention_norm");
+    component = "attention projections";
     layer.qkv = matrix(prefix, "qkv", q_rows + 2 * kv_rows, D, normal, {q_rows, kv_rows, kv_rows});
     layer.attention_out = matrix(prefix, "attention_out", D, q_rows, shrunk);
     layer.feed_forward_norm = gain(prefix + "feed_forward_norm");
     layer.feed_forward_norm_bias = norm_bias(prefix + "feed_forward_norm");
+    component = "feed-forward";
     layer.up =
         matrix(prefix, "up", gated ? 2 * F : F, D, normal, gated ? std::vector<int64_t>{F, F} : std::vector<int64_t>{});
     layer.down = matrix(prefix, "down", D, F, shrunk);
@@ -169,48 +186,6 @@ uint64_t DecoderConfig::fingerprint() const {
   hash = hash_mix(hash, fingerprint_of("adapters", scale));
   for (const std::string& matrix : adapted) hash = hash_bytes(matrix, hash);
   return hash;
-}
-
-std::vector<ComponentCost> DecoderConfig::costs(double mean_length, double /*picked*/) const {
-  const int64_t D = d_model, F = d_ff, V = vocab_size, L = num_layers, K = head_width();
-  const int64_t q_rows = num_heads * K, kv_rows = num_kv_heads * K;
-  const bool gated = feed_forward == FeedForward::swiglu;
-  const int64_t biases = bias ? 1 : 0;
-  // 2 a weight forward, 2 for the gradient of what goes in, 2 for its own where it is trained; on average over layers.
-  double each = 0, attention_passes = 0;
-  for (int64_t l = 0; l < L; ++l) {
-    each += 2 + (runs_backward_in(l) ? 2 : 0) + (trains_layer(l) ? 2 : 0);
-    attention_passes += runs_backward_in(l) ? 3 : 1;
-  }
-  const auto products = [&](int64_t weights) { return each / static_cast<double>(L) * static_cast<double>(weights); };
-
-  std::vector<ComponentCost> components;
-  components.push_back({"embedding", V * D, 0});
-  if (positions == Positions::learned) components.push_back({"positions", max_length * D, 0});
-  const int64_t attention = L * (q_rows + 2 * kv_rows + q_rows) * D;
-  components.push_back(
-      {"attention projections", attention + L * biases * (q_rows + 2 * kv_rows + D), products(attention)});
-  // Two products of T/2 x K per head forward (causal), four backward.
-  components.push_back({"attention", 0, 2.0 * attention_passes * static_cast<double>(q_rows) * mean_length});
-  const int64_t inner = gated ? 2 * F : F;
-  const int64_t feed_forward_weights = L * (inner + F) * D;
-  components.push_back(
-      {"feed-forward", feed_forward_weights + L * biases * (inner + D), products(feed_forward_weights)});
-  const int64_t norm_rows = norm == NormKind::layer && bias ? 2 : 1;
-  components.push_back({"norms", (2 * L + 1) * norm_rows * D, 0});
-  int64_t adapters = 0;
-  const auto adapter = [&](const char* matrix, int64_t rows, int64_t cols) {
-    if (adapts(matrix)) adapters += L * lora_rank * (rows + cols);
-  };
-  adapter("qkv", q_rows + 2 * kv_rows, D);
-  adapter("attention_out", D, q_rows);
-  adapter("up", inner, D);
-  adapter("down", D, F);
-  if (adapters > 0) components.push_back({"adapters", adapters, 6.0 * static_cast<double>(adapters)});
-  const bool head_trained = lora_rank == 0 && (trained_layers == 0 || !tie_embeddings);
-  components.push_back({tie_embeddings ? "head (the embedding)" : "head", tie_embeddings ? 0 : V * D,
-                        (head_trained ? 6.0 : 4.0) * static_cast<double>(V * D)});
-  return components;
 }
 
 }  // namespace brisk

@@ -49,9 +49,6 @@ struct DecoderConfig {
   bool runs_backward_in(int64_t layer) const;  // does a gradient pass through it?
 
   std::unique_ptr<Model> make(ParameterStore& store) const;
-  // What training costs at sequences of `mean_length` rows: 6 FLOP per weight of every matrix product, plus attention's
-  // two products over a causal half of the length; less where weights are frozen.
-  std::vector<ComponentCost> costs(double mean_length, double picked = 0) const;
   ModelWidths widths() const { return {d_model, d_ff}; }
   uint64_t fingerprint() const;
 };

@@ -32,43 +32,53 @@ Encoder::Encoder(const EncoderConfig& config, ParameterStore& store) : config_(c
               config.cached_layers, config.num_layers);
   const int64_t D = config.d_model, F = config.d_ff;
   const Initial normal{Initial::Kind::normal, 0.02};
-  bool trained = true;  // what is declared next
+  bool trained = true;  // what is declared next, and the component that it is counted in
+  std::string component;
 
   const auto table = [&](const std::string& name, int64_t rows, bool multiplies) {
-    return store.add({name + ".weight", rows, D, true, multiplies, normal, {}, false, trained});
+    return store.add({name + ".weight", rows, D, true, multiplies, normal, {}, false, trained, false, component});
   };
   const auto bias = [&](const std::string& name, int64_t cols) {
-    return store.add({name + ".bias", 1, cols, false, false, {Initial::Kind::zeros}, {}, false, trained});
+    return store.add(
+        {name + ".bias", 1, cols, false, false, {Initial::Kind::zeros}, {}, false, trained, false, component});
   };
   const auto matrix = [&](const std::string& name, int64_t rows, int64_t cols, bool hidden = true,
                           std::vector<int64_t> parts = {}) {
-    Parameter* weight =
-        store.add({name + ".weight", rows, cols, true, true, normal, std::move(parts), hidden, trained});
+    Parameter* weight = store.add(
+        {name + ".weight", rows, cols, true, true, normal, std::move(parts), hidden, trained, false, component});
     return Matrix{weight, bias(name, rows)};
   };
   const auto norm = [&](const std::string& name) {
-    Parameter* gain = store.add({name + ".gain", 1, D, false, false, {Initial::Kind::ones}, {}, false, trained});
+    Parameter* gain =
+        store.add({name + ".gain", 1, D, false, false, {Initial::Kind::ones}, {}, false, trained, false, component});
     return Norm{gain, bias(name, D)};
   };
 
   trained = config.trains_embeddings();
   table_ = table("embedding", config.vocab_size, config.head == EncoderConfig::Head::mlm);
   positions_ = table("positions", config.position_offset + config.max_length, false);
+  component = "token types";
   if (config.types > 0) types_ = table("types", config.types, false);
+  component = "norms";
   embedding_norm_ = norm("embedding_norm");
   for (int64_t l = 0; l < config.num_layers; ++l) {
     trained = config.trains_layer(l);
     const std::string prefix = fmt::format("layers.{}.", l);
     Layer layer{};
+    component = "attention projections";
     layer.qkv = matrix(prefix + "qkv", 3 * D, D, true, {D, D, D});
     layer.attention_out = matrix(prefix + "attention_out", D, D);
+    component = "norms";
     layer.attention_norm = norm(prefix + "attention_norm");
+    component = "feed-forward";
     layer.up = matrix(prefix + "up", F, D);
     layer.down = matrix(prefix + "down", D, F);
+    component = "norms";
     layer.feed_forward_norm = norm(prefix + "feed_forward_norm");
     layers_.push_back(layer);
   }
   trained = true;
+  component = config.is_classifier() ? "head" : "head (with the embedding)";
   if (config.is_classifier()) {
     head_dense_ = matrix("pooler", D, D);
     head_product_ = matrix("classifier", config.num_labels, D, false);
@@ -194,40 +204,6 @@ uint64_t EncoderConfig::fingerprint() const {
                frozen_dropped, layers_cached] = *this;
   return fingerprint_of("encoder", V, D, L, heads, F, longest, offset, type_rows, epsilon, activation, head_kind,
                         is_classifier() ? labels : 0, layers_cached);
-}
-
-std::vector<ComponentCost> EncoderConfig::costs(double mean_length, double picked) const {
-  const int64_t D = d_model, F = d_ff, V = vocab_size, L = num_layers;
-  const double share = picked / mean_length;  // of the rows that are in set 1
-  // Per token, over all layers: the weights of products and the columns of attention, each times what it is multiplied
-  // by (2 operations forward, 4 more with gradients).
-  double projections = 0, attention = 0, inner = 0;
-  for (int64_t l = 0; l < L; ++l) {
-    const double each = trains_layer(l) ? 6 : l < cached_layers ? 0 : 2;
-    const double rows = prune_last_layer && l + 1 == L ? share : 1;  // that ask and go on
-    projections += each * static_cast<double>(D * D) * (2 + 2 * rows);
-    attention += each * 2 * static_cast<double>(D) * mean_length * rows;
-    inner += each * static_cast<double>(2 * D * F) * rows;
-  }
-  std::vector<ComponentCost> components;
-  components.push_back({"embedding", V * D, 0});
-  components.push_back({"positions", (position_offset + max_length) * D, 0});
-  if (types > 0) components.push_back({"token types", types * D, 0});
-  components.push_back({"attention projections", L * (4 * D * D + 4 * D), projections});
-  components.push_back({"attention", 0, attention});
-  components.push_back({"feed-forward", L * (2 * D * F + F + D), inner});
-  components.push_back({"norms", (2 * L + 1) * 2 * D, 0});
-  const int64_t dense = D * D + D;
-  const double dense_flop = share * static_cast<double>(D * D) * 6;
-  if (is_classifier()) {
-    const int64_t C = num_labels;
-    components.push_back({"head", dense + C * D + C, dense_flop + share * 6 * static_cast<double>(C * D)});
-  } else {
-    const double each = trains_embeddings() ? 6 : 4;
-    components.push_back(
-        {"head (with the embedding)", dense + 2 * D + V, dense_flop + share * each * static_cast<double>(V * D)});
-  }
-  return components;
 }
 
 }  // namespace brisk

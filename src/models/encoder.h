@@ -63,10 +63,6 @@ struct EncoderConfig {
   int64_t cacheable_layers() const;
 
   std::unique_ptr<Model> make(ParameterStore& store) const;
-  // What training costs at sequences of `mean_length` rows of which `picked` are in set 1: 6 FLOP per weight of every
-  // matrix product (2 where nothing is trained below, 4 where a frozen weight passes a gradient on), plus attention's
-  // products over the whole length; what prune_last_layer saves is not counted.
-  std::vector<ComponentCost> costs(double mean_length, double picked = 1) const;
   ModelWidths widths() const { return {d_model, d_ff}; }
   uint64_t fingerprint() const;
 };

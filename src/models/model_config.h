@@ -5,12 +5,11 @@
 //   ParameterStore store;
 //   std::unique_ptr<Model> model = make_model(config, store);
 //
-// An architecture's own configuration is a plain struct with four functions:
+// An architecture's own configuration is a plain struct with three functions:
 //
 //   struct ToyConfig {
 //     int64_t vocab_size = 0, d_model = 64;
 //     std::unique_ptr<Model> make(ParameterStore& store) const;
-//     std::vector<ComponentCost> costs(double mean_length, double picked) const;
 //     ModelWidths widths() const { return {d_model, d_model}; }
 //     uint64_t fingerprint() const { return fingerprint_of("toy", vocab_size, d_model); }
 //   };
@@ -21,24 +20,15 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "base/hash.h"
 #include "models/model.h"
 #include "tensor/parameter.h"
 
 namespace brisk {
-
-// What a model costs, by component, for the table that `brisk train` prints: {"attention", 2362368, 16.5e6}.
-struct ComponentCost {
-  std::string component;
-  int64_t parameters = 0;
-  double flop_per_token = 0;  // training: forward and both gradients; attention at the given mean length
-};
 
 // The widest product's two sides.
 struct ModelWidths {
@@ -48,7 +38,6 @@ struct ModelWidths {
 template <typename Config>
 concept ArchitectureConfig = std::copyable<Config> && requires(const Config& config, ParameterStore& store) {
   { config.make(store) } -> std::same_as<std::unique_ptr<Model>>;
-  { config.costs(1.0, 1.0) } -> std::same_as<std::vector<ComponentCost>>;
   { config.widths() } -> std::same_as<ModelWidths>;
   { config.fingerprint() } -> std::same_as<uint64_t>;
 };
@@ -73,7 +62,6 @@ class ModelConfig {
  private:
   struct Functions {
     std::unique_ptr<Model> (*make)(const std::any& config, ParameterStore& store);
-    std::vector<ComponentCost> (*costs)(const std::any& config, double mean_length, double picked);
     ModelWidths (*widths)(const std::any& config);
     uint64_t (*fingerprint)(const std::any& config);
   };
@@ -84,9 +72,6 @@ class ModelConfig {
   template <typename Config>
   static constexpr Functions kFunctions = {
       [](const std::any& config, ParameterStore& store) { return held<Config>(config).make(store); },
-      [](const std::any& config, double mean_length, double picked) {
-        return held<Config>(config).costs(mean_length, picked);
-      },
       [](const std::any& config) { return held<Config>(config).widths(); },
       [](const std::any& config) { return held<Config>(config).fingerprint(); }};
 
@@ -96,19 +81,12 @@ class ModelConfig {
   const Functions* functions_ = nullptr;
 
   friend std::unique_ptr<Model> make_model(const ModelConfig& config, ParameterStore& store);
-  friend std::vector<ComponentCost> model_costs(const ModelConfig& config, double mean_length, double picked);
   friend ModelWidths model_widths(const ModelConfig& config);
   friend uint64_t fingerprint(const ModelConfig& config);
 };
 
 // Declares the parameters in `store`.
 std::unique_ptr<Model> make_model(const ModelConfig& config, ParameterStore& store);
-
-// What training costs by component, at sequences of `mean_length` rows; `picked`: the rows of one that have targets,
-// where not all have.
-std::vector<ComponentCost> model_costs(const ModelConfig& config, double mean_length, double picked = 0);
-// Their sum: the FLOP of utilisation (docs/architecture.md).
-double model_flop_per_token(const ModelConfig& config, double mean_length, double picked = 0);
 
 ModelWidths model_widths(const ModelConfig& config);
 

@@ -36,6 +36,7 @@ struct ParameterSpec {
   bool hidden = false;         // a matrix between hidden layers, not a table, head, norm or bias: what Muon updates
   bool trained = true;         // false: frozen; it has no gradient and no optimizer state
   bool adapter = false;        // one of the two factors of a low-rank change to another matrix
+  std::string component;       // that it is counted in (models/model_costs.h); empty: one by its name
 };
 
 struct Parameter {

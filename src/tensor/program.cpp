@@ -295,10 +295,13 @@ void Program::plan_memory() {
     Step& step = backward_steps_[s];
     Lifetime life;
     life.touch(static_cast<int>(forward_steps_.size() + s));
-    if (step.pass == Pass::backward && nodes[index(step.node)].op->overwrites_gradients()) {
+    if (step.pass == Pass::backward) {
+      const Op& op = *nodes[index(step.node)].op;
       const std::vector<Value>& inputs = nodes[index(step.node)].inputs;
       for (size_t i = 0; i < inputs.size(); ++i) {
-        if (!input_gradient_adds_[index(step.node)][i]) continue;
+        const bool adds = op.overwrites_gradients() && input_gradient_adds_[index(step.node)][i];
+        const bool unwanted = op.writes_every_gradient() && !wants_gradient_[index(inputs[i].id)];
+        if (!adds && !unwanted) continue;
         contributions.emplace_back(&contribution_offset_[index(step.node)][i],
                                    planner.add(tape_.capacity_bytes(inputs[i]), life));
       }
@@ -352,6 +355,20 @@ int64_t Program::loss_scratch_bytes() const {
   return most;
 }
 
+std::vector<double> Program::flop(std::span<const RowMeans> sets) const {
+  std::vector<double> flop;
+  for (size_t n = 0; n < tape_.nodes().size(); ++n) {
+    const Node& node = tape_.nodes()[n];
+    const OpCost cost = node.op->cost(tape_, node, sets);
+    flop.push_back(cost.forward);
+    if (!runs_backward_[n]) continue;
+    flop.back() += cost.backward;
+    if (!node.inputs.empty() && wants_gradient_[index(node.inputs[0].id)]) flop.back() += cost.input_gradient;
+    if (!node.parameters.empty() && node.parameters[0]->spec.trained) flop.back() += cost.parameter_gradient;
+  }
+  return flop;
+}
+
 void Program::run(const Step& step, const DeviceBatch& batch, Ledger& ledger) {
   const Node& node = tape_.nodes()[index(step.node)];
   const OpFamily family = node.op->family();
@@ -363,7 +380,7 @@ void Program::run(const Step& step, const DeviceBatch& batch, Ledger& ledger) {
     const std::vector<int64_t>& contributions = contribution_offset_[index(step.node)];
     for (size_t i = 0; i < contributions.size(); ++i) {
       const int input = static_cast<int>(i);
-      if (contributions[i] < 0) continue;
+      if (contributions[i] < 0 || !input_gradient_adds_[index(step.node)][i]) continue;
       node.op->add_gradient(op_run, op_run.input_gradient(input), op_run.shared_gradient(input));
     }
   } else {
@@ -436,10 +453,10 @@ Tensor OpRun::shared_gradient(int i) const {
 
 Tensor OpRun::input_gradient(int i) const {
   const Value value = node_.inputs[index(i)];
-  if (!program_.wants_gradient_[index(value.id)] || program_.input_gradient_shared_[node_index()][index(i)]) return {};
   const int64_t contribution = program_.contribution_offset_[node_index()][index(i)];
-  if (contribution < 0) return shared_gradient(i);
-  return view(program_.tape_, *program_.arena_, value, contribution, batch_);
+  if (contribution >= 0) return view(program_.tape_, *program_.arena_, value, contribution, batch_);
+  if (!program_.wants_gradient_[index(value.id)] || program_.input_gradient_shared_[node_index()][index(i)]) return {};
+  return shared_gradient(i);
 }
 
 bool OpRun::input_gradient_adds(int i) const {

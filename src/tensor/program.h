@@ -1,6 +1,8 @@
 // A Program is a tape with its memory planned: every value, gradient and scratch has a fixed offset in one arena, from
 // lifetimes that include recomputation. Steady-state training allocates nothing, and the size is known before the first
-// step.
+// step. In addition to the arena, ops have workspaces that all ops of a thread, or of a GPU, use in turn: packed panels of
+// matrix products, sums of each thread, scratch of attention. Op::cpu_workspace and Op::gpu_workspace say how large they
+// become.
 //
 //   Program program(tape, {.checkpoint_every = 0});
 //   program.allocate(cpu_device());                        // program.arena_bytes() said how much beforehand
@@ -11,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -112,6 +115,9 @@ class Program {
   Tensor value(Value value, const DeviceBatch& batch) const;
   Tensor gradient(Value value, const DeviceBatch& batch) const;  // of a `read_back` value
 
+  // FLOP of each node of the tape for one sequence: forward, and the gradients that are wanted while training.
+  std::vector<double> flop(std::span<const RowMeans> sets) const;
+
   // Parameters in the order in which backward completes their gradients.
   const std::vector<Parameter*>& completion_order() const { return completion_order_; }
   const Tape& tape() const { return tape_; }
@@ -149,7 +155,8 @@ class Program {
   // Per node and input: its gradient is added to; it is output 0's gradient, so there is nothing to write.
   std::vector<std::vector<bool>> input_gradient_adds_, input_gradient_shared_;
   // Per node and input: where backward writes a contribution that is then added to the gradient
-  // (Op::overwrites_gradients); -1: it writes or adds to the gradient itself.
+  // (Op::overwrites_gradients), or that nobody wants (Op::writes_every_gradient); -1: it writes or adds to the gradient
+  // itself.
   std::vector<std::vector<int64_t>> contribution_offset_;
   std::vector<std::vector<bool>>
       parameter_first_;              // per node and parameter: overwrites on the step's first micro-batch

@@ -18,4 +18,11 @@ struct RowSet {
   bool even = false;                  // known: every sequence has T rows, and no row belongs to none
 };
 
+// What the sequences of a row set are like on average, to count operations with before there is a batch.
+struct RowMeans {
+  double rows = 0;       // of a sequence
+  double attended = 0;   // of the sequence that a row is in, on average over the rows: what attention costs
+  bool derived = false;  // its rows are another set's, and no tokens of their own
+};
+
 }  // namespace brisk

@@ -4,7 +4,9 @@
 
 namespace brisk {
 
+OpCost Op::cost(const Tape&, const Node&, std::span<const RowMeans>) const { return {}; }
 GpuWorkspace Op::gpu_workspace(const Tape&, const Node&) const { return {}; }
+int64_t Op::cpu_workspace(const Tape&, const Node&) const { return 0; }
 
 void Op::add_gradient(const OpRun&, const Tensor&, const Tensor&) const {
   BRISK_CHECK(false, "{}: an op that overwrites gradients says how they are added", name());

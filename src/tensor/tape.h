@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,15 @@ struct GpuWorkspace {
   int64_t operands = 0;  // of the workspace for the fp8 operands of matrix products
 };
 
+// FLOP of an op's matrix products for one sequence: 2 for each multiplication and addition. What is computed row by
+// row, or a second time, counts as nothing: these are the FLOP that utilisation is measured by (docs/architecture.md).
+struct OpCost {
+  double forward = 0;
+  double backward = 0;            // whatever gradient is wanted
+  double input_gradient = 0;      // where that of input 0 is
+  double parameter_gradient = 0;  // where parameter 0 is trained
+};
+
 // One recorded op: what it does when it is run, and all that others need to know about it.
 class Op {
  public:
@@ -46,13 +56,21 @@ class Op {
   // A loss computes itself and its gradients here: while training its forward is not run.
   virtual void backward(OpRun& run) const = 0;
 
+  // `sets`: what each row set of the tape is like. An op without matrix products costs nothing.
+  virtual OpCost cost(const Tape& tape, const Node& node, std::span<const RowMeans> sets) const;
+
   virtual GpuWorkspace gpu_workspace(const Tape& tape, const Node& node) const;
+  // Bytes that it takes in addition to the arena on a CPU, in all threads together.
+  virtual int64_t cpu_workspace(const Tape& tape, const Node& node) const;
 
   // The gradient of a value that several ops read is the sum of what each contributes. Most ops can add to what is
   // there (OpRun::input_gradient_adds); one that can only overwrite says so, and where it is not the first to
   // contribute, the program has it write to a buffer of its own and then add that to the sum.
   virtual bool overwrites_gradients() const { return false; }
   virtual void add_gradient(const OpRun& run, const Tensor& contribution, const Tensor& sum) const;
+  // Does backward write the gradients of all inputs even where not all of them are wanted (because what made one is
+  // frozen)? Then it is given memory for those as well.
+  virtual bool writes_every_gradient() const { return false; }
 
   // Fusions with a neighbour on the tape, on GPUs alone. Ops offer them, the program applies them where both offer.
   //

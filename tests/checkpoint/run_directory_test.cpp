@@ -141,7 +141,7 @@ TEST_F(RunDirectoryTest, MetricsAreCutBackToTheCheckpoint) {
   {
     MetricsLog log(run.metrics_path());
     for (int64_t step = 1; step <= 6; ++step) {
-      log.append(StepMetrics{.step = step, .loss = 1.0 / static_cast<double>(step)});
+      log.append(StepMetrics{.step = step, .metrics = {standard_metric("loss", 1.0 / static_cast<double>(step))}});
       if (step % 3 == 0) log.append(EvaluationMetrics{.step = step});
     }
   }

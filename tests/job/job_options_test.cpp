@@ -2,8 +2,13 @@
 // resume, the compiler asks.)
 #include "job/job_options.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
+
+#include "base/error.h"
 #include "support/scratch_folder.h"
 
 namespace brisk {
@@ -20,11 +25,48 @@ std::vector<Option> every_option(Job& job) {
   return all;
 }
 
-TEST(EveryOption, ThatIsAnIntegerSaysWhatASmokeTestDoes) {
+TEST(EveryOption, SaysWhereItAppliesAndWhatASmokeTestDoes) {
   Job job;
   for (const Option& option : every_option(job)) {
-    if (!std::holds_alternative<int64_t*>(option.field)) continue;
     EXPECT_TRUE(option.smoke_test_said) << option.path;
+    EXPECT_NE(option.applies_everywhere, !option.requirements.empty()) << option.path;
+  }
+}
+
+TEST(EveryOption, ThatTheDataDecidesIsOpenOrHasAValueOfItsOwn) {
+  Job job = job_from_json_text(R"({"task": "classify"})", "job.json"), saved = job;
+  resolve_defaults(job);
+  const Job found = with_found(job, {{"model.vocab_size", int64_t{77}}, {"data.text_field", std::string("review")}});
+  EXPECT_EQ(found.model.vocab_size, 77);
+  EXPECT_EQ(found.data.text_field, "review");
+  saved.data.text_field = "review";
+  saved.data.label_field = "stars";
+  saved.model.num_labels = 5;
+  job.data.label_field = "mark";
+  const Job recalled = with_recalled(job, saved);
+  EXPECT_EQ(recalled.data.text_field, "review");
+  EXPECT_EQ(recalled.data.label_field, "mark") << "what the job says stands";
+  EXPECT_EQ(recalled.model.num_labels, 5);
+  EXPECT_EQ(recalled.model.vocab_size, job.model.vocab_size);
+}
+
+TEST(EveryOption, OfTheModelSaysWhatAModelToStartFromMeansForIt) {
+  Job job;
+  std::map<WithSource, std::set<std::string>> keys;
+  for (const Option& option : declare_job_options(job)) keys[option.source_rule].insert(option.path);
+  EXPECT_EQ(keys[WithSource::leaves],
+            (std::set<std::string>{"model.allow_nonfinite", "model.from", "model.num_labels"}));
+  EXPECT_EQ(keys[WithSource::limits], (std::set<std::string>{"model.num_layers"}));
+  for (const std::string& path : keys[WithSource::suggests]) EXPECT_TRUE(path.ends_with("dropout")) << path;
+}
+
+TEST(Encoders, HaveAShapeOfTheirOwn) {
+  for (const char* key : {R"("norm": "rmsnorm")", R"("positions": "rotary")", R"("activation": "swiglu")",
+                          R"("bias": false)", R"("tie_embeddings": false)"}) {
+    const std::string text = fmt::format(R"({{"task": "mlm", "model": {{{}}}}})", key);
+    Job job = job_from_json_text(text, "job.json");
+    const std::string message = test::message_of<UserError>([&] { resolve_defaults(job); });
+    EXPECT_TRUE(test::has(message, "an encoder has")) << key << ": " << message;
   }
 }
 

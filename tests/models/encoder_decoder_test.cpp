@@ -177,10 +177,11 @@ StepBatch step_of(int64_t source_rows = 64) {
 
 class PairsJob {
  public:
+  // `frozen`: beginnings of the names of parameters that are not trained.
   explicit PairsJob(double dropout, int64_t checkpoint_every = 0, Backend backend = Backend::cpu,
-                    Device& device = cpu_device())
+                    Device& device = cpu_device(), const std::vector<std::string>& frozen = {})
       : device_(device),
-        model_(store_, dropout),
+        model_(freeze(store_, EncoderDecoder(store_, dropout), frozen)),
         tape_({.rows = pair_layout().capacities(pair_layout().capacity(64, kLongest))}),
         loss_(model_.loss(tape_)),
         program_(tape_, {.checkpoint_every = checkpoint_every, .backend = backend}),
@@ -212,6 +213,15 @@ class PairsJob {
   int64_t arena_bytes() const { return program_.arena_bytes(); }
 
  private:
+  static EncoderDecoder freeze(ParameterStore& store, EncoderDecoder model, const std::vector<std::string>& frozen) {
+    for (const auto& parameter : store.all()) {
+      for (const std::string& start : frozen) {
+        if (parameter->spec.name.starts_with(start)) parameter->spec.trained = false;
+      }
+    }
+    return model;
+  }
+
   Threads threads_{1};
   Device& device_;
   ParameterStore store_;
@@ -261,6 +271,34 @@ TEST(EncoderDecoder, EveryParameterHasAGradient) {
   for (const auto& parameter : job.parameters().all()) {
     const std::vector<float> gradient = values_of(cpu_device(), parameter->gradient);
     EXPECT_GT(distance(gradient, std::vector<float>(gradient.size(), 0.0f)), 1e-4) << parameter->spec.name;
+  }
+}
+
+// Cross-attention where nothing below the queries is trained, or nothing below the keys and values: the gradients that
+// are still wanted are the same.
+TEST(EncoderDecoder, GradientsDoNotDependOnWhatIsFrozen) {
+  const std::vector<std::string> tables = {"embedding", "source_positions", "target_positions"};
+  std::vector<std::string> encoder = tables, queries = tables;
+  for (const char* name : {"encoder", "memory_norm", "decoder.0.cross_kv", "decoder.1.cross_kv"})
+    encoder.emplace_back(name);
+  for (const char* name : {"decoder.0.attention", "decoder.0.qkv", "decoder.0.cross_norm", "decoder.0.cross_q"})
+    queries.emplace_back(name);
+  const StepBatch pairs = step_of();
+  for (const std::vector<std::string>& frozen : {encoder, queries}) {
+    for (const Backend backend : {Backend::cpu, Backend::reference}) {
+      for (const int64_t checkpoint_every : {0, 1}) {
+        PairsJob whole(0.1, checkpoint_every, backend);
+        PairsJob part(0.1, checkpoint_every, backend, guarded_device(), frozen);
+        EXPECT_EQ(part.run(pairs), whole.run(pairs));
+        EXPECT_LT(part.parameters().trained_count(), whole.parameters().trained_count());
+        for (const auto& parameter : part.parameters().all()) {
+          if (!parameter->spec.trained) continue;
+          const Parameter& same = *whole.parameters().find(parameter->spec.name);
+          EXPECT_EQ(values_of(guarded_device(), parameter->gradient), values_of(cpu_device(), same.gradient))
+              << parameter->spec.name;
+        }
+      }
+    }
   }
 }
 
@@ -320,6 +358,32 @@ TEST(EncoderDecoder, LearnsTheSameHoweverItsPairsAreDivided) {
   const double loss = job.run(step_of());
   EXPECT_NEAR(divided.run(parts), loss, 1e-5 * loss);
   EXPECT_LE(distance(all_gradients(divided), all_gradients(job)), 1e-5);
+}
+
+TEST(EncoderDecoder, KnowsTheLengthsOfBothSets) {
+  const Pairs pairs(kSourceLengths, kTargetLengths);
+  const BatchLayout layout = pair_layout();
+  EXPECT_EQ(longest_of_sets(pairs), (std::vector<int64_t>{9, 9}));
+  EXPECT_EQ(layout.least_rows(longest_of_sets(pairs)), 12);
+  const std::vector<RowMeans> means = row_means(pairs, layout);
+  ASSERT_EQ(means.size(), 2u);
+  EXPECT_DOUBLE_EQ(means[0].rows, 25.0 / 5);
+  EXPECT_DOUBLE_EQ(means[1].rows, 22.0 / 5);
+  EXPECT_DOUBLE_EQ(means[1].attended, (16.0 + 36 + 1 + 81 + 4) / 22);
+  EXPECT_FALSE(means[1].derived);
+
+  // Per token of source and target: products of the encoder's rows, of the decoder's, and attention between them.
+  PairsJob job(0);
+  Tape tape({.rows = layout.capacities(layout.capacity(64, kLongest))});
+  job.model().loss(tape);
+  const Program program(tape, {});
+  double sum = 0;
+  for (const double flop : program.flop(means)) sum += flop;
+  const double D = kWidth, F = kFeedForward, V = kVocabulary, source = means[0].rows, target = means[1].rows;
+  const double encoder = 2 * 6 * source * (4 * D * D + 2 * D * F + 2 * D * means[0].attended);
+  const double decoder = 2 * 6 * target * (4 * D * D + 2 * D * F + D * means[1].attended);
+  const double cross = 2 * 6 * (target * 2 * D * D + source * 2 * D * D + target * 2 * D * means[0].attended);
+  EXPECT_NEAR(sum, encoder + decoder + cross + 6 * target * V * D, 1e-9 * sum);
 }
 
 TEST(EncoderDecoder, IsEvaluatedByTheSamePath) {

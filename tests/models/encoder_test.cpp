@@ -1,7 +1,7 @@
 // The encoder: sizes, and what must not change its loss and gradients.
 #include <gtest/gtest.h>
 
-#include "models/model_config.h"
+#include "models/model_costs.h"
 #include "optim/adamw.h"
 #include "support/encoder_job.h"
 #include "support/optimizer_step.h"
@@ -50,19 +50,22 @@ TEST(EncoderSize, IsThatOfTransformers) {
   EXPECT_EQ(parameters_of(bert_base(Head::mlm)), 109'514'298);
 }
 
+// Of texts of this length, one row of each picked.
+std::vector<RowMeans> rows_of(double length) { return {{length, length}, {1, 1, true}}; }
+
 TEST(EncoderSize, CostsListEveryParameter) {
   for (const EncoderConfig& config :
        {bert_base(Head::pooler_tanh), distilbert_base(), roberta_base(), bert_base(Head::mlm)}) {
     int64_t listed = 0;
-    for (const ComponentCost& cost : config.costs(512)) listed += cost.parameters;
+    for (const ComponentCost& cost : model_costs(config, rows_of(512))) listed += cost.parameters;
     EXPECT_EQ(listed, parameters_of(config));
   }
 }
 
 double saved(EncoderConfig config) {
-  const double with = model_flop_per_token(config, 512, 1);
+  const double with = model_flop_per_token(config, rows_of(512));
   config.prune_last_layer = false;
-  return 1 - with / model_flop_per_token(config, 512, 1);
+  return 1 - with / model_flop_per_token(config, rows_of(512));
 }
 
 TEST(EncoderSize, FirstRowOnlySavesASeventhOfDistilbert) {
@@ -76,7 +79,7 @@ TEST(EncoderSize, FlopAreSixAWeightPlusAttention) {
   config.prune_last_layer = false;
   const double weights = 12.0 * 12 * 768 * 768, attention = 12.0 * 12 * 128 * 768;
   const double head = 6.0 * (768 * 768 + 2 * 768) / 128;
-  EXPECT_DOUBLE_EQ(model_flop_per_token(config, 128, 1), 6 * weights + attention + head);
+  EXPECT_DOUBLE_EQ(model_flop_per_token(config, rows_of(128)), 6 * weights + attention + head);
 }
 
 class EncoderTest : public ::testing::TestWithParam<Head> {

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 
 #include "base/error.h"
 #include "infer/architecture/architecture.h"
 #include "infer/generate.h"
+#include "models/model_costs.h"
 #include "support/scratch_folder.h"
 #include "support/tiny_job.h"
 
@@ -24,14 +26,6 @@ struct LoopedConfig {
   int64_t max_length = 24;  // T
 
   std::unique_ptr<Model> make(ParameterStore& store) const;
-  std::vector<ComponentCost> costs(double mean_length, double /*picked*/) const {
-    const int64_t D = d_model, block = 4 * D * D + 3 * D * D;
-    return {{"embedding", vocab_size * D, 0},
-            {"block", block, 6.0 * static_cast<double>(loops * block)},
-            {"attention", 0, 6.0 * static_cast<double>(loops * D) * mean_length},
-            {"norms", 2 * D, 0},
-            {"head (the embedding)", 0, 6.0 * static_cast<double>(vocab_size * D)}};
-  }
   ModelWidths widths() const { return {d_model, d_model}; }
   uint64_t fingerprint() const { return fingerprint_of("looped", vocab_size, d_model, num_heads, loops, max_length); }
 };
@@ -163,13 +157,21 @@ TEST(AToyArchitecture, LearnsTheSameWithCheckpointingAndInSmallerMicroBatches) {
   expect_same_curve(train_curve(options, packed_steps(corpus, 4, 32, 8)), whole, 1e-4);
 }
 
-TEST(AToyArchitecture, ListsEveryParameterInItsCosts) {
+TEST(AToyArchitecture, IsCountedByTheOpsItRecords) {
   ParameterStore store;
   const ModelConfig config = LoopedArchitecture().training_config(looped_job());
   const auto model = make_model(config, store);
+  std::map<std::string, ComponentCost> costs;
   int64_t listed = 0;
-  for (const ComponentCost& cost : model_costs(config, 24)) listed += cost.parameters;
+  for (const ComponentCost& cost : model_costs(config, std::vector<RowMeans>{{24, 24}})) {
+    listed += cost.parameters;
+    costs[cost.component] = cost;
+  }
   EXPECT_EQ(listed, store.count());
+  const double D = 32, V = 61, loops = 3;
+  EXPECT_EQ(costs.at("block.qkv").flop_per_token, loops * 6 * 3 * D * D);
+  EXPECT_EQ(costs.at("attention").flop_per_token, loops * 6 * 24 * D);
+  EXPECT_EQ(costs.at("head (the embedding)").flop_per_token, 6 * V * D);
 }
 
 TEST(AToyArchitecture, SaysWhereItCannotBeExported) {

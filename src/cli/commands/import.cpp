@@ -1,13 +1,17 @@
 #include "infer/import.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/terminal/terminal.h"
 #include "cli/command.h"
 #include "cli/nonfinite_option.h"
+#include "job/job_conditions.h"
 #include "train/task/task.h"
 
 namespace brisk {
@@ -26,14 +30,18 @@ void run_import(const ImportArguments& arguments) {
              format_count(static_cast<double>(result.parameters)), result.kind, arguments.model);
   const std::string from = fmt::format("\"{}\"", arguments.output);  // to be copied: never cut
   if (!result.has_head) {
-    say("  the model has no head, so it cannot predict or be evaluated yet; train one with a job that has {{\"task\": "
-        "\"classify\" or \"mlm\", \"model\": {{\"from\": {}}}}}",
-        from);
+    std::vector<std::string> tasks;
+    for (const TaskTraits& task : all_tasks()) {
+      if (task.trains_encoder) tasks.push_back(fmt::format("\"{}\"", task.name));
+    }
+    say("  the model has no head, so it cannot predict or be evaluated yet; train one with a job that has {{\"task\": {}, "
+        "\"model\": {{\"from\": {}}}}}",
+        fmt::join(tasks, " or "), from);
     return;
   }
   const std::unique_ptr<Task> task = make_task(result.task);
   say("  {}", task->usage(arguments.output));
-  if (task->answers() != Task::Answers::none) say("  to train from it: {{\"model\": {{\"from\": {}}}}} in a job", from);
+  if (task->try_out(arguments.output, "")) say("  to train from it: {{\"model\": {{\"from\": {}}}}} in a job", from);
 }
 
 }  // namespace

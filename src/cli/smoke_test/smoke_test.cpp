@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -20,9 +19,7 @@
 #include "checkpoint/checkpoint.h"
 #include "cli/interrupt.h"
 #include "cli/smoke_test/child_process.h"
-#include "cli/smoke_test/subset.h"
 #include "cli/smoke_test/trial.h"
-#include "data/table/label_check.h"
 #include "infer/architecture/architecture.h"
 #include "infer/model_source.h"
 #include "job/job_conditions.h"
@@ -87,11 +84,8 @@ class SmokeTest {
     stage("kill", [&] { return kill(); });
     stage("resume", [&] { return resume(); });
     stage("evaluate", [&] { return evaluate(); });
-    switch (task_->answers()) {
-      case Task::Answers::none: break;
-      case Task::Answers::classes: stage("predict", [&] { return predict(); }); break;
-      case Task::Answers::text: stage("generate", [&] { return generate(); }); break;
-    }
+    if (const auto asked = task_->try_out(small_.output, small_.data.train.back().path))
+      stage(asked->command.c_str(), [&] { return asked->describe(child(asked->arguments)); });
     stage("export", [&] { return export_model(); });
     if (interrupted()) return false;
     say("smoke test: everything works, in {}{}", format_duration(seconds_since(start_)),
@@ -133,17 +127,9 @@ class SmokeTest {
         text.replace(at, ours.size(), theirs);
       }
     };
-    for (const auto& [copy, original] : text_.origin) replace(copy, original);
+    for (const auto& [copy, original] : origin_) replace(copy, original);
     for (const char* name : {"/whole.json", "/base.json", "/job.json", "/run/job.json", "/trial/job.json"}) {
       replace(folder_.path() + name, "the job");
-    }
-    if (!job_.data.train.empty()) {
-      replace(folder_.path() + "/subset.jsonl", job_.data.train.front().path);
-      replace(folder_.path() + "/subset", job_.data.train.front().path);
-    }
-    if (!job_.data.validation.empty()) {
-      replace(folder_.path() + "/validation.jsonl", job_.data.validation.front());
-      replace(folder_.path() + "/validation", job_.data.validation.front());
     }
     for (const char* name : {"/trial", "/whole", "/run", "/base"}) replace(folder_.path() + name, job_.output);
     return text;
@@ -163,7 +149,7 @@ class SmokeTest {
     Device& device = *training_device(*task_, job_).device;
     const int64_t longest = job_.training.max_length;
     const LengthFigures lengths{.longest = longest, .mean = static_cast<double>(longest)};
-    const EngineOptions options = plan_engine(*task_, job_, device, lengths).options;
+    const EngineOptions options = plan_engine(*task_, job_, device, {lengths}).options;
     const MemoryPlan plan = refuse_what_cannot_fit(options);
     trial_size_ = trial_size(job_, options);
     return fmt::format("the job itself needs about {} of memory{}, {} are available",
@@ -171,129 +157,49 @@ class SmokeTest {
                        format_bytes(static_cast<double>(memory_for_engine(device))));
   }
 
-  std::vector<std::string> training_paths() const {
-    std::vector<std::string> paths;
-    for (const DataSource& source : job_.data.train) paths.push_back(source.path);
-    return paths;
-  }
-
-  // Rows of a table, as the columns of `job`.
-  void name_rows(Job& job, const TableSubset& subset, const std::string& train, const std::string& validation) const {
-    job.data.train = {DataSource(train)};
-    if (!validation.empty()) job.data.validation = {validation};
-    job.data.text_field = "text";
-    job.data.label_field = subset.labels ? "label" : "";
-    job.data.pair_field = subset.pairs ? "pair" : "";
-  }
-
-  std::string take_rows() {
-    copy_table_subset(job_, training_paths(), folder_.path() + "/subset.jsonl", table_);
-    if (table_.labels && !job_.data.allow_unusual_labels) {
-      const LabelFindings found = check_labels({table_.classes.begin(), table_.classes.end()}, false);
-      if (!found.problem.empty()) user_error("{}: {}", fmt::join(training_paths(), ", "), found.problem);
-    }
-    std::string validation;
-    if (!job_.data.validation.empty()) {
-      TableSubset of_validation = table_;
-      validation = folder_.path() + "/validation.jsonl";
-      copy_table_subset(job_, job_.data.validation, validation, of_validation);
-    }
-    name_rows(small_, table_, folder_.path() + "/subset.jsonl", validation);
-    small_.data.validation_fraction = std::max(0.1, small_.data.validation_fraction);
-    return table_.labels ? fmt::format("{} of the job's own rows, of {} classes", table_.rows, table_.classes.size())
-                         : fmt::format("{} of the job's own rows", table_.rows);
-  }
-
   std::string take_subset() {
     if (job_.data.train.empty())
       user_error("data.train is missing: name the text to train on, in the job or with --data");
-    if (traits_of_task(job_.task).reads_table) return take_rows();
-    std::vector<std::string> plain;  // plain paths form one source together
-    small_.data.train.clear();
-    for (const DataSource& source : job_.data.train) {
-      if (source == DataSource(source.path)) {
-        plain.push_back(source.path);
-        continue;
-      }
-      DataSource& subset = small_.data.train.emplace_back(source);
-      subset.path = fmt::format("{}/subset-{}", folder_.path(), small_.data.train.size());
-      copy_text_subset({source.path}, subset.path, text_);
-    }
-    if (!plain.empty()) {
-      small_.data.train.emplace_back(folder_.path() + "/subset");
-      copy_text_subset(plain, small_.data.train.back().path, text_);
-    } else {  // `brisk eval` reads the last source, but takes these two from the job
-      const DataSource& last = small_.data.train.back();
-      if (!last.text_field.empty()) small_.data.text_field = last.text_field;
-      if (!last.document.empty()) small_.data.document = last.document;
-    }
-    if (!job_.data.validation.empty()) {
-      TextSubset of_validation;
-      copy_text_subset(job_.data.validation, folder_.path() + "/validation", of_validation);
-      text_.origin.insert(text_.origin.end(), of_validation.origin.begin(), of_validation.origin.end());
-      small_.data.validation = {folder_.path() + "/validation"};
-    }
-    return fmt::format("{} of the job's own text", format_bytes(static_cast<double>(text_.bytes)));
+    const SmokeSubset subset = task_->take_subset(job_, folder_.path(), {}, small_);
+    origin_ = subset.origin;
+    return subset.text;
   }
 
-  // The job itself, on as few rows as this machine computes in seconds.
-  Job job_on_few_rows() {
-    Job job = job_;
-    const bool evaluates = trial_size_.evaluated >= 8;
-    if (!traits_of_task(job_.task).reads_table) {
-      job.data.train = small_.data.train;
-      job.data.text_field = small_.data.text_field;
-      job.data.document = small_.data.document;
-      // A twentieth of the subset is about 2,500 tokens.
-      job.data.validation.clear();
-      job.data.validation_fraction = evaluates && trial_size_.evaluated * job_.training.max_length >= 2500 ? 0.05 : 0.0;
-      return job;
-    }
-    TableSubset rows{.most_rows = std::max<int64_t>(16, trial_size_.steps * trial_size_.sequences)};
-    rows.most_rows_of_class = std::max<int64_t>(4, rows.most_rows / 4);
-    const std::string train = folder_.path() + "/few.jsonl";
-    copy_table_subset(job_, training_paths(), train, rows);
-    std::string validation;
-    if (evaluates && (!job_.data.validation.empty() || job_.data.validation_fraction > 0)) {
-      TableSubset evaluated = rows;
-      evaluated.most_rows = trial_size_.evaluated;
-      evaluated.most_rows_of_class = std::max<int64_t>(4, trial_size_.evaluated / 2);
-      validation = folder_.path() + "/few-validation.jsonl";
-      copy_table_subset(job_, job_.data.validation.empty() ? training_paths() : job_.data.validation, validation,
-                        evaluated);
-    }
-    name_rows(job, rows, train, validation);
-    job.data.validation_fraction = 0;
-    return job;
-  }
-
+  // The job itself on as few rows as this machine computes in seconds.
   std::string try_real_model() {
     if (trial_size_.steps == 0) {
       if (!job_.model.from.empty()) open_model_source(job_.model.from);
       return fmt::format("not tried: a sequence of {} tokens takes about {} here", job_.training.max_length,
                          format_duration(trial_size_.seconds_per_sequence));
     }
-    const Trial trial = try_model(job_on_few_rows(), trial_size_, folder_.path(), interrupted);
+    Job few = job_;
+    const int64_t rows = std::max<int64_t>(16, trial_size_.steps * trial_size_.sequences);
+    const SmokeSubset subset =
+        task_->take_subset(job_, folder_.path() + "/few",
+                           {.rows = rows,
+                            .rows_of_class = std::max<int64_t>(4, rows / 4),
+                            .validation_rows = trial_size_.evaluated >= 8 ? trial_size_.evaluated : 0},
+                           few);
+    origin_.insert(origin_.end(), subset.origin.begin(), subset.origin.end());
+    const Trial trial = try_model(few, trial_size_, folder_.path(), interrupted);
     if (interrupted()) return "";
     for (const std::string& warning : trial.warnings) warnings_.push_back(in_the_users_names(warning));
-    expect(trial);
-    return fmt::format("{} steps of {} sequences: about {} tokens/s{}", trial_size_.steps, trial_size_.sequences,
-                       format_count(trial.tokens_per_second),
-                       trial.evaluation ? fmt::format("; validation {}, after {} steps on a few rows",
+    const double held_out = few.data.validation.empty() ? few.data.validation_fraction : 0;
+    expect(trial, trial.training_tokens / (1 - held_out) / subset.share);
+    return fmt::format("{} of {}: about {} tokens/s{}", plural(trial_size_.steps, "step"),
+                       plural(trial_size_.sequences, "sequence"), format_count(trial.tokens_per_second),
+                       trial.evaluation ? fmt::format("; validation {}, after {} on a few rows",
                                                       metrics_text(trial.evaluation->metrics, job_.training.best_by),
-                                                      trial_size_.steps)
+                                                      plural(trial_size_.steps, "step"))
                                         : "; not evaluated");
   }
 
-  // How long the run itself should take.
-  void expect(const Trial& trial) {
+  // How long the run itself should take; `epoch`: the tokens of one.
+  void expect(const Trial& trial, double epoch) {
     if (trial.tokens_per_second <= 0) return;
     const TrainingOptions& training = job_.training;
     const double of_step =
         static_cast<double>(training.batch_size * training.gradient_accumulation_steps) * trial.tokens_per_sequence;
-    const double epoch = traits_of_task(job_.task).reads_table
-                             ? table_.all_rows * trial.tokens_per_sequence
-                             : text_.all_bytes * trial.tokens / std::max(1.0, static_cast<double>(text_.bytes));
     double tokens = static_cast<double>(std::max<int64_t>(1, training.num_epochs)) * epoch;
     if (training.max_steps > 0) tokens = static_cast<double>(training.max_steps) * of_step;
     if (!training.stop.empty()) {
@@ -323,7 +229,7 @@ class SmokeTest {
     Job plain;
     const std::vector<Option> options = declare_job_options(base), defaults = declare_job_options(plain);
     for (size_t i = 0; i < options.size(); ++i) {  // what speaks of the two
-      if (options[i].unmet_condition(true) != nullptr) options[i].take_default(defaults[i]);
+      if (options[i].unmet_condition(true) != nullptr) options[i].take(defaults[i]);
     }
     child({"train", write_job(base, "base.json")});
     if (!job_.training.teacher.empty()) small_.training.teacher = base.output;
@@ -342,7 +248,7 @@ class SmokeTest {
     child({"train", write_job(whole, "whole.json")});
     const Json summary = parse_own_json(read_file(whole.output + "/summary.json", file_kind::summary));
     small_.training.precision = summary.at("precision");  // "auto" might measure otherwise the next time
-    const bool evaluated = summary.contains("validation_loss");
+    const bool evaluated = !metrics_of_line(summary, {}).empty();
     return fmt::format("tokenizer, {} steps, {}, {} checkpoints kept", summary.at("step").get<int64_t>(),
                        evaluated ? "evaluation" : "no evaluation (no text to spare for it)",
                        list_checkpoints(whole.output).size());
@@ -375,19 +281,9 @@ class SmokeTest {
   std::string evaluate() {
     const Json result =
         parse_own_json(last_line(child({"eval", small_.output, "--data", small_.data.train.back().path, "--json"})));
-    const char* counted = result.contains("examples") ? "examples" : "tokens";
+    const std::string& targets = traits_of_task(job_.task).targets;
+    const std::string counted = result.contains(targets) ? targets : "tokens";
     return fmt::format("{} {}", result.at(counted).get<int64_t>(), counted);
-  }
-
-  std::string predict() {
-    const std::string answers = child({"predict", small_.output, "--data", small_.data.train.back().path});
-    const auto count = std::count(answers.begin(), answers.end(), '{') / 2;  // each has an object of probabilities
-    return fmt::format("{} answers", count);
-  }
-
-  std::string generate() {
-    child({"generate", small_.output, "--max-tokens", "16", "--temperature", "0"});
-    return "16 tokens";
   }
 
   std::string export_model() {
@@ -412,10 +308,9 @@ class SmokeTest {
   TemporaryFolder folder_;
   Job small_;
   TrialSize trial_size_;
-  TextSubset text_;
-  TableSubset table_;
-  std::string expectation_;            // of the whole run; empty: nothing is known
-  std::vector<std::string> warnings_;  // of the real model's steps
+  std::vector<std::pair<std::string, std::string>> origin_;  // of copies of the user's files
+  std::string expectation_;                                  // of the whole run; empty: nothing is known
+  std::vector<std::string> warnings_;                        // of the real model's steps
   Clock::time_point start_ = Clock::now();
 };
 

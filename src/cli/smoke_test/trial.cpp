@@ -14,6 +14,7 @@
 #include "base/parse_json.h"
 #include "base/runtime.h"
 #include "infer/precision.h"
+#include "models/model_costs.h"
 #include "ops/peak/peak.h"
 #include "train/run/trainer.h"
 
@@ -48,14 +49,25 @@ double product_gflops(const EngineOptions& options) {
   return std::max(1.0, device.is_cuda() ? gpu_product_gflops(device, arithmetic) : measured_product_gflops(arithmetic));
 }
 
+// FLOP of a token of the model where every sequence is as long as it may be.
+double flop_per_token(const ModelConfig& model, const BatchLayout& layout, int64_t length) {
+  std::vector<RowMeans> means;
+  for (const RowCapacity& set : layout.capacities({length, 1, length})) {
+    const auto rows = static_cast<double>(set.rows);
+    const bool derived = !means.empty() && layout.others[means.size() - 1].derived_from >= 0;
+    means.push_back({.rows = rows, .attended = derived ? static_cast<double>(length) : rows, .derived = derived});
+  }
+  return model_flop_per_token(model, means);
+}
+
 }  // namespace
 
 TrialSize trial_size(const Job& job, const EngineOptions& options) {
   constexpr double kReached = 0.5;  // of the products' rate, by a whole step
-  const auto length = static_cast<double>(job.training.max_length);
+  const int64_t length = job.training.max_length;
   TrialSize size;
-  size.seconds_per_sequence =
-      length * model_flop_per_token(options.model, length) * 1e-9 / (kReached * product_gflops(options));
+  size.seconds_per_sequence = static_cast<double>(length) * flop_per_token(options.model, options.layout, length) *
+                              1e-9 / (kReached * product_gflops(options));
   const int64_t of_step = job.training.batch_size * job.training.gradient_accumulation_steps;
   size.sequences = std::clamp<int64_t>(
       static_cast<int64_t>(std::min(1e6, kSeconds / static_cast<double>(kSteps) / size.seconds_per_sequence)), 1,
@@ -97,15 +109,16 @@ Trial try_model(Job job, const TrialSize& size, const std::string& folder, const
   double tokens = 0, sequences = 0;
   for_each_log_line(job.output + "/ledger.jsonl", [&](const LogLine& line) {
     const auto json = parse_json(std::string(line.text), job.output + "/ledger.jsonl", "");
-    trial.tokens += json.value("training_tokens", 0.0) + json.value("validation_tokens", 0.0);
+    trial.training_tokens += json.value("training_tokens", 0.0);
     tokens += json.value("tokens", 0.0);
     sequences += json.value("sequences", 0.0);
   });
   trial.tokens_per_sequence = tokens / std::max(1.0, sequences);
   const Job tried = job_from_json_text(read_file(job.output + "/job.json", file_kind::job), job.output + "/job.json");
-  const auto length = static_cast<double>(job.training.max_length);
-  trial.tokens_per_second *=
-      model_flop_per_token(make_task(tried.task)->model_config(tried), length) / model_flop_per_token(whole, length);
+  const auto flop = [&](const ModelConfig& model) {
+    return flop_per_token(model, make_task(job.task)->batch_layout(job), job.training.max_length);
+  };
+  trial.tokens_per_second *= flop(make_task(tried.task)->model_config(tried)) / flop(whole);
   return trial;
 }
 

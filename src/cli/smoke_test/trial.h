@@ -30,7 +30,7 @@ TrialSize trial_size(const Job& job, const EngineOptions& options);
 struct Trial {
   double tokens_per_second = 0;  // of the job's model: at its vocabulary size, which that of a few rows may be below
   double tokens_per_sequence = 0;
-  double tokens = 0;  // of the rows that were given, training and validation
+  double training_tokens = 0;  // of the rows that were given
   std::optional<EvaluationMetrics> evaluation;
   std::vector<std::string> warnings;  // what the run itself would warn of
 };

@@ -37,13 +37,11 @@ class Sequences {
   // them.
   virtual int sets() const { return 1; }
   virtual int64_t rows(int64_t index, int set = 0) const = 0;
+  // Of a derived set too; where its rows are drawn, of as many as are expected.
   virtual LengthTotals totals(int set = 0) const = 0;
   int64_t longest(int set = 0) const { return totals(set).longest; }
   int64_t total_rows(int set = 0) const { return totals(set).rows; }
-  // How many rows a row has in its sequence, on average over the rows: what attention costs.
-  double rows_attended(int set = 0) const { return totals(set).squares / static_cast<double>(totals(set).rows); }
   virtual int64_t text_bytes() const { return 0; }  // that all targets stand for; 0: not known
-  virtual double picked_rows() const { return 0; }  // of a sequence on average, where not all rows have targets; else 0
 
   // One more sequence, its rows in every set; `sequence` is its number within the optimizer step. Only what draws anew
   // in each epoch depends on `epoch`.

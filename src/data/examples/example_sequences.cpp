@@ -10,9 +10,14 @@ ExampleSequences::ExampleSequences(ExampleSet examples, int64_t max_length)
   for (int64_t i = 0; i < examples_.count(); ++i) totals_.add(examples_.length(i, max_length));
 }
 
+LengthTotals ExampleSequences::totals(int set) const {
+  if (set == 0 || empty()) return totals_;
+  return {.longest = 1, .rows = count(), .squares = static_cast<double>(count())};  // the first row of each
+}
+
 void ExampleSequences::append(int64_t index, int64_t /*epoch*/, int32_t sequence, MicroBatch& batch) const {
   examples_.append(index, max_length_, sequence, batch);
-  if (teacher_logits_) append_shares(index, batch.sets[1].soft_targets);
+  if (teacher_logits_) append_shares(index, batch.sets[kPickedSet].soft_targets);
   if (inputs_) {
     const std::span<const std::byte> rows = inputs_->of(examples_.row_of(index));
     std::vector<std::byte>& inputs = batch.sets[input_set_].inputs;
@@ -22,7 +27,7 @@ void ExampleSequences::append(int64_t index, int64_t /*epoch*/, int32_t sequence
 
 void ExampleSequences::read_inputs(std::shared_ptr<const ExampleActivations> inputs, bool of_picked_rows) {
   inputs_ = std::move(inputs);
-  input_set_ = of_picked_rows ? 1 : 0;
+  input_set_ = of_picked_rows ? kPickedSet : 0;
 }
 
 void ExampleSequences::learn_from(std::shared_ptr<const ExampleActivations> logits, double temperature) {
@@ -40,9 +45,11 @@ void ExampleSequences::append_shares(int64_t index, std::vector<float>& shares) 
     shares.push_back(static_cast<float>(std::exp((logit - largest) / temperature_) / total));
 }
 
-double MaskedSequences::picked_rows() const {
-  if (empty()) return 0;
-  return std::max(1.0, probability_ * static_cast<double>(total_rows()) / static_cast<double>(count()));
+LengthTotals MaskedSequences::totals(int set) const {
+  const LengthTotals texts = ExampleSequences::totals(0);
+  if (set == 0 || empty()) return texts;
+  const int64_t rows = std::max<int64_t>(count(), std::llround(probability_ * static_cast<double>(texts.rows)));
+  return {texts.longest, rows, static_cast<double>(rows) * static_cast<double>(rows) / static_cast<double>(count())};
 }
 
 void MaskedSequences::append(int64_t index, int64_t epoch, int32_t sequence, MicroBatch& batch) const {

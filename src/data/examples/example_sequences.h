@@ -22,8 +22,7 @@ class ExampleSequences : public Sequences {
 
   int64_t count() const override { return examples_.count(); }
   int64_t rows(int64_t index, int /*set*/ = 0) const override { return examples_.length(index, max_length_); }
-  LengthTotals totals(int /*set*/ = 0) const override { return totals_; }
-  double picked_rows() const override { return 1; }
+  LengthTotals totals(int set = 0) const override;
   void append(int64_t index, int64_t epoch, int32_t sequence, MicroBatch& batch) const override;
 
   const ExampleSet& examples() const { return examples_; }
@@ -54,7 +53,7 @@ class MaskedSequences final : public ExampleSequences {
   MaskedSequences(ExampleSet examples, int64_t max_length, Masker masker, double probability)
       : ExampleSequences(std::move(examples), max_length), masker_(std::move(masker)), probability_(probability) {}
 
-  double picked_rows() const override;
+  LengthTotals totals(int set = 0) const override;
   void append(int64_t index, int64_t epoch, int32_t sequence, MicroBatch& batch) const override;
 
  private:

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "data/examples/text_frame.h"
 
 namespace brisk {
 
@@ -92,7 +93,7 @@ void Masker::append_picked(int64_t epoch, int64_t index, MicroBatch& batch) cons
   constexpr uint64_t kMaskSite = 0x6D61736B;  // "mask": apart from every other use of the seed
   const uint64_t key =
       random_key({options_.seed, kMaskSite, static_cast<uint64_t>(epoch), static_cast<uint64_t>(index)});
-  MicroBatch::Set& picked = batch.derived_set(1, 0);
+  MicroBatch::Set& picked = batch.derived_set(kPickedSet, 0);
   MicroBatch::Set& set = batch.sets[0];
   const int32_t begin = set.starts[set.starts.size() - 2], end = set.starts.back();
   for (const int32_t row : pick_rows(key, begin, end, set)) {

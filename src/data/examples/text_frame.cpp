@@ -62,7 +62,7 @@ void TextFrame::append(Lengths texts, const Copy& copy, int64_t max_length, int3
 }
 
 void append_picked_first(MicroBatch& batch, int32_t label, float weight) {
-  MicroBatch::Set& picked = batch.derived_set(1, 0);
+  MicroBatch::Set& picked = batch.derived_set(kPickedSet, 0);
   const MicroBatch::Set& rows = batch.sets[0];
   const int32_t row = rows.starts[rows.starts.size() - 2];
   if (weight != 1 && picked.weights.empty()) picked.weights.assign(picked.source.size(), 1.0f);

@@ -8,6 +8,7 @@
 // as long, as Hugging Face's longest_first.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -16,6 +17,9 @@
 #include "text/tokenizer.h"
 
 namespace brisk {
+
+// The row set of the rows whose outputs matter: the first of each text, or the masked ones. It is derived from set 0.
+constexpr size_t kPickedSet = 1;
 
 class TextFrame {
  public:

@@ -132,6 +132,22 @@ Option& Option::used_with(Condition condition) {
   requirements.push_back({std::move(condition), false});
   return *this;
 }
+Option& Option::everywhere() {
+  applies_everywhere = true;
+  return *this;
+}
+Option& Option::must_with(Condition condition, std::function<bool()> allows, std::string expectation) {
+  restrictions.push_back({std::move(condition), std::move(allows), std::move(expectation)});
+  return *this;
+}
+Option& Option::decided_by_data() {
+  is_decided_by_data = true;
+  return *this;
+}
+Option& Option::with_source(WithSource rule) {
+  source_rule = rule;
+  return *this;
+}
 Option& Option::default_with(Condition condition, Value value) {
   other_defaults.push_back({std::move(condition), std::move(value)});
   return *this;
@@ -159,7 +175,7 @@ const Condition* Option::unmet_condition(bool required) const {
   return nullptr;
 }
 
-void Option::take_default(const Option& other) const {
+void Option::take(const Option& other) const {
   BRISK_CHECK(path == other.path, "{} is not {}", other.path, path);
   std::visit(
       [&]<typename T>(const T& mine) {
@@ -212,6 +228,11 @@ bool Option::is_automatic() const {
   if (const auto* text = std::get_if<std::string*>(&field)) return (*text)->empty();
   if (const auto* list = std::get_if<std::vector<std::string>*>(&field)) return (*list)->empty();
   return false;
+}
+
+bool Option::is_open() const {
+  const auto* text = std::get_if<std::string*>(&field);
+  return is_automatic() || (text != nullptr && (*text)->empty());
 }
 
 std::string Option::value_text() const {
@@ -322,8 +343,27 @@ std::vector<std::string> apply_other_defaults(const std::vector<Option>& options
   return lines;
 }
 
+void take_found(const std::vector<Option>& options, const FoundValues& found) {
+  for (const auto& [path, value] : found) {
+    const auto option = std::find_if(options.begin(), options.end(), [&](const Option& it) { return it.path == path; });
+    BRISK_CHECK(option != options.end() && option->is_decided_by_data, "{} is not decided by data", path);
+    set_field(option->field, value);
+  }
+}
+
+void recall_found(const std::vector<Option>& options, const std::vector<Option>& saved) {
+  for (size_t i = 0; i < options.size(); ++i) {
+    if (options[i].is_decided_by_data && options[i].is_open()) options[i].take(saved.at(i));
+  }
+}
+
 void check_options_apply(const std::vector<Option>& options, const std::vector<Option>& defaults) {
   for (size_t i = 0; i < options.size(); ++i) {
+    for (const Option::Restriction& restriction : options[i].restrictions) {
+      if (!restriction.condition.holds() || restriction.allows()) continue;
+      user_error("{} = {} is not possible: {} has {}; remove it", options[i].path, options[i].value_text(),
+                 restriction.condition.where, restriction.expected);
+    }
     const Condition* unmet = options[i].unmet_condition(true);
     if (unmet == nullptr || options[i].value_text() == defaults.at(i).value_text()) continue;
     user_error("{} does not apply {}; remove it", options[i].path,

@@ -5,12 +5,14 @@
 //
 //   struct Cake { int64_t eggs = 3; bool vegan = false; std::string icing = "none"; } cake;
 //   std::vector<Option> options;
-//   options.emplace_back("cake.vegan", cake.vegan, "bake without eggs and milk", OnResume::fixed);
+//   options.emplace_back("cake.vegan", cake.vegan, "bake without eggs and milk", OnResume::fixed)
+//       .everywhere().same_in_smoke_test();
 //   options.emplace_back("cake.eggs", cake.eggs, "eggs in the dough", OnResume::fixed)
 //       .at_least(1).at_most(12).also({"num_eggs"})
 //       .only_with({"eggs", [&cake] { return !cake.vegan; }})
 //       .smoke_test_at_most(1);
-//   options.emplace_back("cake.icing", cake.icing, "what covers it", OnResume::may_change).one_of({"none", "sugar"});
+//   options.emplace_back("cake.icing", cake.icing, "what covers it", OnResume::may_change)
+//       .one_of({"none", "sugar"}).everywhere().smoke_test_value("none");
 //   ReadResult result = read_options(options, R"({"cake": {"num_eggs": 4}})", "cake.json", {"cake.icing=sugar"});
 //   // cake.eggs is 4, cake.icing "sugar"; result.notes: "cake.json: cake.num_eggs is cake.eggs here"
 //
@@ -60,6 +62,10 @@ struct Condition {
 // Whether an option may differ when saved work is continued.
 enum class OnResume : uint8_t { fixed, may_change };
 
+// Who decides an option where the work begins from something that has its own value: that alone, so that another value
+// is an error; that, unless less is asked for; what is asked for, if anything is; or what is asked for alone.
+enum class WithSource : uint8_t { decides, limits, suggests, leaves };
+
 class Option {
  public:
   using Field = std::variant<bool*, int64_t*, double*, std::string*, std::vector<std::string>*, NamedNumbers*,
@@ -106,10 +112,17 @@ class Option {
   // is ignored (used_with): the momentum of an optimizer that is not used.
   Option& only_with(Condition condition);
   Option& used_with(Condition condition);
+  Option& everywhere();  // there are no such conditions
+  // Where the condition holds, any other value than `allows` accepts is an error: "an encoder has layernorm".
+  Option& must_with(Condition condition, std::function<bool()> allows, std::string expected);
   // Another default where the condition holds; of several the last. It may look at options declared before this one.
   Option& default_with(Condition condition, Value value);
 
-  // Its value where a job is only tried out, small and short; by default it stays. Every integer option says which.
+  // Where nothing is given, what is found in the data fills it in.
+  Option& decided_by_data();
+  Option& with_source(WithSource rule);
+
+  // Its value where a job is only tried out, small and short.
   Option& smoke_test_at_most(int64_t most);
   Option& smoke_test_value(Value value);
   Option& smoke_test_rule(std::function<void()> rule);
@@ -118,9 +131,9 @@ class Option {
   // The first condition that does not hold; of only_with alone where `required`. Null: all hold.
   const Condition* unmet_condition(bool required = false) const;
   bool has_effect() const { return unmet_condition() == nullptr; }
-  void take_default(const Option& other) const;  // the same option of a struct with defaults alone
-  std::string meaning() const;                   // the help, and where the option applies
-  std::string other_defaults_text() const;       // "; 32 with optimizer adamw"; empty: none
+  void take(const Option& other) const;     // the value of the same option of another struct
+  std::string meaning() const;              // the help, and where the option applies
+  std::string other_defaults_text() const;  // "; 32 with optimizer adamw"; empty: none
 
   std::string section() const;  // "training"; empty at the top
   std::string name() const;     // "batch_size"
@@ -128,6 +141,7 @@ class Option {
 
   // Is the field at the value that means "brisk chooses"?
   bool is_automatic() const;
+  bool is_open() const;            // so, or an empty string
   std::string value_text() const;  // as written in JSON, "auto" where is_automatic()
   std::string expected() const;    // "an integer from 1 to 12"
   std::string range() const;       // "1 to 12", "none, sugar"; empty where anything goes
@@ -160,11 +174,20 @@ class Option {
     bool required;
   };
   std::vector<Requirement> requirements;
+  bool applies_everywhere = false;
+  struct Restriction {
+    Condition condition;
+    std::function<bool()> allows;
+    std::string expected;
+  };
+  std::vector<Restriction> restrictions;
   struct OtherDefault {
     Condition condition;
     Value value;
   };
   std::vector<OtherDefault> other_defaults;
+  bool is_decided_by_data = false;
+  WithSource source_rule = WithSource::decides;
   bool smoke_test_said = false;
   std::function<void()> smoke_test;  // none: the value stays
 };
@@ -194,8 +217,14 @@ void shrink_for_smoke_test(const std::vector<Option>& options);
 std::vector<std::string> apply_other_defaults(const std::vector<Option>& options, const std::set<std::string>& given);
 
 // UserError where an option that does not apply (only_with) has another value than in `defaults`, the same options of a
-// struct with defaults alone.
+// struct with defaults alone; or one that it must not have (must_with).
 void check_options_apply(const std::vector<Option>& options, const std::vector<Option>& defaults);
+
+// What was found in the data, by path, in the options that are decided by it.
+using FoundValues = std::map<std::string, Option::Value>;
+void take_found(const std::vector<Option>& options, const FoundValues& found);
+// The same of `saved`, where an option is still open.
+void recall_found(const std::vector<Option>& options, const std::vector<Option>& saved);
 
 // The values that must not change on resume, by path; of a list of items ("data.train.0.weight") those that are given.
 std::map<std::string, std::string> values_fixed_on_resume(const std::vector<Option>& options);

@@ -10,6 +10,7 @@
 #include "base/rounding.h"
 #include "base/runtime.h"
 #include "ops/attention/attention_kernels.h"
+#include "ops/cpu/cpu_workspace.h"
 
 namespace brisk::cpu {
 
@@ -127,6 +128,15 @@ void attention_forward(const AttentionForward& op) {
   const int64_t bytes = BRISK_ACTIVE_ISA(attention_forward_scratch)(op, most_queries(tasks), most_keys(op));
   run_tasks(tasks, bytes,
             [&](const AttentionTask& task, const AttentionTask* next, void* scratch) { run(op, task, next, scratch); });
+}
+
+int64_t attention_workspace_bytes(const AttentionShape& shape, DType type, int64_t queries, int64_t keys) {
+  if (!has_vector_kernels()) return 0;
+  AttentionForward op;
+  op.shape = shape;
+  op.q.type = op.k.type = op.v.type = op.y.type = type;
+  const int64_t forward = BRISK_ACTIVE_ISA(attention_forward_scratch)(op, queries, keys);
+  return thread_pool().size() * std::max(forward, BRISK_ACTIVE_ISA(attention_backward_scratch)(op, queries, keys));
 }
 
 void attention_backward(const AttentionBackward& op) {

@@ -1,9 +1,11 @@
+#include <span>
 #include <utility>
 
 #include "base/rounding.h"
 #include "ops/attention/attention.h"
 #include "ops/attention/attention_cudnn_limits.h"
 #include "ops/backend.h"
+#include "ops/cpu/cpu_workspace.h"
 #include "ops/rows/rows_copy.h"
 #include "ops/tape/gpu_workspace.h"
 #include "ops/tape/tape_ops.h"
@@ -27,6 +29,7 @@ class AttentionOp final : public OverwritingOp {
         cache_slot_(cache_slot) {}
   OpFamily family() const override { return OpFamily::attention; }
   std::string name() const override { return cross_ ? "cross_attention" : "self_attention"; }
+  bool writes_every_gradient() const override { return cross_; }  // dq, dk and dv come out of one kernel
   void forward(OpRun& run) const override {
     AttentionForward op = arguments(run);
     if (run.batch().cache != nullptr && !cross_) {
@@ -55,6 +58,13 @@ class AttentionOp final : public OverwritingOp {
     op.dv = dkv.columns(first + kv_cols, kv_cols);
     BRISK_RUN_OP(run, attention_backward, op);
   }
+  // Two products with the keys that a query sees, of which a causal one sees half; backward, four.
+  OpCost cost(const Tape& tape, const Node& node, std::span<const RowMeans> sets) const override {
+    const double keys = sets[static_cast<size_t>(key_set_)].attended * (shape_.causal ? 0.5 : 1.0);
+    const double scores = rows_of_a_sequence(tape, node.outputs[0], sets) * keys * static_cast<double>(shape_.heads);
+    const double forward = 4 * scores * static_cast<double>(shape_.head_width);
+    return {.forward = forward, .backward = 2 * forward};
+  }
   GpuWorkspace gpu_workspace(const Tape& tape, const Node& node) const override {
     // The gradient of the queries in f32, and two numbers for each row and head.
     constexpr int64_t kNarrowestHead = 8;
@@ -73,6 +83,10 @@ class AttentionOp final : public OverwritingOp {
     const int64_t gradients = gradient * divide_up(longest, kKeysOfABlock);
     const bool suits = size_of(tape.activation_type()) == 2 && may_suit_cudnn(shape_.head_width, longest);
     return {.shared = shared, .cudnn = suits && gradients <= kMostCudnnBytes ? shared - gradient + gradients : 0};
+  }
+  int64_t cpu_workspace(const Tape& tape, const Node&) const override {
+    return cpu::attention_workspace_bytes(shape_, tape.activation_type(), tape.rows(query_set_).longest,
+                                          tape.rows(key_set_).longest);
   }
 
  private:

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/rounding.h"
 #include "base/runtime.h"
+#include "ops/cpu/cpu_workspace.h"
 #include "ops/gemm/gemm.h"
 #include "ops/gemm/gemm_few_rows.h"
 #include "ops/gemm/gemm_kernels.h"
@@ -66,31 +67,34 @@ class CpuGemm {
       cut(units_block);
     }
 
-    // Of the thread that asks for a product, whether the pool computes it or that thread alone.
-    static thread_local PanelMemory panel_memory;
-    static thread_local GemmSchedule schedule;
-    schedule_ = &schedule;
-    schedule_->begin(threads, steps(), row_items_ * col_items_);
-    const int64_t tile_floats = kernels.rows * kernels.cols, b_panels = cols_block_ / kernels.cols;
+    const int64_t b_panels = cols_block_ / kernels.cols;
     b_floats_ = low_ ? units_block * kernels.cols * item_cols_ : units_block * cols_block_ * step_passes_;
     a_floats_ = item_panels_ * panel_floats_ * (low_ ? depth_passes_ : col_items_ > 1 ? step_passes_ : 1);
     // Sums of passes before the last: where a step has all passes, of the item in work alone, which stay near.
     const bool keeps_partial = !plain_ && depth_passes_ > 1;
-    const int64_t partial_items = depth_steps_ > 1 ? row_items_ : threads;
+    partial_items_ = depth_steps_ > 1 ? row_items_ : threads;
     const int64_t partial_cols = low_ ? item_cols_ : b_panels;
-    partial_floats_ = keeps_partial ? item_panels_ * partial_cols * tile_floats : 0;
+    partial_floats_ = keeps_partial ? item_panels_ * partial_cols * tile_floats() : 0;
     row_keys_size_ = epilogue.dropout.active() ? round_up(item_panels_ * kernels.rows, 16) : 0;
-    const int64_t b_copies = low_ ? threads : 2, a_copies = low_ ? 1 : threads;
-    float* memory = panel_memory.reserve(b_copies * b_floats_ + a_copies * a_floats_ +
-                                         threads * (tile_floats + row_keys_size_) + partial_items * partial_floats_);
-    b_panels_ = memory;
-    a_panels_ = memory += b_copies * b_floats_;
-    tile_buffers_ = memory += a_copies * a_floats_;
-    partial_ = memory += threads * tile_floats;
-    row_keys_ = reinterpret_cast<uint32_t*>(memory + partial_items * partial_floats_);
+  }
+
+  int64_t workspace_floats() const {
+    return b_copies() * b_floats_ + a_copies() * a_floats_ + threads_ * (tile_floats() + row_keys_size_) +
+           partial_items_ * partial_floats_;
   }
 
   void run() {
+    // Of the thread that asks for a product, whether the pool computes it or that thread alone.
+    static thread_local PanelMemory panel_memory;
+    static thread_local GemmSchedule schedule;
+    schedule_ = &schedule;
+    schedule_->begin(threads_, steps(), row_items_ * col_items_);
+    float* memory = panel_memory.reserve(workspace_floats());
+    b_panels_ = memory;
+    a_panels_ = memory += b_copies() * b_floats_;
+    tile_buffers_ = memory += a_copies() * a_floats_;
+    partial_ = memory += threads_ * tile_floats();
+    row_keys_ = reinterpret_cast<uint32_t*>(memory + partial_items_ * partial_floats_);
     if (threads_ == 1) return run_thread(0);
     thread_pool().run_parts([this](int thread) { run_thread(thread); });
   }
@@ -144,6 +148,9 @@ class CpuGemm {
     int64_t number = 0;
   };
   int64_t steps() const { return col_passes_ * depth_steps_; }
+  int64_t tile_floats() const { return kernels_.rows * kernels_.cols; }
+  int64_t b_copies() const { return low_ ? threads_ : 2; }
+  int64_t a_copies() const { return low_ ? 1 : threads_; }
   Step step(int64_t number) const {
     const int64_t col_pass = number / depth_steps_, depth_step = number % depth_steps_;
     return {{col_pass * cols_block_, std::min(n_, (col_pass + 1) * cols_block_)},
@@ -453,7 +460,7 @@ class CpuGemm {
   int64_t a_floats_ = 0, b_floats_ = 0;
   float* tile_buffers_ = nullptr;  // of each thread
   float* partial_ = nullptr;       // of each thread's item, or of all items of a block of columns
-  int64_t partial_floats_ = 0;
+  int64_t partial_floats_ = 0, partial_items_ = 0;
   uint32_t* row_keys_ = nullptr;  // of each thread: of its item's rows, for dropout
   int64_t row_keys_size_ = 0;
 };
@@ -483,6 +490,17 @@ void gemm_alone(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const Gem
                 const GemmEpilogue& epilogue, Arithmetic arithmetic) {
   BRISK_CHECK(can_gemm_alone(), "only brisk's own product runs on one thread of a thread pool");
   if (m > 0 && n > 0) CpuGemm(*own_kernels(arithmetic), m, n, std::max<int64_t>(k, 0), a, b, epilogue, 1).run();
+}
+
+int64_t gemm_workspace_bytes(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b, bool plain,
+                             Arithmetic arithmetic) {
+  const GemmKernels* kernels = own_kernels(arithmetic);
+  if (m <= 0 || n <= 0) return 0;
+  if (gemm_implementation() != GemmImplementation::own || kernels == nullptr)
+    return plain ? 0 : m * n * size_of(DType::f32);
+  GemmEpilogue epilogue;
+  if (!plain) epilogue.dropout.probability = 0.5f;
+  return CpuGemm(*kernels, m, n, k, a, b, epilogue, thread_pool().size()).workspace_floats() * size_of(DType::f32);
 }
 
 bool can_gemm_alone() { return gemm_implementation() == GemmImplementation::own && has_vector_kernels(); }

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
 #include "ops/backend.h"
+#include "ops/cpu/cpu_workspace.h"
 #include "ops/linear/linear.h"
 #include "ops/norm/norm.h"
 #include "ops/rows/rows_copy.h"
@@ -49,10 +51,6 @@ class LinearOp final : public Op {
   }
   void backward(OpRun& run) const override {
     const Tensor dy = run.output_gradient(0);
-    if (has_residual_) {
-      const Tensor dresidual = run.input_gradient(1);
-      if (dresidual) BRISK_RUN_OP(run, copy_rows, dy, dresidual, run.input_gradient_adds(1));
-    }
     LinearBackward op;
     const Tensor prepared = run.prepared_gradient();
     op.dy = prepared ? prepared : dy;
@@ -78,8 +76,16 @@ class LinearOp final : public Op {
     op.products = run.products();
     if (fp8_output_ >= 0) op.fp8_operands = run.output(fp8_output_);
     BRISK_RUN_OP(run, linear_backward, op);
+    if (has_residual_) {  // after dx, to which it is added where x itself is the residual
+      const Tensor dresidual = run.input_gradient(1);
+      if (dresidual) BRISK_RUN_OP(run, copy_rows, dy, dresidual, run.input_gradient_adds(1));
+    }
   }
 
+  OpCost cost(const Tape& tape, const Node& node, std::span<const RowMeans> sets) const override {
+    return product_cost(rows_of_a_sequence(tape, node.inputs[0], sets), tape.spec(node.inputs[0]).cols,
+                        tape.spec(node.outputs[0]).cols);
+  }
   GpuWorkspace gpu_workspace(const Tape& tape, const Node& node) const override {
     const Value x = node.inputs[0], y = node.outputs[0];
     const int64_t width = tape.spec(y).cols, product = size_of(tape.activation_type());
@@ -99,6 +105,13 @@ class LinearOp final : public Op {
     const int64_t operands = workspace_piece(2 * rows * outputs) + workspace_piece(rows * inputs) +
                              workspace_piece(outputs * inputs) + 16 * kWorkspaceAlignment;
     return {.shared = std::max(forward, backward), .operands = operands};
+  }
+
+  int64_t cpu_workspace(const Tape& tape, const Node& node) const override {
+    const ValueSpec &x = tape.spec(node.inputs[0]), &y = tape.spec(node.outputs[0]);
+    return cpu::product_workspace_bytes(tape.capacity_rows(node.inputs[0]), x.cols, y.cols, x.type,
+                                        tape.activation_type()) +
+           column_sums_workspace_bytes(y.cols);
   }
 
   int gelu_argument() const override {

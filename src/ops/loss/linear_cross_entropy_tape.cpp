@@ -1,8 +1,11 @@
 // The ends of a tape: the loss, and logits for generation and tests.
+#include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
 #include "ops/backend.h"
+#include "ops/cpu/cpu_workspace.h"
 #include "ops/linear/linear.h"
 #include "ops/loss/linear_cross_entropy.h"
 #include "ops/loss/linear_cross_entropy_hopper.h"
@@ -29,6 +32,14 @@ int64_t loss_workspace_bytes(const Tape& tape, const Node& node) {
              workspace_piece(cuda::exponentials_state_bytes(rows));
   }
   return bytes;
+}
+
+int64_t loss_cpu_workspace_bytes(const Tape& tape, const Node& node) {
+  constexpr int64_t kMostRows = 1024;  // of a chunk of the rows, of which the logits are there at a time
+  const ParameterSpec& weight = node.parameters[0]->spec;
+  const int64_t rows = std::min(tape.capacity_rows(node.inputs[0]), kMostRows);
+  return cpu::product_workspace_bytes(rows, weight.cols, weight.rows, tape.spec(node.inputs[0]).type,
+                                      tape.activation_type());
 }
 
 class LinearCrossEntropyOp final : public OverwritingOp {
@@ -62,8 +73,15 @@ class LinearCrossEntropyOp final : public OverwritingOp {
     }
     BRISK_RUN_OP(run, linear_cross_entropy, op);
   }
+  OpCost cost(const Tape& tape, const Node& node, std::span<const RowMeans> sets) const override {
+    const ParameterSpec& weight = node.parameters[0]->spec;
+    return product_cost(rows_of_a_sequence(tape, node.inputs[0], sets), weight.cols, weight.rows);
+  }
   GpuWorkspace gpu_workspace(const Tape& tape, const Node& node) const override {
     return {.shared = loss_workspace_bytes(tape, node)};
+  }
+  int64_t cpu_workspace(const Tape& tape, const Node& node) const override {
+    return loss_cpu_workspace_bytes(tape, node);
   }
 
  private:
@@ -112,8 +130,16 @@ class LogitsOp final : public Op {
     BRISK_RUN_OP(run, linear_forward, op);
   }
   void backward(OpRun&) const override { BRISK_CHECK(false, "logits are read, not trained"); }
+  OpCost cost(const Tape& tape, const Node& node, std::span<const RowMeans> sets) const override {
+    const ParameterSpec& weight = node.parameters[0]->spec;
+    const double rows = last_rows_ ? 1 : rows_of_a_sequence(tape, node.inputs[0], sets);
+    return {.forward = product_cost(rows, weight.cols, weight.rows).forward};
+  }
   GpuWorkspace gpu_workspace(const Tape& tape, const Node& node) const override {
     return {.shared = loss_workspace_bytes(tape, node)};
+  }
+  int64_t cpu_workspace(const Tape& tape, const Node& node) const override {
+    return loss_cpu_workspace_bytes(tape, node);
   }
 
  private:

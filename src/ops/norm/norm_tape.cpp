@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "ops/backend.h"
+#include "ops/cpu/cpu_workspace.h"
 #include "ops/norm/norm.h"
 #include "ops/tape/gpu_workspace.h"
 #include "ops/tape/tape_ops.h"
@@ -66,6 +67,9 @@ class NormOp final : public Op {
     constexpr int64_t kMostBlocks = 1152;
     const int64_t width = tape.spec(node.inputs[0]).cols;
     return {.shared = kMostBlocks * 3 * width * size_of(DType::f32) + column_sums_bytes(width)};
+  }
+  int64_t cpu_workspace(const Tape& tape, const Node& node) const override {
+    return 2 * column_sums_workspace_bytes(tape.spec(node.inputs[0]).cols);
   }
 
  private:

@@ -19,11 +19,11 @@ void append_to_cache(const Tensor& from, const RowSet& rows, const int32_t* begi
 // to[s] = the last row of sequence s.
 void gather_last_rows(const Tensor& from, const RowSet& rows, const Tensor& to);
 }  // namespace cpu
-namespace ref {  // plain already
-using cpu::append_to_cache;
-using cpu::clear_rows;
-using cpu::copy_rows;
-using cpu::gather_last_rows;
+namespace ref {
+void copy_rows(const Tensor& from, const Tensor& to, bool adds);
+void clear_rows(const Tensor& rows);
+void append_to_cache(const Tensor& from, const RowSet& rows, const int32_t* begin, const Tensor& cache);
+void gather_last_rows(const Tensor& from, const RowSet& rows, const Tensor& to);
 }  // namespace ref
 namespace cuda {
 void copy_rows(const Tensor& from, const Tensor& to, bool adds);

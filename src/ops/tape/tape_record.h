@@ -1,6 +1,7 @@
 // What the ops share in the files that record them on the tape (*_tape.cpp).
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "ops/backend.h"
@@ -19,6 +20,17 @@ class OverwritingOp : public Op {
     BRISK_RUN_OP(run, copy_rows, contribution, sum, true);
   }
 };
+
+inline double rows_of_a_sequence(const Tape& tape, Value value, std::span<const RowMeans> sets) {
+  return sets[static_cast<size_t>(tape.spec(value).row_set)].rows;
+}
+
+// Of x [rows, inputs] times a weight's transpose [outputs, inputs], parameter 0: a product forward, and one more for each
+// of the two gradients.
+inline OpCost product_cost(double rows, int64_t inputs, int64_t outputs) {
+  const double product = 2 * rows * static_cast<double>(inputs) * static_cast<double>(outputs);
+  return {.forward = product, .input_gradient = product, .parameter_gradient = product};
+}
 
 // Dropout is drawn while training alone; evaluation records none.
 struct DropoutSite {

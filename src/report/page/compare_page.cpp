@@ -150,7 +150,8 @@ std::string comparison_page(const Comparison& comparison) {
   }
   body += curves_section(
       comparison, "Training loss", "Running means of the logged steps, and the steps themselves.", &RunRecord::steps,
-      [](const StepPoint& point) { return point.loss; }, {.y_name = "loss", .height = 340, .focus = true}, true);
+      [](const StepPoint& point) { return point.metric("loss"); }, {.y_name = "loss", .height = 340, .focus = true},
+      true);
   body += differences_section(comparison) + ledger_section(comparison);
   body += html("<footer>written by <code>brisk compare</code></footer>\n");
   return html_page("brisk: runs compared", body);

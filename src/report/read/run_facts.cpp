@@ -22,7 +22,7 @@ RunFacts facts_of(const RunRecord& run) {
     facts.last = last->metrics;
   }
   facts.model_bytes = 4 * run.parameters;  // as it is kept and exported, in fp32
-  if (!run.steps.empty()) facts.training_loss = run.steps.back().loss;
+  if (!run.steps.empty()) facts.training_loss = run.steps.back().metric("loss");
   return facts;
 }
 

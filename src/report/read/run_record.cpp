@@ -68,9 +68,15 @@ void read_metrics(const std::string& path, RunRecord& run) {
       run.evaluations.push_back(
           {number(line, "step"), number(line, "epoch"), kUnknown, number(line, "seconds"), std::move(metrics)});
     } else if (line.contains("loss")) {
-      StepPoint point{number(line, "step"),          number(line, "epoch"),         number(line, "tokens"),
-                      number(line, "seconds"),       number(line, "loss"),          number(line, "accuracy"),
-                      number(line, "learning_rate"), number(line, "gradient_norm"), number(line, "tokens_per_second")};
+      StepPoint point{number(line, "step"),
+                      number(line, "epoch"),
+                      number(line, "tokens"),
+                      number(line, "seconds"),
+                      number(line, "learning_rate"),
+                      number(line, "gradient_norm"),
+                      number(line, "tokens_per_second")};
+      for (const Metric& metric : metrics_of_step_line(line, run.metrics))
+        point.metrics.emplace_back(metric.name, metric.value);
       if (std::isnan(point.seconds)) {  // of an earlier brisk: the steps' own time, added up
         const StepPoint before = run.steps.empty() ? StepPoint{0, 0, 0, 0} : run.steps.back();
         point.seconds = before.seconds + 1e-3 * number(line, "step_ms") * (point.step - before.step);
@@ -330,7 +336,8 @@ void read_task(RunRecord& run) {
 }  // namespace
 
 double StepPoint::metric(std::string_view name) const {
-  return name == "loss" ? loss : name == "accuracy" ? accuracy : kUnknown;
+  const auto found = std::find_if(metrics.begin(), metrics.end(), [&](const auto& it) { return it.first == name; });
+  return found != metrics.end() ? found->second : kUnknown;
 }
 
 std::string RunRecord::status_text() const {

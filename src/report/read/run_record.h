@@ -19,8 +19,8 @@ namespace brisk {
 
 struct StepPoint {  // a logged step of metrics.jsonl
   double step = kUnknown, epoch = kUnknown, tokens = kUnknown, seconds = kUnknown;
-  double loss = kUnknown, accuracy = kUnknown, learning_rate = kUnknown, gradient_norm = kUnknown;
-  double tokens_per_second = kUnknown;
+  double learning_rate = kUnknown, gradient_norm = kUnknown, tokens_per_second = kUnknown;
+  std::vector<std::pair<std::string, double>> metrics = {};  // by name
   double metric(std::string_view name) const;  // what training itself logs of an evaluation's metrics; else unknown
 };
 

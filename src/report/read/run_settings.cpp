@@ -29,7 +29,7 @@ class JobWithout {
   std::string value(size_t i) {
     const Option& option = options_[i];
     job_ = whole_;  // the options go on speaking of it
-    option.take_default(defaults_[i]);
+    option.take(defaults_[i]);
     given_.erase(option.path);
     std::string value;
     try {

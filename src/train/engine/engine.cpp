@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "infer/batch_buffer.h"
 #include "ops/backend.h"
+#include "ops/cpu/cpu_workspace.h"
 #include "ops/optimizer/parameters.h"
 #include "ops/tape/gpu_workspace.h"
 
@@ -31,32 +32,38 @@ ParameterStore::Moments moments_of(const EngineOptions& options) {
 ParameterStore::Masters masters_of(const EngineOptions& options) {
   return options.master_weights ? ParameterStore::Masters::all : ParameterStore::Masters::not_of_hidden;
 }
+
+TrainingProgram program_of(const Model& model, const EngineOptions& options, Tape::Purpose purpose) {
+  const bool training = purpose == Tape::Purpose::training;
+  return {model,
+          {.purpose = purpose,
+           .activation_type = options.compute_type,
+           .rows = options.row_sets(),
+           .products = options.products},
+          options.loss(),
+          {.checkpoint_every = training ? options.checkpoint_every : 0,
+           .backend = options.backend,
+           .products = options.products}};
+}
 }  // namespace
 
 MemoryPlan plan_memory(const EngineOptions& asked) {
   const EngineOptions options = placed(asked);
   ParameterStore store;
   const std::unique_ptr<Model> model = make_model(options.model, store);
-  const std::vector<RowCapacity> rows = options.row_sets();
+  const TrainingProgram training = program_of(*model, options, Tape::Purpose::training);
+  const TrainingProgram evaluation = program_of(*model, options, Tape::Purpose::evaluation);
   const bool on_gpu = options.backend == Backend::cuda;
   MemoryPlan plan;
-  const auto arena = [&](Tape::Purpose purpose) {
-    Tape tape(
-        {.purpose = purpose, .activation_type = options.compute_type, .rows = rows, .products = options.products});
-    model->loss(tape, options.loss());
-    const bool training = purpose == Tape::Purpose::training;
-    const Program program(tape,
-                          {.checkpoint_every = training ? options.checkpoint_every : 0, .backend = options.backend});
-    if (training) {
-      plan.batch_bytes = BatchBuffer::bytes(tape);
-      if (on_gpu) plan.batch_bytes += 2 * BatchBuffer::column_bytes(rows);  // two more are on their way
-      plan.loss_bytes = program.loss_scratch_bytes();
-    }
-    if (on_gpu) plan.workspace_bytes = std::max(plan.workspace_bytes, gpu_workspace_bytes(tape));
-    if (on_gpu && training) plan.library_bytes = gpu_cudnn_bytes(tape);
-    if (training && options.products == GemmFormat::fp8) plan.operand_bytes = gpu_operand_bytes(tape);
-    return program.arena_bytes();
-  };
+  plan.batch_bytes = BatchBuffer::bytes(training.tape);
+  plan.loss_bytes = training.program.loss_scratch_bytes();
+  const auto workspace = on_gpu ? gpu_workspace_bytes : cpu_workspace_bytes;
+  plan.workspace_bytes = std::max(workspace(training.tape), workspace(evaluation.tape));
+  if (on_gpu) {
+    plan.batch_bytes += 2 * BatchBuffer::column_bytes(options.row_sets());  // two more are on their way
+    plan.library_bytes = gpu_cudnn_bytes(training.tape);
+  }
+  if (options.products == GemmFormat::fp8) plan.operand_bytes = gpu_operand_bytes(training.tape);
   plan.parameters = store.count();
   plan.trained_parameters = store.trained_count();
   plan.state = store.byte_parts(options.compute_type, ParameterStore::Purpose::training, moments_of(options),
@@ -65,9 +72,9 @@ MemoryPlan plan_memory(const EngineOptions& asked) {
   plan.optimizer_bytes = optimizer->workspace_bytes(on_gpu);
   plan.saved_bytes = store.trained_count() * size_of(DType::f32) + optimizer->state_bytes();
   plan.state_bytes = plan.state.total() + plan.optimizer_bytes;
-  const int64_t training = arena(Tape::Purpose::training), evaluation = arena(Tape::Purpose::evaluation);
-  plan.activation_bytes = training + plan.batch_bytes;
-  plan.evaluation_bytes = on_gpu && evaluation <= training ? 0 : evaluation;
+  const int64_t arena = training.program.arena_bytes(), evaluation_arena = evaluation.program.arena_bytes();
+  plan.activation_bytes = arena + plan.batch_bytes;
+  plan.evaluation_bytes = on_gpu && evaluation_arena <= arena ? 0 : evaluation_arena;
   plan.library_bytes = std::max<int64_t>(0, plan.library_bytes - plan.workspace_bytes);
   if (on_gpu) plan.workspace_bytes += kGemmWorkspaceBytes + plan.operand_bytes;
   return plan;
@@ -77,11 +84,7 @@ Engine::Engine(const EngineOptions& options)
     : options_(placed(options)),
       device_(options.device != nullptr ? *options.device : cpu_device()),
       model_(make_model(options.model, store_)),
-      training_(
-          *model_,
-          {.activation_type = options_.compute_type, .rows = options_.row_sets(), .products = options_.products},
-          options_.loss(),
-          {.checkpoint_every = options_.checkpoint_every, .backend = options_.backend, .products = options_.products}) {
+      training_(program_of(*model_, options_, Tape::Purpose::training)) {
   BRISK_CHECK((options.compute_type != DType::f16 && options.master_weights) || device_.is_cuda(),
               "a GPU's on the CPU");
   store_.allocate(device_, training_.program.completion_order(), options.compute_type,
@@ -128,10 +131,14 @@ StepResult Engine::train_step(const StepBatch& batch, int64_t step, double rate,
 EvaluationResult Engine::evaluate(const Sequences& sequences, Ledger& ledger, int64_t count) {
   if (!evaluator_) {
     // On a GPU, where memory is what limits a batch, between steps and in their memory.
-    evaluator_ =
-        std::make_unique<Evaluator>(*model_, store_, options_.capacity, options_.layout, options_.backend,
-                                    options_.products == GemmFormat::tf32 ? options_.products : GemmFormat::own,
-                                    device_.is_cuda() ? &training_.program : nullptr);
+    evaluator_ = options_.make_evaluator(
+        {.model = *model_,
+         .store = store_,
+         .capacity = options_.capacity,
+         .layout = options_.layout,
+         .backend = options_.backend,
+         .products = options_.products == GemmFormat::tf32 ? options_.products : GemmFormat::own,
+         .shared_with = device_.is_cuda() ? &training_.program : nullptr});
   }
   return evaluator_->evaluate(sequences, ledger, count);
 }

@@ -54,6 +54,7 @@ struct EngineOptions {
   ProcessGroup* processes = nullptr;  // that train this model together; none: this one alone
   // Hears of every trained parameter once a step, when its gradient is complete (Program::backward).
   GradientReady gradient_ready;
+  MakeEvaluator make_evaluator = make_token_evaluator;  // what evaluate() measures
 
   LossOptions loss() const;
   std::vector<RowCapacity> row_sets() const { return layout.capacities(capacity); }
@@ -66,7 +67,7 @@ struct MemoryPlan {
   int64_t state_bytes = 0;       // masters, gradients, moments, copies, the optimizer's workspace
   int64_t activation_bytes = 0;  // the training arena and the batch
   int64_t evaluation_bytes = 0;  // its arena; none on a GPU, where it fits into that of training
-  int64_t workspace_bytes = 0;   // on a GPU: of products and other ops
+  int64_t workspace_bytes = 0;   // of products and other ops, in addition to the arenas
   int64_t library_bytes = 0;     // on a GPU, not in the total: what cuDNN takes if memory allows
   int64_t saved_bytes = 0;       // not in the total, of a checkpoint on disk: trained parameters and their moments
   // Not in the total, in the host's memory: a copy of what is saved, so that training need not wait. 0: there is no room.

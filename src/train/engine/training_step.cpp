@@ -15,9 +15,8 @@ int64_t rows_of(const StepBatch& batch) {
   return rows;
 }
 
-StepResult result_of(const StepNumbers& numbers, int64_t tokens, double scaling) {
+StepResult result_of(const StepNumbers& numbers, double scaling) {
   StepResult result;
-  result.tokens = tokens;
   result.loss_sum = numbers.loss_sum;
   result.correct = std::llround(numbers.correct);
   result.targets = std::llround(numbers.targets);
@@ -53,7 +52,11 @@ void TrainingStep::run_pass(const StepBatch& batch, int64_t step, bool may_sampl
     backend_.run_micro_batch(batch.micro_batches[i], i == 0, i + 1 == count, ledger);
   }
   backend_.end_pass();
-  pass_ = Pass{.step = step, .tokens = rows_of(batch)};
+  const int64_t rows = rows_of(batch);
+  pass_ = Pass{.step = step,
+               .own_tokens = rows,
+               .tokens = std::llround(processes_.sum(static_cast<double>(rows))),
+               .sequences = std::llround(processes_.sum(static_cast<double>(batch.sequences)))};
 }
 
 // What a graph records must not depend on the step: its settings are in device memory before.
@@ -89,7 +92,7 @@ StepResult TrainingStep::run(const StepBatch& batch, int64_t step, double rate, 
     run_pass(batch, step, true, ledger);
   }
   const Pass pass = *std::exchange(pass_, std::nullopt);
-  BRISK_CHECK(!has_pass || pass.tokens == rows_of(batch), "step {} was begun with another batch", step);
+  BRISK_CHECK(!has_pass || pass.own_tokens == rows_of(batch), "step {} was begun with another batch", step);
   const double scaling = this->scaling();
   update(step, rate, ledger, limits);
   bool ran_ahead = false;
@@ -100,7 +103,9 @@ StepResult TrainingStep::run(const StepBatch& batch, int64_t step, double rate, 
       ran_ahead = true;
     }
   }
-  StepResult result = result_of(backend_.result(ledger), pass.tokens, scaling);
+  StepResult result = result_of(backend_.result(ledger), scaling);
+  result.tokens = pass.tokens;
+  result.sequences = pass.sequences;
   if (loss_scale_ && std::isfinite(result.loss_sum)) {
     result.overflowed = !std::isfinite(result.gradient_norm) && loss_scale_->can_fall();
     if (result.overflowed || result.finite()) loss_scale_->observe(result.finite());

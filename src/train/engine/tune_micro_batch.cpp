@@ -104,13 +104,14 @@ std::vector<int64_t> sizes_to_try(const EngineOptions& options, int64_t sequence
 
 }  // namespace
 
-LengthFigures length_figures(const Sequences& sequences, const std::vector<SourceShare>& sources) {
+LengthFigures length_figures(const Sequences& sequences, const std::vector<SourceShare>& sources, int set) {
   const auto count = static_cast<double>(std::max<int64_t>(1, sequences.count()));
-  const int64_t longest = sequences.longest();
+  const LengthTotals totals = sequences.totals(set);
+  const int64_t longest = totals.longest;
   const auto is_drawn_once = [](const SourceShare& source) { return source.draws == source.chunks; };
-  if (std::all_of(sources.begin(), sources.end(), is_drawn_once)) {
-    const double mean = static_cast<double>(sequences.total_rows()) / count;
-    return {longest, mean, std::max(0.0, sequences.totals().squares / count - mean * mean)};
+  if (set > 0 || std::all_of(sources.begin(), sources.end(), is_drawn_once)) {  // sources count rows of the first set
+    const double mean = static_cast<double>(totals.rows) / count;
+    return {longest, mean, std::max(0.0, totals.squares / count - mean * mean)};
   }
   double rows = 0, draws = 0;
   for (const SourceShare& source : sources) {
@@ -156,8 +157,11 @@ MicroBatchChoice measure_micro_batch(const EngineOptions& options, const std::sh
   std::vector<Measured> measured;
   std::vector<std::string> unmeasured;
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<int64_t> sizes =
+  std::vector<int64_t> sizes =
       sizes_to_try(options, loader_options.sequences_per_step, length_figures(*sequences, loader_options.sources));
+  const int64_t least = options.layout.least_rows(longest_of_sets(*sequences));
+  std::erase_if(sizes, [&](int64_t rows) { return rows < least; });
+  if (sizes.empty()) sizes = {least};
   const int64_t most_rows = *std::max_element(sizes.begin(), sizes.end());
   const auto speed_of = [&](const EngineOptions& sized) -> std::optional<double> {
     const StepBatch step = first_step(sized, sequences, loader_options);

@@ -21,13 +21,13 @@ struct MicroBatchChoice {
   std::string reason;  // for the user: what was measured
 };
 
-// Rows of the sequences of an epoch.
+// Rows of the sequences of an epoch in one row set.
 struct LengthFigures {
   int64_t longest = 0;
   double mean = 0, variance = 0;
 };
 // Sources (LoaderOptions::sources) that are drawn more or less often than once count accordingly.
-LengthFigures length_figures(const Sequences& sequences, const std::vector<SourceShare>& sources = {});
+LengthFigures length_figures(const Sequences& sequences, const std::vector<SourceShare>& sources = {}, int set = 0);
 
 // Rows that nearly all steps of `per_step` sequences have at most: the mean and five standard deviations.
 int64_t rows_of_nearly_all_steps(int64_t per_step, const LengthFigures& lengths);

@@ -22,6 +22,11 @@ std::string number(double value) {
   return text;
 }
 
+// As JSON: after a resume the name may be one that was read from a damaged file.
+std::string key_text(const std::string& name) {
+  return Json(name).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 // What the GPU tells: `, "gpu_busy_share": 0.98, ...`.
 std::string gpu_fields(const GpuReading& gpu) {
   std::string text;
@@ -57,12 +62,16 @@ Json gpu_json(const GpuSummary& gpu) {
 }  // namespace
 
 std::string to_json_line(const StepMetrics& metrics) {
-  return fmt::format(R"({{"step": {}, "epoch": {}, "tokens": {}, "loss": {}, "accuracy": {}, "learning_rate": {}, )"
+  std::string values;
+  for (const Metric& metric : metrics.metrics) {
+    values += fmt::format(R"({}: {}, )", key_text(metric.name), number(metric.value));
+  }
+  return fmt::format(R"({{"step": {}, "epoch": {}, "tokens": {}, {}"learning_rate": {}, )"
                      R"("gradient_norm": {}, "tokens_per_second": {}, "step_ms": {}, "seconds": {}, )"
                      R"("skipped_updates": {}, "rollbacks": {}{}{}}})",
-                     metrics.step, metrics.epoch, metrics.tokens, number(metrics.loss), number(metrics.accuracy),
-                     number(metrics.learning_rate), number(metrics.gradient_norm), number(metrics.tokens_per_second),
-                     number(metrics.step_ms), number(metrics.seconds), metrics.skipped_updates, metrics.rollbacks,
+                     metrics.step, metrics.epoch, metrics.tokens, values, number(metrics.learning_rate),
+                     number(metrics.gradient_norm), number(metrics.tokens_per_second), number(metrics.step_ms),
+                     number(metrics.seconds), metrics.skipped_updates, metrics.rollbacks,
                      metrics.loss_scale
                          ? fmt::format(R"(, "skipped_steps": {}, "loss_scale": {})", metrics.loss_scale->skipped_steps,
                                        number(metrics.loss_scale->scale))
@@ -72,14 +81,10 @@ std::string to_json_line(const StepMetrics& metrics) {
 
 std::string to_json_line(const EvaluationMetrics& evaluation) {
   std::string values;
-  // As JSON: after a resume the name may be one that was read from a damaged file.
-  const auto key = [](const std::string& name) {
-    return Json(name).dump(-1, ' ', false, Json::error_handler_t::replace);
-  };
   for (const Metric& metric : evaluation.metrics) {
-    values += fmt::format(R"({}: {}, )", key("validation_" + metric.name), number(metric.value));
+    values += fmt::format(R"({}: {}, )", key_text("validation_" + metric.name), number(metric.value));
     if (!metric.has_interval()) continue;
-    values += fmt::format(R"({}: [{}, {}], )", key("validation_" + metric.name + "_interval"), number(metric.low),
+    values += fmt::format(R"({}: [{}, {}], )", key_text("validation_" + metric.name + "_interval"), number(metric.low),
                           number(metric.high));
   }
   return fmt::format(R"({{"step": {}, "epoch": {}, {}"seconds": {}}})", evaluation.step, evaluation.epoch, values,
@@ -105,8 +110,7 @@ void recall_metrics(const std::string& metrics_path, const Metrics& kinds, int64
       summary.last_step = StepMetrics{step,
                                       epoch,
                                       std::llround(value("tokens")),
-                                      value("loss"),
-                                      value("accuracy"),
+                                      metrics_of_step_line(json, kinds),
                                       value("learning_rate"),
                                       value("gradient_norm"),
                                       value("tokens_per_second"),

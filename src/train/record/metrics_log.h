@@ -1,7 +1,7 @@
 // metrics.jsonl: a line per logged step and per evaluation; and summary.json at the end.
 //
 //   MetricsLog log(run.metrics_path());
-//   log.append(StepMetrics{.step = 10, .epoch = 1, .tokens = 40960, .loss = 6.5, ...});
+//   log.append(StepMetrics{.step = 10, .epoch = 1, .tokens = 40960, .metrics = step_metrics, ...});
 //   log.append(EvaluationMetrics{.step = 10, .epoch = 1, .metrics = result.metrics, ...});
 //   if (!log.problem().empty()) warn("{}", log.problem());
 //   write_summary(run.summary_path(), summary);
@@ -25,10 +25,9 @@ namespace brisk {
 
 struct StepMetrics {
   int64_t step = 0;
-  int64_t epoch = 0;   // as the progress bar counts: from 1
-  int64_t tokens = 0;  // so far
-  double loss = 0;
-  double accuracy = 0;
+  int64_t epoch = 0;     // as the progress bar counts: from 1
+  int64_t tokens = 0;    // so far
+  Metrics metrics = {};  // the means since the last line: the loss first
   double learning_rate = 0;
   double gradient_norm = 0;
   double tokens_per_second = 0;
@@ -38,6 +37,8 @@ struct StepMetrics {
   int64_t rollbacks = 0;
   std::optional<LossScale> loss_scale = {};  // of f16: as `skipped_steps` and `loss_scale`
   std::optional<GpuReading> gpu = {};        // the GPU's last reading, where there is one
+
+  double loss() const { return metrics.value("loss"); }
 };
 
 // Without the newline.

@@ -1,6 +1,6 @@
 // What a run prints: what the model is made of, and where the time went.
 //
-//   say("{}", model_line(model_costs(config, mean_length)));
+//   say("{}", model_line(model_costs(config, row_means(sequences, layout))));
 //   say("{}", ledger_table(ledger.totals(), speed));
 //   say("{}", speed_line(speed));
 #pragma once
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/ledger.h"
-#include "models/model_config.h"
+#include "models/model_costs.h"
 #include "report/read/run_record.h"
 #include "train/engine/engine.h"
 #include "train/record/metrics_log.h"

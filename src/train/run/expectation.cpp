@@ -34,7 +34,7 @@ void time_evaluation(TrainingSetup& setup) {
 }
 
 int64_t tell_expectation(TrainingSetup& setup) {
-  const double elapsed = setup.elapsed_before + setup.ledger.totals().seconds();
+  const double elapsed = setup.processes().broadcast(setup.elapsed());
   const int64_t steps = setup.state.step + std::llround(setup.time_box->steps_left(elapsed));
   const double epochs = static_cast<double>(steps) / static_cast<double>(setup.steps_per_epoch);
   say("training.stop {}: about {}, {} tokens, {:.2f} epochs expected (estimated from the first steps); the schedule will "

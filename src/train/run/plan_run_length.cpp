@@ -22,8 +22,9 @@ double set_time_box(TrainingSetup& setup, double tokens_per_step) {
     options.warmup_steps = training.warmup_steps;
     options.schedule.warmup_steps = 0;
   }
-  options.step_seconds =
-      tokens_per_step * setup.flop_per_token * 1e-9 / (kUtilisation * std::max(1.0, setup.peak->gflops()));
+  // What the first process measured counts in all of them: the rate of the first step depends on it.
+  const double gflops = setup.processes().broadcast(setup.peak->gflops());
+  options.step_seconds = tokens_per_step * setup.flop_per_token * 1e-9 / (kUtilisation * std::max(1.0, gflops));
   options.save_seconds = static_cast<double>(checkpoint_bytes(setup.memory.saved_bytes)) / kDiskBytesPerSecond;
   options.exposed_save_seconds = setup.memory.copy_bytes > 0
                                      ? static_cast<double>(setup.memory.copy_bytes) / kCopiedBytesPerSecond
@@ -37,7 +38,7 @@ double set_time_box(TrainingSetup& setup, double tokens_per_step) {
                                                   : 0;
   options.save_every_seconds = 60 * training.save_minutes;
   setup.time_box.emplace(options, 0.0);
-  return setup.time_box->steps_left(setup.ledger.totals().seconds());
+  return setup.time_box->steps_left(setup.processes().broadcast(setup.ledger.totals().seconds()));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "train/run/rollback.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -13,19 +14,28 @@ namespace brisk {
 
 namespace {
 
-// Empty: the beginning.
-std::string place_to_go_back_to(const std::string& run) {
-  const std::vector<CheckpointPath> places = list_checkpoints(run);
-  std::string otherwise;
+// 0: the beginning.
+int64_t step_to_go_back_to(const std::vector<CheckpointPath>& places) {
+  int64_t otherwise = 0;
   for (auto place = places.rbegin(); place != places.rend(); ++place) {
     try {
       const GuardState guard = read_checkpoint_state(place->path).guard;
-      if (guard.healthy) return place->path;
-      if (guard.lowest_loss < guard.first_loss - 0.5) otherwise = place->path;  // it had learned something
+      if (guard.healthy) return place->step;
+      if (guard.lowest_loss < guard.first_loss - 0.5) otherwise = place->step;  // it had learned something
     } catch (const UserError&) {  // a damaged one is no place to go back to
     }
   }
   return otherwise;
+}
+
+// Empty: the beginning. All processes go back to the same step, whatever each can read.
+std::string place_to_go_back_to(const TrainingSetup& setup) {
+  const std::vector<CheckpointPath> places = list_checkpoints(setup.directory.path());
+  const int64_t step = setup.processes().broadcast(step_to_go_back_to(places));
+  if (step == 0) return {};
+  const auto place = std::find_if(places.begin(), places.end(), [&](const auto& it) { return it.step == step; });
+  if (place == places.end()) user_error("{}: the checkpoint of step {} is missing", setup.directory.path(), step);
+  return place->path;
 }
 
 }  // namespace
@@ -34,7 +44,7 @@ int64_t roll_back(TrainingSetup& setup) {
   Ledger::Hold hold(setup.ledger, Phase::checkpoint);
   const CheckpointState now = setup.state;
   const std::string run = setup.directory.path();
-  const std::string place = place_to_go_back_to(run);
+  const std::string place = place_to_go_back_to(setup);
   if (place.empty()) {
     const EngineOptions options = setup.engine->options();
     setup.engine.reset();  // two would not fit into memory where one just does

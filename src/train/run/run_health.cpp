@@ -71,7 +71,7 @@ std::vector<std::string> health_warnings(const TrainingSetup& setup, const std::
   const auto& step = setup.summary.last_step;
   const bool validated = evaluation && evaluation->metrics.find("loss") != nullptr;
   if (validated || step) {
-    const double loss = validated ? evaluation->metrics.value("loss") : step->loss;
+    const double loss = validated ? evaluation->metrics.value("loss") : step->loss();
     const int64_t at = validated ? evaluation->step : step->step;
     const char* kind = validated ? "validation" : "training";
     const Guess guess = guess_of(setup);

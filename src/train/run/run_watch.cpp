@@ -171,8 +171,7 @@ void RunWatch::count(int64_t epoch, int64_t tokens, int64_t sequences) {
 
 void RunWatch::step(const StepMetrics& line) {
   if (!events_) return;
-  events_->scalar("loss/train", line.step, line.loss);
-  events_->scalar("accuracy/train", line.step, line.accuracy);
+  for (const Metric& metric : line.metrics) events_->scalar(metric.tag() + "/train", line.step, metric.value);
   events_->scalar("learning_rate", line.step, line.learning_rate);
   events_->scalar("gradient_norm", line.step, line.gradient_norm);
   events_->scalar("speed/tokens_per_second", line.step, line.tokens_per_second);

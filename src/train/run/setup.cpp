@@ -20,6 +20,7 @@
 #include "checkpoint/warm_start.h"
 #include "infer/device_choice.h"
 #include "infer/model_source.h"
+#include "job/job_options.h"
 #include "ops/peak/peak.h"
 #include "report/read/run_record.h"
 #include "train/engine/tune_micro_batch.h"
@@ -32,17 +33,6 @@
 namespace brisk {
 
 namespace {
-
-// What the data decided when the run began, where the job does not say it.
-void recall_found_keys(Job& job, const Job& saved) {
-  const auto recall = [](auto& value, const auto& found, const auto& unsaid) {
-    if (value == unsaid) value = found;
-  };
-  recall(job.data.text_field, saved.data.text_field, "");
-  recall(job.data.label_field, saved.data.label_field, "");
-  recall(job.data.pair_field, saved.data.pair_field, "");
-  recall(job.model.num_labels, saved.model.num_labels, 0);
-}
 
 // How long a run is, as its job says it.
 std::string length_text(const TrainingOptions& training) {
@@ -115,7 +105,7 @@ class Starter {
       if (setup_.job.data.train.empty())
         setup_.job.data.train = job_from_json_text(saved, setup_.directory.job_path()).data.train;
       const Job saved_job = job_from_json_text(saved, setup_.directory.job_path());
-      recall_found_keys(setup_.job, saved_job);
+      setup_.job = with_recalled(std::move(setup_.job), saved_job);
       check_same_job(saved, setup_.directory.job_path(), setup_.job);
       other_length_ = length_text(saved_job.training) != length_text(setup_.job.training);
     }
@@ -134,7 +124,7 @@ class Starter {
       request.model_labels = source.labels;
     }
     setup_.data = setup_.task->prepare(setup_.job, std::move(request));
-    setup_.job = resolved(std::move(setup_.job), setup_.data.decided);
+    setup_.job = with_found(std::move(setup_.job), setup_.data.found);
     for (const std::string& note : setup_.data.notes) say("{}", note);
     for (const std::string& warning : setup_.data.warnings) warn("{}", warning);
     if (setup_.data.train->empty()) user_error("{}: no training sequences in it", setup_.job.data.train.front().path);
@@ -165,9 +155,12 @@ class Starter {
   void build_engine() {
     const TrainingOptions& training = setup_.job.training;
     const int64_t sequences = training.batch_size * training.gradient_accumulation_steps;
-    LengthFigures lengths = length_figures(*setup_.data.train, setup_.data.sources);
-    const int64_t longest = std::max<int64_t>({1, lengths.longest, setup_.data.validation->longest()});
-    lengths.longest = longest;
+    std::vector<LengthFigures> lengths;
+    for (int set = 0; set < setup_.data.train->sets(); ++set) {
+      LengthFigures& figures = lengths.emplace_back(length_figures(*setup_.data.train, setup_.data.sources, set));
+      figures.longest = std::max<int64_t>({1, figures.longest, setup_.data.validation->longest(set)});
+    }
+    const int64_t longest = lengths[0].longest;
     if (!place_.reason.empty()) say("device: {}", place_.reason);
     Device& device = *place_.device;
     const int64_t asked = training.micro_batch_tokens;
@@ -204,7 +197,7 @@ class Starter {
     // By the CPU: a GPU would wait for longer than it would compute.
     if (!device.is_cuda()) {
       for (const std::string& line :
-           setup_.task->compute_ahead(setup_.job, options.compute_type, checkpoint_path_.value_or(""))) {
+           setup_.task->compute_ahead(setup_.job, options.compute_type, checkpoint_path_.value_or(""), processes)) {
         say("{}", line);
       }
       options.model = setup_.task->model_config(setup_.job);
@@ -234,8 +227,7 @@ class Starter {
     setup_.engine = std::make_unique<Engine>(options);
 
     setup_.steps_per_epoch = divide_up(setup_.data.sequences_per_epoch, sequences);
-    const Sequences& train = *setup_.data.train;
-    setup_.costs = model_costs(options.model, train.rows_attended(), train.picked_rows());
+    setup_.costs = model_costs(options.model, row_means(*setup_.data.train, options.layout));
     for (const ComponentCost& cost : setup_.costs) setup_.flop_per_token += cost.flop_per_token;
     for (int i = 0; i < 10; ++i) setup_.peak->sample();
     set_length(setup_);

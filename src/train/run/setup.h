@@ -20,6 +20,7 @@
 #include "infer/tuned_settings.h"
 #include "job/job.h"
 #include "job/run_length.h"
+#include "models/model_costs.h"
 #include "ops/peak/peak.h"
 #include "optim/schedule.h"
 #include "tensor/device.h"

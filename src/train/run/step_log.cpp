@@ -37,7 +37,7 @@ bool is_of_line(const std::pair<const std::string, double>& sum) {
 StepLog::StepLog(TrainingSetup& setup)
     : setup_(setup), process_start_(setup.ledger.totals()), epoch_start_(process_start_) {}
 
-void StepLog::count(const StepBatch& batch, const StepResult& result, double seconds) {
+void StepLog::count(const StepResult& result, double seconds) {
   // Since the last logged line; saved, so that a resumed curve has the same lines.
   auto& sums = setup_.state.accumulators;
   if (std::isfinite(result.loss_sum)) {  // a skipped step that is finite shows in the curve; one that is not, cannot
@@ -60,7 +60,7 @@ void StepLog::count(const StepBatch& batch, const StepResult& result, double sec
   for (Counts* counts : {&whole_, &epoch_, &window_}) {
     ++counts->steps;
     counts->tokens += result.tokens;
-    counts->sequences += batch.sequences;
+    counts->sequences += result.sequences;
   }
   // The first step touches all memory for the first time; the second replaces it.
   recent_step_seconds_ +=
@@ -115,8 +115,8 @@ StepMetrics StepLog::line(const StepBatch& batch, double rate, double seconds) {
   line.tokens = setup_.state.tokens_seen;
   const double targets = sums["tokens"];  // 0: none of the steps was finite, nor is the loss
   const double weights = sums.contains("weights") ? sums["weights"] : targets;
-  line.loss = weights > 0 ? sums["loss_sum"] / weights : std::nan("");
-  line.accuracy = targets > 0 ? sums["correct"] / targets : std::nan("");
+  line.metrics = {standard_metric("loss", weights > 0 ? sums["loss_sum"] / weights : Metric::kNone),
+                  standard_metric("accuracy", targets > 0 ? sums["correct"] / targets : Metric::kNone)};
   line.learning_rate = rate;
   line.gradient_norm = last_gradient_norm_;
   line.tokens_per_second = window_seconds_ > 0 ? static_cast<double>(window_.tokens) / window_seconds_ : 0;

@@ -1,7 +1,7 @@
 // What the steps of a run add up to: since the last line of metrics.jsonl, in the epoch, in this process.
 //
 //   StepLog log(setup);
-//   log.count(batch, result, seconds);          // each step that stands
+//   log.count(result, seconds);                 // each step that stands
 //   bar.update(log.progress(batch));
 //   setup.summary.last_step = log.line(...);    // every logging_steps: the mean since the last one
 #pragma once
@@ -21,7 +21,7 @@ class StepLog {
  public:
   explicit StepLog(TrainingSetup& setup);
 
-  void count(const StepBatch& batch, const StepResult& result, double seconds);
+  void count(const StepResult& result, double seconds);
   void skipped();
   // After the run went back to an earlier step: the epoch and the line begin anew.
   void went_back();

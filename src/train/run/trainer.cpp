@@ -93,8 +93,8 @@ class Trainer {
       Ledger::Scope scope(setup_.ledger, Phase::logging);
       if (!passes(step, result)) continue;
       advance(batch, result);
-      log_.count(batch, result, seconds_since(before));
-      watch_.count(batch.cursor.epoch + 1, result.tokens, batch.sequences);
+      log_.count(result, seconds_since(before));
+      watch_.count(batch.cursor.epoch + 1, result.tokens, result.sequences);
       watch_.gradients_are_scaled(result.scaling);
       if (setup_.time_box) follow_the_clock();
       after_step(log, batch, rate);

@@ -19,9 +19,11 @@
 #include "infer/label_file.h"
 #include "infer/model_source.h"
 #include "infer/predict.h"
+#include "job/job_options.h"
 #include "job/run_length.h"
 #include "models/encoder.h"
 #include "train/task/frozen_activations.h"
+#include "train/task/smoke_subset.h"
 #include "train/task/teacher.h"
 
 namespace brisk {
@@ -85,7 +87,7 @@ TaskData ClassifyTask::prepare(const Job& job, DataRequest request) {
   train_ = std::make_shared<ExampleSequences>(data_.train, job.training.max_length);
   validation_ = std::make_shared<ExampleSequences>(data_.validation, job.training.max_length);
   if (!job.training.teacher.empty()) {
-    const TeacherAnswers teacher = ask_teacher(resolved(job, data_.decided), data_.labels, data_.train.data().rows());
+    const TeacherAnswers teacher = ask_teacher(with_found(job, data_.found), data_.labels, data_.train.data().rows());
     train_->learn_from(teacher.logits, job.training.distillation_temperature);
     data_.notes.push_back(teacher.note);
   }
@@ -98,8 +100,8 @@ ModelConfig ClassifyTask::model_config(const Job& job) const {
   return config;
 }
 
-std::vector<std::string> ClassifyTask::compute_ahead(const Job& job, DType compute_type,
-                                                     const std::string& checkpoint) {
+std::vector<std::string> ClassifyTask::compute_ahead(const Job& job, DType compute_type, const std::string& checkpoint,
+                                                     ProcessGroup& processes) {
   const ModelConfig config = training_config(job);
   const auto* encoder = config.get_if<EncoderConfig>();
   const int64_t layers = encoder != nullptr ? encoder->cacheable_layers() : 0, max_length = job.training.max_length;
@@ -119,7 +121,8 @@ std::vector<std::string> ClassifyTask::compute_ahead(const Job& job, DType compu
   int64_t needed = 0;
   for (const ExampleSet* part : missing) needed += frozen.file_bytes(*part, max_length);
   const std::string directory = data_.train.data().cache_directory();
-  if (const int64_t there = disk_free_bytes(directory); needed > 0 && needed > there - kDiskReserve) {
+  const int64_t there = disk_free_bytes(directory);
+  if (processes.broadcast(needed > 0 && needed > there - kDiskReserve)) {
     return {fmt::format(
         "the activations of the {} frozen layers are recomputed in every epoch: caching them would need {} "
         "in {}, which has {} free (data.cache_dir chooses another folder)",
@@ -166,6 +169,18 @@ Task::EvaluationData ClassifyTask::open_evaluation(const TrainedModel& model, co
   data.sequences = std::make_shared<const ExampleSequences>(std::move(examples), max_length);
   data.layout = first_rows_layout(1);
   return data;
+}
+
+SmokeSubset ClassifyTask::take_subset(const Job& job, const std::string& folder, const SubsetSize& size,
+                                      Job& small) const {
+  return take_table_subset(job, folder, size, small);
+}
+
+std::optional<Task::TryOut> ClassifyTask::try_out(const std::string& run, const std::string& data) const {
+  const auto count = [](const std::string& output) {  // each answer has an object of probabilities
+    return fmt::format("{} answers", std::count(output.begin(), output.end(), '{') / 2);
+  };
+  return TryOut{"predict", {"predict", run, "--data", data}, count};
 }
 
 std::string ClassifyTask::usage(const std::string& run) const { return fmt::format("brisk predict {} \"...\"", run); }

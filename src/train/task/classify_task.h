@@ -1,7 +1,7 @@
 // The task classify: tables of texts and labels, an encoder, the class of each text from its first row.
 //
 //   ClassifyTask task;
-//   TaskData data = task.prepare(job, {});              // data.decided.num_labels is known now
+//   TaskData data = task.prepare(job, {});              // model.num_labels is in data.found now
 #pragma once
 
 #include "data/examples/example_sequences.h"
@@ -16,7 +16,8 @@ class ClassifyTask final : public Task {
   ModelConfig model_config(const Job& job) const override;
   BatchLayout batch_layout(const Job& job) const override;
   std::string needs_cpu(const Job& job) const override;
-  std::vector<std::string> compute_ahead(const Job& job, DType compute_type, const std::string& checkpoint) override;
+  std::vector<std::string> compute_ahead(const Job& job, DType compute_type, const std::string& checkpoint,
+                                         ProcessGroup& processes) override;
   Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const override;
   std::string describe_model(const Job& job) const override;
   void write_files(const std::string& run) const override;
@@ -24,7 +25,11 @@ class ClassifyTask final : public Task {
   Description details(const EvaluationResult& result, const LabelSet& labels) const override;
   EvaluationData open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
                                  int64_t max_length) const override;
-  Answers answers() const override { return Answers::classes; }
+  std::unique_ptr<Evaluator> make_evaluator(const EvaluatorParts& parts) const override {
+    return make_class_evaluator(parts);
+  }
+  SmokeSubset take_subset(const Job& job, const std::string& folder, const SubsetSize& size, Job& small) const override;
+  std::optional<TryOut> try_out(const std::string& run, const std::string& data) const override;
   std::string usage(const std::string& run) const override;
 
  private:

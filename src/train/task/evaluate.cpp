@@ -1,6 +1,7 @@
 #include "train/task/evaluate.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "base/ledger.h"
 
@@ -11,12 +12,18 @@ TaskEvaluation evaluate(const Task& task, const TrainedModel& model, const std::
   const int64_t longest = max_length > 0 ? max_length : model.job.training.max_length;
   Task::EvaluationData data = task.open_evaluation(model, paths, longest);
   // Rows per micro-batch: the few that suit a CPU would leave a GPU idle.
-  const int64_t rows = std::max<int64_t>(longest, model.store.device().is_cuda() ? 32768 : 2048);
-  Evaluator evaluator(*model.model, model.store, data.layout.capacity(rows, longest), data.layout,
-                      backend_of(model.store.device()));
+  std::vector<int64_t> longest_of_set = longest_of_sets(*data.sequences);
+  longest_of_set[0] = longest;
+  const int64_t rows =
+      std::max<int64_t>(data.layout.least_rows(longest_of_set), model.store.device().is_cuda() ? 32768 : 2048);
+  const std::unique_ptr<Evaluator> evaluator = task.make_evaluator({.model = *model.model,
+                                                                    .store = model.store,
+                                                                    .capacity = data.layout.capacity(rows, longest),
+                                                                    .layout = data.layout,
+                                                                    .backend = backend_of(model.store.device())});
   Ledger ledger;
   TaskEvaluation evaluation{.notes = std::move(data.notes), .max_length = longest, .cut = data.cut};
-  evaluation.result = evaluator.evaluate(*data.sequences, ledger);
+  evaluation.result = evaluator->evaluate(*data.sequences, ledger);
   task.add_metrics(*model.model, model.store, *model.tokenizer, *data.sequences, evaluation.result.metrics);
   evaluation.details = task.details(evaluation.result, model.labels);
   evaluation.seconds = ledger.totals().seconds();

@@ -51,7 +51,7 @@ TaskData LanguageModelTask::prepare(const Job& job, DataRequest request) {
   data.sequences_per_epoch = prepared_.train.sequences_per_epoch();
   data.rows_per_epoch = prepared_.train.rows_per_epoch();
   data.fingerprint = prepared_.fingerprint;
-  data.decided = prepared_.decided;
+  data.found = prepared_.found;
   data.notes = prepared_.notes;
   data.warnings = prepared_.warnings;
   return data;
@@ -76,6 +76,12 @@ Task::EvaluationData LanguageModelTask::open_evaluation(const TrainedModel& mode
   std::shared_ptr<const TokenStream> stream;
   const CorpusPart part = prepare_evaluation(paths, model.job.data, *model.tokenizer, max_length, stream);
   return {.sequences = sequences_with_bytes(stream, part.chunks, *model.tokenizer), .layout = {}, .notes = {}};
+}
+
+std::optional<Task::TryOut> LanguageModelTask::try_out(const std::string& run, const std::string& /*data*/) const {
+  return TryOut{"generate", {"generate", run, "--max-tokens", "16", "--temperature", "0"}, [](const std::string&) {
+                  return std::string("16 tokens");
+                }};
 }
 
 std::string LanguageModelTask::usage(const std::string& run) const {

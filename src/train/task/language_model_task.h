@@ -1,7 +1,7 @@
 // The task language_model: documents in pieces, a decoder, the next token of every row.
 //
 //   LanguageModelTask task;
-//   TaskData data = task.prepare(job, {});              // data.decided.vocab_size is the tokenizer's
+//   TaskData data = task.prepare(job, {});              // model.vocab_size, the tokenizer's, is in data.found
 #pragma once
 
 #include "train/task/prepare_text.h"
@@ -18,7 +18,7 @@ class LanguageModelTask final : public Task {
                    const Sequences& sequences, Metrics& metrics) const override;
   EvaluationData open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
                                  int64_t max_length) const override;
-  Answers answers() const override { return Answers::text; }
+  std::optional<TryOut> try_out(const std::string& run, const std::string& data) const override;
   std::string usage(const std::string& run) const override;
 
  private:

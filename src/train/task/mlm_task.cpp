@@ -6,6 +6,7 @@
 #include "data/batch/loader.h"
 #include "data/examples/example_sequences.h"
 #include "data/examples/masking.h"
+#include "train/task/smoke_subset.h"
 
 namespace brisk {
 
@@ -65,6 +66,10 @@ Task::EvaluationData MlmTask::open_evaluation(const TrainedModel& model, const s
   data.sequences = masked(std::move(examples), masker, model.job, max_length);
   data.layout = masked_layout(model.job.training.mlm_probability, masker.specials());
   return data;
+}
+
+SmokeSubset MlmTask::take_subset(const Job& job, const std::string& folder, const SubsetSize& size, Job& small) const {
+  return take_table_subset(job, folder, size, small);
 }
 
 std::string MlmTask::usage(const std::string& run) const {

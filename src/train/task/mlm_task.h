@@ -18,6 +18,7 @@ class MlmTask final : public Task {
   // Masked as in training.
   EvaluationData open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
                                  int64_t max_length) const override;
+  SmokeSubset take_subset(const Job& job, const std::string& folder, const SubsetSize& size, Job& small) const override;
   std::string usage(const std::string& run) const override;
 
  private:

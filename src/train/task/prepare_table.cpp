@@ -15,6 +15,7 @@
 #include "data/table/input_table.h"
 #include "infer/label_file.h"
 #include "job/job_conditions.h"
+#include "job/job_options.h"
 #include "train/task/prepare_text.h"
 
 namespace brisk {
@@ -74,7 +75,7 @@ void decide_vocabulary(const Job& job, TableData& prepared, bool given) {
   if (size == job.model.vocab_size) return;
   tell_vocabulary(job, size, given ? VocabularyFrom::tokenizer : VocabularyFrom::training, prepared.notes,
                   prepared.warnings);
-  prepared.decided.vocab_size = size;
+  prepared.found["model.vocab_size"] = size;
 }
 
 void prepare_tokenizer(const Job& job, DataRequest request, const InputTable& table, TableData& prepared) {
@@ -198,11 +199,11 @@ TableData prepare_table(const Job& job, DataRequest request) {
                       near));
     }
     check_classes(job, prepared.labels);
-    prepared.decided.num_labels = prepared.labels.count();
-    prepared.decided.label_field = table.label_column();
+    prepared.found["model.num_labels"] = prepared.labels.count();
+    prepared.found["data.label_field"] = table.label_column();
   }
-  prepared.decided.text_field = table.text_column();
-  prepared.decided.pair_field = table.pair_column();
+  prepared.found["data.text_field"] = table.text_column();
+  prepared.found["data.pair_field"] = table.pair_column();
   ExampleSet all(data, *prepared.tokenizer, prepared.labels);
   check_room_for_text(all, job.training.max_length);
 
@@ -213,7 +214,7 @@ TableData prepare_table(const Job& job, DataRequest request) {
     if (!split.note.empty()) prepared.notes.push_back(split.note);
   } else {
     prepared.train = std::move(all);
-    const InputTable other(table_options(job.data.validation, resolved(job, prepared.decided)));
+    const InputTable other(table_options(job.data.validation, with_found(job, prepared.found)));
     const auto held_out = tokens_of(other, job, *prepared.tokenizer);
     take_notes(held_out->notes(), prepared.notes);
     prepared.fingerprint += "-" + hash_of(*held_out);
@@ -240,7 +241,7 @@ TaskData hand_over(TableData& prepared, std::shared_ptr<const Sequences> train,
   data.labels = prepared.labels;
   data.fingerprint = prepared.fingerprint;
   data.validation_fingerprint = prepared.validation_fingerprint;
-  data.decided = prepared.decided;
+  data.found = prepared.found;
   data.notes = prepared.notes;
   data.warnings = prepared.warnings;
   return data;

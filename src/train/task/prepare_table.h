@@ -13,6 +13,7 @@
 
 #include "data/examples/examples.h"
 #include "job/job.h"
+#include "job/options/options.h"
 #include "text/tokenizer.h"
 #include "train/task/task.h"
 
@@ -24,7 +25,7 @@ struct TableData {
   LabelSet labels;  // of a classifier
   std::string fingerprint;
   std::optional<uint64_t> validation_fingerprint;  // as TaskData has it
-  DataDecisions decided;  // the vocabulary, the columns that were found and, of a classifier, the number of classes
+  FoundValues found;  // the vocabulary, the columns that were found and, of a classifier, the number of classes
   std::vector<std::string> notes, warnings;
 };
 

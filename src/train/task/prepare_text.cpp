@@ -212,7 +212,7 @@ PreparedData prepare_data(const Job& job, const std::string& tokenizer_path,
                     : tokenizer_path.empty() ? VocabularyFrom::tokenizer
                                              : VocabularyFrom::run,
                     prepared.notes, prepared.warnings);
-    prepared.decided.vocab_size = size;
+    prepared.found["model.vocab_size"] = size;
   }
 
   std::vector<double> weights;

@@ -15,6 +15,7 @@
 #include "data/corpus/statistics.h"
 #include "data/token_store/token_cache.h"
 #include "job/job.h"
+#include "job/options/options.h"
 #include "text/tokenizer.h"
 #include "train/task/task.h"
 
@@ -30,7 +31,7 @@ struct PreparedData {
   std::optional<DuplicateCount> duplicates;         // in train_stream
   std::optional<DuplicateCount> validation_shared;  // of data.validation's documents, those in data.train
   std::string fingerprint;  // of the tokens, training and validation: other text or another tokenizer, another one
-  DataDecisions decided;    // the vocabulary, unless the model comes with its own (model.from)
+  FoundValues found;        // the vocabulary, unless the model comes with its own (model.from)
   std::vector<std::string> notes;
   std::vector<std::string> warnings;
 };

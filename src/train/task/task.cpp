@@ -9,6 +9,7 @@
 #include "train/task/classify_task.h"
 #include "train/task/language_model_task.h"
 #include "train/task/mlm_task.h"
+#include "train/task/smoke_subset.h"
 
 namespace brisk {
 
@@ -36,21 +37,21 @@ std::unique_ptr<Task> make_task(std::string_view name) {
   return found->make();
 }
 
-Job resolved(Job job, const DataDecisions& decided) {
-  const auto set = [](auto& value, const auto& decision) {
-    if (decision) value = *decision;
-  };
-  set(job.model.vocab_size, decided.vocab_size);
-  set(job.model.num_labels, decided.num_labels);
-  set(job.data.text_field, decided.text_field);
-  set(job.data.label_field, decided.label_field);
-  set(job.data.pair_field, decided.pair_field);
-  return job;
-}
-
 ModelConfig Task::model_config(const Job& job) const { return training_config(job); }
 
 std::string Task::describe_model(const Job& job) const { return architecture_of(job.model).describe(job); }
+
+std::unique_ptr<Generator> Task::open_generator(const TrainedModel& model) const {
+  return std::make_unique<Generator>(model.causal(), model.store, *model.tokenizer);
+}
+
+std::unique_ptr<Predictor> Task::open_predictor(const TrainedModel& model, bool pairs, int64_t max_length) const {
+  return std::make_unique<Predictor>(model, pairs, max_length);
+}
+
+SmokeSubset Task::take_subset(const Job& job, const std::string& folder, const SubsetSize& size, Job& small) const {
+  return take_text_subset(job, folder, size, small);
+}
 
 std::string Task::usage(const std::string& run) const { return fmt::format("brisk eval {} --data PATH", run); }
 

@@ -5,7 +5,7 @@
 //
 //   std::unique_ptr<Task> task = make_task(job.task);        // language_model, classify, mlm
 //   TaskData data = task->prepare(job, {});                  // sequences to train on and to evaluate with
-//   job = resolved(job, data.decided);                       // model.vocab_size is the tokenizer's now
+//   job = with_found(job, data.found);                       // model.vocab_size is the tokenizer's now
 //   EngineOptions options{.model = task->model_config(job), .layout = task->batch_layout(job)};
 //   Loader loader(data.train, ...);
 //
@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -31,19 +32,17 @@
 #include "data/table/labels.h"
 #include "infer/batch_layout.h"
 #include "infer/evaluator.h"
+#include "infer/generate.h"
+#include "infer/predict.h"
 #include "infer/trained_model.h"
 #include "job/job.h"
+#include "job/options/options.h"
 #include "models/model_config.h"
 #include "text/tokenizer.h"
+#include "train/engine/process_group.h"
+#include "train/task/smoke_subset.h"
 
 namespace brisk {
-
-// Keys of a job that its data decides.
-struct DataDecisions {
-  std::optional<int64_t> vocab_size, num_labels;
-  std::optional<std::string> text_field, label_field, pair_field;
-};
-Job resolved(Job job, const DataDecisions& decided);
 
 struct TaskData {
   std::unique_ptr<Tokenizer> tokenizer;
@@ -56,7 +55,7 @@ struct TaskData {
   // Of what is evaluated, whatever the tokenizer: by which `brisk compare` sees that two runs had the same. Nothing
   // without validation.
   std::optional<uint64_t> validation_fingerprint;
-  DataDecisions decided;
+  FoundValues found;  // of the job's options that its data decides (Option::decided_by_data)
   std::vector<std::string> notes, warnings;
 };
 
@@ -81,10 +80,10 @@ class Task {
   virtual std::string needs_cpu(const Job& /*job*/) const { return {}; }
 
   // When the number format is known: computes beforehand what every epoch would compute again, if that pays.
-  // model_config() is of what is left to compute afterwards. `checkpoint`: of the run that is resumed, or "". Returns
-  // lines for the user.
+  // model_config() is of what is left to compute afterwards. `checkpoint`: of the run that is resumed, or "". What
+  // depends on this machine, all processes decide alike. Returns lines for the user.
   virtual std::vector<std::string> compute_ahead(const Job& /*job*/, DType /*compute_type*/,
-                                                 const std::string& /*checkpoint*/) {
+                                                 const std::string& /*checkpoint*/, ProcessGroup& /*processes*/) {
     return {};
   }
 
@@ -101,6 +100,9 @@ class Task {
 
   // What an evaluation measures, of which the values do not count: what training.best_by may name.
   virtual Metrics metrics() const = 0;
+  virtual std::unique_ptr<Evaluator> make_evaluator(const EvaluatorParts& parts) const {
+    return make_token_evaluator(parts);
+  }
   // Those of them that are the task's own, added to what the evaluator measured of the model on these sequences.
   virtual void add_metrics(const Model& /*model*/, const ParameterStore& /*store*/, const Tokenizer& /*tokenizer*/,
                            const Sequences& /*sequences*/, Metrics& /*metrics*/) const {}
@@ -118,9 +120,19 @@ class Task {
   virtual EvaluationData open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
                                          int64_t max_length) const = 0;
 
-  // What a trained model can be asked.
-  enum class Answers { none, classes, text };
-  virtual Answers answers() const { return Answers::none; }
+  // Asking a trained model: to continue texts, and to name the classes of texts. UserError where it cannot.
+  virtual std::unique_ptr<Generator> open_generator(const TrainedModel& model) const;
+  virtual std::unique_ptr<Predictor> open_predictor(const TrainedModel& model, bool pairs, int64_t max_length) const;
+
+  // For a smoke test: a small subset of the job's own data in `folder`, named in `small.data`.
+  virtual SmokeSubset take_subset(const Job& job, const std::string& folder, const SubsetSize& size, Job& small) const;
+  // And a command that asks the trained run something; none: nothing can be asked.
+  struct TryOut {
+    std::string command;                 // "generate"
+    std::vector<std::string> arguments;  // with the command
+    std::function<std::string(const std::string& output)> describe;
+  };
+  virtual std::optional<TryOut> try_out(const std::string& /*run*/, const std::string& /*data*/) const { return {}; }
   // What to do with a trained model, to be typed; `run` is quoted for a shell.
   virtual std::string usage(const std::string& run) const;
 };

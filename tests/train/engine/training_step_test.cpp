@@ -113,6 +113,8 @@ TEST(ProcessGroup, SumsTargetsBeforeThePassAndTheNormBeforeTheDecision) {
   EXPECT_NEAR(shared.gradient_norm, single.gradient_norm, 1e-5 * single.gradient_norm);
   EXPECT_EQ(shared.loss(), single.loss());
   EXPECT_EQ(shared.targets, 2 * single.targets);
+  EXPECT_EQ(shared.tokens, 2 * single.tokens);
+  EXPECT_EQ(shared.sequences, 2 * single.sequences);
   EXPECT_FALSE(run(&both, {.gradient_norm = 0.9 * single.gradient_norm}, halved).updated);
   EXPECT_TRUE(run(&both, {.gradient_norm = 1.1 * single.gradient_norm}, halved).updated);
 }

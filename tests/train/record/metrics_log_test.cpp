@@ -27,8 +27,7 @@ StepMetrics step_metrics(int64_t step) {
   return {.step = step,
           .epoch = 1,
           .tokens = 4096 * step,
-          .loss = 1.0 / 3.0,
-          .accuracy = 0.1 + 0.2,
+          .metrics = {standard_metric("loss", 1.0 / 3.0), standard_metric("accuracy", 0.1 + 0.2)},
           .learning_rate = 1e-3,
           .gradient_norm = 5.0,
           .tokens_per_second = 12345.678,
@@ -97,17 +96,35 @@ TEST(MetricsLog, EveryNumberIsReadBackToTheBit) {
   for (int i = 0; i < 2000; ++i) {
     value = std::nextafter(value * (i % 7 == 0 ? 1e-17 : 1.37), 2.0);
     StepMetrics metrics;
-    metrics.loss = i % 2 == 0 ? value : -value;
+    metrics.metrics = {standard_metric("loss", i % 2 == 0 ? value : -value)};
     metrics.step_ms = static_cast<double>(static_cast<float>(value));
     const json line = json::parse(to_json_line(metrics));
-    ASSERT_EQ(line["loss"].get<double>(), metrics.loss);
+    ASSERT_EQ(line["loss"].get<double>(), metrics.loss());
     ASSERT_EQ(line["step_ms"].get<double>(), metrics.step_ms);
   }
 }
 
+TEST(MetricsLog, MetricsOfAStepAreReadBackByTheNamesThatTheRunHas) {
+  const ScratchFolder folder;
+  const std::string path = folder / "metrics.jsonl";
+  const Metric kind{.name = "solved", .higher_is_better = true, .format = MetricFormat::percent};
+  Metric solved = kind;
+  solved.value = 0.25;
+  {
+    MetricsLog log(path);
+    log.append(StepMetrics{.step = 4, .metrics = {standard_metric("loss", 3), solved}});
+  }
+  RunSummary summary;
+  recall_metrics(path, {standard_metric("loss"), kind}, 0, summary);
+  EXPECT_EQ(summary.last_step->loss(), 3);
+  EXPECT_EQ(summary.last_step->metrics.value("solved"), 0.25);
+  EXPECT_EQ(to_json_line(*summary.last_step),
+            to_json_line(StepMetrics{.step = 4, .metrics = {standard_metric("loss", 3), solved}}));
+}
+
 TEST(MetricsLog, WhatIsNotFiniteIsNull) {
   StepMetrics metrics;
-  metrics.loss = std::numeric_limits<double>::quiet_NaN();
+  metrics.metrics = {standard_metric("loss")};
   metrics.gradient_norm = std::numeric_limits<double>::infinity();
   const json line = json::parse(to_json_line(metrics));
   EXPECT_TRUE(line["loss"].is_null());

@@ -69,7 +69,7 @@ TEST_F(Cancelling, FromAnotherThreadEndsTheStepAndLeavesACheckpointThatGoesOnToT
   EXPECT_FALSE(resumed.interrupted);
   ASSERT_TRUE(whole.summary.last_step && resumed.summary.last_step);
   EXPECT_EQ(resumed.summary.last_step->step, 8);
-  EXPECT_EQ(resumed.summary.last_step->loss, whole.summary.last_step->loss);
+  EXPECT_EQ(resumed.summary.last_step->loss(), whole.summary.last_step->loss());
 }
 
 }  // namespace

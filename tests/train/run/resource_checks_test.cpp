@@ -36,7 +36,7 @@ TEST_F(FitChecks, APlanIsTheSumOfItsParts) {
     EXPECT_LT(plan.loss_bytes + plan.batch_bytes, plan.activation_bytes);
     EXPECT_EQ(plan.total(), plan.state_bytes + plan.activation_bytes + plan.evaluation_bytes + plan.workspace_bytes);
     if (backend == Backend::cpu) {
-      EXPECT_EQ(plan.workspace_bytes, 0);
+      EXPECT_GT(plan.workspace_bytes, 0);
       EXPECT_GT(plan.evaluation_bytes, 0);
     }
   }

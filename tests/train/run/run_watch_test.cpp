@@ -72,7 +72,7 @@ TEST(RunWatch, AfterGoingBackNoStepIsThereTwiceAndNoTimeIsLost) {
   const auto work_to = [&](int64_t step) {
     setup.state.step = step;
     watch.count(1, 100, 4);
-    watch.step(StepMetrics{.step = step, .loss = 3});
+    watch.step(StepMetrics{.step = step, .metrics = {standard_metric("loss", 3)}});
     watch.sample(step, 1);
     watch.close_stretch();
   };

@@ -74,6 +74,7 @@ EngineOptions classifier(double dropout) {
   config.num_labels = 3;
   config.dropout = config.attention_dropout = config.classifier_dropout = dropout;
   EngineOptions options;
+  options.make_evaluator = make_class_evaluator;
   options.model = config;
   options.layout = first_rows_layout(64);
   options.capacity = options.layout.capacity(512, 20);
@@ -179,8 +180,11 @@ TEST(EngineOfAClassifier, EvaluatesTheSameInMicroBatchesOfAnySize) {
   engine.initialise(3);
   Ledger ledger;
   const EvaluationResult large = engine.evaluate(Labelled(100), ledger);
-  Evaluator small(engine.model(), engine.parameters(), options.layout.capacity(20, 20), options.layout, Backend::cpu);
-  const EvaluationResult result = small.evaluate(Labelled(100), ledger);
+  const auto small = make_class_evaluator({.model = engine.model(),
+                                           .store = engine.parameters(),
+                                           .capacity = options.layout.capacity(20, 20),
+                                           .layout = options.layout});
+  const EvaluationResult result = small->evaluate(Labelled(100), ledger);
   EXPECT_NEAR(large.metrics.value("loss"), result.metrics.value("loss"), 1e-6);
   EXPECT_EQ(large.tokens, result.tokens);
   EXPECT_EQ(engine.evaluate(Labelled(100), ledger, 10).targets, 10);

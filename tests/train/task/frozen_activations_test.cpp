@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "models/model_config.h"
+#include "models/model_costs.h"
 #include "support/encoder_job.h"
 #include "support/framed_tokenizer.h"
 
@@ -79,11 +79,12 @@ TEST(FrozenLayers, AreWhatTheCachedRowsSay) {
 }
 
 TEST(FrozenLayers, CountNoWorkThatIsNotDone) {
-  const auto flop = [](const EncoderConfig& config) { return model_flop_per_token(config, 10, 1); };
+  const std::vector<RowMeans> rows = {{10, 10}, {1, 1, true}};
+  const auto flop = [&](const EncoderConfig& config) { return model_flop_per_token(config, rows); };
   const EncoderConfig all = frozen(Head::pooler_tanh, 3);
   EXPECT_LT(flop(cached(frozen(Head::pooler_tanh, 2))), flop(frozen(Head::pooler_tanh, 2)));
   double head = 0;
-  for (const ComponentCost& cost : model_costs(all, 10, 1)) {
+  for (const ComponentCost& cost : model_costs(all, rows)) {
     if (cost.component == "head") head = cost.flop_per_token;
   }
   EXPECT_EQ(flop(cached(all)), head);

@@ -75,7 +75,7 @@ class RiddleTask final : public Task {
     data.validation = std::make_shared<Riddles>(contents_of(job.data.validation.front()), *data.tokenizer);
     data.sequences_per_epoch = data.train->count();
     data.rows_per_epoch = static_cast<double>(data.train->total_rows());
-    data.decided.vocab_size = data.tokenizer->vocab_size();
+    data.found["model.vocab_size"] = data.tokenizer->vocab_size();
     return data;
   }
   Description describe_data(const Job&, const TaskData& data, const PackingFigures&) const override {
@@ -104,7 +104,6 @@ class RiddleTask final : public Task {
             .layout = {},
             .notes = {}};
   }
-  Answers answers() const override { return Answers::text; }
 
  private:
   static Metric solved(double share) {
@@ -168,7 +167,7 @@ TEST(ATask, PlansItsMicroBatchesBeforeItHasData) {
     Job job = job_from_json_text(fmt::format(R"({{"task": "{}"}})", entry.name), "job");
     resolve_defaults(job);
     const std::unique_ptr<Task> task = make_task(entry.name);
-    const EngineOptions options = plan_engine(*task, job, cpu_device(), {.longest = 128, .mean = 128}).options;
+    const EngineOptions options = plan_engine(*task, job, cpu_device(), {{.longest = 128, .mean = 128}}).options;
     EXPECT_GT(plan_memory(options).total(), 0) << entry.name;
     for (const RowCapacity& rows : options.row_sets()) EXPECT_LE(rows.rows, options.capacity.rows) << entry.name;
   }
