@@ -30,7 +30,7 @@ using Environment = std::map<std::string, std::string, std::less<>>;
 BRISK_API Environment process_environment();
 
 struct RuntimeOptions {
-  int threads = 0;  // of the pool; 0: one for each core this process may use
+  int threads = 0;  // of the pool; 0: one for each core this process may use. A job's training.threads precedes it.
   Environment environment = process_environment();
   std::string cache_directory = {};        // empty: $XDG_CACHE_HOME/brisk, or ~/.cache/brisk, or a folder under /tmp
   std::shared_ptr<LogSink> log = nullptr;  // null: standard error
@@ -44,6 +44,7 @@ class Runtime {
   Runtime& operator=(const Runtime&) = delete;
 
   BRISK_API void set_threads(int threads);  // between two calls
+  int threads() const { return threads_; }
   LogSink& log() const { return *log_; }
   const std::string& cache_directory() const { return cache_directory_; }
 

@@ -91,4 +91,8 @@ CacheDirectoryScope::CacheDirectoryScope(std::string directory)
   if (!directory.empty()) runtime_.cache_directory_ = std::move(directory);
 }
 
+ThreadsScope::ThreadsScope(int threads) : runtime_(Runtime::current()), before_(runtime_.threads()) {
+  if (threads > 0) runtime_.set_threads(threads);
+}
+
 }  // namespace brisk

@@ -55,6 +55,19 @@ class CacheDirectoryScope {
   std::string before_;
 };
 
+// Another number of threads of the current runtime while it lives: a job's training.threads.
+class ThreadsScope {
+ public:
+  explicit ThreadsScope(int threads);  // 0: the runtime's own
+  ~ThreadsScope() { runtime_.set_threads(before_); }
+  ThreadsScope(const ThreadsScope&) = delete;
+  ThreadsScope& operator=(const ThreadsScope&) = delete;
+
+ private:
+  Runtime& runtime_;
+  int before_;
+};
+
 inline ThreadPool& thread_pool() { return Runtime::current().pool(); }
 
 }  // namespace brisk

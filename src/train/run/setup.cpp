@@ -96,10 +96,9 @@ class Starter {
     place_ = training_device(*setup_.task, setup_.job);
     if (!setup_.request.resume) check_precision(setup_.job.training.precision, *place_.device);
     check_master_weights(setup_.job.training.master_weights, setup_.job.training.precision, *place_.device);
-    Runtime::current().set_threads(thread_count_for(setup_.job.training.threads, "training.threads"));
-    if (thread_pool().size() > available_cores()) {
+    if (setup_.job.training.threads > available_cores()) {
       warn("training.threads = {} on {} cores: threads that share a core wait for each other; {} would be faster",
-           thread_pool().size(), available_cores(), available_cores());
+           setup_.job.training.threads, available_cores(), available_cores());
     }
     checkpoint_path_ = setup_.request.resume ? latest_checkpoint(setup_.directory.path()) : std::nullopt;
     if (checkpoint_path_ && !has_optimizer_state(*checkpoint_path_) && saved_state().step == 0) {

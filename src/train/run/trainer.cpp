@@ -432,6 +432,7 @@ class Trainer {
 
 TrainOutcome train(Job job, const TrainRequest& request) {
   const CacheDirectoryScope cache(job.data.cache_dir);
+  const ThreadsScope threads(job.training.threads > 0 ? thread_count_for(job.training.threads, "training.threads") : 0);
   if (request.dry_run) {
     const TrainingSetup setup(std::move(job), request);
     TrainOutcome outcome{false, setup.directory.path(), {}};
