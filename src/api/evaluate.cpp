@@ -21,9 +21,9 @@ class ColumnScope {
   ColumnScope(Job& job, const EvaluateOptions& options, const std::string& model) : data_(job.data), before_(job.data) {
     const bool labelled = traits_of_task(job.task).has_labels;
     DataOptions chosen = job.data;
-    choose(options.text_field, "--text-field", model, true, chosen.text_field);
-    choose(options.label_field, "--label-field", model, labelled, chosen.label_field);
-    choose(options.pair_field, "--pair-field", model, labelled && !before_.pair_field.empty(), chosen.pair_field);
+    choose(options.text_field, "text_field", model, true, chosen.text_field);
+    choose(options.label_field, "label_field", model, labelled, chosen.label_field);
+    choose(options.pair_field, "pair_field", model, labelled && !before_.pair_field.empty(), chosen.pair_field);
     data_ = std::move(chosen);
   }
   ~ColumnScope() { data_ = std::move(before_); }
@@ -34,7 +34,9 @@ class ColumnScope {
   static void choose(const std::string& given, const char* option, const std::string& model, bool has_it,
                      std::string& column) {
     if (given.empty()) return;
-    if (!has_it) user_error("{} {}: {} was trained without such a column; remove the option", option, given, model);
+    if (!has_it) {
+      user_error("{} {}: {} was trained without such a column; remove the option", option_name(option), given, model);
+    }
     column = given;
   }
 
@@ -45,7 +47,7 @@ class ColumnScope {
 }  // namespace
 
 Evaluation LoadedModel::evaluate(const std::vector<std::string>& data, const EvaluateOptions& options) {
-  const RuntimeScope scope(content_->runtime);
+  const Content::Scope scope(*content_);
   TrainedModel& model = *content_->model;
   const int64_t max_length = content_->length(options.max_length);
   const ColumnScope columns(model.job, options, model.path);

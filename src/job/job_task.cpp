@@ -34,11 +34,12 @@ void check_task(const Job& job) {
   const ModelOptions& model = job.model;
   const bool needs_encoder = traits_of_task(job.task).trains_encoder;
   if (!needs_encoder && model.is_encoder()) {
-    user_error("model.type = {} is an encoder, which task {} cannot train: use task classify or mlm", model.type,
-               job.task);
+    user_error("model.type = {} is an encoder, which task {} cannot train: use task {}", model.type, job.task,
+               alternatives(tasks_for_type(model.type)));
   }
   if (needs_encoder && !model.is_encoder()) {
-    user_error("task {} needs an encoder, and model.type is {}: use bert, distilbert or roberta", job.task, model.type);
+    user_error("task {} needs an encoder, and model.type is {}: use {}", job.task, model.type,
+               alternatives(types_for_task(job.task)));
   }
   Job copy = job, plain;
   check_options_apply(declare_job_options(copy), declare_job_options(plain));

@@ -11,15 +11,12 @@
 #include <vector>
 
 #include "support/scratch_folder.h"
+#include "support/silent_log.h"
 
 namespace brisk {
 namespace {
 
-class Silent : public LogSink {
-  void line(LogLevel /*level*/, std::string_view /*text*/) override {}
-};
-
-RuntimeOptions silent(int threads) { return {.threads = threads, .log = std::make_shared<Silent>()}; }
+RuntimeOptions silent(int threads) { return {.threads = threads, .log = std::make_shared<test::SilentLog>()}; }
 
 // A folder with a text, and trainings on it.
 class Trainings : public ::testing::Test {
@@ -32,11 +29,12 @@ class Trainings : public ::testing::Test {
 
   TrainingJob job(Runtime& runtime, const std::string& run, int seed, int steps = 12,
                   const std::vector<std::string>& more_settings = {}) const {
-    std::vector<std::string> settings = {
-        override_text("data.train", std::vector{folder_ / "text.txt"}),
-        override_text("data.validation", std::vector{folder_ / "text.txt"}), override_text("output", folder_ / run),
-        override_text("data.cache_dir", folder_ / ("cache-" + run)), "training.max_steps=" + std::to_string(steps),
-        "training.seed=" + std::to_string(seed)};
+    std::vector<std::string> settings = {override_text("data.train", std::vector{folder_ / "text.txt"}),
+                                         override_text("data.validation", std::vector{folder_ / "text.txt"}),
+                                         override_text("output", folder_ / run),
+                                         override_text("data.cache_dir", folder_ / ("cache-" + run)),
+                                         "training.max_steps=" + std::to_string(steps),
+                                         "training.seed=" + std::to_string(seed)};
     settings.insert(settings.end(), more_settings.begin(), more_settings.end());
     return TrainingJob::parse(
         runtime,

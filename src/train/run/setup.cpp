@@ -56,8 +56,11 @@ class Starter {
 
   void start() {
     try {
+      throw_if_cancelled();
       prepare();
+      throw_if_cancelled();
       build_engine();
+      throw_if_cancelled();
       restore();
     } catch (...) {
       setup_.directory.abandon();
@@ -231,7 +234,8 @@ class Starter {
     const Sequences& train = *setup_.data.train;
     setup_.costs = model_costs(options.model, train.rows_attended(), train.picked_rows());
     for (const ComponentCost& cost : setup_.costs) setup_.flop_per_token += cost.flop_per_token;
-    for (int i = 0; i < 10; ++i) setup_.peak->sample();
+    constexpr int kPeakSamples = 10;  // the first figures are told before the run's own samples; a few ms
+    for (int i = 0; i < kPeakSamples; ++i) setup_.peak->sample();
     set_length(setup_);
     refuse_full_disk(setup_);
   }

@@ -169,4 +169,6 @@ Task::EvaluationData ClassifyTask::open_evaluation(const TrainedModel& model, co
 
 std::string ClassifyTask::usage(const std::string& run) const { return fmt::format("brisk predict {} \"...\"", run); }
 
+std::unique_ptr<Task> make_classify_task() { return std::make_unique<ClassifyTask>(); }
+
 }  // namespace brisk

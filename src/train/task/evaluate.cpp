@@ -6,12 +6,18 @@
 
 namespace brisk {
 
+namespace {
+
+// Of a micro-batch: the few that suit a CPU would leave a GPU idle.
+constexpr int64_t kRowsOnCpu = 2048, kRowsOnGpu = 32768;
+
+}  // namespace
+
 TaskEvaluation evaluate(const Task& task, const TrainedModel& model, const std::vector<std::string>& paths,
                         int64_t max_length) {
   const int64_t longest = max_length > 0 ? max_length : model.job.training.max_length;
   Task::EvaluationData data = task.open_evaluation(model, paths, longest);
-  // Rows per micro-batch: the few that suit a CPU would leave a GPU idle.
-  const int64_t rows = std::max<int64_t>(longest, model.store.device().is_cuda() ? 32768 : 2048);
+  const int64_t rows = std::max(longest, model.store.device().is_cuda() ? kRowsOnGpu : kRowsOnCpu);
   Evaluator evaluator(*model.model, model.store, data.layout.capacity(rows, longest), data.layout,
                       backend_of(model.store.device()));
   Ledger ledger;
