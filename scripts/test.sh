@@ -9,6 +9,7 @@ fast=0
 
 scripts/check_format.sh
 scripts/check_modules.sh
+scripts/check_headers.sh include/brisk/*.h
 # Where there is no GPU to run them on, its kernels are compiled for one kind of GPU and not, as they ship, for two, and without
 # optimization: a quarter of the time. scripts/build.sh compiles them as they ship.
 gpu_flags=()

@@ -1,4 +1,5 @@
-// Errors, of two kinds: what the user can fix, and bugs in brisk. Besides these, std::bad_alloc where memory runs out.
+// Errors, of two kinds: what the user can fix, and bugs in brisk; and the end of a call that was cancelled. Besides these,
+// std::bad_alloc where memory runs out.
 //
 //   try {
 //     brisk::train(runtime, job);
@@ -26,6 +27,12 @@ class BRISK_API UserError : public std::runtime_error {
 class BRISK_API InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;
+};
+
+// Runtime::cancel() ended a call before it had a result.
+class BRISK_API Cancelled : public std::runtime_error {
+ public:
+  Cancelled() : std::runtime_error("cancelled") {}
 };
 
 }  // namespace brisk

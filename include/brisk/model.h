@@ -119,6 +119,8 @@ class BRISK_API LoadedModel {
   int64_t parameters() const;
   const Tokenizer& tokenizer() const;
 
+  // Each of the following throws Cancelled where Runtime::cancel() is called meanwhile. Callbacks come from this thread.
+
   // Continues a text. `on_piece` gets the bytes of each new token as it is drawn. UserError where it is no language
   // model.
   Generated generate(std::string_view prompt, const GenerateOptions& options = {},

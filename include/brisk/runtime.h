@@ -30,10 +30,11 @@ using Environment = std::map<std::string, std::string, std::less<>>;
 BRISK_API Environment process_environment();
 
 struct RuntimeOptions {
-  int threads = 0;  // of the pool; 0: one for each core this process may use
+  int threads = 0;  // of the pool; 0: one for each core this process may use. A job's training.threads precedes it.
   Environment environment = process_environment();
   std::string cache_directory = {};        // empty: $XDG_CACHE_HOME/brisk, or ~/.cache/brisk, or a folder under /tmp
   std::shared_ptr<LogSink> log = nullptr;  // null: standard error
+  bool names_flags = false;                // messages call an option --max-length, as a command line has it
 };
 
 class Runtime {
@@ -44,11 +45,13 @@ class Runtime {
   Runtime& operator=(const Runtime&) = delete;
 
   BRISK_API void set_threads(int threads);  // between two calls
+  int threads() const { return threads_; }
   LogSink& log() const { return *log_; }
   const std::string& cache_directory() const { return cache_directory_; }
 
-  // Asks for an early end: a training finishes its step, saves a checkpoint and returns. From any thread, and from a
-  // signal handler. There is no way back: resume with another runtime.
+  // Asks for an early end: a training finishes its step, saves a checkpoint and returns; every other call, and a training
+  // before its first step, throws Cancelled. From any thread, and from a signal handler. There is no way back: go on
+  // with another runtime.
   void cancel() noexcept { cancelled_.store(true, std::memory_order_relaxed); }
   bool cancelled() const noexcept { return cancelled_.load(std::memory_order_relaxed); }
 
@@ -56,6 +59,7 @@ class Runtime {
   static Runtime& current();                                  // bound to this thread; InternalError if there is none
   ThreadPool& pool();                                         // its threads start with the first use
   std::string_view environment(std::string_view name) const;  // empty if it is not set
+  bool names_flags() const { return names_flags_; }
   Isa isa();              // of the kernels: the best there is, or BRISK_ISA. UserError if that is not supported.
   void set_isa(Isa isa);  // for tests and benchmarks
   // Destroyed with the runtime, in reverse order: what a device holds for it.
@@ -72,6 +76,7 @@ class Runtime {
   Environment environment_;
   std::string cache_directory_;
   std::shared_ptr<LogSink> log_;
+  bool names_flags_;
   int threads_;
   std::unique_ptr<ThreadPool> pool_;
   std::atomic<int> isa_{-1};  // not chosen yet

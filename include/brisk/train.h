@@ -6,7 +6,9 @@
 //   brisk::LoadedModel model(runtime, result.run_path);
 //
 // runtime.cancel(), from any thread, ends it after the step in work: it saves a checkpoint and returns, and another
-// runtime resumes it. An exception that a callback throws ends the training without saving.
+// runtime resumes it. An evaluation in work is left, and made up for by the run that resumes. While the data is still
+// prepared there is nothing to save: train() throws Cancelled. An exception that a callback throws ends the training
+// without saving.
 #pragma once
 
 #include <brisk/error.h>

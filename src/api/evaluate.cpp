@@ -27,16 +27,18 @@ class ColumnScope {
   ColumnScope(Job& job, const EvaluateOptions& options, const std::string& model) : data_(job.data), before_(job.data) {
     Job chosen = job;
     const std::vector<Option> all = declare_job_options(chosen);
-    const auto choose = [&](const std::string& given, const char* flag, const char* path, bool needs_one) {
+    const auto choose = [&](const std::string& given, const char* name, bool needs_one) {
       if (given.empty()) return;
+      const std::string path = fmt::format("data.{}", name);
       const auto option = std::find_if(all.begin(), all.end(), [&](const Option& it) { return it.path == path; });
-      if (!option->has_effect() || (needs_one && option->is_open()))
-        user_error("{} {}: {} was trained without such a column; remove the option", flag, given, model);
+      if (!option->has_effect() || (needs_one && option->is_open())) {
+        user_error("{} {}: {} was trained without such a column; remove the option", option_name(name), given, model);
+      }
       *std::get<std::string*>(option->field) = given;
     };
-    choose(options.text_field, "--text-field", "data.text_field", false);
-    choose(options.label_field, "--label-field", "data.label_field", false);
-    choose(options.pair_field, "--pair-field", "data.pair_field", true);
+    choose(options.text_field, "text_field", false);
+    choose(options.label_field, "label_field", false);
+    choose(options.pair_field, "pair_field", true);
     data_ = std::move(chosen.data);
   }
   ~ColumnScope() { data_ = std::move(before_); }
@@ -63,7 +65,7 @@ void use_own_cache(DataOptions& data) {
 }  // namespace
 
 Evaluation LoadedModel::evaluate(const std::vector<std::string>& data, const EvaluateOptions& options) {
-  const RuntimeScope scope(content_->runtime);
+  const Content::Scope scope(*content_);
   TrainedModel& model = *content_->model;
   const int64_t max_length = content_->length(options.max_length);
   use_own_cache(model.job.data);

@@ -17,6 +17,16 @@ struct LoadedModel::Content {
   std::unique_ptr<TrainedModel> model;
   std::unique_ptr<Generator> generator;  // made with the first text
 
+  // The runtime bound to this thread, with the cache directory of the model's run.
+  class Scope {
+   public:
+    explicit Scope(const Content& content) : runtime_(content.runtime), cache_(content.model->job.data.cache_dir) {}
+
+   private:
+    RuntimeScope runtime_;
+    CacheDirectoryScope cache_;
+  };
+
   // As many tokens as asked for, 0: as in training. UserError where the model has fewer positions.
   int64_t length(int64_t asked) const;
 };

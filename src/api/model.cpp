@@ -20,7 +20,7 @@ LoadedModel::LoadedModel(Runtime& runtime, const std::string& path, const LoadOp
 
 LoadedModel::~LoadedModel() {
   if (!content_) return;
-  const RuntimeScope scope(content_->runtime);  // memory of a device goes back to it
+  const Content::Scope scope(*content_);  // memory of a device goes back to it
   content_.reset();
 }
 
@@ -46,20 +46,20 @@ std::string LoadedModel::precision() const {
 int64_t LoadedModel::Content::length(int64_t asked) const {
   const int64_t usual = model->job.training.max_length, positions = std::max(usual, model->job.model.context);
   if (asked > positions)
-    user_error("--max-length {}: the model has {} positions; use at most that many", asked, positions);
+    user_error("{} {}: the model has {} positions; use at most that many", option_name("max_length"), asked, positions);
   return asked > 0 ? asked : usual;
 }
 
 Generated LoadedModel::generate(std::string_view prompt, const GenerateOptions& options,
                                 const std::function<void(std::string_view)>& on_piece) {
-  const RuntimeScope scope(content_->runtime);
+  const Content::Scope scope(*content_);
   const TrainedModel& model = *content_->model;
   if (!content_->generator) content_->generator = make_task(model.job.task)->open_generator(model);
-  return content_->generator->generate(prompt, options, on_piece);
+  return content_->generator->generate(prompt, options, in_callers_mode(on_piece));
 }
 
 std::string LoadedModel::write(const std::string& path, ModelFormat format, WeightFormat weights) {
-  const RuntimeScope scope(content_->runtime);
+  const Content::Scope scope(*content_);
   const TrainedModel& model = *content_->model;
   const Architecture& architecture = architecture_of(model.job.model);
   if (format == ModelFormat::gguf) {

@@ -24,7 +24,7 @@ class AnswerStream {
   AnswerStream(const TrainedModel& model, bool pairs, int64_t max_length,
                const LoadedModel::OnPredictions& on_predictions)
       : predictor_(make_task(model.job.task)->open_predictor(model, pairs, max_length)),
-        on_predictions_(on_predictions) {}
+        on_predictions_(in_callers_mode(on_predictions)) {}
 
   void add(std::string_view text, std::string_view pair = {}) {
     waiting_.push_back({std::string(text), std::string(pair)});
@@ -54,7 +54,7 @@ class AnswerStream {
   static constexpr int64_t kMostBytes = int64_t{4} << 20;
 
   std::unique_ptr<Predictor> predictor_;
-  const LoadedModel::OnPredictions& on_predictions_;
+  const LoadedModel::OnPredictions on_predictions_;
   std::vector<TextOrPair> waiting_;
   int64_t bytes_ = 0, texts_ = 0;
 };
@@ -111,13 +111,14 @@ void answer_table(const TableOptions& options, AnswerStream& answers) {
 
 PredictTotals LoadedModel::predict(const std::vector<TextOrPair>& texts, const OnPredictions& on_predictions,
                                    const PredictOptions& options) {
-  const RuntimeScope scope(content_->runtime);
+  const Content::Scope scope(*content_);
   const bool given = std::any_of(texts.begin(), texts.end(), [](const auto& text) { return !text.pair.empty(); });
   // What another program trained does not say whether it was on pairs.
   const bool unknown = content_->model->job.data.train.empty();
   const bool pairs = classifies_pairs() || (given && unknown);
   if (given && !pairs) {
-    user_error("{}: it classifies single texts, and a second one was given; remove it (--pair)", content_->model->path);
+    user_error("{}: it classifies single texts, and a second one was given; remove it ({})", content_->model->path,
+               option_name("pair"));
   }
   AnswerStream answers(*content_->model, pairs, content_->length(options.max_length), on_predictions);
   for (const TextOrPair& text : texts) answers.add(text.text, text.pair);
@@ -126,10 +127,11 @@ PredictTotals LoadedModel::predict(const std::vector<TextOrPair>& texts, const O
 
 PredictTotals LoadedModel::predict_file(const std::string& path, const OnPredictions& on_predictions,
                                         const PredictOptions& options) {
-  const RuntimeScope scope(content_->runtime);
+  const Content::Scope scope(*content_);
   const TrainedModel& model = *content_->model;
   if (!options.pair_field.empty() && !classifies_pairs()) {
-    user_error("{}: it classifies single texts; remove --pair-field {}", model.path, options.pair_field);
+    user_error("{}: it classifies single texts; remove {} {}", model.path, option_name("pair_field"),
+               options.pair_field);
   }
   AnswerStream answers(model, classifies_pairs(), content_->length(options.max_length), on_predictions);
   if (is_table_file(path)) {
@@ -138,11 +140,11 @@ PredictTotals LoadedModel::predict_file(const std::string& path, const OnPredict
                   .text_field = options.text_field.empty() ? trained.text_field : options.text_field,
                   .pair_field = options.pair_field.empty() ? trained.pair_field : options.pair_field,
                   .labelled = false,
-                  .on_command_line = true},
+                  .of_job = false},
                  answers);
   } else {
     if (classifies_pairs())
-      user_error("{} classifies pairs of texts, so --data must be a table (.csv, .tsv, .jsonl)", model.path);
+      user_error("{}: {} classifies pairs of texts, which only a table (.csv, .tsv, .jsonl) has", path, model.path);
     const auto reader = open_byte_reader(path);
     tell_blank_lines(
         path, answer_lines([&](char* out, size_t size) { return reader->read(out, size); }, path, false, answers));
@@ -152,11 +154,12 @@ PredictTotals LoadedModel::predict_file(const std::string& path, const OnPredict
 
 PredictTotals LoadedModel::predict_lines(const std::function<size_t(char* out, size_t size)>& read,
                                          const OnPredictions& on_predictions, const PredictOptions& options) {
-  const RuntimeScope scope(content_->runtime);
+  const Content::Scope scope(*content_);
   const TrainedModel& model = *content_->model;
   AnswerStream answers(model, false, content_->length(options.max_length), on_predictions);
-  if (classifies_pairs()) user_error("{} classifies pairs of texts; give --data, or a text and --pair", model.path);
-  tell_blank_lines("standard input", answer_lines(read, "standard input", true, answers));
+  if (classifies_pairs())
+    user_error("{} classifies pairs of texts; give a table, or texts with their pairs", model.path);
+  tell_blank_lines("standard input", answer_lines(in_callers_mode(read), "standard input", true, answers));
   return answers.finish();
 }
 

@@ -1,16 +1,10 @@
 #include "base/ledger.h"
 
 #include <algorithm>
-#include <chrono>
 
 namespace brisk {
 
 namespace {
-
-int64_t now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 constexpr std::array<std::string_view, kPhases> kPhaseNames = {"start_up",
                                                                "data_wait",
@@ -67,12 +61,12 @@ Ledger::Totals& Ledger::Totals::operator+=(const Totals& other) {
   return *this;
 }
 
-Ledger::Ledger(Phase first) : current_(first), last_(now()) {}
+Ledger::Ledger(Phase first, const Clock& clock) : clock_(&clock), current_(first), last_(clock.nanoseconds()) {}
 
 Phase Ledger::enter(Phase phase) {
   const Phase outer = current_;
   if (held_) return outer;
-  const int64_t time = now();
+  const int64_t time = clock_->nanoseconds();
   totals_.nanoseconds[static_cast<size_t>(current_)] += time - last_;
   ++totals_.stamps;
   last_ = time;
@@ -84,7 +78,7 @@ void Ledger::spread(const Totals& shares) {
   int64_t all = 0;
   for (const int64_t share : shares.nanoseconds) all += share;
   if (held_ || all <= 0) return;
-  const int64_t time = now();
+  const int64_t time = clock_->nanoseconds();
   int64_t left = time - last_;
   const auto elapsed = static_cast<double>(left);
   for (size_t i = 0; i < shares.nanoseconds.size(); ++i) {
@@ -122,7 +116,7 @@ void Ledger::hide_host(const Totals& earlier, const Totals& shares) {
 }
 
 Ledger::Totals Ledger::totals() {
-  const int64_t time = now();
+  const int64_t time = clock_->nanoseconds();
   totals_.nanoseconds[static_cast<size_t>(current_)] += time - last_;
   last_ = time;
   return totals_;

@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/clock.h"
+
 namespace brisk {
 
 enum class Phase : uint8_t {
@@ -59,7 +61,7 @@ class Ledger {
     Totals& operator+=(const Totals& other);
   };
 
-  explicit Ledger(Phase first = Phase::other);
+  explicit Ledger(Phase first = Phase::other, const Clock& clock = kSystemClock);
 
   Totals totals();  // everything until now
 
@@ -103,6 +105,7 @@ class Ledger {
   };
 
  private:
+  const Clock* clock_;
   Totals totals_;
   Phase current_;
   int64_t last_;

@@ -21,6 +21,43 @@ std::string default_cache_directory(const Runtime& runtime) {
   return fmt::format("/tmp/brisk-cache-{}", ::getuid());
 }
 
+// The caller's sink, which runs in the caller's floating-point mode.
+class CallersLog final : public LogSink {
+ public:
+  explicit CallersLog(std::shared_ptr<LogSink> sink) : sink_(std::move(sink)) {}
+  void line(LogLevel level, std::string_view text) override {
+    const CallersFloatingPoint mode;
+    sink_->line(level, text);
+  }
+  bool shows_colours() const override {
+    const CallersFloatingPoint mode;
+    return sink_->shows_colours();
+  }
+  void progress(const Progress& progress, bool is_logged) override {
+    const CallersFloatingPoint mode;
+    sink_->progress(progress, is_logged);
+  }
+  void work(const WorkProgress& progress) override {
+    const CallersFloatingPoint mode;
+    sink_->work(progress);
+  }
+  std::chrono::milliseconds work_interval() const override {
+    const CallersFloatingPoint mode;
+    return sink_->work_interval();
+  }
+  void clear_progress() override {
+    const CallersFloatingPoint mode;
+    sink_->clear_progress();
+  }
+  void finish_progress() override {
+    const CallersFloatingPoint mode;
+    sink_->finish_progress();
+  }
+
+ private:
+  std::shared_ptr<LogSink> sink_;
+};
+
 }  // namespace
 
 Environment process_environment() {
@@ -42,10 +79,12 @@ constinit thread_local Runtime* Runtime::current_ = nullptr;
 Runtime::Runtime(RuntimeOptions options)
     : environment_(std::move(options.environment)),
       cache_directory_(std::move(options.cache_directory)),
-      log_(std::move(options.log)),
+      names_flags_(options.names_flags),
       threads_(options.threads > 0 ? options.threads : available_cores()) {
   if (cache_directory_.empty()) cache_directory_ = default_cache_directory(*this);
-  if (!log_) {
+  if (options.log) {
+    log_ = std::make_shared<CallersLog>(std::move(options.log));
+  } else {
     const RuntimeScope scope(*this);  // whether to redraw and to colour is a question to the environment
     log_ = std::make_shared<TerminalLog>();
   }
@@ -86,9 +125,20 @@ void Runtime::set_isa(Isa isa) {
   isa_.store(static_cast<int>(isa), std::memory_order_relaxed);
 }
 
+std::string option_name(std::string_view field) {
+  if (!Runtime::current().names_flags()) return std::string(field);
+  std::string flag = fmt::format("--{}", field);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
 CacheDirectoryScope::CacheDirectoryScope(std::string directory)
     : runtime_(Runtime::current()), before_(runtime_.cache_directory_) {
   if (!directory.empty()) runtime_.cache_directory_ = std::move(directory);
+}
+
+ThreadsScope::ThreadsScope(int threads) : runtime_(Runtime::current()), before_(runtime_.threads()) {
+  if (threads > 0) runtime_.set_threads(threads);
 }
 
 }  // namespace brisk

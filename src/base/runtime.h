@@ -6,14 +6,16 @@
 //   train(job, {});
 //
 //   thread_pool().for_range(n, 64, ...);              // code below: the current runtime's pool
-//   if (Runtime::current().cancelled()) ...
+//   throw_if_cancelled();                             // in every loop that may take long
 //
 // Threads that brisk starts are bound to the runtime of the thread that started them.
 #pragma once
 
 #include <brisk/runtime.h>
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/machine/isa.h"
@@ -54,6 +56,36 @@ class CacheDirectoryScope {
   Runtime& runtime_;
   std::string before_;
 };
+
+// Another number of threads of the current runtime while it lives: a job's training.threads.
+class ThreadsScope {
+ public:
+  explicit ThreadsScope(int threads);  // 0: the runtime's own
+  ~ThreadsScope() { runtime_.set_threads(before_); }
+  ThreadsScope(const ThreadsScope&) = delete;
+  ThreadsScope& operator=(const ThreadsScope&) = delete;
+
+ private:
+  Runtime& runtime_;
+  int before_;
+};
+
+inline void throw_if_cancelled() {
+  if (Runtime::current().cancelled()) throw Cancelled();
+}
+
+// What messages call an option of a call: "max_length", or where a command line made the call, "--max-length".
+std::string option_name(std::string_view field);
+
+// A callback as brisk's code calls it: in the floating-point mode of the caller. None stays none.
+template <typename Result, typename... Args>
+std::function<Result(Args...)> in_callers_mode(const std::function<Result(Args...)>& callback) {
+  if (!callback) return {};
+  return [callback](Args... args) -> Result {
+    const CallersFloatingPoint mode;
+    return callback(std::forward<Args>(args)...);
+  };
+}
 
 inline ThreadPool& thread_pool() { return Runtime::current().pool(); }
 

@@ -76,16 +76,40 @@ struct ThreadPool::State {
 };
 
 // The two bits of the control word that set subnormal results and subnormal inputs to 0.
+namespace {
+constexpr unsigned kFlush = 0x8000 | 0x0040;
 #if defined(__SSE2__)
-constexpr unsigned kFlushMask = 0x8000 | 0x0040;
-FlushSubnormals::FlushSubnormals() : before_(__builtin_ia32_stmxcsr() & kFlushMask) {
-  __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | kFlushMask);
-}
-FlushSubnormals::~FlushSubnormals() { __builtin_ia32_ldmxcsr((__builtin_ia32_stmxcsr() & ~kFlushMask) | before_); }
+unsigned flush_bits() { return __builtin_ia32_stmxcsr() & kFlush; }
+void set_flush_bits(unsigned bits) { __builtin_ia32_ldmxcsr((__builtin_ia32_stmxcsr() & ~kFlush) | bits); }
 #else
-FlushSubnormals::FlushSubnormals() : before_(0) {}
-FlushSubnormals::~FlushSubnormals() = default;
+unsigned flush_bits() { return 0; }
+void set_flush_bits(unsigned) {}
 #endif
+}  // namespace
+
+constinit thread_local FlushSubnormals::Mode FlushSubnormals::mode_;
+
+FlushSubnormals::FlushSubnormals() : outer_(mode_), before_(flush_bits()) {
+  if (!mode_.flushes) mode_ = {true, before_};
+  set_flush_bits(kFlush);
+}
+
+FlushSubnormals::~FlushSubnormals() {
+  set_flush_bits(before_);
+  mode_ = outer_;
+}
+
+CallersFloatingPoint::CallersFloatingPoint() : inside_(FlushSubnormals::mode_) {
+  if (!inside_.flushes) return;
+  set_flush_bits(inside_.callers);
+  FlushSubnormals::mode_.flushes = false;
+}
+
+CallersFloatingPoint::~CallersFloatingPoint() {
+  if (!inside_.flushes) return;
+  set_flush_bits(kFlush);
+  FlushSubnormals::mode_ = inside_;
+}
 
 ThreadPool::ThreadPool(int threads, Runtime* runtime) : size_(std::max(1, threads)), state_(std::make_unique<State>()) {
   state_->tickets = std::vector<Ticket>(static_cast<size_t>(size_));

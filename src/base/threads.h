@@ -29,7 +29,27 @@ class FlushSubnormals {
   FlushSubnormals& operator=(const FlushSubnormals&) = delete;
 
  private:
+  friend class CallersFloatingPoint;
+  struct Mode {
+    bool flushes = false;  // by an object that lives
+    unsigned callers = 0;  // what the outermost one found
+  };
+  static constinit thread_local Mode mode_;
+  Mode outer_;
   unsigned before_;
+};
+
+// While it lives, this thread has the mode that the caller of brisk had. For callbacks and log sinks, which are the
+// caller's code.
+class CallersFloatingPoint {
+ public:
+  CallersFloatingPoint();
+  ~CallersFloatingPoint();
+  CallersFloatingPoint(const CallersFloatingPoint&) = delete;
+  CallersFloatingPoint& operator=(const CallersFloatingPoint&) = delete;
+
+ private:
+  FlushSubnormals::Mode inside_;
 };
 
 class ThreadPool {

@@ -46,10 +46,8 @@ ClassifyBenchResult bench_classify(const ClassifyBenchOptions& options) {
     user_error("--max-length {}: {} reads at most {} tokens", options.max_length, options.model, config.max_length);
   }
   Runtime::current().set_threads(thread_count_for(options.threads, "--threads"));
-  const InputTable table({.paths = {options.data},
-                          .text_field = options.text_field,
-                          .label_field = options.label_field,
-                          .on_command_line = true});
+  const InputTable table(
+      {.paths = {options.data}, .text_field = options.text_field, .label_field = options.label_field, .of_job = false});
   std::string note;
   const std::unique_ptr<Tokenizer> tokenizer =
       options.tokenizer.empty()

@@ -164,6 +164,45 @@ GuardState guard_from_json(const StateReader& reader, const Json& json) {
   return guard;
 }
 
+Json sums_to_json(const CheckpointState& state) {
+  const LossSums& line = state.loss_sums;
+  const LossSums& epoch = state.epoch_sums;
+  return {{"loss_sum", exact_text(line.loss)},
+          {"correct", exact_text(line.correct)},
+          {"tokens", exact_text(line.targets)},
+          {"weights", exact_text(line.weights)},
+          {"epoch_loss_sum", exact_text(epoch.loss)},
+          {"epoch_weights", exact_text(epoch.weights)},
+          {"epoch_correct", exact_text(epoch.correct)},
+          {"epoch_targets", exact_text(epoch.targets)},
+          {"epoch_steps", exact_text(static_cast<double>(state.epoch_steps))},
+          {"epoch_skipped", exact_text(static_cast<double>(state.epoch_skipped))},
+          {"recent_loss", exact_text(state.recent_loss)},
+          {"recent_weights", exact_text(state.recent_weights)}};
+}
+
+// States of an earlier brisk have no sum that is 0, and no weights where every target weighs 1.
+void read_sums(const StateReader& reader, CheckpointState& state) {
+  const Json& json = reader.object("accumulators");
+  const auto sum = [&](const char* key, double otherwise = 0) {
+    return json.contains(key) ? reader.exact_number(json, key) : otherwise;
+  };
+  const auto steps = [&](const char* key) -> int64_t {
+    if (!json.contains(key)) return 0;
+    return std::llround(reader.number_within(json, key, 0, static_cast<double>(kMostSteps)));
+  };
+  state.loss_sums = {.loss = sum("loss_sum"), .correct = sum("correct"), .targets = sum("tokens")};
+  state.loss_sums.weights = sum("weights", state.loss_sums.targets);
+  state.epoch_sums = {.loss = sum("epoch_loss_sum"),
+                      .correct = sum("epoch_correct"),
+                      .targets = sum("epoch_targets"),
+                      .weights = sum("epoch_weights")};
+  state.epoch_steps = steps("epoch_steps");
+  state.epoch_skipped = steps("epoch_skipped");
+  state.recent_loss = sum("recent_loss");
+  state.recent_weights = sum("recent_weights");
+}
+
 Metrics best_metrics_from_json(const StateReader& reader) {
   Metrics best;
   const auto add = [&](const std::string& name, double value) {
@@ -184,9 +223,18 @@ Metrics best_metrics_from_json(const StateReader& reader) {
 
 }  // namespace
 
+LossSums& LossSums::operator+=(const LossSums& other) {
+  loss += other.loss;
+  correct += other.correct;
+  targets += other.targets;
+  weights += other.weights;
+  return *this;
+}
+
+double LossSums::mean_loss() const { return weights > 0 ? loss / weights : std::nan(""); }
+double LossSums::accuracy() const { return targets > 0 ? correct / targets : std::nan(""); }
+
 std::string checkpoint_state_to_json_text(const CheckpointState& state) {
-  Json accumulators = Json::object();
-  for (const auto& [name, value] : state.accumulators) accumulators[name] = exact_text(value);
   const Json tuned = parse_json_or_discard(state.tuned_settings_json);
   BRISK_CHECK(tuned.is_object(), "tuned settings are not a JSON object: {}", state.tuned_settings_json);
   Json json;
@@ -199,7 +247,7 @@ std::string checkpoint_state_to_json_text(const CheckpointState& state) {
   json["best_step"] = state.best_step;
   json["evaluations_without_improvement"] = state.evaluations_without_improvement;
   json["seed"] = state.seed;
-  json["accumulators"] = accumulators;
+  json["accumulators"] = sums_to_json(state);
   json["guard"] = guard_to_json(state.guard);
   if (state.loss_scale) {
     json["loss_scale"] = {{"scale", exact_text(state.loss_scale->scale)},
@@ -212,6 +260,7 @@ std::string checkpoint_state_to_json_text(const CheckpointState& state) {
   json["choices"] = tuned;
   json["run_files"] = state.run_files;
   json["job_fingerprint"] = state.job_fingerprint;
+  if (state.evaluation_due) json["evaluation_due"] = true;
   std::string text = json.dump(2);
   text.resize(text.size() - std::string_view("\n}").size());
   return with_checksum(text);
@@ -242,9 +291,7 @@ CheckpointState checkpoint_state_from_json_text(const std::string& text, const s
       reader.integer(reader.json(), "evaluations_without_improvement", 0, kMostSteps);
   state.seed = static_cast<uint64_t>(
       reader.integer(reader.json(), "seed", 0, std::numeric_limits<int64_t>::max()));  // as training.seed
-  for (const auto& [name, value] : reader.object("accumulators").items()) {
-    state.accumulators[name] = reader.exact_number(name.c_str(), value);
-  }
+  read_sums(reader, state);
   if (const Json* guard = reader.object_if_there("guard")) state.guard = guard_from_json(reader, *guard);
   if (const Json* scale = reader.object_if_there("loss_scale")) {
     state.loss_scale = LossScale{.scale = reader.exact_number(*scale, "scale"),
@@ -272,6 +319,7 @@ CheckpointState checkpoint_state_from_json_text(const std::string& text, const s
   }
   state.tuned_settings_json = reader.object("choices").dump();
   state.job_fingerprint = reader.string("job_fingerprint");
+  state.evaluation_due = state.step > 0 && reader.json().value("evaluation_due", Json(false)) == true;
   return state;
 }
 

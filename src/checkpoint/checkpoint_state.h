@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 
@@ -26,6 +25,16 @@ struct SaveSchedule {
   int64_t next = 0;      // the step
 };
 
+// What the loss and the accuracy of some steps are made of, kept to the bit.
+struct LossSums {
+  double loss = 0, correct = 0, targets = 0, weights = 0;  // weights: of the targets; 1 each where they have none
+
+  LossSums& operator+=(const LossSums& other);
+  bool operator==(const LossSums&) const = default;
+  double mean_loss() const;  // NaN: none of the steps was finite
+  double accuracy() const;   // likewise
+};
+
 struct CheckpointState {
   int64_t step = 0;                             // optimizer steps done
   DataCursor cursor;                            // the next step's data
@@ -35,7 +44,10 @@ struct CheckpointState {
   int64_t evaluations_without_improvement = 0;  // for early stopping
   uint64_t seed = 0;
   std::string tuned_settings_json = "{}";      // TunedSettings, a JSON object as text
-  std::map<std::string, double> accumulators;  // sums of the loss curve that a log line is made of, kept to the bit
+  LossSums loss_sums;                          // since the last line of the log
+  LossSums epoch_sums;                         // of the epoch, so that a resumed run has the whole of it
+  int64_t epoch_steps = 0, epoch_skipped = 0;  // likewise: its steps, and those whose update was skipped
+  double recent_loss = 0, recent_weights = 0;  // of the last steps, older ones fading out, for the progress line
   GuardState guard;
   std::optional<LossScale> loss_scale;  // of a run in f16
   double elapsed_seconds = 0;           // wall time of the run so far, all its processes
@@ -44,6 +56,7 @@ struct CheckpointState {
   std::string model_checksum, optimizer_checksum;  // of the files next to it; empty: written before there were any
   FileChecksums run_files;                         // checkpoint/run_files.h
   std::string job_fingerprint;                     // of the training data (the name is that of the file's key)
+  bool evaluation_due = false;                     // that of `step` was cancelled: it comes first
 };
 
 std::string checkpoint_state_to_json_text(const CheckpointState& state);

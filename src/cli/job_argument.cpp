@@ -7,7 +7,8 @@
 #include <filesystem>
 #include <string_view>
 
-#include "cli/messages.h"
+#include "base/error.h"
+#include "base/files/files.h"
 
 namespace brisk {
 

@@ -148,15 +148,17 @@ int main(int argc, char** argv) {
   brisk::handle_mapped_file_faults();
   signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then an ordinary write error, which a save survives
   signal(SIGPIPE, SIG_IGN);  // so is a pipe that nobody reads: `brisk train ... 2>&1 | tee log`, Ctrl-C, still saves
-  brisk::Runtime runtime;
+  brisk::Runtime runtime({.names_flags = true});
   const brisk::RuntimeScope scope(runtime);
   try {
     const int exit_code = brisk::run(argc, argv, runtime);
     brisk::finish_standard_output();
     return exit_code;
   } catch (const brisk::UserError& error) {
-    brisk::say_line(fmt::format("{} {}", brisk::coloured("brisk:", brisk::Colour::red, 2), error.what()));
+    brisk::say_line(fmt::format("{} {}", brisk::coloured_in_log("brisk:", brisk::Colour::red), error.what()));
     return brisk::kExitUserError;
+  } catch (const brisk::Cancelled&) {
+    return brisk::kExitInterrupted;
   } catch (const std::bad_alloc&) {
     brisk::say("brisk: out of memory; use a smaller model or a smaller training.micro_batch_tokens");
     return brisk::kExitUserError;

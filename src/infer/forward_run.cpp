@@ -1,6 +1,7 @@
 #include "infer/forward_run.h"
 
 #include "base/error.h"
+#include "base/runtime.h"
 #include "data/batch/packer.h"
 
 namespace brisk {
@@ -32,6 +33,7 @@ int64_t ForwardRun::forward(const Sequences& sequences, Ledger& ledger,
   MicroBatch batch;
   int64_t rows = 0;
   while (packer.next(batch)) {
+    throw_if_cancelled();
     forward(batch, ledger);
     each(batch);
     rows += batch.rows();

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "base/runtime.h"
 #include "infer/forward_run.h"
 
 namespace brisk {
@@ -191,6 +192,7 @@ Generated Generator::generate(std::string_view prompt, const GenerateOptions& op
   state_->filled = 0;
   std::vector<float> logits;
   while (result.new_tokens < options.max_tokens) {
+    throw_if_cancelled();
     // A full cache goes on from the second half of the text: the model has seen no longer positions in training.
     if (static_cast<size_t>(state_->filled) + pending.size() > capacity) {
       const size_t keep = std::min(std::max<size_t>(1, capacity / 2), std::max<size_t>(1, result.ids.size()));

@@ -85,15 +85,9 @@ std::optional<int64_t> told_length(const std::string& folder) {
 // The keys of `model` into the job, unless it says something else.
 void take(Job& job, const ModelOptions& model) {
   const Architecture& architecture = architecture_of(model);
-  if (!architecture.trains_with(job.task)) {
-    std::string others;  // that the task trains: "bert, distilbert or roberta"
-    for (const Architecture* other : architectures()) {
-      if (!other->trains_with(job.task)) continue;
-      for (const std::string& type : other->types()) others += (others.empty() ? "" : ", ") + type;
-    }
-    if (const size_t last = others.rfind(", "); last != std::string::npos) others.replace(last, 2, " or ");
+  if (model.is_encoder() != traits_of_task(job.task).trains_encoder) {
     user_error("{}: a {}, which task {} does not train: use task {}, or name a {}", job.model.from, model.type,
-               job.task, fmt::join(architecture.tasks(), " or "), others);
+               job.task, alternatives(tasks_for_type(model.type)), alternatives(types_for_task(job.task)));
   }
   Job source = job;
   source.model = model;

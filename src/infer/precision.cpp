@@ -52,24 +52,12 @@ class TimedProduct {
   double best_ = 1e9, spent_ = 0;
 };
 
-// The thread pool with one thread, for as long as it lives.
-class OneThread {
- public:
-  OneThread() : threads_(thread_pool().size()) { Runtime::current().set_threads(1); }
-  ~OneThread() { Runtime::current().set_threads(threads_); }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
-
- private:
-  int threads_;
-};
-
 // How many times as fast bf16 is. On one thread, in its own time, one product of each in turn, the least of many: wall
 // time on all threads chose either format on a busy machine (0.14x to 2.0x in eight starts of one job).
 double measure_ratio(const ModelWidths& widths, bool instructions) {
   constexpr double kSeconds = 5e-3;  // in each
   constexpr int kFewest = 5, kMost = 1000;
-  const OneThread one_thread;
+  const ThreadsScope one_thread(1);
   const int64_t in = std::min<int64_t>(widths.d_model, 2048), out = std::min<int64_t>(widths.d_ff, 2048);
   const int64_t rows = std::clamp<int64_t>((int64_t{1} << 24) / (in * out), 256, 4096);
   const int64_t half_rows = instructions ? rows : 32;  // emulated, few are enough to tell the user the cost

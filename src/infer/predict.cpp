@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/runtime.h"
 #include "infer/batch_layout.h"
 #include "infer/model_source.h"
 #include "job/job_conditions.h"
@@ -70,8 +71,8 @@ Predictor::Predictor(const TrainedModel& model, bool pairs, int64_t max_length)
   const int64_t longest = model.job.model.context;
   max_length_ = std::min(longest, max_length > 0 ? max_length : model.job.training.max_length);
   if (max_length_ < frame_.specials() + (pairs ? 2 : 1)) {
-    user_error("--max-length {}: {} special tokens are added to each text; use {} or more", max_length_,
-               frame_.specials(), frame_.specials() + 2);
+    user_error("{} {}: {} special tokens are added to each text; use {} or more", option_name("max_length"),
+               max_length_, frame_.specials(), frame_.specials() + 2);
   }
   const BatchLayout layout = first_rows_layout(1);
   const RowCapacity capacity =

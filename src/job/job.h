@@ -49,7 +49,7 @@ struct ModelOptions {
   int64_t token_types = -1;        // rows of the table of token types; -1: bert 2, distilbert 0, roberta 1
   int64_t num_labels = 0;          // classes; 0: those of the training data
 
-  bool is_encoder() const { return type == "bert" || type == "distilbert" || type == "roberta"; }
+  bool is_encoder() const;  // by the table of architectures (job/tables.h)
 };
 
 struct TrainingOptions {

@@ -3,10 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
-#include "base/error.h"
-
 namespace brisk {
 
 namespace {
@@ -26,32 +22,6 @@ std::function<std::string()> not_for_type(const Job& job, const std::string& oth
 }
 
 }  // namespace
-
-const std::vector<TaskTraits>& all_tasks() {
-  static const std::vector<TaskTraits> tasks = {
-      {.name = "language_model", .model = "a language model", .targets = "tokens", .predicts_tokens = true},
-      {.name = "classify", .model = "a classifier", .targets = "examples", .has_labels = true, .trains_encoder = true},
-      {.name = "mlm",
-       .model = "an encoder for masked words",
-       .targets = "masked tokens",
-       .masks_tokens = true,
-       .trains_encoder = true,
-       .predicts_tokens = true},
-  };
-  return tasks;
-}
-
-const TaskTraits* find_task_traits(const std::string& task) {
-  const auto found =
-      std::find_if(all_tasks().begin(), all_tasks().end(), [&](const TaskTraits& row) { return row.name == task; });
-  return found != all_tasks().end() ? &*found : nullptr;
-}
-
-const TaskTraits& traits_of_task(const std::string& task) {
-  const TaskTraits* found = find_task_traits(task);
-  BRISK_CHECK(found != nullptr, "no task {}", task);
-  return *found;
-}
 
 Condition with_labels(const Job& job, const std::string& otherwise) {
   return with_task_trait(job, &TaskTraits::has_labels, otherwise);

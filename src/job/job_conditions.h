@@ -2,31 +2,17 @@
 //
 //   options.emplace_back("training.mlm_probability", ...).only_with(with_masked_tokens(job));
 //
-// Tasks are told apart by traits, so that a new task says what it is in one row of the table here and every option
-// that fits it applies to it. A condition refers to `job`, as the options do.
+// Tasks and architectures are told apart by their traits (job/tables.h): an option applies to a new one because of what it
+// is. A condition refers to `job`, as the options do.
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "job/job.h"
 #include "job/options/options.h"
+#include "job/tables.h"
 
 namespace brisk {
-
-struct TaskTraits {
-  std::string name;
-  std::string model;             // what it trains, in messages: "a classifier"
-  std::string targets;           // what its metrics are of: "tokens"
-  bool has_labels = false;       // learns the class of each text
-  bool masks_tokens = false;     // predicts tokens that are hidden from the model
-  bool trains_encoder = false;   // otherwise a decoder
-  bool predicts_tokens = false;  // so that its metrics depend on the tokenizer
-};
-
-const std::vector<TaskTraits>& all_tasks();
-const TaskTraits* find_task_traits(const std::string& task);  // nullptr: there is no such task
-const TaskTraits& traits_of_task(const std::string& task);
 
 // Of the task. `otherwise` says why it does not apply elsewhere.
 Condition with_labels(const Job& job, const std::string& otherwise = "it has no classes");

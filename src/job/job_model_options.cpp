@@ -1,4 +1,7 @@
 // The options of a job's model.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "job/job_conditions.h"
@@ -11,12 +14,19 @@ namespace {
 void declare_shape(Job& job, std::vector<Option>& all) {
   ModelOptions& model = job.model;
   const Condition encoder = with_encoder(job, "");
+  std::vector<std::string> types, encoders;
+  for (const ArchitectureTraits& architecture : all_architectures()) {
+    std::vector<std::string>& kind = architecture.is_encoder ? encoders : types;
+    kind.insert(kind.end(), architecture.types.begin(), architecture.types.end());
+  }
+  types.insert(types.end(), encoders.begin(), encoders.end());
   all.emplace_back(
          "model.type", model.type,
-         "architecture of the model: a decoder, which continues text (`gpt2` is one with the defaults of this "
-         "table, `llama` one with those of Llama), or an encoder (bert, distilbert, roberta)",
+         fmt::format("architecture of the model: a decoder, which continues text (`gpt2` is one with the defaults of "
+                     "this table, `llama` one with those of Llama), or an encoder ({})",
+                     fmt::join(encoders, ", ")),
          OnResume::fixed)
-      .one_of({"decoder", "bert", "distilbert", "roberta"})
+      .one_of(types)
       .same_as("gpt2", "decoder")
       .same_as("gpt", "decoder")
       .same_as("llama", "decoder")

@@ -14,44 +14,16 @@
 
 namespace brisk {
 
-namespace {
-
-// "classify or mlm": the tasks whose trait is `trains_encoder`.
-std::string tasks_with(bool trains_encoder) {
-  std::vector<std::string> names;
-  for (const TaskTraits& task : all_tasks()) {
-    if (task.trains_encoder == trains_encoder) names.push_back(task.name);
-  }
-  return fmt::format("{}", fmt::join(names, " or "));
-}
-
-// "bert, distilbert or roberta"
-std::string types_of_encoders() {
-  Job job;
-  std::vector<std::string> types;
-  for (const Option& option : declare_job_options(job)) {
-    if (option.path != "model.type") continue;
-    for (const std::string& type : option.choices) {
-      job.model.type = type;
-      if (job.model.is_encoder()) types.push_back(type);
-    }
-  }
-  const std::string last = types.back();
-  types.pop_back();
-  return types.empty() ? last : fmt::format("{} or {}", fmt::join(types, ", "), last);
-}
-
-}  // namespace
-
 void check_task(const Job& job) {
   const ModelOptions& model = job.model;
   const bool needs_encoder = traits_of_task(job.task).trains_encoder;
   if (!needs_encoder && model.is_encoder()) {
     user_error("model.type = {} is an encoder, which task {} cannot train: use task {}", model.type, job.task,
-               tasks_with(true));
+               alternatives(tasks_for_type(model.type)));
   }
   if (needs_encoder && !model.is_encoder()) {
-    user_error("task {} needs an encoder, and model.type is {}: use {}", job.task, model.type, types_of_encoders());
+    user_error("task {} needs an encoder, and model.type is {}: use {}", job.task, model.type,
+               alternatives(types_for_task(job.task)));
   }
   Job copy = job, plain;
   check_options_apply(declare_job_options(copy), declare_job_options(plain));

@@ -184,11 +184,10 @@ LossValues Encoder::loss(Tape& tape, const LossOptions& options) const {
 
 Value Encoder::class_logits(Tape& tape) const {
   BRISK_CHECK(config_.is_classifier(), "an encoder of masked words has no classes");
-  return logits(tape, head_input(tape), head_product_.weight, head_product_.bias);
+  return head_logits(tape);
 }
 
-Value Encoder::word_logits(Tape& tape) const {
-  BRISK_CHECK(!config_.is_classifier(), "a classifier has no masked words");
+Value Encoder::head_logits(Tape& tape) const {
   return logits(tape, head_input(tape), head_product_.weight, head_product_.bias);
 }
 

@@ -77,8 +77,8 @@ class Encoder final : public Model {
   int64_t classes() const override { return config_.is_classifier() ? config_.num_labels : 0; }
   // [rows of set 1, C], read back: what a prediction reads.
   Value class_logits(Tape& tape) const override;
-  // [rows of set 1, V], read back: what the masked rows could be.
-  Value word_logits(Tape& tape) const;
+  // [rows of set 1, C or V], read back: what the head, whichever it is, makes of them.
+  Value head_logits(Tape& tape) const;
   // What the first `layers` layers make of the tokens, read back, of the tape's activation type: [rows of set 0, D], or
   // of set 1 where these are all the layers. An encoder with so many cached_layers goes on from there.
   Value rows_after(Tape& tape, int64_t layers) const;

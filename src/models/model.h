@@ -1,5 +1,5 @@
 // A model, as the engine sees it: an ordinary function that records ops on a tape. Decoder and Encoder stand behind it;
-// an architecture is one file, and its line in infer/architecture/architectures.cpp.
+// an architecture is one file, and its line in job/architectures.def.
 //
 //   std::unique_ptr<Model> model = make_model(config, store);   // declares the parameters
 //   LossValues loss = model->loss(tape, {});                    // records one training or evaluation run

@@ -12,6 +12,14 @@ function(run)
 endfunction()
 
 run(${CMAKE_COMMAND} --install ${BUILD} --component development --prefix ${folder}/prefix)
+# The package names no library by its place on this machine.
+file(GLOB targets ${folder}/prefix/*/cmake/brisk/briskTargets*.cmake ${folder}/prefix/*/*/cmake/brisk/briskTargets*.cmake)
+foreach(file ${targets})
+  file(STRINGS ${file} places REGEX "[;\":]/[^\"]*\\.(so|a)")
+  if(places)
+    message(FATAL_ERROR "${file}: ${places}")
+  endif()
+endforeach()
 run(${CMAKE_COMMAND} -S ${EXAMPLE} -B ${folder}/build -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${COMPILER}
     -DCMAKE_PREFIX_PATH=${folder}/prefix)
 run(${CMAKE_COMMAND} --build ${folder}/build)

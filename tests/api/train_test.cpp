@@ -11,15 +11,12 @@
 #include <vector>
 
 #include "support/scratch_folder.h"
+#include "support/silent_log.h"
 
 namespace brisk {
 namespace {
 
-class Silent : public LogSink {
-  void line(LogLevel /*level*/, std::string_view /*text*/) override {}
-};
-
-RuntimeOptions silent(int threads) { return {.threads = threads, .log = std::make_shared<Silent>()}; }
+RuntimeOptions silent(int threads) { return {.threads = threads, .log = std::make_shared<test::SilentLog>()}; }
 
 // A folder with a text, and trainings on it.
 class Trainings : public ::testing::Test {
@@ -30,15 +27,20 @@ class Trainings : public ::testing::Test {
     folder_.write("text.txt", text);
   }
 
-  TrainingJob job(Runtime& runtime, const std::string& run, int seed, int steps = 12) const {
+  TrainingJob job(Runtime& runtime, const std::string& run, int seed, int steps = 12,
+                  const std::vector<std::string>& more_settings = {}) const {
+    std::vector<std::string> settings = {override_text("data.train", std::vector{folder_ / "text.txt"}),
+                                         override_text("data.validation", std::vector{folder_ / "text.txt"}),
+                                         override_text("output", folder_ / run),
+                                         override_text("data.cache_dir", folder_ / ("cache-" + run)),
+                                         "training.max_steps=" + std::to_string(steps),
+                                         "training.seed=" + std::to_string(seed)};
+    settings.insert(settings.end(), more_settings.begin(), more_settings.end());
     return TrainingJob::parse(
         runtime,
         R"({"device": "cpu", "model": {"d_model": 32, "num_layers": 1, "num_heads": 2, "vocab_size": 300, "dropout": 0.1},
                      "training": {"max_length": 32, "batch_size": 4, "logging_steps": 1}})",
-        {override_text("data.train", std::vector{folder_ / "text.txt"}),
-         override_text("data.validation", std::vector{folder_ / "text.txt"}), override_text("output", folder_ / run),
-         override_text("data.cache_dir", folder_ / ("cache-" + run)), "training.max_steps=" + std::to_string(steps),
-         "training.seed=" + std::to_string(seed)});
+        settings);
   }
 
   std::vector<double> losses(const std::string& run, int seed, int threads) const {
@@ -107,6 +109,17 @@ TEST_F(Trainings, OneThatAnotherThreadCancelsIsResumedToTheSameLosses) {
   const TrainResult result = train(runtime, job(runtime, "parts", 3), {.resume = true, .on_step = remember});
   EXPECT_FALSE(result.interrupted);
   EXPECT_EQ(parts, whole);
+}
+
+TEST_F(Trainings, ComputesWithTheThreadsOfTheRuntimeUnlessTheJobHasItsOwn) {
+  Runtime runtime(silent(3));
+  int in_training = 0;
+  const TrainOptions options{.on_step = [&](const Progress&) { in_training = runtime.threads(); }};
+  train(runtime, job(runtime, "of-runtime", 1, 1), options);
+  EXPECT_EQ(in_training, 3);
+  train(runtime, job(runtime, "of-job", 1, 1, {"training.threads=1"}), options);
+  EXPECT_EQ(in_training, 1);
+  EXPECT_EQ(runtime.threads(), 3) << "after the training";
 }
 
 TEST_F(Trainings, AJobThatIsWrongSaysWhatToMend) {

@@ -77,6 +77,48 @@ TEST(Runtime, LeavesTheCallersFloatingPointModeAsItWas) {
     __builtin_ia32_ldmxcsr(first);
   }
 }
+
+class Halving final : public LogSink {
+ public:
+  void line(LogLevel, std::string_view) override { seen.push_back(half_of_the_smallest() == 0.0f); }
+  void work(const WorkProgress&) override { seen.push_back(half_of_the_smallest() == 0.0f); }
+  std::chrono::milliseconds work_interval() const override { return std::chrono::milliseconds(0); }
+  void clear_progress() override { seen.push_back(half_of_the_smallest() == 0.0f); }
+  std::vector<bool> seen;  // whether it was flushed
+};
+
+TEST(Runtime, CallsSinkAndCallbacksInTheFloatingPointModeOfTheCaller) {
+  const unsigned first = __builtin_ia32_stmxcsr();
+  const auto sink = std::make_shared<Halving>();
+  Runtime runtime({.threads = 1, .log = sink});
+  std::thread([&] {  // a caller that no runtime is bound to
+    __builtin_ia32_ldmxcsr(first & ~0x8040u);
+    const RuntimeScope scope(runtime);
+    const RuntimeScope inner(runtime);
+    say("a line");
+    {
+      WorkBar bar("tokens");
+      bar.update(1, 8);
+      bar.update(7, 8);
+    }
+    const std::function<bool()> callback = in_callers_mode(std::function<bool()>([&] {
+      const bool outside = half_of_the_smallest() == 0.0f;
+      {
+        const RuntimeScope of_callback(runtime);  // the callback uses brisk itself
+        EXPECT_EQ(half_of_the_smallest(), 0.0f);
+        say("another");
+      }
+      EXPECT_EQ(half_of_the_smallest() == 0.0f, outside);
+      return outside;
+    }));
+    EXPECT_FALSE(callback());
+    EXPECT_EQ(half_of_the_smallest(), 0.0f) << "after the callback";
+    EXPECT_FALSE(in_callers_mode(std::function<void()>()));
+  })
+      .join();
+  ASSERT_GE(sink->seen.size(), 4u);
+  for (const bool flushed : sink->seen) EXPECT_FALSE(flushed);
+}
 #endif
 
 class Remembering final : public LogSink {

@@ -124,8 +124,14 @@ TEST_F(Checkpoint, WhatIsSavedIsLoadedToTheBit) {
   state.best_step = 100;
   state.evaluations_without_improvement = 2;
   state.tuned_settings_json = R"({"precision":"bf16","micro_batch_tokens":2048,"times":[0.1,2.5e-09]})";
-  state.accumulators = {{"loss_sum", std::nextafter(0.1, 1.0)}, {"minus_zero", -0.0}, {"tiny", 5e-324}};
+  state.loss_sums = {.loss = std::nextafter(0.1, 1.0), .correct = -0.0, .targets = 5e-324, .weights = 3};
+  state.epoch_sums = {.loss = std::nextafter(0.2, 1.0), .correct = 4, .targets = 5, .weights = 6};
+  state.epoch_steps = 7;
+  state.epoch_skipped = 2;
+  state.recent_loss = std::nextafter(0.3, 1.0);
+  state.recent_weights = 8;
   state.job_fingerprint = "f00d";
+  state.evaluation_due = true;
   const SaveResult result = save_checkpoint(run_, *store, state);
   ASSERT_EQ(result.problem, "");
   EXPECT_EQ(result.path, path_of(123));
@@ -147,9 +153,15 @@ TEST_F(Checkpoint, WhatIsSavedIsLoadedToTheBit) {
   EXPECT_EQ(loaded.evaluations_without_improvement, 2);
   EXPECT_EQ(loaded.seed, 9223372036854775807ull);
   EXPECT_EQ(loaded.tuned_settings_json, state.tuned_settings_json);
-  EXPECT_EQ(loaded.accumulators, state.accumulators);
-  EXPECT_TRUE(std::signbit(loaded.accumulators.at("minus_zero")));
+  EXPECT_EQ(loaded.loss_sums, state.loss_sums);
+  EXPECT_TRUE(std::signbit(loaded.loss_sums.correct));
+  EXPECT_EQ(loaded.epoch_sums, state.epoch_sums);
+  EXPECT_EQ(loaded.epoch_steps, 7);
+  EXPECT_EQ(loaded.epoch_skipped, 2);
+  EXPECT_EQ(loaded.recent_loss, state.recent_loss);
+  EXPECT_EQ(loaded.recent_weights, 8);
   EXPECT_EQ(loaded.job_fingerprint, "f00d");
+  EXPECT_TRUE(loaded.evaluation_due);
 }
 
 TEST_F(Checkpoint, TheBestMetricsOfAnEarlierBriskAreRead) {
@@ -165,6 +177,21 @@ TEST_F(Checkpoint, TheBestMetricsOfAnEarlierBriskAreRead) {
   EXPECT_EQ(both.value("accuracy"), 0.75);
   EXPECT_EQ(best_with(R"("best_validation_loss": "0.25")").value("loss"), 0.25);
   EXPECT_TRUE(best_with(R"("best_validation_loss": "inf", "best_validation_accuracy": "-1")").empty());
+}
+
+TEST_F(Checkpoint, TheLossSumsOfAnEarlierBriskAreRead) {
+  const std::string path = saved(1);
+  auto state = state_without_checksum(path);
+  const auto sums_with = [&](const nlohmann::json& before) {
+    state["accumulators"] = before;
+    put_contents(path + "/state.json", state.dump());
+    return read_checkpoint_state(path).loss_sums;
+  };
+  EXPECT_EQ(sums_with(nlohmann::json::object()), LossSums());
+  EXPECT_EQ(sums_with({{"loss_sum", "1.5"}, {"correct", "2"}, {"tokens", "8"}}),
+            (LossSums{.loss = 1.5, .correct = 2, .targets = 8, .weights = 8}));
+  EXPECT_EQ(sums_with({{"loss_sum", "1.5"}, {"correct", "2"}, {"tokens", "8"}, {"weights", "9"}}),
+            (LossSums{.loss = 1.5, .correct = 2, .targets = 8, .weights = 9}));
 }
 
 TEST_F(Checkpoint, BeforeTheFirstEvaluationThereIsNoBest) {

@@ -1,52 +1,34 @@
-// The table of architectures and the options of a job know the same model types and tasks.
+// The table of architectures, and what a job knows of it.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "infer/architecture/architecture.h"
-#include "job/job_options.h"
+#include "job/tables.h"
 
 namespace brisk {
 namespace {
 
-std::vector<std::string> choices_of(const std::string& path) {
-  Job job;
-  for (const Option& option : declare_job_options(job)) {
-    if (option.path == path) return option.choices;
-  }
-  return {};
-}
-
-TEST(Architectures, AreThoseThatAJobCanName) {
-  std::vector<std::string> known, choices = choices_of("model.type");
-  for (const Architecture* architecture : architectures())
-    std::ranges::copy(architecture->types(), back_inserter(known));
-  std::ranges::sort(known);
-  std::ranges::sort(choices);
-  EXPECT_EQ(known, choices);
-}
-
-TEST(Architectures, TrainWithTasksThatThereAre) {
-  for (const std::string& task : choices_of("task")) {
-    EXPECT_TRUE(std::ranges::any_of(architectures(), [&](const Architecture* one) { return one->trains_with(task); }))
-        << task;
-  }
-  EXPECT_FALSE(architecture_of(ModelOptions{.type = "bert"}).trains_with("language_model"));
+TEST(Architectures, AreTrainedByEveryTask) {
+  for (const TaskTraits& task : all_tasks()) EXPECT_FALSE(types_for_task(task.name).empty()) << task.name;
+  EXPECT_EQ(tasks_for_type("bert"), std::vector<std::string>({"classify", "mlm"}));
+  EXPECT_EQ(alternatives(types_for_task("mlm")), "bert, distilbert or roberta");
+  EXPECT_EQ(alternatives(types_for_task("language_model")), "decoder");
 }
 
 TEST(Architectures, MakeAConfigurationOfEveryType) {
-  for (const Architecture* architecture : architectures()) {
-    for (const std::string& type : architecture->types()) {
+  ASSERT_EQ(architectures().size(), all_architectures().size());
+  for (const ArchitectureTraits& traits : all_architectures()) {
+    for (const std::string& type : traits.types) {
       Job job;
-      job.task = architecture->tasks().front();
       job.model.type = type;
+      EXPECT_EQ(job.model.is_encoder(), traits.is_encoder);
+      job.task = tasks_for_type(type).front();
       resolve_defaults(job);
       ParameterStore store;
       const ModelConfig config = training_config(job);
       const std::unique_ptr<Model> model = make_model(config, store);
-      EXPECT_EQ(model->causal() != nullptr, architecture->trains_with("language_model")) << type;
-      EXPECT_EQ(fingerprint(config), fingerprint(architecture->training_config(job)));
-      EXPECT_FALSE(architecture->describe(job).empty());
+      EXPECT_EQ(model->causal() == nullptr, traits.is_encoder) << type;
+      EXPECT_EQ(fingerprint(config), fingerprint(architecture_of(job.model).training_config(job)));
+      EXPECT_FALSE(architecture_of(job.model).describe(job).empty());
     }
   }
 }

@@ -57,9 +57,8 @@ std::vector<float> logits_of(const HuggingFaceEncoder& folder, const Json& golde
   for (int32_t i = 0; i < picked; ++i) testing::pick(batch, i, 0);
   testing::end_picked(batch);
 
-  ForwardRun run(store, {.rows = {{rows, 1, rows}, {picked, 1, picked}}}, [&](Tape& tape) {
-    return encoder.config().is_classifier() ? encoder.class_logits(tape) : encoder.word_logits(tape);
-  });
+  ForwardRun run(store, {.rows = {{rows, 1, rows}, {picked, 1, picked}}},
+                 [&](Tape& tape) { return encoder.head_logits(tape); });
   Ledger ledger;
   run.forward(batch, ledger);
   std::vector<float> logits;

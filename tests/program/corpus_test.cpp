@@ -103,7 +103,7 @@ TEST(Corpus, ThatIsHalfTokenisedByAKilledProcessIsGoneOnWith) {
   write_job(folder, job_on("text.txt"));
   const std::string cache = folder / "cache/brisk";
   {
-    Process process({"train", "job.json", "--output", "run"}, folder, {.environment = {"BRISK_JOURNAL_SECONDS=0"}});
+    Process process({"train", "job.json", "--output", "run"}, folder);
     const auto journal_is_there = [&] {
       std::error_code error;
       for (const auto& entry : std::filesystem::directory_iterator(cache, error)) {

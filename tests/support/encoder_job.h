@@ -146,9 +146,7 @@ class EncoderJob {
 
   // [picked rows, classes or words]
   std::vector<float> logits(const MicroBatch& batch) {
-    return run_forward<float>(batch, [&](Tape& tape) {
-      return encoder_.config().is_classifier() ? encoder_.class_logits(tape) : encoder_.word_logits(tape);
-    });
+    return run_forward<float>(batch, [&](Tape& tape) { return encoder_.head_logits(tape); });
   }
 
   // What the first layers make of a batch: for an encoder with so many cached_layers.

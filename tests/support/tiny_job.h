@@ -100,16 +100,7 @@ inline Corpus tiny_corpus(int documents = 160, uint64_t seed = 11, int64_t max_l
 
 // This many compute threads while it lives. Most tests take one: ops this small are done sooner than two threads of a
 // busy machine meet. Those about threads and about bits take two.
-class Threads {
- public:
-  explicit Threads(int threads) { Runtime::current().set_threads(threads); }
-  ~Threads() { Runtime::current().set_threads(before_); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-
- private:
-  int before_ = thread_pool().size();
-};
+using Threads = ThreadsScope;
 
 // The step's sequences divided as `members` says: numbers of chunks, one list a micro-batch.
 inline StepBatch divided_step(const Corpus& corpus, std::span<const Chunk> chunks,

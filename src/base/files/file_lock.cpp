@@ -6,10 +6,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/runtime.h"
 
 namespace brisk {
 
@@ -23,6 +26,16 @@ bool is_the_file_at(int file_descriptor, const std::string& path) {
          held.st_dev == found.st_dev;
 }
 
+// False where the runtime is cancelled meanwhile.
+bool wait_for_lock(int file_descriptor) {
+  constexpr std::chrono::milliseconds kPause(20);
+  while (::flock(file_descriptor, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
+    if (Runtime::current().cancelled()) return false;
+    std::this_thread::sleep_for(kPause);
+  }
+  return true;
+}
+
 }  // namespace
 
 FileLock::FileLock(std::string path, const std::function<void()>& before_waiting) : path_(std::move(path)) {
@@ -32,7 +45,9 @@ FileLock::FileLock(std::string path, const std::function<void()>& before_waiting
     if (::flock(file_descriptor_, LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK) return;  // this file system has no locks
       if (before_waiting && !std::exchange(told, true)) before_waiting();
-      while (::flock(file_descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+      if (!wait_for_lock(file_descriptor_)) {
+        ::close(file_descriptor_);
+        throw Cancelled();
       }
     }
     if (is_the_file_at(file_descriptor_, path_)) return;

@@ -14,7 +14,8 @@ namespace brisk {
 
 class FileLock {
  public:
-  // If another process holds the lock, calls `before_waiting` and waits. The folder must exist.
+  // If another process holds the lock, calls `before_waiting` and waits; Cancelled where the runtime is cancelled
+  // meanwhile. The folder must exist.
   explicit FileLock(std::string path, const std::function<void()>& before_waiting = {});
   ~FileLock();
   FileLock(const FileLock&) = delete;

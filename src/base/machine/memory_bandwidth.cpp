@@ -16,7 +16,7 @@ namespace brisk {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 // One copy of each loop per register width; the loader picks the widest this machine has.
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)  // which would call its runtime before it is loaded
@@ -60,11 +60,12 @@ BRISK_WIDEST void triad(const double* a, const double* b, double* __restrict c, 
 template <typename Body>
 double best_rate(double bytes, const Body& body) {
   double best = 0;
-  const Clock::time_point start = Clock::now();
-  for (int round = 0; round < 5 || (round < 25 && Clock::now() - start < std::chrono::milliseconds(200)); ++round) {
-    const Clock::time_point before = Clock::now();
+  const SteadyClock::time_point start = SteadyClock::now();
+  for (int round = 0; round < 5 || (round < 25 && SteadyClock::now() - start < std::chrono::milliseconds(200));
+       ++round) {
+    const SteadyClock::time_point before = SteadyClock::now();
     body();
-    best = std::max(best, 1e-9 * bytes / std::chrono::duration<double>(Clock::now() - before).count());
+    best = std::max(best, 1e-9 * bytes / std::chrono::duration<double>(SteadyClock::now() - before).count());
   }
   return best;
 }

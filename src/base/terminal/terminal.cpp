@@ -61,14 +61,26 @@ int terminal_width(int file_descriptor, int otherwise) {
   return size.ws_col;
 }
 
-ColouredText coloured(std::string_view text, Colour colour, int file_descriptor) {
-  if (!use_colour(file_descriptor)) return {std::string(text)};
+ColouredText coloured(std::string_view text, Colour colour) {
   constexpr std::array<const char*, 6> kCodes = {"31", "32", "33", "34", "1", "2"};
   return {fmt::format("\x1b[{}m{}\x1b[0m", kCodes[static_cast<size_t>(colour)], text)};
 }
 
-void say_line(std::string_view line) { Runtime::current().log().line(LogLevel::info, line); }
-void warn_line(std::string_view line) { Runtime::current().log().line(LogLevel::warning, line); }
+ColouredText coloured_in_log(std::string_view text, Colour colour) {
+  return Runtime::current().log().shows_colours() ? coloured(text, colour) : ColouredText{std::string(text)};
+}
+
+namespace {
+
+std::string_view without_last_newlines(std::string_view text) {
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace
+
+void say_line(std::string_view line) { Runtime::current().log().line(LogLevel::info, without_last_newlines(line)); }
+void warn_line(std::string_view line) { Runtime::current().log().line(LogLevel::warning, without_last_newlines(line)); }
 
 std::string format_count(double count) {
   if (!std::isfinite(count)) return fmt::format("{}", count);

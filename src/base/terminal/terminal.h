@@ -40,10 +40,12 @@ enum class Colour { red, green, yellow, blue, bold, dim };
 struct ColouredText {
   std::string text;
 };
-// The text in colour if use_colour(file_descriptor), else unchanged.
-ColouredText coloured(std::string_view text, Colour colour, int file_descriptor);
+ColouredText coloured(std::string_view text, Colour colour);
+// In colour where the current runtime's log shows colours, else unchanged.
+ColouredText coloured_in_log(std::string_view text, Colour colour);
 
-// A line of the current runtime's log, whose strings are safe to show (base/error.h).
+// A message in the current runtime's log, whose strings are safe to show (base/error.h). Newlines at its end are left
+// out: say("") is a blank line.
 void say_line(std::string_view line);
 void warn_line(std::string_view line);
 
@@ -51,14 +53,15 @@ template <typename... Args>
 void say(fmt::format_string<Args...> format, Args&&... args) {
   say_line(format_message(format, std::forward<Args>(args)...));
 }
+// A table with a blank line below it.
+inline void say_table(std::string_view table) {
+  say_line(table);
+  say_line("");
+}
 template <typename... Args>
 void warn(fmt::format_string<Args...> format, Args&&... args) {
   warn_line(format_message(format, std::forward<Args>(args)...));
 }
-
-std::string format_count(double count);       // 950, 1.23K, 12.3K, 123K, 1.23M, 1.23G, 1.23T
-std::string format_bytes(double bytes);       // 512 B, 1.00 KiB, 1.42 GiB
-std::string format_duration(double seconds);  // 850 us, 12.3 ms, 4.20 s, 3m 05s, 2h 07m, 3d 04h
 
 enum class Align { left, right };
 
@@ -86,10 +89,7 @@ int64_t display_width(std::string_view text);
 // The text, cut between characters and ended by "..." if it takes more than so many columns.
 std::string shortened(std::string_view text, int64_t columns);
 
-// "epoch 1/3  step 40/900  4 %  loss 5.310  12.3K tokens/s  98 % busy, 612 W, 64 C  elapsed 4.20 s  left 1m 30s"
-std::string format_progress(const Progress& progress);
-
-// The same after a bar [####------] of the share of steps done, fitted into `width` columns.
+// format_progress() (brisk/log.h) after a bar [####------] of the share of steps done, fitted into `width` columns.
 std::string format_progress_bar(const Progress& progress, int width);
 
 }  // namespace brisk

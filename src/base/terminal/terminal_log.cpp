@@ -50,13 +50,14 @@ std::string with_our_colours_only(std::string_view text) {
 
 TerminalLog::TerminalLog() : TerminalLog(STDERR_FILENO, can_redraw(STDERR_FILENO)) {}
 
-TerminalLog::TerminalLog(int file_descriptor, bool redraw) : file_descriptor_(file_descriptor), redraw_(redraw) {}
+TerminalLog::TerminalLog(int file_descriptor, bool redraw)
+    : file_descriptor_(file_descriptor), redraw_(redraw), colours_(use_colour(file_descriptor)) {}
 
 TerminalLog::~TerminalLog() { finish_progress(); }
 
 void TerminalLog::line(LogLevel level, std::string_view text) {
-  const std::string before =
-      level == LogLevel::warning ? coloured("warning:", Colour::yellow, file_descriptor_).text + " " : "";
+  std::string before;
+  if (level == LogLevel::warning) before = (colours_ ? coloured("warning:", Colour::yellow).text : "warning:") + " ";
   const std::lock_guard lock(mutex_);
   take_off_screen();
   write_all(file_descriptor_, fmt::format("{}{}\n", before, with_our_colours_only(text)));

@@ -20,7 +20,8 @@ class TerminalLog final : public LogSink {
   TerminalLog(int file_descriptor, bool redraw);  // chosen by the caller, as tests do
   ~TerminalLog() override;
 
-  void line(LogLevel level, std::string_view text) override;         // a warning begins with "warning:"
+  void line(LogLevel level, std::string_view text) override;  // a warning begins with "warning:"
+  bool shows_colours() const override { return colours_; }
   void progress(const Progress& progress, bool is_logged) override;  // in a pipe a plain line where it is logged
   void work(const WorkProgress& progress) override;
   std::chrono::milliseconds work_interval() const override;
@@ -34,7 +35,7 @@ class TerminalLog final : public LogSink {
 
   std::mutex mutex_;
   int file_descriptor_;
-  bool redraw_;
+  bool redraw_, colours_;
   enum class Shown { nothing, progress, work } shown_ = Shown::nothing;
   bool pending_ = false;  // `last_` has not been drawn
   Progress last_;

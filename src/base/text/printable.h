@@ -6,7 +6,11 @@
 //
 // say(), warn() and user_error() (base/error.h) do this with every string that stands in quotation marks, and escape the
 // others; so does UserError, and tables with their cells.
+//
+// Of a whole message, without_controls(), and of one that comes in pieces, ControlFilter (brisk/log.h).
 #pragma once
+
+#include <brisk/log.h>
 
 #include <cstdint>
 #include <string>
@@ -18,18 +22,5 @@ namespace brisk {
 std::string printable(std::string_view text, int64_t columns = 80);
 
 std::string in_quotes(std::string_view text, int64_t columns = 80);  // the same, between quotation marks
-
-// A whole message: line ends and tabs stay, and nothing is cut.
-std::string without_controls(std::string_view text);
-
-// The same of a text that comes in pieces, which may end inside a character.
-class ControlFilter {
- public:
-  std::string next(std::string_view piece);
-  std::string rest();  // what waited for the rest of its character
-
- private:
-  std::string waiting_;
-};
 
 }  // namespace brisk

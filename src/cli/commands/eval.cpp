@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/details.h"
 #include "cli/device_option.h"
 #include "cli/limits.h"
 #include "cli/messages.h"
@@ -26,7 +27,7 @@ struct EvalArguments {
 };
 
 void print_evaluation_json(const LoadedModel& model, const Evaluation& evaluation) {
-  auto json = parse_own_json(evaluation.details_json.empty() ? "{}" : evaluation.details_json);
+  nlohmann::ordered_json json = details_of(evaluation);
   json["tokens"] = !model.labels().empty() ? evaluation.tokens : evaluation.targets;
   for (const Metric& metric : evaluation.metrics) {
     json[metric.name] = metric.value;
@@ -48,10 +49,10 @@ void run_eval(Runtime& runtime, const EvalArguments& arguments) {
                      .as_trained = !arguments.fp32,
                      .allow_nonfinite = arguments.allow_nonfinite});
   const Evaluation evaluation = model.evaluate(arguments.data, arguments.options);
-  say("{}, computed in {}, in sequences of at most {} tokens", model.source(), model.precision(),
+  say(runtime, "{}, computed in {}, in sequences of at most {} tokens", model.source(), model.precision(),
       evaluation.max_length);
   if (evaluation.cut > 0) {
-    warn("{} of {} texts are longer than {} tokens: only their beginning was read{}", evaluation.cut,
+    warn(runtime, "{} of {} texts are longer than {} tokens: only their beginning was read{}", evaluation.cut,
          evaluation.targets, evaluation.max_length,
          arguments.options.max_length > 0 ? "" : " (--max-length reads more, if the model can)");
   }
@@ -60,7 +61,7 @@ void run_eval(Runtime& runtime, const EvalArguments& arguments) {
   if (!evaluation.details.empty()) fmt::print("{}\n", evaluation.details);
   fmt::print("{} over {} {}\n", metrics_text(evaluation.metrics, model.best_by()), evaluation.targets,
              evaluation.target_name);
-  say("{}: {:.0f} tokens/s{}", format_duration(evaluation.seconds),
+  say(runtime, "{}: {:.0f} tokens/s{}", format_duration(evaluation.seconds),
       static_cast<double>(evaluation.tokens) / evaluation.seconds,
       classes ? fmt::format(", {:.1f} examples/s", static_cast<double>(evaluation.targets) / evaluation.seconds) : "");
 }

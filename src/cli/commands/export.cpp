@@ -33,7 +33,7 @@ void run_export(Runtime& runtime, const ExportArguments& arguments) {
   const std::string opened_by = model.write(arguments.output, ModelFormat::huggingface, weights);
   fmt::print("{}: {} parameters of {}\n", arguments.output, format_count(static_cast<double>(model.parameters())),
              model.source());
-  say("  {1}.from_pretrained(\"{0}\"), AutoTokenizer.from_pretrained(\"{0}\")", arguments.output, opened_by);
+  say(runtime, "  {1}.from_pretrained(\"{0}\"), AutoTokenizer.from_pretrained(\"{0}\")", arguments.output, opened_by);
 }
 
 }  // namespace

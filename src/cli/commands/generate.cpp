@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <array>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,6 +12,7 @@
 #include "cli/limits.h"
 #include "cli/messages.h"
 #include "cli/nonfinite_option.h"
+#include "cli/prompt_file.h"
 
 namespace brisk {
 
@@ -27,28 +27,14 @@ struct GenerateArguments {
   bool allow_nonfinite = false;
 };
 
-// A file, or standard input ("-"); the end of its last line is no part of it.
-std::string read_prompt(const std::string& path) {
-  std::string text;
-  if (path == "-") {
-    std::array<char, 65536> block;
-    for (size_t size = 0; (size = std::fread(block.data(), 1, block.size(), stdin)) > 0;)
-      text.append(block.data(), size);
-  } else {
-    text = read_file(path, file_kind::prompt);
-  }
-  if (text.ends_with('\n')) text.pop_back();
-  if (text.ends_with('\r')) text.pop_back();
-  return text;
-}
-
-void tell_what_was_lost(const Generated& result) {
+void tell_what_was_lost(Runtime& runtime, const Generated& result) {
   if (result.prompt_dropped > 0) {
-    warn("the prompt has {} tokens, and the model reads {} here: the first {} were left out", result.prompt_tokens,
-         result.context, result.prompt_dropped);
+    warn(runtime, "the prompt has {} tokens, and the model reads {} here: the first {} were left out",
+         result.prompt_tokens, result.context, result.prompt_dropped);
   }
   if (result.restarts > 0) {
-    say("the text is longer than the {} tokens that the model reads here: {} time{} it went on from the last half of them "
+    say(runtime,
+        "the text is longer than the {} tokens that the model reads here: {} time{} it went on from the last half of them "
         "alone",
         result.context, result.restarts, result.restarts == 1 ? "" : "s");
   }
@@ -71,13 +57,13 @@ void print_json(const Generated& result, const GenerateArguments& arguments, uin
 }
 
 void run_generate(Runtime& runtime, GenerateArguments& arguments) {
-  if (!arguments.prompt_file.empty()) arguments.prompt = read_prompt(arguments.prompt_file);
+  if (!arguments.prompt_file.empty()) arguments.prompt = read_prompt_file(arguments.prompt_file);
   set_threads(runtime, arguments.threads);
   LoadedModel model(
       runtime, arguments.model,
       {.tokenizer = arguments.tokenizer, .device = arguments.device, .allow_nonfinite = arguments.allow_nonfinite});
-  say("{}", model.source());
-  const bool stream = is_terminal(STDOUT_FILENO) && !arguments.json;
+  say(runtime, "{}", model.source());
+  const bool stream = ::isatty(STDOUT_FILENO) == 1 && !arguments.json;
   for (int64_t i = 0; i < arguments.samples; ++i) {
     GenerateOptions options = arguments.options;
     options.seed += static_cast<uint64_t>(i);
@@ -94,8 +80,9 @@ void run_generate(Runtime& runtime, GenerateArguments& arguments) {
     } else {
       fmt::print("{}\n", stream ? filter.rest() : result.text);
     }
-    tell_what_was_lost(result);
-    say("{} in {}: {:.0f} tokens/s{}", plural(result.new_tokens, "token"), format_duration(result.seconds),
+    tell_what_was_lost(runtime, result);
+    say(runtime, "{} token{} in {}: {:.0f} tokens/s{}", result.new_tokens, result.new_tokens == 1 ? "" : "s",
+        format_duration(result.seconds),
         static_cast<double>(result.new_tokens) / result.seconds,
         result.ended                 ? "; the model ended the document (--ignore-eos goes on)"
         : !result.stopped_at.empty() ? "; a stop string ended it"

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -32,7 +33,7 @@ size_t read_standard_input(char* out, size_t size) {
   for (;;) {
     const ssize_t count = ::read(STDIN_FILENO, out, size);
     if (count >= 0) return static_cast<size_t>(count);
-    if (errno != EINTR) user_error("standard input: cannot read it: {}", explain_errno(errno));
+    if (errno != EINTR) throw UserError(fmt::format("standard input: cannot read it: {}", std::strerror(errno)));
   }
 }
 
@@ -56,11 +57,13 @@ void run_predict(Runtime& runtime, const PredictArguments& arguments) {
                      .device = arguments.device,
                      .as_trained = !arguments.fp32,
                      .allow_nonfinite = arguments.allow_nonfinite});
-  say("{}, computed in {}", model.source(), model.precision());
+  say(runtime, "{}, computed in {}", model.source(), model.precision());
   if (arguments.has_text && arguments.pair.empty() && model.classifies_pairs())
-    user_error("{} classifies pairs of texts; give the second text with --pair", arguments.model);
+    throw UserError(fmt::format("{} classifies pairs of texts; give the second text with --pair", arguments.model));
   if (arguments.has_text && arguments.text.find_first_not_of(" \t\r\n") == std::string::npos)
-    user_error("the text is empty; give one to classify (brisk predict {} \"...\")", arguments.model);
+    throw UserError(fmt::format("the text is empty; give one to classify (brisk predict {} \"...\")", arguments.model));
+  if (!arguments.has_text && arguments.data.empty() && model.classifies_pairs())
+    throw UserError(fmt::format("{} classifies pairs of texts; give --data, or a text and --pair", arguments.model));
   const PredictOptions options{
       .max_length = arguments.max_length, .text_field = arguments.text_field, .pair_field = arguments.pair_field};
   const auto print = [&](std::span<const Prediction> predictions) { print_predictions(model, predictions); };
@@ -74,13 +77,14 @@ void run_predict(Runtime& runtime, const PredictArguments& arguments) {
     totals = model.predict_file(arguments.data, print, options);
   }
   if (totals.cut > 0) {
-    warn("{} of {} text{} longer than {} tokens: only the beginning was read{}", totals.cut, totals.texts,
+    warn(runtime, "{} of {} text{} longer than {} tokens: only the beginning was read{}", totals.cut, totals.texts,
          totals.texts == 1 ? " is" : "s are", totals.max_length,
          arguments.max_length > 0 ? "" : " (--max-length reads more, if the model can)");
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  say("{} in {}: {:.1f} texts/s, {:.0f} tokens/s", plural(totals.texts, "text"), format_duration(seconds),
-      static_cast<double>(totals.texts) / seconds, static_cast<double>(totals.tokens) / seconds);
+  say(runtime, "{} text{} in {}: {:.1f} texts/s, {:.0f} tokens/s", totals.texts, totals.texts == 1 ? "" : "s",
+      format_duration(seconds), static_cast<double>(totals.texts) / seconds,
+      static_cast<double>(totals.tokens) / seconds);
 }
 
 }  // namespace

@@ -66,15 +66,16 @@ TrainingJob given_job(Runtime& runtime, TrainArguments& arguments) {
   const JobArgument given = look_at_job_argument(arguments.job_path);
   if (given.kind == JobArgument::Kind::run) {
     if (!arguments.resume && arguments.output.empty() && !arguments.smoke_test) {
-      user_error(
+      throw UserError(fmt::format(
           "{}: a run; add --resume to go on with it, or --output FOLDER to train its job again in another folder",
-          arguments.job_path);
+          arguments.job_path));
     }
     if (arguments.output.empty()) arguments.output = arguments.job_path;
   }
   if (given.kind != JobArgument::Kind::text) return TrainingJob::load(runtime, given.path, arguments.overrides());
   arguments.data.insert(arguments.data.begin(), given.path);
-  say("{}: text, so a language model with the default settings is trained on it; for others write a job, and run brisk "
+  say(runtime,
+      "{}: text, so a language model with the default settings is trained on it; for others write a job, and run brisk "
       "train JOB --data {}",
       given.path, shell_word(given.path));
   // As the job file's would be: "book" of book.txt.gz.
@@ -86,7 +87,7 @@ int run_train(Runtime& runtime, TrainArguments& arguments) {
   const TrainingJob job = given_job(runtime, arguments);
   if (arguments.smoke_test) {
     if (run_smoke_test(job, arguments.resume)) return kExitDone;
-    say("interrupted: the smoke test left nothing behind");
+    say(runtime, "interrupted: the smoke test left nothing behind");
     return kExitInterrupted;
   }
   std::optional<StartInterruptGuard> starting(std::in_place, job.output());
@@ -103,18 +104,18 @@ int run_train(Runtime& runtime, TrainArguments& arguments) {
                                      }});
   training.reset();
   if (arguments.dry_run) {
-    say("dry run: the job, its data and its memory are fine, and nothing was trained; {} is as it was",
+    say(runtime, "dry run: the job, its data and its memory are fine, and nothing was trained; {} is as it was",
         outcome.run_path);
     return kExitDone;
   }
   if (outcome.interrupted) {
     // The run's own job file includes what --data and --set said.
-    say("interrupted: everything is saved in {}; continue with\n  brisk train {} --resume", outcome.run_path,
+    say(runtime, "interrupted: everything is saved in {}; continue with\n  brisk train {} --resume", outcome.run_path,
         shell_word(outcome.run_path));
     return kExitInterrupted;
   }
   fmt::print("{}", last_line(outcome));
-  say("done: {}\n  {}", outcome.run_path, job.usage(shell_word(outcome.run_path)));
+  say(runtime, "done: {}\n  {}", outcome.run_path, job.usage(shell_word(outcome.run_path)));
   return kExitDone;
 }
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
@@ -8,10 +7,9 @@
 #include "base/parse_json.h"
 #include "base/text/printable.h"
 #include "data/examples/examples.h"
-#include "data/read/piece_waves.h"
 #include "data/read/source_files.h"
 #include "data/token_store/text_hash.h"
-#include "data/token_store/token_cache_file.h"
+#include "data/token_store/token_file_build.h"
 
 // In the token file each row of a table is a document for each of its texts and, where there are labels, one more
 // without tokens, whose hash is the label's number. So labels are written, resumed and checked as the tokens are. The
@@ -101,18 +99,14 @@ class ExampleFileBuilder {
   void build() {
     if (!writer_.resumed_at().empty()) resume();
     TablePieceReader reader(table_, position_);
-    run_waves(
-        reader, [&](const TextPiece& piece) { return tokenise(piece); },
-        [&](const TextPiece& piece, PieceRows rows) {
-          take(piece, rows);
-          return true;
-        });
+    build_token_file(
+        reader, {writer_, progress_, table_.bytes(), journal_seconds_},
+        [&](const TextPiece& piece) { return tokenise(piece); },
+        [&](const TextPiece& piece, const PieceRows& rows) { take(piece, rows); }, [&] { return place(); });
     finish();
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   void resume() {
     const auto place = parse_json_or_discard<nlohmann::json>(writer_.resumed_at());
     position_ = {place.at("file"), place.at("offset"), place.at("line")};
@@ -192,11 +186,6 @@ class ExampleFileBuilder {
       if (missing_.first.size() < kPlacesNamed) missing_.first.push_back(place);
     }
     position_ = piece.ends_file ? SourcePosition{piece.begin.file + 1, 0, 1} : piece.end;
-    if (progress_) progress_(piece.disk_bytes, table_.bytes());
-    if (std::chrono::duration<double>(Clock::now() - saved_).count() >= journal_seconds_) {
-      in_cache([&] { writer_.save_progress(place()); });
-      saved_ = Clock::now();
-    }
   }
 
   void write(const PieceRows& made, const std::vector<int32_t>& numbers) {
@@ -238,7 +227,6 @@ class ExampleFileBuilder {
   TokenFileWriter& writer_;
   const TokenizeProgress& progress_;
   double journal_seconds_;
-  Clock::time_point saved_ = Clock::now();
   SourcePosition position_;
   MissingRows missing_;
   std::vector<std::string> labels_;

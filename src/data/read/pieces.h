@@ -2,7 +2,7 @@
 //
 //   run_pieces(files, [&](int64_t piece) { hashes[piece] = hash(piece); });
 //
-// A piece may throw: the exception of the lowest-numbered piece that threw comes out of run_pieces, so that an error
+// A cancelled runtime begins no further piece: Cancelled. A piece may throw: the exception of the lowest-numbered piece that threw comes out of run_pieces, so that an error
 // message does not depend on which thread was faster.
 #pragma once
 
@@ -24,6 +24,7 @@ void run_pieces(int64_t pieces, const Body& body) {
   const auto work = [&](int) {
     for (int64_t piece; (piece = next.fetch_add(1)) < failed.load();) {
       try {
+        throw_if_cancelled();
         body(piece);
       } catch (...) {
         const std::lock_guard lock(mutex);

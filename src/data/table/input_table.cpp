@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/hash.h"
+#include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "base/text/plural.h"
 #include "data/read/json_lines.h"
@@ -71,10 +72,7 @@ TableKind table_kind_of(const std::string& path, bool plain_text) {
 }
 
 std::string TableOptions::option(std::string_view name) const {
-  if (!on_command_line) return fmt::format("data.{}", name);
-  std::string flag = fmt::format("--{}", name);
-  std::replace(flag.begin(), flag.end(), '_', '-');
-  return flag;
+  return of_job ? fmt::format("data.{}", name) : option_name(name);
 }
 
 InputTable::InputTable(TableOptions options) : options_(std::move(options)) {

@@ -42,7 +42,7 @@ struct TableOptions {
   std::string label_field = "";    // "": found
   std::string pair_field = "";     // the second text; "": none, unless the text's column was found as one of two
   bool labelled = true;            // false: labels are not looked for (to predict, to pretrain)
-  bool on_command_line = false;    // these options are --text-field, ... and not data.text_field, ...
+  bool of_job = true;              // these options are data.text_field, ... and not those of a call
 
   // What messages call an option: option("text_field").
   std::string option(std::string_view name) const;

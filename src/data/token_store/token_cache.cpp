@@ -1,18 +1,15 @@
 #include "data/token_store/token_cache.h"
 
 #include <algorithm>
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/parse_json.h"
 #include "base/text/plural.h"
-#include "data/read/piece_waves.h"
 #include "data/read/source_files.h"
 #include "data/token_store/text_hash.h"
-#include "data/token_store/token_cache_file.h"
-#include "data/token_store/token_file.h"
+#include "data/token_store/token_file_build.h"
 #include "text/pipeline/words.h"
 
 namespace brisk {
@@ -84,18 +81,14 @@ class TokenFileBuilder {
       return at < text.size() && cut_changes_nothing(tokenizer_, text, at) ? at : text.size();
     };
     TextPieceReader reader(source_, place_.position, cut);
-    run_waves(
-        reader, [&](TextPiece& piece) { return tokenise(piece); },
-        [&](const TextPiece& piece, PieceTokens tokens) {
-          take(piece, tokens);
-          return true;
-        });
+    build_token_file(
+        reader, {writer_, progress_, source_.bytes(), journal_seconds_},
+        [&](TextPiece& piece) { return tokenise(piece); },
+        [&](const TextPiece& piece, const PieceTokens& tokens) { take(piece, tokens); }, [&] { return place_.text(); });
     finish();
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   PieceTokens tokenise(TextPiece& piece) const {
     PieceTokens made;
     made.tokens.reserve(piece.text.size() / 3);
@@ -116,12 +109,6 @@ class TokenFileBuilder {
     place_.without_text += made.without_text;
     place_.position = piece.end;
     if (piece.ends_file) end_file(static_cast<size_t>(piece.begin.file));
-    if (progress_) progress_(piece.disk_bytes, source_.bytes());
-    const auto now = Clock::now();
-    if (piece.closes && std::chrono::duration<double>(now - saved_).count() >= journal_seconds_) {
-      in_cache([&] { writer_.save_progress(place_.text()); });
-      saved_ = Clock::now();
-    }
   }
 
   void write_documents(const PieceTokens& made) {
@@ -175,7 +162,6 @@ class TokenFileBuilder {
   TokenFileWriter& writer_;
   const TokenizeProgress& progress_;
   double journal_seconds_;
-  Clock::time_point saved_ = Clock::now();
   Place place_;
   TextHash part_hash_;
 };

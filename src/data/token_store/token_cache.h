@@ -37,7 +37,7 @@ struct TokenCache {
 using TokenizeProgress = std::function<void(int64_t bytes_done, int64_t bytes_total)>;
 
 // Creates `directory` if it is missing. Uses thread_pool(), so not from inside a run() of it.
-// A process that is killed loses no more than `journal_seconds` of its work.
+// A process that is killed loses no more than `journal_seconds` of its work, nor, at the beginning, more than 4 MiB.
 TokenCache open_token_cache(Source& source, const Tokenizer& tokenizer, const std::string& directory,
                             const TokenizeProgress& progress = {}, double journal_seconds = 5);
 

@@ -4,9 +4,9 @@
 //   const Architecture& architecture = architecture_of(job.model);
 //   EngineOptions options{.model = architecture.training_config(job)};
 //
-// A new architecture is one file (the network, its configuration, a class derived from this one) and its line in
-// architectures.cpp; the values of model.type and options of its own are declared with the others
-// (job/job_model_options.cpp). tests/models/toy_architecture_test.cpp is a worked example.
+// A new architecture is one file (the network, its configuration, a class derived from this one, and a function that
+// returns it) and its line in job/architectures.def, which has its values of model.type. Options of its own are declared with
+// the others (job/job_model_options.cpp). tests/api/extending/looped_architecture.cpp is a worked example.
 #pragma once
 
 #include <functional>
@@ -28,10 +28,6 @@ namespace brisk {
 class Architecture {
  public:
   virtual ~Architecture() = default;
-
-  virtual std::vector<std::string> types() const = 0;  // values of model.type
-  virtual std::vector<std::string> tasks() const = 0;  // that can train it
-  bool trains_with(std::string_view task) const;
 
   // As a job trains it: with the head of its task, with what is frozen, with adapters. `vocab_size` of the job is the
   // tokenizer's by then.
@@ -57,7 +53,7 @@ class Architecture {
   virtual void write_gguf(const TrainedModel& model, const std::string& path, GgufType type) const;
 };
 
-// The table, in the order in which they are asked about a foreign file.
+// The table: that of job/architectures.def, in its order.
 std::span<const Architecture* const> architectures();
 
 const Architecture& architecture_of(const ModelOptions& model);

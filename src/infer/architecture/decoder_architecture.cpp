@@ -37,9 +37,6 @@ std::string tokenizer_next_to(const std::string& path) {
 
 class DecoderArchitecture final : public Architecture {
  public:
-  std::vector<std::string> types() const override { return {"decoder"}; }
-  std::vector<std::string> tasks() const override { return {"language_model"}; }
-
   ModelConfig training_config(const Job& job) const override {
     DecoderConfig config = plain_config(job.model);
     config.trained_layers = job.training.train_layers;

@@ -18,9 +18,6 @@ namespace {
 
 class EncoderArchitecture final : public Architecture {
  public:
-  std::vector<std::string> types() const override { return {"bert", "distilbert", "roberta"}; }
-  std::vector<std::string> tasks() const override { return {"classify", "mlm"}; }
-
   ModelConfig training_config(const Job& job) const override {
     EncoderConfig config = plain_config(job);
     config.frozen_embeddings = job.training.freeze >= 0;

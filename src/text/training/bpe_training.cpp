@@ -1,5 +1,6 @@
 // Learns a byte-level BPE vocabulary.
 #include "base/error.h"
+#include "base/runtime.h"
 #include "text/files/tokenizer_files.h"
 #include "text/training/merge_learner.h"
 #include "text/training/word_counts.h"
@@ -26,6 +27,7 @@ TrainedTokenizer train_bpe(std::span<const std::string_view> texts, const BpeTra
     learner.add_word(symbols, word.count);
   }
   while (static_cast<int64_t>(pieces.size()) < options.vocab_size - kSpecials) {
+    throw_if_cancelled();
     const auto merge = learner.learn_next(static_cast<TokenId>(pieces.size()), static_cast<uint32_t>(merges.size()));
     if (!merge) break;
     merges.push_back(*merge);

@@ -114,7 +114,10 @@ std::vector<WordCount> count_on_pool(std::span<const std::string_view> texts) {
   std::vector<ShardedCounter> counters(thread_pool().size());
   std::atomic<size_t> next_piece{0};
   run_on_pool([&](int thread) {
-    for (size_t i = next_piece++; i < pieces.size(); i = next_piece++) count_into<Words>(pieces[i], counters[thread]);
+    for (size_t i = next_piece++; i < pieces.size(); i = next_piece++) {
+      throw_if_cancelled();
+      count_into<Words>(pieces[i], counters[thread]);
+    }
   });
   std::atomic<int> next_shard{0};
   run_on_pool([&](int) {

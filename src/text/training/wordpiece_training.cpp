@@ -150,6 +150,7 @@ TrainedTokenizer train_wordpiece(std::span<const std::string_view> texts, const 
   std::unordered_map<std::string, bool> is_token;
   for (const std::string& token : tokens) is_token[token] = true;
   while (std::ssize(tokens) < options.vocab_size) {
+    throw_if_cancelled();
     const auto merge = learner.learn_next(static_cast<TokenId>(texts_of_symbols.size()), 0);
     if (!merge) break;
     std::string text = texts_of_symbols[merge->left] + texts_of_symbols[merge->right].substr(kPrefix.size());

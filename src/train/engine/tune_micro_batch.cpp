@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/rounding.h"
+#include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "ops/backend.h"
 #include "ops/tape/gpu_workspace.h"
@@ -48,6 +49,7 @@ double time_size(const EngineOptions& options, const StepBatch& whole) {
   StepBatch batch = whole;
   batch.micro_batches.resize(1);
   const auto run = [&] {
+    throw_if_cancelled();
     Ledger ledger;
     const StepResult result = engine.train_step(batch, 1, 0.0, ledger);
     const Ledger::Totals totals = ledger.totals();
@@ -76,6 +78,7 @@ double time_size_on_gpu(const EngineOptions& options, StepBatch batch, int64_t r
   engine.initialise(options.seed);
   Ledger ledger;
   const auto run = [&] {
+    throw_if_cancelled();
     const auto start = std::chrono::steady_clock::now();
     const StepResult result = engine.train_step(batch, 1, 0.0, ledger);  // waits for its end
     return static_cast<double>(result.tokens) / seconds_since(start);

@@ -84,7 +84,7 @@ struct RunSummary {
   // Of the last process alone; in summary.json apart (`last_process`) where there were several.
   std::vector<std::pair<std::string, double>> process_ledger;
   double process_wall_seconds = 0, process_tokens_per_second = 0, process_utilisation = 0;
-  double first_step_seconds = 0;       // from the start of the process to the end of its first step; 0: there was none
+  double first_step_seconds = 0;       // from the start of the training to the end of its first step; 0: there was none
   std::optional<GpuSummary> gpu;       // of its steps
   double tokens_per_joule = 0;         // where the GPU's energy is known
   std::string precision, isa, device;  // isa: of a GPU, its name and compute capability

@@ -1,26 +1,40 @@
 #include "train/run/expectation.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <span>
 
+#include "base/error.h"
 #include "base/terminal/terminal.h"
 #include "base/text/plural.h"
 
 namespace brisk {
 
-void time_evaluation(TrainingSetup& setup) {
+namespace {
+
+// Seconds that an evaluation of all sequences would take; negative where it was cancelled.
+double seconds_of_evaluation(TrainingSetup& setup, const Sequences& all) {
   constexpr int64_t kSequences = 32;
+  double seconds = 0, rows = 0;
+  try {
+    for (int trial = 0; trial < 2; ++trial) {  // the first allocates
+      const int64_t start = setup.clock().nanoseconds();
+      rows = static_cast<double>(setup.engine->evaluate(all, setup.ledger, kSequences).tokens);
+      seconds = setup.clock().seconds_since(start);
+    }
+  } catch (const Cancelled&) {
+    return -1;
+  }
+  return seconds * static_cast<double>(all.total_rows()) / rows;
+}
+
+}  // namespace
+
+void time_evaluation(TrainingSetup& setup) {
   const Sequences& all = *setup.data.validation;
   if (all.empty()) return;
-  double seconds = 0, rows = 0;
-  for (int trial = 0; trial < 2; ++trial) {  // the first allocates
-    const auto start = std::chrono::steady_clock::now();
-    rows = static_cast<double>(setup.engine->evaluate(all, setup.ledger, kSequences).tokens);
-    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
-  const double whole = setup.processes().broadcast(seconds * static_cast<double>(all.total_rows()) / rows);
+  const double whole = setup.processes().broadcast(seconds_of_evaluation(setup, all));
+  if (whole < 0) return;  // the run ends with this step
   setup.time_box->evaluation_took(whole);
   if (setup.job.training.eval_steps < 0)
     setup.time_box->set_evaluations(evaluations_in(setup.time_box->seconds(), whole));

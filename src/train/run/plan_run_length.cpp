@@ -13,7 +13,10 @@ namespace {
 
 // Returns the steps that should fit. All costs are guesses until they are measured.
 double set_time_box(TrainingSetup& setup, double tokens_per_step) {
-  constexpr double kUtilisation = 0.4, kForwardShare = 0.4, kDiskBytesPerSecond = 300e6, kCopiedBytesPerSecond = 4e9;
+  constexpr double kUtilisation = 0.4;           // of the measured peak
+  constexpr double kForwardShare = 0.4;          // of a step's time, which an evaluation takes for as many rows
+  constexpr double kDiskBytesPerSecond = 300e6;  // of a checkpoint
+  constexpr double kCopiedBytesPerSecond = 4e9;  // of the copy that is written while training goes on
   const TrainingOptions& training = setup.job.training;
   TimeBoxOptions options;
   options.seconds = setup.stop->amount;
@@ -55,7 +58,8 @@ void set_length(TrainingSetup& setup) {
                          : setup.stop->unit == RunLength::Unit::updates ? setup.stop->amount
                          : setup.stop->unit == RunLength::Unit::tokens  ? setup.stop->amount / tokens_per_step
                                                                         : set_time_box(setup, tokens_per_step);
-    setup.total_steps = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(steps - 1e-9)));
+    constexpr double kRounding = 1e-9;  // 0.1 epochs of 30 steps are 3 steps, and not 4
+    setup.total_steps = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(steps - kRounding)));
   }
   setup.epochs = divide_up(setup.total_steps, setup.steps_per_epoch);
   setup.schedule = schedule_of(training, setup.total_steps);

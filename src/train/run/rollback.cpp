@@ -14,6 +14,9 @@ namespace brisk {
 
 namespace {
 
+// How far the loss has to have fallen, in nats: a model that only knows which tokens are frequent has learned more.
+constexpr double kHasLearned = 0.5;
+
 // 0: the beginning.
 int64_t step_to_go_back_to(const std::vector<CheckpointPath>& places) {
   int64_t otherwise = 0;
@@ -21,7 +24,7 @@ int64_t step_to_go_back_to(const std::vector<CheckpointPath>& places) {
     try {
       const GuardState guard = read_checkpoint_state(place->path).guard;
       if (guard.healthy) return place->step;
-      if (guard.lowest_loss < guard.first_loss - 0.5) otherwise = place->step;  // it had learned something
+      if (guard.lowest_loss < guard.first_loss - kHasLearned) otherwise = place->step;
     } catch (const UserError&) {  // a damaged one is no place to go back to
     }
   }
@@ -62,6 +65,7 @@ int64_t roll_back(TrainingSetup& setup) {
   state.run_files = now.run_files;
   state.job_fingerprint = now.job_fingerprint;
   state.elapsed_seconds = now.elapsed_seconds;  // time does not go back
+  state.evaluation_due = false;                 // it was made up for since
   if (setup.time_box) setup.time_box->go_back_to(state.progress);
 
   remove_checkpoints_after(run, state.step);

@@ -188,7 +188,7 @@ TrainOutcome end_run(TrainingSetup& setup, RunWatch& watch, const RunEnd& end) {
   const std::vector<EpochRow> rows = epoch_rows(record, end.speed);
   // Of a single epoch that came to its end, its line told everything.
   if (rows.size() > 1 || (!rows.empty() && end.ended != "finished"))
-    say("{}", epoch_table(thinned(rows, kEpochsShown), setup.job.training.best_by));
+    say_table(epoch_table(thinned(rows, kEpochsShown), setup.job.training.best_by));
   const Speed speed = speed_of(run, end.speed);
   if (run.processes > 1) {
     say("this process, from step {}: {} in {}, {}", setup.state.step - end.steps, plural(end.steps, "step"),
@@ -206,7 +206,8 @@ TrainOutcome end_run(TrainingSetup& setup, RunWatch& watch, const RunEnd& end) {
         tokens > 0 ? fmt::format(", {} tokens/J", format_count(tokens)) : "");
   }
   if (setup.summary.first_step_seconds > 0 && device_is_gpu(setup)) {
-    say("the first step was done {} after the start of the process", format_duration(setup.summary.first_step_seconds));
+    say("the first step was done {} after the start of the training",
+        format_duration(setup.summary.first_step_seconds));
   }
   if (setup.state.guard.skipped + setup.state.guard.rollbacks > 0) {
     say("divergence guard: {} skipped, {}; the learning rate is {:g} times the schedule's",

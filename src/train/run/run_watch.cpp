@@ -195,8 +195,15 @@ void RunWatch::evaluation(const EvaluationMetrics& line) {
 }
 
 void RunWatch::sample(int64_t step, int64_t epoch) {
+  if (setup_.job.training.sample_tokens <= 0) return;
+  try {
+    write_samples(step, epoch);
+  } catch (const Cancelled&) {  // the run ends with this step, and does without those that are left
+  }
+}
+
+void RunWatch::write_samples(int64_t step, int64_t epoch) {
   const TrainingOptions& training = setup_.job.training;
-  if (training.sample_tokens <= 0) return;
   Ledger::Hold hold(setup_.ledger, Phase::evaluation);
   if (!generator_) {
     const CausalModel* model = setup_.engine->model().causal();
@@ -225,7 +232,7 @@ void RunWatch::sample(int64_t step, int64_t epoch) {
       const std::string name = prompts[i].empty() ? "(no prompt)" : on_one_line(valid_utf8(prompts[i]), 63);
       events_->text(fmt::format("samples/{} {}", i + 1, name), step, as_code_block(text));
     }
-    say("{} {}", coloured("sample:", Colour::dim, STDERR_FILENO), on_one_line(text, 160));
+    say("{} {}", coloured_in_log("sample:", Colour::dim), on_one_line(text, 160));
   }
   if (events_) events_->write();
 }

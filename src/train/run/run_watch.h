@@ -57,6 +57,7 @@ class RunWatch {
 
  private:
   void open_files();
+  void write_samples(int64_t step, int64_t epoch);
   void start();
 
   TrainingSetup& setup_;

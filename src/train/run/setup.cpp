@@ -47,8 +47,11 @@ class Starter {
 
   void start() {
     try {
+      throw_if_cancelled();
       prepare();
+      throw_if_cancelled();
       build_engine();
+      throw_if_cancelled();
       restore();
     } catch (...) {
       setup_.directory.abandon();
@@ -87,10 +90,9 @@ class Starter {
     place_ = training_device(*setup_.task, setup_.job);
     if (!setup_.request.resume) check_precision(setup_.job.training.precision, *place_.device);
     check_master_weights(setup_.job.training.master_weights, setup_.job.training.precision, *place_.device);
-    Runtime::current().set_threads(thread_count_for(setup_.job.training.threads, "training.threads"));
-    if (thread_pool().size() > available_cores()) {
+    if (setup_.job.training.threads > available_cores()) {
       warn("training.threads = {} on {} cores: threads that share a core wait for each other; {} would be faster",
-           thread_pool().size(), available_cores(), available_cores());
+           setup_.job.training.threads, available_cores(), available_cores());
     }
     checkpoint_path_ = setup_.request.resume ? latest_checkpoint(setup_.directory.path()) : std::nullopt;
     if (checkpoint_path_ && !has_optimizer_state(*checkpoint_path_) && saved_state().step == 0) {
@@ -229,7 +231,8 @@ class Starter {
     setup_.steps_per_epoch = divide_up(setup_.data.sequences_per_epoch, sequences);
     setup_.costs = model_costs(options.model, row_means(*setup_.data.train, options.layout));
     for (const ComponentCost& cost : setup_.costs) setup_.flop_per_token += cost.flop_per_token;
-    for (int i = 0; i < 10; ++i) setup_.peak->sample();
+    constexpr int kPeakSamples = 10;  // the first figures are told before the run's own samples; a few ms
+    for (int i = 0; i < kPeakSamples; ++i) setup_.peak->sample();
     set_length(setup_);
     if (!setup_.request.trial) refuse_full_disk(setup_);
   }

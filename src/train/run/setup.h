@@ -38,6 +38,7 @@ struct TrainingSetup {
   TrainingSetup(Job job, const TrainRequest& request);
 
   ProcessGroup& processes() const { return request.processes != nullptr ? *request.processes : single_process(); }
+  const Clock& clock() const { return *request.clock; }
   // Wall time of the run, earlier processes included.
   double elapsed() { return elapsed_before + ledger.totals().seconds(); }
 
@@ -47,7 +48,7 @@ struct TrainingSetup {
 
   Job job;
   TrainRequest request;
-  Ledger ledger{Phase::start_up};
+  Ledger ledger{Phase::start_up, *request.clock};
   RunDirectory directory;
   std::shared_ptr<Task> task;
   TaskData data;

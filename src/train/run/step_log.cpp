@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
-
-#include "base/machine/machine.h"
+#include <utility>
 
 namespace brisk {
 
@@ -13,25 +11,6 @@ namespace {
 constexpr int64_t kEarlySteps = 3;
 constexpr double kRecentSteps = 20;  // whose pace tells how long the rest will take
 
-// Of an epoch, in the checkpoint next to the sums of a line: a resumed run has the whole epoch.
-constexpr std::string_view kEpochPrefix = "epoch_";
-constexpr const char* kEpochLoss = "epoch_loss_sum";
-constexpr const char* kEpochWeights = "epoch_weights";
-constexpr const char* kEpochCorrect = "epoch_correct";
-constexpr const char* kEpochTargets = "epoch_targets";
-constexpr const char* kEpochSteps = "epoch_steps";
-constexpr const char* kEpochSkipped = "epoch_skipped";
-
-// Of the last steps, older ones fading out, for the progress line.
-constexpr std::string_view kRecentPrefix = "recent_";
-constexpr const char* kRecentLoss = "recent_loss";
-constexpr const char* kRecentWeights = "recent_weights";
-
-bool is_of_epoch(const std::pair<const std::string, double>& sum) { return sum.first.starts_with(kEpochPrefix); }
-bool is_of_line(const std::pair<const std::string, double>& sum) {
-  return !is_of_epoch(sum) && !sum.first.starts_with(kRecentPrefix);
-}
-
 }  // namespace
 
 StepLog::StepLog(TrainingSetup& setup)
@@ -39,23 +18,23 @@ StepLog::StepLog(TrainingSetup& setup)
 
 void StepLog::count(const StepResult& result, double seconds) {
   // Since the last logged line; saved, so that a resumed curve has the same lines.
-  auto& sums = setup_.state.accumulators;
+  CheckpointState& state = setup_.state;
   if (std::isfinite(result.loss_sum)) {  // a skipped step that is finite shows in the curve; one that is not, cannot
-    sums["loss_sum"] += result.loss_sum;
-    sums["correct"] += static_cast<double>(result.correct);
-    sums["tokens"] += static_cast<double>(result.targets);
-    if (setup_.job.training.class_weights.word != "none") sums["weights"] += result.weight_sum;
-    sums[kEpochLoss] += result.loss_sum;
-    sums[kEpochWeights] += result.weight_sum;
-    sums[kEpochCorrect] += static_cast<double>(result.correct);
-    sums[kEpochTargets] += static_cast<double>(result.targets);
+    const auto targets = static_cast<double>(result.targets);
+    const bool weighted = setup_.job.training.class_weights.word != "none";
+    const LossSums step{.loss = result.loss_sum,
+                        .correct = static_cast<double>(result.correct),
+                        .targets = targets,
+                        .weights = weighted ? result.weight_sum : targets};
+    state.loss_sums += step;
+    state.epoch_sums += step;
     constexpr double kFade = 0.95;  // about the last twenty
-    sums[kRecentLoss] = kFade * sums[kRecentLoss] + result.loss_sum;
-    sums[kRecentWeights] = kFade * sums[kRecentWeights] + result.weight_sum;
+    state.recent_loss = kFade * state.recent_loss + step.loss;
+    state.recent_weights = kFade * state.recent_weights + step.weights;
   }
-  sums[kEpochSteps] += 1;
+  ++state.epoch_steps;
   window_seconds_ += seconds;
-  if (whole_.steps == 0) setup_.summary.first_step_seconds = seconds_since_process_start();
+  if (whole_.steps == 0) setup_.summary.first_step_seconds = setup_.ledger.totals().seconds();
   if (!result.overflowed) last_gradient_norm_ = result.gradient_norm;
   for (Counts* counts : {&whole_, &epoch_, &window_}) {
     ++counts->steps;
@@ -72,7 +51,7 @@ void StepLog::count(const StepResult& result, double seconds) {
   }
 }
 
-void StepLog::skipped() { setup_.state.accumulators[kEpochSkipped] += 1; }
+void StepLog::skipped() { ++setup_.state.epoch_skipped; }
 
 // By the pace of the last steps, with the evaluations and checkpoints that came between the steps so far; inside a time
 // box, what is left of it.
@@ -91,14 +70,14 @@ void StepLog::went_back() {
 }
 
 Progress StepLog::progress(const StepBatch& batch) const {
-  const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+  const double elapsed = setup_.clock().seconds_since(started_);
   Progress progress;
   progress.epoch = batch.cursor.epoch + 1;
   progress.epochs = setup_.epochs;
   progress.step = setup_.state.step;
   progress.steps = setup_.total_steps;
-  auto& sums = setup_.state.accumulators;
-  progress.loss = sums[kRecentWeights] > 0 ? sums[kRecentLoss] / sums[kRecentWeights] : std::nan("");
+  const CheckpointState& state = setup_.state;
+  progress.loss = state.recent_weights > 0 ? state.recent_loss / state.recent_weights : std::nan("");
   progress.tokens_per_second = window_seconds_ > 0 ? static_cast<double>(window_.tokens) / window_seconds_ : 0;
   progress.elapsed_seconds = elapsed;
   if (setup_.gpu) progress.gpu = format_gpu(setup_.gpu->latest().value_or(GpuReading{}));
@@ -108,15 +87,12 @@ Progress StepLog::progress(const StepBatch& batch) const {
 }
 
 StepMetrics StepLog::line(const StepBatch& batch, double rate, double seconds) {
-  auto& sums = setup_.state.accumulators;
+  const LossSums sums = std::exchange(setup_.state.loss_sums, {});
   StepMetrics line;
   line.step = setup_.state.step;
   line.epoch = batch.cursor.epoch + 1;
   line.tokens = setup_.state.tokens_seen;
-  const double targets = sums["tokens"];  // 0: none of the steps was finite, nor is the loss
-  const double weights = sums.contains("weights") ? sums["weights"] : targets;
-  line.metrics = {standard_metric("loss", weights > 0 ? sums["loss_sum"] / weights : Metric::kNone),
-                  standard_metric("accuracy", targets > 0 ? sums["correct"] / targets : Metric::kNone)};
+  line.metrics = {standard_metric("loss", sums.mean_loss()), standard_metric("accuracy", sums.accuracy())};
   line.learning_rate = rate;
   line.gradient_norm = last_gradient_norm_;
   line.tokens_per_second = window_seconds_ > 0 ? static_cast<double>(window_.tokens) / window_seconds_ : 0;
@@ -126,7 +102,6 @@ StepMetrics StepLog::line(const StepBatch& batch, double rate, double seconds) {
   line.rollbacks = setup_.state.guard.rollbacks;
   if (setup_.gpu) line.gpu = setup_.gpu->latest();
   if (const LossScale* scale = setup_.engine->loss_scale()) line.loss_scale = *scale;
-  std::erase_if(sums, is_of_line);
   window_ = {};
   window_seconds_ = 0;
   return line;
@@ -148,25 +123,28 @@ Speed StepLog::speed_of(const TrainingSetup& setup, const Counts& counts, const 
 Speed StepLog::speed(const Ledger::Totals& totals) const { return speed_of(setup_, whole_, totals); }
 
 EpochRow StepLog::epoch_so_far(const DataCursor& last, const Ledger::Totals& now) const {
-  const auto& sums = setup_.state.accumulators;
-  const auto sum = [&](const char* name) { return sums.contains(name) ? sums.at(name) : 0.0; };
+  const CheckpointState& state = setup_.state;
   EpochRow row;
   row.epoch = last.epoch + 1;
-  row.step = setup_.state.step;
-  row.training_loss = sum(kEpochWeights) > 0 ? sum(kEpochLoss) / sum(kEpochWeights) : std::nan("");
-  row.training_accuracy = sum(kEpochTargets) > 0 ? sum(kEpochCorrect) / sum(kEpochTargets) : std::nan("");
-  row.skipped_updates = std::llround(sum(kEpochSkipped));
-  const int64_t summed = std::llround(sum(kEpochSteps)), steps = last.step + 1;
-  if (summed < steps) row.since_step = row.step - summed + 1;  // the checkpoint of an earlier brisk had none of them
+  row.step = state.step;
+  row.training_loss = state.epoch_sums.mean_loss();
+  row.training_accuracy = state.epoch_sums.accuracy();
+  row.skipped_updates = state.epoch_skipped;
+  const int64_t steps = last.step + 1;
+  if (state.epoch_steps < steps)
+    row.since_step = row.step - state.epoch_steps + 1;  // the checkpoint of an earlier brisk had none of them
   const auto& evaluation = setup_.summary.last_evaluation;
   if (evaluation && evaluation->step > row.step - steps) row.evaluation = evaluation;
   row.speed = speed_of(setup_, epoch_, now - epoch_start_);
   return row;
 }
 
-EpochRow StepLog::end_epoch(const StepBatch& batch, const Ledger::Totals& now) {
-  EpochRow row = epoch_so_far(batch.cursor, now);
-  if (batch.last_of_epoch) std::erase_if(setup_.state.accumulators, is_of_epoch);
+EpochRow StepLog::end_epoch(const StepPlace& place, const Ledger::Totals& now) {
+  EpochRow row = epoch_so_far(place.cursor, now);
+  if (place.last_of_epoch) {
+    setup_.state.epoch_sums = {};
+    setup_.state.epoch_steps = setup_.state.epoch_skipped = 0;
+  }
   epoch_ = {};
   return row;
 }

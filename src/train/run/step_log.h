@@ -6,7 +6,6 @@
 //   setup.summary.last_step = log.line(...);    // every logging_steps: the mean since the last one
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -16,6 +15,12 @@
 #include "train/run/setup.h"
 
 namespace brisk {
+
+// Where in the data a step was.
+struct StepPlace {
+  DataCursor cursor;
+  bool last_of_epoch = false;
+};
 
 class StepLog {
  public:
@@ -34,7 +39,7 @@ class StepLog {
   // did of it.
   EpochRow epoch_so_far(const DataCursor& last, const Ledger::Totals& now) const;
   // What it was; its counts begin anew.
-  EpochRow end_epoch(const StepBatch& batch, const Ledger::Totals& now);
+  EpochRow end_epoch(const StepPlace& place, const Ledger::Totals& now);
   void begin_epoch() { epoch_start_ = setup_.ledger.totals(); }
   const Ledger::Totals& epoch_start() const { return epoch_start_; }
 
@@ -51,7 +56,7 @@ class StepLog {
   static Speed speed_of(const TrainingSetup& setup, const Counts& counts, const Ledger::Totals& totals);
 
   TrainingSetup& setup_;
-  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  int64_t started_ = setup_.clock().nanoseconds();
   Ledger::Totals process_start_, epoch_start_;
   Counts whole_, epoch_, window_;  // window: since the last line
   double window_seconds_ = 0, recent_step_seconds_ = 0, last_gradient_norm_ = 0;

@@ -1,7 +1,6 @@
 #include "train/run/trainer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -74,20 +73,24 @@ class Trainer {
   void loop() {
     LogSink& log = Runtime::current().log();
     const ProgressScope progress(log);
-    last_save_ = planned_at_ = peak_sampled_ = line_told_ = std::chrono::steady_clock::now();
+    last_save_ = planned_at_ = peak_sampled_ = line_told_ = now();
     planned_step_ = setup_.state.step;
     if (setup_.gpu) setup_.gpu->begin();
     log_.begin_epoch();
-    while (!is_over() && !stop_early_) {
+    if (setup_.state.evaluation_due) {
+      finish_step(log, last_place(), true);
+      if (!interrupted_) save(SaveMode::in_background);  // it is not due any more
+    }
+    while (!is_over() && !stop_early_ && !interrupted_) {
       interrupted_ = interrupt_requested();
       if (interrupted_) break;
       if (saver_.in_flight() && setup_.processes().broadcast(saver_.is_done())) settle_save();
-      step_start_ = std::chrono::steady_clock::now();
+      step_start_ = now();
       const StepBatch batch = next_batch();
       const int64_t step = setup_.state.step + 1;
       const double rate = setup_.state.guard.rate_factor *
                           (setup_.time_box ? setup_.time_box->rate(step, elapsed()) : setup_.schedule.at(step));
-      const auto before = std::chrono::steady_clock::now();
+      const int64_t before = now();
       const StepResult result = setup_.engine->train_step(batch, step, rate, setup_.ledger, guard_.limits(),
                                                           [&] { return look_ahead(step); });
       Ledger::Scope scope(setup_.ledger, Phase::logging);
@@ -109,9 +112,15 @@ class Trainer {
 
   // A run that ends inside an epoch shows it in its table, too.
   void keep_unfinished_epoch() {
+    const StepPlace place = last_place();
+    if (log_.steps() > 0 && !place.last_of_epoch) watch_.epoch(log_.epoch_so_far(place.cursor, setup_.ledger.totals()));
+  }
+
+  // Of the last step that was done.
+  StepPlace last_place() const {
     const DataCursor& next = setup_.state.cursor;
-    if (log_.steps() > 0 && next.step > 0)
-      watch_.epoch(log_.epoch_so_far({next.epoch, next.step - 1}, setup_.ledger.totals()));
+    if (next.step > 0) return {{next.epoch, next.step - 1}, false};
+    return {{next.epoch - 1, setup_.steps_per_epoch - 1}, true};
   }
 
   StepBatch next_batch() {
@@ -191,19 +200,19 @@ class Trainer {
         setup_.state.guard.rate_factor, setup_.state.guard.rollbacks, setup_.job.training.divergence_rollbacks);
     log_.went_back();
     saved_step_ = -1;
-    last_save_ = planned_at_ = std::chrono::steady_clock::now();
+    last_save_ = planned_at_ = now();
     planned_step_ = place;
   }
 
   // After each step of a time-boxed run: is there time for another, and how far will it come?
   void follow_the_clock() {
     TimeBox& box = *setup_.time_box;
-    const double now = elapsed();
+    const double used = elapsed();
     box.step_took(agreed_seconds_since(step_start_));
     progress_before_ = box.progress();
-    box.advance(now);
+    box.advance(used);
     setup_.state.progress = box.progress();
-    setup_.total_steps = setup_.state.step + std::llround(box.steps_left(now));
+    setup_.total_steps = setup_.state.step + std::llround(box.steps_left(used));
     setup_.epochs = divide_up(setup_.total_steps, setup_.steps_per_epoch);
   }
 
@@ -217,19 +226,32 @@ class Trainer {
     const bool logged = last || setup_.state.step % logging_steps() == 0;
     if (logged) log_step(batch, rate);
     const bool told = last || (training.logging_steps > 0 ? logged : line_is_due());
-    if (told) line_told_ = std::chrono::steady_clock::now();
+    if (told) line_told_ = now();
     log.progress(progress, told);
     if (on_step_) on_step_(progress);
-    const bool evaluates = evaluates_after(batch);
+    const StepPlace place{batch.cursor, batch.last_of_epoch};
+    finish_step(log, place, evaluates_after(place));
+  }
+
+  // What follows some steps: evaluation, samples, the end of an epoch, a checkpoint.
+  void finish_step(LogSink& log, const StepPlace& place, bool evaluates) {
+    const TrainingOptions& training = setup_.job.training;
+    const bool last = is_over();
     bool best = false;
-    const auto pause = std::chrono::steady_clock::now();
+    const int64_t pause = now();
     const bool evaluated = (evaluates || last) && !setup_.data.validation->empty();
-    const bool ends_epoch = batch.last_of_epoch || last;
-    if (evaluated) best = evaluate(log, batch, !ends_epoch);
-    if (evaluates || last) sample(log, batch);
+    const bool ends_epoch = place.last_of_epoch || last;
+    setup_.state.evaluation_due = false;
+    if (evaluated) {
+      const std::optional<EvaluationResult> result = measure();
+      setup_.state.evaluation_due = interrupted_ = !result;
+      if (interrupted_) return;
+      best = take_evaluation(log, place, *result, !ends_epoch);
+    }
+    if (evaluates || last) sample(log, place);
     watch_.histograms(setup_.state.step);
     if (ends_epoch) {
-      end_epoch(log, batch, best, last || evaluated);
+      end_epoch(log, place, best, last || evaluated);
     } else if (stop_early_) {
       keep_unfinished_epoch();
     }
@@ -237,11 +259,11 @@ class Trainer {
     if (evaluated || log_.steps() == 1) sample_memory();
     if (evaluated && setup_.time_box) setup_.time_box->evaluation_took(agreed_seconds_since(pause));
     const bool ends = last || stop_early_;
-    const bool by_clock = save_is_due(setup_.state.saves, save_options(), setup_.state.step, batch.last_of_epoch,
+    const bool by_clock = save_is_due(setup_.state.saves, save_options(), setup_.state.step, place.last_of_epoch,
                                       agreed_seconds_since(last_save_));
     if (by_clock) plan_next_save();
     const bool saves = by_clock || (training.save_steps > 0 ? setup_.state.step % training.save_steps == 0
-                                                            : training.save_steps == 0 && batch.last_of_epoch);
+                                                            : training.save_steps == 0 && place.last_of_epoch);
     if (saves || ends || (best && training.load_best_model_at_end)) {
       log.clear_progress();
       save(ends ? SaveMode::at_once : SaveMode::in_background);
@@ -259,10 +281,10 @@ class Trainer {
   }
 
   // Besides the last step.
-  bool evaluates_after(const StepBatch& batch) {
+  bool evaluates_after(const StepPlace& place) {
     const int64_t every = setup_.job.training.eval_steps;
     const bool due = every > 0         ? setup_.state.step % every == 0
-                     : every == 0      ? batch.last_of_epoch
+                     : every == 0      ? place.last_of_epoch
                      : setup_.time_box ? setup_.time_box->evaluates(progress_before_)
                                        : setup_.evaluations.is_due(setup_.state.step);
     // In a time box, none just before the last one, whose step is not known.
@@ -279,7 +301,7 @@ class Trainer {
     const int64_t step = setup_.state.step;
     setup_.state.saves = next_save(save_options(), step, step - planned_step_, agreed_seconds_since(planned_at_));
     planned_step_ = step;
-    planned_at_ = std::chrono::steady_clock::now();
+    planned_at_ = now();
   }
 
   void say_time_per_epoch() const {
@@ -293,7 +315,7 @@ class Trainer {
     if (seconds_since(peak_sampled_) < 1) return;
     setup_.peak->sample();
     sample_memory();
-    peak_sampled_ = std::chrono::steady_clock::now();
+    peak_sampled_ = now();
   }
 
   void sample_memory() { setup_.own_memory = std::max(setup_.own_memory, own_memory_bytes()); }
@@ -306,19 +328,28 @@ class Trainer {
     setup_.summary.last_step = line;
   }
 
-  EvaluationResult measure() {
-    EvaluationResult result = setup_.engine->evaluate(*setup_.data.validation, setup_.ledger);
-    Ledger::Hold hold(setup_.ledger, Phase::evaluation);
-    setup_.task->add_metrics(setup_.engine->model(), setup_.engine->parameters(), *setup_.data.tokenizer,
-                             *setup_.data.validation, result.metrics);
-    return result;
+  // None where it was cancelled.
+  std::optional<EvaluationResult> measure() {
+    std::optional<EvaluationResult> result;
+    try {
+      result = setup_.engine->evaluate(*setup_.data.validation, setup_.ledger);
+      Ledger::Hold hold(setup_.ledger, Phase::evaluation);
+      setup_.task->add_metrics(setup_.engine->model(), setup_.engine->parameters(), *setup_.data.tokenizer,
+                               *setup_.data.validation, result->metrics);
+    } catch (const Cancelled&) {
+      result.reset();
+    }
+    const bool complete = setup_.processes().broadcast(result.has_value());
+    if (complete && !result) throw Cancelled();  // the others go on, and this process cannot without the result
+    return complete ? std::move(result) : std::nullopt;
   }
 
-  // `tells`: what it is, at once; otherwise the line of the epoch does.
-  bool evaluate(LogSink& log, const StepBatch& batch, bool tells) {
-    const EvaluationResult result = measure();
-    const EvaluationMetrics line{setup_.state.step, batch.cursor.epoch + 1, result.metrics, watch_.seconds()};
-    setup_.metrics->append(line);
+  // Whether it is the best so far. `tells`: what it is, at once; otherwise the line of the epoch does.
+  bool take_evaluation(LogSink& log, const StepPlace& place, const EvaluationResult& result, bool tells) {
+    const EvaluationMetrics line{setup_.state.step, place.cursor.epoch + 1, result.metrics, watch_.seconds()};
+    // One that was due may be there: a process that made up for it ended before it had saved that.
+    const auto& written = setup_.summary.last_evaluation;
+    if (!written || written->step != line.step) setup_.metrics->append(line);
     watch_.evaluation(line);
     setup_.summary.last_evaluation = line;
     last_scores_ = result.classes;
@@ -330,7 +361,7 @@ class Trainer {
       log.clear_progress();
       say("step {}: validation {}{}", line.step, metrics_text(line.metrics, setup_.job.training.best_by),
           best ? ", the best so far" : "");
-      line_told_ = std::chrono::steady_clock::now();
+      line_told_ = now();
     }
     if (on_evaluation_) on_evaluation_(line);
     return best;
@@ -346,20 +377,20 @@ class Trainer {
     }
   }
 
-  void sample(LogSink& log, const StepBatch& batch) {
+  void sample(LogSink& log, const StepPlace& place) {
     log.clear_progress();
-    watch_.sample(setup_.state.step, batch.cursor.epoch + 1);
+    watch_.sample(setup_.state.step, place.cursor.epoch + 1);
   }
 
   // Many short epochs are not a line each: `tells` those that must be.
-  void end_epoch(LogSink& log, const StepBatch& batch, bool best, bool tells) {
-    const Ledger::Totals now = setup_.ledger.totals();
-    const Ledger::Totals epoch = now - log_.epoch_start();
-    const EpochRow row = log_.end_epoch(batch, now);
+  void end_epoch(LogSink& log, const StepPlace& place, bool best, bool tells) {
+    const Ledger::Totals totals = setup_.ledger.totals();
+    const Ledger::Totals epoch = totals - log_.epoch_start();
+    const EpochRow row = log_.end_epoch(place, totals);
     if (tells || seconds_since(epoch_told_) >= 1) {
       log.clear_progress();
       say("{}", epoch_line(row, setup_.epochs, epoch, setup_.job.training.best_by, best));
-      line_told_ = epoch_told_ = std::chrono::steady_clock::now();
+      line_told_ = epoch_told_ = now();
     }
     watch_.end_epoch(row, epoch);
     log_.begin_epoch();
@@ -368,10 +399,10 @@ class Trainer {
   // Begins to save the run as it is after this step.
   void save(SaveMode mode) {
     Ledger::Hold hold(setup_.ledger, Phase::checkpoint);
-    const auto start = std::chrono::steady_clock::now();
+    const int64_t start = now();
     settle_save();
     if (saved_step_ == setup_.state.step) return;  // an interrupt right after it
-    last_save_ = std::chrono::steady_clock::now();
+    last_save_ = now();
     setup_.state.elapsed_seconds = setup_.elapsed();
     setup_.state.guard.healthy = guard_.healthy();
     if (const LossScale* scale = setup_.engine->loss_scale()) setup_.state.loss_scale = *scale;
@@ -405,14 +436,11 @@ class Trainer {
     if (!saved.prune_problem.empty()) warn("{}", saved.prune_problem);
   }
 
-  static double seconds_since(std::chrono::steady_clock::time_point start) {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
+  int64_t now() const { return setup_.clock().nanoseconds(); }
+  double seconds_since(int64_t start) const { return setup_.clock().seconds_since(start); }
 
   // What a decision reads of clocks and signals is the same in all processes.
-  double agreed_seconds_since(std::chrono::steady_clock::time_point start) const {
-    return setup_.processes().broadcast(seconds_since(start));
-  }
+  double agreed_seconds_since(int64_t start) const { return setup_.processes().broadcast(seconds_since(start)); }
   double elapsed() { return setup_.processes().broadcast(setup_.elapsed()); }
   bool interrupt_requested() const { return setup_.processes().broadcast(Runtime::current().cancelled()); }
 
@@ -429,14 +457,15 @@ class Trainer {
   const std::function<void(const Progress&)> on_step_;
   const std::function<void(const EvaluationMetrics&)> on_evaluation_;
   std::optional<StepBatch> ahead_;  // of the coming step, which a GPU has begun with
-  std::chrono::steady_clock::time_point step_start_, last_save_, peak_sampled_;
-  std::chrono::steady_clock::time_point line_told_, epoch_told_;  // on the screen
-  std::chrono::steady_clock::time_point planned_at_;              // the next save by the clock
-  int64_t planned_step_ = 0;                                      // likewise
-  double progress_before_ = 0;                                    // of a time box: before this step
-  int64_t expected_steps_ = 0;                                    // of a time-boxed run, as it was told
-  Task::Description details_;                                     // of the best evaluation
-  std::optional<ClassScores> last_scores_;                        // of the last one
+  // By the clock, in nanoseconds.
+  int64_t step_start_ = 0, last_save_ = 0, peak_sampled_ = 0;
+  int64_t line_told_ = 0, epoch_told_ = 0;  // on the screen
+  int64_t planned_at_ = 0;                  // the next save by the clock
+  int64_t planned_step_ = 0;                // likewise
+  double progress_before_ = 0;              // of a time box: before this step
+  int64_t expected_steps_ = 0;              // of a time-boxed run, as it was told
+  Task::Description details_;               // of the best evaluation
+  std::optional<ClassScores> last_scores_;  // of the last one
   bool stop_early_, interrupted_ = false, save_failed_ = false;
 };
 
@@ -444,6 +473,7 @@ class Trainer {
 
 TrainOutcome train(Job job, const TrainRequest& request) {
   const CacheDirectoryScope cache(job.data.cache_dir);
+  const ThreadsScope threads(job.training.threads > 0 ? thread_count_for(job.training.threads, "training.threads") : 0);
   if (request.dry_run) {
     const TrainingSetup setup(std::move(job), request);
     TrainOutcome outcome{false, setup.directory.path(), {}};

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "job/job.h"
 #include "train/record/metrics_log.h"
@@ -22,10 +23,11 @@ class Task;
 
 struct TrainRequest {
   bool resume = false;
-  bool overwrite = false;             // a run in the same directory
-  bool dry_run = false;               // everything before the first step, and nothing is written to the run directory
-  std::shared_ptr<Task> task = {};    // none: that of the job, from the table
-  ProcessGroup* processes = nullptr;  // that train together (train/engine/process_group.h); none: this one alone
+  bool overwrite = false;              // a run in the same directory
+  bool dry_run = false;                // everything before the first step, and nothing is written to the run directory
+  std::shared_ptr<Task> task = {};     // none: that of the job, from the table
+  ProcessGroup* processes = nullptr;   // that train together (train/engine/process_group.h); none: this one alone
+  const Clock* clock = &kSystemClock;  // that the run's time is read from
   std::function<void()> before_first_step = {};  // everything is prepared: from here on there is something to save
   std::function<void(const Progress&)> on_step = {};
   std::function<void(const EvaluationMetrics&)> on_evaluation = {};

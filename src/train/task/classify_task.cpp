@@ -185,4 +185,6 @@ std::optional<Task::TryOut> ClassifyTask::try_out(const std::string& run, const 
 
 std::string ClassifyTask::usage(const std::string& run) const { return fmt::format("brisk predict {} \"...\"", run); }
 
+std::unique_ptr<Task> make_classify_task() { return std::make_unique<ClassifyTask>(); }
+
 }  // namespace brisk

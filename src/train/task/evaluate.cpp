@@ -7,15 +7,21 @@
 
 namespace brisk {
 
+namespace {
+
+// Of a micro-batch: the few that suit a CPU would leave a GPU idle.
+constexpr int64_t kRowsOnCpu = 2048, kRowsOnGpu = 32768;
+
+}  // namespace
+
 TaskEvaluation evaluate(const Task& task, const TrainedModel& model, const std::vector<std::string>& paths,
                         int64_t max_length) {
   const int64_t longest = max_length > 0 ? max_length : model.job.training.max_length;
   Task::EvaluationData data = task.open_evaluation(model, paths, longest);
-  // Rows per micro-batch: the few that suit a CPU would leave a GPU idle.
   std::vector<int64_t> longest_of_set = longest_of_sets(*data.sequences);
   longest_of_set[0] = longest;
-  const int64_t rows =
-      std::max<int64_t>(data.layout.least_rows(longest_of_set), model.store.device().is_cuda() ? 32768 : 2048);
+  const int64_t rows = std::max(data.layout.least_rows(longest_of_set),
+                                model.store.device().is_cuda() ? kRowsOnGpu : kRowsOnCpu);
   const std::unique_ptr<Evaluator> evaluator = task.make_evaluator({.model = *model.model,
                                                                     .store = model.store,
                                                                     .capacity = data.layout.capacity(rows, longest),

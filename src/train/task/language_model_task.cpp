@@ -88,4 +88,6 @@ std::string LanguageModelTask::usage(const std::string& run) const {
   return fmt::format("brisk generate {} --prompt \"...\"", run);
 }
 
+std::unique_ptr<Task> make_language_model_task() { return std::make_unique<LanguageModelTask>(); }
+
 }  // namespace brisk

@@ -84,4 +84,6 @@ Task::Description MlmTask::describe_data(const Job& job, const TaskData& data, c
                   100 * job.training.mlm_probability, job.training.whole_word_masking ? ", whole words" : ""));
 }
 
+std::unique_ptr<Task> make_mlm_task() { return std::make_unique<MlmTask>(); }
+
 }  // namespace brisk

@@ -42,13 +42,13 @@ std::vector<std::string> train_paths(const Job& job) {
   return paths;
 }
 
-TableOptions table_options(const std::vector<std::string>& paths, const Job& job, bool on_command_line = false) {
+TableOptions table_options(const std::vector<std::string>& paths, const Job& job, bool of_job = true) {
   return {.paths = paths,
           .text_field = job.data.text_field,
           .label_field = job.data.label_field,
           .pair_field = job.data.pair_field,
           .labelled = traits_of_task(job.task).has_labels,
-          .on_command_line = on_command_line};
+          .of_job = of_job};
 }
 
 std::shared_ptr<const ExampleData> tokens_of(const InputTable& table, const Job& job, const Tokenizer& tokenizer) {
@@ -257,8 +257,8 @@ Task::Description describe_examples(const TableData& prepared, const Job& job, c
 }
 
 ExampleSet open_evaluation_examples(const std::vector<std::string>& paths, const Job& job, const Tokenizer& tokenizer,
-                                    const LabelSet& labels, std::vector<std::string>& notes) {
-  const InputTable table(table_options(paths, job, true));
+                                    const LabelSet& labels, std::vector<std::string>& notes, bool of_job) {
+  const InputTable table(table_options(paths, job, of_job));
   const auto data = tokens_of(table, job, tokenizer);
   take_notes(data->notes(), notes);
   if (!are_class_numbers(*data, labels)) return {data, tokenizer, labels};

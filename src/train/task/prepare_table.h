@@ -41,9 +41,10 @@ TaskData hand_over(TableData& prepared, std::shared_ptr<const Sequences> train,
 Task::Description describe_examples(const TableData& prepared, const Job& job, const TaskData& data,
                                     const PackingFigures& packing, const std::string& more = "");
 
-// The rows of other files for a trained classifier, with its columns where the files have them.
+// The rows of other files for a trained classifier, with its columns where the files have them. `of_job`: they are the
+// job's own, and messages name its options.
 ExampleSet open_evaluation_examples(const std::vector<std::string>& paths, const Job& job, const Tokenizer& tokenizer,
-                                    const LabelSet& labels, std::vector<std::string>& notes);
+                                    const LabelSet& labels, std::vector<std::string>& notes, bool of_job = false);
 
 // A WordPiece vocabulary of at most so many entries from the beginning of a table; trained once for the same texts, and
 // then found in `cache_directory`.

@@ -1,6 +1,5 @@
 #include "train/task/prepare_text.h"
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/error.h"
@@ -129,17 +128,14 @@ std::string hash_of(const TokenCache& cache) { return std::filesystem::path(cach
 
 TokenCache tokens_of(Source& source, const std::string& name, const DataOptions& options, const Tokenizer& tokenizer) {
   WorkBar bar("tokens of " + name);
-  // Tests kill a process right after its first journal.
-  const std::string journal_seconds(Runtime::current().environment("BRISK_JOURNAL_SECONDS"));
-  return open_token_cache(
-      source, tokenizer, cache_directory(options), [&](int64_t done, int64_t total) { bar.update(done, total); },
-      journal_seconds.empty() ? 5 : std::strtod(journal_seconds.c_str(), nullptr));
+  return open_token_cache(source, tokenizer, cache_directory(options),
+                          [&](int64_t done, int64_t total) { bar.update(done, total); });
 }
 
 TokenCache evaluation_tokens(const std::vector<std::string>& paths, const DataOptions& options,
-                             const Tokenizer& tokenizer, const char* text_option = "data.text_field") {
+                             const Tokenizer& tokenizer, std::string text_option = "data.text_field") {
   SourceOptions given = source_options(paths, options);
-  given.text_option = text_option;
+  given.text_option = std::move(text_option);
   Source source(std::move(given));
   return tokens_of(source, fmt::format("{}", fmt::join(paths, ", ")), options, tokenizer);
 }
@@ -271,7 +267,7 @@ CorpusStatistics statistics_of(const PreparedData& prepared, int64_t max_length)
 CorpusPart prepare_evaluation(const std::vector<std::string>& paths, const DataOptions& options,
                               const Tokenizer& tokenizer, int64_t max_length,
                               std::shared_ptr<const TokenStream>& stream) {
-  stream = evaluation_tokens(paths, options, tokenizer, "--text-field").stream;
+  stream = evaluation_tokens(paths, options, tokenizer, option_name("text_field")).stream;
   return whole_corpus(*stream, max_length, {}, cache_directory(options));
 }
 

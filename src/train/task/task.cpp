@@ -2,40 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "base/error.h"
 #include "infer/architecture/architecture.h"
-#include "train/task/classify_task.h"
-#include "train/task/language_model_task.h"
-#include "train/task/mlm_task.h"
 #include "train/task/smoke_subset.h"
 
 namespace brisk {
-
-namespace {
-
-template <typename T>
-std::unique_ptr<Task> make_one() {
-  return std::make_unique<T>();
-}
-
-constexpr TaskEntry kTasks[] = {
-    {"language_model", make_one<LanguageModelTask>},
-    {"classify", make_one<ClassifyTask>},
-    {"mlm", make_one<MlmTask>},
-};
-
-}  // namespace
-
-std::span<const TaskEntry> tasks() { return kTasks; }
-
-std::unique_ptr<Task> make_task(std::string_view name) {
-  const auto* found =
-      std::find_if(std::begin(kTasks), std::end(kTasks), [&](const auto& it) { return it.name == name; });
-  BRISK_CHECK(found != std::end(kTasks), "no task {}", name);
-  return found->make();
-}
 
 ModelConfig Task::model_config(const Job& job) const { return training_config(job); }
 

@@ -12,8 +12,8 @@
 //   const auto model = open_trained_model("runs/reviews", "");
 //   TaskEvaluation evaluation = evaluate(*make_task(model->job.task), *model, {"test.csv"});
 //
-// A new task is a class derived from this one, its line in task.cpp, and its row of traits (job/job_conditions.cpp), by
-// which options apply to it. tests/train/task/toy_task_test.cpp is a worked example.
+// A new task is one file (a class derived from this one and a function that makes it) and its entry in job/tasks.def, with
+// the traits by which options apply to it. tests/api/extending/riddles_task.cpp is a worked example.
 #pragma once
 
 #include <cstdint>
@@ -141,7 +141,7 @@ struct TaskEntry {
   std::string_view name;  // as a job has it
   std::unique_ptr<Task> (*make)();
 };
-// The table: one line for each task.
+// The table: that of job/tasks.def.
 std::span<const TaskEntry> tasks();
 
 std::unique_ptr<Task> make_task(std::string_view name);

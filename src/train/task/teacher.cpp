@@ -62,7 +62,7 @@ TeacherAnswers ask_teacher(const Job& job, const LabelSet& labels, int64_t rows)
   const std::vector<size_t> order = class_order(job, labels, teacher->labels);
   std::vector<std::string> paths, notes;
   for (const DataSource& source : job.data.train) paths.push_back(source.path);
-  const ExampleSet examples = open_evaluation_examples(paths, job, *teacher->tokenizer, {}, notes);
+  const ExampleSet examples = open_evaluation_examples(paths, job, *teacher->tokenizer, {}, notes, true);
   BRISK_CHECK(examples.count() == rows, "{} examples for the teacher, {} for the student", examples.count(), rows);
   const int64_t max_length = std::min(job.training.max_length, teacher->job.model.context);
   check_room_for_text(examples, max_length);

@@ -8,7 +8,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "base/runtime.h"
 #include "base/terminal/terminal_log.h"
@@ -171,7 +174,7 @@ TEST(TerminalLog, RedrawsTenTimesASecondAtMostAndEndsWithTheLastState) {
 TEST(Colour, IsForTerminalsAndHonoursNoColor) {
   Pipe pipe;
   EXPECT_FALSE(is_terminal(pipe.ends[1]));
-  EXPECT_EQ(coloured("text", Colour::red, pipe.ends[1]).text, "text");
+  EXPECT_FALSE(use_colour(pipe.ends[1]));
   EXPECT_EQ(terminal_width(pipe.ends[1], 77), 77);
 
   const int controller = ::posix_openpt(O_RDWR | O_NOCTTY);
@@ -185,17 +188,44 @@ TEST(Colour, IsForTerminalsAndHonoursNoColor) {
   ::ioctl(terminal, TIOCSWINSZ, &size);
   EXPECT_TRUE(is_terminal(terminal));
   EXPECT_EQ(terminal_width(terminal), 91);
-  const auto red_in = [&](const Environment& environment) {
+  const auto is_coloured_in = [&](const Environment& environment) {
     Runtime runtime({.environment = environment});
     const RuntimeScope scope(runtime);
-    return coloured("text", Colour::red, terminal).text;
+    return TerminalLog(terminal, false).shows_colours();
   };
-  EXPECT_EQ(red_in({{"TERM", "xterm"}}), "\x1b[31mtext\x1b[0m");
-  EXPECT_EQ(red_in({{"TERM", "xterm"}, {"NO_COLOR", ""}}), "\x1b[31mtext\x1b[0m") << "an empty NO_COLOR does not count";
-  EXPECT_EQ(red_in({{"TERM", "xterm"}, {"NO_COLOR", "1"}}), "text");
-  EXPECT_EQ(red_in({{"TERM", "dumb"}}), "text");
+  EXPECT_TRUE(is_coloured_in({{"TERM", "xterm"}}));
+  EXPECT_TRUE(is_coloured_in({{"TERM", "xterm"}, {"NO_COLOR", ""}})) << "an empty NO_COLOR does not count";
+  EXPECT_FALSE(is_coloured_in({{"TERM", "xterm"}, {"NO_COLOR", "1"}}));
+  EXPECT_FALSE(is_coloured_in({{"TERM", "dumb"}}));
   ::close(terminal);
   ::close(controller);
+}
+
+class Colourful final : public LogSink {
+ public:
+  void line(LogLevel, std::string_view text) override { lines.emplace_back(text); }
+  bool shows_colours() const override { return true; }
+  std::vector<std::string> lines;
+};
+
+TEST(Colour, OfALineOfTheLogIsForSinksThatShowIt) {
+  const auto sink = std::make_shared<Colourful>();
+  Runtime colourful({.log = sink});
+  const RuntimeScope scope(colourful);
+  EXPECT_EQ(coloured_in_log("text", Colour::red).text, "\x1b[31mtext\x1b[0m");
+  Runtime plain({.environment = {}});
+  const RuntimeScope inner(plain);
+  EXPECT_EQ(coloured_in_log("text", Colour::red).text, "text");
+}
+
+TEST(Say, HandsOnNoNewlineAtTheEndOfALine) {
+  const auto sink = std::make_shared<Colourful>();
+  Runtime runtime({.log = sink});
+  const RuntimeScope scope(runtime);
+  say("a table\nof two lines\n");
+  warn("a warning\n\n");
+  say("");
+  EXPECT_EQ(sink->lines, std::vector<std::string>({"a table\nof two lines", "a warning", ""}));
 }
 
 TEST(Say, GoesToStandardErrorAndLeavesStandardOutputToResults) {

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "base/runtime.h"
 #include "support/byte_tokenizer.h"
 #include "support/packed_text.h"
 
@@ -50,11 +51,14 @@ TEST_F(InputTables, FindsTheColumnsByTheirUsualNames) {
   EXPECT_HAS(movies.notes().at(0), "text in column \"Review\", labels in \"Sentiment\" (found by name");
 }
 
-TEST_F(InputTables, CallsItsOptionsWhatTheCommandCallsThem) {
-  const TableOptions job{.text_field = "txet"}, command{.text_field = "txet", .on_command_line = true};
+TEST_F(InputTables, CallsItsOptionsWhatTheCallerCallsThem) {
+  const TableOptions job{.text_field = "txet"}, call{.text_field = "txet", .of_job = false};
   EXPECT_HAS(error_of("a.csv", "text,label\na,1\n", job), "no column \"txet\" (data.text_field)");
-  EXPECT_HAS(error_of("a.csv", "text,label\na,1\n", command), "no column \"txet\" (--text-field)");
-  const InputTable found = table("a.csv", "text,label\na,1\n", {.on_command_line = true});
+  EXPECT_HAS(error_of("a.csv", "text,label\na,1\n", call), "no column \"txet\" (text_field)");
+  Runtime command_line({.names_flags = true});
+  const RuntimeScope scope(command_line);
+  EXPECT_HAS(error_of("a.csv", "text,label\na,1\n", call), "no column \"txet\" (--text-field)");
+  const InputTable found = table("a.csv", "text,label\na,1\n", {.of_job = false});
   EXPECT_HAS(found.notes().at(0), "(found by name; --text-field and --label-field choose others)");
 }
 

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <limits>
 #include <map>
 #include <string_view>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "base/runtime.h"
 #include "ops/attention/attention_cudnn_limits.h"
 #include "ops/attention/cuda/attention_cudnn_cuda.h"
@@ -46,11 +46,7 @@ Asked asked_for() {
 }
 
 // Ragged batches have new sizes each time; neighbours use the same variant.
-int64_t near_size(int64_t size) {
-  if (size <= 8) return size;
-  const int shift = std::bit_width(static_cast<uint64_t>(size)) - 3;
-  return (size >> shift) << shift;
-}
+int64_t near_size(int64_t size) { return leading_bits(size, 3); }
 
 TunedAlgorithms::Key choice_key(const AttentionForward& op, bool backward) {
   const bool is_self = op.k_begin == op.queries.starts;

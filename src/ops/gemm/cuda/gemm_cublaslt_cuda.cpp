@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "base/terminal/terminal.h"
 #include "ops/cuda/cuda_stream.h"
 #include "ops/gemm/cuda/cublaslt_cuda.h"
@@ -223,11 +224,7 @@ Key key_of(const GemmProblem& p, int64_t m, int64_t n, int64_t k) {
 }
 
 // Ragged batches have a new number of rows each time; neighbours share their algorithm.
-int64_t neighbourhood(int64_t size) {
-  if (size <= 16) return size;
-  const int shift = std::bit_width(static_cast<uint64_t>(size)) - 4;
-  return (size >> shift) << shift;
-}
+int64_t neighbourhood(int64_t size) { return leading_bits(size, 4); }
 
 // The fastest of the candidates that can, each run a few times. Where the result is added to what is there, they write
 // into memory of the trial's own, for as long as it takes; elsewhere what they leave is overwritten by the run that

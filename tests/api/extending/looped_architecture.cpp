@@ -1,21 +1,20 @@
-// An architecture in one file: the network, its configuration, and its entry of the table of architectures. It trains
-// through the engine and generates without anything else in brisk knowing it.
-#include <gtest/gtest.h>
+// A new architecture: this file, and a line in the table (tables/job/architectures.def). The network, its configuration, and
+// what a job makes of both.
+#include <fmt/format.h>
 
 #include <cmath>
-#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "base/error.h"
 #include "infer/architecture/architecture.h"
-#include "infer/generate.h"
-#include "models/model_costs.h"
-#include "support/scratch_folder.h"
-#include "support/tiny_job.h"
+#include "models/model.h"
+#include "ops/tape/tape_ops.h"
 
 namespace brisk {
-namespace {
 
-using namespace brisk::testing;
+namespace {
 
 // A looped transformer: one block, run several times over its own output.
 struct LoopedConfig {
@@ -96,8 +95,6 @@ std::unique_ptr<Model> LoopedConfig::make(ParameterStore& store) const {
 
 class LoopedArchitecture final : public Architecture {
  public:
-  std::vector<std::string> types() const override { return {"looped"}; }
-  std::vector<std::string> tasks() const override { return {"language_model"}; }
   ModelConfig training_config(const Job& job) const override {
     return LoopedConfig{.vocab_size = job.model.vocab_size,
                         .d_model = job.model.d_model,
@@ -111,73 +108,11 @@ class LoopedArchitecture final : public Architecture {
   std::string describe(const Job& job) const override { return fmt::format("{} loops", job.model.num_layers); }
 };
 
-Job looped_job() {
-  Job job;
-  job.model.type = "looped";
-  job.model.vocab_size = 61;
-  job.model.d_model = 32;
-  job.model.num_heads = 2;
-  job.model.num_layers = 3;
-  job.model.context = 24;
-  return job;
-}
-
-EngineOptions looped_options() {
-  EngineOptions options;
-  options.model = LoopedArchitecture().training_config(looped_job());
-  options.capacity = {1024, 128, 24};
-  options.muon = MuonOptions{};
-  return options;
-}
-
-TEST(AToyArchitecture, LearnsThroughTheEngineAndGenerates) {
-  const Threads one(1);
-  Engine engine(looped_options());
-  engine.initialise(3);
-  const Corpus corpus = tiny_corpus();
-  const std::vector<StepBatch> steps = packed_steps(corpus, 4);
-  Curve curve;
-  for (int64_t epoch = 0; epoch < 6; ++epoch) train_on(engine, steps, curve, 1 + 4 * epoch, 1e-2);
-  EXPECT_LT(curve.losses.back(), 0.75 * curve.losses.front());
-
-  const CausalModel* model = engine.model().causal();
-  ASSERT_NE(model, nullptr);
-  const LetterTokenizer tokenizer;
-  Generator generator(*model, engine.parameters(), tokenizer);
-  const Generated text = generator.generate("AB", {.max_tokens = 40, .temperature = 0, .stop_at_end = false});
-  EXPECT_EQ(text.new_tokens, 40);  // beyond its length: the cache goes on from the second half
-}
-
-TEST(AToyArchitecture, LearnsTheSameWithCheckpointingAndInSmallerMicroBatches) {
-  const Threads one(1);
-  const Corpus corpus = tiny_corpus();
-  const Curve whole = train_curve(looped_options(), packed_steps(corpus, 4));
-  EngineOptions options = looped_options();
-  options.checkpoint_every = 2;
-  expect_same_curve(train_curve(options, packed_steps(corpus, 4, 32, 8)), whole, 1e-4);
-}
-
-TEST(AToyArchitecture, IsCountedByTheOpsItRecords) {
-  ParameterStore store;
-  const ModelConfig config = LoopedArchitecture().training_config(looped_job());
-  const auto model = make_model(config, store);
-  std::map<std::string, ComponentCost> costs;
-  int64_t listed = 0;
-  for (const ComponentCost& cost : model_costs(config, std::vector<RowMeans>{{24, 24}})) {
-    listed += cost.parameters;
-    costs[cost.component] = cost;
-  }
-  EXPECT_EQ(listed, store.count());
-  const double D = 32, V = 61, loops = 3;
-  EXPECT_EQ(costs.at("block.qkv").flop_per_token, loops * 6 * 3 * D * D);
-  EXPECT_EQ(costs.at("attention").flop_per_token, loops * 6 * 24 * D);
-  EXPECT_EQ(costs.at("head (the embedding)").flop_per_token, 6 * V * D);
-}
-
-TEST(AToyArchitecture, SaysWhereItCannotBeExported) {
-  EXPECT_TRUE(test::has(test::message_of<UserError>([] { LoopedArchitecture().check_huggingface(looped_job().model); }),
-                        "looped"));
-}
-
 }  // namespace
+
+const Architecture& looped_architecture() {
+  static const LoopedArchitecture architecture;
+  return architecture;
+}
+
 }  // namespace brisk

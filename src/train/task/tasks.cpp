@@ -1,0 +1,29 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "train/task/task.h"
+
+namespace brisk {
+
+#define BRISK_TASK(task, ...) std::unique_ptr<Task> make_##task##_task();
+#include "job/tasks.def"
+#undef BRISK_TASK
+
+std::span<const TaskEntry> tasks() {
+  static constexpr TaskEntry table[] = {
+#define BRISK_TASK(task, ...) {#task, make_##task##_task},
+#include "job/tasks.def"
+#undef BRISK_TASK
+  };
+  return table;
+}
+
+std::unique_ptr<Task> make_task(std::string_view name) {
+  const std::span<const TaskEntry> table = tasks();
+  const auto found =
+      std::find_if(table.begin(), table.end(), [&](const TaskEntry& entry) { return entry.name == name; });
+  BRISK_CHECK(found != table.end(), "no task {}", name);
+  return found->make();
+}
+
+}  // namespace brisk
