@@ -54,7 +54,8 @@ TEST(EveryOption, OfTheModelSaysWhatAModelToStartFromMeansForIt) {
   Job job;
   std::map<WithSource, std::set<std::string>> keys;
   for (const Option& option : declare_job_options(job)) keys[option.source_rule].insert(option.path);
-  EXPECT_EQ(keys[WithSource::leaves], (std::set<std::string>{"model.allow_nonfinite", "model.from", "model.num_labels"}));
+  EXPECT_EQ(keys[WithSource::leaves],
+            (std::set<std::string>{"model.allow_nonfinite", "model.from", "model.num_labels"}));
   EXPECT_EQ(keys[WithSource::limits], (std::set<std::string>{"model.num_layers"}));
   for (const std::string& path : keys[WithSource::suggests]) EXPECT_TRUE(path.ends_with("dropout")) << path;
 }

@@ -361,8 +361,8 @@ void check_options_apply(const std::vector<Option>& options, const std::vector<O
   for (size_t i = 0; i < options.size(); ++i) {
     for (const Option::Restriction& restriction : options[i].restrictions) {
       if (!restriction.condition.holds() || restriction.allows()) continue;
-      user_error("{} = {} is not possible: {} has {}; remove it", options[i].path, options[i].value_text(), restriction.condition.where,
-                 restriction.expected);
+      user_error("{} = {} is not possible: {} has {}; remove it", options[i].path, options[i].value_text(),
+                 restriction.condition.where, restriction.expected);
     }
     const Condition* unmet = options[i].unmet_condition(true);
     if (unmet == nullptr || options[i].value_text() == defaults.at(i).value_text()) continue;

@@ -23,7 +23,9 @@ std::string number(double value) {
 }
 
 // As JSON: after a resume the name may be one that was read from a damaged file.
-std::string key_text(const std::string& name) { return Json(name).dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string key_text(const std::string& name) {
+  return Json(name).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 // What the GPU tells: `, "gpu_busy_share": 0.98, ...`.
 std::string gpu_fields(const GpuReading& gpu) {
