@@ -33,7 +33,7 @@ struct BenchResult : BenchFigures {  // the speed is that of the median step
   int64_t batch = 0;
   int64_t threads = 0;
   double flop_per_token = 0;
-  // Planned: train/engine/engine.h; nothing is evaluated. On a GPU workspaces are part of it, cuDNN's too.
+  // Planned: train/engine/engine.h; nothing is evaluated. Workspaces are part of it, on a GPU cuDNN's too.
   int64_t state_bytes = 0, activation_bytes = 0, workspace_bytes = 0;
   int64_t planned_memory_bytes() const { return state_bytes + activation_bytes + workspace_bytes; }
 };

@@ -279,8 +279,9 @@ TEST(Bench, MeasuresAShapeOfOnesOwn) {
   EXPECT_EQ(result["flop_per_token"], 6 * (3 * 12 * 48 * 48 + 500 * 48) + 6 * 3 * 16 * 48);
   EXPECT_GE(result["state_bytes"], 16 * result["parameters"].get<int64_t>());
   EXPECT_GT(result["activation_bytes"], 0);
-  EXPECT_EQ(result["planned_memory_bytes"],
-            result["state_bytes"].get<int64_t>() + result["activation_bytes"].get<int64_t>());
+  EXPECT_EQ(result["planned_memory_bytes"], result["state_bytes"].get<int64_t>() +
+                                                result["activation_bytes"].get<int64_t>() +
+                                                result["workspace_bytes"].get<int64_t>());
   // Heads as a job of this width has them; the rest as the shape says.
   const Json rest = measured({});
   EXPECT_EQ(rest["heads"], 1);

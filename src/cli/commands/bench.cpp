@@ -159,6 +159,7 @@ void run_bench(const BenchArguments& arguments) {
                 {"planned_memory_bytes", result.planned_memory_bytes()},
                 {"state_bytes", result.state_bytes},
                 {"activation_bytes", result.activation_bytes},
+                {"workspace_bytes", result.workspace_bytes},
                 {"mean_tokens_per_second", result.mean_tokens_per_second}},
                result);
   } else {

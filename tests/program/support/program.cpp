@@ -169,8 +169,13 @@ std::string listing(const std::string& path) {
   std::vector<std::string> lines;
   std::error_code error;
   for (std::filesystem::recursive_directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
-    lines.push_back(it->path().string().substr(path.size()) +
-                    (it->is_directory() ? "/" : " " + std::to_string(it->file_size())));
+    std::string line = it->path().string().substr(path.size());
+    if (it->is_directory()) {
+      line += "/";
+    } else if (it->path().filename() != ".lock") {  // a process id, of any number of digits
+      line += " " + std::to_string(it->file_size());
+    }
+    lines.push_back(std::move(line));
   }
   std::sort(lines.begin(), lines.end());
   std::ostringstream text;

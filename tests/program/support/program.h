@@ -80,7 +80,8 @@ Outcome run_brisk(std::vector<std::string> arguments, const TemporaryFolder& fol
 std::string read_text(const std::string& path);
 void write_text(const std::string& path, const std::string& text);
 
-// Every file below `path` with its size, and every folder, a line each and sorted: to see that nothing changed.
+// Every file below `path` with its size (a lock, which holds a process id, without), and every folder, a line each and
+// sorted: to see that nothing changed.
 std::string listing(const std::string& path);
 
 // For looking at what it said.
