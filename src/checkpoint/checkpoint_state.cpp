@@ -167,21 +167,22 @@ GuardState guard_from_json(const StateReader& reader, const Json& json) {
 Json sums_to_json(const CheckpointState& state) {
   const LossSums& line = state.loss_sums;
   const LossSums& epoch = state.epoch_sums;
-  return {{"loss_sum", exact_text(line.loss)},
-          {"correct", exact_text(line.correct)},
-          {"tokens", exact_text(line.targets)},
-          {"weights", exact_text(line.weights)},
-          {"epoch_loss_sum", exact_text(epoch.loss)},
-          {"epoch_weights", exact_text(epoch.weights)},
-          {"epoch_correct", exact_text(epoch.correct)},
-          {"epoch_targets", exact_text(epoch.targets)},
-          {"epoch_steps", exact_text(static_cast<double>(state.epoch_steps))},
-          {"epoch_skipped", exact_text(static_cast<double>(state.epoch_skipped))},
-          {"recent_loss", exact_text(state.recent_loss)},
-          {"recent_weights", exact_text(state.recent_weights)}};
+  Json json = {{"loss_sum", exact_text(line.loss)},
+               {"correct", exact_text(line.correct)},
+               {"tokens", exact_text(line.targets)},
+               {"epoch_loss_sum", exact_text(epoch.loss)},
+               {"epoch_weights", exact_text(epoch.weights)},
+               {"epoch_correct", exact_text(epoch.correct)},
+               {"epoch_targets", exact_text(epoch.targets)},
+               {"epoch_steps", exact_text(static_cast<double>(state.epoch_steps))},
+               {"epoch_skipped", exact_text(static_cast<double>(state.epoch_skipped))},
+               {"recent_loss", exact_text(state.recent_loss)},
+               {"recent_weights", exact_text(state.recent_weights)}};
+  if (line.weights != line.targets) json["weights"] = exact_text(line.weights);  // where every target weighs 1: none
+  return json;
 }
 
-// States of an earlier brisk have no sum that is 0, and no weights where every target weighs 1.
+// States of an earlier brisk have no sum that is 0.
 void read_sums(const StateReader& reader, CheckpointState& state) {
   const Json& json = reader.object("accumulators");
   const auto sum = [&](const char* key, double otherwise = 0) {

@@ -82,8 +82,7 @@ void run_generate(Runtime& runtime, GenerateArguments& arguments) {
     }
     tell_what_was_lost(runtime, result);
     say(runtime, "{} token{} in {}: {:.0f} tokens/s{}", result.new_tokens, result.new_tokens == 1 ? "" : "s",
-        format_duration(result.seconds),
-        static_cast<double>(result.new_tokens) / result.seconds,
+        format_duration(result.seconds), static_cast<double>(result.new_tokens) / result.seconds,
         result.ended                 ? "; the model ended the document (--ignore-eos goes on)"
         : !result.stopped_at.empty() ? "; a stop string ended it"
                                      : "");

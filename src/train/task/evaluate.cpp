@@ -20,8 +20,8 @@ TaskEvaluation evaluate(const Task& task, const TrainedModel& model, const std::
   Task::EvaluationData data = task.open_evaluation(model, paths, longest);
   std::vector<int64_t> longest_of_set = longest_of_sets(*data.sequences);
   longest_of_set[0] = longest;
-  const int64_t rows = std::max(data.layout.least_rows(longest_of_set),
-                                model.store.device().is_cuda() ? kRowsOnGpu : kRowsOnCpu);
+  const int64_t rows =
+      std::max(data.layout.least_rows(longest_of_set), model.store.device().is_cuda() ? kRowsOnGpu : kRowsOnCpu);
   const std::unique_ptr<Evaluator> evaluator = task.make_evaluator({.model = *model.model,
                                                                     .store = model.store,
                                                                     .capacity = data.layout.capacity(rows, longest),
