@@ -31,7 +31,7 @@ EngineOptions plan(int64_t micro_batch_tokens, const std::vector<LengthFigures>&
       job_from_json_text(R"({"model": {"vocab_size": 300, "d_model": 32}, "training": {"batch_size": 1}})", "job");
   resolve_defaults(job);
   job.training.micro_batch_tokens = micro_batch_tokens;
-  return plan_engine(PairTask(), job, cpu_device(), lengths);
+  return plan_engine(PairTask(), job, cpu_device(), lengths).options;
 }
 
 TEST(EnginePlan, HoldsTheLongestSequenceOfEveryRowSet) {
