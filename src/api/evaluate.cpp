@@ -51,8 +51,9 @@ class ColumnScope {
 };
 
 // Where the run kept its tokens, unless that is another user's, or on another machine: then where this one keeps them.
-void use_own_cache(DataOptions& data) {
+void use_own_cache(Runtime& runtime, DataOptions& data) {
   if (data.cache_dir.empty()) return;
+  const RuntimeScope scope(runtime);
   try {
     make_directories(data.cache_dir);
     if (::access(data.cache_dir.c_str(), W_OK | X_OK) == 0) return;
@@ -65,10 +66,10 @@ void use_own_cache(DataOptions& data) {
 }  // namespace
 
 Evaluation LoadedModel::evaluate(const std::vector<std::string>& data, const EvaluateOptions& options) {
-  const Content::Scope scope(*content_);
   TrainedModel& model = *content_->model;
+  use_own_cache(content_->runtime, model.job.data);
+  const Content::Scope scope(*content_);
   const int64_t max_length = content_->length(options.max_length);
-  use_own_cache(model.job.data);
   const ColumnScope columns(model.job, options, model.path);
   const TaskEvaluation evaluation = brisk::evaluate(*make_task(model.job.task), model, data, max_length);
   for (const std::string& note : evaluation.notes) say("{}", note);

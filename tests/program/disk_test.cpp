@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "program/support/small_job.h"
 
@@ -33,12 +34,15 @@ class SmallDisk {
 
   bool make_read_only() { return ::mount("tmpfs", path_.c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, nullptr) == 0; }
 
-  // Leaves about `bytes` free.
+  // Leaves about `bytes` free. A process that was told to stop may still write for a moment: what it takes is not filled.
   void fill_up_to(int64_t bytes) {
+    std::ofstream filler(path_ + "/filler", std::ios::binary);
+    const std::string page(4096, 'x');
     struct statvfs facts {};
-    ::statvfs(path_.c_str(), &facts);
-    const auto free = static_cast<int64_t>(facts.f_bavail * facts.f_frsize);
-    if (free > bytes) write_text(path_ + "/filler", std::string(static_cast<size_t>(free - bytes), 'x'));
+    while (::statvfs(path_.c_str(), &facts) == 0 && filler &&
+           static_cast<int64_t>(facts.f_bavail * facts.f_frsize) >= bytes + std::ssize(page)) {
+      filler << page << std::flush;
+    }
   }
   void empty() { std::filesystem::remove(path_ + "/filler"); }
 
