@@ -206,6 +206,17 @@ TEST_F(Checkpoint, TheLastOnesAndTheBestAreKept) {
   EXPECT_EQ(names_in_folder(), 1);
 }
 
+TEST_F(Checkpoint, WhatCouldNotBeRemovedIsRemovedTheNextTime) {
+  saved(5);
+  const std::string folder = run_ + "/checkpoints/";
+  std::filesystem::copy(path_of(5), folder + ".step-00000004.deleted");
+  make_directories(folder + ".step-notes.deleted");
+  EXPECT_EQ(prune_checkpoints(run_, 2, -1), "");
+  EXPECT_FALSE(file_exists(folder + ".step-00000004.deleted"));
+  EXPECT_TRUE(file_exists(folder + ".step-notes.deleted"));
+  EXPECT_EQ(steps(), (std::vector<int64_t>{5}));
+}
+
 TEST_F(Checkpoint, TheLatestAndTheBestAreFound) {
   EXPECT_EQ(latest_checkpoint(run_), std::nullopt);
   EXPECT_EQ(best_checkpoint(run_), std::nullopt);
