@@ -14,19 +14,24 @@ namespace brisk {
 namespace {
 
 std::atomic<Runtime*> interrupted_runtime = nullptr;
+std::atomic<const char*> answer = "";
+
+// What may be called in a handler.
+void say_in_handler(std::string_view text) {
+  const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+  static_cast<void>(written);
+}
 
 void on_signal(int signal_number) {
   if (Runtime* const runtime = interrupted_runtime) runtime->cancel();
+  if (signal_number == SIGINT) say_in_handler(answer.load());
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
   sigaction(signal_number, &standard, nullptr);
 }
 
-// What may be called in a handler.
 void on_signal_at_start(int) {
-  constexpr std::string_view kSaid = "\ninterrupted before the first step: nothing new was trained; start it again\n";
-  const ssize_t written = ::write(STDERR_FILENO, kSaid.data(), kSaid.size());
-  static_cast<void>(written);
+  say_in_handler("\ninterrupted before the first step: nothing new was trained; start it again\n");
   ::_exit(128 + SIGINT);  // as a run that was interrupted later
 }
 
@@ -52,7 +57,8 @@ void give_back(const Actions& before) {
 
 }  // namespace
 
-InterruptGuard::InterruptGuard(Runtime& runtime) {
+InterruptGuard::InterruptGuard(Runtime& runtime, const char* said) {
+  answer = said;
   interrupted_runtime = &runtime;
   handle_with(on_signal, previous);
 }

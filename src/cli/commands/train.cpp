@@ -97,7 +97,7 @@ int run_train(Runtime& runtime, TrainArguments& arguments) {
                                      .dry_run = arguments.dry_run,
                                      .before_first_step = [&] {
                                        starting.reset();
-                                       training.emplace(runtime);
+                                       training.emplace(runtime, kStopping);
                                      }});
   training.reset();
   if (arguments.dry_run) {

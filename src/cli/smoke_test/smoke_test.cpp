@@ -282,7 +282,7 @@ class SmokeTest {
 
   const Job& job_;
   const std::unique_ptr<Task> task_;
-  InterruptGuard guard_{Runtime::current()};  // so that the folder is removed
+  InterruptGuard guard_{Runtime::current(), kStoppingSmokeTest};  // so that the folder is removed
   TemporaryFolder folder_;
   Job small_;
   Clock::time_point start_ = Clock::now();
