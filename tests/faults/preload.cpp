@@ -3,7 +3,8 @@
 //   BRISK_FAULT_REPORT=counts BRISK_FAULT_KIND=write BRISK_FAULT_AT=17 BRISK_FAULT_ERROR=ENOSPC LD_PRELOAD=... brisk train ...
 //
 // The 17th write to a file fails; without BRISK_FAULT_AT calls are counted only. BRISK_FAULT_ERROR is a name of errno, or
-// `short` (half of the bytes are written or read), `full` (this call and all later ones of the kind fail with ENOSPC), or
+// `short` (half of the bytes are written or read), `lie` (the same, but the
+// program is told that it was all: a damage that run_faults.py must find), `full` (this call and all later ones of the kind fail with ENOSPC), or
 // `kill` (half of the bytes are written, then SIGKILL). Counted are calls between the start and the end of main(). The report
 // is a mapped file (struct Report), so it is whole however the program ends.
 #include <dlfcn.h>
@@ -70,7 +71,7 @@ struct Report {
   char what[512];            // a path, or a number of bytes
 };
 
-enum class Mode { error, cut, full, kill };
+enum class Mode { error, cut, lie, full, kill };
 
 Report* report = nullptr;
 int kind_to_fail = -1, error_to_give = EIO;
@@ -147,7 +148,7 @@ Kind kind_of_write(int descriptor) {
 ssize_t bytes_to_move(Kind kind, int descriptor, size_t size) {
   if (kind == kKinds || !is_due(kind, descriptor, nullptr, size)) return static_cast<ssize_t>(size);
   const size_t half = std::max<size_t>(1, size / 2);
-  if (mode == Mode::cut) return static_cast<ssize_t>(half);
+  if (mode == Mode::cut || mode == Mode::lie) return static_cast<ssize_t>(half);
   if (mode == Mode::kill && kind == kWrite) {
     cut_descriptor = descriptor;
     return static_cast<ssize_t>(half);
@@ -199,7 +200,11 @@ void set_up() {
   call_to_fail = at != nullptr ? std::strtoull(at, nullptr, 10) : 0;
   if (error != nullptr) {
     const auto is = [&](const char* name) { return std::strcmp(error, name) == 0; };
-    mode = is("short") ? Mode::cut : is("full") ? Mode::full : is("kill") ? Mode::kill : Mode::error;
+    mode = is("short")  ? Mode::cut
+           : is("lie")  ? Mode::lie
+           : is("full") ? Mode::full
+           : is("kill") ? Mode::kill
+                        : Mode::error;
     error_to_give = is("ENOSPC")   ? ENOSPC
                     : is("EINTR")  ? EINTR
                     : is("ENOMEM") ? ENOMEM
@@ -257,14 +262,14 @@ ssize_t write(int descriptor, const void* data, size_t size) {
   if (bytes < 0) return -1;
   const ssize_t written = ::syscall(SYS_write, descriptor, data, bytes);
   kill_after(descriptor);
-  return written;
+  return mode == Mode::lie && written == bytes ? static_cast<ssize_t>(size) : written;
 }
 ssize_t pwrite(int descriptor, const void* data, size_t size, off_t offset) {
   const ssize_t bytes = bytes_to_move(kind_of_write(descriptor), descriptor, size);
   if (bytes < 0) return -1;
   const ssize_t written = ::syscall(SYS_pwrite64, descriptor, data, bytes, offset);
   kill_after(descriptor);
-  return written;
+  return mode == Mode::lie && written == bytes ? static_cast<ssize_t>(size) : written;
 }
 ssize_t pwrite64(int descriptor, const void* data, size_t size, off64_t offset) {
   return pwrite(descriptor, data, size, offset);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does brisk go on under faults? Commands: faults, kills, interrupt, soak, large_corpus, quick (docs/testing.md).
+"""Does brisk go on under faults? Commands: faults, kills, soak, large_corpus, quick (docs/testing.md).
 
   tests/faults/run_faults.py faults --build build                  # every write, fsync, ... of a run fails once
   tests/faults/run_faults.py kills --build build --kills 1000      # kill -9 at random moments
@@ -424,7 +424,7 @@ class Files(Scenario):
                 if self.tidied(where, folder) != self.expected[inner] and (
                         name not in before or read(where) != read(before[name])):
                     problems.append(name + " is there and damaged")
-            elif name.endswith(".lock"):
+            elif name.endswith((".lock", ".unfinished")):
                 continue
             elif name not in before:
                 problems.append(name + ": what is this?")
@@ -498,7 +498,8 @@ def verdict(scenario, folder, fault, outcome):
             return "no clear message"
     # Where there is no memory to tidy up with, or the tidying itself fails, what is left waits for the next start.
     no_tidying = killed or fault.kind in ("small", "large", "unlink", "open_read", "rename", "fsync")
-    not_removed = killed or "was not removed" in outcome.err
+    # A checkpoint whose folder could not be flushed counts as not saved, and then none is removed.
+    not_removed = killed or any(said in outcome.err for said in ("was not removed", "was not saved", "could not be saved"))
     damage = scenario.damage(folder, lambda name: no_tidying and (killed or is_left_over(name)))
     if damage:
         return "; ".join(damage)
@@ -516,10 +517,12 @@ def verdict(scenario, folder, fault, outcome):
 
 class Tally:
     def __init__(self):
-        self.rows, self.findings, self.lock = {}, [], threading.Lock()
+        self.rows, self.order, self.findings, self.lock = {}, [], [], threading.Lock()
 
     def add(self, scenario, kind, injected, code):
         with self.lock:
+            if scenario not in self.order:
+                self.order.append(scenario)
             row = self.rows.setdefault((scenario, kind), {"injected": 0, "missed": 0, "ok": 0, "refused": 0, "died": 0})
             if not injected:
                 row["missed"] += 1
@@ -530,7 +533,7 @@ class Tally:
     def print(self):
         print("%-15s %-10s %8s %10s %8s %7s %7s" % ("command", "fails", "injected", "went on", "exit 2", "died", "missed"))
         total = 0
-        for (scenario, kind), row in self.rows.items():
+        for (scenario, kind), row in sorted(self.rows.items(), key=lambda item: (self.order.index(item[0][0]), KINDS.index(item[0][1]))):
             print("%-15s %-10s %8d %10d %8d %7d %7d" % (scenario, kind, row["injected"], row["ok"], row["refused"],
                                                        row["died"], row["missed"]))
             total += row["injected"]
@@ -606,6 +609,301 @@ def run_faults(arguments, bench, place):
     return len(tally.findings)
 
 
+def run_kills(arguments, bench, place):
+    """kill -9 at random moments, resumed until the end: not a bit may differ."""
+    base = place + "/base"
+    os.mkdir(base)
+    write_inputs(base)
+    often = {"save_steps": 4, "eval_steps": 10}
+    jobs = {"decoder": decoder_job(120, **often), "classifier": classifier_job(120, num_epochs=20, **often),
+            "mlm": mlm_job(120, num_epochs=20, **often)}
+    made = []
+    for name, job in jobs.items():
+        made.append(Train(name, bench, base, job))
+        folder = place + "/time"
+        made[-1].set_up(folder)
+        made[-1].seconds = bench.must(made[-1].command, folder).seconds
+        shutil.rmtree(folder)
+    tally = {name: {"kills": 0, "after a checkpoint": 0, "runs": 0, "finished": 0} for name in jobs}
+    lock = threading.Lock()
+    findings = []
+
+    def total():
+        return sum(row["kills"] for row in tally.values())
+
+    def live(number):
+        """One run, from its start to its end, through as many kills as it takes."""
+        scenario = made[number % len(made)]
+        draw = random.Random("%d %d" % (arguments.seed, number))
+        row = tally[scenario.name]
+        folder = "%s/run-%d" % (place, number)
+        with lock:
+            if total() >= arguments.kills:
+                return
+            row["runs"] += 1
+        scenario.set_up(folder)
+        problem = ""
+        command = scenario.command
+        for _ in range(12):
+            process = bench.start(command, folder)
+            reader = threading.Thread(target=process.communicate)
+            reader.start()
+            reader.join(scenario.seconds * 1.1 * draw.random())
+            process.kill()
+            reader.join()
+            if process.returncode == 0:
+                break
+            if process.returncode != -signal.SIGKILL:
+                problem = "exit code %s of brisk %s" % (process.returncode, " ".join(command))
+                break
+            with lock:
+                row["kills"] += 1
+                row["after a checkpoint"] += 1 if checkpoints(folder + "/run") else 0
+            problem = "; ".join(scenario.damage(folder, lambda name: True))
+            if problem:
+                break
+            command = scenario.again(folder)
+        if not problem:
+            outcome = bench.run(scenario.again(folder), folder)
+            if outcome.code != 0:
+                problem = "exit code %s: %s" % (outcome.code, outcome.err[-600:])
+            else:
+                problem = scenario.problem_with(folder, removal_failed=True)
+        with lock:
+            row["finished"] += 0 if problem else 1
+            if problem:
+                findings.append(problem)
+                print("FOUND %s, run %d: %s" % (scenario.name, number, problem), flush=True)
+        if not (problem and arguments.keep):
+            shutil.rmtree(folder)
+
+    begin = time.monotonic()
+    number = 0
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        while total() < arguments.kills:
+            batch = range(number, number + 2 * arguments.jobs)
+            number += len(batch)
+            list(pool.map(live, batch))
+    for name, row in tally.items():
+        print("%-11s %s" % (name, ", ".join("%d %s" % (count, what) for what, count in row.items())))
+    print("%d kills, %d after a checkpoint, %d findings, in %.0f s" % (
+        total(), sum(row["after a checkpoint"] for row in tally.values()), len(findings), time.monotonic() - begin))
+    return len(findings)
+
+
+def what_cannot_fail(bench, place):
+    """A file that is half of what the program believes it wrote must be found; otherwise nothing here is worth much."""
+    base = place + "/can-fail"
+    os.mkdir(base)
+    blind = 0
+    for scenario in scenarios(bench, base, ["train", "export", "import", "report"]):
+        folder = place + "/lie"
+        scenario.set_up(folder)
+        _, counted = bench.run(scenario.command, folder, count=True)
+        shutil.rmtree(folder)
+        fault = Fault("write", counted.counts["write"], "lie")
+        scenario.set_up(folder)
+        outcome, report = bench.run(scenario.command, folder, fault)
+        if not report.injected or not verdict(scenario, folder, fault, outcome):
+            print("BLIND: half of %s was written by %s, and nobody saw it" % (report.what, scenario.name))
+            blind += 1
+        shutil.rmtree(folder)
+    return blind
+
+
+def run_quick(arguments, bench, place):
+    """The tier of ctest: a few faults of each kind and command, a few kills."""
+    found = what_cannot_fail(bench, place)
+    for options, part in (({"most": 1, "small": 3, "commands": "train,resume", "one_error": True}, "faults"),
+                          ({"most": 1, "small": 1, "commands": "import,export,report,train_classify", "one_error": True,
+                            "kinds": "write,fsync,rename,thread,large,small"}, "more"),
+                          ({"kills": 6}, "kills")):
+        given = argparse.Namespace(**{**vars(arguments), "kinds": None, "errors": None, "at": None, **options})
+        os.mkdir(place + "/" + part)
+        found += (run_kills if part == "kills" else run_faults)(given, bench, place + "/" + part)
+    return found
+
+
+def median(numbers):
+    ordered = sorted(numbers)
+    return ordered[len(ordered) // 2] if ordered else 0.0
+
+
+def memory_of(process):
+    """VmRSS and its part that is no file, in MiB."""
+    with open("/proc/%d/status" % process) as file:
+        sizes = dict(re.findall(r"(VmRSS|RssAnon):\s+(\d+) kB", file.read()))
+    return int(sizes.get("VmRSS", 0)) / 1024, int(sizes.get("RssAnon", 0)) / 1024
+
+
+def processor_seconds(process):
+    with open("/proc/%d/stat" % process) as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def run_soak(arguments, bench, place):
+    """Everything on for an hour: what grows, and what becomes slower?"""
+    write(place + "/text.txt", words(20000))
+    job = decoder_job(steps=0, eval_steps=200, save_steps=100, sample_tokens=32, histogram_steps=100, threads=1,
+                      logging_steps=10, save_total_limit=2, batch_size=16)
+    job["model"].update({"d_model": 64, "vocab_size": 1000})
+    job["training"].pop("max_steps")
+    job["training"]["stop"] = "%gm" % arguments.minutes
+    write(place + "/soak.json", json.dumps(job))
+    begin = time.monotonic()
+    environment = bench.environment(place)
+    process = subprocess.Popen([bench.brisk, "train", "soak.json", "--output", "run"], cwd=place, env=environment,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(place + "/err", "w"))
+    period = min(10.0, arguments.minutes * 60 / 60)
+    seen = []  # seconds, VmRSS, RssAnon, processor seconds, descriptors, threads
+    while process.poll() is None:
+        try:
+            seen.append((time.monotonic() - begin, *memory_of(process.pid), processor_seconds(process.pid),
+                         len(os.listdir("/proc/%d/fd" % process.pid)), len(os.listdir("/proc/%d/task" % process.pid))))
+        except (OSError, IndexError):
+            break
+        time.sleep(period)
+    process.wait()
+    lines = whole_lines(place + "/run")
+    steps = [line for line in lines if "loss" in line]
+    summary = json.loads(read(place + "/run/summary.json")) if process.returncode == 0 else {}
+    print("exit code %s after %.1f minutes, %d steps, %d evaluations, %d samples, %d checkpoint saves asked" % (
+        process.returncode, (time.monotonic() - begin) / 60, steps[-1]["step"] if steps else 0,
+        sum(1 for line in lines if "validation_loss" in line),
+        len(read(place + "/run/samples.jsonl").splitlines()) if os.path.exists(place + "/run/samples.jsonl") else 0,
+        (steps[-1]["step"] if steps else 0) // 100))
+    if process.returncode != 0 or len(seen) < 20:
+        print(read(place + "/err").decode()[-1000:])
+        return 1
+    seen = seen[len(seen) // 20:-1]  # without the start and the end
+    tenth = max(1, len(seen) // 10)
+    print("%8s %10s %10s %12s %18s %4s" % ("minute", "VmRSS MiB", "anon MiB", "tokens/s", "tokens/processor s", "fds"))
+
+    def tokens_at(seconds):
+        before = [line for line in steps if line["seconds"] <= seconds]
+        return before[-1]["tokens"] if before else 0
+
+    rows = []
+    for i in range(10):
+        part = seen[i * tenth:(i + 1) * tenth] if i < 9 else seen[9 * tenth:]
+        if len(part) < 2:
+            continue
+        first, last = part[0], part[-1]
+        tokens = tokens_at(last[0]) - tokens_at(first[0])
+        rows.append((median([row[1] for row in part]), median([row[2] for row in part]),
+                     tokens / (last[0] - first[0]), tokens / max(1e-9, last[3] - first[3]),
+                     min(row[4] for row in part), min(row[5] for row in part)))  # one more while a checkpoint is written
+        print("%8.1f %10.1f %10.1f %12.0f %18.0f %4d" % (first[0] / 60, *rows[-1][:5]))
+    early, late = rows[1], rows[-1]
+    growth = late[1] - early[1]
+    problems = []
+    if growth > max(4.0, 0.03 * early[1]):
+        problems.append("memory grew by %.1f MiB of %.1f" % (growth, early[1]))
+    if late[3] < 0.8 * early[3]:
+        problems.append("%.0f tokens a second of processor time, %.0f before" % (late[3], early[3]))
+    if late[4] > early[4] or late[5] > early[5]:
+        problems.append("%d open files, %d before; %d threads, %d before" % (late[4], early[4], late[5], early[5]))
+    print("memory %+.1f MiB, tokens/s %+.1f %%, tokens per processor second %+.1f %% from the second tenth to the last" % (
+        growth, 100 * (late[2] / early[2] - 1), 100 * (late[3] / early[3] - 1)))
+    print("ended: %s; %s" % (summary.get("ended"), "; ".join(problems) or "flat"))
+    return len(problems)
+
+
+class MemoryLimit:
+    """A cgroup (version 2, or 1) of so many bytes; where none can be made, RLIMIT_DATA, which leaves cached files out."""
+
+    def __init__(self, limit):
+        self.limit, self.folder, self.kind = limit, None, "RLIMIT_DATA (no cgroup can be made here)"
+        for root, name, kind in (("/sys/fs/cgroup", "memory.max", "cgroup v2"),
+                                 ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "cgroup v1")):
+            folder = "%s/brisk-faults-%d" % (root, os.getpid())
+            try:
+                os.mkdir(folder)
+                if not os.path.exists(folder + "/" + name):
+                    raise OSError("no cgroups are mounted there, or none for memory")
+                write(folder + "/" + name, str(limit))
+                for swap in ("memory.swap.max", "memory.swappiness"):
+                    if os.path.exists(folder + "/" + swap):
+                        write(folder + "/" + swap, "0")
+                self.folder, self.kind = folder, kind
+                return
+            except OSError:
+                if os.path.isdir(folder):
+                    try:
+                        os.rmdir(folder)
+                    except OSError:
+                        pass
+
+    def enter(self):
+        if self.folder:
+            write(self.folder + "/cgroup.procs", str(os.getpid()))
+        else:
+            import resource
+            resource.setrlimit(resource.RLIMIT_DATA, (self.limit, self.limit))
+
+    def peak(self):
+        for name in ("memory.peak", "memory.max_usage_in_bytes"):
+            path = "%s/%s" % (self.folder, name)
+            if self.folder and os.path.exists(path):
+                return int(read(path))
+        return 0
+
+    def remove(self):
+        if self.folder:
+            os.rmdir(self.folder)
+
+
+def run_large_corpus(arguments, bench, place):
+    """A corpus `--times` as large as the memory that brisk is given: the same speed, the same result."""
+    limit = arguments.memory << 20
+    size = arguments.times * limit
+    begin = time.monotonic()
+    block = words(50000)
+    with open(place + "/text.txt", "w") as file:
+        written = 0
+        while written < size:
+            # No block is like another: otherwise documents would be the same, and the tokens of few pages.
+            written += file.write("".join("%x %s\n" % (written + i, line)
+                                          for i, line in enumerate(block.splitlines())))
+    print("a corpus of %d MiB, written in %.0f s" % (written >> 20, time.monotonic() - begin), flush=True)
+    job = decoder_job(steps=arguments.steps, eval_steps=arguments.steps // 2, save_steps=arguments.steps // 4,
+                      threads=2, logging_steps=10)
+    job["data"]["validation_fraction"] = 0.0001
+    job["model"]["vocab_size"] = 2000
+    write(place + "/large.json", json.dumps(job))
+    results = []
+    for name in ("free", "limited", "free again"):
+        shutil.rmtree(place + "/cache", ignore_errors=True)
+        shutil.rmtree(place + "/run", ignore_errors=True)
+        control = MemoryLimit(limit) if name == "limited" else None
+        start = time.monotonic()
+        process = subprocess.Popen([bench.brisk, "train", "large.json", "--output", "run"], cwd=place,
+                                   env=bench.environment(place), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=open(place + "/err", "w"), preexec_fn=control.enter if control else None)
+        process.wait()
+        seconds = time.monotonic() - start
+        peak = control.peak() if control else 0
+        if control:
+            control.remove()
+        if process.returncode != 0:
+            print("%s: exit code %s: %s" % (name, process.returncode, read(place + "/err").decode()[-1500:]))
+            return 1
+        summary = json.loads(read(place + "/run/summary.json"))
+        tokens = max((os.path.getsize(path) for path in files_below(place + "/cache").values()), default=0)
+        state = state_of_run(place + "/run")
+        speed = median([line["tokens_per_second"] for line in whole_lines(place + "/run") if "loss" in line])
+        results.append((name, seconds, speed, state))
+        print("%-11s %s%.0f s in all, %.0f s before the first step; token file %d MiB; %.0f tokens/s; loss %.6f%s" % (
+            name, "%s of %d MiB: " % (control.kind, limit >> 20) if control else "", seconds,
+            summary["ledger"].get("start_up", 0) + summary["ledger"].get("data", 0), tokens >> 20, speed, state["loss"],
+            "; most memory used, cached files included: %d MiB" % (peak >> 20) if peak else ""), flush=True)
+    problem = difference(results[1][3], results[0][3])
+    ratio = results[1][2] / ((results[0][2] + results[2][2]) / 2)
+    print("tokens/s with the limit / without: %.3f; %s" % (ratio, problem or "the result is the same to the bit"))
+    return (1 if problem else 0) + (1 if ratio < 0.8 else 0)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -630,6 +928,19 @@ def main():
     faults.add_argument("--at", type=int, help="this call alone")
     faults.add_argument("--one-error", action="store_true", help="one of the errors for each call, not all")
     faults.set_defaults(function=run_faults)
+    kills = add("kills", "kill -9 at random moments, resumed until the end")
+    kills.add_argument("--kills", type=int, default=1000)
+    kills.set_defaults(function=run_kills)
+    soak = add("soak", "memory and speed of a long run with everything on")
+    soak.add_argument("--minutes", type=float, default=60)
+    soak.set_defaults(function=run_soak)
+    large = add("large_corpus", "a corpus larger than the memory that brisk is given")
+    large.add_argument("--memory", type=int, default=128, help="in MiB (128)")
+    large.add_argument("--times", type=int, default=10, help="the corpus is this many times larger (10)")
+    large.add_argument("--steps", type=int, default=2000)
+    large.set_defaults(function=run_large_corpus)
+    quick = add("quick", "a few of all, as ctest does")
+    quick.set_defaults(function=run_quick)
 
     arguments = parser.parse_args()
     bench = Bench(arguments)
