@@ -86,11 +86,27 @@ int64_t write_files(const std::string& folder, const CheckpointTensors& tensors,
   return bytes;
 }
 
-// Makes `partial` the checkpoint `path`, in one step where the file system can exchange two names.
+// Makes `partial` the checkpoint `path`, in one step where the file system can exchange two names. What counts as not saved is
+// not there: where the folder cannot be flushed, `partial` has its name again.
 void commit(const std::string& run, int64_t step, const std::string& partial, const std::string& path) {
-  if (!file_exists(path)) return rename_file(partial, path);
-  if (::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) {
-    sync_directory(folder_of(run));
+  if (!file_exists(path)) {
+    try {
+      return rename_file(partial, path);
+    } catch (...) {
+      ::rename(path.c_str(), partial.c_str());
+      throw;
+    }
+  }
+  const auto exchange = [&] {
+    return ::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0;
+  };
+  if (exchange()) {
+    try {
+      sync_directory(folder_of(run));
+    } catch (...) {
+      exchange();
+      throw;
+    }
     return remove_directory_tree(partial);  // the old one by now
   }
   // Without exchange there is an instant with neither name; remove_stale_checkpoints puts the old one back.

@@ -549,6 +549,24 @@ TEST_F(Checkpoint, AFolderThatCannotBeWrittenIsAProblemNotAnEnd) {
   EXPECT_FALSE(save_checkpoint(folder_ / "run", *store, state_of(2)).ok());
 }
 
+// A folder that may be written and not read cannot be opened to be flushed.
+TEST_F(Checkpoint, OneWhoseFolderCannotBeFlushedIsNotThere) {
+  BRISK_EXPECT_CHILD_PASSES([&] {
+    saved(1, 1.0f);
+    for (const std::string& path : {path_of(1), path_of(1) + "/model.safetensors", run_}) chmod(path.c_str(), 0777);
+    const std::string folder = run_ + "/checkpoints";
+    chmod(folder.c_str(), 0333);
+    test::lose_privileges();
+    const auto store = make_store();
+    EXPECT_TRUE(has(save_checkpoint(run_, *store, state_of(2)).problem, "cannot open the folder"));
+    EXPECT_FALSE(file_exists(path_of(2)));
+    EXPECT_FALSE(file_exists(folder + "/.step-00000002.partial"));
+    const std::string before = contents_of(path_of(1) + "/model.safetensors");
+    EXPECT_TRUE(has(save_checkpoint(run_, *store, state_of(1)).problem, "cannot open the folder"));
+    EXPECT_EQ(contents_of(path_of(1) + "/model.safetensors"), before) << "the old one has its name again";
+  });
+}
+
 TEST_F(Checkpoint, DiskSpaceIsKnownBeforehand) {
   const auto store = make_store(Purpose::training, 1000);
   const SaveResult result = save_checkpoint(run_, *store, state_of(1));

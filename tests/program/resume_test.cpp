@@ -208,9 +208,9 @@ TEST_F(Resume, TheFirstCtrlCIsAnsweredBeforeTheStepEndsAndTheSecondEndsIt) {
   job["training"]["save_steps"] = 7;
   train_small(folder, job, "reference");
   Json slow = long_job();
+  write_text(folder / "long.txt", english_like_text(20000));
+  slow["data"]["train"] = {"long.txt"};
   slow["training"]["batch_size"] = 16384;  // seconds a step
-  slow["training"]["gradient_accumulation_steps"] = 16;
-  slow["training"]["eval_steps"] = 1000;
   write_job(folder, slow);
   Process first({"train", "job.json", "--output", "slow"}, folder);
   ASSERT_TRUE(first.wait_for("a checkpoint every"));

@@ -401,10 +401,10 @@ TEST(EncoderModel, IsWrittenAgainWhereItWasNotFinished) {
     return message_of<UserError>(
         [&] { write_huggingface_encoder(scratch / "out", model.config(), store, *tokenizer, SafetensorsType::f32); });
   };
-  make_directories(scratch / "out/config.json");  // the last file cannot be written
+  make_directories(scratch / "out/tokenizer.json");  // the file cannot be written
   EXPECT_NE(write(), "");
   EXPECT_TRUE(file_exists(scratch / "out/model.safetensors"));
-  remove_directory_tree(scratch / "out/config.json");
+  remove_directory_tree(scratch / "out/tokenizer.json");
   EXPECT_EQ(write(), "");
   EXPECT_EQ(names_in(scratch / "out"), (std::vector<std::string>{"config.json", "model.safetensors", "tokenizer.json",
                                                                  "tokenizer_config.json", "vocab.txt"}));
