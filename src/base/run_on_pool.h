@@ -1,6 +1,7 @@
-// Runs a body that may throw on all threads of the pool.
+// Runs a body on all threads of the pool. Where several threads throw, the exception that is rethrown is that of the first
+// thread, whichever was faster.
 //
-//   run_on_pool([&](int thread) { ... });     // the first exception is rethrown here
+//   run_on_pool([&](int thread) { ... });
 #pragma once
 
 #include <exception>
@@ -10,7 +11,6 @@
 
 namespace brisk {
 
-// (The bodies of ThreadPool::run itself must not throw.)
 template <typename Body>
 void run_on_pool(const Body& body) {
   std::vector<std::exception_ptr> failures(thread_pool().size());

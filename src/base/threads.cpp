@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <exception>
 #include <fstream>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -68,9 +71,26 @@ struct ThreadPool::State {
   alignas(64) std::atomic<uint32_t> barrier_round{0};
   std::atomic<bool> quit{false};
   std::atomic<bool> running{false};
+  std::atomic<bool> failed{false};  // a part threw: nobody waits for it at the barrier
+  std::mutex failure_mutex;
+  std::exception_ptr failure;  // the first one
+
+  void run_body(int part) {
+    try {
+      (*body)(part);
+    } catch (...) {
+      {
+        const std::lock_guard lock(failure_mutex);
+        if (!failure) failure = std::current_exception();
+      }
+      failed.store(true, std::memory_order_release);
+      barrier_round.fetch_add(1, std::memory_order_acq_rel);
+      barrier_round.notify_all();
+    }
+  }
 
   void run_part(int part) {
-    (*body)(part);
+    run_body(part);
     if (working.fetch_sub(1, std::memory_order_acq_rel) == 1) working.notify_one();
   }
 };
@@ -162,20 +182,23 @@ void ThreadPool::start(const std::function<void(int)>& body) {
 
 void ThreadPool::wait() {
   wait_until(state_->working, [](uint32_t working) { return working == 0; });
+  const std::exception_ptr failure = std::exchange(state_->failure, nullptr);
+  if (state_->failed.exchange(false, std::memory_order_acquire)) state_->arrived.store(0, std::memory_order_relaxed);
   state_->running.store(false, std::memory_order_release);
+  if (failure) std::rethrow_exception(failure);
 }
 
 void ThreadPool::run(const std::function<void(int)>& body) {
   if (size_ == 1) return body(0);
   start(body);
-  body(0);
+  state_->run_body(0);
   wait();
 }
 
 void ThreadPool::run_parts(const std::function<void(int)>& body) {
   if (size_ == 1) return body(0);
   start(body);
-  body(0);
+  state_->run_body(0);
   const uint32_t round = state_->round.load(std::memory_order_relaxed);
   for (int part = 1; part < size_; ++part) {
     if (state_->tickets[static_cast<size_t>(part)].take(round)) state_->run_part(part);
@@ -193,7 +216,9 @@ void ThreadPool::barrier() {
     state.barrier_round.notify_all();
     return;
   }
-  wait_until(state.barrier_round, [&](uint32_t now) { return now != round; });
+  // `failed` is raised before the round is.
+  wait_until(state.barrier_round,
+             [&](uint32_t now) { return now != round || state.failed.load(std::memory_order_acquire); });
 }
 
 ThreadPool::Range ThreadPool::share(int64_t n, int64_t grain, int part, int parts) {

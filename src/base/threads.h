@@ -61,7 +61,8 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int size() const { return size_; }
-  // body(0) ... body(size() - 1), each once, all at the same time: they may wait for each other in barrier().
+  // body(0) ... body(size() - 1), each once, all at the same time: they may wait for each other in barrier(). An exception
+  // of one of them is rethrown here when all have ended; until then nobody waits for it at the barrier.
   void run(const std::function<void(int thread)>& body);
   // The same, but independent of each other: the caller does what a thread that got no core yet has not begun, so that
   // a busy machine slows a step by its share of the cores and no more.

@@ -38,6 +38,12 @@ std::optional<int64_t> step_of(std::string_view name) {
   return std::stoll(std::string(name));
 }
 
+// The step of ".step-00000123.partial" and its like; nothing for any other name.
+std::optional<int64_t> hidden_step_of(std::string_view name, std::string_view ending) {
+  if (!name.starts_with('.') || !name.ends_with(ending)) return std::nullopt;
+  return step_of(name.substr(1, name.size() - 1 - ending.size()));
+}
+
 // A name with a dot is no checkpoint, whatever state its files are in.
 std::string partial_path(const std::string& run, int64_t step) {
   return fmt::format("{}/.{}.partial", folder_of(run), name_of(step));
@@ -80,11 +86,27 @@ int64_t write_files(const std::string& folder, const CheckpointTensors& tensors,
   return bytes;
 }
 
-// Makes `partial` the checkpoint `path`, in one step where the file system can exchange two names.
+// Makes `partial` the checkpoint `path`, in one step where the file system can exchange two names. What counts as not saved is
+// not there: where the folder cannot be flushed, `partial` has its name again.
 void commit(const std::string& run, int64_t step, const std::string& partial, const std::string& path) {
-  if (!file_exists(path)) return rename_file(partial, path);
-  if (::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) {
-    sync_directory(folder_of(run));
+  if (!file_exists(path)) {
+    try {
+      return rename_file(partial, path);
+    } catch (...) {
+      ::rename(path.c_str(), partial.c_str());
+      throw;
+    }
+  }
+  const auto exchange = [&] {
+    return ::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0;
+  };
+  if (exchange()) {
+    try {
+      sync_directory(folder_of(run));
+    } catch (...) {
+      exchange();
+      throw;
+    }
     return remove_directory_tree(partial);  // the old one by now
   }
   // Without exchange there is an instant with neither name; remove_stale_checkpoints puts the old one back.
@@ -280,7 +302,11 @@ SaveResult save_checkpoint(const std::string& run, const CheckpointTensors& tens
 
 std::string prune_checkpoints(const std::string& run, int64_t keep, int64_t best_step) {
   if (keep <= 0) return "";
+  const auto problem = [](const char* reason) { return fmt::format("an old checkpoint was not removed: {}", reason); };
   try {
+    for (const std::string& name : names_in(folder_of(run))) {  // what could not be removed at an earlier time
+      if (hidden_step_of(name, ".deleted")) remove_directory_tree(folder_of(run) + "/" + name);
+    }
     std::vector<CheckpointPath> places = list_checkpoints(run);
     while (std::ssize(places) > keep) {
       const CheckpointPath oldest = places.front();
@@ -289,7 +315,9 @@ std::string prune_checkpoints(const std::string& run, int64_t keep, int64_t best
       remove_checkpoint(run, oldest);
     }
   } catch (const UserError& error) {
-    return fmt::format("an old checkpoint was not removed: {}", error.what());
+    return problem(error.what());
+  } catch (const std::bad_alloc&) {
+    return problem("no memory");
   }
   return "";
 }

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/files/lines.h"
+#include "base/files/unfinished_folder.h"
 #include "base/parse_json.h"
 #include "base/text/spelling.h"
 #include "checkpoint/checkpoint.h"
@@ -28,9 +29,10 @@ namespace brisk {
 namespace {
 
 constexpr const char* kLockFile = ".lock";
-constexpr std::array<std::string_view, 12> kOurFiles = {
-    "job.json",        "tokenizer.json", "tokenizer_config.json", "metrics.jsonl", "ledger.jsonl",    "samples.jsonl",
-    "statistics.json", "summary.json",   "report.html",           "labels.json",   "evaluation.json", kFrozenFile};
+constexpr std::array<std::string_view, 14> kOurFiles = {
+    "job.json",     "tokenizer.json",  "tokenizer_config.json", "vocab.txt",    "metrics.jsonl",
+    "ledger.jsonl", "samples.jsonl",   "statistics.json",       "summary.json", "report.html",
+    "labels.json",  "evaluation.json", UnfinishedFolder::kMark, kFrozenFile};
 constexpr std::string_view kCheckpoints = "checkpoints";
 constexpr std::string_view kEvents = "tensorboard";
 
@@ -193,7 +195,7 @@ RunDirectory RunDirectory::open(const std::string& path, Mode mode) {
       check_is_a_run(path);
     } else if (mode == Mode::overwrite) {
       check_is_only_a_run(path);
-    } else {
+    } else if (mode != Mode::import || !UnfinishedFolder::is(path)) {
       check_nothing_is_lost(path, mode == Mode::fresh);
     }
   };

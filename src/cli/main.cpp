@@ -20,6 +20,7 @@
 #include "cli/command.h"
 #include "cli/flag_hints.h"
 #include "cli/mapped_file_fault.h"
+#include "cli/memory_fault.h"
 #include "job/options/options.h"
 
 namespace brisk {
@@ -146,6 +147,7 @@ void finish_standard_output() {
 int main(int argc, char** argv) {
   brisk::open_closed_descriptors();
   brisk::handle_mapped_file_faults();
+  brisk::handle_memory_faults();
   signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then an ordinary write error, which a save survives
   signal(SIGPIPE, SIG_IGN);  // so is a pipe that nobody reads: `brisk train ... 2>&1 | tee log`, Ctrl-C, still saves
   brisk::Runtime runtime({.names_flags = true});
@@ -160,7 +162,7 @@ int main(int argc, char** argv) {
   } catch (const brisk::Cancelled&) {
     return brisk::kExitInterrupted;
   } catch (const std::bad_alloc&) {
-    brisk::say("brisk: out of memory; use a smaller model or a smaller training.micro_batch_tokens");
+    brisk::say("{}", brisk::kOutOfMemory);
     return brisk::kExitUserError;
   } catch (const std::system_error& error) {
     const bool output = std::ferror(stdout) != 0;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <new>
 #include <utility>
 
 #include "base/error.h"
@@ -85,7 +86,7 @@ class GuardedDevice final : public Device {
 
 void* Device::allocate_staging(int64_t bytes) {
   void* data = std::aligned_alloc(64, static_cast<size_t>(round_up(std::max<int64_t>(bytes, 1), 64)));
-  BRISK_CHECK(data != nullptr, "no memory for {} bytes", bytes);
+  if (data == nullptr) throw std::bad_alloc();
   return data;
 }
 

@@ -37,14 +37,14 @@ Parameter* ParameterStore::add(ParameterSpec spec) {
   parameter->spec = std::move(spec);
   parameter->index = static_cast<int64_t>(parameters_.size());
   parameters_.push_back(std::move(parameter));
-  return parameters_.back().get();
+  Parameter* added = parameters_.back().get();
+  by_name_.emplace(added->spec.name, added);
+  return added;
 }
 
 Parameter* ParameterStore::find(std::string_view name) const {
-  for (const auto& parameter : parameters_) {
-    if (parameter->spec.name == name) return parameter.get();
-  }
-  return nullptr;
+  const auto found = by_name_.find(name);
+  return found != by_name_.end() ? found->second : nullptr;
 }
 
 void ParameterStore::allocate(Device& device, const std::vector<Parameter*>& order, DType compute_type, Purpose purpose,

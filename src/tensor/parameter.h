@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "tensor/device.h"
@@ -107,6 +108,7 @@ class ParameterStore {
  private:
   Device* device_ = nullptr;
   std::vector<std::unique_ptr<Parameter>> parameters_;
+  std::unordered_map<std::string_view, Parameter*> by_name_;
   std::vector<Parameter*> order_;
   int64_t flat_count_ = 0, trained_flat_count_ = 0, second_moment_count_ = 0, master_count_ = 0;
   Masters masters_ = Masters::all;

@@ -1,6 +1,7 @@
 #include "tensor/program.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
@@ -57,10 +58,9 @@ void Program::plan_gradients() {
   contribution_offset_.resize(nodes.size());
   parameter_first_.resize(nodes.size());
   struct Written {
-    const Parameter* parameter;
     int64_t begin, end;
   };
-  std::vector<Written> parts_written;
+  std::unordered_map<const Parameter*, std::vector<Written>> parts_written;
   if (!tape_.training()) return;
 
   for (int n = static_cast<int>(nodes.size()) - 1; n >= 0; --n) {
@@ -101,23 +101,24 @@ void Program::plan_gradients() {
     for (size_t p = 0; p < node.parameters.size(); ++p) {
       Parameter* parameter = node.parameters[p];
       if (!parameter->spec.trained) continue;
-      Written part{parameter, 0, std::max(parameter->spec.rows, parameter->spec.cols)};
+      Written part{0, std::max(parameter->spec.rows, parameter->spec.cols)};
       if (!node.parameter_parts.empty()) {
         part.begin = node.parameter_parts[p].first;
         part.end = part.begin + node.parameter_parts[p].count;
       }
       bool first = true;
-      for (const Written& other : parts_written) {
-        if (other.parameter != parameter || other.end <= part.begin || part.end <= other.begin) continue;
+      std::vector<Written>& others = parts_written[parameter];
+      for (const Written& other : others) {
+        if (other.end <= part.begin || part.end <= other.begin) continue;
         BRISK_CHECK(other.begin <= part.begin && part.end <= other.end,
                     "{}: a gradient that is written in part cannot be added to as a whole", parameter->spec.name);
         first = false;
       }
       parameter_first_[index(n)][p] = first;
-      parts_written.push_back(part);
+      others.push_back(part);
       // A tied parameter is complete after its last use: move it to the end.
-      const auto before = std::find(completion_order_.begin(), completion_order_.end(), parameter);
-      if (before != completion_order_.end()) {
+      if (others.size() > 1) {
+        const auto before = std::find(completion_order_.begin(), completion_order_.end(), parameter);
         completed_by_.erase(completed_by_.begin() + (before - completion_order_.begin()));
         completion_order_.erase(before);
       }
@@ -162,11 +163,13 @@ void Program::make_schedule() {
     const int layer = nodes[index(n)].layer;
     return every > 0 && layer < tape_.layers() ? layer / every : -1;
   };
-  std::vector<int> producer(tape_.values().size(), -1);
+  std::vector<int> producer(tape_.values().size(), -1), last_reader(tape_.values().size(), -1);
   for (int n = 0; n < node_count; ++n) {
     for (const Value output : nodes[index(n)].outputs) producer[index(output.id)] = n;
+    for (const Value input : nodes[index(n)].inputs) last_reader[index(input.id)] = n;
   }
 
+  std::vector<bool> needed(tape_.values().size(), false);  // by nodes of this group; others' inputs are not inside it
   for (int last = node_count - 1; last >= 0;) {
     const int64_t group = group_of(last);
     int first = last;
@@ -175,16 +178,9 @@ void Program::make_schedule() {
     if (group >= 0) {
       // Inside values: made and read in this group alone.
       const auto is_inside = [&](int value) {
-        if (producer[index(value)] < first || producer[index(value)] > last || tape_.values()[index(value)].read_back)
-          return false;
-        for (int n = last + 1; n < node_count; ++n) {
-          for (const Value input : nodes[index(n)].inputs) {
-            if (input.id == value) return false;
-          }
-        }
-        return true;
+        return producer[index(value)] >= first && last_reader[index(value)] <= last &&
+               producer[index(value)] <= last && !tape_.values()[index(value)].read_back;
       };
-      std::vector<bool> needed(tape_.values().size(), false);
       for (int n = first; n <= last; ++n) {
         if (!runs_backward_[index(n)]) continue;
         const Node& node = nodes[index(n)];

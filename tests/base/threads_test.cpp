@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <limits>
+#include <new>
 #include <numeric>
 #include <vector>
 
@@ -42,6 +43,43 @@ TEST(ThreadPool, SharesCoverARangeOnceInWholeGrains) {
     });
     EXPECT_EQ(broken, 0);
     for (const std::atomic<int>& count : seen) EXPECT_EQ(count, 1) << n;
+  }
+}
+
+TEST(ThreadPool, AnExceptionOfAnyThreadReachesTheCallerAndThePoolGoesOn) {
+  ThreadPool pool(3);
+  for (int thrower = 0; thrower < 3; ++thrower) {
+    std::atomic<int> ended = 0;
+    const auto body = [&](int thread) {
+      if (thread == thrower) throw std::bad_alloc();
+      ++ended;
+    };
+    EXPECT_THROW(pool.run(body), std::bad_alloc);
+    EXPECT_EQ(ended, 2);
+    EXPECT_THROW(pool.run_parts(body), std::bad_alloc);
+  }
+  std::atomic<int> runs = 0;
+  pool.run([&](int) { ++runs; });
+  EXPECT_EQ(runs, 3);
+}
+
+TEST(ThreadPool, NobodyWaitsAtABarrierForAThreadThatThrew) {
+  ThreadPool pool(3);
+  for (int thrower = 0; thrower < 3; ++thrower) {
+    EXPECT_THROW(pool.run([&](int thread) {
+      pool.barrier();
+      if (thread == thrower) throw std::bad_alloc();
+      pool.barrier();
+      pool.barrier();
+    }),
+                 std::bad_alloc);
+    std::atomic<int> arrived = 0, early = 0;
+    pool.run([&](int) {
+      ++arrived;
+      pool.barrier();
+      if (arrived < 3) ++early;
+    });
+    EXPECT_EQ(early, 0);
   }
 }
 

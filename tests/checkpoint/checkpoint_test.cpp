@@ -233,6 +233,17 @@ TEST_F(Checkpoint, TheLastOnesAndTheBestAreKept) {
   EXPECT_EQ(names_in_folder(), 1);
 }
 
+TEST_F(Checkpoint, WhatCouldNotBeRemovedIsRemovedTheNextTime) {
+  saved(5);
+  const std::string folder = run_ + "/checkpoints/";
+  std::filesystem::copy(path_of(5), folder + ".step-00000004.deleted");
+  make_directories(folder + ".step-notes.deleted");
+  EXPECT_EQ(prune_checkpoints(run_, 2, -1), "");
+  EXPECT_FALSE(file_exists(folder + ".step-00000004.deleted"));
+  EXPECT_TRUE(file_exists(folder + ".step-notes.deleted"));
+  EXPECT_EQ(steps(), (std::vector<int64_t>{5}));
+}
+
 TEST_F(Checkpoint, TheLatestAndTheBestAreFound) {
   EXPECT_EQ(latest_checkpoint(run_), std::nullopt);
   EXPECT_EQ(best_checkpoint(run_), std::nullopt);
@@ -563,6 +574,24 @@ TEST_F(Checkpoint, AFolderThatCannotBeWrittenIsAProblemNotAnEnd) {
   put_contents(folder_ / "run", "a file where the run directory was");
   const auto store = make_store();
   EXPECT_FALSE(save_checkpoint(folder_ / "run", *store, state_of(2)).ok());
+}
+
+// A folder that may be written and not read cannot be opened to be flushed.
+TEST_F(Checkpoint, OneWhoseFolderCannotBeFlushedIsNotThere) {
+  BRISK_EXPECT_CHILD_PASSES([&] {
+    saved(1, 1.0f);
+    for (const std::string& path : {path_of(1), path_of(1) + "/model.safetensors", run_}) chmod(path.c_str(), 0777);
+    const std::string folder = run_ + "/checkpoints";
+    chmod(folder.c_str(), 0333);
+    test::lose_privileges();
+    const auto store = make_store();
+    EXPECT_TRUE(has(save_checkpoint(run_, *store, state_of(2)).problem, "cannot open the folder"));
+    EXPECT_FALSE(file_exists(path_of(2)));
+    EXPECT_FALSE(file_exists(folder + "/.step-00000002.partial"));
+    const std::string before = contents_of(path_of(1) + "/model.safetensors");
+    EXPECT_TRUE(has(save_checkpoint(run_, *store, state_of(1)).problem, "cannot open the folder"));
+    EXPECT_EQ(contents_of(path_of(1) + "/model.safetensors"), before) << "the old one has its name again";
+  });
 }
 
 TEST_F(Checkpoint, DiskSpaceIsKnownBeforehand) {

@@ -51,6 +51,17 @@ TEST_F(RunDirectoryTest, AFreshRunNeverOverwritesAnother) {
   EXPECT_TRUE(RunDirectory::open(path_, Mode::resume).has_run());
 }
 
+TEST_F(RunDirectoryTest, TheVocabularyOfAnEncoderIsAFileOfTheRunToo) {
+  make_directories(path_);
+  put_contents(path_ + "/job.json", "{}");
+  put_contents(path_ + "/vocab.txt", "[PAD]\n");
+  put_contents(path_ + "/vocab.txt.partial-12-7ffcd0", "[PA");
+  RunDirectory run = RunDirectory::open(path_, Mode::overwrite);
+  EXPECT_FALSE(file_exists(path_ + "/vocab.txt.partial-12-7ffcd0"));
+  run.clear();
+  EXPECT_FALSE(file_exists(path_ + "/vocab.txt"));
+}
+
 TEST_F(RunDirectoryTest, AFolderOfSomethingElseIsLeftAsItWas) {
   make_directories(path_);
   put_contents(path_ + "/letter.txt", "dear");

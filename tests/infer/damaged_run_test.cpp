@@ -45,6 +45,24 @@ class DamagedRun : public ::testing::Test {
   std::string run_ = folder_ / "run";
 };
 
+// As a failure or a kill in the middle leaves it: the import can be repeated.
+TEST_F(DamagedRun, ThatWasNotImportedToItsEndIsImportedAgain) {
+  const auto again = [&] { return message_of<UserError>([&] { import_model(encoder_golden("bert"), "", run_); }); };
+  EXPECT_TRUE(has(again(), "it already holds a run"));
+  std::filesystem::remove(run_ + "/job.json");
+  EXPECT_TRUE(has(again(), "it already holds a run")) << "somebody removed it, and the checkpoint may be precious";
+  put_contents(run_ + "/.unfinished", "");
+  put_contents(run_ + "/vocab.txt.partial-12-7ffcd0", "[PA");
+  EXPECT_EQ(again(), "");
+  EXPECT_EQ(complaint(), "");
+  EXPECT_EQ(names_in(run_), (std::vector<std::string>{".lock", "checkpoints", "job.json", "labels.json", "summary.json",
+                                                      "tokenizer.json", "tokenizer_config.json", "vocab.txt"}));
+  put_contents(run_ + "/.unfinished", "");
+  put_contents(run_ + "/notes.txt", "somebody's");
+  EXPECT_EQ(again(), "");
+  EXPECT_EQ(contents_of(run_ + "/notes.txt"), "somebody's");
+}
+
 TEST_F(DamagedRun, WithLabelsThatAreNotItsOwnSaysSo) {
   EXPECT_EQ(complaint(), "");
   const std::string labels = run_ + "/labels.json";

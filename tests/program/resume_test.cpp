@@ -203,6 +203,37 @@ TEST_F(Resume, IsAdvisedInWordsThatAShellReadsBack) {
   EXPECT_NE(outcome.err.find(R"(brisk train 'a run'\''s' --resume)"), std::string::npos) << outcome.err;
 }
 
+TEST_F(Resume, TheFirstCtrlCIsAnsweredBeforeTheStepEndsAndTheSecondEndsIt) {
+  Json job = job_with_everything();
+  job["training"]["save_steps"] = 7;
+  train_small(folder, job, "reference");
+  Json slow = long_job();
+  write_text(folder / "long.txt", english_like_text(20000));
+  slow["data"]["train"] = {"long.txt"};
+  slow["training"]["batch_size"] = 16384;  // seconds a step
+  write_job(folder, slow);
+  Process first({"train", "job.json", "--output", "slow"}, folder);
+  ASSERT_TRUE(first.wait_for("a checkpoint every"));
+  first.sleep(0.5);
+  first.send(SIGINT);
+  ASSERT_TRUE(first.wait_for("a second Ctrl-C ends it at once"));
+  first.send(SIGINT);
+  const Outcome ended = first.finish();
+  EXPECT_EQ(ended.ended_by, SIGINT) << ended.exit_code << ended.err;
+  EXPECT_FALSE(has(ended.err, "interrupted: everything is saved")) << ended.err;
+
+  // In the middle of a run nothing is lost by it but what was trained since the last checkpoint.
+  write_job(folder, job);
+  Process second({"train", "job.json", "--output", "run"}, folder);
+  ASSERT_TRUE(second.wait_for("step 30/"));
+  second.send(SIGINT);
+  second.send(SIGINT);
+  second.finish();
+  const Outcome resumed = resume("run");
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  expect_same_run(folder / "run", folder / "reference");
+}
+
 TEST_F(Resume, OfARunThatStoppedEarlyDoesNotTrainOn) {
   Json job = job_with_everything();
   job["training"]["learning_rate"] = 0.2;  // soon too wild to get better

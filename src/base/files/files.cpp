@@ -1,5 +1,6 @@
 #include "base/files/files.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <utility>
 
 #include "base/error.h"
@@ -199,11 +201,20 @@ void remove_file(const std::string& path) {
 
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    names.push_back(it->path().filename().string());
+  // (The standard library's iterator ends the process where its small memory is refused.)
+  const std::unique_ptr<DIR, int (*)(DIR*)> list(::opendir(folder.c_str()), ::closedir);
+  if (!list) {
+    if (errno == ENOENT) return names;
+    fail(folder, "cannot list it", errno);
   }
-  if (error && error.value() != ENOENT) fail(folder, "cannot list it", error.value());
+  for (;;) {
+    errno = 0;
+    const dirent* const entry = ::readdir(list.get());
+    if (entry == nullptr) break;
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  if (errno != 0) fail(folder, "cannot list it", errno);
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -224,6 +235,17 @@ void sync_directory(const std::string& path) {
 void rename_file(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) fail(to, "cannot rename the finished file to it", errno);
   sync_directory(parent_of(to));
+}
+
+bool is_partial_file(std::string_view name) {
+  constexpr std::string_view kMark = ".partial-";
+  const size_t at = name.rfind(kMark);
+  if (at == std::string_view::npos || at == 0) return false;
+  const std::string_view numbers = name.substr(at + kMark.size());  // <process>-<object>
+  const size_t dash = numbers.find('-');
+  return dash != std::string_view::npos && dash > 0 && dash + 1 < numbers.size() &&
+         numbers.substr(0, dash).find_first_not_of("0123456789") == std::string_view::npos &&
+         numbers.substr(dash + 1).find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 void write_file_atomically(const std::string& path, std::string_view contents, Links links) {

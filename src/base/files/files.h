@@ -84,6 +84,9 @@ class AtomicFile {
   int64_t size_ = 0;
 };
 
+// Whether a name is that of a file which an AtomicFile of some process did not finish.
+bool is_partial_file(std::string_view name);
+
 // Another process may cut a file that is mapped, and reading what is gone ends the process (SIGBUS). So what reads one checks
 // its size before each use (a call of the system, 0.2 us); what happens in between is left to the program's handler
 // (cli/mapped_file_fault.h).

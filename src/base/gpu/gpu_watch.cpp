@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -11,7 +12,12 @@ namespace brisk {
 
 GpuWatch::GpuWatch(std::unique_ptr<GpuSensor> sensor, std::chrono::milliseconds period)
     : sensor_(std::move(sensor)), period_(period) {
-  if (sensor_) thread_ = std::thread([this] { run(); });
+  if (!sensor_) return;
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error&) {
+    sensor_.reset();  // no thread to be had: training goes on, and nobody watches
+  }
 }
 
 GpuWatch::~GpuWatch() {

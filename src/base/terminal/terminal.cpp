@@ -122,7 +122,7 @@ constexpr CodePoints kWide[] = {{0x1100, 0x115F},  {0x2E80, 0x303E},   {0x3041, 
 constexpr CodePoints kJoined[] = {{0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD}, {0x064B, 0x065F},
                                   {0x200B, 0x200F}, {0x20D0, 0x20FF}, {0xFE00, 0xFE0F}};
 
-bool is_in(std::span<const CodePoints> ranges, char32_t point) {
+bool is_among(std::span<const CodePoints> ranges, char32_t point) {
   return std::any_of(ranges.begin(), ranges.end(),
                      [point](const CodePoints& range) { return range.first <= point && point <= range.last; });
 }
@@ -141,7 +141,7 @@ Character first_character(std::string_view text) {
     if ((byte(i) & 0xC0) != 0x80) return {};
     point = point << 6 | (byte(i) & 0x3F);
   }
-  return {bytes, is_in(kJoined, point) ? 0 : is_in(kWide, point) ? 2 : 1};
+  return {bytes, is_among(kJoined, point) ? 0 : is_among(kWide, point) ? 2 : 1};
 }
 
 }  // namespace

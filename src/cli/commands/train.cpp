@@ -93,7 +93,8 @@ int run_train(Runtime& runtime, TrainArguments& arguments) {
   std::optional<StartInterruptGuard> starting(std::in_place, job.output());
   std::optional<InterruptGuard> training;
   constexpr std::string_view kAnswer =
-      "interrupted: finishing this step (or evaluation) and saving; Ctrl-C again ends without saving";
+      "interrupted: finishing this step (or evaluation) and saving; a second Ctrl-C ends it at once, and what was trained "
+      "since the last checkpoint is lost";
   const TrainResult outcome = train(runtime, job,
                                     {.resume = arguments.resume,
                                      .overwrite = arguments.overwrite,

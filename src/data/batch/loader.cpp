@@ -6,6 +6,7 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "base/error.h"
@@ -220,6 +221,8 @@ Loader::Loader(std::shared_ptr<const Sequences> sequences, const LoaderOptions& 
         state.work();
       });
     }
+  } catch (const std::system_error&) {
+    // No more threads to be had: those there are do it, or next() itself. The batches are the same.
   } catch (...) {
     state.stop();
     throw;

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <future>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -47,7 +48,13 @@ void run_waves(Reader& reader, const Work& work, const Take& take) {
   for (Wave wave = read_wave();;) {
     const bool last = wave.pieces.empty() || wave.problem;
     std::future<Wave> next;  // waits for its thread where we leave by an exception
-    if (!last) next = std::async(std::launch::async, read_wave);
+    if (!last) {
+      try {
+        next = std::async(std::launch::async, read_wave);
+      } catch (const std::system_error&) {  // no thread to be had: read when it is wanted
+        next = std::async(std::launch::deferred, read_wave);
+      }
+    }
     std::vector<Result> results(wave.pieces.size());
     run_pieces(std::ssize(wave.pieces), [&](int64_t i) {
       const auto index = static_cast<size_t>(i);

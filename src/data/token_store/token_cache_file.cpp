@@ -20,8 +20,9 @@ void remove_forgotten_builds(const std::string& directory) {
   const auto now = std::filesystem::file_time_type::clock::now();
   for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    // <16 hexadecimal digits>.tokens.building..., and nothing else that lies there
-    if (name.find(".tokens.building") != 16 || name.find_first_not_of("0123456789abcdef") != 16) continue;
+    // <16 hexadecimal digits>.tokens.building..., half-written files, and nothing else that lies there
+    const bool building = name.find(".tokens.building") == 16 && name.find_first_not_of("0123456789abcdef") == 16;
+    if (!building && !is_partial_file(name)) continue;
     std::error_code ignored;
     if (now - it->last_write_time(ignored) > kForgotten && !ignored) std::filesystem::remove(it->path(), ignored);
   }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/files/unfinished_folder.h"
 #include "base/parse_json.h"
 #include "hub/formats/weight_files.h"
 
@@ -149,10 +150,11 @@ std::vector<WeightMap> huggingface_weight_map(const HuggingFaceDecoderConfig& co
 void write_huggingface(const std::string& folder, const ModelOptions& model, const ParameterStore& store,
                        const Tokenizer& tokenizer, SafetensorsType type, int64_t max_length) {
   const HuggingFaceDecoderConfig config = huggingface_config_for(model);
-  if (file_exists(folder + "/config.json") || file_exists(folder + "/" + kWeightsFile)) {
+  const bool holds_files = file_exists(folder + "/config.json") || file_exists(folder + "/" + kWeightsFile);
+  if (holds_files && !UnfinishedFolder::is(folder)) {
     user_error("{}: it holds a model already; choose another folder with --output", folder);
   }
-  make_directories(folder);
+  UnfinishedFolder unfinished(folder);
   SafetensorsWriter writer(folder + "/" + kWeightsFile);
   writer.add_metadata("format", "pt");
   const std::string prefix = config.shape == Shape::gpt2 ? "transformer." : "model.";
@@ -169,6 +171,7 @@ void write_huggingface(const std::string& folder, const ModelOptions& model, con
   for (const char* key : {"bos_token_id", "eos_token_id"}) generation[key] = json.at(key);
   write_file_atomically(folder + "/generation_config.json", generation.dump(2) + "\n");
   write_file_atomically(folder + "/config.json", text);  // last: it makes the folder a model
+  unfinished.finish();
 }
 
 }  // namespace brisk

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/files/unfinished_folder.h"
 #include "hub/formats/weight_files.h"
 
 namespace brisk {
@@ -294,10 +295,11 @@ void write_huggingface_encoder(const std::string& folder, const HuggingFaceEncod
     written.labels.push_back(fmt::format("LABEL_{}", i));
   }
   const std::string text = to_json_text(written, type, tokenizer);
-  if (file_exists(folder + "/config.json") || file_exists(folder + "/" + kWeightsFile)) {
+  const bool holds_files = file_exists(folder + "/config.json") || file_exists(folder + "/" + kWeightsFile);
+  if (holds_files && !UnfinishedFolder::is(folder)) {
     user_error("{}: it holds a model already; choose another folder with --output", folder);
   }
-  make_directories(folder);
+  UnfinishedFolder unfinished(folder);
   SafetensorsWriter writer(folder + "/" + kWeightsFile);
   writer.add_metadata("format", "pt");
   for (const WeightMap& entry : encoder_weight_map(written.model, store)) {
@@ -310,6 +312,7 @@ void write_huggingface_encoder(const std::string& folder, const HuggingFaceEncod
       tokenizer, folder,
       {.token_types = written.model.type == "bert", .max_length = max_length > 0 ? max_length : written.model.context});
   write_file_atomically(folder + "/config.json", text);  // last: it makes the folder a model
+  unfinished.finish();
 }
 
 }  // namespace brisk

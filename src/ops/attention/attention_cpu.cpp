@@ -2,11 +2,11 @@
 #include <atomic>
 #include <cstdlib>
 #include <memory>
+#include <new>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
 #include "base/rounding.h"
 #include "base/runtime.h"
 #include "ops/attention/attention_kernels.h"
@@ -74,9 +74,11 @@ void* scratch_of_thread(int64_t bytes) {
   thread_local int64_t size = 0;
   if (size < bytes) {
     constexpr int64_t kPage = 4096;
-    size = (bytes + kPage - 1) / kPage * kPage;
-    memory.reset(std::aligned_alloc(kPage, static_cast<size_t>(size)));
-    BRISK_CHECK(memory != nullptr, "no memory for {} bytes of attention scratch", size);
+    const int64_t pages = (bytes + kPage - 1) / kPage * kPage;
+    size = 0;
+    memory.reset(std::aligned_alloc(kPage, static_cast<size_t>(pages)));
+    if (memory == nullptr) throw std::bad_alloc();
+    size = pages;
   }
   return memory.get();
 }

@@ -9,8 +9,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <new>
 
-#include "base/error.h"
 #include "base/rounding.h"
 
 namespace brisk::cpu {
@@ -24,9 +24,12 @@ class PanelMemory {
     const int64_t bytes = round_up(std::max<int64_t>(floats, 1) * 4, kHugePage);
     if (bytes > bytes_) {
       if (memory_ != nullptr) munmap(memory_, static_cast<size_t>(bytes_ + kHugePage));
-      memory_ = mmap(nullptr, static_cast<size_t>(bytes + kHugePage), PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-      BRISK_CHECK(memory_ != MAP_FAILED, "no memory for {} bytes of packed panels", bytes);
+      memory_ = nullptr;
+      bytes_ = 0;
+      void* const memory = mmap(nullptr, static_cast<size_t>(bytes + kHugePage), PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      if (memory == MAP_FAILED) throw std::bad_alloc();
+      memory_ = memory;
       bytes_ = bytes;
       data_ = reinterpret_cast<float*>(
           static_cast<uintptr_t>(round_up(static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory_)), kHugePage)));

@@ -17,6 +17,7 @@
 #include "base/files/append_file.h"
 #include "base/files/file_lock.h"
 #include "base/files/record_log.h"
+#include "base/files/unfinished_folder.h"
 #include "support/scratch_folder.h"
 
 namespace brisk {
@@ -286,6 +287,35 @@ TEST_F(Files, ThatTheUserNamesMayBePipesAndDevices) {
   EXPECT_TRUE(std::filesystem::is_fifo(folder + "/pipe"));
   EXPECT_EQ(files_in_folder(), 1);
   write_file_atomically("/dev/null", "text", Links::follow);
+}
+
+TEST_F(Files, OfAFolderThatIsUnfinishedAreMadeAgain) {
+  const std::string path = folder + "/model";
+  {
+    UnfinishedFolder unfinished(path);
+    EXPECT_TRUE(UnfinishedFolder::is(path));
+    write_file_atomically(path + "/weights", "half of the model");
+  }
+  EXPECT_TRUE(UnfinishedFolder::is(path)) << "an error or a kill leaves it so";
+  write_file_atomically(path + "/config.partial-12-7ffcd0", "of a killed process");
+  write_file_atomically(path + "/my.partial-notes", "somebody's");
+  UnfinishedFolder again(path);
+  EXPECT_FALSE(file_exists(path + "/config.partial-12-7ffcd0"));
+  EXPECT_TRUE(file_exists(path + "/my.partial-notes") && file_exists(path + "/weights"));
+  again.finish();
+  EXPECT_FALSE(UnfinishedFolder::is(path));
+  write_file_atomically(path + "/config.partial-12-7ffcd0", "of another program");
+  UnfinishedFolder(path).finish();
+  EXPECT_TRUE(file_exists(path + "/config.partial-12-7ffcd0")) << "it was not unfinished";
+}
+
+TEST_F(Files, OfAFolderAreListed) {
+  EXPECT_EQ(names_in(folder + "/none"), std::vector<std::string>());
+  write_file_atomically(folder + "/b", "");
+  write_file_atomically(folder + "/.a", "");
+  make_directories(folder + "/c");
+  EXPECT_EQ(names_in(folder), (std::vector<std::string>{".a", "b", "c"}));
+  EXPECT_NE(problem([&] { names_in(folder + "/b"); }), "");
 }
 
 TEST_F(Files, TwoObjectsThatWriteOneFileAtOnceDoNotMix) {

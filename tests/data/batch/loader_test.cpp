@@ -1,15 +1,19 @@
 #include "data/batch/loader.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <map>
 #include <numeric>
 #include <set>
+#include <system_error>
+#include <thread>
 
 #include "base/error.h"
 #include "base/random.h"
 #include "data/batch/chunk_sequences.h"
 #include "data/corpus/corpus.h"
+#include "support/broken_system.h"
 
 namespace brisk {
 namespace {
@@ -249,6 +253,21 @@ TEST(Loader, DeliversTheSameForAnyNumberOfWorkers) {
     Loader loader(text_sequences(stream, chunks), options);
     for (const StepBatch& batch : expected) expect_same(loader.next(), batch);
   }
+}
+
+TEST(Loader, DeliversTheSameWhereNoThreadCanBeStarted) {
+  const auto stream = numbered_stream(50, 30);
+  const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;
+  LoaderOptions options{.sequences_per_step = 8, .micro_batch_rows = {50}, .seed = 9, .workers = 0};
+  const StepBatch expected = Loader(text_sequences(stream, chunks), options).next();
+  options.workers = 2;
+  BRISK_EXPECT_CHILD_PASSES([&] {
+    test::lose_privileges();  // the limit does not bind root
+    const rlimit none{0, 0};
+    ::setrlimit(RLIMIT_NPROC, &none);
+    EXPECT_THROW(std::thread([] {}).join(), std::system_error);
+    expect_same(Loader(text_sequences(stream, chunks), options).next(), expected);
+  });
 }
 
 TEST(Loader, ResumesAtAnyCursor) {

@@ -361,6 +361,26 @@ TEST(TokenCacheResumed, StartsAnewWhereWhatIsThereIsDamaged) {
   }
 }
 
+TEST(TokenCache, WhatKilledProcessesLeftAWeekAgoIsRemoved) {
+  const ScratchFolder folder;
+  const ByteTokenizer tokenizer;
+  std::filesystem::create_directories(folder / "cache");
+  const auto leave = [&](const std::string& name, int days) {
+    const std::string path = folder / ("cache/" + name);
+    std::ofstream(path) << "half";
+    std::filesystem::last_write_time(path,
+                                     std::filesystem::file_time_type::clock::now() - std::chrono::hours(24 * days));
+    return path;
+  };
+  const std::string vocabulary = leave("bpe-ee83c16e5aa33b65-320.json.partial-12-7ffcd0", 8);
+  const std::string tokens = leave("0123456789abcdef.tokens.building", 8);
+  const std::string recent = leave("bpe-ee83c16e5aa33b65-320.json.partial-13-7ffcd0", 6);
+  const std::string strange = leave("notes.partial-list", 8);
+  open(folder.write("a.txt", "a text"), folder, tokenizer);
+  EXPECT_FALSE(std::filesystem::exists(vocabulary) || std::filesystem::exists(tokens));
+  EXPECT_TRUE(std::filesystem::exists(recent) && std::filesystem::exists(strange));
+}
+
 TEST(TokenCache, OfATextThatChangesMeanwhileIsNotKept) {
   std::string text;
   for (int i = 0; text.size() < (size_t{5} << 20); ++i)

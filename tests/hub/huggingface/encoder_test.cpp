@@ -390,6 +390,27 @@ TEST(EncoderModel, IsWrittenInHalfPrecisionTooAndNeverOverAnother) {
   EXPECT_TRUE(has(message, "it holds a model already")) << message;
 }
 
+TEST(EncoderModel, IsWrittenAgainWhereItWasNotFinished) {
+  const ScratchFolder scratch;
+  const HuggingFaceEncoder model(golden("bert"));
+  ParameterStore store;
+  declare(store, model.config().model, Head::classifier, 3);
+  model.load_into(store);
+  const auto tokenizer = load_tokenizer(golden("bert"));
+  const auto write = [&] {
+    return message_of<UserError>(
+        [&] { write_huggingface_encoder(scratch / "out", model.config(), store, *tokenizer, SafetensorsType::f32); });
+  };
+  make_directories(scratch / "out/tokenizer.json");  // the file cannot be written
+  EXPECT_NE(write(), "");
+  EXPECT_TRUE(file_exists(scratch / "out/model.safetensors"));
+  remove_directory_tree(scratch / "out/tokenizer.json");
+  EXPECT_EQ(write(), "");
+  EXPECT_EQ(names_in(scratch / "out"), (std::vector<std::string>{"config.json", "model.safetensors", "tokenizer.json",
+                                                                 "tokenizer_config.json", "vocab.txt"}));
+  EXPECT_TRUE(has(write(), "it holds a model already"));
+}
+
 TEST(WeightFiles, SayWhatIsMissing) {
   const ScratchFolder scratch;
   EXPECT_TRUE(has(message_of<UserError>([&] { WeightFiles files(scratch.path()); }),
