@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <string_view>
 #include <system_error>
@@ -163,6 +164,12 @@ int main(int argc, char** argv) {
     return brisk::kExitInterrupted;
   } catch (const std::bad_alloc&) {
     brisk::say("{}", brisk::kOutOfMemory);
+    return brisk::kExitUserError;
+  } catch (const std::filesystem::filesystem_error& error) {
+    const bool memory = error.code() == std::errc::not_enough_memory;
+    const std::string path = error.path1().empty() ? "the current folder" : error.path1().string();
+    brisk::say_line(memory ? brisk::kOutOfMemory
+                           : fmt::format("brisk: {}: {}", path, brisk::explain_errno(error.code().value())));
     return brisk::kExitUserError;
   } catch (const std::system_error& error) {
     const bool output = std::ferror(stdout) != 0;
