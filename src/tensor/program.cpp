@@ -178,8 +178,8 @@ void Program::make_schedule() {
     if (group >= 0) {
       // Inside values: made and read in this group alone.
       const auto is_inside = [&](int value) {
-        return producer[index(value)] >= first && last_reader[index(value)] <= last &&
-               producer[index(value)] <= last && !tape_.values()[index(value)].read_back;
+        return producer[index(value)] >= first && last_reader[index(value)] <= last && producer[index(value)] <= last &&
+               !tape_.values()[index(value)].read_back;
       };
       for (int n = first; n <= last; ++n) {
         if (!runs_backward_[index(n)]) continue;
