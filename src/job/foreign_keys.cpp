@@ -241,7 +241,7 @@ void add_data(KeyTable& keys) {
                         "dataloader_prefetch_factor", "dataloader_multiprocessing_context", "dataloader_in_order",
                         "preprocessing_num_workers", "overwrite_cache", "streaming", "pin_memory"});
   keys.ignore(kTable, {"remove_unused_columns", "label_names", "remove_splits", "remove_columns"});
-  keys.ignore(kTokenizer, {"do_lower_case", "use_fast_tokenizer", "keep_linebreaks", "config_name"});
+  keys.ignore(kTokenizer, {"use_fast_tokenizer", "keep_linebreaks", "config_name"});
   keys.answer({"truncation"}, [](const Json& value) {
     return value == false ? Answer::refused("texts longer than training.max_length are cut; raise it instead")
                           : Answer::ignored("texts are cut at training.max_length, always");
