@@ -51,7 +51,7 @@ ClassifyBenchResult bench_classify(const ClassifyBenchOptions& options) {
   std::string note;
   const std::unique_ptr<Tokenizer> tokenizer =
       options.tokenizer.empty()
-          ? wordpiece_of_table(table, config.vocab_size, Runtime::current().cache_directory(), note)
+          ? vocabulary_of_table(table, {.vocab_size = config.vocab_size}, Runtime::current().cache_directory(), note)
           : load_tokenizer(options.tokenizer);
   if (tokenizer->vocab_size() > config.vocab_size) {
     user_error("--tokenizer {}: {} entries, and {} has {}", options.tokenizer, tokenizer->vocab_size(), options.model,

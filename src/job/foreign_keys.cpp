@@ -155,7 +155,8 @@ void add_course(KeyTable& keys) {
                       "include_num_input_tokens_seen", "no_deprecation_warnings"});
   keys.ignore("the progress line is shown in a terminal only", {"disable_tqdm"});
   keys.ignore("brisk measures memory always", {"skip_memory_metrics"});
-  keys.ignore("brisk sends nothing anywhere", {"project", "trackio_space_id", "wandb_project", "use_wandb", "wandb"});
+  keys.ignore("brisk sends nothing anywhere", {"project", "trackio_space_id", "trackio_bucket_id",
+                                               "trackio_static_space_id", "wandb_project", "use_wandb", "wandb"});
   keys.ignore(kHub,
               {"push_to_hub", "push_to_hub_model_id", "push_to_hub_organization", "push_to_hub_token", "hub_model_id",
                "hub_strategy", "hub_token", "hub_private_repo", "hub_always_push", "hub_revision"});
@@ -178,6 +179,7 @@ void add_machine(KeyTable& keys) {
                             "ddp_bucket_cap_mb",
                             "ddp_broadcast_buffers",
                             "ddp_timeout",
+                            "ddp_static_graph",
                             "average_tokens_across_devices",
                             "accelerator_config",
                             "fsdp_config",
@@ -193,11 +195,26 @@ void add_machine(KeyTable& keys) {
                           "memory",
                           kOneProcess),
               {"deepspeed", "fsdp", "parallelism_config"});
-  keys.ignore(kPyTorch,
-              {"torch_compile", "torch_compile_backend", "torch_compile_mode", "torchdynamo", "torch_empty_cache_steps",
-               "tpu_metrics_debug", "debug", "compile", "backend", "use_liger_kernel", "liger_kernel_config",
-               "half_precision_backend", "fp16_backend", "fp16_opt_level", "gradient_checkpointing_kwargs",
-               "attn_implementation", "low_cpu_mem_usage", "use_flash_attention_2", "use_cache"});
+  keys.ignore(kPyTorch, {"torch_compile",
+                         "torch_compile_backend",
+                         "torch_compile_mode",
+                         "torchdynamo",
+                         "torch_empty_cache_steps",
+                         "tpu_metrics_debug",
+                         "debug",
+                         "compile",
+                         "backend",
+                         "use_liger_kernel",
+                         "liger_kernel_config",
+                         "half_precision_backend",
+                         "fp16_backend",
+                         "fp16_opt_level",
+                         "gradient_checkpointing_kwargs",
+                         "activation_checkpointing_kwargs",
+                         "attn_implementation",
+                         "low_cpu_mem_usage",
+                         "use_flash_attention_2",
+                         "use_cache"});
   keys.answer({"tf32"}, [](const Json& value) {
     return Answer::ignored(value == true ? "training.precision tf32 computes in it, on a GPU"
                                          : "tf32 is only used with training.precision tf32");
@@ -221,10 +238,10 @@ void add_data(KeyTable& keys) {
   keys.ignore(kNoPadding, {"group_by_length", "length_column_name", "sortish_sampler", "pad_to_max_length", "padding",
                            "pad_to_multiple_of", "train_sampling_strategy", "padding_side", "packing"});
   keys.ignore(kLoader, {"dataloader_drop_last", "dataloader_pin_memory", "dataloader_persistent_workers",
-                        "dataloader_prefetch_factor", "preprocessing_num_workers", "overwrite_cache", "streaming",
-                        "pin_memory"});
+                        "dataloader_prefetch_factor", "dataloader_multiprocessing_context", "dataloader_in_order",
+                        "preprocessing_num_workers", "overwrite_cache", "streaming", "pin_memory"});
   keys.ignore(kTable, {"remove_unused_columns", "label_names", "remove_splits", "remove_columns"});
-  keys.ignore(kTokenizer, {"do_lower_case", "use_fast_tokenizer", "keep_linebreaks", "config_name"});
+  keys.ignore(kTokenizer, {"use_fast_tokenizer", "keep_linebreaks", "config_name"});
   keys.answer({"truncation"}, [](const Json& value) {
     return value == false ? Answer::refused("texts longer than training.max_length are cut; raise it instead")
                           : Answer::ignored("texts are cut at training.max_length, always");

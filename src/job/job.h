@@ -50,6 +50,8 @@ struct ModelOptions {
   int64_t num_labels = 0;          // classes; 0: those of the training data
 
   bool is_encoder() const;  // by the table of architectures (job/tables.h)
+  // Of the vocabulary that is trained for it where none is given: otherwise it is WordPiece.
+  bool has_byte_level_vocabulary() const { return !is_encoder() || type == "roberta"; }
 };
 
 struct TrainingOptions {
@@ -145,7 +147,8 @@ struct DataOptions {
   std::string label_field;            // of a classifier's table; empty: found by its name
   bool allow_unusual_labels = false;  // train on labels that look like measurements, lists or free text
   std::string pair_field;             // a second text; empty: none
-  std::string tokenizer;              // path; empty: train a byte-level BPE of model.vocab_size entries
+  std::string tokenizer;              // path; empty: train a vocabulary of model.vocab_size entries
+  bool lowercase = false;             // of a WordPiece vocabulary that is trained, which has true by default
   std::string cache_dir;              // of token files; empty: $XDG_CACHE_HOME/brisk or ~/.cache/brisk
 };
 

@@ -21,6 +21,8 @@ std::function<std::string()> not_for_type(const Job& job, const std::string& oth
   return [&job, otherwise] { return fmt::format("to model.type {} ({})", job.model.type, otherwise); };
 }
 
+bool trains_vocabulary(const Job& job) { return job.data.tokenizer.empty() && job.model.from.empty(); }
+
 }  // namespace
 
 Condition with_labels(const Job& job, const std::string& otherwise) {
@@ -50,6 +52,20 @@ Condition with_type(const Job& job, const std::string& type) {
 Condition with_source_model(const Job& job) {
   return {"model.from", [&job] { return !job.model.from.empty(); },
           [] { return "without model.from (it would freeze untrained weights)"; }};
+}
+
+Condition with_own_wordpiece(const Job& job) {
+  return {"a WordPiece vocabulary that is trained",
+          [&job] { return trains_vocabulary(job) && !job.model.has_byte_level_vocabulary(); },
+          [&job] {
+            return trains_vocabulary(job) ? fmt::format("with the byte-level BPE of model.type {}", job.model.type)
+                                          : std::string("with a tokenizer that is given: its own files decide");
+          }};
+}
+
+Condition with_own_bpe(const Job& job) {
+  return {"a byte-level BPE that is trained",
+          [&job] { return trains_vocabulary(job) && job.model.has_byte_level_vocabulary(); }};
 }
 
 Condition with_optimizer(const Job& job, const std::string& optimizer) {

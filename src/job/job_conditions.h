@@ -25,6 +25,10 @@ Condition with_decoder(const Job& job, const std::string& otherwise);
 Condition with_type(const Job& job, const std::string& type);
 Condition with_source_model(const Job& job);  // model.from
 
+// Of the vocabulary that is trained where none is given.
+Condition with_own_wordpiece(const Job& job);
+Condition with_own_bpe(const Job& job);
+
 // Of the training.
 Condition with_optimizer(const Job& job, const std::string& optimizer);
 Condition with_adapters(const Job& job);

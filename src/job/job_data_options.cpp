@@ -123,9 +123,21 @@ void declare_data_options(Job& job, std::vector<Option>& all) {
          "tokenizer to use: a tokenizer.json, a SentencePiece .model, GPT-2's or llama2.c's files, or a folder "
          "with one of them",
          OnResume::may_change)
-      .automatic("a byte-level BPE of model.vocab_size tokens, trained on the training text")
+      .automatic(
+          "model.vocab_size tokens, trained on the training text: WordPiece for a bert or distilbert, otherwise "
+          "byte-level BPE")
       .also({"tokenizer_path", "tokenizer_file", "tokenizer_name", ".tokenizer", "model.tokenizer"})
       .everywhere()
+      .same_in_smoke_test();
+  all.emplace_back(
+         "data.lowercase", data.lowercase,
+         "whether a WordPiece vocabulary that is trained is lower-case, without accents; false: capitals count",
+         OnResume::fixed)
+      .default_with(with_own_wordpiece(job), true)
+      .must_with(
+          with_own_bpe(job), [&data] { return !data.lowercase; }, "capitals, always")
+      .used_with(with_own_wordpiece(job))
+      .also({"do_lower_case", "lower_case", "do_lowercase"})
       .same_in_smoke_test();
   all.emplace_back("data.cache_dir", data.cache_dir, "folder where tokenized data is kept between runs",
                    OnResume::may_change)

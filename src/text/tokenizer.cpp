@@ -97,6 +97,9 @@ std::unique_ptr<Tokenizer> load_from_directory(const std::filesystem::path& dire
 // "vocab.txt", or "bert-base-uncased-vocab.txt" as people rename it.
 bool is_vocab_txt(const std::filesystem::path& path) { return path.filename().string().ends_with(kVocabularyFile); }
 
+// A vocabulary has ids for values, GPT-2's one for the word "model" among them.
+bool has_model(const nlohmann::json& json) { return json.contains("model") && !json["model"].is_number(); }
+
 bool is_json_object(std::string_view content) {
   const size_t first = content.find_first_not_of(" \t\r\n");
   return first != std::string_view::npos && content[first] == '{';
@@ -121,7 +124,7 @@ std::unique_ptr<Tokenizer> tokenizer_from_memory(std::string_view content, const
         "{}: a tokenizer written by an older version of brisk, which is not supported any more: train it again with `brisk tokenizer train`",
         name);
   }
-  if (!json.contains("model")) user_error("{}: a JSON object without a \"model\"; {}", name, kAccepted);
+  if (!has_model(json)) user_error("{}: a JSON object without a \"model\"; {}", name, kAccepted);
   return tokenizer_from_json(name, json, nullptr);
 }
 
@@ -147,10 +150,11 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path) {
   if (!is_json_object(content)) return tokenizer_from_memory(content, path);
 
   const nlohmann::json json = parse_tokenizer_file(path, content);
-  if (json.contains("model")) return tokenizer_from_json(path, json, config_next_to(path));
+  if (has_model(json)) return tokenizer_from_json(path, json, config_next_to(path));
   for (const auto& [vocabulary, merges] : kGpt2Names) {
     const std::string merges_path = as_path.parent_path() / merges;
-    if (as_path.filename() == vocabulary || (!json.contains("format") && file_exists(merges_path))) {
+    const bool is_format = json.contains("format") && !json["format"].is_number();
+    if (as_path.filename() == vocabulary || (!is_format && file_exists(merges_path))) {
       return load_gpt2(path, merges_path);
     }
   }

@@ -5,9 +5,10 @@
 //   if (trained.reached < trained.requested) ...            // the text supports no more merges: a warning
 //   trained.tokenizer->save("tokenizer.json");
 //
-// A vocabulary trained here is byte-level BPE: ids 0 to 255 are the bytes of that value, then one id per merge in the
-// order the merges were learned, and last the special token <|endoftext|>. So 257 is the smallest vocabulary, any byte
-// string has an encoding, and decode(encode(text)) == text for all of them, valid UTF-8 or not.
+// A byte-level BPE vocabulary trained here has the 256 bytes in their order, then one id per merge in the order the
+// merges were learned. GPT-2's has the special token <|endoftext|> behind them, so that the id of a byte is its value;
+// RoBERTa's has <s>, <pad>, </s>, <unk> and <mask> before them. Any byte string has an encoding, and
+// decode(encode(text)) == text for all of them, valid UTF-8 or not.
 #pragma once
 
 #include <brisk/tokenizer.h>
@@ -38,9 +39,12 @@ struct TokenizerFolderOptions {
 void save_tokenizer_folder(const Tokenizer& tokenizer, const std::string& directory,
                            const TokenizerFolderOptions& options = {});
 
+enum class BpeKind : uint8_t { gpt2, roberta };  // the special tokens, and what is added around a text
+
 struct BpeTrainingOptions {
-  int64_t vocab_size = 10000;  // 256 bytes + merges + <|endoftext|>; at least 257
+  int64_t vocab_size = 10000;  // 256 bytes, merges and special tokens; at least 257, of RoBERTa's kind 261
   int64_t min_pair_count = 2;  // a pair seen less often than this is never merged; at least 1
+  BpeKind kind = BpeKind::gpt2;
 };
 
 struct TrainedTokenizer {

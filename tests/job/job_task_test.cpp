@@ -135,12 +135,13 @@ TEST(TaskOfAJob, RefusesASettingThatItWouldHaveToIgnore) {
 TEST(TaskOfAJob, SaysWhichDefaultsItBrings) {
   std::vector<std::string> notes;
   job_from_json_text(R"({"task": "classify", "training": {"batch_size": 8}})", "job.json", {}, notes);
-  ASSERT_EQ(notes.size(), 2u);
+  ASSERT_EQ(notes.size(), 3u);
   EXPECT_TRUE(says(notes[0], "defaults with task classify or mlm: model.type = \"bert\"")) << notes[0];
   EXPECT_TRUE(says(notes[0], "training.lr_scheduler = \"linear\"")) << notes[0];
   EXPECT_FALSE(says(notes[0], "batch_size")) << notes[0];
   EXPECT_EQ(notes[1],
             "defaults with task classify: training.best_by = \"accuracy\", training.divergence_guard = false");
+  EXPECT_EQ(notes[2], "defaults with a WordPiece vocabulary that is trained: data.lowercase = true");
 }
 
 }  // namespace

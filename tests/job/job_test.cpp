@@ -243,6 +243,27 @@ TEST(Job, FalseFlagsOfPrecisionAreFp32AsInHuggingFace) {
   EXPECT_EQ(notes.at(1), "job.json: read training.bf16 false as training.precision = \"fp32\"");
 }
 
+TEST(Job, AVocabularyThatIsTrainedIsLowerCaseOnlyWhereItIsWordPiece) {
+  const auto lowercase = [](const std::string& text) {
+    std::vector<std::string> notes;
+    return job_from_json_text(text, "job.json", {}, notes).data.lowercase;
+  };
+  EXPECT_TRUE(lowercase(R"({"task": "classify"})"));
+  EXPECT_TRUE(lowercase(R"({"task": "mlm", "model": {"type": "distilbert"}})"));
+  EXPECT_FALSE(lowercase(R"({"task": "classify", "data": {"do_lower_case": false}})"));
+  EXPECT_FALSE(lowercase(R"({"task": "mlm", "model": {"type": "roberta"}})"));
+  EXPECT_FALSE(lowercase(R"({})"));
+  EXPECT_FALSE(lowercase(R"({"task": "classify", "data": {"tokenizer": "vocab.txt"}})"));
+  for (const char* text : {R"({"task": "mlm", "model": {"type": "roberta"}, "data": {"lowercase": true}})",
+                           R"({"do_lower_case": true})"}) {
+    EXPECT_NE(
+        problem(text).find("data.lowercase = true is not possible: a byte-level BPE that is trained has capitals"),
+        std::string::npos)
+        << problem(text);
+  }
+  EXPECT_EQ(problem(R"({"task": "classify", "data": {"tokenizer": "vocab.txt", "lowercase": true}})"), "");
+}
+
 TEST(Job, WhatHasNoEffectIsTold) {
   const auto told = [](const std::string& text) {
     std::vector<std::string> notes;

@@ -363,6 +363,76 @@ TEST_F(Classify, MasksWordsFirstAndThenLearnsClassesWithFewerLayers) {
   EXPECT_GT(read_json(folder / "run/summary.json")["best"]["validation_accuracy"].get<double>(), 0.8);
 }
 
+TEST_F(Classify, TrainsARobertaWithAByteLevelVocabularyOfItsOwn) {
+  Json job = classify_job();
+  job["model"]["type"] = "roberta";
+  job["task"] = "mlm";
+  job["training"]["num_epochs"] = 2;
+  Outcome trained = train(job, {"--output", "words"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_TRUE(has(trained.err, "tokenizer: byte-level BPE of 300 entries, trained on 400 texts")) << trained.err;
+  const Json tokenizer = read_json(folder / "words/tokenizer.json");
+  EXPECT_EQ(tokenizer["model"]["type"], "BPE");
+  int id = 0;
+  for (const char* special : {"<s>", "<pad>", "</s>", "<unk>", "<mask>"}) {
+    EXPECT_EQ(tokenizer["model"]["vocab"][special], id++) << special;
+  }
+  EXPECT_EQ(tokenizer["post_processor"]["type"], "RobertaProcessing");
+  EXPECT_EQ(read_json(folder / "words/job.json")["data"]["lowercase"], false);
+  ASSERT_EQ(run_brisk({"eval", "words", "--data", "reviews.csv"}, folder).exit_code, 0);
+  ASSERT_EQ(run_brisk({"export", "words", "--format", "huggingface", "--output", "words-hf"}, folder).exit_code, 0);
+  EXPECT_EQ(read_json(folder / "words-hf/config.json")["architectures"][0], "RobertaForMaskedLM");
+
+  job["task"] = "classify";
+  trained = train(job);
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const Outcome tried = train(job, {"--output", "again", "--dry-run"});
+  EXPECT_TRUE(has(tried.err, "tokenizer: byte-level BPE of 300 entries, from ")) << tried.err;  // the cached one
+  ASSERT_EQ(run_brisk({"export", "run", "--format", "huggingface", "--output", "hf"}, folder).exit_code, 0);
+  const Json config = read_json(folder / "hf/config.json");
+  EXPECT_EQ(config["architectures"][0], "RobertaForSequenceClassification");
+  EXPECT_EQ(config["max_position_embeddings"], 24 + 2);
+  EXPECT_EQ(config["pad_token_id"], 1);
+  const Outcome of_run = run_brisk({"predict", "run", "--data", "reviews.csv", "--fp32"}, folder);
+  const Outcome of_export = run_brisk({"predict", "hf", "--data", "reviews.csv"}, folder);
+  ASSERT_EQ(of_export.exit_code, 0) << of_export.err;
+  EXPECT_EQ(of_run.out, of_export.out);
+
+  job["data"]["do_lower_case"] = true;
+  EXPECT_TRUE(has(refusal(job), "data.lowercase = true is not possible: a byte-level BPE that is trained has capitals"))
+      << refusal(job);
+}
+
+TEST_F(Classify, TellsCapitalsApartWhereItsVocabularyIsCased) {
+  std::string table = "text,label\n";
+  for (int i = 0; i < 200; ++i) {
+    table += std::string(i % 2 == 0 ? "Apple" : "apple") + " number " + std::to_string(i / 2 % 40) + "," +
+             (i % 2 == 0 ? "company" : "fruit") + "\n";
+  }
+  write_text(folder / "reviews.csv", table);
+  Json job = classify_job();
+  job["training"]["num_epochs"] = 8;
+  job["data"]["do_lower_case"] = false;
+  Outcome trained = train(job);
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_TRUE(has(trained.err, "read data.do_lower_case as data.lowercase")) << trained.err;
+  EXPECT_TRUE(has(trained.err, "tokenizer: cased WordPiece of ")) << trained.err;
+  EXPECT_EQ(read_json(folder / "run/tokenizer.json")["normalizer"]["lowercase"], false);
+  EXPECT_EQ(read_json(folder / "run/summary.json")["best"]["validation_accuracy"], 1);
+  EXPECT_TRUE(has(run_brisk({"predict", "run", "Apple number 7"}, folder).out, "\"label\":\"company\""));
+
+  // The default is as it was: without capitals the two are the same.
+  job["data"].erase("do_lower_case");
+  trained = train(job, {"--output", "lower"});
+  EXPECT_TRUE(has(trained.err, "tokenizer: lower-case WordPiece of ")) << trained.err;
+  EXPECT_LT(read_json(folder / "lower/summary.json")["best"]["validation_accuracy"].get<double>(), 0.8);
+  EXPECT_EQ(read_json(folder / "lower/job.json")["data"]["lowercase"], true);
+  const Outcome resumed =
+      run_brisk({"train", "job.json", "--output", "lower", "--resume", "--set", "do_lower_case=false"}, folder);
+  EXPECT_NE(resumed.exit_code, 0) << resumed.err;
+  EXPECT_TRUE(has(resumed.err, "data.lowercase")) << resumed.err;
+}
+
 TEST_F(Classify, FreezesWhatItIsTold) {
   ASSERT_EQ(train(classify_job(), {"--output", "base"}).exit_code, 0);
   Json job = classify_job();

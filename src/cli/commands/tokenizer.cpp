@@ -37,6 +37,7 @@ constexpr const char* kTokenizerHelp =
 
 void run_train(const TokenizerArguments& arguments) {
   const bool is_wordpiece = arguments.kind == "wordpiece";
+  const BpeKind bpe = arguments.kind == "roberta" ? BpeKind::roberta : BpeKind::gpt2;
   if (arguments.lowercase && !is_wordpiece) user_error("--lowercase applies to --kind wordpiece only; remove it");
   Source source({.paths = arguments.files, .document = DocumentRule::kFile});
   constexpr int64_t kSampleBytes = int64_t{512} << 20;  // held in memory
@@ -49,7 +50,7 @@ void run_train(const TokenizerArguments& arguments) {
   const TrainedTokenizer result =
       is_wordpiece ? train_wordpiece(sample.texts, {.vocab_size = arguments.vocab_size.value_or(kWordPieceEntries),
                                                     .lowercase = arguments.lowercase})
-                   : train_bpe(sample.texts, {.vocab_size = arguments.vocab_size.value_or(kBpeEntries)});
+                   : train_bpe(sample.texts, {.vocab_size = arguments.vocab_size.value_or(kBpeEntries), .kind = bpe});
   if (result.reached < result.requested) {
     warn("--vocab-size {} is more than this text supports; the vocabulary has {} entries", result.requested,
          result.reached);
@@ -130,14 +131,19 @@ void add_tokenizer_command(CLI::App& app) {
   auto arguments = std::make_shared<TokenizerArguments>();
 
   CLI::App* train = command->add_subcommand("train", "Train a vocabulary: byte-level BPE or WordPiece");
-  train->add_option("--kind", arguments->kind, "Kind of tokenizer: bpe (byte-level, as GPT-2) or wordpiece (as BERT)")
+  train
+      ->add_option(
+          "--kind", arguments->kind,
+          "Kind of tokenizer: bpe (byte-level, as GPT-2), roberta (the same with RoBERTa's special tokens) or wordpiece "
+          "(as BERT)")
       ->capture_default_str()
-      ->check(CLI::IsMember({"bpe", "wordpiece"}));
+      ->check(CLI::IsMember({"bpe", "roberta", "wordpiece"}));
   train
       ->add_option(
           "--vocab-size", arguments->vocab_size,
-          fmt::format("Size of the vocabulary, including special tokens (default: {} for bpe, {} for wordpiece)",
-                      kBpeEntries, kWordPieceEntries))
+          fmt::format(
+              "Size of the vocabulary, including special tokens (default: {} for bpe and roberta, {} for wordpiece)",
+              kBpeEntries, kWordPieceEntries))
       ->check(between(257, 1 << 24));
   train->add_flag("--lowercase", arguments->lowercase, "Lowercase text and strip accents (wordpiece only)");
   train->add_option("--output", arguments->output, kOutputHelp)->required();

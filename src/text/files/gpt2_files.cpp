@@ -100,14 +100,38 @@ void check_all_are_made(const std::string& vocabulary_path, const std::string& m
   }
 }
 
-constexpr std::array<const char*, 5> kRobertaSpecials = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"};
-
 bool is_roberta(const std::vector<std::string>& tokens, const nlohmann::json& config) {
   const bool has_class =
       config.is_object() && config.contains("tokenizer_class") && config["tokenizer_class"].is_string();
   if (has_class && config["tokenizer_class"].get<std::string>().starts_with("GPT2")) return false;
   return std::ranges::all_of(kRobertaSpecials,
                              [&](const char* name) { return std::ranges::find(tokens, name) != tokens.end(); });
+}
+
+TokenizerParts parts_around(BpeModelParts model, const std::string& path, const nlohmann::json& config) {
+  if (is_roberta(model.tokens, config)) return roberta_parts(std::move(model), path, config);
+  TokenizerParts parts = byte_level_parts(std::move(model));
+  read_special_roles(path, config, parts.model.tokens, parts);
+  return parts;
+}
+
+}  // namespace
+
+AddedToken special_token(TokenId id, std::string content) { return {.id = id, .content = std::move(content)}; }
+
+TokenizerParts byte_level_parts(BpeModelParts model) {
+  TokenizerParts parts;
+  // The spelling is nlohmann::json's, so that a file read back has the same fingerprint.
+  parts.pre_tokenizer = R"({"add_prefix_space":false,"trim_offsets":true,"type":"ByteLevel","use_regex":true})";
+  parts.post_processor = R"({"add_prefix_space":true,"trim_offsets":false,"type":"ByteLevel","use_regex":true})";
+  parts.decoder = R"({"add_prefix_space":true,"trim_offsets":true,"type":"ByteLevel","use_regex":true})";
+  for (size_t id = 0; id < model.tokens.size(); ++id) {
+    if (model.tokens[id] != kGpt2EndOfDocument) continue;
+    parts.added_tokens.push_back(special_token(static_cast<TokenId>(id), model.tokens[id]));
+    parts.end_of_document = static_cast<TokenId>(id);
+  }
+  parts.model = std::move(model);
+  return parts;
 }
 
 TokenizerParts roberta_parts(BpeModelParts model, const std::string& path, const nlohmann::json& config) {
@@ -143,33 +167,7 @@ TokenizerParts roberta_parts(BpeModelParts model, const std::string& path, const
       {"trim_offsets", true},
       {"add_prefix_space",
        adds_space}}.dump();
-  return parts;
-}
-
-TokenizerParts parts_around(BpeModelParts model, const std::string& path, const nlohmann::json& config) {
-  const bool is_robertas = is_roberta(model.tokens, config);
-  TokenizerParts parts =
-      is_robertas ? roberta_parts(std::move(model), path, config) : byte_level_parts(std::move(model));
   read_special_roles(path, config, parts.model.tokens, parts);
-  return parts;
-}
-
-}  // namespace
-
-AddedToken special_token(TokenId id, std::string content) { return {.id = id, .content = std::move(content)}; }
-
-TokenizerParts byte_level_parts(BpeModelParts model) {
-  TokenizerParts parts;
-  // The spelling is nlohmann::json's, so that a file read back has the same fingerprint.
-  parts.pre_tokenizer = R"({"add_prefix_space":false,"trim_offsets":true,"type":"ByteLevel","use_regex":true})";
-  parts.post_processor = R"({"add_prefix_space":true,"trim_offsets":false,"type":"ByteLevel","use_regex":true})";
-  parts.decoder = R"({"add_prefix_space":true,"trim_offsets":true,"type":"ByteLevel","use_regex":true})";
-  for (size_t id = 0; id < model.tokens.size(); ++id) {
-    if (model.tokens[id] != kGpt2EndOfDocument) continue;
-    parts.added_tokens.push_back(special_token(static_cast<TokenId>(id), model.tokens[id]));
-    parts.end_of_document = static_cast<TokenId>(id);
-  }
-  parts.model = std::move(model);
   return parts;
 }
 

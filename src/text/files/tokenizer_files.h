@@ -5,7 +5,9 @@
 //   auto tokenizer = std::make_unique<BpeTokenizer>(std::move(parts), "tokenizer.model");
 #pragma once
 
+#include <array>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -26,9 +28,12 @@ WordPieceParts parts_from_vocab_txt(const std::string& path, std::string_view co
 TokenizerParts parts_from_sentencepiece(const std::string& path, std::string_view content);
 TokenizerParts parts_from_llama2c(const std::string& path, std::string_view content);
 
-// Byte-level BPE as GPT-2 has it, around a vocabulary written in the byte alphabet.
+// Byte-level BPE as GPT-2 has it, around a vocabulary written in the byte alphabet; as RoBERTa has it, around one with
+// its special tokens. `config` as above.
 TokenizerParts byte_level_parts(BpeModelParts model);
+TokenizerParts roberta_parts(BpeModelParts model, const std::string& path, const nlohmann::json& config);
 inline constexpr const char* kGpt2EndOfDocument = "<|endoftext|>";
+inline constexpr std::array<const char*, 5> kRobertaSpecials = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"};
 
 // The content of GPT-2's two files; nothing for a vocabulary that they cannot hold.
 struct Gpt2Texts {

@@ -23,7 +23,7 @@ namespace brisk {
 namespace {
 
 // A vocabulary is learned from at most so much text.
-constexpr int64_t kWordPieceSampleBytes = int64_t{64} << 20;
+constexpr int64_t kVocabularySampleBytes = int64_t{64} << 20;
 
 std::vector<std::string> train_paths(const Job& job) {
   if (job.data.train.empty()) {
@@ -78,6 +78,13 @@ void decide_vocabulary(const Job& job, TableData& prepared, bool given) {
   prepared.found["model.vocab_size"] = size;
 }
 
+TableVocabulary vocabulary_of(const Job& job) {
+  using Kind = TableVocabulary::Kind;
+  return {.vocab_size = job.model.vocab_size,
+          .kind = job.model.has_byte_level_vocabulary() ? Kind::byte_level : Kind::wordpiece,
+          .lowercase = job.data.lowercase};
+}
+
 void prepare_tokenizer(const Job& job, DataRequest request, const InputTable& table, TableData& prepared) {
   const std::string own = request.run + kTokenizerFile;
   const std::string given = !request.run.empty() && file_exists(own) ? own : job.data.tokenizer;
@@ -90,7 +97,7 @@ void prepare_tokenizer(const Job& job, DataRequest request, const InputTable& ta
         fmt::format("tokenizer: {} entries, from {}", prepared.tokenizer->vocab_size(), job.model.from));
   } else {
     std::string note;
-    prepared.tokenizer = wordpiece_of_table(table, job.model.vocab_size, cache_directory(job.data), note);
+    prepared.tokenizer = vocabulary_of_table(table, vocabulary_of(job), cache_directory(job.data), note);
     prepared.notes.push_back(note);
   }
   decide_vocabulary(job, prepared, !given.empty());
@@ -131,16 +138,25 @@ bool are_class_numbers(const ExampleData& data, const LabelSet& labels) {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> wordpiece_of_table(const InputTable& table, int64_t vocab_size,
-                                              const std::string& cache_directory, std::string& note) {
+std::string TableVocabulary::name() const {
+  if (kind == Kind::byte_level) return "byte-level BPE";
+  return lowercase ? "lower-case WordPiece" : "cased WordPiece";
+}
+
+std::unique_ptr<Tokenizer> vocabulary_of_table(const InputTable& table, const TableVocabulary& vocabulary,
+                                               const std::string& cache_directory, std::string& note) {
+  const bool byte_level = vocabulary.kind == TableVocabulary::Kind::byte_level;
   make_directories(cache_directory);
-  const std::string path =
-      fmt::format("{}/wordpiece-{:016x}-{}.json", cache_directory, table.content_hash(cache_directory), vocab_size);
+  const std::string path = fmt::format("{}/{}-{:016x}-{}.json", cache_directory,
+                                       byte_level             ? "roberta-bpe"
+                                       : vocabulary.lowercase ? "wordpiece"
+                                                              : "wordpiece-cased",
+                                       table.content_hash(cache_directory), vocabulary.vocab_size);
   const FileLock lock(path + ".lock",
                       [] { say("another brisk is training the vocabulary of this text; waiting for it"); });
   if (file_exists(path)) {
     auto tokenizer = load_tokenizer(path);
-    note = fmt::format("tokenizer: WordPiece of {} entries, from {}", tokenizer->vocab_size(), path);
+    note = fmt::format("tokenizer: {} of {} entries, from {}", vocabulary.name(), tokenizer->vocab_size(), path);
     return tokenizer;
   }
   std::vector<std::string> texts;
@@ -148,7 +164,7 @@ std::unique_ptr<Tokenizer> wordpiece_of_table(const InputTable& table, int64_t v
   TableRowReader rows(table);
   TableRow row;
   bool more = true;
-  while (bytes < kWordPieceSampleBytes && (more = rows.next(row))) {
+  while (bytes < kVocabularySampleBytes && (more = rows.next(row))) {
     for (const std::string_view text : {row.text, row.pair}) {
       if (text.empty()) continue;
       bytes += std::ssize(text);
@@ -157,11 +173,14 @@ std::unique_ptr<Tokenizer> wordpiece_of_table(const InputTable& table, int64_t v
   }
   if (texts.empty()) user_error("{}: no text in it; give a table with texts", table.files().front().path);
   const std::vector<std::string_view> views(texts.begin(), texts.end());
-  TrainedTokenizer trained = train_wordpiece(views, {.vocab_size = vocab_size, .lowercase = true});
+  TrainedTokenizer trained =
+      byte_level ? train_bpe(views, {.vocab_size = vocabulary.vocab_size, .kind = BpeKind::roberta})
+                 : train_wordpiece(views, {.vocab_size = vocabulary.vocab_size, .lowercase = vocabulary.lowercase});
   note = fmt::format(
-      "tokenizer: WordPiece of {} entries, lower case, trained on {}{}", trained.tokenizer->vocab_size(),
+      "tokenizer: {} of {} entries, trained on {}{}", vocabulary.name(), trained.tokenizer->vocab_size(),
       plural(std::ssize(texts), "text"),
-      more ? fmt::format(", the first {} of the table", format_bytes(static_cast<double>(kWordPieceSampleBytes))) : "");
+      more ? fmt::format(", the first {} of the table", format_bytes(static_cast<double>(kVocabularySampleBytes)))
+           : "");
   table.unchanged().check();
   trained.tokenizer->save(path);
   return std::move(trained.tokenizer);

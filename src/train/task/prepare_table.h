@@ -1,4 +1,4 @@
-// From the job's tables to examples: the tokenizer (given, the model's, or a WordPiece vocabulary that is trained), the
+// From the job's tables to examples: the tokenizer (given, the model's, or a vocabulary that is trained), the
 // tokens, the classes, the two parts.
 //
 //   TableData prepared = prepare_table(job, {});             // UserError on what a user can fix
@@ -46,10 +46,19 @@ Task::Description describe_examples(const TableData& prepared, const Job& job, c
 ExampleSet open_evaluation_examples(const std::vector<std::string>& paths, const Job& job, const Tokenizer& tokenizer,
                                     const LabelSet& labels, std::vector<std::string>& notes, bool of_job = false);
 
-// A WordPiece vocabulary of at most so many entries from the beginning of a table; trained once for the same texts, and
-// then found in `cache_directory`.
-std::unique_ptr<Tokenizer> wordpiece_of_table(const InputTable& table, int64_t vocab_size,
-                                              const std::string& cache_directory, std::string& note);
+// A vocabulary from the beginning of a table: WordPiece, as BERT has it, or byte-level BPE with RoBERTa's special tokens.
+// Trained once for the same texts, and then found in `cache_directory`.
+struct TableVocabulary {
+  enum class Kind : uint8_t { wordpiece, byte_level };
+
+  std::string name() const;  // "WordPiece"
+
+  int64_t vocab_size = 30000;  // at most
+  Kind kind = Kind::wordpiece;
+  bool lowercase = true;  // of WordPiece
+};
+std::unique_ptr<Tokenizer> vocabulary_of_table(const InputTable& table, const TableVocabulary& vocabulary,
+                                               const std::string& cache_directory, std::string& note);
 
 // UserError where max_length leaves no room for a token next to the special ones.
 void check_room_for_text(const ExampleSet& examples, int64_t max_length);

@@ -87,6 +87,24 @@ TEST(TokenizerFiles, ReadsGpt2Files) {
   }
 }
 
+// GPT-2's own vocabulary has both words.
+TEST(TokenizerFiles, ReadsGpt2FilesWithWordsThatOtherFilesHaveAsKeys) {
+  const ScratchFolder directory;
+  Gpt2Fixture fixture;
+  for (const char* merge : {"m o", "d e", "mo de", "mode l", "f o", "r m", "a t", "fo rm", "form at"}) {
+    const std::string pair = merge;
+    std::string token = pair;
+    token.erase(token.find(' '), 1);
+    fixture.vocabulary[token] = fixture.vocabulary.size();
+    fixture.merges += pair + "\n";
+  }
+  fixture.write(directory);
+  for (const char* name : {"encoder.json", "vocab.bpe"}) {
+    const auto tokenizer = load_tokenizer(directory / name);
+    EXPECT_EQ(encode(*tokenizer, "modelformat"), (std::vector<TokenId>{263, 268})) << name;
+  }
+}
+
 TEST(TokenizerFiles, ReadsGpt2FilesByTheirOtherNames) {
   const ScratchFolder directory;
   const Gpt2Fixture fixture;

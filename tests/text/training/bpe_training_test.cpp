@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/runtime.h"
 #include "support/sample_text.h"
+#include "support/scratch_folder.h"
 #include "text/models/bpe_tokenizer.h"
 #include "text/pipeline/words.h"
 #include "text/tokenizer.h"
@@ -147,7 +148,52 @@ TEST(BpeTraining, HandlesOneWordOfAMillionLetters) {
   EXPECT_EQ(trained.tokenizer->decode(ids), text);
 }
 
+TEST(BpeTraining, PutsRobertasSpecialTokensBeforeTheBytes) {
+  const std::string text = testing::prose(5000, 1) + testing::tricky_text(5000, 2) + " <s> <mask>";
+  const std::string_view view = text;
+  const TrainedTokenizer trained = train_bpe({&view, 1}, {.vocab_size = 504, .kind = BpeKind::roberta});
+  const Tokenizer& tokenizer = *trained.tokenizer;
+  EXPECT_EQ(trained.reached, 504);
+  TokenId id = 0;
+  for (const char* special : {"<s>", "<pad>", "</s>", "<unk>", "<mask>"}) EXPECT_EQ(tokenizer.token_id(special), id++);
+  EXPECT_EQ(tokenizer.piece(5 + 'a'), "a");
+  EXPECT_EQ(tokenizer.mask_token(), 4);
+  EXPECT_EQ(tokenizer.start_of_text(), 0);
+  EXPECT_EQ(tokenizer.end_of_document(), 2);
+
+  // It learns what GPT-2's kind learns, which has one special token and so four merges more.
+  auto merges = merges_of(*train(text, 500).tokenizer);
+  for (auto& [left, right] : merges) left += 5, right += 5;
+  EXPECT_EQ(merges_of(tokenizer), merges);
+
+  std::vector<TokenId> ids, framed;
+  tokenizer.encode("the cat", ids);
+  tokenizer.encode_with_specials("the cat", framed);
+  ids.insert(ids.begin(), 0);
+  ids.push_back(2);
+  EXPECT_EQ(framed, ids);
+  ids.clear();
+  tokenizer.encode(testing::tricky_text(3000, 3), ids);
+  EXPECT_EQ(tokenizer.decode(ids), testing::tricky_text(3000, 3));
+}
+
+TEST(BpeTraining, WritesRobertasKindAsOneFileOrTwo) {
+  const test::ScratchFolder folder;
+  const std::string text = testing::prose(5000, 1);
+  const std::string_view view = text;
+  const auto tokenizer = train_bpe({&view, 1}, {.vocab_size = 400, .kind = BpeKind::roberta}).tokenizer;
+  for (const char* name : {"tokenizer.json", "vocab.json"}) {
+    save_tokenizer(*tokenizer, folder / name);
+    const auto loaded = load_tokenizer(folder / name);
+    EXPECT_EQ(loaded->fingerprint(), tokenizer->fingerprint()) << name;
+    EXPECT_EQ(loaded->mask_token(), 4) << name;
+  }
+}
+
 TEST(BpeTraining, RefusesAVocabularySmallerThanTheBytes) {
+  const std::string_view text = "text";
+  EXPECT_THROW(train_bpe({&text, 1}, {.vocab_size = 260, .kind = BpeKind::roberta}), UserError);
+  EXPECT_EQ(train_bpe({&text, 1}, {.vocab_size = 261, .kind = BpeKind::roberta}).reached, 261);
   EXPECT_THROW(train("text", 256), UserError);
   EXPECT_THROW(train("text", -5), UserError);
   EXPECT_EQ(train("text text", 257).reached, 257);
