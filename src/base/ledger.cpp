@@ -61,7 +61,7 @@ Ledger::Totals& Ledger::Totals::operator+=(const Totals& other) {
   return *this;
 }
 
-Ledger::Ledger(Phase first, const Clock& clock) : clock_(&clock), current_(first), last_(clock.nanoseconds()) {}
+Ledger::Ledger(Phase first, const Clock& clock) : clock_(&clock), last_(clock.nanoseconds()), current_(first) {}
 
 Phase Ledger::enter(Phase phase) {
   const Phase outer = current_;
@@ -115,7 +115,7 @@ void Ledger::hide_host(const Totals& earlier, const Totals& shares) {
   totals_.sampled = true;
 }
 
-Ledger::Totals Ledger::totals() {
+Ledger::Totals Ledger::totals() const {
   const int64_t time = clock_->nanoseconds();
   totals_.nanoseconds[static_cast<size_t>(current_)] += time - last_;
   last_ = time;

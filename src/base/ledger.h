@@ -63,7 +63,7 @@ class Ledger {
 
   explicit Ledger(Phase first = Phase::other, const Clock& clock = kSystemClock);
 
-  Totals totals();  // everything until now
+  Totals totals() const;  // everything until now
 
   class Scope {
    public:
@@ -106,9 +106,9 @@ class Ledger {
 
  private:
   const Clock* clock_;
-  Totals totals_;
+  mutable Totals totals_;  // until last_: reading them brings them up to now
+  mutable int64_t last_;
   Phase current_;
-  int64_t last_;
   bool held_ = false;
 };
 

@@ -46,11 +46,7 @@ void print_json(nlohmann::ordered_json json, const BenchFigures& figures) {
   json["step_ms"] = figures.step_ms;
   json["steps"] = figures.steps;
   json["parameters"] = figures.parameters;
-  for (int i = 0; i < kPhases; ++i) {
-    const Phase phase = static_cast<Phase>(i);
-    const double seconds = figures.ledger.seconds(phase);
-    if (seconds > 0) json["ledger"][std::string(phase_name(phase))] = seconds;
-  }
+  for (const auto& [phase, seconds] : phases_of(figures.ledger)) json["ledger"][phase] = seconds;
   fmt::print("{}\n", json.dump());
 }
 

@@ -110,9 +110,11 @@ class Engine {
   int64_t settled_passes() const { return backend_->settled_passes(); }
 
   ParameterStore& parameters() { return store_; }
+  const ParameterStore& parameters() const { return store_; }
   const Model& model() const { return *model_; }
   const EngineOptions& options() const { return options_; }
   LossScale* loss_scale() { return step_->loss_scale(); }  // of f16; null: there is none
+  const LossScale* loss_scale() const { return step_->loss_scale(); }
   // The tensor to name when a step was not finite.
   std::string first_not_finite() const;
 

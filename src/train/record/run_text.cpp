@@ -91,13 +91,17 @@ double training_seconds(const Ledger::Totals& totals) {
          totals.seconds(Phase::checkpoint);
 }
 
-std::string ledger_table(const Ledger::Totals& totals, const Speed& speed) {
+PhaseSeconds phases_of(const Ledger::Totals& totals) {
   PhaseSeconds ledger;
   for (int i = 0; i < kPhases; ++i) {
     const Phase phase = static_cast<Phase>(i);
-    ledger.emplace_back(phase_name(phase), totals.seconds(phase));
+    if (totals.seconds(phase) > 0) ledger.emplace_back(phase_name(phase), totals.seconds(phase));
   }
-  return ledger_table(ledger, speed, totals.sampled);
+  return ledger;
+}
+
+std::string ledger_table(const Ledger::Totals& totals, const Speed& speed) {
+  return ledger_table(phases_of(totals), speed, totals.sampled);
 }
 
 std::string ledger_table(const PhaseSeconds& ledger, const Speed& speed, bool sampled) {

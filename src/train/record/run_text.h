@@ -65,6 +65,8 @@ std::string shares_text(const Ledger::Totals& totals);
 // Seconds of a stretch that were training: everything but start-up, evaluation and checkpoints.
 double training_seconds(const Ledger::Totals& totals);
 
+// "forward_linear", 12.5 and so on: those that took time.
+PhaseSeconds phases_of(const Ledger::Totals& totals);
 // Phases that took time, their share, milliseconds a step; the shares sum to 100 %, those below half a percent together.
 std::string ledger_table(const Ledger::Totals& totals, const Speed& speed);
 std::string ledger_table(const PhaseSeconds& ledger, const Speed& speed, bool sampled = false);

@@ -1,10 +1,10 @@
 // The best model of a run so far, by the metric that training.best_by names: which evaluation was better, how long ago,
 // and the checkpoint that holds it.
 //
-//   BestModel best(setup);
+//   BestModel best(plan, run);
 //   if (best.see(line)) save();
 //   if (best.patience_is_over()) ...                    // early stopping
-//   best.load();                                        // at the end: the engine has its weights
+//   best.load(engine);                                  // at the end: the engine has its weights
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace brisk {
 
 class BestModel {
  public:
-  explicit BestModel(TrainingSetup& setup) : setup_(setup) {}
+  BestModel(const RunPlan& plan, RunState& run) : plan_(plan), run_(run) {}
 
   // Whether this evaluation is the best so far; it is counted either way.
   bool see(const EvaluationMetrics& line);
@@ -30,15 +30,16 @@ class BestModel {
   void saved(int64_t step);
   void could_not_save(int64_t step);
   // What the next evaluation is compared with depends on how that goes.
-  bool waits_for_save() const { return setup_.job.training.load_best_model_at_end && before_; }
+  bool waits_for_save() const { return plan_.job.training.load_best_model_at_end && before_; }
 
   // Where it is not what the engine has already. Says what it did.
-  void load();
+  void load(Engine& engine);
 
  private:
   std::string text() const;  // "validation accuracy 91.20 %"
 
-  TrainingSetup& setup_;
+  const RunPlan& plan_;
+  RunState& run_;  // the values of the best, in its state and its summary
   struct Place {
     Metrics metrics;
     int64_t step;

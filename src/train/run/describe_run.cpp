@@ -22,17 +22,17 @@ std::string every_text(int64_t steps) {
 }
 
 // "evaluated 9 times; a checkpoint about every 5 minutes and after the best evaluation so far"
-std::string cadence_text(const TrainingSetup& setup) {
-  const TrainingOptions& training = setup.job.training;
+std::string cadence_text(const RunPlan& plan, bool time_boxed) {
+  const TrainingOptions& training = plan.job.training;
   std::string text;
-  if (setup.data.validation->empty()) {
+  if (plan.data.validation->empty()) {
     text = "no evaluations: there is no validation data";
   } else if (training.eval_steps >= 0) {
     text = fmt::format("evaluated {}", every_text(training.eval_steps));
-  } else if (setup.time_box) {
+  } else if (time_boxed) {
     text = "evaluated up to 10 times, in a tenth of the time";
   } else {
-    const int64_t count = setup.evaluations.count();
+    const int64_t count = plan.evaluations.count();
     text = fmt::format("evaluated {}", count == 1 ? "once, at the end" : fmt::format("{} times", count));
   }
   std::string saved = training.save_steps >= 0 || training.save_minutes <= 0
@@ -45,8 +45,7 @@ std::string cadence_text(const TrainingSetup& setup) {
 }
 
 // "Muon for the layers' matrices at a rate of 0.01, AdamW for the rest at 0.004"
-std::string optimizer_text(const TrainingSetup& setup) {
-  const TrainingOptions& training = setup.job.training;
+std::string optimizer_text(const TrainingOptions& training) {
   if (!muon_options(training) || training.lora_rank > 0)
     return fmt::format("AdamW, learning rate {:g}, betas {:g} and {:g}", training.learning_rate, training.beta1,
                        training.beta2);
@@ -58,46 +57,46 @@ std::string optimizer_text(const TrainingSetup& setup) {
 
 }  // namespace
 
-void describe_run(const TrainingSetup& setup) {
+void describe_run(const RunPlan& plan, const RunState& run, const RunResources& resources) {
   const Task::Description data =
-      setup.task->describe_data(setup.job, setup.data, measure_packing(*setup.data.train, setup.loader_options));
+      plan.task->describe_data(plan.job, plan.data, measure_packing(*plan.data.train, plan.loader_options));
   say("{}", data.text);
-  if (!setup.request.dry_run) write_file_atomically(setup.directory.statistics_path(), data.json);
-  const TrainingOptions& training = setup.job.training;
-  say("model        {}; {}", model_line(setup.costs), setup.task->describe_model(setup.job));
-  if (setup.memory.trained_parameters < setup.memory.parameters) {
+  if (!plan.request.dry_run) write_file_atomically(plan.directory.statistics_path(), data.json);
+  const TrainingOptions& training = plan.job.training;
+  say("model        {}; {}", model_line(plan.costs), plan.task->describe_model(plan.job));
+  if (plan.memory.trained_parameters < plan.memory.parameters) {
     say("trained      {} of {} parameters, the rest is frozen",
-        format_count(static_cast<double>(setup.memory.trained_parameters)),
-        format_count(static_cast<double>(setup.memory.parameters)));
+        format_count(static_cast<double>(plan.memory.trained_parameters)),
+        format_count(static_cast<double>(plan.memory.parameters)));
   }
-  say("memory       {}", memory_line(setup.memory));
-  if (setup.memory.copy_bytes == 0) {
+  say("memory       {}", memory_line(plan.memory));
+  if (plan.memory.copy_bytes == 0) {
     say("             training waits while a checkpoint is written: there is no room for a copy of its {}",
-        format_bytes(static_cast<double>(setup.memory.saved_bytes)));
+        format_bytes(static_cast<double>(plan.memory.saved_bytes)));
   }
-  say("optimizer    {}", optimizer_text(setup));
+  say("optimizer    {}", optimizer_text(training));
   say("schedule     {}, {} of {} of warm-up{}; weight decay {:g}, gradient clipping {}, seed {}", training.lr_scheduler,
-      setup.schedule.warmup_steps, plural(setup.total_steps, "step"),
+      plan.schedule.warmup_steps, plural(run.total_steps, "step"),
       training.lr_scheduler == "constant"
           ? ""
-          : fmt::format(", down to {:g}", setup.schedule.final_ratio * training.learning_rate),
+          : fmt::format(", down to {:g}", plan.schedule.final_ratio * training.learning_rate),
       training.weight_decay, training.max_grad_norm > 0 ? fmt::format("at {:g}", training.max_grad_norm) : "off",
       training.seed);
-  const bool on_gpu = setup.engine->parameters().device().is_cuda();
+  const bool on_gpu = resources.engine->parameters().device().is_cuda();
   say("run          {}{} of {}, {} per epoch; {}, {}, {}, peak {:.0f} GFLOP/s (measured in {})",
-      plural(setup.total_steps, "step"), setup.time_box ? " (estimated; updated after the first steps)" : "",
-      plural(setup.loader_options.sequences_per_step, "sequence"), setup.steps_per_epoch,
-      plural(thread_pool().size(), "thread"), arithmetic_unit(setup.engine->parameters().device()),
-      precision_name(setup.tuned.compute_type, setup.tuned.products), setup.peak->gflops(),
+      plural(run.total_steps, "step"), run.time_box ? " (estimated; updated after the first steps)" : "",
+      plural(plan.loader_options.sequences_per_step, "sequence"), plan.steps_per_epoch,
+      plural(thread_pool().size(), "thread"), arithmetic_unit(resources.engine->parameters().device()),
+      precision_name(plan.tuned.compute_type, plan.tuned.products), resources.peak->gflops(),
       on_gpu ? "matrix products" : "registers");
-  say("             {}", cadence_text(setup));
-  if (!setup.time_box && training.warmup_steps > setup.total_steps) {
+  say("             {}", cadence_text(plan, run.time_box.has_value()));
+  if (!run.time_box && training.warmup_steps > run.total_steps) {
     warn("training.warmup_steps is {}, but the run has {}: the learning rate never reaches its peak",
-         training.warmup_steps, plural(setup.total_steps, "step"));
+         training.warmup_steps, plural(run.total_steps, "step"));
   }
-  if (setup.loader_options.sequences_per_step > setup.data.sequences_per_epoch) {
+  if (plan.loader_options.sequences_per_step > plan.data.sequences_per_epoch) {
     warn("an optimizer step takes {}, but the data has only {}: each epoch is a single step",
-         plural(setup.loader_options.sequences_per_step, "sequence"), setup.data.sequences_per_epoch);
+         plural(plan.loader_options.sequences_per_step, "sequence"), plan.data.sequences_per_epoch);
   }
 }
 

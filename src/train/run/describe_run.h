@@ -1,7 +1,6 @@
 // What `brisk train` says before the first step: the data, the model, memory, the schedule and the machine.
 //
-//   const TrainingSetup setup(job, request);
-//   describe_run(setup);                                // tables on standard error
+//   describe_run(plan, run, resources);                 // tables on standard error
 #pragma once
 
 #include "train/run/setup.h"
@@ -9,6 +8,6 @@
 namespace brisk {
 
 // Writes the run's statistics.json, too.
-void describe_run(const TrainingSetup& setup);
+void describe_run(const RunPlan& plan, const RunState& run, const RunResources& resources);
 
 }  // namespace brisk

@@ -1,7 +1,7 @@
 // What a time-boxed run should reach, told after its first steps.
 //
-//   time_evaluation(setup);                           // after the first step
-//   const int64_t steps = tell_expectation(setup);    // after a few
+//   time_evaluation(plan, run, engine);                   // after the first step
+//   const int64_t steps = tell_expectation(plan, run);    // after a few
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ namespace brisk {
 
 // From a small part of it: how long the evaluation at the end will take decides how many steps fit. Warns where it
 // takes much of the box.
-void time_evaluation(TrainingSetup& setup);
+void time_evaluation(const RunPlan& plan, RunState& run, Engine& engine);
 
 // Returns the steps expected in all.
-int64_t tell_expectation(TrainingSetup& setup);
+int64_t tell_expectation(const RunPlan& plan, const RunState& run);
 
 }  // namespace brisk

@@ -1,15 +1,16 @@
 // How long a run is: optimizer steps, and the schedule over them, or a time box.
 //
-//   set_length(setup);                                  // "stop": "2e" of 500 steps an epoch
-//   setup.total_steps;                                  // 1000
+//   set_length(plan, run, peak);                        // "stop": "2e" of 500 steps an epoch
+//   run.total_steps;                                    // 1000
 #pragma once
 
+#include "ops/peak/peak.h"
 #include "train/run/setup.h"
 
 namespace brisk {
 
-// Sets total_steps, epochs, the schedule and, where the job says a time, the time box. The data, the engine and the
-// peak are there by then.
-void set_length(TrainingSetup& setup);
+// Sets the plan's schedule and evaluations, and the run's total_steps, epochs and, where the job says a time, time box.
+// Data, memory and costs are in the plan by then.
+void set_length(RunPlan& plan, RunState& run, const PeakMeter& peak);
 
 }  // namespace brisk

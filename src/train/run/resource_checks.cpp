@@ -28,16 +28,16 @@ EngineOptions with_smaller_micro_batch(EngineOptions options, int64_t available)
 }
 
 // The last one included; where the clock decides, from what this machine should be able to compute.
-int64_t expected_saves(const TrainingSetup& setup) {
-  const TrainingOptions& training = setup.job.training;
-  if (training.save_steps > 0) return setup.total_steps / training.save_steps + 1;
-  if (training.save_steps == 0 || training.save_minutes <= 0) return setup.total_steps / setup.steps_per_epoch + 1;
+int64_t expected_saves(const RunPlan& plan, const RunState& run, double peak_gflops) {
+  const TrainingOptions& training = plan.job.training;
+  if (training.save_steps > 0) return run.total_steps / training.save_steps + 1;
+  if (training.save_steps == 0 || training.save_minutes <= 0) return run.total_steps / plan.steps_per_epoch + 1;
   constexpr double kUtilisation = 0.4;
   const double tokens =
-      static_cast<double>(setup.total_steps) * setup.data.rows_per_epoch / static_cast<double>(setup.steps_per_epoch);
-  const double seconds = setup.stop && setup.time_box ? setup.stop->amount
-                                                      : tokens * setup.flop_per_token * 1e-9 /
-                                                            (kUtilisation * std::max(1.0, setup.peak->gflops()));
+      static_cast<double>(run.total_steps) * plan.data.rows_per_epoch / static_cast<double>(plan.steps_per_epoch);
+  const double seconds = run.time_box
+                             ? run.time_box->seconds()
+                             : tokens * plan.flop_per_token * 1e-9 / (kUtilisation * std::max(1.0, peak_gflops));
   const int64_t best = training.load_best_model_at_end ? 10 : 0;
   return static_cast<int64_t>(std::min(1e9, seconds / (60 * training.save_minutes))) + best + 1;
 }
@@ -154,19 +154,17 @@ MemoryPlan refuse_what_cannot_fit(const EngineOptions& options) {
       needs, bytes_text(plan.state_bytes), explanation);
 }
 
-void refuse_full_disk(const TrainingSetup& setup) {
-  const int64_t needed =
-      checkpoints_bytes(setup.memory.saved_bytes, setup.job.training.save_total_limit, expected_saves(setup));
+void refuse_full_disk(const RunPlan& plan, const RunState& run, double peak_gflops) {
+  const int64_t limit = plan.job.training.save_total_limit, saves = expected_saves(plan, run, peak_gflops);
+  const int64_t needed = checkpoints_bytes(plan.memory.saved_bytes, limit, saves);
   // What a run to be resumed has on the disk already is not needed again.
-  const int64_t saved =
-      std::ssize(list_checkpoints(setup.directory.path())) * checkpoint_bytes(setup.memory.saved_bytes);
-  const int64_t there = disk_free_bytes(setup.directory.path()) + saved;
+  const int64_t saved = std::ssize(list_checkpoints(plan.directory.path())) * checkpoint_bytes(plan.memory.saved_bytes);
+  const int64_t there = disk_free_bytes(plan.directory.path()) + saved;
   if (needed <= there) return;
-  const auto text = [](int64_t bytes) { return format_bytes(static_cast<double>(bytes)); };
   user_error(
       "{}: the checkpoints of this run need {} and the disk has {} free; free some, or choose another --output{}",
-      setup.directory.path(), text(needed), text(there),
-      limit_advice(setup.memory.saved_bytes, setup.job.training.save_total_limit, expected_saves(setup), there));
+      plan.directory.path(), bytes_text(needed), bytes_text(there),
+      limit_advice(plan.memory.saved_bytes, limit, saves, there));
 }
 
 }  // namespace brisk

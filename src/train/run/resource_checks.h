@@ -1,7 +1,7 @@
 // Whether a job fits into this machine, before anything is allocated or written.
 //
 //   const MemoryPlan plan = refuse_what_cannot_fit(engine_options);   // UserError: "... would fit", and why
-//   refuse_full_disk(setup);
+//   refuse_full_disk(plan, run, peak.gflops());
 //
 // Where it does not, the message says what takes the memory and which setting frees how much: every figure is that of a
 // plan made with the setting.
@@ -48,6 +48,6 @@ std::vector<MemoryRelief> memory_reliefs(const EngineOptions& options, int64_t a
 std::string explain_memory(const EngineOptions& options, int64_t available);
 
 // UserError where the run's checkpoints need more than the disk has.
-void refuse_full_disk(const TrainingSetup& setup);
+void refuse_full_disk(const RunPlan& plan, const RunState& run, double peak_gflops);
 
 }  // namespace brisk

@@ -21,20 +21,10 @@ std::vector<std::pair<std::string, double>> all_phases(const PhaseSeconds& ledge
   std::vector<std::pair<std::string, double>> all;
   for (int i = 0; i < kPhases; ++i) {
     const std::string name(phase_name(static_cast<Phase>(i)));
-    const auto found =
-        std::find_if(ledger.begin(), ledger.end(), [&](const auto& phase) { return phase.first == name; });
+    const auto found = std::ranges::find(ledger, name, &PhaseSeconds::value_type::first);
     all.emplace_back(name, found == ledger.end() ? 0.0 : found->second);
   }
   return all;
-}
-
-PhaseSeconds phases_of(const Ledger::Totals& totals) {
-  PhaseSeconds ledger;
-  for (int i = 0; i < kPhases; ++i) {
-    const Phase phase = static_cast<Phase>(i);
-    if (totals.seconds(phase) > 0) ledger.emplace_back(phase_name(phase), totals.seconds(phase));
-  }
-  return ledger;
 }
 
 // This process alone: where the run's ledger could not be written.
@@ -91,95 +81,96 @@ std::vector<EpochRow> epoch_rows(const RunRecord& run, const Speed& process) {
   return rows;
 }
 
-void fill_summary(TrainingSetup& setup, const RunEnd& end, const RunTotals& run, const Ledger::Totals& process) {
-  const auto known = [](double value) { return std::isfinite(value) ? value : 0.0; };
-  setup.summary.parameters = setup.memory.parameters;
-  setup.summary.model_bytes = setup.memory.parameters * size_of(DType::f32);
-  setup.summary.ledger = all_phases(run.ledger);
-  setup.summary.wall_seconds = run.seconds;
-  setup.summary.run_tokens_per_second = known(run.tokens_per_second());
-  setup.summary.sequences_per_second = known(run.sequences_per_second());
-  setup.summary.gflops = known(run.gflops());
-  setup.summary.peak_gflops = run.tokens > 0 ? known(run.peak_gflops()) : setup.peak->gflops();
-  setup.summary.utilisation = known(run.utilisation());
-  setup.summary.processes = run.processes;
-  setup.summary.process_ledger = all_phases(phases_of(process));
-  setup.summary.process_wall_seconds = process.seconds();
-  setup.summary.process_tokens_per_second = end.speed.tokens_per_second();
-  setup.summary.process_utilisation = end.speed.utilisation();
-  setup.summary.ended = end.ended;
-  setup.summary.warnings = end.warnings;
-  const Device& device = setup.engine->parameters().device();
-  setup.summary.peak_memory_bytes =
-      std::max(setup.summary.peak_memory_bytes, device.is_cuda() ? device.memory().peak() : peak_memory_bytes());
-  setup.summary.peak_allocated_bytes = device.memory().peak_allocated;
-  if (!device.is_cuda()) setup.summary.peak_own_bytes = end.speed.own_bytes;
-  setup.summary.planned_memory_bytes = end.speed.planned_bytes;
-  if (setup.gpu) {
-    setup.summary.gpu = setup.gpu->summary();
-    const double joules = setup.summary.gpu->joules;
-    if (joules > 0) setup.summary.tokens_per_joule = static_cast<double>(end.speed.tokens) / joules;
-  }
-  setup.summary.precision = precision_name(setup.tuned.compute_type, setup.tuned.products);
-  setup.summary.isa = arithmetic_unit(device);
-  setup.summary.device = device.name();
-  setup.summary.threads = thread_pool().size();
-  setup.summary.skipped_updates = setup.state.guard.skipped;
-  setup.summary.rollbacks = setup.state.guard.rollbacks;
-  if (const LossScale* scale = setup.engine->loss_scale()) setup.summary.skipped_steps = scale->skipped_steps;
-  setup.summary.best_by = setup.job.training.best_by;
-  setup.summary.fingerprints = fingerprints_of(setup);
-}
-
-// What all processes of the run add up to, and the summary with it.
+// What all processes of the run add up to.
 struct WholeRun {
-  WholeRun(TrainingSetup& setup, const RunWatch& watch, const RunEnd& end) : process(setup.ledger.totals()) {
-    // The run's files have all its processes; where they could not be written, there is this one.
-    const bool written = watch.problem().empty();
-    if (written) record = read_run_figures(setup.directory.path());
-    run = written ? record.totals : totals_of(end.speed, process);
-    if (std::isfinite(record.peak_memory_bytes))
-      setup.summary.peak_memory_bytes = static_cast<int64_t>(record.peak_memory_bytes);
-    fill_summary(setup, end, run, process);
-  }
-
-  Ledger::Totals process;
+  Ledger::Totals process;  // the last one
   RunRecord record;
-  RunTotals run;
+  RunTotals totals;
+  RunSummary summary;
 };
 
-bool device_is_gpu(const TrainingSetup& setup) { return setup.engine->parameters().device().is_cuda(); }
+WholeRun whole_run(const RunPlan& plan, const RunState& run, const RunResources& resources, const RunWatch& watch,
+                   const RunEnd& end) {
+  const auto known = [](double value) { return std::isfinite(value) ? value : 0.0; };
+  WholeRun whole{.process = run.ledger.totals(), .record = {}, .totals = {}, .summary = run.summary};
+  // The run's files have all its processes; where they could not be written, there is this one.
+  const bool written = watch.problem().empty();
+  if (written) whole.record = read_run_figures(plan.directory.path());
+  whole.totals = written ? whole.record.totals : totals_of(end.speed, whole.process);
+  const RunTotals& totals = whole.totals;
+  RunSummary& summary = whole.summary;
+  summary.parameters = plan.memory.parameters;
+  summary.model_bytes = plan.memory.parameters * size_of(DType::f32);
+  summary.ledger = all_phases(totals.ledger);
+  summary.wall_seconds = totals.seconds;
+  summary.run_tokens_per_second = known(totals.tokens_per_second());
+  summary.sequences_per_second = known(totals.sequences_per_second());
+  summary.gflops = known(totals.gflops());
+  summary.peak_gflops = totals.tokens > 0 ? known(totals.peak_gflops()) : resources.peak->gflops();
+  summary.utilisation = known(totals.utilisation());
+  summary.processes = totals.processes;
+  summary.process_ledger = all_phases(phases_of(whole.process));
+  summary.process_wall_seconds = whole.process.seconds();
+  summary.process_tokens_per_second = end.speed.tokens_per_second();
+  summary.process_utilisation = end.speed.utilisation();
+  summary.ended = end.ended;
+  summary.warnings = end.warnings;
+  const Device& device = resources.engine->parameters().device();
+  if (std::isfinite(whole.record.peak_memory_bytes))
+    summary.peak_memory_bytes = static_cast<int64_t>(whole.record.peak_memory_bytes);
+  summary.peak_memory_bytes =
+      std::max(summary.peak_memory_bytes, device.is_cuda() ? device.memory().peak() : peak_memory_bytes());
+  summary.peak_allocated_bytes = device.memory().peak_allocated;
+  if (!device.is_cuda()) summary.peak_own_bytes = end.speed.own_bytes;
+  summary.planned_memory_bytes = end.speed.planned_bytes;
+  if (resources.gpu) {
+    summary.gpu = resources.gpu->summary();
+    const double joules = summary.gpu->joules;
+    if (joules > 0) summary.tokens_per_joule = static_cast<double>(end.speed.tokens) / joules;
+  }
+  summary.precision = precision_name(plan.tuned.compute_type, plan.tuned.products);
+  summary.isa = arithmetic_unit(device);
+  summary.device = device.name();
+  summary.threads = thread_pool().size();
+  summary.skipped_updates = run.state.guard.skipped;
+  summary.rollbacks = run.state.guard.rollbacks;
+  if (const LossScale* scale = resources.engine->loss_scale()) summary.skipped_steps = scale->skipped_steps;
+  summary.best_by = plan.job.training.best_by;
+  summary.fingerprints = fingerprints_of(plan.data);
+  return whole;
+}
 
 }  // namespace
 
-void end_diverged(TrainingSetup& setup, RunWatch& watch, RunEnd end, int64_t step, const std::string& what) {
+void end_diverged(const RunPlan& plan, const RunState& run, const RunResources& resources, RunWatch& watch, RunEnd end,
+                  int64_t step, const std::string& what) {
   end.ended = kDiverged;
   end.warnings = {what};
-  setup.summary.diverged_at = step;
   watch.end(end.ended, step);
-  WholeRun(setup, watch, end);
+  RunSummary summary = whole_run(plan, run, resources, watch, end).summary;
+  summary.diverged_at = step;
   try {
-    write_summary(setup.directory.summary_path(), setup.summary);
+    write_summary(plan.directory.summary_path(), summary);
   } catch (const UserError& error) {  // what happened is more important
     warn("{}", error.what());
   }
 }
 
-TrainOutcome end_run(TrainingSetup& setup, RunWatch& watch, const RunEnd& end) {
+TrainOutcome end_run(const RunPlan& plan, const RunState& run, const RunResources& resources, RunWatch& watch,
+                     const RunEnd& end) {
   watch.end(end.ended);
-  const WholeRun whole(setup, watch, end);
-  const auto& [totals, record, run] = whole;
-  if (!end.interrupted && end.steps == 0 &&
-      summary_says(setup.directory.summary_path(), setup.state.step, setup.summary.ended)) {
+  const auto [process, record, totals, summary] = whole_run(plan, run, resources, watch, end);
+  if (!end.interrupted && end.speed.steps == 0 &&
+      summary_says(plan.directory.summary_path(), run.state.step, summary.ended)) {
     say("{} already ended after step {} ({}): nothing to do; to go on, make it longer (--stop 2e, --set "
         "training.max_steps=N)",
-        setup.directory.path(), setup.state.step, setup.summary.ended);
-    return {end.interrupted, setup.directory.path(), setup.summary};
+        plan.directory.path(), run.state.step, summary.ended);
+    return {end.interrupted, plan.directory.path(), summary};
   }
   if (!watch.problem().empty()) warn("{}", watch.problem());
   std::string unsaved = end.save_failed ? "the last checkpoint" : "";
   try {
-    write_summary(setup.directory.summary_path(), setup.summary);
+    write_summary(plan.directory.summary_path(), summary);
   } catch (const UserError& error) {
     warn("{}", error.what());
     if (unsaved.empty()) unsaved = "summary.json";
@@ -188,47 +179,46 @@ TrainOutcome end_run(TrainingSetup& setup, RunWatch& watch, const RunEnd& end) {
   const std::vector<EpochRow> rows = epoch_rows(record, end.speed);
   // Of a single epoch that came to its end, its line told everything.
   if (rows.size() > 1 || (!rows.empty() && end.ended != "finished"))
-    say_table(epoch_table(thinned(rows, kEpochsShown), setup.job.training.best_by));
-  const Speed speed = speed_of(run, end.speed);
-  if (run.processes > 1) {
-    say("this process, from step {}: {} in {}, {}", setup.state.step - end.steps, plural(end.steps, "step"),
-        format_duration(totals.seconds()), speed_line(end.speed));
+    say_table(epoch_table(thinned(rows, kEpochsShown), plan.job.training.best_by));
+  const Speed speed = speed_of(totals, end.speed);
+  if (totals.processes > 1) {
+    say("this process, from step {}: {} in {}, {}", run.state.step - end.speed.steps, plural(end.speed.steps, "step"),
+        format_duration(process.seconds()), speed_line(end.speed));
   }
-  say("whole run{}:\n{}{}", run.processes > 1 ? fmt::format(", {} processes", run.processes) : "",
-      ledger_table(run.ledger, speed, totals.sampled), speed_line(speed));
-  if (setup.summary.checkpoints_saved > 0) {
-    say("checkpoints: {} saved, written in {}; training waited {} for them", setup.summary.checkpoints_saved,
-        format_duration(setup.summary.checkpoint_write_seconds), format_duration(totals.seconds(Phase::checkpoint)));
+  say("whole run{}:\n{}{}", totals.processes > 1 ? fmt::format(", {} processes", totals.processes) : "",
+      ledger_table(totals.ledger, speed, process.sampled), speed_line(speed));
+  if (summary.checkpoints_saved > 0) {
+    say("checkpoints: {} saved, written in {}; training waited {} for them", summary.checkpoints_saved,
+        format_duration(summary.checkpoint_write_seconds), format_duration(process.seconds(Phase::checkpoint)));
   }
-  if (setup.summary.gpu) {
-    const double tokens = setup.summary.tokens_per_joule;
-    say("the GPU: {}{}", format_gpu(*setup.summary.gpu),
+  if (summary.gpu) {
+    const double tokens = summary.tokens_per_joule;
+    say("the GPU: {}{}", format_gpu(*summary.gpu),
         tokens > 0 ? fmt::format(", {} tokens/J", format_count(tokens)) : "");
   }
-  if (setup.summary.first_step_seconds > 0 && device_is_gpu(setup)) {
-    say("the first step was done {} after the start of the training",
-        format_duration(setup.summary.first_step_seconds));
+  if (summary.first_step_seconds > 0 && resources.engine->parameters().device().is_cuda()) {
+    say("the first step was done {} after the start of the training", format_duration(summary.first_step_seconds));
   }
-  if (setup.state.guard.skipped + setup.state.guard.rollbacks > 0) {
+  if (run.state.guard.skipped + run.state.guard.rollbacks > 0) {
     say("divergence guard: {} skipped, {}; the learning rate is {:g} times the schedule's",
-        plural(setup.state.guard.skipped, "update"), plural(setup.state.guard.rollbacks, "rollback"),
-        setup.state.guard.rate_factor);
+        plural(run.state.guard.skipped, "update"), plural(run.state.guard.rollbacks, "rollback"),
+        run.state.guard.rate_factor);
   }
-  if (const LossScale* scale = setup.engine->loss_scale()) {
+  if (const LossScale* scale = resources.engine->loss_scale()) {
     say("loss scaling: {} skipped, the scale is {:g}", plural(scale->skipped_steps, "step"), scale->scale);
   }
-  if (setup.time_box && !end.interrupted) {
-    say("training.stop {}: ended after {}, {}{}", setup.job.training.stop, format_duration(setup.elapsed()),
-        plural(setup.state.step, "step"),
+  if (run.time_box && !end.interrupted) {
+    say("training.stop {}: ended after {}, {}{}", plan.job.training.stop, format_duration(run.elapsed()),
+        plural(run.state.step, "step"),
         end.expected_steps > 0 ? fmt::format(" ({} were expected)", end.expected_steps) : "");
   }
   for (const std::string& warning : end.warnings) warn("{}", warning);
   if (!unsaved.empty()) {
     user_error("{}: {}, but {} could not be saved; fix that, then use --resume to continue from {}",
-               setup.directory.path(), setup.summary.ended, unsaved,
-               latest_checkpoint(setup.directory.path()).value_or("the beginning"));
+               plan.directory.path(), summary.ended, unsaved,
+               latest_checkpoint(plan.directory.path()).value_or("the beginning"));
   }
-  return {end.interrupted, setup.directory.path(), setup.summary};
+  return {end.interrupted, plan.directory.path(), summary};
 }
 
 }  // namespace brisk

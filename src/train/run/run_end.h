@@ -1,6 +1,6 @@
 // The end of a run: summary.json, and what `brisk train` says last.
 //
-//   return end_run(setup, watch, {.ended = "finished", .steps = 500, .speed = speed});
+//   return end_run(plan, run, resources, watch, {.ended = "finished", .speed = speed});
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,17 @@ struct RunEnd {
   std::string ended;  // "finished", "early stopping", "interrupted"
   bool interrupted = false;
   bool save_failed = false;           // the last checkpoint
-  int64_t steps = 0;                  // of this process
   Speed speed;                        // of this process
   int64_t expected_steps = 0;         // of a time-boxed run; 0: it was not told
   std::vector<std::string> warnings;  // of what is wrong with the model (train/run/run_health.h)
 };
 
 // UserError where something could not be saved, after everything else is said.
-TrainOutcome end_run(TrainingSetup& setup, RunWatch& watch, const RunEnd& end);
+TrainOutcome end_run(const RunPlan& plan, const RunState& run, const RunResources& resources, RunWatch& watch,
+                     const RunEnd& end);
 
 // The end of a run that diverged at `step`: summary.json and the ledger say so. `what` happened, and advice.
-void end_diverged(TrainingSetup& setup, RunWatch& watch, RunEnd end, int64_t step, const std::string& what);
+void end_diverged(const RunPlan& plan, const RunState& run, const RunResources& resources, RunWatch& watch, RunEnd end,
+                  int64_t step, const std::string& what);
 
 }  // namespace brisk

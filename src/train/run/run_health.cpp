@@ -32,9 +32,9 @@ struct Guess {
   std::string text;  // "ln 8192"
 };
 
-Guess guess_of(const TrainingSetup& setup) {
-  const bool tokens = traits_of_task(setup.job.task).predicts_tokens;
-  const int64_t choices = tokens ? setup.job.model.vocab_size : setup.data.labels.count();
+Guess guess_of(const RunPlan& plan) {
+  const bool tokens = traits_of_task(plan.job.task).predicts_tokens;
+  const int64_t choices = tokens ? plan.job.model.vocab_size : plan.data.labels.count();
   if (choices < 2) return {std::nan(""), ""};
   return {std::log(static_cast<double>(choices)),
           fmt::format("ln {} = {:.2f}, that of a guess among {}", choices, std::log(static_cast<double>(choices)),
@@ -42,9 +42,9 @@ Guess guess_of(const TrainingSetup& setup) {
 }
 
 // Where the best model is kept, and is a better one.
-std::string kept_text(const TrainingSetup& setup, double loss) {
-  const auto& best = setup.summary.best_evaluation;
-  if (!setup.job.training.load_best_model_at_end || !best) return "";
+std::string kept_text(const RunPlan& plan, const RunSummary& summary, double loss) {
+  const auto& best = summary.best_evaluation;
+  if (!plan.job.training.load_best_model_at_end || !best) return "";
   if (std::isfinite(loss) && !(best->metrics.value("loss") < loss)) return "";
   return fmt::format("; the model that is kept is that of step {}, with a loss of {:.4f}", best->step,
                      best->metrics.value("loss"));
@@ -65,33 +65,34 @@ std::string stability_advice(const Job& job) {
                        : fmt::format(", or raise training.warmup_ratio (now {:g})", training.warmup_ratio));
 }
 
-std::vector<std::string> health_warnings(const TrainingSetup& setup, const std::optional<ClassScores>& scores) {
+std::vector<std::string> health_warnings(const RunPlan& plan, const RunSummary& summary,
+                                         const std::optional<ClassScores>& scores) {
   std::vector<std::string> warnings;
-  const auto& evaluation = setup.summary.last_evaluation;
-  const auto& step = setup.summary.last_step;
+  const auto& evaluation = summary.last_evaluation;
+  const auto& step = summary.last_step;
   const bool validated = evaluation && evaluation->metrics.find("loss") != nullptr;
   if (validated || step) {
     const double loss = validated ? evaluation->metrics.value("loss") : step->loss();
     const int64_t at = validated ? evaluation->step : step->step;
     const char* kind = validated ? "validation" : "training";
-    const Guess guess = guess_of(setup);
+    const Guess guess = guess_of(plan);
     if (!std::isfinite(loss)) {
       warnings.push_back(fmt::format("the {} loss of step {} is not finite: the model is of no use; {}{}", kind, at,
-                                     stability_advice(setup.job), kept_text(setup, loss)));
+                                     stability_advice(plan.job), kept_text(plan, summary, loss)));
     } else if (loss > guess.loss) {
       warnings.push_back(
           fmt::format("the {} loss of step {}, {:.4f}, is above {}: training did more harm than good; {}{}", kind, at,
-                      loss, guess.text, stability_advice(setup.job), kept_text(setup, loss)));
+                      loss, guess.text, stability_advice(plan.job), kept_text(plan, summary, loss)));
     }
   }
   if (scores) {
     if (const auto only = only_prediction(*scores)) {
-      const std::string& name = setup.data.labels.names()[static_cast<size_t>(*only)];
+      const std::string& name = plan.data.labels.names()[static_cast<size_t>(*only)];
       warnings.push_back(fmt::format(
           "the model predicts one class only: at step {} all {} were named \"{}\", {:.1f} % of which are; {}, or train "
           "for longer",
           evaluation ? evaluation->step : 0, plural(scores->count(), "validation text"), printable(name),
-          100 * scores->accuracy(), stability_advice(setup.job)));
+          100 * scores->accuracy(), stability_advice(plan.job)));
     }
   }
   return warnings;

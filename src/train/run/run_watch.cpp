@@ -9,7 +9,6 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <span>
-#include <vector>
 
 #include "base/error.h"
 #include "base/machine/machine.h"
@@ -92,10 +91,7 @@ Histogram histogram_of(const NumberReader& read, int64_t count, std::vector<floa
 
 Json ledger_json(const Ledger::Totals& totals) {
   Json json = Json::object();
-  for (int i = 0; i < kPhases; ++i) {
-    const Phase phase = static_cast<Phase>(i);
-    if (totals.seconds(phase) > 0) json[std::string(phase_name(phase))] = totals.seconds(phase);
-  }
+  for (const auto& [phase, seconds] : phases_of(totals)) json[phase] = seconds;
   return json;
 }
 
@@ -103,31 +99,32 @@ int64_t memory_of(const Device& device) { return device.is_cuda() ? device.memor
 
 }  // namespace
 
-RunWatch::RunWatch(TrainingSetup& setup) : setup_(setup) {
-  epoch_ = setup.state.cursor.epoch + 1;
+RunWatch::RunWatch(const RunPlan& plan, const RunState& run, const RunResources& resources)
+    : plan_(plan), run_(run), resources_(resources) {
+  epoch_ = run.state.cursor.epoch + 1;
   open_files();
   start();
   close_stretch();
-  if (events_ && setup.state.step == 0) {
-    events_->text("job", 0, as_code_block(job_to_json_text(setup.job)));
+  if (events_ && run.state.step == 0) {
+    events_->text("job", 0, as_code_block(job_to_json_text(plan.job)));
     events_->write();
   }
 }
 
 void RunWatch::open_files() {
-  ledger_file_ = std::make_unique<RecordLog>(setup_.directory.ledger_path());
+  ledger_file_ = std::make_unique<RecordLog>(plan_.directory.ledger_path());
   samples_file_.reset();
   generator_.reset();
-  if (!setup_.job.training.tensorboard) return;
-  events_ = std::make_unique<EventFile>(setup_.directory.events_path(), setup_.state.step);
+  if (!plan_.job.training.tensorboard) return;
+  events_ = std::make_unique<EventFile>(plan_.directory.events_path(), run_.state.step);
 }
 
 void RunWatch::went_back() {
   open_files();
-  while (!closed_.empty() && closed_.back().first > setup_.state.step) closed_.pop_back();
+  while (!closed_.empty() && closed_.back().first > run_.state.step) closed_.pop_back();
   if (closed_.empty()) start();  // to before this process: its first line is gone, too
   stretch_start_ = closed_.empty() ? Ledger::Totals() : closed_.back().second;
-  epoch_ = setup_.state.cursor.epoch + 1;
+  epoch_ = run_.state.cursor.epoch + 1;
   steps_ = tokens_ = sequences_ = 0;
 }
 
@@ -136,7 +133,7 @@ void RunWatch::start() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
   Json line = {{"kind", "start"},
-               {"step", setup_.state.step},
+               {"step", run_.state.step},
                {"time", utc_now()},
                {"host", host.data()},
                {"process", ::getpid()},
@@ -146,21 +143,19 @@ void RunWatch::start() {
                {"memory_bytes", machine.memory_total_bytes},
                {"system", machine.system},
                {"threads", thread_pool().size()},
-               {"isa", arithmetic_unit(setup_.engine->parameters().device())},
-               {"precision", precision_name(setup_.tuned.compute_type, setup_.tuned.products)},
-               {"peak_gflops", setup_.peak->gflops()},
-               {"flop_per_token", setup_.flop_per_token},
-               {"parameters", setup_.memory.parameters},
-               {"total_steps", setup_.total_steps},
-               {"steps_per_epoch", setup_.steps_per_epoch},
-               {"training_tokens", setup_.data.train->total_rows()},
-               {"validation_tokens", setup_.data.validation->total_rows()},
-               {"metrics", metric_kinds_to_json(setup_.task->metrics())}};
-  for (const auto& [key, fingerprint] : fingerprints_of(setup_)) line[key] = fingerprint;
+               {"isa", arithmetic_unit(resources_.engine->parameters().device())},
+               {"precision", precision_name(plan_.tuned.compute_type, plan_.tuned.products)},
+               {"peak_gflops", resources_.peak->gflops()},
+               {"flop_per_token", plan_.flop_per_token},
+               {"parameters", plan_.memory.parameters},
+               {"total_steps", run_.total_steps},
+               {"steps_per_epoch", plan_.steps_per_epoch},
+               {"training_tokens", plan_.data.train->total_rows()},
+               {"validation_tokens", plan_.data.validation->total_rows()},
+               {"metrics", metric_kinds_to_json(plan_.task->metrics())}};
+  for (const auto& [key, fingerprint] : fingerprints_of(plan_.data)) line[key] = fingerprint;
   ledger_file_->append(line_of(line));
 }
-
-double RunWatch::seconds() { return setup_.elapsed(); }
 
 void RunWatch::count(int64_t epoch, int64_t tokens, int64_t sequences) {
   epoch_ = epoch;
@@ -194,22 +189,15 @@ void RunWatch::evaluation(const EvaluationMetrics& line) {
   events_->write();
 }
 
-void RunWatch::sample(int64_t step, int64_t epoch) {
-  if (setup_.job.training.sample_tokens <= 0) return;
-  try {
-    write_samples(step, epoch);
-  } catch (const Cancelled&) {  // the run ends with this step, and does without those that are left
-  }
-}
-
-void RunWatch::write_samples(int64_t step, int64_t epoch) {
-  const TrainingOptions& training = setup_.job.training;
-  Ledger::Hold hold(setup_.ledger, Phase::evaluation);
+void RunWatch::sample(int64_t step, int64_t epoch, Ledger& ledger) {
+  const TrainingOptions& training = plan_.job.training;
+  if (training.sample_tokens <= 0) return;
+  Ledger::Hold hold(ledger, Phase::evaluation);
   if (!generator_) {
-    const CausalModel* model = setup_.engine->model().causal();
+    const CausalModel* model = resources_.engine->model().causal();
     BRISK_CHECK(model != nullptr, "training.sample_tokens of a model that does not continue texts");
-    generator_ = std::make_unique<Generator>(*model, setup_.engine->parameters(), *setup_.data.tokenizer);
-    samples_file_ = std::make_unique<RecordLog>(setup_.directory.samples_path());
+    generator_ = std::make_unique<Generator>(*model, resources_.engine->parameters(), *plan_.data.tokenizer);
+    samples_file_ = std::make_unique<RecordLog>(plan_.directory.samples_path());
   }
   std::vector<std::string> prompts = training.sample_prompts;
   if (prompts.empty()) prompts.emplace_back();
@@ -220,7 +208,12 @@ void RunWatch::write_samples(int64_t step, int64_t epoch) {
     options.top_k = 50;
     // The same draws at every evaluation: what differs between two samples of a prompt is what was learned.
     options.seed = random_key({static_cast<uint64_t>(training.seed), i});
-    const Generated generated = generator_->generate(prompts[i], options);
+    Generated generated;
+    try {
+      generated = generator_->generate(prompts[i], options);
+    } catch (const Cancelled&) {  // the run ends with this step, and does without those that are left
+      return;
+    }
     const std::string text = valid_utf8(generated.text);
     samples_file_->append(line_of({{"step", step},
                                    {"epoch", epoch},
@@ -238,7 +231,7 @@ void RunWatch::write_samples(int64_t step, int64_t epoch) {
 }
 
 bool RunWatch::wants_histograms(int64_t step) const {
-  const int64_t every = setup_.job.training.histogram_steps;
+  const int64_t every = plan_.job.training.histogram_steps;
   return events_ && every > 0 && step % every == 0;
 }
 
@@ -246,7 +239,7 @@ void RunWatch::histograms(int64_t step) {
   if (!wants_histograms(step)) return;
   constexpr size_t kPiece = 1 << 16;
   std::vector<float> buffer(kPiece);
-  const ParameterStore& store = setup_.engine->parameters();
+  const ParameterStore& store = resources_.engine->parameters();
   for (const auto& parameter : store.all()) {
     const auto write = [&](const char* kind, const NumberReader& read) {
       const std::string name = fmt::format("{}/{}", kind, parameter->spec.name);
@@ -269,21 +262,21 @@ void RunWatch::histograms(int64_t step) {
 }
 
 void RunWatch::close_stretch() {
-  const Ledger::Totals now = setup_.ledger.totals();
+  const Ledger::Totals now = run_.ledger.totals();
   const Ledger::Totals stretch = now - stretch_start_;
   ledger_file_->append(line_of({{"kind", "stretch"},
                                 {"epoch", epoch_},
-                                {"step", setup_.state.step},
+                                {"step", run_.state.step},
                                 {"steps", steps_},
                                 {"tokens", tokens_},
                                 {"sequences", sequences_},
                                 {"seconds", stretch.seconds()},
-                                {"peak_memory_bytes", memory_of(setup_.engine->parameters().device())},
-                                {"peak_gflops", setup_.peak->gflops()},
-                                {"total_steps", setup_.total_steps},
+                                {"peak_memory_bytes", memory_of(resources_.engine->parameters().device())},
+                                {"peak_gflops", resources_.peak->gflops()},
+                                {"total_steps", run_.total_steps},
                                 {"ledger", ledger_json(stretch)}}));
   stretch_start_ = now;
-  closed_.emplace_back(setup_.state.step, now);
+  closed_.emplace_back(run_.state.step, now);
   steps_ = tokens_ = sequences_ = 0;
 }
 
@@ -303,18 +296,14 @@ void RunWatch::epoch(const EpochRow& row) {
 void RunWatch::end_epoch(const EpochRow& row, const Ledger::Totals& whole_epoch) {
   epoch(row);
   if (!events_) return;
-  for (int i = 0; i < kPhases; ++i) {
-    const Phase phase = static_cast<Phase>(i);
-    if (whole_epoch.seconds(phase) <= 0) continue;
-    events_->scalar(fmt::format("ledger_percent/{}", phase_name(phase)), setup_.state.step,
-                    100 * whole_epoch.seconds(phase) / whole_epoch.seconds());
-  }
+  for (const auto& [phase, seconds] : phases_of(whole_epoch))
+    events_->scalar("ledger_percent/" + phase, run_.state.step, 100 * seconds / whole_epoch.seconds());
   events_->write();
 }
 
 void RunWatch::end(const std::string& how, int64_t diverged_at) {
   close_stretch();
-  Json line = {{"kind", "end"}, {"step", setup_.state.step}, {"time", utc_now()}, {"ended", how}};
+  Json line = {{"kind", "end"}, {"step", run_.state.step}, {"time", utc_now()}, {"ended", how}};
   if (diverged_at > 0) line["diverged_at"] = diverged_at;
   ledger_file_->append(line_of(line));
 }

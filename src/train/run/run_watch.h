@@ -2,11 +2,11 @@
 // went, and on which machine), samples.jsonl (what the model makes of the job's prompts), and the events TensorBoard
 // reads.
 //
-//   RunWatch watch(setup);                     // at the first step, or after a resume: the time before it is start-up
+//   RunWatch watch(plan, run, resources);      // at the first step, or after a resume: the time before it is start-up
 //   watch.count(epoch, tokens, sequences);     // each step
 //   watch.step(line);                          // each line of metrics.jsonl
 //   watch.evaluation(line);
-//   watch.sample(step, epoch);                 // with each evaluation; its time is evaluation's
+//   watch.sample(step, epoch, ledger);         // with each evaluation; its time is evaluation's
 //   watch.close_stretch();                     // before a checkpoint, so that a killed process loses none of it
 //
 // Nothing here touches a parameter or draws from the training's random numbers: a run with samples, histograms and
@@ -31,16 +31,14 @@ namespace brisk {
 
 class RunWatch {
  public:
-  explicit RunWatch(TrainingSetup& setup);
-
-  double seconds();  // wall time of the run so far, that of earlier processes included
+  RunWatch(const RunPlan& plan, const RunState& run, const RunResources& resources);
 
   void count(int64_t epoch, int64_t tokens, int64_t sequences);
   // What the gradients that the parameters hold are multiplied by, for their histograms.
   void gradients_are_scaled(double scaling) { gradient_scaling_ = scaling; }
   void step(const StepMetrics& line);
   void evaluation(const EvaluationMetrics& line);
-  void sample(int64_t step, int64_t epoch);  // nothing where the job asks for no samples
+  void sample(int64_t step, int64_t epoch, Ledger& ledger);  // nothing where the job asks for no samples
   bool wants_histograms(int64_t step) const;
   void histograms(int64_t step);  // where the job wants them at this step; the gradient is that of `step`
 
@@ -57,10 +55,11 @@ class RunWatch {
 
  private:
   void open_files();
-  void write_samples(int64_t step, int64_t epoch);
   void start();
 
-  TrainingSetup& setup_;
+  const RunPlan& plan_;
+  const RunState& run_;
+  const RunResources& resources_;
   std::unique_ptr<RecordLog> ledger_file_;
   std::unique_ptr<RecordLog> samples_file_;  // made with the first sample
   std::unique_ptr<EventFile> events_;        // none where the job wants none

@@ -1,8 +1,12 @@
-// Everything before the first step: data, tuned settings, checks of memory and disk, the engine (new or restored), the
-// run's files.
+// Everything before the first step, and the parts of a run that it makes: the plan, which nobody changes afterwards, the
+// state, which the steps move on, and what they work with.
 //
 //   TrainingSetup setup(job, request);          // UserError where the job cannot run; then nothing is left behind
-//   StepBatch batch = setup.loader->next();
+//   const RunPlan& plan = setup.plan();
+//   ++setup.run.state.step;
+//   StepBatch batch = setup.resources.loader->next();
+//
+// A function takes the parts it needs, as const where it only reads: its signature says what it may change.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +23,6 @@
 #include "data/batch/loader.h"
 #include "infer/tuned_settings.h"
 #include "job/job.h"
-#include "job/run_length.h"
 #include "models/model_costs.h"
 #include "ops/peak/peak.h"
 #include "optim/schedule.h"
@@ -34,51 +37,74 @@
 
 namespace brisk {
 
-struct TrainingSetup {
-  TrainingSetup(Job job, const TrainRequest& request);
+// What a run is, decided before its first step: the job, its data, what was tuned, when it evaluates. Const ever after.
+struct RunPlan {
+  RunPlan(Job job, const TrainRequest& request);  // opens the directory
 
   ProcessGroup& processes() const { return request.processes != nullptr ? *request.processes : single_process(); }
   const Clock& clock() const { return *request.clock; }
-  // Wall time of the run, earlier processes included.
-  double elapsed() { return elapsed_before + ledger.totals().seconds(); }
-
-  // Where the run stands at step 0, and its first parameters; the engine is new.
-  void begin();
-  void recall_loss_scale();  // the engine's, from `state`
 
   Job job;
   TrainRequest request;
-  Ledger ledger{Phase::start_up, *request.clock};
   RunDirectory directory;
-  std::shared_ptr<Task> task;
+  std::shared_ptr<const Task> task;
   TaskData data;
   TunedSettings tuned;
   MemoryPlan memory;
-  std::optional<GpuMemoryExplanation> memory_explanation;  // where a GPU trains
-  std::unique_ptr<Engine> engine;
-  CheckpointState state;
-  LoaderOptions loader_options;
-  std::unique_ptr<Loader> loader;
-  std::unique_ptr<MetricsLog> metrics;
-  Schedule schedule;
-  RunSummary summary;  // of a resumed run: what its metrics say so far
-
-  int64_t micro_batch_tokens = 0, steps_per_epoch = 0;
-  // Of a time-boxed run they are what is expected.
-  int64_t total_steps = 0, epochs = 0;
-  EvaluationPlan evaluations;     // where the job has no eval_steps; not of a time box
-  std::optional<RunLength> stop;  // where the job has one
-  std::optional<TimeBox> time_box;
-  double elapsed_before = 0;  // seconds, of earlier processes of the run
+  LoaderOptions loader_options;  // from where this process starts
+  int64_t steps_per_epoch = 0;
   std::vector<ComponentCost> costs;
   double flop_per_token = 0;
-  std::unique_ptr<PeakMeter> peak;  // sampled now and then while the run goes on
-  int64_t own_memory = 0;           // the most of the host's that was seen, without mapped files
-  std::unique_ptr<GpuWatch> gpu;    // of a GPU whose driver tells something; else none
+  Schedule schedule;           // a time box has its own
+  EvaluationPlan evaluations;  // where the job has no eval_steps; not of a time box
 };
+
+// Where a run stands, how far it should come, and what its summary will say. The Trainer moves it on, with its StepLog
+// and BestModel; a rollback takes it back.
+struct RunState {
+  explicit RunState(const Clock& clock) : ledger(Phase::start_up, clock) {}
+
+  double elapsed() const { return elapsed_before + ledger.totals().seconds(); }  // wall time of the whole run
+
+  CheckpointState state;
+  Ledger ledger;              // of this process
+  double elapsed_before = 0;  // seconds, of earlier processes of the run
+  std::optional<TimeBox> time_box;
+  int64_t total_steps = 0, epochs = 0;  // of a time-boxed run, what is expected
+  RunSummary summary;                   // of a resumed run, first what its metrics say so far
+};
+
+// What a run works with. The Trainer uses it, and a rollback makes some of it anew; everybody else only reads.
+struct RunResources {
+  std::optional<GpuMemoryExplanation> memory_explanation;  // where a GPU trains
+  std::optional<Engine> engine;
+  std::optional<Loader> loader;  // not of a dry run, nor metrics
+  std::optional<MetricsLog> metrics;
+  std::optional<PeakMeter> peak;  // sampled now and then while the run goes on
+  std::unique_ptr<GpuWatch> gpu;  // of a GPU whose driver tells something; else none
+};
+
+class TrainingSetup {
+ public:
+  TrainingSetup(Job job, const TrainRequest& request);
+
+  const RunPlan& plan() const { return plan_; }
+  RunState run;
+
+ private:
+  RunPlan plan_;
+
+ public:
+  RunResources resources;  // last: the plan has the task that the engine calls
+};
+
+// The state of a run at step 0, and in the engine, which is new, its first parameters.
+CheckpointState begin_run(const Job& job, Engine& engine);
+// That of a checkpoint, and in the engine its parameters and loss scale; parameters_changed() is the caller's.
+CheckpointState restore_run(const std::string& checkpoint, Engine& engine);
 
 // What was evaluated, by what: "validation_fingerprint", "tokenizer_fingerprint" and, of a classifier, that of its
 // classes. Runs in which they are the same can be compared (report/page/compare.h).
-std::vector<std::pair<std::string, std::string>> fingerprints_of(const TrainingSetup& setup);
+std::vector<std::pair<std::string, std::string>> fingerprints_of(const TaskData& data);
 
 }  // namespace brisk

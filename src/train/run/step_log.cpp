@@ -1,6 +1,5 @@
 #include "train/run/step_log.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -13,15 +12,12 @@ constexpr double kRecentSteps = 20;  // whose pace tells how long the rest will 
 
 }  // namespace
 
-StepLog::StepLog(TrainingSetup& setup)
-    : setup_(setup), process_start_(setup.ledger.totals()), epoch_start_(process_start_) {}
-
 void StepLog::count(const StepResult& result, double seconds) {
   // Since the last logged line; saved, so that a resumed curve has the same lines.
-  CheckpointState& state = setup_.state;
+  CheckpointState& state = run_.state;
   if (std::isfinite(result.loss_sum)) {  // a skipped step that is finite shows in the curve; one that is not, cannot
     const auto targets = static_cast<double>(result.targets);
-    const bool weighted = setup_.job.training.class_weights.word != "none";
+    const bool weighted = plan_.job.training.class_weights.word != "none";
     const LossSums step{.loss = result.loss_sum,
                         .correct = static_cast<double>(result.correct),
                         .targets = targets,
@@ -34,7 +30,7 @@ void StepLog::count(const StepResult& result, double seconds) {
   }
   ++state.epoch_steps;
   window_seconds_ += seconds;
-  if (whole_.steps == 0) setup_.summary.first_step_seconds = setup_.ledger.totals().seconds();
+  if (whole_.steps == 0) run_.summary.first_step_seconds = run_.ledger.totals().seconds();
   if (!result.overflowed) last_gradient_norm_ = result.gradient_norm;
   for (Counts* counts : {&whole_, &epoch_, &window_}) {
     ++counts->steps;
@@ -51,79 +47,79 @@ void StepLog::count(const StepResult& result, double seconds) {
   }
 }
 
-void StepLog::skipped() { ++setup_.state.epoch_skipped; }
+void StepLog::skipped() { ++run_.state.epoch_skipped; }
 
 // By the pace of the last steps, with the evaluations and checkpoints that came between the steps so far; inside a time
 // box, what is left of it.
 double StepLog::seconds_left(const Ledger::Totals& now) const {
-  if (setup_.time_box) return std::max(0.0, setup_.time_box->seconds() - setup_.elapsed_before - now.seconds());
+  if (run_.time_box) return std::max(0.0, run_.time_box->seconds() - run_.elapsed_before - now.seconds());
   const Ledger::Totals since = now - process_start_;
   const double between = since.seconds() - training_seconds(since);
   const double per_step = recent_step_seconds_ + between / static_cast<double>(std::max<int64_t>(1, whole_.steps));
-  return per_step * static_cast<double>(setup_.total_steps - setup_.state.step);
+  return per_step * static_cast<double>(run_.total_steps - run_.state.step);
 }
 
 void StepLog::went_back() {
   epoch_ = window_ = {};
   window_seconds_ = 0;
-  epoch_start_ = setup_.ledger.totals();
+  epoch_start_ = run_.ledger.totals();
 }
 
 Progress StepLog::progress(const StepBatch& batch) const {
-  const double elapsed = setup_.clock().seconds_since(started_);
   Progress progress;
   progress.epoch = batch.cursor.epoch + 1;
-  progress.epochs = setup_.epochs;
-  progress.step = setup_.state.step;
-  progress.steps = setup_.total_steps;
-  const CheckpointState& state = setup_.state;
+  progress.epochs = run_.epochs;
+  progress.step = run_.state.step;
+  progress.steps = run_.total_steps;
+  const CheckpointState& state = run_.state;
   progress.loss = state.recent_weights > 0 ? state.recent_loss / state.recent_weights : std::nan("");
   progress.tokens_per_second = window_seconds_ > 0 ? static_cast<double>(window_.tokens) / window_seconds_ : 0;
-  progress.elapsed_seconds = elapsed;
-  if (setup_.gpu) progress.gpu = format_gpu(setup_.gpu->latest().value_or(GpuReading{}));
-  if (const LossScale* scale = setup_.engine->loss_scale()) progress.skipped_steps = scale->skipped_steps;
-  progress.seconds_left = seconds_left(setup_.ledger.totals());
+  progress.elapsed_seconds = plan_.clock().seconds_since(started_);
+  if (resources_.gpu) progress.gpu = format_gpu(resources_.gpu->latest().value_or(GpuReading{}));
+  if (const LossScale* scale = resources_.engine->loss_scale()) progress.skipped_steps = scale->skipped_steps;
+  progress.seconds_left = seconds_left(run_.ledger.totals());
   return progress;
 }
 
 StepMetrics StepLog::line(const StepBatch& batch, double rate, double seconds) {
-  const LossSums sums = std::exchange(setup_.state.loss_sums, {});
+  const LossSums sums = std::exchange(run_.state.loss_sums, {});
   StepMetrics line;
-  line.step = setup_.state.step;
+  line.step = run_.state.step;
   line.epoch = batch.cursor.epoch + 1;
-  line.tokens = setup_.state.tokens_seen;
+  line.tokens = run_.state.tokens_seen;
   line.metrics = {standard_metric("loss", sums.mean_loss()), standard_metric("accuracy", sums.accuracy())};
   line.learning_rate = rate;
   line.gradient_norm = last_gradient_norm_;
   line.tokens_per_second = window_seconds_ > 0 ? static_cast<double>(window_.tokens) / window_seconds_ : 0;
   line.step_ms = 1e3 * window_seconds_ / static_cast<double>(std::max<int64_t>(1, window_.steps));
   line.seconds = seconds;
-  line.skipped_updates = setup_.state.guard.skipped;
-  line.rollbacks = setup_.state.guard.rollbacks;
-  if (setup_.gpu) line.gpu = setup_.gpu->latest();
-  if (const LossScale* scale = setup_.engine->loss_scale()) line.loss_scale = *scale;
+  line.skipped_updates = run_.state.guard.skipped;
+  line.rollbacks = run_.state.guard.rollbacks;
+  if (resources_.gpu) line.gpu = resources_.gpu->latest();
+  if (const LossScale* scale = resources_.engine->loss_scale()) line.loss_scale = *scale;
   window_ = {};
   window_seconds_ = 0;
   return line;
 }
 
-Speed StepLog::speed_of(const TrainingSetup& setup, const Counts& counts, const Ledger::Totals& totals) {
+Speed StepLog::speed_of(const Counts& counts, const Ledger::Totals& totals) const {
+  const Device& device = resources_.engine->parameters().device();
   return {totals.seconds(),
           counts.tokens,
           counts.steps,
           counts.sequences,
-          setup.flop_per_token,
-          setup.peak->gflops(),
+          plan_.flop_per_token,
+          resources_.peak->gflops(),
           training_seconds(totals),
-          setup.engine->parameters().device().memory().peak(),
-          setup.own_memory,
-          setup.memory.total() + (setup.engine->parameters().device().is_cuda() ? 0 : setup.memory.copy_bytes)};
+          device.memory().peak(),
+          own_memory_,
+          plan_.memory.total() + (device.is_cuda() ? 0 : plan_.memory.copy_bytes)};
 }
 
-Speed StepLog::speed(const Ledger::Totals& totals) const { return speed_of(setup_, whole_, totals); }
+Speed StepLog::speed(const Ledger::Totals& totals) const { return speed_of(whole_, totals); }
 
 EpochRow StepLog::epoch_so_far(const DataCursor& last, const Ledger::Totals& now) const {
-  const CheckpointState& state = setup_.state;
+  const CheckpointState& state = run_.state;
   EpochRow row;
   row.epoch = last.epoch + 1;
   row.step = state.step;
@@ -133,17 +129,17 @@ EpochRow StepLog::epoch_so_far(const DataCursor& last, const Ledger::Totals& now
   const int64_t steps = last.step + 1;
   if (state.epoch_steps < steps)
     row.since_step = row.step - state.epoch_steps + 1;  // the checkpoint of an earlier brisk had none of them
-  const auto& evaluation = setup_.summary.last_evaluation;
+  const auto& evaluation = run_.summary.last_evaluation;
   if (evaluation && evaluation->step > row.step - steps) row.evaluation = evaluation;
-  row.speed = speed_of(setup_, epoch_, now - epoch_start_);
+  row.speed = speed_of(epoch_, now - epoch_start_);
   return row;
 }
 
 EpochRow StepLog::end_epoch(const StepPlace& place, const Ledger::Totals& now) {
   EpochRow row = epoch_so_far(place.cursor, now);
   if (place.last_of_epoch) {
-    setup_.state.epoch_sums = {};
-    setup_.state.epoch_steps = setup_.state.epoch_skipped = 0;
+    run_.state.epoch_sums = {};
+    run_.state.epoch_steps = run_.state.epoch_skipped = 0;
   }
   epoch_ = {};
   return row;

@@ -1,14 +1,15 @@
 // What the steps of a run add up to: since the last line of metrics.jsonl, in the epoch, in this process.
 //
-//   StepLog log(setup);
+//   StepLog log(plan, run, resources);
 //   log.count(result, seconds);                 // each step that stands
 //   bar.update(log.progress(batch));
-//   setup.summary.last_step = log.line(...);    // every logging_steps: the mean since the last one
+//   run.summary.last_step = log.line(...);      // every logging_steps: the mean since the last one
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <vector>
 
+#include "base/machine/machine.h"
 #include "base/terminal/terminal.h"
 #include "train/record/metrics_log.h"
 #include "train/record/run_text.h"
@@ -24,10 +25,12 @@ struct StepPlace {
 
 class StepLog {
  public:
-  explicit StepLog(TrainingSetup& setup);
+  StepLog(const RunPlan& plan, RunState& run, const RunResources& resources)
+      : plan_(plan), run_(run), resources_(resources) {}
 
   void count(const StepResult& result, double seconds);
   void skipped();
+  void sample_memory() { own_memory_ = std::max(own_memory_, own_memory_bytes()); }  // now and then
   // After the run went back to an earlier step: the epoch and the line begin anew.
   void went_back();
 
@@ -40,7 +43,7 @@ class StepLog {
   EpochRow epoch_so_far(const DataCursor& last, const Ledger::Totals& now) const;
   // What it was; its counts begin anew.
   EpochRow end_epoch(const StepPlace& place, const Ledger::Totals& now);
-  void begin_epoch() { epoch_start_ = setup_.ledger.totals(); }
+  void begin_epoch() { epoch_start_ = run_.ledger.totals(); }
   const Ledger::Totals& epoch_start() const { return epoch_start_; }
 
   int64_t steps() const { return whole_.steps; }    // of this process
@@ -53,15 +56,19 @@ class StepLog {
     int64_t tokens = 0, steps = 0, sequences = 0;
   };
   double seconds_left(const Ledger::Totals& now) const;
-  static Speed speed_of(const TrainingSetup& setup, const Counts& counts, const Ledger::Totals& totals);
+  Speed speed_of(const Counts& counts, const Ledger::Totals& totals) const;
 
-  TrainingSetup& setup_;
-  int64_t started_ = setup_.clock().nanoseconds();
-  Ledger::Totals process_start_, epoch_start_;
+  const RunPlan& plan_;
+  RunState& run_;  // the sums in its state; of the summary, the time of the first step
+  const RunResources& resources_;
+  int64_t started_ = plan_.clock().nanoseconds();
+  const Ledger::Totals process_start_ = run_.ledger.totals();
+  Ledger::Totals epoch_start_ = process_start_;
   Counts whole_, epoch_, window_;  // window: since the last line
   double window_seconds_ = 0, recent_step_seconds_ = 0, last_gradient_norm_ = 0;
   int64_t early_tokens_ = 0;
   double early_seconds_ = 0;
+  int64_t own_memory_ = 0;  // the most of the host's that was seen, without mapped files
 };
 
 }  // namespace brisk

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/files/files.h"
 #include "report/page/compare.h"
 #include "report/page/report_page.h"
 #include "report/read/run_record.h"
@@ -66,18 +65,17 @@ Job tiny_text_job(const ScratchFolder& folder) {
 
 TEST(ANewMetric, FlowsFromTheEvaluationToEverythingThatShowsIt) {
   const ScratchFolder folder;
-  TrainingSetup setup(tiny_text_job(folder), {});
-  setup.task = std::make_shared<BleuTask>(setup.task);
-  setup.job.training.best_by = "bleu";
-  write_file_atomically(setup.directory.job_path(), job_to_json_text(setup.job));
-  RunWatch watch(setup);
-  BestModel best(setup);
+  Job job = tiny_text_job(folder);
+  job.training.best_by = "bleu";
+  TrainingSetup setup(job, {.task = std::make_shared<BleuTask>(make_task(job.task))});
+  RunWatch watch(setup.plan(), setup.run, setup.resources);
+  BestModel best(setup.plan(), setup.run);
   const auto evaluate = [&](int64_t step, double loss, double value) {
-    setup.state.step = step;
+    setup.run.state.step = step;
     Metrics metrics = token_metrics(loss, 0.5);
     metrics.add(bleu(value));
     const EvaluationMetrics line{step, 1, metrics, static_cast<double>(step)};
-    setup.metrics->append(line);
+    setup.resources.metrics->append(line);
     watch.evaluation(line);
     return best.see(line);
   };
@@ -87,16 +85,16 @@ TEST(ANewMetric, FlowsFromTheEvaluationToEverythingThatShowsIt) {
   watch.end("finished");
 
   // The best model, early stopping, and what a checkpoint keeps of it.
-  EXPECT_EQ(setup.state.best_step, 20);
-  EXPECT_EQ(setup.state.best_metrics.value("bleu"), 0.25);
+  EXPECT_EQ(setup.run.state.best_step, 20);
+  EXPECT_EQ(setup.run.state.best_metrics.value("bleu"), 0.25);
   EXPECT_EQ(best.early_stopping_text(),
             "early stopping at step 30: no better validation BLEU in 1 evaluation; the best was validation BLEU "
             "25.00 % at step 20");
-  EXPECT_EQ(json::parse(checkpoint_state_to_json_text(setup.state))["best_metrics"]["bleu"], "0.25");
+  EXPECT_EQ(json::parse(checkpoint_state_to_json_text(setup.run.state))["best_metrics"]["bleu"], "0.25");
 
   // What a resumed run remembers, and the tables of the run.
   RunSummary summary;
-  recall_metrics(setup.directory.metrics_path(), setup.task->metrics(), 20, summary);
+  recall_metrics(setup.plan().directory.metrics_path(), setup.plan().task->metrics(), 20, summary);
   ASSERT_TRUE(summary.best_evaluation.has_value());
   EXPECT_EQ(metrics_text(summary.best_evaluation->metrics, "bleu"),
             "BLEU 25.00 %, loss 3.5000, perplexity 33.12, accuracy 50.00 %");
@@ -106,13 +104,13 @@ TEST(ANewMetric, FlowsFromTheEvaluationToEverythingThatShowsIt) {
 
   // TensorBoard.
   std::string events;
-  for (const auto& file : std::filesystem::directory_iterator(setup.directory.events_path())) {
+  for (const auto& file : std::filesystem::directory_iterator(setup.plan().directory.events_path())) {
     events += contents_of(file.path().string());
   }
   for (const char* tag : {"bleu/validation", "loss/validation"}) EXPECT_NE(events.find(tag), std::string::npos) << tag;
 
   // The report and the comparison.
-  const RunRecord run = read_run(setup.directory.path());
+  const RunRecord run = read_run(setup.plan().directory.path());
   ASSERT_NE(run.best_evaluation(), nullptr);
   EXPECT_EQ(run.best_evaluation()->step, 20);
   EXPECT_EQ(json::parse(report_json(run))["best_validation_bleu"], 0.25);

@@ -68,55 +68,55 @@ TEST(RunWatch, AfterGoingBackNoStepIsThereTwiceAndNoTimeIsLost) {
   const ScratchFolder folder;
   test::ManualClock clock;
   TrainingSetup setup(small_job(folder), {.clock = &clock});
-  RunWatch watch(setup);
+  RunWatch watch(setup.plan(), setup.run, setup.resources);
   const auto work_to = [&](int64_t step) {
     clock.advance(1);
-    setup.state.step = step;
+    setup.run.state.step = step;
     watch.count(1, 100, 4);
     watch.step(StepMetrics{.step = step, .metrics = {standard_metric("loss", 3)}});
-    watch.sample(step, 1);
+    watch.sample(step, 1, setup.run.ledger);
     watch.close_stretch();
   };
   work_to(10);
   work_to(20);
   work_to(30);
-  setup.state.step = 10;
-  setup.directory.cut_metrics(10);
+  setup.run.state.step = 10;
+  setup.plan().directory.cut_metrics(10);
   watch.went_back();
   work_to(20);
   watch.end("finished");
 
-  const std::vector<int64_t> steps = event_steps(setup.directory.events_path());
+  const std::vector<int64_t> steps = event_steps(setup.plan().directory.events_path());
   EXPECT_TRUE(std::is_sorted(steps.begin(), steps.end()));
   EXPECT_EQ(std::count(steps.begin(), steps.end(), 10), std::count(steps.begin(), steps.end(), 20));
   EXPECT_EQ(std::count(steps.begin(), steps.end(), 30), 0);
   std::vector<int64_t> samples;
-  for (const json& line : watched_lines(setup.directory.samples_path())) samples.push_back(line["step"]);
+  for (const json& line : watched_lines(setup.plan().directory.samples_path())) samples.push_back(line["step"]);
   EXPECT_EQ(samples, (std::vector<int64_t>{10, 20}));
   double seconds = 0;
   int64_t tokens = 0;
-  for (const json& line : watched_lines(setup.directory.ledger_path())) {
+  for (const json& line : watched_lines(setup.plan().directory.ledger_path())) {
     if (line["kind"] != "stretch") continue;
     seconds += line["seconds"].get<double>();
     tokens += line["tokens"].get<int64_t>();
   }
   EXPECT_EQ(tokens, 200);
   EXPECT_EQ(seconds, 4) << "the lost steps took time as well";
-  EXPECT_EQ(setup.ledger.totals().seconds(), 4);
+  EXPECT_EQ(setup.run.ledger.totals().seconds(), 4);
 }
 
 TEST(RunWatch, GoingBackToBeforeThisProcessKeepsItsStart) {
   const ScratchFolder folder;
   test::ManualClock clock;
   TrainingSetup setup(small_job(folder), {.clock = &clock});
-  setup.state.step = 40;  // as after a resume
+  setup.run.state.step = 40;  // as after a resume
   clock.advance(3);
-  RunWatch watch(setup);
-  setup.state.step = 10;
-  setup.directory.cut_metrics(10);
+  RunWatch watch(setup.plan(), setup.run, setup.resources);
+  setup.run.state.step = 10;
+  setup.plan().directory.cut_metrics(10);
   watch.went_back();
   watch.end("finished");
-  const std::vector<json> lines = watched_lines(setup.directory.ledger_path());
+  const std::vector<json> lines = watched_lines(setup.plan().directory.ledger_path());
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0]["kind"], "start");
   EXPECT_EQ(lines[1]["kind"], "stretch");
