@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "base/runtime.h"
-#include "infer/generate.h"
-#include "infer/predict.h"
-#include "infer/trained_model.h"
+#include "infer/answer/generate.h"
+#include "infer/answer/predict.h"
+#include "infer/open/trained_model.h"
 
 namespace brisk {
 

@@ -1,4 +1,4 @@
-#include "infer/predict.h"
+#include "infer/answer/predict.h"
 
 #include <brisk/model.h>
 

@@ -8,7 +8,7 @@
 
 #include "base/runtime.h"
 #include "base/terminal/terminal.h"
-#include "infer/model_source.h"
+#include "infer/open/model_source.h"
 #include "train/task/task.h"
 
 namespace brisk {

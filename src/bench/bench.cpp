@@ -18,7 +18,7 @@
 #include "train/engine/engine.h"
 #include "train/engine/tune_micro_batch.h"
 #include "train/record/run_text.h"
-#include "train/run/resource_checks.h"
+#include "train/run/plan/resource_checks.h"
 
 namespace brisk {
 

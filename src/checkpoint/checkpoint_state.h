@@ -19,7 +19,7 @@ namespace brisk {
 
 constexpr const char* kStateFile = "state.json";
 
-// When the clock wants the next checkpoint, in steps (train/run/cadence.h).
+// When the clock wants the next checkpoint, in steps (train/run/plan/cadence.h).
 struct SaveSchedule {
   int64_t interval = 0;  // steps from one to the next; 0: not known yet
   int64_t next = 0;      // the step

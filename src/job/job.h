@@ -102,9 +102,9 @@ struct TrainingOptions {
   double mlm_probability = 0.15;    // share of tokens that are masked
   bool whole_word_masking = false;  // the pieces of a word are masked together
 
-  int64_t eval_steps = -1;       // optimizer steps; 0: after each epoch; negative: train/run/cadence.h
+  int64_t eval_steps = -1;       // optimizer steps; 0: after each epoch; negative: train/run/plan/cadence.h
   int64_t logging_steps = 0;     // 0: every 10, and on the screen a line now and then
-  int64_t save_steps = -1;       // optimizer steps; 0: after each epoch; negative: train/run/cadence.h
+  int64_t save_steps = -1;       // optimizer steps; 0: after each epoch; negative: train/run/plan/cadence.h
   double save_minutes = 5;       // besides, when this long ago; 0: never
   int64_t save_total_limit = 2;  // last checkpoints kept besides the best; 0: all
   bool load_best_model_at_end = true;

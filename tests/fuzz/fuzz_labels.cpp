@@ -1,5 +1,5 @@
 #include "fuzz/fuzz_input.h"
-#include "infer/label_file.h"
+#include "infer/open/label_file.h"
 
 using namespace brisk;
 

@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "infer/answer/predict.h"
 #include "infer/architecture/architecture.h"
-#include "infer/import.h"
-#include "infer/model_source.h"
-#include "infer/predict.h"
+#include "infer/open/import.h"
+#include "infer/open/model_source.h"
 #include "support/encoder_job.h"
 #include "support/scratch_folder.h"
 

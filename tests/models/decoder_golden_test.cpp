@@ -2,7 +2,7 @@
 // scripts/make_golden.py writes. fp32 within 1e-5, bf16 within 2e-2 of the exact values, norm-wise per tensor.
 #include <gtest/gtest.h>
 
-#include "infer/forward_run.h"
+#include "infer/forward/forward_run.h"
 #include "support/golden_file.h"
 #include "support/numeric.h"
 #include "support/tiny_job.h"

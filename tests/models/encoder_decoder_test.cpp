@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "data/batch/loader.h"
-#include "infer/batch_layout.h"
-#include "infer/forward_run.h"
+#include "infer/forward/batch_layout.h"
+#include "infer/forward/forward_run.h"
 #include "ops/optimizer/parameters.h"
 #include "optim/adamw.h"
 #include "support/micro_batches.h"

@@ -4,7 +4,7 @@
 //   double loss = job.run(classify_batch({5, 1, 9}));
 #pragma once
 
-#include "infer/forward_run.h"
+#include "infer/forward/forward_run.h"
 #include "models/encoder.h"
 #include "ops/optimizer/parameters.h"
 #include "support/micro_batches.h"

@@ -5,7 +5,7 @@
 
 #include "base/ledger.h"
 #include "data/batch/batch.h"
-#include "infer/forward_run.h"
+#include "infer/forward/forward_run.h"
 #include "models/decoder.h"
 #include "support/micro_batches.h"
 #include "support/tiny_job.h"

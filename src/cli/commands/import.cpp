@@ -1,4 +1,4 @@
-#include "infer/import.h"
+#include "infer/open/import.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -21,12 +21,12 @@
 #include "cli/smoke_test/child_process.h"
 #include "cli/smoke_test/trial.h"
 #include "infer/architecture/architecture.h"
-#include "infer/model_source.h"
+#include "infer/open/model_source.h"
 #include "job/job_conditions.h"
 #include "job/job_options.h"
 #include "job/run_length.h"
-#include "train/run/engine_plan.h"
-#include "train/run/resource_checks.h"
+#include "train/run/plan/engine_plan.h"
+#include "train/run/plan/resource_checks.h"
 #include "train/task/task.h"
 
 namespace brisk {

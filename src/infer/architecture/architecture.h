@@ -18,8 +18,8 @@
 
 #include "hub/formats/safetensors.h"
 #include "hub/gguf/gguf.h"
-#include "infer/model_source.h"
-#include "infer/trained_model.h"
+#include "infer/open/model_source.h"
+#include "infer/open/trained_model.h"
 #include "job/job.h"
 #include "models/model_config.h"
 

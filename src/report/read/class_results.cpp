@@ -31,7 +31,7 @@ ClassResults::Score score_in(const nlohmann::json& json, const std::string& pref
   return {figure(json, prefix + "precision"), figure(json, prefix + "recall"), figure(json, prefix + "f1")};
 }
 
-// A matrix, or of many classes a list of what occurs (infer/class_scores.h).
+// A matrix, or of many classes a list of what occurs (infer/answer/class_scores.h).
 void read_confusions(const nlohmann::json& json, ClassResults& results) {
   if (!json.is_array()) return;
   std::map<std::string, size_t> place;

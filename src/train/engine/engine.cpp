@@ -4,7 +4,7 @@
 #include <exception>
 
 #include "base/error.h"
-#include "infer/batch_buffer.h"
+#include "infer/forward/batch_buffer.h"
 #include "ops/backend.h"
 #include "ops/cpu/cpu_workspace.h"
 #include "ops/optimizer/parameters.h"

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "base/random.h"
-#include "infer/batch_buffer.h"
+#include "infer/forward/batch_buffer.h"
 #include "train/engine/step_backend.h"
 
 namespace brisk {

@@ -7,7 +7,7 @@
 
 #include "base/random.h"
 #include "base/runtime.h"
-#include "infer/batch_buffer.h"
+#include "infer/forward/batch_buffer.h"
 #include "train/engine/step_backend.h"
 
 namespace brisk {

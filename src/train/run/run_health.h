@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "infer/class_scores.h"
+#include "infer/answer/class_scores.h"
 #include "train/run/setup.h"
 
 namespace brisk {

@@ -21,7 +21,7 @@
 
 #include "base/files/record_log.h"
 #include "base/ledger.h"
-#include "infer/generate.h"
+#include "infer/answer/generate.h"
 #include "report/tensorboard/event_file.h"
 #include "train/record/metrics_log.h"
 #include "train/record/run_text.h"

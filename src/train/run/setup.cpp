@@ -19,15 +19,15 @@
 #include "checkpoint/run_files.h"
 #include "checkpoint/warm_start.h"
 #include "infer/device_choice.h"
-#include "infer/model_source.h"
+#include "infer/open/model_source.h"
 #include "job/job_options.h"
 #include "report/read/run_record.h"
 #include "train/engine/tune_micro_batch.h"
 #include "train/run/describe_run.h"
-#include "train/run/engine_plan.h"
-#include "train/run/plan_run_length.h"
-#include "train/run/resource_checks.h"
-#include "train/run/resume_check.h"
+#include "train/run/plan/engine_plan.h"
+#include "train/run/plan/plan_run_length.h"
+#include "train/run/plan/resource_checks.h"
+#include "train/run/plan/resume_check.h"
 
 namespace brisk {
 

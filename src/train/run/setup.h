@@ -30,8 +30,8 @@
 #include "train/engine/engine.h"
 #include "train/engine/process_group.h"
 #include "train/record/metrics_log.h"
-#include "train/run/cadence.h"
-#include "train/run/time_box.h"
+#include "train/run/plan/cadence.h"
+#include "train/run/plan/time_box.h"
 #include "train/run/trainer.h"
 #include "train/task/task.h"
 

@@ -15,7 +15,7 @@
 #include "train/record/run_text.h"
 #include "train/run/best_model.h"
 #include "train/run/checkpoint_saver.h"
-#include "train/run/expectation.h"
+#include "train/run/plan/expectation.h"
 #include "train/run/rollback.h"
 #include "train/run/run_end.h"
 #include "train/run/run_health.h"

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "infer/evaluator.h"
-#include "infer/trained_model.h"
+#include "infer/forward/evaluator.h"
+#include "infer/open/trained_model.h"
 #include "train/task/task.h"
 
 namespace brisk {

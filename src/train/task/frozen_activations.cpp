@@ -9,8 +9,8 @@
 #include "base/terminal/work_bar.h"
 #include "checkpoint/store_checksum.h"
 #include "data/examples/example_sequences.h"
-#include "infer/batch_layout.h"
-#include "infer/forward_run.h"
+#include "infer/forward/batch_layout.h"
+#include "infer/forward/forward_run.h"
 #include "ops/optimizer/parameters.h"
 #include "train/task/classify_task.h"
 

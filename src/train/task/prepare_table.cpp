@@ -13,7 +13,7 @@
 #include "checkpoint/run_directory.h"
 #include "data/examples/example_statistics.h"
 #include "data/table/input_table.h"
-#include "infer/label_file.h"
+#include "infer/open/label_file.h"
 #include "job/job_conditions.h"
 #include "job/job_options.h"
 #include "train/task/prepare_text.h"

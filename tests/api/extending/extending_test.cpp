@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "infer/answer/generate.h"
 #include "infer/architecture/architecture.h"
-#include "infer/generate.h"
 #include "models/model_costs.h"
 #include "support/scratch_folder.h"
 #include "support/silent_log.h"

@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "base/files/files.h"
-#include "infer/generate.h"
+#include "base/hash.h"
+#include "infer/answer/generate.h"
 #include "train/task/task.h"
 
 namespace brisk {
@@ -70,6 +71,7 @@ class RiddleTask final : public Task {
     data.validation = std::make_shared<Riddles>(read_file(job.data.validation.front(), kRiddlesFile), *data.tokenizer);
     data.sequences_per_epoch = data.train->count();
     data.rows_per_epoch = static_cast<double>(data.train->total_rows());
+    data.fingerprint = fmt::format("{:016x}", hash_bytes(text));  // a run is not resumed on another text
     data.found["model.vocab_size"] = data.tokenizer->vocab_size();
     return data;
   }

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "infer/generate.h"
+#include "infer/answer/generate.h"
 #include "ops/tape/gpu_workspace.h"
 #include "support/tiny_job.h"
 #include "tensor/device.h"

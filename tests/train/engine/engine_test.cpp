@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "infer/forward_run.h"
-#include "infer/generate.h"
+#include "infer/answer/generate.h"
+#include "infer/forward/forward_run.h"
 #include "ops/optimizer/parameters.h"
 #include "support/numeric.h"
 #include "support/sanitized.h"

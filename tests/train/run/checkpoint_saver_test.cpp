@@ -16,7 +16,7 @@
 #include "job/job.h"
 #include "support/sample_text.h"
 #include "support/scratch_folder.h"
-#include "train/run/resource_checks.h"
+#include "train/run/plan/resource_checks.h"
 #include "train/run/trainer.h"
 
 namespace brisk {

@@ -9,7 +9,7 @@
 #include "job/tables.h"
 #include "support/scratch_folder.h"
 #include "tensor/device.h"
-#include "train/run/engine_plan.h"
+#include "train/run/plan/engine_plan.h"
 
 namespace brisk {
 namespace {

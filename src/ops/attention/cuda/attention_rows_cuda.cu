@@ -79,7 +79,7 @@ void place_sequences(const RowSet& rows, int64_t batch, const SequencePlaces& pl
 }
 
 void clear_spare_rows(const RowSet& rows, const Tensor& t) {
-  // At most a sixteenth of the rows (infer/batch_buffer.cpp).
+  // At most a sixteenth of the rows (infer/forward/batch_buffer.cpp).
   const int64_t eights = std::max<int64_t>(1, t.rows / 16 * (t.cols / 8));
   launch(clear_spare_rows_kernel, {.blocks = std::min<int64_t>(1024, divide_up(eights, kThreads)), .threads = kThreads},
          rows, t);
