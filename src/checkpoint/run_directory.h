@@ -21,8 +21,7 @@ constexpr const char* kTokenizerFile = "/tokenizer.json";  // of a run directory
 class RunDirectory {
  public:
   // fresh: creates the directory; UserError if it holds something already, other than what a process left that was ended
-  // before its first step. import: the same, for a run that is not
-  // trained here.
+  // before its first step. import: the same, for a run that is not trained here.
   // resume: opens it, and clears what a killed process left half-written; UserError if there is no such folder. One
   // that was killed before it wrote anything is a run at step 0: has_run() tells.
   // overwrite: as fresh, but it may hold a run, which stays whole until clear(); UserError if it holds anything else.
