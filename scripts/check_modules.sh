@@ -24,9 +24,13 @@ train/engine: infer checkpoint job models optim data text ops tensor base
 train/record: train/engine infer checkpoint job hub report models optim data text ops tensor base
 train/task: train/engine train/record infer checkpoint job hub report models optim data text ops tensor base
 train/run: train/engine train/record train/task infer checkpoint job hub report models optim data text ops tensor base
+doctor/readings: job base
+doctor/judge: doctor/readings job base
+doctor/show: doctor/diagnosis.h doctor/judge doctor/readings report job base
+doctor: train infer checkpoint job hub report models optim data text ops tensor base
 bench: train infer checkpoint job hub report models optim data text ops tensor base
 api: train infer checkpoint job hub report models optim data text ops tensor base
-cli: api bench train infer checkpoint job hub report models optim data text ops tensor base
+cli: api bench doctor train infer checkpoint job hub report models optim data text ops tensor base
 '
 grep -rnE '^ *#include "[^"]+/[^"]+"' src | awk -v rules="$rules" '
   function module_of(path) {  # the longest module name that is a folder of this path
