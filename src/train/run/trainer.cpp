@@ -44,6 +44,7 @@ class Trainer {
 
   TrainOutcome run() {
     run_.ledger.enter(Phase::other);
+    if (observer_ != nullptr) observer_->prepared(plan_, run_, resources_);
     loop();
     if (!interrupted_ && plan_.job.training.load_best_model_at_end) best_.load(*resources_.engine);
     if (!details_.text.empty()) say("the best evaluation, of step {}:\n{}", run_.state.best_step, details_.text);
@@ -85,6 +86,7 @@ class Trainer {
       const StepResult result = resources_.engine->train_step(batch, step, rate, run_.ledger, guard_.limits(),
                                                               [&] { return look_ahead(step); });
       Ledger::Scope scope(run_.ledger, Phase::logging);
+      if (observer_ != nullptr) observer_->after_update(batch, result);
       if (!passes(step, result)) continue;
       ++run_.state.step;  // the one place where the run moves on
       run_.state.cursor = batch.next;
@@ -94,6 +96,7 @@ class Trainer {
       watch_.gradients_are_scaled(result.scaling);
       if (run_.time_box) follow_the_clock();
       after_step(log, batch, rate);
+      if (observer_ != nullptr) observer_->after_step();
     }
     log.clear_progress();
     settle_save();
@@ -127,6 +130,7 @@ class Trainer {
   const StepBatch* look_ahead(int64_t step) {
     const bool is_last = !run_.time_box && step >= run_.total_steps;
     if (is_last || interrupt_requested() || watch_.wants_histograms(step)) return nullptr;
+    if (observer_ != nullptr && observer_->wants_gradient(step)) return nullptr;
     Ledger::Scope scope(run_.ledger, Phase::data_wait);
     ahead_ = resources_.loader->next();
     return &*ahead_;
@@ -414,6 +418,7 @@ class Trainer {
   const RunPlan& plan_ = setup_.plan();
   RunState& run_ = setup_.run;
   RunResources& resources_ = setup_.resources;
+  RunObserver* const observer_ = plan_.request.observer;
   DivergenceGuard guard_;
   RunWatch watch_;
   BestModel best_;

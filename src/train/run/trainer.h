@@ -20,6 +20,22 @@ namespace brisk {
 
 class ProcessGroup;
 class Task;
+struct RunPlan;
+struct RunResources;
+struct RunState;
+struct StepBatch;
+struct StepResult;
+
+// Watches a training from inside, and may hold it up between two steps (doctor/measure).
+class RunObserver {
+ public:
+  virtual ~RunObserver() = default;
+  virtual void prepared(const RunPlan& /*plan*/, RunState& /*run*/, RunResources& /*resources*/) {}  // before the first step
+  // Of this step the gradient lies in the parameters when after_update() is called, on a GPU too.
+  virtual bool wants_gradient(int64_t /*step*/) const { return false; }
+  virtual void after_update(const StepBatch& /*batch*/, const StepResult& /*result*/) {}
+  virtual void after_step() {}  // and what followed it: evaluation, samples, the beginning of a save
+};
 
 struct TrainRequest {
   bool resume = false;
@@ -31,6 +47,7 @@ struct TrainRequest {
   std::function<void()> before_first_step = {};  // everything is prepared: from here on there is something to save
   std::function<void(const Progress&)> on_step = {};
   std::function<void(const EvaluationMetrics&)> on_evaluation = {};
+  RunObserver* observer = nullptr;
   bool trial = false;                     // a few steps to see whether they work: no weights are written
   CheckpointWrite write_checkpoint = {};  // none: to the run directory (train/run/checkpoint_saver.h)
 };

@@ -1,0 +1,25 @@
+// The process of a measured run: trains a job, a stretch of steps at a time, as it is told over a pipe, and answers with
+// what each stretch took. It is `brisk train` in all it does between two stretches, so what is measured is what a run
+// would do. The other end is doctor/measure/measured_run.h.
+//
+// A command is a line of JSON, and so is its answer:
+//   {"go": 640}                    steps until 640 more sequences are done    {"block": {...}}
+//   {"evaluate": 200}              the first 200 validation sequences         {"seconds": 1.2, "sequences": 200, "of": 5000}
+//   {"save": true}                 a checkpoint, in the background            {"seconds": 0.03, "write_seconds": 0.8}
+//   {"readings": true}             what the run knows of itself               {"readings": "..."} (readings_to_json)
+// Before the first command it sends {"ready": {...}}. The end of the commands ends it, at once.
+#pragma once
+
+#include <string>
+
+namespace brisk {
+
+struct WorkerOptions {
+  std::string job_path;       // resolved
+  std::string gradient_path;  // where the gradient of the first step goes (doctor/measure/gradient_file.h); empty: nowhere
+  int commands = -1, answers = -1;  // descriptors
+};
+
+void run_worker(const WorkerOptions& options);
+
+}  // namespace brisk
