@@ -75,7 +75,9 @@ std::optional<double> disk_wait() {
   return ticks ? std::optional(*ticks / ticks_per_second()) : std::nullopt;
 }
 
-double seconds_of(const timeval& time) { return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec); }
+double seconds_of(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+}
 
 double difference(double now, double before) { return now < 0 || before < 0 ? -1 : std::max(0.0, now - before); }
 
@@ -87,7 +89,8 @@ Counters read_counters() {
   Counters now;
   now.user_seconds = seconds_of(usage.ru_utime);
   now.system_seconds = seconds_of(usage.ru_stime);
-  if (const auto busy = busy_seconds()) now.other_seconds = std::max(0.0, *busy - now.user_seconds - now.system_seconds);
+  if (const auto busy = busy_seconds())
+    now.other_seconds = std::max(0.0, *busy - now.user_seconds - now.system_seconds);
   now.minor_faults = usage.ru_minflt;
   now.major_faults = usage.ru_majflt;
   now.throttled_seconds = throttled().value_or(-1);

@@ -17,7 +17,7 @@ struct Ratio {
 // The interval is that of the order statistics: it supposes nothing of how the noise is distributed.
 Ratio median_ratio(std::vector<double> ratios);
 
-double median(std::vector<double> values);              // 0 of none
+double median(std::vector<double> values);                     // 0 of none
 double standard_deviation(const std::vector<double>& values);  // of a sample; 0 of fewer than two
 
 }  // namespace brisk

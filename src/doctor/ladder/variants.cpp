@@ -12,7 +12,7 @@ namespace brisk {
 
 namespace {
 
-constexpr int64_t kNoEnd = 1'000'000'000;      // steps
+constexpr int64_t kNoEnd = 1'000'000'000;          // steps
 constexpr int64_t kNever = 1'000'000'000'000'000;  // eval_steps "end"
 
 Job with_settings(const Job& job, const std::vector<std::string>& settings) {

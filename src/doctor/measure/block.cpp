@@ -8,12 +8,15 @@ namespace {
 
 double sum_known(double a, double b) { return a < 0 || b < 0 ? -1 : a + b; }
 
-void append(std::vector<double>& all, const std::vector<double>& more) { all.insert(all.end(), more.begin(), more.end()); }
+void append(std::vector<double>& all, const std::vector<double>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
 
 }  // namespace
 
 double Block::update_seconds() const {
-  return steps > 0 ? (ledger.seconds(Phase::clipping) + ledger.seconds(Phase::optimizer)) / static_cast<double>(steps) : 0;
+  return steps > 0 ? (ledger.seconds(Phase::clipping) + ledger.seconds(Phase::optimizer)) / static_cast<double>(steps)
+                   : 0;
 }
 
 Block& Block::operator+=(const Block& next) {

@@ -20,8 +20,8 @@ struct Block {
   double targets = 0;
   double seconds = 0;
   std::vector<double> step_seconds;
-  std::vector<double> step_losses;     // the mean of each step
-  std::vector<double> step_tokens;     // real ones
+  std::vector<double> step_losses;  // the mean of each step
+  std::vector<double> step_tokens;  // real ones
   Ledger::Totals ledger;
   Counters counters;
 

@@ -32,7 +32,8 @@ class GradientReader {
     return text;
   }
   void take(void* to, size_t size) {
-    BRISK_CHECK(at_ + size <= static_cast<size_t>(file_.size()), "a gradient file ends at {} of {}", at_ + size, file_.size());
+    BRISK_CHECK(at_ + size <= static_cast<size_t>(file_.size()), "a gradient file ends at {} of {}", at_ + size,
+                file_.size());
     std::memcpy(to, file_.data() + at_, size);
     at_ += size;
   }

@@ -63,7 +63,8 @@ MeasuredRun::MeasuredRun(const Job& job, std::string folder, const std::string& 
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   // What is inherited must not be closed by the renaming of another: first out of the way.
-  const int command_end = ::fcntl(commands.read, F_DUPFD_CLOEXEC, 10), answer_end = ::fcntl(answers.write, F_DUPFD_CLOEXEC, 10);
+  const int command_end = ::fcntl(commands.read, F_DUPFD_CLOEXEC, 10),
+            answer_end = ::fcntl(answers.write, F_DUPFD_CLOEXEC, 10);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   const std::string output = folder_ + "/output.txt";

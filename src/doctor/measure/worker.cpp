@@ -117,7 +117,8 @@ class Worker final : public RunObserver {
     run_ = &run;
     resources_ = &resources;
     hashes_ = hashes_of(store());
-    const double rows_per_step = plan.data.rows_per_epoch / static_cast<double>(std::max<int64_t>(1, plan.steps_per_epoch));
+    const double rows_per_step =
+        plan.data.rows_per_epoch / static_cast<double>(std::max<int64_t>(1, plan.steps_per_epoch));
     pipe_.answer({{"ready",
                    {{"start_up_seconds", run.ledger.totals().seconds()},
                     {"sequences_per_step", plan.loader_options.sequences_per_step},
@@ -200,7 +201,8 @@ class Worker final : public RunObserver {
     const int64_t evaluated = std::min(count, validation.count());
     const int64_t start = plan_->clock().nanoseconds();
     if (evaluated > 0) resources_->engine->evaluate(validation, run_->ledger, evaluated);
-    pipe_.answer({{"seconds", plan_->clock().seconds_since(start)}, {"sequences", evaluated}, {"of", validation.count()}});
+    pipe_.answer(
+        {{"seconds", plan_->clock().seconds_since(start)}, {"sequences", evaluated}, {"of", validation.count()}});
   }
 
   void save() {
@@ -294,7 +296,8 @@ class Worker final : public RunObserver {
   }
 
   ModelReadings model_readings() {
-    constexpr int64_t kBytesOfUpdate = 28;  // of a parameter: weight and two moments read and written, its gradient read
+    constexpr int64_t kBytesOfUpdate =
+        28;  // of a parameter: weight and two moments read and written, its gradient read
     ModelReadings model{.parameters = plan_->memory.parameters,
                         .trained_parameters = plan_->memory.trained_parameters,
                         .vocabulary = plan_->data.tokenizer->vocab_size(),

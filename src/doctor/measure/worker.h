@@ -15,8 +15,9 @@
 namespace brisk {
 
 struct WorkerOptions {
-  std::string job_path;       // resolved
-  std::string gradient_path;  // where the gradient of the first step goes (doctor/measure/gradient_file.h); empty: nowhere
+  std::string job_path;  // resolved
+  std::string
+      gradient_path;  // where the gradient of the first step goes (doctor/measure/gradient_file.h); empty: nowhere
   int commands = -1, answers = -1;  // descriptors
 };
 

@@ -71,7 +71,7 @@ class JoinedSymbols {
   }
 
   size_t pack() {  // the ids at the front
-    return static_cast<size_t>(std::ranges::remove_if(places_, [](TokenId id) { return id < 0; }).begin() -
+    return static_cast<size_t>(std::remove_if(places_.begin(), places_.end(), [](TokenId id) { return id < 0; }) -
                                places_.begin());
   }
 

@@ -30,7 +30,8 @@ struct StepResult;
 class RunObserver {
  public:
   virtual ~RunObserver() = default;
-  virtual void prepared(const RunPlan& /*plan*/, RunState& /*run*/, RunResources& /*resources*/) {}  // before the first step
+  virtual void prepared(const RunPlan& /*plan*/, RunState& /*run*/, RunResources& /*resources*/) {
+  }  // before the first step
   // Of this step the gradient lies in the parameters when after_update() is called, on a GPU too.
   virtual bool wants_gradient(int64_t /*step*/) const { return false; }
   virtual void after_update(const StepBatch& /*batch*/, const StepResult& /*result*/) {}
