@@ -122,6 +122,7 @@ struct TrainingOptions {
 
   int64_t num_workers = 1;           // loader threads; 0: load on the training thread
   int64_t micro_batch_tokens = 0;    // token rows of a micro-batch; 0: brisk chooses
+  std::string padding = "none";      // none | longest | max_length
   bool measure_micro_batch = false;  // choose it by timing a few sizes; always with batch_size auto
   int64_t threads = 0;               // compute threads; 0: all cores
 };
@@ -152,6 +153,15 @@ struct DataOptions {
   std::string cache_dir;              // of token files; empty: $XDG_CACHE_HOME/brisk or ~/.cache/brisk
 };
 
+// Of the job that this one was made of (brisk doctor --apply): what its run is compared with at the end. 0 and empty: not
+// known.
+struct BaselineOptions {
+  std::string job;
+  double tokens_per_second = 0, epoch_seconds = 0;
+  std::string metric;
+  double value = 0, low = 0, high = 0;
+};
+
 struct Job {
   std::string name;                     // empty: the job file's name without .json
   std::string task = "language_model";  // language_model | classify | mlm
@@ -161,6 +171,7 @@ struct Job {
   ModelOptions model;
   TrainingOptions training;
   DataOptions data;
+  BaselineOptions baseline;
   std::set<std::string> given;  // canonical keys that the file or --set named; not saved
 };
 

@@ -78,7 +78,8 @@ std::vector<std::pair<std::string, std::string>> job_sections() {
   return {{"", "A training job of brisk."},
           {"model", "The network."},
           {"training", "How it is trained, evaluated, saved and computed."},
-          {"data", "What it learns from."}};
+          {"data", "What it learns from."},
+          {"baseline", "What the run is compared with at its end; `brisk doctor --apply` writes it."}};
 }
 
 std::vector<Option> declare_job_options(Job& job) {
@@ -89,6 +90,7 @@ std::vector<Option> declare_job_options(Job& job) {
   declare_fine_tuning_options(job, all);
   declare_run_options(job, all);
   declare_data_options(job, all);
+  declare_baseline_options(job, all);
   return all;
 }
 

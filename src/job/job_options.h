@@ -26,6 +26,7 @@ void declare_training_options(Job& job, std::vector<Option>& all);
 void declare_fine_tuning_options(Job& job, std::vector<Option>& all);
 void declare_run_options(Job& job, std::vector<Option>& all);
 void declare_data_options(Job& job, std::vector<Option>& all);
+void declare_baseline_options(Job& job, std::vector<Option>& all);
 
 // The job with what was found in its data; and with what an earlier run of it found, as far as the job leaves it open.
 Job with_found(Job job, const FoundValues& found);

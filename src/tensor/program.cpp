@@ -391,6 +391,7 @@ void Program::forward(const DeviceBatch& batch, Ledger& ledger) {
     BRISK_CHECK(batch.sets[s].rows.rows <= tape_.row_sets()[s].rows, "{} rows in a program for {}",
                 batch.sets[s].rows.rows, tape_.row_sets()[s].rows);
   }
+  ++forward_passes_;
   for (const Step& step : forward_steps_) run(step, batch, ledger);
 }
 

@@ -118,6 +118,8 @@ class Program {
   // FLOP of each node of the tape for one sequence: forward, and the gradients that are wanted while training.
   std::vector<double> flop(std::span<const RowMeans> sets) const;
 
+  int64_t forward_passes() const { return forward_passes_; }  // that forward() ran or queued so far
+
   // Parameters in the order in which backward completes their gradients.
   const std::vector<Parameter*>& completion_order() const { return completion_order_; }
   const Tape& tape() const { return tape_; }
@@ -163,7 +165,7 @@ class Program {
   std::vector<bool> runs_backward_;  // per node
   std::vector<Parameter*> completion_order_;
   std::vector<int> completed_by_;  // per entry of completion_order_: the node that writes its gradient last
-  int64_t arena_bytes_ = 0;
+  int64_t arena_bytes_ = 0, forward_passes_ = 0;
   Buffer own_arena_;
   const Buffer* arena_ = &own_arena_;
   PhaseClock* clock_ = nullptr;

@@ -75,7 +75,8 @@ std::vector<int64_t> numbers_of_step(const EpochOrder& order, int64_t sequences_
   return step;
 }
 
-// How many targets there are, and what they weigh.
+}  // namespace
+
 void count_targets(StepBatch& step) {
   bool weighted = false;
   double weights = 0;
@@ -91,8 +92,6 @@ void count_targets(StepBatch& step) {
   }
   if (weighted) step.weight_sum = weights;
 }
-
-}  // namespace
 
 // A Feistel network over the smallest square power of two that holds `count`, walked until it lands inside: four
 // visits at the worst on average, no memory, and any place of any epoch at once.

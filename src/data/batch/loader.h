@@ -58,6 +58,9 @@ class Loader {
   std::unique_ptr<State> state_;
 };
 
+// How many targets there are, and what they weigh: of a step whose micro-batches are complete.
+void count_targets(StepBatch& step);
+
 // A permutation of [0, count) that needs no memory: element `index` of the order of (seed, epoch).
 int64_t shuffled_index(uint64_t seed, int64_t epoch, int64_t index, int64_t count);
 

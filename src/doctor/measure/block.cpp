@@ -1,5 +1,6 @@
 #include "doctor/measure/block.h"
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace brisk {
@@ -27,6 +28,7 @@ Block& Block::operator+=(const Block& next) {
   tokens += next.tokens;
   rows += next.rows;
   targets += next.targets;
+  forward_passes = forward_passes < 0 || next.forward_passes < 0 ? -1 : forward_passes + next.forward_passes;
   seconds += next.seconds;
   append(step_seconds, next.step_seconds);
   append(step_losses, next.step_losses);
@@ -50,6 +52,7 @@ nlohmann::ordered_json block_to_json(const Block& block) {
           {"tokens", block.tokens},
           {"rows", block.rows},
           {"targets", block.targets},
+          {"forward_passes", block.forward_passes},
           {"seconds", block.seconds},
           {"step_seconds", block.step_seconds},
           {"step_losses", block.step_losses},
@@ -72,6 +75,7 @@ Block block_from_json(const nlohmann::ordered_json& json) {
   json.at("tokens").get_to(block.tokens);
   json.at("rows").get_to(block.rows);
   json.at("targets").get_to(block.targets);
+  json.at("forward_passes").get_to(block.forward_passes);
   json.at("seconds").get_to(block.seconds);
   json.at("step_seconds").get_to(block.step_seconds);
   for (const auto& loss : json.at("step_losses"))  // null: not finite

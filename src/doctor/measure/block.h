@@ -18,6 +18,7 @@ struct Block {
   double tokens = 0;  // real ones
   double rows = 0;    // computed, padding included
   double targets = 0;
+  int64_t forward_passes = -1;  // of micro-batches; negative: not known
   double seconds = 0;
   std::vector<double> step_seconds;
   std::vector<double> step_losses;  // the mean of each step

@@ -157,6 +157,8 @@ const ReadyFacts& MeasuredRun::start() {
   ready.at("peak_gflops").get_to(facts_.peak_gflops);
   ready.at("planned_bytes").get_to(facts_.planned_bytes);
   ready.at("longest").get_to(facts_.longest);
+  ready.at("validation_rows").get_to(facts_.validation_rows);
+  ready.at("on_gpu").get_to(facts_.on_gpu);
   ready.at("micro_batch_tokens").get_to(facts_.micro_batch_tokens);
   ready.at("validation_sequences").get_to(facts_.validation_sequences);
   ready.at("precision").get_to(facts_.precision);
@@ -173,6 +175,13 @@ Timed MeasuredRun::evaluate(int64_t sequences) {
 Timed MeasuredRun::save() {
   const ordered_json answer = ask({{"save", true}});
   return {.seconds = answer.at("seconds"), .count = 1, .of = 1, .write_seconds = answer.at("write_seconds")};
+}
+
+std::vector<BatchSpeed> MeasuredRun::batch_curve(int64_t most_sequences, double seconds) {
+  std::vector<BatchSpeed> points;
+  for (const ordered_json& point : ask({{"curve", most_sequences}, {"seconds", seconds}}).at("points"))
+    points.push_back({.sequences = point.at(0), .tokens_per_second = point.at(1), .update_seconds = point.at(2)});
+  return points;
 }
 
 Readings MeasuredRun::readings() {

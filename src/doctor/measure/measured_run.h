@@ -18,6 +18,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "doctor/measure/block.h"
 #include "doctor/readings/readings.h"
@@ -36,8 +37,16 @@ struct ReadyFacts {
   double start_up_seconds = 0;  // until then, as the run counts
   int64_t sequences_per_step = 0, steps_per_epoch = 0, total_steps = 0;
   double tokens_per_epoch = 0, gigaflop_per_step = 0, peak_gflops = 0;
+  bool on_gpu = false;
+  int64_t validation_rows = 0;
   int64_t planned_bytes = 0, longest = 0, micro_batch_tokens = 0, validation_sequences = 0;
   std::string precision;
+};
+
+// A micro-batch of so many sequences, and an update of the whole model.
+struct BatchSpeed {
+  int64_t sequences = 0;
+  double tokens_per_second = 0, update_seconds = 0;
 };
 
 struct Timed {
@@ -62,6 +71,7 @@ class MeasuredRun {
   Block go(int64_t sequences);
   Timed evaluate(int64_t sequences);
   Timed save();
+  std::vector<BatchSpeed> batch_curve(int64_t most_sequences, double seconds);  // nothing can follow but the end
   Readings readings();
   void end();
 

@@ -27,7 +27,7 @@
 #include "doctor/readings/readings.h"
 #include "infer/device_choice.h"
 #include "infer/precision.h"
-#include "job/job_task.h"
+#include "job/tables.h"
 #include "train/run/checkpoint_saver.h"
 #include "train/run/setup.h"
 
@@ -129,6 +129,8 @@ class Worker final : public RunObserver {
                     {"peak_gflops", resources.peak->gflops()},
                     {"planned_bytes", plan.memory.total()},
                     {"longest", plan.data.train->longest()},
+                    {"validation_rows", plan.data.validation->total_rows()},
+                    {"on_gpu", store().device().is_cuda()},
                     {"micro_batch_tokens", plan.tuned.micro_batch_tokens},
                     {"precision", precision_name(plan.tuned.compute_type, plan.tuned.products)},
                     {"validation_sequences", plan.data.validation->count()}}}});
@@ -162,6 +164,8 @@ class Worker final : public RunObserver {
     block_.seconds = 1e-9 * static_cast<double>(now - block_start_);
     block_.ledger = run_->ledger.totals() - ledger_start_;
     block_.counters = read_counters() - counters_start_;
+    if (!store().device().is_cuda())
+      block_.forward_passes = resources_->engine->forward_passes() - forward_passes_start_;
     pipe_.answer({{"block", block_to_json(block_)}});
     obey();
   }
@@ -179,6 +183,8 @@ class Worker final : public RunObserver {
         evaluate(command["evaluate"]);
       } else if (command.contains("save")) {
         save();
+      } else if (command.contains("curve")) {
+        measure_curve(command["curve"], command.at("seconds"));
       } else if (command.contains("readings")) {
         pipe_.answer({{"readings", readings_to_json(readings())}});
       } else {
@@ -193,6 +199,7 @@ class Worker final : public RunObserver {
     block_ = {};
     counters_start_ = read_counters();
     ledger_start_ = run_->ledger.totals();
+    forward_passes_start_ = resources_->engine->forward_passes();
     block_start_ = step_start_ = plan_->clock().nanoseconds();
   }
 
@@ -213,6 +220,42 @@ class Worker final : public RunObserver {
     const SavedCheckpoint saved = saver.take();
     if (!saved.result.ok()) user_error("{}", saved.result.problem);
     pipe_.answer({{"seconds", exposed}, {"write_seconds", saved.write_seconds}});
+  }
+
+  // Speeds of micro-batches of 1, 2, 4, ... sequences, as far as they fit into the program.
+  void measure_curve(int64_t most, double most_seconds) {
+    const int64_t begin = plan_->clock().nanoseconds();
+    const double each = most_seconds / 16;
+    constexpr int64_t kRepeats = 50, kStride = 7919;  // from all over the data
+    const Sequences& train = *plan_->data.train;
+    const RowLimits& limits = plan_->loader_options.micro_batch_rows;
+    auto points = ordered_json::array();
+    int64_t next = 0;
+    for (int64_t size = 1; size <= most && size <= train.count(); size *= 2) {
+      if (size > 1 && (size * train.longest() > limits.front() || plan_->clock().seconds_since(begin) > most_seconds))
+        break;
+      double seconds = 0, tokens = 0, update = 0;
+      int64_t repeats = 0;
+      for (bool warm = false; seconds < each && repeats < kRepeats; warm = true) {
+        StepBatch batch;
+        std::vector<int64_t> numbers;
+        for (int64_t i = 0; i < size; ++i) numbers.push_back(next++ * kStride % train.count());
+        batch.micro_batches = pack_step(train, numbers, 0, limits);
+        batch.sequences = size;
+        count_targets(batch);
+        const Ledger::Totals before = run_->ledger.totals();
+        resources_->engine->train_step(batch, run_->state.step + 1, 0.0, run_->ledger);
+        const Ledger::Totals used = run_->ledger.totals() - before;
+        if (!warm) continue;
+        const double updating = used.seconds(Phase::clipping) + used.seconds(Phase::optimizer);
+        seconds += used.seconds() - updating;
+        update += updating;
+        tokens += static_cast<double>(rows_of(batch));
+        ++repeats;
+      }
+      points.push_back({size, tokens / seconds, update / static_cast<double>(repeats)});
+    }
+    pipe_.answer({{"points", points}});
   }
 
   // The first sequences of the first micro-batch, decoded.
@@ -356,7 +399,7 @@ class Worker final : public RunObserver {
   bool loss_finite_ = true;
   int64_t wanted_ = 0;  // sequences of the block
   Block block_;
-  int64_t block_start_ = 0, step_start_ = 0;
+  int64_t block_start_ = 0, step_start_ = 0, forward_passes_start_ = 0;
   Ledger::Totals ledger_start_;
   Counters counters_start_;
 };

@@ -6,8 +6,10 @@
 //   {"go": 640}                    steps until 640 more sequences are done    {"block": {...}}
 //   {"evaluate": 200}              the first 200 validation sequences         {"seconds": 1.2, "sequences": 200, "of": 5000}
 //   {"save": true}                 a checkpoint, in the background            {"seconds": 0.03, "write_seconds": 0.8}
+//   {"curve": 64, "seconds": 5}    micro-batches of 1, 2, 4, ... 64 sequences {"points": [[1, 812.0, 0.001], ...]}
 //   {"readings": true}             what the run knows of itself               {"readings": "..."} (readings_to_json)
-// Before the first command it sends {"ready": {...}}. The end of the commands ends it, at once.
+// A point of the curve: sequences, tokens/s of forward and backward, seconds of an update. It is the last command: the
+// optimizer's state is not that of a training afterwards. Before the first command it sends {"ready": {...}}. The end of the commands ends it, at once.
 #pragma once
 
 #include <string>

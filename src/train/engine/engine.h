@@ -109,6 +109,9 @@ class Engine {
   // by timing and no graph recorded. The CPU prepares nothing: without end.
   int64_t settled_passes() const { return backend_->settled_passes(); }
 
+  // Micro-batches that training ran forward so far; those of a recorded graph that is replayed are not counted.
+  int64_t forward_passes() const { return training_.program.forward_passes(); }
+
   ParameterStore& parameters() { return store_; }
   const ParameterStore& parameters() const { return store_; }
   const Model& model() const { return *model_; }

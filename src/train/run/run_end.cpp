@@ -12,6 +12,7 @@
 #include "infer/device_choice.h"
 #include "report/read/run_record.h"
 #include "train/record/metrics_log.h"
+#include "train/run/compare_baseline.h"
 
 namespace brisk {
 
@@ -211,6 +212,15 @@ TrainOutcome end_run(const RunPlan& plan, const RunState& run, const RunResource
     say("training.stop {}: ended after {}, {}{}", plan.job.training.stop, format_duration(run.elapsed()),
         plural(run.state.step, "step"),
         end.expected_steps > 0 ? fmt::format(" ({} were expected)", end.expected_steps) : "");
+  }
+  if (knows_baseline(plan.job)) {
+    double start_up = 0;
+    for (const auto& [phase, seconds] : totals.ledger) start_up += phase == phase_name(Phase::start_up) ? seconds : 0;
+    const double epochs = static_cast<double>(totals.tokens) / std::max(1.0, plan.data.rows_per_epoch);
+    const EvaluationPoint* best = record.best_evaluation();
+    say_table(baseline_table(plan.job.baseline, {.tokens_per_second = speed.tokens_per_second(),
+                                                 .epoch_seconds = epochs > 0 ? (totals.seconds - start_up) / epochs : 0,
+                                                 .best = best != nullptr ? best->metrics : Metrics()}));
   }
   for (const std::string& warning : end.warnings) warn("{}", warning);
   if (!unsaved.empty()) {

@@ -1,0 +1,61 @@
+#include "doctor/doctor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/terminal/terminal.h"
+#include "doctor/ladder/climb.h"
+#include "doctor/ladder/variants.h"
+#include "doctor/measure/machine_readings.h"
+#include "doctor/measure/scratch.h"
+
+namespace brisk {
+
+namespace {
+
+constexpr double kLeastBudget = 5;  // seconds: the machine is measured and a job started in no less
+
+void check_budget(double seconds) {
+  if (seconds < kLeastBudget) {
+    user_error("a budget of {} is too short to start a training and measure anything; give at least --budget {:.0f}s",
+               format_duration(seconds), 2 * kLeastBudget);
+  }
+}
+
+}  // namespace
+
+Diagnosis diagnose(const Job& job, const DoctorOptions& options) {
+  check_budget(options.budget_seconds);
+  const int64_t start = kSystemClock.nanoseconds();
+  Diagnosis diagnosis{.job_name = job.name,
+                      .job_path = options.job_path,
+                      .naive = options.naive,
+                      .settings = options.settings,
+                      .budget_seconds = options.budget_seconds,
+                      .written = job,
+                      .tuned = job};
+  const ScratchFolder scratch(run_directory_of(job));
+  Climber climber(options, scratch, diagnosis);
+  try {
+    diagnosis.before.machine = measure_machine(job);
+    climber.look();
+    climber.climb();
+  } catch (const Cancelled&) {
+    if (diagnosis.ladder.empty()) throw;
+    diagnosis.interrupted = true;
+  }
+  try {
+    climber.finish();
+  } catch (const Cancelled&) {
+    diagnosis.interrupted = true;
+  }
+  for (const Rung& rung : diagnosis.ladder) {
+    if (rung.kept && rung.fix.is_setting()) diagnosis.tuned = with_fix(diagnosis.tuned, rung.fix);
+  }
+  diagnosis.seconds = kSystemClock.seconds_since(start);
+  return diagnosis;
+}
+
+}  // namespace brisk
