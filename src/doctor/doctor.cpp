@@ -10,6 +10,7 @@
 #include "doctor/ladder/variants.h"
 #include "doctor/measure/machine_readings.h"
 #include "doctor/measure/scratch.h"
+#include "doctor/verify.h"
 
 namespace brisk {
 
@@ -53,6 +54,11 @@ Diagnosis diagnose(const Job& job, const DoctorOptions& options) {
   }
   for (const Rung& rung : diagnosis.ladder) {
     if (rung.kept && rung.fix.is_setting()) diagnosis.tuned = with_fix(diagnosis.tuned, rung.fix);
+  }
+  try {
+    if (options.verify && !diagnosis.interrupted) diagnosis.verification = verify(diagnosis, scratch.path());
+  } catch (const Cancelled&) {
+    diagnosis.interrupted = true;
   }
   diagnosis.seconds = kSystemClock.seconds_since(start);
   return diagnosis;

@@ -1,9 +1,13 @@
+#include "doctor/apply.h"
 #include "doctor/doctor.h"
 
 #include <brisk/job.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +19,9 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "doctor/measure/worker.h"
+#include "doctor/show/diagnosis_json.h"
+#include "doctor/show/diagnosis_page.h"
+#include "doctor/show/diagnosis_text.h"
 #include "infer/open/model_source.h"
 #include "job/run_length.h"
 
@@ -34,34 +41,71 @@ double budget_seconds(const std::string& text) {
   return length.amount;
 }
 
-int run_doctor(Runtime& runtime, const DoctorArguments& arguments) {
-  const RuntimeScope scope(runtime);
-  DoctorOptions options{.job_path = arguments.job_path,
-                        .settings = arguments.settings,
-                        .naive = arguments.baseline == "naive",
-                        .budget_seconds = budget_seconds(arguments.budget),
-                        .changes_maths = arguments.fix == "all",
-                        .verify = arguments.verify};
+// A file that is written at the end is refused at the beginning.
+void check_output(const std::string& path, const char* flag, const std::string& job_path) {
+  if (path.empty()) return;
+  std::error_code ignored;
+  if (std::filesystem::equivalent(path, job_path, ignored))
+    user_error("{} {}: that is the job itself, which stays as it is; give another file", flag, path);
+  if (is_directory(path)) user_error("{} {}: a folder, expected a file to write", flag, path);
+  AtomicFile(path, Links::follow);  // can be written; what it would replace stays
+}
+
+// The command that repeats the diagnosis.
+std::string command_of(const DoctorArguments& arguments) {
+  std::string text = "brisk doctor " + arguments.job_path;
+  for (const std::string& setting : arguments.settings) text += " --set '" + setting + "'";
+  for (const std::string& path : arguments.data) text += " --data '" + path + "'";
+  if (!arguments.baseline.empty()) text += " --baseline " + arguments.baseline;
+  return text + " --budget " + arguments.budget + (arguments.fix == "all" ? " --fix all" : "");
+}
+
+Job given_job(const DoctorArguments& arguments) {
   std::vector<std::string> overrides = arguments.settings;
   if (!arguments.data.empty()) overrides.push_back(override_text("data.train", arguments.data));
   std::vector<std::string> notes;
   Job job = load_job(arguments.job_path, overrides, notes);
   for (const std::string& note : notes) say("{}", note);
-  take_model_from_source(job, false);
-  resolve_defaults(job);
-  const InterruptGuard guard(runtime,
-                             "interrupted: ending with what is known so far; a second Ctrl-C ends it at once\n");
-  const Diagnosis diagnosis = diagnose(job, options);
-  fmt::print("{}\n", diagnosis.summary());
-  for (const Rung& rung : diagnosis.ladder) {
-    fmt::print(
-        "{:<34} {:>10.0f} tokens/s  gain {:.3f} [{:.3f}, {:.3f}] ({} pairs)  predicted {:.2f}  cumulative {:.2f}  {} MiB  loss {:.4f}+-{:.4f}  util {:.1f} %  {}\n",
-        rung.step, rung.tokens_per_second, rung.gain, rung.gain_low, rung.gain_high, rung.pairs, rung.predicted_gain,
-        rung.cumulative, rung.peak_memory_bytes >> 20, rung.loss, rung.loss_spread, 100 * rung.utilisation,
-        rung.verdict);
+  for (const std::string& line : take_model_from_source(job, false)) say("{}", line);
+  if (const std::vector<std::string> chosen = resolve_defaults(job); !chosen.empty())
+    say("chosen: {}", fmt::join(chosen, ", "));
+  return job;
+}
+
+void apply(const DoctorArguments& arguments, const Diagnosis& diagnosis) {
+  const bool has_changes = std::any_of(diagnosis.ladder.begin(), diagnosis.ladder.end(),
+                                       [](const Rung& rung) { return rung.kept && rung.fix.is_setting(); });
+  if (!has_changes) {
+    say("{}: not written, since no change was kept", arguments.apply);
+    return;
   }
-  for (const NotMeasured& rung : diagnosis.not_measured)
-    fmt::print("not measured: {} ({:.2f}x): {}\n", rung.step, rung.predicted_gain, rung.reason);
+  const std::string original = read_file(arguments.job_path, file_kind::job);
+  write_file_atomically(arguments.apply, tuned_job_text(diagnosis, original, arguments.apply), Links::follow);
+  say("written: {}; train it with\n  brisk train {}", arguments.apply, arguments.apply);
+}
+
+int run_doctor(Runtime& runtime, const DoctorArguments& arguments) {
+  const RuntimeScope scope(runtime);
+  const DoctorOptions options{.job_path = arguments.job_path,
+                              .settings = arguments.settings,
+                              .naive = arguments.baseline == "naive",
+                              .budget_seconds = budget_seconds(arguments.budget),
+                              .changes_maths = arguments.fix == "all",
+                              .verify = arguments.verify};
+  const Job job = given_job(arguments);
+  check_output(arguments.apply, "--apply", arguments.job_path);
+  check_output(arguments.report, "--report", arguments.job_path);
+  const InterruptGuard guard(runtime, "interrupted: ending with what is known so far; a second Ctrl-C ends it at once\n");
+  Diagnosis diagnosis = diagnose(job, options);
+  diagnosis.command = command_of(arguments);
+  diagnosis.tuned_text = job_to_json_text(diagnosis.tuned);
+  if (!arguments.report.empty()) {
+    const bool markdown = arguments.report.ends_with(".md");
+    write_file_atomically(arguments.report, markdown ? diagnosis_markdown(diagnosis) : diagnosis_page(diagnosis), Links::follow);
+    say("written: {}", arguments.report);
+  }
+  if (!arguments.apply.empty()) apply(arguments, diagnosis);
+  fmt::print("{}\n", arguments.json ? diagnosis_json(diagnosis) : diagnosis_text(diagnosis));
   return diagnosis.interrupted ? kExitInterrupted : kExitDone;
 }
 
@@ -87,10 +131,18 @@ void add_doctor_command(CLI::App& app, Runtime& runtime, int& exit_code) {
       ->add_option("--fix", arguments->fix,
                    "Which fixes are tried: same-maths (the result stays the same; default), or all")
       ->check(CLI::IsMember({"same-maths", "all"}));
-  command->add_option("--apply", arguments->apply, "Write the tuned job to this file");
+  command->add_option("--apply", arguments->apply, "Write the tuned job to this file, with what changed and why");
   command->add_flag("--verify", arguments->verify, "Train both jobs to the end and compare their quality");
-  command->add_option("--report", arguments->report, "Write an HTML page to this file");
+  command->add_option("--report", arguments->report, "Write a page to this file: HTML, or Markdown if it ends in .md");
   command->add_flag("--json", arguments->json, "Print one JSON object on standard output");
+  command->footer(
+      "It trains the job for a few minutes, in runs of its own that are removed: the job's run, its files and its data\n"
+      "stay as they are.\n\n"
+      "Examples:\n"
+      "  brisk doctor job.json\n"
+      "  brisk doctor job.json --budget 10m --report doctor.html --apply fast.json\n"
+      "  brisk doctor job.json --baseline naive --budget 40s\n"
+      "  brisk doctor job.json --json > diagnosis.json");
   command->callback([&runtime, arguments, &exit_code] { exit_code = run_doctor(runtime, *arguments); });
 
   // The process of a measured run (doctor/measure/worker.h).

@@ -18,7 +18,7 @@
 #include "base/text/plural.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/interrupt.h"
-#include "cli/smoke_test/child_process.h"
+#include "base/child_process.h"
 #include "cli/smoke_test/trial.h"
 #include "infer/architecture/architecture.h"
 #include "infer/open/model_source.h"

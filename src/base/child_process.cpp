@@ -1,4 +1,4 @@
-#include "cli/smoke_test/child_process.h"
+#include "base/child_process.h"
 
 #include <fcntl.h>
 #include <signal.h>
