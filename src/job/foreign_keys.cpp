@@ -16,7 +16,8 @@ using Answer = ForeignAnswer;
 
 // What a key is for that changes nothing here.
 constexpr const char* kOneProcess = "brisk trains in one process on one device";
-constexpr const char* kNoPadding = "nothing is padded here, and a batch is filled by length as it comes";
+constexpr const char* kNoPadding =
+    "nothing is padded here unless training.padding says so, and a batch is filled by length as it comes";
 constexpr const char* kPyTorch = "it tunes PyTorch, which brisk does not use";
 constexpr const char* kHub =
     "nothing is uploaded; `brisk export RUN --format huggingface --output FOLDER` writes what can be";
@@ -235,8 +236,8 @@ void add_optimizer(KeyTable& keys) {
 }
 
 void add_data(KeyTable& keys) {
-  keys.ignore(kNoPadding, {"group_by_length", "length_column_name", "sortish_sampler", "pad_to_max_length", "padding",
-                           "pad_to_multiple_of", "train_sampling_strategy", "padding_side", "packing"});
+  keys.ignore(kNoPadding, {"group_by_length", "length_column_name", "sortish_sampler", "pad_to_multiple_of",
+                           "train_sampling_strategy", "padding_side", "packing"});
   keys.ignore(kLoader, {"dataloader_drop_last", "dataloader_pin_memory", "dataloader_persistent_workers",
                         "dataloader_prefetch_factor", "dataloader_multiprocessing_context", "dataloader_in_order",
                         "preprocessing_num_workers", "overwrite_cache", "streaming", "pin_memory"});

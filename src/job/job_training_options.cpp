@@ -43,6 +43,20 @@ void declare_batches(Job& job, std::vector<Option>& all) {
       .also({"grad_accum_steps", "accumulate_grad_batches", "accumulation_steps", "grad_accumulation_steps"})
       .smoke_test_at_most(2)
       .everywhere();
+  all.emplace_back(
+         "training.padding", training.padding,
+         "measures what padding costs: sequences are computed as long as the longest of their micro-batch (longest) or as "
+         "max_length (max_length), with the same result up to rounding, never faster; padding is no target and no "
+         "token, and evaluations have none",
+         OnResume::fixed)
+      .one_of({"none", "longest", "max_length"})
+      .same_as("do_not_pad", "none")
+      .same_as("false", "none")
+      .same_as("true", "longest")
+      .flag("pad_to_max_length", "max_length")
+      .also({"data.padding"})
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back("training.num_epochs", training.num_epochs, "number of passes over the training data",
                    OnResume::may_change)
       .at_least(1)

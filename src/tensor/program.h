@@ -45,6 +45,7 @@ struct DeviceBatch {
     const int32_t* types = nullptr;       // [N] token types, or none: all of type 0
     const float* weights = nullptr;       // [N] of the rows in the loss, or none: all 1
     const int32_t* source = nullptr;      // [N] the row of set 0 each was picked from; of picked sets alone
+    const int32_t* real_ends = nullptr;   // [S] where padding begins, keys that no row may see; or none: there is none
     const void* inputs = nullptr;         // [N, BatchMatrices::inputs], where the tape reads them
     const float* soft_targets = nullptr;  // [N, BatchMatrices::soft_targets], likewise
   };

@@ -1,4 +1,4 @@
-// A batch is ragged: there is no padding in brisk. A row set is N rows and where its S sequences start.
+// A batch is ragged: nothing in brisk needs padding. A row set is N rows and where its S sequences start.
 //
 //   sequences of 2 and 3 tokens:   rows 5, sequences 2, longest 3, starts 0 2 5, position 0 1 0 1 2, sequence 0 0 1 1 1
 #pragma once

@@ -1,5 +1,6 @@
 #include "job/job.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -242,6 +243,30 @@ TEST(Job, FalseFlagsOfPrecisionAreFp32AsInHuggingFace) {
   std::vector<std::string> notes;
   job_from_json_text(R"({"training": {"fp16": false, "bf16": false}})", "job.json", {}, notes);
   EXPECT_EQ(notes.at(1), "job.json: read training.bf16 false as training.precision = \"fp32\"");
+}
+
+TEST(Job, PaddingIsSpelledAsInHuggingFaceToo) {
+  const auto padding = [](const std::string& text) { return resolved(text).training.padding; };
+  EXPECT_EQ(padding("{}"), "none");
+  for (const char* word : {"none", "longest", "max_length"})
+    EXPECT_EQ(padding(fmt::format(R"({{"training": {{"padding": "{}"}}}})", word)), word);
+  EXPECT_EQ(padding(R"({"padding": "longest"})"), "longest");
+  EXPECT_EQ(padding(R"({"data": {"padding": "max_length"}})"), "max_length");
+  EXPECT_EQ(padding(R"({"training": {"padding": true}})"), "longest");
+  EXPECT_EQ(padding(R"({"training": {"padding": false}})"), "none");
+  EXPECT_EQ(padding(R"({"training": {"padding": "do_not_pad"}})"), "none");
+  EXPECT_EQ(padding(R"({"training": {"pad_to_max_length": true}})"), "max_length");
+  EXPECT_EQ(padding(R"({"data": {"max_length": 64}, "pad_to_max_length": true})"), "max_length");
+  EXPECT_EQ(padding(R"({"training": {"pad_to_max_length": false}})"), "none");
+  EXPECT_EQ(padding(R"({"training": {"padding": "longest", "pad_to_max_length": false}})"), "longest");
+  for (const char* value : {"\"longer\"", "1", "[]", "\"\""}) {
+    EXPECT_NE(
+        problem(fmt::format(R"({{"training": {{"padding": {}}}}})", value)).find("one of none, longest, max_length"),
+        std::string::npos)
+        << problem(fmt::format(R"({{"training": {{"padding": {}}}}})", value));
+  }
+  EXPECT_NE(problem(R"({"training": {"pad_to_max_length": 1}})").find("expected true or false"), std::string::npos);
+  EXPECT_NE(problem(R"({"training": {"precision": true}})"), "") << "no other word is a flag";
 }
 
 TEST(Job, AVocabularyThatIsTrainedIsLowerCaseOnlyWhereItIsWordPiece) {

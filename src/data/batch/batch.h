@@ -29,11 +29,17 @@ struct MicroBatch {
     std::vector<int32_t> source;        // [N] of a derived set: the row of `derived_from` that each is
     std::vector<std::byte> inputs;      // [N, ...] numbers that a model reads in place of tokens
     std::vector<float> soft_targets;    // [N, C] what a teacher says of each
+    std::vector<int32_t> real_ends;     // [S] where the padding of each sequence begins; empty: there is none
     int derived_from = -1;              // the set whose rows these are; -1: they are its own
 
     bool is_derived() const { return derived_from >= 0; }
     int64_t rows() const { return starts.back(); }
     int64_t sequences() const { return static_cast<int64_t>(starts.size()) - 1; }
+    int64_t real_rows() const {  // those that are no padding
+      int64_t padding = 0;
+      for (size_t s = 0; s < real_ends.size(); ++s) padding += starts[s + 1] - real_ends[s];
+      return rows() - padding;
+    }
 
     // Ends the sequence that begins where the last one ended: rows up to `end` are its own.
     void end_sequence(size_t end) {
@@ -42,7 +48,7 @@ struct MicroBatch {
     }
     // No sequence; the memory stays.
     void clear() {
-      for (auto* column : {&position, &sequence, &tokens, &types, &targets, &source}) column->clear();
+      for (auto* column : {&position, &sequence, &tokens, &types, &targets, &source, &real_ends}) column->clear();
       for (auto* column : {&weights, &soft_targets}) column->clear();
       inputs.clear();
       starts.assign(1, 0);
@@ -65,6 +71,11 @@ struct MicroBatch {
   int64_t rows() const {  // of all sets, those left out whose rows are another's
     int64_t rows = 0;
     for (const Set& set : sets) rows += set.is_derived() ? 0 : set.rows();
+    return rows;
+  }
+  int64_t real_rows() const {  // likewise, without padding
+    int64_t rows = 0;
+    for (const Set& set : sets) rows += set.is_derived() ? 0 : set.real_rows();
     return rows;
   }
 };

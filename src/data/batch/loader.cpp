@@ -146,7 +146,7 @@ struct Loader::State {
     batch.last_of_epoch = batch.next.step == 0;
     const std::vector<int64_t> step = numbers_of_step(*order, options.sequences_per_step, batch.cursor);
     batch.sequences = std::ssize(step);
-    batch.micro_batches = pack_step(*sequences, step, batch.cursor.epoch, options.micro_batch_rows);
+    batch.micro_batches = pack_step(*sequences, step, batch.cursor.epoch, options.micro_batch_rows, options.padding);
     count_targets(batch);
     return batch;
   }
@@ -262,24 +262,28 @@ PackingFigures measure_packing(const Sequences& sequences, const LoaderOptions& 
   const EpochOrder order(sequences.count(), options);
   const int64_t steps = divide_up(order.draws(), options.sequences_per_step);
   const int64_t measured = std::min(steps, steps_limit);
-  int64_t rows = 0, padded_rows = 0, micro_batches = 0;
+  int64_t rows = 0, rows_to_longest = 0, computed_rows = 0, micro_batches = 0;
   for (int64_t i = 0; i < measured; ++i) {
     const std::vector<int64_t> step = numbers_of_step(order, options.sequences_per_step, {0, i * steps / measured});
     const StepLengths lengths = lengths_of(sequences, step);
     for (const std::vector<int64_t>& of_set : lengths) {
       rows += std::accumulate(of_set.begin(), of_set.end(), int64_t{0});
-      padded_rows += *std::max_element(of_set.begin(), of_set.end()) * std::ssize(of_set);
+      rows_to_longest += *std::max_element(of_set.begin(), of_set.end()) * std::ssize(of_set);
     }
-    micro_batches += std::ssize(divide_step(lengths, options.micro_batch_rows));
+    for (const auto& members : divide_step(lengths, options.micro_batch_rows, options.padding)) {
+      computed_rows += rows_of(lengths, members, options.padding);
+      ++micro_batches;
+    }
   }
   const int64_t capacity =
       std::accumulate(options.micro_batch_rows.begin(), options.micro_batch_rows.end(), int64_t{0});
   const auto ratio = [](int64_t a, int64_t b) { return static_cast<double>(a) / static_cast<double>(b); };
   return {.micro_batch_tokens = capacity,
           .packing_efficiency = ratio(rows, micro_batches * capacity),
-          .padded_efficiency = ratio(rows, padded_rows),
+          .padded_efficiency = ratio(rows, rows_to_longest),
           .micro_batches_per_step = ratio(micro_batches, measured),
           .rows_per_step = ratio(rows, measured),
+          .computed_rows_per_step = ratio(computed_rows, measured),
           .sequences_per_step = options.sequences_per_step};
 }
 

@@ -38,6 +38,7 @@ struct LoaderOptions {
   DataCursor start;                       // the first step to deliver
   int64_t steps_ahead = 4;                // built at most this far ahead
   std::vector<SourceShare> sources = {};  // of the sequences, in their order; empty: one, drawn once
+  Padding padding = {};                   // none; or some, to measure what it costs
 };
 
 class Loader {

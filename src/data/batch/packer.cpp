@@ -32,11 +32,7 @@ bool divide_into(const StepLengths& lengths, const RowLimits& limits, const std:
   return true;
 }
 
-}  // namespace
-
-std::vector<std::vector<int32_t>> divide_step(const StepLengths& lengths, const RowLimits& limits) {
-  BRISK_CHECK(!limits.empty() && lengths.size() == limits.size(), "lengths in {} row sets, limits of {}",
-              lengths.size(), limits.size());
+std::vector<std::vector<int32_t>> divide_evenly(const StepLengths& lengths, const RowLimits& limits) {
   std::vector<std::vector<int32_t>> members;
   const size_t count = lengths.front().size();
   if (count == 0) return members;
@@ -62,6 +58,55 @@ std::vector<std::vector<int32_t>> divide_step(const StepLengths& lengths, const 
   // Micro-batches in the order of their first sequences: an order that does not depend on the lengths alone.
   std::sort(members.begin(), members.end(), [](const auto& a, const auto& b) { return a.front() < b.front(); });
   return members;
+}
+
+// In their order, each micro-batch filled as far as the next sequence allows with all of them as long as the longest.
+std::vector<std::vector<int32_t>> divide_in_order(const StepLengths& lengths, const RowLimits& limits) {
+  std::vector<std::vector<int32_t>> members;
+  std::vector<int64_t> longest(limits.size(), 0), longest_with(limits.size());  // of the last micro-batch
+  for (size_t number = 0; number < lengths.front().size(); ++number) {
+    bool fits = !members.empty() && std::ssize(members.back()) < kMostSequences;
+    for (size_t set = 0; set < limits.size(); ++set) {
+      const int64_t length = lengths[set][number];
+      BRISK_CHECK(length <= limits[set], "a sequence of {} rows, micro-batches of {}", length, limits[set]);
+      longest_with[set] = std::max(longest[set], length);
+      fits = fits && (std::ssize(members.back()) + 1) * longest_with[set] <= limits[set];
+    }
+    if (!fits) members.emplace_back();
+    for (size_t set = 0; set < limits.size(); ++set) longest[set] = fits ? longest_with[set] : lengths[set][number];
+    members.back().push_back(static_cast<int32_t>(number));
+  }
+  return members;
+}
+
+}  // namespace
+
+std::vector<std::vector<int32_t>> divide_step(const StepLengths& lengths, const RowLimits& limits,
+                                              const Padding& padding) {
+  BRISK_CHECK(!limits.empty() && lengths.size() == limits.size(), "lengths in {} row sets, limits of {}",
+              lengths.size(), limits.size());
+  switch (padding.to) {
+    case Padding::To::longest: return divide_in_order(lengths, limits);
+    case Padding::To::lengths: {
+      StepLengths padded = lengths;
+      for (size_t set = 0; set < padded.size(); ++set)
+        std::fill(padded[set].begin(), padded[set].end(), padding.lengths.at(set));
+      return divide_evenly(padded, limits);
+    }
+    case Padding::To::none: break;
+  }
+  return divide_evenly(lengths, limits);
+}
+
+int64_t rows_of(const StepLengths& lengths, std::span<const int32_t> members, const Padding& padding) {
+  int64_t rows = 0;
+  std::vector<int64_t> of_set(members.size());
+  for (size_t set = 0; set < lengths.size(); ++set) {
+    std::transform(members.begin(), members.end(), of_set.begin(),
+                   [&](int32_t number) { return lengths[set][static_cast<size_t>(number)]; });
+    rows += padded_rows(of_set, set, padding);
+  }
+  return rows;
 }
 
 StepLengths lengths_of(const Sequences& sequences, std::span<const int64_t> step) {
@@ -92,10 +137,11 @@ MicroBatch pack(const Sequences& sequences, std::span<const int64_t> step, std::
 }
 
 std::vector<MicroBatch> pack_step(const Sequences& sequences, std::span<const int64_t> step, int64_t epoch,
-                                  const RowLimits& limits) {
+                                  const RowLimits& limits, const Padding& padding) {
   std::vector<MicroBatch> batches;
-  for (const std::vector<int32_t>& members : divide_step(lengths_of(sequences, step), limits)) {
+  for (const std::vector<int32_t>& members : divide_step(lengths_of(sequences, step), limits, padding)) {
     batches.push_back(pack(sequences, step, members, epoch));
+    pad(batches.back(), padding);
   }
   return batches;
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "data/batch/batch.h"
+#include "data/batch/padding.h"
 #include "data/batch/sequences.h"
 
 namespace brisk {
@@ -31,15 +32,18 @@ StepLengths lengths_of(const Sequences& sequences, std::span<const int64_t> step
 
 // Which of the sequences of these lengths, by number, go into each micro-batch: as few as fit (within `limits`, and no
 // more than kMostSequences sequences each), as evenly full as can be, ascending within each. No sequence may exceed a
-// limit.
-std::vector<std::vector<int32_t>> divide_step(const StepLengths& lengths, const RowLimits& limits);
+// limit. Padding counts as rows; to the longest of a micro-batch, sequences are taken in their order, as those who pad do.
+std::vector<std::vector<int32_t>> divide_step(const StepLengths& lengths, const RowLimits& limits,
+                                              const Padding& padding = {});
+// Of one micro-batch, in all sets, with padding.
+int64_t rows_of(const StepLengths& lengths, std::span<const int32_t> members, const Padding& padding);
 
 // Of a step that consists of the sequences `step`, those at the places `members`; `sequence` is the place.
 MicroBatch pack(const Sequences& sequences, std::span<const int64_t> step, std::span<const int32_t> members,
                 int64_t epoch = 0);
 
 std::vector<MicroBatch> pack_step(const Sequences& sequences, std::span<const int64_t> step, int64_t epoch,
-                                  const RowLimits& limits);
+                                  const RowLimits& limits, const Padding& padding = {});
 
 // Sequences in their order, each micro-batch filled as far as the next whole sequence allows.
 class EvaluationPacker {

@@ -77,10 +77,14 @@ std::string step_text(const PackingFigures& packing, int64_t max_length) {
   const std::string parts = packing.micro_batches_per_step > 1
                                 ? fmt::format(", in {:.1f} micro-batches", packing.micro_batches_per_step)
                                 : "";
-  return fmt::format(
-      "step         {} tokens on average{}{}; nothing is padded (padded to the longest of each step, {:.0f} % would be "
-      "tokens){}",
-      with_commas(std::llround(packing.rows_per_step)), share, parts, 100 * packing.padded_efficiency, advice);
+  const std::string padding =
+      packing.padding_share() > 0
+          ? fmt::format("padded to {} rows, {:.0f} % of which are tokens",
+                        with_commas(std::llround(packing.computed_rows_per_step)), 100 * (1 - packing.padding_share()))
+          : fmt::format("nothing is padded (padded to the longest of each step, {:.0f} % would be tokens)",
+                        100 * packing.padded_efficiency);
+  return fmt::format("step         {} tokens on average{}{}; {}{}", with_commas(std::llround(packing.rows_per_step)),
+                     share, parts, padding, advice);
 }
 
 std::string statistics_text(const CorpusStatistics& statistics) {

@@ -32,7 +32,12 @@ struct PackingFigures {
   double padded_efficiency = 0;   // what padding each step to its longest sequence would have had
   double micro_batches_per_step = 0;
   double rows_per_step = 0;
+  double computed_rows_per_step = 0;  // these and the padding, where the job asks for some (training.padding)
   int64_t sequences_per_step = 0;
+
+  double padding_share() const {  // of the rows that are computed
+    return computed_rows_per_step > 0 ? 1 - rows_per_step / computed_rows_per_step : 0;
+  }
 };
 
 // "step         1,046 tokens on average, 51 % of 16 sequences of max_length 128; nothing is padded ...": one line for

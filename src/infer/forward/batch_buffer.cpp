@@ -11,11 +11,12 @@ namespace brisk {
 
 namespace {
 
-// Per row, at most: tokens, types, targets, weights, source, position and sequence.
+// Per row, at most: tokens, types, targets, weights, source, position and sequence. Per sequence, where it starts and where
+// its padding does.
 constexpr int64_t kMostColumns = 7;
 
 int64_t column_bytes_of(const RowCapacity& capacity) {
-  return (kMostColumns * capacity.rows + capacity.sequences + 1) * size_of(DType::i32);
+  return (kMostColumns * capacity.rows + 2 * capacity.sequences + 1) * size_of(DType::i32);
 }
 
 // Copies column after column into a buffer, each in room for `capacity` values; or, with staging, there, to be copied
@@ -136,6 +137,7 @@ void BatchBuffer::load_columns(const MicroBatch& batch, char* staging, bool roun
     set.rows.position = placer.place(from.position, capacity.rows, rows);
     set.rows.sequence = placer.place(from.sequence, capacity.rows, rows);
     set.rows.starts = placer.place(from.starts, capacity.sequences + 1, sequences + 1, from.starts.back());
+    set.real_ends = placer.place(from.real_ends, capacity.sequences, sequences, from.starts.back());
   }
   if (staging != nullptr && rounds && inlet_) {
     inlet_->send(buffer_.data(), staging, placer.bytes());

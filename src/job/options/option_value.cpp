@@ -175,8 +175,10 @@ bool assign(const Option& option, const Json& value, const std::string& source, 
     **named = std::move(read);
     return true;
   }
-  if (!value.is_string()) return false;
-  return choose(option, value.get<std::string>(), source, notes, *std::get<std::string*>(option.field));
+  const bool is_word = value.is_boolean() && option.has_word_for_flag();
+  if (!value.is_string() && !is_word) return false;
+  const std::string word = is_word ? value.dump() : value.get<std::string>();
+  return choose(option, word, source, notes, *std::get<std::string*>(option.field));
 }
 
 }  // namespace brisk

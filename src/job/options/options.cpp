@@ -221,6 +221,11 @@ std::string Option::alias_path(const std::string& alias) const {
   return section() + "." + alias;
 }
 
+bool Option::has_word_for_flag() const {
+  const auto is_flag = [](const auto& alias) { return alias.first == "true" || alias.first == "false"; };
+  return std::any_of(choice_aliases.begin(), choice_aliases.end(), is_flag);
+}
+
 bool Option::is_automatic() const {
   if (automatic_rule.empty()) return false;
   if (const auto* number = std::get_if<int64_t*>(&field)) return static_cast<double>(**number) == automatic_value;

@@ -85,7 +85,7 @@ class Option {
   Option& at_most(double bound);
   Option& below(double bound);
   Option& one_of(std::vector<std::string> words);
-  // Another word for a choice: same_as("gelu_new", "gelu").
+  // Another word for a choice: same_as("gelu_new", "gelu"). Of the words "true" and "false", also without quotation marks.
   Option& same_as(std::string word, std::string choice);
   // Other spellings of the key, in the same section; one with a dot is a full path, ".name" the top of the file.
   Option& also(std::vector<std::string> names);
@@ -141,6 +141,7 @@ class Option {
 
   // Is the field at the value that means "brisk chooses"?
   bool is_automatic() const;
+  bool has_word_for_flag() const;  // its words are "true" and "false", too
   bool is_open() const;            // so, or an empty string
   std::string value_text() const;  // as written in JSON, "auto" where is_automatic()
   std::string expected() const;    // "an integer from 1 to 12"

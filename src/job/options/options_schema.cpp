@@ -46,6 +46,10 @@ Json schema_of(const Option& option) {
     value["type"] = "string";
     for (const std::string& word : option.choices) value["enum"].push_back(word);
     for (const auto& [word, choice] : option.choice_aliases) value["enum"].push_back(word);
+    if (option.has_word_for_flag()) {
+      value["type"] = {"string", "boolean"};
+      for (const bool flag : {false, true}) value["enum"].push_back(flag);
+    }
   } else {
     value["type"] = std::holds_alternative<int64_t*>(option.field) ? "integer" : "number";
     if (option.least) value[option.least_open ? "exclusiveMinimum" : "minimum"] = number(*option.least);

@@ -56,6 +56,7 @@ class AttentionOp final : public OverwritingOp {
     const int64_t first = cross_ ? 0 : q_cols;
     op.dk = dkv.columns(first, kv_cols);
     op.dv = dkv.columns(first + kv_cols, kv_cols);
+    if (hides_padding(run)) BRISK_RUN_OP(run, clear_rows, dkv.columns(first, 2 * kv_cols));
     BRISK_RUN_OP(run, attention_backward, op);
   }
   // Two products with the keys that a query sees, of which a causal one sees half; backward, four.
@@ -102,13 +103,15 @@ class AttentionOp final : public OverwritingOp {
     op.queries = run.set(query_set_).rows;
     const RowSet& keys = run.set(key_set_).rows;
     op.k_begin = keys.starts;
-    op.k_end = keys.starts + 1;
+    op.k_end = hides_padding(run) ? run.set(key_set_).real_ends : keys.starts + 1;
     op.longest_keys = keys.longest;
     op.dropout = dropout_.at(run.batch());
     op.y = run.output(0);
     if (training_) op.log_sum_exp = run.output(1);
     return op;
   }
+  // A causal row sees none of the padding, which comes after it.
+  bool hides_padding(const OpRun& run) const { return !shape_.causal && run.set(key_set_).real_ends != nullptr; }
   int query_set_, key_set_;
   bool cross_;
   AttentionShape shape_;

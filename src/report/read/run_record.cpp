@@ -160,9 +160,10 @@ void add_stretch(const Json& line, RunRecord& run, ProcessWork& work) {
   if (run.epochs.empty() || run.epochs.back().epoch != epoch) run.epochs.push_back({epoch});
   EpochTime& time = run.epochs.back();
   RunTotals& totals = run.totals;
-  for (auto [sum, key] : {std::pair(&time.steps, "steps"), std::pair(&time.tokens, "tokens"),
-                          std::pair(&time.sequences, "sequences"), std::pair(&totals.steps, "steps"),
-                          std::pair(&totals.tokens, "tokens"), std::pair(&totals.sequences, "sequences")}) {
+  for (auto [sum, key] :
+       {std::pair(&time.steps, "steps"), std::pair(&time.tokens, "tokens"), std::pair(&time.sequences, "sequences"),
+        std::pair(&totals.steps, "steps"), std::pair(&totals.tokens, "tokens"),
+        std::pair(&totals.sequences, "sequences"), std::pair(&totals.rows, "rows")}) {
     *sum += whole(line, key);
   }
   time.step = std::max(time.step, whole(line, "step"));

@@ -55,6 +55,7 @@ double training_seconds(const PhaseSeconds& ledger);
 struct RunTotals {
   PhaseSeconds ledger;
   int64_t processes = 0, steps = 0, tokens = 0, sequences = 0;
+  int64_t rows = 0;  // that were computed: more than tokens where the job asks for padding; 0: an earlier brisk's run
   double seconds = 0;
   double training_seconds = 0;             // of processes that trained
   double gigaflop = 0, peak_gigaflop = 0;  // that were done in it; that the measured peak would have done

@@ -15,6 +15,12 @@ int64_t rows_of(const StepBatch& batch) {
   return rows;
 }
 
+int64_t real_rows_of(const StepBatch& batch) {
+  int64_t rows = 0;
+  for (const MicroBatch& micro_batch : batch.micro_batches) rows += micro_batch.real_rows();
+  return rows;
+}
+
 StepResult result_of(const StepNumbers& numbers, double scaling) {
   StepResult result;
   result.loss_sum = numbers.loss_sum;
@@ -52,11 +58,13 @@ void TrainingStep::run_pass(const StepBatch& batch, int64_t step, bool may_sampl
     backend_.run_micro_batch(batch.micro_batches[i], i == 0, i + 1 == count, ledger);
   }
   backend_.end_pass();
+  const auto sum = [&](int64_t own) { return std::llround(processes_.sum(static_cast<double>(own))); };
   const int64_t rows = rows_of(batch);
   pass_ = Pass{.step = step,
-               .own_tokens = rows,
-               .tokens = std::llround(processes_.sum(static_cast<double>(rows))),
-               .sequences = std::llround(processes_.sum(static_cast<double>(batch.sequences)))};
+               .own_rows = rows,
+               .tokens = sum(real_rows_of(batch)),
+               .sequences = sum(batch.sequences),
+               .rows = sum(rows)};
 }
 
 // What a graph records must not depend on the step: its settings are in device memory before.
@@ -92,7 +100,7 @@ StepResult TrainingStep::run(const StepBatch& batch, int64_t step, double rate, 
     run_pass(batch, step, true, ledger);
   }
   const Pass pass = *std::exchange(pass_, std::nullopt);
-  BRISK_CHECK(!has_pass || pass.own_tokens == rows_of(batch), "step {} was begun with another batch", step);
+  BRISK_CHECK(!has_pass || pass.own_rows == rows_of(batch), "step {} was begun with another batch", step);
   const double scaling = this->scaling();
   update(step, rate, ledger, limits);
   bool ran_ahead = false;
@@ -106,6 +114,7 @@ StepResult TrainingStep::run(const StepBatch& batch, int64_t step, double rate, 
   StepResult result = result_of(backend_.result(ledger), scaling);
   result.tokens = pass.tokens;
   result.sequences = pass.sequences;
+  result.rows = pass.rows;
   if (loss_scale_ && std::isfinite(result.loss_sum)) {
     result.overflowed = !std::isfinite(result.gradient_norm) && loss_scale_->can_fall();
     if (result.overflowed || result.finite()) loss_scale_->observe(result.finite());

@@ -25,8 +25,9 @@ struct StepResult {
   int64_t correct = 0;
   int64_t targets = 0;
   double weight_sum = 0;  // of the targets; their number where they have no weights
-  // Of all processes: rows that were computed (of a language model each is a target), and their sequences.
-  int64_t tokens = 0, sequences = 0;
+  // Of all processes: tokens (of a language model each is a target) and their sequences; and the rows that were computed,
+  // which are more where the job asks for padding.
+  int64_t tokens = 0, sequences = 0, rows = 0;
   double gradient_norm = 0;
   bool updated = false;     // false: not finite, or above a limit
   bool overflowed = false;  // the gradient was beyond f16: not updated, and scaled less from now on
@@ -66,8 +67,8 @@ class TrainingStep {
  private:
   struct Pass {
     int64_t step = 0;
-    int64_t own_tokens = 0;
-    int64_t tokens = 0, sequences = 0;  // of all processes
+    int64_t own_rows = 0;
+    int64_t tokens = 0, sequences = 0, rows = 0;  // of all processes
   };
   void run_pass(const StepBatch& batch, int64_t step, bool may_sample, Ledger& ledger);
   void update(int64_t step, double rate, Ledger& ledger, const UpdateLimits& limits);

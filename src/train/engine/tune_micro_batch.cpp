@@ -162,7 +162,7 @@ MicroBatchChoice measure_micro_batch(const EngineOptions& options, const std::sh
   const auto start = std::chrono::steady_clock::now();
   std::vector<int64_t> sizes =
       sizes_to_try(options, loader_options.sequences_per_step, length_figures(*sequences, loader_options.sources));
-  const int64_t least = options.layout.least_rows(longest_of_sets(*sequences));
+  const int64_t least = std::max(options.capacity.longest, options.layout.least_rows(longest_of_sets(*sequences)));
   std::erase_if(sizes, [&](int64_t rows) { return rows < least; });
   if (sizes.empty()) sizes = {least};
   const int64_t most_rows = *std::max_element(sizes.begin(), sizes.end());

@@ -68,7 +68,7 @@ std::string to_json_line(const StepMetrics& metrics) {
   }
   return fmt::format(R"({{"step": {}, "epoch": {}, "tokens": {}, {}"learning_rate": {}, )"
                      R"("gradient_norm": {}, "tokens_per_second": {}, "step_ms": {}, "seconds": {}, )"
-                     R"("skipped_updates": {}, "rollbacks": {}{}{}}})",
+                     R"("skipped_updates": {}, "rollbacks": {}{}{}{}}})",
                      metrics.step, metrics.epoch, metrics.tokens, values, number(metrics.learning_rate),
                      number(metrics.gradient_norm), number(metrics.tokens_per_second), number(metrics.step_ms),
                      number(metrics.seconds), metrics.skipped_updates, metrics.rollbacks,
@@ -76,6 +76,7 @@ std::string to_json_line(const StepMetrics& metrics) {
                          ? fmt::format(R"(, "skipped_steps": {}, "loss_scale": {})", metrics.loss_scale->skipped_steps,
                                        number(metrics.loss_scale->scale))
                          : "",
+                     metrics.padding ? fmt::format(R"(, "padding": {})", number(*metrics.padding)) : "",
                      metrics.gpu ? gpu_fields(*metrics.gpu) : "");
 }
 
@@ -118,6 +119,7 @@ void recall_metrics(const std::string& metrics_path, const Metrics& kinds, int64
                                       value("seconds"),
                                       count("skipped_updates"),
                                       count("rollbacks")};
+      if (json.contains("padding")) summary.last_step->padding = value("padding");
       if (json.contains("skipped_steps")) {
         summary.last_step->loss_scale =
             LossScale{.scale = value("loss_scale"), .skipped_steps = std::llround(value("skipped_steps"))};
@@ -141,6 +143,7 @@ std::string summary_to_json_text(const RunSummary& summary) {
   if (evaluated_last) merge_evaluation();
   json["run_tokens_per_second"] = summary.run_tokens_per_second;
   json["sequences_per_second"] = summary.sequences_per_second;
+  if (summary.padding) json["padding"] = *summary.padding;
   if (summary.best_evaluation) {
     json["best"] = parse_own_json(to_json_line(*summary.best_evaluation));
     json["best_by"] = summary.best_by;

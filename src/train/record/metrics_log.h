@@ -37,6 +37,7 @@ struct StepMetrics {
   int64_t rollbacks = 0;
   std::optional<LossScale> loss_scale = {};  // of f16: as `skipped_steps` and `loss_scale`
   std::optional<GpuReading> gpu = {};        // the GPU's last reading, where there is one
+  std::optional<double> padding = {};  // share of the rows computed since the last line, where the job asks for any
 
   double loss() const { return metrics.value("loss"); }
 };
@@ -73,6 +74,7 @@ struct RunSummary {
   std::vector<std::pair<std::string, double>> ledger;  // phase -> seconds, in the order of the table
   double wall_seconds = 0;
   double run_tokens_per_second = 0, sequences_per_second = 0;  // of the time that was training, not of the last line
+  std::optional<double> padding = {};                          // share of the computed rows, where the job asks for any
   double gflops = 0;                                           // reached, per second
   double peak_gflops = 0;                                      // of the machine, measured
   double utilisation = 0;

@@ -34,6 +34,7 @@ struct Speed {
   int64_t gpu_bytes = 0;        // the most of a GPU's memory that was the process's; 0: it ran on the CPU
   int64_t own_bytes = 0;        // the most of the host's memory besides mapped files, as sampled; 0: not told apart
   int64_t planned_bytes = 0;    // of the memory it computes in; 0: not planned
+  int64_t rows = 0;             // that were computed: the tokens, and padding where the job asks for it
 
   double tokens_per_second() const { return training_seconds > 0 ? static_cast<double>(tokens) / training_seconds : 0; }
   double sequences_per_second() const {

@@ -58,8 +58,8 @@ std::string optimizer_text(const TrainingOptions& training) {
 }  // namespace
 
 void describe_run(const RunPlan& plan, const RunState& run, const RunResources& resources) {
-  const Task::Description data =
-      plan.task->describe_data(plan.job, plan.data, measure_packing(*plan.data.train, plan.loader_options));
+  const PackingFigures packing = measure_packing(*plan.data.train, plan.loader_options);
+  const Task::Description data = plan.task->describe_data(plan.job, plan.data, packing);
   say("{}", data.text);
   if (!plan.request.dry_run) write_file_atomically(plan.directory.statistics_path(), data.json);
   const TrainingOptions& training = plan.job.training;
@@ -93,6 +93,10 @@ void describe_run(const RunPlan& plan, const RunState& run, const RunResources& 
   if (!run.time_box && training.warmup_steps > run.total_steps) {
     warn("training.warmup_steps is {}, but the run has {}: the learning rate never reaches its peak",
          training.warmup_steps, plural(run.total_steps, "step"));
+  }
+  if (training.padding != "none") {
+    warn("{:.0f} % of the computed rows are padding; \"padding\": \"none\" is the same training, faster",
+         100 * packing.padding_share());
   }
   if (plan.loader_options.sequences_per_step > plan.data.sequences_per_epoch) {
     warn("an optimizer step takes {}, but the data has only {}: each epoch is a single step",

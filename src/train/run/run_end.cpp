@@ -35,6 +35,7 @@ RunTotals totals_of(const Speed& speed, const Ledger::Totals& totals) {
           .steps = speed.steps,
           .tokens = speed.tokens,
           .sequences = speed.sequences,
+          .rows = speed.rows,
           .seconds = totals.seconds(),
           .training_seconds = speed.training_seconds,
           .gigaflop = speed.gflops() * speed.training_seconds,
@@ -106,6 +107,8 @@ WholeRun whole_run(const RunPlan& plan, const RunState& run, const RunResources&
   summary.wall_seconds = totals.seconds;
   summary.run_tokens_per_second = known(totals.tokens_per_second());
   summary.sequences_per_second = known(totals.sequences_per_second());
+  if (plan.loader_options.padding.any() && totals.rows > 0)
+    summary.padding = 1 - static_cast<double>(totals.tokens) / static_cast<double>(totals.rows);
   summary.gflops = known(totals.gflops());
   summary.peak_gflops = totals.tokens > 0 ? known(totals.peak_gflops()) : resources.peak->gflops();
   summary.utilisation = known(totals.utilisation());

@@ -125,7 +125,7 @@ void RunWatch::went_back() {
   if (closed_.empty()) start();  // to before this process: its first line is gone, too
   stretch_start_ = closed_.empty() ? Ledger::Totals() : closed_.back().second;
   epoch_ = run_.state.cursor.epoch + 1;
-  steps_ = tokens_ = sequences_ = 0;
+  steps_ = tokens_ = sequences_ = rows_ = 0;
 }
 
 void RunWatch::start() {
@@ -157,11 +157,12 @@ void RunWatch::start() {
   ledger_file_->append(line_of(line));
 }
 
-void RunWatch::count(int64_t epoch, int64_t tokens, int64_t sequences) {
+void RunWatch::count(int64_t epoch, const StepResult& result) {
   epoch_ = epoch;
   ++steps_;
-  tokens_ += tokens;
-  sequences_ += sequences;
+  tokens_ += result.tokens;
+  sequences_ += result.sequences;
+  rows_ += result.rows;
 }
 
 void RunWatch::step(const StepMetrics& line) {
@@ -270,6 +271,7 @@ void RunWatch::close_stretch() {
                                 {"steps", steps_},
                                 {"tokens", tokens_},
                                 {"sequences", sequences_},
+                                {"rows", rows_},
                                 {"seconds", stretch.seconds()},
                                 {"peak_memory_bytes", memory_of(resources_.engine->parameters().device())},
                                 {"peak_gflops", resources_.peak->gflops()},
@@ -277,7 +279,7 @@ void RunWatch::close_stretch() {
                                 {"ledger", ledger_json(stretch)}}));
   stretch_start_ = now;
   closed_.emplace_back(run_.state.step, now);
-  steps_ = tokens_ = sequences_ = 0;
+  steps_ = tokens_ = sequences_ = rows_ = 0;
 }
 
 void RunWatch::epoch(const EpochRow& row) {

@@ -3,7 +3,7 @@
 // reads.
 //
 //   RunWatch watch(plan, run, resources);      // at the first step, or after a resume: the time before it is start-up
-//   watch.count(epoch, tokens, sequences);     // each step
+//   watch.count(epoch, result);                // each step
 //   watch.step(line);                          // each line of metrics.jsonl
 //   watch.evaluation(line);
 //   watch.sample(step, epoch, ledger);         // with each evaluation; its time is evaluation's
@@ -33,7 +33,7 @@ class RunWatch {
  public:
   RunWatch(const RunPlan& plan, const RunState& run, const RunResources& resources);
 
-  void count(int64_t epoch, int64_t tokens, int64_t sequences);
+  void count(int64_t epoch, const StepResult& result);
   // What the gradients that the parameters hold are multiplied by, for their histograms.
   void gradients_are_scaled(double scaling) { gradient_scaling_ = scaling; }
   void step(const StepMetrics& line);
@@ -67,7 +67,7 @@ class RunWatch {
   // Since the last line of ledger.jsonl.
   Ledger::Totals stretch_start_;
   std::vector<std::pair<int64_t, Ledger::Totals>> closed_;  // step and time of the lines that this process wrote
-  int64_t epoch_ = 0, steps_ = 0, tokens_ = 0, sequences_ = 0;
+  int64_t epoch_ = 0, steps_ = 0, tokens_ = 0, sequences_ = 0, rows_ = 0;
   double gradient_scaling_ = 1;
 };
 

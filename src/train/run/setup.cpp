@@ -182,13 +182,26 @@ class Starter {
     }
   }
 
-  // Number formats and the micro-batch: those of the run that is resumed, or what suits the job on this device.
-  void choose_settings() {
+  // Of each row set: how long the sequences are that are computed, padding included.
+  std::vector<LengthFigures> computed_lengths() {
+    const TrainingOptions& training = plan_.job.training;
+    const bool to_max_length = training.padding == "max_length";
+    if (training.padding == "longest") padding_.to = Padding::To::longest;
+    if (to_max_length) padding_.to = Padding::To::lengths;
     std::vector<LengthFigures> lengths;
     for (int set = 0; set < plan_.data.train->sets(); ++set) {
       LengthFigures& figures = lengths.emplace_back(length_figures(*plan_.data.train, plan_.data.sources, set));
       figures.longest = std::max<int64_t>({1, figures.longest, plan_.data.validation->longest(set)});
+      if (to_max_length && set == 0) figures.longest = std::max(figures.longest, training.max_length);
+      if (to_max_length) padding_.lengths.push_back(figures.longest);
+      if (padding_.any()) figures = {figures.longest, static_cast<double>(figures.longest), 0};  // at most
     }
+    return lengths;
+  }
+
+  // Number formats and the micro-batch: those of the run that is resumed, or what suits the job on this device.
+  void choose_settings() {
+    const std::vector<LengthFigures> lengths = computed_lengths();
     const TrainingOptions& training = plan_.job.training;
     const int64_t longest = lengths[0].longest, asked = training.micro_batch_tokens;
     if (!place_.reason.empty()) say("device: {}", place_.reason);
@@ -239,7 +252,8 @@ class Starter {
   void find_fastest_micro_batch() {
     const TrainingOptions& training = plan_.job.training;
     if (!training.measure_micro_batch || training.micro_batch_tokens != 0 || checkpoint_path_) return;
-    const LoaderOptions loader_options{.sequences_per_step = sequences_per_step(), .seed = options_.seed};
+    const LoaderOptions loader_options{
+        .sequences_per_step = sequences_per_step(), .seed = options_.seed, .padding = padding_};
     const MicroBatchChoice choice = measure_micro_batch(options_, plan_.data.train, loader_options, fits_in_memory);
     say("micro-batch: {}", choice.reason);
     set_micro_batch(choice.tokens);
@@ -380,7 +394,8 @@ class Starter {
                             .seed = static_cast<uint64_t>(plan_.job.training.seed),
                             .workers = static_cast<int>(plan_.job.training.num_workers),
                             .start = run_.state.cursor,
-                            .sources = plan_.data.sources};
+                            .sources = plan_.data.sources,
+                            .padding = padding_};
   }
 
   void write_run_files() {
@@ -414,6 +429,7 @@ class Starter {
   const std::shared_ptr<Task> task_ = plan_.request.task ? plan_.request.task : make_task(plan_.job.task);
   DeviceChoice place_;
   EngineOptions options_;
+  Padding padding_;
   std::optional<std::string> checkpoint_path_;
   bool other_length_ = false;  // than the run that is resumed had
 };

@@ -36,6 +36,7 @@ void StepLog::count(const StepResult& result, double seconds) {
     ++counts->steps;
     counts->tokens += result.tokens;
     counts->sequences += result.sequences;
+    counts->rows += result.rows;
   }
   // The first step touches all memory for the first time; the second replaces it.
   recent_step_seconds_ +=
@@ -87,6 +88,8 @@ StepMetrics StepLog::line(const StepBatch& batch, double rate, double seconds) {
   line.step = run_.state.step;
   line.epoch = batch.cursor.epoch + 1;
   line.tokens = run_.state.tokens_seen;
+  if (plan_.loader_options.padding.any() && window_.rows > 0)
+    line.padding = 1 - static_cast<double>(window_.tokens) / static_cast<double>(window_.rows);
   line.metrics = {standard_metric("loss", sums.mean_loss()), standard_metric("accuracy", sums.accuracy())};
   line.learning_rate = rate;
   line.gradient_norm = last_gradient_norm_;
@@ -113,7 +116,8 @@ Speed StepLog::speed_of(const Counts& counts, const Ledger::Totals& totals) cons
           training_seconds(totals),
           device.memory().peak(),
           own_memory_,
-          plan_.memory.total() + (device.is_cuda() ? 0 : plan_.memory.copy_bytes)};
+          plan_.memory.total() + (device.is_cuda() ? 0 : plan_.memory.copy_bytes),
+          counts.rows};
 }
 
 Speed StepLog::speed(const Ledger::Totals& totals) const { return speed_of(whole_, totals); }

@@ -53,7 +53,7 @@ class StepLog {
 
  private:
   struct Counts {
-    int64_t tokens = 0, steps = 0, sequences = 0;
+    int64_t tokens = 0, steps = 0, sequences = 0, rows = 0;
   };
   double seconds_left(const Ledger::Totals& now) const;
   Speed speed_of(const Counts& counts, const Ledger::Totals& totals) const;

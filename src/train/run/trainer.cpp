@@ -92,7 +92,7 @@ class Trainer {
       run_.state.cursor = batch.next;
       run_.state.tokens_seen += result.tokens;
       log_.count(result, seconds_since(before));
-      watch_.count(batch.cursor.epoch + 1, result.tokens, result.sequences);
+      watch_.count(batch.cursor.epoch + 1, result);
       watch_.gradients_are_scaled(result.scaling);
       if (run_.time_box) follow_the_clock();
       after_step(log, batch, rate);

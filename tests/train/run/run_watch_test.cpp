@@ -72,7 +72,7 @@ TEST(RunWatch, AfterGoingBackNoStepIsThereTwiceAndNoTimeIsLost) {
   const auto work_to = [&](int64_t step) {
     clock.advance(1);
     setup.run.state.step = step;
-    watch.count(1, 100, 4);
+    watch.count(1, {.tokens = 100, .sequences = 4, .rows = 100});
     watch.step(StepMetrics{.step = step, .metrics = {standard_metric("loss", 3)}});
     watch.sample(step, 1, setup.run.ledger);
     watch.close_stretch();
