@@ -12,6 +12,7 @@ namespace brisk {
 namespace {
 
 constexpr double kWorthFinding = 1.02;
+constexpr size_t kLineLength = 140;
 
 struct RuleGroup {
   std::string_view title;
@@ -37,6 +38,21 @@ int rank_of(const Finding& finding) {
   if (finding.id == "not_learning") return 0;
   if (finding.id == "idle_gpu" && finding.fix && finding.fix->is_setting()) return 1;
   return finding.is_quality ? 3 : 2;
+}
+
+// An item of a list, in lines of at most 140 characters.
+std::string list_item(std::string_view start, std::string_view text) {
+  std::string item, line = fmt::format("- {}:", start);
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    if (line.size() + word.size() >= kLineLength) {
+      item += line + "\n";
+      line = " ";
+    }
+    line += fmt::format(" {}", word);
+  }
+  return item + line + ".\n";
 }
 
 constexpr std::string_view kIntroduction =
@@ -130,8 +146,8 @@ std::string troubleshooting_markdown() {
   for (const auto& [title, group] : rule_groups()) {
     text += fmt::format("\n## {}\n", title);
     for (const Rule& rule : group)
-      text += fmt::format("\n### `{}`\n\n- You see: {}.\n- It means: {}.\n- The fix: {}.\n", rule.id, rule.symptom,
-                          rule.meaning, rule.remedy);
+      text += fmt::format("\n### `{}`\n\n", rule.id) + list_item("You see", rule.symptom) +
+              list_item("It means", rule.meaning) + list_item("The fix", rule.remedy);
   }
   return text + std::string(kWithoutTheDoctor);
 }

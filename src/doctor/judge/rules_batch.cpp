@@ -135,6 +135,8 @@ Finding batch_too_small(const Readings& readings, const MicroBatches& batches) {
                               percent_text(batches.own_speed / batches.best_speed), speed_text(batches.best_speed));
   finding.fix = set_key("training.batch_size", json_number(batch));
   follow_batch(*finding.fix, readings.job, ratio);
+  if (training.micro_batch_tokens > 0 && training.micro_batch_tokens < batches.knee->x * batches.rows_of_one)
+    finding.fix->also.emplace_back("training.micro_batch_tokens", kJsonAuto);  // or the batch is divided again
   finding.predicted_gain =
       amdahl(EpochShares(readings).steps(), speed_at(readings.batch_curve, batches.knee->x) / batches.own_speed);
   finding.sameness = Sameness::changes_maths;
@@ -222,6 +224,9 @@ std::optional<Finding> look_long_outliers(const Readings& readings) {
                       {"median", number_text(static_cast<double>(data.median)), "tokens"},
                       {"tokens beyond that", percent_text(1 - left.tokens), loses_the_end ? "of an epoch" : ""}};
   if (!loses_the_end) finding.evidence.pop_back();
+  if (data.cut > 0)
+    finding.evidence.push_back({"texts that lose their end now", number_text(static_cast<double>(data.cut)),
+                                fmt::format("at training.max_length {}", readings.job.training.max_length)});
   finding.cause =
       fmt::format("1 % of the sequences are longer than {} tokens, up to {} ({:.1f} times the median).", data.p99,
                   data.longest, static_cast<double>(data.longest) / static_cast<double>(data.median));
@@ -249,11 +254,13 @@ std::optional<Finding> look_activation_checkpointing(const Readings& readings) {
   const EpochShares shares(readings);
   if (!shares.known() || readings.job.training.gradient_checkpointing <= 0 || stretch.planned_memory_bytes <= 0)
     return {};
-  const double memory =
-      static_cast<double>(stretch.gpu.name.empty() ? readings.machine.memory_total_bytes : stretch.gpu.memory_bytes);
+  const bool on_cpu = stretch.gpu.name.empty();
+  const auto memory = static_cast<double>(on_cpu ? readings.machine.memory_total_bytes : stretch.gpu.memory_bytes);
+  const auto available = static_cast<double>(readings.machine.memory_available_bytes);
   const double activations = bytes_of_activations(readings);
   const double needed = static_cast<double>(stretch.planned_memory_bytes) + activations;
   if (memory <= 0 || activations <= 0 || needed > kMemoryIsNearlyFull * memory) return {};
+  if (on_cpu && available >= 0 && activations > available) return {};  // other programs have the rest
   const double forwards = stretch.forwards_per_step > 0 ? stretch.forwards_per_step : 2;
   Finding finding{.id = "activation_checkpointing"};
   finding.evidence = {

@@ -201,8 +201,8 @@ std::optional<Finding> look_busy_machine(const Readings& readings) {
   if (!trains_on_cpu(readings) || stretch.other_seconds <= 0 || stretch.seconds <= 0 || stretch.threads <= 0) return {};
   const double others = stretch.other_seconds / stretch.seconds;
   const double own = std::min(static_cast<double>(stretch.threads), cores);
-  const double contended = std::min(others, own + others - processors);  // processors that both want
-  if (others <= kOthersAreMany * processors || contended <= kOthersAreMany * processors || contended >= own) return {};
+  const double contended = std::min(own + others - processors, 0.9 * own);  // processors that both want
+  if (others <= kOthersAreMany * processors || contended <= kOthersAreMany * processors) return {};
   Finding finding{.id = "busy_machine"};
   finding.evidence = {{"other programs", fmt::format("{:.1f} processors", others), "busy all the time on the average"},
                       {"compute threads", number_text(static_cast<double>(stretch.threads)), ""},

@@ -7,6 +7,7 @@
 #include <limits>
 #include <set>
 
+#include "base/error.h"
 #include "base/files/files.h"
 #include "doctor/judge/healthy_readings.h"
 #include "doctor/judge/shares.h"
@@ -33,6 +34,20 @@ bool finds(const Readings& readings, const std::string& id) {
   return std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) { return finding.id == id; });
 }
 
+// That the job takes it, and is another one then. (Whatever else changes is Fix::also.)
+void expect_it_can_be_set(const Job& job, const Fix& fix) {
+  const std::string text = job_to_json_text(job);
+  std::vector<std::string> notes, settings = {fix.key + "=" + fix.value};
+  for (const auto& [key, value] : fix.also) settings.push_back(key + "=" + value);
+  if (fix.key == "training.padding") settings.erase(settings.begin());  // no option yet
+  try {
+    const Job fixed = job_from_json_text(text, "job.json", settings, notes);
+    EXPECT_EQ(job_to_json_text(fixed) == text, settings.empty()) << fix.key << " = " << fix.value;
+  } catch (const UserError& error) {
+    ADD_FAILURE() << error.what();
+  }
+}
+
 // The first finding, which is to be `id`, with what every finding must have.
 Finding first_finding(const Readings& readings, const std::string& id, double gain) {
   const std::vector<Finding> findings = judge(readings);
@@ -46,6 +61,11 @@ Finding first_finding(const Readings& readings, const std::string& id, double ga
   EXPECT_FALSE(first.evidence.empty());
   EXPECT_TRUE(first.cause.ends_with(".")) << first.cause;
   EXPECT_TRUE(first.fix.has_value());
+  if (first.fix && first.fix->is_setting()) {
+    expect_it_can_be_set(readings.job, *first.fix);
+  } else {
+    EXPECT_TRUE(first.fix && !first.fix->advice.empty());
+  }
   EXPECT_EQ(first.sameness == Sameness::changes_maths, !first.change.empty());
   return first;
 }
@@ -143,6 +163,10 @@ TEST(BatchSize, TooSmallGrowsToTheKneeWithTheRates) {
   EXPECT_NE(finding.fix->rule.find("square root"), std::string::npos);
   EXPECT_EQ(finding.sameness, Sameness::changes_maths);
   EXPECT_FALSE(finds(steps_of(16), "batch_size")) << "93 % of the best";
+  Readings divided = steps_of(8);
+  divided.job.training.micro_batch_tokens = 800;
+  EXPECT_EQ(judge(divided).at(0).fix->also.at(2),
+            (std::pair<std::string, std::string>{"training.micro_batch_tokens", "\"auto\""}));
 }
 
 TEST(BatchSize, OfAMicroBatchGrowsWithoutChangingTheMaths) {
@@ -202,6 +226,9 @@ TEST(ActivationCheckpointing, IsNotNeededWhereAllFits) {
   readings.stretch.forwards_per_step = readings.vital_signs.forwards_per_step = 2;
   expect_fix(first_finding(readings, "activation_checkpointing", 1 / (1 - 0.96 * 0.255 / 2)),
              "training.gradient_checkpointing", "0");
+  readings.machine.memory_available_bytes = 100'000'000;  // the activations take at most 236 MB
+  EXPECT_FALSE(finds(readings, "activation_checkpointing"));
+  readings.machine.memory_available_bytes = -1;
   readings.machine.memory_total_bytes = 600'000'000;
   EXPECT_FALSE(finds(readings, "activation_checkpointing"));
 }
@@ -468,8 +495,13 @@ TEST(BusyMachine, TakesProcessorsThatTheTrainingWants) {
   Readings readings = healthy_readings();
   readings.stretch.other_seconds = 20;
   first_finding(readings, "busy_machine", 1 / (1 - 0.96 * 0.98 * 0.5));
+  readings.stretch.other_seconds = 39;
+  first_finding(readings, "busy_machine", 1 / (1 - 0.96 * 0.98 * 0.9));
   readings.machine.logical_processors = 8;
   EXPECT_FALSE(finds(readings, "busy_machine")) << "there is room for both";
+  readings.machine.logical_processors = 4;
+  readings.stretch.other_seconds = 3;
+  EXPECT_FALSE(finds(readings, "busy_machine"));
 }
 
 // --- the result
