@@ -203,6 +203,7 @@ TEST(Accumulation, OfSmallMicroBatchesIsNoWayToBeFast) {
 
 TEST(LongOutliers, LoseTheirEndWhereTextsAreCut) {
   Readings readings = healthy_readings(kClassifier);
+  readings.job.training.max_length = 1024;
   readings.data.longest = 1000;
   readings.data.lengths = {{72, 128, 38'000}, {1000, 1000, 400}};
   const double tokens = (3.8e6 + 400 * 128.0) / 4.2e6, attention = (3.8e8 + 400 * 128.0 * 128) / 7.8e8;
@@ -215,6 +216,7 @@ TEST(LongOutliers, LoseTheirEndWhereTextsAreCut) {
 
 TEST(LongOutliers, OfALanguageModelOnlySaveAttention) {
   Readings readings = healthy_readings();
+  readings.job.training.max_length = 1024;
   readings.data.longest = 1000;
   readings.data.lengths = {{72, 128, 38'000}, {1000, 1000, 400}};
   first_finding(readings, "long_outliers", 1 / (1 - 0.96 * 0.08 * (1 - (3.8e8 + 400 * 1000.0 * 128) / 7.8e8)));
