@@ -59,8 +59,9 @@ struct TrainingOptions {
   int64_t batch_size = 16;   // sequences; times gradient_accumulation_steps they form an optimizer step; 0 ("auto"):
                              // 4096 tokens
   int64_t gradient_accumulation_steps = 1;
-  int64_t num_epochs = 1;  // 0: 1, unless stop says how long
-  int64_t max_steps = 0;   // optimizer steps; 0: as num_epochs says, otherwise it overrides num_epochs
+  std::string padding = "none";  // none | longest | max_length: rows that are computed to measure what they cost
+  int64_t num_epochs = 1;        // 0: 1, unless stop says how long
+  int64_t max_steps = 0;         // optimizer steps; 0: as num_epochs says, otherwise it overrides num_epochs
   std::string
       stop;  // "2e", "500u", "10Mt" or "30m" (job/run_length.h), in place of the two above; num_epochs is 0 then
 
@@ -122,7 +123,6 @@ struct TrainingOptions {
 
   int64_t num_workers = 1;           // loader threads; 0: load on the training thread
   int64_t micro_batch_tokens = 0;    // token rows of a micro-batch; 0: brisk chooses
-  std::string padding = "none";      // none | longest | max_length: rows that are computed and masked, to measure them
   bool measure_micro_batch = false;  // choose it by timing a few sizes; always with batch_size auto
   int64_t threads = 0;               // compute threads; 0: all cores
 };

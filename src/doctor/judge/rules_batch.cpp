@@ -31,13 +31,14 @@ double mean_square_of_lengths(const DataReadings& data) {
   return sequences > 0 ? sum / sequences : 0;
 }
 
-// The share of padded attention that is left without padding: it grows with the square of the length.
+// The share of padded attention that is left without padding. A causal row attends to the padding before it; where rows see
+// the whole of their sequence, those of the padding attend to what is none.
 double needed_attention(const Readings& readings, double needed_rows) {
   const StretchReadings& stretch = readings.stretch;
-  const double square = mean_square_of_lengths(readings.data);
-  if (square <= 0 || stretch.sequences <= 0) return needed_rows;
-  const double padded_length = stretch.rows / static_cast<double>(stretch.sequences);
-  return std::min(square / (padded_length * padded_length), 1.0);
+  const double square = mean_square_of_lengths(readings.data), sequences = static_cast<double>(stretch.sequences);
+  if (square <= 0 || sequences <= 0) return needed_rows;
+  const double padded = stretch.rows / sequences, real = stretch.tokens / sequences;
+  return std::min(square / (padded * (readings.job.model.is_encoder() ? real : padded)), 1.0);
 }
 
 std::optional<Finding> look_padding(const Readings& readings) {

@@ -39,7 +39,8 @@ void expect_it_can_be_set(const Job& job, const Fix& fix) {
   const std::string text = job_to_json_text(job);
   std::vector<std::string> notes, settings = {fix.key + "=" + fix.value};
   for (const auto& [key, value] : fix.also) settings.push_back(key + "=" + value);
-  if (fix.key == "training.padding") settings.erase(settings.begin());  // no option yet
+  if (fix.key == "training.padding" && text.find("\"padding\"") == std::string::npos)
+    settings.clear();  // no option yet
   try {
     const Job fixed = job_from_json_text(text, "job.json", settings, notes);
     EXPECT_EQ(job_to_json_text(fixed) == text, settings.empty()) << fix.key << " = " << fix.value;
@@ -138,11 +139,11 @@ TEST(Padding, ShrinksWhatGrowsWithTheRowsAndAttentionByTheSquare) {
   EXPECT_FALSE(finds(readings, "padding"));
 }
 
-TEST(Padding, OfAnEncoderDoesNotReachItsHead) {
+TEST(Padding, OfAnEncoderDoesNotReachItsHeadAndIsNotAttendedTo) {
   Readings readings = healthy_readings(kClassifier);
   readings.job.training.padding = "longest";
   readings.stretch.rows = 320'000;
-  first_finding(readings, "padding", 1 / (1 - 0.96 * (0.67 * 0.5 + 0.08 * 0.75)));
+  first_finding(readings, "padding", 1 / (1 - 0.96 * (0.67 * 0.5 + 0.08 * 0.5)));
 }
 
 Readings steps_of(int64_t sequences) {
