@@ -49,6 +49,8 @@ struct Finding {
   std::string change;  // of changes_maths: what is another training then, in words
   bool is_quality =
       false;  // about the result, and not the speed (plateau, overfitting, learning_rate): never ranked first
+  bool shown_without_gain =
+      false;  // worth knowing though none can be predicted: an idle GPU, memory that is nearly full
 };
 
 }  // namespace brisk
