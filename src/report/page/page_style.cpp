@@ -21,7 +21,7 @@ const std::string_view kPageStyle = R"css(
 body{margin:0;background:var(--bg);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","DejaVu Sans",sans-serif}
 main{max-width:1080px;margin:0 auto;padding:28px 20px 60px}
 h1{font-size:1.7rem;line-height:1.2;margin:0 0 6px;overflow-wrap:anywhere}
-h1 .pill{vertical-align:middle;margin-left:8px}
+h1 .pill{vertical-align:middle;margin-left:8px;white-space:normal;border-radius:12px}
 h2{font-size:1.15rem;margin:0 0 4px}
 h3{font-size:.95rem;margin:18px 0 6px;overflow-wrap:anywhere}
 p{margin:0 0 10px}.lead{color:var(--soft);overflow-wrap:anywhere}.why{color:var(--soft);font-size:.88rem}
@@ -30,7 +30,7 @@ section{background:var(--GPU);border:1px solid var(--line);border-radius:12px;pa
 .pill{display:inline-block;font-size:.78rem;font-weight:600;border-radius:99px;padding:2px 10px;white-space:nowrap}
 .good{color:var(--good);background:var(--good-bg)}.busy{color:var(--busy);background:var(--busy-bg)}.warn{color:var(--warn);background:var(--warn-bg)}
 .notes{background:var(--warn-bg);color:var(--warn);border-radius:10px;padding:10px 16px 10px 32px;margin:14px 0 0;font-size:.88rem;overflow-wrap:anywhere}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(180px,1fr));gap:12px;margin-top:18px}
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(160px,1fr));gap:12px;margin-top:18px}
 .tile{background:var(--GPU);border:1px solid var(--line);border-radius:12px;padding:12px 14px;display:flex;flex-direction:column}
 .tile span{color:var(--soft);font-size:.8rem}.tile b{font-size:1.35rem;line-height:1.3;font-weight:650;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
 .tile small{color:var(--soft);font-size:.78rem;overflow-wrap:anywhere}
@@ -85,14 +85,14 @@ td.best,b.best{color:var(--good)}.dim,.dim *{color:var(--soft)}.set td,.set th{f
 .sample p{margin:2px 0;white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:isolate}.sample p b{font-weight:650}
 .finding{border-top:1px solid var(--line);padding:10px 0 2px}.finding:first-of-type{border-top:0}.finding h3{margin:0 0 6px;font-size:1rem}
 .finding p,.finding li,.finding code{overflow-wrap:anywhere}.finding ul{margin:0 0 10px;padding-left:20px;font-size:.88rem}
-.step{display:inline-block;min-width:110px;max-width:260px;white-space:normal;overflow-wrap:anywhere}
+.step{display:inline-block;min-width:140px;max-width:260px;white-space:normal;overflow-wrap:anywhere}
 pre{margin:0 0 10px;padding:10px 12px;background:var(--bg);border-radius:8px;font-size:.82rem;white-space:pre-wrap;overflow-wrap:anywhere}
 details summary{cursor:pointer;color:var(--soft);font-size:.86rem;padding:4px 0}
 footer{color:var(--soft);font-size:.8rem;margin-top:26px;overflow-wrap:anywhere}
 @media(max-width:640px){main{padding:18px 12px 40px}section{padding:14px}.frame{grid-template-columns:46px 1fr;padding-right:14px}
 .xaxis span:nth-child(even){display:none}.plot{height:calc(var(--h,280px)*.8)}.bars{grid-template-columns:max-content 1fr}.bars .r{grid-column:2;margin-top:-6px;text-align:left}
 .hbars .of{grid-template-columns:minmax(0,1fr) max-content;margin-bottom:12px}.hbars .track{grid-column:1/3;grid-row:2;height:14px}.track u{top:2px;bottom:2px}.hbars b{min-width:0}
-.checks li{grid-template-columns:1.5em 1fr}.checks b{grid-column:2}
+h1 .pill{margin-left:0}table.num td,table.num th{padding-left:10px}.step{min-width:118px;max-width:150px}.checks li{grid-template-columns:1.5em 1fr}.checks b{grid-column:2}
 .settings td.dim{display:none}.settings .key{white-space:normal;overflow-wrap:anywhere}
 .tiles{grid-template-columns:repeat(auto-fit,minmax(130px,1fr))}}
 @media print{section{break-inside:avoid}}
