@@ -196,14 +196,26 @@ std::string gain_text(const Rung& rung) {
 std::string proof_text(const Rung& rung) {
   const StepProof& proof = rung.proof;
   if (!proof.measured) return "not compared";
-  const std::string of = plural(proof.tensors, "gradient");
-  if (proof.same_bits) return fmt::format("same bits: the loss and {}", of);
-  std::string text = fmt::format("loss {:.6g} against {:.6g}, the gradient differs by {:.2g} (allowed: {:.2g})",
-                                 proof.loss, proof.other_loss, proof.difference, proof.allowed);
+  if (proof.same_bits) return fmt::format("same bits: the loss and {}", plural(proof.tensors, "gradient"));
+  std::string text = fmt::format("loss {:.6g} against {:.6g}, gradient off by {:.1e} ({:.0e} allowed)", proof.loss,
+                                 proof.other_loss, proof.difference, proof.allowed);
   if (!proof.worst_tensor.empty()) {
-    text += fmt::format(", at most by {:.2g} in {} of {}", proof.worst_difference, proof.worst_tensor, of);
+    text += fmt::format(", the worst of {} by {:.1e}: {}", proof.tensors, proof.worst_difference, proof.worst_tensor);
   }
   return (proof.holds ? "same maths: " : "not the same maths: ") + text;
+}
+
+std::vector<std::string> remarks_of(const Diagnosis& diagnosis, const Rung& rung) {
+  if (&rung == &diagnosis.ladder.front()) return {};
+  std::vector<std::string> remarks;
+  if (!rung.kept) remarks.push_back(fmt::format("not kept: {}", rung.verdict));
+  if (rung.kept && rung.proof.measured) remarks.push_back(proof_text(rung));
+  if (rung.kept && !rung.proof.measured) {
+    remarks.emplace_back(rung.sameness == Sameness::changes_maths ? "changes the maths"
+                                                                  : "the result was not compared");
+  }
+  if (!rung.interleaved) remarks.emplace_back("measured one after the other, as both do not fit into the memory");
+  return remarks;
 }
 
 std::string rows_text(const Readings& readings) {

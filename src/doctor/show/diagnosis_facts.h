@@ -60,6 +60,9 @@ std::string sameness_text(const Finding& finding);  // "changes the maths: ..."
 std::string gain_text(double gain);                 // 2.31x
 std::string gain_text(const Rung& rung);            // 2.31x [2.27, 2.35]
 std::string proof_text(const Rung& rung);
+// What must be said of a rung besides its figures: why it was not kept, whether the result stays the same, and where it
+// was not measured in turns. Empty of the first.
+std::vector<std::string> remarks_of(const Diagnosis& diagnosis, const Rung& rung);
 std::string rows_text(const Readings& readings);  // rows computed per second, and how many are padding
 // What the processors, the memory, the disk and the GPU did meanwhile, as far as it is known: name and value.
 std::vector<std::pair<std::string, std::string>> resources_of(const Readings& readings);

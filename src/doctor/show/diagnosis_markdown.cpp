@@ -122,7 +122,7 @@ std::string markdown_ladder(const Diagnosis& diagnosis) {
   if (diagnosis.ladder.size() <= 1) return {};
   std::string text = markdown_heading("The ladder");
   text += markdown_header({"step", "kept", "tokens/s", "gain, 95 %", "total", "peak memory", "epoch", "loss"}, 2);
-  std::string rejected;
+  std::string remarks;
   for (const Rung& rung : diagnosis.ladder) {
     const bool first = &rung == &diagnosis.ladder.front(), measured = is_measured(rung);
     text += markdown_row({markdown(rung.step),
@@ -134,10 +134,11 @@ std::string markdown_ladder(const Diagnosis& diagnosis) {
                           rung.peak_memory_bytes > 0 ? format_bytes(static_cast<double>(rung.peak_memory_bytes)) : "–",
                           rung.epoch_seconds > 0 ? format_duration(rung.epoch_seconds) : "–",
                           words::loss(known(rung.loss))});
-    if (!first && !rung.kept)
-      rejected += fmt::format("- not kept: {}: {}\n", markdown(rung.step), markdown(rung.verdict));
+    if (const std::vector<std::string> of_rung = remarks_of(diagnosis, rung); !of_rung.empty()) {
+      remarks += fmt::format("- {}: {}\n", markdown(rung.step), markdown(fmt::format("{}", fmt::join(of_rung, "; "))));
+    }
   }
-  return rejected.empty() ? text : text + "\n" + rejected;
+  return remarks.empty() ? text : text + "\n" + remarks;
 }
 
 std::string markdown_not_measured(const Diagnosis& diagnosis) {

@@ -280,10 +280,9 @@ std::string ladder_text(const Diagnosis& diagnosis) {
     table = ladder_table(diagnosis, --columns);
   }
   std::string text = heading_text("THE LADDER") + table + loss_line(diagnosis);
-  for (size_t i = 1; i < diagnosis.ladder.size(); ++i) {
-    const Rung& rung = diagnosis.ladder[i];
-    if (rung.kept) continue;
-    text += wrapped("  not kept: ", fmt::format("{}: {}", rung.step, rung.verdict), 4);
+  for (const Rung& rung : diagnosis.ladder) {
+    const std::vector<std::string> remarks = remarks_of(diagnosis, rung);
+    if (!remarks.empty()) text += wrapped("  ", fmt::format("{}: {}", rung.step, fmt::join(remarks, "; ")), 4);
   }
   return text;
 }
