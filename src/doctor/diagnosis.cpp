@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/text/plural.h"
 
 namespace brisk {
@@ -11,9 +9,10 @@ namespace brisk {
 std::string Diagnosis::summary() const {
   int64_t kept = 0;
   for (size_t i = 1; i < ladder.size(); ++i) kept += ladder[i].kept ? 1 : 0;
+  if (kept == 0 && interrupted) return "interrupted before anything faster was found";
   if (kept == 0) return findings.empty() ? "nothing worth changing" : "nothing that was tried makes it faster";
   double cumulative = 1;
-  for (const Rung& rung : ladder) cumulative = rung.kept ? std::max(rung.cumulative, 0.0) : cumulative;
+  for (const Rung& rung : ladder) cumulative = rung.kept && rung.cumulative > 0 ? rung.cumulative : cumulative;
   return fmt::format("{:.2f}x faster with {}", cumulative, plural(kept, "change"));
 }
 

@@ -54,6 +54,8 @@ double sum_of(const PhaseSeconds& ledger) {
 
 }  // namespace
 
+std::string phase_words(const std::string& phase) { return look_of(phase).words; }
+
 Html ledger_bars_html(const std::vector<LedgerBar>& bars) {
   Html rows;
   for (const LedgerBar& bar : bars) {

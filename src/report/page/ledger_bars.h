@@ -24,6 +24,9 @@ Html ledger_bars_html(const std::vector<LedgerBar>& bars);
 // The names of the phases that take 0.5 % or more of some bar.
 Html ledger_legend_html(const std::vector<LedgerBar>& bars);
 
+// "forward: linear layers"; a phase that this brisk does not know is named as it is written.
+std::string phase_words(const std::string& phase);
+
 Html ledger_table_html(const PhaseSeconds& ledger, double steps);
 
 }  // namespace brisk

@@ -10,6 +10,7 @@
 #include "base/metrics.h"
 #include "base/terminal/terminal.h"
 #include "report/page/chart.h"
+#include "report/page/checklist.h"
 #include "report/page/html.h"
 #include "report/page/ledger_bars.h"
 #include "report/read/run_facts.h"
@@ -278,6 +279,8 @@ std::string report_page(const RunRecord& run) {
                       &StepPoint::tokens_per_second, 6, true, true);
   body += html("<div class=\"grid\">\n{}{}</div>\n", grid, small);
   body += ledger_section(run) + samples_section(run) + settings_section(run) + machine_section(run);
+  body +=
+      html_section("Checklist", "What to look at before believing the figures above.", checklist_html(run_checks(run)));
   return html_page(run.name + " · brisk", body + footer);
 }
 

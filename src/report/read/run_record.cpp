@@ -268,6 +268,17 @@ void read_warnings(const Json& summary, RunRecord& run) {
   }
 }
 
+// What the GPU told of itself in the last process.
+void read_gpu(const Json& summary, RunRecord& run) {
+  run.device = word(summary, "device");
+  const auto last = summary.find("last_process");
+  const Json& process = last != summary.end() && last->is_object() ? *last : summary;
+  const auto gpu = process.find("gpu");
+  if (gpu == process.end() || !gpu->is_object()) return;
+  run.gpu_busy_share = number(*gpu, "mean_busy_share");
+  run.gpu_memory_used_bytes = number(*gpu, "max_memory_used_bytes");
+}
+
 // What ledger.jsonl did not say: all of it, for a run of an earlier brisk.
 void read_summary(const std::string& path, RunRecord& run) {
   if (!file_exists(path)) return;
@@ -295,6 +306,7 @@ void read_summary(const std::string& path, RunRecord& run) {
     std::erase_if(run.ledger, [](const auto& phase) { return phase.second <= 0; });
   }
   read_warnings(json, run);
+  read_gpu(json, run);
 }
 
 // Of an earlier brisk's run that did not end: what its lines say.

@@ -112,6 +112,8 @@ struct RunRecord {
   double skipped_updates = kUnknown, rollbacks = kUnknown;          // by the divergence guard
   std::string precision, isa;
   double threads = kUnknown;
+  std::string device;                                                  // "cpu", "cuda:0"; empty: not told
+  double gpu_busy_share = kUnknown, gpu_memory_used_bytes = kUnknown;  // of the last process; memory: the most, by all
   // Of what was evaluated (train/run/setup.h); empty: the brisk that wrote the run did not tell.
   std::string validation_fingerprint, tokenizer_fingerprint, classes_fingerprint;
 

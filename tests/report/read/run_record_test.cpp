@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -481,6 +482,32 @@ TEST_F(RunFolder, AComparisonFindsTheBestAndWhatDiffers) {
   const json whole = json::parse(comparison_json(comparison));
   EXPECT_EQ(whole["differences"]["training.batch_size"], json({8, 16}));
   EXPECT_EQ(whole["runs"][1]["best_validation_loss"], 3.5);
+}
+
+TEST_F(RunFolder, TwoRunsHaveRatiosOfSequencesAndEpochs) {
+  const json of_epochs = {{"steps_per_epoch", 100}};
+  put("metrics.jsonl", step_line(10, 5, 1));
+  put("ledger.jsonl", start_line(0, 0, of_epochs) + stretch_line(1, 10, 10, {{"loss", 5.0}}));
+  const RunRecord slow = read();
+  put("ledger.jsonl", start_line(0, 0, of_epochs) + stretch_line(1, 10, 10, {{"loss", 2.0}}));
+  std::map<std::string, ComparedColumn> columns;
+  for (const ComparedColumn& column : compared_columns(compare_runs({slow, read()}))) columns[column.title] = column;
+  EXPECT_EQ(columns["sequences/s"].cells, (std::vector<std::string>{"2", "5"}));
+  EXPECT_EQ(columns["sequences/s"].ratio, "2.50x");
+  EXPECT_EQ(columns["time per epoch"].cells, (std::vector<std::string>{"50.0 s", "20.0 s"}));
+  EXPECT_EQ(columns["time per epoch"].ratio, "0.40x");
+}
+
+TEST_F(RunFolder, KnowsHowBusyItsGpuWas) {
+  put("summary.json", R"({"ended": "finished", "device": "cuda:0", "last_process":
+                          {"gpu": {"mean_busy_share": 0.5, "max_memory_used_bytes": 1024}}})");
+  RunRecord run = read();
+  EXPECT_EQ(run.device, "cuda:0");
+  EXPECT_EQ(run.gpu_busy_share, 0.5);
+  EXPECT_EQ(run.gpu_memory_used_bytes, 1024);
+  put("summary.json", R"({"device": "cpu", "gpu": [], "last_process": 3})");
+  run = read();
+  EXPECT_TRUE(std::isnan(run.gpu_busy_share));
 }
 
 // The two runs that `first` and `second` make of a start line, with evaluations at a loss of 4 and of 3.
