@@ -123,7 +123,6 @@ struct TrainingOptions {
 
   int64_t num_workers = 1;           // loader threads; 0: load on the training thread
   int64_t micro_batch_tokens = 0;    // token rows of a micro-batch; 0: brisk chooses
-  std::string padding = "none";      // none | longest | max_length
   bool measure_micro_batch = false;  // choose it by timing a few sizes; always with batch_size auto
   int64_t threads = 0;               // compute threads; 0: all cores
 };

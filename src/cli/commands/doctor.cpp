@@ -1,4 +1,3 @@
-#include "doctor/apply.h"
 #include "doctor/doctor.h"
 
 #include <brisk/job.h>
@@ -18,6 +17,7 @@
 #include "base/terminal/terminal.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "doctor/apply.h"
 #include "doctor/measure/worker.h"
 #include "doctor/show/diagnosis_json.h"
 #include "doctor/show/diagnosis_page.h"
@@ -95,13 +95,15 @@ int run_doctor(Runtime& runtime, const DoctorArguments& arguments) {
   const Job job = given_job(arguments);
   check_output(arguments.apply, "--apply", arguments.job_path);
   check_output(arguments.report, "--report", arguments.job_path);
-  const InterruptGuard guard(runtime, "interrupted: ending with what is known so far; a second Ctrl-C ends it at once\n");
+  const InterruptGuard guard(runtime,
+                             "interrupted: ending with what is known so far; a second Ctrl-C ends it at once\n");
   Diagnosis diagnosis = diagnose(job, options);
   diagnosis.command = command_of(arguments);
   diagnosis.tuned_text = job_to_json_text(diagnosis.tuned);
   if (!arguments.report.empty()) {
     const bool markdown = arguments.report.ends_with(".md");
-    write_file_atomically(arguments.report, markdown ? diagnosis_markdown(diagnosis) : diagnosis_page(diagnosis), Links::follow);
+    write_file_atomically(arguments.report, markdown ? diagnosis_markdown(diagnosis) : diagnosis_page(diagnosis),
+                          Links::follow);
     say("written: {}", arguments.report);
   }
   if (!arguments.apply.empty()) apply(arguments, diagnosis);

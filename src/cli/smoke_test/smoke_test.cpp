@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/training_job.h"
+#include "base/child_process.h"
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/metrics.h"
@@ -18,7 +19,6 @@
 #include "base/text/plural.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/interrupt.h"
-#include "base/child_process.h"
 #include "cli/smoke_test/trial.h"
 #include "infer/architecture/architecture.h"
 #include "infer/open/model_source.h"
