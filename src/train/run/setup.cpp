@@ -207,9 +207,9 @@ class Starter {
     if (!place_.reason.empty()) say("device: {}", place_.reason);
     if (asked > 0 && asked < longest) {
       user_error(
-          "training.micro_batch_tokens {} is less than the longest sequence, {}: raise it, or lower "
+          "training.micro_batch_tokens {} is less than the longest sequence, {}{}: raise it, or lower "
           "training.max_length",
-          asked, longest);
+          asked, longest, padding_.to == Padding::To::lengths ? " with its padding" : "");
     }
     Device& device = *place_.device;
     std::optional<TunedSettings> recalled;
