@@ -164,6 +164,7 @@ TEST(BatchSize, TooSmallGrowsToTheKneeWithTheRates) {
   EXPECT_NE(finding.fix->rule.find("square root"), std::string::npos);
   EXPECT_EQ(finding.sameness, Sameness::changes_maths);
   EXPECT_FALSE(finds(steps_of(16), "batch_size")) << "93 % of the best";
+  EXPECT_EQ(finding.fix->also.size(), 2U) << "4096 rows hold 32 sequences";
   Readings divided = steps_of(8);
   divided.job.training.micro_batch_tokens = 800;
   EXPECT_EQ(judge(divided).at(0).fix->also.at(2),
@@ -177,14 +178,16 @@ TEST(BatchSize, OfAMicroBatchGrowsWithoutChangingTheMaths) {
   const Finding finding = first_finding(readings, "batch_size", 1 / (1 - 0.96 * 0.93 * (1 - 12.0 / 16)));
   expect_fix(finding, "training.micro_batch_tokens", "\"auto\"");
   EXPECT_EQ(finding.sameness, Sameness::same_maths);
+  readings.job.training.micro_batch_tokens = 4000;
+  EXPECT_FALSE(finds(readings, "batch_size")) << "there is room, and something else divides the step";
   readings.job.training.micro_batch_tokens = 0;  // what brisk chose is too small
-  expect_fix(judge(readings).at(0), "training.micro_batch_tokens", "3200");
+  expect_fix(judge(readings).at(0), "training.micro_batch_tokens", "4000");
 }
 
 TEST(BatchSize, TooLargeIsNearlyAllOfTheMemoryForNoSpeed) {
   Readings readings = steps_of(64);
   readings.stretch.peak_memory_bytes = 56'000'000'000;
-  expect_fix(first_finding(readings, "batch_size", 1), "training.micro_batch_tokens", "3200");
+  expect_fix(first_finding(readings, "batch_size", 1), "training.micro_batch_tokens", "4000");
   readings.stretch.peak_memory_bytes = 30'000'000'000;
   EXPECT_FALSE(finds(readings, "batch_size"));
 }
