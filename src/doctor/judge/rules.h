@@ -25,7 +25,8 @@ struct Rule {
 
 std::span<const Rule> rules();
 
-// Gains below 2 % are no findings. Those about quality come last.
+// The largest predicted gain first. Below 2 % it is no finding, unless that is about quality or shown without a gain. What is
+// about quality comes last, but a training that does not learn first of all.
 std::vector<Finding> judge(const Readings& readings);
 
 // docs/troubleshooting.md: symptom, finding, fix.

@@ -18,6 +18,7 @@ namespace {
 
 constexpr double kFarFromTheKnee = 0.9;  // of the best speed
 constexpr double kMemoryIsNearlyFull = 0.8;
+constexpr double kRoomForLongerSteps = 1.25;
 constexpr double kOutlier = 4;                                 // medians
 constexpr int64_t kUsualRows = 4096, kUsualRowsOnGpu = 65536;  // of a micro-batch that brisk chooses (docs/job.md)
 
@@ -98,11 +99,21 @@ struct MicroBatches {
   bool is_too_small() const { return own < knee->x && own_speed < kFarFromTheKnee * best_speed; }
 };
 
-Fix fix_of_micro_batch(const Readings& readings, double sequences, double rows_of_one) {
-  const int64_t rows = static_cast<int64_t>(std::ceil(sequences * rows_of_one));
-  const int64_t usual = readings.stretch.gpu.name.empty() ? kUsualRows : kUsualRowsOnGpu;
-  const bool automatic = readings.job.training.micro_batch_tokens > 0 && rows <= usual && 2 * rows > usual;
-  return set_key("training.micro_batch_tokens", automatic ? kJsonAuto : json_number(static_cast<double>(rows)));
+int64_t usual_rows(const Readings& readings) {
+  return readings.stretch.gpu.name.empty() ? kUsualRows : kUsualRowsOnGpu;
+}
+
+// Token rows that hold so many sequences, though those of some steps are longer than the mean.
+int64_t rows_for(const Readings& readings, const MicroBatches& batches, double sequences) {
+  const auto longest = static_cast<double>(std::max(readings.data.longest, int64_t{1}));
+  return static_cast<int64_t>(std::ceil(
+      sequences * std::min(kRoomForLongerSteps * batches.rows_of_one, std::max(longest, batches.rows_of_one))));
+}
+
+// training.micro_batch_tokens: "auto" where brisk would choose about as many.
+std::string micro_batch_value(const Readings& readings, int64_t rows) {
+  const bool is_usual = rows <= usual_rows(readings) && 2 * rows > usual_rows(readings);
+  return readings.job.training.micro_batch_tokens > 0 && is_usual ? kJsonAuto : json_number(static_cast<double>(rows));
 }
 
 std::vector<Evidence> evidence_of(const MicroBatches& batches) {
@@ -112,14 +123,16 @@ std::vector<Evidence> evidence_of(const MicroBatches& batches) {
           {"sequences in an optimizer step", number_text(batches.step), ""}};
 }
 
-Finding micro_batch_too_small(const Readings& readings, const MicroBatches& batches, std::string id) {
+std::optional<Finding> micro_batch_too_small(const Readings& readings, const MicroBatches& batches, std::string id) {
   const double target = std::min(batches.knee->x, batches.step);
+  const int64_t rows = rows_for(readings, batches, target);
+  if (rows <= readings.job.training.micro_batch_tokens) return {};  // something else divides the step
   const double speedup = speed_at(readings.batch_curve, target) / batches.own_speed;
   Finding finding{.id = std::move(id), .evidence = evidence_of(batches)};
   finding.cause = fmt::format("Micro-batches of {} compute {} of the best speed that was measured, {}.",
                               plural(std::llround(batches.own), "sequence"),
                               percent_text(batches.own_speed / batches.best_speed), speed_text(batches.best_speed));
-  finding.fix = fix_of_micro_batch(readings, target, batches.rows_of_one);
+  finding.fix = set_key("training.micro_batch_tokens", micro_batch_value(readings, rows));
   finding.predicted_gain = amdahl(EpochShares(readings).of(product_phases()), speedup);
   finding.sameness = Sameness::same_maths;
   return finding;
@@ -136,8 +149,10 @@ Finding batch_too_small(const Readings& readings, const MicroBatches& batches) {
                               percent_text(batches.own_speed / batches.best_speed), speed_text(batches.best_speed));
   finding.fix = set_key("training.batch_size", json_number(batch));
   follow_batch(*finding.fix, readings.job, ratio);
-  if (training.micro_batch_tokens > 0 && training.micro_batch_tokens < batches.knee->x * batches.rows_of_one)
-    finding.fix->also.emplace_back("training.micro_batch_tokens", kJsonAuto);  // or the batch is divided again
+  const int64_t rows = rows_for(readings, batches, batches.knee->x);
+  if (rows > (training.micro_batch_tokens > 0 ? training.micro_batch_tokens : usual_rows(readings)))
+    finding.fix->also.emplace_back("training.micro_batch_tokens",
+                                   micro_batch_value(readings, rows));  // or it is divided
   finding.predicted_gain =
       amdahl(EpochShares(readings).steps(), speed_at(readings.batch_curve, batches.knee->x) / batches.own_speed);
   finding.sameness = Sameness::changes_maths;
@@ -163,7 +178,8 @@ std::optional<Finding> batch_too_large(const Readings& readings, const MicroBatc
   finding.evidence.insert(finding.evidence.begin(), {"memory in use", percent_text(memory), "of what there is"});
   finding.cause = fmt::format("Micro-batches of {} take {} of the memory and are no faster than those of {}.",
                               plural(std::llround(batches.own), "sequence"), percent_text(memory), number_text(knee.x));
-  finding.fix = fix_of_micro_batch(readings, knee.x, batches.rows_of_one);
+  finding.fix =
+      set_key("training.micro_batch_tokens", micro_batch_value(readings, rows_for(readings, batches, knee.x)));
   finding.predicted_gain =
       std::max(1.0, amdahl(EpochShares(readings).of(product_phases()), knee.tokens_per_second / batches.own_speed));
   finding.sameness = Sameness::same_maths;
@@ -184,8 +200,9 @@ std::optional<Finding> look_accumulation(const Readings& readings) {
   const MicroBatches batches(readings);
   const int64_t accumulated = readings.job.training.gradient_accumulation_steps;
   if (accumulated <= 1 || !batches.known() || !batches.is_too_small() || !batches.is_part_of_the_step()) return {};
-  Finding finding = micro_batch_too_small(readings, batches, "accumulation");
-  finding.cause += fmt::format(" Accumulating {} saves memory, not time.", plural(accumulated, "batch", "batches"));
+  std::optional<Finding> finding = micro_batch_too_small(readings, batches, "accumulation");
+  if (finding)
+    finding->cause += fmt::format(" Accumulating {} saves memory, not time.", plural(accumulated, "batch", "batches"));
   return finding;
 }
 
