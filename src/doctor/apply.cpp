@@ -49,11 +49,11 @@ ordered_json baseline_of(const Diagnosis& diagnosis) {
                            {"epoch_seconds", first.epoch_seconds}};
   if (diagnosis.verification) {
     const Verification::Side& before = diagnosis.verification->before;
-    baseline["metric"] = before.metric;
-    baseline["value"] = before.value;
+    baseline["quality_metric"] = before.metric;
+    baseline["quality"] = before.value;
     if (before.high > before.low) {
-      baseline["low"] = before.low;
-      baseline["high"] = before.high;
+      baseline["quality_low"] = before.low;
+      baseline["quality_high"] = before.high;
     }
   }
   return baseline;

@@ -22,10 +22,10 @@ void declare_baseline_options(Job& job, std::vector<Option>& all) {
   number("tokens_per_second", baseline.tokens_per_second, "tokens/s of that job");
   number("epoch_seconds", baseline.epoch_seconds,
          "seconds that an epoch of it takes, evaluations and checkpoints included");
-  text("metric", baseline.metric, "metric of its best evaluation");
-  number("value", baseline.value, "value of that metric");
-  number("low", baseline.low, "lower end of its 95 % interval");
-  number("high", baseline.high, "upper end of it");
+  text("quality_metric", baseline.metric, "metric of its best evaluation");
+  number("quality", baseline.value, "value of that metric");
+  number("quality_low", baseline.low, "lower end of its 95 % interval");
+  number("quality_high", baseline.high, "upper end of it");
 }
 
 }  // namespace brisk
