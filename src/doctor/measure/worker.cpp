@@ -338,6 +338,24 @@ class Worker final : public RunObserver {
     return count > 0 ? static_cast<double>(count) : -1;
   }
 
+  // Muon orthogonalises each hidden matrix by five polynomials of it: two products with its sides, one of its Gram matrix.
+  double muon_flop() {
+    const TrainingOptions& training = plan_->job.training;
+    if (training.optimizer != "muon" || training.lora_rank > 0) return 0;
+    constexpr double kPolynomials = 5;
+    double flop = 0;
+    for (const auto& parameter : store().all()) {
+      const ParameterSpec& spec = parameter->spec;
+      if (!spec.hidden || !spec.trained) continue;
+      const std::vector<int64_t> parts = spec.parts.empty() ? std::vector{spec.rows} : spec.parts;
+      for (const int64_t rows : parts) {
+        const auto n = static_cast<double>(std::min(rows, spec.cols));
+        flop += kPolynomials * 2 * (2 * n * static_cast<double>(rows * spec.cols) + n * n * n);
+      }
+    }
+    return flop;
+  }
+
   ModelReadings model_readings() {
     constexpr int64_t kBytesOfUpdate =
         28;  // of a parameter: weight and two moments read and written, its gradient read
@@ -348,6 +366,7 @@ class Worker final : public RunObserver {
                         .layers = plan_->job.model.num_layers,
                         .flop_per_token = plan_->flop_per_token,
                         .optimizer_bytes = kBytesOfUpdate * plan_->memory.trained_parameters,
+                        .optimizer_flop = muon_flop(),
                         .precision = precision_name(plan_->tuned.compute_type, plan_->tuned.products)};
     for (const ComponentCost& cost : plan_->costs) {
       model.components.push_back({cost.component, cost.parameters, cost.flop_per_token});

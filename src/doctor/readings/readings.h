@@ -66,6 +66,7 @@ struct ModelReadings {
   double attention_flop_share = 0;  // of scores and their use: what grows with the square of the length
   double head_flop_share = 0;       // projection onto the vocabulary or classes, and its gradients
   int64_t optimizer_bytes = 0;      // read and written by an update
+  double optimizer_flop = 0;        // of an update's matrix products (Muon), in fp32 on a CPU
   std::string precision;            // in which it computes: fp32, bf16, ...
 };
 
@@ -165,6 +166,8 @@ struct Readings {
   std::map<std::string, double> precision_tokens_per_second;  // measured for this model, by number format; may be empty
   HistoryReadings history;
 
+  // An update of all parameters, at the measured rate of products and the measured bandwidth.
+  double attainable_update_seconds() const;
   // Attainable here: every FLOP at the measured rate of large products, every byte at the measured bandwidth.
   double attainable_tokens_per_second() const;
   // A whole epoch, evaluations, checkpoints and logging included.

@@ -73,7 +73,7 @@ constexpr auto fields_of() {
                       Field{"flop_per_token", &S::flop_per_token}, Field{"components", &S::components},
                       Field{"attention_flop_share", &S::attention_flop_share},
                       Field{"head_flop_share", &S::head_flop_share}, Field{"optimizer_bytes", &S::optimizer_bytes},
-                      Field{"precision", &S::precision});
+                      Field{"optimizer_flop", &S::optimizer_flop}, Field{"precision", &S::precision});
   } else if constexpr (std::is_same_v<S, GpuReadings>) {
     return field_list(Field{"name", &S::name}, Field{"busy_share", &S::busy_share}, Field{"idle_share", &S::idle_share},
                       Field{"copy_share", &S::copy_share}, Field{"kernels_per_step", &S::kernels_per_step},

@@ -53,10 +53,7 @@ AttainableSeconds attainable_seconds_of(const Readings& readings) {
   seconds.attention = all * std::clamp(readings.model.attention_flop_share, 0.0, 1.0);
   seconds.head = all * std::clamp(readings.model.head_flop_share, 0.0, 1.0);
   seconds.linear = std::max(0.0, all - seconds.attention - seconds.head);
-  if (readings.machine.memory_gb_per_second > 0) {
-    seconds.optimizer = static_cast<double>(readings.model.optimizer_bytes) *
-                        static_cast<double>(readings.stretch.steps) / (1e9 * readings.machine.memory_gb_per_second);
-  }
+  seconds.optimizer = readings.attainable_update_seconds() * static_cast<double>(readings.stretch.steps);
   return seconds;
 }
 
