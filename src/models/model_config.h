@@ -35,8 +35,11 @@ struct ModelWidths {
   int64_t d_model, d_ff;
 };
 
+class ModelConfig;
+
 template <typename Config>
-concept ArchitectureConfig = std::copyable<Config> && requires(const Config& config, ParameterStore& store) {
+concept ArchitectureConfig = !std::same_as<Config, ModelConfig> && std::copyable<Config> &&
+                             requires(const Config& config, ParameterStore& store) {
   { config.make(store) } -> std::same_as<std::unique_ptr<Model>>;
   { config.widths() } -> std::same_as<ModelWidths>;
   { config.fingerprint() } -> std::same_as<uint64_t>;

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/terminal/terminal.h"
+#include "base/text/plural.h"
 #include "data/corpus/statistics.h"
 
 namespace brisk {

@@ -118,7 +118,7 @@ void Climber::plan_measuring(const Job& first) {
 
 void Climber::measure_batch_curve(const Job& first) {
   constexpr int64_t kMostSequences = 256, kRows = 8192;
-  constexpr double kLeastBudget = 30, kShareOfBudget = 0.05;
+  constexpr double kLeastBudget = 15, kShareOfBudget = 0.05;
   if (options_.budget_seconds < kLeastBudget || facts_.on_gpu) return;
   Job wide = first;
   const double mean = facts_.tokens_per_epoch /

@@ -350,7 +350,7 @@ std::vector<std::string> apply_other_defaults(const std::vector<Option>& options
 
 void take_found(const std::vector<Option>& options, const FoundValues& found) {
   for (const auto& [path, value] : found) {
-    const auto option = std::find_if(options.begin(), options.end(), [&](const Option& it) { return it.path == path; });
+    const auto option = std::ranges::find(options, path, &Option::path);
     BRISK_CHECK(option != options.end() && option->is_decided_by_data, "{} is not decided by data", path);
     set_field(option->field, value);
   }
