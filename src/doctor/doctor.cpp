@@ -1,7 +1,6 @@
 #include "doctor/doctor.h"
 
-#include <algorithm>
-#include <utility>
+#include <fmt/format.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -9,6 +8,7 @@
 #include "doctor/ladder/climb.h"
 #include "doctor/ladder/variants.h"
 #include "doctor/measure/machine_readings.h"
+#include "doctor/measure/measured_run.h"
 #include "doctor/measure/scratch.h"
 #include "doctor/verify.h"
 
@@ -46,11 +46,15 @@ Diagnosis diagnose(const Job& job, const DoctorOptions& options) {
   } catch (const Cancelled&) {
     if (diagnosis.ladder.empty()) throw;
     diagnosis.interrupted = true;
+  } catch (const RunFailed& failure) {
+    user_error("{}: a run of it ended early: {}", options.job_path, failure.what());
   }
   try {
     climber.finish();
   } catch (const Cancelled&) {
     diagnosis.interrupted = true;
+  } catch (const RunFailed& failure) {  // the ladder stands
+    diagnosis.notes.push_back(fmt::format("The last rung ended early: {}", failure.what()));
   }
   for (const Rung& rung : diagnosis.ladder) {
     if (rung.kept && rung.fix.is_setting()) diagnosis.tuned = with_fix(diagnosis.tuned, rung.fix);

@@ -279,10 +279,9 @@ std::optional<Finding> look_activation_checkpointing(const Readings& readings) {
   const double needed = static_cast<double>(stretch.planned_memory_bytes) + activations;
   if (memory <= 0 || activations <= 0 || needed > kMemoryIsNearlyFull * memory) return {};
   if (on_cpu && available >= 0 && activations > available) return {};  // other programs have the rest
-  const double forwards = stretch.forwards_per_step > 0 ? stretch.forwards_per_step : 2;
+  constexpr double kForwards = 2;  // each layer's, with the one that is computed again
   Finding finding{.id = "activation_checkpointing"};
   finding.evidence = {
-      {"forward passes in a step", number_text(forwards), "1 is what training needs"},
       {"memory without checkpointing", "at most " + format_bytes(needed), fmt::format("of {}", format_bytes(memory))},
       {"forward passes", percent_text(shares.of(forward_phases())), "of the time of an epoch"}};
   finding.cause = fmt::format(
@@ -290,7 +289,7 @@ std::optional<Finding> look_activation_checkpointing(const Readings& readings) {
       "at most {} and would fit.",
       readings.job.training.gradient_checkpointing, format_bytes(activations));
   finding.fix = set_key("training.gradient_checkpointing", "0");
-  finding.predicted_gain = amdahl(shares.of(forward_phases()), forwards);
+  finding.predicted_gain = amdahl(shares.of(forward_phases()), kForwards);
   finding.sameness = Sameness::same_maths;
   return finding;
 }

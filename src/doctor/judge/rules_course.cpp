@@ -105,15 +105,15 @@ std::optional<Finding> look_logging_cost(const Readings& readings) {
   if (course.logging_seconds > 0)
     finding.evidence.push_back({"one line", format_duration(course.logging_seconds), "with what is written beside it"});
   double saved = share;
-  if (training.logging_steps > 0 && training.logging_steps < kUsualLoggingSteps) {
+  if (training.histogram_steps > 0) {  // they cost far more than a line
+    finding.fix = set_key("training.histogram_steps", "0");
+    finding.cause = fmt::format("Histograms of all parameters every {} and the log take {}.",
+                                plural(training.histogram_steps, "step"), share_of_epoch(share));
+  } else if (training.logging_steps > 0 && training.logging_steps < kUsualLoggingSteps) {
     finding.fix = set_key("training.logging_steps", kJsonAuto);
     saved *= 1 - static_cast<double>(training.logging_steps) / static_cast<double>(kUsualLoggingSteps);
     finding.cause = fmt::format("A line is logged every {}, which takes {}.", plural(training.logging_steps, "step"),
                                 share_of_epoch(share));
-  } else if (training.histogram_steps > 0) {
-    finding.fix = set_key("training.histogram_steps", "0");
-    finding.cause = fmt::format("Histograms of all parameters every {} and the log take {}.",
-                                plural(training.histogram_steps, "step"), share_of_epoch(share));
   } else {
     finding.fix =
         training.tensorboard ? set_key("training.tensorboard", "false") : advise("an output folder on a faster disk");

@@ -93,9 +93,12 @@ std::unique_ptr<Subject> Climber::subject_of(const Job& job, bool keeps_gradient
 // What the job as it is written is about to do; a job that cannot be trained is refused here, in its own words.
 void Climber::plan_measuring(const Job& first) {
   tell("reading the job and its data");
-  {
+  try {
     MeasuredRun run(diagnosis_.written, fmt::format("{}/written", scratch_.path()));
     facts_ = run.start();
+  } catch (const RunFailed& failure) {
+    if (failure.refused) user_error("{}", failure.what());
+    throw;
   }
   length_.warmup_steps = warmup_steps_of(diagnosis_.written.training, facts_.total_steps);
   length_.micro_batch_tokens = facts_.micro_batch_tokens;
