@@ -37,7 +37,10 @@ bool is_worth_it(const Finding& finding) {
 int rank_of(const Finding& finding) {
   if (finding.id == "not_learning") return 0;
   if (finding.id == "idle_gpu" && finding.fix && finding.fix->is_setting()) return 1;
-  return finding.is_quality ? 3 : 2;
+  // What cannot be predicted and is plainly wrong goes before small gains.
+  constexpr double kSmallGain = 1.1;
+  if (finding.shown_without_gain && finding.fix && finding.fix->is_setting()) return 2;
+  return finding.is_quality ? 4 : finding.predicted_gain >= kSmallGain ? 2 : 3;
 }
 
 // An item of a list, in lines of at most 140 characters.

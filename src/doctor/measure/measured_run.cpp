@@ -178,8 +178,9 @@ Timed MeasuredRun::save() {
 }
 
 std::vector<BatchSpeed> MeasuredRun::batch_curve(int64_t most_sequences, double seconds) {
+  const ordered_json answer = ask({{"curve", most_sequences}, {"seconds", seconds}});
   std::vector<BatchSpeed> points;
-  for (const ordered_json& point : ask({{"curve", most_sequences}, {"seconds", seconds}}).at("points"))
+  for (const ordered_json& point : answer.at("points"))
     points.push_back({.sequences = point.at(0), .tokens_per_second = point.at(1), .update_seconds = point.at(2)});
   return points;
 }
