@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -513,6 +514,45 @@ void Climber::measure_spread() {
   for (Rung& rung : diagnosis_.ladder) rung.loss_spread = standard_deviation(losses);
 }
 
+// Short trainings of the tuned job at other learning rates, all on the same tokens.
+void Climber::sweep_learning_rate() {
+  constexpr std::array kFactors = {1.0, 0.3, 3.0, 0.1, 10.0};
+  constexpr double kLeastBudget = 120, kShareOfRest = 0.8, kLeastSteps = 20, kMostSteps = 300;
+  if (options_.budget_seconds < kLeastBudget) return;
+  const double each = kShareOfRest * left() / static_cast<double>(kFactors.size()) - current_->start_seconds();
+  const double steps = std::min(kMostSteps, each / std::max(1e-9, current_->step_seconds()));
+  if (steps < kLeastSteps) return;
+  const Block measured = current_->total();
+  const double tokens = steps * measured.tokens / static_cast<double>(std::max<int64_t>(1, measured.steps));
+  const MeasuringLength kept = length_;
+  length_.warmup_steps = std::min(length_.warmup_steps, static_cast<int64_t>(steps / 4));
+  std::vector<CurvePoint> curve;
+  for (const double factor : kFactors) {
+    tell(fmt::format("learning rate times {:g}", factor));
+    Job job = current_->job();
+    job.training.learning_rate *= factor;
+    job.training.muon_learning_rate *= factor;
+    const std::unique_ptr<Subject> trial = subject_of(job, false);
+    CurvePoint point{.x = factor};
+    try {
+      trial->start();
+      while (trial->tokens_done() < tokens) trial->measure(block_seconds());
+      const double loss = trial->loss_after(tokens).value_or(-1);
+      point.loss = std::isfinite(loss) ? loss : -1;
+    } catch (const RunFailed&) {  // it diverged
+    }
+    curve.push_back(point);
+  }
+  length_ = kept;
+  std::sort(curve.begin(), curve.end(), [](const CurvePoint& a, const CurvePoint& b) { return a.x < b.x; });
+  diagnosis_.before.rate_curve = diagnosis_.after.rate_curve = curve;
+  diagnosis_.notes.push_back(fmt::format(
+      "Learning rates were tried for {:.0f} steps each: what is best for so few need not be for a whole run.", steps));
+  for (const Finding& finding : judge(diagnosis_.after)) {
+    if (finding.id == "learning_rate") diagnosis_.findings.push_back(finding);
+  }
+}
+
 // The first rung and the last in turns: what the gains, each over the rung before, should come to.
 void Climber::compare_ends() {
   const Rung& last = last_kept();
@@ -542,9 +582,12 @@ void Climber::finish() {
   if (subjects_.empty()) return;
   set_losses();
   if (current_->runs()) diagnosis_.after = readings_of(*current_);
-  if (diagnosis_.ladder.size() == 1 || diagnosis_.interrupted) return;
-  measure_spread();
-  compare_ends();
+  if (diagnosis_.interrupted) return;
+  if (diagnosis_.ladder.size() > 1) {
+    measure_spread();
+    compare_ends();
+  }
+  sweep_learning_rate();
 }
 
 }  // namespace brisk

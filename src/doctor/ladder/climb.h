@@ -44,6 +44,7 @@ class Climber {
   void judge_rung(Rung& rung, const Subject& candidate) const;
   void set_losses();
   void measure_spread();
+  void sweep_learning_rate();
   void compare_ends();
   const Rung& last_kept() const;
   double cost_per_token(const Subject& subject) const;  // seconds, with what happens between the steps
