@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -75,6 +76,19 @@ std::optional<double> disk_wait() {
   return ticks ? std::optional(*ticks / ticks_per_second()) : std::nullopt;
 }
 
+// Of every thread there is: /proc/self/task/*/schedstat has its nanoseconds on a processor and those waiting for one.
+std::optional<double> waiting() {
+  std::error_code failed;
+  double nanoseconds = 0;
+  bool known = false;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", failed)) {
+    const auto waited = word(text_of((task.path() / "schedstat").c_str()), 1);
+    if (waited) nanoseconds += *waited;
+    known |= waited.has_value();
+  }
+  return known ? std::optional(1e-9 * nanoseconds) : std::nullopt;
+}
+
 double seconds_of(const timeval& time) {
   return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
@@ -89,6 +103,7 @@ Counters read_counters() {
   Counters now;
   now.user_seconds = seconds_of(usage.ru_utime);
   now.system_seconds = seconds_of(usage.ru_stime);
+  now.waiting_seconds = waiting().value_or(-1);
   if (const auto busy = busy_seconds())
     now.other_seconds = std::max(0.0, *busy - now.user_seconds - now.system_seconds);
   now.minor_faults = usage.ru_minflt;
@@ -101,6 +116,7 @@ Counters read_counters() {
 Counters Counters::operator-(const Counters& earlier) const {
   return {.user_seconds = user_seconds - earlier.user_seconds,
           .system_seconds = system_seconds - earlier.system_seconds,
+          .waiting_seconds = difference(waiting_seconds, earlier.waiting_seconds),
           .other_seconds = difference(other_seconds, earlier.other_seconds),
           .minor_faults = minor_faults - earlier.minor_faults,
           .major_faults = major_faults - earlier.major_faults,

@@ -12,6 +12,7 @@ namespace brisk {
 
 struct Counters {
   double user_seconds = 0, system_seconds = 0;  // processor time of this process
+  double waiting_seconds = -1;                  // of its threads together, ready to run while others had the processors
   double other_seconds = -1;                    // of all other processes; negative: the system does not tell
   int64_t minor_faults = 0, major_faults = 0;
   double throttled_seconds = -1;  // in which the cgroup's quota kept it from running; negative: there is no quota

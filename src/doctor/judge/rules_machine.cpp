@@ -16,7 +16,7 @@ namespace brisk {
 namespace {
 
 constexpr double kThrottledIsMuch = 0.02;     // of the time
-constexpr double kOthersAreMany = 0.1;        // of the processors
+constexpr double kTakenIsMuch = 0.1;          // of the threads' time
 constexpr double kFaultsAreMany = 10;         // major page faults a second
 constexpr double kWeightsAndStateBytes = 18;  // for a parameter (docs/growth.md)
 
@@ -194,23 +194,32 @@ std::optional<Finding> look_idle_gpu(const Readings& readings) {
   return finding;
 }
 
-std::optional<Finding> look_busy_machine(const Readings& readings) {
+// The share of their time that the compute threads wait for a processor that another program has; as the system counts
+// it, or else what is left when others' time is taken from the processors. Threads that are too many wait for each other.
+double share_taken_by_others(const Readings& readings) {
   const StretchReadings& stretch = readings.stretch;
+  const auto threads = static_cast<double>(stretch.threads);
   const double processors = static_cast<double>(readings.machine.logical_processors);
   const double cores = std::min(processors, static_cast<double>(readings.machine.cores));
-  if (!trains_on_cpu(readings) || stretch.other_seconds <= 0 || stretch.seconds <= 0 || stretch.threads <= 0) return {};
+  if (threads <= 0 || stretch.seconds <= 0 || threads > cores) return 0;
+  if (stretch.waiting_seconds >= 0) return std::min(0.9, stretch.waiting_seconds / (threads * stretch.seconds));
+  const double contended = threads + stretch.other_seconds / stretch.seconds - processors;  // that both want
+  return std::clamp(contended / threads, 0.0, 0.9);
+}
+
+std::optional<Finding> look_busy_machine(const Readings& readings) {
+  const StretchReadings& stretch = readings.stretch;
+  const double taken = share_taken_by_others(readings);
+  if (!trains_on_cpu(readings) || stretch.other_seconds <= 0 || taken <= kTakenIsMuch) return {};
   const double others = stretch.other_seconds / stretch.seconds;
-  const double own = std::min(static_cast<double>(stretch.threads), cores);
-  const double contended = std::min(own + others - processors, 0.9 * own);  // processors that both want
-  if (others <= kOthersAreMany * processors || contended <= kOthersAreMany * processors) return {};
   Finding finding{.id = "busy_machine"};
-  finding.evidence = {{"other programs", fmt::format("{:.1f} processors", others), "busy all the time on the average"},
-                      {"compute threads", number_text(static_cast<double>(stretch.threads)), ""},
-                      {"processors", number_text(processors), "of the machine"}};
-  finding.cause = fmt::format("Other programs keep {:.1f} of {} processors busy, of which the training wants {:.1f}.",
-                              others, number_text(processors), contended);
+  finding.evidence = {{"threads kept waiting", percent_text(taken), "of their time, for a processor"},
+                      {"other programs", fmt::format("{:.1f} processors", others), "busy all the time on the average"},
+                      {"compute threads", number_text(static_cast<double>(stretch.threads)), ""}};
+  finding.cause = fmt::format("Other programs keep {:.1f} of {} busy, and the training waits for them {} of its time.",
+                              others, plural(readings.machine.logical_processors, "processor"), percent_text(taken));
   finding.fix = advise("end them, or train when they have ended");
-  finding.predicted_gain = amdahl(EpochShares(readings).of(compute_phases()), own / (own - contended));
+  finding.predicted_gain = amdahl(EpochShares(readings).of(compute_phases()), 1 / (1 - taken));
   finding.sameness = Sameness::same_bits;
   return finding;
 }

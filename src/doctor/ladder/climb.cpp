@@ -194,6 +194,7 @@ Readings Climber::readings_of(Subject& subject) {
                                   : static_cast<double>(all.forward_passes) / static_cast<double>(all.micro_batches);
   stretch.user_seconds = all.counters.user_seconds;
   stretch.system_seconds = all.counters.system_seconds;
+  stretch.waiting_seconds = all.counters.waiting_seconds;
   stretch.other_seconds = all.counters.other_seconds;
   stretch.minor_faults = all.counters.minor_faults;
   stretch.major_faults = all.counters.major_faults;

@@ -36,6 +36,7 @@ Block& Block::operator+=(const Block& next) {
   ledger += next.ledger;
   counters.user_seconds += next.counters.user_seconds;
   counters.system_seconds += next.counters.system_seconds;
+  counters.waiting_seconds = sum_known(counters.waiting_seconds, next.counters.waiting_seconds);
   counters.other_seconds = sum_known(counters.other_seconds, next.counters.other_seconds);
   counters.minor_faults += next.counters.minor_faults;
   counters.major_faults += next.counters.major_faults;
@@ -60,6 +61,7 @@ nlohmann::ordered_json block_to_json(const Block& block) {
           {"ledger", block.ledger.nanoseconds},
           {"user_seconds", counters.user_seconds},
           {"system_seconds", counters.system_seconds},
+          {"waiting_seconds", counters.waiting_seconds},
           {"other_seconds", counters.other_seconds},
           {"minor_faults", counters.minor_faults},
           {"major_faults", counters.major_faults},
@@ -84,6 +86,7 @@ Block block_from_json(const nlohmann::ordered_json& json) {
   json.at("ledger").get_to(block.ledger.nanoseconds);
   json.at("user_seconds").get_to(block.counters.user_seconds);
   json.at("system_seconds").get_to(block.counters.system_seconds);
+  json.at("waiting_seconds").get_to(block.counters.waiting_seconds);
   json.at("other_seconds").get_to(block.counters.other_seconds);
   json.at("minor_faults").get_to(block.counters.minor_faults);
   json.at("major_faults").get_to(block.counters.major_faults);

@@ -93,6 +93,7 @@ struct StretchReadings {
   Ledger::Totals ledger;                        // of these steps: its sum is `seconds`
   double forwards_per_step = -1;                // forward passes over each sequence in a step; 1 is what training needs
   double user_seconds = 0, system_seconds = 0;  // processor time of this process
+  double waiting_seconds = -1;                  // of all its threads, ready while others had the processors
   double other_seconds = -1;                    // of all other processes of the machine, meanwhile
   int64_t threads = 0;                          // that compute
   int64_t minor_faults = 0, major_faults = 0;

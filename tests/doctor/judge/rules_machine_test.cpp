@@ -93,5 +93,14 @@ TEST(BusyMachine, TakesProcessorsThatTheTrainingWants) {
   EXPECT_FALSE(finds(readings, "busy_machine"));
 }
 
+TEST(BusyMachine, IsSeenByHowLongThreadsWaitWhereTheSystemCountsIt) {
+  Readings readings = healthy_readings();
+  readings.stretch.other_seconds = 39;  // of programs that give way
+  readings.stretch.waiting_seconds = 0.01 * readings.stretch.seconds;
+  EXPECT_FALSE(finds(readings, "busy_machine"));
+  readings.stretch.waiting_seconds = 0.25 * static_cast<double>(readings.stretch.threads) * readings.stretch.seconds;
+  first_finding(readings, "busy_machine", 1 / (1 - 0.96 * 0.98 * 0.25));
+}
+
 }  // namespace
 }  // namespace brisk
