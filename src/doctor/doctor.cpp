@@ -25,10 +25,24 @@ void check_budget(double seconds) {
   }
 }
 
+void check_tries(const Job& job, const std::vector<std::string>& tries) {
+  for (const std::string& setting : tries) {
+    const size_t equals = setting.find('=');
+    try {
+      with_setting(job, setting.substr(0, equals), setting.substr(equals + 1));
+    } catch (const UserError& error) {
+      std::string_view what = error.what();
+      if (what.starts_with("--set ")) what.remove_prefix(6);  // as such it was read
+      user_error("--try {}", what);
+    }
+  }
+}
+
 }  // namespace
 
 Diagnosis diagnose(const Job& job, const DoctorOptions& options) {
   check_budget(options.budget_seconds);
+  check_tries(job, options.tries);
   const int64_t start = kSystemClock.nanoseconds();
   Diagnosis diagnosis{.job_name = job.name,
                       .job_path = options.job_path,

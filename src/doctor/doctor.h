@@ -22,7 +22,9 @@ struct DoctorOptions {
   bool naive = false;                 // start from one sequence at a time, padded, in fp32
   double budget_seconds = 300;
   bool changes_maths = false;  // also try fixes that make another training
-  bool verify = false;         // train both jobs to the end
+  // Settings ("training.max_length=64") that are measured because the user asks, before any fix; none of them is kept.
+  std::vector<std::string> tries;
+  bool verify = false;  // train both jobs to the end
 };
 
 // `job`: resolved. UserError where it cannot be trained or the budget is too short for anything. Runtime::cancel() ends it with

@@ -21,7 +21,8 @@ namespace brisk {
 class DeviceGraph {
  public:
   virtual ~DeviceGraph() = default;
-  virtual void run() = 0;  // queues it
+  virtual void run() = 0;                        // queues it
+  virtual int64_t kernels() const { return 0; }  // kernels, copies and fills in it
 };
 
 // The device's own time: each stamp is queued behind what came before it.

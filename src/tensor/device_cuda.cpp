@@ -77,7 +77,7 @@ std::string why_no_gpu(cudaError_t status) {
 
 class CudaGraph final : public DeviceGraph {
  public:
-  explicit CudaGraph(cudaGraph_t recorded) {
+  explicit CudaGraph(cudaGraph_t recorded) : kernels_(kernels_in(recorded)) {
     const cudaError_t status = cudaGraphInstantiate(&ready_, recorded, 0);
     cudaGraphDestroy(recorded);
     cuda::check(status, "making a graph ready");
@@ -87,8 +87,22 @@ class CudaGraph final : public DeviceGraph {
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;
   void run() override { cuda::check(cudaGraphLaunch(ready_, cuda::stream()), "running a graph"); }
+  int64_t kernels() const override { return kernels_; }
 
  private:
+  static int64_t kernels_in(cudaGraph_t graph) {
+    size_t count = 0;
+    if (cudaGraphGetNodes(graph, nullptr, &count) != cudaSuccess) return 0;
+    std::vector<cudaGraphNode_t> nodes(count);
+    if (cudaGraphGetNodes(graph, nodes.data(), &count) != cudaSuccess) return 0;
+    return std::count_if(nodes.begin(), nodes.end(), [](cudaGraphNode_t node) {
+      cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
+      if (cudaGraphNodeGetType(node, &type) != cudaSuccess) return false;
+      return type == cudaGraphNodeTypeKernel || type == cudaGraphNodeTypeMemcpy || type == cudaGraphNodeTypeMemset;
+    });
+  }
+
+  int64_t kernels_ = 0;
   cudaGraphExec_t ready_ = nullptr;
 };
 

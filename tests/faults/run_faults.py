@@ -147,13 +147,15 @@ class Bench:
     def __init__(self, arguments):
         self.brisk = os.path.abspath(arguments.brisk or arguments.build + "/brisk")
         self.preload = os.path.abspath(arguments.preload or arguments.build + "/tests/faults/libfault.so")
-        for path in (self.brisk, self.preload):
+        needed = [self.brisk] if arguments.command in ("kills", "soak", "large_corpus") else [self.brisk, self.preload]
+        for path in needed:
             if not os.path.exists(path):
                 sys.exit("%s: there is none; build brisk with the tests, or name it with --brisk, --preload" % path)
 
     def environment(self, folder):
-        kept = {key: os.environ[key] for key in ("PATH", "HOME", "BRISK_ISA") if key in os.environ}
-        return {**kept, "XDG_CACHE_HOME": folder + "/cache", "TERM": "dumb", "LC_ALL": "C"}
+        kept = {key: os.environ[key] for key in ("PATH", "HOME", "BRISK_ISA", "LD_LIBRARY_PATH") if key in os.environ}
+        # On a GPU algorithms that are chosen by their time are not the same in every process.
+        return {**kept, "XDG_CACHE_HOME": folder + "/cache", "TERM": "dumb", "LC_ALL": "C", "BRISK_CUDA_TIMING": "0"}
 
     def start(self, arguments, folder, environment=None):
         return subprocess.Popen([self.brisk] + arguments, cwd=folder, env=environment or self.environment(folder),
@@ -626,6 +628,8 @@ def run_kills(arguments, bench, place):
     often = {"save_steps": 4, "eval_steps": 10}
     jobs = {"decoder": decoder_job(120, **often), "classifier": classifier_job(120, num_epochs=20, **often),
             "mlm": mlm_job(120, num_epochs=20, **often)}
+    for job in jobs.values():
+        job["device"] = getattr(arguments, "device", "cpu")
     made = []
     for name, job in jobs.items():
         made.append(Train(name, bench, base, job))
@@ -946,6 +950,7 @@ def main():
     faults.set_defaults(function=run_faults)
     kills = add("kills", "kill -9 at random moments, resumed until the end")
     kills.add_argument("--kills", type=int, default=1000)
+    kills.add_argument("--device", default="cpu", help="of the jobs: cpu (default), cuda")
     kills.set_defaults(function=run_kills)
     soak = add("soak", "memory and speed of a long run with everything on")
     soak.add_argument("--minutes", type=float, default=60)

@@ -25,6 +25,25 @@ class Doctor : public ::testing::Test {
     return run_brisk(arguments, folder);
   }
 
+  // The same with a longer budget where a machine that is busy with other things was too slow for the first.
+  Outcome doctor_that_tries_padding(const std::vector<std::string>& more) {
+    Outcome outcome;
+    for (const char* budget : {"10s", "60s"}) {
+      std::vector<std::string> arguments = {"--json", "--budget", budget};
+      arguments.insert(arguments.end(), more.begin(), more.end());
+      outcome = doctor(arguments);
+      if (outcome.exit_code == 0 && rung_of(Json::parse(outcome.out), "padding") != nullptr) break;
+    }
+    return outcome;
+  }
+
+  // Of a fix that was kept.
+  static Json rung_of(const Json& found, const std::string& finding) {
+    for (const Json& rung : found["ladder"])
+      if (rung["finding"] == finding && rung["kept"] == true) return rung;
+    return nullptr;
+  }
+
   std::string refusal(std::vector<std::string> more) {
     const Outcome outcome = doctor(std::move(more));
     EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
@@ -39,7 +58,7 @@ TEST_F(Doctor, ClimbsFromTheNaiveJobAndLeavesNothingBehind) {
   write_job(folder, job);
   run_brisk({"train", "job.json", "--dry-run"}, folder);  // what the cache has from now on
   const std::string before = listing(folder.path());
-  const Outcome outcome = doctor({"--baseline", "naive", "--budget", "10s", "--json"});
+  const Outcome outcome = doctor_that_tries_padding({"--baseline", "naive"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(listing(folder.path()), before);
   const Json found = Json::parse(outcome.out);
@@ -53,20 +72,22 @@ TEST_F(Doctor, ClimbsFromTheNaiveJobAndLeavesNothingBehind) {
   EXPECT_EQ(first["kept"], true);
   EXPECT_EQ(first["cumulative"], 1);
   // Whatever else is found, padding is, and it is worth a fix.
-  const auto is_padding = [](const Json& rung) { return rung["finding"] == "padding"; };
-  const auto rung = std::find_if(found["ladder"].begin(), found["ladder"].end(), is_padding);
-  ASSERT_NE(rung, found["ladder"].end()) << outcome.out;
-  EXPECT_EQ((*rung)["kept"], true);
-  EXPECT_EQ((*rung)["proof"]["holds"], true);
+  const Json rung = rung_of(found, "padding");
+  ASSERT_NE(rung, nullptr) << outcome.out;
+  EXPECT_EQ(rung["proof"]["holds"], true);
   EXPECT_EQ(found["job"]["training"]["padding"], "none");
 }
 
 TEST_F(Doctor, WritesTheTunedJobWhichIsComparedWhenItIsTrained) {
   job["training"]["padding"] = "max_length";
   job["training"]["max_steps"] = 20;
-  const Outcome outcome = doctor({"--budget", "10s", "--apply", "fast.json", "--report", "page.html"});
+  const Outcome outcome = doctor_that_tries_padding(
+      {"--try", "training.gradient_checkpointing=1", "--apply", "fast.json", "--report", "page.html"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_NE(outcome.out.find("padding"), std::string::npos) << outcome.out;
+  const Json asked = Json::parse(outcome.out)["ladder"][1];
+  EXPECT_EQ(asked["key"], "training.gradient_checkpointing");
+  EXPECT_EQ(asked["same_maths"], "same bits");
+  EXPECT_EQ(asked["kept"], false);
   EXPECT_TRUE(std::filesystem::exists(folder / "page.html"));
   ASSERT_TRUE(std::filesystem::exists(folder / "fast.json")) << outcome.out << outcome.err;
   const std::string fast = read_text(folder / "fast.json");
@@ -84,6 +105,8 @@ TEST_F(Doctor, RefusesWhatCannotBe) {
   EXPECT_NE(refusal({"--apply", "job.json"}).find("the job itself"), std::string::npos);
   EXPECT_NE(refusal({"--report", "no/such/folder/page.html"}).find("no/such/folder"), std::string::npos);
   EXPECT_NE(refusal({"--baseline", "clever"}).find("naive"), std::string::npos);
+  EXPECT_NE(refusal({"--try", "training.padding"}).find("KEY=VALUE"), std::string::npos);
+  EXPECT_NE(refusal({"--try", "model.bogus=3"}).find("unknown key"), std::string::npos);
   job["data"]["train"] = {"missing.txt"};
   EXPECT_NE(refusal({}).find("missing.txt"), std::string::npos);
 }

@@ -15,6 +15,9 @@ constexpr NvmlStatus kNvmlSuccess = 0;
 constexpr unsigned kNvmlChip = 0;         // NVML_TEMPERATURE_GPU
 constexpr unsigned kNvmlSmClock = 1;      // NVML_CLOCK_SM
 constexpr unsigned kNvmlMemoryClock = 2;  // NVML_CLOCK_MEM
+// NVML_CLOCKS_EVENT_REASON_*, once called throttle reasons.
+constexpr unsigned long long kNvmlPowerCap = 0x4, kNvmlHardwareSlowdown = 0x8, kNvmlSoftwareThermal = 0x20,
+                             kNvmlHardwareThermal = 0x40, kNvmlPowerBrake = 0x80;
 struct NvmlUtilization {
   unsigned gpu, memory;  // percent
 };
@@ -33,7 +36,21 @@ struct Nvml {
   NvmlStatus (*temperature)(NvmlDevice, unsigned, unsigned*) = nullptr;
   NvmlStatus (*clock)(NvmlDevice, unsigned, unsigned*) = nullptr;
   NvmlStatus (*energy)(NvmlDevice, unsigned long long*) = nullptr;
+  NvmlStatus (*max_clock)(NvmlDevice, unsigned, unsigned*) = nullptr;
+  NvmlStatus (*power_limit)(NvmlDevice, unsigned*) = nullptr;
+  NvmlStatus (*clock_reasons)(NvmlDevice, unsigned long long*) = nullptr;
 };
+
+int64_t lowered_by(unsigned long long reasons) {
+  int64_t bits = 0;
+  if ((reasons & kNvmlPowerCap) != 0) bits |= GpuReading::power_cap;
+  if ((reasons & (kNvmlSoftwareThermal | kNvmlHardwareThermal)) != 0) bits |= GpuReading::thermal;
+  // The hardware slows down when it is hot as well: then that is why.
+  const bool is_hot = (reasons & kNvmlHardwareThermal) != 0;
+  if ((reasons & kNvmlPowerBrake) != 0 || (!is_hot && (reasons & kNvmlHardwareSlowdown) != 0))
+    bits |= GpuReading::hardware_slowdown;
+  return bits;
+}
 
 class NvmlSensor final : public GpuSensor {
  public:
@@ -59,6 +76,10 @@ class NvmlSensor final : public GpuSensor {
     if (says(nvml_.temperature, kNvmlChip, &value)) reading.celsius = value;
     if (says(nvml_.clock, kNvmlSmClock, &value)) reading.sm_mhz = value;
     if (says(nvml_.clock, kNvmlMemoryClock, &value)) reading.memory_mhz = value;
+    if (says(nvml_.max_clock, kNvmlSmClock, &value)) reading.max_sm_mhz = value;
+    if (says(nvml_.power_limit, &value)) reading.watt_limit = 1e-3 * value;
+    unsigned long long reasons = 0;
+    if (says(nvml_.clock_reasons, &reasons)) reading.lowered_by = lowered_by(reasons);
     unsigned long long millijoules = 0;
     if (says(nvml_.energy, &millijoules)) reading.joules = 1e-3 * static_cast<double>(millijoules);
     return reading;
@@ -95,6 +116,11 @@ std::unique_ptr<GpuSensor> open_gpu_sensor(const std::string& pci_bus_id, const 
   find_in(library, "nvmlDeviceGetTemperature", nvml.temperature);
   find_in(library, "nvmlDeviceGetClockInfo", nvml.clock);
   find_in(library, "nvmlDeviceGetTotalEnergyConsumption", nvml.energy);
+  find_in(library, "nvmlDeviceGetMaxClockInfo", nvml.max_clock);
+  find_in(library, "nvmlDeviceGetEnforcedPowerLimit", nvml.power_limit);
+  find_in(library, "nvmlDeviceGetCurrentClocksEventReasons", nvml.clock_reasons);
+  if (nvml.clock_reasons == nullptr)  // as drivers before 535 call it
+    find_in(library, "nvmlDeviceGetCurrentClocksThrottleReasons", nvml.clock_reasons);
   const bool complete = nvml.init != nullptr && nvml.shutdown != nullptr && nvml.device_by_pci != nullptr;
   if (complete && nvml.init() == kNvmlSuccess) {
     NvmlDevice device = nullptr;

@@ -22,6 +22,10 @@ struct GpuReading {
   double joules = -1;              // since the driver was loaded
   int64_t memory_used_bytes = -1;  // by all processes
   int64_t memory_bytes = -1;       // total memory of the GPU
+  double max_sm_mhz = -1;          // the highest clock it may have
+  double watt_limit = -1;          // that is enforced now
+  int64_t lowered_by = -1;         // why its clocks are lower than they might be: bits of GpuReading::Lowered
+  enum Lowered : int64_t { power_cap = 1, thermal = 2, hardware_slowdown = 4 };
 };
 
 class GpuSensor {

@@ -58,10 +58,18 @@ void GpuWatch::read_and_note() {
   stretch.watts.add(reading.watts);
   stretch.sm_mhz.add(reading.sm_mhz);
   stretch.memory_mhz.add(reading.memory_mhz);
+  if (reading.lowered_by >= 0) {
+    const auto is = [&](int64_t reason) { return (reading.lowered_by & reason) != 0 ? 1.0 : 0.0; };
+    stretch.power_capped.add(is(GpuReading::power_cap));
+    stretch.too_hot.add(is(GpuReading::thermal));
+    stretch.slowed_by_hardware.add(is(GpuReading::hardware_slowdown));
+  }
   GpuSummary& most = stretch.most;
   ++most.readings;
   most.max_watts = std::max(most.max_watts, reading.watts);
   most.max_celsius = std::max(most.max_celsius, reading.celsius);
+  most.max_sm_mhz = std::max(most.max_sm_mhz, reading.max_sm_mhz);
+  most.watt_limit = std::max(most.watt_limit, reading.watt_limit);
   most.max_memory_used_bytes = std::max(most.max_memory_used_bytes, reading.memory_used_bytes);
 }
 
@@ -89,6 +97,9 @@ GpuSummary GpuWatch::summary() {
   summary.mean_watts = stretch_.watts.value();
   summary.mean_sm_mhz = stretch_.sm_mhz.value();
   summary.mean_memory_mhz = stretch_.memory_mhz.value();
+  summary.power_capped = stretch_.power_capped.value();
+  summary.too_hot = stretch_.too_hot.value();
+  summary.slowed_by_hardware = stretch_.slowed_by_hardware.value();
   if (stretch_.first_joules >= 0 && latest_->joules >= stretch_.first_joules) {
     summary.joules = latest_->joules - stretch_.first_joules;
   } else if (summary.mean_watts >= 0) {

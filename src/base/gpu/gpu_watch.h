@@ -26,8 +26,11 @@ struct GpuSummary {
   double mean_watts = -1, max_watts = -1;
   double max_celsius = -1;
   double mean_sm_mhz = -1, mean_memory_mhz = -1;
-  double joules = -1;                  // by the GPU's own counter; else mean power times seconds
-  int64_t max_memory_used_bytes = -1;  // by all processes
+  double joules = -1;                       // by the GPU's own counter; else mean power times seconds
+  int64_t max_memory_used_bytes = -1;       // by all processes
+  double max_sm_mhz = -1, watt_limit = -1;  // what it may have
+  // Shares of the readings in which its clocks were lowered.
+  double power_capped = -1, too_hot = -1, slowed_by_hardware = -1;
 };
 
 class GpuWatch {
@@ -52,7 +55,7 @@ class GpuWatch {
   struct Stretch {
     std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
     double first_joules = -1;  // the counter when the stretch began
-    Mean busy_share, watts, sm_mhz, memory_mhz;
+    Mean busy_share, watts, sm_mhz, memory_mhz, power_capped, too_hot, slowed_by_hardware;
     GpuSummary most;  // its maxima and counts
   };
   void read_and_note();

@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/parse_json.h"
 #include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "cli/command.h"
@@ -31,7 +33,7 @@ namespace {
 
 struct DoctorArguments {
   std::string job_path, budget = "5m", fix = "same-maths", apply, report, baseline;
-  std::vector<std::string> data, settings;
+  std::vector<std::string> data, settings, tries;
   bool verify = false, json = false;
 };
 
@@ -51,11 +53,26 @@ void check_output(const std::string& path, const char* flag, const std::string& 
   AtomicFile(path, Links::follow);  // can be written; what it would replace stays
 }
 
+// As JSON values; a bare word is a string.
+std::vector<std::string> tries_of(const DoctorArguments& arguments) {
+  std::vector<std::string> tries;
+  for (const std::string& setting : arguments.tries) {
+    const size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == setting.size())
+      user_error("--try {}: expected KEY=VALUE, such as training.max_length=64", setting);
+    const std::string value = setting.substr(equals + 1);
+    const bool is_json = !parse_json_or_discard(value).is_discarded();
+    tries.push_back(setting.substr(0, equals + 1) + (is_json ? value : nlohmann::ordered_json(value).dump()));
+  }
+  return tries;
+}
+
 // The command that repeats the diagnosis.
 std::string command_of(const DoctorArguments& arguments) {
   std::string text = "brisk doctor " + arguments.job_path;
   for (const std::string& setting : arguments.settings) text += " --set '" + setting + "'";
   for (const std::string& path : arguments.data) text += " --data '" + path + "'";
+  for (const std::string& setting : arguments.tries) text += " --try '" + setting + "'";
   if (!arguments.baseline.empty()) text += " --baseline " + arguments.baseline;
   return text + " --budget " + arguments.budget + (arguments.fix == "all" ? " --fix all" : "");
 }
@@ -91,6 +108,7 @@ int run_doctor(Runtime& runtime, const DoctorArguments& arguments) {
                               .naive = arguments.baseline == "naive",
                               .budget_seconds = budget_seconds(arguments.budget),
                               .changes_maths = arguments.fix == "all",
+                              .tries = tries_of(arguments),
                               .verify = arguments.verify};
   const Job job = given_job(arguments);
   check_output(arguments.apply, "--apply", arguments.job_path);
@@ -133,6 +151,11 @@ void add_doctor_command(CLI::App& app, Runtime& runtime, int& exit_code) {
       ->add_option("--fix", arguments->fix,
                    "Which fixes are tried: same-maths (the result stays the same; default), or all")
       ->check(CLI::IsMember({"same-maths", "all"}));
+  command
+      ->add_option("--try", arguments->tries,
+                   "Measure this change too, such as training.max_length=64 (may be repeated); it is not kept")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   command->add_option("--apply", arguments->apply, "Write the tuned job to this file, with what changed and why");
   command->add_flag("--verify", arguments->verify, "Train both jobs to the end and compare their quality");
   command->add_option("--report", arguments->report, "Write a page to this file: HTML, or Markdown if it ends in .md");
@@ -144,6 +167,7 @@ void add_doctor_command(CLI::App& app, Runtime& runtime, int& exit_code) {
       "  brisk doctor job.json\n"
       "  brisk doctor job.json --budget 10m --report doctor.html --apply fast.json\n"
       "  brisk doctor job.json --baseline naive --budget 40s\n"
+      "  brisk doctor job.json --try training.max_length=64 --try model.vocab_size=8000\n"
       "  brisk doctor job.json --json > diagnosis.json");
   command->callback([&runtime, arguments, &exit_code] { exit_code = run_doctor(runtime, *arguments); });
 

@@ -191,6 +191,7 @@ std::optional<Finding> look_batch_size(const Readings& readings) {
   const MicroBatches batches(readings);
   if (!batches.known()) return {};
   if (!batches.is_too_small()) return batch_too_large(readings, batches);
+  if (is_launch_bound(readings.stretch)) return {};  // `launch_bound`
   if (!batches.is_part_of_the_step()) return batch_too_small(readings, batches);
   if (readings.job.training.gradient_accumulation_steps > 1) return {};  // `accumulation`
   return micro_batch_too_small(readings, batches, "batch_size");

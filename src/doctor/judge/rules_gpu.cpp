@@ -14,16 +14,7 @@ namespace brisk {
 
 namespace {
 
-constexpr double kLaunchesAreMuch = 0.3;                                                  // of a step
 constexpr double kIdleIsSmall = 0.05, kCopiesAreSmall = 0.03, kThrottlingIsSmall = 0.05;  // of the time
-
-// The kernels end before the host has launched the next ones.
-bool is_launch_bound(const StretchReadings& stretch) {
-  const GpuReadings& gpu = stretch.gpu;
-  if (gpu.kernels_per_step <= 0 || gpu.mean_kernel_seconds <= 0 || gpu.launch_seconds <= 0) return false;
-  if (stretch.median_step_seconds <= 0 || gpu.mean_kernel_seconds >= gpu.launch_seconds) return false;
-  return gpu.kernels_per_step * gpu.launch_seconds > kLaunchesAreMuch * stretch.median_step_seconds;
-}
 
 std::optional<Finding> look_launch_bound(const Readings& readings) {
   const StretchReadings& stretch = readings.stretch;
@@ -39,19 +30,31 @@ std::optional<Finding> look_launch_bound(const Readings& readings) {
   finding.cause = fmt::format("A kernel computes for {} and takes {} to launch: {} of a step is launching.",
                               format_duration(gpu.mean_kernel_seconds), format_duration(gpu.launch_seconds),
                               percent_text(launching));
-  // Twice the rows take the same launches, until a kernel takes as long as its launch.
-  const double speedup = std::min(2.0, gpu.launch_seconds / gpu.mean_kernel_seconds);
-  if (stretch.micro_batches > stretch.steps && stretch.micro_batches > 0) {
+  // Twice the rows take the same launches, until a kernel takes as long as its launch; or as the curve says, if there is one.
+  double factor = 2, speedup = std::min(2.0, gpu.launch_seconds / gpu.mean_kernel_seconds), share = launching;
+  const double own =
+      static_cast<double>(stretch.sequences) / static_cast<double>(std::max<int64_t>(1, stretch.micro_batches));
+  const CurvePoint* knee = knee_of(readings.batch_curve);
+  if (knee != nullptr && knee->x > own) {
+    factor = std::floor(knee->x / own);
+    speedup = speed_at(readings.batch_curve, knee->x) / speed_at(readings.batch_curve, own);
+    share = 1;
+  }
+  const bool is_divided = stretch.micro_batches > stretch.steps && stretch.micro_batches > 0;
+  if (is_divided) {
     finding.fix = set_key("training.micro_batch_tokens",
-                          json_number(std::ceil(2 * stretch.rows / static_cast<double>(stretch.micro_batches))));
+                          json_number(std::ceil(factor * stretch.rows / static_cast<double>(stretch.micro_batches))));
     finding.sameness = Sameness::same_maths;
   } else {
-    finding.fix = set_key("training.batch_size", json_number(static_cast<double>(2 * training.batch_size)));
-    follow_batch(*finding.fix, readings.job, 2);
+    finding.fix = set_key("training.batch_size",
+                          json_number(factor * static_cast<double>(std::max<int64_t>(1, training.batch_size))));
+    follow_batch(*finding.fix, readings.job, factor);
     finding.sameness = Sameness::changes_maths;
-    finding.change = "an optimizer step sees twice the sequences, so an epoch has half the steps";
+    finding.change =
+        fmt::format("an optimizer step sees {} times the sequences, so an epoch has that many times fewer steps",
+                    number_text(factor));
   }
-  finding.predicted_gain = amdahl(EpochShares(readings).steps() * launching, speedup);
+  finding.predicted_gain = amdahl(EpochShares(readings).steps() * share, speedup);
   return finding;
 }
 
@@ -115,6 +118,10 @@ std::optional<Finding> look_gpu_throttled(const Readings& readings) {
                                       [](const auto& a, const auto& b) { return a.second < b.second; });
   if (worst == gpu.throttled.end() || worst->second <= kThrottlingIsSmall) return {};
   const auto& [reason, share] = *worst;
+  // At its power cap a GPU lowers its clock a little; only a clock that is clearly lower costs time.
+  constexpr double kClearlyLower = 0.95;
+  const bool is_power = reason == "power cap";
+  if (is_power && gpu.sm_mhz > kClearlyLower * gpu.max_sm_mhz && gpu.max_sm_mhz > 0) return {};
   Finding finding{.id = "gpu_throttled", .shown_without_gain = true};
   finding.evidence = {{"clocks lowered", percent_text(share), "of the time: " + reason}};
   const bool clocks_known = gpu.sm_mhz > 0 && gpu.max_sm_mhz > gpu.sm_mhz;

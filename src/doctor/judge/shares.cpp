@@ -8,8 +8,9 @@ namespace brisk {
 
 namespace {
 
-constexpr double kKnee = 0.95;           // of the best speed
-constexpr double kFewTensorCores = 0.5;  // of the FLOP
+constexpr double kKnee = 0.95;            // of the best speed
+constexpr double kFewTensorCores = 0.5;   // of the FLOP
+constexpr double kLaunchesAreMuch = 0.3;  // of a step
 
 constexpr std::array kComputePhases = {Phase::forward_embedding,
                                        Phase::forward_linear,
@@ -91,6 +92,13 @@ bool leaves_tensor_cores_idle(const Readings& readings) {
   return own == "fp32" && rate > 0 &&
          (rate_in(readings.machine.product_gflops, "bf16") > rate ||
           rate_in(readings.machine.product_gflops, "tf32") > rate);
+}
+
+bool is_launch_bound(const StretchReadings& stretch) {
+  const GpuReadings& gpu = stretch.gpu;
+  if (gpu.kernels_per_step <= 0 || gpu.mean_kernel_seconds <= 0 || gpu.launch_seconds <= 0) return false;
+  if (stretch.median_step_seconds <= 0 || gpu.mean_kernel_seconds >= gpu.launch_seconds) return false;
+  return gpu.kernels_per_step * gpu.launch_seconds > kLaunchesAreMuch * stretch.median_step_seconds;
 }
 
 double speed_at(std::span<const CurvePoint> curve, double x) {

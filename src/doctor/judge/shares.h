@@ -46,6 +46,8 @@ double rate_in(const std::map<std::string, double>& rates, const std::string& fo
 double gain_of_format(const Readings& readings, const std::string& format);
 // A GPU multiplies in a format for which it has no tensor cores, and has them for another.
 bool leaves_tensor_cores_idle(const Readings& readings);
+// A GPU's kernels end before the next ones are launched.
+bool is_launch_bound(const StretchReadings& stretch);
 
 // Tokens/s of a curve at `x`, between its points by a straight line and beyond them as at its ends; 0: no curve.
 double speed_at(std::span<const CurvePoint> curve, double x);

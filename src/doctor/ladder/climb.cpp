@@ -23,7 +23,8 @@ namespace brisk {
 
 namespace {
 
-constexpr int kLeastPairs = 6;  // with which the interval has 95 %
+constexpr std::string_view kAskedFor = "asked_for";  // in place of a finding's id
+constexpr int kLeastPairs = 6;                       // with which the interval has 95 %
 constexpr int kMostPairs = 15;
 constexpr double kLongestStep = 2;  // seconds; longer ones are measured on fewer sequences
 
@@ -45,6 +46,20 @@ std::string step_name(const Fix& fix) {
   std::string value = fix.value;
   if (value.size() >= 2 && value.front() == '"') value = value.substr(1, value.size() - 2);
   return fmt::format("{}: {}", dot == std::string::npos ? fix.key : fix.key.substr(dot + 1), value);
+}
+
+// What a watched stretch says of the GPU.
+void read_gpu(const Block& watched, Readings& readings) {
+  GpuReadings& gpu = readings.stretch.gpu;
+  if (watched.steps == 0 || watched.seconds <= 0 || watched.gpu_busy_seconds < 0) return;
+  gpu.idle_share = std::clamp(1 - watched.gpu_busy_seconds / watched.seconds, 0.0, 1.0);
+  const double of_ledger = readings.stretch.ledger.seconds();
+  if (of_ledger > 0) gpu.copy_share = readings.stretch.ledger.seconds(Phase::copy) / of_ledger;
+  gpu.launch_seconds = readings.machine.gpu_launch_seconds;
+  if (watched.gpu_kernels <= 0 || gpu.launch_seconds <= 0) return;
+  const auto kernels = static_cast<double>(watched.gpu_kernels);
+  gpu.kernels_per_step = kernels / static_cast<double>(watched.steps);
+  gpu.mean_kernel_seconds = std::max(1e-9, watched.gpu_busy_seconds / kernels - gpu.launch_seconds);
 }
 
 HistoryReadings history_of(const std::string& run) {
@@ -121,9 +136,10 @@ void Climber::plan_measuring(const Job& first) {
 }
 
 void Climber::measure_batch_curve(const Job& first) {
-  constexpr int64_t kMostSequences = 256, kRows = 8192;
+  const int64_t most_sequences = facts_.on_gpu ? 4096 : 256;
+  const double rows = facts_.on_gpu ? 65536 : 8192;
   constexpr double kLeastBudget = 15, kShareOfBudget = 0.05;
-  if (options_.budget_seconds < kLeastBudget || facts_.on_gpu) return;
+  if (options_.budget_seconds < kLeastBudget) return;
   Job wide = first;
   const double mean = facts_.tokens_per_epoch /
                       static_cast<double>(std::max<int64_t>(1, facts_.steps_per_epoch * facts_.sequences_per_step));
@@ -132,14 +148,14 @@ void Climber::measure_batch_curve(const Job& first) {
   wide.training.measure_micro_batch = false;
   wide.training.gradient_accumulation_steps = 1;
   wide.training.batch_size =
-      std::clamp<int64_t>(static_cast<int64_t>(kRows / std::max(1.0, mean)), wide.training.batch_size, kMostSequences);
+      std::max(wide.training.batch_size, std::min(static_cast<int64_t>(rows / std::max(1.0, mean)), most_sequences));
   tell("speed by the number of sequences in a micro-batch");
   try {
     MeasuringLength whole = length_;
     whole.sequences_per_step = 0;
     MeasuredRun run(for_measuring(wide, whole), fmt::format("{}/curve", scratch_.path()));
     run.start();
-    for (const BatchSpeed& point : run.batch_curve(kMostSequences, kShareOfBudget * options_.budget_seconds)) {
+    for (const BatchSpeed& point : run.batch_curve(most_sequences, kShareOfBudget * options_.budget_seconds)) {
       batch_curve_.push_back({.x = static_cast<double>(point.sequences), .tokens_per_second = point.tokens_per_second});
     }
   } catch (const RunFailed& failure) {
@@ -201,6 +217,7 @@ Readings Climber::readings_of(Subject& subject) {
   stretch.throttled_seconds = all.counters.throttled_seconds;
   stretch.disk_wait_seconds = all.counters.disk_wait_seconds;
   stretch.shortened = length_.sequences_per_step > 0;
+  if (facts_.on_gpu) read_gpu(subject.watched_block(block_seconds()), readings);
   readings.data.padded_rows = all.tokens > 0 ? readings.data.tokens * all.rows / all.tokens : -1;
   VitalSigns& signs = readings.vital_signs;
   signs.forwards_per_step = stretch.forwards_per_step;
@@ -303,13 +320,29 @@ const Finding* Climber::next_finding(const std::vector<Finding>& findings) {
   return nullptr;
 }
 
+// A change that somebody wonders about, measured as a fix is.
+void Climber::try_what_was_asked() {
+  for (const std::string& setting : options_.tries) {
+    const size_t equals = setting.find('=');
+    const Finding asked{.id = std::string(kAskedFor),
+                        .fix = Fix{.key = setting.substr(0, equals), .value = setting.substr(equals + 1)},
+                        .sameness = Sameness::changes_maths};
+    if (!is_of_course(asked.fix->key) && left() < rung_seconds()) {
+      leave_out(asked, fmt::format("the budget was over; it needs about {}", format_duration(rung_seconds())));
+      continue;
+    }
+    try_fix(asked);
+  }
+}
+
 void Climber::climb() {
+  try_what_was_asked();
   std::vector<Finding> findings = diagnosis_.findings;
   while (const Finding* found = next_finding(findings)) {
     const Finding finding = *found;
     const bool by_parts = is_of_course(finding.fix->key);
     if (!by_parts && left() < rung_seconds()) {
-      if (diagnosis_.ladder.size() == 1) {
+      if (diagnosis_.ladder.size() == 1 && options_.tries.empty()) {
         user_error(
             "a budget of {} is too short: the first fix ({}) would be done after {}; give at least --budget {:.0f}s",
             format_duration(options_.budget_seconds), step_name(*finding.fix),
@@ -338,7 +371,7 @@ void Climber::try_fix(const Finding& finding) {
             .fix = *finding.fix,
             .sameness = finding.sameness,
             .predicted_gain = finding.predicted_gain};
-  tell(fmt::format("{}, predicted {:.2f}x", rung.step, rung.predicted_gain));
+  tell(finding.id == kAskedFor ? rung.step : fmt::format("{}, predicted {:.2f}x", rung.step, rung.predicted_gain));
   if (is_of_course(finding.fix->key)) return try_course_fix(finding, std::move(rung));
   std::unique_ptr<Subject> candidate;
   try {
@@ -403,17 +436,29 @@ bool Climber::take_turns(Subject& candidate, Rung& rung) {
   rung.gain_low = gain.low;
   rung.gain_high = gain.high;
   rung.pairs = std::ssize(ratios);
-  if (rung.sameness != Sameness::changes_maths) {
-    rung.proof = compare_gradients(current_->gradient_path(), candidate.gradient_path(),
-                                   allowed_difference(current_->facts().precision, candidate.facts().precision));
-    rung.sameness = rung.proof.same_bits ? Sameness::same_bits : Sameness::same_maths;
-  }
+  prove(rung, candidate);
   judge_rung(rung, candidate);
   return rung.kept;
 }
 
+void Climber::prove(Rung& rung, const Subject& candidate) const {
+  const bool asked = rung.finding == kAskedFor;
+  if (rung.sameness == Sameness::changes_maths && !asked) return;
+  const StepProof proof =
+      compare_gradients(current_->gradient_path(), candidate.gradient_path(),
+                        allowed_difference(current_->facts().precision, candidate.facts().precision));
+  // Nobody said of what was asked for that it is the same.
+  if (asked && !proof.holds) return;
+  rung.proof = proof;
+  rung.sameness = proof.same_bits ? Sameness::same_bits : Sameness::same_maths;
+}
+
 void Climber::judge_rung(Rung& rung, const Subject& candidate) const {
   constexpr double kLeastGain = 1.01;
+  if (rung.finding == kAskedFor) {
+    rung.verdict = "measured because it was asked for (--try)";
+    return;
+  }
   const std::string gain = fmt::format("{:.2f}x [{:.2f}, {:.2f}]", rung.gain, rung.gain_low, rung.gain_high);
   if (rung.proof.measured && !rung.proof.holds) {
     rung.verdict = fmt::format("rejected, {}: the gradient of a step differs by {:.2g} of its norm, {:.2g} is allowed",

@@ -38,9 +38,11 @@ class Climber {
   void fill(Rung& rung, Subject& subject);
   const Finding* next_finding(const std::vector<Finding>& findings);
   void leave_out(const Finding& finding, const std::string& reason);
+  void try_what_was_asked();
   void try_fix(const Finding& finding);
   void try_course_fix(const Finding& finding, Rung rung);
   bool take_turns(Subject& candidate, Rung& rung);
+  void prove(Rung& rung, const Subject& candidate) const;
   void judge_rung(Rung& rung, const Subject& candidate) const;
   void set_losses();
   void measure_spread();

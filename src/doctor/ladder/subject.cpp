@@ -26,18 +26,27 @@ void Subject::start() {
   start_seconds_ = kSystemClock.seconds_since(begin);
 }
 
-Block Subject::go(int64_t sequences) {
-  Block block = run_->go(sequences);
+Block Subject::go(int64_t sequences, bool watches_gpu) {
+  Block block = run_->go(sequences, watches_gpu);
   tokens_.insert(tokens_.end(), block.step_tokens.begin(), block.step_tokens.end());
   losses_.insert(losses_.end(), block.step_losses.begin(), block.step_losses.end());
   step_seconds_ = median(block.step_seconds);
   return block;
 }
 
-const Block& Subject::measure(double seconds) {
+int64_t Subject::sequences_in(double seconds) const {
   const double steps = step_seconds_ > 0 ? std::max(1.0, std::round(seconds / step_seconds_)) : 1;
-  blocks_.push_back(go(static_cast<int64_t>(steps) * std::max<int64_t>(1, facts_.sequences_per_step)));
+  return static_cast<int64_t>(steps) * std::max<int64_t>(1, facts_.sequences_per_step);
+}
+
+const Block& Subject::measure(double seconds) {
+  blocks_.push_back(go(sequences_in(seconds)));
   return blocks_.back();
+}
+
+const Block& Subject::watched_block(double seconds) {
+  if (watched_.steps == 0 && runs()) watched_ = go(sequences_in(seconds), true);
+  return watched_;
 }
 
 Block Subject::total() const {

@@ -25,6 +25,8 @@ class Subject {
 
   void start();  // and the steps until its memory is touched and its speed settled
   const Block& measure(double seconds);
+  // A stretch in which a GPU is watched, once; it is not among the blocks.
+  const Block& watched_block(double seconds);
   void stop() { run_.reset(); }  // its figures stay
   bool runs() const { return run_ != nullptr; }
   MeasuredRun& run() { return *run_; }
@@ -48,7 +50,8 @@ class Subject {
   std::optional<double> loss_after(double tokens) const;
 
  private:
-  Block go(int64_t sequences);
+  int64_t sequences_in(double seconds) const;
+  Block go(int64_t sequences, bool watches_gpu = false);
 
   Job job_;
   MeasuringLength length_;
@@ -56,6 +59,7 @@ class Subject {
   std::unique_ptr<MeasuredRun> run_;
   ReadyFacts facts_;
   std::vector<Block> blocks_;
+  Block watched_;
   std::vector<double> tokens_, losses_;  // of every step
   double start_seconds_ = 0, step_seconds_ = 0;
 };

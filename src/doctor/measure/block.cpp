@@ -66,7 +66,9 @@ nlohmann::ordered_json block_to_json(const Block& block) {
           {"minor_faults", counters.minor_faults},
           {"major_faults", counters.major_faults},
           {"throttled_seconds", counters.throttled_seconds},
-          {"disk_wait_seconds", counters.disk_wait_seconds}};
+          {"disk_wait_seconds", counters.disk_wait_seconds},
+          {"gpu_busy_seconds", block.gpu_busy_seconds},
+          {"gpu_kernels", block.gpu_kernels}};
 }
 
 Block block_from_json(const nlohmann::ordered_json& json) {
@@ -92,6 +94,8 @@ Block block_from_json(const nlohmann::ordered_json& json) {
   json.at("major_faults").get_to(block.counters.major_faults);
   json.at("throttled_seconds").get_to(block.counters.throttled_seconds);
   json.at("disk_wait_seconds").get_to(block.counters.disk_wait_seconds);
+  json.at("gpu_busy_seconds").get_to(block.gpu_busy_seconds);
+  json.at("gpu_kernels").get_to(block.gpu_kernels);
   return block;
 }
 

@@ -25,6 +25,8 @@ struct Block {
   std::vector<double> step_tokens;  // real ones
   Ledger::Totals ledger;
   Counters counters;
+  double gpu_busy_seconds = -1;  // of a GPU that was watched
+  int64_t gpu_kernels = -1;
 
   // Seconds of one whole step's update: clipping and optimizer.
   double update_seconds() const;

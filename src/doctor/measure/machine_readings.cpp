@@ -38,6 +38,10 @@ MachineReadings measure_machine(const Job& job) {
   };
   rate("fp32", Arithmetic::f32);
   rate("bf16", Arithmetic::bf16);
+  if (device.is_cuda()) {
+    rate("tf32", Arithmetic::tf32);
+    readings.gpu_launch_seconds = gpu_launch_seconds(device);
+  }
   readings.has_bf16 = readings.product_gflops.contains("bf16");
   readings.memory_gb_per_second =
       device.is_cuda() ? gpu_copy_gb_per_second(device) : measure_memory_bandwidth().copy_gb_per_second;

@@ -165,7 +165,9 @@ const ReadyFacts& MeasuredRun::start() {
   return facts_;
 }
 
-Block MeasuredRun::go(int64_t sequences) { return block_from_json(ask({{"go", sequences}}).at("block")); }
+Block MeasuredRun::go(int64_t sequences, bool watches_gpu) {
+  return block_from_json(ask({{"go", sequences}, {"watch", watches_gpu}}).at("block"));
+}
 
 Timed MeasuredRun::evaluate(int64_t sequences) {
   const ordered_json answer = ask({{"evaluate", sequences}});

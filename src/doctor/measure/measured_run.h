@@ -68,7 +68,8 @@ class MeasuredRun {
   double start_seconds() const { return start_seconds_; }  // by the wall clock, what start() took
 
   // Steps until so many sequences more are done. With a limit in seconds: RunFailed where it takes longer.
-  Block go(int64_t sequences);
+  // `watches_gpu`: the block tells what a GPU did meanwhile, which costs a few microseconds a step.
+  Block go(int64_t sequences, bool watches_gpu = false);
   Timed evaluate(int64_t sequences);
   Timed save();
   std::vector<BatchSpeed> batch_curve(int64_t most_sequences, double seconds);  // nothing can follow but the end

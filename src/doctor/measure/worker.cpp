@@ -22,6 +22,7 @@
 #include "base/runtime.h"
 #include "base/threads.h"
 #include "data/batch/packer.h"
+#include "doctor/ladder/statistics.h"
 #include "doctor/measure/block.h"
 #include "doctor/measure/gradient_file.h"
 #include "doctor/readings/readings.h"
@@ -139,6 +140,11 @@ class Worker final : public RunObserver {
 
   bool wants_gradient(int64_t step) const override { return step == 1 && !gradient_path_.empty(); }
 
+  // What would be begun of the next step would not be in this block's time, and in the way of another run's.
+  bool stops_after(int64_t /*step*/) const override {
+    return block_.sequences + plan_->loader_options.sequences_per_step >= wanted_;
+  }
+
   void after_update(const StepBatch& batch, const StepResult& result) override {
     const int64_t step = run_->state.step + 1;
     if (wants_gradient(step)) write_gradient(gradient_path_, result.loss(), result.scaling, store());
@@ -166,6 +172,11 @@ class Worker final : public RunObserver {
     block_.counters = read_counters() - counters_start_;
     if (!store().device().is_cuda())
       block_.forward_passes = resources_->engine->forward_passes() - forward_passes_start_;
+    if (watches_gpu_) {
+      const GpuWork work = resources_->engine->gpu_work();
+      block_.gpu_busy_seconds = work.busy_seconds;
+      block_.gpu_kernels = work.all_counted ? work.kernels : -1;
+    }
     pipe_.answer({{"block", block_to_json(block_)}});
     obey();
   }
@@ -189,6 +200,7 @@ class Worker final : public RunObserver {
         pipe_.answer({{"readings", readings_to_json(readings())}});
       } else {
         wanted_ = command.at("go");
+        watches_gpu_ = command.at("watch").get<bool>() && store().device().is_cuda();
         begin_block();
         return;
       }
@@ -197,6 +209,7 @@ class Worker final : public RunObserver {
 
   void begin_block() {
     block_ = {};
+    if (watches_gpu_) resources_->engine->watch_gpu();
     counters_start_ = read_counters();
     ledger_start_ = run_->ledger.totals();
     forward_passes_start_ = resources_->engine->forward_passes();
@@ -226,7 +239,7 @@ class Worker final : public RunObserver {
   void measure_curve(int64_t most, double most_seconds) {
     const int64_t begin = plan_->clock().nanoseconds();
     const double each = most_seconds / 16;
-    constexpr int64_t kRepeats = 50, kStride = 7919;  // from all over the data
+    constexpr int64_t kRepeats = 50, kMostWarming = 12, kStride = 7919;  // from all over the data
     const Sequences& train = *plan_->data.train;
     const RowLimits& limits = plan_->loader_options.micro_batch_rows;
     auto points = ordered_json::array();
@@ -234,26 +247,26 @@ class Worker final : public RunObserver {
     for (int64_t size = 1; size <= most && size <= train.count(); size *= 2) {
       if (size > 1 && (size * train.longest() > limits.front() || plan_->clock().seconds_since(begin) > most_seconds))
         break;
-      double seconds = 0, tokens = 0, update = 0;
-      int64_t repeats = 0;
-      for (bool warm = false; seconds < each && repeats < kRepeats; warm = true) {
+      std::vector<double> seconds_per_row, update_seconds;
+      double seconds = 0;  // of those that count
+      for (int64_t i = 0; i < kRepeats && seconds < each; ++i) {
         StepBatch batch;
         std::vector<int64_t> numbers;
-        for (int64_t i = 0; i < size; ++i) numbers.push_back(next++ * kStride % train.count());
+        for (int64_t each_of = 0; each_of < size; ++each_of) numbers.push_back(next++ * kStride % train.count());
         batch.micro_batches = pack_step(train, numbers, 0, limits);
         batch.sequences = size;
         count_targets(batch);
         const Ledger::Totals before = run_->ledger.totals();
         resources_->engine->train_step(batch, run_->state.step + 1, 0.0, run_->ledger);
         const Ledger::Totals used = run_->ledger.totals() - before;
-        if (!warm) continue;
-        const double updating = used.seconds(Phase::clipping) + used.seconds(Phase::optimizer);
-        seconds += used.seconds() - updating;
-        update += updating;
-        tokens += static_cast<double>(rows_of(batch));
-        ++repeats;
+        // Of a size that is new to a GPU an algorithm is chosen and a graph is recorded.
+        const bool is_new = resources_->engine->settled_passes() < 1;
+        if (i == 0 || (is_new && i < kMostWarming)) continue;
+        seconds += used.seconds();
+        update_seconds.push_back(used.seconds(Phase::clipping) + used.seconds(Phase::optimizer));
+        seconds_per_row.push_back((used.seconds() - update_seconds.back()) / static_cast<double>(rows_of(batch)));
       }
-      points.push_back({size, tokens / seconds, update / static_cast<double>(repeats)});
+      points.push_back({size, 1 / median(seconds_per_row), median(update_seconds)});
     }
     pipe_.answer({{"points", points}});
   }
@@ -391,6 +404,9 @@ class Worker final : public RunObserver {
     all.stretch.sequences_per_step = static_cast<double>(plan_->loader_options.sequences_per_step);
     if (device.is_cuda()) {
       all.stretch.gpu.name = arithmetic_unit(device);
+      all.stretch.gpu.memory_bytes = device.gpu()->memory_bytes;
+      // Products in fp32 are the only ones that do not run there.
+      all.stretch.gpu.tensor_core_share = all.model.precision == "fp32" ? 0 : 1;
       if (resources_->gpu) {
         const GpuSummary gpu = resources_->gpu->summary();
         all.stretch.gpu.busy_share = gpu.mean_busy_share;
@@ -398,6 +414,13 @@ class Worker final : public RunObserver {
         all.stretch.gpu.watts = gpu.mean_watts;
         all.stretch.gpu.celsius = gpu.max_celsius;
         all.stretch.gpu.memory_used_bytes = gpu.max_memory_used_bytes;
+        all.stretch.gpu.max_sm_mhz = gpu.max_sm_mhz;
+        all.stretch.gpu.watt_limit = gpu.watt_limit;
+        const std::pair<const char*, double> reasons[] = {{"power cap", gpu.power_capped},
+                                                          {"temperature", gpu.too_hot},
+                                                          {"hardware slowdown", gpu.slowed_by_hardware}};
+        for (const auto& [reason, share] : reasons)
+          if (share > 0) all.stretch.gpu.throttled[reason] = share;
       }
     }
     all.course.steps_per_epoch = static_cast<double>(plan_->steps_per_epoch);
@@ -417,6 +440,7 @@ class Worker final : public RunObserver {
   double first_loss_ = -1, last_loss_ = -1, start_up_seconds_ = 0;
   bool loss_finite_ = true;
   int64_t wanted_ = 0;  // sequences of the block
+  bool watches_gpu_ = false;
   Block block_;
   int64_t block_start_ = 0, step_start_ = 0, forward_passes_start_ = 0;
   Ledger::Totals ledger_start_;

@@ -30,6 +30,7 @@ struct MachineReadings {
   // supported.
   std::map<std::string, double> peak_gflops, product_gflops;
   double memory_gb_per_second = -1;  // copy
+  double gpu_launch_seconds = -1;    // of the least kernel of a graph
   std::vector<std::string> gpus;     // their names
   std::string no_gpu;                // why there is none, in words
   std::string visible_devices;       // CUDA_VISIBLE_DEVICES; "unset" where it is not set
@@ -75,7 +76,8 @@ struct GpuReadings {
   double busy_share = -1;  // of the time, by the driver
   double idle_share = -1;  // of the time between the first and the last kernel of steps in which none ran
   double copy_share = -1;  // of the time, copies between host and GPU that nothing else overlapped
-  double kernels_per_step = -1, mean_kernel_seconds = -1, launch_seconds = -1;  // launch: of one kernel, by the host
+  // mean_kernel: what a kernel takes beyond launch_seconds, which the least one takes.
+  double kernels_per_step = -1, mean_kernel_seconds = -1, launch_seconds = -1;
   double tensor_core_share = -1;  // of the FLOP, products that ran on them
   double sm_mhz = -1, max_sm_mhz = -1, watts = -1, watt_limit = -1, celsius = -1;
   std::map<std::string, double> throttled;  // reason ("power cap", "thermal", "hardware slowdown"): share of the time

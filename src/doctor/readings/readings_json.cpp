@@ -54,7 +54,8 @@ constexpr auto fields_of() {
                       Field{"memory_total_bytes", &S::memory_total_bytes},
                       Field{"memory_available_bytes", &S::memory_available_bytes}, Field{"has_bf16", &S::has_bf16},
                       Field{"peak_gflops", &S::peak_gflops}, Field{"product_gflops", &S::product_gflops},
-                      Field{"memory_gb_per_second", &S::memory_gb_per_second}, Field{"gpus", &S::gpus},
+                      Field{"memory_gb_per_second", &S::memory_gb_per_second},
+                      Field{"gpu_launch_seconds", &S::gpu_launch_seconds}, Field{"gpus", &S::gpus},
                       Field{"no_gpu", &S::no_gpu}, Field{"visible_devices", &S::visible_devices});
   } else if constexpr (std::is_same_v<S, DataReadings::Bucket>) {
     return field_list(Field{"first", &S::first}, Field{"last", &S::last}, Field{"sequences", &S::sequences});

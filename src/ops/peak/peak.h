@@ -40,5 +40,7 @@ double measured_product_gflops(Arithmetic arithmetic);
 // "utilisation" divides by there. 0 where this brisk was built without CUDA.
 double gpu_product_gflops(Device& gpu, Arithmetic arithmetic);
 double gpu_copy_gb_per_second(Device& gpu);
+// Seconds that the least of a graph's kernels takes, from its beginning to that of the next.
+double gpu_launch_seconds(Device& gpu);
 
 }  // namespace brisk

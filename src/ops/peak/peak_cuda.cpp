@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "base/error.h"
@@ -83,6 +84,16 @@ double gpu_copy_gb_per_second(Device& gpu) {
                 "copying on the GPU");
   });
   return 2e-9 * static_cast<double>(kBytes) / seconds;
+}
+
+double gpu_launch_seconds(Device& gpu) {
+  constexpr int kFills = 256;
+  const Buffer place(gpu, 4);
+  const std::unique_ptr<DeviceGraph> graph = gpu.record([&] {
+    for (int i = 0; i < kFills; ++i)
+      cuda::check(cudaMemsetAsync(place.data(), i, 4, cuda::stream()), "filling memory of the GPU");
+  });
+  return shortest_time([&] { graph->run(); }) / kFills;
 }
 
 }  // namespace brisk

@@ -29,6 +29,7 @@ double measured_product_gflops(Arithmetic arithmetic) {
 #if !BRISK_HAVE_CUDA
 double gpu_product_gflops(Device&, Arithmetic) { return 0; }
 double gpu_copy_gb_per_second(Device&) { return 0; }
+double gpu_launch_seconds(Device&) { return 0; }
 #endif
 
 }  // namespace brisk

@@ -109,6 +109,10 @@ class Engine {
   // by timing and no graph recorded. The CPU prepares nothing: without end.
   int64_t settled_passes() const { return backend_->settled_passes(); }
 
+  // Of a GPU, for a stretch of steps: how long it was busy and with how many kernels (train/engine/step_backend.h).
+  void watch_gpu() { backend_->watch_gpu(); }
+  GpuWork gpu_work() { return backend_->gpu_work(); }
+
   // Micro-batches that training ran forward so far; those of a recorded graph that is replayed are not counted.
   int64_t forward_passes() const { return training_.program.forward_passes(); }
 

@@ -22,6 +22,13 @@
 
 namespace brisk {
 
+// What a GPU did in the steps since it was watched.
+struct GpuWork {
+  double busy_seconds = 0;  // from the first kernel to the last of whatever was queued at once, added up
+  int64_t kernels = 0;      // of what was replayed from graphs
+  bool all_counted = true;  // nothing was queued kernel by kernel
+};
+
 class StepBackend {
  public:
   struct Pass {
@@ -54,6 +61,9 @@ class StepBackend {
   virtual void wait() {}                           // until everything is done
   // Engine::settled_passes().
   virtual int64_t settled_passes() const { return std::numeric_limits<int64_t>::max(); }
+  // Of a GPU: stamps are queued around all work from now on, until gpu_work() waits for it and reads them.
+  virtual void watch_gpu() {}
+  virtual GpuWork gpu_work() { return {}; }
 
  private:
   StepState state_;

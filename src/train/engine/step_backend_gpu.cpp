@@ -118,6 +118,18 @@ class GpuStepBackend : public StepBackend {
   void wait() override { device_.wait(); }
   int64_t settled_passes() const override { return settled_; }
 
+  void watch_gpu() override {
+    stamps_ = device_.clock();
+    work_ = {};
+  }
+  GpuWork gpu_work() override {
+    if (!stamps_) return {};
+    const std::vector<double> between = stamps_->seconds();
+    for (size_t i = 0; i < between.size(); i += 2) work_.busy_seconds += between[i];
+    stamps_.reset();
+    return work_;
+  }
+
  private:
   // All that decides what is recorded: whether it is the step's first micro-batch, whether it announces gradients, and of
   // each row set its sizes and which columns it has.
@@ -147,14 +159,21 @@ class GpuStepBackend : public StepBackend {
   // recorded now.
   bool run(Recorded& recorded, bool op_by_op, const std::function<void()>& work) {
     const bool is_new = recorded.seen++ == 0;
-    if (op_by_op || !wants_graphs() || is_new) {
-      work();
-      return !is_new;
-    }
+    const bool as_graph = !op_by_op && wants_graphs() && !is_new;
     const bool is_recorded = recorded.graph != nullptr;
-    if (!is_recorded) recorded.graph = device_.record(work);
-    recorded.graph->run();
-    return is_recorded;
+    if (as_graph && !is_recorded) recorded.graph = device_.record(work);
+    if (stamps_) stamps_->stamp();
+    if (as_graph) {
+      recorded.graph->run();
+    } else {
+      work();
+    }
+    if (stamps_) {
+      stamps_->stamp();
+      work_.kernels += as_graph ? recorded.graph->kernels() : 0;
+      work_.all_counted = work_.all_counted && as_graph;
+    }
+    return as_graph ? is_recorded : !is_new;
   }
 
   Device& device_;
@@ -171,9 +190,11 @@ class GpuStepBackend : public StepBackend {
   // Of the pass:
   size_t micro_batches_ = 0;
   bool samples_ = false, is_settled_ = true;
-  std::unique_ptr<PhaseClock> clock_;  // where it is measured op by op, until its result is read
-  Ledger::Totals shares_;              // of the phases in the pass that was measured last
-  Ledger::Totals last_totals_;         // of the ledger when the last step was done
+  std::unique_ptr<PhaseClock> clock_;    // where it is measured op by op, until its result is read
+  Ledger::Totals shares_;                // of the phases in the pass that was measured last
+  Ledger::Totals last_totals_;           // of the ledger when the last step was done
+  std::unique_ptr<DeviceClock> stamps_;  // around all that is queued, while it is watched
+  GpuWork work_;                         // since then
 };
 
 }  // namespace

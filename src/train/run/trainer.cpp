@@ -130,7 +130,7 @@ class Trainer {
   const StepBatch* look_ahead(int64_t step) {
     const bool is_last = !run_.time_box && step >= run_.total_steps;
     if (is_last || interrupt_requested() || watch_.wants_histograms(step)) return nullptr;
-    if (observer_ != nullptr && observer_->wants_gradient(step)) return nullptr;
+    if (observer_ != nullptr && (observer_->wants_gradient(step) || observer_->stops_after(step))) return nullptr;
     Ledger::Scope scope(run_.ledger, Phase::data_wait);
     ahead_ = resources_.loader->next();
     return &*ahead_;

@@ -34,6 +34,8 @@ class RunObserver {
   }  // before the first step
   // Of this step the gradient lies in the parameters when after_update() is called, on a GPU too.
   virtual bool wants_gradient(int64_t /*step*/) const { return false; }
+  // After this step a GPU has nothing of the next one: it stands still.
+  virtual bool stops_after(int64_t /*step*/) const { return false; }
   virtual void after_update(const StepBatch& /*batch*/, const StepResult& /*result*/) {}
   virtual void after_step() {}  // and what followed it: evaluation, samples, the beginning of a save
 };

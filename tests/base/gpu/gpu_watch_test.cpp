@@ -52,6 +52,9 @@ TEST(GpuSensor, ReadsTheGpuAtItsPlaceOnTheBus) {
   EXPECT_EQ(reading.memory_used_bytes, 300);
   EXPECT_EQ(reading.memory_bytes, 1000);
   EXPECT_DOUBLE_EQ(reading.joules, 7050);
+  EXPECT_EQ(reading.max_sm_mhz, 1980);
+  EXPECT_DOUBLE_EQ(reading.watt_limit, 700);
+  EXPECT_EQ(reading.lowered_by, GpuReading::power_cap);
 }
 
 TEST(GpuSensor, LeavesOutWhatAGpuDoesNotTell) {
@@ -61,6 +64,8 @@ TEST(GpuSensor, LeavesOutWhatAGpuDoesNotTell) {
   EXPECT_DOUBLE_EQ(reading.busy_share, 0.12);
   EXPECT_LT(reading.watts, 0);
   EXPECT_LT(reading.joules, 0);
+  EXPECT_LT(reading.watt_limit, 0);
+  EXPECT_EQ(reading.lowered_by, GpuReading::thermal);
   EXPECT_EQ(format_gpu(reading), "12 % busy, 61 C");
 }
 
@@ -101,6 +106,27 @@ TEST(GpuWatch, SumsUpMeansMaximaAndEnergy) {
   EXPECT_NEAR(summary.mean_sm_mhz, 1600, 1e-9);
   EXPECT_NEAR(summary.joules, 600, 1e-9);
   EXPECT_EQ(watch.latest()->celsius, 50);
+}
+
+TEST(GpuWatch, TellsHowOftenItsClocksWereLowered) {
+  std::atomic<int> count = 0;
+  GpuWatch watch(std::make_unique<ListedReadings>(
+                     std::vector<GpuReading>{{.max_sm_mhz = 1980, .watt_limit = 700, .lowered_by = 0},
+                                             {.lowered_by = GpuReading::power_cap},
+                                             {.lowered_by = GpuReading::power_cap | GpuReading::thermal},
+                                             {}},
+                     &count),
+                 milliseconds(3600000));
+  wait_for(count, 1);
+  while (!watch.latest()) std::this_thread::sleep_for(milliseconds(1));
+  watch.summary();
+  watch.summary();
+  const GpuSummary summary = watch.summary();  // the fourth, which does not know
+  EXPECT_NEAR(summary.power_capped, 2.0 / 3, 1e-12);
+  EXPECT_NEAR(summary.too_hot, 1.0 / 3, 1e-12);
+  EXPECT_EQ(summary.slowed_by_hardware, 0);
+  EXPECT_EQ(summary.max_sm_mhz, 1980);
+  EXPECT_EQ(summary.watt_limit, 700);
 }
 
 TEST(GpuWatch, BeginsAnew) {

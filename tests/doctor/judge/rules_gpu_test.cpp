@@ -18,6 +18,13 @@ TEST(LaunchBound, ComputesTwiceTheRowsInTheSameLaunches) {
   expect_fix(first_finding(readings, "launch_bound", 1 / (1 - 0.96 * 0.4 * 0.5)), "training.batch_size", "64");
   readings.stretch.gpu.mean_kernel_seconds = 5e-6;
   EXPECT_FALSE(finds(readings, "launch_bound"));
+  // Where it was measured, the curve says how many rows are enough.
+  readings.stretch.gpu.mean_kernel_seconds = 2e-6;
+  const double own =
+      static_cast<double>(readings.stretch.sequences) / static_cast<double>(readings.stretch.micro_batches);
+  readings.batch_curve = {{own, 1000}, {4 * own, 3900}, {8 * own, 4000}};
+  expect_fix(first_finding(readings, "launch_bound", 1 / (1 - 0.96 * (1 - 1 / 3.9))), "training.batch_size", "128");
+  EXPECT_FALSE(finds(readings, "batch_size")) << "one name for one thing";
 }
 
 TEST(GpuGaps, AreTimeWithoutAKernel) {
@@ -54,6 +61,9 @@ TEST(GpuThrottled, ByTheClocksThatAreMissing) {
   readings.stretch.gpu.sm_mhz = 990;
   const Finding finding = first_finding(readings, "gpu_throttled", 1 / (1 - 0.96 * 0.98 * 0.5 * 0.5));
   EXPECT_NE(finding.cause.find("thermal"), std::string::npos);
+  readings.stretch.gpu.throttled = {{"power cap", 0.9}};
+  readings.stretch.gpu.sm_mhz = 1920;  // of 1980
+  EXPECT_FALSE(finds(readings, "gpu_throttled")) << "a clock that is hardly lower costs hardly any time";
   readings.stretch.gpu.throttled = {{"thermal", 0.02}};
   EXPECT_FALSE(finds(readings, "gpu_throttled"));
 }
