@@ -34,6 +34,9 @@ const TaskTraits* traits_of(const std::vector<const RunRecord*>& runs) {
 
 Comparability comparability_of(const std::vector<RunRecord>& runs) {
   Comparability can;
+  std::vector<const RunRecord*> all;
+  for (const RunRecord& run : runs) all.push_back(&run);
+  can.same_speed_unit = is_same(all, &RunRecord::tokenizer_fingerprint) == Same::yes;
   for (const RunRecord& run : runs) can.same_task = can.same_task && run.task == runs.front().task;
   if (!can.same_task) {
     can.reasons.emplace_back("the tasks differ: their losses and accuracies are not comparable");
