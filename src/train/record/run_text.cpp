@@ -7,7 +7,6 @@
 #include <cmath>
 #include <utility>
 
-#include "base/machine/machine.h"
 #include "base/metrics.h"
 #include "base/terminal/terminal.h"
 
@@ -91,6 +90,14 @@ double training_seconds(const Ledger::Totals& totals) {
          totals.seconds(Phase::checkpoint);
 }
 
+double epoch_seconds(const PhaseSeconds& ledger) {
+  double seconds = 0;
+  for (const auto& [phase, of_phase] : ledger) {
+    if (phase != phase_name(Phase::start_up) && phase != phase_name(Phase::checkpoint)) seconds += of_phase;
+  }
+  return seconds;
+}
+
 PhaseSeconds phases_of(const Ledger::Totals& totals) {
   PhaseSeconds ledger;
   for (int i = 0; i < kPhases; ++i) {
@@ -142,7 +149,7 @@ std::string shares_text(const Ledger::Totals& totals) {
   }
   const double loss = totals.seconds(Phase::loss);
   const double optimizer = totals.seconds(Phase::clipping) + totals.seconds(Phase::optimizer);
-  const double all = std::max(1e-9, totals.seconds());
+  const double all = std::max(1e-9, epoch_seconds(phases_of(totals)));
   const auto percent = [&](double seconds) { return fmt::format("{:.0f} %", 100 * seconds / all); };
   return fmt::format("forward {}, loss {}, backward {}, optimizer {}, rest {}", percent(forward), percent(loss),
                      percent(backward), percent(optimizer),
@@ -154,13 +161,14 @@ std::string epoch_line(const EpochRow& row, int64_t epochs, const Ledger::Totals
   const bool evaluated = row.evaluation && row.evaluation->step == row.step;
   const std::string accuracy =
       std::isfinite(row.training_accuracy) ? fmt::format(", accuracy {:.2f} %", 100 * row.training_accuracy) : "";
-  return fmt::format("epoch {}/{}: loss {:.4f}{}{}{}; {} tokens/s, {}: {}", row.epoch, epochs, row.training_loss,
-                     accuracy, row.since_step > 0 ? fmt::format(" (since step {})", row.since_step) : "",
-                     evaluated ? fmt::format(", validation {}{}", metrics_text(row.evaluation->metrics, best_by),
-                                             best ? ", the best so far" : "")
-                               : "",
-                     format_count(row.speed.tokens_per_second()), format_duration(row.speed.seconds),
-                     shares_text(totals));
+  const std::string part = row.share < 1 ? fmt::format(" ({:.0f} % of it)", 100 * row.share) : "";
+  return fmt::format(
+      "epoch {}/{}{}: loss {:.4f}{}{}{}; {} tokens/s, {}: {}", row.epoch, epochs, part, row.training_loss, accuracy,
+      row.since_step > 0 ? fmt::format(" (since step {})", row.since_step) : "",
+      evaluated ? fmt::format(", validation {}{}", metrics_text(row.evaluation->metrics, best_by),
+                              best ? ", the best so far" : "")
+                : "",
+      format_count(row.speed.tokens_per_second()), format_duration(row.speed.seconds), shares_text(totals));
 }
 
 std::vector<EpochRow> thinned(const std::vector<EpochRow>& rows, size_t most) {
@@ -223,7 +231,7 @@ std::string speed_line(const Speed& speed) {
 std::string peak_memory_text(const Speed& speed) {
   const bool on_gpu = speed.gpu_bytes > 0;
   const auto text = [](int64_t bytes) { return format_bytes(static_cast<double>(bytes)); };
-  const int64_t peak = on_gpu ? speed.gpu_bytes : peak_memory_bytes();
+  const int64_t peak = on_gpu ? speed.gpu_bytes : speed.peak_bytes;
   const int64_t mapped = on_gpu || speed.own_bytes <= 0 ? 0 : std::max<int64_t>(0, peak - speed.own_bytes);
   std::vector<std::string> parts;
   if (speed.planned_bytes > 0) parts.push_back(text(speed.planned_bytes) + " planned");

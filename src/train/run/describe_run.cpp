@@ -21,7 +21,7 @@ std::string every_text(int64_t steps) {
   return steps > 1 ? fmt::format("every {} steps", steps) : steps == 1 ? "after each step" : "after each epoch";
 }
 
-// "evaluated 9 times; a checkpoint about every 5 minutes and after the best evaluation so far"
+// "evaluated 9 times; a checkpoint about every 5 minutes and after an evaluation that is the best so far"
 std::string cadence_text(const RunPlan& plan, bool time_boxed) {
   const TrainingOptions& training = plan.job.training;
   std::string text;
@@ -41,6 +41,8 @@ std::string cadence_text(const RunPlan& plan, bool time_boxed) {
   if (training.save_minutes > 0) {
     saved += fmt::format("{}about every {:g} minutes", saved.empty() ? "" : " and ", training.save_minutes);
   }
+  if (training.load_best_model_at_end && !plan.data.validation->empty())
+    saved += " and after an evaluation that is the best so far";
   return fmt::format("{}; a checkpoint {}", text, saved);
 }
 
