@@ -101,6 +101,16 @@ TEST_F(SmokeTest, ReadsFilesOfAnyNameAndPredictsTheWholeRun) {
   }
 }
 
+TEST_F(SmokeTest, DoesNotTakeItsOwnSmallSubsetForTheUsersData) {
+  std::string lines;
+  for (int i = 0; i < 12; ++i) lines += "the same line of words again and again\n\n";
+  write_text(folder / "text.txt", lines + english_like_text(60));
+  job["model"]["vocab_size"] = 9000;  // more than so little text supports
+  const Outcome outcome = smoke();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err.find("warning"), std::string::npos) << outcome.err;
+}
+
 TEST_F(SmokeTest, FindsADamagedModelToStartFrom) {
   train_small(folder, small_job(), "base");
   const std::string weights =

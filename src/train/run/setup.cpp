@@ -87,8 +87,14 @@ class Starter {
     std::string& best_by = plan_.job.training.best_by;
     const Metric* metric = metrics.find(best_by);
     if (metric == nullptr) {
-      user_error("training.best_by is \"{}\", which an evaluation of task {} does not have; it has {}", best_by,
-                 plan_.job.task, metrics.names());
+      std::vector<std::string> others;  // whose evaluations have it: perhaps that one is meant
+      for (const TaskTraits& task : all_tasks()) {
+        if (make_task(task.name)->metrics().find(best_by) != nullptr) others.emplace_back(task.name);
+      }
+      user_error(
+          "training.best_by is \"{}\", which an evaluation of task {} does not have; it has {}{}", best_by,
+          plan_.job.task, metrics.names(),
+          others.empty() ? "" : fmt::format(" (if you mean it: \"task\": \"{}\")", fmt::join(others, "\" or \"")));
     }
     best_by = metric->name;
   }
@@ -157,6 +163,9 @@ class Starter {
     plan_.job = with_found(std::move(plan_.job), plan_.data.found);
     for (const std::string& note : plan_.data.notes) say("{}", note);
     for (const std::string& warning : plan_.data.warnings) warn("{}", warning);
+    for (const std::string& warning : plan_.data.warnings_of_all) {
+      if (!plan_.request.trial) warn("{}", warning);
+    }
     if (plan_.data.train->empty()) user_error("{}: no training sequences in it", plan_.job.data.train.front().path);
     if (checkpoint_path_) {
       const std::string before = saved_state().job_fingerprint;

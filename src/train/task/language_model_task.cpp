@@ -54,6 +54,7 @@ TaskData LanguageModelTask::prepare(const Job& job, DataRequest request) {
   data.found = prepared_.found;
   data.notes = prepared_.notes;
   data.warnings = prepared_.warnings;
+  data.warnings_of_all = prepared_.warnings_of_all;
   return data;
 }
 

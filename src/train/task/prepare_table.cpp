@@ -239,7 +239,7 @@ TableData prepare_table(const Job& job, DataRequest request) {
     prepared.fingerprint += "-" + hash_of(*held_out);
     prepared.validation = ExampleSet(held_out, *prepared.tokenizer, prepared.labels);
     if (const int64_t shared = shared_texts(*held_out, *data); shared > 0) {
-      prepared.warnings.push_back(
+      prepared.warnings_of_all.push_back(
           fmt::format("{} of the {} texts of data.validation are also in data.train: memorised texts make the "
                       "evaluation look too good; remove them from one of the two",
                       shared, held_out->rows()));
@@ -263,6 +263,7 @@ TaskData hand_over(TableData& prepared, std::shared_ptr<const Sequences> train,
   data.found = prepared.found;
   data.notes = prepared.notes;
   data.warnings = prepared.warnings;
+  data.warnings_of_all = prepared.warnings_of_all;
   return data;
 }
 

@@ -168,7 +168,7 @@ void prepare_validation_files(const Job& job, PreparedData& prepared) {
   prepared.fingerprint += "-" + hash_of(validation);
   prepared.validation_shared = count_shared(*validation.stream, *prepared.train_stream);
   if (prepared.validation_shared->documents > 0) {
-    prepared.warnings.push_back(
+    prepared.warnings_of_all.push_back(
         fmt::format("{}{} of the {} documents of data.validation are also in data.train: memorised documents "
                     "make the validation loss look too good; remove them from one of the two",
                     prepared.validation_shared->estimated ? "about " : "", prepared.validation_shared->documents,
@@ -207,7 +207,7 @@ PreparedData prepare_data(const Job& job, const std::string& tokenizer_path,
                     given.empty()            ? VocabularyFrom::training
                     : tokenizer_path.empty() ? VocabularyFrom::tokenizer
                                              : VocabularyFrom::run,
-                    prepared.notes, prepared.warnings);
+                    prepared.notes, prepared.warnings_of_all);
     prepared.found["model.vocab_size"] = size;
   }
 

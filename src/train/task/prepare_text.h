@@ -33,7 +33,7 @@ struct PreparedData {
   std::string fingerprint;  // of the tokens, training and validation: other text or another tokenizer, another one
   FoundValues found;        // the vocabulary, unless the model comes with its own (model.from)
   std::vector<std::string> notes;
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings, warnings_of_all;
 };
 
 // `tokenizer_path`: the run's own tokenizer when resuming, else "". `model_tokenizer`: that of model.from, or none.

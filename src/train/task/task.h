@@ -57,6 +57,8 @@ struct TaskData {
   std::optional<uint64_t> validation_fingerprint;
   FoundValues found;  // of the job's options that its data decides (Option::decided_by_data)
   std::vector<std::string> notes, warnings;
+  std::vector<std::string>
+      warnings_of_all;  // what may be said of all of the data only, not of a smoke test's part of it
 };
 
 struct DataRequest {
