@@ -63,7 +63,8 @@ std::string unknown_flag(const CLI::App& app, int argc, char** argv, const std::
                        : !nearest.empty() ? fmt::format("; did you mean {}?", nearest)
                                           : "");
   }
-  const bool writes = std::find(names.begin(), names.end(), "--output") != names.end();
+  const bool writes =
+      otherwise.find(" -o") != std::string::npos && std::find(names.begin(), names.end(), "--output") != names.end();
   return otherwise + (writes ? "; what it writes is named by --output" : "");
 }
 
