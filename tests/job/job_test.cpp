@@ -512,6 +512,8 @@ TEST(JobSources, ArePathsOrObjectsWithSettingsOfTheirOwn) {
             "block");
   std::vector<std::string> notes;
   EXPECT_EQ(job_from_json_text("{}", "job.json", {"data.train=2024"}, notes).data.train[0].path, "2024");
+  EXPECT_EQ(job_from_json_text("{}", "job.json", {R"(data.train="2024")"}, notes).data.train[0].path, "2024")
+      << "a string of JSON, too";
   EXPECT_EQ(
       job_from_json_text("{}", "job.json", {R"(data.train=[{"path": "x", "weight": 3}])"}, notes).data.train[0].weight,
       3);

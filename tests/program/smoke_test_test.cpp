@@ -46,6 +46,14 @@ TEST_F(SmokeTest, GoesThroughEveryStageAndLeavesNothing) {
   EXPECT_EQ(listing(folder.path()), before);
 }
 
+TEST_F(SmokeTest, SaysThatThereIsNoPlaceForItsFiles) {
+  write_job(folder, job);
+  const Outcome outcome =
+      run_brisk({"train", "job.json", "--smoke-test"}, folder, {.environment = {"TMPDIR=" + folder / "missing"}});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_TRUE(has(outcome.err, folder / "missing") && has(outcome.err, "name one with TMPDIR=DIR")) << outcome.err;
+}
+
 TEST_F(SmokeTest, InterruptedLeavesNothingEither) {
   write_job(folder, job);
   Process process({"train", "job.json", "--smoke-test"}, folder, {.environment = {"TMPDIR=" + folder / "tmp"}});

@@ -125,11 +125,22 @@ class Starter {
 
   void find_checkpoint() {
     checkpoint_path_ = plan_.request.resume ? latest_checkpoint(plan_.directory.path()) : std::nullopt;
+    if (checkpoint_path_) check_its_name();
     if (checkpoint_path_ && !has_optimizer_state(*checkpoint_path_) && saved_state().step == 0) {
       user_error(
           "{}: an imported model, so there is no training to resume; train from it with \"model\": {{\"from\": "
           "{}}} in a job and another --output",
           plan_.directory.path(), fmt::format("\"{}\"", plan_.directory.path()));
+    }
+  }
+
+  // One that was renamed to a later step would stay the latest, whatever is saved from now on.
+  void check_its_name() const {
+    const CheckpointPath newest = list_checkpoints(plan_.directory.path()).back();
+    const int64_t step = saved_state().step;
+    if (newest.step != step) {
+      user_error("{}: its name says step {}, but what was saved in it is step {}; rename it to {}", newest.path,
+                 newest.step, step, fmt::format("step-{:08}", step));
     }
   }
 
@@ -160,6 +171,8 @@ class Starter {
       request.model_labels = source.labels;
     }
     plan_.data = task_->prepare(plan_.job, std::move(request));
+    // A run without one would be resumed on any other data, without a word.
+    BRISK_CHECK(!plan_.data.fingerprint.empty(), "task {} sets no TaskData::fingerprint", plan_.job.task);
     plan_.job = with_found(std::move(plan_.job), plan_.data.found);
     for (const std::string& note : plan_.data.notes) say("{}", note);
     for (const std::string& warning : plan_.data.warnings) warn("{}", warning);
@@ -168,8 +181,7 @@ class Starter {
     }
     if (plan_.data.train->empty()) user_error("{}: no training sequences in it", plan_.job.data.train.front().path);
     if (checkpoint_path_) {
-      const std::string before = saved_state().job_fingerprint;
-      if (!before.empty() && before != plan_.data.fingerprint) {
+      if (saved_state().job_fingerprint != plan_.data.fingerprint) {
         user_error(
             "{}: the text in data.train or data.validation is not what the run was started with; resuming would change "
             "the loss curve: put it back, or start a new run with another --output",
