@@ -130,7 +130,7 @@ TEST_F(Doctor, RepeatsItselfInWordsThatAShellReadsBack) {
   const Outcome outcome = run_brisk(
       {"doctor", name, "--budget", "15s", "--set", "comment=it's $(mine)", "--try", "model.d_model=65536"}, folder);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_TRUE(has(outcome.out, "brisk doctor 'a job'\\''s; touch gone.json' --set 'comment=it'\\''s $(mine)' --try "))
+  EXPECT_TRUE(has(outcome.out, R"(brisk doctor 'a job'\''s; touch gone.json' --set 'comment=it'\''s $(mine)')"))
       << outcome.out;
   EXPECT_FALSE(has(outcome.out, "\\n")) << "a rung that cannot be trained is told in one line: " << outcome.out;
 }

@@ -71,7 +71,7 @@ void check_outputs(const DoctorArguments& arguments, const Job& job) {
   check_output(arguments.report, "--report", arguments.job_path, job);
   const auto place = [](const std::string& path) {
     std::error_code ignored;
-    return std::filesystem::weakly_canonical(path, ignored);
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
   };
   if (!arguments.apply.empty() && !arguments.report.empty() && place(arguments.apply) == place(arguments.report))
     user_error("--apply and --report name the same file, {}: give each one of its own", arguments.apply);
