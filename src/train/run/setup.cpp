@@ -203,26 +203,9 @@ class Starter {
     }
   }
 
-  // Of each row set: how long the sequences are that are computed, padding included.
-  std::vector<LengthFigures> computed_lengths() {
-    const TrainingOptions& training = plan_.job.training;
-    const bool to_max_length = training.padding == "max_length";
-    if (training.padding == "longest") padding_.to = Padding::To::longest;
-    if (to_max_length) padding_.to = Padding::To::lengths;
-    std::vector<LengthFigures> lengths;
-    for (int set = 0; set < plan_.data.train->sets(); ++set) {
-      LengthFigures& figures = lengths.emplace_back(length_figures(*plan_.data.train, plan_.data.sources, set));
-      figures.longest = std::max<int64_t>({1, figures.longest, plan_.data.validation->longest(set)});
-      if (to_max_length && set == 0) figures.longest = std::max(figures.longest, training.max_length);
-      if (to_max_length) padding_.lengths.push_back(figures.longest);
-      if (padding_.any()) figures = {figures.longest, static_cast<double>(figures.longest), 0};  // at most
-    }
-    return lengths;
-  }
-
   // Number formats and the micro-batch: those of the run that is resumed, or what suits the job on this device.
   void choose_settings() {
-    const std::vector<LengthFigures> lengths = computed_lengths();
+    const std::vector<LengthFigures> lengths = computed_lengths(plan_.job.training, plan_.data, padding_);
     const TrainingOptions& training = plan_.job.training;
     const int64_t longest = lengths[0].longest, asked = training.micro_batch_tokens;
     if (!place_.reason.empty()) say("device: {}", place_.reason);

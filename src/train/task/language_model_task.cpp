@@ -52,6 +52,7 @@ TaskData LanguageModelTask::prepare(const Job& job, DataRequest request) {
   data.rows_per_epoch = prepared_.train.rows_per_epoch();
   data.fingerprint = prepared_.fingerprint;
   data.found = prepared_.found;
+  data.cache_files = prepared_.cache_files;
   data.notes = prepared_.notes;
   data.warnings = prepared_.warnings;
   data.warnings_of_all = prepared_.warnings_of_all;

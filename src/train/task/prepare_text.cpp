@@ -148,6 +148,7 @@ void prepare_train_stream(std::vector<TrainSource>& sources, const Job& job, Pre
   for (TrainSource& source : sources) {
     const TokenCache cache = tokens_of(source.source, source.name, job.data, *prepared.tokenizer);
     streams.push_back(cache.stream);
+    prepared.cache_files.push_back(cache.path);
     weights.push_back(source.weight);
     weighted |= source.weight != 1;
     prepared.source_names.push_back(source.name);
@@ -164,6 +165,7 @@ void prepare_train_stream(std::vector<TrainSource>& sources, const Job& job, Pre
 void prepare_validation_files(const Job& job, PreparedData& prepared) {
   const TokenCache validation = evaluation_tokens(job.data.validation, job.data, *prepared.tokenizer);
   prepared.validation_stream = validation.stream;
+  prepared.cache_files.push_back(validation.path);
   prepared.validation = whole_corpus(*validation.stream, job.training.max_length, {}, cache_directory(job.data));
   prepared.fingerprint += "-" + hash_of(validation);
   prepared.validation_shared = count_shared(*validation.stream, *prepared.train_stream);

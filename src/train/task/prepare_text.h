@@ -32,6 +32,7 @@ struct PreparedData {
   std::optional<DuplicateCount> validation_shared;  // of data.validation's documents, those in data.train
   std::string fingerprint;  // of the tokens, training and validation: other text or another tokenizer, another one
   FoundValues found;        // the vocabulary, unless the model comes with its own (model.from)
+  std::vector<std::string> cache_files;  // that the tokens lie in
   std::vector<std::string> notes;
   std::vector<std::string> warnings, warnings_of_all;
 };

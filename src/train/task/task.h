@@ -57,7 +57,8 @@ struct TaskData {
   // Of what is evaluated, whatever the tokenizer: by which `brisk compare` sees that two runs had the same. Nothing
   // without validation.
   std::optional<uint64_t> validation_fingerprint;
-  FoundValues found;  // of the job's options that its data decides (Option::decided_by_data)
+  FoundValues found;                     // of the job's options that its data decides (Option::decided_by_data)
+  std::vector<std::string> cache_files;  // that its tokens lie in
   std::vector<std::string> notes, warnings;
   std::vector<std::string>
       warnings_of_all;  // what may be said of all of the data only, not of a smoke test's part of it
