@@ -43,6 +43,7 @@ Job job_with(const KnownModel& model, const Job& job, int64_t layers, int64_t vo
   options.num_labels = job.model.num_labels;
   options.context = std::max(kPositions, job.training.max_length);
   changed.model = options;
+  changed.data.lowercase = false;  // of a vocabulary that is trained: none is
   changed.training.freeze = -1;
   changed.training.train_layers = changed.training.lora_rank = 0;
   changed.training.lora_matrices.clear();

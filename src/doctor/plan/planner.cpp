@@ -27,7 +27,7 @@ namespace brisk {
 
 namespace {
 
-constexpr double kLongestUpdate = 4;  // seconds; of a model whose update takes longer, one with fewer layers is timed
+constexpr double kLongestUpdate = 6;  // seconds; of a model whose update takes longer, one with fewer layers is timed
 constexpr double kVariationSeconds = 0.8;
 
 std::string layers_text(const JobSize& size) {
@@ -253,22 +253,14 @@ class JobPlanner {
     Outlook outlook = on_machines(machines, plan_.outlook, plan_.size, size, *times);
     outlook.basis = basis;
     add_what_if(outlook, "machines",
-                fmt::format("{} such machines, each with {:.0f} of the {:.0f} sequences of a step", machines,
-                            size.sequences_per_step, plan_.size.sequences_per_step),
-                {setting});
+                fmt::format("{} machines, {:.0f} sequences each", machines, size.sequences_per_step), {setting});
   }
 
-  void choose_shapes() {
-    const bool is_language_model = !traits_of_task(plan_.job.task).trains_encoder;
-    if (!times_ || !is_language_model || !plan_.job.model.from.empty()) return;
-    tell("shapes for a given time");
+  // Of the usual shapes that fit, by the steps that were timed so far.
+  std::vector<ShapeCandidate> shape_candidates() {
     std::vector<ShapeCandidate> candidates;
     for (const LayersOfWidth& shape : usual_shapes()) {
-      Job job = plan_.job;
-      job.model.d_model = shape.width;
-      job.model.num_layers = shape.layers;
-      job.model.num_heads = job.model.num_kv_heads = job.model.d_ff = 0;
-      resolve_defaults(job);
+      const Job job = with_shape(shape.layers, shape.width);
       const JobSize size = prepared_->size_of(job, false);
       if (!fits_into(size.memory, machine().memory_bytes)) break;
       const TimedSize& nearest = nearest_to(timed_, shape.width, shape.layers);
@@ -276,9 +268,34 @@ class JobPlanner {
       candidates.push_back(
           {shape.layers, shape.width, size.parameters, outlook(job, size, times, "").tokens_per_second});
     }
+    return candidates;
+  }
+
+  Job with_shape(int64_t layers, int64_t width) const {
+    Job job = plan_.job;
+    job.model.d_model = width;
+    job.model.num_layers = layers;
+    job.model.num_heads = job.model.num_kv_heads = job.model.d_ff = 0;
+    resolve_defaults(job);
+    return job;
+  }
+
+  void choose_shapes() {
+    const bool is_language_model = !traits_of_task(plan_.job.task).trains_encoder;
+    if (!times_ || !is_language_model || !plan_.job.model.from.empty()) return;
+    tell("shapes for a given time");
     std::vector<double> lengths = {600, 3600, 8 * 3600};
     if (plan_.outlook.run_seconds > 0) lengths.push_back(plan_.outlook.run_seconds);
     std::sort(lengths.begin(), lengths.end());
+    std::vector<ShapeCandidate> candidates = shape_candidates();
+    // Far from what was timed, the first choice is timed too.
+    if (const auto first = shape_for_time(candidates, lengths.front(), plan_.size.tokens_per_epoch)) {
+      const bool is_known = std::any_of(timed_.begin(), timed_.end(),
+                                        [&](const TimedSize& each) { return each.size.width == first->width; });
+      const Job job = with_shape(first->layers, first->width);
+      if (!is_known) times_of(job, prepared_->size_of(job, false));
+      candidates = shape_candidates();
+    }
     for (const double seconds : lengths) {
       if (const auto shape = shape_for_time(candidates, seconds, plan_.size.tokens_per_epoch))
         plan_.shapes.push_back(*shape);

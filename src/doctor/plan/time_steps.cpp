@@ -75,7 +75,8 @@ void time_the_rest(Subject& subject, const JobSize& size, StepTimes& times) {
 
 double guessed_step_seconds(const JobSize& size, const MachineRates& here) {
   const double bytes = here.copy_gb_per_second > 0 ? size.update_bytes / (1e9 * here.copy_gb_per_second) : 0;
-  const double products = size.update_flop / (kReached * 1e9 * std::max(1.0, here.fp32_products));
+  constexpr double kReachedByUpdate = 0.7;
+  const double products = size.update_flop / (kReachedByUpdate * 1e9 * std::max(1.0, here.fp32_products));
   return size.tokens_per_step() * guessed_token_seconds(size, here) + bytes + products;
 }
 

@@ -145,9 +145,10 @@ std::string what_if_table(const JobPlan& plan) {
       // What the network may take until it is as long as a tenth of the step.
       const double gigabits = 8e-9 * outlook.network_bytes_per_step / (0.1 * outlook.step_seconds);
       note += fmt::format(
-          "; each sends {} a step, which is not in the time: {:.2g} Gbit/s keep it below a tenth. A step of one part is "
-          "what is timed; brisk itself trains on one machine",
-          format_bytes(outlook.network_bytes_per_step), gigabits);
+          "; the rest of a step's sequences elsewhere, and {} sent by each machine in every step, which is not in the time: "
+          "{} Gbit/s keep it below a tenth (an estimate: one such part was timed)",
+          format_bytes(outlook.network_bytes_per_step),
+          gigabits < 10 ? fmt::format("{:.1f}", gigabits) : fmt::format("{:.0f}", gigabits));
     }
     if (const std::string command = command_that_checks(plan, outlook); !command.empty())
       note += fmt::format("; {}", command);
