@@ -1,5 +1,6 @@
 // `brisk plan`: what a user gets of it. Times mean nothing here; scripts/check_plan.py compares them with trainings.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <filesystem>
 
@@ -130,6 +131,19 @@ TEST_F(Plan, RefusesWhatCannotBe) {
   job = small_job();
   job["data"]["train"] = {"missing.txt"};
   EXPECT_NE(refusal({}).find("missing.txt"), std::string::npos);
+}
+
+TEST_F(Plan, InterruptedLeavesNothingBehind) {
+  write_job(folder, job);
+  run_brisk({"train", "job.json", "--dry-run"}, folder);
+  const std::string before = listing(folder.path());
+  Process process({"plan", "job.json"}, folder);
+  ASSERT_TRUE(process.wait_for("timing steps"));
+  process.send(SIGINT);
+  const Outcome outcome = process.finish();
+  EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(listing(folder.path()), before);
 }
 
 TEST_F(Plan, OfAJobThatDoesNotFitSaysSo) {

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/files/files.h"
 #include "base/terminal/terminal.h"
 #include "base/text/plural.h"
 #include "doctor/measure/machine_readings.h"
@@ -302,10 +303,29 @@ class JobPlanner {
     }
   }
 
-  // Two layers of each width are timed with the job's own texts and tokenizer; further layers by FLOP.
+  // As many entries as such a model has, since an update writes them all: those of the job's own tokenizer, and names that
+  // no text has. Its folder, where it is no WordPiece.
+  std::string tokenizer_of_size(int64_t entries) {
+    const std::string own = tokenizer_folder_ + "/vocab.txt";
+    if (!file_exists(own)) return tokenizer_folder_;
+    std::string text = read_file(own, file_kind::tokenizer);
+    for (int64_t i = prepared_->tokenizer().vocab_size(); i < entries; ++i) text += fmt::format("[unused-{}]\n", i);
+    const std::string folder = fmt::format("{}/pieces", scratch_->path());
+    make_directories(folder);
+    write_file_atomically(folder + "/vocab.txt", text);
+    return folder + "/vocab.txt";
+  }
+
+  // Two layers of each width are timed with the job's own texts; further layers by FLOP.
   void choose_models() {
     if (!times_) return;
     tell("models that it could start from");
+    const std::vector<TimedSize> before = std::exchange(timed_, {});
+    for (const TimedSize& each : before) {
+      constexpr double kAlike = 0.8;  // of a vocabulary
+      if (static_cast<double>(each.size.vocabulary) >= kAlike * static_cast<double>(known_models().front().vocabulary))
+        timed_.push_back(each);
+    }
     for (const KnownModel& model : known_models()) {
       constexpr int64_t kTimedLayers = 2;
       const Job whole = job_with(model, plan_.job, model.layers, model.vocabulary);
@@ -313,10 +333,18 @@ class JobPlanner {
       const bool is_known = std::any_of(timed_.begin(), timed_.end(),
                                         [&](const TimedSize& each) { return each.size.width == model.width; });
       if (!is_known) {
-        Job few = job_with(model, plan_.job, kTimedLayers, plan_.job.model.vocab_size);
+        Job few = job_with(model, plan_.job, kTimedLayers, model.vocabulary);
         start_anew(few);
-        times_of(few, prepared_->size_of(few, false));
+        few.data.tokenizer = tokenizer_of_size(model.vocabulary);
+        if (few.data.tokenizer == tokenizer_folder_) few.model.vocab_size = prepared_->tokenizer().vocab_size();
+        const JobSize few_size = prepared_->size_of(few, false);
+        if (timed_.empty() && can_be_timed(few_size)) {
+          time(few, few_size, false);
+        } else {
+          times_of(few, few_size);
+        }
       }
+      if (timed_.empty()) timed_ = before;
       const TimedSize& nearest = nearest_to(timed_, model.width, model.layers);
       const StepTimes times = scaled_to_model(nearest.times, nearest.size, size, planning_.here);
       const Outlook its = outlook(whole, size, times, fmt::format("by FLOP from {}, timed here", nearest.what));
@@ -333,6 +361,7 @@ class JobPlanner {
                               .epoch_seconds = its.epoch_seconds,
                               .basis = its.basis});
     }
+    timed_.insert(timed_.end(), before.begin(), before.end());
   }
 
   const PlanOptions& options_;

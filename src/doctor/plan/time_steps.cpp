@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "doctor/ladder/statistics.h"
 #include "doctor/ladder/subject.h"
 #include "doctor/ladder/variants.h"
 #include "doctor/plan/scaling.h"
@@ -42,14 +43,14 @@ StepTimes times_of(const Subject& subject) {
   std::vector<double> each;
   for (const Block& block : subject.blocks()) each.push_back(block.tokens > 0 ? block.seconds / block.tokens : 0);
   std::sort(each.begin(), each.end());
-  const double median = each[each.size() / 2], tokens = std::max(1.0, all.tokens);
-  const double steady = whole > 0 ? median / whole : 1;
+  const double middle = median(each), tokens = std::max(1.0, all.tokens);
+  const double steady = whole > 0 ? middle / whole : 1;
   times.other = all.seconds - times.linear - times.attention - times.head - times.rows -
                 all.update_seconds() * static_cast<double>(all.steps);
   for (double* const part : {&times.linear, &times.attention, &times.head, &times.rows, &times.other})
     *part = std::max(0.0, *part) * steady / tokens;
   times.update *= steady;
-  if (each.size() > 2 && median > 0) times.spread = 0.5 * (each.back() - each.front()) / median;
+  if (each.size() > 2 && middle > 0) times.spread = 0.5 * (each.back() - each.front()) / middle;
   times.start_up = subject.facts().start_up_seconds;
   return times;
 }
@@ -57,13 +58,18 @@ StepTimes times_of(const Subject& subject) {
 void time_the_rest(Subject& subject, const JobSize& size, StepTimes& times) {
   MeasuredRun& run = subject.run();
   if (size.validation_sequences > 0) {
-    constexpr double kSeconds = 0.4;
+    constexpr double kSeconds = 0.2;
     run.evaluate(4);  // makes the evaluator
     Timed timed = run.evaluate(8);
     const double each = timed.seconds / static_cast<double>(std::max<int64_t>(1, timed.count));
-    timed = run.evaluate(std::max<int64_t>(8, static_cast<int64_t>(std::min(1e9, kSeconds / std::max(each, 1e-9)))));
+    const auto count = std::max<int64_t>(8, static_cast<int64_t>(std::min(1e9, kSeconds / std::max(each, 1e-9))));
+    std::vector<double> seconds;
+    for (int i = 0; i < 3; ++i) {
+      timed = run.evaluate(count);
+      seconds.push_back(timed.seconds);
+    }
     const double tokens = size.validation_tokens * static_cast<double>(timed.count) / static_cast<double>(timed.of);
-    times.evaluation = timed.seconds / std::max(1.0, tokens);
+    times.evaluation = median(seconds) / std::max(1.0, tokens);
   }
   constexpr int64_t kMostWritten = int64_t{256} << 20;
   constexpr double kCopiedBytesPerSecond = 4e9;  // of a larger one, which would be written for seconds
