@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/runtime.h"
 #include "support/numeric.h"
 
 namespace brisk {
@@ -118,10 +119,10 @@ TEST(GroupedLinear, MatchesTheReference) {
 
 TEST(GroupedLinear, AnyNumberOfThreadsGivesTheSameBits) {
   const Problem problem{.rows = 1111, .shape = shape_of(16, 3, 4, {.inputs = 4})};
-  const testing::ThreadsScope one(1);
+  const ThreadsScope one(1);
   Layer alone(problem);
   cpu::grouped_linear_backward(alone.backward());
-  const testing::ThreadsScope three(3);
+  const ThreadsScope three(3);
   Layer together(problem);
   cpu::grouped_linear_backward(together.backward());
   for (int64_t r = 0; r < alone.outputs; ++r) {
