@@ -133,7 +133,7 @@ class LivelyMu {
   std::unique_ptr<Engine> engine_;
 };
 
-constexpr size_t kVocabulary = 61;
+constexpr size_t kTinyVocabulary = 61;
 
 TEST(Mu, SeesNoLaterTokenButForTheReference) {
   const Threads one(1);
@@ -144,8 +144,8 @@ TEST(Mu, SeesNoLaterTokenButForTheReference) {
     const LivelyMu model(tiny_mu(reference));
     const std::vector<float> before = model.logits({text}), after = model.logits({other});
     const auto differ = [&](size_t row) {
-      const auto first = static_cast<std::ptrdiff_t>(row * kVocabulary);
-      return !std::equal(before.begin() + first, before.begin() + first + kVocabulary, after.begin() + first);
+      const auto first = static_cast<std::ptrdiff_t>(row * kTinyVocabulary);
+      return !std::equal(before.begin() + first, before.begin() + first + kTinyVocabulary, after.begin() + first);
     };
     for (size_t row = 0; row < text.size(); ++row) {
       EXPECT_EQ(differ(row), reference || row >= 5) << "row " << row << (reference ? " of the reference" : "");
@@ -165,7 +165,7 @@ TEST(Mu, GeneratesWhatItSaysWithoutACache) {
     read.insert(read.end(), text.ids.begin(), text.ids.begin() + 2);
     for (size_t i = 2; i < text.ids.size(); ++i) {
       const std::vector<float> all = model.logits({read});
-      const auto last = all.end() - kVocabulary;
+      const auto last = all.end() - kTinyVocabulary;
       EXPECT_EQ(text.ids[i], std::max_element(last, all.end()) - last) << "token " << i;
       read.push_back(text.ids[i]);
     }
