@@ -22,9 +22,9 @@
 namespace brisk {
 
 // The network; the defaults are GPT-2's shape. `"type": "llama"` in a job has other defaults, and the resolved type is
-// "decoder". Some keys have one value in an encoder (bert, distilbert, roberta).
+// "decoder". Some keys have one value in an encoder (bert, distilbert, roberta), and most of them in mu.
 struct ModelOptions {
-  std::string type = "decoder";  // decoder | bert | distilbert | roberta
+  std::string type = "decoder";  // decoder | mu | bert | distilbert | roberta
   int64_t d_model = 256;
   int64_t num_layers = 4;
   int64_t num_heads = 0;     // 0: d_model / 64
@@ -42,6 +42,8 @@ struct ModelOptions {
   int64_t context = 0;           // longest text, and rows of the table of learned positions; 0: training.max_length
   std::string from;              // a trained model to start from; empty: new weights
   bool allow_nonfinite = false;  // of `from`, and of the teacher: weights that are NaN or infinite
+
+  bool reference = false;  // of mu: as it was first written, with its defects
 
   // Of encoders.
   double attention_dropout = -1;   // -1: dropout

@@ -31,6 +31,7 @@ void declare_batches(Job& job, std::vector<Option>& all) {
       .automatic(0, "4096 / max_length, at least 1")
       .default_with(with_optimizer(job, "adamw"), 32)
       .default_with(with_encoder_task(job), 32)
+      .default_with(with_type(job, "mu"), 8)
       .in("sequences")
       .also({"per_device_train_batch_size", "per_gpu_train_batch_size", "train_batch_size", "data.batch_size"})
       .smoke_test_at_most(8)
@@ -39,6 +40,7 @@ void declare_batches(Job& job, std::vector<Option>& all) {
                    "batches in an optimizer step; equivalent to one batch that many times larger", OnResume::fixed)
       .at_least(1)
       .at_most(65536)
+      .default_with(with_type(job, "mu"), 4)
       .in("batches")
       .also({"grad_accum_steps", "accumulate_grad_batches", "accumulation_steps", "grad_accumulation_steps"})
       .smoke_test_at_most(2)
@@ -62,6 +64,7 @@ void declare_batches(Job& job, std::vector<Option>& all) {
       .at_least(1)
       .at_most(1e6)
       .automatic(0, "1, unless stop says how long")
+      .default_with(with_type(job, "mu"), 3)
       .also({"num_train_epochs", "epochs", "n_epochs", "max_epochs"})
       .instead_of_fraction("for a part of an epoch write \"stop\": \"{}e\" in place of it")
       .smoke_test_value(1)
@@ -101,6 +104,7 @@ void declare_optimizer(Job& job, std::vector<Option>& all) {
       .same_as("adamw_hf", "adamw")
       .not_a_choice({"adam"}, "Adam is adamw with \"weight_decay\": 0")
       .default_with(with_encoder_task(job), "adamw")
+      .default_with(with_type(job, "mu"), "adamw")
       .also({"optim"})
       .everywhere()
       .same_in_smoke_test();
@@ -113,6 +117,7 @@ void declare_optimizer(Job& job, std::vector<Option>& all) {
           "4e-3 with muon, 1e-3 with adamw or lora_rank, times sqrt(256 / d_model); a tenth of it with model.from "
           "unless lora_rank is given; classify 5e-5 with model.from, 5e-4 sqrt(256 / d_model) without; mlm 1e-4 "
           "and 1e-3 sqrt(256 / d_model)")
+      .default_with(with_type(job, "mu"), 3e-4)
       .also({"lr", "max_lr", "peak_lr", "learning_rate_init"})
       .everywhere()
       .same_in_smoke_test();
@@ -136,6 +141,7 @@ void declare_optimizer(Job& job, std::vector<Option>& all) {
       .at_least(0)
       .at_most(10)
       .default_with(with_encoder_task(job), 0.01)
+      .default_with(with_type(job, "mu"), 0.01)
       .also({"wd"})
       .everywhere()
       .same_in_smoke_test();
@@ -149,6 +155,7 @@ void declare_optimizer(Job& job, std::vector<Option>& all) {
       .at_least(0)
       .below(1)
       .default_with(with_encoder_task(job), 0.999)
+      .default_with(with_type(job, "mu"), 0.999)
       .also({"adam_beta2"})
       .everywhere()
       .same_in_smoke_test();
@@ -206,6 +213,7 @@ void declare_schedule(Job& job, std::vector<Option>& all) {
                    "warm-up: optimizer steps in which the learning rate rises from zero to its peak", OnResume::fixed)
       .at_least(0)
       .automatic(-1, "warmup_ratio of all steps")
+      .default_with(with_type(job, "mu"), 500)
       .instead_of_fraction("a fraction of all steps is \"warmup_ratio\": {}")
       .in("optimizer steps")
       .also({"warmup_iters", "num_warmup_steps", "warmup"})
