@@ -145,14 +145,15 @@ struct DataOptions {
   std::vector<DataSource> train;
   std::vector<std::string> validation;  // empty: validation_fraction of train
   double validation_fraction = 0.05;
-  std::string text_field = "text";    // of a .jsonl object; "article.body.text" for one inside others
-  std::string document = "auto";      // file | block | line | auto
-  std::string label_field;            // of a classifier's table; empty: found by its name
-  bool allow_unusual_labels = false;  // train on labels that look like measurements, lists or free text
-  std::string pair_field;             // a second text; empty: none
-  std::string tokenizer;              // path; empty: train a vocabulary of model.vocab_size entries
-  bool lowercase = false;             // of a WordPiece vocabulary that is trained, which has true by default
-  std::string cache_dir;              // of token files; empty: $XDG_CACHE_HOME/brisk or ~/.cache/brisk
+  std::string text_field = "text";     // of a .jsonl object; "article.body.text" for one inside others
+  std::string document = "auto";       // file | block | line | auto
+  std::string label_field;             // of a classifier's table; empty: found by its name
+  bool allow_unusual_labels = false;   // train on labels that look like measurements, lists or free text
+  std::string pair_field;              // a second text; empty: none
+  std::string tokenizer;               // path; empty: train a vocabulary of model.vocab_size entries
+  std::string tokenizer_kind = "bpe";  // of a decoder's vocabulary that is trained: bpe (byte-level) | word-bpe
+  bool lowercase = false;              // of a WordPiece vocabulary that is trained, which has true by default
+  std::string cache_dir;               // of token files; empty: $XDG_CACHE_HOME/brisk or ~/.cache/brisk
 };
 
 // Of the job that this one was made of (brisk doctor --apply): what its run is compared with at the end. 0 and empty: not
