@@ -57,10 +57,12 @@ struct ModelOptions {
 };
 
 struct TrainingOptions {
-  int64_t max_length = 128;  // tokens a sequence
-  int64_t batch_size = 16;   // sequences; times gradient_accumulation_steps they form an optimizer step; 0 ("auto"):
-                             // 4096 tokens
+  int64_t max_length = 128;   // tokens a sequence
+  int64_t window_stride = 0;  // tokens between the beginnings of two sequences of a document; 0: max_length
+  int64_t batch_size = 16;    // sequences; times gradient_accumulation_steps they form an optimizer step; 0 ("auto"):
+                              // 4096 tokens
   int64_t gradient_accumulation_steps = 1;
+  bool drop_incomplete_accumulation = false;  // the batches at the end of an epoch that are too few for a step
   std::string padding = "none";  // none | longest | max_length: rows that are computed to measure what they cost
   int64_t num_epochs = 1;        // 0: 1, unless stop says how long
   int64_t max_steps = 0;         // optimizer steps; 0: as num_epochs says, otherwise it overrides num_epochs

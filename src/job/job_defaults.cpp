@@ -156,6 +156,12 @@ std::vector<std::string> resolve_defaults(Job& job) {
     }
     model.context = training.max_length;
   }
+  if (training.window_stride > training.max_length) {
+    user_error(
+        "training.window_stride = {} is more than training.max_length = {}: the tokens between two sequences would be "
+        "left out; use {} or less",
+        training.window_stride, training.max_length, training.max_length);
+  }
   if (training.batch_size == 0) {
     training.batch_size = std::max<int64_t>(1, kAutomaticBatchTokens / training.max_length);
     training.measure_micro_batch = training.micro_batch_tokens == 0;

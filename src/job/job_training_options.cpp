@@ -22,6 +22,17 @@ void declare_batches(Job& job, std::vector<Option>& all) {
       .smoke_test_at_most(64)
       .everywhere();
   all.emplace_back(
+         "training.window_stride", training.window_stride,
+         "tokens between the beginnings of two sequences of a document; less than max_length makes them overlap, so that "
+         "tokens are trained on and evaluated more than once",
+         OnResume::fixed)
+      .at_least(1)
+      .at_most(1048576)
+      .automatic(0, "max_length: no overlap")
+      .in("tokens")
+      .only_with(with_decoder(job, "a text is one sequence"))
+      .smoke_test_value(0);
+  all.emplace_back(
          "training.batch_size", training.batch_size,
          "sequences in a batch; an optimizer step has gradient_accumulation_steps of them; auto also turns on "
          "measure_micro_batch",
@@ -45,6 +56,12 @@ void declare_batches(Job& job, std::vector<Option>& all) {
       .also({"grad_accum_steps", "accumulate_grad_batches", "accumulation_steps", "grad_accumulation_steps"})
       .smoke_test_at_most(2)
       .everywhere();
+  all.emplace_back("training.drop_incomplete_accumulation", training.drop_incomplete_accumulation,
+                   "leave out the last batches of an epoch where they are fewer than gradient_accumulation_steps; "
+                   "otherwise they are a smaller optimizer step",
+                   OnResume::fixed)
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back(
          "training.padding", training.padding,
          "measures what padding costs: sequences are computed as long as the longest of their micro-batch (longest) or as "

@@ -386,6 +386,13 @@ TEST(Job, WarmUpIsTheStepsGivenOrAShareOfAll) {
   EXPECT_EQ(warmup_steps_of(training, 10), 10);
 }
 
+TEST(Job, AStrideBeyondTheLengthWouldLeaveTokensOut) {
+  EXPECT_NE(problem(R"({"training": {"max_length": 64, "window_stride": 65}})")
+                .find("training.window_stride = 65 is more than training.max_length = 64"),
+            std::string::npos);
+  EXPECT_EQ(resolved(R"({"training": {"max_length": 64, "window_stride": 32}})").training.window_stride, 32);
+}
+
 TEST(Job, WrittenOutReadsBackTheSame) {
   Job job = resolved(R"({"model": {"type": "llama", "d_model": 384, "bias": true}, "data": {"train": ["a.txt", "b/"]},
                          "training": {"learning_rate": 3.3e-4, "warmup_steps": 7}, "comment": "\"quoted\""})");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/files/files.h"
@@ -74,7 +75,9 @@ Task::EvaluationData LanguageModelTask::open_evaluation(const TrainedModel& mode
                                                         const std::vector<std::string>& paths,
                                                         int64_t max_length) const {
   std::shared_ptr<const TokenStream> stream;
-  const CorpusPart part = prepare_evaluation(paths, model.job.data, *model.tokenizer, max_length, stream);
+  // Windows overlap as in training; shorter sequences than there may be shorter than their stride.
+  const int64_t stride = std::min(model.job.training.window_stride, max_length);
+  const CorpusPart part = prepare_evaluation(paths, model.job.data, *model.tokenizer, max_length, stride, stream);
   return {.sequences = sequences_with_bytes(stream, part.chunks, *model.tokenizer), .layout = {}, .notes = {}};
 }
 

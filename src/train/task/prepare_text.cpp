@@ -168,7 +168,8 @@ void prepare_train_stream(std::vector<TrainSource>& sources, const Job& job, Pre
 void prepare_validation_files(const Job& job, PreparedData& prepared) {
   const TokenCache validation = evaluation_tokens(job.data.validation, job.data, *prepared.tokenizer);
   prepared.validation_stream = validation.stream;
-  prepared.validation = whole_corpus(*validation.stream, job.training.max_length, {}, cache_directory(job.data));
+  prepared.validation = whole_corpus(*validation.stream, job.training.max_length, {}, cache_directory(job.data),
+                                     job.training.window_stride);
   prepared.fingerprint += "-" + hash_of(validation);
   prepared.validation_shared = count_shared(*validation.stream, *prepared.train_stream);
   if (prepared.validation_shared->documents > 0) {
@@ -223,13 +224,15 @@ PreparedData prepare_data(const Job& job, const std::string& tokenizer_path,
                                                               .validation_fraction = job.data.validation_fraction,
                                                               .seed = static_cast<uint64_t>(job.training.seed),
                                                               .weights = weights,
-                                                              .scratch_directory = cache_directory(job.data)});
+                                                              .scratch_directory = cache_directory(job.data),
+                                                              .stride = job.training.window_stride});
     prepared.train = std::move(split.train);
     prepared.validation = std::move(split.validation);
     prepared.validation_stream = prepared.train_stream;
     if (!split.note.empty()) prepared.notes.push_back(split.note);
   } else {
-    prepared.train = whole_corpus(*prepared.train_stream, max_length, weights, cache_directory(job.data));
+    prepared.train = whole_corpus(*prepared.train_stream, max_length, weights, cache_directory(job.data),
+                                  job.training.window_stride);
     prepare_validation_files(job, prepared);
   }
   return prepared;
@@ -269,10 +272,10 @@ CorpusStatistics statistics_of(const PreparedData& prepared, int64_t max_length)
 }
 
 CorpusPart prepare_evaluation(const std::vector<std::string>& paths, const DataOptions& options,
-                              const Tokenizer& tokenizer, int64_t max_length,
+                              const Tokenizer& tokenizer, int64_t max_length, int64_t stride,
                               std::shared_ptr<const TokenStream>& stream) {
   stream = evaluation_tokens(paths, options, tokenizer, option_name("text_field")).stream;
-  return whole_corpus(*stream, max_length, {}, cache_directory(options));
+  return whole_corpus(*stream, max_length, {}, cache_directory(options), stride);
 }
 
 }  // namespace brisk
