@@ -74,6 +74,7 @@ struct TrainingOptions {
   double muon_learning_rate = 0;   // of hidden matrices; 0: 0.01. Both are a tenth with model.from, but not lora_rank
   double muon_momentum = 0.95;
   std::string lr_scheduler = "wsd";      // constant | linear | cosine | wsd
+  double schedule_ratio = 0;             // length of the schedule, in lengths of the run; 0: 1
   double decay_ratio = 0.5;              // of all optimizer steps: the falling end of wsd
   int64_t warmup_steps = -1;             // -1: from warmup_ratio (see warmup_steps_of)
   double warmup_ratio = 0.05;            // of all optimizer steps

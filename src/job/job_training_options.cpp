@@ -218,6 +218,15 @@ void declare_schedule(Job& job, std::vector<Option>& all) {
       .also({"lr_scheduler_type", "scheduler", "lr_schedule"})
       .everywhere()
       .same_in_smoke_test();
+  all.emplace_back("training.schedule_ratio", training.schedule_ratio,
+                   "length of the schedule in lengths of the run: at 2 the run ends halfway through it, at a learning "
+                   "rate that has not fallen yet",
+                   OnResume::fixed)
+      .at_least(1)
+      .at_most(65536)
+      .automatic(0, "1: the schedule ends with the run")
+      .used_with({"lr_scheduler linear, cosine or wsd", [&training] { return training.lr_scheduler != "constant"; }})
+      .same_in_smoke_test();
   all.emplace_back("training.decay_ratio", training.decay_ratio,
                    "fraction of all optimizer steps, at the end of the run, in which the learning rate falls",
                    OnResume::fixed)
