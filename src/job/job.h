@@ -122,7 +122,11 @@ struct TrainingOptions {
   int64_t divergence_rollbacks = 3;       // at most
 
   std::vector<std::string> sample_prompts;  // texts to continue at each evaluation
-  int64_t sample_tokens = 0;    // of each sample; 0: 64 where there are prompts. Without prompts: from an empty text
+  int64_t sample_tokens = 0;  // of each sample; 0: 64 where there are prompts. Without prompts: from an empty text
+  double sample_temperature = 0.8;
+  int64_t sample_top_k = 50;
+  double sample_top_p = 1.0;
+  double sample_repetition_penalty = 1.0;
   bool tensorboard = true;      // event files in the run directory
   int64_t histogram_steps = 0;  // optimizer steps between histograms of parameters and gradients; 0: never
 
