@@ -44,6 +44,9 @@ struct ModelOptions {
   bool allow_nonfinite = false;  // of `from`, and of the teacher: weights that are NaN or infinite
 
   bool reference = false;  // of mu: as it was first written, with its defects
+  static constexpr const char* kNotALanguageModel =
+      "model.reference: this model sees the tokens that it predicts, so its perplexity and accuracy are not a language "
+      "model's (docs/mu.md)";
 
   // Of encoders.
   double attention_dropout = -1;   // -1: dropout

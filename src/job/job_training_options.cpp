@@ -28,7 +28,7 @@ void declare_batches(Job& job, std::vector<Option>& all) {
          OnResume::fixed)
       .at_least(1)
       .at_most(1048576)
-      .automatic(0, "max_length: no overlap")
+      .automatic(0, "max_length: no overlap; with model.reference half of it")
       .in("tokens")
       .only_with(with_decoder(job, "a text is one sequence"))
       .smoke_test_value(0);
@@ -60,6 +60,7 @@ void declare_batches(Job& job, std::vector<Option>& all) {
                    "leave out the last batches of an epoch where they are fewer than gradient_accumulation_steps; "
                    "otherwise they are a smaller optimizer step",
                    OnResume::fixed)
+      .default_with(with_reference(job), true)
       .everywhere()
       .same_in_smoke_test();
   all.emplace_back(
@@ -224,7 +225,7 @@ void declare_schedule(Job& job, std::vector<Option>& all) {
                    OnResume::fixed)
       .at_least(1)
       .at_most(65536)
-      .automatic(0, "1: the schedule ends with the run")
+      .automatic(0, "1: the schedule ends with the run; with model.reference gradient_accumulation_steps")
       .used_with({"lr_scheduler linear, cosine or wsd", [&training] { return training.lr_scheduler != "constant"; }})
       .same_in_smoke_test();
   all.emplace_back("training.decay_ratio", training.decay_ratio,

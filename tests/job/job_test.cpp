@@ -395,6 +395,24 @@ TEST(Job, AStrideBeyondTheLengthWouldLeaveTokensOut) {
   EXPECT_EQ(resolved(R"({"training": {"max_length": 64, "window_stride": 32}})").training.window_stride, 32);
 }
 
+TEST(Job, TheReferenceOfMuHasTheDefectsOfItsFirstProgramUnlessTheJobSaysOtherwise) {
+  const TrainingOptions plain = resolved(R"({"model": {"type": "mu"}})").training;
+  EXPECT_EQ(plain.window_stride, 0);
+  EXPECT_EQ(plain.schedule_ratio, 0);
+  EXPECT_FALSE(plain.drop_incomplete_accumulation);
+  const TrainingOptions defects = resolved(R"({"model": {"type": "mu", "reference": true}})").training;
+  EXPECT_EQ(defects.window_stride, 64);
+  EXPECT_EQ(defects.schedule_ratio, 4);
+  EXPECT_TRUE(defects.drop_incomplete_accumulation);
+  const TrainingOptions said =
+      resolved(R"({"model": {"type": "mu", "reference": true}, "training": {"window_stride": 128,
+      "schedule_ratio": 1, "drop_incomplete_accumulation": false}})")
+          .training;
+  EXPECT_EQ(said.window_stride, 128);
+  EXPECT_EQ(said.schedule_ratio, 1);
+  EXPECT_FALSE(said.drop_incomplete_accumulation);
+}
+
 TEST(Job, WrittenOutReadsBackTheSame) {
   Job job = resolved(R"({"model": {"type": "llama", "d_model": 384, "bias": true}, "data": {"train": ["a.txt", "b/"]},
                          "training": {"learning_rate": 3.3e-4, "warmup_steps": 7}, "comment": "\"quoted\""})");

@@ -195,6 +195,21 @@ TEST(Train, AScheduleLongerThanTheRunHasNotFallenAtItsEnd) {
   EXPECT_NEAR(step_lines(metrics_of(folder / "run")).back()["learning_rate"].get<double>(), 7.5625e-4, 1e-9);
 }
 
+TEST(Train, TheReferenceOfMuSaysEverywhereThatItsPerplexityIsNotALanguageModels) {
+  TemporaryFolder folder;
+  Json job = small_job();
+  job["model"] = {{"type", "mu"}, {"num_layers", 1}, {"vocab_size", 320}, {"reference", true}};
+  job["training"]["max_steps"] = 3;
+  const std::string told = train_small(folder, job, "run").err;
+  const std::string words = "are not a language model's";
+  EXPECT_NE(told.find(words), std::string::npos) << told;
+  EXPECT_NE(read_json(folder / "run/summary.json")["warnings"].dump().find(words), std::string::npos);
+  EXPECT_EQ(run_brisk({"report", "run", "--output", "page.html"}, folder).exit_code, 0);
+  EXPECT_NE(read_text(folder / "page.html").find("language model"), std::string::npos);
+  const Outcome evaluation = run_brisk({"eval", "run", "--data", "text.txt"}, folder);
+  EXPECT_NE((evaluation.out + evaluation.err).find(words), std::string::npos) << evaluation.err;
+}
+
 // The rows of the table at the end, as words.
 std::vector<Names> epochs_table(const std::string& text) {
   std::vector<Names> rows;
