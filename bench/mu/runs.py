@@ -35,6 +35,14 @@ def text_file(folder, part):
     return os.path.abspath(found[0])
 
 
+def between(points, step):
+    """Tokens and seconds after a step that may lie between two of the points."""
+    after = next((index for index, point in enumerate(points) if point[0] >= step), len(points) - 1)
+    (begin, *low), (end, *high) = points[max(0, after - 1)], points[after]
+    share = (step - begin) / (end - begin) if end > begin else 1
+    return [a + share * (b - a) for a, b in zip(low, high)]
+
+
 class Runs:
     def __init__(self, brisk, folder):
         self.brisk, self.folder = brisk, os.path.abspath(folder)
@@ -69,13 +77,16 @@ class Runs:
         summary = read_json(self.path(name + "/summary.json"))
         ledger = summary["ledger"]
         seconds = summary["wall_seconds"] - sum(ledger[phase] for phase in ("start_up", "evaluation", "checkpoint"))
-        course, training_seconds, last, tokens = [], 0.0, 0, 0
-        for line in json_lines(self.path(name + "/metrics.jsonl")):
+        lines = json_lines(self.path(name + "/metrics.jsonl"))
+        at = [(0, 0, 0.0)]  # steps, their tokens and their seconds, every few of them
+        for line in lines:
             if "loss" in line:
-                training_seconds += (line["step"] - last) * line["step_ms"] / 1e3
-                last, tokens = line["step"], line["tokens"]
-            elif "validation_loss" in line:
-                course.append({"step": line["step"], "tokens": tokens, "seconds": training_seconds,
+                at.append((line["step"], line["tokens"], at[-1][2] + (line["step"] - at[-1][0]) * line["step_ms"] / 1e3))
+        course = []
+        for line in lines:
+            if "validation_loss" in line:
+                tokens, spent = between(at, line["step"])
+                course.append({"step": line["step"], "tokens": tokens, "seconds": spent,
                                "validation_loss": line["validation_loss"], "validation_accuracy": line["validation_accuracy"]})
         epochs = [line for line in json_lines(self.path(name + "/ledger.jsonl")) if line["kind"] == "epoch"]
         return {"parameters": summary["parameters"], "tokens": summary["tokens"], "steps": summary["step"], "train_seconds": seconds,

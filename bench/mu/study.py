@@ -42,7 +42,7 @@ def decoder_parameters(width):
 
 def decoder_width():
     """A multiple of 4 heads."""
-    return min(range(16, 1024, 8), key=lambda width: abs(decoder_parameters(width) - mu_parameters()))
+    return min(range(16, 1024, 4), key=lambda width: abs(decoder_parameters(width) - mu_parameters()))
 
 
 class Study:
@@ -143,7 +143,7 @@ def main():
     parser.add_argument("--brisk", default=os.path.join(HERE, "..", "..", "build", "brisk"))
     parser.add_argument("--tokens", type=count, default=1.2e6, help="of each run of the stage tokens")
     parser.add_argument("--seeds", type=numbers(int), default=[1, 2, 3])
-    parser.add_argument("--mu-rates", type=numbers(float), default=[1e-3, 3e-3, 1e-2])
+    parser.add_argument("--mu-rates", type=numbers(float), default=[3e-3, 6e-3, 1.2e-2])
     parser.add_argument("--decoder-rates", type=numbers(float), default=[1e-3, 2e-3, 4e-3])
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--precision", default="fp32")
