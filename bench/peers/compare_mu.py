@@ -3,7 +3,8 @@
 
   bench/peers/compare_mu.py --python VENV/bin/python [--layers 6] [--rounds 5] [--seconds 6] [--modes brisk-fp32,modern-compile-fp32,...]
 
-Modes: brisk-fp32, brisk-bf16, modern-eager-fp32, modern-compile-fp32, modern-compile-bf16, original-eager-fp32; on a GPU (--device
+Modes: brisk-fp32, brisk-bf16, modern-eager-fp32, modern-head-fp32 (the loss alone is compiled), modern-compile-fp32, modern-compile-bf16,
+original-eager-fp32; on a GPU (--device
 cuda) also modern-graphs-bf16 and original-eager-fp16, which is how the first program ran. All time complete optimizer steps of the
 same batch. With --reference all have the first program's attentions, without a causal mask; otherwise brisk's causal default.
 A mode that fails is reported and left out.
@@ -12,7 +13,7 @@ from interleaved import HERE, common_options, interleaved, median, memory, print
 
 
 def main():
-    parser = common_options(__doc__, "torch", 3, 6, "brisk-fp32,modern-compile-fp32,modern-eager-fp32,original-eager-fp32")
+    parser = common_options(__doc__, "torch", 3, 6, "brisk-fp32,modern-head-fp32,modern-compile-fp32,original-eager-fp32")
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--vocabulary", type=int, default=50000)
     parser.add_argument("--max-length", type=int, default=128)
@@ -44,6 +45,10 @@ def main():
         speed = median(runs, "tokens_per_second")
         print(f"| {mode} | {speed:.0f} | {spread(runs, 'tokens_per_second', 0)} | {median(runs, 'step_ms'):.1f} | {memory(runs)} | "
               f"{f'{brisk / speed:.2f}x' if brisk else '-'} |")
+    for style in ("modern", "original"):
+        twins = [median(runs, "tokens_per_second") for mode, runs in results.items() if mode.startswith(style)]
+        if brisk and twins:
+            print(f"brisk's best is {brisk / max(twins):.2f}x the {style} twin's best")
     print_utilisation(results)
 
 

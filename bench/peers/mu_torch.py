@@ -101,8 +101,10 @@ class ModernLayer(Layer):
 
 
 class HeadLoss(torch.autograd.Function):
-    """The mean cross-entropy of a linear head, its gradients made in the forward pass, a chunk of rows at a time."""
-    ROWS = 1024
+    """The mean cross-entropy of a linear head, its gradients made in the forward pass, a chunk of rows at a time. 4,096 rows of
+    50,000 logits on two cores, compiled: 727 ms in chunks of 128, 837 of 32, 996 of 512; F.linear_cross_entropy in chunks 1,034,
+    F.cross_entropy of all logits 785 compiled and 1,400 eager."""
+    ROWS = 128
 
     @staticmethod
     def forward(ctx, rows, weight, bias, targets):
@@ -218,7 +220,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--style", choices=["original", "modern"], default="modern")
     parser.add_argument("--reference", action="store_true", help="with the first program's defects")
-    parser.add_argument("--mode", choices=["eager", "compile", "graphs"], default="eager", help="graphs: compiled, and replayed as CUDA graphs")
+    parser.add_argument("--mode", choices=["eager", "head", "compile", "graphs"], default="eager",
+                        help="head: the loss alone is compiled (on a CPU dropout makes compiled layers slower); graphs: all, replayed as CUDA graphs")
     parser.add_argument("--precision", choices=["fp32", "bf16", "fp16"], default="fp32", help="fp16: autocast with loss scaling, as the first program")
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--vocabulary", type=int, default=50000)
@@ -242,10 +245,13 @@ def main():
     vocabulary, length = options.vocabulary, options.max_length
     model = MU(vocabulary, options.layers, length, options.style, reference=options.reference).to(options.device)
     run, head_loss = model, HeadLoss.apply
+    if on_gpu:
+        HeadLoss.ROWS = 4096
     if options.mode != "eager":
         global chunk_loss
-        run = torch.compile(model, mode="reduce-overhead" if options.mode == "graphs" else None)
         chunk_loss = torch.compile(chunk_loss)
+    if options.mode in ("compile", "graphs"):
+        run = torch.compile(model, mode="reduce-overhead" if options.mode == "graphs" else None)
     optimizer = torch.optim.AdamW(model.parameters(), 3e-4, weight_decay=0.01, fused=options.style == "modern")
     scaler = torch.amp.GradScaler(options.device, enabled=options.precision == "fp16")
     # Windows of T + 1 tokens: the reference's overlap by half.
