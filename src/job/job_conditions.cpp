@@ -54,6 +54,10 @@ Condition with_adaptable_layers(const Job& job) {
           not_for_type(job, "all of it is trained")};
 }
 
+Condition with_reference(const Job& job) {
+  return {"model.reference", [&job] { return job.model.reference; }};
+}
+
 Condition with_source_model(const Job& job) {
   return {"model.from", [&job] { return !job.model.from.empty(); },
           [] { return "without model.from (it would freeze untrained weights)"; }};

@@ -22,6 +22,17 @@ void declare_batches(Job& job, std::vector<Option>& all) {
       .smoke_test_at_most(64)
       .everywhere();
   all.emplace_back(
+         "training.window_stride", training.window_stride,
+         "tokens between the beginnings of two sequences of a document; less than max_length makes them overlap, so that "
+         "tokens are trained on and evaluated more than once",
+         OnResume::fixed)
+      .at_least(1)
+      .at_most(1048576)
+      .automatic(0, "max_length: no overlap; with model.reference half of it")
+      .in("tokens")
+      .only_with(with_decoder(job, "a text is one sequence"))
+      .smoke_test_value(0);
+  all.emplace_back(
          "training.batch_size", training.batch_size,
          "sequences in a batch; an optimizer step has gradient_accumulation_steps of them; auto also turns on "
          "measure_micro_batch",
@@ -45,6 +56,13 @@ void declare_batches(Job& job, std::vector<Option>& all) {
       .also({"grad_accum_steps", "accumulate_grad_batches", "accumulation_steps", "grad_accumulation_steps"})
       .smoke_test_at_most(2)
       .everywhere();
+  all.emplace_back("training.drop_incomplete_accumulation", training.drop_incomplete_accumulation,
+                   "leave out the last batches of an epoch where they are fewer than gradient_accumulation_steps; "
+                   "otherwise they are a smaller optimizer step",
+                   OnResume::fixed)
+      .default_with(with_reference(job), true)
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back(
          "training.padding", training.padding,
          "measures what padding costs: sequences are computed as long as the longest of their micro-batch (longest) or as "
@@ -200,6 +218,15 @@ void declare_schedule(Job& job, std::vector<Option>& all) {
       .default_with(with_encoder_task(job), "linear")
       .also({"lr_scheduler_type", "scheduler", "lr_schedule"})
       .everywhere()
+      .same_in_smoke_test();
+  all.emplace_back("training.schedule_ratio", training.schedule_ratio,
+                   "length of the schedule in lengths of the run: at 2 the run ends halfway through it, at a learning "
+                   "rate that has not fallen yet",
+                   OnResume::fixed)
+      .at_least(1)
+      .at_most(65536)
+      .automatic(0, "1: the schedule ends with the run; with model.reference gradient_accumulation_steps")
+      .used_with({"lr_scheduler linear, cosine or wsd", [&training] { return training.lr_scheduler != "constant"; }})
       .same_in_smoke_test();
   all.emplace_back("training.decay_ratio", training.decay_ratio,
                    "fraction of all optimizer steps, at the end of the run, in which the learning rate falls",

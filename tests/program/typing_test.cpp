@@ -190,7 +190,8 @@ TEST_P(Examples, PassTheSmokeTest) {
 
 // The others start from a model of Hugging Face's.
 INSTANTIATE_TEST_SUITE_P(Each, Examples,
-                         testing::Values("tiny", "prototype", "quality", "production", "demo", "demo-classify"),
+                         testing::Values("tiny", "prototype", "quality", "production", "demo", "demo-classify", "mu-6",
+                                         "mu-12", "mu-24"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -159,11 +159,15 @@ std::string shares_text(const Ledger::Totals& totals) {
 std::string epoch_line(const EpochRow& row, int64_t epochs, const Ledger::Totals& totals, const std::string& best_by,
                        bool best) {
   const bool evaluated = row.evaluation && row.evaluation->step == row.step;
-  const std::string accuracy =
-      std::isfinite(row.training_accuracy) ? fmt::format(", accuracy {:.2f} %", 100 * row.training_accuracy) : "";
+  std::string others;
+  for (const auto& [name, value] :
+       {std::pair("perplexity", row.training_perplexity), std::pair("accuracy", row.training_accuracy)}) {
+    const Metric metric = standard_metric(name, value);
+    if (std::isfinite(value)) others += fmt::format(", {} {}", metric.title(), metric.text());
+  }
   const std::string part = row.share < 1 ? fmt::format(" ({:.0f} % of it)", 100 * row.share) : "";
   return fmt::format(
-      "epoch {}/{}{}: loss {:.4f}{}{}{}; {} tokens/s, {}: {}", row.epoch, epochs, part, row.training_loss, accuracy,
+      "epoch {}/{}{}: loss {:.4f}{}{}{}; {} tokens/s, {}: {}", row.epoch, epochs, part, row.training_loss, others,
       row.since_step > 0 ? fmt::format(" (since step {})", row.since_step) : "",
       evaluated ? fmt::format(", validation {}{}", metrics_text(row.evaluation->metrics, best_by),
                               best ? ", the best so far" : "")
@@ -187,8 +191,10 @@ std::string epoch_table(const std::vector<EpochRow>& rows, const std::string& be
   for (const EpochRow& row : rows) {
     if (row.evaluation && metrics.empty()) metrics = row.evaluation->metrics.shown(best_by);
   }
-  std::vector<Table::Column> columns(
-      {{"epoch", Align::right}, {"step", Align::right}, {"train loss", Align::right}, {"accuracy", Align::right}});
+  const bool perplexities = any([](const EpochRow& row) { return std::isfinite(row.training_perplexity); });
+  std::vector<Table::Column> columns({{"epoch", Align::right}, {"step", Align::right}, {"train loss", Align::right}});
+  if (perplexities) columns.emplace_back("perplexity", Align::right);
+  columns.emplace_back("accuracy", Align::right);
   for (const Metric& metric : metrics) columns.emplace_back("val " + metric.title(), Align::right);
   if (elsewhere) columns.emplace_back("of step", Align::right);
   columns.emplace_back("tokens/s", Align::right);
@@ -200,10 +206,12 @@ std::string epoch_table(const std::vector<EpochRow>& rows, const std::string& be
   for (const EpochRow& row : rows) {
     const char* mark = row.since_step > 0 ? "+" : "";
     partly = partly || row.since_step > 0;
-    std::vector<std::string> cells(
-        {fmt::format("{}", row.epoch), fmt::format("{}", row.step),
-         figure(row.training_loss, fmt::format("{:.4f}{}", row.training_loss, mark)),
-         figure(row.training_accuracy, fmt::format("{:.2f} %{}", 100 * row.training_accuracy, mark))});
+    std::vector<std::string> cells({fmt::format("{}", row.epoch), fmt::format("{}", row.step),
+                                    figure(row.training_loss, fmt::format("{:.4f}{}", row.training_loss, mark))});
+    if (perplexities)
+      cells.push_back(
+          figure(row.training_perplexity, standard_metric("perplexity", row.training_perplexity).text() + mark));
+    cells.push_back(figure(row.training_accuracy, fmt::format("{:.2f} %{}", 100 * row.training_accuracy, mark)));
     for (const Metric& metric : metrics) {
       const Metric* of_row = row.evaluation ? row.evaluation->metrics.find(metric.name) : nullptr;
       cells.push_back(of_row != nullptr ? of_row->text() : "-");

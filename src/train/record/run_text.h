@@ -50,6 +50,7 @@ struct EpochRow {
   int64_t epoch = 0, step = 0;
   double share = 1;  // of the epoch's steps: less where the run ended inside it
   double training_loss = 0, training_accuracy = 0;
+  double training_perplexity = Metric::kNone;   // of a model of tokens
   int64_t since_step = 0;                       // the training's means are of this step and later ones; 0: of all
   std::optional<EvaluationMetrics> evaluation;  // the last one inside the epoch
   Speed speed;

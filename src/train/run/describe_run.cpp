@@ -57,6 +57,17 @@ std::string optimizer_text(const TrainingOptions& training) {
       training.muon_learning_rate, training.muon_momentum, training.learning_rate, training.beta1, training.beta2);
 }
 
+// ", down to 0", or ", down to 0.00027 at the end of the run: the schedule is 4 times as long"
+std::string end_of_schedule_text(const RunPlan& plan, const RunState& run) {
+  const TrainingOptions& training = plan.job.training;
+  if (training.lr_scheduler == "constant") return "";
+  if (training.schedule_ratio <= 1)
+    return fmt::format(", down to {:g}", plan.schedule.final_ratio * plan.schedule.rate);
+  const std::string length = fmt::format("the schedule is {:g} times as long", training.schedule_ratio);
+  if (run.time_box) return fmt::format("; {} as the run", length);
+  return fmt::format(", down to {:.3g} at the end of the run: {}", plan.schedule.at(run.total_steps), length);
+}
+
 }  // namespace
 
 void describe_run(const RunPlan& plan, const RunState& run, const RunResources& resources) {
@@ -78,10 +89,7 @@ void describe_run(const RunPlan& plan, const RunState& run, const RunResources& 
   }
   say("optimizer    {}", optimizer_text(training));
   say("schedule     {}, {} of {} of warm-up{}; weight decay {:g}, gradient clipping {}, seed {}", training.lr_scheduler,
-      plan.schedule.warmup_steps, plural(run.total_steps, "step"),
-      training.lr_scheduler == "constant"
-          ? ""
-          : fmt::format(", down to {:g}", plan.schedule.final_ratio * training.learning_rate),
+      plan.schedule.warmup_steps, plural(run.total_steps, "step"), end_of_schedule_text(plan, run),
       training.weight_decay, training.max_grad_norm > 0 ? fmt::format("at {:g}", training.max_grad_norm) : "off",
       training.seed);
   const bool on_gpu = resources.engine->parameters().device().is_cuda();

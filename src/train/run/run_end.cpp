@@ -58,7 +58,7 @@ Speed speed_of(const RunTotals& run, const Speed& process, int64_t peak_bytes) {
           .planned_bytes = alone ? process.planned_bytes : 0};
 }
 
-std::vector<EpochRow> epoch_rows(const RunRecord& run, const Speed& process) {
+std::vector<EpochRow> epoch_rows(const RunRecord& run, const Speed& process, bool has_perplexity) {
   std::vector<EpochRow> rows;
   for (const EpochTime& time : run.epochs) {
     if (time.steps == 0) continue;
@@ -67,6 +67,7 @@ std::vector<EpochRow> epoch_rows(const RunRecord& run, const Speed& process) {
                  .training_loss = time.training_loss,
                  .training_accuracy = time.training_accuracy,
                  .since_step = time.since_step};
+    if (has_perplexity) row.training_perplexity = std::exp(time.training_loss);
     row.skipped_updates = time.skipped_updates;
     const int64_t before = rows.empty() ? 0 : rows.back().step;
     for (const EvaluationPoint& point : run.evaluations) {
@@ -182,7 +183,7 @@ TrainOutcome end_run(const RunPlan& plan, const RunState& run, const RunResource
     if (unsaved.empty()) unsaved = "summary.json";
   }
   constexpr size_t kEpochsShown = 10;
-  const std::vector<EpochRow> rows = epoch_rows(record, end.speed);
+  const std::vector<EpochRow> rows = epoch_rows(record, end.speed, plan.task->metrics().find("perplexity") != nullptr);
   // Of a single epoch that came to its end, its line told everything.
   if (rows.size() > 1 || (!rows.empty() && end.ended != "finished"))
     say_table(epoch_table(thinned(rows, kEpochsShown), plan.job.training.best_by));

@@ -81,6 +81,7 @@ std::string learning_advice(const Job& job) {
 std::vector<std::string> health_warnings(const RunPlan& plan, const RunSummary& summary,
                                          const std::optional<ClassScores>& scores) {
   std::vector<std::string> warnings;
+  if (plan.job.model.reference) warnings.emplace_back(ModelOptions::kNotALanguageModel);
   const auto& evaluation = summary.last_evaluation;
   const auto& step = summary.last_step;
   const bool validated = evaluation && evaluation->metrics.find("loss") != nullptr;

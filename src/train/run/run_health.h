@@ -13,7 +13,7 @@
 
 namespace brisk {
 
-// A last evaluation that is not finite, a loss above that of a guess (ln V), all texts given one class. `scores`: of
+// Of a run with model.reference, whatever became of it; a last evaluation that is not finite, a loss above that of a guess (ln V), all texts given one class. `scores`: of
 // the last evaluation of a classifier. Nothing of a run that is well.
 std::vector<std::string> health_warnings(const RunPlan& plan, const RunSummary& summary,
                                          const std::optional<ClassScores>& scores);

@@ -10,7 +10,6 @@
 #include "base/machine/isa.h"
 #include "base/machine/machine.h"
 #include "base/metrics.h"
-#include "base/rounding.h"
 #include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "base/text/plural.h"
@@ -291,7 +290,7 @@ class Starter {
   }
 
   void plan_length() {
-    plan_.steps_per_epoch = divide_up(plan_.data.sequences_per_epoch, sequences_per_step());
+    plan_.steps_per_epoch = steps_of_epoch(plan_.data.sequences_per_epoch, order_options());
     plan_.costs = model_costs(options_.model, row_means(*plan_.data.train, options_.layout));
     for (const ComponentCost& cost : plan_.costs) plan_.flop_per_token += cost.flop_per_token;
     PeakMeter& peak = *resources_.peak;
@@ -303,6 +302,17 @@ class Starter {
 
   int64_t sequences_per_step() const {
     return plan_.job.training.batch_size * plan_.job.training.gradient_accumulation_steps;
+  }
+
+  // What decides which sequences a step takes.
+  LoaderOptions order_options() const {
+    const TrainingOptions& training = plan_.job.training;
+    return {.sequences_per_step = sequences_per_step(),
+            .seed = static_cast<uint64_t>(training.seed),
+            .sources = plan_.data.sources,
+            .droppable_sequences = training.drop_incomplete_accumulation
+                                       ? training.batch_size * (training.gradient_accumulation_steps - 1)
+                                       : 0};
   }
 
   static std::string isa_of(const Device& device) {
@@ -393,13 +403,12 @@ class Starter {
 
   void set_loader_options() {
     const EngineOptions& engine = resources_.engine->options();
-    plan_.loader_options = {.sequences_per_step = sequences_per_step(),
-                            .micro_batch_rows = engine.layout.row_limits(engine.capacity),
-                            .seed = static_cast<uint64_t>(plan_.job.training.seed),
-                            .workers = static_cast<int>(plan_.job.training.num_workers),
-                            .start = run_.state.cursor,
-                            .sources = plan_.data.sources,
-                            .padding = padding_};
+    LoaderOptions& loader = plan_.loader_options;
+    loader = order_options();
+    loader.micro_batch_rows = engine.layout.row_limits(engine.capacity);
+    loader.workers = static_cast<int>(plan_.job.training.num_workers);
+    loader.start = run_.state.cursor;
+    loader.padding = padding_;
   }
 
   void write_run_files() {

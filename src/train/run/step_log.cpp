@@ -131,6 +131,7 @@ EpochRow StepLog::epoch_so_far(const DataCursor& last, const Ledger::Totals& now
   row.share = static_cast<double>(last.step + 1) / static_cast<double>(plan_.steps_per_epoch);
   row.training_loss = state.epoch_sums.mean_loss();
   row.training_accuracy = state.epoch_sums.accuracy();
+  if (plan_.task->metrics().find("perplexity") != nullptr) row.training_perplexity = std::exp(row.training_loss);
   row.skipped_updates = state.epoch_skipped;
   const int64_t steps = last.step + 1;
   if (state.epoch_steps < steps)

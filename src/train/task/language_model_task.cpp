@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/files/files.h"
@@ -76,8 +77,12 @@ Task::EvaluationData LanguageModelTask::open_evaluation(const TrainedModel& mode
                                                         const std::vector<std::string>& paths,
                                                         int64_t max_length) const {
   std::shared_ptr<const TokenStream> stream;
-  const CorpusPart part = prepare_evaluation(paths, model.job.data, *model.tokenizer, max_length, stream);
-  return {.sequences = sequences_with_bytes(stream, part.chunks, *model.tokenizer), .layout = {}, .notes = {}};
+  // Windows overlap as in training; shorter sequences than there may be shorter than their stride.
+  const int64_t stride = std::min(model.job.training.window_stride, max_length);
+  const CorpusPart part = prepare_evaluation(paths, model.job.data, *model.tokenizer, max_length, stride, stream);
+  std::vector<std::string> notes;
+  if (model.job.model.reference) notes.emplace_back(ModelOptions::kNotALanguageModel);
+  return {.sequences = sequences_with_bytes(stream, part.chunks, *model.tokenizer), .layout = {}, .notes = notes};
 }
 
 std::optional<Task::TryOut> LanguageModelTask::try_out(const std::string& run, const std::string& /*data*/) const {

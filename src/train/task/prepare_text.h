@@ -51,7 +51,7 @@ CorpusStatistics statistics_of(const PreparedData& prepared, int64_t max_length)
 
 // Tokens of other files with a run's tokenizer, for `brisk eval`.
 CorpusPart prepare_evaluation(const std::vector<std::string>& paths, const DataOptions& options,
-                              const Tokenizer& tokenizer, int64_t max_length,
+                              const Tokenizer& tokenizer, int64_t max_length, int64_t stride,
                               std::shared_ptr<const TokenStream>& stream);
 
 }  // namespace brisk
