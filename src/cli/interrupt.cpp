@@ -39,10 +39,11 @@ Actions previous, before_start;
 void on_signal(int signal_number) {
   if (Runtime* const runtime = interrupted_runtime) runtime->cancel();
   if (signal_number == SIGHUP) return;  // nobody reads an answer, nor asks twice
-  write_error(answer_text);
+  // First of all: whoever reads the answer may send the second one at once, and another thread would take it.
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
   for (const int again : {SIGINT, SIGTERM}) sigaction(again, &standard, nullptr);
+  write_error(answer_text);
 }
 
 void on_signal_at_start(int) {
