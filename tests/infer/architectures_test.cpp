@@ -1,4 +1,5 @@
 // The table of architectures, and what a job knows of it.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -17,17 +18,17 @@ TEST(Architectures, AreTrainedByEveryTask) {
   for (const TaskTraits& task : all_tasks()) EXPECT_FALSE(types_for_task(task.name).empty()) << task.name;
   EXPECT_EQ(tasks_for_type("bert"), std::vector<std::string>({"classify", "mlm"}));
   EXPECT_EQ(alternatives(types_for_task("mlm")), "bert, distilbert or roberta");
-  EXPECT_EQ(alternatives(types_for_task("language_model")), "decoder");
+  EXPECT_EQ(alternatives(types_for_task("language_model")), "mu or decoder");
 }
 
 TEST(Architectures, MakeAConfigurationOfEveryType) {
   ASSERT_EQ(architectures().size(), all_architectures().size());
   for (const ArchitectureTraits& traits : all_architectures()) {
     for (const std::string& type : traits.types) {
-      Job job;
-      job.model.type = type;
+      const std::string text =
+          fmt::format(R"({{"task": "{}", "model": {{"type": "{}"}}}})", tasks_for_type(type).front(), type);
+      Job job = job_from_json_text(text, "job.json");
       EXPECT_EQ(job.model.is_encoder(), traits.is_encoder);
-      job.task = tasks_for_type(type).front();
       resolve_defaults(job);
       ParameterStore store;
       const ModelConfig config = training_config(job);

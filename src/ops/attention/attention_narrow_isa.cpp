@@ -1,7 +1,8 @@
 // Heads at most four columns wide. A task has as many heads as fill a cache line of q, k and v.
 //
-// At T = 128 and 32 heads of width 2, the kernels of wider heads, which make a vector of each row of a head, take ?? times
-// as long.
+// Of MU (models/mu.h; 6 layers, 4,096 rows of T = 128, fp32, two cores) all attention takes 30 ms a step so, and 84 with the
+// kernels of wider heads, which make a vector of each row of a head. With tasks of two heads, a block of MU each, it took
+// 36; with tasks of all 32 it was the same 30.
 #include "ops/attention/attention_narrow_simd.h"
 
 namespace brisk::BRISK_ISA {
