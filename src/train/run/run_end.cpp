@@ -96,7 +96,7 @@ WholeRun whole_run(const RunPlan& plan, const RunState& run, const RunResources&
   const auto known = [](double value) { return std::isfinite(value) ? value : 0.0; };
   WholeRun whole{.process = run.ledger.totals(), .record = {}, .totals = {}, .summary = run.summary};
   // The run's files have all its processes; where they could not be written, there is this one.
-  const bool written = watch.problem().empty();
+  const bool written = watch.problem().empty() && plan.writes();
   if (written) whole.record = read_run_figures(plan.directory.path());
   whole.totals = written ? whole.record.totals : totals_of(end.speed, whole.process);
   const RunTotals& totals = whole.totals;
@@ -154,7 +154,7 @@ void end_diverged(const RunPlan& plan, const RunState& run, const RunResources& 
   RunSummary summary = whole_run(plan, run, resources, watch, end).summary;
   summary.diverged_at = step;
   try {
-    write_summary(plan.directory.summary_path(), summary);
+    if (plan.writes()) write_summary(plan.directory.summary_path(), summary);
   } catch (const UserError& error) {  // what happened is more important
     warn("{}", error.what());
   }
@@ -174,7 +174,7 @@ TrainOutcome end_run(const RunPlan& plan, const RunState& run, const RunResource
   if (!watch.problem().empty()) warn("{}", watch.problem());
   std::string unsaved = end.save_failed ? "the last checkpoint" : "";
   try {
-    write_summary(plan.directory.summary_path(), summary);
+    if (plan.writes()) write_summary(plan.directory.summary_path(), summary);
   } catch (const UserError& error) {
     warn("{}", error.what());
     if (unsaved.empty()) unsaved = "summary.json";
