@@ -27,7 +27,7 @@ train/task: train/engine train/record infer checkpoint job hub report models opt
 train/run: train/engine train/record train/task infer checkpoint job hub report models optim data text ops tensor comm base
 doctor/readings: job base
 doctor/judge: doctor/readings job base
-doctor/show: doctor/diagnosis.h doctor/judge doctor/readings report job base
+doctor/show: doctor/diagnosis.h doctor/planning.h doctor/judge doctor/readings report job base
 doctor: train infer checkpoint job hub report models optim data text ops tensor comm base
 bench: train infer checkpoint job hub report models optim data text ops tensor comm base
 api: train infer checkpoint job hub report models optim data text ops tensor comm base

@@ -8,7 +8,8 @@ library, and what the library makes of difficult texts with them.
 NAME.json is the tokenizer; NAME.golden.json has "ids" (add_special_tokens=False), "with_specials" and "decoded"
 (skip_special_tokens=False) of the first texts of texts.json, and "pairs": ids and token types of neighbours in it.
 The texts of WordPiece go on with those of more_texts.json. README.md is the text they are trained on; WordPiece is
-trained on the difficult texts, too, so that its vocabularies have their characters. With names, only those are made.
+trained on the difficult texts, too, so that its vocabularies have their characters, and word_bpe on them alone, so that
+brisk's training can be compared with the library's. With names, only those are made.
 """
 import json
 import random
@@ -88,7 +89,7 @@ class Maker:
             out.write("\n")
 
     def make(self, name, change=None, model=None, pre_tokenizer=None, normalizer=None, decoder=None, specials=("<|endoftext|>",),
-             bytes_first=False, added=(), post_processor=None, size=420, **trainer):
+             bytes_first=False, added=(), post_processor=None, size=420, on_texts=False, **trainer):
         if self.names and name not in self.names:
             return
         is_wordpiece = isinstance(model, models.WordPiece)
@@ -105,6 +106,8 @@ class Maker:
         if is_wordpiece:
             with open(self.source, encoding="utf-8") as source:
                 tokenizer.train_from_iterator([source.read()] + self.texts + self.more_texts, learner)
+        elif on_texts:
+            tokenizer.train_from_iterator(self.texts, learner)
         else:
             tokenizer.train([self.source], learner)
         tokenizer.add_tokens(list(added))
@@ -184,6 +187,8 @@ def main():
     maker.make("roberta", pre_tokenizer=byte_level(add_prefix_space=False), decoder=decoders.ByteLevel(), bytes_first=True, specials=roberta,
                added=[AddedToken("<mask>", lstrip=True, normalized=False, special=True)], size=330,
                post_processor=processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False))
+    maker.make("word_bpe", model=models.BPE(unk_token="<unk>"), pre_tokenizer=pre_tokenizers.Whitespace(), on_texts=True,
+               specials=["<pad>", "<unk>", "<eos>", "<mask>"], size=1400, min_frequency=2)
     make_wordpiece(maker)
 
 

@@ -8,6 +8,7 @@
 
 #include "base/runtime.h"
 #include "base/terminal/terminal.h"
+#include "infer/architecture/unread_options.h"
 #include "infer/open/model_source.h"
 #include "train/task/task.h"
 
@@ -47,6 +48,7 @@ Job resolved_job(const TrainingJob& job, bool resume) {
   if (const std::vector<std::string> lines = resolve_defaults(resolved); !lines.empty()) {
     say("chosen: {}", fmt::join(lines, ", "));
   }
+  check_model_options(resolved);
   return resolved;
 }
 

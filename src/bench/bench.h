@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "bench/bench_steps.h"
+#include "bench/bench_text.h"
 #include "models/decoder.h"
 
 namespace brisk {
@@ -27,15 +27,8 @@ struct BenchOptions {
   std::string device = "cpu";  // cpu | cuda | cuda:1 | auto
 };
 
-struct BenchResult : BenchFigures {  // the speed is that of the median step
-  double mean_tokens_per_second = 0;
+struct BenchResult : TextTrainingFigures {
   DecoderConfig model;  // what was measured
-  int64_t batch = 0;
-  int64_t threads = 0;
-  double flop_per_token = 0;
-  // Planned: train/engine/engine.h; nothing is evaluated. Workspaces are part of it, on a GPU cuDNN's too.
-  int64_t state_bytes = 0, activation_bytes = 0, workspace_bytes = 0;
-  int64_t planned_memory_bytes() const { return state_bytes + activation_bytes + workspace_bytes; }
 };
 
 BenchResult bench_language_model(const BenchOptions& options);

@@ -63,7 +63,8 @@ std::string unknown_flag(const CLI::App& app, int argc, char** argv, const std::
                        : !nearest.empty() ? fmt::format("; did you mean {}?", nearest)
                                           : "");
   }
-  const bool writes = std::find(names.begin(), names.end(), "--output") != names.end();
+  const bool writes =
+      otherwise.find(" -o") != std::string::npos && std::find(names.begin(), names.end(), "--output") != names.end();
   return otherwise + (writes ? "; what it writes is named by --output" : "");
 }
 
@@ -85,6 +86,7 @@ int run(int argc, char** argv, Runtime& runtime) {
   add_eval_command(app, runtime);
   add_doctor_command(app, runtime, exit_code);
   add_launch_command(app, exit_code);
+  add_plan_command(app, runtime);
   add_report_command(app);
   add_compare_command(app);
   add_tokenizer_command(app);
@@ -97,6 +99,7 @@ int run(int argc, char** argv, Runtime& runtime) {
   add_export_command(app, runtime);
   if (argc > 1 && argv[1][0] != '-') {
     refuse_unknown_command(app, argv[1]);
+    set_memory_advice(argv[1]);
     const CLI::App* command = app.get_subcommand(argv[1]);
     const bool has_commands = !command->get_subcommands(nullptr).empty();
     if (has_commands && argc > 2 && argv[2][0] != '-') refuse_unknown_command(*command, argv[2]);
@@ -165,12 +168,12 @@ int main(int argc, char** argv) {
   } catch (const brisk::Cancelled&) {
     return brisk::kExitInterrupted;
   } catch (const std::bad_alloc&) {
-    brisk::say("{}", brisk::kOutOfMemory);
+    brisk::say("{}", brisk::out_of_memory());
     return brisk::kExitUserError;
   } catch (const std::filesystem::filesystem_error& error) {
     const bool memory = error.code() == std::errc::not_enough_memory;
     const std::string path = error.path1().empty() ? "the current folder" : error.path1().string();
-    brisk::say_line(memory ? brisk::kOutOfMemory
+    brisk::say_line(memory ? brisk::out_of_memory()
                            : fmt::format("brisk: {}: {}", path, brisk::explain_errno(error.code().value())));
     return brisk::kExitUserError;
   } catch (const std::system_error& error) {

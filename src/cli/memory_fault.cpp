@@ -15,9 +15,10 @@ namespace brisk {
 namespace {
 
 std::terminate_handler standard_terminate = nullptr;
+const char* message = "brisk: out of memory; end other programs, or use a machine with more of it";
 
 [[noreturn]] void end_without_memory() {
-  for (const std::string_view text : {std::string_view("\n"), std::string_view(kOutOfMemory), std::string_view("\n")}) {
+  for (const std::string_view text : {std::string_view("\n"), std::string_view(message), std::string_view("\n")}) {
     const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
     static_cast<void>(written);
   }
@@ -37,6 +38,13 @@ void on_terminate() {
 }
 
 }  // namespace
+
+const char* out_of_memory() { return message; }
+
+void set_memory_advice(std::string_view command) {
+  if (command == "train" || command == "doctor" || command == "bench")
+    message = "brisk: out of memory; use a smaller model or a smaller training.micro_batch_tokens";
+}
 
 void handle_memory_faults() { standard_terminate = std::set_terminate(on_terminate); }
 

@@ -4,10 +4,13 @@
 // been killed; the files of a run are whole at any moment.
 #pragma once
 
+#include <string_view>
+
 namespace brisk {
 
-constexpr const char* kOutOfMemory =
-    "brisk: out of memory; use a smaller model or a smaller training.micro_batch_tokens";
+// "brisk: out of memory", and what to do about it in this command: not every one has a model that could be smaller.
+const char* out_of_memory();
+void set_memory_advice(std::string_view command);
 
 // Also where std::bad_alloc is thrown in what must not throw.
 void handle_memory_faults();

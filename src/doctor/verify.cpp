@@ -15,7 +15,7 @@ namespace brisk {
 namespace {
 
 Verification::Side train_to_the_end(Job job, const std::string& name, const std::string& folder) {
-  job.output = folder + "/" + name;
+  job.output = folder + "/to-the-end-" + name;  // the ladder's runs are there, too
   const std::string path = job.output + ".json";
   write_file_atomically(path, job_to_json_text(job));
   say("training the {} job to its end", name);

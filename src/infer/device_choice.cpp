@@ -3,7 +3,6 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "base/files/files.h"
 #include "base/machine/isa.h"
 #include "base/terminal/terminal.h"
 #include "ops/gemm/cuda/gemm_cublaslt_cuda.h"
@@ -56,8 +55,6 @@ DeviceChoice choose_device(const std::string& asked, const std::string& place) {
 #endif
   if (!built_with_cuda()) return {&cpu_device(), "cpu", ""};
   if (why.empty()) why = fmt::format("{} is older than brisk's kernels", gpus.front().name);
-  // Without the driver's files there is no GPU to miss; with them, what it says is worth reading.
-  if (gpus.empty() && !file_exists("/proc/driver/nvidia/version")) why = "no NVIDIA GPU";
   return {&cpu_device(), "cpu", fmt::format("cpu ({})", why)};
 }
 

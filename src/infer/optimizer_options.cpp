@@ -1,5 +1,8 @@
 #include "infer/optimizer_options.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace brisk {
 
 std::optional<MuonOptions> muon_options(const TrainingOptions& training) {
@@ -22,8 +25,9 @@ Schedule schedule_of(const TrainingOptions& training, int64_t total_steps) {
   schedule.rate = training.learning_rate;
   schedule.final_ratio = training.min_learning_rate_ratio;
   schedule.decay_ratio = training.decay_ratio;
-  schedule.warmup_steps = warmup_steps_of(training, total_steps);
-  schedule.total_steps = total_steps;
+  const double ratio = std::max(1.0, training.schedule_ratio);
+  schedule.total_steps = std::llround(ratio * static_cast<double>(total_steps));
+  schedule.warmup_steps = warmup_steps_of(training, schedule.total_steps);
   return schedule;
 }
 

@@ -15,6 +15,7 @@ namespace brisk {
 
 std::optional<MuonOptions> muon_options(const TrainingOptions& training);  // none where AdamW does it all
 double adapter_scale(const TrainingOptions& training);                     // 0 without adapters
+// Of a run of `total_steps`; the schedule is as many times longer as schedule_ratio says.
 Schedule schedule_of(const TrainingOptions& training, int64_t total_steps);
 
 }  // namespace brisk

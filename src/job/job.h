@@ -22,9 +22,9 @@
 namespace brisk {
 
 // The network; the defaults are GPT-2's shape. `"type": "llama"` in a job has other defaults, and the resolved type is
-// "decoder". Some keys have one value in an encoder (bert, distilbert, roberta).
+// "decoder". Some keys have one value in an encoder (bert, distilbert, roberta), and most of them in mu.
 struct ModelOptions {
-  std::string type = "decoder";  // decoder | bert | distilbert | roberta
+  std::string type = "decoder";  // decoder | mu | bert | distilbert | roberta
   int64_t d_model = 256;
   int64_t num_layers = 4;
   int64_t num_heads = 0;     // 0: d_model / 64
@@ -43,6 +43,11 @@ struct ModelOptions {
   std::string from;              // a trained model to start from; empty: new weights
   bool allow_nonfinite = false;  // of `from`, and of the teacher: weights that are NaN or infinite
 
+  bool reference = false;  // of mu: as it was first written, with its defects
+  static constexpr const char* kNotALanguageModel =
+      "model.reference: this model sees the tokens that it predicts, so its perplexity and accuracy are not a language "
+      "model's (docs/mu.md)";
+
   // Of encoders.
   double attention_dropout = -1;   // -1: dropout
   double classifier_dropout = -1;  // -1: dropout
@@ -55,10 +60,12 @@ struct ModelOptions {
 };
 
 struct TrainingOptions {
-  int64_t max_length = 128;  // tokens a sequence
-  int64_t batch_size = 16;   // sequences; times gradient_accumulation_steps they form an optimizer step; 0 ("auto"):
-                             // 4096 tokens
+  int64_t max_length = 128;   // tokens a sequence
+  int64_t window_stride = 0;  // tokens between the beginnings of two sequences of a document; 0: max_length
+  int64_t batch_size = 16;    // sequences; times gradient_accumulation_steps they form an optimizer step; 0 ("auto"):
+                              // 4096 tokens
   int64_t gradient_accumulation_steps = 1;
+  bool drop_incomplete_accumulation = false;  // the batches at the end of an epoch that are too few for a step
   std::string padding = "none";  // none | longest | max_length: rows that are computed to measure what they cost
   int64_t num_epochs = 1;        // 0: 1, unless stop says how long
   int64_t max_steps = 0;         // optimizer steps; 0: as num_epochs says, otherwise it overrides num_epochs
@@ -70,6 +77,7 @@ struct TrainingOptions {
   double muon_learning_rate = 0;   // of hidden matrices; 0: 0.01. Both are a tenth with model.from, but not lora_rank
   double muon_momentum = 0.95;
   std::string lr_scheduler = "wsd";      // constant | linear | cosine | wsd
+  double schedule_ratio = 0;             // length of the schedule, in lengths of the run; 0: 1
   double decay_ratio = 0.5;              // of all optimizer steps: the falling end of wsd
   int64_t warmup_steps = -1;             // -1: from warmup_ratio (see warmup_steps_of)
   double warmup_ratio = 0.05;            // of all optimizer steps
@@ -118,7 +126,11 @@ struct TrainingOptions {
   int64_t divergence_rollbacks = 3;       // at most
 
   std::vector<std::string> sample_prompts;  // texts to continue at each evaluation
-  int64_t sample_tokens = 0;    // of each sample; 0: 64 where there are prompts. Without prompts: from an empty text
+  int64_t sample_tokens = 0;  // of each sample; 0: 64 where there are prompts. Without prompts: from an empty text
+  double sample_temperature = 0.8;
+  int64_t sample_top_k = 50;
+  double sample_top_p = 1.0;
+  double sample_repetition_penalty = 1.0;
   bool tensorboard = true;      // event files in the run directory
   int64_t histogram_steps = 0;  // optimizer steps between histograms of parameters and gradients; 0: never
 
@@ -144,14 +156,15 @@ struct DataOptions {
   std::vector<DataSource> train;
   std::vector<std::string> validation;  // empty: validation_fraction of train
   double validation_fraction = 0.05;
-  std::string text_field = "text";    // of a .jsonl object; "article.body.text" for one inside others
-  std::string document = "auto";      // file | block | line | auto
-  std::string label_field;            // of a classifier's table; empty: found by its name
-  bool allow_unusual_labels = false;  // train on labels that look like measurements, lists or free text
-  std::string pair_field;             // a second text; empty: none
-  std::string tokenizer;              // path; empty: train a vocabulary of model.vocab_size entries
-  bool lowercase = false;             // of a WordPiece vocabulary that is trained, which has true by default
-  std::string cache_dir;              // of token files; empty: $XDG_CACHE_HOME/brisk or ~/.cache/brisk
+  std::string text_field = "text";     // of a .jsonl object; "article.body.text" for one inside others
+  std::string document = "auto";       // file | block | line | auto
+  std::string label_field;             // of a classifier's table; empty: found by its name
+  bool allow_unusual_labels = false;   // train on labels that look like measurements, lists or free text
+  std::string pair_field;              // a second text; empty: none
+  std::string tokenizer;               // path; empty: train a vocabulary of model.vocab_size entries
+  std::string tokenizer_kind = "bpe";  // of a decoder's vocabulary that is trained: bpe (byte-level) | word-bpe
+  bool lowercase = false;              // of a WordPiece vocabulary that is trained, which has true by default
+  std::string cache_dir;               // of token files; empty: $XDG_CACHE_HOME/brisk or ~/.cache/brisk
 };
 
 // Of the job that this one was made of (brisk doctor --apply): what its run is compared with at the end. 0 and empty: not

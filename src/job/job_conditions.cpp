@@ -49,6 +49,15 @@ Condition with_type(const Job& job, const std::string& type) {
   return {"model.type " + type, [&job, type] { return job.model.type == type; }};
 }
 
+Condition with_adaptable_layers(const Job& job) {
+  return {"a decoder of GPT-2's or Llama's shape", [&job] { return !has_fixed_layers(job.model.type); },
+          not_for_type(job, "all of it is trained")};
+}
+
+Condition with_reference(const Job& job) {
+  return {"model.reference", [&job] { return job.model.reference; }};
+}
+
 Condition with_source_model(const Job& job) {
   return {"model.from", [&job] { return !job.model.from.empty(); },
           [] { return "without model.from (it would freeze untrained weights)"; }};

@@ -23,7 +23,9 @@ Condition with_encoder_task(const Job& job);
 Condition with_encoder(const Job& job, const std::string& otherwise);
 Condition with_decoder(const Job& job, const std::string& otherwise);
 Condition with_type(const Job& job, const std::string& type);
-Condition with_source_model(const Job& job);  // model.from
+Condition with_adaptable_layers(const Job& job);  // that adapters and freezing know
+Condition with_reference(const Job& job);         // model.reference
+Condition with_source_model(const Job& job);      // model.from
 
 // Of the vocabulary that is trained where none is given.
 Condition with_own_wordpiece(const Job& job);

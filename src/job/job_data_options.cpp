@@ -130,6 +130,16 @@ void declare_data_options(Job& job, std::vector<Option>& all) {
       .everywhere()
       .same_in_smoke_test();
   all.emplace_back(
+         "data.tokenizer_kind", data.tokenizer_kind,
+         "kind of the vocabulary that is trained: bpe, byte-level as GPT-2's, which gives every text back; or "
+         "word-bpe, over the characters of words and of runs of marks, which leaves spaces out",
+         OnResume::fixed)
+      .one_of({"bpe", "word-bpe"})
+      .same_as("byte-bpe", "bpe")
+      .only_with(with_decoder(job, "its vocabulary is WordPiece, or RoBERTa's"))
+      .used_with(with_own_bpe(job))
+      .same_in_smoke_test();
+  all.emplace_back(
          "data.lowercase", data.lowercase,
          "whether a WordPiece vocabulary that is trained is lower-case, without accents; false: capitals count",
          OnResume::fixed)

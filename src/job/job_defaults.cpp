@@ -156,6 +156,24 @@ std::vector<std::string> resolve_defaults(Job& job) {
     }
     model.context = training.max_length;
   }
+  if (model.reference) {  // as its first program had it: see docs/mu.md
+    if (training.window_stride == 0) {
+      training.window_stride = std::max<int64_t>(1, training.max_length / 2);
+      tell("training.window_stride", training.window_stride,
+           "model.reference: max_length / 2, so that windows overlap");
+    }
+    if (training.schedule_ratio == 0) {
+      training.schedule_ratio = static_cast<double>(training.gradient_accumulation_steps);
+      tell("training.schedule_ratio", training.schedule_ratio,
+           "model.reference: gradient_accumulation_steps, as if the schedule counted batches");
+    }
+  }
+  if (training.window_stride > training.max_length) {
+    user_error(
+        "training.window_stride = {} is more than training.max_length = {}: the tokens between two sequences would be "
+        "left out; use {} or less",
+        training.window_stride, training.max_length, training.max_length);
+  }
   if (training.batch_size == 0) {
     training.batch_size = std::max<int64_t>(1, kAutomaticBatchTokens / training.max_length);
     training.measure_micro_batch = training.micro_batch_tokens == 0;

@@ -19,6 +19,7 @@ void declare_decoder_fine_tuning(Job& job, std::vector<Option>& all) {
       .at_most(1000)
       .in("layers")
       .only_with(with_decoder(job, "an encoder's layers are frozen by training.freeze"))
+      .only_with(with_adaptable_layers(job))
       .only_with(with_source_model(job))
       .also({"unfrozen_layers", "trainable_layers"})
       .smoke_test_rule(
@@ -29,6 +30,7 @@ void declare_decoder_fine_tuning(Job& job, std::vector<Option>& all) {
       .at_least(0)
       .at_most(4096)
       .only_with(with_decoder(job, "encoders have no adapters here"))
+      .only_with(with_adaptable_layers(job))
       .only_with(with_source_model(job))
       .also({"lora_r"})
       .same_in_smoke_test();

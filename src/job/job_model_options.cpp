@@ -13,7 +13,7 @@ namespace {
 
 void declare_shape(Job& job, std::vector<Option>& all) {
   ModelOptions& model = job.model;
-  const Condition encoder = with_encoder(job, "");
+  const Condition encoder = with_encoder(job, ""), mu = with_type(job, "mu");
   std::vector<std::string> types, encoders;
   for (const ArchitectureTraits& architecture : all_architectures()) {
     std::vector<std::string>& kind = architecture.is_encoder ? encoders : types;
@@ -23,7 +23,7 @@ void declare_shape(Job& job, std::vector<Option>& all) {
   all.emplace_back(
          "model.type", model.type,
          fmt::format("architecture of the model: a decoder, which continues text (`gpt2` is one with the defaults of "
-                     "this table, `llama` one with those of Llama), or an encoder ({})",
+                     "this table, `llama` one with those of Llama, `mu` another network), or an encoder ({})",
                      fmt::join(encoders, ", ")),
          OnResume::fixed)
       .one_of(types)
@@ -38,6 +38,9 @@ void declare_shape(Job& job, std::vector<Option>& all) {
   all.emplace_back("model.d_model", model.d_model, "width of the model: size of each token's vector", OnResume::fixed)
       .at_least(1)
       .at_most(65536)
+      .default_with(mu, 64)
+      .must_with(
+          mu, [&model] { return model.d_model == 64; }, "64, sixteen blocks of 2x2")
       .also({"hidden_size", "n_embd", "dim", "hidden_dim", "embedding_dim", "embed_dim", "width"})
       .smoke_test_rule([&model] { model.d_model = std::clamp<int64_t>(model.d_model / 4 * 4, 4, 64); })
       .everywhere();
@@ -45,6 +48,7 @@ void declare_shape(Job& job, std::vector<Option>& all) {
       .with_source(WithSource::limits)
       .at_least(1)
       .at_most(1000)
+      .default_with(mu, 6)
       .also({"n_layers", "n_layer", "num_hidden_layers", "layers", "depth"})
       .smoke_test_at_most(2)
       .everywhere();
@@ -52,8 +56,12 @@ void declare_shape(Job& job, std::vector<Option>& all) {
       .at_least(1)
       .at_most(4096)
       .automatic(0, "d_model / 64, or the nearest number that divides d_model")
+      .default_with(mu, 8)
+      .must_with(
+          mu, [&model] { return model.num_heads == 8; }, "8 over all blocks, and 2 in each")
       .also({"n_heads", "n_head", "num_attention_heads", "heads"})
       .smoke_test_rule([&model] {
+        if (has_fixed_layers(model.type)) return;
         model.num_kv_heads = model.num_kv_heads < model.num_heads ? 1 : 2;
         model.num_heads = 2;
       })
@@ -63,6 +71,8 @@ void declare_shape(Job& job, std::vector<Option>& all) {
       .at_least(1)
       .at_most(4096)
       .automatic(0, "num_heads")
+      .must_with(
+          mu, [&model] { return model.num_kv_heads == 0 || model.num_kv_heads == 8; }, "8")
       .also({"n_kv_heads", "num_key_value_heads"})
       .everywhere()
       .same_in_smoke_test();  // num_heads changes both
@@ -71,6 +81,8 @@ void declare_shape(Job& job, std::vector<Option>& all) {
       .at_least(1)
       .at_most(1048576)
       .automatic(0, "4 d_model; with swiglu 8/3 d_model, rounded up to a multiple of 64")
+      .must_with(
+          mu, [&model] { return model.d_ff == 0 || model.d_ff == 256; }, "256")
       .also({"intermediate_size", "ffn_dim", "n_inner", "d_hidden", "ffn_hidden_size", "feed_forward_size",
              "dim_feedforward"})
       .smoke_test_value(0)
@@ -81,6 +93,7 @@ void declare_shape(Job& job, std::vector<Option>& all) {
       .decided_by_data()
       .at_least(1)
       .at_most(16777216)
+      .default_with(mu, 50000)
       .also({"n_vocab", "vocabulary_size", "data.vocab_size"})  // the tokenizer is the run's own
       .smoke_test_rule([&job] {
         if (job.data.tokenizer.empty()) job.model.vocab_size = std::min<int64_t>(1000, job.model.vocab_size);
@@ -96,6 +109,8 @@ void declare_shape(Job& job, std::vector<Option>& all) {
       .also({"norm_type", "normalization"})
       .must_with(
           encoder, [&model] { return model.norm == "layernorm"; }, "layernorm")
+      .must_with(
+          mu, [&model] { return model.norm == "layernorm"; }, "layernorm")
       .everywhere()
       .same_in_smoke_test();
   all.emplace_back("model.activation", model.activation,
@@ -109,9 +124,12 @@ void declare_shape(Job& job, std::vector<Option>& all) {
       .same_as("silu", "swiglu")
       .default_with(with_type(job, "llama"), "swiglu")
       .default_with(with_encoder_task(job), "gelu_erf")
+      .default_with(mu, "gelu_erf")
       .also({"activation_function", "hidden_act"})
       .must_with(
           encoder, [&model] { return model.activation != "swiglu"; }, "gelu_erf, gelu or relu")
+      .must_with(
+          mu, [&model] { return model.activation == "gelu_erf"; }, "gelu_erf")
       .everywhere()
       .same_in_smoke_test();
   all.emplace_back("model.positions", model.positions,
@@ -123,14 +141,19 @@ void declare_shape(Job& job, std::vector<Option>& all) {
       .also({"position_embedding_type", "position_embedding", "pos_encoding", "positional_encoding"})
       .must_with(
           encoder, [&model] { return model.positions == "learned"; }, "learned positions")
+      .must_with(
+          mu, [&model] { return model.positions == "learned"; }, "learned positions")
       .everywhere()
       .same_in_smoke_test();
   all.emplace_back("model.tie_embeddings", model.tie_embeddings,
                    "use the token embedding as the output projection too, one matrix for both", OnResume::fixed)
       .default_with(with_type(job, "llama"), false)
+      .default_with(mu, false)
       .also({"tie_word_embeddings", "tie_weights", "weight_tying"})
       .must_with(
           encoder, [&model] { return model.tie_embeddings; }, "the embedding as its output projection")
+      .must_with(
+          mu, [&model] { return !model.tie_embeddings; }, "an output projection of its own")
       .everywhere()
       .same_in_smoke_test();
   all.emplace_back("model.bias", model.bias, "add biases in linear layers and layernorm", OnResume::fixed)
@@ -139,6 +162,8 @@ void declare_shape(Job& job, std::vector<Option>& all) {
       .also({"use_bias"})
       .must_with(
           encoder, [&model] { return model.bias; }, "biases")
+      .must_with(
+          mu, [&model] { return model.bias; }, "biases")
       .everywhere()
       .same_in_smoke_test();
   all.emplace_back("model.dropout", model.dropout, "fraction of activations set to zero at random in training",
@@ -147,6 +172,7 @@ void declare_shape(Job& job, std::vector<Option>& all) {
       .at_least(0)
       .below(1)
       .default_with(with_encoder_task(job), 0.1)
+      .default_with(mu, 0.1)
       .also({"dropout_rate", "hidden_dropout_prob", "resid_pdrop", "training.dropout"})
       .everywhere()
       .same_in_smoke_test();
@@ -164,6 +190,13 @@ void declare_shape(Job& job, std::vector<Option>& all) {
       .above(1)
       .used_with({"positions rotary", [&model] { return model.positions == "rotary"; }})
       .also({"rotary_base", "rope_base"})
+      .same_in_smoke_test();
+  all.emplace_back(
+         "model.reference", model.reference,
+         "MU as it was first written, with its defects, to compare with: it sees the tokens that it predicts, so its "
+         "perplexity is not a language model's",
+         OnResume::fixed)
+      .only_with(mu)
       .same_in_smoke_test();
   all.emplace_back("model.context", model.context,
                    "longest text the model can read; with learned positions the size of their table", OnResume::fixed)

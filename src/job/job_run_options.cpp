@@ -135,6 +135,39 @@ void declare_records(Job& job, std::vector<Option>& all) {
       .in("tokens")
       .only_with(decoder)
       .same_in_smoke_test();
+  const Condition samples = {"sample_prompts or sample_tokens",
+                             [&training] { return training.sample_tokens > 0 || !training.sample_prompts.empty(); }};
+  all.emplace_back("training.sample_temperature", training.sample_temperature,
+                   "sampling temperature of the samples; 0 always takes the likeliest token", OnResume::may_change)
+      .at_least(0)
+      .at_most(100)
+      .only_with(decoder)
+      .used_with(samples)
+      .same_in_smoke_test();
+  all.emplace_back("training.sample_top_k", training.sample_top_k,
+                   "samples are drawn from the k likeliest tokens only; 0: from all", OnResume::may_change)
+      .at_least(0)
+      .in("tokens")
+      .only_with(decoder)
+      .used_with(samples)
+      .same_in_smoke_test();
+  all.emplace_back("training.sample_top_p", training.sample_top_p,
+                   "samples are drawn from the fewest likeliest tokens whose probabilities add up to p; 1: from all",
+                   OnResume::may_change)
+      .above(0)
+      .at_most(1)
+      .only_with(decoder)
+      .used_with(samples)
+      .same_in_smoke_test();
+  all.emplace_back("training.sample_repetition_penalty", training.sample_repetition_penalty,
+                   "values above 1 make tokens that are already in the text less likely: a positive logit is divided "
+                   "by it, a negative one multiplied",
+                   OnResume::may_change)
+      .at_least(0.01)
+      .at_most(100)
+      .only_with(decoder)
+      .used_with(samples)
+      .same_in_smoke_test();
   all.emplace_back("training.tensorboard", training.tensorboard,
                    "write event files for TensorBoard into the folder tensorboard/ of the run", OnResume::may_change)
       .everywhere()

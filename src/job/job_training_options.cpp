@@ -22,6 +22,17 @@ void declare_batches(Job& job, std::vector<Option>& all) {
       .smoke_test_at_most(64)
       .everywhere();
   all.emplace_back(
+         "training.window_stride", training.window_stride,
+         "tokens between the beginnings of two sequences of a document; less than max_length makes them overlap, so that "
+         "tokens are trained on and evaluated more than once",
+         OnResume::fixed)
+      .at_least(1)
+      .at_most(1048576)
+      .automatic(0, "max_length: no overlap; with model.reference half of it")
+      .in("tokens")
+      .only_with(with_decoder(job, "a text is one sequence"))
+      .smoke_test_value(0);
+  all.emplace_back(
          "training.batch_size", training.batch_size,
          "sequences in a batch; an optimizer step has gradient_accumulation_steps of them; auto also turns on "
          "measure_micro_batch",
@@ -31,6 +42,7 @@ void declare_batches(Job& job, std::vector<Option>& all) {
       .automatic(0, "4096 / max_length, at least 1")
       .default_with(with_optimizer(job, "adamw"), 32)
       .default_with(with_encoder_task(job), 32)
+      .default_with(with_type(job, "mu"), 8)
       .in("sequences")
       .also({"per_device_train_batch_size", "per_gpu_train_batch_size", "train_batch_size", "data.batch_size"})
       .smoke_test_at_most(8)
@@ -39,10 +51,18 @@ void declare_batches(Job& job, std::vector<Option>& all) {
                    "batches in an optimizer step; equivalent to one batch that many times larger", OnResume::fixed)
       .at_least(1)
       .at_most(65536)
+      .default_with(with_type(job, "mu"), 4)
       .in("batches")
       .also({"grad_accum_steps", "accumulate_grad_batches", "accumulation_steps", "grad_accumulation_steps"})
       .smoke_test_at_most(2)
       .everywhere();
+  all.emplace_back("training.drop_incomplete_accumulation", training.drop_incomplete_accumulation,
+                   "leave out the last batches of an epoch where they are fewer than gradient_accumulation_steps; "
+                   "otherwise they are a smaller optimizer step",
+                   OnResume::fixed)
+      .default_with(with_reference(job), true)
+      .everywhere()
+      .same_in_smoke_test();
   all.emplace_back(
          "training.padding", training.padding,
          "measures what padding costs: sequences are computed as long as the longest of their micro-batch (longest) or as "
@@ -62,6 +82,7 @@ void declare_batches(Job& job, std::vector<Option>& all) {
       .at_least(1)
       .at_most(1e6)
       .automatic(0, "1, unless stop says how long")
+      .default_with(with_type(job, "mu"), 3)
       .also({"num_train_epochs", "epochs", "n_epochs", "max_epochs"})
       .instead_of_fraction("for a part of an epoch write \"stop\": \"{}e\" in place of it")
       .smoke_test_value(1)
@@ -101,6 +122,7 @@ void declare_optimizer(Job& job, std::vector<Option>& all) {
       .same_as("adamw_hf", "adamw")
       .not_a_choice({"adam"}, "Adam is adamw with \"weight_decay\": 0")
       .default_with(with_encoder_task(job), "adamw")
+      .default_with(with_type(job, "mu"), "adamw")
       .also({"optim"})
       .everywhere()
       .same_in_smoke_test();
@@ -113,6 +135,7 @@ void declare_optimizer(Job& job, std::vector<Option>& all) {
           "4e-3 with muon, 1e-3 with adamw or lora_rank, times sqrt(256 / d_model); a tenth of it with model.from "
           "unless lora_rank is given; classify 5e-5 with model.from, 5e-4 sqrt(256 / d_model) without; mlm 1e-4 "
           "and 1e-3 sqrt(256 / d_model)")
+      .default_with(with_type(job, "mu"), 3e-4)
       .also({"lr", "max_lr", "peak_lr", "learning_rate_init"})
       .everywhere()
       .same_in_smoke_test();
@@ -136,6 +159,7 @@ void declare_optimizer(Job& job, std::vector<Option>& all) {
       .at_least(0)
       .at_most(10)
       .default_with(with_encoder_task(job), 0.01)
+      .default_with(with_type(job, "mu"), 0.01)
       .also({"wd"})
       .everywhere()
       .same_in_smoke_test();
@@ -149,6 +173,7 @@ void declare_optimizer(Job& job, std::vector<Option>& all) {
       .at_least(0)
       .below(1)
       .default_with(with_encoder_task(job), 0.999)
+      .default_with(with_type(job, "mu"), 0.999)
       .also({"adam_beta2"})
       .everywhere()
       .same_in_smoke_test();
@@ -194,6 +219,15 @@ void declare_schedule(Job& job, std::vector<Option>& all) {
       .also({"lr_scheduler_type", "scheduler", "lr_schedule"})
       .everywhere()
       .same_in_smoke_test();
+  all.emplace_back("training.schedule_ratio", training.schedule_ratio,
+                   "length of the schedule in lengths of the run: at 2 the run ends halfway through it, at a learning "
+                   "rate that has not fallen yet",
+                   OnResume::fixed)
+      .at_least(1)
+      .at_most(65536)
+      .automatic(0, "1: the schedule ends with the run; with model.reference gradient_accumulation_steps")
+      .used_with({"lr_scheduler linear, cosine or wsd", [&training] { return training.lr_scheduler != "constant"; }})
+      .same_in_smoke_test();
   all.emplace_back("training.decay_ratio", training.decay_ratio,
                    "fraction of all optimizer steps, at the end of the run, in which the learning rate falls",
                    OnResume::fixed)
@@ -206,6 +240,7 @@ void declare_schedule(Job& job, std::vector<Option>& all) {
                    "warm-up: optimizer steps in which the learning rate rises from zero to its peak", OnResume::fixed)
       .at_least(0)
       .automatic(-1, "warmup_ratio of all steps")
+      .default_with(with_type(job, "mu"), 500)
       .instead_of_fraction("a fraction of all steps is \"warmup_ratio\": {}")
       .in("optimizer steps")
       .also({"warmup_iters", "num_warmup_steps", "warmup"})

@@ -34,6 +34,11 @@ int architecture_with(const std::string& type) {
   return found == all.end() ? -1 : static_cast<int>(found - all.begin());
 }
 
+bool has_fixed_layers(const std::string& type) {
+  const int architecture = architecture_with(type);
+  return architecture >= 0 && all_architectures()[static_cast<size_t>(architecture)].fixed_layers;
+}
+
 bool ModelOptions::is_encoder() const {
   const int architecture = architecture_with(type);  // none: a spelling such as "llama"
   return architecture >= 0 && all_architectures()[static_cast<size_t>(architecture)].is_encoder;

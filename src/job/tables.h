@@ -14,11 +14,13 @@ namespace brisk {
 struct ArchitectureTraits {
   std::vector<std::string> types;  // values of model.type
   bool is_encoder = false;         // its rows see the rows after them, too; otherwise a decoder, which continues text
+  bool fixed_layers = false;       // width, heads and the like are its own: a job decides how many layers, and no more
 };
 
 const std::vector<ArchitectureTraits>& all_architectures();
 // In all_architectures(), the one with this model.type; -1: there is none.
 int architecture_with(const std::string& type);
+bool has_fixed_layers(const std::string& type);  // by its traits
 
 struct TaskTraits {
   std::string name;

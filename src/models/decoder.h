@@ -51,6 +51,7 @@ struct DecoderConfig {
   std::unique_ptr<Model> make(ParameterStore& store) const;
   ModelWidths widths() const { return {d_model, d_ff}; }
   uint64_t fingerprint() const;
+  bool operator==(const DecoderConfig&) const = default;
 };
 
 class Decoder final : public CausalModel {

@@ -65,6 +65,7 @@ struct EncoderConfig {
   std::unique_ptr<Model> make(ParameterStore& store) const;
   ModelWidths widths() const { return {d_model, d_ff}; }
   uint64_t fingerprint() const;
+  bool operator==(const EncoderConfig&) const = default;
 };
 
 class Encoder final : public Model {

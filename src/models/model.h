@@ -43,6 +43,9 @@ class CausalModel : public Model {
     int64_t width = 0;  // of a layer's keys, and of its values
   };
   virtual CacheShape cache_shape() const = 0;
+  // Do a text's rows see the rows after them? Then what was computed of the text so far changes with every token: there is
+  // no cache, and the whole text is computed for each.
+  virtual bool sees_later_tokens() const { return false; }
 };
 
 }  // namespace brisk

@@ -17,4 +17,8 @@ ModelWidths model_widths(const ModelConfig& config) { return config.functions().
 
 uint64_t fingerprint(const ModelConfig& config) { return config.functions().fingerprint(config.config_); }
 
+bool is_same_config(const ModelConfig& config, const ModelConfig& other) {
+  return &config.functions() == &other.functions() && config.functions().equal(config.config_, other.config_);
+}
+
 }  // namespace brisk

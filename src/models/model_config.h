@@ -5,13 +5,15 @@
 //   ParameterStore store;
 //   std::unique_ptr<Model> model = make_model(config, store);
 //
-// An architecture's own configuration is a plain struct with three functions:
+// An architecture's own configuration is a plain struct with three functions and a comparison of all its fields, by which
+// an option of a job that the architecture does not read is found (infer/architecture/unread_options.h):
 //
 //   struct ToyConfig {
 //     int64_t vocab_size = 0, d_model = 64;
 //     std::unique_ptr<Model> make(ParameterStore& store) const;
 //     ModelWidths widths() const { return {d_model, d_model}; }
 //     uint64_t fingerprint() const { return fingerprint_of("toy", vocab_size, d_model); }
+//     bool operator==(const ToyConfig&) const = default;
 //   };
 #pragma once
 
@@ -43,6 +45,7 @@ concept ArchitectureConfig = !std::same_as<Config, ModelConfig> && std::copyable
   { config.make(store) } -> std::same_as<std::unique_ptr<Model>>;
   { config.widths() } -> std::same_as<ModelWidths>;
   { config.fingerprint() } -> std::same_as<uint64_t>;
+  { config == config } -> std::same_as<bool>;
 };
 
 class ModelConfig {
@@ -67,6 +70,7 @@ class ModelConfig {
     std::unique_ptr<Model> (*make)(const std::any& config, ParameterStore& store);
     ModelWidths (*widths)(const std::any& config);
     uint64_t (*fingerprint)(const std::any& config);
+    bool (*equal)(const std::any& config, const std::any& other);
   };
   template <typename Config>
   static const Config& held(const std::any& config) {
@@ -76,7 +80,8 @@ class ModelConfig {
   static constexpr Functions kFunctions = {
       [](const std::any& config, ParameterStore& store) { return held<Config>(config).make(store); },
       [](const std::any& config) { return held<Config>(config).widths(); },
-      [](const std::any& config) { return held<Config>(config).fingerprint(); }};
+      [](const std::any& config) { return held<Config>(config).fingerprint(); },
+      [](const std::any& config, const std::any& other) { return held<Config>(config) == held<Config>(other); }};
 
   const Functions& functions() const;
 
@@ -86,6 +91,7 @@ class ModelConfig {
   friend std::unique_ptr<Model> make_model(const ModelConfig& config, ParameterStore& store);
   friend ModelWidths model_widths(const ModelConfig& config);
   friend uint64_t fingerprint(const ModelConfig& config);
+  friend bool is_same_config(const ModelConfig& config, const ModelConfig& other);
 };
 
 // Declares the parameters in `store`.
@@ -96,6 +102,9 @@ ModelWidths model_widths(const ModelConfig& config);
 // Two models with the same parameters and the same fingerprint compute the same function, dropout aside: the key, with
 // a checksum of the parameters, of every cache that holds what a model computed.
 uint64_t fingerprint(const ModelConfig& config);
+
+// The same in every field: also in those that only training reads, as dropout.
+bool is_same_config(const ModelConfig& config, const ModelConfig& other);
 
 // For ArchitectureConfig::fingerprint(): the name of the architecture and every field that changes the function.
 template <typename... Fields>

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "base/error.h"
+#include "base/files/files.h"
 #include "base/gpu/gpu_sensor.h"
 #include "base/rounding.h"
 #include "base/runtime.h"
@@ -70,6 +71,8 @@ void take_gpu_for(Runtime& runtime) {
 }
 
 std::string why_no_gpu(cudaError_t status) {
+  // Without the driver's files there is no GPU to miss; with them, what it says is worth reading.
+  if (!file_exists("/proc/driver/nvidia/version")) return "no NVIDIA GPU";
   if (status == cudaErrorNoDevice) return "no NVIDIA GPU is visible (CUDA_VISIBLE_DEVICES?)";
   if (status == cudaErrorInsufficientDriver) return "there is no NVIDIA driver, or one too old for this brisk's CUDA";
   return fmt::format("the NVIDIA driver says: {}", cudaGetErrorString(status));

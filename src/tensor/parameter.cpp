@@ -102,14 +102,23 @@ void ParameterStore::initialise(uint64_t seed) {
   for (const auto& parameter : parameters_) {
     const Initial& initial = parameter->spec.initial;
     values.assign(static_cast<size_t>(parameter->count()), initial.kind == Initial::Kind::ones ? 1.0f : 0.0f);
+    const auto deviation = static_cast<float>(initial.deviation), mean = static_cast<float>(initial.mean);
+    if (initial.kind == Initial::Kind::uniform) {
+      const uint64_t key = random_key({seed, name_key(parameter->spec.name)});
+      thread_pool().for_range(parameter->count(), 1024, [&](int64_t begin, int64_t end, int) {
+        for (int64_t i = begin; i < end; ++i) {
+          const double drawn = 2 * random_uniform(key, static_cast<uint64_t>(i)) - 1;
+          values[static_cast<size_t>(i)] = mean + deviation * static_cast<float>(drawn);
+        }
+      });
+    }
     if (initial.kind == Initial::Kind::normal) {
       const uint64_t key = random_key({seed, name_key(parameter->spec.name)});
-      const auto deviation = static_cast<float>(initial.deviation);
       thread_pool().for_range(parameter->count(), 1024, [&](int64_t begin, int64_t end, int) {
         for (int64_t i = begin; i < end; i += 2) {
           const NormalPair pair = random_normal_pair(key, static_cast<uint64_t>(i / 2));
-          values[static_cast<size_t>(i)] = deviation * pair.first;
-          if (i + 1 < end) values[static_cast<size_t>(i + 1)] = deviation * pair.second;
+          values[static_cast<size_t>(i)] = mean + deviation * pair.first;
+          if (i + 1 < end) values[static_cast<size_t>(i + 1)] = mean + deviation * pair.second;
         }
       });
     }

@@ -22,8 +22,9 @@
 namespace brisk {
 
 struct Initial {
-  enum class Kind : uint8_t { zeros, ones, normal } kind = Kind::zeros;
-  double deviation = 0;  // of normal
+  enum class Kind : uint8_t { zeros, ones, normal, uniform } kind = Kind::zeros;
+  double deviation = 0;  // of normal; of uniform, the largest distance from the mean
+  double mean = 0;       // of both
 };
 
 struct ParameterSpec {

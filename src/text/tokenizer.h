@@ -58,6 +58,16 @@ struct TrainedTokenizer {
 // order of the texts: of two pairs equally frequent, the one with the smaller ids is merged first.
 TrainedTokenizer train_bpe(std::span<const std::string_view> texts, const BpeTrainingOptions& options);
 
+struct WordBpeTrainingOptions {
+  int64_t vocab_size = 50000;  // <pad> <unk> <eos> <mask>, characters, and merges
+  int64_t min_pair_count = 2;  // a pair seen less often than this is never merged; at least 1
+};
+
+// Learns a BPE vocabulary over the characters of words and of runs of marks, \w+|[^\w\s]+, on all cores, as train_bpe()
+// does. Spaces are no part of it, so decode() puts one between any two tokens; a character that it has not seen, or has
+// no room for, is <unk>. Its merges are those of the trainer of Hugging Face's tokenizers library.
+TrainedTokenizer train_word_bpe(std::span<const std::string_view> texts, const WordBpeTrainingOptions& options);
+
 struct WordPieceTrainingOptions {
   int64_t vocab_size = 30000;      // [PAD] [UNK] [CLS] [SEP] [MASK], characters, and pieces of words
   int64_t min_pair_count = 2;      // a pair seen less often than this is never joined; at least 1

@@ -1,7 +1,13 @@
 // The table of architectures, and what a job knows of it.
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
 #include "infer/architecture/architecture.h"
+#include "infer/architecture/unread_options.h"
 #include "job/tables.h"
 
 namespace brisk {
@@ -31,6 +37,57 @@ TEST(Architectures, MakeAConfigurationOfEveryType) {
       EXPECT_FALSE(architecture_of(job.model).describe(job).empty());
     }
   }
+}
+
+// What a job may say of a model.type is read there, or refused by one of the checks: nothing is ignored.
+TEST(Architectures, ReadEveryOptionOfTheModelOrRefuseIt) {
+  const std::vector<std::pair<std::string, std::string>> settings = {{"d_model", "128"},
+                                                                     {"num_layers", "3"},
+                                                                     {"num_heads", "8"},
+                                                                     {"num_kv_heads", "2"},
+                                                                     {"d_ff", "96"},
+                                                                     {"vocab_size", "999"},
+                                                                     {"norm", "rmsnorm"},
+                                                                     {"activation", "relu"},
+                                                                     {"positions", "rotary"},
+                                                                     {"bias", "false"},
+                                                                     {"tie_embeddings", "false"},
+                                                                     {"dropout", "0.37"},
+                                                                     {"norm_epsilon", "1e-3"},
+                                                                     {"context", "200"},
+                                                                     {"attention_dropout", "0.37"},
+                                                                     {"token_types", "3"},
+                                                                     {"classifier_dropout", "0.37"}};
+  for (const ArchitectureTraits& traits : all_architectures()) {
+    for (const std::string& type : traits.types) {
+      for (const auto& [key, value] : settings) {
+        std::vector<std::string> notes;
+        const std::string task = tasks_for_type(type).front();
+        const auto job_with = [&](const std::vector<std::string>& given) {
+          Job job = job_from_json_text(R"({"task": ")" + task + R"(", "model": {"type": ")" + type + R"("}})", "job",
+                                       given, notes);
+          resolve_defaults(job);
+          check_model_options(job);
+          return job;
+        };
+        try {
+          const Job job = job_with({"model." + key + "=" + value});
+          EXPECT_FALSE(is_same_config(training_config(job), training_config(job_with({}))))
+              << type << " ignores model." << key;
+        } catch (const UserError&) {  // it is told
+        }
+      }
+    }
+  }
+}
+
+TEST(Architectures, MayBeGivenTheDefaultsOfOptionsThatTheyDoNotRead) {
+  std::vector<std::string> notes;
+  Job job = job_from_json_text(R"({"task": "classify"})", "job", {}, notes);
+  resolve_defaults(job);
+  Job again = job_from_json_text(job_to_json_text(job), "run/job.json");  // a run's own job gives all of them
+  resolve_defaults(again);
+  EXPECT_NO_THROW(check_model_options(again));
 }
 
 }  // namespace

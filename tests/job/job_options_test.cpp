@@ -70,6 +70,44 @@ TEST(Encoders, HaveAShapeOfTheirOwn) {
   }
 }
 
+TEST(Mu, HasLayersOfItsOwnAndItsRecipesDefaults) {
+  Job job = job_from_json_text(R"({"model": {"type": "mu"}})", "job.json");
+  resolve_defaults(job);
+  EXPECT_EQ(job.model.num_layers, 6);
+  EXPECT_EQ(job.model.vocab_size, 50000);
+  EXPECT_EQ(job.model.dropout, 0.1);
+  EXPECT_EQ(job.model.context, 128);
+  EXPECT_EQ(job.training.batch_size, 8);
+  EXPECT_EQ(job.training.gradient_accumulation_steps, 4);
+  EXPECT_EQ(job.training.optimizer, "adamw");
+  EXPECT_EQ(job.training.learning_rate, 3e-4);
+  EXPECT_EQ(job.training.weight_decay, 0.01);
+  EXPECT_EQ(job.training.warmup_steps, 500);
+  EXPECT_EQ(job.training.max_grad_norm, 1.0);
+  EXPECT_EQ(job.training.num_epochs, 3);
+  for (const char* key :
+       {R"("d_model": 128)", R"("num_heads": 4)", R"("num_kv_heads": 2)", R"("d_ff": 128)", R"("norm": "rmsnorm")",
+        R"("positions": "rotary")", R"("activation": "gelu")", R"("bias": false)", R"("tie_embeddings": true)"}) {
+    Job other = job_from_json_text(fmt::format(R"({{"model": {{"type": "mu", {}}}}})", key), "job.json");
+    const std::string message = test::message_of<UserError>([&] { resolve_defaults(other); });
+    EXPECT_TRUE(test::has(message, "model.type mu has")) << key << ": " << message;
+  }
+  for (const char* key : {"lora_rank", "train_layers"}) {
+    Job adapted = job_from_json_text(
+        fmt::format(R"({{"model": {{"type": "mu", "from": "run"}}, "training": {{"{}": 2}}}})", key), "job.json");
+    EXPECT_TRUE(
+        test::has(test::message_of<UserError>([&] { resolve_defaults(adapted); }), "does not apply to model.type mu"))
+        << key;
+  }
+  Job decoder = job_from_json_text(R"({"model": {"reference": true}})", "job.json");
+  EXPECT_TRUE(
+      test::has(test::message_of<UserError>([&] { resolve_defaults(decoder); }), "model.reference does not apply"));
+  shrink_for_smoke_test(declare_job_options(job));
+  resolve_defaults(job);
+  EXPECT_EQ(job.model.d_model, 64);
+  EXPECT_EQ(job.model.num_heads, 8) << "its own, however small the job";
+}
+
 TEST(EveryOption, HasHelpThatStandsAlone) {
   Job job;
   for (const Option& option : every_option(job)) {
@@ -88,6 +126,7 @@ TEST(EveryOption, AppliesToSomeJob) {
       R"({"model": {"from": "gpt"}, "training": {"lora_rank": 4}})",
       R"({"model": {"from": "gpt"}, "training": {"train_layers": 1}})",
       R"({"model": {"type": "llama"}, "training": {"sample_tokens": 4}})",
+      R"({"model": {"type": "mu", "reference": true}})",
       R"({"task": "classify", "model": {"from": "bert"}, "training": {"freeze": 1, "teacher": "big"}})",
       R"({"task": "classify", "model": {"from": "bert"}, "training": {"freeze": 1, "frozen_dropout": true}})",
       R"({"task": "mlm"})"};

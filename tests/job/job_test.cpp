@@ -190,7 +190,9 @@ TEST(Job, ASectionMayBeLeftOutAtTheTop) {
 TEST(Job, AllKeysOfASectionAreListedOnce) {
   const std::string text = problem(R"({"training": {"xyzzy": 1, "plugh": 2, "frotz": 3}})");
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
-  EXPECT_NE(text.find("training.xyzzy: unknown key; training has max_length, batch_size"), std::string::npos) << text;
+  EXPECT_NE(text.find("training.xyzzy: unknown key; training has max_length, window_stride, batch_size"),
+            std::string::npos)
+      << text;
   EXPECT_TRUE(text.ends_with("\njob.json: training.plugh: unknown key\njob.json: training.frotz: unknown key")) << text;
 }
 
@@ -386,6 +388,31 @@ TEST(Job, WarmUpIsTheStepsGivenOrAShareOfAll) {
   EXPECT_EQ(warmup_steps_of(training, 10), 10);
 }
 
+TEST(Job, AStrideBeyondTheLengthWouldLeaveTokensOut) {
+  EXPECT_NE(problem(R"({"training": {"max_length": 64, "window_stride": 65}})")
+                .find("training.window_stride = 65 is more than training.max_length = 64"),
+            std::string::npos);
+  EXPECT_EQ(resolved(R"({"training": {"max_length": 64, "window_stride": 32}})").training.window_stride, 32);
+}
+
+TEST(Job, TheReferenceOfMuHasTheDefectsOfItsFirstProgramUnlessTheJobSaysOtherwise) {
+  const TrainingOptions plain = resolved(R"({"model": {"type": "mu"}})").training;
+  EXPECT_EQ(plain.window_stride, 0);
+  EXPECT_EQ(plain.schedule_ratio, 0);
+  EXPECT_FALSE(plain.drop_incomplete_accumulation);
+  const TrainingOptions defects = resolved(R"({"model": {"type": "mu", "reference": true}})").training;
+  EXPECT_EQ(defects.window_stride, 64);
+  EXPECT_EQ(defects.schedule_ratio, 4);
+  EXPECT_TRUE(defects.drop_incomplete_accumulation);
+  const TrainingOptions said =
+      resolved(R"({"model": {"type": "mu", "reference": true}, "training": {"window_stride": 128,
+      "schedule_ratio": 1, "drop_incomplete_accumulation": false}})")
+          .training;
+  EXPECT_EQ(said.window_stride, 128);
+  EXPECT_EQ(said.schedule_ratio, 1);
+  EXPECT_FALSE(said.drop_incomplete_accumulation);
+}
+
 TEST(Job, WrittenOutReadsBackTheSame) {
   Job job = resolved(R"({"model": {"type": "llama", "d_model": 384, "bias": true}, "data": {"train": ["a.txt", "b/"]},
                          "training": {"learning_rate": 3.3e-4, "warmup_steps": 7}, "comment": "\"quoted\""})");
@@ -512,6 +539,8 @@ TEST(JobSources, ArePathsOrObjectsWithSettingsOfTheirOwn) {
             "block");
   std::vector<std::string> notes;
   EXPECT_EQ(job_from_json_text("{}", "job.json", {"data.train=2024"}, notes).data.train[0].path, "2024");
+  EXPECT_EQ(job_from_json_text("{}", "job.json", {R"(data.train="2024")"}, notes).data.train[0].path, "2024")
+      << "a string of JSON, too";
   EXPECT_EQ(
       job_from_json_text("{}", "job.json", {R"(data.train=[{"path": "x", "weight": 3}])"}, notes).data.train[0].weight,
       3);

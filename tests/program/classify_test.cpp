@@ -85,6 +85,14 @@ TEST_F(Classify, ThatNamesOneClassOnlySaysSo) {
   EXPECT_TRUE(has(read_json(folder / "run/summary.json")["warnings"].dump(), "predicts one class only"));
   EXPECT_EQ(run_brisk({"report", "run"}, folder).exit_code, 0);
   EXPECT_TRUE(has(read_text(folder / "run/report.html"), "predicts one class only"));
+  EXPECT_TRUE(has(trained.err, "lower training.learning_rate (now 5)")) << trained.err;
+
+  job["training"]["learning_rate"] = 1e-9;
+  const Outcome slow = train(job, {"--overwrite"});
+  ASSERT_EQ(slow.exit_code, 0) << slow.err;
+  EXPECT_FALSE(has(slow.err, "lower training.learning_rate")) << slow.err;
+  EXPECT_FALSE(has(slow.err, "more harm than good")) << slow.err;
+  EXPECT_TRUE(has(slow.err, "raise training.learning_rate (now 1e-09; ")) << slow.err;
 }
 
 TEST_F(Classify, IsExportedWithItsLengthAndAnswersTheSame) {

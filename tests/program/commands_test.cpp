@@ -13,8 +13,8 @@ namespace {
 TEST(Help, OfEveryCommandEndsWithAnExample) {
   TemporaryFolder folder;
   for (const std::string command : {"", "train", "generate", "eval", "tokenizer", "tokenizer train", "tokenizer encode",
-                                    "tokenizer decode", "tokenizer convert", "machine", "bench", "bench lm", "job",
-                                    "job schema", "job reference", "completion", "manual"}) {
+                                    "tokenizer decode", "tokenizer convert", "machine", "bench", "bench lm", "bench mu",
+                                    "job", "job schema", "job reference", "completion", "manual"}) {
     std::vector<std::string> arguments;
     std::istringstream words(command);
     for (std::string word; words >> word;) arguments.push_back(word);
@@ -253,6 +253,25 @@ TEST(Bench, PrintsOneObject) {
   EXPECT_LT(result["utilisation"].get<double>(), 1.0);
   EXPECT_NEAR(result["utilisation"].get<double>(), result["gflops"].get<double>() / result["peak_gflops"].get<double>(),
               1e-6);
+}
+
+TEST(Bench, MeasuresMu) {
+  TemporaryFolder folder;
+  const auto measured = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"bench",     "mu",   "--layers",     "2",  "--vocabulary", "500",
+                                          "--batch",   "2",    "--max-length", "16", "--precision",  "fp32",
+                                          "--seconds", "0.01", "--threads",    "1",  "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = run_brisk(arguments, folder);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return Json::parse(outcome.out);
+  };
+  const Json result = measured({}), reference = measured({"--reference"});
+  EXPECT_EQ(result["layers"], 2);
+  EXPECT_EQ(result["batch"], 2);
+  EXPECT_GT(result["tokens_per_second"].get<double>(), 0.0);
+  EXPECT_EQ(reference["parameters"], 2 * (52640 + 16 * 500) + 129 * 500 + 64 * 16 + 128);
+  EXPECT_EQ(result["parameters"], reference["parameters"].get<int64_t>() - 2 * 256);
 }
 
 TEST(Bench, MeasuresAShapeOfOnesOwn) {

@@ -107,8 +107,32 @@ TEST_F(Doctor, RefusesWhatCannotBe) {
   EXPECT_NE(refusal({"--baseline", "clever"}).find("naive"), std::string::npos);
   EXPECT_NE(refusal({"--try", "training.padding"}).find("KEY=VALUE"), std::string::npos);
   EXPECT_NE(refusal({"--try", "model.bogus=3"}).find("unknown key"), std::string::npos);
+  EXPECT_NE(refusal({"--budget", "0"}).find("--budget: found \"0\", expected a time"), std::string::npos);
+  EXPECT_NE(refusal({"--apply", "text.txt"}).find("the job's data, which stay as they are"), std::string::npos);
+  EXPECT_NE(refusal({"--apply", "new.json", "--report", "./new.json"}).find("the same file"), std::string::npos);
+  EXPECT_NE(refusal({"--set", "data.train=\"other.txt\""}).find("other.txt: no such file"), std::string::npos);
+  EXPECT_EQ(read_text(folder / "text.txt"), english_like_text(400));
   job["data"]["train"] = {"missing.txt"};
   EXPECT_NE(refusal({}).find("missing.txt"), std::string::npos);
+}
+
+TEST_F(Doctor, VerifiesByTrainingBothJobsToTheirEnd) {
+  job["training"]["max_steps"] = 8;
+  const Outcome outcome = doctor({"--budget", "15s", "--json", "--verify"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "training the written job to its end"));
+  EXPECT_TRUE(has(outcome.err, "training the tuned job to its end"));
+}
+
+TEST_F(Doctor, RepeatsItselfInWordsThatAShellReadsBack) {
+  const std::string name = "a job's; touch gone.json";
+  write_text(folder / name, job.dump());
+  const Outcome outcome = run_brisk(
+      {"doctor", name, "--budget", "15s", "--set", "comment=it's $(mine)", "--try", "model.d_model=65536"}, folder);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(has(outcome.out, R"(brisk doctor 'a job'\''s; touch gone.json' --set 'comment=it'\''s $(mine)')"))
+      << outcome.out;
+  EXPECT_FALSE(has(outcome.out, "\\n")) << "a rung that cannot be trained is told in one line: " << outcome.out;
 }
 
 TEST_F(Doctor, InterruptedSaysWhatIsKnown) {

@@ -184,6 +184,18 @@ TEST_F(Resume, SaysSoWhereTheBestModelIsGone) {
   EXPECT_NE(outcome.err.find("is gone; the model is that of step 120"), std::string::npos) << outcome.err;
 }
 
+TEST_F(Resume, OfACheckpointThatWasRenamedIsRefused) {
+  const Json job = job_with_everything();
+  train_small(folder, job, "run");
+  const std::string places = folder / "run/checkpoints/", name = checkpoints_of(folder / "run").back();
+  std::filesystem::rename(places + name, places + "step-99999999");
+  write_job(folder, job);
+  const Outcome outcome = resume("run");
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "its name says step 99999999") && has(outcome.err, "rename it to " + name))
+      << outcome.err;
+}
+
 TEST_F(Resume, FindsTheTextWhereverItLies) {
   const Json job = job_with_everything();
   train_small(folder, job, "reference");

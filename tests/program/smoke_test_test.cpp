@@ -46,6 +46,14 @@ TEST_F(SmokeTest, GoesThroughEveryStageAndLeavesNothing) {
   EXPECT_EQ(listing(folder.path()), before);
 }
 
+TEST_F(SmokeTest, SaysThatThereIsNoPlaceForItsFiles) {
+  write_job(folder, job);
+  const Outcome outcome =
+      run_brisk({"train", "job.json", "--smoke-test"}, folder, {.environment = {"TMPDIR=" + folder / "missing"}});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_TRUE(has(outcome.err, folder / "missing") && has(outcome.err, "name one with TMPDIR=DIR")) << outcome.err;
+}
+
 TEST_F(SmokeTest, InterruptedLeavesNothingEither) {
   write_job(folder, job);
   Process process({"train", "job.json", "--smoke-test"}, folder, {.environment = {"TMPDIR=" + folder / "tmp"}});
@@ -99,6 +107,16 @@ TEST_F(SmokeTest, ReadsFilesOfAnyNameAndPredictsTheWholeRun) {
     EXPECT_EQ(outcome.exit_code, 0) << name << outcome.err;
     EXPECT_NE(outcome.err.find("the whole run should take about "), std::string::npos) << outcome.err;
   }
+}
+
+TEST_F(SmokeTest, DoesNotTakeItsOwnSmallSubsetForTheUsersData) {
+  std::string lines;
+  for (int i = 0; i < 12; ++i) lines += "the same line of words again and again\n\n";
+  write_text(folder / "text.txt", lines + english_like_text(60));
+  job["model"]["vocab_size"] = 9000;  // more than so little text supports
+  const Outcome outcome = smoke();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err.find("warning"), std::string::npos) << outcome.err;
 }
 
 TEST_F(SmokeTest, FindsADamagedModelToStartFrom) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <regex>
 #include <sstream>
 
 #include "program/support/small_job.h"
@@ -121,6 +122,94 @@ TEST(Train, SummarisesTheRun) {
   EXPECT_GT(summary["peak_memory_bytes"].get<int64_t>(), 1 << 20);
 }
 
+TEST(Train, AnEpochTellsLossPerplexityAndAccuracyOfTrainingAndValidation) {
+  TemporaryFolder folder;
+  Json job = small_job();
+  job["training"].erase("max_steps");
+  job["training"]["num_epochs"] = 2;
+  job["training"]["eval_steps"] = 0;
+  const std::string told = train_small(folder, job, "run").err;
+  const std::string figure = "([0-9.]+)", share = figure + " %";
+  const std::regex line("epoch 1/2: loss " + figure + ", perplexity " + figure + ", accuracy " + share +
+                        ", validation loss " + figure + ", perplexity " + figure + ", accuracy " + share);
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(told, found, line)) << told;
+  for (const size_t loss : {1, 4}) {
+    const double perplexity = std::stod(found[loss + 1]);
+    EXPECT_NEAR(perplexity, std::exp(std::stod(found[loss])), 0.01 * perplexity);
+  }
+  const std::regex header("train loss +perplexity +accuracy +val loss +val perplexity +val accuracy");
+  EXPECT_TRUE(std::regex_search(told, header)) << told;
+}
+
+TEST(Train, WindowsThatOverlapAreMoreSequencesAndAreEvaluatedSoToo) {
+  TemporaryFolder folder;
+  Json job = small_job();
+  job["data"]["document"] = "file";
+  job["training"]["max_length"] = 16;
+  job["training"]["max_steps"] = 4;
+  train_small(folder, job, "run");
+  job["training"]["window_stride"] = 8;
+  train_small(folder, job, "overlapping");
+  const auto start = [&](const std::string& run) {
+    const std::string ledger = read_text(folder / run + "/ledger.jsonl");
+    return Json::parse(ledger.substr(0, ledger.find('\n')));
+  };
+  for (const char* key : {"training_tokens", "validation_tokens"}) {
+    const double ratio = start("overlapping")[key].get<double>() / start("run")[key].get<double>();
+    EXPECT_NEAR(ratio, 2, 0.1) << key;
+  }
+  const std::string overlapping = run_brisk({"eval", "overlapping", "--data", "text.txt", "--json"}, folder).out;
+  const std::string apart = run_brisk({"eval", "run", "--data", "text.txt", "--json"}, folder).out;
+  EXPECT_NEAR(Json::parse(overlapping)["tokens"].get<double>() / Json::parse(apart)["tokens"].get<double>(), 2, 0.1);
+}
+
+TEST(Train, AnAccumulationThatIsNotFullIsDroppedIfTheJobSaysSo) {
+  TemporaryFolder folder;
+  Json job = small_job();
+  job["training"].erase("max_steps");
+  job["training"]["num_epochs"] = 1;
+  job["training"]["batch_size"] = 7;
+  job["training"]["gradient_accumulation_steps"] = 4;
+  const auto steps = [&](const std::string& run) {
+    train_small(folder, job, run);
+    return step_lines(metrics_of(folder / run)).back()["step"].get<int64_t>();
+  };
+  const int64_t all = steps("all");
+  job["training"]["drop_incomplete_accumulation"] = true;
+  EXPECT_EQ(steps("dropped"), all - 1);
+}
+
+TEST(Train, AScheduleLongerThanTheRunHasNotFallenAtItsEnd) {
+  TemporaryFolder folder;
+  Json job = small_job();
+  job["training"]["max_steps"] = 40;
+  job["training"]["optimizer"] = "adamw";
+  job["training"]["lr_scheduler"] = "linear";
+  job["training"]["warmup_steps"] = 0;
+  job["training"]["learning_rate"] = 1e-3;
+  job["training"]["schedule_ratio"] = 4;
+  const std::string told = train_small(folder, job, "run").err;
+  EXPECT_NE(told.find("down to 0.000756 at the end of the run: the schedule is 4 times as long"), std::string::npos)
+      << told;
+  EXPECT_NEAR(step_lines(metrics_of(folder / "run")).back()["learning_rate"].get<double>(), 7.5625e-4, 1e-9);
+}
+
+TEST(Train, TheReferenceOfMuSaysEverywhereThatItsPerplexityIsNotALanguageModels) {
+  TemporaryFolder folder;
+  Json job = small_job();
+  job["model"] = {{"type", "mu"}, {"num_layers", 1}, {"vocab_size", 320}, {"reference", true}};
+  job["training"]["max_steps"] = 3;
+  const std::string told = train_small(folder, job, "run").err;
+  const std::string words = "are not a language model's";
+  EXPECT_NE(told.find(words), std::string::npos) << told;
+  EXPECT_NE(read_json(folder / "run/summary.json")["warnings"].dump().find(words), std::string::npos);
+  EXPECT_EQ(run_brisk({"report", "run", "--output", "page.html"}, folder).exit_code, 0);
+  EXPECT_NE(read_text(folder / "page.html").find("language model"), std::string::npos);
+  const Outcome evaluation = run_brisk({"eval", "run", "--data", "text.txt"}, folder);
+  EXPECT_NE((evaluation.out + evaluation.err).find(words), std::string::npos) << evaluation.err;
+}
+
 // The rows of the table at the end, as words.
 std::vector<Names> epochs_table(const std::string& text) {
   std::vector<Names> rows;
@@ -143,8 +232,8 @@ TEST(Train, TheTableOfEpochsHasNoValidationTwiceAndTheLastEpochToo) {
   const int64_t epoch = std::stoll(rows[0][1]);  // its steps
   ASSERT_GT(epoch, 50);
   ASSERT_LT(epoch, 75);
-  for (const size_t row : {0, 1, 3}) EXPECT_EQ(rows[row][5], "-") << "no evaluation was in it: " << outcome.err;
-  for (const size_t row : {2, 4}) EXPECT_NE(rows[row][5], "-") << outcome.err;
+  for (const size_t row : {0, 1, 3}) EXPECT_EQ(rows[row][6], "-") << "no evaluation was in it: " << outcome.err;
+  for (const size_t row : {2, 4}) EXPECT_NE(rows[row][6], "-") << outcome.err;
 
   // Early stopping in the middle of an epoch.
   job["training"]["early_stopping_patience"] = 1;

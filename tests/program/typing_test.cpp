@@ -38,6 +38,9 @@ TEST_F(Typing, FamiliarFlagsAreToldWhatTheyAreHere) {
            {{"--early-stopping"}, "use --set training.early_stopping_patience=3"},
            {{"--output_dir", "out"}, "use --output out"},
            {{"--fp16"}, "use --set training.precision=fp16"},
+           {{"--workers", "3"}, "use --set training.num_workers=3"},
+           {{"--evaluation_strategy", "epoch"}, "use --set evaluation_strategy=epoch"},
+           {{"-o", "out"}, "what it writes is named by --output"},
            {{"--push_to_hub"}, "nothing is uploaded"},
            {{"--frobnicate"}, "--frobnicate: brisk train has no such flag"}}) {
     std::vector<std::string> command = {"train", "job.json"};
@@ -46,6 +49,7 @@ TEST_F(Typing, FamiliarFlagsAreToldWhatTheyAreHere) {
     EXPECT_EQ(outcome.exit_code, 2);
     EXPECT_TRUE(has(outcome.err, hint)) << outcome.err;
   }
+  EXPECT_FALSE(has(brisk({"train", "job.json", "-v"}).err, "--output")) << "it is no other spelling of that";
   EXPECT_FALSE(has(brisk({"trian", "job.json"}).err, "generate")) << "the list is for who has no idea";
 }
 
@@ -55,6 +59,7 @@ TEST_F(Typing, ARunIsEnoughToGoOnWithItAndItGoesOnForLonger) {
   EXPECT_EQ(plain.exit_code, 2);
   EXPECT_TRUE(has(plain.err, "run: a run; add --resume to go on with it")) << plain.err;
   EXPECT_TRUE(has(brisk({"train", "run", "--resume"}).err, "nothing to do; to go on, make it longer"));
+  EXPECT_TRUE(has(brisk({"report", "run", "--json"}).out, "\"processes\": 1")) << "that one did nothing";
 
   const Outcome longer = brisk({"train", "run", "--resume", "--set", "training.max_steps=10"});
   EXPECT_EQ(longer.exit_code, 0) << longer.err;
@@ -185,7 +190,8 @@ TEST_P(Examples, PassTheSmokeTest) {
 
 // The others start from a model of Hugging Face's.
 INSTANTIATE_TEST_SUITE_P(Each, Examples,
-                         testing::Values("tiny", "prototype", "quality", "production", "demo", "demo-classify"),
+                         testing::Values("tiny", "prototype", "quality", "production", "demo", "demo-classify", "mu-6",
+                                         "mu-12", "mu-24"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -78,6 +78,24 @@ TEST(Watching, SamplesEachPromptAtEachEvaluation) {
   EXPECT_EQ(json_lines_of(folder / "again/samples.jsonl"), samples);
 }
 
+TEST(Watching, SamplesAreDrawnAsTheJobSays) {
+  TemporaryFolder folder;
+  const auto samples_with = [&](const std::string& name, const std::vector<std::pair<std::string, double>>& settings) {
+    Json job = watched_job();
+    job["training"]["sample_tokens"] = 30;
+    for (const auto& [key, value] : settings) job["training"]["sample_" + key] = value;
+    train_small(folder, job, name);
+    std::vector<std::string> texts;
+    for (const Json& line : json_lines_of(folder / name + "/samples.jsonl")) texts.push_back(line["text"]);
+    return texts;
+  };
+  const std::vector<std::string> likeliest = samples_with("likeliest", {{"temperature", 0}});
+  EXPECT_EQ(samples_with("one", {{"top_k", 1}}), likeliest);
+  EXPECT_EQ(samples_with("nucleus", {{"top_p", 1e-6}, {"top_k", 0}}), likeliest);
+  EXPECT_NE(samples_with("default", {}), likeliest);
+  EXPECT_NE(samples_with("penalty", {{"temperature", 0}, {"repetition_penalty", 3}}), likeliest);
+}
+
 TEST(Watching, WithoutAPromptASampleStartsFromNothing) {
   TemporaryFolder folder;
   Json job = small_job();

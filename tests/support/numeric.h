@@ -94,8 +94,9 @@ class Ragged {
   int64_t longest_ = 0;
 };
 
-constexpr Activation kEveryActivation[] = {Activation::none, Activation::gelu_tanh, Activation::gelu_erf,
-                                           Activation::relu, Activation::silu,      Activation::tanh};
+constexpr Activation kEveryActivation[] = {Activation::none,   Activation::gelu_tanh, Activation::gelu_erf,
+                                           Activation::relu,   Activation::silu,      Activation::tanh,
+                                           Activation::sigmoid};
 
 // A loss whose gradient with respect to y is dy.
 inline double product_sum(const Matrix& y, const Matrix& dy) {

@@ -44,6 +44,27 @@ TEST(ParameterStore, DrawsDependOnTheSeedAndTheNameAlone) {
   EXPECT_NEAR(std::sqrt(square), 0.02, 0.002);
 }
 
+TEST(ParameterStore, UniformDrawsFillTheirRangeAroundTheMean) {
+  ParameterStore store;
+  const Parameter* level = store.add(spec("level", 40, 50, {Initial::Kind::uniform, 0.5, 2}));
+  const Parameter* around = store.add(spec("around", 40, 50, {Initial::Kind::normal, 0.1, -1}));
+  store.allocate(guarded_device(), {}, DType::f32, ParameterStore::Purpose::inference);
+  store.initialise(3);
+  double mean = 0, least = 9, most = -9, other_mean = 0;
+  for (const float value : values_of(store, level->master)) {
+    mean += value / 2000.0;
+    least = std::min<double>(least, value);
+    most = std::max<double>(most, value);
+  }
+  for (const float value : values_of(store, around->master)) other_mean += value / 2000.0;
+  EXPECT_NEAR(mean, 2, 0.03);
+  EXPECT_GE(least, 1.5);
+  EXPECT_LT(least, 1.51);
+  EXPECT_LE(most, 2.5);
+  EXPECT_GT(most, 2.49);
+  EXPECT_NEAR(other_mean, -1, 0.01);
+}
+
 TEST(ParameterStore, OnesAndZerosAreWhatTheySay) {
   ParameterStore store;
   const Parameter* gain = store.add(spec("gain", 1, 5, {Initial::Kind::ones}));

@@ -91,8 +91,9 @@ INSTANTIATE_TEST_SUITE_P(Tokenizers, Golden,
                          ::testing::Values("gpt2", "gpt2_prefix", "llama3", "qwen2", "o200k", "falcon", "llama",
                                            "metaspace_always", "metaspace_first", "bert_like", "suffix", "bert",
                                            "split_removed", "split_merged_with_previous", "split_merged_with_next",
-                                           "split_contiguous", "roberta", "wordpiece_uncased", "wordpiece_cased",
-                                           "wordpiece_bare", "wordpiece_lowercase", "wordpiece_other"),
+                                           "split_contiguous", "roberta", "word_bpe", "wordpiece_uncased",
+                                           "wordpiece_cased", "wordpiece_bare", "wordpiece_lowercase",
+                                           "wordpiece_other"),
                          [](const auto& info) { return std::string(info.param); });
 
 INSTANTIATE_TEST_SUITE_P(Tokenizers, PairGolden,

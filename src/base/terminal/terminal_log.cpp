@@ -27,8 +27,9 @@ void write_all(int file_descriptor, std::string_view text) {
   }
 }
 
-// The last resort: whatever a line quotes, a terminal is told to do nothing but what coloured() writes.
-std::string with_our_colours_only(std::string_view text) {
+// The last resort: whatever a line quotes, a terminal is told to do nothing but what coloured() writes, where it writes.
+std::string with_our_colours_only(std::string_view text, bool colours) {
+  if (!colours) return without_controls(text);
   constexpr std::array<std::string_view, 7> kOurs = {"\x1b[0m",  "\x1b[1m",  "\x1b[2m", "\x1b[31m",
                                                      "\x1b[32m", "\x1b[33m", "\x1b[34m"};
   std::string shown;
@@ -60,7 +61,7 @@ void TerminalLog::line(LogLevel level, std::string_view text) {
   if (level == LogLevel::warning) before = (colours_ ? coloured("warning:", Colour::yellow).text : "warning:") + " ";
   const std::lock_guard lock(mutex_);
   take_off_screen();
-  write_all(file_descriptor_, fmt::format("{}{}\n", before, with_our_colours_only(text)));
+  write_all(file_descriptor_, fmt::format("{}{}\n", before, with_our_colours_only(text, colours_)));
 }
 
 void TerminalLog::progress(const Progress& progress, bool is_logged) {

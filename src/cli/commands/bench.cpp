@@ -5,10 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "base/terminal/terminal.h"
 #include "bench/bench_classify.h"
+#include "bench/bench_mu.h"
 #include "cli/command.h"
 #include "cli/device_option.h"
 #include "cli/limits.h"
@@ -68,6 +70,42 @@ void print_text(const std::string& name, const std::string& rates, const BenchFi
   }
 }
 
+// What every benchmark of a language model tells besides.
+void add_text_figures(nlohmann::ordered_json& json, const TextTrainingFigures& figures) {
+  json["flop_per_token"] = figures.flop_per_token;
+  json["planned_memory_bytes"] = figures.planned_memory_bytes();
+  json["state_bytes"] = figures.state_bytes;
+  json["activation_bytes"] = figures.activation_bytes;
+  json["workspace_bytes"] = figures.workspace_bytes;
+  json["mean_tokens_per_second"] = figures.mean_tokens_per_second;
+}
+
+std::string planned_memory(const TextTrainingFigures& figures) {
+  return fmt::format(" ({} planned)", format_bytes(static_cast<double>(figures.planned_memory_bytes())));
+}
+
+// Options of every benchmark.
+template <typename Options>
+void add_run_options(CLI::App* command, const std::shared_ptr<Options>& arguments) {
+  auto& options = arguments->options;
+  add_device_option(*command, options.device);
+  command
+      ->add_option("--precision", options.precision,
+                   "Number format of matrix products: fp32, bf16 or auto; on a GPU also tf32, fp16 and fp8")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16", "fp8", "auto"}));
+  command->add_flag_callback(
+      "--no-master-weights", [arguments] { arguments->options.master_weights = false; },
+      "Keep the layers' weights only in bf16, with stochastic rounding (GPU only)");
+  command->add_option("--threads", options.threads, "Number of compute threads (default: all cores)")
+      ->check(at_least(1));
+  command
+      ->add_option("--micro-batch-tokens", options.micro_batch_tokens,
+                   "Maximum tokens per micro-batch (default: chosen by brisk)")
+      ->check(at_least(1));
+  command->add_flag("--json", arguments->json, "Print one JSON object on standard output");
+}
+
 struct ClassifyArguments {
   ClassifyBenchOptions options;
   bool json = false;
@@ -109,24 +147,9 @@ void add_classify(CLI::App& bench) {
   command->add_option("--seconds", options.seconds, "How long to measure, in seconds; at least 20 steps")
       ->capture_default_str()
       ->check(above(0));
-  command->add_option("--threads", options.threads, "Number of compute threads (default: all cores)")
-      ->check(at_least(1));
-  command
-      ->add_option("--precision", options.precision,
-                   "Number format of matrix products: fp32, bf16 or auto; on a GPU also tf32, fp16 and fp8")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16", "fp8", "auto"}));
-  command->add_flag_callback(
-      "--no-master-weights", [arguments] { arguments->options.master_weights = false; },
-      "Keep the layers' weights only in bf16, with stochastic rounding (GPU only)");
-  add_device_option(*command, options.device);
   command->add_option("--tokenizer", options.tokenizer,
                       "Tokenizer to use (default: a WordPiece vocabulary trained on the texts)");
-  command
-      ->add_option("--micro-batch-tokens", options.micro_batch_tokens,
-                   "Maximum tokens per micro-batch (default: chosen by brisk)")
-      ->check(at_least(1));
-  command->add_flag("--json", arguments->json, "Print one JSON object on standard output");
+  add_run_options(command, arguments);
   command->footer("Example:\n  brisk bench classify --model distilbert --data reviews.csv --max-length 128 --json");
   command->callback([arguments] { run_classify(*arguments); });
 }
@@ -142,26 +165,71 @@ void run_bench(const BenchArguments& arguments) {
   const BenchResult result = bench_language_model(arguments.options);
   const DecoderConfig& model = result.model;
   if (arguments.json) {
-    print_json({{"shape", arguments.options.shape},
-                {"width", model.d_model},
-                {"layers", model.num_layers},
-                {"vocabulary", model.vocab_size},
-                {"heads", model.num_heads},
-                {"max_length", model.max_length},
-                {"batch", result.batch},
-                {"threads", result.threads},
-                {"optimizer", arguments.options.optimizer},
-                {"flop_per_token", result.flop_per_token},
-                {"planned_memory_bytes", result.planned_memory_bytes()},
-                {"state_bytes", result.state_bytes},
-                {"activation_bytes", result.activation_bytes},
-                {"workspace_bytes", result.workspace_bytes},
-                {"mean_tokens_per_second", result.mean_tokens_per_second}},
-               result);
+    nlohmann::ordered_json json = {{"shape", arguments.options.shape},
+                                   {"width", model.d_model},
+                                   {"layers", model.num_layers},
+                                   {"vocabulary", model.vocab_size},
+                                   {"heads", model.num_heads},
+                                   {"max_length", model.max_length},
+                                   {"batch", result.batch},
+                                   {"threads", result.threads},
+                                   {"optimizer", arguments.options.optimizer}};
+    add_text_figures(json, result);
+    print_json(std::move(json), result);
   } else {
-    print_text(name_of(arguments.options, model), "", result,
-               fmt::format(" ({} planned)", format_bytes(static_cast<double>(result.planned_memory_bytes()))));
+    print_text(name_of(arguments.options, model), "", result, planned_memory(result));
   }
+}
+
+struct MuArguments {
+  MuBenchOptions options;
+  bool json = false;
+};
+
+void run_mu(const MuArguments& arguments) {
+  const MuBenchOptions& options = arguments.options;
+  const TextTrainingFigures figures = bench_mu(options);
+  if (arguments.json) {
+    nlohmann::ordered_json json = {{"model", "mu"},
+                                   {"reference", options.reference},
+                                   {"layers", options.layers},
+                                   {"vocabulary", options.vocabulary},
+                                   {"max_length", options.max_length},
+                                   {"batch", figures.batch},
+                                   {"dropout", options.dropout},
+                                   {"threads", figures.threads}};
+    add_text_figures(json, figures);
+    print_json(std::move(json), figures);
+  } else {
+    print_text(fmt::format("mu, {} layers, a vocabulary of {}", options.layers, options.vocabulary), "", figures,
+               planned_memory(figures));
+  }
+}
+
+void add_mu(CLI::App& bench) {
+  CLI::App* command = bench.add_subcommand("mu", "Time training of MU by its recipe, with the real training step");
+  auto arguments = std::make_shared<MuArguments>();
+  MuBenchOptions& options = arguments->options;
+  command->add_option("--layers", options.layers, "Number of layers")->capture_default_str()->check(between(1, 1000));
+  command->add_option("--vocabulary", options.vocabulary, "Size of the vocabulary")
+      ->capture_default_str()
+      ->check(between(2, 1 << 24));
+  command->add_option("--batch", options.batch, "Sequences per optimizer step")
+      ->capture_default_str()
+      ->check(between(1, 1 << 20));
+  command->add_option("--max-length", options.max_length, "Tokens per sequence")
+      ->capture_default_str()
+      ->check(between(2, 1 << 20));
+  command->add_option("--dropout", options.dropout, "Fraction of activations set to zero at random")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 0.99));
+  command->add_flag("--reference", options.reference, "MU as it was first written: without a causal mask");
+  command->add_option("--seconds", options.seconds, "How long to measure, in seconds")
+      ->capture_default_str()
+      ->check(above(0));
+  add_run_options(command, arguments);
+  command->footer("Example:\n  brisk bench mu --layers 6 --json");
+  command->callback([arguments] { run_mu(*arguments); });
 }
 
 }  // namespace
@@ -188,14 +256,6 @@ void add_bench_command(CLI::App& app) {
       ->check(between(1, 1 << 20));
   lm->add_option("--max-length", options.max_length, "Tokens per sequence (default: that of the shape)")
       ->check(between(2, 1 << 20));
-  add_device_option(*lm, options.device);
-  lm->add_option("--precision", options.precision,
-                 "Number format of matrix products: fp32, bf16 or auto; on a GPU also tf32, fp16 and fp8")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16", "fp8", "auto"}));
-  lm->add_flag_callback(
-      "--no-master-weights", [arguments] { arguments->options.master_weights = false; },
-      "Keep the layers' weights only in bf16, with stochastic rounding (GPU only)");
   lm->add_option("--optimizer", options.optimizer,
                  "Optimizer: adamw (as in the PyTorch comparison, bench/peers) or muon, the default of `brisk train`")
       ->capture_default_str()
@@ -203,17 +263,14 @@ void add_bench_command(CLI::App& app) {
   lm->add_option("--seconds", options.seconds, "How long to measure, in seconds")
       ->capture_default_str()
       ->check(above(0));
-  lm->add_option("--threads", options.threads, "Number of compute threads (default: all cores)")->check(at_least(1));
-  lm->add_option("--micro-batch-tokens", options.micro_batch_tokens,
-                 "Maximum tokens per micro-batch (default: chosen by brisk)")
-      ->check(at_least(1));
-  lm->add_flag("--json", arguments->json, "Print one JSON object on standard output");
+  add_run_options(lm, arguments);
   lm->footer(
       "Examples:\n"
       "  brisk bench lm --shape small --precision fp32 --json\n"
       "  brisk bench lm --width 512 --layers 4 --vocabulary 16000 --batch 16 --max-length 256");
   lm->callback([arguments] { run_bench(*arguments); });
   add_classify(*command);
+  add_mu(*command);
 }
 
 }  // namespace brisk

@@ -19,11 +19,13 @@
 #include "base/terminal/terminal.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/shell_word.h"
 #include "doctor/apply.h"
 #include "doctor/measure/worker.h"
 #include "doctor/show/diagnosis_json.h"
 #include "doctor/show/diagnosis_page.h"
 #include "doctor/show/diagnosis_text.h"
+#include "infer/architecture/unread_options.h"
 #include "infer/open/model_source.h"
 #include "job/run_length.h"
 
@@ -38,19 +40,41 @@ struct DoctorArguments {
 };
 
 double budget_seconds(const std::string& text) {
-  const RunLength length = parse_run_length(text, "--budget");
-  if (length.unit != RunLength::Unit::seconds) user_error("--budget {}: expected a time, such as 5m or 40s", text);
-  return length.amount;
+  try {
+    const RunLength length = parse_run_length(text, "--budget");
+    if (length.unit == RunLength::Unit::seconds) return length.amount;
+  } catch (const UserError&) {  // speaks of epochs and steps, too
+  }
+  user_error("--budget: found \"{}\", expected a time such as \"5m\", \"40s\" or \"1h30m\"", text);
 }
 
-// A file that is written at the end is refused at the beginning.
-void check_output(const std::string& path, const char* flag, const std::string& job_path) {
+// A file that is written at the end is refused at the beginning: one that is read as well, or that cannot be written.
+void check_output(const std::string& path, const char* flag, const std::string& job_path, const Job& job) {
   if (path.empty()) return;
-  std::error_code ignored;
-  if (std::filesystem::equivalent(path, job_path, ignored))
-    user_error("{} {}: that is the job itself, which stays as it is; give another file", flag, path);
+  const auto is_at = [&](const std::string& other) {
+    std::error_code ignored;
+    return std::filesystem::equivalent(path, other, ignored);
+  };
+  if (is_at(job_path)) user_error("{} {}: that is the job itself, which stays as it is; give another file", flag, path);
+  std::vector<std::string> data = job.data.validation;
+  for (const DataSource& source : job.data.train) data.push_back(source.path);
+  if (std::any_of(data.begin(), data.end(), is_at))
+    user_error("{} {}: that is the job's data, which stay as they are; give another file", flag, path);
+  if (is_at(run_directory_of(job) + "/job.json"))
+    user_error("{} {}: that is a part of the job's run, which stays as it is; give another file", flag, path);
   if (is_directory(path)) user_error("{} {}: a folder, expected a file to write", flag, path);
   AtomicFile(path, Links::follow);  // can be written; what it would replace stays
+}
+
+void check_outputs(const DoctorArguments& arguments, const Job& job) {
+  check_output(arguments.apply, "--apply", arguments.job_path, job);
+  check_output(arguments.report, "--report", arguments.job_path, job);
+  const auto place = [](const std::string& path) {
+    std::error_code ignored;
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
+  };
+  if (!arguments.apply.empty() && !arguments.report.empty() && place(arguments.apply) == place(arguments.report))
+    user_error("--apply and --report name the same file, {}: give each one of its own", arguments.apply);
 }
 
 // As JSON values; a bare word is a string.
@@ -69,10 +93,10 @@ std::vector<std::string> tries_of(const DoctorArguments& arguments) {
 
 // The command that repeats the diagnosis.
 std::string command_of(const DoctorArguments& arguments) {
-  std::string text = "brisk doctor " + arguments.job_path;
-  for (const std::string& setting : arguments.settings) text += " --set '" + setting + "'";
-  for (const std::string& path : arguments.data) text += " --data '" + path + "'";
-  for (const std::string& setting : arguments.tries) text += " --try '" + setting + "'";
+  std::string text = "brisk doctor " + shell_word(arguments.job_path);
+  for (const std::string& setting : arguments.settings) text += " --set " + shell_word(setting);
+  for (const std::string& path : arguments.data) text += " --data " + shell_word(path);
+  for (const std::string& setting : arguments.tries) text += " --try " + shell_word(setting);
   if (!arguments.baseline.empty()) text += " --baseline " + arguments.baseline;
   return text + " --budget " + arguments.budget + (arguments.fix == "all" ? " --fix all" : "");
 }
@@ -86,6 +110,7 @@ Job given_job(const DoctorArguments& arguments) {
   for (const std::string& line : take_model_from_source(job, false)) say("{}", line);
   if (const std::vector<std::string> chosen = resolve_defaults(job); !chosen.empty())
     say("chosen: {}", fmt::join(chosen, ", "));
+  check_model_options(job);
   return job;
 }
 
@@ -98,7 +123,7 @@ void apply(const DoctorArguments& arguments, const Diagnosis& diagnosis) {
   }
   const std::string original = read_file(arguments.job_path, file_kind::job);
   write_file_atomically(arguments.apply, tuned_job_text(diagnosis, original, arguments.apply), Links::follow);
-  say("written: {}; train it with\n  brisk train {}", arguments.apply, arguments.apply);
+  say("written: {}; train it with\n  brisk train {}", arguments.apply, shell_word(arguments.apply));
 }
 
 int run_doctor(Runtime& runtime, const DoctorArguments& arguments) {
@@ -111,8 +136,7 @@ int run_doctor(Runtime& runtime, const DoctorArguments& arguments) {
                               .tries = tries_of(arguments),
                               .verify = arguments.verify};
   const Job job = given_job(arguments);
-  check_output(arguments.apply, "--apply", arguments.job_path);
-  check_output(arguments.report, "--report", arguments.job_path);
+  check_outputs(arguments, job);
   const InterruptGuard guard(runtime,
                              "interrupted: ending with what is known so far; a second Ctrl-C ends it at once\n");
   Diagnosis diagnosis = diagnose(job, options);

@@ -52,9 +52,9 @@ void run_eval(Runtime& runtime, const EvalArguments& arguments) {
   say(runtime, "{}, computed in {}, in sequences of at most {} tokens", model.source(), model.precision(),
       evaluation.max_length);
   if (evaluation.cut > 0) {
-    warn(runtime, "{} of {} texts are longer than {} tokens: only their beginning was read{}", evaluation.cut,
-         evaluation.targets, evaluation.max_length,
-         arguments.options.max_length > 0 ? "" : " (--max-length reads more, if the model can)");
+    warn(runtime, "{} of {} text{} {} longer than {} tokens: only the beginning was read{}", evaluation.cut,
+         evaluation.targets, evaluation.targets == 1 ? "" : "s", evaluation.cut == 1 ? "is" : "are",
+         evaluation.max_length, arguments.options.max_length > 0 ? "" : " (--max-length reads more, if the model can)");
   }
   if (arguments.json) return print_evaluation_json(model, evaluation);
   const bool classes = !model.labels().empty();

@@ -82,7 +82,7 @@ void run_machine(bool as_json) {
                                                 format_bytes(static_cast<double>(gpus[i].memory_bytes)),
                                                 gpus[i].multiprocessors, gpus[i].major, gpus[i].minor)});
   }
-  if (gpus.empty()) table.add_row({"GPUs", fmt::format("none: {}", no_gpu)});
+  if (gpus.empty()) table.add_row({"GPUs", fmt::format("none ({})", no_gpu)});
   table.add_separator();
   const auto rate = [](double peak, double product) {
     if (peak <= 0) return std::string("not supported");

@@ -77,8 +77,8 @@ void run_predict(Runtime& runtime, const PredictArguments& arguments) {
     totals = model.predict_file(arguments.data, print, options);
   }
   if (totals.cut > 0) {
-    warn(runtime, "{} of {} text{} longer than {} tokens: only the beginning was read{}", totals.cut, totals.texts,
-         totals.texts == 1 ? " is" : "s are", totals.max_length,
+    warn(runtime, "{} of {} text{} {} longer than {} tokens: only the beginning was read{}", totals.cut, totals.texts,
+         totals.texts == 1 ? "" : "s", totals.cut == 1 ? "is" : "are", totals.max_length,
          arguments.max_length > 0 ? "" : " (--max-length reads more, if the model can)");
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

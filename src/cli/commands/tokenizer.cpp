@@ -27,7 +27,7 @@ struct TokenizerArguments {
   bool add_special_tokens = false;
 };
 
-constexpr int64_t kBpeEntries = 10000, kWordPieceEntries = 30000;
+constexpr int64_t kBpeEntries = 10000, kWordPieceEntries = 30000, kWordBpeEntries = 50000;
 constexpr const char* kOutputHelp =
     "File to write: tokenizer.json, a folder (which also gets tokenizer_config.json), vocab.json (GPT-2's two files) or "
     "vocab.txt (BERT's)";
@@ -37,6 +37,7 @@ constexpr const char* kTokenizerHelp =
 
 void run_train(const TokenizerArguments& arguments) {
   const bool is_wordpiece = arguments.kind == "wordpiece";
+  const bool is_word_bpe = arguments.kind == "word-bpe";
   const BpeKind bpe = arguments.kind == "roberta" ? BpeKind::roberta : BpeKind::gpt2;
   if (arguments.lowercase && !is_wordpiece) user_error("--lowercase applies to --kind wordpiece only; remove it");
   Source source({.paths = arguments.files, .document = DocumentRule::kFile});
@@ -48,15 +49,19 @@ void run_train(const TokenizerArguments& arguments) {
         format_bytes(static_cast<double>(source.bytes())));
   }
   const TrainedTokenizer result =
-      is_wordpiece ? train_wordpiece(sample.texts, {.vocab_size = arguments.vocab_size.value_or(kWordPieceEntries),
-                                                    .lowercase = arguments.lowercase})
-                   : train_bpe(sample.texts, {.vocab_size = arguments.vocab_size.value_or(kBpeEntries), .kind = bpe});
+      is_wordpiece  ? train_wordpiece(sample.texts, {.vocab_size = arguments.vocab_size.value_or(kWordPieceEntries),
+                                                     .lowercase = arguments.lowercase})
+      : is_word_bpe ? train_word_bpe(sample.texts, {.vocab_size = arguments.vocab_size.value_or(kWordBpeEntries)})
+                    : train_bpe(sample.texts, {.vocab_size = arguments.vocab_size.value_or(kBpeEntries), .kind = bpe});
   if (result.reached < result.requested) {
     warn("--vocab-size {} is more than this text supports; the vocabulary has {} entries", result.requested,
          result.reached);
   }
   save_tokenizer(*result.tokenizer, arguments.output);
-  say("{}: {} with {} entries", arguments.output, is_wordpiece ? "WordPiece" : "byte-level BPE",
+  say("{}: {} with {} entries", arguments.output,
+      is_wordpiece  ? "WordPiece"
+      : is_word_bpe ? "BPE over words"
+                    : "byte-level BPE",
       result.tokenizer->vocab_size());
 }
 
@@ -130,20 +135,21 @@ void add_tokenizer_command(CLI::App& app) {
       "  echo Hello | brisk tokenizer encode --tokenizer tokenizer.json");
   auto arguments = std::make_shared<TokenizerArguments>();
 
-  CLI::App* train = command->add_subcommand("train", "Train a vocabulary: byte-level BPE or WordPiece");
+  CLI::App* train = command->add_subcommand("train", "Train a vocabulary: BPE or WordPiece");
   train
       ->add_option(
           "--kind", arguments->kind,
-          "Kind of tokenizer: bpe (byte-level, as GPT-2), roberta (the same with RoBERTa's special tokens) or wordpiece "
-          "(as BERT)")
+          "Kind of tokenizer: bpe (byte-level, as GPT-2), roberta (the same with RoBERTa's special tokens), word-bpe (over "
+          "the characters of words, without spaces) or wordpiece (as BERT)")
       ->capture_default_str()
-      ->check(CLI::IsMember({"bpe", "roberta", "wordpiece"}));
+      ->check(CLI::IsMember({"bpe", "roberta", "word-bpe", "wordpiece"}));
   train
       ->add_option(
           "--vocab-size", arguments->vocab_size,
           fmt::format(
-              "Size of the vocabulary, including special tokens (default: {} for bpe and roberta, {} for wordpiece)",
-              kBpeEntries, kWordPieceEntries))
+              "Size of the vocabulary, including special tokens (default: {} for bpe and roberta, {} for word-bpe, {} for "
+              "wordpiece)",
+              kBpeEntries, kWordBpeEntries, kWordPieceEntries))
       ->check(between(257, 1 << 24));
   train->add_flag("--lowercase", arguments->lowercase, "Lowercase text and strip accents (wordpiece only)");
   train->add_option("--output", arguments->output, kOutputHelp)->required();

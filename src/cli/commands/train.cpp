@@ -14,6 +14,7 @@
 #include "cli/job_argument.h"
 #include "cli/limits.h"
 #include "cli/messages.h"
+#include "cli/shell_word.h"
 #include "cli/smoke_test/smoke_test.h"
 
 namespace brisk {
@@ -39,15 +40,6 @@ struct TrainArguments {
     return all;
   }
 };
-
-// Quoted for a shell if it contains anything but plain characters.
-std::string shell_word(const std::string& text) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:=+@%";
-  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
 
 // "runs/reviews: early stopping at step 120, loss 0.4312, best validation accuracy ..."; empty if there was no step.
 std::string last_line(const TrainResult& result) {

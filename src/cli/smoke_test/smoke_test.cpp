@@ -41,7 +41,14 @@ constexpr double kStageSeconds = 60;  // a stage takes a second or two; one that
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string pattern = (fs::temp_directory_path() / "brisk-smoke-XXXXXX").string();
+    std::error_code error;
+    const fs::path place = fs::temp_directory_path(error);
+    if (error) {
+      const char* asked = std::getenv("TMPDIR");
+      user_error("{}: no folder for the files of the smoke test: {}; name one with TMPDIR=DIR",
+                 std::string(asked != nullptr && *asked != '\0' ? asked : "/tmp"), error.message());
+    }
+    std::string pattern = (place / "brisk-smoke-XXXXXX").string();
     if (::mkdtemp(pattern.data()) == nullptr)
       user_error("{}: cannot make a folder there: {}", pattern, explain_errno(errno));
     path_ = pattern;

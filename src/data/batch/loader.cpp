@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "base/rounding.h"
 #include "base/runtime.h"
 #include "base/sum_tree.h"
 
@@ -77,6 +76,11 @@ std::vector<int64_t> numbers_of_step(const EpochOrder& order, int64_t sequences_
 }
 
 }  // namespace
+
+int64_t steps_of_epoch(int64_t draws, const LoaderOptions& options) {
+  const int64_t whole = draws / options.sequences_per_step, rest = draws % options.sequences_per_step;
+  return whole + (rest > options.droppable_sequences || whole == 0 ? 1 : 0);
+}
 
 void count_targets(StepBatch& step) {
   bool weighted = false;
@@ -219,7 +223,7 @@ Loader::Loader(std::shared_ptr<const Sequences> sequences, const LoaderOptions& 
   state.sequences = std::move(sequences);
   state.options = options;
   state.order.emplace(state.sequences->count(), options);
-  state.steps_per_epoch = divide_up(state.order->draws(), options.sequences_per_step);
+  state.steps_per_epoch = steps_of_epoch(state.order->draws(), options);
   BRISK_CHECK(state.sequences->sets() == std::ssize(options.micro_batch_rows), "{} row sets, limits of {}",
               state.sequences->sets(), options.micro_batch_rows.size());
   for (size_t set = 0; set < options.micro_batch_rows.size(); ++set) {
@@ -284,7 +288,7 @@ DataCursor Loader::cursor() const { return state_->cursor_of(state_->delivered);
 PackingFigures measure_packing(const Sequences& sequences, const LoaderOptions& options, int64_t steps_limit) {
   if (sequences.empty() || steps_limit <= 0) return {};
   const EpochOrder order(sequences.count(), options);
-  const int64_t steps = divide_up(order.draws(), options.sequences_per_step);
+  const int64_t steps = steps_of_epoch(order.draws(), options);
   const int64_t measured = std::min(steps, steps_limit);
   int64_t rows = 0, rows_to_longest = 0, computed_rows = 0, micro_batches = 0;
   for (int64_t i = 0; i < measured; ++i) {

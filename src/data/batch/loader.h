@@ -10,7 +10,7 @@
 //
 // The order of an epoch is a pure function of the seed, the epoch and the number of sequences, so what is delivered at
 // a cursor never depends on the number of workers or on where the loader started. The last step of an epoch may hold
-// fewer sequences; none is dropped, and none appears twice in an epoch.
+// fewer sequences; none is dropped unless the options say so, and none appears twice in an epoch.
 //
 // Several sources (CorpusPart::sources) are drawn as their weights say: at weight 2 each of its sequences appears twice
 // in an epoch, at 0.5 half of them do, and the other half in the next. Over epochs all sequences of a source appear
@@ -46,6 +46,8 @@ struct LoaderOptions {
   std::vector<SourceShare> sources = {};  // of the sequences, in their order; empty: one, drawn once
   Padding padding = {};                   // none; or some, to measure what it costs
   StepShare share = {};
+  // An epoch's last step is left out where it has at most so many sequences, unless it is the only one.
+  int64_t droppable_sequences = 0;
 };
 
 class Loader {
@@ -65,6 +67,9 @@ class Loader {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// Optimizer steps of an epoch that draws so many sequences.
+int64_t steps_of_epoch(int64_t draws, const LoaderOptions& options);
 
 // How many targets there are, and what they weigh: of a step whose micro-batches are complete.
 void count_targets(StepBatch& step);

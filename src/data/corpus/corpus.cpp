@@ -17,9 +17,13 @@ namespace {
 class PartBuilder {
  public:
   PartBuilder(const TokenStream& stream, int64_t max_length, const std::vector<double>& weights,
-              const std::string& scratch_directory)
-      : stream_(stream), max_length_(max_length), chunks_(scratch_directory) {
+              const std::string& scratch_directory, int64_t stride)
+      : stream_(stream),
+        max_length_(max_length),
+        stride_(stride > 0 ? stride : max_length),
+        chunks_(scratch_directory) {
     BRISK_CHECK(max_length > 0 && max_length <= INT32_MAX, "max_length = {}", max_length);
+    BRISK_CHECK(stride_ <= max_length, "a stride of {}, sequences of {}", stride_, max_length);
     BRISK_CHECK(weights.empty() || std::ssize(weights) == stream.parts(), "{} weights", weights.size());
     for (int64_t i = 0; i < stream.parts(); ++i) {
       part_.sources.push_back({.weight = weights.empty() ? 1 : weights[static_cast<size_t>(i)]});
@@ -31,12 +35,14 @@ class PartBuilder {
     part_.lengths.add(rows.size());
     SourceShare& share = part_.sources[static_cast<size_t>(source)];
     ++share.documents;
-    share.rows += rows.size();
-    const int64_t before = chunks_.size();
-    for (int64_t begin = rows.begin; begin < rows.end; begin += max_length_) {
-      chunks_.add({begin, static_cast<int32_t>(std::min(max_length_, rows.end - begin))});
+    const int64_t before = chunks_.size(), rows_before = chunks_.rows();
+    int64_t end = rows.begin;
+    for (int64_t begin = rows.begin; end < rows.end; begin += stride_) {
+      end = std::min(begin + max_length_, rows.end);
+      chunks_.add({begin, static_cast<int32_t>(end - begin)});
     }
     const int64_t added = chunks_.size() - before;
+    share.rows += chunks_.rows() - rows_before;
     share.chunks += added;
     if (added < 2) return;
     ++part_.documents_split;
@@ -54,7 +60,7 @@ class PartBuilder {
 
  private:
   const TokenStream& stream_;
-  int64_t max_length_;
+  int64_t max_length_, stride_;
   ChunkListBuilder chunks_;
   CorpusPart part_;
 };
@@ -136,7 +142,7 @@ class TextLottery {
 // The last chunks of the one document there is.
 CorpusSplit split_single_document(const TokenStream& stream, const SplitOptions& options) {
   CorpusSplit split;
-  split.train = whole_corpus(stream, options.max_length, options.weights, options.scratch_directory);
+  split.train = whole_corpus(stream, options.max_length, options.weights, options.scratch_directory, options.stride);
   const auto count = std::ssize(split.train.chunks);
   if (count < 2) {
     split.note = fmt::format("no validation part: the text is a single sequence of {}", plural(stream.rows(), "token"));
@@ -148,7 +154,8 @@ CorpusSplit split_single_document(const TokenStream& stream, const SplitOptions&
     for (int64_t i = begin; i < end; ++i) chunks.add(split.train.chunks[static_cast<size_t>(i)]);
     CorpusPart part;
     part.chunks = std::move(chunks).finish();
-    part.lengths.add(part.rows());
+    const Chunk &first = part.chunks[0], &last = part.chunks[part.chunks.size() - 1];
+    part.lengths.add(last.begin + last.length - first.begin);
     part.documents_split = end - begin > 1 ? 1 : 0;
     part.chunks_of_split = end - begin > 1 ? end - begin : 0;
     const double weight = options.weights.empty() ? 1 : options.weights[0];
@@ -159,8 +166,17 @@ CorpusSplit split_single_document(const TokenStream& stream, const SplitOptions&
                      .rows = part.rows()}};
     return part;
   };
+  const auto all = split.train.chunks;
+  int64_t trained = count - taken;  // without chunks that reach into the validation part
+  const Chunk& validated = all[static_cast<size_t>(trained)];
+  const auto reaches_into_it = [&](const Chunk& chunk) { return chunk.begin + chunk.length > validated.begin; };
+  while (trained > 0 && reaches_into_it(all[static_cast<size_t>(trained - 1)])) --trained;
+  if (trained == 0) {
+    split.note = fmt::format("no validation part: the text is {} that overlap", plural(count, "sequence"));
+    return split;
+  }
   split.validation = part_of(count - taken, count);
-  split.train = part_of(0, count - taken);
+  split.train = part_of(0, trained);
   split.note = fmt::format("validation: the last {} of {} of the one document", taken, plural(count, "sequence"));
   return split;
 }
@@ -183,8 +199,8 @@ double CorpusPart::rows_per_epoch() const {
 }
 
 CorpusPart whole_corpus(const TokenStream& stream, int64_t max_length, const std::vector<double>& weights,
-                        const std::string& scratch_directory) {
-  PartBuilder part(stream, max_length, weights, scratch_directory);
+                        const std::string& scratch_directory, int64_t stride) {
+  PartBuilder part(stream, max_length, weights, scratch_directory, stride);
   for_each_document(stream, [&](int64_t document, int64_t source) { part.add_document(document, source); });
   return std::move(part).finish();
 }
@@ -193,7 +209,8 @@ CorpusSplit split_corpus(const TokenStream& stream, const SplitOptions& options)
   BRISK_CHECK(options.validation_fraction >= 0 && options.validation_fraction < 1, "validation_fraction = {}",
               options.validation_fraction);
   const auto without_validation = [&](const char* why) {
-    return CorpusSplit{whole_corpus(stream, options.max_length, options.weights, options.scratch_directory), {}, why};
+    return CorpusSplit{
+        whole_corpus(stream, options.max_length, options.weights, options.scratch_directory, options.stride), {}, why};
   };
   if (options.validation_fraction == 0) return without_validation("no validation part (validation_fraction is 0)");
   const int64_t documents = stream.documents();
@@ -202,15 +219,16 @@ CorpusSplit split_corpus(const TokenStream& stream, const SplitOptions& options)
   if (!lottery.choose(validation_share(options.validation_fraction, documents))) {
     return without_validation("no validation part: too few different documents");
   }
-  PartBuilder train(stream, options.max_length, options.weights, options.scratch_directory);
-  PartBuilder validation(stream, options.max_length, {}, options.scratch_directory);
+  PartBuilder train(stream, options.max_length, options.weights, options.scratch_directory, options.stride);
+  PartBuilder validation(stream, options.max_length, {}, options.scratch_directory, options.stride);
   for_each_document(stream, [&](int64_t document, int64_t source) {
     (lottery.chosen(document) ? validation : train).add_document(document, source);
   });
   CorpusSplit split{std::move(train).finish(), std::move(validation).finish(), ""};
   split.note = fmt::format("validation: {} of {}, {:.1f} % of the tokens", split.validation.lengths.documents(),
                            plural(documents, "document"),
-                           100.0 * static_cast<double>(split.validation.rows()) / static_cast<double>(stream.rows()));
+                           100.0 * static_cast<double>(split.validation.rows()) /
+                               static_cast<double>(split.validation.rows() + split.train.rows()));
   return split;
 }
 

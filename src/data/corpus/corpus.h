@@ -9,6 +9,8 @@
 // row is lost: the last row of a chunk predicts the first token of the next, the last row of a document its end.
 //
 //   max_length 2, [eod] a b c [eod]:   chunk 1 reads [eod] a, predicts a b;   chunk 2 reads b c, predicts c [eod]
+//
+// With a stride below max_length, chunks of a document begin every `stride` rows and overlap, until one reaches its end.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +49,7 @@ struct SplitOptions {
   uint64_t seed = 1;
   std::vector<double> weights = {};    // of the stream's parts; empty: 1 each
   std::string scratch_directory = "";  // for long lists of chunks
+  int64_t stride = 0;                  // of chunks; 0: max_length
 };
 
 struct CorpusSplit {
@@ -56,7 +59,7 @@ struct CorpusSplit {
 
 // The whole corpus, for validation data of its own or an evaluation.
 CorpusPart whole_corpus(const TokenStream& stream, int64_t max_length, const std::vector<double>& weights = {},
-                        const std::string& scratch_directory = "");
+                        const std::string& scratch_directory = "", int64_t stride = 0);
 
 // Which documents are for validation depends only on the seed and the documents' texts, so copies of a text are on the
 // same side; each part gets at least one. A text with more copies than the validation part may have documents goes to

@@ -40,6 +40,9 @@ double allowed_difference(const std::string& precision, const std::string& other
   return allowed;
 }
 
+// Of what a run said of its end: tables follow.
+std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
+
 // "padding: none" of training.padding = "none"
 std::string step_name(const Fix& fix) {
   const size_t dot = fix.key.rfind('.');
@@ -382,9 +385,9 @@ void Climber::try_fix(const Finding& finding) {
     candidate->start();
     rung.kept = take_turns(*candidate, rung);
   } catch (const RunFailed& failure) {
-    rung.verdict = fmt::format("it cannot be trained: {}", failure.what());
+    rung.verdict = "it cannot be trained: " + first_line(failure.what());
   } catch (const UserError& error) {
-    rung.verdict = fmt::format("the job does not allow it: {}", error.what());
+    rung.verdict = "the job does not allow it: " + first_line(error.what());
   }
   if (!rung.kept && !rung.interleaved && !current_->runs()) {
     // Its memory is free again.

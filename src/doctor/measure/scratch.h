@@ -1,4 +1,5 @@
-// A folder for what the doctor's runs write, removed at the end with all that is in it.
+// A folder for what the doctor's runs write, removed at the end with all that is in it. One that was killed leaves its folder;
+// the next doctor there removes it, which it knows by a lock that nobody holds.
 //
 //   const ScratchFolder scratch(run_directory_of(job));       // beside the run's own folder: the same disk
 //   MeasuredRun run(job, scratch.path() + "/1");
@@ -20,6 +21,7 @@ class ScratchFolder {
 
  private:
   std::string path_;
+  int lock_ = -1;
 };
 
 }  // namespace brisk

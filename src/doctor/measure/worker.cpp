@@ -25,6 +25,7 @@
 #include "doctor/ladder/statistics.h"
 #include "doctor/measure/block.h"
 #include "doctor/measure/gradient_file.h"
+#include "doctor/measure/update_cost.h"
 #include "doctor/readings/readings.h"
 #include "infer/device_choice.h"
 #include "infer/precision.h"
@@ -351,35 +352,15 @@ class Worker final : public RunObserver {
     return count > 0 ? static_cast<double>(count) : -1;
   }
 
-  // Muon orthogonalises each hidden matrix by five polynomials of it: two products with its sides, one of its Gram matrix.
-  double muon_flop() {
-    const TrainingOptions& training = plan_->job.training;
-    if (training.optimizer != "muon" || training.lora_rank > 0) return 0;
-    constexpr double kPolynomials = 5;
-    double flop = 0;
-    for (const auto& parameter : store().all()) {
-      const ParameterSpec& spec = parameter->spec;
-      if (!spec.hidden || !spec.trained) continue;
-      const std::vector<int64_t> parts = spec.parts.empty() ? std::vector{spec.rows} : spec.parts;
-      for (const int64_t rows : parts) {
-        const auto n = static_cast<double>(std::min(rows, spec.cols));
-        flop += kPolynomials * 2 * (2 * n * static_cast<double>(rows * spec.cols) + n * n * n);
-      }
-    }
-    return flop;
-  }
-
   ModelReadings model_readings() {
-    constexpr int64_t kBytesOfUpdate =
-        28;  // of a parameter: weight and two moments read and written, its gradient read
     ModelReadings model{.parameters = plan_->memory.parameters,
                         .trained_parameters = plan_->memory.trained_parameters,
                         .vocabulary = plan_->data.tokenizer->vocab_size(),
                         .width = plan_->job.model.d_model,
                         .layers = plan_->job.model.num_layers,
                         .flop_per_token = plan_->flop_per_token,
-                        .optimizer_bytes = kBytesOfUpdate * plan_->memory.trained_parameters,
-                        .optimizer_flop = muon_flop(),
+                        .optimizer_bytes = update_bytes(plan_->memory.trained_parameters),
+                        .optimizer_flop = update_flop(store(), plan_->job.training),
                         .precision = precision_name(plan_->tuned.compute_type, plan_->tuned.products)};
     for (const ComponentCost& cost : plan_->costs) {
       model.components.push_back({cost.component, cost.parameters, cost.flop_per_token});

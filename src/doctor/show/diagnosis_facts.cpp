@@ -166,7 +166,8 @@ std::string machine_text(const Readings& readings) {
     text += ", " + format_bytes(static_cast<double>(machine.memory_total_bytes)) + " of memory";
   }
   if (!machine.gpus.empty()) return text + fmt::format(", {}", fmt::join(machine.gpus, ", "));
-  return machine.no_gpu.empty() ? text : text + ", no GPU: " + machine.no_gpu;
+  if (machine.no_gpu.empty()) return text;
+  return text + (machine.no_gpu.starts_with("no ") ? ", " : ", no GPU: ") + machine.no_gpu;
 }
 
 std::string fix_text(const Fix& fix) {

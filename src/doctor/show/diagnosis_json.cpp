@@ -1,22 +1,16 @@
 #include "doctor/show/diagnosis_json.h"
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/parse_json.h"
 #include "doctor/show/diagnosis_facts.h"
+#include "doctor/show/json_values.h"
 
 namespace brisk {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-Json from_zero_or_null(double value) { return value >= 0 ? finite_or_null(value) : Json(); }
-Json above_zero_or_null(double value) { return value > 0 ? finite_or_null(value) : Json(); }
-Json whole_or_null(int64_t value) { return value >= 0 ? Json(value) : Json(); }
-Json whole_above_zero_or_null(int64_t value) { return value > 0 ? Json(value) : Json(); }
 
 // The value of a job's key, which is JSON.
 Json json_of_value(const std::string& text) {

@@ -1,49 +1,16 @@
 // The JSON schema of a diagnosis. Every key is always there; what is not known is null.
-#include <initializer_list>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "base/ledger.h"
 #include "doctor/judge/finding.h"
 #include "doctor/show/diagnosis_json.h"
+#include "doctor/show/schema_parts.h"
 
 namespace brisk {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json schema_of_type(const char* name) { return {{"type", name}}; }
-Json schema_or_null(Json schema) {
-  schema["type"] = {schema["type"], "null"};
-  return schema;
-}
-Json schema_with_words(Json schema, const char* description) {
-  schema["description"] = description;
-  return schema;
-}
-Json schema_of_list(Json items) { return {{"type", "array"}, {"items", std::move(items)}}; }
-Json schema_from_zero(const char* type_name) { return {{"type", type_name}, {"minimum", 0}}; }
-
-Json schema_of_object(std::initializer_list<std::pair<const char*, Json>> properties) {
-  Json schema = {{"type", "object"}, {"properties", Json::object()}, {"required", Json::array()}};
-  for (const auto& [key, value] : properties) {
-    schema["properties"][key] = value;
-    schema["required"].push_back(key);
-  }
-  return schema;
-}
-
-Json schema_of_text() { return schema_of_type("string"); }
-Json schema_of_flag() { return schema_of_type("boolean"); }
-Json schema_of_number() { return schema_of_type("number"); }
-Json schema_of_count() { return schema_from_zero("integer"); }
-Json schema_of_texts() { return schema_of_list(schema_of_text()); }
-Json schema_of_measure() { return schema_or_null(schema_from_zero("number")); }
-Json schema_of_bytes() { return schema_or_null(schema_of_count()); }
-Json schema_of_text_or_null() { return schema_or_null(schema_of_text()); }
-Json schema_of_number_or_null() { return schema_or_null(schema_of_number()); }
-Json schema_of_anything() { return Json::object(); }
 
 Json schema_of_sameness() {
   Json names = Json::array();

@@ -10,54 +10,13 @@
 #include "base/text/plural.h"
 #include "base/text/printable.h"
 #include "doctor/show/diagnosis_facts.h"
+#include "doctor/show/wrapped.h"
 #include "report/page/ledger_bars.h"
 #include "report/read/run_facts.h"
 
 namespace brisk {
 
 namespace {
-
-constexpr int64_t kColumns = 100;
-
-// Words in lines of kColumns, of which all but the first begin with `indent` spaces. What came from outside is made
-// printable; a word that is longer than a line is cut into several.
-std::string wrapped(std::string_view first, std::string_view text, int64_t indent) {
-  constexpr int64_t kLongest = 4000;
-  const std::string shown = printable(text, kLongest), margin(static_cast<size_t>(indent), ' ');
-  std::string all, line(first), word;
-  bool is_empty = true;  // the line, but for its margin
-  const auto end_line = [&] {
-    while (line.ends_with(' ')) line.pop_back();
-    all += line + "\n";
-    line = margin;
-    is_empty = true;
-  };
-  const auto add_word = [&] {
-    if (word.empty()) return;
-    if (!is_empty && display_width(line) + 1 + display_width(word) > kColumns) end_line();
-    if (!is_empty) line += ' ';
-    for (size_t at = 0; at < word.size();) {
-      size_t next = at + 1;
-      while (next < word.size() && (static_cast<unsigned char>(word[next]) & 0xC0) == 0x80) ++next;
-      const std::string_view character = std::string_view(word).substr(at, next - at);
-      if (display_width(line) + display_width(character) > kColumns) end_line();
-      line += character;
-      is_empty = false;
-      at = next;
-    }
-    word.clear();
-  };
-  for (const char letter : shown) {
-    if (letter == ' ') {
-      add_word();
-    } else {
-      word += letter;
-    }
-  }
-  add_word();
-  end_line();
-  return all;
-}
 
 std::string heading_text(std::string_view title) { return fmt::format("\n{}\n", title); }
 

@@ -169,8 +169,10 @@ HuggingFaceDecoderConfig huggingface_config_for(const ModelOptions& model) {
 HuggingFaceDecoderConfig llama_config_for(const ModelOptions& model, const std::string& format) {
   const std::string llama = beyond_llama(model);
   if (llama.empty()) return config_of(Shape::llama, model);
-  user_error("brisk writes {} only for Llama's shape, which has no {}; --format huggingface also has GPT-2's shape",
-             format, llama);
+  const std::string gpt2 = beyond_gpt2(model);
+  user_error("brisk writes {} only for Llama's shape, which has no {}; {}", format, llama,
+             gpt2.empty() ? "--format huggingface also has GPT-2's shape"
+                          : fmt::format("--format huggingface would not help: GPT-2's shape has no {}", gpt2));
 }
 
 std::string to_json_text(const HuggingFaceDecoderConfig& config, SafetensorsType weights, const Tokenizer& tokenizer) {

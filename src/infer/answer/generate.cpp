@@ -130,7 +130,7 @@ struct Generator::State {
             [&](Tape& tape) { return model.next_token_logits(tape); }) {
     Device& device = store.device();
     const DType activation_type = store.compute_type();
-    const auto [layers, width] = model.cache_shape();
+    const auto [layers, width] = model.sees_later_tokens() ? CausalModel::CacheShape{} : model.cache_shape();
     const int64_t rows = cached_rows(model), bytes = rows * width * size_of(activation_type);
     cache_memory = Buffer(device, 2 * layers * bytes);
     cache_range = Buffer(device, 2 * size_of(DType::i32));
@@ -166,7 +166,7 @@ void Generator::feed(std::span<const TokenId> tokens, std::vector<float>& logits
   state.cache.longest = state.filled;
 
   Ledger ledger;
-  state.run.forward(batch, ledger, &state.cache);
+  state.run.forward(batch, ledger, model_.sees_later_tokens() ? nullptr : &state.cache);
   // A model may have more entries than its tokenizer, never drawn in training.
   logits.resize(static_cast<size_t>(std::min(model_.vocab_size(), tokenizer_.vocab_size())));
   state.run.read(std::as_writable_bytes(std::span(logits)));
@@ -183,6 +183,7 @@ Generated Generator::generate(std::string_view prompt, const GenerateOptions& op
   result.prompt_tokens = static_cast<int64_t>(result.ids.size());
   std::vector<TokenId> pending;
   if (first) pending.push_back(*first);
+  const bool caches = !model_.sees_later_tokens();
   pending.insert(pending.end(), result.ids.begin(), result.ids.end());
   if (pending.empty()) user_error("the tokenizer has no token that a text starts with: give a prompt to continue");
 
@@ -194,16 +195,17 @@ Generated Generator::generate(std::string_view prompt, const GenerateOptions& op
   while (result.new_tokens < options.max_tokens) {
     throw_if_cancelled();
     // A full cache goes on from the second half of the text: the model has seen no longer positions in training.
-    if (static_cast<size_t>(state_->filled) + pending.size() > capacity) {
+    if ((caches ? static_cast<size_t>(state_->filled) : 0) + pending.size() > capacity) {
       const size_t keep = std::min(std::max<size_t>(1, capacity / 2), std::max<size_t>(1, result.ids.size()));
       if (!result.ids.empty()) pending.assign(result.ids.end() - static_cast<std::ptrdiff_t>(keep), result.ids.end());
-      if (state_->filled == 0) {
+      if (result.new_tokens == 0) {
         result.prompt_dropped = result.prompt_tokens - static_cast<int64_t>(keep);
       } else {
         ++result.restarts;
       }
       state_->filled = 0;
     }
+    if (!caches) state_->filled = 0;
     feed(pending, logits);
     if (options.ignore_end) {
       for (const std::optional<TokenId> end : {tokenizer_.end_of_document(), tokenizer_.start_of_text()}) {
@@ -221,7 +223,8 @@ Generated Generator::generate(std::string_view prompt, const GenerateOptions& op
     ++result.new_tokens;
     result.stopped_at = stops.add(tokenizer_.piece(next));
     if (!result.stopped_at.empty()) break;
-    pending.assign(1, next);
+    if (caches) pending.clear();
+    pending.push_back(next);
   }
   result.text = tokenizer_.decode(result.ids);
   if (result.stopped_at.empty()) {

@@ -15,8 +15,14 @@ std::string Architecture::write_huggingface(const TrainedModel& model, const std
 }
 
 void Architecture::write_gguf(const TrainedModel& model, const std::string& /*path*/, GgufType /*type*/) const {
-  user_error("--format gguf: {} is a {}, and brisk writes GGUF files for decoders only; use --format huggingface",
-             model.path, model.job.model.type);
+  std::string instead = "; use --format huggingface";
+  try {
+    check_huggingface(model.job.model);
+  } catch (const UserError&) {
+    instead = ", and no other format for a " + model.job.model.type;
+  }
+  user_error("--format gguf: {} is a {}, and brisk writes GGUF files for decoders only{}", model.path,
+             model.job.model.type, instead);
 }
 
 }  // namespace brisk

@@ -125,7 +125,9 @@ class Reader {
       if (std::holds_alternative<std::string*>(option.field) && !value.is_string()) value = raw;
       if (std::holds_alternative<std::vector<std::string>*>(option.field) && !value.is_string() && !value.is_array())
         value = raw;
-      if (std::holds_alternative<std::shared_ptr<OptionItems>>(option.field) && value.is_primitive()) value = raw;
+      if (std::holds_alternative<std::shared_ptr<OptionItems>>(option.field) && value.is_primitive() &&
+          !value.is_string())
+        value = raw;
     }
     read_key(key, value);
     end_source();

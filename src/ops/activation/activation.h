@@ -8,7 +8,7 @@
 
 namespace brisk {
 
-enum class Activation : uint8_t { none, gelu_tanh, gelu_erf, relu, silu, tanh };
+enum class Activation : uint8_t { none, gelu_tanh, gelu_erf, relu, silu, tanh, sigmoid };
 
 // The reference of each function and its derivative.
 BRISK_HOST_DEVICE inline float activate(Activation kind, float u) {
@@ -19,6 +19,7 @@ BRISK_HOST_DEVICE inline float activate(Activation kind, float u) {
     case Activation::relu: return u > 0 ? u : 0;
     case Activation::silu: return u / (1.0f + std::exp(-u));
     case Activation::tanh: return std::tanh(u);
+    case Activation::sigmoid: return 1.0f / (1.0f + std::exp(-u));
   }
   return u;
 }
@@ -40,6 +41,10 @@ BRISK_HOST_DEVICE inline float activate_slope(Activation kind, float u) {
     case Activation::tanh: {
       const float t = std::tanh(u);
       return 1.0f - t * t;
+    }
+    case Activation::sigmoid: {
+      const float s = 1.0f / (1.0f + std::exp(-u));
+      return s * (1.0f - s);
     }
   }
   return 1;

@@ -47,6 +47,8 @@ __device__ inline float activated(float u) {
     return u * logistic<kFast>(u);
   } else if constexpr (kKind == Activation::tanh) {
     return hyperbolic_tangent<kFast>(u);
+  } else if constexpr (kKind == Activation::sigmoid) {
+    return logistic<kFast>(u);
   } else {
     return u;
   }
@@ -70,6 +72,9 @@ __device__ inline float activation_slope(float u) {
   } else if constexpr (kKind == Activation::tanh) {
     const float t = hyperbolic_tangent<kFast>(u);
     return 1.0f - t * t;
+  } else if constexpr (kKind == Activation::sigmoid) {
+    const float s = logistic<kFast>(u);
+    return s * (1.0f - s);
   } else {
     return 1.0f;
   }
@@ -89,6 +94,7 @@ void with_activation(Activation kind, const Body& body) {
     case Activation::relu: return body(ActivationTag<Activation::relu>{});
     case Activation::silu: return body(ActivationTag<Activation::silu>{});
     case Activation::tanh: return body(ActivationTag<Activation::tanh>{});
+    case Activation::sigmoid: return body(ActivationTag<Activation::sigmoid>{});
   }
 }
 

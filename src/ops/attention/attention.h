@@ -7,7 +7,8 @@
 // queries and Tk keys, query i sees keys 0 .. Tk - Tq + i. Query head h reads key/value head h / (heads / kv_heads). q,
 // k, v, y are column ranges of wider matrices (stride > cols). Saved for backward: q, k, v, y and log_sum_exp. Dropout
 // of the probabilities: row key random_row_key(random_key({key, head}), sequence, query position), column = key
-// position. A bias per (head, distance), ALiBi or a window would be further members here.
+// position. A row may also tell the entropy of its probabilities averaged over the heads, which has a gradient. A bias per
+// (head, distance), ALiBi or a window would be further members here.
 #pragma once
 
 #include "ops/dropout.h"
@@ -35,6 +36,7 @@ struct AttentionForward {
   Dropout dropout;
   Tensor y;            // [Nq, H K] out
   Tensor log_sum_exp;  // [Nq, H] f32 out, or none without gradient
+  Tensor entropy;      // [Nq, 1] f32 out, or none
 };
 
 struct AttentionBackward {
@@ -42,7 +44,11 @@ struct AttentionBackward {
   Tensor dy;                 // [Nq, H K]
   Tensor dq;                 // [Nq, H K] out, overwritten
   Tensor dk, dv;             // [Nk, kv_heads K] out, overwritten; rows of no sequence are left alone
+  Tensor dentropy;           // [Nq, 1] f32; given exactly where there is an entropy
 };
+
+// A row's entropy is -sum over keys of w ln(w + this), w the mean over the heads of its probabilities after dropout.
+constexpr float kEntropyEpsilon = 1e-9f;
 
 // The draws of one head's probabilities: row = query, column = key.
 BRISK_HOST_DEVICE inline Dropout attention_dropout(const Dropout& dropout, int64_t head) {

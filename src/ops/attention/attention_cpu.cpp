@@ -24,14 +24,31 @@ struct CostedTask {
   int64_t cost;
 };
 
+// Which kernels compute an op.
+enum class Kernels : uint8_t { usual, narrow, entropy, reference };
+Kernels kernels_of(const AttentionShape& shape, bool has_entropy) {
+  const bool own_keys = shape.heads == shape.kv_heads;
+  const int64_t width = shape.head_width;
+  if (!has_vector_kernels()) return Kernels::reference;
+  if (has_entropy) return own_keys && (width == 2 || width == 4 || width == 8) ? Kernels::entropy : Kernels::reference;
+  return own_keys && width <= kNarrowWidth ? Kernels::narrow : Kernels::usual;
+}
+Kernels kernels_of(const AttentionForward& op) { return kernels_of(op.shape, static_cast<bool>(op.entropy)); }
+
+// How many tasks the heads of a sequence are.
+int64_t head_tasks(const AttentionShape& shape, Kernels kernels) {
+  if (kernels == Kernels::entropy) return 1;
+  return kernels == Kernels::narrow ? divide_up(shape.heads, kNarrowColumns / shape.head_width) : shape.kv_heads;
+}
+
 // The tasks of an op, dearest first. Every output is written by one task in an order of its own, so who runs which task
 // changes no bit. `may_split`: pieces of long sequences where there are fewer heads than would keep the threads busy.
-const std::vector<CostedTask>& tasks_of(const AttentionForward& op, int threads, bool may_split) {
+const std::vector<CostedTask>& tasks_of(const AttentionForward& op, int64_t head_tasks, int threads, bool may_split) {
   static thread_local std::vector<CostedTask> tasks;                       // kept, so that a step allocates nothing
   static thread_local std::vector<std::pair<int64_t, int64_t>> sequences;  // cost of a head, number
   tasks.clear();
   sequences.clear();
-  const int64_t heads = op.queries.sequences * op.shape.kv_heads;
+  const int64_t heads = op.queries.sequences * head_tasks;
   const int64_t wanted = may_split && threads > 1 && heads > 0 ? divide_up(4 * threads, heads) : 1;
   for (int64_t s = 0; s < op.queries.sequences; ++s) {
     const int64_t queries = op.queries.starts[s + 1] - op.queries.starts[s], keys = op.k_end[s] - op.k_begin[s];
@@ -44,7 +61,7 @@ const std::vector<CostedTask>& tasks_of(const AttentionForward& op, int threads,
   for (const auto& [cost, s] : sequences) {
     const int64_t queries = op.queries.starts[s + 1] - op.queries.starts[s], keys = op.k_end[s] - op.k_begin[s];
     const int64_t piece = std::max<int64_t>(1, (queries / wanted + kPiece - 1) / kPiece) * kPiece;
-    for (int64_t head = 0; head < op.shape.kv_heads; ++head) {
+    for (int64_t head = 0; head < head_tasks; ++head) {
       if (!may_split || queries <= piece) {
         tasks.push_back({{s, head, 0, queries}, cost});
         continue;
@@ -124,31 +141,67 @@ int64_t most_keys(const AttentionForward& op) {
 }  // namespace
 
 void attention_forward(const AttentionForward& op) {
-  if (!has_vector_kernels()) return ref::attention_forward(op);
-  const auto run = BRISK_ACTIVE_ISA(attention_forward_task);
-  const auto& tasks = tasks_of(op, thread_pool().size(), true);
-  const int64_t bytes = BRISK_ACTIVE_ISA(attention_forward_scratch)(op, most_queries(tasks), most_keys(op));
-  run_tasks(tasks, bytes,
-            [&](const AttentionTask& task, const AttentionTask* next, void* scratch) { run(op, task, next, scratch); });
+  const Kernels kernels = kernels_of(op);
+  if (kernels == Kernels::reference) return ref::attention_forward(op);
+  const auto& tasks = tasks_of(op, head_tasks(op.shape, kernels), thread_pool().size(), true);
+  const int64_t queries = most_queries(tasks), keys = most_keys(op);
+  if (kernels == Kernels::usual) {
+    const auto run = BRISK_ACTIVE_ISA(attention_forward_task);
+    run_tasks(
+        tasks, BRISK_ACTIVE_ISA(attention_forward_scratch)(op, queries, keys),
+        [&](const AttentionTask& task, const AttentionTask* next, void* scratch) { run(op, task, next, scratch); });
+    return;
+  }
+  const bool narrow = kernels == Kernels::narrow;
+  const auto run =
+      narrow ? BRISK_ACTIVE_ISA(narrow_attention_forward_task) : BRISK_ACTIVE_ISA(entropy_attention_forward_task);
+  const auto bytes = narrow ? BRISK_ACTIVE_ISA(narrow_attention_scratch) : BRISK_ACTIVE_ISA(entropy_attention_scratch);
+  run_tasks(tasks, bytes(op, false, queries, keys),
+            [&](const AttentionTask& task, const AttentionTask*, void* scratch) { run(op, task, scratch); });
 }
 
-int64_t attention_workspace_bytes(const AttentionShape& shape, DType type, int64_t queries, int64_t keys) {
-  if (!has_vector_kernels()) return 0;
+int64_t attention_workspace_bytes(const AttentionShape& shape, bool has_entropy, DType type, int64_t queries,
+                                  int64_t keys) {
   AttentionForward op;
   op.shape = shape;
   op.q.type = op.k.type = op.v.type = op.y.type = type;
-  const int64_t forward = BRISK_ACTIVE_ISA(attention_forward_scratch)(op, queries, keys);
-  return thread_pool().size() * std::max(forward, BRISK_ACTIVE_ISA(attention_backward_scratch)(op, queries, keys));
+  const auto larger_of = [&](int64_t forward, int64_t backward) {
+    return thread_pool().size() * std::max(forward, backward);
+  };
+  switch (kernels_of(shape, has_entropy)) {
+    case Kernels::reference: break;
+    case Kernels::usual:
+      return larger_of(BRISK_ACTIVE_ISA(attention_forward_scratch)(op, queries, keys),
+                       BRISK_ACTIVE_ISA(attention_backward_scratch)(op, queries, keys));
+    case Kernels::narrow:
+      return larger_of(BRISK_ACTIVE_ISA(narrow_attention_scratch)(op, false, queries, keys),
+                       BRISK_ACTIVE_ISA(narrow_attention_scratch)(op, true, queries, keys));
+    case Kernels::entropy:
+      return larger_of(BRISK_ACTIVE_ISA(entropy_attention_scratch)(op, false, queries, keys),
+                       BRISK_ACTIVE_ISA(entropy_attention_scratch)(op, true, queries, keys));
+  }
+  return 0;
 }
 
 void attention_backward(const AttentionBackward& op) {
-  if (!has_vector_kernels()) return ref::attention_backward(op);
-  const auto run = BRISK_ACTIVE_ISA(attention_backward_task);
-  const auto& tasks = tasks_of(op.forward, thread_pool().size(), false);
-  const int64_t bytes =
-      BRISK_ACTIVE_ISA(attention_backward_scratch)(op.forward, most_queries(tasks), most_keys(op.forward));
-  run_tasks(tasks, bytes,
-            [&](const AttentionTask& task, const AttentionTask* next, void* scratch) { run(op, task, next, scratch); });
+  const AttentionForward& forward = op.forward;
+  const Kernels kernels = kernels_of(forward);
+  if (kernels == Kernels::reference) return ref::attention_backward(op);
+  const auto& tasks = tasks_of(forward, head_tasks(forward.shape, kernels), thread_pool().size(), false);
+  const int64_t queries = most_queries(tasks), keys = most_keys(forward);
+  if (kernels == Kernels::usual) {
+    const auto run = BRISK_ACTIVE_ISA(attention_backward_task);
+    run_tasks(
+        tasks, BRISK_ACTIVE_ISA(attention_backward_scratch)(forward, queries, keys),
+        [&](const AttentionTask& task, const AttentionTask* next, void* scratch) { run(op, task, next, scratch); });
+    return;
+  }
+  const bool narrow = kernels == Kernels::narrow;
+  const auto run =
+      narrow ? BRISK_ACTIVE_ISA(narrow_attention_backward_task) : BRISK_ACTIVE_ISA(entropy_attention_backward_task);
+  const auto bytes = narrow ? BRISK_ACTIVE_ISA(narrow_attention_scratch) : BRISK_ACTIVE_ISA(entropy_attention_scratch);
+  run_tasks(tasks, bytes(forward, true, queries, keys),
+            [&](const AttentionTask& task, const AttentionTask*, void* scratch) { run(op, task, scratch); });
 }
 
 }  // namespace brisk::cpu

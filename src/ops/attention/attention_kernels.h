@@ -25,4 +25,22 @@ BRISK_EVERY_ISA(void attention_forward_task(const AttentionForward& op, const At
 BRISK_EVERY_ISA(void attention_backward_task(const AttentionBackward& op, const AttentionTask& task,
                                              const AttentionTask* next, void* scratch);)
 
+// Heads at most this wide have kernels of their own (attention_narrow_isa.cpp): a task is of as many heads as have
+// kNarrowColumns columns together, and its `kv_head` counts such blocks.
+constexpr int64_t kNarrowWidth = 4, kNarrowColumns = 16;
+BRISK_EVERY_ISA(int64_t narrow_attention_scratch(const AttentionForward& op, bool backward, int64_t queries,
+                                                 int64_t keys);)
+BRISK_EVERY_ISA(void narrow_attention_forward_task(const AttentionForward& op, const AttentionTask& task,
+                                                   void* scratch);)
+BRISK_EVERY_ISA(void narrow_attention_backward_task(const AttentionBackward& op, const AttentionTask& task,
+                                                    void* scratch);)
+
+// With the entropy, for heads of widths 2, 4 and 8: a task is of all heads.
+BRISK_EVERY_ISA(int64_t entropy_attention_scratch(const AttentionForward& op, bool backward, int64_t queries,
+                                                  int64_t keys);)
+BRISK_EVERY_ISA(void entropy_attention_forward_task(const AttentionForward& op, const AttentionTask& task,
+                                                    void* scratch);)
+BRISK_EVERY_ISA(void entropy_attention_backward_task(const AttentionBackward& op, const AttentionTask& task,
+                                                     void* scratch);)
+
 }  // namespace brisk

@@ -51,6 +51,33 @@ std::vector<double> scores_of(const AttentionForward& op, const QueryRow& query,
   return scores;
 }
 
+// The mean over the heads of what a query gives its keys, after dropout.
+std::vector<double> mean_weights(const AttentionForward& op, const QueryRow& query) {
+  std::vector<double> weights(static_cast<size_t>(std::max<int64_t>(0, query.visible)));
+  for (int64_t head = 0; head < op.shape.heads; ++head) {
+    const std::vector<double> scores = scores_of(op, query, head);
+    double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (const double score : scores) largest = std::max(largest, score);
+    for (const double score : scores) sum += std::exp(score - largest);
+    const uint32_t random_row =
+        op.dropout.active() ? attention_dropout(op.dropout, head).row_key(op.queries, query.row) : 0;
+    for (size_t j = 0; j < weights.size(); ++j) {
+      const double probability = std::exp(scores[j] - largest) / sum;
+      weights[j] +=
+          probability * op.dropout.factor(random_row, static_cast<int64_t>(j)) / static_cast<double>(op.shape.heads);
+    }
+  }
+  return weights;
+}
+
+// What the entropy's gradient adds to that of each probability after dropout.
+std::vector<double> entropy_slopes(const AttentionBackward& op, const QueryRow& query) {
+  std::vector<double> slopes = mean_weights(op.forward, query);
+  const double scale = -double{element(op.dentropy, query.row, 0)} / static_cast<double>(op.forward.shape.heads);
+  for (double& w : slopes) w = scale * (std::log(w + kEntropyEpsilon) + w / (w + kEntropyEpsilon));
+  return slopes;
+}
+
 }  // namespace
 
 void attention_forward(const AttentionForward& op) {
@@ -75,6 +102,12 @@ void attention_forward(const AttentionForward& op) {
       if (op.log_sum_exp) set_element(op.log_sum_exp, query.row, head, largest + std::log(sum));
     });
   }
+  if (!op.entropy) return;
+  for_each_query(op, 0, [&](const QueryRow& query) {
+    double entropy = 0;
+    for (const double w : mean_weights(op, query)) entropy -= w * std::log(w + kEntropyEpsilon);
+    set_element(op.entropy, query.row, 0, entropy);
+  });
 }
 
 void attention_backward(const AttentionBackward& op) {
@@ -90,13 +123,21 @@ void attention_backward(const AttentionBackward& op) {
       const double log_sum_exp = element(forward.log_sum_exp, query.row, head);
       // d(loss)/d(score_j) = p_j (kept_j dy.v_j - dy.y)
       const double dy_dot_y = dot(op.dy, query.row, head * width, forward.y, query.row, head * width, width);
-      std::vector<double> dq(static_cast<size_t>(width));
+      std::vector<double> dq(static_cast<size_t>(width)), of_entropy;
+      if (op.dentropy) of_entropy = entropy_slopes(op, query);
+      const auto keep_of = [&](int64_t j) { return double{forward.dropout.factor(query.random_row, j)}; };
+      double entropy_dot = 0;  // the probabilities' share in what the entropy's gradient adds
+      for (int64_t j = 0; op.dentropy && j < query.visible; ++j) {
+        const double probability = std::exp(scores[static_cast<size_t>(j)] - log_sum_exp);
+        entropy_dot += probability * keep_of(j) * of_entropy[static_cast<size_t>(j)];
+      }
       for (int64_t j = 0; j < query.visible; ++j) {
         const int64_t key_row = query.first_key + j;
         const double probability = std::exp(scores[static_cast<size_t>(j)] - log_sum_exp);
-        const double keep = forward.dropout.factor(query.random_row, j);
-        const double dy_dot_v = dot(op.dy, query.row, head * width, forward.v, key_row, kv_column, width);
-        const double dscore = probability * (keep * dy_dot_v - dy_dot_y) * forward.shape.scale;
+        const double keep = keep_of(j);
+        double slope = dot(op.dy, query.row, head * width, forward.v, key_row, kv_column, width);
+        if (op.dentropy) slope += of_entropy[static_cast<size_t>(j)];
+        const double dscore = probability * (keep * slope - dy_dot_y - entropy_dot) * forward.shape.scale;
         for (int64_t c = 0; c < width; ++c) {
           const size_t at = static_cast<size_t>(key_row * kv_columns + kv_column + c);
           dq[static_cast<size_t>(c)] += dscore * element(forward.k, key_row, kv_column + c);

@@ -17,15 +17,17 @@ namespace {
 
 class AttentionOp final : public OverwritingOp {
  public:
-  // Inputs: qkv, or q and kv. Outputs: y, then (training) the log-sum-exp. `cache_slot` is its place in a cache.
+  // Inputs: qkv, or q and kv. Outputs: y, then the entropy if it is asked for, then (training) the log-sum-exp.
+  // `cache_slot` is its place in a cache.
   AttentionOp(int query_set, int key_set, bool cross, const AttentionShape& shape, DropoutSite dropout, bool training,
-              size_t cache_slot)
+              bool has_entropy, size_t cache_slot)
       : query_set_(query_set),
         key_set_(key_set),
         cross_(cross),
         shape_(shape),
         dropout_(dropout),
         training_(training),
+        has_entropy_(has_entropy),
         cache_slot_(cache_slot) {}
   OpFamily family() const override { return OpFamily::attention; }
   std::string name() const override { return cross_ ? "cross_attention" : "self_attention"; }
@@ -49,6 +51,7 @@ class AttentionOp final : public OverwritingOp {
     AttentionBackward op;
     op.forward = arguments(run);
     op.dy = run.output_gradient(0);
+    if (has_entropy_) op.dentropy = run.output_gradient(1);
     const int64_t q_cols = shape_.heads * shape_.head_width, kv_cols = shape_.kv_heads * shape_.head_width;
     const Tensor dq = run.input_gradient(0);
     op.dq = dq.columns(0, q_cols);
@@ -68,13 +71,13 @@ class AttentionOp final : public OverwritingOp {
   }
   GpuWorkspace gpu_workspace(const Tape& tape, const Node& node) const override {
     // The gradient of the queries in f32, and two numbers for each row and head.
-    constexpr int64_t kNarrowestHead = 8;
     constexpr int64_t kOfCudnn = int64_t{8} << 20;  // what its plans ask for besides, where cuDNN computes it
-    const int64_t queries = tape.capacity_rows(node.outputs[0]) * tape.spec(node.outputs[0]).cols;
+    const int64_t rows = tape.capacity_rows(node.outputs[0]), queries = rows * tape.spec(node.outputs[0]).cols;
+    const int64_t numbers = workspace_piece(rows * shape_.heads * size_of(DType::f32));
     const int64_t gradient = workspace_piece(queries * size_of(DType::f32));
     const int64_t shared =
-        gradient + 2 * workspace_piece(divide_up(queries, kNarrowestHead) * size_of(DType::f32)) + kOfCudnn;
-    if (cross_ || !training_ || dropout_.probability > 0) return {.shared = shared};
+        gradient + 2 * std::max(numbers, workspace_piece(divide_up(queries, 8) * size_of(DType::f32))) + kOfCudnn;
+    if (cross_ || has_entropy_ || !training_ || dropout_.probability > 0) return {.shared = shared};
 
     // Backward by cuDNN with the same bits every time: the gradient of the queries in f32 once for every 128 keys, which
     // are then added in order (9.14 on an H200: 784 MiB of GPT-2's 32 x 1024, and 800 by this). Where it is too much,
@@ -86,7 +89,7 @@ class AttentionOp final : public OverwritingOp {
     return {.shared = shared, .cudnn = suits && gradients <= kMostCudnnBytes ? shared - gradient + gradients : 0};
   }
   int64_t cpu_workspace(const Tape& tape, const Node&) const override {
-    return cpu::attention_workspace_bytes(shape_, tape.activation_type(), tape.rows(query_set_).longest,
+    return cpu::attention_workspace_bytes(shape_, has_entropy_, tape.activation_type(), tape.rows(query_set_).longest,
                                           tape.rows(key_set_).longest);
   }
 
@@ -107,7 +110,8 @@ class AttentionOp final : public OverwritingOp {
     op.longest_keys = keys.longest;
     op.dropout = dropout_.at(run.batch());
     op.y = run.output(0);
-    if (training_) op.log_sum_exp = run.output(1);
+    if (has_entropy_) op.entropy = run.output(1);
+    if (training_) op.log_sum_exp = run.output(has_entropy_ ? 2 : 1);
     return op;
   }
   // A causal row sees none of the padding, which comes after it.
@@ -116,34 +120,42 @@ class AttentionOp final : public OverwritingOp {
   bool cross_;
   AttentionShape shape_;
   DropoutSite dropout_;
-  bool training_;
+  bool training_, has_entropy_;
   size_t cache_slot_;
 };
 
-Value record_attention(Tape& tape, Value q, Value kv, bool cross, const AttentionShape& shape, double dropout) {
+AttentionWithEntropy record_attention(Tape& tape, Value q, Value kv, bool cross, bool has_entropy,
+                                      const AttentionShape& shape, double dropout) {
   const int64_t width = shape.heads * shape.head_width;
   const Value y = make_value(tape, q, width, tape.activation_type(), true);
+  const Value entropy = has_entropy ? make_value(tape, q, 1, DType::f32, true) : Value{};
   const size_t cache_slot = cross ? 0 : tape.next_cache_slot();
   Node node;
   node.op = std::make_unique<AttentionOp>(tape.spec(q).row_set, tape.spec(kv).row_set, cross, shape,
-                                          DropoutSite(tape, dropout), tape.training(), cache_slot);
+                                          DropoutSite(tape, dropout), tape.training(), has_entropy, cache_slot);
   node.inputs = cross ? std::vector<Value>{q, kv} : std::vector<Value>{q};
   node.outputs = {y};
+  if (has_entropy) node.outputs.push_back(entropy);
   if (tape.training()) node.outputs.push_back(make_value(tape, q, shape.heads, DType::f32, false));
   node.input_in_backward.assign(node.inputs.size(), true);
   node.output_in_backward.assign(node.outputs.size(), true);
+  if (has_entropy) node.output_in_backward[1] = false;
   tape.record(std::move(node));
-  return y;
+  return {y, entropy};
 }
 
 }  // namespace
 
 Value self_attention(Tape& tape, Value qkv, const AttentionShape& shape, double dropout) {
-  return record_attention(tape, qkv, qkv, false, shape, dropout);
+  return record_attention(tape, qkv, qkv, false, false, shape, dropout).y;
+}
+
+AttentionWithEntropy self_attention_with_entropy(Tape& tape, Value qkv, const AttentionShape& shape, double dropout) {
+  return record_attention(tape, qkv, qkv, false, true, shape, dropout);
 }
 
 Value cross_attention(Tape& tape, Value q, Value kv, const AttentionShape& shape, double dropout) {
-  return record_attention(tape, q, kv, true, shape, dropout);
+  return record_attention(tape, q, kv, true, false, shape, dropout).y;
 }
 
 }  // namespace brisk

@@ -60,6 +60,7 @@ inline Vec activate(Vec u) {
   if constexpr (kKind == Activation::relu) return max(u, zero());
   if constexpr (kKind == Activation::silu) return u * sigmoid(u);
   if constexpr (kKind == Activation::tanh) return hyperbolic_tangent(u);
+  if constexpr (kKind == Activation::sigmoid) return sigmoid(u);
   return u;
 }
 
@@ -83,6 +84,10 @@ inline Vec activate_slope(Vec u) {
     const Vec s = sigmoid(u + u);
     return set1(4.0f) * s * (set1(1.0f) - s);
   }
+  if constexpr (kKind == Activation::sigmoid) {
+    const Vec s = sigmoid(u);
+    return s * (set1(1.0f) - s);
+  }
   return set1(1.0f);
 }
 
@@ -96,6 +101,7 @@ inline void with_activation(Activation kind, const Body& body) {
     case Activation::relu: return body.template operator()<Activation::relu>();
     case Activation::silu: return body.template operator()<Activation::silu>();
     case Activation::tanh: return body.template operator()<Activation::tanh>();
+    case Activation::sigmoid: return body.template operator()<Activation::sigmoid>();
   }
 }
 

@@ -48,13 +48,17 @@ class CpuGemm {
         b_(b),
         epilogue_(epilogue),
         threads_(m * n * k < kSmallProduct ? 1 : pool_size) {
-    plain_ = epilogue.c.type == DType::f32 && epilogue.bias == nullptr && epilogue.activation == Activation::none &&
-             !epilogue.before && !epilogue.dropout.active() && !epilogue.residual;
+    const bool adds_bias_at_most = epilogue.c.type == DType::f32 && epilogue.activation == Activation::none &&
+                                   !epilogue.before && !epilogue.dropout.active() && !epilogue.residual;
     const int64_t threads = threads_, depth_step = kernels.units_step * kernels.unit_depth;
     depth_passes_ = std::max<int64_t>(1, divide_up(k, kernels.units_block * kernels.unit_depth));
     depth_block_ = round_up(std::max<int64_t>(1, divide_up(k, depth_passes_)), depth_step);
     if (depth_passes_ > 1) depth_block_ = round_up(depth_block_, kStretch);
     depth_passes_ = std::max<int64_t>(1, divide_up(k, depth_block_));
+    // A bias is where a tile's sums begin, of a single pass: through a buffer and the epilogue it took 5 % of a model with a
+    // head of 64 x 50,000 in fp32, and 7 % in bf16.
+    starts_from_bias_ = adds_bias_at_most && epilogue.bias != nullptr && !epilogue.adds && depth_passes_ == 1;
+    plain_ = adds_bias_at_most && (epilogue.bias == nullptr || starts_from_bias_);
     const int64_t units_block = depth_block_ / kernels.unit_depth;
     a_by_row_ = kernels.row_stride > 0 && !a.transposed && a.type == DType::f32;
 
@@ -382,15 +386,20 @@ class CpuGemm {
         tile.out = epilogue_.c.f32() + rows.begin * epilogue_.c.stride + cols.begin;
         tile.out_stride = tile.start_stride = epilogue_.c.stride;
         tile.start = adds ? tile.out : nullptr;
+        if (starts_from_bias_) {
+          tile.start = epilogue_.bias + cols.begin;
+          tile.start_stride = 0;
+        }
         tile.written[0] = {reinterpret_cast<const char*>(tile.out), tile.out_stride * 4, tile.rows};
         kernels_.multiply(tile);
         return;
       }
       // At the edges of C a tile is computed in a buffer. The sum is taken in the same order as inside, so that where
       // the edges of tiles lie (on the number of threads) changes no bit.
-      if (adds) {
+      if (adds || starts_from_bias_) {
         for (int64_t r = 0; r < rows.size(); ++r) {
-          const float* row = epilogue_.c.f32() + (rows.begin + r) * epilogue_.c.stride + cols.begin;
+          const float* row = starts_from_bias_ ? epilogue_.bias + cols.begin
+                                               : epilogue_.c.f32() + (rows.begin + r) * epilogue_.c.stride + cols.begin;
           std::copy(row, row + cols.size(), buffer + r * kernels_.cols);
         }
         tile.start = buffer;
@@ -444,7 +453,8 @@ class CpuGemm {
   const GemmOperand& b_;
   const GemmEpilogue& epilogue_;
   const int threads_;
-  bool plain_ = false;  // C gets the products and nothing else, in fp32: it can hold the partial sums itself
+  bool plain_ = false;  // C gets the products, and a bias at most, in fp32: it can hold the partial sums itself
+  bool starts_from_bias_ = false;
   bool a_by_row_ = false;
   int64_t depth_passes_ = 1, depth_block_ = 0;
   int64_t step_passes_ = 1, depth_steps_ = 1;  // passes of a step, steps of a block of columns

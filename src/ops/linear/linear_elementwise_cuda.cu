@@ -28,6 +28,7 @@ __device__ inline void activate_all(Activation kind, Floats<kVector>& u) {
     case Activation::relu: return each([](float x) { return activated<Activation::relu, kFast>(x); });
     case Activation::silu: return each([](float x) { return activated<Activation::silu, kFast>(x); });
     case Activation::tanh: return each([](float x) { return activated<Activation::tanh, kFast>(x); });
+    case Activation::sigmoid: return each([](float x) { return activated<Activation::sigmoid, kFast>(x); });
   }
 }
 
@@ -44,6 +45,7 @@ __device__ inline void slope_all(Activation kind, Floats<kVector>& u) {
     case Activation::relu: return each([](float x) { return activation_slope<Activation::relu, kFast>(x); });
     case Activation::silu: return each([](float x) { return activation_slope<Activation::silu, kFast>(x); });
     case Activation::tanh: return each([](float x) { return activation_slope<Activation::tanh, kFast>(x); });
+    case Activation::sigmoid: return each([](float x) { return activation_slope<Activation::sigmoid, kFast>(x); });
   }
 }
 

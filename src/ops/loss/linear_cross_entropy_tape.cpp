@@ -191,7 +191,9 @@ LossValues linear_cross_entropy(Tape& tape, Value x, Parameter* weight, const Lo
   return values;
 }
 
-Value last_row_logits(Tape& tape, Value x, Parameter* weight) { return record_logits(tape, x, weight, nullptr, true); }
+Value last_row_logits(Tape& tape, Value x, Parameter* weight, Parameter* bias) {
+  return record_logits(tape, x, weight, bias, true);
+}
 Value logits(Tape& tape, Value x, Parameter* weight, Parameter* bias) {
   return record_logits(tape, x, weight, bias, false);
 }

@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "base/error.h"
 #include "ops/backend.h"
 #include "ops/rotary/rotary.h"
 #include "ops/tape/tape_ops.h"
@@ -31,6 +32,14 @@ class RotaryOp final : public OverwritingOp {
 }  // namespace
 
 Value rotary(Tape& tape, Value x, int64_t rotated, int64_t head_width, double theta) {
+  if (head_width % 2 != 0) {
+    user_error(
+        "rotary positions turn pairs of columns, so the width of a head must be even, and it is {}: choose model.d_model "
+        "and model.num_heads so that d_model / num_heads is even",
+        head_width);
+  }
+  BRISK_CHECK(head_width > 0 && rotated % head_width == 0 && rotated <= tape.spec(x).cols,
+              "rotary: {} of {} columns are no whole heads of {}", rotated, tape.spec(x).cols, head_width);
   const Value y = make_value(tape, x, tape.spec(x).cols, tape.spec(x).type, true);
   Node node;
   node.op = std::make_unique<RotaryOp>(tape.spec(x).row_set, rotated, head_width, theta);

@@ -25,6 +25,12 @@ struct LinearOptions {
   int64_t rows = 0;       // ... stacked in one parameter, say; 0: all
 };
 
+struct GroupedLinearOptions {
+  int64_t groups = 1;
+  int64_t parts = 1;                       // outputs that a group has several of: queries, keys, values
+  int64_t matrix_cols = 0, tile_cols = 0;  // a group's inputs are a tile of the row as a matrix; 0: neighbours
+};
+
 struct EmbeddingOptions {
   Parameter* positions = nullptr;  // rows [position_offset, ...) for positions 0, 1, ...
   int64_t position_offset = 0;
@@ -51,6 +57,9 @@ Value embedding(Tape& tape, int row_set, Parameter* table, const EmbeddingOption
 // Rows that come with the micro-batch (DeviceBatch::Set::inputs), of the tape's activation type; they have no gradient.
 Value input_rows(Tape& tape, int row_set, int64_t cols);
 Value linear(Tape& tape, Value x, Parameter* weight, const LinearOptions& options = {});
+// Each of the groups of columns of x times a weight of its own (ops/grouped_linear/grouped_linear.h). The weight [parts
+// groups outputs, inputs of a group] is f32 in every precision: it does not `multiply`.
+Value grouped_linear(Tape& tape, Value x, Parameter* weight, Parameter* bias, const GroupedLinearOptions& options);
 Value norm(Tape& tape, Value x, NormKind kind, Parameter* gain, Parameter* bias, double epsilon, double dropout = 0);
 Value gated(Tape& tape, Value x, Activation activation);
 // factor * activation(x)
@@ -59,6 +68,11 @@ Value pointwise(Tape& tape, Value x, Activation activation, double factor);
 Value rotary(Tape& tape, Value x, int64_t rotated, int64_t head_width, double theta);
 // qkv: [N, (heads + 2 kv_heads) K], queries first, then keys, then values.
 Value self_attention(Tape& tape, Value qkv, const AttentionShape& shape, double dropout);
+// And the entropy of each row's weights, averaged over the heads after dropout: [N, 1] f32.
+struct AttentionWithEntropy {
+  Value y, entropy;
+};
+AttentionWithEntropy self_attention_with_entropy(Tape& tape, Value qkv, const AttentionShape& shape, double dropout);
 // q: [Nq, heads K]; kv: [Nk, 2 kv_heads K] of another row set with as many sequences.
 Value cross_attention(Tape& tape, Value q, Value kv, const AttentionShape& shape, double dropout);
 
@@ -69,6 +83,8 @@ Value add(Tape& tape, Value x, Value y);
 Value add(Tape& tape, Value x, Parameter* vector);
 Value multiply(Tape& tape, Value x, Value y);
 Value multiply(Tape& tape, Value x, Parameter* vector);
+// x + share * (target - x); share: [N, groups].
+Value interpolate(Tape& tape, Value x, Value target, Value share);
 // [N, groups]: each is the sum of D / groups neighbouring columns of x.
 Value sum_columns(Tape& tape, Value x, int64_t groups = 1);
 // Columns [first, first + count) of x.
@@ -83,8 +99,8 @@ LossValues linear_cross_entropy(Tape& tape, Value x, Parameter* weight, const Lo
 // The rows of x that make up row set `to_set`: its row r is row source[r] of x. Backward adds them up where they came
 // from.
 Value pick_rows(Tape& tape, Value x, int to_set);
-// The last row of each sequence times W^T: [S, V] f32, read back; for generation.
-Value last_row_logits(Tape& tape, Value x, Parameter* weight);
+// The last row of each sequence times W^T, plus the bias if there is one: [S, V] f32, read back; for generation.
+Value last_row_logits(Tape& tape, Value x, Parameter* weight, Parameter* bias = nullptr);
 // All rows times W^T, plus the bias if there is one: [rows, V] f32, read back. For few classes, tests and imports:
 // training never holds [N, V].
 Value logits(Tape& tape, Value x, Parameter* weight, Parameter* bias = nullptr);

@@ -34,6 +34,9 @@ const TaskTraits* traits_of(const std::vector<const RunRecord*>& runs) {
 
 Comparability comparability_of(const std::vector<RunRecord>& runs) {
   Comparability can;
+  std::vector<const RunRecord*> all;
+  for (const RunRecord& run : runs) all.push_back(&run);
+  can.same_speed_unit = is_same(all, &RunRecord::tokenizer_fingerprint) == Same::yes;
   for (const RunRecord& run : runs) can.same_task = can.same_task && run.task == runs.front().task;
   if (!can.same_task) {
     can.reasons.emplace_back("the tasks differ: their losses and accuracies are not comparable");
@@ -50,17 +53,18 @@ Comparability comparability_of(const std::vector<RunRecord>& runs) {
     if (found == Same::no) can.reasons.push_back(differ);
     if (found == Same::not_known) can.reasons.push_back(unknown);
   };
-  const std::string kEarlier = "an earlier brisk, which did not record it, wrote some of the runs";
+  // An earlier brisk recorded none of them, and a task may have no fingerprint of what it evaluates.
+  const std::string unknown_here = "some of the runs did not record it";
   if (task != nullptr && task->has_labels) {
     settle(can.same_classes, is_same(evaluated, &RunRecord::classes_fingerprint),
            "the classes differ: an accuracy over other classes is another thing",
-           "whether the classes are the same is not known: " + kEarlier);
+           "whether the classes are the same is not known: " + unknown_here);
   }
   settle(can.same_validation, is_same(evaluated, &RunRecord::validation_fingerprint),
          "the validation data differ, so no run is called the better one; evaluate them on the same: with "
          "data.validation in the jobs (a part set aside by data.validation_fraction depends on the seed and the text), "
          "or with `brisk eval RUN --data FILE`",
-         "whether the validation data are the same is not known: " + kEarlier +
+         "whether the validation data are the same is not known: " + unknown_here +
              "; `brisk eval RUN --data FILE` compares them");
   if (task == nullptr || task->predicts_tokens) {
     const Same found = is_same(evaluated, &RunRecord::tokenizer_fingerprint);
@@ -71,7 +75,7 @@ Comparability comparability_of(const std::vector<RunRecord>& runs) {
                                      : "bits per byte would be comparable, but not every run has recorded them "
                                        "(`brisk eval RUN --data FILE` tells them)";
     settle(can.same_tokens, found, "the tokenizers differ: a loss per token of one is no loss of the other; " + instead,
-           "whether the tokenizers are the same is not known: " + kEarlier + "; " + instead);
+           "whether the tokenizers are the same is not known: " + unknown_here + "; " + instead);
   }
   return can;
 }

@@ -18,7 +18,8 @@ struct Comparability {
   bool same_task = true;
   bool same_classes = true;
   bool same_validation = true;
-  bool same_tokens = true;           // the tokenizers are the same, or nothing depends on them
+  bool same_tokens = true;           // the tokenizers are the same, or no metric depends on them
+  bool same_speed_unit = true;       // a token of one run is a token of the others: their tokens a second compare
   std::vector<std::string> reasons;  // a sentence for each of them that is not so, and what to do
 
   // Whether a better value of the metric is a better model.

@@ -224,7 +224,7 @@ std::vector<ComparedColumn> compared_columns(const Comparison& comparison) {
   add_with_ratio("parameters", Best::none, run(&RunRecord::parameters), words::count);
   add_with_ratio("model size", Best::least, fact(&RunFacts::model_bytes), words::bytes);
   // A tokenizer that makes more of a text has more tokens a second.
-  add_with_ratio("tokens/s", comparison.can.same_tokens ? Best::greatest : Best::none,
+  add_with_ratio("tokens/s", comparison.can.same_speed_unit ? Best::greatest : Best::none,
                  run(&RunRecord::tokens_per_second), words::rate);
   add_with_ratio("sequences/s", Best::none, run(&RunRecord::sequences_per_second), words::rate);
   add("utilisation", Best::greatest, run(&RunRecord::utilisation), words::percent);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text/unicode.h"
 #include "report/page/page_style.h"
 
@@ -84,10 +86,21 @@ Html html_section(const Html& title, const Html& explanation, const Html& body) 
               explanation.empty() ? Html() : html("<p class=\"why\">{}</p>\n", explanation), body);
 }
 
+Html html_with_code(std::string_view text) {
+  if (std::count(text.begin(), text.end(), '`') % 2 != 0) return html("{}", text);
+  Html all;
+  for (bool code = false;; code = !code) {
+    const std::string_view part = text.substr(0, text.find('`'));
+    all += code ? html("<code>{}</code>", part) : html("{}", part);
+    if (part.size() == text.size()) return all;
+    text.remove_prefix(part.size() + 1);
+  }
+}
+
 Html html_notes(const std::vector<std::string>& notes) {
   if (notes.empty()) return {};
   Html items;
-  for (const std::string& note : notes) items += html("<li>{}</li>", note);
+  for (const std::string& note : notes) items += html("<li>{}</li>", html_with_code(note));
   return html("<ul class=\"notes\">{}</ul>\n", items);
 }
 

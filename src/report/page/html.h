@@ -87,6 +87,8 @@ Html html_choice(const std::string& group, const std::vector<std::pair<std::stri
 
 Html html_section(const Html& title, const Html& explanation, const Html& body);
 
+// What stands between backticks is code.
+Html html_with_code(std::string_view text);
 Html html_notes(const std::vector<std::string>& notes);  // nothing if there are none
 
 Html status_pill(const std::string& status);

@@ -11,6 +11,7 @@
 #include "base/terminal/terminal.h"
 #include "report/page/chart.h"
 #include "report/page/checklist.h"
+#include "report/page/data_section.h"
 #include "report/page/html.h"
 #include "report/page/ledger_bars.h"
 #include "report/read/run_facts.h"
@@ -55,7 +56,9 @@ Html header(const RunRecord& run) {
   Html when;
   if (!run.processes.empty()) {
     when = html("<p class=\"lead\">started {}{}</p>\n", run.processes.front().time,
-                run.processes.size() > 1 ? fmt::format(", resumed {} times", run.processes.size() - 1) : "");
+                run.processes.size() == 2  ? ", resumed once"
+                : run.processes.size() > 2 ? fmt::format(", resumed {} times", run.processes.size() - 1)
+                                           : "");
   }
   return html("<header><h1>{}{}</h1>\n<p class=\"lead\">{}</p>\n{}</header>\n", run.name,
               status_pill(run.status_text()), lead, when);
@@ -278,7 +281,8 @@ std::string report_page(const RunRecord& run) {
   grid += small_chart(run, "Tokens per second", "Of the steps themselves, without evaluations and checkpoints.",
                       &StepPoint::tokens_per_second, 6, true, true);
   body += html("<div class=\"grid\">\n{}{}</div>\n", grid, small);
-  body += ledger_section(run) + samples_section(run) + settings_section(run) + machine_section(run);
+  body += ledger_section(run) + samples_section(run) + data_section_html(run) + settings_section(run) +
+          machine_section(run);
   body +=
       html_section("Checklist", "What to look at before believing the figures above.", checklist_html(run_checks(run)));
   return html_page(run.name + " · brisk", body + footer);

@@ -215,6 +215,11 @@ void read_ledger(const std::string& path, RunRecord& run) {
       run.status = word(line, "ended");
       run.diverged_at = number(line, "diverged_at");
       last_start = Json();
+      // One that found nothing left to do did not work on the run.
+      if (run.processes.size() > 1 && works.size() == run.processes.size() && works.back().tokens == 0) {
+        run.processes.pop_back();
+        works.pop_back();
+      }
     } else if (kind == "stretch") {
       if (works.empty()) works.emplace_back();
       add_stretch(line, run, works.back());
@@ -428,6 +433,7 @@ RunRecord read_run(const std::string& path) {
   read_metrics(path + "/metrics.jsonl", run);
   read_task(run);
   run.classes = read_class_results(path + "/evaluation.json", run.notes);
+  run.data = read_data_facts(path + "/statistics.json", run.notes);
   read_figures(run);
   return run;
 }

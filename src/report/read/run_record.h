@@ -13,6 +13,7 @@
 
 #include "base/metrics.h"
 #include "report/read/class_results.h"
+#include "report/read/data_facts.h"
 #include "report/read/run_settings.h"
 
 namespace brisk {
@@ -95,6 +96,7 @@ struct RunRecord {
   std::vector<EvaluationPoint> evaluations;
   Metrics metrics;       // that evaluations have, without values; as the run says, or as its lines show
   ClassResults classes;  // of a classifier's best evaluation
+  DataFacts data;
   std::vector<Sample> samples;
   std::vector<EpochTime> epochs;
   PhaseSeconds ledger;  // of the whole run

@@ -2,8 +2,10 @@
 
 #include <array>
 #include <atomic>
+#include <nlohmann/json.hpp>
 
 #include "base/hash.h"
+#include "base/parse_json.h"
 #include "base/run_on_pool.h"
 #include "base/runtime.h"
 #include "text/pipeline/bert_words.h"
@@ -80,6 +82,12 @@ struct BertPieces {
   }
 };
 
+struct SpacedPieces {
+  static size_t begin_at(std::string_view text, size_t from) { return bert_piece_begin(text, from); }
+  static size_t end_of(std::string_view text, size_t begin) { return BertPieces::cut_at(text, begin); }
+  static size_t cut_at(std::string_view text, size_t from) { return BertPieces::cut_at(text, from); }
+};
+
 template <typename Words>
 void count_into(std::string_view text, ShardedCounter& counter) {
   for (size_t begin = Words::begin_at(text, 0); begin < text.size();) {
@@ -143,6 +151,30 @@ std::vector<WordCount> count_words(std::span<const std::string_view> texts) { re
 
 std::vector<WordCount> count_bert_pieces(std::span<const std::string_view> texts) {
   return count_on_pool<BertPieces>(texts);
+}
+
+std::vector<WordCount> count_spaced_pieces(std::span<const std::string_view> texts) {
+  return count_on_pool<SpacedPieces>(texts);
+}
+
+PieceCounts count_pieces(std::span<const WordCount> given, const TokenizerComponents& components) {
+  const Normalizer normalizer(parse_own_json<nlohmann::json>(components.normalizer), "normalizer");
+  const PreTokenizer pre_tokenizer(parse_own_json<nlohmann::json>(components.pre_tokenizer), "pre_tokenizer");
+  const int threads = thread_pool().size();
+  std::vector<PieceCounts> counts(threads);
+  run_on_pool([&](int thread) {
+    const auto [begin, end] = ThreadPool::share(static_cast<int64_t>(given.size()), 1, thread, threads);
+    for (int64_t i = begin; i < end; ++i) {
+      const std::string normalized = normalizer.apply(given[i].word);
+      pre_tokenizer.split(normalized, false,
+                          [&](std::string_view word) { counts[thread][std::string(word)] += given[i].count; });
+    }
+  });
+  for (int thread = 1; thread < threads; ++thread) {
+    for (const auto& [word, count] : counts[thread]) counts[0][word] += count;
+    counts[thread].clear();
+  }
+  return std::move(counts[0]);
 }
 
 }  // namespace brisk

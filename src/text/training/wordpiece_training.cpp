@@ -7,12 +7,8 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "base/parse_json.h"
-#include "base/run_on_pool.h"
 #include "base/runtime.h"
-#include "base/text/unicode.h"
 #include "text/files/tokenizer_files.h"
-#include "text/pipeline/bert_words.h"
 #include "text/training/merge_learner.h"
 #include "text/training/word_counts.h"
 
@@ -24,39 +20,6 @@ constexpr const char* kSpecials[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]
 enum SpecialId : TokenId { kPadding, kUnknownWord, kClassification, kSeparator, kMask, kSpecialCount };
 constexpr std::string_view kPrefix = "##";
 
-using NormalizedCounts = std::unordered_map<std::string, int64_t>;
-
-// The words of the texts after BERT's normalizer and pre-tokenizer. What is the same text before them is so after them.
-NormalizedCounts count_normalized(std::span<const std::string_view> texts, const TokenizerComponents& components) {
-  const Normalizer normalizer(parse_own_json<nlohmann::json>(components.normalizer), "normalizer");
-  const PreTokenizer pre_tokenizer(parse_own_json<nlohmann::json>(components.pre_tokenizer), "pre_tokenizer");
-  const std::vector<WordCount> given = count_bert_pieces(texts);
-  const int threads = thread_pool().size();
-  std::vector<NormalizedCounts> counts(threads);
-  run_on_pool([&](int thread) {
-    const auto [begin, end] = ThreadPool::share(static_cast<int64_t>(given.size()), 1, thread, threads);
-    for (int64_t i = begin; i < end; ++i) {
-      const std::string normalized = normalizer.apply(given[i].word);
-      pre_tokenizer.split(normalized, false,
-                          [&](std::string_view word) { counts[thread][std::string(word)] += given[i].count; });
-    }
-  });
-  for (int thread = 1; thread < threads; ++thread) {
-    for (const auto& [word, count] : counts[thread]) counts[0][word] += count;
-    counts[thread].clear();
-  }
-  return std::move(counts[0]);
-}
-
-template <typename Visit>
-void for_each_character(std::string_view word, const Visit& visit) {
-  for (size_t at = 0; at < word.size();) {
-    const CodePoint character = decode_utf8(word, at);
-    if (character.value != kInvalidCodePoint) visit(character.value, at == 0);
-    at += character.length;
-  }
-}
-
 // The tokens of single characters: `first` at the beginning of a word, `next` inside one; -1 if there is none.
 struct CharacterTokens {
   TokenId first = -1, next = -1;
@@ -65,7 +28,7 @@ struct CharacterTokens {
 class WordAlphabet {
  public:
   // Adds the tokens to `tokens`: all characters, then those that occur inside words with the prefix.
-  WordAlphabet(const NormalizedCounts& words, int64_t most_characters, std::vector<std::string>& tokens) {
+  WordAlphabet(const PieceCounts& words, int64_t most_characters, std::vector<std::string>& tokens) {
     struct Use {
       int64_t count = 0;
       bool inside = false;
@@ -131,7 +94,7 @@ TrainedTokenizer train_wordpiece(std::span<const std::string_view> texts, const 
   parts.separator = kSeparator;
   set_bert_components({.lowercase = options.lowercase}, parts.model, parts);
 
-  const NormalizedCounts words = count_normalized(texts, parts);
+  const PieceCounts words = count_pieces(count_bert_pieces(texts), parts);
   const WordAlphabet alphabet(words, options.most_characters, tokens);
   constexpr int64_t kMost = int64_t{1} << 30;
   if (options.vocab_size < std::ssize(tokens) || options.vocab_size > kMost) {

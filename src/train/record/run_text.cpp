@@ -7,7 +7,6 @@
 #include <cmath>
 #include <utility>
 
-#include "base/machine/machine.h"
 #include "base/metrics.h"
 #include "base/terminal/terminal.h"
 
@@ -91,6 +90,14 @@ double training_seconds(const Ledger::Totals& totals) {
          totals.seconds(Phase::checkpoint);
 }
 
+double epoch_seconds(const PhaseSeconds& ledger) {
+  double seconds = 0;
+  for (const auto& [phase, of_phase] : ledger) {
+    if (phase != phase_name(Phase::start_up) && phase != phase_name(Phase::checkpoint)) seconds += of_phase;
+  }
+  return seconds;
+}
+
 PhaseSeconds phases_of(const Ledger::Totals& totals) {
   PhaseSeconds ledger;
   for (int i = 0; i < kPhases; ++i) {
@@ -142,7 +149,7 @@ std::string shares_text(const Ledger::Totals& totals) {
   }
   const double loss = totals.seconds(Phase::loss);
   const double optimizer = totals.seconds(Phase::clipping) + totals.seconds(Phase::optimizer);
-  const double all = std::max(1e-9, totals.seconds());
+  const double all = std::max(1e-9, epoch_seconds(phases_of(totals)));
   const auto percent = [&](double seconds) { return fmt::format("{:.0f} %", 100 * seconds / all); };
   return fmt::format("forward {}, loss {}, backward {}, optimizer {}, rest {}", percent(forward), percent(loss),
                      percent(backward), percent(optimizer),
@@ -152,15 +159,20 @@ std::string shares_text(const Ledger::Totals& totals) {
 std::string epoch_line(const EpochRow& row, int64_t epochs, const Ledger::Totals& totals, const std::string& best_by,
                        bool best) {
   const bool evaluated = row.evaluation && row.evaluation->step == row.step;
-  const std::string accuracy =
-      std::isfinite(row.training_accuracy) ? fmt::format(", accuracy {:.2f} %", 100 * row.training_accuracy) : "";
-  return fmt::format("epoch {}/{}: loss {:.4f}{}{}{}; {} tokens/s, {}: {}", row.epoch, epochs, row.training_loss,
-                     accuracy, row.since_step > 0 ? fmt::format(" (since step {})", row.since_step) : "",
-                     evaluated ? fmt::format(", validation {}{}", metrics_text(row.evaluation->metrics, best_by),
-                                             best ? ", the best so far" : "")
-                               : "",
-                     format_count(row.speed.tokens_per_second()), format_duration(row.speed.seconds),
-                     shares_text(totals));
+  std::string others;
+  for (const auto& [name, value] :
+       {std::pair("perplexity", row.training_perplexity), std::pair("accuracy", row.training_accuracy)}) {
+    const Metric metric = standard_metric(name, value);
+    if (std::isfinite(value)) others += fmt::format(", {} {}", metric.title(), metric.text());
+  }
+  const std::string part = row.share < 1 ? fmt::format(" ({:.0f} % of it)", 100 * row.share) : "";
+  return fmt::format(
+      "epoch {}/{}{}: loss {:.4f}{}{}{}; {} tokens/s, {}: {}", row.epoch, epochs, part, row.training_loss, others,
+      row.since_step > 0 ? fmt::format(" (since step {})", row.since_step) : "",
+      evaluated ? fmt::format(", validation {}{}", metrics_text(row.evaluation->metrics, best_by),
+                              best ? ", the best so far" : "")
+                : "",
+      format_count(row.speed.tokens_per_second()), format_duration(row.speed.seconds), shares_text(totals));
 }
 
 std::vector<EpochRow> thinned(const std::vector<EpochRow>& rows, size_t most) {
@@ -179,8 +191,10 @@ std::string epoch_table(const std::vector<EpochRow>& rows, const std::string& be
   for (const EpochRow& row : rows) {
     if (row.evaluation && metrics.empty()) metrics = row.evaluation->metrics.shown(best_by);
   }
-  std::vector<Table::Column> columns(
-      {{"epoch", Align::right}, {"step", Align::right}, {"train loss", Align::right}, {"accuracy", Align::right}});
+  const bool perplexities = any([](const EpochRow& row) { return std::isfinite(row.training_perplexity); });
+  std::vector<Table::Column> columns({{"epoch", Align::right}, {"step", Align::right}, {"train loss", Align::right}});
+  if (perplexities) columns.emplace_back("perplexity", Align::right);
+  columns.emplace_back("accuracy", Align::right);
   for (const Metric& metric : metrics) columns.emplace_back("val " + metric.title(), Align::right);
   if (elsewhere) columns.emplace_back("of step", Align::right);
   columns.emplace_back("tokens/s", Align::right);
@@ -192,10 +206,12 @@ std::string epoch_table(const std::vector<EpochRow>& rows, const std::string& be
   for (const EpochRow& row : rows) {
     const char* mark = row.since_step > 0 ? "+" : "";
     partly = partly || row.since_step > 0;
-    std::vector<std::string> cells(
-        {fmt::format("{}", row.epoch), fmt::format("{}", row.step),
-         figure(row.training_loss, fmt::format("{:.4f}{}", row.training_loss, mark)),
-         figure(row.training_accuracy, fmt::format("{:.2f} %{}", 100 * row.training_accuracy, mark))});
+    std::vector<std::string> cells({fmt::format("{}", row.epoch), fmt::format("{}", row.step),
+                                    figure(row.training_loss, fmt::format("{:.4f}{}", row.training_loss, mark))});
+    if (perplexities)
+      cells.push_back(
+          figure(row.training_perplexity, standard_metric("perplexity", row.training_perplexity).text() + mark));
+    cells.push_back(figure(row.training_accuracy, fmt::format("{:.2f} %{}", 100 * row.training_accuracy, mark)));
     for (const Metric& metric : metrics) {
       const Metric* of_row = row.evaluation ? row.evaluation->metrics.find(metric.name) : nullptr;
       cells.push_back(of_row != nullptr ? of_row->text() : "-");
@@ -223,7 +239,7 @@ std::string speed_line(const Speed& speed) {
 std::string peak_memory_text(const Speed& speed) {
   const bool on_gpu = speed.gpu_bytes > 0;
   const auto text = [](int64_t bytes) { return format_bytes(static_cast<double>(bytes)); };
-  const int64_t peak = on_gpu ? speed.gpu_bytes : peak_memory_bytes();
+  const int64_t peak = on_gpu ? speed.gpu_bytes : speed.peak_bytes;
   const int64_t mapped = on_gpu || speed.own_bytes <= 0 ? 0 : std::max<int64_t>(0, peak - speed.own_bytes);
   std::vector<std::string> parts;
   if (speed.planned_bytes > 0) parts.push_back(text(speed.planned_bytes) + " planned");

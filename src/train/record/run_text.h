@@ -32,6 +32,7 @@ struct Speed {
   double peak_gflops = 0;
   double training_seconds = 0;  // without evaluation, checkpoints and start-up: what the speeds below are of
   int64_t gpu_bytes = 0;        // the most of a GPU's memory that was the process's; 0: it ran on the CPU
+  int64_t peak_bytes = 0;       // the most of the host's memory
   int64_t own_bytes = 0;        // the most of the host's memory besides mapped files, as sampled; 0: not told apart
   int64_t planned_bytes = 0;    // of the memory it computes in; 0: not planned
   int64_t rows = 0;             // that were computed: the tokens, and padding where the job asks for it
@@ -47,7 +48,9 @@ struct Speed {
 // One line an epoch: training loss, the metrics of its evaluation, speed, time.
 struct EpochRow {
   int64_t epoch = 0, step = 0;
+  double share = 1;  // of the epoch's steps: less where the run ended inside it
   double training_loss = 0, training_accuracy = 0;
+  double training_perplexity = Metric::kNone;   // of a model of tokens
   int64_t since_step = 0;                       // the training's means are of this step and later ones; 0: of all
   std::optional<EvaluationMetrics> evaluation;  // the last one inside the epoch
   Speed speed;
@@ -65,6 +68,8 @@ std::string shares_text(const Ledger::Totals& totals);
 
 // Seconds of a stretch that were training: everything but start-up, evaluation and checkpoints.
 double training_seconds(const Ledger::Totals& totals);
+// Seconds of an epoch: its steps and evaluations. A checkpoint is saved when the line of its epoch has been printed.
+double epoch_seconds(const PhaseSeconds& ledger);
 
 // "forward_linear", 12.5 and so on: those that took time.
 PhaseSeconds phases_of(const Ledger::Totals& totals);

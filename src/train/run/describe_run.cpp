@@ -21,7 +21,7 @@ std::string every_text(int64_t steps) {
   return steps > 1 ? fmt::format("every {} steps", steps) : steps == 1 ? "after each step" : "after each epoch";
 }
 
-// "evaluated 9 times; a checkpoint about every 5 minutes and after the best evaluation so far"
+// "evaluated 9 times; a checkpoint about every 5 minutes and after an evaluation that is the best so far"
 std::string cadence_text(const RunPlan& plan, bool time_boxed) {
   const TrainingOptions& training = plan.job.training;
   std::string text;
@@ -41,6 +41,8 @@ std::string cadence_text(const RunPlan& plan, bool time_boxed) {
   if (training.save_minutes > 0) {
     saved += fmt::format("{}about every {:g} minutes", saved.empty() ? "" : " and ", training.save_minutes);
   }
+  if (training.load_best_model_at_end && !plan.data.validation->empty())
+    saved += " and after an evaluation that is the best so far";
   return fmt::format("{}; a checkpoint {}", text, saved);
 }
 
@@ -53,6 +55,17 @@ std::string optimizer_text(const TrainingOptions& training) {
       "Muon for the matrices of the layers, learning rate {:g}, momentum {:g}; AdamW for the rest, learning rate {:g}, "
       "betas {:g} and {:g}",
       training.muon_learning_rate, training.muon_momentum, training.learning_rate, training.beta1, training.beta2);
+}
+
+// ", down to 0", or ", down to 0.00027 at the end of the run: the schedule is 4 times as long"
+std::string end_of_schedule_text(const RunPlan& plan, const RunState& run) {
+  const TrainingOptions& training = plan.job.training;
+  if (training.lr_scheduler == "constant") return "";
+  if (training.schedule_ratio <= 1)
+    return fmt::format(", down to {:g}", plan.schedule.final_ratio * plan.schedule.rate);
+  const std::string length = fmt::format("the schedule is {:g} times as long", training.schedule_ratio);
+  if (run.time_box) return fmt::format("; {} as the run", length);
+  return fmt::format(", down to {:.3g} at the end of the run: {}", plan.schedule.at(run.total_steps), length);
 }
 
 }  // namespace
@@ -76,10 +89,7 @@ void describe_run(const RunPlan& plan, const RunState& run, const RunResources& 
   }
   say("optimizer    {}", optimizer_text(training));
   say("schedule     {}, {} of {} of warm-up{}; weight decay {:g}, gradient clipping {}, seed {}", training.lr_scheduler,
-      plan.schedule.warmup_steps, plural(run.total_steps, "step"),
-      training.lr_scheduler == "constant"
-          ? ""
-          : fmt::format(", down to {:g}", plan.schedule.final_ratio * training.learning_rate),
+      plan.schedule.warmup_steps, plural(run.total_steps, "step"), end_of_schedule_text(plan, run),
       training.weight_decay, training.max_grad_norm > 0 ? fmt::format("at {:g}", training.max_grad_norm) : "off",
       training.seed);
   const bool on_gpu = resources.engine->parameters().device().is_cuda();

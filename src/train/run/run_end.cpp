@@ -42,8 +42,9 @@ RunTotals totals_of(const Speed& speed, const Ledger::Totals& totals) {
           .peak_gigaflop = speed.peak_gflops * speed.training_seconds};
 }
 
-// The speed of the whole run; `process`: of its last process.
-Speed speed_of(const RunTotals& run, const Speed& process) {
+// The speed of the whole run; `process`: of its last process. What was planned and what is mapped is known of that one.
+Speed speed_of(const RunTotals& run, const Speed& process, int64_t peak_bytes) {
+  const bool alone = run.processes <= 1;
   return {.seconds = run.seconds,
           .tokens = run.tokens,
           .steps = run.steps,
@@ -51,10 +52,13 @@ Speed speed_of(const RunTotals& run, const Speed& process) {
           .flop_per_token = process.flop_per_token,
           .peak_gflops = run.tokens > 0 ? run.peak_gflops() : process.peak_gflops,
           .training_seconds = run.training_seconds,
-          .gpu_bytes = process.gpu_bytes};
+          .gpu_bytes = process.gpu_bytes > 0 ? peak_bytes : 0,
+          .peak_bytes = peak_bytes,
+          .own_bytes = alone ? process.own_bytes : 0,
+          .planned_bytes = alone ? process.planned_bytes : 0};
 }
 
-std::vector<EpochRow> epoch_rows(const RunRecord& run, const Speed& process) {
+std::vector<EpochRow> epoch_rows(const RunRecord& run, const Speed& process, bool has_perplexity) {
   std::vector<EpochRow> rows;
   for (const EpochTime& time : run.epochs) {
     if (time.steps == 0) continue;
@@ -63,15 +67,14 @@ std::vector<EpochRow> epoch_rows(const RunRecord& run, const Speed& process) {
                  .training_loss = time.training_loss,
                  .training_accuracy = time.training_accuracy,
                  .since_step = time.since_step};
+    if (has_perplexity) row.training_perplexity = std::exp(time.training_loss);
     row.skipped_updates = time.skipped_updates;
     const int64_t before = rows.empty() ? 0 : rows.back().step;
     for (const EvaluationPoint& point : run.evaluations) {
       const auto step = static_cast<int64_t>(point.step);
       if (step > before && step <= time.step) row.evaluation = EvaluationMetrics{step, time.epoch, point.metrics, 0};
     }
-    double start_up = 0;
-    for (const auto& [phase, seconds] : time.ledger) start_up += phase == phase_name(Phase::start_up) ? seconds : 0;
-    row.speed = {.seconds = time.seconds - start_up,
+    row.speed = {.seconds = epoch_seconds(time.ledger),
                  .tokens = time.tokens,
                  .steps = time.steps,
                  .sequences = time.sequences,
@@ -180,11 +183,11 @@ TrainOutcome end_run(const RunPlan& plan, const RunState& run, const RunResource
     if (unsaved.empty()) unsaved = "summary.json";
   }
   constexpr size_t kEpochsShown = 10;
-  const std::vector<EpochRow> rows = epoch_rows(record, end.speed);
+  const std::vector<EpochRow> rows = epoch_rows(record, end.speed, plan.task->metrics().find("perplexity") != nullptr);
   // Of a single epoch that came to its end, its line told everything.
   if (rows.size() > 1 || (!rows.empty() && end.ended != "finished"))
     say_table(epoch_table(thinned(rows, kEpochsShown), plan.job.training.best_by));
-  const Speed speed = speed_of(totals, end.speed);
+  const Speed speed = speed_of(totals, end.speed, summary.peak_memory_bytes);
   if (totals.processes > 1) {
     say("this process, from step {}: {} in {}, {}", run.state.step - end.speed.steps, plural(end.speed.steps, "step"),
         format_duration(process.seconds()), speed_line(end.speed));
@@ -192,7 +195,8 @@ TrainOutcome end_run(const RunPlan& plan, const RunState& run, const RunResource
   say("whole run{}:\n{}{}", totals.processes > 1 ? fmt::format(", {} processes", totals.processes) : "",
       ledger_table(totals.ledger, speed, process.sampled), speed_line(speed));
   if (summary.checkpoints_saved > 0) {
-    say("checkpoints: {} saved, written in {}; training waited {} for them", summary.checkpoints_saved,
+    say("checkpoints{}: {} saved, written in {}; training waited {} for them",
+        totals.processes > 1 ? " of this process" : "", summary.checkpoints_saved,
         format_duration(summary.checkpoint_write_seconds), format_duration(process.seconds(Phase::checkpoint)));
   }
   if (summary.gpu) {
@@ -212,9 +216,11 @@ TrainOutcome end_run(const RunPlan& plan, const RunState& run, const RunResource
     say("loss scaling: {} skipped, the scale is {:g}", plural(scale->skipped_steps, "step"), scale->scale);
   }
   if (run.time_box && !end.interrupted) {
-    say("training.stop {}: ended after {}, {}{}", plan.job.training.stop, format_duration(run.elapsed()),
-        plural(run.state.step, "step"),
-        end.expected_steps > 0 ? fmt::format(" ({} were expected)", end.expected_steps) : "");
+    say("training.stop {}: ended after {}: {}, {} tokens, {:.2f} epochs{}", plan.job.training.stop,
+        format_duration(run.elapsed()), plural(run.state.step, "step"),
+        format_count(static_cast<double>(run.state.tokens_seen)),
+        static_cast<double>(run.state.step) / static_cast<double>(plan.steps_per_epoch),
+        end.expected_steps > 0 ? fmt::format(" ({} were expected)", plural(end.expected_steps, "step")) : "");
   }
   if (knows_baseline(plan.job)) {
     double start_up = 0;

@@ -7,6 +7,7 @@
 #include "base/text/plural.h"
 #include "base/text/printable.h"
 #include "job/job_conditions.h"
+#include "job/job_task.h"
 
 namespace brisk {
 
@@ -65,9 +66,22 @@ std::string stability_advice(const Job& job) {
                        : fmt::format(", or raise training.warmup_ratio (now {:g})", training.warmup_ratio));
 }
 
+// For a model that learned nothing: one whose rate was too high looks like one whose rate was too low, and the default
+// tells which is likely.
+std::string learning_advice(const Job& job) {
+  constexpr double kFar = 1.5;
+  const double rate = job.training.learning_rate, usual = encoder_learning_rate(job);
+  if (usual <= 0 || rate > kFar * usual) return stability_advice(job) + ", or train for longer";
+  if (rate * kFar > usual)
+    return fmt::format("train for longer, or with another training.learning_rate (now {:g})", rate);
+  return fmt::format(
+      "raise training.learning_rate (now {:g}; {:.2g} is the default of such a job), or train for longer", rate, usual);
+}
+
 std::vector<std::string> health_warnings(const RunPlan& plan, const RunSummary& summary,
                                          const std::optional<ClassScores>& scores) {
   std::vector<std::string> warnings;
+  if (plan.job.model.reference) warnings.emplace_back(ModelOptions::kNotALanguageModel);
   const auto& evaluation = summary.last_evaluation;
   const auto& step = summary.last_step;
   const bool validated = evaluation && evaluation->metrics.find("loss") != nullptr;
@@ -79,6 +93,10 @@ std::vector<std::string> health_warnings(const RunPlan& plan, const RunSummary& 
     if (!std::isfinite(loss)) {
       warnings.push_back(fmt::format("the {} loss of step {} is not finite: the model is of no use; {}{}", kind, at,
                                      stability_advice(plan.job), kept_text(plan, summary, loss)));
+    } else if (constexpr double kMargin = 1.02; loss > guess.loss && loss < kMargin * guess.loss) {
+      warnings.push_back(fmt::format("the {} loss of step {}, {:.4f}, is no better than {}: nothing was learned; {}{}",
+                                     kind, at, loss, guess.text, learning_advice(plan.job),
+                                     kept_text(plan, summary, loss)));
     } else if (loss > guess.loss) {
       warnings.push_back(
           fmt::format("the {} loss of step {}, {:.4f}, is above {}: training did more harm than good; {}{}", kind, at,
@@ -89,10 +107,9 @@ std::vector<std::string> health_warnings(const RunPlan& plan, const RunSummary& 
     if (const auto only = only_prediction(*scores)) {
       const std::string& name = plan.data.labels.names()[static_cast<size_t>(*only)];
       warnings.push_back(fmt::format(
-          "the model predicts one class only: at step {} all {} were named \"{}\", {:.1f} % of which are; {}, or train "
-          "for longer",
+          "the model predicts one class only: at step {} all {} were named \"{}\", {:.1f} % of which are; {}",
           evaluation ? evaluation->step : 0, plural(scores->count(), "validation text"), printable(name),
-          100 * scores->accuracy(), stability_advice(plan.job)));
+          100 * scores->accuracy(), learning_advice(plan.job)));
     }
   }
   return warnings;

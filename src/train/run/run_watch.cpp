@@ -203,12 +203,14 @@ void RunWatch::sample(int64_t step, int64_t epoch, Ledger& ledger) {
   std::vector<std::string> prompts = training.sample_prompts;
   if (prompts.empty()) prompts.emplace_back();
   for (size_t i = 0; i < prompts.size(); ++i) {
-    GenerateOptions options;
-    options.max_tokens = training.sample_tokens;
-    options.temperature = 0.8;
-    options.top_k = 50;
-    // The same draws at every evaluation: what differs between two samples of a prompt is what was learned.
-    options.seed = random_key({static_cast<uint64_t>(training.seed), i});
+    const GenerateOptions options{
+        .max_tokens = training.sample_tokens,
+        .temperature = training.sample_temperature,
+        .top_k = training.sample_top_k,
+        .top_p = training.sample_top_p,
+        .repetition_penalty = training.sample_repetition_penalty,
+        // The same draws at every evaluation: what differs between two samples of a prompt is what was learned.
+        .seed = random_key({static_cast<uint64_t>(training.seed), i})};
     Generated generated;
     try {
       generated = generator_->generate(prompts[i], options);

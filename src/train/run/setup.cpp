@@ -11,7 +11,6 @@
 #include "base/machine/isa.h"
 #include "base/machine/machine.h"
 #include "base/metrics.h"
-#include "base/rounding.h"
 #include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "base/text/plural.h"
@@ -97,8 +96,14 @@ class Starter {
     std::string& best_by = plan_.job.training.best_by;
     const Metric* metric = metrics.find(best_by);
     if (metric == nullptr) {
-      user_error("training.best_by is \"{}\", which an evaluation of task {} does not have; it has {}", best_by,
-                 plan_.job.task, metrics.names());
+      std::vector<std::string> others;  // whose evaluations have it: perhaps that one is meant
+      for (const TaskTraits& task : all_tasks()) {
+        if (make_task(task.name)->metrics().find(best_by) != nullptr) others.emplace_back(task.name);
+      }
+      user_error(
+          "training.best_by is \"{}\", which an evaluation of task {} does not have; it has {}{}", best_by,
+          plan_.job.task, metrics.names(),
+          others.empty() ? "" : fmt::format(" (if you mean it: \"task\": \"{}\")", fmt::join(others, "\" or \"")));
     }
     best_by = metric->name;
   }
@@ -135,11 +140,22 @@ class Starter {
 
   void find_checkpoint() {
     checkpoint_path_ = plan_.request.resume ? latest_checkpoint(plan_.directory.path()) : std::nullopt;
+    if (checkpoint_path_) check_its_name();
     if (checkpoint_path_ && !has_optimizer_state(*checkpoint_path_) && saved_state().step == 0) {
       user_error(
           "{}: an imported model, so there is no training to resume; train from it with \"model\": {{\"from\": "
           "{}}} in a job and another --output",
           plan_.directory.path(), fmt::format("\"{}\"", plan_.directory.path()));
+    }
+  }
+
+  // One that was renamed to a later step would stay the latest, whatever is saved from now on.
+  void check_its_name() const {
+    const CheckpointPath newest = list_checkpoints(plan_.directory.path()).back();
+    const int64_t step = saved_state().step;
+    if (newest.step != step) {
+      user_error("{}: its name says step {}, but what was saved in it is step {}; rename it to {}", newest.path,
+                 newest.step, step, fmt::format("step-{:08}", step));
     }
   }
 
@@ -218,13 +234,17 @@ class Starter {
       request.model_labels = source.labels;
     }
     plan_.data = task_->prepare(plan_.job, std::move(request));
+    // A run without one would be resumed on any other data, without a word.
+    BRISK_CHECK(!plan_.data.fingerprint.empty(), "task {} sets no TaskData::fingerprint", plan_.job.task);
     plan_.job = with_found(std::move(plan_.job), plan_.data.found);
     for (const std::string& note : plan_.data.notes) say("{}", note);
     for (const std::string& warning : plan_.data.warnings) warn("{}", warning);
+    for (const std::string& warning : plan_.data.warnings_of_all) {
+      if (!plan_.request.trial) warn("{}", warning);
+    }
     if (plan_.data.train->empty()) user_error("{}: no training sequences in it", plan_.job.data.train.front().path);
     if (checkpoint_path_) {
-      const std::string before = saved_state().job_fingerprint;
-      if (!before.empty() && before != plan_.data.fingerprint) {
+      if (saved_state().job_fingerprint != plan_.data.fingerprint) {
         user_error(
             "{}: the text in data.train or data.validation is not what the run was started with; resuming would change "
             "the loss curve: put it back, or start a new run with another --output",
@@ -246,26 +266,9 @@ class Starter {
     }
   }
 
-  // Of each row set: how long the sequences are that are computed, padding included.
-  std::vector<LengthFigures> computed_lengths() {
-    const TrainingOptions& training = plan_.job.training;
-    const bool to_max_length = training.padding == "max_length";
-    if (training.padding == "longest") padding_.to = Padding::To::longest;
-    if (to_max_length) padding_.to = Padding::To::lengths;
-    std::vector<LengthFigures> lengths;
-    for (int set = 0; set < plan_.data.train->sets(); ++set) {
-      LengthFigures& figures = lengths.emplace_back(length_figures(*plan_.data.train, plan_.data.sources, set));
-      figures.longest = std::max<int64_t>({1, figures.longest, plan_.data.validation->longest(set)});
-      if (to_max_length && set == 0) figures.longest = std::max(figures.longest, training.max_length);
-      if (to_max_length) padding_.lengths.push_back(figures.longest);
-      if (padding_.any()) figures = {figures.longest, static_cast<double>(figures.longest), 0};  // at most
-    }
-    return lengths;
-  }
-
   // Number formats and the micro-batch: those of the run that is resumed, or what suits the job on this device.
   void choose_settings() {
-    const std::vector<LengthFigures> lengths = computed_lengths();
+    const std::vector<LengthFigures> lengths = computed_lengths(plan_.job.training, plan_.data, padding_);
     const TrainingOptions& training = plan_.job.training;
     const int64_t longest = lengths[0].longest, asked = training.micro_batch_tokens;
     if (!place_.reason.empty()) say("device: {}", place_.reason);
@@ -357,7 +360,7 @@ class Starter {
   }
 
   void plan_length() {
-    plan_.steps_per_epoch = divide_up(plan_.data.sequences_per_epoch, sequences_per_step());
+    plan_.steps_per_epoch = steps_of_epoch(plan_.data.sequences_per_epoch, order_options());
     plan_.costs = model_costs(options_.model, row_means(*plan_.data.train, options_.layout));
     for (const ComponentCost& cost : plan_.costs) plan_.flop_per_token += cost.flop_per_token;
     PeakMeter& peak = *resources_.peak;
@@ -369,6 +372,17 @@ class Starter {
 
   int64_t sequences_per_step() const {
     return plan_.job.training.batch_size * plan_.job.training.gradient_accumulation_steps;
+  }
+
+  // What decides which sequences a step takes.
+  LoaderOptions order_options() const {
+    const TrainingOptions& training = plan_.job.training;
+    return {.sequences_per_step = sequences_per_step(),
+            .seed = static_cast<uint64_t>(training.seed),
+            .sources = plan_.data.sources,
+            .droppable_sequences = training.drop_incomplete_accumulation
+                                       ? training.batch_size * (training.gradient_accumulation_steps - 1)
+                                       : 0};
   }
 
   static std::string isa_of(const Device& device) {
@@ -461,14 +475,13 @@ class Starter {
 
   void set_loader_options() {
     const EngineOptions& engine = resources_.engine->options();
-    plan_.loader_options = {.sequences_per_step = sequences_per_step(),
-                            .micro_batch_rows = engine.layout.row_limits(engine.capacity),
-                            .seed = static_cast<uint64_t>(plan_.job.training.seed),
-                            .workers = static_cast<int>(plan_.job.training.num_workers),
-                            .start = run_.state.cursor,
-                            .sources = plan_.data.sources,
-                            .padding = padding_,
-                            .share = share_of_step()};
+    LoaderOptions& loader = plan_.loader_options;
+    loader = order_options();
+    loader.micro_batch_rows = engine.layout.row_limits(engine.capacity);
+    loader.workers = static_cast<int>(plan_.job.training.num_workers);
+    loader.start = run_.state.cursor;
+    loader.padding = padding_;
+    loader.share = share_of_step();
   }
 
   StepShare share_of_step() const {

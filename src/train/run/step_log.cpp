@@ -115,6 +115,7 @@ Speed StepLog::speed_of(const Counts& counts, const Ledger::Totals& totals) cons
           resources_.peak->gflops(),
           training_seconds(totals),
           device.memory().peak(),
+          peak_memory_bytes(),
           own_memory_,
           plan_.memory.total() + (device.is_cuda() ? 0 : plan_.memory.copy_bytes),
           counts.rows};
@@ -127,8 +128,10 @@ EpochRow StepLog::epoch_so_far(const DataCursor& last, const Ledger::Totals& now
   EpochRow row;
   row.epoch = last.epoch + 1;
   row.step = state.step;
+  row.share = static_cast<double>(last.step + 1) / static_cast<double>(plan_.steps_per_epoch);
   row.training_loss = state.epoch_sums.mean_loss();
   row.training_accuracy = state.epoch_sums.accuracy();
+  if (plan_.task->metrics().find("perplexity") != nullptr) row.training_perplexity = std::exp(row.training_loss);
   row.skipped_updates = state.epoch_skipped;
   const int64_t steps = last.step + 1;
   if (state.epoch_steps < steps)
@@ -136,6 +139,7 @@ EpochRow StepLog::epoch_so_far(const DataCursor& last, const Ledger::Totals& now
   const auto& evaluation = run_.summary.last_evaluation;
   if (evaluation && evaluation->step > row.step - steps) row.evaluation = evaluation;
   row.speed = speed_of(epoch_, now - epoch_start_);
+  row.speed.seconds = epoch_seconds(phases_of(now - epoch_start_));
   return row;
 }
 

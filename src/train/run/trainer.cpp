@@ -198,8 +198,11 @@ class Trainer {
   // After each step of a time-boxed run: is there time for another, and how far will it come?
   void follow_the_clock() {
     TimeBox& box = *run_.time_box;
-    const double used = elapsed();
     box.step_took(agreed_seconds_since(step_start_));
+    // Before the first step decides anything: it touches all memory for the first time, and an evaluation guessed from
+    // it could seem to fill the box.
+    if (log_.steps() == 1) time_evaluation(plan_, run_, *resources_.engine);
+    const double used = elapsed();
     progress_before_ = box.progress();
     box.advance(used);
     run_.state.progress = box.progress();
@@ -215,7 +218,6 @@ class Trainer {
       say("time per epoch: about {} ({} tokens, measured over the first steps)",
           format_duration(log_.early_seconds_per_token() * tokens), format_count(tokens));
     }
-    if (run_.time_box && log_.steps() == 1) time_evaluation(plan_, run_, *resources_.engine);
     if (run_.time_box && log_.steps() == kStepsBeforeExpecting) expected_steps_ = tell_expectation(plan_, run_);
     const Progress progress = log_.progress(batch);
     const bool logged =

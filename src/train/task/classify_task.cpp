@@ -148,9 +148,10 @@ Task::Description ClassifyTask::describe_data(const Job& job, const TaskData& da
 }
 
 std::string ClassifyTask::describe_model(const Job& job) const {
-  return fmt::format(
-      "{}; {} classes: {}{}", Task::describe_model(job), data_.labels.count(), data_.labels.text(),
-      validation_->empty() ? "" : fmt::format("; the best model is chosen by validation {}", job.training.best_by));
+  return fmt::format("{}; {} classes: {}{}", Task::describe_model(job), data_.labels.count(), data_.labels.text(),
+                     validation_->empty() ? ""
+                                          : fmt::format("; the best model is chosen by validation {}",
+                                                        metrics().find(job.training.best_by)->title()));
 }
 
 void ClassifyTask::write_files(const std::string& run) const { write_labels(run, data_.labels); }

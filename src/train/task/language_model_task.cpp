@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/files/files.h"
@@ -52,8 +53,10 @@ TaskData LanguageModelTask::prepare(const Job& job, DataRequest request) {
   data.rows_per_epoch = prepared_.train.rows_per_epoch();
   data.fingerprint = prepared_.fingerprint;
   data.found = prepared_.found;
+  data.cache_files = prepared_.cache_files;
   data.notes = prepared_.notes;
   data.warnings = prepared_.warnings;
+  data.warnings_of_all = prepared_.warnings_of_all;
   return data;
 }
 
@@ -74,8 +77,12 @@ Task::EvaluationData LanguageModelTask::open_evaluation(const TrainedModel& mode
                                                         const std::vector<std::string>& paths,
                                                         int64_t max_length) const {
   std::shared_ptr<const TokenStream> stream;
-  const CorpusPart part = prepare_evaluation(paths, model.job.data, *model.tokenizer, max_length, stream);
-  return {.sequences = sequences_with_bytes(stream, part.chunks, *model.tokenizer), .layout = {}, .notes = {}};
+  // Windows overlap as in training; shorter sequences than there may be shorter than their stride.
+  const int64_t stride = std::min(model.job.training.window_stride, max_length);
+  const CorpusPart part = prepare_evaluation(paths, model.job.data, *model.tokenizer, max_length, stride, stream);
+  std::vector<std::string> notes;
+  if (model.job.model.reference) notes.emplace_back(ModelOptions::kNotALanguageModel);
+  return {.sequences = sequences_with_bytes(stream, part.chunks, *model.tokenizer), .layout = {}, .notes = notes};
 }
 
 std::optional<Task::TryOut> LanguageModelTask::try_out(const std::string& run, const std::string& /*data*/) const {

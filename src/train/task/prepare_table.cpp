@@ -223,6 +223,7 @@ TableData prepare_table(const Job& job, DataRequest request) {
   }
   prepared.found["data.text_field"] = table.text_column();
   prepared.found["data.pair_field"] = table.pair_column();
+  prepared.cache_files.push_back(data->cache_path());
   ExampleSet all(data, *prepared.tokenizer, prepared.labels);
   check_room_for_text(all, job.training.max_length);
 
@@ -237,9 +238,10 @@ TableData prepare_table(const Job& job, DataRequest request) {
     const auto held_out = tokens_of(other, job, *prepared.tokenizer);
     take_notes(held_out->notes(), prepared.notes);
     prepared.fingerprint += "-" + hash_of(*held_out);
+    prepared.cache_files.push_back(held_out->cache_path());
     prepared.validation = ExampleSet(held_out, *prepared.tokenizer, prepared.labels);
     if (const int64_t shared = shared_texts(*held_out, *data); shared > 0) {
-      prepared.warnings.push_back(
+      prepared.warnings_of_all.push_back(
           fmt::format("{} of the {} texts of data.validation are also in data.train: memorised texts make the "
                       "evaluation look too good; remove them from one of the two",
                       shared, held_out->rows()));
@@ -261,8 +263,10 @@ TaskData hand_over(TableData& prepared, std::shared_ptr<const Sequences> train,
   data.fingerprint = prepared.fingerprint;
   data.validation_fingerprint = prepared.validation_fingerprint;
   data.found = prepared.found;
+  data.cache_files = prepared.cache_files;
   data.notes = prepared.notes;
   data.warnings = prepared.warnings;
+  data.warnings_of_all = prepared.warnings_of_all;
   return data;
 }
 

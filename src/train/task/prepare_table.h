@@ -26,7 +26,8 @@ struct TableData {
   std::string fingerprint;
   std::optional<uint64_t> validation_fingerprint;  // as TaskData has it
   FoundValues found;  // the vocabulary, the columns that were found and, of a classifier, the number of classes
-  std::vector<std::string> notes, warnings;
+  std::vector<std::string> cache_files;  // that the tokens lie in
+  std::vector<std::string> notes, warnings, warnings_of_all;
 };
 
 // The classes are those of the training data; in the order of the run that goes on, or of a classifier that is started

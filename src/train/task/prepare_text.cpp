@@ -63,7 +63,10 @@ int64_t bytes_of(const std::vector<TrainSource>& sources) {
   return bytes;
 }
 
-TrainedTokenizer train_vocabulary(std::vector<TrainSource>& sources, int64_t vocab_size, PreparedData& prepared) {
+const char* kind_text(bool over_words) { return over_words ? "BPE over words" : "byte-level BPE"; }
+
+TrainedTokenizer train_vocabulary(std::vector<TrainSource>& sources, int64_t vocab_size, bool over_words,
+                                  PreparedData& prepared) {
   const auto total = static_cast<double>(bytes_of(sources));
   std::vector<TextSample> samples;
   std::vector<std::string_view> texts;
@@ -80,11 +83,10 @@ TrainedTokenizer train_vocabulary(std::vector<TrainSource>& sources, int64_t voc
   if (texts.empty()) {
     user_error("{}: no text in any of the files; give files with text", sources.front().name);
   }
-  BpeTrainingOptions options;
-  options.vocab_size = vocab_size;
-  TrainedTokenizer result = train_bpe(texts, options);
+  TrainedTokenizer result =
+      over_words ? train_word_bpe(texts, {.vocab_size = vocab_size}) : train_bpe(texts, {.vocab_size = vocab_size});
   prepared.notes.push_back(
-      fmt::format("tokenizer: byte-level BPE of {} entries, trained on {}", result.tokenizer->vocab_size(),
+      fmt::format("tokenizer: {} of {} entries, trained on {}", kind_text(over_words), result.tokenizer->vocab_size(),
                   whole ? fmt::format("the whole text, {}", format_bytes(static_cast<double>(bytes)))
                         : fmt::format("a sample of {}, spread over files of {}",
                                       format_bytes(static_cast<double>(bytes)), format_bytes(total))));
@@ -97,27 +99,29 @@ std::unique_ptr<Tokenizer> trained_tokenizer(std::vector<TrainSource>& sources, 
   const std::string directory = cache_directory(job.data);
   uint64_t hash = sources.front().source.content_hash(directory);
   for (size_t i = 1; i < sources.size(); ++i) hash = hash_mix(hash, sources[i].source.content_hash(directory));
-  const std::string path = fmt::format("{}/bpe-{:016x}-{}.json", directory, hash, job.model.vocab_size);
+  const bool over_words = job.data.tokenizer_kind == "word-bpe";
+  const std::string path =
+      fmt::format("{}/{}-{:016x}-{}.json", directory, job.data.tokenizer_kind, hash, job.model.vocab_size);
   const FileLock lock(path + ".lock",
                       [] { say("another brisk is training the vocabulary of this text; waiting for it"); });
   if (file_exists(path)) {
     try {
       auto tokenizer = load_tokenizer(path);
       prepared.notes.push_back(
-          fmt::format("tokenizer: byte-level BPE of {} entries, from {}", tokenizer->vocab_size(), path));
+          fmt::format("tokenizer: {} of {} entries, from {}", kind_text(over_words), tokenizer->vocab_size(), path));
       return tokenizer;
     } catch (const UserError& error) {
       prepared.warnings.push_back(fmt::format("{}; training it again", error.what()));
     }
   }
   constexpr int64_t kSmallest = 257;
-  if (job.model.vocab_size < kSmallest) {
+  if (!over_words && job.model.vocab_size < kSmallest) {
     user_error(
         "model.vocab_size = {}: a vocabulary trained from text needs 256 bytes and an end-of-document token: use {} "
         "or more, or name a tokenizer with data.tokenizer",
         job.model.vocab_size, kSmallest);
   }
-  TrainedTokenizer result = train_vocabulary(sources, job.model.vocab_size, prepared);
+  TrainedTokenizer result = train_vocabulary(sources, job.model.vocab_size, over_words, prepared);
   for (const TrainSource& source : sources) source.source.unchanged().check();
   result.tokenizer->save(path);
   return std::move(result.tokenizer);
@@ -148,6 +152,7 @@ void prepare_train_stream(std::vector<TrainSource>& sources, const Job& job, Pre
   for (TrainSource& source : sources) {
     const TokenCache cache = tokens_of(source.source, source.name, job.data, *prepared.tokenizer);
     streams.push_back(cache.stream);
+    prepared.cache_files.push_back(cache.path);
     weights.push_back(source.weight);
     weighted |= source.weight != 1;
     prepared.source_names.push_back(source.name);
@@ -164,11 +169,13 @@ void prepare_train_stream(std::vector<TrainSource>& sources, const Job& job, Pre
 void prepare_validation_files(const Job& job, PreparedData& prepared) {
   const TokenCache validation = evaluation_tokens(job.data.validation, job.data, *prepared.tokenizer);
   prepared.validation_stream = validation.stream;
-  prepared.validation = whole_corpus(*validation.stream, job.training.max_length, {}, cache_directory(job.data));
+  prepared.cache_files.push_back(validation.path);
+  prepared.validation = whole_corpus(*validation.stream, job.training.max_length, {}, cache_directory(job.data),
+                                     job.training.window_stride);
   prepared.fingerprint += "-" + hash_of(validation);
   prepared.validation_shared = count_shared(*validation.stream, *prepared.train_stream);
   if (prepared.validation_shared->documents > 0) {
-    prepared.warnings.push_back(
+    prepared.warnings_of_all.push_back(
         fmt::format("{}{} of the {} documents of data.validation are also in data.train: memorised documents "
                     "make the validation loss look too good; remove them from one of the two",
                     prepared.validation_shared->estimated ? "about " : "", prepared.validation_shared->documents,
@@ -207,7 +214,7 @@ PreparedData prepare_data(const Job& job, const std::string& tokenizer_path,
                     given.empty()            ? VocabularyFrom::training
                     : tokenizer_path.empty() ? VocabularyFrom::tokenizer
                                              : VocabularyFrom::run,
-                    prepared.notes, prepared.warnings);
+                    prepared.notes, prepared.warnings_of_all);
     prepared.found["model.vocab_size"] = size;
   }
 
@@ -219,13 +226,15 @@ PreparedData prepare_data(const Job& job, const std::string& tokenizer_path,
                                                               .validation_fraction = job.data.validation_fraction,
                                                               .seed = static_cast<uint64_t>(job.training.seed),
                                                               .weights = weights,
-                                                              .scratch_directory = cache_directory(job.data)});
+                                                              .scratch_directory = cache_directory(job.data),
+                                                              .stride = job.training.window_stride});
     prepared.train = std::move(split.train);
     prepared.validation = std::move(split.validation);
     prepared.validation_stream = prepared.train_stream;
     if (!split.note.empty()) prepared.notes.push_back(split.note);
   } else {
-    prepared.train = whole_corpus(*prepared.train_stream, max_length, weights, cache_directory(job.data));
+    prepared.train = whole_corpus(*prepared.train_stream, max_length, weights, cache_directory(job.data),
+                                  job.training.window_stride);
     prepare_validation_files(job, prepared);
   }
   return prepared;
@@ -265,10 +274,10 @@ CorpusStatistics statistics_of(const PreparedData& prepared, int64_t max_length)
 }
 
 CorpusPart prepare_evaluation(const std::vector<std::string>& paths, const DataOptions& options,
-                              const Tokenizer& tokenizer, int64_t max_length,
+                              const Tokenizer& tokenizer, int64_t max_length, int64_t stride,
                               std::shared_ptr<const TokenStream>& stream) {
   stream = evaluation_tokens(paths, options, tokenizer, option_name("text_field")).stream;
-  return whole_corpus(*stream, max_length, {}, cache_directory(options));
+  return whole_corpus(*stream, max_length, {}, cache_directory(options), stride);
 }
 
 }  // namespace brisk

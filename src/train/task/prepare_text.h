@@ -32,8 +32,9 @@ struct PreparedData {
   std::optional<DuplicateCount> validation_shared;  // of data.validation's documents, those in data.train
   std::string fingerprint;  // of the tokens, training and validation: other text or another tokenizer, another one
   FoundValues found;        // the vocabulary, unless the model comes with its own (model.from)
+  std::vector<std::string> cache_files;  // that the tokens lie in
   std::vector<std::string> notes;
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings, warnings_of_all;
 };
 
 // `tokenizer_path`: the run's own tokenizer when resuming, else "". `model_tokenizer`: that of model.from, or none.
@@ -50,7 +51,7 @@ CorpusStatistics statistics_of(const PreparedData& prepared, int64_t max_length)
 
 // Tokens of other files with a run's tokenizer, for `brisk eval`.
 CorpusPart prepare_evaluation(const std::vector<std::string>& paths, const DataOptions& options,
-                              const Tokenizer& tokenizer, int64_t max_length,
+                              const Tokenizer& tokenizer, int64_t max_length, int64_t stride,
                               std::shared_ptr<const TokenStream>& stream);
 
 }  // namespace brisk

@@ -51,12 +51,17 @@ struct TaskData {
   std::vector<SourceShare> sources;                    // of train: how often an epoch draws them; none: once
   int64_t sequences_per_epoch = 0;
   double rows_per_epoch = 0;  // expected
-  std::string fingerprint;    // of the tokens, training and validation: other text or another tokenizer, another one
+  // Of the tokens, training and validation: other text or another tokenizer, another one. Never empty: by this a resumed run
+  // sees that the data are those it began with.
+  std::string fingerprint;
   // Of what is evaluated, whatever the tokenizer: by which `brisk compare` sees that two runs had the same. Nothing
   // without validation.
   std::optional<uint64_t> validation_fingerprint;
-  FoundValues found;  // of the job's options that its data decides (Option::decided_by_data)
+  FoundValues found;                     // of the job's options that its data decides (Option::decided_by_data)
+  std::vector<std::string> cache_files;  // that its tokens lie in
   std::vector<std::string> notes, warnings;
+  std::vector<std::string>
+      warnings_of_all;  // what may be said of all of the data only, not of a smoke test's part of it
 };
 
 struct DataRequest {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files/files.h"
 #include "infer/answer/generate.h"
 #include "infer/architecture/architecture.h"
 #include "models/model_costs.h"
@@ -166,6 +167,42 @@ TEST_F(AJobFile, NamesAToyTaskAndAToyArchitectureAndTheyTrainResumeEvaluateAndAn
   EXPECT_EQ(right, 4 * solved);
   EXPECT_TRUE(test::has(test::message_of<UserError>([&] { model.write(folder_ / "folder", ModelFormat::huggingface); }),
                         "looped"));
+  const std::string no_gguf =
+      test::message_of<UserError>([&] { model.write(folder_ / "model.gguf", ModelFormat::gguf); });
+  EXPECT_TRUE(test::has(no_gguf, "no other format for a looped")) << "no advice that is refused, too: " << no_gguf;
+}
+
+TEST_F(AJobFile, IsRefusedWithAnOptionThatTheArchitectureDoesNotRead) {
+  Runtime runtime({.threads = 1, .log = std::make_shared<test::SilentLog>()});
+  const auto complaint = [&](const std::string& setting) {
+    return test::message_of<UserError>(
+        [&] { train(runtime, TrainingJob::load(runtime, folder_ / "job.json", {setting})); });
+  };
+  for (const char* setting : {"dropout=0.5", "d_ff=64", "activation=relu", "norm=rmsnorm", "positions=none",
+                              "tie_embeddings=false", "num_kv_heads=1", "norm_epsilon=1e-3", "bias=false"}) {
+    const std::string name = setting;
+    EXPECT_TRUE(test::has(complaint("model." + name), "model." + name.substr(0, name.find('='))) &&
+                test::has(complaint("model." + name), "does not apply to model.type looped"))
+        << setting << ": " << complaint("model." + name);
+  }
+  EXPECT_FALSE(test::has(complaint("model.d_ff=128"), "does not apply"))
+      << "what it is anyway: " << complaint("model.d_ff=128");
+}
+
+TEST_F(AJobFile, WithHeadsThatCannotBeTurnedIsRefusedBeforeAnythingIsWritten) {
+  Runtime runtime({.threads = 1, .log = std::make_shared<test::SilentLog>()});
+  const std::string message = test::message_of<UserError>([&] {
+    train(runtime, TrainingJob::load(runtime, folder_ / "job.json", {"model.d_model=30", "model.num_heads=2"}));
+  });
+  EXPECT_TRUE(test::has(message, "the width of a head must be even, and it is 15")) << message;
+  EXPECT_FALSE(file_exists(folder_ / "run/job.json"));
+}
+
+TEST_F(AJobFile, IsNotResumedOnOtherData) {
+  EXPECT_TRUE(train_to(20, false).interrupted);
+  folder_.write("riddles.txt", "ab=ba\nba=ab\n");
+  const std::string message = test::message_of<UserError>([&] { train_to(-1, true); });
+  EXPECT_TRUE(test::has(message, "is not what the run was started with")) << message;
 }
 
 TEST_F(AJobFile, ThatIsWrongIsToldWhatTheTablesHave) {

@@ -27,6 +27,7 @@ struct LoopedConfig {
   std::unique_ptr<Model> make(ParameterStore& store) const;
   ModelWidths widths() const { return {d_model, d_model}; }
   uint64_t fingerprint() const { return fingerprint_of("looped", vocab_size, d_model, num_heads, loops, max_length); }
+  bool operator==(const LoopedConfig&) const = default;
 };
 
 class LoopedModel final : public CausalModel {

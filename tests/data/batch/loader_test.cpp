@@ -83,6 +83,30 @@ TEST(Packer, GivesRowsTargetsPositionsAndSequencesExactly) {
   EXPECT_EQ(batch.sequences(), 3);
 }
 
+TEST(Loader, LeavesOutALastStepOfFewSequencesWhereItMay) {
+  const auto steps = [](int64_t draws, int64_t droppable) {
+    return steps_of_epoch(draws, {.sequences_per_step = 8, .droppable_sequences = droppable});
+  };
+  EXPECT_EQ(steps(16, 0), 2);
+  EXPECT_EQ(steps(17, 0), 3);
+  EXPECT_EQ(steps(17, 6), 2);
+  EXPECT_EQ(steps(22, 6), 2);
+  EXPECT_EQ(steps(23, 6), 3) << "as many batches as it wants, the last of them smaller";
+  EXPECT_EQ(steps(16, 6), 2);
+  EXPECT_EQ(steps(3, 6), 1) << "an epoch has a step";
+
+  const auto stream = TokenStream::from_documents({std::vector<int32_t>(103, 1)}, 0);
+  const std::vector<Chunk> chunks = whole_corpus(*stream, 4).chunks;  // 26
+  Loader loader(text_sequences(stream, chunks),
+                {.sequences_per_step = 8, .micro_batch_rows = {64}, .droppable_sequences = 6});
+  ASSERT_EQ(loader.steps_per_epoch(), 3);
+  for (int i = 0; i < 7; ++i) {
+    const StepBatch step = loader.next();
+    EXPECT_EQ(step.sequences, 8);
+    EXPECT_EQ(step.last_of_epoch, i % 3 == 2);
+  }
+}
+
 TEST(Packer, TheLastTokenOfAChunkPredictsTheFirstOfTheNext) {
   const auto stream = numbered_stream(1, 1000);
   const std::vector<Chunk> chunks = whole_corpus(*stream, 16).chunks;

@@ -38,6 +38,17 @@ TEST(Chunks, KeepTheRemainderOfALongDocument) {
   EXPECT_EQ(whole_corpus(*stream, 1).chunks.size(), 14u);
 }
 
+TEST(Chunks, WithAStrideOverlapUntilOneReachesTheEndOfTheDocument) {
+  const auto stream = stream_of({9, 2, 3});  // 10, 3 and 4 rows
+  const CorpusPart part = whole_corpus(*stream, 4, {}, "", 2);
+  EXPECT_EQ(part.chunks, (Chunks{{0, 4}, {2, 4}, {4, 4}, {6, 4}, {10, 3}, {13, 4}}));
+  EXPECT_EQ(part.rows(), 23);
+  EXPECT_EQ(part.rows_per_epoch(), 23);
+  EXPECT_EQ(part.lengths.longest(), 10);
+  EXPECT_EQ(whole_corpus(*stream_of({10}), 4, {}, "", 2).chunks, (Chunks{{0, 4}, {2, 4}, {4, 4}, {6, 4}, {8, 3}}));
+  EXPECT_EQ(whole_corpus(*stream, 4, {}, "", 4).chunks, whole_corpus(*stream, 4).chunks);
+}
+
 TEST(Chunks, CoverEveryRowOnce) {
   const auto stream = stream_of({1, 50, 7, 8, 9, 23});
   for (const int64_t max_length : {1, 2, 5, 8, 9, 64}) {
@@ -173,6 +184,16 @@ TEST(Split, OfASingleDocumentTakesItsLastChunks) {
   EXPECT_EQ(split.validation.chunks, (Chunks{{80, 10}, {90, 10}}));
   EXPECT_EQ(split.train.lengths.longest(), 80);
   EXPECT_EQ(split.note, "validation: the last 2 of 10 sequences of the one document");
+}
+
+TEST(Split, OfASingleDocumentTrainsOnNoRowThatItValidatesOn) {
+  const CorpusSplit split = split_corpus(*stream_of({99}), {.max_length = 10, .validation_fraction = 0.2, .stride = 5});
+  EXPECT_EQ(split.validation.chunks, (Chunks{{75, 10}, {80, 10}, {85, 10}, {90, 10}}));
+  EXPECT_EQ(split.train.chunks.size(), 14u);
+  EXPECT_EQ(split.train.chunks[13], (Chunk{65, 10}));
+  EXPECT_EQ(split.validation.lengths.longest(), 25);
+  EXPECT_TRUE(split_corpus(*stream_of({9}), {.max_length = 8, .validation_fraction = 0.5, .stride = 1})
+                  .validation.chunks.empty());
 }
 
 TEST(Split, OfASingleSequenceHasNoValidationPart) {

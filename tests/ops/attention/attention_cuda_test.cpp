@@ -30,6 +30,7 @@ struct Problem {
   float dropout = 0;
   int spare = 0;  // rows of no sequence
   bool by_cudnn = false;
+  bool has_entropy = false;
 };
 
 // Queries, keys and values are columns of one matrix, as in a model, where they have the same rows.
@@ -46,6 +47,8 @@ class Attention {
         dy_(rows_.rows(), q_columns_, p.type, 3),
         y(rows_.rows(), q_columns_, p.type, 0, 0),
         log_sum_exp(rows_.rows(), p.heads, DType::f32, 0, 0),
+        entropy(rows_.rows(), 1, DType::f32, 0, 0),
+        dentropy(rows_.rows(), 1, DType::f32, 4),
         dq(rows_.rows(), q_columns_, p.type, 99),
         dkv(key_rows_.rows(), 2 * k_columns_, p.type, 99) {}
 
@@ -64,11 +67,16 @@ class Attention {
     op.dropout = {problem_.dropout, 1234};
     op.y = y.at(side);
     op.log_sum_exp = log_sum_exp.at(side);
+    if (problem_.has_entropy) op.entropy = entropy.at(side);
     return op;
   }
   AttentionBackward backward(Side side) const {
-    return {forward(side), dy_.at(side), dq.at(side), dkv.at(side).columns(0, k_columns_),
-            dkv.at(side).columns(k_columns_, k_columns_)};
+    return {forward(side),
+            dy_.at(side),
+            dq.at(side),
+            dkv.at(side).columns(0, k_columns_),
+            dkv.at(side).columns(k_columns_, k_columns_),
+            problem_.has_entropy ? dentropy.at(side) : Tensor{}};
   }
   // From now on the sequences on the GPU are those of another with as many rows.
   void take_lengths(const Attention& other) {
@@ -108,7 +116,7 @@ class Attention {
   GpuMatrix q_, kv_, dy_;
 
  public:
-  GpuMatrix y, log_sum_exp, dq, dkv;
+  GpuMatrix y, log_sum_exp, entropy, dentropy, dq, dkv;
 };
 
 void expect_same_bits(Attention& a, Attention& b) {
@@ -180,6 +188,42 @@ void expect_as_reference_in_both_types(Problem problem) {
   }
 }
 
+TEST_F(CudaAttention, TellsTheEntropyOfItsWeightsAsTheReference) {
+  for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
+    for (const int64_t width : {2, 4, 8}) {
+      for (const bool causal : {true, false}) {
+        for (const float dropout : {0.0f, 0.3f}) {
+          SCOPED_TRACE(width);
+          const Problem problem{.queries = {1, 7, 64, 2, 130, 16, 3, 65},
+                                .heads = 8,
+                                .kv_heads = 8,
+                                .head_width = width,
+                                .causal = causal,
+                                .type = type,
+                                .dropout = dropout,
+                                .spare = 5,
+                                .has_entropy = true};
+          const double tolerance = type == DType::f32 ? 5e-5 : 1.5e-2;
+          Attention a(problem);
+          ref::attention_forward(a.forward(Side::host));
+          cuda::attention_forward(a.forward(Side::gpu));
+          a.clear_spare_rows();
+          a.y.expect_close(tolerance, "y");
+          a.entropy.expect_close(tolerance, "entropy");
+          expect_sums_close(a, problem, tolerance);
+          a.y.take_reference();
+          a.log_sum_exp.take_reference();
+          ref::attention_backward(a.backward(Side::host));
+          cuda::attention_backward(a.backward(Side::gpu));
+          a.clear_spare_rows();
+          a.dq.expect_close(tolerance, "dq");
+          a.dkv.expect_close(tolerance, "dk and dv");
+        }
+      }
+    }
+  }
+}
+
 TEST_F(CudaAttention, IsTheReferencesOnRaggedSequences) {
   for (const bool causal : {true, false}) {
     expect_as_reference_in_both_types({.queries = {1, 7, 64, 2, 130, 16, 3, 65}, .causal = causal});
@@ -187,7 +231,7 @@ TEST_F(CudaAttention, IsTheReferencesOnRaggedSequences) {
 }
 
 TEST_F(CudaAttention, IsTheReferencesForEveryHeadWidth) {
-  for (const int64_t width : {1, 8, 16, 20, 24, 32, 48, 64, 80, 96, 100, 112, 128, 160, 256}) {
+  for (const int64_t width : {1, 2, 8, 16, 20, 24, 32, 48, 64, 80, 96, 100, 112, 128, 160, 256}) {
     expect_as_reference_in_both_types({.queries = {1, 70, 6}, .head_width = width});
   }
 }

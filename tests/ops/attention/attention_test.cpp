@@ -27,6 +27,7 @@ struct Problem {
   DType type = DType::f32;
   float dropout = 0;
   bool joint = false;  // q, k, v are columns of one matrix
+  bool has_entropy = false;
   uint64_t seed = 7;
 };
 
@@ -45,6 +46,8 @@ class Attention {
         dy_(rows(), q_columns_, p.type, p.seed + 3),
         y(rows(), q_columns_, p.type, 0, 0),
         log_sum_exp(rows(), p.heads, DType::f32, 0, 0),
+        entropy(rows(), 1, DType::f32, 0, 0),
+        dentropy(rows(), 1, DType::f32, p.seed + 4),
         dq(rows(), q_columns_, p.type, 99),
         dk(keys(), k_columns_, p.type, 99),
         dv(keys(), k_columns_, p.type, 99) {
@@ -79,9 +82,12 @@ class Attention {
     op.dropout = {problem_.dropout, 1234};
     op.y = y;
     op.log_sum_exp = log_sum_exp;
+    if (problem_.has_entropy) op.entropy = entropy;
     return op;
   }
-  AttentionBackward backward_op() const { return {forward_op(), dy_, dq, dk, dv}; }
+  AttentionBackward backward_op() const {
+    return {forward_op(), dy_, dq, dk, dv, problem_.has_entropy ? dentropy.view() : Tensor{}};
+  }
 
   void run_reference() {
     ref::attention_forward(forward_op());
@@ -91,10 +97,11 @@ class Attention {
     cpu::attention_forward(forward_op());
     cpu::attention_backward(backward_op());
   }
-  // sum of y * dy
+  // sum of y * dy, and of the entropies times their gradients
   double loss() const {
     double sum = 0;
     for (int64_t r = 0; r < rows(); ++r) {
+      if (problem_.has_entropy) sum += double{entropy.get(r, 0)} * dentropy.get(r, 0);
       for (int64_t c = 0; c < q_columns_; ++c) sum += double{y.get(r, c)} * dy_.get(r, c);
     }
     return sum;
@@ -119,7 +126,7 @@ class Attention {
   Matrix q_, k_, v_, dy_;
 
  public:
-  Matrix y, log_sum_exp, dq, dk, dv;
+  Matrix y, log_sum_exp, entropy, dentropy, dq, dk, dv;
 };
 
 void copy_values(const Matrix& from, Matrix& to) {
@@ -135,6 +142,7 @@ void expect_same_as_reference(const Problem& problem, double tolerance) {
     Attention got(problem);
     cpu::attention_forward(got.forward_op());
     expect_close(got.y, expected.y, tolerance, "y");
+    if (problem.has_entropy) expect_close(got.entropy, expected.entropy, tolerance, "entropy");
     // Queries that see nothing have -inf in both, and infinities have no difference.
     Matrix expected_log(got.rows(), problem.heads);
     for (int64_t r = 0; r < got.rows(); ++r) {
@@ -171,7 +179,8 @@ TEST(Attention, ReferenceGradientsAreTheSlopesOfItsForward) {
                             .kv_heads = 1,
                             .head_width = 4,
                             .causal = causal,
-                            .dropout = dropout};
+                            .dropout = dropout,
+                            .has_entropy = causal};
       Attention a(problem);
       a.run_reference();
       Attention probe(problem);
@@ -220,6 +229,79 @@ TEST(Attention, MatchesTheReferenceForHeadWidthsThatAreNoWholeVectors) {
     SCOPED_TRACE(width);
     expect_same_as_reference({.queries = {1, 19, 6}, .head_width = width}, 2e-5);
   }
+}
+
+// Heads of up to four columns: kernels with a query in each lane.
+TEST(Attention, MatchesTheReferenceForNarrowHeads) {
+  for (const int64_t width : {1, 2, 3, 4}) {
+    for (const bool causal : {false, true}) {
+      for (const float dropout : {0.0f, 0.3f}) {
+        SCOPED_TRACE(::testing::Message() << width << " wide, causal " << causal << ", dropout " << dropout);
+        expect_same_as_reference({.queries = {1, 33, 130, 16, 5, 0},
+                                  .heads = 9,
+                                  .kv_heads = 9,
+                                  .head_width = width,
+                                  .causal = causal,
+                                  .dropout = dropout},
+                                 3e-5);
+      }
+    }
+  }
+  expect_same_as_reference(
+      {.queries = {1, 5, 30, 4}, .keys = {300, 40, 31, 2}, .heads = 3, .kv_heads = 3, .head_width = 2}, 3e-5);
+  expect_same_as_reference({.queries = {50, 3},
+                            .heads = 32,
+                            .kv_heads = 32,
+                            .head_width = 2,
+                            .type = DType::bf16,
+                            .dropout = 0.2f,
+                            .joint = true},
+                           1.5e-2);
+}
+
+TEST(Attention, MatchesTheReferenceWithTheEntropyOfItsWeights) {
+  for (const int64_t width : {2, 4, 8, 20}) {
+    for (const bool causal : {false, true}) {
+      for (const float dropout : {0.0f, 0.3f}) {
+        SCOPED_TRACE(::testing::Message() << width << " wide, causal " << causal << ", dropout " << dropout);
+        expect_same_as_reference({.queries = {1, 33, 70, 16, 5, 0},
+                                  .heads = 8,
+                                  .kv_heads = 8,
+                                  .head_width = width,
+                                  .causal = causal,
+                                  .dropout = dropout,
+                                  .has_entropy = true},
+                                 5e-5);
+      }
+    }
+  }
+  expect_same_as_reference({.queries = {1, 5, 30, 4},
+                            .keys = {300, 40, 31, 2},
+                            .heads = 4,
+                            .kv_heads = 4,
+                            .head_width = 8,
+                            .has_entropy = true},
+                           5e-5);
+  expect_same_as_reference({.queries = {50, 3},
+                            .heads = 8,
+                            .kv_heads = 8,
+                            .head_width = 8,
+                            .type = DType::bf16,
+                            .dropout = 0.2f,
+                            .joint = true,
+                            .has_entropy = true},
+                           2e-2);
+}
+
+TEST(Attention, AnEvenRowHasTheEntropyOfItsKeys) {
+  Attention a({.queries = {5}, .heads = 2, .kv_heads = 2, .head_width = 8, .has_entropy = true});
+  for (int64_t r = 0; r < 5; ++r) {
+    for (int64_t c = 0; c < a.q().cols(); ++c) a.q().set(r, c, 0);
+  }
+  for_each_isa([&](Isa) {
+    cpu::attention_forward(a.forward_op());
+    for (int64_t r = 0; r < 5; ++r) EXPECT_NEAR(a.entropy.get(r, 0), std::log(r + 1.0), 1e-6) << r;
+  });
 }
 
 TEST(Attention, MatchesTheReferenceWithGroupedKeyHeads) {
@@ -393,6 +475,7 @@ void expect_packed_is_separate(Problem problem) {
       copy(packed.k(), alone.k());
       copy(packed.v(), alone.v());
       copy(packed.dy(), alone.dy());
+      copy(packed.dentropy, alone.dentropy);
       // The sequence keeps the number it has in the step.
       const std::vector<int32_t> sequence(static_cast<size_t>(length), static_cast<int32_t>(number));
       AttentionForward forward = alone.forward_op();
@@ -406,6 +489,7 @@ void expect_packed_is_separate(Problem problem) {
           ASSERT_EQ(packed.y.get(first + r, c), alone.y.get(r, c)) << length << " row " << r;
           ASSERT_EQ(packed.dq.get(first + r, c), alone.dq.get(r, c)) << length << " row " << r;
         }
+        ASSERT_EQ(packed.entropy.get(first + r, 0), alone.entropy.get(r, 0)) << length << " row " << r;
         for (int64_t c = 0; c < packed.dk.cols(); ++c) {
           ASSERT_EQ(packed.dk.get(first + r, c), alone.dk.get(r, c)) << length << " row " << r;
           ASSERT_EQ(packed.dv.get(first + r, c), alone.dv.get(r, c)) << length << " row " << r;
@@ -417,6 +501,12 @@ void expect_packed_is_separate(Problem problem) {
 }
 
 TEST(Attention, PackedSequencesGiveTheBitsOfSeparateOnes) {
+  const std::vector<int> lengths = {1, 40, 3, 300, 17};
+  for (const float dropout : {0.0f, 0.3f}) {
+    expect_packed_is_separate({.queries = lengths, .heads = 9, .kv_heads = 9, .head_width = 2, .dropout = dropout});
+    expect_packed_is_separate(
+        {.queries = lengths, .heads = 8, .kv_heads = 8, .head_width = 8, .dropout = dropout, .has_entropy = true});
+  }
   expect_packed_is_separate({.queries = {1, 40, 3, 300, 17}, .heads = 4, .kv_heads = 2});
   expect_packed_is_separate({.queries = {1, 40, 3, 300, 17}, .heads = 4, .kv_heads = 2, .dropout = 0.5f});
   expect_packed_is_separate(

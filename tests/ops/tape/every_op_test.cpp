@@ -29,6 +29,10 @@ class Recorder {
   Parameter* parameter(const std::string& name, int64_t rows = kVocabulary, int64_t cols = kWidth) {
     return weight(store_, name, rows, cols);
   }
+  // That no matrix product reads: f32 in every precision.
+  Parameter* table(const std::string& name, int64_t rows, int64_t cols) {
+    return weight(store_, name, rows, cols, false);
+  }
   Value numbers(const std::string& name, int set, int64_t cols = kWidth) {
     return embedding(tape, set, parameter(name, kVocabulary, cols));
   }
@@ -38,11 +42,11 @@ class Recorder {
 
  private:
   static Parameter* weight(ParameterStore& store, const std::string& name, int64_t rows = kVocabulary,
-                           int64_t cols = kWidth) {
+                           int64_t cols = kWidth, bool multiplies = true) {
     return store.add({.name = name + ".weight",
                       .rows = rows,
                       .cols = cols,
-                      .multiplies = rows > 1,
+                      .multiplies = multiplies && rows > 1,
                       .initial = {Initial::Kind::normal, 0.7}});
   }
   ParameterStore& store_;
@@ -52,6 +56,16 @@ struct OpCase {
   std::string name;
   std::function<Value(Recorder&)> record;
 };
+
+// Narrow heads of their own keys, q, k and v of one value.
+Value narrow_attention(Recorder& r, int64_t heads, int64_t width, bool causal) {
+  return self_attention(r.tape, r.numbers("qkv", 0, 3 * heads * width), {heads, heads, width, 0.6f, causal}, 0);
+}
+Value attention_with_entropy(Recorder& r, int64_t heads, int64_t width, bool causal) {
+  const auto [y, entropy] = self_attention_with_entropy(r.tape, r.numbers("qkv", 0, 3 * heads * width),
+                                                        {heads, heads, width, 0.6f, causal}, 0);
+  return concatenate(r.tape, {y, entropy});
+}
 
 AttentionShape attention_shape(int64_t kv_heads, bool causal) { return {kHeads, kv_heads, kHeadWidth, 0.4f, causal}; }
 
@@ -73,6 +87,23 @@ const std::vector<OpCase>& every_op() {
          return linear(r.tape, r.x, r.parameter("weight", 20),
                        {.bias = r.parameter("bias", 1, 20), .residual = r.x, .first_row = 5, .rows = kWidth});
        }},
+      {"grouped_linear",
+       [](Recorder& r) {
+         return grouped_linear(r.tape, r.numbers("wide", 0, 16), r.table("weight", 48, 4), r.parameter("bias", 1, 48),
+                               {.groups = 4, .parts = 3});
+       }},
+      {"grouped_linear_of_tiles",
+       [](Recorder& r) {
+         return grouped_linear(r.tape, r.numbers("wide", 0, 16), r.table("weight", 16, 4), r.parameter("bias", 1, 16),
+                               {.groups = 4, .matrix_cols = 4, .tile_cols = 2});
+       }},
+      {"grouped_linear_of_odd_groups",
+       [](Recorder& r) {
+         return grouped_linear(r.tape, r.x, r.table("weight", 20, 6), nullptr, {.groups = 2, .parts = 2});
+       }},
+      {"interpolate",
+       [](Recorder& r) { return interpolate(r.tape, r.x, r.numbers("target", 0), r.numbers("share", 0, 4)); }},
+      {"interpolate_towards_itself", [](Recorder& r) { return interpolate(r.tape, r.x, r.numbers("target", 0), r.x); }},
       {"layer_norm",
        [](Recorder& r) {
          return norm(r.tape, r.x, NormKind::layer, r.parameter("gain", 1), r.parameter("bias", 1), 1e-5);
@@ -86,6 +117,12 @@ const std::vector<OpCase>& every_op() {
          const int64_t cols = (kHeads + 2) * kHeadWidth;
          return self_attention(r.tape, r.numbers("qkv", 0, cols), attention_shape(1, true), 0);
        }},
+      {"self_attention_of_narrow_heads", [](Recorder& r) { return narrow_attention(r, 9, 2, true); }},
+      {"self_attention_of_narrow_heads_without_a_mask", [](Recorder& r) { return narrow_attention(r, 3, 3, false); }},
+      {"self_attention_with_entropy", [](Recorder& r) { return attention_with_entropy(r, 2, 8, true); }},
+      {"self_attention_with_entropy_without_a_mask",
+       [](Recorder& r) { return attention_with_entropy(r, 3, 2, false); }},
+      {"self_attention_with_entropy_of_wide_heads", [](Recorder& r) { return attention_with_entropy(r, 2, 6, true); }},
       {"cross_attention",
        [](Recorder& r) {
          return cross_attention(r.tape, r.numbers("q", 1), r.numbers("kv", 0, 2 * kWidth),

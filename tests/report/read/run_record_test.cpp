@@ -498,6 +498,18 @@ TEST_F(RunFolder, TwoRunsHaveRatiosOfSequencesAndEpochs) {
   EXPECT_EQ(columns["time per epoch"].ratio, "0.40x");
 }
 
+TEST_F(RunFolder, AProcessThatFoundNothingLeftToDoDidNotWorkOnIt) {
+  const std::string stretch =
+      R"({"kind": "stretch", "epoch": 1, "step": 20, "steps": 20, "tokens": 100, "seconds": 2})";
+  const std::string end = R"({"kind": "end", "step": 20, "ended": "finished"})";
+  put("ledger.jsonl", start_line(0) + stretch + "\n" + end + "\n" + start_line(20) + end + "\n");
+  const RunRecord run = read();
+  EXPECT_EQ(run.status, "finished");
+  EXPECT_EQ(run.processes.size(), 1u);
+  EXPECT_EQ(run.totals.processes, 1);
+  EXPECT_EQ(report_page(run).find("resumed"), std::string::npos);
+}
+
 TEST_F(RunFolder, KnowsHowBusyItsGpuWas) {
   put("summary.json", R"({"ended": "finished", "device": "cuda:0", "last_process":
                           {"gpu": {"mean_busy_share": 0.5, "max_memory_used_bytes": 1024}}})");
@@ -598,7 +610,9 @@ TEST_F(ComparedRuns, OfOtherClassesHaveNoBestButOtherTokenizersMay) {
   const Comparison classes = compare({}, {{"classes_fingerprint", "other"}}, good, bad);
   EXPECT_EQ(star_of(classes, "best accuracy"), "none");
   EXPECT_NE(comparison_text(classes).find("warning: the classes differ"), std::string::npos);
-  EXPECT_EQ(star_of(compare({}, {{"tokenizer_fingerprint", "other"}}, good, bad), "best accuracy"), "0");
+  const Comparison tokenizers = compare({}, {{"tokenizer_fingerprint", "other"}}, good, bad);
+  EXPECT_EQ(star_of(tokenizers, "best accuracy"), "0");
+  EXPECT_EQ(star_of(tokenizers, "tokens/s"), "none") << "a token of one is not a token of the other";
 }
 
 }  // namespace

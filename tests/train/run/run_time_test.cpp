@@ -94,6 +94,26 @@ TEST_F(ARunOnItsOwnClock, EndsInItsTimeWithTheScheduleCompleteAndSaysWhatItExpec
   EXPECT_EQ(again.summary.last_step->step, outcome.summary.last_step->step) << "nothing is left to do";
 }
 
+// Whose first readings lie far apart, as in a process that touches its memory for the first time.
+class SlowAtFirst final : public Clock {
+ public:
+  int64_t nanoseconds() const override { return now_ += ++readings_ < 120 ? 60'000'000 : 1'000'000; }
+
+ private:
+  mutable int64_t now_ = 0, readings_ = 0;
+};
+
+TEST_F(ARunOnItsOwnClock, IsNotEndedByASlowFirstStepAndALargeValidation) {
+  Job timed = job(R"("stop": "30s")");
+  timed.training.eval_steps = -1;
+  timed.data.validation_fraction = 0.9;
+  const TrainOutcome outcome = train_with(timed, SlowAtFirst());
+  ASSERT_TRUE(outcome.summary.last_step);
+  EXPECT_GT(outcome.summary.last_step->step, 10);
+  EXPECT_TRUE(log_->has(" epochs ("));
+  EXPECT_TRUE(log_->has("steps were expected)"));
+}
+
 TEST_F(ARunOnItsOwnClock, GoesOnWithTheTimeThatIsLeft) {
   const Job timed = job(R"("stop": "20s")");
   const TrainOutcome stopped = train_with(timed, TickingClock(kTick), false, 30);

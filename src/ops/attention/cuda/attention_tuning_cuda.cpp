@@ -14,6 +14,7 @@
 #include "base/runtime.h"
 #include "ops/attention/attention_cudnn_limits.h"
 #include "ops/attention/cuda/attention_cudnn_cuda.h"
+#include "ops/attention/cuda/attention_entropy_cuda.h"
 #include "ops/attention/cuda/attention_variants_cuda.h"
 #include "ops/cuda/cuda_stream.h"
 #include "ops/gemm/cuda/gemm_cublaslt_cuda.h"
@@ -121,10 +122,12 @@ const char* name_of(AttentionVariant variant) {
 }
 
 void attention_forward(const AttentionForward& op) {
+  if (op.entropy) return attention_forward_with_entropy(op);
   run_fastest(op, false, usual_attention_forward(op), [&](Variant variant) { return attention_forward(op, variant); });
 }
 
 void attention_backward(const AttentionBackward& op) {
+  if (op.dentropy) return attention_backward_with_entropy(op);
   run_fastest(op.forward, true, usual_attention_backward(op),
               [&](Variant variant) { return attention_backward(op, variant); });
 }

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
+#include "data/batch/padding.h"
 #include "infer/device_choice.h"
 #include "infer/precision.h"
 #include "infer/tuned_settings.h"
@@ -19,6 +21,10 @@ namespace brisk {
 
 // The job's, or the CPU where the task says that only it will do. UserError where it cannot be.
 DeviceChoice training_device(const Task& task, const Job& job);
+
+// Of each row set: how long the sequences are that are computed, with the padding that the job asks for, which `padding`
+// is set to.
+std::vector<LengthFigures> computed_lengths(const TrainingOptions& training, const TaskData& data, Padding& padding);
 
 struct EnginePlan {
   EngineOptions options;

@@ -45,22 +45,30 @@ double set_time_box(const RunPlan& plan, RunState& run, double peak_gflops, doub
   return run.time_box->steps_left(plan.processes().broadcast(run.ledger.totals().seconds()));
 }
 
+int64_t whole_steps(double steps) {
+  constexpr double kRounding = 1e-9;  // 0.1 epochs of 30 steps are 3 steps, and not 4
+  return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(steps - kRounding)));
+}
+
 }  // namespace
+
+std::optional<int64_t> steps_of_run(const TrainingOptions& training, int64_t steps_per_epoch, double tokens_per_step) {
+  if (training.stop.empty()) return training.max_steps > 0 ? training.max_steps : training.num_epochs * steps_per_epoch;
+  const RunLength stop = parse_run_length(training.stop, "training.stop");
+  if (stop.unit == RunLength::Unit::seconds) return {};
+  return whole_steps(stop.unit == RunLength::Unit::epochs    ? stop.amount * static_cast<double>(steps_per_epoch)
+                     : stop.unit == RunLength::Unit::updates ? stop.amount
+                                                             : stop.amount / tokens_per_step);
+}
 
 void set_length(RunPlan& plan, RunState& run, const PeakMeter& peak) {
   const TrainingOptions& training = plan.job.training;
   const double tokens_per_step = plan.data.rows_per_epoch / static_cast<double>(plan.steps_per_epoch);
-  if (training.stop.empty()) {
-    run.total_steps = training.max_steps > 0 ? training.max_steps : training.num_epochs * plan.steps_per_epoch;
+  if (const auto steps = steps_of_run(training, plan.steps_per_epoch, tokens_per_step)) {
+    run.total_steps = *steps;
   } else {
-    const RunLength stop = parse_run_length(training.stop, "training.stop");
-    const double steps = stop.unit == RunLength::Unit::epochs ? stop.amount * static_cast<double>(plan.steps_per_epoch)
-                         : stop.unit == RunLength::Unit::updates ? stop.amount
-                         : stop.unit == RunLength::Unit::tokens
-                             ? stop.amount / tokens_per_step
-                             : set_time_box(plan, run, peak.gflops(), stop.amount, tokens_per_step);
-    constexpr double kRounding = 1e-9;  // 0.1 epochs of 30 steps are 3 steps, and not 4
-    run.total_steps = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(steps - kRounding)));
+    const double box = parse_run_length(training.stop, "training.stop").amount;
+    run.total_steps = whole_steps(set_time_box(plan, run, peak.gflops(), box, tokens_per_step));
   }
   run.epochs = divide_up(run.total_steps, plan.steps_per_epoch);
   plan.schedule = schedule_of(training, run.total_steps);

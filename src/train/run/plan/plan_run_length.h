@@ -4,10 +4,16 @@
 //   run.total_steps;                                    // 1000
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "ops/peak/peak.h"
 #include "train/run/setup.h"
 
 namespace brisk {
+
+// Optimizer steps of a run; none where a time decides.
+std::optional<int64_t> steps_of_run(const TrainingOptions& training, int64_t steps_per_epoch, double tokens_per_step);
 
 // Sets the plan's schedule and evaluations, and the run's total_steps, epochs and, where the job says a time, time box.
 // Data, memory and costs are in the plan by then.
