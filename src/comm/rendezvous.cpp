@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/machine/process.h"
 #include "base/runtime.h"
 
 namespace brisk {
@@ -61,15 +62,6 @@ struct Answer {
 template <size_t Size>
 void put(std::array<char, Size>& to, const std::string& text) {
   std::memcpy(to.data(), text.data(), std::min(text.size(), Size - 1));
-}
-
-std::string machine_id() {
-  std::string id = "unknown";
-  try {
-    id = read_file("/proc/sys/kernel/random/boot_id", file_kind::job);
-  } catch (const UserError&) {  // no /proc: then all are believed to be here
-  }
-  return id.substr(0, id.find('\n'));
 }
 
 bool wait_for(int descriptor, short events, Time::time_point until) {
@@ -136,7 +128,7 @@ std::string new_name() {
 
 SharedSegment meet_as_first(const World& world) {
   const Socket listener = listen_at(world.port);
-  const std::string name = new_name(), machine = machine_id();
+  const std::string name = new_name(), machine = boot_id();
   SharedSegment segment = SharedSegment::create_named(name, world.size);
   struct Forget {
     const std::string& name;
@@ -192,7 +184,7 @@ SharedSegment meet_first(const World& world) {
   Greeting greeting;
   greeting.rank = world.rank;
   greeting.size = world.size;
-  put(greeting.machine, machine_id());
+  put(greeting.machine, boot_id());
   Answer answer;
   if (!transfer(socket.get(), &greeting, sizeof(greeting), true, until) ||
       !transfer(socket.get(), &answer, sizeof(answer), false, until)) {

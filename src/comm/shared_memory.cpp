@@ -17,7 +17,6 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
-#include <fstream>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -26,6 +25,7 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/log.h"
+#include "base/machine/process.h"
 #include "base/rounding.h"
 #include "base/runtime.h"
 #include "base/sum_tree.h"
@@ -88,17 +88,6 @@ void sleep_while(std::atomic<uint32_t>& word, uint32_t value, int milliseconds) 
 }
 void wake_all(std::atomic<uint32_t>& word) {
   ::syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
-
-// Also of one that has ended and that nobody has waited for yet.
-bool has_ended(int64_t process) {
-  if (process <= 0) return false;
-  std::ifstream file(fmt::format("/proc/{}/stat", process));
-  std::string stat;
-  if (!std::getline(file, stat)) return ::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH;
-  const size_t name_end = stat.rfind(')');
-  return name_end != std::string::npos && name_end + 2 < stat.size() &&
-         (stat[name_end + 2] == 'Z' || stat[name_end + 2] == 'X');
 }
 
 // Tells the others that this rank's process is not stopped, whatever it is busy with.
@@ -298,7 +287,8 @@ class SharedMemory final : public Communicator {
       RankState& state = state_of(data_, other);
       if (other == rank() || state.arrived_at.load(std::memory_order_relaxed) == turn) continue;
       const int64_t beat = std::max(state.heartbeat.load(), since - silence_);
-      const bool ended = has_ended(state.process.load()) || state.left.load() != 0;
+      const bool ended =
+          (state.process.load() > 0 && process_has_ended(state.process.load())) || state.left.load() != 0;
       if (!ended && now - beat < silence_) continue;
       const bool came = state.heartbeat.load() != 0;
       const std::string reason =

@@ -1,5 +1,4 @@
 // `brisk launch`: several ranks of one command on this machine.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
 #include <signal.h>
@@ -81,10 +80,7 @@ struct Rank {
   if (::getppid() != launcher) ::_exit(kExitInternalError);
   for (const int number : kForwarded) ::signal(number, SIG_DFL);
   if (cores != nullptr) ::sched_setaffinity(0, sizeof(cpu_set_t), cores);
-  if (!reads_input) {
-    ::close(STDIN_FILENO);
-    ::open("/dev/null", 0);
-  }
+  if (!reads_input) ::close(STDIN_FILENO);  // main() opens nothing in its place
   ::execve("/proc/self/exe", words, environment);
   ::_exit(127);
 }
