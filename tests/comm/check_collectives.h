@@ -76,9 +76,9 @@ inline void check_collectives(Communicator& ranks) {
   for (int rank = 0; rank < ranks.size(); ++rank)
     BRISK_CHECK(std::ssize(texts[static_cast<size_t>(rank)]) == rank, "the text of rank {}", rank);
   // Less than a window of the transport, more, many.
-  for (const int64_t count : {1, 16, 1000, 70'000, 1'300'000}) check_sums(ranks, count, false);
+  for (const int64_t count : {1, 1000, 70'000, 300'000}) check_sums(ranks, count, false);
   check_sums(ranks, 100'000, true);
-  check_collecting(ranks, 5'000'000, 0);
+  check_collecting(ranks, 2'200'000, 0);
   check_collecting(ranks, 100, ranks.size() - 1);
   for (int i = 0; i < 500; ++i) BRISK_CHECK(ranks.sum(i) == i * ranks.size(), "turn {}", i);
   ranks.barrier();
