@@ -19,13 +19,14 @@ def main():
     parser.add_argument("--max-length", type=int, default=128)
     parser.add_argument("--batch", type=int, default=8, help="sequences of a micro-batch of the twins")
     parser.add_argument("--accumulation", type=int, default=4, help="micro-batches of an optimizer step")
+    parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--reference", action="store_true")
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
 
     def command_of(mode):
         tool, *rest = mode.split("-")
-        shared = ["--layers", options.layers, "--vocabulary", options.vocabulary, "--max-length", options.max_length, "--seconds", options.seconds,
+        shared = ["--dropout", options.dropout, "--layers", options.layers, "--vocabulary", options.vocabulary, "--max-length", options.max_length, "--seconds", options.seconds,
                   "--threads", options.threads, "--device", options.device, "--json"] + (["--reference"] if options.reference else [])
         if tool == "brisk":
             command = [options.brisk, "bench", "mu", "--precision", rest[0], "--batch", options.batch * options.accumulation] + shared
@@ -37,7 +38,7 @@ def main():
     results = interleaved(options.modes.split(","), options.rounds, command_of)
     brisk = max((median(runs, "tokens_per_second") for mode, runs in results.items() if mode.startswith("brisk")), default=0)
     print(f"MU, {options.layers} layers, {options.vocabulary} tokens, {options.batch * options.accumulation} sequences of {options.max_length}, "
-          f"{'reference' if options.reference else 'causal'}; {options.device}, {options.threads} threads, "
+          f"{'reference' if options.reference else 'causal'}, dropout {options.dropout:g}; {options.device}, {options.threads} threads, "
           f"{options.rounds} interleaved rounds of {options.seconds} s")
     print("| mode | tokens/s (median) | spread | ms a step | peak memory | brisk's best is |")
     print("|---|---|---|---|---|---|")

@@ -228,6 +228,7 @@ def main():
     parser.add_argument("--max-length", type=int, default=128)
     parser.add_argument("--batch", type=int, default=8, help="sequences of a micro-batch")
     parser.add_argument("--accumulation", type=int, default=4, help="micro-batches of an optimizer step")
+    parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--text", help="a text whose words are the tokens")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--threads", type=int, default=2)
@@ -243,7 +244,7 @@ def main():
     if on_gpu:
         torch.set_float32_matmul_precision("highest" if options.precision == "fp32" else "high")
     vocabulary, length = options.vocabulary, options.max_length
-    model = MU(vocabulary, options.layers, length, options.style, reference=options.reference).to(options.device)
+    model = MU(vocabulary, options.layers, length, options.style, options.dropout, options.reference).to(options.device)
     run, head_loss = model, HeadLoss.apply
     if on_gpu:
         HeadLoss.ROWS = 4096

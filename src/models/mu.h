@@ -54,6 +54,7 @@ struct MuConfig {
   std::unique_ptr<Model> make(ParameterStore& store) const;
   ModelWidths widths() const;
   uint64_t fingerprint() const;
+  bool operator==(const MuConfig&) const = default;
 };
 
 class Mu final : public CausalModel {

@@ -89,9 +89,9 @@ void describe_run(const RunPlan& plan, const RunState& run, const RunResources& 
   }
   say("optimizer    {}", optimizer_text(training));
   say("schedule     {}, {} of {} of warm-up{}; weight decay {:g}, gradient clipping {}, seed {}", training.lr_scheduler,
-      plan.schedule.warmup_steps, plural(run.total_steps, "step"), end_of_schedule_text(plan, run),
-      training.weight_decay, training.max_grad_norm > 0 ? fmt::format("at {:g}", training.max_grad_norm) : "off",
-      training.seed);
+      std::min(plan.schedule.warmup_steps, run.total_steps), plural(run.total_steps, "step"),
+      end_of_schedule_text(plan, run), training.weight_decay,
+      training.max_grad_norm > 0 ? fmt::format("at {:g}", training.max_grad_norm) : "off", training.seed);
   const bool on_gpu = resources.engine->parameters().device().is_cuda();
   say("run          {}{} of {}, {} per epoch; {}, {}, {}, peak {:.0f} GFLOP/s (measured in {})",
       plural(run.total_steps, "step"), run.time_box ? " (estimated; updated after the first steps)" : "",
