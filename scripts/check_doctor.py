@@ -72,6 +72,11 @@ def with_model(job, **model):
     return job
 
 
+def from_source(job, folder):
+    job["model"] = {"from": f"{folder}/source"}
+    return job
+
+
 def one_document(job):
     job["data"]["document"] = "file"
     return job
@@ -92,6 +97,7 @@ def cases(folder):
         "saving": (base(folder, save_steps=1), "saving_cost", True, []),
         "histograms": (base(folder, logging_steps=1, histogram_steps=1), "logging_cost", True, []),
         "checkpointing": (base(folder, gradient_checkpointing=1), "activation_checkpointing", True, []),
+        "frozen": (from_source(classifier(folder, freeze=3, cache_frozen=False), folder), "frozen_recomputed", True, []),
         "head": (with_model(base(folder), d_model=64, vocab_size=16000), "head_cost", False, []),
         "attention": (with_model(one_document(base(folder, max_length=2048, batch_size=4)), d_model=64),
                       "attention_length", False, []),
@@ -109,6 +115,11 @@ def main():
     missed = 0
     with tempfile.TemporaryDirectory() as folder:
         write_data(folder)
+        # Layers are frozen in a model that was trained before.
+        source = f"{folder}/source.json"
+        with open(source, "w") as file:
+            json.dump({**classifier(folder, max_steps=20), "output": f"{folder}/source"}, file)
+        subprocess.run([brisk, "train", source], check=True, capture_output=True)
         print(f"{'planted':<16} {'found first':<24} {'predicted':>9} {'measured':>22}  kept  verdict")
         for name, (job, expected, kept, arguments) in cases(folder).items():
             if options.cases and name not in options.cases:

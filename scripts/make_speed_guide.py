@@ -53,6 +53,11 @@ def jobs(wikitext, imdb):
                        encoder(imdb, 6, 128, 8, gradient_accumulation_steps=2),
                        ["training.gradient_accumulation_steps=1", "training.gradient_accumulation_steps=8",
                         "training.eval_steps=50"], True),
+        "mu": ("System 4: MU, 6 layers, 50,000 tokens of vocabulary, WikiText-2, 8 x 4 sequences of 128",
+               {"model": {"type": "mu", "num_layers": 6, "vocab_size": 50000},
+                "training": {"max_length": 128, "batch_size": 8, "gradient_accumulation_steps": 4, "max_steps": 20000, "precision": "fp32"},
+                "data": {"train": [wikitext]}},
+               ["model.num_layers=24", "training.max_length=256", "model.vocab_size=10000", "training.precision=bf16"], True),
         "lyrics": ("System 3: BERT-base's shape at 256 tokens, batch 12 (reviews of IMDB stand for lyrics)", encoder(imdb, 12, 256, 12),
                    ["training.padding=max_length", "training.batch_size=24", "training.precision=bf16"], True),
     }
@@ -160,6 +165,11 @@ def claims(d):
         ("3", "faster loading: 1.5x", 1.5, 1.5, Measured(1 / (1 - wait)), "what loading that costs nothing would gain in brisk"),
         ("3", "all of it together: 7 x 2 x 1.5 x 1.2 = 25x (7x of them by eight GPUs, so 3.6x without)", 3.6, 3.6, d.cumulative("lyrics"),
          "the ladder from one sequence at a time, padded, in fp32"),
+        ("4", "6 layers instead of 24: 4x", 4, 4, inverse(d.gain("mu", "model.num_layers", 24)) if d.gain("mu", "model.num_layers", 24) else None,
+         "MU, per token"),
+        ("4", "sequences of 128 instead of 256 tokens: 4x", 4, 4,
+         inverse(d.gain("mu", "training.max_length", 256)) if d.gain("mu", "training.max_length", 256) else None, "MU, per token"),
+        ("4", "half precision: 2x", 2, 2, d.gain("mu", "training.precision", "bf16"), "MU, bf16"),
         ("5", "evaluating and saving more often, listed as an optimisation", 1.01, None,
          d.gain("distilbert", "training.eval_steps", 50), "DistilBERT's shape, an evaluation every 50 steps"),
     ]

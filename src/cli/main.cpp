@@ -63,8 +63,8 @@ std::string unknown_flag(const CLI::App& app, int argc, char** argv, const std::
                        : !nearest.empty() ? fmt::format("; did you mean {}?", nearest)
                                           : "");
   }
-  const bool writes =
-      otherwise.find(" -o") != std::string::npos && std::find(names.begin(), names.end(), "--output") != names.end();
+  const bool may_be_output = otherwise.find(" -") == std::string::npos || otherwise.find(" -o") != std::string::npos;
+  const bool writes = may_be_output && std::find(names.begin(), names.end(), "--output") != names.end();
   return otherwise + (writes ? "; what it writes is named by --output" : "");
 }
 

@@ -220,8 +220,8 @@ void declare_schedule(Job& job, std::vector<Option>& all) {
       .everywhere()
       .same_in_smoke_test();
   all.emplace_back("training.schedule_ratio", training.schedule_ratio,
-                   "length of the schedule in lengths of the run: at 2 the run ends halfway through it, at a learning "
-                   "rate that has not fallen yet",
+                   "length of the schedule in lengths of the run: at 2 the run ends halfway through it, while the "
+                   "learning rate is still high",
                    OnResume::fixed)
       .at_least(1)
       .at_most(65536)

@@ -72,7 +72,9 @@ TEST(Architectures, ReadEveryOptionOfTheModelOrRefuseIt) {
         };
         try {
           const Job job = job_with({"model." + key + "=" + value});
-          EXPECT_FALSE(is_same_config(training_config(job), training_config(job_with({}))))
+          const Job usual = job_with({});
+          if (job_to_json_text(job) == job_to_json_text(usual)) continue;  // that is what it has anyway
+          EXPECT_FALSE(is_same_config(training_config(job), training_config(usual)))
               << type << " ignores model." << key;
         } catch (const UserError&) {  // it is told
         }
