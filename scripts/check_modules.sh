@@ -10,6 +10,7 @@ base:
 job/options: base
 job: base
 tensor: base
+comm: base
 ops: tensor base
 ops/tape: ops tensor base
 models: ops tensor base
@@ -20,17 +21,17 @@ hub: job text tensor base
 report: job text base
 checkpoint: job hub report models optim data text ops tensor base
 infer: checkpoint job hub report models optim data text ops tensor base
-train/engine: infer checkpoint job models optim data text ops tensor base
-train/record: train/engine infer checkpoint job hub report models optim data text ops tensor base
-train/task: train/engine train/record infer checkpoint job hub report models optim data text ops tensor base
-train/run: train/engine train/record train/task infer checkpoint job hub report models optim data text ops tensor base
+train/engine: infer checkpoint job models optim data text ops tensor comm base
+train/record: train/engine infer checkpoint job hub report models optim data text ops tensor comm base
+train/task: train/engine train/record infer checkpoint job hub report models optim data text ops tensor comm base
+train/run: train/engine train/record train/task infer checkpoint job hub report models optim data text ops tensor comm base
 doctor/readings: job base
 doctor/judge: doctor/readings job base
 doctor/show: doctor/diagnosis.h doctor/planning.h doctor/judge doctor/readings report job base
-doctor: train infer checkpoint job hub report models optim data text ops tensor base
-bench: train infer checkpoint job hub report models optim data text ops tensor base
-api: train infer checkpoint job hub report models optim data text ops tensor base
-cli: api bench doctor train infer checkpoint job hub report models optim data text ops tensor base
+doctor: train infer checkpoint job hub report models optim data text ops tensor comm base
+bench: train infer checkpoint job hub report models optim data text ops tensor comm base
+api: train infer checkpoint job hub report models optim data text ops tensor comm base
+cli: api bench doctor train infer checkpoint job hub report models optim data text ops tensor comm base
 '
 grep -rnE '^ *#include "[^"]+/[^"]+"' src | awk -v rules="$rules" '
   function module_of(path) {  # the longest module name that is a folder of this path

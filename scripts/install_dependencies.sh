@@ -6,7 +6,7 @@ packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libcli11-dev libdn
   zlib1g-dev libzstd-dev)
 case "${1:-build}" in
   build) ;;
-  test) packages+=(libgtest-dev libbenchmark-dev clang-format) ;;
+  test) packages+=(libgtest-dev libbenchmark-dev clang-format openmpi-bin mpich) ;;
   demo) packages+=(bible-kjv fortunes) ;;
   package) packages+=(dpkg-dev file) ;;  # which package each library it is linked to comes from
   *) echo "usage: scripts/install_dependencies.sh build|test|demo|package" >&2; exit 2 ;;

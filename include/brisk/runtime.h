@@ -25,7 +25,8 @@ namespace brisk {
 class ThreadPool;
 enum class Isa : int;
 
-// The variables that brisk reads: BRISK_..., HOME, XDG_CACHE_HOME, TERM, NO_COLOR.
+// The variables that brisk reads: BRISK_..., HOME, XDG_CACHE_HOME, TERM, NO_COLOR, and what launchers tell of ranks
+// (RANK, WORLD_SIZE, ..., OMPI_COMM_WORLD_..., PMI_..., SLURM_...).
 using Environment = std::map<std::string, std::string, std::less<>>;
 BRISK_API Environment process_environment();
 
@@ -46,7 +47,7 @@ class Runtime {
 
   BRISK_API void set_threads(int threads);  // between two calls
   int threads() const { return threads_; }
-  LogSink& log() const { return *log_; }
+  LogSink& log() const { return quiet_ ? nobodys_log() : *log_; }
   const std::string& cache_directory() const { return cache_directory_; }
 
   // Asks for an early end: a training finishes its step, saves a checkpoint and returns; every other call, and a training
@@ -54,6 +55,10 @@ class Runtime {
   // with another runtime.
   void cancel() noexcept { cancelled_.store(true, std::memory_order_relaxed); }
   bool cancelled() const noexcept { return cancelled_.load(std::memory_order_relaxed); }
+
+  // Of several ranks that train together, one talks. Errors are exceptions as ever.
+  void set_quiet(bool quiet) { quiet_ = quiet; }
+  bool is_quiet() const { return quiet_; }
 
   // For brisk's own code (base/runtime.h has those that are inline).
   static Runtime& current();                                  // bound to this thread; InternalError if there is none
@@ -69,6 +74,7 @@ class Runtime {
   friend class RuntimeScope;
   friend class CacheDirectoryScope;
   [[noreturn]] static Runtime& none_is_bound();
+  BRISK_API static LogSink& nobodys_log();
   ThreadPool& start_pool();
   Isa choose_isa();
 
@@ -77,6 +83,7 @@ class Runtime {
   std::string cache_directory_;
   std::shared_ptr<LogSink> log_;
   bool names_flags_;
+  bool quiet_ = false;
   int threads_;
   std::unique_ptr<ThreadPool> pool_;
   std::atomic<int> isa_{-1};  // not chosen yet

@@ -22,14 +22,16 @@
 
 namespace brisk {
 
+class Ranks;
 class Runtime;
 class TrainingJob;
 
 // Callbacks come from the thread that called train().
 struct TrainOptions {
-  bool resume = false;                           // from the last checkpoint in the run directory
-  bool overwrite = false;                        // replaces a run that the directory holds
-  bool dry_run = false;                          // everything before the first step; the run directory stays as it is
+  bool resume = false;     // from the last checkpoint in the run directory
+  bool overwrite = false;  // replaces a run that the directory holds
+  bool dry_run = false;    // everything before the first step; the run directory stays as it is
+  Ranks* ranks = nullptr;  // processes that train it together (brisk/ranks.h); none: this one alone
   std::function<void()> before_first_step = {};  // everything is prepared: from here on there is something to save
   std::function<void(const Progress&)> on_step = {};
   std::function<void(const EvaluationMetrics&)> on_evaluation = {};

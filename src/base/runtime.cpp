@@ -61,14 +61,19 @@ class CallersLog final : public LogSink {
 }  // namespace
 
 Environment process_environment() {
-  constexpr std::string_view kNames[] = {"HOME", "XDG_CACHE_HOME", "TERM", "NO_COLOR"};
+  constexpr std::string_view kNames[] = {"HOME",        "XDG_CACHE_HOME", "TERM",       "NO_COLOR",
+                                         "RANK",        "WORLD_SIZE",     "LOCAL_RANK", "LOCAL_WORLD_SIZE",
+                                         "MASTER_ADDR", "MASTER_PORT"};
+  constexpr std::string_view kPrefixes[] = {"BRISK_", "OMPI_COMM_WORLD_", "PMI_", "PMIX_RANK", "MPI_LOCAL", "SLURM_"};
   Environment found;
   for (char** variable = ::environ; variable != nullptr && *variable != nullptr; ++variable) {
     const std::string_view text = *variable;
     const size_t end = text.find('=');
     if (end == std::string_view::npos) continue;
     const std::string_view name = text.substr(0, end);
-    if (name.starts_with("BRISK_") || std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames))
+    const auto begins = [&](std::string_view prefix) { return name.starts_with(prefix); };
+    if (std::any_of(std::begin(kPrefixes), std::end(kPrefixes), begins) ||
+        std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames))
       found.emplace(name, text.substr(end + 1));
   }
   return found;
@@ -92,6 +97,14 @@ Runtime::Runtime(RuntimeOptions options)
 
 Runtime::~Runtime() {
   while (!kept_.empty()) kept_.pop_back();
+}
+
+LogSink& Runtime::nobodys_log() {
+  class Silence final : public LogSink {
+    void line(LogLevel /*level*/, std::string_view /*text*/) override {}
+  };
+  static Silence silence;
+  return silence;
 }
 
 Runtime& Runtime::none_is_bound() {

@@ -189,6 +189,12 @@ int64_t cut_lines(const std::string& path, int64_t last_step) {
 }  // namespace
 
 RunDirectory RunDirectory::open(const std::string& path, Mode mode) {
+  if (mode == Mode::follow) {
+    RunDirectory run;
+    run.path_ = path;
+    run.has_run_ = file_exists(run.job_path());
+    return run;
+  }
   // Before the lock, so that nothing is written to a folder that is not ours, and again under it.
   const auto check = [&] {
     if (mode == Mode::resume) {

@@ -25,7 +25,8 @@ class RunDirectory {
   // resume: opens it, and clears what a killed process left half-written; UserError if there is no such folder. One
   // that was killed before it wrote anything is a run at step 0: has_run() tells.
   // overwrite: as fresh, but it may hold a run, which stays whole until clear(); UserError if it holds anything else.
-  enum class Mode : uint8_t { fresh, import, resume, overwrite };
+  // follow: another process of the same training has opened it, and writes it; this one reads.
+  enum class Mode : uint8_t { fresh, import, resume, overwrite, follow };
   static RunDirectory open(const std::string& path, Mode mode);
   static RunDirectory open_for_reading(const std::string& path);  // UserError unless it has a job and a tokenizer
 

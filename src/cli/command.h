@@ -20,6 +20,7 @@ void add_generate_command(CLI::App& app, Runtime& runtime);
 void add_predict_command(CLI::App& app, Runtime& runtime);
 void add_eval_command(CLI::App& app, Runtime& runtime);
 void add_doctor_command(CLI::App& app, Runtime& runtime, int& exit_code);
+void add_launch_command(CLI::App& app, int& exit_code);
 void add_plan_command(CLI::App& app, Runtime& runtime);
 void add_report_command(CLI::App& app);
 void add_compare_command(CLI::App& app);

@@ -32,7 +32,8 @@ void write_error(std::string_view text) {
 }
 
 // SIGHUP: the terminal is gone; a run started with nohup ignores it and goes on.
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+// SIGUSR1 and SIGUSR2: what batch systems send before the time is over.
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 using Actions = std::array<struct sigaction, std::size(kSignals)>;
 Actions previous, before_start;
 

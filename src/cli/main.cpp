@@ -85,6 +85,7 @@ int run(int argc, char** argv, Runtime& runtime) {
   add_predict_command(app, runtime);
   add_eval_command(app, runtime);
   add_doctor_command(app, runtime, exit_code);
+  add_launch_command(app, exit_code);
   add_plan_command(app, runtime);
   add_report_command(app);
   add_compare_command(app);

@@ -107,6 +107,9 @@ Job job_from_json_text(const std::string& text, const std::string& source_name,
   settle_warm_up(job, read, notes);
   for (std::string& line : options_without_effect(options, read.given)) notes.push_back(std::move(line));
   job.given = read.given;
+  job.batch_is_of_a_device = std::any_of(read.spelled.begin(), read.spelled.end(), [](const std::string& key) {
+    return key.find("per_device") != std::string::npos || key.find("per_gpu") != std::string::npos;
+  });
   return job;
 }
 

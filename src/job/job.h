@@ -92,6 +92,7 @@ struct TrainingOptions {
   bool master_weights = true;          // false: layers' weights are bf16 alone, with stochastic rounding; on a GPU
   int64_t gradient_checkpointing = 0;  // 0: off; n: keep the activations of every n-th layer only
   int64_t seed = 1;
+  int64_t logical_ranks = 0;  // parts of a step that are summed in a fixed order; 0: one for each process
 
   int64_t train_layers = 0;                // of model.from: the last so many layers; 0: everything
   int64_t lora_rank = 0;                   // of model.from: adapters of this rank instead of the weights; 0: none
@@ -185,7 +186,8 @@ struct Job {
   TrainingOptions training;
   DataOptions data;
   BaselineOptions baseline;
-  std::set<std::string> given;  // canonical keys that the file or --set named; not saved
+  std::set<std::string> given;        // canonical keys that the file or --set named; not saved
+  bool batch_is_of_a_device = false;  // batch_size was spelled per_device_train_batch_size; not saved
 };
 
 // Reads a job file and applies `overrides` ("training.batch_size=64") on top. `notes` gets a line for each other

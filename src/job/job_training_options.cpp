@@ -306,6 +306,15 @@ void declare_number_formats(Job& job, std::vector<Option>& all) {
       .also({"random_seed", ".seed"})
       .same_in_smoke_test()
       .everywhere();
+  all.emplace_back(
+         "training.logical_ranks", training.logical_ranks,
+         "parts of a step that are summed in a fixed order, a power of two: any number of processes that divides it "
+         "gives the same bits, on processors of one kind; 0: one part for each process",
+         OnResume::fixed)
+      .at_least(0)
+      .at_most(256)
+      .same_in_smoke_test()
+      .everywhere();
 }
 
 }  // namespace

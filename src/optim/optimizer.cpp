@@ -28,11 +28,12 @@ void OptimizerList::update(const StepNumbers* numbers) {
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const ParameterStore& store, const AdamWOptions& adamw,
-                                          const std::optional<MuonOptions>& muon) {
-  if (!muon) return std::make_unique<AdamW>(store, adamw);
+                                          const std::optional<MuonOptions>& muon, int64_t begin, int64_t end) {
+  using Kind = ParameterShard::Kind;
+  if (!muon) return std::make_unique<AdamW>(store, adamw, ParameterShard{Kind::all, begin, end});
   std::vector<std::unique_ptr<Optimizer>> optimizers;
-  optimizers.push_back(std::make_unique<AdamW>(store, adamw, ParameterShard{ParameterShard::Kind::not_hidden}));
-  optimizers.push_back(std::make_unique<Muon>(store, *muon));
+  optimizers.push_back(std::make_unique<AdamW>(store, adamw, ParameterShard{Kind::not_hidden, begin, end}));
+  optimizers.push_back(std::make_unique<Muon>(store, *muon, ParameterShard{Kind::hidden, begin, end}));
   return std::make_unique<OptimizerList>(std::move(optimizers));
 }
 

@@ -65,8 +65,10 @@ class OptimizerList : public Optimizer {
   std::vector<std::unique_ptr<Optimizer>> optimizers_;
 };
 
-// AdamW for all trained parameters; where `muon` is given, it takes the hidden matrices.
+// AdamW for all trained parameters; where `muon` is given, it takes the hidden matrices. Of the range [begin, end) of the flat
+// arrays alone.
 std::unique_ptr<Optimizer> make_optimizer(const ParameterStore& store, const AdamWOptions& adamw,
-                                          const std::optional<MuonOptions>& muon);
+                                          const std::optional<MuonOptions>& muon, int64_t begin = 0,
+                                          int64_t end = std::numeric_limits<int64_t>::max());
 
 }  // namespace brisk

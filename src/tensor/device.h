@@ -73,6 +73,8 @@ class Device {
   virtual const char* name() const = 0;
   virtual void* allocate(int64_t bytes) = 0;  // zeroed, aligned to 4096; throws UserError when there is no memory
   virtual void release(void* data, int64_t bytes) = 0;
+  // What lies there is not needed any more, and the memory may be another's until it is used again: then it is zeroed.
+  virtual void forget(void* /*data*/, int64_t /*bytes*/) {}
   virtual void copy_in(void* device, const void* host, int64_t bytes) = 0;
   virtual void copy_out(void* host, const void* device, int64_t bytes) = 0;
   // Host memory that the device copies from while the host goes on: what is copied in from there must stay as it is

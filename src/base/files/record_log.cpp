@@ -34,15 +34,17 @@ int append_whole(int file_descriptor, std::string_view text) {
 }  // namespace
 
 RecordLog::RecordLog(std::string path) : path_(std::move(path)) {
-  file_descriptor_ = open_own_file(path_, O_WRONLY | O_APPEND);
+  if (!path_.empty()) file_descriptor_ = open_own_file(path_, O_WRONLY | O_APPEND);
 }
 
 RecordLog::~RecordLog() {
+  if (path_.empty()) return;
   if (!waiting_.empty()) append_whole(file_descriptor_, waiting_);  // last attempt
   ::close(file_descriptor_);
 }
 
 void RecordLog::append(std::string_view record) {
+  if (path_.empty()) return;
   waiting_ += record;
   const int reason = append_whole(file_descriptor_, waiting_);
   if (reason != 0) {
@@ -54,6 +56,7 @@ void RecordLog::append(std::string_view record) {
 }
 
 void RecordLog::sync() {
+  if (path_.empty()) return;
   // EINVAL: a network file system that cannot flush.
   if (::fdatasync(file_descriptor_) != 0 && errno != EINVAL) {
     problem_ = fmt::format("{}: cannot flush it to disk: {}", path_, explain_errno(errno));

@@ -15,7 +15,7 @@ namespace brisk {
 
 class RecordLog {
  public:
-  explicit RecordLog(std::string path);
+  explicit RecordLog(std::string path);  // an empty one: nothing is written
   ~RecordLog();
   RecordLog(const RecordLog&) = delete;
   RecordLog& operator=(const RecordLog&) = delete;

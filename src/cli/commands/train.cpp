@@ -1,4 +1,5 @@
 #include <brisk/job.h>
+#include <brisk/ranks.h>
 #include <brisk/train.h>
 #include <fmt/format.h>
 
@@ -75,14 +76,16 @@ TrainingJob given_job(Runtime& runtime, TrainArguments& arguments) {
   return TrainingJob::parse(runtime, "{}", arguments.overrides(), file.substr(0, file.find('.', 1)));
 }
 
-int run_train(Runtime& runtime, TrainArguments& arguments) {
+int run_train(Runtime& runtime, TrainArguments& arguments, Ranks& ranks) {
   const TrainingJob job = given_job(runtime, arguments);
   if (arguments.smoke_test) {
+    if (ranks.size() > 1) throw UserError("--smoke-test tries a job in one process: start it without a launcher");
     if (run_smoke_test(job, arguments.resume)) return kExitDone;
     say(runtime, "interrupted: the smoke test left nothing behind");
     return kExitInterrupted;
   }
-  std::optional<StartInterruptGuard> starting(std::in_place, job.output());
+  std::optional<StartInterruptGuard> starting;
+  if (ranks.rank() == 0) starting.emplace(job.output());
   std::optional<InterruptGuard> training;
   constexpr std::string_view kAnswer =
       "interrupted: finishing this step (or evaluation) and saving; a second Ctrl-C ends it at once, and what was trained "
@@ -91,9 +94,10 @@ int run_train(Runtime& runtime, TrainArguments& arguments) {
                                     {.resume = arguments.resume,
                                      .overwrite = arguments.overwrite,
                                      .dry_run = arguments.dry_run,
+                                     .ranks = &ranks,
                                      .before_first_step = [&] {
                                        starting.reset();
-                                       training.emplace(runtime, kAnswer);
+                                       training.emplace(runtime, ranks.rank() == 0 ? kAnswer : std::string_view());
                                      }});
   training.reset();
   if (arguments.dry_run) {
@@ -107,6 +111,7 @@ int run_train(Runtime& runtime, TrainArguments& arguments) {
         shell_word(outcome.run_path));
     return kExitInterrupted;
   }
+  if (ranks.rank() > 0) return kExitDone;
   fmt::print("{}", last_line(outcome));
   say(runtime, "done: {}\n  {}", outcome.run_path, job.usage(shell_word(outcome.run_path)));
   return kExitDone;
@@ -169,7 +174,15 @@ void add_train_command(CLI::App& app, Runtime& runtime, int& exit_code) {
       "  brisk train runs/b64 --resume\n"
       "  brisk train runs/b64 --resume --stop 3e\n"
       "  brisk train book.txt");
-  command->callback([&runtime, arguments, &exit_code] { exit_code = run_train(runtime, *arguments); });
+  command->callback([&runtime, arguments, &exit_code] {
+    Ranks ranks(runtime);
+    try {
+      exit_code = run_train(runtime, *arguments, ranks);
+    } catch (const std::exception& error) {
+      ranks.fail(error.what());  // before the job is read, the training has told nobody
+      throw;
+    }
+  });
 }
 
 }  // namespace brisk

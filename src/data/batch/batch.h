@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace brisk {
@@ -90,6 +91,8 @@ struct DataCursor {
 
 struct StepBatch {
   std::vector<MicroBatch> micro_batches;
+  // Where a step is summed in parts (LoaderOptions::share): the micro-batches up to the end of each. Empty: they are one.
+  std::vector<int64_t> part_ends;
   int64_t valid_tokens = 0;  // targets >= 0 of the whole step
   double weight_sum = 0;     // of the weights of these; 0: each weighs 1
   int64_t sequences = 0;
@@ -97,6 +100,16 @@ struct StepBatch {
   DataCursor next;    // of the one after it
   bool last_of_epoch = false;
 
+  // Micro-batches of each part.
+  struct Part {
+    int64_t begin, end;
+  };
+  std::vector<Part> parts() const {
+    std::vector<Part> parts;
+    for (int64_t begin = 0; const int64_t end : part_ends) parts.push_back({std::exchange(begin, end), end});
+    if (parts.empty()) parts.push_back({0, static_cast<int64_t>(micro_batches.size())});
+    return parts;
+  }
   // What the sum of losses is divided by.
   double loss_divisor() const { return weight_sum > 0 ? weight_sum : static_cast<double>(valid_tokens); }
 };

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/runtime.h"
+#include "base/sum_tree.h"
 
 namespace brisk {
 
@@ -83,18 +84,21 @@ int64_t steps_of_epoch(int64_t draws, const LoaderOptions& options) {
 
 void count_targets(StepBatch& step) {
   bool weighted = false;
-  double weights = 0;
-  for (const MicroBatch& batch : step.micro_batches) {
-    for (const MicroBatch::Set& set : batch.sets) {
-      weighted |= !set.weights.empty();
-      for (size_t i = 0; i < set.targets.size(); ++i) {
-        if (set.targets[i] < 0) continue;
-        ++step.valid_tokens;
-        weights += set.weights.empty() ? 1 : set.weights[i];
+  std::vector<double> weights;  // of each part
+  for (const StepBatch::Part& part : step.parts()) {
+    double& sum = weights.emplace_back(0);
+    for (int64_t i = part.begin; i < part.end; ++i) {
+      for (const MicroBatch::Set& set : step.micro_batches[static_cast<size_t>(i)].sets) {
+        weighted |= !set.weights.empty();
+        for (size_t row = 0; row < set.targets.size(); ++row) {
+          if (set.targets[row] < 0) continue;
+          ++step.valid_tokens;
+          sum += set.weights.empty() ? 1 : set.weights[row];
+        }
       }
     }
   }
-  if (weighted) step.weight_sum = weights;
+  if (weighted) step.weight_sum = sum_in_tree(weights);
 }
 
 // A Feistel network over the smallest square power of two that holds `count`, walked until it lands inside: four
@@ -149,10 +153,27 @@ struct Loader::State {
     batch.next = cursor_of(number + 1);
     batch.last_of_epoch = batch.next.step == 0;
     const std::vector<int64_t> step = numbers_of_step(*order, options.sequences_per_step, batch.cursor);
-    batch.sequences = std::ssize(step);
-    batch.micro_batches = pack_step(*sequences, step, batch.cursor.epoch, options.micro_batch_rows, options.padding);
+    if (options.share.parts == 1) {
+      batch.sequences = std::ssize(step);
+      batch.micro_batches = pack_step(*sequences, step, batch.cursor.epoch, options.micro_batch_rows, options.padding);
+    } else {
+      pack_parts(step, batch);
+    }
     count_targets(batch);
     return batch;
+  }
+
+  void pack_parts(const std::vector<int64_t>& step, StepBatch& batch) const {
+    const StepShare& share = options.share;
+    const auto parts = divide_into_parts(lengths_of(*sequences, step), share.parts);
+    for (int64_t part = share.first; part < share.first + share.count; ++part) {
+      const std::vector<int32_t>& places = parts[static_cast<size_t>(part)];
+      batch.sequences += std::ssize(places);
+      for (MicroBatch& packed :
+           pack_part(*sequences, step, places, batch.cursor.epoch, options.micro_batch_rows, options.padding))
+        batch.micro_batches.push_back(std::move(packed));
+      batch.part_ends.push_back(std::ssize(batch.micro_batches));
+    }
   }
 
   void work() {
@@ -193,6 +214,9 @@ Loader::Loader(std::shared_ptr<const Sequences> sequences, const LoaderOptions& 
     : state_(std::make_unique<State>()) {
   BRISK_CHECK(!sequences->empty(), "a loader over no sequences");
   BRISK_CHECK(options.sequences_per_step > 0, "sequences_per_step = {}", options.sequences_per_step);
+  BRISK_CHECK(options.share.first >= 0 && options.share.first + options.share.count <= options.share.parts,
+              "parts {} to {} of {}", options.share.first, options.share.first + options.share.count,
+              options.share.parts);
   BRISK_CHECK(options.steps_ahead > 0 && options.workers >= 0, "steps_ahead = {}, workers = {}", options.steps_ahead,
               options.workers);
   State& state = *state_;

@@ -29,6 +29,12 @@
 
 namespace brisk {
 
+// Which part of every step this process computes: its sequences are divided into `parts` (divide_into_parts), and it has
+// `count` of them from `first` on.
+struct StepShare {
+  int64_t parts = 1, first = 0, count = 1;
+};
+
 struct LoaderOptions {
   int64_t sequences_per_step = 32;      // batch_size x gradient_accumulation_steps
   RowLimits micro_batch_rows = {4096};  // per row set; at least the longest sequence
@@ -39,6 +45,7 @@ struct LoaderOptions {
   int64_t steps_ahead = 4;                // built at most this far ahead
   std::vector<SourceShare> sources = {};  // of the sequences, in their order; empty: one, drawn once
   Padding padding = {};                   // none; or some, to measure what it costs
+  StepShare share = {};
   // An epoch's last step is left out where it has at most so many sequences, unless it is the only one.
   int64_t droppable_sequences = 0;
 };

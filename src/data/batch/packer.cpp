@@ -146,6 +146,42 @@ std::vector<MicroBatch> pack_step(const Sequences& sequences, std::span<const in
   return batches;
 }
 
+std::vector<std::vector<int32_t>> divide_into_parts(const StepLengths& lengths, int64_t parts) {
+  const size_t count = lengths.front().size();
+  std::vector<int64_t> rows(count, 0);
+  for (const std::vector<int64_t>& of_set : lengths) {
+    for (size_t i = 0; i < count; ++i) rows[i] += of_set[i];
+  }
+  std::vector<int32_t> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int32_t a, int32_t b) { return rows[static_cast<size_t>(a)] > rows[static_cast<size_t>(b)]; });
+  std::vector<std::vector<int32_t>> places(static_cast<size_t>(parts));
+  std::vector<int64_t> filled(places.size(), 0);
+  for (const int32_t place : order) {
+    const auto emptiest = static_cast<size_t>(std::min_element(filled.begin(), filled.end()) - filled.begin());
+    places[emptiest].push_back(place);
+    filled[emptiest] += rows[static_cast<size_t>(place)];
+  }
+  for (std::vector<int32_t>& part : places) std::sort(part.begin(), part.end());
+  return places;
+}
+
+std::vector<MicroBatch> pack_part(const Sequences& sequences, std::span<const int64_t> step,
+                                  std::span<const int32_t> places, int64_t epoch, const RowLimits& limits,
+                                  const Padding& padding) {
+  std::vector<int64_t> chosen;
+  for (const int32_t place : places) chosen.push_back(step[static_cast<size_t>(place)]);
+  std::vector<MicroBatch> batches;
+  if (chosen.empty()) return batches;
+  for (std::vector<int32_t>& members : divide_step(lengths_of(sequences, chosen), limits, padding)) {
+    for (int32_t& member : members) member = places[static_cast<size_t>(member)];
+    batches.push_back(pack(sequences, step, members, epoch));
+    pad(batches.back(), padding);
+  }
+  return batches;
+}
+
 EvaluationPacker::EvaluationPacker(const Sequences& sequences, const Limits& limits)
     : sequences_(sequences), limits_(limits) {
   BRISK_CHECK(std::ssize(limits_.rows) == sequences.sets(), "sequences of {} row sets, limits of {}", sequences.sets(),

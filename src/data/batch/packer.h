@@ -45,6 +45,15 @@ MicroBatch pack(const Sequences& sequences, std::span<const int64_t> step, std::
 std::vector<MicroBatch> pack_step(const Sequences& sequences, std::span<const int64_t> step, int64_t epoch,
                                   const RowLimits& limits, const Padding& padding = {});
 
+// The places of a step's sequences in so many parts, which have about as many rows each: the longest first, each to the part
+// that has the fewest. Follows from the lengths alone. Of fewer sequences than parts, some parts are empty.
+std::vector<std::vector<int32_t>> divide_into_parts(const StepLengths& lengths, int64_t parts);
+
+// Micro-batches of those at `places` alone.
+std::vector<MicroBatch> pack_part(const Sequences& sequences, std::span<const int64_t> step,
+                                  std::span<const int32_t> places, int64_t epoch, const RowLimits& limits,
+                                  const Padding& padding = {});
+
 // Sequences in their order, each micro-batch filled as far as the next whole sequence allows.
 class EvaluationPacker {
  public:

@@ -76,16 +76,16 @@ ClassScores::ClassScores(int64_t classes)
       predictions_(static_cast<size_t>(classes)),
       hits_(static_cast<size_t>(classes)) {}
 
-void ClassScores::add(int32_t label, int32_t predicted) {
+void ClassScores::add(int32_t label, int32_t predicted, int64_t examples) {
   BRISK_CHECK(label >= 0 && label < classes() && predicted >= 0 && predicted < classes(),
               "label {}, predicted {} of {}", label, predicted, classes());
-  ++count_;
-  ++examples_[static_cast<size_t>(label)];
-  ++predictions_[static_cast<size_t>(predicted)];
-  ++confused_[pair_key(label, predicted)];
+  count_ += examples;
+  examples_[static_cast<size_t>(label)] += examples;
+  predictions_[static_cast<size_t>(predicted)] += examples;
+  confused_[pair_key(label, predicted)] += examples;
   if (label != predicted) return;
-  ++correct_;
-  ++hits_[static_cast<size_t>(label)];
+  correct_ += examples;
+  hits_[static_cast<size_t>(label)] += examples;
 }
 
 double ClassScores::accuracy() const { return ratio(correct_, count_); }

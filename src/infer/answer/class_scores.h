@@ -25,7 +25,7 @@ class ClassScores {
  public:
   explicit ClassScores(int64_t classes = 0);
 
-  void add(int32_t label, int32_t predicted);
+  void add(int32_t label, int32_t predicted, int64_t examples = 1);
 
   int64_t classes() const { return std::ssize(examples_); }
   int64_t count() const { return count_; }

@@ -23,7 +23,7 @@ class TokenEvaluator final : public Evaluator {
       : run_(parts.store, {parts.layout.capacities(parts.capacity), parts.backend, parts.products, parts.shared_with},
              [&](Tape& tape) { return parts.model.loss(tape, {}).sums; }) {}
 
-  EvaluationResult evaluate(const Sequences& sequences, Ledger& ledger, int64_t count) override {
+  EvaluationSums sums(const Sequences& sequences, Ledger& ledger, int64_t count) override {
     Ledger::Hold hold(ledger, Phase::evaluation);
     double loss = 0, correct = 0, targets = 0;
     const int64_t tokens = run_.forward(
@@ -36,8 +36,12 @@ class TokenEvaluator final : public Evaluator {
           targets += sums[2];
         },
         count);
+    return {{loss, correct, targets, static_cast<double>(tokens)}, {}};
+  }
+  EvaluationResult result(const EvaluationSums& sums) const override {
+    const double loss = sums.numbers[0], correct = sums.numbers[1], targets = sums.numbers[2];
     const double divisor = std::max(1.0, targets);
-    return {token_metrics(loss / divisor, correct / divisor), std::llround(targets), tokens, {}};
+    return {token_metrics(loss / divisor, correct / divisor), std::llround(targets), std::llround(sums.numbers[3]), {}};
   }
 
  private:
@@ -50,7 +54,7 @@ class ClassEvaluator final : public Evaluator {
       : predictor_(parts.model, parts.store, parts.capacity, parts.layout, parts.backend, parts.products,
                    parts.shared_with) {}
 
-  EvaluationResult evaluate(const Sequences& sequences, Ledger& ledger, int64_t count) override {
+  EvaluationSums sums(const Sequences& sequences, Ledger& ledger, int64_t count) override {
     Ledger::Hold hold(ledger, Phase::evaluation);
     ClassScores scores(predictor_.classes());
     double loss = 0;
@@ -62,9 +66,14 @@ class ClassEvaluator final : public Evaluator {
           loss += class_loss(row.logits, row.target);
         },
         count);
+    return {{loss, static_cast<double>(tokens)}, scores.confusions()};
+  }
+  EvaluationResult result(const EvaluationSums& sums) const override {
+    ClassScores scores(predictor_.classes());
+    for (const ClassScores::Confusion& each : sums.confusions) scores.add(each.label, each.predicted, each.examples);
     const double divisor = std::max<double>(1, static_cast<double>(scores.count()));
-    Metrics metrics = class_metrics(scores, loss / divisor);
-    return {std::move(metrics), scores.count(), tokens, std::move(scores)};
+    Metrics metrics = class_metrics(scores, sums.numbers[0] / divisor);
+    return {std::move(metrics), scores.count(), std::llround(sums.numbers[1]), std::move(scores)};
   }
 
  private:

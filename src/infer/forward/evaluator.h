@@ -10,6 +10,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/ledger.h"
 #include "base/metrics.h"
@@ -33,12 +34,22 @@ struct EvaluationResult {
 // perplexity and accuracy.
 Metrics token_metrics(double loss = Metric::kNone, double accuracy = Metric::kNone);
 
+// What evaluations of disjoint sequences add up to.
+struct EvaluationSums {
+  std::vector<double> numbers;
+  std::vector<ClassScores::Confusion> confusions;  // of a classifier
+};
+
 class Evaluator {
  public:
   virtual ~Evaluator() = default;
   // Of the first `count` sequences, or of all.
-  virtual EvaluationResult evaluate(const Sequences& sequences, Ledger& ledger,
-                                    int64_t count = std::numeric_limits<int64_t>::max()) = 0;
+  EvaluationResult evaluate(const Sequences& sequences, Ledger& ledger,
+                            int64_t count = std::numeric_limits<int64_t>::max()) {
+    return result(sums(sequences, ledger, count));
+  }
+  virtual EvaluationSums sums(const Sequences& sequences, Ledger& ledger, int64_t count) = 0;
+  virtual EvaluationResult result(const EvaluationSums& sums) const = 0;
 };
 
 // What is evaluated. The model and the store must outlive the evaluator, and `shared_with`, whose memory it then uses: the

@@ -196,6 +196,7 @@ class Option {
 struct ReadResult {
   std::vector<std::string> notes;    // what was read as something else, and what was ignored
   std::set<std::string> given;       // canonical paths that the text or the overrides set
+  std::set<std::string> spelled;     // what else some of them were called
   std::set<std::string> overridden;  // those that the overrides set
 };
 

@@ -200,6 +200,7 @@ class Reader {
       result_.notes.push_back(fmt::format("{}: read {} as {} = {}", source_, key, option.path, option.value_text()));
     } else if (key != option.path) {
       other_spellings_.push_back({source_, key, option.path});
+      result_.spelled.insert(key);
     }
   }
 

@@ -4,8 +4,7 @@
 #include <map>
 
 #include "base/rounding.h"
-#include "base/runtime.h"
-#include "base/threads.h"
+#include "ops/cpu/row_blocks.h"
 
 namespace brisk {
 
@@ -20,8 +19,8 @@ int64_t cpu_workspace_bytes(const Tape& tape) {
   return sum;
 }
 
-int64_t column_sums_workspace_bytes(int64_t columns) {
-  return thread_pool().size() * round_up(columns, 16) * size_of(DType::f32);
+int64_t column_sums_workspace_bytes(int64_t rows, int64_t columns) {
+  return RowBlocks(rows).count * round_up(columns, 16) * size_of(DType::f32);
 }
 
 int64_t cpu::product_workspace_bytes(int64_t rows, int64_t inputs, int64_t outputs, DType x_type, DType product_type) {

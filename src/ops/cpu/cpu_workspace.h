@@ -15,8 +15,8 @@ namespace brisk {
 // Ops of one family use the same memory one after the other; those of two families do not.
 int64_t cpu_workspace_bytes(const Tape& tape);
 
-// Sums over rows, one row of sums for each thread.
-int64_t column_sums_workspace_bytes(int64_t columns);
+// Sums over rows, one row of sums for each block of them (ops/cpu/row_blocks.h).
+int64_t column_sums_workspace_bytes(int64_t rows, int64_t columns);
 
 namespace cpu {
 // Of a product of this shape; `plain`: into f32, without any epilogue.

@@ -5,6 +5,7 @@
 #include "base/rounding.h"
 #include "base/runtime.h"
 #include "base/threads.h"
+#include "ops/cpu/row_blocks.h"
 #include "ops/element.h"
 #include "ops/gemm/gemm.h"
 #include "ops/linear/linear_kernels.h"
@@ -37,22 +38,20 @@ void plain_column_sums(const Tensor& x, int64_t begin, int64_t end, float* colum
   }
 }
 
-// One pass over the rows of dy: the gradient before the activation where there is one, and the bias's gradient. Each
-// thread sums its own rows, and the sums are added in the order of the threads, so that the result is the same on every
-// run.
+// One pass over the rows of dy: the gradient before the activation where there is one, and the bias's gradient. Blocks
+// of rows are summed apart and added in their order: the same bits for any number of threads.
 void gradient_before_activation(const LinearBackward& op, bool scaled) {
   static thread_local std::vector<float> kept;
   std::vector<float>& partial = kept;  // this thread's, for the pool's threads too
-  ThreadPool& pool = thread_pool();
+  const RowBlocks blocks(op.dy.rows);
   const int64_t outputs = op.dy.cols, padded = round_up(outputs, 16);
   const bool sums = static_cast<bool>(op.dbias);
   if (sums) {
-    const size_t needed = static_cast<size_t>(pool.size() * padded);
+    const size_t needed = static_cast<size_t>(blocks.count * padded);
     if (partial.size() < needed) partial.resize(needed);
     std::fill(partial.begin(), partial.begin() + static_cast<int64_t>(needed), 0.0f);
   }
-  pool.for_range(op.dy.rows, 16, [&](int64_t begin, int64_t end, int thread) {
-    float* own = sums ? partial.data() + thread * padded : nullptr;
+  const auto sum_rows = [&](int64_t begin, int64_t end, float* own) {
     if (scaled) {
       if (has_vector_kernels()) {
         BRISK_ACTIVE_ISA(linear_gradient_rows)(op, begin, end, own);
@@ -64,10 +63,14 @@ void gradient_before_activation(const LinearBackward& op, bool scaled) {
     } else {
       plain_column_sums(op.dy, begin, end, own);
     }
+  };
+  thread_pool().for_range(blocks.count, 1, [&](int64_t first, int64_t last, int) {
+    for (int64_t block = first; block < last; ++block)
+      sum_rows(blocks.begin(block), blocks.end(block), sums ? partial.data() + block * padded : nullptr);
   });
   for (int64_t c = 0; c < outputs && sums; ++c) {
     float sum = op.dbias_adds ? op.dbias.f32()[c] : 0.0f;
-    for (int thread = 0; thread < pool.size(); ++thread) sum += partial[static_cast<size_t>(thread * padded + c)];
+    for (int64_t block = 0; block < blocks.count; ++block) sum += partial[static_cast<size_t>(block * padded + c)];
     op.dbias.f32()[c] = sum;
   }
 }

@@ -111,7 +111,7 @@ class LinearOp final : public Op {
     const ValueSpec &x = tape.spec(node.inputs[0]), &y = tape.spec(node.outputs[0]);
     return cpu::product_workspace_bytes(tape.capacity_rows(node.inputs[0]), x.cols, y.cols, x.type,
                                         tape.activation_type()) +
-           column_sums_workspace_bytes(y.cols);
+           column_sums_workspace_bytes(tape.capacity_rows(node.outputs[0]), y.cols);
   }
 
   int gelu_argument() const override {

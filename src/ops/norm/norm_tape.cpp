@@ -69,7 +69,8 @@ class NormOp final : public Op {
     return {.shared = kMostBlocks * 3 * width * size_of(DType::f32) + column_sums_bytes(width)};
   }
   int64_t cpu_workspace(const Tape& tape, const Node& node) const override {
-    return 2 * column_sums_workspace_bytes(tape.spec(node.inputs[0]).cols);
+    const Value x = node.inputs[0];
+    return 2 * column_sums_workspace_bytes(tape.capacity_rows(x), tape.spec(x).cols);
   }
 
  private:

@@ -35,6 +35,9 @@ void adamw_update(const AdamWUpdate& op);
 // In double across blocks, in an order fixed by count alone.
 double squared_norm(const float* values, int64_t count);
 void convert_to_bf16(const float* values, bf16_t* out, int64_t count);
+// Of gradients that are summed in parts: sum += values; values = 0.
+void add_floats(const float* values, float* sum, int64_t count);
+void clear_floats(float* values, int64_t count);
 }  // namespace cpu
 
 // A part of the flat arrays whose parameters decay alike.

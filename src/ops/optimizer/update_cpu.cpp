@@ -68,4 +68,14 @@ void convert_to_bf16(const float* values, bf16_t* out, int64_t count) {
   thread_pool().for_range(count, kGrain, [&](int64_t begin, int64_t end, int) { range(values, out, begin, end); });
 }
 
+void add_floats(const float* values, float* sum, int64_t count) {
+  in_pieces(count, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) sum[i] += values[i];
+  });
+}
+
+void clear_floats(float* values, int64_t count) {
+  in_pieces(count, [&](int64_t begin, int64_t end) { std::fill(values + begin, values + end, 0.0f); });
+}
+
 }  // namespace brisk::cpu

@@ -24,10 +24,14 @@ class PeakMeter {
   PeakMeter(Device& gpu, Arithmetic arithmetic);
   void sample();          // nothing for bf16 where there are no bf16 instructions
   double gflops() const;  // 0 before the first sample
+  void count_processes(int64_t processes) {
+    processes_ = processes;
+  }  // that compute together, each as fast as this one
 
  private:
   Arithmetic arithmetic_;
   bool on_gpu_ = false;
+  int64_t processes_ = 1;
   std::vector<double> rates_;  // of a sample each
 };
 

@@ -69,7 +69,7 @@ double PeakMeter::gflops() const {
   if (rates_.empty()) return 0;
   std::vector<double> rates = rates_;
   std::nth_element(rates.begin(), rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2), rates.end());
-  return rates[rates.size() / 2];
+  return static_cast<double>(processes_) * rates[rates.size() / 2];
 }
 
 double measured_peak_gflops(Arithmetic arithmetic) {

@@ -4,11 +4,14 @@
 #include <exception>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "infer/forward/batch_buffer.h"
 #include "ops/backend.h"
 #include "ops/cpu/cpu_workspace.h"
 #include "ops/optimizer/parameters.h"
 #include "ops/tape/gpu_workspace.h"
+#include "optim/shards.h"
+#include "train/engine/shared_evaluation.h"
 
 namespace brisk {
 
@@ -71,6 +74,9 @@ MemoryPlan plan_memory(const EngineOptions& asked) {
   const std::unique_ptr<Optimizer> optimizer = make_optimizer(store, options.adamw, options.muon);
   plan.optimizer_bytes = optimizer->workspace_bytes(on_gpu);
   plan.saved_bytes = store.trained_count() * size_of(DType::f32) + optimizer->state_bytes();
+  const int64_t processes = options.process_group().size(), parts = options.parts_of_step() / processes;
+  plan.state.gradients += GradientExchange::part_bytes(store.trained_count(), parts);
+  plan.state.moments = divide_up(plan.state.moments, processes);
   plan.state_bytes = plan.state.total() + plan.optimizer_bytes;
   const int64_t arena = training.program.arena_bytes(), evaluation_arena = evaluation.program.arena_bytes();
   plan.activation_bytes = arena + plan.batch_bytes;
@@ -89,15 +95,21 @@ Engine::Engine(const EngineOptions& options)
               "a GPU's on the CPU");
   store_.allocate(device_, training_.program.completion_order(), options.compute_type,
                   ParameterStore::Purpose::training, moments_of(options), masters_of(options));
-  optimizer_ = make_optimizer(store_, options_.adamw, options_.muon);
+  ProcessGroup& processes = options_.process_group();
+  const int64_t parts = options_.parts_of_step(), own_parts = parts / processes.size();
+  const std::vector<int64_t> shards = shard_bounds(store_, options_.muon.has_value(), parts);
+  const auto own = static_cast<size_t>(processes.rank() * own_parts);
+  optimizer_ =
+      make_optimizer(store_, options_.adamw, options_.muon, shards[own], shards[own + static_cast<size_t>(own_parts)]);
   training_.program.allocate(device_);
   if (device_.is_cuda()) reserve_workspaces();
   backend_ = (device_.is_cuda() ? make_gpu_backend : make_cpu_backend)(device_, training_, options_.gradient_ready);
-  step_ = std::make_unique<TrainingStep>(*backend_, store_, *optimizer_,
-                                         options_.processes != nullptr ? *options_.processes : single_process(),
-                                         TrainingStep::Options{.max_grad_norm = options_.max_grad_norm,
-                                                               .seed = options_.seed,
-                                                               .scales_loss = options_.compute_type == DType::f16});
+  step_ = std::make_unique<TrainingStep>(
+      *backend_, store_, *optimizer_, processes,
+      TrainingStep::Options{.max_grad_norm = options_.max_grad_norm,
+                            .seed = options_.seed,
+                            .scales_loss = options_.compute_type == DType::f16,
+                            .exchange = {.parts = parts, .has_muon = options_.muon.has_value()}});
 }
 
 Engine::~Engine() {
@@ -140,7 +152,10 @@ EvaluationResult Engine::evaluate(const Sequences& sequences, Ledger& ledger, in
          .products = options_.products == GemmFormat::tf32 ? options_.products : GemmFormat::own,
          .shared_with = device_.is_cuda() ? &training_.program : nullptr});
   }
-  return evaluator_->evaluate(sequences, ledger, count);
+  const int64_t parts = options_.parts_of_step();
+  if (parts == 1) return evaluator_->evaluate(sequences, ledger, count);
+  return evaluate_in_parts(*evaluator_, sequences, ledger, std::min(count, sequences.count()), parts,
+                           options_.process_group());
 }
 
 std::string Engine::first_not_finite() const {

@@ -52,12 +52,16 @@ struct EngineOptions {
   Backend backend = Backend::cpu;     // of a GPU: always cuda
   Device* device = nullptr;           // none: the CPU
   ProcessGroup* processes = nullptr;  // that train this model together; none: this one alone
+  // Of a step, which are summed apart (train/engine/gradient_exchange.h); 0: one for each process.
+  int64_t parts = 0;
   // Hears of every trained parameter once a step, when its gradient is complete (Program::backward).
   GradientReady gradient_ready;
   MakeEvaluator make_evaluator = make_token_evaluator;  // what evaluate() measures
 
   LossOptions loss() const;
   std::vector<RowCapacity> row_sets() const { return layout.capacities(capacity); }
+  ProcessGroup& process_group() const { return processes != nullptr ? *processes : single_process(); }
+  int64_t parts_of_step() const { return parts > 0 ? parts : process_group().size(); }
 };
 
 // What an engine with these options will take, before anything is allocated.
@@ -122,6 +126,12 @@ class Engine {
   const EngineOptions& options() const { return options_; }
   LossScale* loss_scale() { return step_->loss_scale(); }  // of f16; null: there is none
   const LossScale* loss_scale() const { return step_->loss_scale(); }
+  // To the first process: the gradient of the last step, and what a checkpoint needs of the others. Collective.
+  void collect_gradient() { step_->exchange().collect_gradient(); }
+  void collect_moments() { step_->exchange().collect_moments(); }
+  // After a checkpoint was read or saved: only the process that updates them keeps moments in memory.
+  void forget_others_moments() { step_->exchange().forget_others_moments(); }
+
   // The tensor to name when a step was not finite.
   std::string first_not_finite() const;
 

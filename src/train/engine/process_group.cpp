@@ -1,5 +1,11 @@
 #include "train/engine/process_group.h"
 
+#include <array>
+#include <optional>
+
+#include "base/error.h"
+#include "comm/communicator.h"
+
 namespace brisk {
 
 namespace {
@@ -15,9 +21,53 @@ class SingleProcess : public ProcessGroup {
 
 }  // namespace
 
+int ProcessGroup::rank() { return communicator() != nullptr ? communicator()->rank() : 0; }
+int ProcessGroup::size() { return communicator() != nullptr ? communicator()->size() : 1; }
+void ProcessGroup::wait_for_all() {
+  if (communicator() != nullptr) communicator()->barrier();
+}
+
 ProcessGroup& single_process() {
   static SingleProcess process;
   return process;
+}
+
+namespace {
+
+// While it lives, the ledger's time is communication.
+class Communication {
+ public:
+  explicit Communication(Ledger* ledger) {
+    if (ledger != nullptr) scope_.emplace(*ledger, Phase::communication);
+  }
+
+ private:
+  std::optional<Ledger::Scope> scope_;
+};
+
+}  // namespace
+
+double ConnectedProcesses::sum(double own) {
+  const Communication time(ledger_);
+  return communicator_.sum(own);
+}
+
+double ConnectedProcesses::first(double own) {
+  const Communication time(ledger_);
+  return communicator_.first(own);
+}
+
+void ConnectedProcesses::sum(StepState& step) {
+  BRISK_CHECK(!step.device().is_cuda(), "ranks on a GPU");
+  const DeviceAccess access(step.device());
+  StepNumbers& numbers = *step.numbers();
+  std::array sums = {numbers.squared_norm, numbers.loss_sum, numbers.weight_sum, numbers.correct, numbers.targets};
+  communicator_.sum(sums);
+  numbers.squared_norm = sums[0];
+  numbers.loss_sum = sums[1];
+  numbers.weight_sum = sums[2];
+  numbers.correct = sums[3];
+  numbers.targets = sums[4];
 }
 
 }  // namespace brisk

@@ -40,7 +40,11 @@ double StepResult::loss() const { return weight_sum > 0 ? loss_sum / weight_sum 
 
 TrainingStep::TrainingStep(StepBackend& backend, const ParameterStore& store, Optimizer& optimizer,
                            ProcessGroup& processes, const Options& options)
-    : backend_(backend), store_(store), optimizer_(optimizer), processes_(processes), options_(options) {
+    : backend_(backend),
+      optimizer_(optimizer),
+      processes_(processes),
+      exchange_(store, backend.state(), processes, options.exchange),
+      options_(options) {
   if (options.scales_loss) loss_scale_.emplace();
 }
 
@@ -53,10 +57,16 @@ void TrainingStep::run_pass(const StepBatch& batch, int64_t step, bool may_sampl
                        .loss_divisor = divisor > 0 ? divisor : 1.0,
                        .scaling = scaling(),
                        .may_sample = may_sample});
-  const size_t count = batch.micro_batches.size();
-  for (size_t i = 0; i < count; ++i) {
-    backend_.run_micro_batch(batch.micro_batches[i], i == 0, i + 1 == count, ledger);
+  const std::vector<StepBatch::Part> parts = batch.parts();
+  exchange_.begin_pass();
+  for (const StepBatch::Part& part : parts) {
+    for (int64_t i = part.begin; i < part.end; ++i) {
+      backend_.run_micro_batch(batch.micro_batches[static_cast<size_t>(i)], i == part.begin, i + 1 == parts.back().end,
+                               ledger);
+    }
+    exchange_.end_part(part.begin == part.end);
   }
+  exchange_.end_pass();
   backend_.end_pass();
   const auto sum = [&](int64_t own) { return std::llround(processes_.sum(static_cast<double>(own))); };
   const int64_t rows = rows_of(batch);
@@ -75,13 +85,20 @@ void TrainingStep::update(int64_t step, double rate, Ledger& ledger, const Updat
   settings.scaling = static_cast<float>(scaling());
   optimizer_.set_rates(step, rate, settings);
   state.begin_update(settings);
+  const bool has_ranks = exchange_.has_ranks();
+  const auto decide = [&] {
+    processes_.sum(state);
+    state.decide();
+  };
   backend_.run_update([&] {
+    if (has_ranks) backend_.run_phase(Phase::communication, ledger, [&] { exchange_.reduce(); });
     backend_.run_phase(Phase::clipping, ledger, [&] {
-      state.measure(store_.flat_gradient());
-      processes_.sum(state);
-      state.decide();
+      exchange_.measure();
+      if (!has_ranks) decide();
     });
+    if (has_ranks) backend_.run_phase(Phase::communication, ledger, decide);
     backend_.run_phase(Phase::optimizer, ledger, [&] { optimizer_.update(state.numbers()); });
+    if (has_ranks) backend_.run_phase(Phase::communication, ledger, [&] { exchange_.share(); });
     state.publish();
   });
 }

@@ -15,6 +15,7 @@
 #include "optim/loss_scale.h"
 #include "optim/optimizer.h"
 #include "tensor/parameter.h"
+#include "train/engine/gradient_exchange.h"
 #include "train/engine/process_group.h"
 #include "train/engine/step_backend.h"
 
@@ -51,6 +52,7 @@ class TrainingStep {
     double max_grad_norm = 1;  // 0: no clipping
     uint64_t seed = 1;
     bool scales_loss = false;  // for products in f16
+    GradientExchange::Options exchange = {};
   };
   // What it is given must outlive it.
   TrainingStep(StepBackend& backend, const ParameterStore& store, Optimizer& optimizer, ProcessGroup& processes,
@@ -61,6 +63,8 @@ class TrainingStep {
                  const NextBatch& next);
   // Drops the pass of the next step, where one was begun: parameters change from outside, or another batch comes.
   void cancel_next_pass();
+
+  GradientExchange& exchange() { return exchange_; }
 
   LossScale* loss_scale() { return loss_scale_ ? &*loss_scale_ : nullptr; }
 
@@ -75,9 +79,9 @@ class TrainingStep {
   double scaling() const { return loss_scale_ ? loss_scale_->scale : 1.0; }
 
   StepBackend& backend_;
-  const ParameterStore& store_;
   Optimizer& optimizer_;
   ProcessGroup& processes_;
+  GradientExchange exchange_;
   Options options_;
   std::optional<LossScale> loss_scale_;
   std::optional<Pass> pass_;  // that has run or is queued, and whose update is not

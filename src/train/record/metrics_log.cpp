@@ -158,6 +158,12 @@ std::string summary_to_json_text(const RunSummary& summary) {
   json["ledger"] = ledger_of(summary.ledger);
   json["wall_seconds"] = summary.wall_seconds;
   json["processes"] = summary.processes;
+  json["world_size"] = summary.world_size;
+  for (size_t rank = 0; rank < summary.ranks.size(); ++rank) {
+    json["ranks"].push_back({{"rank", rank},
+                             {"communication_seconds", summary.ranks[rank].communication_seconds},
+                             {"peak_memory_bytes", summary.ranks[rank].peak_memory_bytes}});
+  }
   json["gflops"] = summary.gflops;
   json["peak_gflops"] = summary.peak_gflops;
   json["utilisation"] = summary.utilisation;

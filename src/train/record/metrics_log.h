@@ -82,7 +82,14 @@ struct RunSummary {
   int64_t peak_allocated_bytes = 0;  // on a GPU: what brisk itself allocated there
   int64_t peak_own_bytes = 0;        // on a CPU: without the files it maps, as sampled
   int64_t planned_memory_bytes = 0;  // before the start, of what it would compute in
-  int64_t processes = 1;
+  int64_t processes = 1;             // one after the other: it was resumed
+  int64_t world_size = 1;            // ranks that trained together, at the end
+  // Of each of them, where there are several: seconds in which it waited for the others or exchanged with them, and its memory.
+  struct RankFigures {
+    double communication_seconds = 0;
+    int64_t peak_memory_bytes = 0;
+  };
+  std::vector<RankFigures> ranks = {};
   // Of the last process alone; in summary.json apart (`last_process`) where there were several.
   std::vector<std::pair<std::string, double>> process_ledger;
   double process_wall_seconds = 0, process_tokens_per_second = 0, process_utilisation = 0;

@@ -53,7 +53,7 @@ int64_t roll_back(const RunPlan& plan, RunState& run, RunResources& resources) {
     resources.engine.reset();  // two would not fit into memory where one just does
     resources.engine.emplace(options);
     run.state = begin_run(plan.job, *resources.engine);
-    save_frozen(path, resources.engine->parameters());  // model.from may have changed since the run began
+    if (plan.writes()) save_frozen(path, resources.engine->parameters());  // model.from may have changed since
   } else {
     run.state = restore_run(place, *resources.engine);
     resources.engine->parameters_changed();
@@ -67,16 +67,23 @@ int64_t roll_back(const RunPlan& plan, RunState& run, RunResources& resources) {
   state.evaluation_due = false;                 // it was made up for since
   if (run.time_box) run.time_box->go_back_to(state.progress);
 
-  remove_checkpoints_after(path, state.step);
-  resources.metrics.reset();  // the file is replaced
-  plan.directory.cut_metrics(state.step);
-  resources.metrics.emplace(plan.directory.metrics_path());
+  plan.processes().wait_for_all();  // all have read
+  resources.metrics.reset();        // the file is replaced
+  if (plan.writes()) {
+    remove_checkpoints_after(path, state.step);
+    plan.directory.cut_metrics(state.step);
+  }
+  plan.processes().wait_for_all();
+  resources.metrics.emplace(plan.writes() ? plan.directory.metrics_path() : "");
   run.summary = {.first_step_seconds = run.summary.first_step_seconds,
                  .checkpoints_saved = run.summary.checkpoints_saved,
                  .checkpoint_write_seconds = run.summary.checkpoint_write_seconds};
   recall_metrics(plan.directory.metrics_path(), plan.task->metrics(), state.best_step, run.summary);
-  const SaveResult saved = save_checkpoint(path, resources.engine->parameters(), state);
-  if (!saved.ok()) warn("{}", saved.problem);
+  if (plan.writes()) {  // all have the moments: they were just read, or are zero
+    const SaveResult saved = save_checkpoint(path, resources.engine->parameters(), state);
+    if (!saved.ok()) warn("{}", saved.problem);
+  }
+  resources.engine->forget_others_moments();
   LoaderOptions from_here = plan.loader_options;
   from_here.start = state.cursor;
   resources.loader.reset();

@@ -9,6 +9,7 @@
 #include "base/terminal/terminal.h"
 #include "base/text/plural.h"
 #include "checkpoint/checkpoint.h"
+#include "comm/communicator.h"
 #include "infer/device_choice.h"
 #include "report/read/run_record.h"
 #include "train/record/metrics_log.h"
@@ -99,7 +100,7 @@ WholeRun whole_run(const RunPlan& plan, const RunState& run, const RunResources&
   const auto known = [](double value) { return std::isfinite(value) ? value : 0.0; };
   WholeRun whole{.process = run.ledger.totals(), .record = {}, .totals = {}, .summary = run.summary};
   // The run's files have all its processes; where they could not be written, there is this one.
-  const bool written = watch.problem().empty();
+  const bool written = watch.problem().empty() && plan.writes();
   if (written) whole.record = read_run_figures(plan.directory.path());
   whole.totals = written ? whole.record.totals : totals_of(end.speed, whole.process);
   const RunTotals& totals = whole.totals;
@@ -139,6 +140,13 @@ WholeRun whole_run(const RunPlan& plan, const RunState& run, const RunResources&
   summary.isa = arithmetic_unit(device);
   summary.device = device.name();
   summary.threads = thread_pool().size();
+  summary.world_size = plan.processes().size();
+  if (Communicator* ranks = plan.processes().communicator()) {
+    const std::vector<double> waits = ranks->gather(whole.process.seconds(Phase::communication));
+    const std::vector<double> peaks = ranks->gather(static_cast<double>(peak_memory_bytes()));
+    for (size_t rank = 0; rank < waits.size(); ++rank)
+      summary.ranks.push_back({waits[rank], static_cast<int64_t>(peaks[rank])});
+  }
   summary.skipped_updates = run.state.guard.skipped;
   summary.rollbacks = run.state.guard.rollbacks;
   if (const LossScale* scale = resources.engine->loss_scale()) summary.skipped_steps = scale->skipped_steps;
@@ -157,7 +165,7 @@ void end_diverged(const RunPlan& plan, const RunState& run, const RunResources& 
   RunSummary summary = whole_run(plan, run, resources, watch, end).summary;
   summary.diverged_at = step;
   try {
-    write_summary(plan.directory.summary_path(), summary);
+    if (plan.writes()) write_summary(plan.directory.summary_path(), summary);
   } catch (const UserError& error) {  // what happened is more important
     warn("{}", error.what());
   }
@@ -177,7 +185,7 @@ TrainOutcome end_run(const RunPlan& plan, const RunState& run, const RunResource
   if (!watch.problem().empty()) warn("{}", watch.problem());
   std::string unsaved = end.save_failed ? "the last checkpoint" : "";
   try {
-    write_summary(plan.directory.summary_path(), summary);
+    if (plan.writes()) write_summary(plan.directory.summary_path(), summary);
   } catch (const UserError& error) {
     warn("{}", error.what());
     if (unsaved.empty()) unsaved = "summary.json";
@@ -191,6 +199,16 @@ TrainOutcome end_run(const RunPlan& plan, const RunState& run, const RunResource
   if (totals.processes > 1) {
     say("this process, from step {}: {} in {}, {}", run.state.step - end.speed.steps, plural(end.speed.steps, "step"),
         format_duration(process.seconds()), speed_line(end.speed));
+  }
+  if (summary.ranks.size() > 1) {
+    std::string waits;
+    for (size_t rank = 0; rank < summary.ranks.size(); ++rank) {
+      waits += fmt::format("{}rank {}: {:.1f} %, {}", rank > 0 ? "; " : "", rank,
+                           100 * summary.ranks[rank].communication_seconds / std::max(1e-9, process.seconds()),
+                           format_bytes(static_cast<double>(summary.ranks[rank].peak_memory_bytes)));
+    }
+    say("{} ranks ({}); waiting for each other, and memory: {}", summary.world_size,
+        plan.processes().communicator()->transport(), waits);
   }
   say("whole run{}:\n{}{}", totals.processes > 1 ? fmt::format(", {} processes", totals.processes) : "",
       ledger_table(totals.ledger, speed, process.sampled), speed_line(speed));

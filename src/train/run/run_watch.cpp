@@ -112,10 +112,10 @@ RunWatch::RunWatch(const RunPlan& plan, const RunState& run, const RunResources&
 }
 
 void RunWatch::open_files() {
-  ledger_file_ = std::make_unique<RecordLog>(plan_.directory.ledger_path());
+  ledger_file_ = std::make_unique<RecordLog>(plan_.writes() ? plan_.directory.ledger_path() : "");
   samples_file_.reset();
   generator_.reset();
-  if (!plan_.job.training.tensorboard) return;
+  if (!plan_.job.training.tensorboard || !plan_.writes()) return;
   events_ = std::make_unique<EventFile>(plan_.directory.events_path(), run_.state.step);
 }
 
@@ -192,7 +192,7 @@ void RunWatch::evaluation(const EvaluationMetrics& line) {
 
 void RunWatch::sample(int64_t step, int64_t epoch, Ledger& ledger) {
   const TrainingOptions& training = plan_.job.training;
-  if (training.sample_tokens <= 0) return;
+  if (training.sample_tokens <= 0 || !plan_.writes()) return;
   Ledger::Hold hold(ledger, Phase::evaluation);
   if (!generator_) {
     const CausalModel* model = resources_.engine->model().causal();
@@ -235,11 +235,11 @@ void RunWatch::sample(int64_t step, int64_t epoch, Ledger& ledger) {
 
 bool RunWatch::wants_histograms(int64_t step) const {
   const int64_t every = plan_.job.training.histogram_steps;
-  return events_ && every > 0 && step % every == 0;
+  return plan_.job.training.tensorboard && every > 0 && step % every == 0;
 }
 
 void RunWatch::histograms(int64_t step) {
-  if (!wants_histograms(step)) return;
+  if (!wants_histograms(step) || !plan_.writes()) return;
   constexpr size_t kPiece = 1 << 16;
   std::vector<float> buffer(kPiece);
   const ParameterStore& store = resources_.engine->parameters();

@@ -1,5 +1,6 @@
 #include "train/run/setup.h"
 
+#include <bit>
 #include <cmath>
 #include <filesystem>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "checkpoint/fine_tuned.h"
 #include "checkpoint/run_files.h"
 #include "checkpoint/warm_start.h"
+#include "comm/communicator.h"
 #include "infer/device_choice.h"
 #include "infer/open/model_source.h"
 #include "job/job_options.h"
@@ -39,6 +41,13 @@ std::string length_text(const TrainingOptions& training) {
   return fmt::format("{} epoch{}", training.num_epochs, training.num_epochs == 1 ? "" : "s");
 }
 
+// Of the file that runs: ranks of two builds do not compute the same.
+std::string checksum_of_program() {
+  std::error_code failure;
+  const auto size = std::filesystem::file_size("/proc/self/exe", failure);
+  return fmt::format("{}", failure ? 0 : size);
+}
+
 // The steps of a set-up, in their order. Each needs what those before it have found.
 class Starter {
  public:
@@ -51,6 +60,7 @@ class Starter {
       throw_if_cancelled();
       resolve_best_by();
       refuse_to_replace_sources();
+      check_ranks();
       choose_device();
       find_checkpoint();
       recall_job();
@@ -113,7 +123,13 @@ class Starter {
   // A wrong one is refused before the data is read. A run may go on without what another device rounded to.
   void choose_device() {
     const TrainingOptions& training = plan_.job.training;
-    place_ = training_device(*task_, plan_.job);
+    if (plan_.processes().size() > 1 && plan_.job.device.starts_with("cuda")) {
+      user_error("device {}: several processes train on CPUs so far; on a GPU start one, without a launcher",
+                 plan_.job.device);
+    }
+    Job job = plan_.job;
+    if (plan_.processes().size() > 1) job.device = "cpu";
+    place_ = training_device(*task_, job);
     if (!plan_.request.resume) check_precision(training.precision, *place_.device);
     check_master_weights(training.master_weights, training.precision, *place_.device);
     if (training.threads > available_cores()) {
@@ -149,12 +165,60 @@ class Starter {
     const std::string path = plan_.directory.job_path(), saved = read_file(path, file_kind::job);
     const Job saved_job = job_from_json_text(saved, path);
     if (plan_.job.data.train.empty()) plan_.job.data.train = saved_job.data.train;  // --data need not be said again
+    if (plan_.job.batch_is_of_a_device) plan_.job.training.batch_size = saved_job.training.batch_size;
     plan_.job = with_recalled(std::move(plan_.job), saved_job);
     check_same_job(saved, path, plan_.job);
     other_length_ = length_text(saved_job.training) != length_text(plan_.job.training);
   }
 
+  // Parts of a step, and ranks that agree on what they train.
+  void check_ranks() {
+    ProcessGroup& processes = plan_.processes();
+    const int64_t parts = plan_.job.training.logical_ranks, size = processes.size();
+    if (parts > 0 && (parts % size != 0 || !std::has_single_bit(static_cast<uint64_t>(parts)))) {
+      user_error(
+          "training.logical_ranks is {}: {}; start with {}", parts,
+          std::has_single_bit(static_cast<uint64_t>(parts)) ? fmt::format("it is not a multiple of the {} ranks", size)
+                                                            : "it must be a power of two",
+          std::has_single_bit(static_cast<uint64_t>(parts)) ? "a number of ranks that divides it" : "2, 4, 8 or 16");
+    }
+    if (size == 1) return;
+    if (plan_.job.batch_is_of_a_device && !plan_.request.resume) {
+      TrainingOptions& training = plan_.job.training;
+      say("training.batch_size = {} (per_device_train_batch_size {} times {} ranks); a resumed run keeps it on any number of "
+          "ranks",
+          size * training.batch_size, training.batch_size, size);
+      training.batch_size *= size;
+    }
+    processes.communicator()->has_parts(parts > 0 ? parts : size);
+    check_alike("the job", job_to_json_text(plan_.job));
+    check_alike("the program", checksum_of_program());
+    check_alike("the instruction set of the processor (BRISK_ISA chooses a lower one for all)",
+                std::string(isa_name(active_isa())));
+  }
+
+  // What all ranks must have in common; the message names the first one that has something else.
+  void check_alike(std::string_view what, const std::string& own) const {
+    Communicator& ranks = *plan_.processes().communicator();
+    const std::vector<std::string> all = ranks.gather(fmt::format("{:016x}", hash_bytes(own)));
+    for (size_t rank = 1; rank < all.size(); ++rank) {
+      if (all[rank] == all[0]) continue;
+      constexpr size_t kShort = 60;
+      user_error("rank {} of {} differs from rank 0 in {}{}; all ranks must be started alike", rank, all.size(), what,
+                 own.size() <= kShort ? fmt::format(" ({} here, on rank {})", own, ranks.rank()) : "");
+    }
+  }
+
+  // The first rank tokenizes and fills the cache, and the others find it there.
   void prepare_data() {
+    ProcessGroup& processes = plan_.processes();
+    if (!processes.is_first()) processes.wait_for_all();
+    prepare_own_data();
+    if (processes.is_first()) processes.wait_for_all();
+    if (processes.size() > 1) check_alike("its data", plan_.data.fingerprint);
+  }
+
+  void prepare_own_data() {
     if (checkpoint_path_) {
       const FileChecksums files = saved_state().run_files;
       for (const auto& [name, checksum] : files)
@@ -229,6 +293,8 @@ class Starter {
     options_.compute_type = tuned.compute_type = plan_.processes().broadcast(tuned.compute_type);
     options_.products = tuned.products = plan_.processes().broadcast(tuned.products);
     options_.label_smoothing = training.label_smoothing;
+    options_.parts = training.logical_ranks;
+    options_.processes = &plan_.processes();
     if (!training.teacher.empty())
       options_.distillation = {training.distillation_weight, training.distillation_temperature};
     options_.adamw = {training.beta1, training.beta2, training.adam_epsilon, training.weight_decay};
@@ -257,15 +323,19 @@ class Starter {
     if (!training.measure_micro_batch || training.micro_batch_tokens != 0 || checkpoint_path_) return;
     const LoaderOptions loader_options{
         .sequences_per_step = sequences_per_step(), .seed = options_.seed, .padding = padding_};
-    const MicroBatchChoice choice = measure_micro_batch(options_, plan_.data.train, loader_options, fits_in_memory);
+    EngineOptions alone = options_;  // each process measures by itself
+    alone.processes = nullptr;
+    alone.parts = 1;
+    const MicroBatchChoice choice = measure_micro_batch(alone, plan_.data.train, loader_options, fits_in_memory);
     say("micro-batch: {}", choice.reason);
     set_micro_batch(choice.tokens);
   }
 
   void check_memory() {
     plan_.memory = refuse_what_cannot_fit(options_);
-    plan_.memory.copy_bytes =
-        plan_.processes().broadcast(room_for_copy(plan_.memory, *place_.device, memory_available()));
+    plan_.processes().wait_for_all();  // whoever went on would take memory that the others look for
+    plan_.memory.copy_bytes = plan_.processes().broadcast(
+        room_for_copy(plan_.memory, *place_.device, memory_available() / plan_.processes().of_machine()));
   }
 
   // Before the engine takes its memory: a GPU's peak is measured on large matrices.
@@ -274,6 +344,7 @@ class Starter {
     const bool fast_bf16 = device.is_cuda() || has_bf16_instructions(active_isa());
     const Arithmetic arithmetic = arithmetic_of(fast_bf16 ? options_.compute_type : DType::f32, options_.products);
     resources_.peak = device.is_cuda() ? PeakMeter(device, arithmetic) : PeakMeter(arithmetic);
+    resources_.peak->count_processes(plan_.processes().size());
     resources_.gpu = watch_gpu(device);
     device.forget_peak();  // what the measurement took is free again
   }
@@ -285,7 +356,6 @@ class Starter {
         return explain_memory(options, memory_for_engine(gpu) + gpu.memory().allocated);
       });
     }
-    options_.processes = &plan_.processes();
     resources_.engine.emplace(options_);
   }
 
@@ -351,6 +421,7 @@ class Starter {
       }
       load_frozen(plan_.directory.path(), engine.parameters());
       engine.parameters_changed();
+      engine.forget_others_moments();
       say("resuming {} after step {}", plan_.directory.path(), run_.state.step);
       run_.elapsed_before = run_.state.elapsed_seconds;
       if (run_.time_box) run_.time_box->go_back_to(run_.state.progress);
@@ -366,7 +437,8 @@ class Starter {
   // What the files of the resumed run say of its past; lines of steps that will be made again are gone.
   void recall_record() {
     if (!plan_.request.resume || plan_.request.dry_run) return;
-    plan_.directory.cut_metrics(run_.state.step);
+    if (plan_.writes()) plan_.directory.cut_metrics(run_.state.step);
+    plan_.processes().wait_for_all();
     recall_metrics(plan_.directory.metrics_path(), task_->metrics(), run_.state.best_step, run_.summary);
     // The clock goes on where the files stand, the time in which the last process saved and ended included.
     double& elapsed = run_.elapsed_before;
@@ -409,9 +481,22 @@ class Starter {
     loader.workers = static_cast<int>(plan_.job.training.num_workers);
     loader.start = run_.state.cursor;
     loader.padding = padding_;
+    loader.share = share_of_step();
+  }
+
+  StepShare share_of_step() const {
+    ProcessGroup& processes = plan_.processes();
+    const int64_t parts = resources_.engine->options().parts_of_step(), own = parts / processes.size();
+    return {.parts = parts, .first = processes.rank() * own, .count = own};
   }
 
   void write_run_files() {
+    if (!plan_.writes()) return plan_.processes().wait_for_all();
+    write_own_run_files();
+    plan_.processes().wait_for_all();
+  }
+
+  void write_own_run_files() {
     if (plan_.request.overwrite && plan_.directory.has_run()) {
       say("{}: the run that was there is replaced", plan_.directory.path());
       plan_.directory.clear();
@@ -426,7 +511,7 @@ class Starter {
   }
 
   void open_loader() {
-    resources_.metrics.emplace(plan_.directory.metrics_path());
+    resources_.metrics.emplace(plan_.writes() ? plan_.directory.metrics_path() : "");
     resources_.loader.emplace(plan_.data.train, plan_.loader_options);
     const DataCursor cursor = resources_.loader->cursor();
     const int64_t steps = cursor.epoch * resources_.loader->steps_per_epoch() + cursor.step;
@@ -449,12 +534,26 @@ class Starter {
 
 }  // namespace
 
+namespace {
+
+// The first rank opens it for all.
+RunDirectory open_directory(const std::string& path, const TrainRequest& what) {
+  ProcessGroup& processes = what.processes != nullptr ? *what.processes : single_process();
+  if (!processes.is_first()) {
+    processes.wait_for_all();
+    return RunDirectory::open(path, RunDirectory::Mode::follow);
+  }
+  RunDirectory directory = RunDirectory::open(path, what.resume      ? RunDirectory::Mode::resume
+                                                    : what.overwrite ? RunDirectory::Mode::overwrite
+                                                                     : RunDirectory::Mode::fresh);
+  processes.wait_for_all();
+  return directory;
+}
+
+}  // namespace
+
 RunPlan::RunPlan(Job job_to_run, const TrainRequest& what)
-    : job(std::move(job_to_run)),
-      request(what),
-      directory(RunDirectory::open(job.output, what.resume      ? RunDirectory::Mode::resume
-                                               : what.overwrite ? RunDirectory::Mode::overwrite
-                                                                : RunDirectory::Mode::fresh)) {}
+    : job(std::move(job_to_run)), request(what), directory(open_directory(job.output, what)) {}
 
 TrainingSetup::TrainingSetup(Job job, const TrainRequest& request)
     : run(*request.clock), plan_(std::move(job), request) {

@@ -43,6 +43,7 @@ struct RunPlan {
 
   ProcessGroup& processes() const { return request.processes != nullptr ? *request.processes : single_process(); }
   const Clock& clock() const { return *request.clock; }
+  bool writes() const { return processes().is_first(); }  // the run directory, and what people read
 
   Job job;
   TrainRequest request;

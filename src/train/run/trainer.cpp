@@ -11,6 +11,7 @@
 #include "base/rounding.h"
 #include "base/runtime.h"
 #include "base/terminal/terminal.h"
+#include "comm/communicator.h"
 #include "train/engine/divergence_guard.h"
 #include "train/record/run_text.h"
 #include "train/run/best_model.h"
@@ -38,14 +39,16 @@ class Trainer {
         saver_({.run = plan_.directory.path(),
                 .keep = plan_.job.training.save_total_limit,
                 .copy_bytes = plan_.memory.copy_bytes,
-                .write = request.trial ? CheckpointWrite([](const auto&...) { return SaveResult(); })
-                                       : request.write_checkpoint}),
+                .write = request.trial || !plan_.writes() ? CheckpointWrite([](const auto&...) { return SaveResult(); })
+                                                          : request.write_checkpoint}),
         stop_early_(best_.patience_is_over()) {}
 
   TrainOutcome run() {
     run_.ledger.enter(Phase::other);
     if (observer_ != nullptr) observer_->prepared(plan_, run_, resources_);
+    plan_.processes().account_in(&run_.ledger);
     loop();
+    plan_.processes().account_in(nullptr);
     if (!interrupted_ && plan_.job.training.load_best_model_at_end) best_.load(*resources_.engine);
     if (!details_.text.empty()) say("the best evaluation, of step {}:\n{}", run_.state.best_step, details_.text);
     if (!resources_.metrics->problem().empty()) warn("{}", resources_.metrics->problem());
@@ -86,6 +89,7 @@ class Trainer {
       const StepResult result = resources_.engine->train_step(batch, step, rate, run_.ledger, guard_.limits(),
                                                               [&] { return look_ahead(step); });
       Ledger::Scope scope(run_.ledger, Phase::logging);
+      if (Communicator* ranks = plan_.processes().communicator()) ranks->at_step(step);
       if (observer_ != nullptr) observer_->after_update(batch, result);
       if (!passes(step, result)) continue;
       ++run_.state.step;  // the one place where the run moves on
@@ -246,6 +250,7 @@ class Trainer {
       log.clear_progress();
       watch_.sample(run_.state.step, place.cursor.epoch + 1, run_.ledger);
     }
+    if (watch_.wants_histograms(run_.state.step)) resources_.engine->collect_gradient();
     watch_.histograms(run_.state.step);
     if (ends_epoch) {
       end_epoch(log, place, best, last || evaluated);
@@ -344,7 +349,7 @@ class Trainer {
 
   void keep_details(const EvaluationResult& result) {
     details_ = plan_.task->details(result, plan_.data.labels);
-    if (details_.json.empty()) return;
+    if (details_.json.empty() || !plan_.writes()) return;
     try {
       write_file_atomically(plan_.directory.evaluation_path(), details_.json + "\n");
     } catch (const UserError& error) {  // a full disk: training goes on
@@ -379,7 +384,9 @@ class Trainer {
     resources_.metrics->sync();
     watch_.close_stretch();  // before the checkpoint: what comes after it is written again by a resumed run
     watch_.sync();
+    resources_.engine->collect_moments();
     saver_.begin(resources_.engine->parameters(), run_.state, mode);
+    resources_.engine->forget_others_moments();
     if (const std::string note = saver_.take_note(); !note.empty()) warn("{}", note);
     save_exposed_ = agreed_seconds_since(start);
     log_.sample_memory();
@@ -394,7 +401,7 @@ class Trainer {
     run_.summary.checkpoint_write_seconds += saved.write_seconds;
     const double hidden = plan_.processes().broadcast(saved.in_background ? saved.write_seconds : 0);
     if (run_.time_box) run_.time_box->save_took(save_exposed_ + hidden, save_exposed_);
-    save_failed_ = !saved.result.ok();
+    save_failed_ = !plan_.processes().broadcast(saved.result.ok());
     if (save_failed_) {
       warn("{}", saved.result.problem);
       best_.could_not_save(saved.step);
@@ -450,9 +457,16 @@ TrainOutcome train(Job job, const TrainRequest& request) {
     const TrainingSetup setup(std::move(job), request);
     return {.run_path = setup.plan().directory.path(), .summary = {.ended = "dry run"}};
   }
-  Trainer trainer(std::move(job), request);
-  if (request.before_first_step) request.before_first_step();
-  return trainer.run();
+  try {
+    Trainer trainer(std::move(job), request);
+    if (request.before_first_step) request.before_first_step();
+    return trainer.run();
+  } catch (const std::exception& error) {
+    // The others wait for this rank, or will.
+    if (request.processes != nullptr && request.processes->communicator() != nullptr)
+      request.processes->communicator()->fail(error.what());
+    throw;
+  }
 }
 
 }  // namespace brisk

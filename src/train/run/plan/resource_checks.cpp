@@ -54,12 +54,13 @@ std::string limit_advice(int64_t saved_bytes, int64_t limit, int64_t saves, int6
 
 }  // namespace
 
-int64_t memory_for_engine(const Device& device) {
-  return device.is_cuda() ? device.free_bytes() - kGpuLibraryBytes : memory_available() - kProgramBytes;
+int64_t memory_for_engine(const Device& device, int of_machine) {
+  return device.is_cuda() ? device.free_bytes() - kGpuLibraryBytes : memory_available() / of_machine - kProgramBytes;
 }
 
 bool fits_in_memory(const EngineOptions& options) {
-  return plan_memory(options).total() <= memory_for_engine(options.device != nullptr ? *options.device : cpu_device());
+  return plan_memory(options).total() <= memory_for_engine(options.device != nullptr ? *options.device : cpu_device(),
+                                                           options.process_group().of_machine());
 }
 
 int64_t room_for_copy(const MemoryPlan& plan, const Device& device, int64_t host_bytes) {
@@ -138,7 +139,8 @@ std::string explain_memory(const EngineOptions& options, int64_t available) {
 
 MemoryPlan refuse_what_cannot_fit(const EngineOptions& options) {
   const MemoryPlan plan = plan_memory(options);
-  const int64_t available = memory_for_engine(options.device != nullptr ? *options.device : cpu_device());
+  const int64_t available = memory_for_engine(options.device != nullptr ? *options.device : cpu_device(),
+                                              options.process_group().of_machine());
   if (plan.total() <= available) return plan;
   const std::string needs =
       fmt::format("this job needs {} of memory{} and {} are available", bytes_text(plan.total()),

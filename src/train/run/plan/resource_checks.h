@@ -19,8 +19,8 @@ namespace brisk {
 constexpr int64_t kProgramBytes = int64_t{100} << 20;
 constexpr int64_t kGpuLibraryBytes = int64_t{256} << 20;
 
-// Bytes that an engine there may take.
-int64_t memory_for_engine(const Device& device);
+// Bytes that an engine there may take, of one of so many processes that share the machine.
+int64_t memory_for_engine(const Device& device, int of_machine = 1);
 
 bool fits_in_memory(const EngineOptions& options);
 

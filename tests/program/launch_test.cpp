@@ -1,0 +1,140 @@
+// `brisk launch` and the launchers of MPI: the same run on several processes, and what happens when one of them is gone.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "program/support/small_job.h"
+
+namespace brisk::program {
+namespace {
+
+class Launch : public ::testing::Test {
+ protected:
+  Launch() {
+    write_text(folder / "text.txt", english_like_text(100));
+    job["training"]["max_steps"] = 60;
+    job["training"]["logical_ranks"] = 4;
+    job["training"]["threads"] = 1;
+    job["training"]["save_steps"] = 10;
+    job["training"]["eval_steps"] = 20;
+  }
+
+  Outcome launch(int ranks, std::vector<std::string> more) const {
+    write_job(folder, job);
+    std::vector<std::string> arguments = {"launch", "-n", std::to_string(ranks), "train", "job.json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_brisk(arguments, folder);
+  }
+
+  // The process that is this rank of a launch in `folder`; -1: there is none.
+  pid_t process_of_rank(int rank) const {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const std::string name = entry.path().filename().string();
+      if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+      std::error_code ignored;
+      if (std::filesystem::read_symlink(entry.path() / "cwd", ignored) != std::filesystem::path(folder.path()))
+        continue;
+      std::ifstream file(entry.path() / "environ");
+      const std::string environment((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+      const std::string wanted = "BRISK_RANK=" + std::to_string(rank);
+      if (environment.find(wanted + std::string(1, '\0')) != std::string::npos) return std::stoi(name);
+    }
+    return -1;
+  }
+
+  TemporaryFolder folder;
+  Json job = small_job();
+};
+
+TEST_F(Launch, TrainsWithTheBitsOfOneProcess) {
+  train_small(folder, job, "one");
+  const Outcome outcome = launch(2, {"--output", "two"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(curve_of(folder / "two"), curve_of(folder / "one"));
+  EXPECT_EQ(last_model_bytes(folder / "two"), last_model_bytes(folder / "one"));
+  // One rank talks.
+  const std::string last_step = "step 60/60";
+  EXPECT_EQ(outcome.err.find(last_step), outcome.err.rfind(last_step)) << outcome.err;
+  EXPECT_EQ(outcome.out.find('\n'), outcome.out.size() - 1) << outcome.out;
+  const Json summary = read_json(folder / "two/summary.json");
+  EXPECT_EQ(summary["world_size"], 2);
+  EXPECT_GT(summary["ledger"]["communication"].get<double>(), 0);
+}
+
+TEST_F(Launch, SavesTogetherWhenItIsInterrupted) {
+  job["training"]["max_steps"] = 100000;
+  write_job(folder, job);
+  Process process({"launch", "-n", "2", "train", "job.json", "--output", "run"}, folder);
+  ASSERT_TRUE(process.wait_for("step 2"));
+  process.send(SIGINT);
+  const Outcome outcome = process.finish();
+  EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "brisk train run --resume")) << outcome.err;
+  EXPECT_FALSE(checkpoints_of(folder / "run").empty());
+}
+
+TEST_F(Launch, NamesTheRankThatWasKilledAndTheRunGoesOnWithAnyNumber) {
+  train_small(folder, job, "one");
+  write_job(folder, job);
+  Process process({"launch", "-n", "4", "train", "job.json", "--output", "run"}, folder);
+  ASSERT_TRUE(process.wait_for("step 1"));
+  const pid_t rank = process_of_rank(2);
+  ASSERT_GT(rank, 0);
+  kill(rank, SIGKILL);
+  const Outcome outcome = process.finish();
+  if (outcome.exit_code == 0) GTEST_SKIP() << "it was over before the signal";
+  EXPECT_EQ(outcome.exit_code, 128 + SIGKILL) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "rank 2 of 4 (process " + std::to_string(rank) + ") was ended by signal 9"))
+      << outcome.err;
+  const Outcome resumed = launch(2, {"--output", "run", "--resume"});
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_EQ(last_model_bytes(folder / "run"), last_model_bytes(folder / "one"));
+}
+
+TEST_F(Launch, StartsAgainWithTheRanksThatAreLeft) {
+  job["training"]["max_steps"] = 400;
+  train_small(folder, job, "one");
+  write_job(folder, job);
+  Process process({"launch", "-n", "4", "--restarts", "1", "train", "job.json", "--output", "run"}, folder);
+  ASSERT_TRUE(process.wait_for("step 1"));
+  if (const pid_t rank = process_of_rank(3); rank > 0) kill(rank, SIGKILL);
+  const Outcome outcome = process.finish();
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "restart 1 of 1, from the last checkpoint with 2 ranks")) << outcome.err;
+  EXPECT_EQ(last_model_bytes(folder / "run"), last_model_bytes(folder / "one"));
+}
+
+TEST_F(Launch, SaysOnceWhatIsWrong) {
+  job["training"]["optimizer"] = "sgd";
+  const Outcome outcome = launch(3, {"--output", "run"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  const std::string key = "training.optimizer";
+  EXPECT_NE(outcome.err.find(key), std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find(key), outcome.err.rfind(key)) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
+  EXPECT_EQ(run_brisk({"launch", "-n", "0", "train", "job.json"}, folder).exit_code, 2);
+  EXPECT_TRUE(has(run_brisk({"launch", "-n", "2", "generate", "run"}, folder).err, "'generate' runs in one process"));
+}
+
+TEST_F(Launch, FindsRanksThatNobodyStartedTogether) {
+  job["training"]["max_steps"] = 20;
+  train_small(folder, job, "one");
+  write_job(folder, job);
+  const auto rank = [&](int number) {
+    return ProcessOptions{.environment = {"RANK=" + std::to_string(number), "WORLD_SIZE=2", "MASTER_ADDR=localhost",
+                                          "MASTER_PORT=" + std::to_string(21000 + ::getpid() % 8000)}};
+  };
+  Process second({"train", "job.json", "--output", "run"}, folder, rank(1));
+  const Outcome first = run_brisk({"train", "job.json", "--output", "run"}, folder, rank(0));
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_EQ(second.finish().exit_code, 0);
+  EXPECT_EQ(last_model_bytes(folder / "run"), last_model_bytes(folder / "one"));
+}
+
+}  // namespace
+}  // namespace brisk::program
