@@ -39,7 +39,7 @@ std::string bytes_of(const std::vector<Value>& values) {
 template <typename Value>
 std::vector<Value> values_of(const std::string& bytes) {
   std::vector<Value> values(bytes.size() / sizeof(Value));
-  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(Value));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(Value));
   return values;
 }
 
