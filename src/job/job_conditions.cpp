@@ -50,7 +50,7 @@ Condition with_type(const Job& job, const std::string& type) {
 }
 
 Condition with_adaptable_layers(const Job& job) {
-  return {"a decoder of GPT-2's or Llama's shape", [&job] { return !has_fixed_layers(job.model.type); },
+  return {"layers of GPT-2's or Llama's shape", [&job] { return !has_fixed_layers(job.model.type); },
           not_for_type(job, "all of it is trained")};
 }
 
