@@ -10,14 +10,16 @@ namespace brisk::cpu {
 namespace {
 
 // Below this many elements of y a second thread costs more than it saves (a hand-over takes some microseconds).
-constexpr int64_t kElementsPerThread = 8192;
+constexpr int64_t kGroupedElementsPerThread = 8192;
 
 bool has_kernel(const GroupedLinearShape& shape) {
   return has_vector_kernels() && shape.inputs.inputs == kGroupOfFour && shape.outputs == kGroupOfFour &&
          shape.groups % kGroupOfFour == 0 && shape.groups * kGroupOfFour <= kMostGroupedColumns;
 }
 
-int64_t grain(const Tensor& y) { return std::max<int64_t>(1, kElementsPerThread / std::max<int64_t>(1, y.cols)); }
+int64_t grain(const Tensor& y) {
+  return std::max<int64_t>(1, kGroupedElementsPerThread / std::max<int64_t>(1, y.cols));
+}
 
 // [I, P G O]: neighbouring outputs are neighbouring numbers.
 const float* transposed(const Tensor& weight) {

@@ -8,9 +8,9 @@ namespace brisk::cpu {
 namespace {
 
 // Below this many elements a second thread costs more than it saves (a hand-over takes some microseconds).
-constexpr int64_t kElementsPerThread = 8192;
+constexpr int64_t kInterpolatedPerThread = 8192;
 
-int64_t grain(int64_t width) { return std::max<int64_t>(1, kElementsPerThread / std::max<int64_t>(1, width)); }
+int64_t grain(int64_t width) { return std::max<int64_t>(1, kInterpolatedPerThread / std::max<int64_t>(1, width)); }
 
 }  // namespace
 
