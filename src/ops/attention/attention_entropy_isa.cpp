@@ -227,8 +227,8 @@ void entropy_backward(const AttentionBackward& op, const Head& head, const Colum
         ds[t] = kept[t] * slope - max(p, zero() - p) * product;
         for (int c = 0; c < kWidth; ++c) dq[c] = fma(ds[t], set1(k[j * step + c]), dq[c]);
       }
-      transpose(ds);
-      transpose(kept);
+      transpose_lanes(ds);
+      transpose_lanes(kept);
       add_key_gradients<kWidth>(ds, kept, scratch.q + column * kLanes, scratch.dy + column * kLanes,
                                 scratch.dk + column * columns.padded_keys + tile,
                                 scratch.dv + column * columns.padded_keys + tile, columns.padded_keys);
@@ -239,7 +239,7 @@ void entropy_backward(const AttentionBackward& op, const Head& head, const Colum
 }
 
 template <typename Body>
-void with_width(int64_t width, const Body& body) {
+void with_entropy_width(int64_t width, const Body& body) {
   switch (width) {
     case 2: return body.template operator()<2>();
     case 4: return body.template operator()<4>();
@@ -260,7 +260,7 @@ void entropy_attention_forward_task(const AttentionForward& op, const AttentionT
   const EntropyForwardScratch scratch(columns, memory);
   load_rows(op.k, head.key_row, head.keys, head.keys, 0, columns.count, 1.0f, scratch.k, columns.padded);
   load_rows(op.v, head.key_row, head.keys, head.keys, 0, columns.count, 1.0f, scratch.v, columns.padded);
-  with_width(op.shape.head_width, [&]<int kWidth>() {
+  with_entropy_width(op.shape.head_width, [&]<int kWidth>() {
     for (int64_t first = 0; first < head.queries; first += kLanes) {
       op.dropout.active() ? entropy_forward<kWidth, true>(op, head, columns, first, scratch)
                           : entropy_forward<kWidth, false>(op, head, columns, first, scratch);
@@ -281,7 +281,7 @@ void entropy_attention_backward_task(const AttentionBackward& op, const Attentio
     store(scratch.dk + at, zero());
     store(scratch.dv + at, zero());
   }
-  with_width(forward.shape.head_width, [&]<int kWidth>() {
+  with_entropy_width(forward.shape.head_width, [&]<int kWidth>() {
     for (int64_t first = 0; first < head.queries; first += kLanes) {
       forward.dropout.active() ? entropy_backward<kWidth, true>(op, head, columns, first, scratch)
                                : entropy_backward<kWidth, false>(op, head, columns, first, scratch);

@@ -244,7 +244,7 @@ void narrow_backward(const AttentionBackward& op, const NarrowHeads& heads, cons
 }
 
 template <typename Body>
-void with_width(int64_t width, const Body& body) {
+void with_narrow_width(int64_t width, const Body& body) {
   switch (width) {
     case 1: return body.template operator()<1>();
     case 2: return body.template operator()<2>();
@@ -271,7 +271,7 @@ void narrow_attention_forward_task(const AttentionForward& op, const AttentionTa
   }
   load_rows(op.k, head.key_row, head.keys, heads.padded_keys, heads.column, heads.columns, 1.0f, scratch.k, kRow);
   load_rows(op.v, head.key_row, head.keys, heads.padded_keys, heads.column, heads.columns, 1.0f, scratch.v, kRow);
-  with_width(op.shape.head_width, [&]<int kWidth>() {
+  with_narrow_width(op.shape.head_width, [&]<int kWidth>() {
     op.dropout.active() ? narrow_forward<kWidth, true>(op, heads, scratch)
                         : narrow_forward<kWidth, false>(op, heads, scratch);
   });
@@ -289,7 +289,7 @@ void narrow_attention_backward_task(const AttentionBackward& op, const Attention
   const Head& head = heads.head;
   const NarrowBackwardScratch scratch(heads, memory);
   pack_for_backward(op, heads, op.forward.shape.head_width, scratch);
-  with_width(op.forward.shape.head_width, [&]<int kWidth>() {
+  with_narrow_width(op.forward.shape.head_width, [&]<int kWidth>() {
     op.forward.dropout.active() ? narrow_backward<kWidth, true>(op, heads, scratch)
                                 : narrow_backward<kWidth, false>(op, heads, scratch);
   });

@@ -82,7 +82,7 @@ inline void transpose_fours(Vec* v) {
 }
 
 // Lane j of vector i becomes lane i of vector j.
-inline void transpose(Vec (&v)[kLanes]) {
+inline void transpose_lanes(Vec (&v)[kLanes]) {
   transpose_fours(v);
 #if defined(BRISK_ISA_avx2)
   for (int64_t c = 0; c < 4; ++c) {
@@ -105,7 +105,7 @@ inline void transpose(Vec (&v)[kLanes]) {
 
 // Lane i: the sum of the lanes of vector i. The vectors are used up.
 inline Vec sum_of_each(Vec (&v)[kLanes]) {
-  transpose(v);
+  transpose_lanes(v);
   for (int64_t half = kLanes / 2; half > 0; half /= 2) {
     for (int64_t i = 0; i < half; ++i) v[i] = v[i] + v[i + half];
   }
@@ -124,7 +124,7 @@ inline void load_columns(const Tensor& t, int64_t row, int64_t rows, int64_t col
       for (int64_t i = 0; i < kLanes; ++i) {
         tile[i] = i < rows ? load(t.as<T>() + (row + i) * t.stride + col + first, count) * set1(scale) : zero();
       }
-      transpose(tile);
+      transpose_lanes(tile);
       for (int64_t c = 0; c < count; ++c) store(out + (first + c) * stride, tile[c]);
     }
   });
@@ -140,7 +140,7 @@ inline void store_columns(const float* from, int64_t stride, float scale, const 
       Vec tile[kLanes];
       for (int64_t c = 0; c < kLanes; ++c)
         tile[c] = c < count ? load(from + (first + c) * stride) * set1(scale) : zero();
-      transpose(tile);
+      transpose_lanes(tile);
       for (int64_t i = 0; i < rows; ++i) store(t.as<T>() + (row + i) * t.stride + col + first, tile[i], count);
     }
   });

@@ -6,7 +6,7 @@ namespace brisk::BRISK_ISA {
 namespace {
 
 // Columns that are worked on at once, in the first cache; groups may end anywhere in them.
-constexpr int64_t kBlock = 256;
+constexpr int64_t kInterpolated = 256;
 
 // The shares of columns [first, first + count), one for each.
 template <typename T>
@@ -37,9 +37,9 @@ void interpolate_forward_rows(const InterpolateForward& op, int64_t begin, int64
         using X = decltype(of_x);  // y is of this type, too
         for (int64_t row = begin; row < end; ++row) {
           const auto* share = op.share.as<decltype(of_share)>() + row * op.share.stride;
-          for (int64_t first = 0; first < op.y.cols; first += kBlock) {
-            const int64_t count = std::min(kBlock, op.y.cols - first);
-            float shares[kBlock];
+          for (int64_t first = 0; first < op.y.cols; first += kInterpolated) {
+            const int64_t count = std::min(kInterpolated, op.y.cols - first);
+            float shares[kInterpolated];
             spread_shares(share, width, first, count, shares);
             const X* x = op.x.as<X>() + row * op.x.stride + first;
             const auto* target = op.target.as<decltype(of_target)>() + row * op.target.stride + first;
@@ -67,9 +67,9 @@ void interpolate_backward_rows(const InterpolateBackward& op, int64_t begin, int
           const Share* share = op.share.as<Share>() + row * op.share.stride;
           int64_t group = 0, left = width;
           float sum = 0;
-          for (int64_t first = 0; first < op.dy.cols; first += kBlock) {
-            const int64_t count = std::min(kBlock, op.dy.cols - first);
-            float shares[kBlock], slopes[kBlock];
+          for (int64_t first = 0; first < op.dy.cols; first += kInterpolated) {
+            const int64_t count = std::min(kInterpolated, op.dy.cols - first);
+            float shares[kInterpolated], slopes[kInterpolated];
             spread_shares(share, width, first, count, shares);
             const X* x = op.x.as<X>() + row * op.x.stride + first;
             const Target* target = op.target.as<Target>() + row * op.target.stride + first;
