@@ -1,11 +1,13 @@
 #include <brisk/ranks.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <memory>
-#include <thread>
+#include <vector>
 
+#include "base/machine/process.h"
 #include "base/runtime.h"
 #include "base/threads.h"
 #include "comm/communicator.h"
@@ -17,18 +19,36 @@ namespace brisk {
 namespace {
 
 // Of a rank where a machine has several: launchers that bind ranks to cores have divided them already.
-int threads_of_rank(const World& world) {
+int threads_of_rank(int ranks_of_cores) {
   if (const std::string given(Runtime::current().environment("BRISK_RANK_THREADS")); !given.empty())
     return std::max(1, std::atoi(given.c_str()));
-  const int own = available_cores(), all = static_cast<int>(std::thread::hardware_concurrency());
-  const int share = std::max(1, all / std::max(1, world.local_size));
-  return std::min(own, share);
+  return std::max(1, available_cores() / ranks_of_cores);
+}
+
+// How many ranks may use the very cores that this one may, and how many are on its machine.
+struct Neighbours {
+  int of_cores = 0, of_machine = 0;
+};
+Neighbours neighbours_of(Communicator& ranks) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  ::sched_getaffinity(0, sizeof(cores), &cores);
+  const std::string mask(reinterpret_cast<const char*>(&cores), sizeof(cores)), machine = boot_id();
+  const std::vector<std::string> masks = ranks.gather(mask), machines = ranks.gather(machine);
+  Neighbours neighbours;
+  for (size_t rank = 0; rank < masks.size(); ++rank) {
+    if (machines[rank] != machine) continue;
+    ++neighbours.of_machine;
+    neighbours.of_cores += masks[rank] == mask ? 1 : 0;
+  }
+  return neighbours;
 }
 
 }  // namespace
 
 struct Ranks::Content {
   Runtime& runtime;
+  int threads;  // that the runtime had before
   std::unique_ptr<Communicator> communicator;
   std::unique_ptr<ConnectedProcesses> processes;
 };
@@ -36,16 +56,22 @@ struct Ranks::Content {
 Ranks::Ranks(Runtime& runtime) {
   const RuntimeScope scope(runtime);
   const World world = find_world();
-  content_.reset(new Content{.runtime = runtime, .communicator = open_communicator(world), .processes = nullptr});
+  content_.reset(new Content{.runtime = runtime,
+                             .threads = runtime.threads(),
+                             .communicator = open_communicator(world),
+                             .processes = nullptr});
   if (!content_->communicator) return;
-  content_->processes = std::make_unique<ConnectedProcesses>(*content_->communicator, std::max(1, world.local_size));
+  const Neighbours neighbours = neighbours_of(*content_->communicator);
+  content_->processes = std::make_unique<ConnectedProcesses>(*content_->communicator, neighbours.of_machine);
   runtime.set_quiet(world.rank > 0);
-  if (world.local_size > 1) runtime.set_threads(threads_of_rank(world));
+  if (neighbours.of_machine > 1) runtime.set_threads(threads_of_rank(neighbours.of_cores));
 }
 
 // Whoever catches an error that ends it finds the runtime as quiet as it was.
 Ranks::~Ranks() {
-  if (std::uncaught_exceptions() == 0) content_->runtime.set_quiet(false);
+  if (std::uncaught_exceptions() > 0) return;
+  content_->runtime.set_quiet(false);
+  content_->runtime.set_threads(content_->threads);
 }
 
 int Ranks::rank() const { return content_->communicator ? content_->communicator->rank() : 0; }

@@ -75,6 +75,7 @@ void give_back(const Actions& before) {
 
 // On a terminal, in place of the progress line and the ^C in it.
 std::string on_a_line(std::string_view text) {
+  if (text.empty()) return {};
   return fmt::format("{}{}\n", can_redraw(STDERR_FILENO) ? "\r\x1b[K" : "", text);
 }
 

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -25,10 +26,8 @@ using Handle = intptr_t;
 struct Library {
   void* handle = nullptr;
   Handle world = 0, type_byte = 0, type_float = 0;
-  void* in_place = nullptr;
 
   int (*init_thread)(int*, char***, int, int*) = nullptr;
-  int (*initialized)(int*) = nullptr;
   int (*finalize)() = nullptr;
   int (*abort)(Handle, int) = nullptr;
   int (*rank)(Handle, int*) = nullptr;
@@ -40,7 +39,6 @@ struct Library {
   int (*all_to_all_v)(const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle,
                       Handle) = nullptr;
   int (*library_version)(char*, int*) = nullptr;
-  int (*error_string)(int, char*, int*) = nullptr;
 };
 
 template <typename Function>
@@ -56,13 +54,11 @@ void find_constants(Library& library) {
     library.world = reinterpret_cast<Handle>(world);
     library.type_byte = reinterpret_cast<Handle>(::dlsym(library.handle, "ompi_mpi_byte"));
     library.type_float = reinterpret_cast<Handle>(::dlsym(library.handle, "ompi_mpi_float"));
-    library.in_place = reinterpret_cast<void*>(1);
     return;
   }
   library.world = 0x44000000;
   library.type_byte = 0x4c00010d;
   library.type_float = 0x4c00040a;
-  library.in_place = reinterpret_cast<void*>(-1);
 }
 
 Library load(const World& world) {
@@ -93,7 +89,6 @@ Library load(const World& world) {
   }
   find_constants(library);
   find(library, "MPI_Init_thread", library.init_thread, path);
-  find(library, "MPI_Initialized", library.initialized, path);
   find(library, "MPI_Finalize", library.finalize, path);
   find(library, "MPI_Abort", library.abort, path);
   find(library, "MPI_Comm_rank", library.rank, path);
@@ -196,15 +191,23 @@ class Mpi final : public Communicator {
                 });
   }
 
-  // The launcher ends the others.
-  void fail(const std::string& /*reason*/) noexcept override {
+  // The launcher ends the others, and this process at once: the reason is told here. Where all have the same one, rank 0
+  // tells it.
+  void fail(const std::string& reason) noexcept override {
     failed_ = true;
+    constexpr unsigned kSecondsForTheFirst = 3;
+    if (rank() > 0) ::sleep(kSecondsForTheFirst);
+    const std::string line =
+        rank() > 0 ? fmt::format("brisk: rank {}: {}\n", rank(), reason) : "brisk: " + reason + "\n";
+    const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+    static_cast<void>(written);
     library_.abort(library_.world, kExitOfFailedRank);
   }
 
  private:
   static constexpr int64_t kMostBytes = int64_t{1} << 30, kMostFloats = int64_t{1} << 22, kGrain = 4096;
-  static constexpr int64_t kWindowBytes = int64_t{1} << 24;  // of a rank
+  // Of a rank; those of all are in one buffer, whose places are ints.
+  int64_t window_bytes() const { return std::max<int64_t>(int64_t{1} << 16, (int64_t{1} << 26) / size()); }
   static constexpr int kExitOfFailedRank = 2;
 
   void check(int result) const {
@@ -217,14 +220,14 @@ class Mpi final : public Communicator {
   void pass_ranges(std::span<const int64_t> bounds, const Pass& pass) {
     const auto ranks = static_cast<size_t>(size());
     std::vector<int> counts(ranks), places(ranks);
-    for (int64_t begin = 0; begin < longest_range(bounds); begin += kWindowBytes) {
+    for (int64_t begin = 0; begin < longest_range(bounds); begin += window_bytes()) {
       int place = 0;
       for (size_t other = 0; other < ranks; ++other) {
         places[other] = place;
-        counts[other] = static_cast<int>(piece_of(bounds, static_cast<int>(other), begin, kWindowBytes).count);
+        counts[other] = static_cast<int>(piece_of(bounds, static_cast<int>(other), begin, window_bytes()).count);
         place += counts[other];
       }
-      pass(counts, places, piece_of(bounds, rank(), begin, kWindowBytes).begin, begin);
+      pass(counts, places, piece_of(bounds, rank(), begin, window_bytes()).begin, begin);
     }
   }
 

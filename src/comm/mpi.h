@@ -1,7 +1,7 @@
 // Ranks that an MPI launcher started (mpirun, srun --mpi=pmix). The library is loaded when it is first needed and is the one of
 // the launcher: Open MPI or MPICH (and what has MPICH's binary interface, such as Intel MPI). BRISK_MPI_LIBRARY names another.
 //
-//   if (started_by_mpi(environment)) auto ranks = open_mpi(environment);   // MPI_Init ... MPI_Finalize when it goes
+//   auto ranks = open_mpi(find_world());                 // MPI_Init ... MPI_Finalize when it goes
 //
 // Nothing of MPI is linked, and no header of it is used: the two families differ in what a handle is, and that is declared here.
 #pragma once

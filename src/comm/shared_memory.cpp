@@ -286,16 +286,17 @@ class SharedMemory final : public Communicator {
     for (int other = 0; other < size(); ++other) {
       RankState& state = state_of(data_, other);
       if (other == rank() || state.arrived_at.load(std::memory_order_relaxed) == turn) continue;
-      const int64_t beat = std::max(state.heartbeat.load(), since - silence_);
+      const int64_t heard = state.heartbeat.load(), beat = heard != 0 ? heard : since;
       const bool ended =
           (state.process.load() > 0 && process_has_ended(state.process.load())) || state.left.load() != 0;
       if (!ended && now - beat < silence_) continue;
-      const bool came = state.heartbeat.load() != 0;
+      const bool came = heard != 0;
       const std::string reason =
           ended ? "has ended"
           : came
               ? fmt::format("has given no sign of life for {} s: it is stopped, or its machine is", (now - beat) / 1000)
               : fmt::format("has not started within {} s", (now - since) / 1000);
+      if (header.turn.load(std::memory_order_acquire) != turn - 1) return;  // it came after all, and went on
       throw RankFailed(fmt::format("rank {} of {} (process {}) {}; its last step was {}", other, size(),
                                    state.process.load(), reason, state.step.load()));
     }

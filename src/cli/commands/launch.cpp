@@ -9,7 +9,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -24,6 +23,7 @@
 #include "base/files/files.h"
 #include "base/terminal/terminal.h"
 #include "base/text/plural.h"
+#include "base/threads.h"
 #include "cli/command.h"
 #include "comm/shared_memory.h"
 
@@ -42,6 +42,7 @@ constexpr int kMostRanksOfMachine = 256;
 constexpr auto kTimeToEnd = std::chrono::seconds(10);  // of the other ranks, when one has failed
 
 constexpr int kForwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+bool ignores_hangup = false;  // started with nohup: it outlives its terminal
 std::atomic<int> signal_to_forward = 0;
 void remember_signal(int number) { signal_to_forward = number; }
 
@@ -78,9 +79,12 @@ struct Rank {
   ::setpgid(0, 0);  // a Ctrl-C comes from the launcher, once
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != launcher) ::_exit(kExitInternalError);
-  for (const int number : kForwarded) ::signal(number, SIG_DFL);
+  for (const int number : kForwarded) {
+    if (number != SIGHUP || !ignores_hangup) ::signal(number, SIG_DFL);
+  }
+  ::signal(SIGCHLD, SIG_DFL);
   if (cores != nullptr) ::sched_setaffinity(0, sizeof(cpu_set_t), cores);
-  if (!reads_input) ::close(STDIN_FILENO);  // main() opens nothing in its place
+  if (!reads_input) ::close(STDIN_FILENO);  // main() opens /dev/null in its place
   ::execve("/proc/self/exe", words, environment);
   ::_exit(127);
 }
@@ -101,7 +105,10 @@ class Launch {
     auto deadline = std::chrono::steady_clock::time_point::max();
     int last_resort = SIGTERM;
     while (true) {
-      if (const int number = signal_to_forward.exchange(0)) signal_all(number);
+      if (const int number = signal_to_forward.exchange(0)) {
+        was_interrupted_ = true;
+        signal_all(number);
+      }
       const bool all_ended = collect(failed);
       if (all_ended) return failed;
       const auto now = std::chrono::steady_clock::now();
@@ -114,6 +121,7 @@ class Launch {
     }
   }
 
+  bool was_interrupted() const { return was_interrupted_; }
   const Rank& rank(int number) const { return ranks_[static_cast<size_t>(number)]; }
   int64_t step_of(int number) const { return segment_.step_of(number); }
   int64_t parts() const { return segment_.parts(); }
@@ -128,7 +136,8 @@ class Launch {
     for (std::string& word : words) word_pointers.push_back(word.data());
     word_pointers.push_back(nullptr);
     const std::vector<int> cores = allowed_cores();
-    const int all = static_cast<int>(cores.size()), count = static_cast<int>(ranks_.size());
+    const int all = std::min(static_cast<int>(cores.size()), available_cores()),
+              count = static_cast<int>(ranks_.size());
     const int each = arguments.threads_per_rank > 0 ? arguments.threads_per_rank : std::max(1, all / count);
     const bool bind = each * count <= all;
     const pid_t launcher = ::getpid();
@@ -186,7 +195,8 @@ class Launch {
 
   SharedSegment segment_;
   std::vector<Rank> ranks_;
-  bool told_ = false;
+  bool told_ = false;  // the ranks that are left were asked to end
+  bool was_interrupted_ = false;
 };
 
 void check(const LaunchArguments& arguments) {
@@ -199,36 +209,44 @@ void check(const LaunchArguments& arguments) {
     user_error("brisk launch starts ranks of brisk train; '{}' runs in one process", arguments.command.front());
 }
 
-// Those that are left when one is gone: as many as divide the parts of a step.
-int ranks_after(int ranks, int64_t parts) {
-  const bool is_fixed = parts > ranks || (parts == ranks && std::has_single_bit(static_cast<uint64_t>(parts)));
+// Those that are left when one is gone: of training.logical_ranks, as many as divide them.
+int ranks_after(int ranks, int64_t logical_ranks) {
   int left = std::max(1, ranks - 1);
-  while (is_fixed && left > 1 && parts % left != 0) --left;
+  while (logical_ranks > 0 && left > 1 && logical_ranks % left != 0) --left;
   return left;
 }
 
 int run_launch(const LaunchArguments& arguments) {
   check(arguments);
-  for (const int number : kForwarded) ::signal(number, remember_signal);
+  ignores_hangup = ::signal(SIGHUP, SIG_IGN) == SIG_IGN;
+  for (const int number : kForwarded) {
+    if (number != SIGHUP || !ignores_hangup) ::signal(number, remember_signal);
+  }
+  ::signal(SIGCHLD, SIG_DFL);
   int ranks = arguments.ranks;
+  bool resumes = false;
   for (int attempt = 0;; ++attempt) {
-    Launch launch(arguments, ranks, attempt > 0);
+    Launch launch(arguments, ranks, resumes);
     const std::optional<int> failed = launch.wait();
+    if (launch.was_interrupted()) return kExitInterrupted;
     if (!failed) return launch.rank(0).was_interrupted() ? kExitInterrupted : kExitDone;
     const Rank& rank = launch.rank(*failed);
     // One that was refused has said why, and would be refused again.
     if (!rank.was_killed()) return rank.exit_code();
     const int64_t step = launch.step_of(*failed);
     const std::string what = fmt::format("rank {} of {} (process {}) {} {}", *failed, ranks, rank.process, rank.how(),
-                                         step > 0 ? fmt::format("after step {}", step) : "before its first step");
+                                         step > 0    ? fmt::format("after step {}", step)
+                                         : ranks > 1 ? std::string("before its first step")
+                                                     : std::string("on its own"));
     if (attempt >= arguments.restarts) {
       say("brisk launch: {}; the others were ended. Continue from the last checkpoint with --resume{}", what,
           arguments.restarts > 0 ? fmt::format("; {} made", plural(attempt, "restart was", "restarts were")) : "");
       return rank.exit_code();
     }
     ranks = ranks_after(ranks, launch.parts());
-    say("brisk launch: {}; restart {} of {}, from the last checkpoint with {}", what, attempt + 1, arguments.restarts,
-        plural(ranks, "rank"));
+    resumes = resumes || step > 0;  // before that there is nothing to go on from: it is the same command again
+    say("brisk launch: {}; restart {} of {}, {} with {}", what, attempt + 1, arguments.restarts,
+        resumes ? "from the last checkpoint" : "from the beginning", plural(ranks, "rank"));
   }
 }
 

@@ -44,7 +44,7 @@ void entropy_forward(const AttentionForward& op, const Head& head, const Columns
   const IntVec threshold = int_set1(op.dropout.threshold());
   const Vec scale = set1(kDropout ? op.dropout.scale() : 1.0f);
   const Vec share = scale * set1(1.0f / static_cast<float>(columns.heads));
-  load_columns(op.q, row, sight.lanes, 0, columns.count, op.shape.scale * kLog2E, scratch.q, kLanes);
+  load_columns(op.q, row, sight.lanes, 0, columns.count, op.shape.scale * kLog2OfE, scratch.q, kLanes);
   for (int64_t j = 0; j < sight.any; ++j) store(scratch.weights + j * kLanes, zero());
   for (int64_t h = 0; h < columns.heads; ++h) {
     const float *k = scratch.k + h * kWidth, *v = scratch.v + h * kWidth;
@@ -71,7 +71,7 @@ void entropy_forward(const AttentionForward& op, const Head& head, const Columns
     }
     Vec total = zero();
     for_each_key<kDropout>(sight.any, row_keys, [&](int64_t j, IntVec bits) BRISK_INLINE {
-      Vec power = power_of_two(load(scratch.powers + j * kLanes) - largest);
+      Vec power = whole_power_of_two(load(scratch.powers + j * kLanes) - largest);
       if (j >= sight.all) power = sight.seen(j, power, zero());
       total = total + power;
       if constexpr (kDropout) power = keep_at_least(bits, threshold, power);
@@ -81,7 +81,7 @@ void entropy_forward(const AttentionForward& op, const Head& head, const Columns
     const Vec inverse = select_greater(total, zero(), set1(1.0f) / total, zero());
     for (int c = 0; c < kWidth; ++c) store(scratch.y + (h * kWidth + c) * kLanes, sums[c] * inverse * scale);
     store(scratch.sums + h * kLanes,
-          select_greater(total, zero(), fma(largest, set1(kLn2), logarithm(total)), set1(-__builtin_inff())));
+          select_greater(total, zero(), fma(largest, set1(kLogOf2), logarithm(total)), set1(-__builtin_inff())));
     const Vec factor = inverse * share;
     for (int64_t j = 0; j < sight.any; ++j) {
       float* weight = scratch.weights + j * kLanes;
@@ -153,7 +153,7 @@ void entropy_backward(const AttentionBackward& op, const Head& head, const Colum
   const IntVec threshold = int_set1(forward.dropout.threshold());
   const float dropout_scale = kDropout ? forward.dropout.scale() : 1.0f;
   const float share = dropout_scale / static_cast<float>(columns.heads);
-  load_columns(forward.q, row, sight.lanes, 0, columns.count, forward.shape.scale * kLog2E, scratch.q, kLanes);
+  load_columns(forward.q, row, sight.lanes, 0, columns.count, forward.shape.scale * kLog2OfE, scratch.q, kLanes);
   load_columns(op.dy, row, sight.lanes, 0, columns.count, 1.0f, scratch.dy, kLanes);
   load_columns(forward.y, row, sight.lanes, 0, columns.count, 1.0f, scratch.y, kLanes);
 
@@ -171,7 +171,7 @@ void entropy_backward(const AttentionBackward& op, const Head& head, const Colum
       shifts[i] = kLowestScore;
       if (i >= sight.lanes) continue;
       const float log_sum = forward.log_sum_exp.f32()[(row + i) * forward.log_sum_exp.stride + h];
-      if (log_sum > kLowestScore) shifts[i] = -log_sum * kLog2E;
+      if (log_sum > kLowestScore) shifts[i] = -log_sum * kLog2OfE;
     }
     const Vec shift = load(shifts);
     IntVec row_keys{};
@@ -183,7 +183,7 @@ void entropy_backward(const AttentionBackward& op, const Head& head, const Colum
     for_each_key<kDropout>(sight.any, row_keys, [&](int64_t j, IntVec bits) BRISK_INLINE {
       Vec p = shift;
       for (int c = 0; c < kWidth; ++c) p = fma(q[c], set1(k[j * step + c]), p);
-      p = power_of_two(p);
+      p = whole_power_of_two(p);
       if (j >= sight.all) p = sight.seen(j, p, zero());
       float* mean = scratch.slopes + j * kLanes;
       const Vec kept = kDropout ? keep_at_least(bits, threshold, p) : p;
@@ -290,7 +290,8 @@ void entropy_attention_backward_task(const AttentionBackward& op, const Attentio
   for (int64_t first = 0; first < head.keys; first += kLanes) {
     const int64_t rows = std::min(kLanes, head.keys - first);
     // q has the scale and log2 e in it
-    store_columns(scratch.dk + first, columns.padded_keys, kLn2, op.dk, head.key_row + first, rows, 0, columns.count);
+    store_columns(scratch.dk + first, columns.padded_keys, kLogOf2, op.dk, head.key_row + first, rows, 0,
+                  columns.count);
     store_columns(scratch.dv + first, columns.padded_keys, dropout_scale, op.dv, head.key_row + first, rows, 0,
                   columns.count);
   }

@@ -86,7 +86,7 @@ void narrow_forward(const AttentionForward& op, const NarrowHeads& heads, const 
       const Vec shift = zero() - largest;
       Vec total = zero();
       for_each_key<kDropout>(sight.any, row_keys, [&](int64_t j, IntVec bits) BRISK_INLINE {
-        Vec power = power_of_two(score(j, shift));
+        Vec power = whole_power_of_two(score(j, shift));
         if (j >= sight.all) power = sight.seen(j, power, zero());
         total = total + power;
         if constexpr (kDropout) power = keep_at_least(bits, threshold, power);
@@ -97,7 +97,7 @@ void narrow_forward(const AttentionForward& op, const NarrowHeads& heads, const 
         store(scratch.y + (h * kWidth + c) * heads.padded_queries + first, sums[c] * factor);
       }
       store(scratch.sums + h * heads.padded_queries + first,
-            select_greater(total, zero(), fma(largest, set1(kLn2), logarithm(total)), set1(-__builtin_inff())));
+            select_greater(total, zero(), fma(largest, set1(kLogOf2), logarithm(total)), set1(-__builtin_inff())));
     }
   }
 }
@@ -134,7 +134,7 @@ void pack_for_backward(const AttentionBackward& op, const NarrowHeads& heads, in
   const float dropout_scale = forward.dropout.active() ? forward.dropout.scale() : 1.0f;
   for (int64_t first = 0; first < head.queries; first += kLanes) {
     const int64_t row = head.row + first, rows = std::min(kLanes, head.queries - first);
-    load_columns(forward.q, row, rows, heads.column, heads.columns, forward.shape.scale * kLog2E, scratch.q + first,
+    load_columns(forward.q, row, rows, heads.column, heads.columns, forward.shape.scale * kLog2OfE, scratch.q + first,
                  step);
     load_columns(op.dy, row, rows, heads.column, heads.columns, 1.0f, scratch.dy + first, step);
     load_columns(forward.y, row, rows, heads.column, heads.columns, 1.0f, scratch.y, kLanes);
@@ -152,7 +152,7 @@ void pack_for_backward(const AttentionBackward& op, const NarrowHeads& heads, in
         if (i < rows) {
           log_sum = forward.log_sum_exp.f32()[(row + i) * forward.log_sum_exp.stride + heads.first + h];
         }
-        log_sums[i] = log_sum < kLowestScore ? -kLowestScore : log_sum * kLog2E;
+        log_sums[i] = log_sum < kLowestScore ? -kLowestScore : log_sum * kLog2OfE;
       }
       if (forward.dropout.active()) {
         row_keys_of(forward, heads.first + h, row, rows, scratch.row_keys + h * step + first);
@@ -203,7 +203,7 @@ void narrow_backward(const AttentionBackward& op, const NarrowHeads& heads, cons
             Vec score = zero() - log_sum, slope = zero();
             for (int c = 0; c < kWidth; ++c) score = fma(q[c], set1(k[c]), score);
             for (int c = 0; c < kWidth; ++c) slope = fma(dy[c], set1(v[c]), slope);
-            Vec p = power_of_two(score);
+            Vec p = whole_power_of_two(score);
             if (!all_see) p = sight.seen(j, p, zero());
             const Vec kept = kDropout ? keep_at_least(bits, threshold, p) : p;
             const Vec ds = kept * slope - p * product;
@@ -236,7 +236,7 @@ void narrow_backward(const AttentionBackward& op, const NarrowHeads& heads, cons
             for (int c = 0; c < kWidth; ++c) to[j * kRow + column + c] = numbers[key * kWidth + c];
           }
         };
-        put(dk, kLn2, scratch.dk);  // q has the scale and log2 e in it
+        put(dk, kLogOf2, scratch.dk);  // q has the scale and log2 e in it
         put(dv, dropout_scale, scratch.dv);
       }
     }
@@ -267,7 +267,7 @@ void narrow_attention_forward_task(const AttentionForward& op, const AttentionTa
   const int64_t step = heads.padded_queries;
   for (int64_t first = 0; first < head.queries; first += kLanes) {
     load_columns(op.q, head.row + first, std::min(kLanes, head.queries - first), heads.column, heads.columns,
-                 op.shape.scale * kLog2E, scratch.q + first, step);
+                 op.shape.scale * kLog2OfE, scratch.q + first, step);
   }
   load_rows(op.k, head.key_row, head.keys, heads.padded_keys, heads.column, heads.columns, 1.0f, scratch.k, kRow);
   load_rows(op.v, head.key_row, head.keys, heads.padded_keys, heads.column, heads.columns, 1.0f, scratch.v, kRow);

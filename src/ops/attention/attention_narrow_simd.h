@@ -7,11 +7,11 @@
 
 namespace brisk::BRISK_ISA {
 
-constexpr float kLog2E = 1.44269504f, kLn2 = 0.693147181f;
+constexpr float kLog2OfE = 1.44269504f, kLogOf2 = 0.693147181f;
 constexpr float kLowestScore = -3.0e38f;
 
 // 2^x within 2e-7 of it for x from -126 to 127; 2^-126 below.
-inline Vec power_of_two(Vec x) {
+inline Vec whole_power_of_two(Vec x) {
   x = max(x, set1(-126.0f));
   const Vec n = round_nearest(x), r = x - n;
   Vec p = set1(1.5403530e-4f);
@@ -48,7 +48,7 @@ inline Vec logarithm(Vec x) {
   r = fma(r, f, set1(0.333331972f));
   r = fma(r, f, set1(-0.5f));
   r = fma(r, s, f);
-  return fma(power, set1(kLn2), r);
+  return fma(power, set1(kLogOf2), r);
 }
 
 // Lanes 0, 1, 2 ...

@@ -76,7 +76,8 @@ MemoryPlan plan_memory(const EngineOptions& asked) {
   plan.saved_bytes = store.trained_count() * size_of(DType::f32) + optimizer->state_bytes();
   const int64_t processes = options.process_group().size(), parts = options.parts_of_step() / processes;
   plan.state.gradients += GradientExchange::part_bytes(store.trained_count(), parts);
-  plan.state.moments = divide_up(plan.state.moments, processes);
+  // The first process has all of them for a moment, when a checkpoint is saved.
+  if (options.process_group().rank() > 0) plan.state.moments = divide_up(plan.state.moments, processes);
   plan.state_bytes = plan.state.total() + plan.optimizer_bytes;
   const int64_t arena = training.program.arena_bytes(), evaluation_arena = evaluation.program.arena_bytes();
   plan.activation_bytes = arena + plan.batch_bytes;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/sum_tree.h"
 #include "comm/communicator.h"
 
@@ -50,13 +51,20 @@ EvaluationResult evaluate_in_parts(Evaluator& evaluator, const Sequences& sequen
   const int64_t own_parts = parts / processes.size(), first = processes.rank() * own_parts;
   std::vector<double> numbers;  // of one part after the other
   std::vector<ClassScores::Confusion> confusions;
-  for (int64_t part = first; part < first + own_parts; ++part) {
-    const SequenceRange range(sequences, part * count / parts, (part + 1) * count / parts);
-    const EvaluationSums sums = evaluator.sums(range, ledger, range.count());
-    numbers.insert(numbers.end(), sums.numbers.begin(), sums.numbers.end());
-    confusions.insert(confusions.end(), sums.confusions.begin(), sums.confusions.end());
+  bool cancelled = false;
+  try {
+    for (int64_t part = first; part < first + own_parts; ++part) {
+      const SequenceRange range(sequences, part * count / parts, (part + 1) * count / parts);
+      const EvaluationSums sums = evaluator.sums(range, ledger, range.count());
+      numbers.insert(numbers.end(), sums.numbers.begin(), sums.numbers.end());
+      confusions.insert(confusions.end(), sums.confusions.begin(), sums.confusions.end());
+    }
+  } catch (const Cancelled&) {
+    cancelled = true;
   }
   Ledger::Hold hold(ledger, Phase::evaluation);
+  // One rank may be done where another was interrupted: all leave it, or none does.
+  if (processes.sum(cancelled ? 1.0 : 0.0) > 0) throw Cancelled();
   if (Communicator* ranks = processes.communicator()) {
     std::string all_numbers, all_confusions;
     for (const std::string& of_rank : ranks->gather(bytes_of(numbers))) all_numbers += of_rank;

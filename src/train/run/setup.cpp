@@ -1,6 +1,5 @@
 #include "train/run/setup.h"
 
-#include <bit>
 #include <cmath>
 #include <filesystem>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "base/threads.h"
 #include "checkpoint/fine_tuned.h"
 #include "checkpoint/run_files.h"
+#include "checkpoint/store_checksum.h"
 #include "checkpoint/warm_start.h"
 #include "comm/communicator.h"
 #include "infer/device_choice.h"
@@ -27,6 +27,7 @@
 #include "train/run/describe_run.h"
 #include "train/run/plan/engine_plan.h"
 #include "train/run/plan/plan_run_length.h"
+#include "train/run/plan/rank_checks.h"
 #include "train/run/plan/resource_checks.h"
 #include "train/run/plan/resume_check.h"
 
@@ -39,13 +40,6 @@ std::string length_text(const TrainingOptions& training) {
   if (!training.stop.empty()) return training.stop;
   if (training.max_steps > 0) return fmt::format("{} steps", training.max_steps);
   return fmt::format("{} epoch{}", training.num_epochs, training.num_epochs == 1 ? "" : "s");
-}
-
-// Of the file that runs: ranks of two builds do not compute the same.
-std::string checksum_of_program() {
-  std::error_code failure;
-  const auto size = std::filesystem::file_size("/proc/self/exe", failure);
-  return fmt::format("{}", failure ? 0 : size);
 }
 
 // The steps of a set-up, in their order. Each needs what those before it have found.
@@ -128,7 +122,10 @@ class Starter {
                  plan_.job.device);
     }
     Job job = plan_.job;
-    if (plan_.processes().size() > 1) job.device = "cpu";
+    if (plan_.processes().size() > 1 && job.device != "cpu") {
+      job.device = "cpu";
+      say("device: cpu (several processes train on CPUs so far)");
+    }
     place_ = training_device(*task_, job);
     if (!plan_.request.resume) check_precision(training.precision, *place_.device);
     check_master_weights(training.master_weights, training.precision, *place_.device);
@@ -147,6 +144,9 @@ class Starter {
           "{}}} in a job and another --output",
           plan_.directory.path(), fmt::format("\"{}\"", plan_.directory.path()));
     }
+    check_alike("the checkpoint that it goes on from (do all machines see the run directory?)",
+                checkpoint_path_ ? read_checkpoint_state(*checkpoint_path_).model_checksum + *checkpoint_path_ : "none",
+                plan_.processes());
   }
 
   // One that was renamed to a later step would stay the latest, whatever is saved from now on.
@@ -171,42 +171,19 @@ class Starter {
     other_length_ = length_text(saved_job.training) != length_text(plan_.job.training);
   }
 
-  // Parts of a step, and ranks that agree on what they train.
   void check_ranks() {
     ProcessGroup& processes = plan_.processes();
-    const int64_t parts = plan_.job.training.logical_ranks, size = processes.size();
-    if (parts > 0 && (parts % size != 0 || !std::has_single_bit(static_cast<uint64_t>(parts)))) {
-      user_error(
-          "training.logical_ranks is {}: {}; start with {}", parts,
-          std::has_single_bit(static_cast<uint64_t>(parts)) ? fmt::format("it is not a multiple of the {} ranks", size)
-                                                            : "it must be a power of two",
-          std::has_single_bit(static_cast<uint64_t>(parts)) ? "a number of ranks that divides it" : "2, 4, 8 or 16");
-    }
-    if (size == 1) return;
-    if (plan_.job.batch_is_of_a_device && !plan_.request.resume) {
-      TrainingOptions& training = plan_.job.training;
+    check_parts(plan_.job, processes);
+    if (processes.size() == 1) return;
+    TrainingOptions& training = plan_.job.training;
+    if (plan_.job.batch_is_of_a_device && !(plan_.request.resume && plan_.directory.has_run())) {
       say("training.batch_size = {} (per_device_train_batch_size {} times {} ranks); a resumed run keeps it on any number of "
           "ranks",
-          size * training.batch_size, training.batch_size, size);
-      training.batch_size *= size;
+          processes.size() * training.batch_size, training.batch_size, processes.size());
+      training.batch_size *= processes.size();
     }
-    processes.communicator()->has_parts(parts > 0 ? parts : size);
-    check_alike("the job", job_to_json_text(plan_.job));
-    check_alike("the program", checksum_of_program());
-    check_alike("the instruction set of the processor (BRISK_ISA chooses a lower one for all)",
-                std::string(isa_name(active_isa())));
-  }
-
-  // What all ranks must have in common; the message names the first one that has something else.
-  void check_alike(std::string_view what, const std::string& own) const {
-    Communicator& ranks = *plan_.processes().communicator();
-    const std::vector<std::string> all = ranks.gather(fmt::format("{:016x}", hash_bytes(own)));
-    for (size_t rank = 1; rank < all.size(); ++rank) {
-      if (all[rank] == all[0]) continue;
-      constexpr size_t kShort = 60;
-      user_error("rank {} of {} differs from rank 0 in {}{}; all ranks must be started alike", rank, all.size(), what,
-                 own.size() <= kShort ? fmt::format(" ({} here, on rank {})", own, ranks.rank()) : "");
-    }
+    processes.communicator()->has_parts(training.logical_ranks);
+    check_started_alike(plan_.job, plan_.request, processes);
   }
 
   // The first rank tokenizes and fills the cache, and the others find it there.
@@ -215,7 +192,7 @@ class Starter {
     if (!processes.is_first()) processes.wait_for_all();
     prepare_own_data();
     if (processes.is_first()) processes.wait_for_all();
-    if (processes.size() > 1) check_alike("its data", plan_.data.fingerprint);
+    check_alike("its data", plan_.data.fingerprint, processes);
   }
 
   void prepare_own_data() {
@@ -283,6 +260,8 @@ class Starter {
     if (checkpoint_path_) recalled = recalled_settings(device, longest);
     const EnginePlan engine = plan_engine(*task_, plan_.job, device, lengths, recalled ? &*recalled : nullptr);
     options_ = engine.options;
+    options_.parts = training.logical_ranks;
+    options_.processes = &plan_.processes();
     refuse_what_cannot_fit(options_);  // before anything is measured: that takes memory too
     if (engine.precision && engine.precision->costs) warn("{}", engine.precision->reason);
     if (engine.precision && !engine.precision->costs) say("precision: {}", engine.precision->reason);
@@ -293,8 +272,6 @@ class Starter {
     options_.compute_type = tuned.compute_type = plan_.processes().broadcast(tuned.compute_type);
     options_.products = tuned.products = plan_.processes().broadcast(tuned.products);
     options_.label_smoothing = training.label_smoothing;
-    options_.parts = training.logical_ranks;
-    options_.processes = &plan_.processes();
     if (!training.teacher.empty())
       options_.distillation = {training.distillation_weight, training.distillation_temperature};
     options_.adamw = {training.beta1, training.beta2, training.adam_epsilon, training.weight_decay};
@@ -430,6 +407,9 @@ class Starter {
       run_.state = begin_run(plan_.job, engine);
       if (plan_.request.resume) say("{} holds no checkpoint yet: starting from the beginning", plan_.directory.path());
     }
+    if (plan_.processes().size() > 1)
+      check_alike("the weights that it begins with",
+                  fmt::format("{:016x}", checksum_of_parameters(engine.parameters())), plan_.processes());
     run_.state.tuned_settings_json = tuned_settings_to_json(plan_.tuned);
     run_.state.job_fingerprint = plan_.data.fingerprint;
   }

@@ -28,6 +28,18 @@ namespace brisk {
 
 namespace {
 
+// The time in which this process waits for the others is communication in the ledger.
+class Accounting {
+ public:
+  Accounting(ProcessGroup& processes, Ledger& ledger) : processes_(processes) { processes_.account_in(&ledger); }
+  ~Accounting() { processes_.account_in(nullptr); }
+  Accounting(const Accounting&) = delete;
+  Accounting& operator=(const Accounting&) = delete;
+
+ private:
+  ProcessGroup& processes_;
+};
+
 class Trainer {
  public:
   Trainer(Job job, const TrainRequest& request)
@@ -37,8 +49,8 @@ class Trainer {
         best_(plan_, run_),
         log_(plan_, run_, resources_),
         saver_({.run = plan_.directory.path(),
-                .keep = plan_.job.training.save_total_limit,
-                .copy_bytes = plan_.memory.copy_bytes,
+                .keep = plan_.writes() ? plan_.job.training.save_total_limit : 0,
+                .copy_bytes = plan_.writes() ? plan_.memory.copy_bytes : 0,
                 .write = request.trial || !plan_.writes() ? CheckpointWrite([](const auto&...) { return SaveResult(); })
                                                           : request.write_checkpoint}),
         stop_early_(best_.patience_is_over()) {}
@@ -46,9 +58,10 @@ class Trainer {
   TrainOutcome run() {
     run_.ledger.enter(Phase::other);
     if (observer_ != nullptr) observer_->prepared(plan_, run_, resources_);
-    plan_.processes().account_in(&run_.ledger);
-    loop();
-    plan_.processes().account_in(nullptr);
+    {
+      const Accounting accounting(plan_.processes(), run_.ledger);
+      loop();
+    }
     if (!interrupted_ && plan_.job.training.load_best_model_at_end) best_.load(*resources_.engine);
     if (!details_.text.empty()) say("the best evaluation, of step {}:\n{}", run_.state.best_step, details_.text);
     if (!resources_.metrics->problem().empty()) warn("{}", resources_.metrics->problem());
@@ -319,8 +332,7 @@ class Trainer {
     } catch (const Cancelled&) {
       result.reset();
     }
-    const bool complete = plan_.processes().broadcast(result.has_value());
-    if (complete && !result) throw Cancelled();  // the others go on, and this process cannot without the result
+    const bool complete = plan_.processes().sum(result ? 0.0 : 1.0) == 0;
     return complete ? std::move(result) : std::nullopt;
   }
 
@@ -453,11 +465,11 @@ class Trainer {
 TrainOutcome train(Job job, const TrainRequest& request) {
   const CacheDirectoryScope cache(job.data.cache_dir);
   const ThreadsScope threads(job.training.threads > 0 ? thread_count_for(job.training.threads, "training.threads") : 0);
-  if (request.dry_run) {
-    const TrainingSetup setup(std::move(job), request);
-    return {.run_path = setup.plan().directory.path(), .summary = {.ended = "dry run"}};
-  }
   try {
+    if (request.dry_run) {
+      const TrainingSetup setup(std::move(job), request);
+      return {.run_path = setup.plan().directory.path(), .summary = {.ended = "dry run"}};
+    }
     Trainer trainer(std::move(job), request);
     if (request.before_first_step) request.before_first_step();
     return trainer.run();
