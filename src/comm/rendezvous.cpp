@@ -1,16 +1,15 @@
 #include "comm/rendezvous.h"
 
 #include <fmt/format.h>
-#include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -18,7 +17,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
-#include "base/machine/process.h"
+#include "base/hash.h"
 #include "base/runtime.h"
 
 namespace brisk {
@@ -27,8 +26,8 @@ namespace {
 
 using Time = std::chrono::steady_clock;
 
-Time::time_point deadline() {
-  return Time::now() + std::chrono::duration_cast<Time::duration>(std::chrono::duration<double>(kMeetingSeconds));
+Time::time_point in_seconds(double seconds) {
+  return Time::now() + std::chrono::duration_cast<Time::duration>(std::chrono::duration<double>(seconds));
 }
 
 class Socket {
@@ -48,21 +47,26 @@ class Socket {
   int descriptor_;
 };
 
-// What a rank says of itself, and what it hears.
+// What a rank says of itself, and what it hears, with the memory.
 struct Greeting {
-  char mark[8] = {'b', 'r', 'i', 's', 'k', 'r', '0', '1'};
   int32_t rank = 0, size = 0;
-  std::array<char, 64> machine{};  // its boot: the same for all processes of a machine
 };
 struct Answer {
-  std::array<char, 64> segment{};  // empty: refused
-  std::array<char, 256> reason{};
+  std::array<char, 256> refusal{};  // empty: welcome
 };
 
-template <size_t Size>
-void put(std::array<char, Size>& to, const std::string& text) {
-  std::memcpy(to.data(), text.data(), std::min(text.size(), Size - 1));
-}
+// No file has this name: it is gone with the socket.
+struct Address {
+  explicit Address(const std::string& name) {
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path + 1, name.data(), name.size());
+    size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
+
+  sockaddr_un address{};
+  socklen_t size = 0;
+};
 
 bool wait_for(int descriptor, short events, Time::time_point until) {
   while (Time::now() < until) {
@@ -73,146 +77,143 @@ bool wait_for(int descriptor, short events, Time::time_point until) {
   return false;
 }
 
-bool transfer(int descriptor, void* data, size_t bytes, bool sends, Time::time_point until) {
-  for (size_t done = 0; done < bytes;) {
-    if (!wait_for(descriptor, sends ? POLLOUT : POLLIN, until)) return false;
-    char* at = static_cast<char*>(data) + done;
-    const ssize_t count =
-        sends ? ::send(descriptor, at, bytes - done, MSG_NOSIGNAL) : ::recv(descriptor, at, bytes - done, 0);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    done += static_cast<size_t>(count);
+bool is_of_this_user(int descriptor) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  return ::getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
+}
+
+bool receive_greeting(int descriptor, Greeting& greeting) {
+  constexpr double kPatience = 5;
+  return wait_for(descriptor, POLLIN, in_seconds(kPatience)) &&
+         ::recv(descriptor, &greeting, sizeof(greeting), MSG_WAITALL) == sizeof(greeting);
+}
+
+// Room for one descriptor beside a message.
+union Control {
+  cmsghdr header;
+  std::array<char, CMSG_SPACE(sizeof(int))> space;
+};
+
+bool send_answer(int descriptor, Answer& answer, int memory) {
+  iovec piece{.iov_base = &answer, .iov_len = sizeof(answer)};
+  Control control{};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = &control;
+  message.msg_controllen = sizeof(control.space);
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &memory, sizeof(int));
+  return ::sendmsg(descriptor, &message, MSG_NOSIGNAL) == sizeof(answer);
+}
+
+// -1: there was none.
+int receive_answer(int descriptor, Answer& answer, Time::time_point until) {
+  if (!wait_for(descriptor, POLLIN, until)) return -1;
+  iovec piece{.iov_base = &answer, .iov_len = sizeof(answer)};
+  Control control{};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = &control;
+  message.msg_controllen = sizeof(control.space);
+  if (::recvmsg(descriptor, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL) != sizeof(answer)) return -1;
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return -1;
+  int memory = -1;
+  std::memcpy(&memory, CMSG_DATA(header), sizeof(int));
+  return memory;
+}
+
+SharedSegment meet_as_first(const World& world, const Address& address, const std::string& meaning) {
+  const Socket listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (listener.get() < 0 || ::bind(listener.get(), address.get(), address.size) != 0 ||
+      ::listen(listener.get(), SOMAXCONN) != 0) {
+    const bool taken = errno == EADDRINUSE;
+    user_error("rank 0 cannot wait for the others: {}",
+               taken ? "another training of this user was started with the same " + meaning + "; choose another"
+                     : explain_errno(errno));
   }
-  return true;
-}
-
-Socket listen_at(int port) {
-  Socket socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int yes = 1, no = 0;
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
-  sockaddr_in6 address{};
-  address.sin6_family = AF_INET6;
-  address.sin6_addr = in6addr_any;
-  address.sin6_port = htons(static_cast<uint16_t>(port));
-  if (socket.get() < 0 || ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
-      ::listen(socket.get(), SOMAXCONN) != 0) {
-    user_error("MASTER_PORT {}: rank 0 cannot listen there: {}; choose another port", port, explain_errno(errno));
-  }
-  return socket;
-}
-
-Socket connect_to(const std::string& host, int port, Time::time_point until) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int failure = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
-  if (failure != 0) user_error("MASTER_ADDR {}: {}", host, ::gai_strerror(failure));
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
-  while (Time::now() < until) {
-    throw_if_cancelled();
-    for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
-      Socket socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-      if (socket.get() >= 0 && ::connect(socket.get(), address->ai_addr, address->ai_addrlen) == 0) return socket;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
-  user_error("rank 0 does not answer at {}:{} (MASTER_ADDR, MASTER_PORT) within {:.0f} s: was it started?", host, port,
-             kMeetingSeconds);
-}
-
-std::string new_name() {
-  std::random_device random;
-  return fmt::format("/brisk-{}-{:08x}{:08x}", ::getpid(), random(), random());
-}
-
-SharedSegment meet_as_first(const World& world) {
-  const Socket listener = listen_at(world.port);
-  const std::string name = new_name(), machine = boot_id();
-  SharedSegment segment = SharedSegment::create_named(name, world.size);
-  struct Forget {
-    const std::string& name;
-    ~Forget() { SharedSegment::forget_name(name); }
-  } const forget{name};
-  const Time::time_point until = deadline();
-  std::vector<Socket> others;
+  SharedSegment segment = SharedSegment::create(world.size);
+  const Time::time_point until = in_seconds(kMeetingSeconds);
   std::vector<bool> here(static_cast<size_t>(world.size), false);
   here[0] = true;
-  while (std::ssize(others) + 1 < world.size) {
+  for (int count = 1; count < world.size;) {
     if (!wait_for(listener.get(), POLLIN, until)) {
       std::string missing;
       for (size_t rank = 0; rank < here.size(); ++rank) missing += here[rank] ? "" : fmt::format(" {}", rank);
-      user_error("of {} ranks these did not come to port {} within {:.0f} s:{}", world.size, world.port,
-                 kMeetingSeconds, missing);
+      user_error(
+          "of {} ranks these did not come within {:.0f} s:{}; ranks of other machines cannot: between machines, ranks that "
+          "train on CPUs need MPI",
+          world.size, kMeetingSeconds, missing);
     }
-    Socket socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const Socket socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     Greeting greeting;
-    // Somebody else's connection, such as a scan of ports, is let go.
-    constexpr auto kPatience = std::chrono::seconds(5);
-    if (socket.get() < 0 || !transfer(socket.get(), &greeting, sizeof(greeting), false, Time::now() + kPatience))
-      continue;
-    if (std::memcmp(greeting.mark, Greeting().mark, sizeof(greeting.mark)) != 0) continue;
-    greeting.machine.back() = '\0';
+    if (socket.get() < 0 || !is_of_this_user(socket.get()) || !receive_greeting(socket.get(), greeting)) continue;
     Answer answer;
-    const bool known = greeting.rank > 0 && greeting.rank < world.size && greeting.size == world.size;
-    if (!known || here[static_cast<size_t>(greeting.rank)]) {
-      put(answer.reason, fmt::format("rank 0 expects ranks 1 to {} of {}, each once; this is rank {} of {}",
-                                     world.size - 1, world.size, greeting.rank, greeting.size));
-    } else if (machine != greeting.machine.data()) {
-      put(answer.reason,
-          "it is on another machine than rank 0: between machines, ranks that train on CPUs need MPI; start them with mpirun");
-    } else {
-      put(answer.segment, name);
-      here[static_cast<size_t>(greeting.rank)] = true;
+    const bool fits = greeting.size == world.size && greeting.rank > 0 && greeting.rank < world.size;
+    if (!fits || here[static_cast<size_t>(greeting.rank)]) {
+      const std::string refusal = fmt::format("rank {} of {} came where ranks 1 to {} of {} are expected, each once",
+                                              greeting.rank, greeting.size, world.size - 1, world.size);
+      refusal.copy(answer.refusal.data(), answer.refusal.size() - 1);
+      send_answer(socket.get(), answer, segment.descriptor());
+      user_error("{}", refusal);
     }
-    const bool sent = transfer(socket.get(), &answer, sizeof(answer), true, until);
-    if (answer.reason[0] != '\0') user_error("rank {}: {}", greeting.rank, answer.reason.data());
-    if (!sent) user_error("rank {} went away while it started", greeting.rank);
-    others.push_back(std::move(socket));
-  }
-  // The name may go when all have opened what it names.
-  for (Socket& socket : others) {
-    char opened = 0;
-    if (!transfer(socket.get(), &opened, 1, false, until)) user_error("a rank went away while it started");
+    if (!send_answer(socket.get(), answer, segment.descriptor()))
+      user_error("rank {} went away while it started", greeting.rank);
+    here[static_cast<size_t>(greeting.rank)] = true;
+    ++count;
   }
   return segment;
 }
 
-SharedSegment meet_first(const World& world) {
-  const Time::time_point until = deadline();
-  const Socket socket = connect_to(world.address, world.port, until);
-  Greeting greeting;
-  greeting.rank = world.rank;
-  greeting.size = world.size;
-  put(greeting.machine, boot_id());
-  Answer answer;
-  if (!transfer(socket.get(), &greeting, sizeof(greeting), true, until) ||
-      !transfer(socket.get(), &answer, sizeof(answer), false, until)) {
-    user_error("rank 0 at {}:{} ended before rank {} had started", world.address, world.port, world.rank);
+SharedSegment meet_first(const World& world, const Address& address, const std::string& meaning) {
+  const Time::time_point until = in_seconds(kMeetingSeconds);
+  while (Time::now() < until) {
+    throw_if_cancelled();
+    const Socket socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (socket.get() < 0 || ::connect(socket.get(), address.get(), address.size) != 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      continue;
+    }
+    const Greeting greeting{.rank = world.rank, .size = world.size};
+    Answer answer;
+    int memory = -1;
+    if (::send(socket.get(), &greeting, sizeof(greeting), MSG_NOSIGNAL) == sizeof(greeting))
+      memory = receive_answer(socket.get(), answer, until);
+    if (memory < 0) user_error("rank 0 ended before rank {} had started", world.rank);
+    answer.refusal.back() = '\0';
+    if (answer.refusal[0] != '\0') {
+      ::close(memory);
+      user_error("rank {}: {}", world.rank, answer.refusal.data());
+    }
+    return SharedSegment::inherited(memory);
   }
-  answer.reason.back() = answer.segment.back() = '\0';
-  if (answer.segment[0] == '\0') user_error("rank {}: {}", world.rank, answer.reason.data());
-  SharedSegment segment = SharedSegment::open_named(answer.segment.data());
-  char opened = 1;
-  transfer(socket.get(), &opened, 1, true, until);
-  return segment;
+  user_error("rank 0 does not answer on this machine within {:.0f} s ({}): was it started, and on this machine?",
+             kMeetingSeconds, meaning);
 }
 
 }  // namespace
 
-SharedSegment meet(const World& given) {
-  World world = given;
+SharedSegment meet(const World& world) {
+  std::string meaning = "MASTER_ADDR and MASTER_PORT";
+  std::string name = world.job;
   if (world.start == World::Start::slurm) {
-    // All ranks are here; a port that follows from the job, above those that systems give away.
-    world.address = "localhost";
-    world.port = 20000 + static_cast<int>(std::hash<std::string>{}(world.job) % 12000);
+    meaning = "Slurm job and step";
+  } else {
+    if (world.address.empty() || world.port < 1 || world.port > 65535) {
+      user_error("WORLD_SIZE is {}, but {}: torchrun-style launchers set MASTER_ADDR and MASTER_PORT for all ranks",
+                 world.size,
+                 world.address.empty() ? "MASTER_ADDR is not set" : fmt::format("MASTER_PORT is {}", world.port));
+    }
+    name = fmt::format("{}:{}", world.address, world.port);
   }
-  if (world.address.empty() || world.port < 1 || world.port > 65535) {
-    user_error("WORLD_SIZE is {}, but {}: torchrun-style launchers set MASTER_ADDR and MASTER_PORT for all ranks",
-               world.size,
-               world.address.empty() ? "MASTER_ADDR is not set" : fmt::format("MASTER_PORT is {}", world.port));
-  }
-  return world.rank == 0 ? meet_as_first(world) : meet_first(world);
+  const Address address(fmt::format("brisk-{}-{:016x}", ::geteuid(), hash_bytes(name)));
+  return world.rank == 0 ? meet_as_first(world, address, meaning) : meet_first(world, address, meaning);
 }
 
 }  // namespace brisk

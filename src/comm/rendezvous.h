@@ -1,6 +1,7 @@
-// How ranks of one machine that nobody gave a common memory to find it: rank 0 makes it and tells its name to the others.
+// How ranks of one machine that nobody gave a common memory to find it: rank 0 makes it and hands it to the others, over a
+// socket that other users and other machines cannot reach.
 //
-//   SharedSegment segment = meet(world);      // torchrun-style: over MASTER_PORT; Slurm: by the name of job and step
+//   SharedSegment segment = meet(world);      // torchrun-style: by MASTER_ADDR and MASTER_PORT; Slurm: by job and step
 #pragma once
 
 #include "comm/shared_memory.h"
@@ -11,7 +12,7 @@ namespace brisk {
 // Waits for the others, but not for longer than this.
 constexpr double kMeetingSeconds = 120;
 
-// UserError where the port is taken, nobody answers, or the ranks are not on one machine.
+// UserError where another training has the same name, or not all ranks come.
 SharedSegment meet(const World& world);
 
 }  // namespace brisk

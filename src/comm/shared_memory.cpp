@@ -347,38 +347,14 @@ int64_t size_of_file(int descriptor) {
 
 SharedSegment SharedSegment::inherited(int descriptor) {
   const int64_t bytes = size_of_file(descriptor);
-  if (bytes < segment_bytes(1)) user_error("descriptor {} is no shared memory of brisk launch", descriptor);
+  if (bytes < segment_bytes(1)) user_error("descriptor {} is no shared memory of ranks", descriptor);
   SharedSegment segment(descriptor, bytes);
   const Header& header = header_of(segment.data_);
   if (header.mark != kMark || header.ranks < 1 || header.ranks > kMostRanks || segment_bytes(header.ranks) != bytes)
-    user_error("descriptor {} is no shared memory of brisk launch", descriptor);
+    user_error("descriptor {} is no shared memory of ranks", descriptor);
   ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
   return segment;
 }
-
-SharedSegment SharedSegment::create_named(const std::string& name, int ranks) {
-  BRISK_CHECK(ranks > 0 && ranks <= kMostRanks, "{} ranks", ranks);
-  const int descriptor = ::shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (descriptor < 0) user_error("shared memory {}: {}", name, explain_errno(errno));
-  const int64_t bytes = segment_bytes(ranks);
-  if (::ftruncate(descriptor, bytes) != 0) {
-    const int reason = errno;
-    ::close(descriptor);
-    forget_name(name);
-    user_error("shared memory of {}: {}", format_bytes(static_cast<double>(bytes)), explain_errno(reason));
-  }
-  SharedSegment segment(descriptor, bytes);
-  begin_segment(segment.data_, ranks);
-  return segment;
-}
-
-SharedSegment SharedSegment::open_named(const std::string& name) {
-  const int descriptor = ::shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0600);
-  if (descriptor < 0) user_error("shared memory {}: {}", name, explain_errno(errno));
-  return inherited(descriptor);
-}
-
-void SharedSegment::forget_name(const std::string& name) { ::shm_unlink(name.c_str()); }
 
 SharedSegment::SharedSegment(SharedSegment&& other) noexcept { *this = std::move(other); }
 

@@ -26,13 +26,8 @@ class SharedSegment {
  public:
   // For so many ranks, in memory that no file has; inherited by processes that are started from here (descriptor()).
   static SharedSegment create(int ranks);
-  // Of `brisk launch`, by its descriptor. UserError where it is no such segment.
+  // By a descriptor that another process gave. UserError where it is no such segment.
   static SharedSegment inherited(int descriptor);
-  // By name, between processes that nobody started together: the first makes it and the others open it.
-  static SharedSegment create_named(const std::string& name, int ranks);
-  static SharedSegment open_named(const std::string& name);
-  static void forget_name(const std::string& name);  // when all have opened it
-
   SharedSegment(SharedSegment&& other) noexcept;
   SharedSegment& operator=(SharedSegment&& other) noexcept;
   ~SharedSegment();

@@ -75,7 +75,33 @@ TEST_F(Launch, SavesTogetherWhenItIsInterrupted) {
   const Outcome outcome = process.finish();
   EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
   EXPECT_TRUE(has(outcome.err, "brisk train run --resume")) << outcome.err;
+  EXPECT_FALSE(has(outcome.err, "was ended by signal")) << outcome.err;
   EXPECT_FALSE(checkpoints_of(folder / "run").empty());
+}
+
+// One rank is done with its share of the evaluation long before the other.
+TEST_F(Launch, IsInterruptedInAnEvaluationByAllRanksOrByNone) {
+  std::string uneven;
+  for (int i = 0; i < 60; ++i) uneven += english_like_text(i < 30 ? 40 : 1) + "\n";
+  write_text(folder / "valid.txt", uneven);
+  job["data"]["validation"] = "valid.txt";
+  job["training"].erase("logical_ranks");
+  job["training"]["max_steps"] = 100000;
+  job["training"]["eval_steps"] = 1;
+  write_job(folder, job);
+  for (int trial = 0; trial < 3; ++trial) {
+    const std::string run = "run" + std::to_string(trial);
+    Process process({"launch", "-n", "2", "--restarts", "1", "train", "job.json", "--output", run}, folder);
+    ASSERT_TRUE(process.wait_for("step 1"));
+    process.sleep(0.05 + 0.07 * trial);
+    process.send(SIGTERM);
+    const Outcome outcome = process.finish();
+    EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
+    EXPECT_FALSE(has(outcome.err, "restart 1")) << outcome.err;
+    const Outcome resumed = run_brisk(
+        {"train", run, "--resume", "--set", "training.max_steps=1", "--set", "training.eval_steps=0"}, folder);
+    EXPECT_TRUE(has(resumed.err, "resuming ")) << resumed.err;
+  }
 }
 
 TEST_F(Launch, NamesTheRankThatWasKilledAndTheRunGoesOnWithAnyNumber) {
