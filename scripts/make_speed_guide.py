@@ -52,7 +52,7 @@ def jobs(wikitext, imdb):
         "distilbert": ("System 2: a classifier of DistilBERT's shape on IMDB, 128 tokens, batch 8",
                        encoder(imdb, 6, 128, 8, gradient_accumulation_steps=2),
                        ["training.gradient_accumulation_steps=1", "training.gradient_accumulation_steps=8",
-                        "training.eval_steps=50"], True),
+                        "training.eval_steps=50"], False),
         "mu": ("System 4: MU, 6 layers, 50,000 tokens of vocabulary, WikiText-2, 8 x 4 sequences of 128",
                {"model": {"type": "mu", "num_layers": 6, "vocab_size": 50000},
                 "training": {"max_length": 128, "batch_size": 8, "gradient_accumulation_steps": 4, "max_steps": 20000, "precision": "fp32"},

