@@ -54,7 +54,7 @@ def jobs(wikitext, imdb):
                        ["training.gradient_accumulation_steps=1", "training.gradient_accumulation_steps=8",
                         "training.eval_steps=50"], False),
         "mu": ("System 4: MU, 6 layers, 50,000 tokens of vocabulary, WikiText-2, 8 x 4 sequences of 128",
-               {"model": {"type": "mu", "num_layers": 6, "vocab_size": 50000},
+               {"model": {"type": "mu", "num_layers": 6, "vocab_size": 50000, "context": 256},
                 "training": {"max_length": 128, "batch_size": 8, "gradient_accumulation_steps": 4, "max_steps": 20000, "precision": "fp32"},
                 "data": {"train": [wikitext]}},
                ["model.num_layers=24", "training.max_length=256", "model.vocab_size=10000", "training.precision=bf16"], True),
@@ -244,7 +244,7 @@ def page(diagnoses, catalogue, budget):
             continue
         out += [f"## {title}", ""]
         first = diagnoses.first(name)
-        share = diagnoses.by_name[name, "tries"]["roofline"]
+        share = (diagnoses.by_name[name, "tries"]["roofline"] or {}).get("before")
         attainable = f", {100 * share['share']:.0f} % of what is attainable here" if share else ""
         out += [f"As written: {first['tokens_per_second']:,.0f} tokens/s, {first['rows_per_second']:,.1f} sequences/s, an epoch in "
                 f"{seconds_text(first['epoch_seconds'])}{attainable}.", ""]
