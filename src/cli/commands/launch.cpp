@@ -123,6 +123,7 @@ class Launch {
 
   bool was_interrupted() const { return was_interrupted_; }
   const Rank& rank(int number) const { return ranks_[static_cast<size_t>(number)]; }
+  int ranks() const { return static_cast<int>(ranks_.size()); }
   int64_t step_of(int number) const { return segment_.step_of(number); }
   int64_t parts() const { return segment_.parts(); }
 
@@ -244,7 +245,8 @@ int run_launch(const LaunchArguments& arguments) {
       return rank.exit_code();
     }
     ranks = ranks_after(ranks, launch.parts());
-    resumes = resumes || step > 0;  // before that there is nothing to go on from: it is the same command again
+    // Before the first step there is nothing to go on from: it is the same command again.
+    for (int number = 0; number < launch.ranks(); ++number) resumes = resumes || launch.step_of(number) > 0;
     say("brisk launch: {}; restart {} of {}, {} with {}", what, attempt + 1, arguments.restarts,
         resumes ? "from the last checkpoint" : "from the beginning", plural(ranks, "rank"));
   }
