@@ -3,7 +3,8 @@
 
     scripts/check_doctor.py [--brisk build/brisk] [--budget 25s] [CASE...]
 
-Prints a line for each: the finding, predicted and measured gain. Exit status 1 where one is missed. Takes about half a
+Prints a line for each: the finding, predicted and measured gain. What is wrong with several processes is planted in a run by two of them
+that the job's output folder then has, and must be found, first or not. Exit status 1 where one is missed. Takes about half a
 minute each; what is measured means little on a machine that is busy with something else. Python's standard library alone.
 """
 import argparse
@@ -105,6 +106,53 @@ def cases(folder):
     }
 
 
+# name: (job, finding that a run by two processes leads to, whether something else runs on the second one's core meanwhile)
+def cases_of_ranks(folder):
+    rest = {"max_steps": 150, "precision": "auto"}
+    narrow = with_model(base(folder, **dict(rest, batch_size=2, max_length=16)), d_model=256, vocab_size=8000)
+    return {
+        "exposed": (narrow, "exposed_communication", False),
+        "slow_rank": (base(folder, **rest), "slow_rank", True),
+        "uneven": (base(folder, **dict(rest, batch_size=3)), "small_part", False),
+    }
+
+
+def train_on_two(brisk, path, is_disturbed):
+    cores = sorted(os.sched_getaffinity(0))[:2]
+    other = None
+    if is_disturbed:
+        other = subprocess.Popen([sys.executable, "-c", f"import os\nos.sched_setaffinity(0, [{cores[-1]}])\nwhile True: pass"])
+    try:
+        subprocess.run([brisk, "launch", "-n", "2", "--threads-per-rank", "1", "train", path], check=True, capture_output=True)
+    finally:
+        if other:
+            other.kill()
+            other.wait()
+
+
+def check_ranks(brisk, folder, budget, chosen):
+    missed = 0
+    for name, (job, expected, is_disturbed) in cases_of_ranks(folder).items():
+        if chosen and name not in chosen:
+            continue
+        path = f"{folder}/{name}.json"
+        with open(path, "w") as file:
+            json.dump({**job, "output": f"{folder}/runs/{name}"}, file)
+        train_on_two(brisk, path, is_disturbed)
+        done = subprocess.run([brisk, "doctor", path, "--budget", budget, "--json"], capture_output=True, text=True)
+        if done.returncode != 0:
+            print(f"{name:<16} exit code {done.returncode}: {done.stderr.strip().splitlines()[-1]}")
+            missed += 1
+            continue
+        findings = json.loads(done.stdout)["findings"]
+        found = [f for f in findings if f["id"] == expected]
+        missed += 0 if found else 1
+        print(f"{name:<16} {expected if found else 'nothing of the kind':<24} "
+              f"{found[0]['predicted_gain'] if found else 0:>8.2f}x {'not measured':>22}  no    "
+              f"{found[0]['cause'] if found else 'WRONG, found ' + ', '.join(f['id'] for f in findings)}", flush=True)
+    return missed
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--brisk", default="build/brisk")
@@ -148,6 +196,8 @@ def main():
             print(f"{name:<16} {str(first):<24} {predicted:>9} {gain:>22}  {'yes' if rung and rung['kept'] else 'no':<4}  "
                   f"{'right' if right else 'WRONG, expected ' + str(expected)}{'; also ' + others if others else ''}",
                   flush=True)
+        if len(os.sched_getaffinity(0)) > 1:
+            missed += check_ranks(brisk, folder, options.budget, options.cases)
     print(f"{missed} missed" if missed else "all found")
     return 1 if missed else 0
 

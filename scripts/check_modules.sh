@@ -15,23 +15,24 @@ ops: tensor base
 ops/tape: ops tensor base
 models: ops tensor base
 text: base
+score: base
 data: text base
 optim: ops tensor base
 hub: job text tensor base
 report: job text base
 checkpoint: job hub report models optim data text ops tensor base
-infer: checkpoint job hub report models optim data text ops tensor base
+infer: checkpoint job hub report models optim data score text ops tensor base
 train/engine: infer checkpoint job models optim data text ops tensor comm base
-train/record: train/engine infer checkpoint job hub report models optim data text ops tensor comm base
-train/task: train/engine train/record infer checkpoint job hub report models optim data text ops tensor comm base
-train/run: train/engine train/record train/task infer checkpoint job hub report models optim data text ops tensor comm base
+train/record: train/engine infer checkpoint job hub report models optim data score text ops tensor comm base
+train/task: train/engine train/record infer checkpoint job hub report models optim data score text ops tensor comm base
+train/run: train/engine train/record train/task infer checkpoint job hub report models optim data score text ops tensor comm base
 doctor/readings: job base
 doctor/judge: doctor/readings job base
 doctor/show: doctor/diagnosis.h doctor/planning.h doctor/judge doctor/readings report job base
 doctor: train infer checkpoint job hub report models optim data text ops tensor comm base
 bench: train infer checkpoint job hub report models optim data text ops tensor comm base
-api: train infer checkpoint job hub report models optim data text ops tensor comm base
-cli: api bench doctor train infer checkpoint job hub report models optim data text ops tensor comm base
+api: train infer checkpoint job hub report models optim data score text ops tensor comm base
+cli: api bench doctor train infer checkpoint job hub report models optim data score text ops tensor comm base
 '
 grep -rnE '^ *#include "[^"]+/[^"]+"' src | awk -v rules="$rules" '
   function module_of(path) {  # the longest module name that is a folder of this path
@@ -69,13 +70,13 @@ follow() {  # a file below src/, and the headers of cli it includes
     header=${line#*\"} header=${header%%\"*}
     case $header in
       cli/*) follow "$header" ;;
-      *) echo "src/$1:${line%%:*}: $header: train, eval, generate, predict and export use the library by brisk/*.h alone" >&2
+      *) echo "src/$1:${line%%:*}: $header: train, eval, generate, translate, predict and export use the library by brisk/*.h alone" >&2
          inside=1 ;;
     esac
   done < <(grep -nE '^ *#include "' "src/$1" || true)
 }
 inside=0
-for command in train eval generate predict export; do follow cli/commands/$command.cpp; done
+for command in train eval generate translate predict export; do follow cli/commands/$command.cpp; done
 [ $inside = 0 ] || exit 1
 outside=$(grep -rnlE '#include <(dnnl|cblas|cublas|cudnn|mpi|nccl)' src --include='*.h' --include='*.cpp' | grep -v '^src/ops/' || true)
 [ -z "$outside" ] || { echo "libraries of matrix products are used in ops/ alone: $outside" >&2; exit 1; }

@@ -123,7 +123,7 @@ class Case:
             measured = self.train(*row["settings"])
             what = f"{row['id']} ({', '.join(row['settings'])})"
             if row["id"] == "machines":
-                self.check(f"{what}: step", row["step_seconds"], measured["step"], "s")
+                self.check(f"{what}: part", row["part_seconds"], measured["step"], "s")
             else:
                 self.check(f"{what}: epoch", row["epoch_seconds"], measured["epoch"], "s")
                 self.check(f"{row['id']}: memory", row["memory_bytes"], measured["memory"], "bytes")

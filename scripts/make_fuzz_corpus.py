@@ -6,6 +6,7 @@
 Files named found_* are inputs that once were findings; they are left as they are. Small on purpose: a fuzzer tries tens of
 thousands of changes to them each second.
 """
+import base64
 import json
 import pathlib
 import re
@@ -53,6 +54,9 @@ def make_jobs():
     write("job", "train_layers", compact({"model": {"from": "m", "num_layers": 6}, "training": {"train_layers": 2, "stop": "2e"}}))
     write("job", "overrides", '{"training": {"max_length": 64, "stop": "500u"}} // a comment\0training.max_steps=10\0'
           'data.train=["a","b"]\0model.d_model=1e2\0output=2024\0training.fp16=true')
+    write("job", "pairs", compact({
+        "task": "translate", "data": {"train": {"source": "a.en", "target": ["a.de", "b.de"]}, "too_long": "cut",
+                                      "validation": {"source": "v.en", "target": "v.de"}, "separate_tokenizers": True}}))
     write("job", "slips", "{\"model\": {\"d_modl\": 3, \"num_heads\": 3, \"norm\": \"rmsnrm\"},\n/* \"x\" */ \"trainin\": {}, "
           "\"training\": {\"seed\": \"1\", \"stop\": \"10Mt\", \"lr\": 2, \"learning_rate\": 2, \"seed\": 1}, \"data\": 3}")
     write("job", "syntax", "{\"model\": {\"d_model\": 3,}")
@@ -122,7 +126,16 @@ def make_tokenizer_jsons():
     save("regex_groups", pre=regex(r"(?<=[a-z])[A-Z]|\d{2,3}|(?:ab)+?c*+|[^\W\d_]{4}|[\p{P}&&[^.]]+|(?>a|b)?+", "Removed"))
     save("regex_places", pre=regex(r"^a|b$|\Ac|d\z|e\Z|\bf\B|(?!g)h|(?<!i)j|\x41|\x{42}|\u0043|[\h\t-\r]", "MergedWithNext"))
     save("regex_names", pre=regex(r"(?i)\p{Letter}|\P{^Lu}|\pN|[^\s\S]|\w\W|\D.*?x{,3}y{2,}|[a[b-d]&&\w]", "Contiguous", True))
-    words = ["normalizer", "pre_tokenizer", "post_processor", "decoder", "added_tokens", "model", "vocab", "merges", "unk_token",
+    unigram = {"type": "Unigram", "unk_id": 0, "byte_fallback": True,
+               "vocab": [["<s>", 0.0], ["▁", -1.5], ["a", -2.0], ["ab", -2.5], ["<0x41>", -3.0], ["b▁", -1.0]]}
+    mapped = of("Sequence", normalizers=[of("Nmt"), of("Precompiled", precompiled_charsmap=base64.b64encode(character_map()).decode())])
+    metaspace = of("Metaspace", replacement="▁", prepend_scheme="always", split=True)
+    save("unigram", pre=metaspace, decoder=metaspace, normalizer=mapped, **unigram)
+    save("unigram_of_sentencepiece", pre=metaspace, decoder=metaspace, normalizer=mapped, **unigram, sentencepiece={
+        "remove_extra_whitespaces": True, "add_dummy_prefix": True, "ids_from_vocabulary": True, "outside_text": [0], "user_defined": [3],
+        "without_id": [["a▁", -1.0]]})
+    words = ["unk_id", "vocab", "Unigram", "sentencepiece", "outside_text", "user_defined", "without_id", "ids_from_vocabulary", "Precompiled",
+             "precompiled_charsmap", "Nmt", "add_dummy_prefix", "remove_extra_whitespaces", "normalizer", "pre_tokenizer", "post_processor", "decoder", "added_tokens", "model", "vocab", "merges", "unk_token",
              "Sequence", "normalizers", "pretokenizers", "processors", "decoders", "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Strip",
              "StripAccents", "Prepend", "prepend", "Replace", "BertNormalizer", "ByteLevel", "Split", "Whitespace", "WhitespaceSplit",
              "Metaspace", "Digits", "Punctuation", "BertPreTokenizer", "CharDelimiterSplit", "TemplateProcessing", "BertProcessing",
@@ -156,6 +169,16 @@ def piece(text, score, kind):
     return field(1, field(1, text) + field(2, float(score)) + field(3, kind))
 
 
+def character_map():
+    """A becomes "b e": a double array of one key, and the text."""
+    units = [0] * 0x143
+    units[0] = 0x100 << 10                                      # the children of the root
+    units[0x141] = (0x141 ^ 0x142) << 10 | 1 << 8 | ord("A")    # a key ends here
+    units[0x142] = 1 << 31                                      # and becomes the text at 0
+    trie = struct.pack(f"<{len(units)}I", *units)
+    return struct.pack("<I", len(trie)) + trie + b"b e\0"
+
+
 def make_sentencepieces():
     base = [("<unk>", 0, 2), ("<s>", 0, 3), ("</s>", 0, 3)]
     letters = [("▁t", 0, 1), ("he", -1, 1), ("▁the", -2, 1), ("▁", -3, 1), ("t", -4, 1), ("h", -5, 1), ("e", -6, 1)]
@@ -170,6 +193,8 @@ def make_sentencepieces():
     save("no_prefix", base + letters, bpe, field(3, 0) + field(4, 1))
     save("user_defined", base + letters + [("<mask>", 0, 4), ("unused", 0, 5)], bpe + field(41, -1), b"")
     save("unigram", base + letters, field(3, 1), b"")
+    save("unigram_mapped", base + some_bytes + letters + [("<x>", 0, 4), ("he▁", -9, 5)], field(3, 1) + field(35, 1),
+         field(1, "a") + field(2, character_map()) + field(3, 1) + field(4, 1))
     save("normalizes", base + letters, bpe, field(1, "nmt_nfkc") + field(2, "x"))
     save("suffix_spaces", base, bpe + field(24, 1), b"")
     write("sentencepiece", "fixed_fields", piece("<unk>", 0, 2) + varint(9 << 3 | 1) + bytes(8) + varint(9 << 3 | 5) + bytes(4))
@@ -448,6 +473,12 @@ def make_labels():
     write("labels", "object", '{"0": "a"}')
 
 
+def make_aligned():
+    write("aligned", "pairs", "16\na house\nthe cat\nein Haus\ndie Katze\n")
+    write("aligned", "ends", "5\na\r\nbä\nx\n\n")
+    write("aligned", "longer", "2\na\nx\ny\n")
+
+
 if __name__ == "__main__":
     make_jsons()
     make_run_folders()
@@ -464,5 +495,6 @@ if __name__ == "__main__":
     make_weight_indexes()
     make_checkpoint_states()
     make_labels()
+    make_aligned()
     files = [f for f in CORPUS.rglob("*") if f.is_file()]
     print(f"{len(files)} inputs, {sum(f.stat().st_size for f in files)} bytes")

@@ -117,6 +117,16 @@ class Diagnoses:
                 return Measured(rung["gain"], rung["gain_low"], rung["gain_high"])
         return None
 
+    def processes(self, job):
+        """Of the job by several processes that share the cores, over one; what the curve says where no rung measured it."""
+        for rung in self.by_name[job, "tries"]["ladder"]:
+            if rung.get("processes") and rung["gain"] is not None:
+                return Measured(rung["gain"], rung["gain_low"], rung["gain_high"])
+        curve = self.by_name[job, "tries"].get("process_curve") or []
+        if len(curve) < 2:
+            return None
+        return Measured(max(point["tokens_per_second"] for point in curve[1:]) / curve[0]["tokens_per_second"])
+
     def cumulative(self, job):
         rungs = [rung for rung in self.by_name[job, "naive"]["ladder"] if rung["kept"]]
         return Measured(rungs[-1]["cumulative"])
@@ -149,6 +159,8 @@ def claims(d):
          "large at 128 tokens: what attention that costs nothing would gain"),
         ("1", "gradient checkpointing is faster overall", 1.01, None, d.gain("large", "training.gradient_checkpointing", 1),
          "large, every layer"),
+        ("1", "more processes are faster than more threads on the same cores", 1.01, None, d.processes("small"),
+         "small, `brisk launch` ([distributed.md](distributed.md))"),
         ("2", "reviews cut at 128 instead of 512 tokens: 16x", 16, 16, d.gain("bert", "training.max_length", 128, per_row=True),
          "BERT's shape, per review"),
         ("2", "DistilBERT instead of BERT, with it: 25x to 30x", 25, 30, d.ratio_of_jobs("distilbert", "bert", "rows_per_second"),

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the tables of src/text: unicode_tables.inc (categories, case) and normalization_tables.inc (NFC and the others).
+"""Writes the tables of src/base/text and src/text/unicode: unicode_tables.inc (categories, case), case_context_tables.inc
+(final sigmas), grapheme_tables.inc and normalization_tables.inc (NFC and the others).
 
-    python3 -m venv venv && venv/bin/pip install unicodedata2==16.0.0 tokenizers
+    python3 -m venv venv && venv/bin/pip install unicodedata2==16.0.0 tokenizers regex
     venv/bin/python scripts/make_unicode_tables.py src/text
 
 Unicode 16 is what the regular expressions of Hugging Face's tokenizers library know. Its normalizers and its
@@ -11,6 +12,7 @@ have to be the same here and there.
 import string
 import sys
 
+import regex
 import unicodedata2 as unicodedata
 from tokenizers import normalizers, pre_tokenizers
 
@@ -167,9 +169,44 @@ def write_normalization(out):
                   [f"{{{hexadecimal(first, last)}, {value}}}" for first, last, value in classes])
 
 
+def is_cased(code_point):
+    """Before a capital sigma, it makes that a final one: Unicode's Cased, but for what is Case_Ignorable as well."""
+    return (chr(code_point) + "\u03a3").lower().endswith("\u03c2")
+
+
+def is_case_ignorable(code_point):
+    return not is_cased(code_point) and ("A" + chr(code_point) + "\u03a3").lower().endswith("\u03c2")
+
+
+def write_case_context(out):
+    """What decides how a capital sigma is lowercased. Of the Unicode version of this Python, whose str.lower() it is."""
+    out.write("// What is a letter of a case, and what is passed over when one is looked for (both: the latter).\n")
+    for name, belongs in (("kCasedRanges", is_cased), ("kCaseIgnorableRanges", is_case_ignorable)):
+        write_entries(out, f"CaseContextRange {name}", [f"{{{hexadecimal(a, b)}}}" for a, b, _ in ranges(belongs)])
+
+
+def write_graphemes(out):
+    """Grapheme_Cluster_Break, with what the rules of emoji and Indic conjuncts ask for. Hangul syllables are computed."""
+    classes = [("kLinker", r"\p{InCB=Linker}"), ("kConsonant", r"\p{InCB=Consonant}"), ("kPictographic", r"\p{Extended_Pictographic}")]
+    classes += [(f"k{name}", rf"\p{{GCB={value}}}") for name, value in (
+        ("Cr", "CR"), ("Lf", "LF"), ("Control", "Control"), ("Zwj", "ZWJ"), ("Regional", "Regional_Indicator"), ("Prepend", "Prepend"),
+        ("SpacingMark", "SpacingMark"), ("L", "L"), ("V", "V"), ("T", "T"))]
+    # U+200C alone extends a grapheme and ends an Indic conjunct.
+    classes += [("kSpacingExtend", r"(?!\p{InCB=Extend})\p{GCB=Extend}"), ("kExtend", r"\p{GCB=Extend}")]
+    classes = [(name, regex.compile(pattern)) for name, pattern in classes]
+
+    def grapheme_class(code_point):
+        if 0xAC00 <= code_point <= 0xD7A3:
+            return None
+        return next((name for name, pattern in classes if pattern.match(chr(code_point))), None)
+
+    write_entries(out, "GraphemeRange kGraphemeRanges", [f"{{{hexadecimal(a, b)}, {name}}}" for a, b, name in ranges(grapheme_class)])
+
+
 def main():
     directory = sys.argv[1]
-    for name, write in (("unicode_tables", write_categories), ("normalization_tables", write_normalization)):
+    for name, write in (("unicode_tables", write_categories), ("normalization_tables", write_normalization),
+                        ("case_context_tables", write_case_context), ("grapheme_tables", write_graphemes)):
         with open(f"{directory}/{name}.inc", "w", encoding="utf-8") as out:
             out.write(f"// Unicode {unicodedata.unidata_version}. "
                       "Written by scripts/make_unicode_tables.py; do not edit.\n// clang-format off\n")

@@ -1,16 +1,22 @@
 """The PyTorch twin of `brisk bench lm`: the same decoder, AdamW, clipping, real data movement, one median step time.
 
   python bench/peers/lm_torch.py --shape small --mode compile --precision fp32 --seconds 10 --json
+  python -m torch.distributed.run --nproc-per-node 2 bench/peers/lm_torch.py --shape small --threads 1 --json
+
+Started as several processes they train as DDP does, over gloo: the batch is that of all of them, each has --threads threads on
+cores of its own, and the first one prints.
 
 Needs torch in the environment it runs in (a virtual environment outside this repository); brisk never does.
 """
 import argparse
 import json
+import os
 import resource
 import statistics
 import time
 
 import torch
+import torch.distributed as dist
 import torch.nn as nn
 import torch.nn.functional as F
 
@@ -56,6 +62,27 @@ class Decoder(nn.Module):
         return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
 
 
+def join_processes(threads):
+    """The number of processes and which this is; each on cores of its own, where there are enough."""
+    world, rank = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
+    if world > 1:
+        dist.init_process_group("gloo")
+        cores = sorted(os.sched_getaffinity(0))
+        if len(cores) >= world * threads:
+            os.sched_setaffinity(0, cores[rank * threads:(rank + 1) * threads])
+    return world, rank
+
+
+def agreed_steps(step, seconds):
+    """As many as the first process thinks it can do in this time."""
+    start = time.time()
+    for number in range(5):
+        step(number)
+    count = torch.tensor([max(5, round(seconds * 5 / (time.time() - start)))])
+    dist.broadcast(count, 0)
+    return int(count)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--shape", choices=SHAPES, default="small")
@@ -71,15 +98,21 @@ def main():
     options = parser.parse_args()
     vocabulary, width, layers, heads, length, batch = SHAPES[options.shape]
     batch, length, on_gpu = options.batch or batch, options.max_length or length, options.device == "cuda"
+    world, rank = join_processes(options.threads)
+    if world > 1 and on_gpu:
+        parser.error("several processes are timed on CPUs")
+    if batch % world:
+        parser.error(f"--batch {batch} is not divisible by {world} processes")
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     if on_gpu:
         torch.set_float32_matmul_precision("high" if options.precision == "bf16" else "highest")
     model = Decoder(vocabulary, width, layers, heads, length).to(options.device)
-    run = model if options.mode == "eager" else torch.compile(model, mode="reduce-overhead" if options.mode == "graphs" else None)
+    whole = nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True) if world > 1 else model
+    run = whole if options.mode == "eager" else torch.compile(whole, mode="reduce-overhead" if options.mode == "graphs" else None)
     optimizer = torch.optim.AdamW(model.parameters(), 3e-4, fused=True)
     # Eight batches in turn, spread like words: few tokens common, most rare.
-    data = (torch.rand(8, batch, length + 1) ** 3 * vocabulary).long()
+    data = (torch.rand(8, batch, length + 1) ** 3 * vocabulary).long()[:, rank * (batch // world):(rank + 1) * (batch // world)]
     data = data.pin_memory() if on_gpu else data
 
     def step(number):
@@ -96,15 +129,21 @@ def main():
     for number in range(10 if on_gpu else 3):
         step(number)
     times, end = [], time.time() + options.seconds
-    while time.time() < end or len(times) < 3:
+    steps = agreed_steps(step, options.seconds) if world > 1 else None
+    while len(times) < steps if steps else time.time() < end or len(times) < 3:
         start = time.time()
         step(len(times))
         times.append(time.time() - start)
     seconds = statistics.median(times)
     flop = 6 * (12 * width * width * layers + vocabulary * width) + 6 * layers * length * width
     speed = batch * length / seconds
+    if world > 1:
+        dist.barrier()
+        dist.destroy_process_group()
+        if rank > 0:
+            return
     result = {
-        "shape": options.shape, "mode": options.mode, "precision": options.precision, "tokens_per_second": speed,
+        "world_size": world, "threads": options.threads, "shape": options.shape, "mode": options.mode, "precision": options.precision, "tokens_per_second": speed,
         "gflops": speed * flop * 1e-9, "step_ms": seconds * 1e3, "steps": len(times),
         "peak_memory_bytes": torch.cuda.max_memory_allocated() if on_gpu else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "torch": torch.__version__,

@@ -267,6 +267,8 @@ def main():
     def step(number):
         total = 0.0
         for micro_batch in windows[number % steps]:
+            if options.mode == "graphs":
+                torch.compiler.cudagraph_mark_step_begin()
             both = micro_batch.to(options.device, non_blocking=True)
             tokens, targets = both[:, :-1].contiguous(), both[:, 1:].contiguous()
             kind = torch.float16 if options.precision == "fp16" else torch.bfloat16

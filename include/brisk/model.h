@@ -1,4 +1,4 @@
-// A trained model, loaded for use: generation, prediction, evaluation, export.
+// A trained model, loaded for use: generation, prediction, translation, evaluation, export.
 //
 //   brisk::LoadedModel model(runtime, "runs/bible");
 //   std::cout << model.generate("In the beginning", {.max_tokens = 100}).text << "\n";
@@ -62,6 +62,47 @@ struct Generated {
   double seconds = 0;
 };
 
+// When beam search ends that has as many finished texts as beams (generate's early_stopping in transformers).
+enum class EarlyStopping {
+  heuristic,  // when the best unfinished one would score worse than the worst of them if it ended now (False there)
+  first,      // at once (True)
+  never       // when no unfinished one can come to a better score, however long it becomes ("never")
+};
+
+struct TranslateOptions {
+  int64_t beam = 4;             // width of beam search; 1: always the likeliest token
+  double length_penalty = 1.0;  // a translation's score is the sum of its log probabilities / tokens^this
+  EarlyStopping early_stopping = EarlyStopping::heuristic;
+  int64_t n_best = 1;      // translations of each text, the best first; at most `beam`
+  int64_t max_tokens = 0;  // of a translation; 0: three times as many as its text has, and ten
+  // Draws the tokens at random instead; n_best is how many translations are drawn of each text.
+  bool sample = false;
+  double temperature = 1.0;
+  int64_t top_k = 0;
+  double top_p = 1.0;
+  double min_p = 0.0;
+  uint64_t seed = 1;
+};
+
+struct Translated {
+  struct Text {
+    std::string text;
+    double score = 0;    // the sum of its log probabilities / tokens^length_penalty
+    int64_t tokens = 0;  // with its end token
+    bool ended = true;   // false: it was cut at max_tokens, or at what the model writes
+  };
+  std::vector<Text> best;  // TranslateOptions::n_best, or fewer where the search found no more
+  int64_t source_tokens = 0;
+  int64_t parts = 1;  // that a text longer than the model reads was divided into; 0 of an empty one
+};
+
+struct TranslateTotals {
+  int64_t texts = 0, empty = 0;
+  int64_t source_tokens = 0, tokens = 0;
+  int64_t divided = 0;  // texts that are longer than the model reads, which were translated in parts
+  int64_t cut = 0;      // translations that were cut before they ended
+};
+
 struct TextOrPair {
   std::string text, pair = {};
 };
@@ -84,6 +125,12 @@ struct PredictTotals {
 struct EvaluateOptions {
   int64_t max_length = 0;                                          // tokens of a sequence; 0: as in training
   std::string text_field = {}, label_field = {}, pair_field = {};  // columns of a table; empty: as in training
+  // Of text to text.
+  std::vector<std::string> target = {};  // files with the translation of each line of `data`; empty: `data` are tables
+  std::string source_field = {}, target_field = {};  // columns of a table; empty: as in training
+  bool translate = true;                             // for BLEU and chrF; false: the loss alone
+  TranslateOptions translation = {};
+  std::string bleu_tokenizer = {};  // 13a, intl, zh, char, none; empty: 13a
 };
 
 struct Evaluation {
@@ -111,7 +158,7 @@ class BRISK_API LoadedModel {
   LoadedModel& operator=(LoadedModel&&) noexcept;
 
   const std::string& source() const;               // the checkpoint or file it was read from
-  const std::string& task() const;                 // language_model, classify, mlm
+  const std::string& task() const;                 // language_model, classify, mlm, translate
   const std::string& best_by() const;              // the metric it was chosen by
   const std::vector<std::string>& labels() const;  // of a classifier
   bool classifies_pairs() const;                   // of texts
@@ -137,6 +184,17 @@ class BRISK_API LoadedModel {
   // Of lines as they come: `read` returns the number of bytes that are available, 0 at the end.
   PredictTotals predict_lines(const std::function<size_t(char* out, size_t size)>& read,
                               const OnPredictions& on_predictions, const PredictOptions& options = {});
+
+  // Translates texts. Answers come in the order of the texts, a few hundred at a time. UserError where it is no model of text
+  // to text. Of `translate_file`, a text is a line, or a row of a table; of `translate_lines`, a line as it comes: `read` returns
+  // the number of bytes that are available, 0 at the end.
+  using OnTranslations = std::function<void(std::span<const Translated>)>;
+  TranslateTotals translate(const std::vector<std::string>& texts, const OnTranslations& on_translations,
+                            const TranslateOptions& options = {});
+  TranslateTotals translate_file(const std::string& path, const OnTranslations& on_translations,
+                                 const TranslateOptions& options = {});
+  TranslateTotals translate_lines(const std::function<size_t(char* out, size_t size)>& read,
+                                  const OnTranslations& on_translations, const TranslateOptions& options = {});
 
   // On text, or on a table with labels: files, folders or globs.
   Evaluation evaluate(const std::vector<std::string>& data, const EvaluateOptions& options = {});

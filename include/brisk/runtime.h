@@ -26,12 +26,13 @@ class ThreadPool;
 enum class Isa : int;
 
 // The variables that brisk reads: BRISK_..., HOME, XDG_CACHE_HOME, TERM, NO_COLOR, and what launchers tell of ranks
-// (RANK, WORLD_SIZE, ..., OMPI_COMM_WORLD_..., PMI_..., SLURM_...).
+// (RANK, WORLD_SIZE, ..., OMPI_COMM_WORLD_..., PMI_..., SLURM_..., TORCHELASTIC_..., NCCL_HOSTID).
 using Environment = std::map<std::string, std::string, std::less<>>;
 BRISK_API Environment process_environment();
 
 struct RuntimeOptions {
-  int threads = 0;  // of the pool; 0: one for each core this process may use. A job's training.threads precedes it.
+  int threads = 0;  // of the pool; 0: one for each core this process may use (in Slurm: SLURM_CPUS_PER_TASK at most). A
+                    // job's training.threads precedes it.
   Environment environment = process_environment();
   std::string cache_directory = {};        // empty: $XDG_CACHE_HOME/brisk, or ~/.cache/brisk, or a folder under /tmp
   std::shared_ptr<LogSink> log = nullptr;  // null: standard error

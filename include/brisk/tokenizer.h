@@ -89,12 +89,14 @@ class BRISK_API Tokenizer {
 };
 
 // `path` is one of
-//   - a tokenizer.json, of ours or of Hugging Face's tokenizers library, with BPE or WordPiece;
+//   - a tokenizer.json, of ours or of Hugging Face's tokenizers library, with BPE, WordPiece or Unigram;
 //   - BERT's vocab.txt, with tokenizer_config.json next to it or not;
-//   - a SentencePiece .model with BPE;
+//   - a SentencePiece .model with Unigram (T5's, with the tokens that tokenizer_config.json next to it adds) or BPE;
+//   - Marian's source.spm or target.spm, with the vocab.json that has the ids next to it;
 //   - GPT-2's encoder.json (or vocab.json) with vocab.bpe (or merges.txt) next to it, or either of the two files;
 //   - llama2.c's tokenizer binary (tok512.bin, tokenizer.bin);
-//   - a directory that holds a tokenizer.json, a tokenizer.model, the two files of GPT-2 or RoBERTa, or a vocab.txt.
+//   - a directory that holds a tokenizer.json, a tokenizer.model, a spiece.model, Marian's files (it is then the source's),
+//     the two files of GPT-2 or RoBERTa, or a vocab.txt.
 // A file that is missing, cut short or inconsistent, or has a component that is not known, is a UserError that names
 // it, what was found and what to do.
 BRISK_API std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path);

@@ -39,6 +39,8 @@ class ColumnScope {
     choose(options.text_field, "text_field", false);
     choose(options.label_field, "label_field", false);
     choose(options.pair_field, "pair_field", true);
+    choose(options.source_field, "source_field", false);
+    choose(options.target_field, "target_field", false);
     data_ = std::move(chosen.data);
   }
   ~ColumnScope() { data_ = std::move(before_); }
@@ -71,7 +73,17 @@ Evaluation LoadedModel::evaluate(const std::vector<std::string>& data, const Eva
   const Content::Scope scope(*content_);
   const int64_t max_length = content_->length(options.max_length);
   const ColumnScope columns(model.job, options, model.path);
-  const TaskEvaluation evaluation = brisk::evaluate(*make_task(model.job.task), model, data, max_length);
+  if (!options.target.empty() && !traits_of_task(model.job.task).trains_encoder_decoder) {
+    user_error("{} {}: {} (task {}) does not translate; remove the option", option_name("target"),
+               options.target.front(), model.path, model.job.task);
+  }
+  const TaskEvaluation evaluation = brisk::evaluate(*make_task(model.job.task), model,
+                                                    Task::EvaluationRequest{.paths = data,
+                                                                            .max_length = max_length,
+                                                                            .target = options.target,
+                                                                            .translate = options.translate,
+                                                                            .translation = options.translation,
+                                                                            .bleu_tokenizer = options.bleu_tokenizer});
   for (const std::string& note : evaluation.notes) say("{}", note);
   return {.metrics = evaluation.result.metrics,
           .targets = evaluation.result.targets,

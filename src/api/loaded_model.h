@@ -8,6 +8,7 @@
 #include "base/runtime.h"
 #include "infer/answer/generate.h"
 #include "infer/answer/predict.h"
+#include "infer/answer/translate.h"
 #include "infer/open/trained_model.h"
 
 namespace brisk {
@@ -15,7 +16,8 @@ namespace brisk {
 struct LoadedModel::Content {
   Runtime& runtime;
   std::unique_ptr<TrainedModel> model;
-  std::unique_ptr<Generator> generator;  // made with the first text
+  std::unique_ptr<Generator> generator;    // made with the first text
+  std::unique_ptr<Translator> translator;  // likewise
 
   // The runtime bound to this thread, with the cache directory of the model's run.
   class Scope {

@@ -15,7 +15,8 @@ LoadedModel::LoadedModel(Runtime& runtime, const std::string& path, const LoadOp
   const RuntimeScope scope(runtime);
   auto model = open_trained_model(path, options.tokenizer, options.as_trained, options.device,
                                   options.allow_nonfinite ? NonFinite::allow : NonFinite::refuse);
-  content_.reset(new Content{.runtime = runtime, .model = std::move(model), .generator = nullptr});
+  content_.reset(
+      new Content{.runtime = runtime, .model = std::move(model), .generator = nullptr, .translator = nullptr});
 }
 
 LoadedModel::~LoadedModel() {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "api/input_lines.h"
 #include "api/loaded_model.h"
 #include "base/error.h"
 #include "base/terminal/terminal.h"
@@ -59,30 +60,18 @@ class AnswerStream {
   int64_t bytes_ = 0, texts_ = 0;
 };
 
-// Each line is a text. `read` returns the bytes that are available, 0 at the end. Returns the number of blank lines.
-int64_t answer_lines(const std::function<size_t(char* out, size_t size)>& read, const std::string& name,
-                     bool someone_waits, AnswerStream& answers) {
-  constexpr size_t kLongestLine = size_t{64} << 20;
+// Returns the number of blank lines.
+int64_t answer_lines(const ReadBytes& read, const std::string& name, bool someone_waits, AnswerStream& answers) {
   int64_t blank = 0;
-  std::string rest, block(size_t{1} << 16, '\0');
-  int64_t line = 1;
-  for (size_t size = 0; (size = read(block.data(), block.size())) > 0;) {
-    size_t seen = rest.size(), begin = 0;  // no line ends before `seen`
-    rest.append(block.data(), size);
-    for (size_t end = 0; (end = rest.find('\n', std::max(begin, seen))) != std::string::npos; begin = end + 1, ++line) {
-      const bool windows = end > begin && rest[end - 1] == '\r';
-      const std::string_view text = std::string_view(rest).substr(begin, end - begin - (windows ? 1 : 0));
-      blank += text.find_first_not_of(" \t") == std::string_view::npos;
-      answers.add(text);
-    }
-    rest.erase(0, begin);
-    if (rest.size() > kLongestLine) {
-      user_error("{}: line {}: a line of more than {}; divide it into several texts, one on each line", name, line,
-                 format_bytes(static_cast<double>(kLongestLine)));
-    }
-    if (someone_waits) answers.flush();  // a reader at the other end of a pipe; the next block may take long
-  }
-  if (!rest.empty()) answers.add(rest);
+  for_each_input_line(
+      read, name,
+      [&](std::string_view line) {
+        blank += line.find_first_not_of(" \t") == std::string_view::npos;
+        answers.add(line);
+      },
+      [&] {
+        if (someone_waits) answers.flush();  // a reader at the other end of a pipe; the next block may take long
+      });
   return blank;
 }
 

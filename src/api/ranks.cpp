@@ -9,6 +9,7 @@
 
 #include "base/machine/process.h"
 #include "base/runtime.h"
+#include "base/terminal/terminal.h"
 #include "base/threads.h"
 #include "comm/communicator.h"
 #include "comm/world.h"
@@ -22,7 +23,7 @@ namespace {
 int threads_of_rank(int ranks_of_cores) {
   if (const std::string given(Runtime::current().environment("BRISK_RANK_THREADS")); !given.empty())
     return std::max(1, std::atoi(given.c_str()));
-  return std::max(1, available_cores() / ranks_of_cores);
+  return cores_of_task(Runtime::current().environment("SLURM_CPUS_PER_TASK"), ranks_of_cores);
 }
 
 // How many ranks may use the very cores that this one may, and how many are on its machine.
@@ -60,9 +61,13 @@ Ranks::Ranks(Runtime& runtime) {
                              .threads = runtime.threads(),
                              .communicator = open_communicator(world),
                              .processes = nullptr});
-  if (!content_->communicator) return;
+  if (!content_->communicator) {
+    if (const std::string advice = advice_to_one_task(world); !advice.empty()) say("{}", advice);
+    return;
+  }
   const Neighbours neighbours = neighbours_of(*content_->communicator);
-  content_->processes = std::make_unique<ConnectedProcesses>(*content_->communicator, neighbours.of_machine);
+  content_->processes =
+      std::make_unique<ConnectedProcesses>(*content_->communicator, neighbours.of_machine, world.local_rank);
   runtime.set_quiet(world.rank > 0);
   if (neighbours.of_machine > 1) runtime.set_threads(threads_of_rank(neighbours.of_cores));
 }

@@ -63,8 +63,9 @@ class CallersLog final : public LogSink {
 Environment process_environment() {
   constexpr std::string_view kNames[] = {"HOME",        "XDG_CACHE_HOME", "TERM",       "NO_COLOR",
                                          "RANK",        "WORLD_SIZE",     "LOCAL_RANK", "LOCAL_WORLD_SIZE",
-                                         "MASTER_ADDR", "MASTER_PORT"};
-  constexpr std::string_view kPrefixes[] = {"BRISK_", "OMPI_COMM_WORLD_", "PMI_", "PMIX_RANK", "MPI_LOCAL", "SLURM_"};
+                                         "MASTER_ADDR", "MASTER_PORT",    "NCCL_HOSTID"};
+  constexpr std::string_view kPrefixes[] = {"BRISK_",    "OMPI_COMM_WORLD_", "PMI_",         "PMIX_RANK",
+                                            "MPI_LOCAL", "SLURM_",           "TORCHELASTIC_"};
   Environment found;
   for (char** variable = ::environ; variable != nullptr && *variable != nullptr; ++variable) {
     const std::string_view text = *variable;
@@ -85,7 +86,7 @@ Runtime::Runtime(RuntimeOptions options)
     : environment_(std::move(options.environment)),
       cache_directory_(std::move(options.cache_directory)),
       names_flags_(options.names_flags),
-      threads_(options.threads > 0 ? options.threads : available_cores()) {
+      threads_(options.threads > 0 ? options.threads : cores_of_task(environment("SLURM_CPUS_PER_TASK"))) {
   if (cache_directory_.empty()) cache_directory_ = default_cache_directory(*this);
   if (options.log) {
     log_ = std::make_shared<CallersLog>(std::move(options.log));

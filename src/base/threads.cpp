@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <cmath>
 #include <exception>
 #include <fstream>
@@ -250,6 +251,14 @@ int available_cores() {
     cores = std::min(cores, std::max(1, static_cast<int>(std::ceil(std::stod(quota) / period))));
   }
   return std::max(1, cores);
+}
+
+int cores_of_task(std::string_view slurm_cpus_per_task, int processes) {
+  const int share = std::max(1, available_cores() / std::max(1, processes));
+  int given = 0;
+  const char* const end = slurm_cpus_per_task.data() + slurm_cpus_per_task.size();
+  const auto [stop, error] = std::from_chars(slurm_cpus_per_task.data(), end, given);
+  return error == std::errc() && stop == end && given > 0 ? std::min(share, given) : share;
 }
 
 }  // namespace brisk

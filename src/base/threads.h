@@ -103,6 +103,10 @@ class ThreadPool {
 // Cores this process may use (affinity mask and cgroup quota considered).
 int available_cores();
 
+// Threads for this process by default: its share of those cores, where `processes` use the same ones, and no more than Slurm
+// gave to the task (its SLURM_CPUS_PER_TASK; empty: it did not), whose binding of tasks to cores may be off.
+int cores_of_task(std::string_view slurm_cpus_per_task, int processes = 1);
+
 // For Runtime::set_threads: the number of threads `asked` for, 0: one per core. UserError, with the option's name, for
 // so many on so few cores that they would only wait for each other.
 int thread_count_for(int64_t asked, std::string_view name);

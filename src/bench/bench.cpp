@@ -74,6 +74,7 @@ BenchResult bench_language_model(const BenchOptions& options) {
                            .threads = options.threads,
                            .micro_batch_tokens = options.micro_batch_tokens,
                            .device = options.device,
+                           .processes = options.processes,
                            .sizes = "--width, --layers, --vocabulary, --batch, --micro-batch-tokens or --max-length"})};
   result.model = model;
   return result;

@@ -45,7 +45,9 @@ ClassifyBenchResult bench_classify(const ClassifyBenchOptions& options) {
   if (options.max_length > config.max_length) {
     user_error("--max-length {}: {} reads at most {} tokens", options.max_length, options.model, config.max_length);
   }
-  Runtime::current().set_threads(thread_count_for(options.threads, "--threads"));
+  set_bench_threads(options.threads, options.processes);
+  ProcessGroup& processes = options.processes != nullptr ? *options.processes : single_process();
+  if (!processes.is_first()) processes.wait_for_all();  // the first one fills the cache for all
   const InputTable table(
       {.paths = {options.data}, .text_field = options.text_field, .label_field = options.label_field, .of_job = false});
   std::string note;
@@ -58,29 +60,34 @@ ClassifyBenchResult bench_classify(const ClassifyBenchOptions& options) {
                config.vocab_size);
   }
   const auto data = open_examples(table, *tokenizer, Runtime::current().cache_directory());
+  if (processes.is_first()) processes.wait_for_all();
   const ExampleSet examples(data, *tokenizer, training_labels(*data, true));
   check_room_for_text(examples, options.max_length);
   const auto sequences = std::make_shared<const ExampleSequences>(examples, options.max_length);
   config.num_labels = examples.labels().count();
 
-  const DeviceChoice place = choose_device(options.device, "--device");
+  const DeviceChoice place = choose_bench_device(options.device, options.processes);
   EngineOptions engine_options;
   engine_options.device = place.device;
+  engine_options.processes = options.processes;
   engine_options.model = config;
   engine_options.layout = first_rows_layout(options.batch);
   const int64_t longest = sequences->longest();
-  const int64_t rows = micro_batch_rows(options.micro_batch_tokens, usual_micro_batch_tokens(place.device),
-                                        options.batch, length_figures(*sequences));
+  const int64_t rows =
+      micro_batch_rows(options.micro_batch_tokens, usual_micro_batch_tokens(place.device),
+                       sequences_of_share(options.batch, options.processes), length_figures(*sequences));
   engine_options.capacity = engine_options.layout.capacity(rows, longest);
-  const PrecisionChoice precision =
-      choose_precision(options.precision, model_widths(engine_options.model), *place.device);
+  const PrecisionChoice precision = agreed_precision(
+      choose_precision(options.precision, model_widths(engine_options.model), *place.device), options.processes);
   engine_options.compute_type = precision.compute_type;
   engine_options.products = precision.products;
   check_master_weights(options.master_weights, options.precision, *place.device);
   engine_options.master_weights = options.master_weights;
   Engine engine(engine_options);
   engine.initialise(1);
-  Loader loader(sequences, {.sequences_per_step = options.batch, .micro_batch_rows = {rows}});
+  Loader loader(
+      sequences,
+      {.sequences_per_step = options.batch, .micro_batch_rows = {rows}, .share = share_of_step(options.processes)});
   // Lengths vary: enough steps that they average out.
   const MeasuredSteps measured =
       measure_steps(engine, loader, {.seconds = options.seconds, .least_steps = 20, .rate = 5e-5});

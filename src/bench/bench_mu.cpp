@@ -19,6 +19,7 @@ TextTrainingFigures bench_mu(const MuBenchOptions& options) {
                               .threads = options.threads,
                               .micro_batch_tokens = options.micro_batch_tokens,
                               .device = options.device,
+                              .processes = options.processes,
                               .sizes = "--layers, --vocabulary, --batch, --micro-batch-tokens or --max-length"});
 }
 

@@ -33,7 +33,7 @@ void refuse_what_cannot_fit(const TextTraining& training, const EngineOptions& o
       kSteps * training.batch * training.max_length * 2 * static_cast<int64_t>(sizeof(int32_t));  // as made and as held
   const int64_t needed =
       plan.state_bytes + plan.activation_bytes + plan.workspace_bytes + (device.is_cuda() ? 0 : tokens);
-  const int64_t available = memory_for_engine(device);
+  const int64_t available = memory_for_engine(device, options.process_group().of_machine());
   if (needed <= available) return;
   user_error("this shape needs {} of memory and {} are available; use a smaller {}\n{}",
              format_bytes(static_cast<double>(needed)),
@@ -57,19 +57,21 @@ std::shared_ptr<const TokenStream> varied_tokens(int64_t documents, int64_t leng
 }  // namespace
 
 TextTrainingFigures bench_text_training(const TextTraining& training) {
-  Runtime::current().set_threads(thread_count_for(training.threads, "--threads"));
+  set_bench_threads(training.threads, training.processes);
   const int64_t length = training.max_length, batch = training.batch;
-  const DeviceChoice place = choose_device(training.device, "--device");
+  const DeviceChoice place = choose_bench_device(training.device, training.processes);
   EngineOptions engine_options;
   engine_options.device = place.device;
+  engine_options.processes = training.processes;
   engine_options.model = training.model;
-  const int64_t rows = micro_batch_rows(training.micro_batch_tokens, usual_micro_batch_tokens(place.device), batch,
-                                        {length, static_cast<double>(length)});
+  const int64_t rows =
+      micro_batch_rows(training.micro_batch_tokens, usual_micro_batch_tokens(place.device),
+                       sequences_of_share(batch, training.processes), {length, static_cast<double>(length)});
   engine_options.capacity = {rows, rows, length};
   if (training.optimizer == "muon") engine_options.muon = MuonOptions{};
   refuse_what_cannot_fit(training, engine_options, *place.device);  // before measuring: that takes memory too
-  const PrecisionChoice precision =
-      choose_precision(training.precision, model_widths(engine_options.model), *place.device);
+  const PrecisionChoice precision = agreed_precision(
+      choose_precision(training.precision, model_widths(engine_options.model), *place.device), training.processes);
   engine_options.compute_type = precision.compute_type;
   engine_options.products = precision.products;
   check_master_weights(training.master_weights, training.precision, *place.device);
@@ -81,7 +83,7 @@ TextTrainingFigures bench_text_training(const TextTraining& training) {
 
   const auto stream = varied_tokens(kSteps * batch, length, training.vocab_size);
   Loader loader(text_sequences(stream, whole_corpus(*stream, length).chunks),
-                {.sequences_per_step = batch, .micro_batch_rows = {rows}});
+                {.sequences_per_step = batch, .micro_batch_rows = {rows}, .share = share_of_step(training.processes)});
   const MeasuredSteps measured = measure_steps(engine, loader, {.seconds = training.seconds});
 
   TextTrainingFigures figures{figures_of(measured, engine, precision)};

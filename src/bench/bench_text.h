@@ -22,7 +22,8 @@ struct TextTraining {
   double seconds = 10;
   int64_t threads = 0;
   int64_t micro_batch_tokens = 0;
-  std::string device = "cpu";  // cpu | cuda | cuda:1 | auto
+  std::string device = "cpu";         // cpu | cuda | cuda:1 | auto
+  ProcessGroup* processes = nullptr;  // that divide each step; none: this one alone
   // What to make smaller where it does not fit: "--layers, --batch or --max-length".
   std::string sizes;
 };

@@ -1,10 +1,6 @@
 #include "checkpoint/checkpoint.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <new>
@@ -13,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/checkpoint_state.h"
 #include "checkpoint/checksum.h"
 #include "hub/formats/safetensors.h"
@@ -21,53 +18,10 @@ namespace brisk {
 
 namespace {
 
-constexpr const char* kModelFile = "model.safetensors";
-constexpr const char* kOptimizerFile = "optimizer.safetensors";
-constexpr std::string_view kPrefix = "step-";
-constexpr int kDigits = 8;
-
-std::string folder_of(const std::string& run) { return run + "/checkpoints"; }
-std::string name_of(int64_t step) { return fmt::format("{}{:0{}}", kPrefix, step, kDigits); }
-
-// The step in "step-00000123"; nothing for any other name.
-std::optional<int64_t> step_of(std::string_view name) {
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  name.remove_prefix(kPrefix.size());
-  const bool digits = std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
-  if (!digits || name.size() < kDigits || name.size() > 18) return std::nullopt;
-  return std::stoll(std::string(name));
-}
-
-// The step of ".step-00000123.partial" and its like; nothing for any other name.
-std::optional<int64_t> hidden_step_of(std::string_view name, std::string_view ending) {
-  if (!name.starts_with('.') || !name.ends_with(ending)) return std::nullopt;
-  return step_of(name.substr(1, name.size() - 1 - ending.size()));
-}
-
-// A name with a dot is no checkpoint, whatever state its files are in.
-std::string partial_path(const std::string& run, int64_t step) {
-  return fmt::format("{}/.{}.partial", folder_of(run), name_of(step));
-}
-std::string deleted_path(const std::string& run, int64_t step) {
-  return fmt::format("{}/.{}.deleted", folder_of(run), name_of(step));
-}
-std::string replaced_path(const std::string& run, int64_t step) {
-  return fmt::format("{}/.{}.replaced", folder_of(run), name_of(step));
-}
-
 // Writes the tensors to a file; `sum` is the checksum of its bytes, taken while they are written.
 int64_t write_tensors(const std::string& path, int64_t step, bool is_model,
                       const std::vector<CheckpointTensor>& tensors, std::string& sum) {
-  SafetensorsWriter writer(path);
-  if (is_model) writer.add_metadata("format", "pt");
-  writer.add_metadata("step", fmt::format("{}", step));
-  for (const CheckpointTensor& tensor : tensors) {
-    if (tensor.host != nullptr) {
-      writer.add(tensor.name, SafetensorsType::f32, {tensor.rows, tensor.cols}, tensor.host);
-    } else {
-      writer.add(tensor.name, SafetensorsType::f32, {tensor.rows, tensor.cols}, tensor.read);
-    }
-  }
+  SafetensorsWriter writer = writer_of(path, step, is_model, tensors);
   RunningChecksum running;
   const int64_t bytes = writer.finish([&](std::span<const std::byte> piece) { running.add(piece); });
   sum = checksum_text(running.value());
@@ -84,48 +38,6 @@ int64_t write_files(const std::string& folder, const CheckpointTensors& tensors,
   bytes += std::ssize(text);
   write_file_atomically(folder + "/" + kStateFile, text);
   return bytes;
-}
-
-// Makes `partial` the checkpoint `path`, in one step where the file system can exchange two names. What counts as not saved is
-// not there: where the folder cannot be flushed, `partial` has its name again.
-void commit(const std::string& run, int64_t step, const std::string& partial, const std::string& path) {
-  if (!file_exists(path)) {
-    try {
-      return rename_file(partial, path);
-    } catch (...) {
-      ::rename(path.c_str(), partial.c_str());
-      throw;
-    }
-  }
-  const auto exchange = [&] {
-    return ::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0;
-  };
-  if (exchange()) {
-    try {
-      sync_directory(folder_of(run));
-    } catch (...) {
-      exchange();
-      throw;
-    }
-    return remove_directory_tree(partial);  // the old one by now
-  }
-  // Without exchange there is an instant with neither name; remove_stale_checkpoints puts the old one back.
-  const std::string replaced = replaced_path(run, step);
-  remove_directory_tree(replaced);
-  rename_file(path, replaced);
-  rename_file(partial, path);
-  remove_directory_tree(replaced);
-}
-
-std::string save_problem(const std::string& run, int64_t step, const std::string& reason) {
-  std::string kept = "there is no earlier one";
-  try {
-    const std::vector<CheckpointPath> places = list_checkpoints(run);
-    if (!places.empty()) kept = fmt::format("the last one, of step {}, is kept", places.back().step);
-  } catch (const UserError&) {
-    kept = "earlier ones were not touched";
-  }
-  return fmt::format("the checkpoint of step {} was not saved: {}; {}", step, reason, kept);
 }
 
 // Finds the tensor of each parameter, checks it, and copies nothing yet.
@@ -149,15 +61,18 @@ class TensorsOfFile {
     if (file_.entries().size() != expected) complain_of_strangers(store);
   }
 
-  void copy_into(const ParameterStore& store) const {
+  void copy_into(const ParameterStore& store, const FlatRange& range = {}) const {
     file_.advise_sequential();
     for (const Kind& kind : kinds_) {
       for (const auto& parameter : store.all()) {
-        if (!is_saved(*parameter, kind.which)) continue;
+        const FlatRange::Elements elements = range.of(*parameter);
+        if (!is_saved(*parameter, kind.which) || elements.count == 0) continue;
         const SafetensorsEntry* entry = file_.find(kind.prefix + parameter->spec.name);
         const Tensor& target = parameter.get()->*kind.which;
         if (target) {
-          store.device().copy_in(target.data, entry->data, entry->bytes);
+          const int64_t offset = elements.first * size_of(DType::f32);
+          store.device().copy_in(static_cast<char*>(target.data) + offset,
+                                 static_cast<const char*>(entry->data) + offset, elements.count * size_of(DType::f32));
           continue;
         }
         std::vector<float> numbers(static_cast<size_t>(parameter->count()));
@@ -223,7 +138,7 @@ void check_bytes(const std::string& path, const std::string& expected) {
              expected);
 }
 
-CheckedCheckpoint check_checkpoint(const std::string& path, const ParameterStore& store) {
+CheckedCheckpoint check_checkpoint(const std::string& path, const ParameterStore& store, bool checks_moments = true) {
   if (!is_directory(path)) user_error("{}: no such checkpoint; checkpoints lie in RUN/checkpoints/step-...", path);
   CheckedCheckpoint checked{
       TensorsOfFile(path + "/" + kModelFile, store, kMasters),
@@ -233,7 +148,7 @@ CheckedCheckpoint check_checkpoint(const std::string& path, const ParameterStore
   checked.model.check_step(checked.state.step);
   checked.optimizer.check_step(checked.state.step);
   check_bytes(path + "/" + kModelFile, checked.state.model_checksum);
-  check_bytes(path + "/" + kOptimizerFile, checked.state.optimizer_checksum);
+  if (checks_moments) check_bytes(path + "/" + kOptimizerFile, checked.state.optimizer_checksum);
   return checked;
 }
 
@@ -241,10 +156,10 @@ CheckedCheckpoint check_checkpoint(const std::string& path, const ParameterStore
 std::string advice_on_damage(const std::string& checkpoint, const ParameterStore& store) {
   const std::filesystem::path path = std::filesystem::path(checkpoint).lexically_normal();
   const std::filesystem::path folder = path.parent_path();
-  if (!step_of(path.filename().string())) return "";
+  if (!step_of_name(path.filename().string())) return "";
   std::vector<CheckpointPath> places = list_checkpoints(folder.parent_path().string());
   for (auto place = places.rbegin(); place != places.rend(); ++place) {
-    if (name_of(place->step) == path.filename()) continue;
+    if (name_of_checkpoint(place->step) == path.filename()) continue;
     try {
       check_checkpoint(place->path, store);
     } catch (const UserError&) {
@@ -274,19 +189,11 @@ SaveResult save_checkpoint(const std::string& run, const CheckpointTensors& tens
   std::string reason;
   bool made = false;  // what is removed is what was made here
   try {
-    if (!is_directory(folder_of(run))) {
-      make_directories(folder_of(run));
-      sync_directory(run);
-    }
-    refuse_link(folder_of(run));
-    remove_directory_tree(partial);
-    made = true;
-    make_directories(partial);
+    make_partial_folder(run, state.step, made);
     SaveResult result;
     result.bytes = write_files(partial, tensors, state);
-    result.path = folder_of(run) + "/" + name_of(state.step);
-    sync_directory(partial);
-    commit(run, state.step, partial, result.path);
+    result.path = checkpoint_path(run, state.step);
+    commit_partial_folder(run, state.step);
     return result;
   } catch (const UserError& error) {
     reason = error.what();
@@ -304,8 +211,9 @@ std::string prune_checkpoints(const std::string& run, int64_t keep, int64_t best
   if (keep <= 0) return "";
   const auto problem = [](const char* reason) { return fmt::format("an old checkpoint was not removed: {}", reason); };
   try {
-    for (const std::string& name : names_in(folder_of(run))) {  // what could not be removed at an earlier time
-      if (hidden_step_of(name, ".deleted")) remove_directory_tree(folder_of(run) + "/" + name);
+    for (const std::string& name :
+         names_in(folder_of_checkpoints(run))) {  // what could not be removed at an earlier time
+      if (hidden_step_of(name, ".deleted")) remove_directory_tree(folder_of_checkpoints(run) + "/" + name);
     }
     std::vector<CheckpointPath> places = list_checkpoints(run);
     while (std::ssize(places) > keep) {
@@ -330,9 +238,9 @@ void remove_checkpoints_after(const std::string& run, int64_t step) {
 
 std::vector<CheckpointPath> list_checkpoints(const std::string& run) {
   std::vector<CheckpointPath> places;
-  for (const std::string& name : names_in(folder_of(run))) {
-    const std::optional<int64_t> step = step_of(name);
-    const std::string path = folder_of(run) + "/" + name;
+  for (const std::string& name : names_in(folder_of_checkpoints(run))) {
+    const std::optional<int64_t> step = step_of_name(name);
+    const std::string path = folder_of_checkpoints(run) + "/" + name;
     if (step && is_directory(path)) places.push_back({*step, path});
   }
   std::sort(places.begin(), places.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
@@ -356,15 +264,15 @@ std::optional<std::string> best_checkpoint(const std::string& run) {
 }
 
 void remove_stale_checkpoints(const std::string& run) {
-  refuse_link(folder_of(run));
-  for (const std::string& name : names_in(folder_of(run))) {
-    const std::string path = folder_of(run) + "/" + name;
+  refuse_link(folder_of_checkpoints(run));
+  for (const std::string& name : names_in(folder_of_checkpoints(run))) {
+    const std::string path = folder_of_checkpoints(run) + "/" + name;
     const std::string_view stem = std::string_view(name).substr(name.starts_with('.') ? 1 : 0, name.rfind('.') - 1);
     const bool replaced = name.ends_with(".replaced");
     // Nothing but what save_checkpoint() and remove_checkpoint() make.
-    if (!name.starts_with('.') || !step_of(stem)) continue;
+    if (!name.starts_with('.') || !step_of_name(stem)) continue;
     if (!replaced && !name.ends_with(".partial") && !name.ends_with(".deleted")) continue;
-    const std::string original = folder_of(run) + "/" + std::string(stem);
+    const std::string original = folder_of_checkpoints(run) + "/" + std::string(stem);
     if (replaced && !file_exists(original)) {
       rename_file(path, original);
     } else {
@@ -373,12 +281,13 @@ void remove_stale_checkpoints(const std::string& run) {
   }
 }
 
-CheckpointState load_checkpoint(const std::string& checkpoint, ParameterStore& store) {
+CheckpointState load_checkpoint(const std::string& checkpoint, ParameterStore& store, const FlatRange& moments,
+                                bool checks_moments) {
   BRISK_CHECK(store.is_training(), "a checkpoint has optimizer state");
   try {
-    const CheckedCheckpoint checked = check_checkpoint(checkpoint, store);
+    const CheckedCheckpoint checked = check_checkpoint(checkpoint, store, checks_moments);
     checked.model.copy_into(store);
-    checked.optimizer.copy_into(store);
+    checked.optimizer.copy_into(store, moments);
     return checked.state;
   } catch (const UserError& error) {
     throw UserError(error.what() + advice_on_damage(checkpoint, store));

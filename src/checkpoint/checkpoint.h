@@ -62,7 +62,10 @@ void remove_stale_checkpoints(const std::string& run);
 // Masters and moments into a store allocated for training, and where the run stood. UserError where a file is missing,
 // truncated or of another model, before anything in the store has changed; the message names another checkpoint that
 // is whole, if there is one. Compute copies, where the store has them, are stale afterwards, here and in load_model.
-CheckpointState load_checkpoint(const std::string& checkpoint, ParameterStore& store);
+// `moments`: those that are read, of a process that updates no others; it need not look at the bytes of the whole file if
+// another does (`checks_moments`).
+CheckpointState load_checkpoint(const std::string& checkpoint, ParameterStore& store, const FlatRange& moments = {},
+                                bool checks_moments = true);
 
 // Masters alone, of what is trained; `checkpoint` may also be a model.safetensors file.
 void load_model(const std::string& checkpoint, ParameterStore& store);

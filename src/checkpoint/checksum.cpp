@@ -17,8 +17,8 @@ namespace brisk {
 
 namespace {
 
-constexpr int64_t kBlock = int64_t{1} << 20;
 constexpr size_t kLanes = 8;  // the products of one lane wait for each other: with one, a core hashes 4 GB/s
+}  // namespace
 
 uint64_t block_checksum(std::span<const std::byte> bytes, uint64_t number) {
   std::array<uint64_t, kLanes> lanes;
@@ -35,24 +35,22 @@ uint64_t block_checksum(std::span<const std::byte> bytes, uint64_t number) {
   return sum;
 }
 
-uint64_t checksum_of_blocks(int64_t size, const std::vector<uint64_t>& blocks) {
-  uint64_t sum = static_cast<uint64_t>(size);
+uint64_t checksum_of_blocks(int64_t file_size, const std::vector<uint64_t>& blocks) {
+  uint64_t sum = static_cast<uint64_t>(file_size);
   for (const uint64_t block : blocks) sum = hash_mix(sum, block);
   return sum;
 }
 
-}  // namespace
-
 uint64_t checksum(std::span<const std::byte> bytes) {
   const auto size = static_cast<int64_t>(bytes.size());
-  const int64_t blocks = divide_up(size, kBlock);
+  const int64_t blocks = divide_up(size, kChecksumBlock);
   std::vector<uint64_t> sums(static_cast<size_t>(blocks));
   thread_pool().for_range(blocks, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t block = begin; block < end; ++block) {
-      const int64_t first = block * kBlock;
-      sums[static_cast<size_t>(block)] =
-          block_checksum(bytes.subspan(static_cast<size_t>(first), static_cast<size_t>(std::min(kBlock, size - first))),
-                         static_cast<uint64_t>(block));
+      const int64_t first = block * kChecksumBlock;
+      sums[static_cast<size_t>(block)] = block_checksum(
+          bytes.subspan(static_cast<size_t>(first), static_cast<size_t>(std::min(kChecksumBlock, size - first))),
+          static_cast<uint64_t>(block));
     }
   });
   return checksum_of_blocks(size, sums);
@@ -60,7 +58,7 @@ uint64_t checksum(std::span<const std::byte> bytes) {
 
 void RunningChecksum::add(std::span<const std::byte> piece) {
   size_ += std::ssize(piece);
-  constexpr auto kWhole = static_cast<size_t>(kBlock);
+  constexpr auto kWhole = static_cast<size_t>(kChecksumBlock);
   while (!piece.empty()) {
     if (begun_.empty() && piece.size() >= kWhole) {
       blocks_.push_back(block_checksum(piece.first(kWhole), blocks_.size()));

@@ -17,6 +17,12 @@ uint64_t checksum(std::span<const std::byte> bytes);  // the same for any number
 std::string checksum_of_file(const std::string& path);
 std::string checksum_text(uint64_t sum);  // 16 digits
 
+// The checksum is made of those of the file's blocks, which whoever writes some of them takes: block `number` of bytes
+// [number * kChecksumBlock, ...), all but the last of that size.
+constexpr int64_t kChecksumBlock = int64_t{1} << 20;
+uint64_t block_checksum(std::span<const std::byte> block, uint64_t number);
+uint64_t checksum_of_blocks(int64_t file_size, const std::vector<uint64_t>& blocks);
+
 // The same number of bytes that come piece by piece, on one thread that needs no pool: of a file while it is written.
 class RunningChecksum {
  public:

@@ -29,10 +29,12 @@ namespace brisk {
 namespace {
 
 constexpr const char* kLockFile = ".lock";
-constexpr std::array<std::string_view, 14> kOurFiles = {
-    "job.json",     "tokenizer.json",  "tokenizer_config.json", "vocab.txt",    "metrics.jsonl",
-    "ledger.jsonl", "samples.jsonl",   "statistics.json",       "summary.json", "report.html",
-    "labels.json",  "evaluation.json", UnfinishedFolder::kMark, kFrozenFile};
+constexpr std::array<std::string_view, 15> kOurFiles = {
+    "job.json",        "tokenizer.json",        "tokenizer_config.json",
+    "vocab.txt",       "metrics.jsonl",         "ledger.jsonl",
+    "samples.jsonl",   "statistics.json",       "summary.json",
+    "report.html",     "labels.json",           "target_tokenizer.json",
+    "evaluation.json", UnfinishedFolder::kMark, kFrozenFile};
 constexpr std::string_view kCheckpoints = "checkpoints";
 constexpr std::string_view kEvents = "tensorboard";
 

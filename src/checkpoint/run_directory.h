@@ -17,6 +17,8 @@
 namespace brisk {
 
 constexpr const char* kTokenizerFile = "/tokenizer.json";  // of a run directory
+// Of the translations, where they have one of their own.
+constexpr const char* kTargetTokenizerFile = "/target_tokenizer.json";
 
 class RunDirectory {
  public:

@@ -8,7 +8,7 @@ namespace brisk {
 
 FileChecksums checksums_of_run_files(const std::string& run) {
   FileChecksums checksums;
-  for (const char* name : {"tokenizer.json", "labels.json"}) {
+  for (const char* name : {"tokenizer.json", "target_tokenizer.json", "labels.json"}) {
     const std::string path = run + "/" + name;
     if (file_exists(path)) checksums[name] = checksum_of_file(path);
   }

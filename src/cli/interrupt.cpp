@@ -13,6 +13,7 @@
 
 #include "base/runtime.h"
 #include "base/terminal/terminal.h"
+#include "comm/control.h"
 
 namespace brisk {
 
@@ -47,12 +48,16 @@ void on_signal(int signal_number) {
   write_error(answer_text);
 }
 
-void on_signal_at_start(int) {
+void remove_what_start_made() {
   if (::access(job_of_start.c_str(), F_OK) != 0) {
     for (const std::string& path : made_by_start) {
       if (::unlink(path.c_str()) != 0) ::rmdir(path.c_str());  // only where it is empty
     }
   }
+}
+
+void on_signal_at_start(int) {
+  remove_what_start_made();
   write_error(answer_text);
   ::_exit(128 + SIGINT);  // as a run that was interrupted later
 }
@@ -110,11 +115,16 @@ InterruptGuard::~InterruptGuard() {
 }
 
 StartInterruptGuard::StartInterruptGuard(const std::string& run) {
-  answer_text = on_a_line("interrupted before the first step: nothing new was trained; start it again");
-  made_by_start = missing_of(run);
+  const bool answers = !run.empty();
+  answer_text = answers ? on_a_line("interrupted before the first step: nothing new was trained; start it again") : "";
+  made_by_start = answers ? missing_of(run) : std::vector<std::string>();
   job_of_start = run + "/job.json";
   handle_with(on_signal_at_start, before_start);
+  set_end_hook(remove_what_start_made);
 }
-StartInterruptGuard::~StartInterruptGuard() { give_back(before_start); }
+StartInterruptGuard::~StartInterruptGuard() {
+  set_end_hook(nullptr);
+  give_back(before_start);
+}
 
 }  // namespace brisk

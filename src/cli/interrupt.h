@@ -24,7 +24,8 @@ class InterruptGuard {
 };
 
 // Until there is anything to save, an interrupted process says so and ends with the same exit code. The run directory, and
-// what a start makes in it, is gone again where it was not there before and nobody else has put anything there.
+// what a start makes in it, is gone again where it was not there before and nobody else has put anything there. Of a rank that
+// writes none, `run` is empty: it ends without a word.
 class StartInterruptGuard {
  public:
   explicit StartInterruptGuard(const std::string& run);

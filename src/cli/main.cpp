@@ -22,6 +22,7 @@
 #include "cli/flag_hints.h"
 #include "cli/mapped_file_fault.h"
 #include "cli/memory_fault.h"
+#include "comm/communicator.h"
 #include "job/options/options.h"
 
 namespace brisk {
@@ -82,16 +83,18 @@ int run(int argc, char** argv, Runtime& runtime) {
   int exit_code = kExitDone;
   add_train_command(app, runtime, exit_code);
   add_generate_command(app, runtime);
+  add_translate_command(app, runtime);
   add_predict_command(app, runtime);
   add_eval_command(app, runtime);
+  add_score_command(app, runtime);
   add_doctor_command(app, runtime, exit_code);
   add_launch_command(app, exit_code);
   add_plan_command(app, runtime);
   add_report_command(app);
   add_compare_command(app);
   add_tokenizer_command(app);
-  add_machine_command(app);
-  add_bench_command(app);
+  add_machine_command(app, runtime);
+  add_bench_command(app, runtime);
   add_job_command(app);
   add_completion_command(app);
   add_manual_command(app);
@@ -162,6 +165,14 @@ int main(int argc, char** argv) {
     const int exit_code = brisk::run(argc, argv, runtime);
     brisk::finish_standard_output();
     return exit_code;
+  } catch (const brisk::RankLost& error) {
+    // One of the ranks says it; of those of brisk launch, the launcher does.
+    if (error.is_untold() && runtime.environment("BRISK_RANK").empty()) {
+      runtime.set_quiet(false);
+      brisk::say_line(fmt::format("{} {}. Continue from the last checkpoint with --resume",
+                                  brisk::coloured_in_log("brisk:", brisk::Colour::red), error.what()));
+    }
+    return brisk::kExitRankLost;
   } catch (const brisk::UserError& error) {
     brisk::say_line(fmt::format("{} {}", brisk::coloured_in_log("brisk:", brisk::Colour::red), error.what()));
     return brisk::kExitUserError;

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
+#include <ctime>
 #include <utility>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "base/runtime.h"
 #include "base/sum_tree.h"
 #include "base/threads.h"
+#include "comm/control.h"
 #include "comm/ranges.h"
 
 namespace brisk {
@@ -38,6 +41,9 @@ struct Library {
   int (*gather_v)(const void*, int, Handle, void*, const int*, const int*, Handle, int, Handle) = nullptr;
   int (*all_to_all_v)(const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle,
                       Handle) = nullptr;
+  int (*begin_all_to_all_v)(const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle,
+                            Handle*) = nullptr;
+  int (*test)(Handle*, int*, void*) = nullptr;
   int (*library_version)(char*, int*) = nullptr;
 };
 
@@ -98,6 +104,8 @@ Library load(const World& world) {
   find(library, "MPI_Allgatherv", library.all_gather_v, path);
   find(library, "MPI_Gatherv", library.gather_v, path);
   find(library, "MPI_Alltoallv", library.all_to_all_v, path);
+  find(library, "MPI_Ialltoallv", library.begin_all_to_all_v, path);
+  find(library, "MPI_Test", library.test, path);
   find(library, "MPI_Get_library_version", library.library_version, path);
   return library;
 }
@@ -115,24 +123,32 @@ std::string version_of(const Library& library) {
 
 class Mpi final : public Communicator {
  public:
-  Mpi(const Library& library, int rank, int size)
-      : Communicator(rank, size), library_(library), transport_(version_of(library)) {}
+  Mpi(const Library& library, int rank, int size, bool serves_any_thread)
+      : Communicator(rank, size),
+        library_(library),
+        transport_(version_of(library)),
+        serves_any_thread_(serves_any_thread) {}
   ~Mpi() override {
     if (!failed_) library_.finalize();
   }
 
   std::string transport() const override { return transport_; }
+  bool serves_any_thread() const override { return serves_any_thread_; }
+  int64_t background_bytes() const override { return serves_any_thread_ ? kBackgroundBytes : 0; }
 
-  void barrier() override { check(library_.barrier(library_.world)); }
+  void connect_control() { control_ = open_control(*this); }
+  void at_step(int64_t step) override { control_->at_step(step); }
 
-  void all_gather(const void* own, void* all, int64_t bytes) override {
+  void do_barrier() override { check(library_.barrier(library_.world)); }
+
+  void do_all_gather(const void* own, void* all, int64_t bytes) override {
     BRISK_CHECK(bytes <= kMostBytes, "{} bytes at once", bytes);
     const int count = static_cast<int>(bytes);
     check(library_.all_gather(own, count, library_.type_byte, all, count, library_.type_byte, library_.world));
   }
 
   // Each rank gets the others' floats of its range and adds them itself: the library's order of sums is its own affair.
-  void sum_ranges(float* data, std::span<const int64_t> bounds) override {
+  void do_sum_ranges(float* data, std::span<const int64_t> bounds) override {
     const auto ranks = static_cast<size_t>(size());
     const int64_t piece = kMostFloats / size();
     std::vector<int> send_counts(ranks), send_places(ranks), receive_counts(ranks), receive_places(ranks);
@@ -151,9 +167,7 @@ class Mpi final : public Communicator {
         receive_places[other] = static_cast<int>(static_cast<int64_t>(other) * own);
       }
       incoming_.resize(ranks * static_cast<size_t>(own));
-      check(library_.all_to_all_v(outgoing_.data(), send_counts.data(), send_places.data(), library_.type_float,
-                                  incoming_.data(), receive_counts.data(), receive_places.data(), library_.type_float,
-                                  library_.world));
+      all_to_all(send_counts, send_places, receive_counts, receive_places);
       if (own == 0) continue;
       thread_pool().for_range(own, kGrain, [&, own = own, to = to](int64_t first, int64_t last, int) {
         sum_tree(size(), [&](int64_t i, int64_t j) {
@@ -166,7 +180,7 @@ class Mpi final : public Communicator {
     }
   }
 
-  void share_ranges(void* data, std::span<const int64_t> bounds) override {
+  void do_share_ranges(void* data, std::span<const int64_t> bounds) override {
     pass_ranges(bounds,
                 [&](const std::vector<int>& counts, const std::vector<int>& places, int64_t from, int64_t begin) {
                   // The ranges lie far apart: the window that moves over them is a buffer of its own.
@@ -179,7 +193,7 @@ class Mpi final : public Communicator {
                 });
   }
 
-  void collect_ranges(void* data, std::span<const int64_t> bounds, int root) override {
+  void do_collect_ranges(void* data, std::span<const int64_t> bounds, int root) override {
     pass_ranges(bounds,
                 [&](const std::vector<int>& counts, const std::vector<int>& places, int64_t from, int64_t begin) {
                   auto* bytes = static_cast<char*>(data);
@@ -191,10 +205,11 @@ class Mpi final : public Communicator {
                 });
   }
 
-  // The launcher ends the others, and this process at once: the reason is told here. Where all have the same one, rank 0
-  // tells it.
+  // Rank 0 knows the reason, and tells it where it has none of its own; without it the launcher ends the others, and this
+  // process at once.
   void fail(const std::string& reason) noexcept override {
-    failed_ = true;
+    if (std::exchange(failed_, true)) return;
+    if (control_ && control_->fail(reason)) return;
     constexpr unsigned kSecondsForTheFirst = 3;
     if (rank() > 0) ::sleep(kSecondsForTheFirst);
     const std::string line =
@@ -205,6 +220,7 @@ class Mpi final : public Communicator {
   }
 
  private:
+  static constexpr int64_t kBackgroundBytes = int64_t{4} << 20;
   static constexpr int64_t kMostBytes = int64_t{1} << 30, kMostFloats = int64_t{1} << 22, kGrain = 4096;
   // Of a rank; those of all are in one buffer, whose places are ints.
   int64_t window_bytes() const { return std::max<int64_t>(int64_t{1} << 16, (int64_t{1} << 26) / size()); }
@@ -214,6 +230,28 @@ class Mpi final : public Communicator {
     if (result == 0) return;
     user_error("MPI ({}): a call failed with error {} on rank {}: another rank or its network is gone", transport_,
                result, rank());
+  }
+
+  // Of outgoing_ into incoming_.
+  void all_to_all(const std::vector<int>& send_counts, const std::vector<int>& send_places,
+                  const std::vector<int>& receive_counts, const std::vector<int>& receive_places) {
+    if (!BackgroundCollectives::on_this_thread()) {
+      return check(library_.all_to_all_v(outgoing_.data(), send_counts.data(), send_places.data(), library_.type_float,
+                                         incoming_.data(), receive_counts.data(), receive_places.data(),
+                                         library_.type_float, library_.world));
+    }
+    Handle request = 0;
+    check(library_.begin_all_to_all_v(outgoing_.data(), send_counts.data(), send_places.data(), library_.type_float,
+                                      incoming_.data(), receive_counts.data(), receive_places.data(),
+                                      library_.type_float, library_.world, &request));
+    // The libraries look for messages in a loop that takes a whole core.
+    constexpr int kLooks = 20;
+    constexpr timespec kNap{0, 20'000};
+    std::array<std::byte, 256> status{};  // of a library's own kind, smaller than this
+    for (int done = 0, looks = 0; done == 0; ++looks) {
+      if (looks >= kLooks) ::nanosleep(&kNap, nullptr);
+      check(library_.test(&request, &done, status.data()));
+    }
   }
 
   template <typename Pass>
@@ -241,7 +279,9 @@ class Mpi final : public Communicator {
 
   Library library_;
   std::string transport_;
+  bool serves_any_thread_;
   bool failed_ = false;
+  std::unique_ptr<Control> control_;  // last of all: it watches whoever still ends
   std::vector<float> outgoing_, incoming_;
   std::vector<char> buffer_;
 };
@@ -265,7 +305,9 @@ std::unique_ptr<Communicator> open_mpi(const World& world) {
         "with srun --mpi=pmix, or name the library in BRISK_MPI_LIBRARY",
         world.started_by(), world.size, version, size == 1 ? std::string("each of them alone") : std::to_string(size));
   }
-  return std::make_unique<Mpi>(library, rank, size);
+  auto ranks = std::make_unique<Mpi>(library, rank, size, provided >= kSerialized);
+  ranks->connect_control();
+  return ranks;
 }
 
 }  // namespace brisk

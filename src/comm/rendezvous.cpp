@@ -19,33 +19,11 @@
 #include "base/files/files.h"
 #include "base/hash.h"
 #include "base/runtime.h"
+#include "comm/socket.h"
 
 namespace brisk {
 
 namespace {
-
-using Time = std::chrono::steady_clock;
-
-Time::time_point in_seconds(double seconds) {
-  return Time::now() + std::chrono::duration_cast<Time::duration>(std::chrono::duration<double>(seconds));
-}
-
-class Socket {
- public:
-  explicit Socket(int descriptor) : descriptor_(descriptor) {}
-  Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
-    return *this;
-  }
-  ~Socket() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  int get() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
 
 // What a rank says of itself, and what it hears, with the memory.
 struct Greeting {
@@ -68,15 +46,6 @@ struct Address {
   socklen_t size = 0;
 };
 
-bool wait_for(int descriptor, short events, Time::time_point until) {
-  while (Time::now() < until) {
-    throw_if_cancelled();
-    pollfd poll{.fd = descriptor, .events = events, .revents = 0};
-    if (::poll(&poll, 1, 200) > 0) return true;
-  }
-  return false;
-}
-
 bool is_of_this_user(int descriptor) {
   ucred peer{};
   socklen_t size = sizeof(peer);
@@ -90,14 +59,14 @@ bool receive_greeting(int descriptor, Greeting& greeting) {
 }
 
 // Room for one descriptor beside a message.
-union Control {
+union RoomForDescriptor {
   cmsghdr header;
   std::array<char, CMSG_SPACE(sizeof(int))> space;
 };
 
 bool send_answer(int descriptor, Answer& answer, int memory) {
   iovec piece{.iov_base = &answer, .iov_len = sizeof(answer)};
-  Control control{};
+  RoomForDescriptor control{};
   msghdr message{};
   message.msg_iov = &piece;
   message.msg_iovlen = 1;
@@ -112,10 +81,10 @@ bool send_answer(int descriptor, Answer& answer, int memory) {
 }
 
 // -1: there was none.
-int receive_answer(int descriptor, Answer& answer, Time::time_point until) {
+int receive_answer(int descriptor, Answer& answer, SocketTime::time_point until) {
   if (!wait_for(descriptor, POLLIN, until)) return -1;
   iovec piece{.iov_base = &answer, .iov_len = sizeof(answer)};
-  Control control{};
+  RoomForDescriptor control{};
   msghdr message{};
   message.msg_iov = &piece;
   message.msg_iovlen = 1;
@@ -139,7 +108,7 @@ SharedSegment meet_as_first(const World& world, const Address& address, const st
                      : explain_errno(errno));
   }
   SharedSegment segment = SharedSegment::create(world.size);
-  const Time::time_point until = in_seconds(kMeetingSeconds);
+  const SocketTime::time_point until = in_seconds(kMeetingSeconds);
   std::vector<bool> here(static_cast<size_t>(world.size), false);
   here[0] = true;
   for (int count = 1; count < world.size;) {
@@ -147,8 +116,7 @@ SharedSegment meet_as_first(const World& world, const Address& address, const st
       std::string missing;
       for (size_t rank = 0; rank < here.size(); ++rank) missing += here[rank] ? "" : fmt::format(" {}", rank);
       user_error(
-          "of {} ranks these did not come within {:.0f} s:{}; ranks of other machines cannot: between machines, ranks that "
-          "train on CPUs need MPI",
+          "of {} ranks these did not come within {:.0f} s:{}; ranks of other machines cannot: between machines they need MPI",
           world.size, kMeetingSeconds, missing);
     }
     const Socket socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -172,8 +140,8 @@ SharedSegment meet_as_first(const World& world, const Address& address, const st
 }
 
 SharedSegment meet_first(const World& world, const Address& address, const std::string& meaning) {
-  const Time::time_point until = in_seconds(kMeetingSeconds);
-  while (Time::now() < until) {
+  const SocketTime::time_point until = in_seconds(kMeetingSeconds);
+  while (SocketTime::now() < until) {
     throw_if_cancelled();
     const Socket socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (socket.get() < 0 || ::connect(socket.get(), address.get(), address.size) != 0) {

@@ -42,11 +42,13 @@ constexpr int64_t kWindowBytes = int64_t{1}
                                  << 20;  // of a rank, in each of two windows: between them, one barrier a turn
 constexpr int64_t kCacheLine = 64;
 constexpr size_t kReasonBytes = 400;
+constexpr uint32_t kWriting = 0x80000000;  // the reason is not there yet
 constexpr auto kHeartbeat = std::chrono::milliseconds(500);
 
 struct alignas(kCacheLine) RankState {
   std::atomic<int64_t> heartbeat;  // milliseconds, of the machine's monotonic clock; 0: it is not there yet
   std::atomic<int64_t> process;
+  std::atomic<uint64_t> pid_namespace;  // in which it has that number; 0: not known
   std::atomic<int64_t> step;
   std::atomic<uint32_t> arrived_at;  // the barrier that it has reached last
   std::atomic<uint32_t> left;        // it ended as it should
@@ -59,6 +61,7 @@ struct Header {
   alignas(kCacheLine) std::atomic<uint32_t> arrived;
   alignas(kCacheLine) std::atomic<uint32_t> turn;    // of the barrier; what waiters sleep on
   alignas(kCacheLine) std::atomic<uint32_t> failed;  // 1 + the rank that did; its reason is written before
+  std::atomic<uint32_t> lost;                        // 1 + the rank that is missed, which that reason is about
   std::array<char, kReasonBytes> reason;
 };
 
@@ -160,7 +163,10 @@ class SharedMemory final : public Communicator {
         data_(data),
         silence_(static_cast<int64_t>(1000 * silence_seconds)),
         is_process_(is_process) {
-    if (is_process) own().process.store(::getpid());
+    if (is_process) {
+      own().pid_namespace.store(pid_namespace_of_this_process());
+      own().process.store(::getpid());
+    }
     heartbeat_.emplace(own());
   }
   ~SharedMemory() override {
@@ -170,7 +176,7 @@ class SharedMemory final : public Communicator {
 
   std::string transport() const override { return is_process_ ? "shared memory" : "threads"; }
 
-  void barrier() override {
+  void do_barrier() override {
     Header& header = header_of(data_);
     const uint32_t turn = header.turn.load(std::memory_order_acquire);
     own().arrived_at.store(turn + 1, std::memory_order_relaxed);
@@ -181,76 +187,108 @@ class SharedMemory final : public Communicator {
       return;
     }
     constexpr int kSpins = 4000;  // some 10 us: ranks that compute the same arrive together
-    for (int i = 0; i < kSpins; ++i) {
+    for (int i = 0; i < kSpins && !BackgroundCollectives::on_this_thread(); ++i) {
       if (header.turn.load(std::memory_order_acquire) != turn) return;
       __builtin_ia32_pause();
     }
     const int64_t since = monotonic_milliseconds();
+    int64_t looked = since, excused = 0;
     while (header.turn.load(std::memory_order_acquire) == turn) {
       constexpr int kLook = 100;  // milliseconds between two looks at the others
       sleep_while(header.turn, turn, kLook);
-      if (header.turn.load(std::memory_order_acquire) == turn) look_for_the_missing(turn + 1, since);
+      // Stopped itself, as Slurm does with all ranks of a job that it suspends: that is no silence of others.
+      const int64_t now = monotonic_milliseconds();
+      const int64_t gap = now - std::exchange(looked, now);
+      if (gap > kStopped) excused += gap;
+      if (header.turn.load(std::memory_order_acquire) == turn) look_for_the_missing(turn + 1, since, excused);
     }
   }
 
-  void all_gather(const void* own_bytes, void* all, int64_t bytes) override {
+  void do_all_gather(const void* own_bytes, void* all, int64_t bytes) override {
     for (int64_t begin = 0; begin < bytes; begin += kWindowBytes) {
       const int64_t count = std::min(kWindowBytes, bytes - begin);
       std::memcpy(window(rank()), static_cast<const char*>(own_bytes) + begin, static_cast<size_t>(count));
-      barrier();
+      do_barrier();
       for (int other = 0; other < size(); ++other)
         std::memcpy(static_cast<char*>(all) + other * bytes + begin, window(other), static_cast<size_t>(count));
       turn_windows();
     }
   }
 
-  void sum_ranges(float* data, std::span<const int64_t> bounds) override {
-    const int64_t piece = kWindowBytes / size_of_float / size() / kFloatsOfLine * kFloatsOfLine;
+  // A turn moves as much as the windows hold of the ranges that have something left: in a bucket of a gradient that is
+  // often one rank's alone.
+  void do_sum_ranges(float* data, std::span<const int64_t> bounds) override {
     const int64_t longest = longest_range(bounds);
+    std::vector<int64_t> slots;  // of each rank's range in every window
+    int64_t used = 0;
+    for (int rank = 0; rank < size(); ++rank) slots.push_back(piece_of(bounds, rank, 0, 1).count > 0 ? used++ : -1);
+    const int64_t piece = kWindowBytes / size_of_float / std::max<int64_t>(used, 1) / kFloatsOfLine * kFloatsOfLine;
     for (int64_t begin = 0; begin < longest; begin += piece) {
       auto* mine = reinterpret_cast<float*>(window(rank()));
-      thread_pool().for_range(size(), 1, [&](int64_t first, int64_t last, int) {
-        for (int64_t other = first; other < last; ++other) {
-          const auto [from, count] = piece_of(bounds, static_cast<int>(other), begin, piece);
-          if (count > 0) std::copy_n(data + from, count, mine + other * piece);
-        }
-      });
-      barrier();
+      for (int other = 0; other < size(); ++other) {
+        if (other == rank()) continue;
+        const auto [from, count] = piece_of(bounds, other, begin, piece);
+        float* to = mine + slots[static_cast<size_t>(other)] * piece;
+        if (count > 0) copy_in_parallel(to, data + from, count * size_of_float);
+      }
+      do_barrier();
       const auto [to, count] = piece_of(bounds, rank(), begin, piece);
-      thread_pool().for_range(std::max<int64_t>(count, 0), kGrain, [&, to = to](int64_t first, int64_t last, int) {
+      const int64_t slot = slots[static_cast<size_t>(rank())] * piece;
+      thread_pool().for_range(count, kGrain, [&, to = to](int64_t first, int64_t last, int) {
         std::vector<const float*> parts;
-        for (int other = 0; other < size(); ++other)
-          parts.push_back(reinterpret_cast<const float*>(window(other)) + rank() * piece + first);
+        for (int other = 0; other < size(); ++other) {
+          const float* of_other = reinterpret_cast<const float*>(window(other)) + slot;
+          parts.push_back((other == rank() ? data + to : of_other) + first);
+        }
         add_in_tree(parts, data + to + first, last - first);
       });
       turn_windows();
     }
   }
 
-  void share_ranges(void* data, std::span<const int64_t> bounds) override { pass_ranges(data, bounds, kAll); }
-  void collect_ranges(void* data, std::span<const int64_t> bounds, int root) override {
+  void do_share_ranges(void* data, std::span<const int64_t> bounds) override { pass_ranges(data, bounds, kAll); }
+  void do_collect_ranges(void* data, std::span<const int64_t> bounds, int root) override {
     pass_ranges(data, bounds, root);
   }
 
   void at_step(int64_t step) override { own().step.store(step, std::memory_order_relaxed); }
   void has_parts(int64_t parts) override { header_of(data_).parts.store(parts, std::memory_order_relaxed); }
 
-  void fail(const std::string& reason) noexcept override {
-    Header& header = header_of(data_);
-    uint32_t nobody = 0;
-    const auto mine = static_cast<uint32_t>(rank() + 1) | kWriting;
-    if (!header.failed.compare_exchange_strong(nobody, mine)) return;  // the first reason counts
-    const size_t length = std::min(reason.size(), kReasonBytes - 1);
-    std::memcpy(header.reason.data(), reason.data(), length);
-    header.reason[length] = '\0';
-    header.failed.store(static_cast<uint32_t>(rank() + 1), std::memory_order_release);
-    wake_all(header.turn);
+  void fail(const std::string& reason) noexcept override { tell(reason, 0); }
+
+  void throw_if_rank_failed() override {
+    throw_if_told();
+    const int64_t now = monotonic_milliseconds();
+    // Who has not looked for a while may have been stopped itself, and the others with it.
+    if (now - std::exchange(looked_, now) > kStopped) excused_ = now;
+    for (int other = 0; other < size(); ++other) {
+      const RankState& state = state_of(data_, other);
+      const int64_t heard = state.heartbeat.load(), beat = std::max(heard, excused_);
+      if (other == rank() || heard == 0 || state.left.load() != 0) continue;
+      const bool ended = process_is_gone(state);
+      if (ended || now - beat >= silence_) throw lost(other, ended ? "has ended" : silent_for(now - beat));
+    }
   }
 
  private:
+  // False where another rank has told a reason before: the first one counts. `lost`: 1 + the rank that it is about.
+  bool tell(const std::string& reason, uint32_t lost) noexcept {
+    Header& header = header_of(data_);
+    uint32_t nobody = 0;
+    const auto mine = static_cast<uint32_t>(rank() + 1) | kWriting;
+    if (!header.failed.compare_exchange_strong(nobody, mine)) return false;
+    const size_t length = std::min(reason.size(), kReasonBytes - 1);
+    std::memcpy(header.reason.data(), reason.data(), length);
+    header.reason[length] = '\0';
+    header.lost.store(lost);
+    header.failed.store(static_cast<uint32_t>(rank() + 1), std::memory_order_release);
+    wake_all(header.turn);
+    return true;
+  }
+
   static constexpr int kAll = -1;
+  static constexpr int64_t kStopped = 2000;  // milliseconds between two looks that take a tenth of a second
   static constexpr int64_t size_of_float = 4, kFloatsOfLine = kCacheLine / size_of_float, kGrain = 4096;
-  static constexpr uint32_t kWriting = 0x80000000;
 
   RankState& own() { return state_of(data_, rank()); }
   std::byte* window(int of_rank) const {
@@ -265,7 +303,7 @@ class SharedMemory final : public Communicator {
     for (int64_t begin = 0; begin < longest; begin += kWindowBytes) {
       const auto [from, count] = piece_of(bounds, rank(), begin, kWindowBytes);
       if (count > 0) copy_in_parallel(window(rank()), bytes + from, count);
-      barrier();
+      do_barrier();
       for (int other = 0; other < size(); ++other) {
         if (other == rank() || (root != kAll && root != rank())) continue;
         const auto [to, size_of_piece] = piece_of(bounds, other, begin, kWindowBytes);
@@ -275,30 +313,47 @@ class SharedMemory final : public Communicator {
     }
   }
 
-  // Who has not come to a barrier, and whether it ever will.
-  void look_for_the_missing(uint32_t turn, int64_t since) {
+  void throw_if_told() const {
     const Header& header = header_of(data_);
     if (const uint32_t failed = header.failed.load(std::memory_order_acquire);
         failed != 0 && (failed & kWriting) == 0) {
+      if (header.lost.load() != 0) throw RankLost(header.reason.data());
       throw RankFailed(fmt::format("rank {} ended: {}", failed - 1, header.reason.data()));
     }
+  }
+  static std::string silent_for(int64_t milliseconds) {
+    return fmt::format("has given no sign of life for {} s: it is stopped, or its machine is", milliseconds / 1000);
+  }
+  // In another pid namespace the number is another process's, or nobody's.
+  bool process_is_gone(const RankState& state) {
+    const bool is_seen = state.process.load() > 0 && state.pid_namespace.load() == own().pid_namespace.load();
+    return is_seen && process_has_ended(state.process.load());
+  }
+  RankLost lost(int other, const std::string& reason) {
+    const RankState& state = state_of(data_, other);
+    const std::string what = fmt::format("rank {} of {} on {} (process {}) {}; its last step was {}", other, size(),
+                                         host_name(), state.process.load(), reason, state.step.load());
+    const bool first = tell(what, static_cast<uint32_t>(other + 1));
+    return RankLost(what, first);
+  }
+
+  // Who has not come to a barrier, and whether it ever will.
+  void look_for_the_missing(uint32_t turn, int64_t since, int64_t excused) {
+    const Header& header = header_of(data_);
+    throw_if_told();
     const int64_t now = monotonic_milliseconds();
     for (int other = 0; other < size(); ++other) {
       RankState& state = state_of(data_, other);
       if (other == rank() || state.arrived_at.load(std::memory_order_relaxed) == turn) continue;
-      const int64_t heard = state.heartbeat.load(), beat = heard != 0 ? heard : since;
-      const bool ended =
-          (state.process.load() > 0 && process_has_ended(state.process.load())) || state.left.load() != 0;
+      const int64_t heard = state.heartbeat.load(), beat = (heard != 0 ? heard : since) + excused;
+      const bool ended = process_is_gone(state) || state.left.load() != 0;
       if (!ended && now - beat < silence_) continue;
       const bool came = heard != 0;
-      const std::string reason =
-          ended ? "has ended"
-          : came
-              ? fmt::format("has given no sign of life for {} s: it is stopped, or its machine is", (now - beat) / 1000)
-              : fmt::format("has not started within {} s", (now - since) / 1000);
+      const std::string reason = ended  ? "has ended"
+                                 : came ? silent_for(now - beat)
+                                        : fmt::format("has not started within {} s", (now - since) / 1000);
       if (header.turn.load(std::memory_order_acquire) != turn - 1) return;  // it came after all, and went on
-      throw RankFailed(fmt::format("rank {} of {} (process {}) {}; its last step was {}", other, size(),
-                                   state.process.load(), reason, state.step.load()));
+      throw lost(other, reason);
     }
   }
 
@@ -307,6 +362,7 @@ class SharedMemory final : public Communicator {
   int64_t silence_;
   bool is_process_;
   int parity_ = 0;
+  int64_t looked_ = 0, excused_ = 0;  // throw_if_rank_failed()
   std::optional<Heartbeat> heartbeat_;
 };
 
@@ -372,6 +428,12 @@ SharedSegment::~SharedSegment() {
 
 int SharedSegment::ranks() const { return static_cast<int>(header_of(data_).ranks); }
 int64_t SharedSegment::parts() const { return header_of(data_).parts.load(); }
+std::optional<SharedSegment::Lost> SharedSegment::lost() const {
+  const Header& header = header_of(data_);
+  const uint32_t failed = header.failed.load(std::memory_order_acquire), lost = header.lost.load();
+  if (failed == 0 || (failed & kWriting) != 0 || lost == 0) return {};
+  return Lost{static_cast<int>(lost) - 1, header.reason.data()};
+}
 int64_t SharedSegment::step_of(int rank) const { return state_of(data_, rank).step.load(); }
 
 std::unique_ptr<Communicator> open_shared_memory(SharedSegment segment, int rank) {

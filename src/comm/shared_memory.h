@@ -7,12 +7,13 @@
 //   auto all = make_thread_group(4);                                        // the same between threads: for tests
 //
 // A rank that is gone or stopped is noticed by the others while they wait for it: it writes a heartbeat from a thread of its
-// own, and after kSilenceSeconds without one (at once, where its process has ended) they end with a UserError that names it.
+// own, and after kSilenceSeconds without one (at once, where its process has ended) they end with a RankLost that names it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@
 
 namespace brisk {
 
-constexpr double kSilenceSeconds = 30;
+constexpr double kSilenceSeconds = 20;  // so that the job has ended within 30
 
 class SharedSegment {
  public:
@@ -39,6 +40,12 @@ class SharedSegment {
   // For whoever started the ranks: the step that a rank has reached, and the parts of a step (Communicator::at_step).
   int64_t step_of(int rank) const;
   int64_t parts() const;  // 0: not known yet
+  // The rank that the others miss, and what they say of it.
+  struct Lost {
+    int rank;
+    std::string reason;
+  };
+  std::optional<Lost> lost() const;
 
  private:
   SharedSegment(int descriptor, int64_t bytes);

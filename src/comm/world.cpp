@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <chrono>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
+#include "base/machine/process.h"
 #include "base/runtime.h"
+#include "comm/control.h"
 #include "comm/mpi.h"
 #include "comm/rendezvous.h"
 #include "comm/shared_memory.h"
@@ -89,7 +93,7 @@ World find_world() {
   } else if (!variable("WORLD_SIZE").empty() && !variable("RANK").empty()) {
     world = {.start = World::Start::torchrun, .rank = number_of("RANK"), .size = number_of("WORLD_SIZE")};
     world.local_rank = number_or("LOCAL_RANK", world.rank);
-    world.local_size = number_or("LOCAL_WORLD_SIZE", world.size);
+    world.local_size = number_or("LOCAL_WORLD_SIZE", 0);
     world.address = variable("MASTER_ADDR");
     world.port = number_or("MASTER_PORT", 0);
   } else if (!variable("SLURM_STEP_NUM_TASKS").empty() && !variable("SLURM_STEP_ID").empty()) {
@@ -98,15 +102,45 @@ World find_world() {
              .size = number_of("SLURM_STEP_NUM_TASKS"),
              .local_rank = number_or("SLURM_LOCALID", 0)};
     const int nodes = number_or("SLURM_STEP_NUM_NODES", number_or("SLURM_NNODES", 1));
-    world.local_size = nodes == 1 ? world.size : 0;
+    world.local_size = nodes == 1 ? world.size : 1;
     world.job = fmt::format("{}.{}", variable("SLURM_JOB_ID"), variable("SLURM_STEP_ID"));
   }
   check(world);
   return world;
 }
 
-std::unique_ptr<Communicator> open_communicator(const World& world) {
-  if (world.size == 1) return nullptr;
+std::string advice_to_one_task(const World& world) {
+  if (world.start != World::Start::alone || variable("SLURM_JOB_ID").empty()) return "";
+  const std::optional<int> tasks = number_in(variable("SLURM_NTASKS"));
+  if (!tasks || *tasks < 2) return "";
+  return fmt::format("the Slurm job has {} tasks, but this is one process: start all of them with srun brisk train ...",
+                     *tasks);
+}
+
+namespace {
+
+// Ranks that nobody gave a memory: those of one machine meet there.
+std::unique_ptr<Communicator> connect_by_address(const World& world) {
+  if (world.local_size == 0) {
+    const std::unique_ptr<Control> control = open_control(world);
+    if (!control->is_one_machine()) {
+      std::string places;
+      for (size_t rank = 0; rank < control->hosts().size() && rank < 4; ++rank)
+        places += fmt::format("{}rank {} on {}", rank > 0 ? ", " : "", rank, control->hosts()[rank]);
+      user_error(
+          "{} started {} ranks on several machines or network namespaces ({}): between machines they need MPI; start them with "
+          "mpirun or srun --mpi=pmix",
+          world.started_by(), world.size, places);
+    }
+  } else if (world.local_size != world.size) {
+    user_error(
+        "{} started {} ranks on several machines: between machines they need MPI; start them with mpirun or srun --mpi=pmix",
+        world.started_by(), world.size);
+  }
+  return open_shared_memory(meet(world), world.rank);
+}
+
+std::unique_ptr<Communicator> connect(const World& world) {
   switch (world.start) {
     case World::Start::alone: return nullptr;
     case World::Start::launch: {
@@ -120,13 +154,21 @@ std::unique_ptr<Communicator> open_communicator(const World& world) {
     case World::Start::slurm:
     case World::Start::torchrun: break;
   }
-  if (world.local_size != world.size) {
-    user_error(
-        "{} started {} ranks on several machines: between machines, ranks that train on CPUs need MPI; start them with mpirun "
-        "or srun --mpi=pmix",
-        world.started_by(), world.size);
+  return connect_by_address(world);
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> open_communicator(const World& world) {
+  if (world.size == 1) return nullptr;
+  try {
+    return connect(world);
+  } catch (const UserError& error) {
+    if (world.rank == 0) throw;
+    // Mostly rank 0 has the same reason, and its launcher ends the others.
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+    user_error("rank {} of {} on {}: {}", world.rank, world.size, host_name(), error.what());
   }
-  return open_shared_memory(meet(world), world.rank);
 }
 
 }  // namespace brisk

@@ -14,7 +14,7 @@ namespace brisk {
 struct World {
   enum class Start : uint8_t { alone, launch, open_mpi, mpich, slurm, torchrun } start = Start::alone;
   int rank = 0, size = 1;
-  int local_rank = 0, local_size = 1;  // of this machine
+  int local_rank = 0, local_size = 1;  // of this machine; local_size is 0 where the launcher does not say it
   int descriptor = -1;                 // of brisk launch: its shared memory
   std::string address;                 // of rank 0, torchrun-style
   int port = 0;
@@ -26,7 +26,11 @@ struct World {
 // From the runtime's environment. UserError where the variables contradict each other.
 World find_world();
 
-// None where there is one rank.
+// Of a process that is alone in an allocation of several tasks: how to start them all. Else empty.
+std::string advice_to_one_task(const World& world);
+
+// None where there is one rank. UserError where the others do not come, or are not of the same start: of rank 0 as it is, of
+// the others with their rank and host.
 std::unique_ptr<Communicator> open_communicator(const World& world);
 
 }  // namespace brisk

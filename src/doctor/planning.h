@@ -80,7 +80,14 @@ struct Outlook {
   double step_seconds = -1, tokens_per_second = -1, epoch_seconds = -1, run_seconds = -1;
   int64_t disk_bytes = 0;
   double network_bytes_per_step = -1;  // of machines that train together: sent by each
-  std::string basis;                   // of the times: "timed here", "..."
+  // Of ranks that train together: their number, and what of a step is their part's work, and communication that nothing hides.
+  int64_t ranks = 1;
+  double part_seconds = -1, exposed_seconds = -1;
+  struct OnNetwork {
+    double gigabits_a_second = 0, exposed_seconds = 0;
+  };
+  std::vector<OnNetwork> networks = {};  // that nobody measured: what they would add
+  std::string basis;                     // of the times: "timed here", "..."
 };
 
 // A model of this many layers and this width, trained for a given time.
@@ -118,6 +125,23 @@ struct JobPlan {
   std::vector<std::string> notes;
 };
 
+// What lies between ranks, as `brisk launch -n N machine --json` measures it (bench/rank_transfers.h), or as somebody describes
+// it by latency and bandwidth alone.
+struct RankNetwork {
+  struct Transfer {
+    double bytes = 0, seconds = 0;
+  };
+  int64_t size = 1, of_machine = 1;  // ranks, and how many of them share a machine's memory
+  std::string transport;
+  int64_t threads = 0;                                    // of a rank; 0: not told
+  double latency_seconds = 0;                             // of a message
+  double bytes_per_second = 0;                            // that each rank sends while it receives as much
+  double gather_seconds = 0;                              // a number of each rank to all; 0: not measured
+  std::vector<Transfer> sum, share;                       // of gradients and weights, by bytes; empty: not measured
+  double sum_overlap = 0, share_overlap = 0;              // of these, what computing may hide
+  double fp32_products = 0, bf16_products = 0, copy = 0;  // of the slowest rank while all compute; 0: not told
+};
+
 // A machine as `brisk machine --json` writes it: what a plan needs of it.
 struct MachineRates {
   std::string path;  // of the file; empty: this machine
@@ -128,6 +152,7 @@ struct MachineRates {
   double fp32_products = 0, bf16_products = 0;  // GFLOP/s; 0: not supported
   double fp32_peak = 0;                         // in registers, of the CPU; 0: of a GPU, which does not say
   double copy_gb_per_second = 0;
+  std::optional<RankNetwork> ranks;  // of several that train together; the figures above are those of one
 };
 
 struct Planning {

@@ -1,5 +1,7 @@
 #include "infer/device_choice.h"
 
+#include <fmt/ranges.h>
+
 #include <charconv>
 
 #include "base/error.h"
@@ -56,6 +58,26 @@ DeviceChoice choose_device(const std::string& asked, const std::string& place) {
   if (!built_with_cuda()) return {&cpu_device(), "cpu", ""};
   if (why.empty()) why = fmt::format("{} is older than brisk's kernels", gpus.front().name);
   return {&cpu_device(), "cpu", fmt::format("cpu ({})", why)};
+}
+
+std::string idle_gpus_text(const std::vector<CudaGpu>& gpus, int used, const char* library) {
+  constexpr double kIdle = 0.25;  // of its time: what a screen and other small work take
+  std::vector<std::string> idle, numbers;
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    const auto number = static_cast<int>(i);
+    const std::unique_ptr<GpuSensor> sensor = number == used ? nullptr : open_gpu_sensor(gpus[i].bus_id, library);
+    const double busy = sensor ? sensor->read().busy_share : -1;
+    if (number != used && busy > kIdle) continue;
+    numbers.push_back(std::to_string(number));
+    if (number == used) continue;
+    idle.push_back(fmt::format("cuda:{}{}", number, busy > 0 ? fmt::format(" ({:.0f} % busy)", 100 * busy) : ""));
+  }
+  if (idle.empty()) return "";
+  const bool all = numbers.size() == gpus.size();
+  return fmt::format("one process computes on one GPU, and {} {} idle; {}brisk launch -n {} train ... uses {}",
+                     fmt::join(idle, ", "), idle.size() == 1 ? "is" : "are",
+                     all ? "" : fmt::format("CUDA_VISIBLE_DEVICES={} ", fmt::join(numbers, ",")), numbers.size(),
+                     all ? "all of them" : "these");
 }
 
 }  // namespace brisk

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/gpu/gpu_watch.h"
 #include "tensor/device.h"
@@ -27,5 +28,8 @@ std::unique_ptr<GpuWatch> watch_gpu(const Device& device);
 // `asked`: auto, cpu, cuda (or gpu) or cuda:1. auto is a GPU where there is one. `place` names the key or flag in
 // messages.
 DeviceChoice choose_device(const std::string& asked, const std::string& place);
+
+// Where a process computes on GPU `used` and others of this machine do next to nothing: which, and how to use them. Else empty.
+std::string idle_gpus_text(const std::vector<CudaGpu>& gpus, int used, const char* library = kManagementLibrary);
 
 }  // namespace brisk

@@ -24,7 +24,7 @@ namespace brisk {
 // The network; the defaults are GPT-2's shape. `"type": "llama"` in a job has other defaults, and the resolved type is
 // "decoder". Some keys have one value in an encoder (bert, distilbert, roberta), and most of them in mu.
 struct ModelOptions {
-  std::string type = "decoder";  // decoder | mu | bert | distilbert | roberta
+  std::string type = "decoder";  // decoder | mu | bert | distilbert | roberta | encoder_decoder
   int64_t d_model = 256;
   int64_t num_layers = 4;
   int64_t num_heads = 0;     // 0: d_model / 64
@@ -32,8 +32,8 @@ struct ModelOptions {
   int64_t d_ff = 0;          // 0: 4 d_model; swiglu: 8/3 d_model, rounded up to 64
   int64_t vocab_size = 8192;
   std::string norm = "layernorm";     // layernorm | rmsnorm
-  std::string activation = "gelu";    // gelu (tanh form) | gelu_erf | swiglu | relu
-  std::string positions = "learned";  // learned | rotary | none
+  std::string activation = "gelu";    // gelu (tanh form) | gelu_erf | swiglu | relu | swish | geglu
+  std::string positions = "learned";  // learned | rotary | none | sinusoidal | interleaved_sinusoidal | relative
   bool tie_embeddings = true;         // the output projection is the token embedding
   bool bias = true;                   // of linear layers and layernorm
   double dropout = 0.0;
@@ -49,12 +49,31 @@ struct ModelOptions {
       "model's (docs/mu.md)";
 
   // Of encoders.
-  double attention_dropout = -1;   // -1: dropout
+  double attention_dropout = -1;   // -1: dropout; of encoder-decoders, too
   double classifier_dropout = -1;  // -1: dropout
   int64_t token_types = -1;        // rows of the table of token types; -1: bert 2, distilbert 0, roberta 1
   int64_t num_labels = 0;          // classes; 0: those of the training data
 
-  bool is_encoder() const;  // by the table of architectures (job/tables.h)
+  // Of encoder-decoders, of which the sizes above are the decoder's. 0: the encoder has the same.
+  int64_t encoder_d_model = 0, encoder_layers = 0, encoder_heads = 0, encoder_d_ff = 0;
+  int64_t head_width = 0;                                  // 0: d_model / num_heads, of each
+  int64_t source_vocab_size = 0;                           // with a table of its own; 0: vocab_size
+  int64_t source_context = 0;                              // longest source; 0: context
+  bool share_embeddings = true;                            // source and target have one table
+  std::string norm_position = "pre";                       // pre | post
+  bool embedding_norm = false;                             // a norm after the embeddings
+  bool scale_embeddings = true;                            // times the square root of the width
+  bool scale_attention = true;                             // scores by 1 / the square root of head_width
+  bool scale_outputs = false;                              // of the last layer by 1 / the square root of d_model
+  int64_t position_offset = 0;                             // unused rows at the beginning of the table of positions
+  int64_t relative_buckets = 32, relative_distance = 128;  // of relative positions
+  std::string output_bias = "none";                        // none | fixed | trained
+  bool output_transform = false;  // a matrix, the activation and a norm before the output projection
+  int64_t first_token = -1;       // that the decoder reads before a target; -1: the tokenizer says
+  double activation_dropout = 0;
+
+  bool is_encoder() const;          // by the table of architectures (job/tables.h)
+  bool is_encoder_decoder() const;  // likewise
   // Of the vocabulary that is trained for it where none is given: otherwise it is WordPiece.
   bool has_byte_level_vocabulary() const { return !is_encoder() || type == "roberta"; }
 };
@@ -86,8 +105,8 @@ struct TrainingOptions {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double adam_epsilon = 1e-8;
-  double max_grad_norm = 1.0;  // 0: no clipping
-  double label_smoothing = 0.0;
+  double max_grad_norm = 1.0;          // 0: no clipping
+  double label_smoothing = 0.0;        // of text to text 0.1
   std::string precision = "auto";      // auto | fp32 | tf32 | bf16 | fp16 | fp8
   bool master_weights = true;          // false: layers' weights are bf16 alone, with stochastic rounding; on a GPU
   int64_t gradient_checkpointing = 0;  // 0: off; n: keep the activations of every n-th layer only
@@ -125,6 +144,12 @@ struct TrainingOptions {
   double divergence_gradient_ratio = 10;  // an outlier's gradient norm, in running medians
   int64_t divergence_rollbacks = 3;       // at most
 
+  // Of text to text: pairs of the validation data that are translated at each evaluation, with so many beams, for BLEU and
+  // chrF; and how many of them are shown.
+  int64_t eval_translations = 500;
+  int64_t eval_beam = 1;
+  int64_t sample_translations = 3;
+
   std::vector<std::string> sample_prompts;  // texts to continue at each evaluation
   int64_t sample_tokens = 0;  // of each sample; 0: 64 where there are prompts. Without prompts: from an empty text
   double sample_temperature = 0.8;
@@ -155,16 +180,23 @@ struct DataSource {
 struct DataOptions {
   std::vector<DataSource> train;
   std::vector<std::string> validation;  // empty: validation_fraction of train
+  // Of text to text: the files whose lines are the translations of those of train, and of validation. Empty: both texts
+  // are in the rows of one table.
+  std::vector<std::string> train_target, validation_target;
   double validation_fraction = 0.05;
-  std::string text_field = "text";     // of a .jsonl object; "article.body.text" for one inside others
-  std::string document = "auto";       // file | block | line | auto
-  std::string label_field;             // of a classifier's table; empty: found by its name
-  bool allow_unusual_labels = false;   // train on labels that look like measurements, lists or free text
-  std::string pair_field;              // a second text; empty: none
-  std::string tokenizer;               // path; empty: train a vocabulary of model.vocab_size entries
-  std::string tokenizer_kind = "bpe";  // of a decoder's vocabulary that is trained: bpe (byte-level) | word-bpe
-  bool lowercase = false;              // of a WordPiece vocabulary that is trained, which has true by default
-  std::string cache_dir;               // of token files; empty: $XDG_CACHE_HOME/brisk or ~/.cache/brisk
+  std::string text_field = "text";         // of a .jsonl object; "article.body.text" for one inside others
+  std::string document = "auto";           // file | block | line | auto
+  std::string label_field;                 // of a classifier's table; empty: found by its name
+  bool allow_unusual_labels = false;       // train on labels that look like measurements, lists or free text
+  std::string pair_field;                  // a second text; empty: none
+  std::string source_field, target_field;  // columns of a table of texts and their translations; empty: found
+  std::string too_long = "skip";           // pairs of text to text that do not fit max_length: skip | cut
+  std::string tokenizer;                   // path; empty: train a vocabulary of model.vocab_size entries
+  std::string target_tokenizer;            // path, of the translations; empty: `tokenizer`
+  bool separate_tokenizers = false;        // train one of the texts and one of the translations
+  std::string tokenizer_kind = "bpe";      // of a decoder's vocabulary that is trained: bpe (byte-level) | word-bpe
+  bool lowercase = false;                  // of a WordPiece vocabulary that is trained, which has true by default
+  std::string cache_dir;                   // of token files; empty: $XDG_CACHE_HOME/brisk or ~/.cache/brisk
 };
 
 // Of the job that this one was made of (brisk doctor --apply): what its run is compared with at the end. 0 and empty: not
@@ -178,7 +210,7 @@ struct BaselineOptions {
 
 struct Job {
   std::string name;                     // empty: the job file's name without .json
-  std::string task = "language_model";  // language_model | classify | mlm
+  std::string task = "language_model";  // language_model | classify | mlm | translate
   std::string comment;                  // free text
   std::string output;                   // the run directory; empty: runs/<name>
   std::string device = "auto";          // auto | cpu | cuda | cuda:1

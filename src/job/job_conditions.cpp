@@ -37,12 +37,32 @@ Condition with_encoder_task(const Job& job) {
   return with_task_trait(job, &TaskTraits::trains_encoder, "it trains a decoder");
 }
 
+Condition with_encoder_decoder_task(const Job& job) {
+  return with_task_trait(job, &TaskTraits::trains_encoder_decoder, "it trains no encoder-decoder");
+}
+
+Condition with_single_texts(const Job& job, const std::string& otherwise) {
+  std::vector<std::string> names;
+  for (const TaskTraits& task : all_tasks()) {
+    if (!task.trains_encoder_decoder) names.push_back(task.name);
+  }
+  return {fmt::format("task {}", fmt::join(names, " or ")),
+          [&job] { return !traits_of_task(job.task).trains_encoder_decoder; },
+          [&job, otherwise] { return fmt::format("to task {} ({})", job.task, otherwise); }};
+}
+
 Condition with_encoder(const Job& job, const std::string& otherwise) {
   return {"an encoder", [&job] { return job.model.is_encoder(); }, not_for_type(job, otherwise)};
 }
 
 Condition with_decoder(const Job& job, const std::string& otherwise) {
-  return {"a decoder", [&job] { return !job.model.is_encoder(); }, not_for_type(job, otherwise)};
+  return {"a decoder", [&job] { return !job.model.is_encoder() && !job.model.is_encoder_decoder(); },
+          not_for_type(job, otherwise)};
+}
+
+Condition with_encoder_decoder(const Job& job) {
+  return {"an encoder-decoder", [&job] { return job.model.is_encoder_decoder(); },
+          not_for_type(job, "it is no encoder-decoder")};
 }
 
 Condition with_type(const Job& job, const std::string& type) {
@@ -50,7 +70,8 @@ Condition with_type(const Job& job, const std::string& type) {
 }
 
 Condition with_adaptable_layers(const Job& job) {
-  return {"layers of GPT-2's or Llama's shape", [&job] { return !has_fixed_layers(job.model.type); },
+  return {"layers of GPT-2's or Llama's shape",
+          [&job] { return !has_fixed_layers(job.model.type) && !job.model.is_encoder_decoder(); },
           not_for_type(job, "all of it is trained")};
 }
 

@@ -18,10 +18,13 @@ namespace brisk {
 Condition with_labels(const Job& job, const std::string& otherwise = "it has no classes");
 Condition with_masked_tokens(const Job& job);
 Condition with_encoder_task(const Job& job);
+Condition with_encoder_decoder_task(const Job& job);
+Condition with_single_texts(const Job& job, const std::string& otherwise);  // any other task than of pairs
 
 // Of the model.
 Condition with_encoder(const Job& job, const std::string& otherwise);
 Condition with_decoder(const Job& job, const std::string& otherwise);
+Condition with_encoder_decoder(const Job& job);
 Condition with_type(const Job& job, const std::string& type);
 Condition with_adaptable_layers(const Job& job);  // that adapters and freezing know
 Condition with_reference(const Job& job);         // model.reference

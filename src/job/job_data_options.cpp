@@ -61,18 +61,33 @@ void declare_data_options(Job& job, std::vector<Option>& all) {
   DataOptions& data = job.data;
   all.emplace_back(
          "data.train", std::make_shared<DataSourceItems>(data.train),
-         "training data: .txt or .jsonl files, for classify .csv, .tsv or .jsonl with labels, plain or "
+         "training data: .txt or .jsonl files, for classify .csv, .tsv or .jsonl with labels, for translate one of these "
+         "with texts and their translations, or {\"source\": FILE, \"target\": FILE} with a text on each line; plain or "
          "compressed (.gz, .zst); files, folders or globs; an object gives a source a weight, a text_field or a "
          "document rule of its own; or --data",
          OnResume::may_change)
+      .object_of({{"source", "data.train"}, {"target", "data.train_target"}})
       .also({"train_file", "train_files", "train_path", "train_data", "path", "files"})
       .everywhere()
       .same_in_smoke_test();
+  const Condition translations = with_encoder_decoder_task(job);
+  all.emplace_back("data.train_target", data.train_target,
+                   "files whose lines are the translations of the lines of train; empty: train is a table with both",
+                   OnResume::may_change)
+      .only_with(translations)
+      .also({"train_target_file", "target_file", "target_files"})
+      .same_in_smoke_test();
   all.emplace_back("data.validation", data.validation, "data to evaluate on, of the same kinds as train",
                    OnResume::may_change)
+      .object_of({{"source", "data.validation"}, {"target", "data.validation_target"}})
       .automatic("validation_fraction of train")
       .also({"validation_file", "validation_files", "valid", "val", "eval", "validation_path", "eval_file"})
       .everywhere()
+      .same_in_smoke_test();
+  all.emplace_back("data.validation_target", data.validation_target,
+                   "files whose lines are the translations of the lines of validation", OnResume::may_change)
+      .only_with(translations)
+      .also({"validation_target_file"})
       .same_in_smoke_test();
   all.emplace_back("data.validation_fraction", data.validation_fraction,
                    "fraction of the training data that is set aside for evaluation; 0: none", OnResume::fixed)
@@ -88,14 +103,14 @@ void declare_data_options(Job& job, std::vector<Option>& all) {
       .default_with(with_encoder_task(job), "")
       .also({"text_column", "text_key", "text_column_name", "text_column_names"})
       .decided_by_data()
-      .everywhere()
+      .only_with(with_single_texts(job, "it has source_field and target_field"))
       .same_in_smoke_test();
   all.emplace_back("data.label_field", data.label_field, "column or key that holds the label, a word or a number",
                    OnResume::fixed)
       .decided_by_data()
       .automatic("found by its name (label, sentiment, class, ...) or its values")
       .only_with(with_labels(job, "it has no labels"))
-      .also({"label_column", "label_key", "target_field", "label_column_name"})
+      .also({"label_column", "label_key", "label_column_name"})
       .same_in_smoke_test();
   all.emplace_back("data.allow_unusual_labels", data.allow_unusual_labels,
                    "train even if the labels look like something else than classes: measurements, lists, free text, "
@@ -110,6 +125,28 @@ void declare_data_options(Job& job, std::vector<Option>& all) {
       .automatic("none")
       .only_with(with_labels(job, "it has no pairs of texts"))
       .also({"text_pair_field", "second_text_field", "pair_column"})
+      .same_in_smoke_test();
+  all.emplace_back("data.source_field", data.source_field,
+                   "column, or key of a .jsonl line (translation.en), that holds the text to translate",
+                   OnResume::fixed)
+      .decided_by_data()
+      .automatic("found by its name (source, src, input, ...), or the first of two columns")
+      .only_with(translations)
+      .also({"source_column", "source_key"})
+      .same_in_smoke_test();
+  all.emplace_back("data.target_field", data.target_field, "column or key that holds its translation", OnResume::fixed)
+      .decided_by_data()
+      .automatic("found by its name (target, tgt, output, ...), or the second of two columns")
+      .only_with(translations)
+      .also({"target_column", "target_key"})
+      .same_in_smoke_test();
+  all.emplace_back("data.too_long", data.too_long,
+                   "pairs of which a text does not fit training.max_length: left out of training, or cut; evaluations "
+                   "cut them",
+                   OnResume::fixed)
+      .one_of({"skip", "cut"})
+      .same_as("truncate", "cut")
+      .only_with(translations)
       .same_in_smoke_test();
   all.emplace_back("data.document", data.document,
                    "what one document is in a .txt file: the whole file, a block between blank lines, or a line",
@@ -128,6 +165,19 @@ void declare_data_options(Job& job, std::vector<Option>& all) {
           "byte-level BPE")
       .also({"tokenizer_path", "tokenizer_file", "tokenizer_name", ".tokenizer", "model.tokenizer"})
       .everywhere()
+      .same_in_smoke_test();
+  all.emplace_back("data.target_tokenizer", data.target_tokenizer,
+                   "tokenizer of the translations, where they have another one than the texts", OnResume::may_change)
+      .automatic("data.tokenizer")
+      .only_with(translations)
+      .same_in_smoke_test();
+  all.emplace_back("data.separate_tokenizers", data.separate_tokenizers,
+                   "train a vocabulary of the texts and another one of their translations, instead of one of both",
+                   OnResume::fixed)
+      .only_with(translations)
+      .used_with(
+          {"a vocabulary that is trained", [&job] { return job.data.tokenizer.empty() && job.model.from.empty(); }})
+      .also({"separate_vocabularies"})
       .same_in_smoke_test();
   all.emplace_back(
          "data.tokenizer_kind", data.tokenizer_kind,

@@ -46,7 +46,7 @@ double two_digits(double value) {
 }
 
 void check_heads(const ModelOptions& model) {
-  if (model.d_model % model.num_heads != 0) {
+  if (model.head_width == 0 && model.d_model % model.num_heads != 0) {
     const int64_t heads = nearest_heads(model, model.num_heads);
     const int64_t below = model.d_model / model.num_heads * model.num_heads;
     const int64_t width = below > 0 && model.d_model - below < model.num_heads - (model.d_model - below)
@@ -66,7 +66,7 @@ void check_heads(const ModelOptions& model) {
         "positions = learned",
         model.d_model, model.num_heads, model.d_model / model.num_heads, mend);
   }
-  if (model.is_encoder() && model.num_kv_heads != model.num_heads) {
+  if ((model.is_encoder() || model.is_encoder_decoder()) && model.num_kv_heads != model.num_heads) {
     user_error("model.num_kv_heads = {}: a {} has as many as num_heads, {}; remove it", model.num_kv_heads, model.type,
                model.num_heads);
   }
@@ -140,7 +140,7 @@ std::vector<std::string> resolve_defaults(Job& job) {
   check_heads(model);
   if (model.d_ff == 0) {
     // SwiGLU has three matrices instead of two: 8/3 keeps the number of weights.
-    const bool gated = model.activation == "swiglu";
+    const bool gated = model.activation == "swiglu" || model.activation == "geglu";
     model.d_ff = gated ? round_up((8 * model.d_model + 2) / 3, 64) : 4 * model.d_model;
     tell("model.d_ff", model.d_ff, gated ? "8/3 d_model, rounded up to a multiple of 64" : "4 d_model");
   }
@@ -156,6 +156,8 @@ std::vector<std::string> resolve_defaults(Job& job) {
     }
     model.context = training.max_length;
   }
+  resolve_encoder_decoder(model);
+  check_encoder_decoder(model);
   if (model.reference) {  // as its first program had it: see docs/mu.md
     if (training.window_stride == 0) {
       training.window_stride = std::max<int64_t>(1, training.max_length / 2);

@@ -1,4 +1,6 @@
 // The options of a run's course (evaluations, checkpoints, logs, samples) and of the threads that compute it.
+#include <algorithm>
+
 #include "job/job_conditions.h"
 #include "job/job_options.h"
 
@@ -71,7 +73,7 @@ void declare_course(Job& job, std::vector<Option>& all) {
   all.emplace_back(
          "training.best_by", training.best_by,
          "validation metric that decides which weights are best, and early stopping: any that the task evaluates, "
-         "such as loss, accuracy, f1 (macro F1, each class counting the same) or weighted_f1; ties are broken by the "
+         "such as loss, accuracy, f1 (macro F1, each class counting the same), bleu or chrf; ties are broken by the "
          "lower loss",
          OnResume::fixed)
       .default_with(with_labels(job), "accuracy")
@@ -118,7 +120,36 @@ void declare_divergence_guard(Job& job, std::vector<Option>& all) {
 
 void declare_records(Job& job, std::vector<Option>& all) {
   TrainingOptions& training = job.training;
-  const Condition decoder = with_decoder(job, "an encoder does not continue texts");
+  const Condition decoder = with_decoder(job, "it does not continue texts");
+  const Condition translations = with_encoder_decoder_task(job);
+  all.emplace_back(
+         "training.eval_translations", training.eval_translations,
+         "pairs of the validation data, the first so many, that are translated at each evaluation, for BLEU and "
+         "chrF; 0: none",
+         OnResume::fixed)
+      .at_least(0)
+      .in("pairs")
+      .only_with(translations)
+      .used_with(with_validation(job))
+      .smoke_test_rule([&job] {
+        if (traits_of_task(job.task).trains_encoder_decoder)
+          job.training.eval_translations = std::min<int64_t>(job.training.eval_translations, 8);
+      });
+  all.emplace_back("training.eval_beam", training.eval_beam,
+                   "beams of these translations; 1 always takes the likeliest token", OnResume::fixed)
+      .at_least(1)
+      .at_most(64)
+      .only_with(translations)
+      .used_with(with_validation(job))
+      .smoke_test_at_most(2);
+  all.emplace_back("training.sample_translations", training.sample_translations,
+                   "how many of these translations are shown, in the terminal, samples.jsonl and TensorBoard",
+                   OnResume::may_change)
+      .at_least(0)
+      .in("pairs")
+      .only_with(translations)
+      .used_with(with_validation(job))
+      .same_in_smoke_test();
   all.emplace_back("training.sample_prompts", training.sample_prompts,
                    "texts for the model to continue at each evaluation, shown in the terminal, samples.jsonl and "
                    "TensorBoard; or --sample-prompt",

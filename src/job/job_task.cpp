@@ -25,6 +25,10 @@ void check_task(const Job& job) {
     user_error("task {} needs an encoder, and model.type is {}: use {}", job.task, model.type,
                alternatives(types_for_task(job.task)));
   }
+  if (!trains_type(traits_of_task(job.task), model.type)) {
+    user_error("task {} cannot train model.type = {}: use {}, or task {}", job.task, model.type,
+               alternatives(types_for_task(job.task)), alternatives(tasks_for_type(model.type)));
+  }
   Job copy = job, plain;
   check_options_apply(declare_job_options(copy), declare_job_options(plain));
   if (model.is_encoder() && job.training.freeze > model.num_layers) {
@@ -38,6 +42,44 @@ void resolve_encoder(ModelOptions& model) {
   if (model.token_types < 0) model.token_types = model.type == "bert" ? 2 : model.type == "roberta" ? 1 : 0;
   if (model.attention_dropout < 0) model.attention_dropout = model.dropout;
   if (model.classifier_dropout < 0) model.classifier_dropout = model.dropout;
+}
+
+void resolve_encoder_decoder(ModelOptions& model) {
+  if (!model.is_encoder_decoder()) return;
+  if (model.encoder_d_model == 0) model.encoder_d_model = model.d_model;
+  if (model.encoder_layers == 0) model.encoder_layers = model.num_layers;
+  if (model.encoder_heads == 0) model.encoder_heads = model.num_heads;
+  if (model.encoder_d_ff == 0) model.encoder_d_ff = model.d_ff;
+  if (model.source_context == 0) model.source_context = model.context;
+  if (model.token_types < 0) model.token_types = 0;
+  if (model.attention_dropout < 0) model.attention_dropout = model.dropout;
+}
+
+void check_encoder_decoder(const ModelOptions& model) {
+  if (!model.is_encoder_decoder()) return;
+  if (model.head_width == 0 && model.encoder_d_model % model.encoder_heads != 0) {
+    user_error(
+        "model.encoder_d_model = {} is not divisible by model.encoder_heads = {}; each head takes an equal share of the "
+        "width: use another number of heads, or give model.head_width",
+        model.encoder_d_model, model.encoder_heads);
+  }
+  if (model.share_embeddings && model.encoder_d_model != model.d_model) {
+    user_error(
+        "model.share_embeddings: one table cannot be {} wide for the source and {} for the target (model.encoder_d_model, "
+        "model.d_model): use the same width, or share_embeddings = false",
+        model.encoder_d_model, model.d_model);
+  }
+  for (const auto& [key, width] :
+       {std::pair{"model.d_model", model.d_model}, {"model.encoder_d_model", model.encoder_d_model}}) {
+    if (model.positions.ends_with("sinusoidal") && width % 2 != 0) {
+      user_error("{} = {}: sinusoidal positions need an even width, for pairs of a sine and a cosine: use {}", key,
+                 width, width + 1);
+    }
+  }
+  if (model.positions == "relative" && model.relative_distance <= model.relative_buckets / 2) {
+    user_error("model.relative_distance = {} must be more than half of model.relative_buckets = {}: use {} or more",
+               model.relative_distance, model.relative_buckets, model.relative_buckets / 2 + 1);
+  }
 }
 
 double encoder_learning_rate(const Job& job) {

@@ -14,6 +14,10 @@ void check_task(const Job& job);
 // Fills what an encoder of this type has where the job does not say; nothing of a decoder.
 void resolve_encoder(ModelOptions& model);
 
+// Likewise of an encoder-decoder, whose other sizes are resolved; and UserError where its parts do not fit together.
+void resolve_encoder_decoder(ModelOptions& model);
+void check_encoder_decoder(const ModelOptions& model);
+
 // The rate of a job that gives none, from fine-tuning practice; 0 of a language model, which has a rule of its own.
 double encoder_learning_rate(const Job& job);
 

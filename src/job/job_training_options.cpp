@@ -99,7 +99,8 @@ void declare_batches(Job& job, std::vector<Option>& all) {
   all.emplace_back(
          "training.stop", training.stop,
          "how long to train, in place of num_epochs and max_steps: `2e` epochs, `500u` optimizer steps, `10Mt` "
-         "tokens (K, M, G), `30m` time (s, m, h) including start-up and evaluations; or --stop",
+         "tokens (K, M, G), `30m` time (s, m, h) including start-up and evaluations, `auto`: as long as the Slurm "
+         "allocation lets it; or --stop",
          OnResume::may_change)
       .automatic("num_epochs or max_steps decides")
       .also({"stop_after", ".stop"})
@@ -195,6 +196,7 @@ void declare_optimizer(Job& job, std::vector<Option>& all) {
                    OnResume::fixed)
       .at_least(0)
       .below(1)
+      .default_with(with_encoder_decoder_task(job), 0.1)
       .also({"label_smoothing_factor"})
       .everywhere()
       .same_in_smoke_test();

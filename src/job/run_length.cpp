@@ -14,7 +14,7 @@ constexpr double kLongest = 1e15;  // of anything: above it sums of doubles are 
 [[noreturn]] void refuse(std::string_view text, std::string_view key, const std::string& fix) {
   user_error(
       "{}: found \"{}\", expected a length such as \"2e\" (epochs), \"500u\" (optimizer steps), \"10Mt\" (tokens) or "
-      "\"30m\" (time, in s, m or h){}",
+      "\"30m\" (time, in s, m or h), or \"auto\" (until the Slurm allocation ends){}",
       key, text, fix);
 }
 
@@ -27,6 +27,10 @@ double seconds_of(char letter) { return letter == 's' ? 1 : letter == 'm' ? 60 :
 RunLength parse_run_length(std::string_view text, std::string_view key) {
   RunLength stop;
   stop.amount = 0;
+  if (text == "auto") {
+    stop.unit = RunLength::Unit::allocation;
+    return stop;
+  }
   std::string_view rest = text;
   if (rest.empty()) refuse(text, key, "");
   for (int part = 0; !rest.empty(); ++part) {

@@ -1,4 +1,5 @@
-// How long a run is: "2e" epochs, "500u" updates (optimizer steps), "10Mt" tokens, "30m" time.
+// How long a run is: "2e" epochs, "500u" updates (optimizer steps), "10Mt" tokens, "30m" time, or "auto": as long as the Slurm
+// allocation that it runs in (train/run/plan/allocation.h).
 //
 //   const RunLength stop = parse_run_length("1h30m", "training.stop");   // UserError that names the key
 //   stop.unit == RunLength::Unit::seconds; stop.amount == 5400;
@@ -13,9 +14,9 @@
 namespace brisk {
 
 struct RunLength {
-  enum class Unit : uint8_t { epochs, updates, tokens, seconds };
+  enum class Unit : uint8_t { epochs, updates, tokens, seconds, allocation };
   Unit unit = Unit::epochs;
-  double amount = 1;
+  double amount = 1;  // 0 of an allocation
 };
 
 // `key` stands in the message for where the text was found.

@@ -44,6 +44,11 @@ bool ModelOptions::is_encoder() const {
   return architecture >= 0 && all_architectures()[static_cast<size_t>(architecture)].is_encoder;
 }
 
+bool ModelOptions::is_encoder_decoder() const {
+  const int architecture = architecture_with(type);
+  return architecture >= 0 && all_architectures()[static_cast<size_t>(architecture)].is_encoder_decoder;
+}
+
 const TaskTraits* find_task_traits(const std::string& task) {
   const auto found =
       std::find_if(all_tasks().begin(), all_tasks().end(), [&](const TaskTraits& row) { return row.name == task; });
@@ -56,10 +61,15 @@ const TaskTraits& traits_of_task(const std::string& task) {
   return *found;
 }
 
+bool trains_type(const TaskTraits& task, const std::string& type) {
+  const ModelOptions model{.type = type};
+  return task.trains_encoder == model.is_encoder() && task.trains_encoder_decoder == model.is_encoder_decoder();
+}
+
 std::vector<std::string> types_for_task(const std::string& task) {
   std::vector<std::string> types;
   for (const ArchitectureTraits& architecture : all_architectures()) {
-    if (architecture.is_encoder == traits_of_task(task).trains_encoder)
+    if (trains_type(traits_of_task(task), architecture.types.front()))
       types.insert(types.end(), architecture.types.begin(), architecture.types.end());
   }
   return types;
@@ -68,7 +78,7 @@ std::vector<std::string> types_for_task(const std::string& task) {
 std::vector<std::string> tasks_for_type(const std::string& type) {
   std::vector<std::string> tasks;
   for (const TaskTraits& task : all_tasks()) {
-    if (task.trains_encoder == ModelOptions{.type = type}.is_encoder()) tasks.push_back(task.name);
+    if (trains_type(task, type)) tasks.push_back(task.name);
   }
   return tasks;
 }

@@ -13,8 +13,10 @@ namespace brisk {
 
 struct ArchitectureTraits {
   std::vector<std::string> types;  // values of model.type
-  bool is_encoder = false;         // its rows see the rows after them, too; otherwise a decoder, which continues text
-  bool fixed_layers = false;       // width, heads and the like are its own: a job decides how many layers, and no more
+  bool is_encoder = false;         // its rows see the rows after them, too; ...
+  bool is_encoder_decoder =
+      false;                  // ... or it reads one text and writes another; otherwise a decoder, which continues text
+  bool fixed_layers = false;  // width, heads and the like are its own: a job decides how many layers, and no more
 };
 
 const std::vector<ArchitectureTraits>& all_architectures();
@@ -24,18 +26,20 @@ bool has_fixed_layers(const std::string& type);  // by its traits
 
 struct TaskTraits {
   std::string name;
-  std::string model;             // what it trains, in messages: "a classifier"
-  std::string targets;           // what its metrics are of: "tokens"
-  bool has_labels = false;       // learns the class of each text
-  bool masks_tokens = false;     // predicts tokens that are hidden from the model
-  bool trains_encoder = false;   // otherwise a decoder
-  bool predicts_tokens = false;  // so that its metrics depend on the tokenizer
+  std::string model;                    // what it trains, in messages: "a classifier"
+  std::string targets;                  // what its metrics are of: "tokens"
+  bool has_labels = false;              // learns the class of each text
+  bool masks_tokens = false;            // predicts tokens that are hidden from the model
+  bool trains_encoder = false;          // or ...
+  bool trains_encoder_decoder = false;  // ... that; otherwise a decoder
+  bool predicts_tokens = false;         // so that its metrics depend on the tokenizer
 };
 
 const std::vector<TaskTraits>& all_tasks();
 const TaskTraits* find_task_traits(const std::string& task);  // nullptr: there is no such task
 const TaskTraits& traits_of_task(const std::string& task);
 
+bool trains_type(const TaskTraits& task, const std::string& type);
 // The values of model.type that a task trains, and the tasks that train a model.type.
 std::vector<std::string> types_for_task(const std::string& task);
 std::vector<std::string> tasks_for_type(const std::string& type);

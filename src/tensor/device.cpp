@@ -38,13 +38,6 @@ class CpuDevice final : public Device {
   const char* name() const override { return "cpu"; }
   void* allocate(int64_t bytes) override { return map_memory(rounded(bytes), PROT_READ | PROT_WRITE); }
   void release(void* data, int64_t bytes) override { munmap(data, static_cast<size_t>(rounded(bytes))); }
-  void forget(void* data, int64_t bytes) override {
-    constexpr uintptr_t kPage = 4096;
-    const auto address = reinterpret_cast<uintptr_t>(data);
-    const uintptr_t begin = (address + kPage - 1) / kPage * kPage;
-    const uintptr_t end = (address + static_cast<uintptr_t>(std::max<int64_t>(0, bytes))) / kPage * kPage;
-    if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
-  }
   void copy_in(void* device, const void* host, int64_t bytes) override {
     std::memcpy(device, host, static_cast<size_t>(bytes));
   }

@@ -37,7 +37,8 @@ class DeviceClock {
 class DeviceMark {
  public:
   virtual ~DeviceMark() = default;
-  virtual void set() = 0;      // behind everything queued so far
+  // Behind everything queued so far. Set while a graph is recorded, it is set whenever that graph runs.
+  virtual void set() = 0;
   virtual bool reached() = 0;  // everything before it is done
   virtual void wait() = 0;     // until it is
 };
@@ -49,6 +50,21 @@ class DeviceInlet {
   virtual ~DeviceInlet() = default;
   // What is queued after it finds the data at `to`. `staging` must stay as it is until a mark behind it is reached.
   virtual void send(void* to, const void* staging, int64_t bytes) = 0;
+};
+
+// A second queue of a device, whose work goes on beside that of the first: for what moves between GPUs. Where the device does
+// everything at once, so does this.
+class DeviceQueue {
+ public:
+  virtual ~DeviceQueue() = default;
+  virtual void* handle() { return nullptr; }  // of a GPU, its cudaStream_t
+  virtual void wait_for(DeviceMark& /*mark*/) {
+  }                                   // what is put here from now on waits for that place of the first queue
+  virtual void hold_back_device() {}  // what is queued on the device from now on waits for what was put here
+  virtual void run(const std::function<void()>& work) { work(); }  // what it queues goes here
+  virtual std::unique_ptr<DeviceClock> clock() {
+    return nullptr;
+  }  // of this queue; null where the host's clock will do
 };
 
 struct CudaGpu {
@@ -73,8 +89,6 @@ class Device {
   virtual const char* name() const = 0;
   virtual void* allocate(int64_t bytes) = 0;  // zeroed, aligned to 4096; throws UserError when there is no memory
   virtual void release(void* data, int64_t bytes) = 0;
-  // What lies there is not needed any more, and the memory may be another's until it is used again: then it is zeroed.
-  virtual void forget(void* /*data*/, int64_t /*bytes*/) {}
   virtual void copy_in(void* device, const void* host, int64_t bytes) = 0;
   virtual void copy_out(void* host, const void* device, int64_t bytes) = 0;
   // Host memory that the device copies from while the host goes on: what is copied in from there must stay as it is
@@ -84,6 +98,7 @@ class Device {
   virtual void wait() {}  // until everything queued is done
   // Records what `work` queues, and runs none of it. Null where the device has no graphs.
   virtual std::unique_ptr<DeviceGraph> record(const std::function<void()>& /*work*/) { return nullptr; }
+  virtual bool is_recording() { return false; }
   virtual std::unique_ptr<DeviceClock> clock() { return nullptr; }  // null where the host's clock will do
   virtual bool is_cuda() const { return false; }
   virtual int compute_capability() const { return 0; }  // of a GPU: 90 is 9.0
@@ -98,6 +113,7 @@ class Device {
   virtual void forget_peak() {}  // the peak is what is allocated now
   virtual std::unique_ptr<DeviceMark> mark() { return nullptr; }
   virtual std::unique_ptr<DeviceInlet> inlet(int64_t /*most_bytes*/) { return nullptr; }
+  virtual std::unique_ptr<DeviceQueue> queue() { return std::make_unique<DeviceQueue>(); }
 };
 
 Device& cpu_device();

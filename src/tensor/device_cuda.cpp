@@ -111,7 +111,7 @@ class CudaGraph final : public DeviceGraph {
 
 class CudaClock final : public DeviceClock {
  public:
-  CudaClock() = default;
+  explicit CudaClock(cudaStream_t of = nullptr) : of_(of) {}  // null: of the stream that is current at each stamp
   ~CudaClock() override {
     for (const cudaEvent_t event : events_) cudaEventDestroy(event);
   }
@@ -121,7 +121,7 @@ class CudaClock final : public DeviceClock {
     cudaEvent_t event = nullptr;
     cuda::check(cudaEventCreate(&event), "making an event");
     events_.push_back(event);
-    cuda::check(cudaEventRecord(event, cuda::stream()), "stamping the GPU's time");
+    cuda::check(cudaEventRecord(event, of_ != nullptr ? of_ : cuda::stream()), "stamping the GPU's time");
   }
   std::vector<double> seconds() override {
     std::vector<double> all;
@@ -135,6 +135,7 @@ class CudaClock final : public DeviceClock {
   }
 
  private:
+  cudaStream_t of_;
   std::vector<cudaEvent_t> events_;
 };
 
@@ -145,7 +146,14 @@ class CudaMark final : public DeviceMark {
   CudaMark(const CudaMark&) = delete;
   CudaMark& operator=(const CudaMark&) = delete;
   void set() override { set_on(cuda::stream()); }
-  void set_on(cudaStream_t stream) { cuda::check(cudaEventRecord(event_, stream), "marking a place in the queue"); }
+  // In a graph, as a node of it that other streams can wait for: an event of the usual kind would only order what is
+  // recorded.
+  void set_on(cudaStream_t stream) {
+    cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+    cuda::check(cudaStreamIsCapturing(stream, &state), "asking for the stream's state");
+    const unsigned flags = state == cudaStreamCaptureStatusNone ? cudaEventRecordDefault : cudaEventRecordExternal;
+    cuda::check(cudaEventRecordWithFlags(event_, stream, flags), "marking a place in the queue");
+  }
   bool reached() override {
     const cudaError_t status = cudaEventQuery(event_);
     if (status == cudaErrorNotReady) return false;
@@ -205,6 +213,37 @@ class CudaInlet final : public DeviceInlet {
   int turn_ = 0;
 };
 
+class CudaQueue final : public DeviceQueue {
+ public:
+  CudaQueue() {
+    // What moves data between GPUs takes few multiprocessors, and as soon as some are free: others wait for it.
+    int least = 0, greatest = 0;
+    cuda::check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
+    cuda::check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest), "making a stream");
+  }
+  ~CudaQueue() override {
+    cudaStreamSynchronize(stream_);
+    cudaStreamDestroy(stream_);
+  }
+  CudaQueue(const CudaQueue&) = delete;
+  CudaQueue& operator=(const CudaQueue&) = delete;
+  void* handle() override { return stream_; }
+  void wait_for(DeviceMark& mark) override { static_cast<CudaMark&>(mark).hold_back(stream_); }
+  void hold_back_device() override {
+    done_.set_on(stream_);
+    done_.hold_back(cuda::stream());
+  }
+  void run(const std::function<void()>& work) override {
+    const cuda::OtherStream here(stream_);
+    work();
+  }
+  std::unique_ptr<DeviceClock> clock() override { return std::make_unique<CudaClock>(stream_); }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  CudaMark done_;
+};
+
 class CudaDevice final : public Device {
  public:
   const char* name() const override { return "cuda"; }
@@ -254,6 +293,10 @@ class CudaDevice final : public Device {
     use_gpu();
     return std::make_unique<CudaInlet>(most_bytes);
   }
+  std::unique_ptr<DeviceQueue> queue() override {
+    use_gpu();
+    return std::make_unique<CudaQueue>();
+  }
   void* allocate_staging(int64_t bytes) override {
     use_gpu();
     void* data = nullptr;
@@ -282,6 +325,11 @@ class CudaDevice final : public Device {
     }
     cuda::check(cudaStreamEndCapture(cuda::stream(), &recorded), "recording a graph");
     return std::make_unique<CudaGraph>(recorded);
+  }
+  bool is_recording() override {
+    cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+    cuda::check(cudaStreamIsCapturing(cuda::stream(), &state), "asking for the stream's state");
+    return state != cudaStreamCaptureStatusNone;
   }
   std::unique_ptr<DeviceClock> clock() override { return std::make_unique<CudaClock>(); }
   void wait() override { cuda::check(cudaStreamSynchronize(cuda::stream()), "waiting for the GPU"); }

@@ -22,7 +22,9 @@
 namespace brisk {
 
 struct Initial {
-  enum class Kind : uint8_t { zeros, ones, normal, uniform } kind = Kind::zeros;
+  // Sinusoids are a table of positions: column pair i of row p is the sine and the cosine of p / 10000^(2i / cols). The two are
+  // neighbours (`interleaved_sinusoids`), or all sines come before all cosines.
+  enum class Kind : uint8_t { zeros, ones, normal, uniform, sinusoids, interleaved_sinusoids } kind = Kind::zeros;
   double deviation = 0;  // of normal; of uniform, the largest distance from the mean
   double mean = 0;       // of both
 };
@@ -71,9 +73,13 @@ class ParameterStore {
   // Gives every parameter its memory. `order` lists parameters in the order their gradients complete; those not listed
   // follow, and last the frozen ones. Compute copies exist when compute_type is not f32.
   void allocate(Device& device, const std::vector<Parameter*>& order, DType compute_type, Purpose purpose,
-                Moments moments = Moments::two, Masters masters = Masters::all);
+                Moments moments = Moments::two, Masters masters = Masters::all, bool with_moments = true);
+  // Where that was done without them: those of the elements [begin, end) of the flat arrays, which are all that one of several
+  // processes updates. The others' moments have their places, where there is no memory.
+  void allocate_moments(int64_t begin, int64_t end);
   // Draws depend on the seed and the name alone; compute copies are ops/optimizer/parameters.h's business.
   void initialise(uint64_t seed);
+  void initialise(const Parameter& parameter, uint64_t seed);
 
   // The numbers of a parameter from `first` on, as f32 whatever they are kept in.
   void read(const Parameter& parameter, int64_t first, std::span<float> numbers) const;
@@ -94,6 +100,10 @@ class ParameterStore {
   Tensor flat_second_moment() const;  // [1, elements of the parameters that have one], in the same order
   Tensor flat_copy() const;           // of the compute type; none where that is f32
 
+  // Where in a flat array of some parameters' numbers those of the element at this place of the others are; if it is of a
+  // parameter that has none there, those of the next that has.
+  int64_t place_of(int64_t element, const Tensor& some, Tensor Parameter::*of_parameter) const;
+
   // Bytes allocate() would take.
   struct Bytes {
     int64_t masters = 0, copies = 0, gradients = 0, moments = 0;
@@ -112,10 +122,13 @@ class ParameterStore {
   std::unordered_map<std::string_view, Parameter*> by_name_;
   std::vector<Parameter*> order_;
   int64_t flat_count_ = 0, trained_flat_count_ = 0, second_moment_count_ = 0, master_count_ = 0;
+  std::vector<int64_t> second_moment_offsets_;  // of each of order_, in their array
+  Moments moments_ = Moments::two;
   Masters masters_ = Masters::all;
   DType compute_type_ = DType::f32;
   Purpose purpose_ = Purpose::training;
   Buffer master_, gradient_, first_moment_, second_moment_, copy_;
+  int64_t first_moment_begin_ = 0, second_moment_begin_ = 0;  // of what these have
 };
 
 }  // namespace brisk

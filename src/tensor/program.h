@@ -34,6 +34,12 @@ struct KeyValueCache {
   const int32_t* begin = nullptr;  // [S]
   const int32_t* end = nullptr;    // [S]: after this run's rows are appended
   int64_t longest = 0;
+  // What cross-attention reads: layer l's keys and values are columns [2 l W, 2 l W + W) and the next W. Sequence s sees rows
+  // [memory_begin[s], memory_end[s]), which others may see, too.
+  Tensor memory;                          // [rows, layers 2 W]
+  const int32_t* memory_begin = nullptr;  // [S]
+  const int32_t* memory_end = nullptr;    // [S]
+  int64_t longest_memory = 0;
 };
 
 // One micro-batch as the device sees it.

@@ -27,6 +27,8 @@ constexpr const char* kConfigFile = "tokenizer_config.json";
 constexpr const char* kSpecialsFile = "special_tokens_map.json";
 constexpr const char* kAddedFile = "added_tokens.json";
 constexpr const char* kVocabularyFile = "vocab.txt";
+constexpr const char* kMarianSource = "source.spm";
+constexpr const char* kMarianExtension = ".spm";
 
 nlohmann::json parse_tokenizer_file(const std::string& path, std::string_view text) {
   return parse_json<nlohmann::json>(text, path, "the file is damaged or cut short: write or copy it again");
@@ -78,8 +80,15 @@ std::unique_ptr<Tokenizer> load_vocab_txt(const std::string& path) {
       parts_from_vocab_txt(path, read_file(path, file_kind::tokenizer), config_next_to(path)), path);
 }
 
+// The file with the ids of one of Marian's: the target may have its own.
+std::string marian_vocabulary(const std::filesystem::path& model) {
+  const std::string own = model.parent_path() / "target_vocab.json";
+  if (model.filename() == "target.spm" && file_exists(own)) return own;
+  return model.parent_path() / "vocab.json";
+}
+
 std::unique_ptr<Tokenizer> load_from_directory(const std::filesystem::path& directory) {
-  for (const char* name : {kTokenizerFile, "tokenizer.model"}) {
+  for (const char* name : {kTokenizerFile, "tokenizer.model", "spiece.model", kMarianSource}) {
     if (file_exists(directory / name)) return load_tokenizer(directory / name);
   }
   for (const auto& [vocabulary, merges] : kGpt2Names) {
@@ -89,8 +98,8 @@ std::unique_ptr<Tokenizer> load_from_directory(const std::filesystem::path& dire
   }
   if (file_exists(directory / kVocabularyFile)) return load_vocab_txt(directory / kVocabularyFile);
   user_error(
-      "{}: a directory without a tokenizer in it: found neither tokenizer.json nor tokenizer.model nor encoder.json "
-      "with vocab.bpe nor vocab.txt; {}",
+      "{}: a directory without a tokenizer in it: found neither tokenizer.json nor tokenizer.model, spiece.model nor "
+      "source.spm, encoder.json with vocab.bpe nor vocab.txt; {}",
       directory.string(), kAccepted);
 }
 
@@ -105,19 +114,21 @@ bool is_json_object(std::string_view content) {
   return first != std::string_view::npos && content[first] == '{';
 }
 
-std::unique_ptr<Tokenizer> from_binary(const std::string& path, std::string_view content) {
+std::unique_ptr<Tokenizer> from_binary(const std::string& path, std::string_view content,
+                                       const nlohmann::json& config) {
   // A .model begins with its first piece: a tag, a length, and the tag of the piece's text. llama2.c's binary begins
   // with a small int32, whose upper bytes are zero.
   constexpr char kMessage = 0x0A;
   const bool is_model = content.size() > 2 && content[0] == kMessage && content[2] == kMessage;
-  return make(is_model ? parts_from_sentencepiece(path, content) : parts_from_llama2c(path, content), path);
+  if (is_model) return tokenizer_from_sentencepiece(path, content, config);
+  return make(parts_from_llama2c(path, content), path);
 }
 
 }  // namespace
 
 std::unique_ptr<Tokenizer> tokenizer_from_memory(std::string_view content, const std::string& name) {
   if (content.empty()) user_error("{}: the file is empty; {}", name, kAccepted);
-  if (!is_json_object(content)) return from_binary(name, content);
+  if (!is_json_object(content)) return from_binary(name, content, nullptr);
   const nlohmann::json json = parse_tokenizer_file(name, content);
   if (json.contains("format")) {
     user_error(
@@ -147,7 +158,14 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path) {
     if (as_path.filename() == merges) return load_gpt2(as_path.parent_path() / vocabulary, path);
   }
   const std::string content = read_file(path, file_kind::tokenizer);
-  if (!is_json_object(content)) return tokenizer_from_memory(content, path);
+  if (as_path.extension() == kMarianExtension) {
+    if (const std::string vocabulary = marian_vocabulary(as_path); file_exists(vocabulary)) {
+      return tokenizer_from_marian(path, content, vocabulary,
+                                   parse_tokenizer_file(vocabulary, read_file(vocabulary, file_kind::tokenizer)));
+    }
+  }
+  if (content.empty()) return tokenizer_from_memory(content, path);
+  if (!is_json_object(content)) return from_binary(path, content, config_next_to(path));
 
   const nlohmann::json json = parse_tokenizer_file(path, content);
   if (has_model(json)) return tokenizer_from_json(path, json, config_next_to(path));
@@ -185,7 +203,7 @@ void save_tokenizer(const Tokenizer& tokenizer, const std::string& path) {
     return write_file_atomically(path, vocab_txt_of(*wordpiece), Links::follow);
   }
   const std::string extension = as_path.extension();
-  if (extension == ".model" || extension == ".bin") {
+  if (extension == ".model" || extension == kMarianExtension || extension == ".bin") {
     user_error("{}: brisk reads {} files but does not write them: write a tokenizer.json", path, extension);
   }
   const auto* pipeline = dynamic_cast<const PipelineTokenizer*>(&tokenizer);

@@ -7,8 +7,8 @@
 //
 // A byte-level BPE vocabulary trained here has the 256 bytes in their order, then one id per merge in the order the
 // merges were learned. GPT-2's has the special token <|endoftext|> behind them, so that the id of a byte is its value;
-// RoBERTa's has <s>, <pad>, </s>, <unk> and <mask> before them. Any byte string has an encoding, and
-// decode(encode(text)) == text for all of them, valid UTF-8 or not.
+// RoBERTa's has <s>, <pad>, </s>, <unk> and <mask> before them, that of text to text the first four. Any byte string
+// has an encoding, and decode(encode(text)) == text for all of them, valid UTF-8 or not.
 #pragma once
 
 #include <brisk/tokenizer.h>
@@ -39,10 +39,11 @@ struct TokenizerFolderOptions {
 void save_tokenizer_folder(const Tokenizer& tokenizer, const std::string& directory,
                            const TokenizerFolderOptions& options = {});
 
-enum class BpeKind : uint8_t { gpt2, roberta };  // the special tokens, and what is added around a text
+// The special tokens, and what is added around a text: nothing, <s> and </s>, or </s> alone.
+enum class BpeKind : uint8_t { gpt2, roberta, text_to_text };
 
 struct BpeTrainingOptions {
-  int64_t vocab_size = 10000;  // 256 bytes, merges and special tokens; at least 257, of RoBERTa's kind 261
+  int64_t vocab_size = 10000;  // 256 bytes, merges and special tokens, of which the kinds have 1, 5 and 4
   int64_t min_pair_count = 2;  // a pair seen less often than this is never merged; at least 1
   BpeKind kind = BpeKind::gpt2;
 };

@@ -83,6 +83,16 @@ TEST(ThreadPool, NobodyWaitsAtABarrierForAThreadThatThrew) {
   }
 }
 
+TEST(Threads, AreNoMoreThanSlurmGaveToTheTask) {
+  const int cores = available_cores();
+  EXPECT_EQ(cores_of_task(""), cores);
+  EXPECT_EQ(cores_of_task("1"), 1);
+  EXPECT_EQ(cores_of_task("100000"), cores);
+  EXPECT_EQ(cores_of_task("", cores), 1);
+  EXPECT_EQ(cores_of_task("1", 1), 1);
+  for (const char* nonsense : {"0", "-1", "two", "1x"}) EXPECT_EQ(cores_of_task(nonsense), cores) << nonsense;
+}
+
 #if defined(__SSE2__)
 TEST(ThreadPool, NumbersTooSmallForFullPrecisionAreZeroOnEveryThread) {
   ThreadPool pool(3);

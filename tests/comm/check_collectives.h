@@ -3,13 +3,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <exception>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/error.h"
 #include "base/random.h"
+#include "base/runtime.h"
 #include "base/sum_tree.h"
 #include "comm/communicator.h"
 
@@ -54,6 +58,38 @@ inline void check_sums(Communicator& ranks, int64_t count, bool with_empty) {
     BRISK_CHECK(data[static_cast<size_t>(i)] == expected(i), "rank {}: shared {} of {}", ranks.rank(), i, count);
 }
 
+// What is summed piece by piece, by a thread of its own that sleeps while it waits, has the bits of what is summed at once.
+inline void check_buckets(Communicator& ranks, int64_t count, int64_t bucket) {
+  const std::vector<int64_t> bounds = bounds_for_test(ranks.size(), count, true);
+  std::vector<float> whole(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) whole[static_cast<size_t>(i)] = number_of_rank(ranks.rank(), i);
+  std::vector<float> pieces = whole;
+  ranks.sum_ranges(whole.data(), bounds);
+  std::string problem;
+  const int64_t sent = ranks.bytes_sent();
+  std::thread thread([&] {
+    Runtime runtime({.threads = 1});
+    const RuntimeScope scope(runtime);
+    const BackgroundCollectives background;
+    try {
+      for (int64_t begin = 0; begin < count; begin += bucket) {
+        std::vector<int64_t> of_bucket = bounds;
+        for (int64_t& bound : of_bucket) bound = std::clamp(bound, begin, std::min(begin + bucket, count));
+        ranks.sum_ranges(pieces.data(), of_bucket);
+      }
+    } catch (const std::exception& error) {
+      problem = error.what();
+    }
+  });
+  thread.join();
+  BRISK_CHECK(problem.empty(), "buckets of {}: {}", bucket, problem);
+  const auto rank = static_cast<size_t>(ranks.rank());
+  for (auto i = static_cast<size_t>(bounds[rank]); i < static_cast<size_t>(bounds[rank + 1]); ++i)
+    BRISK_CHECK(pieces[i] == whole[i], "rank {}: sum {} of buckets of {}", rank, i, bucket);
+  const int64_t own = bounds[rank + 1] - bounds[rank];
+  BRISK_CHECK(ranks.bytes_sent() - sent == 4 * (count - own), "rank {} sent {} bytes", rank, ranks.bytes_sent() - sent);
+}
+
 inline void check_collecting(Communicator& ranks, int64_t count, int root) {
   const std::vector<int64_t> bounds = bounds_for_test(ranks.size(), count, true);
   std::vector<char> data(static_cast<size_t>(count), static_cast<char>(ranks.rank() + 1));
@@ -78,6 +114,10 @@ inline void check_collectives(Communicator& ranks) {
   // Less than a window of the transport, more, many.
   for (const int64_t count : {1, 1000, 70'000, 300'000}) check_sums(ranks, count, false);
   check_sums(ranks, 100'000, true);
+  if (ranks.serves_any_thread()) {
+    check_buckets(ranks, 100'000, 1024);
+    check_buckets(ranks, 1'500'000, 700'000);
+  }
   check_collecting(ranks, 2'200'000, 0);
   check_collecting(ranks, 100, ranks.size() - 1);
   for (int i = 0; i < 500; ++i) BRISK_CHECK(ranks.sum(i) == i * ranks.size(), "turn {}", i);

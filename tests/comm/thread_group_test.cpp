@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <thread>
@@ -71,6 +72,27 @@ TEST(ThreadGroup, SumsOfTwoRanksAreWhatFourAddFirst) {
   const std::vector<float> two =
       sum_over(2, [](int rank, int64_t i) { return number_of_rank(2 * rank, i) + number_of_rank(2 * rank + 1, i); });
   EXPECT_EQ(four, two);
+}
+
+TEST(ThreadGroup, OneThreadOfARankAtATimeTalksToTheOthers) {
+  const auto errors = on_ranks(2, 30, [](Communicator& ranks) {
+    if (ranks.rank() == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));  // rank 0's thread waits in a collective for so long
+      ranks.barrier();
+      return;
+    }
+    std::thread thread([&] { ranks.barrier(); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    std::string problem;
+    try {
+      ranks.barrier();
+    } catch (const std::exception& error) {
+      problem = error.what();
+    }
+    thread.join();
+    BRISK_CHECK(problem.find("two threads of rank 0 talk to the others") != std::string::npos, "{}", problem);
+  });
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
 }
 
 TEST(ThreadGroup, ARankThatFailsEndsTheOthersWithItsReason) {

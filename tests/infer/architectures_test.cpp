@@ -29,11 +29,13 @@ TEST(Architectures, MakeAConfigurationOfEveryType) {
           fmt::format(R"({{"task": "{}", "model": {{"type": "{}"}}}})", tasks_for_type(type).front(), type);
       Job job = job_from_json_text(text, "job.json");
       EXPECT_EQ(job.model.is_encoder(), traits.is_encoder);
+      EXPECT_EQ(job.model.is_encoder_decoder(), traits.is_encoder_decoder);
       resolve_defaults(job);
       ParameterStore store;
       const ModelConfig config = training_config(job);
       const std::unique_ptr<Model> model = make_model(config, store);
-      EXPECT_EQ(model->causal() == nullptr, traits.is_encoder) << type;
+      EXPECT_EQ(model->causal() != nullptr, !traits.is_encoder && !traits.is_encoder_decoder) << type;
+      EXPECT_EQ(model->text_to_text() != nullptr, traits.is_encoder_decoder) << type;
       EXPECT_EQ(fingerprint(config), fingerprint(architecture_of(job.model).training_config(job)));
       EXPECT_FALSE(architecture_of(job.model).describe(job).empty());
     }
@@ -58,7 +60,25 @@ TEST(Architectures, ReadEveryOptionOfTheModelOrRefuseIt) {
                                                                      {"context", "200"},
                                                                      {"attention_dropout", "0.37"},
                                                                      {"token_types", "3"},
-                                                                     {"classifier_dropout", "0.37"}};
+                                                                     {"classifier_dropout", "0.37"},
+                                                                     {"encoder_d_model", "128"},
+                                                                     {"encoder_layers", "3"},
+                                                                     {"encoder_heads", "2"},
+                                                                     {"encoder_d_ff", "96"},
+                                                                     {"head_width", "24"},
+                                                                     {"source_context", "77"},
+                                                                     {"source_vocab_size", "777"},
+                                                                     {"share_embeddings", "false"},
+                                                                     {"norm_position", "post"},
+                                                                     {"embedding_norm", "true"},
+                                                                     {"scale_embeddings", "false"},
+                                                                     {"scale_attention", "false"},
+                                                                     {"scale_outputs", "true"},
+                                                                     {"position_offset", "2"},
+                                                                     {"output_bias", "trained"},
+                                                                     {"first_token", "1"},
+                                                                     {"output_transform", "true"},
+                                                                     {"activation_dropout", "0.37"}};
   for (const ArchitectureTraits& traits : all_architectures()) {
     for (const std::string& type : traits.types) {
       for (const auto& [key, value] : settings) {

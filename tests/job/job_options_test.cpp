@@ -129,6 +129,8 @@ TEST(EveryOption, AppliesToSomeJob) {
       R"({"model": {"type": "mu", "reference": true}})",
       R"({"task": "classify", "model": {"from": "bert"}, "training": {"freeze": 1, "teacher": "big"}})",
       R"({"task": "classify", "model": {"from": "bert"}, "training": {"freeze": 1, "frozen_dropout": true}})",
+      R"({"task": "translate"})",
+      R"({"task": "translate", "model": {"type": "t5"}})",
       R"({"task": "mlm"})"};
   std::set<std::string> unused;
   Job plain;
@@ -141,6 +143,38 @@ TEST(EveryOption, AppliesToSomeJob) {
     }
   }
   EXPECT_TRUE(unused.empty()) << *unused.begin();
+}
+
+TEST(PairsOfFiles, AreReadFromAnObjectAndSavedAsKeysOfTheirOwn) {
+  const std::string text = R"({"task": "translate", "data": {"train": {"source": "a.en", "target": ["a.de", "b.de"]},
+                                                             "validation": {"target": "v.de", "source": "v.en"}}})";
+  const Job job = job_from_json_text(text, "job.json");
+  ASSERT_EQ(job.data.train.size(), 1u);
+  EXPECT_EQ(job.data.train[0].path, "a.en");
+  EXPECT_EQ(job.data.train_target, (std::vector<std::string>{"a.de", "b.de"}));
+  EXPECT_EQ(job.data.validation, (std::vector<std::string>{"v.en"}));
+  EXPECT_EQ(job.data.validation_target, (std::vector<std::string>{"v.de"}));
+  EXPECT_EQ(job.training.label_smoothing, 0.1);
+  const Job again = job_from_json_text(job_to_json_text(job), "job.json");
+  EXPECT_EQ(again.data.train_target, job.data.train_target);
+  EXPECT_EQ(again.data.validation_target, job.data.validation_target);
+  EXPECT_EQ(again.data.train[0].path, "a.en");
+}
+
+TEST(PairsOfFiles, OfAnObjectThatIsNotWholeAreRefused) {
+  for (const auto& [train, expected] :
+       {std::pair<std::string, std::string>{R"({"source": "a.en"})", "expected {\"source\": ..., \"target\": ...}"},
+        {R"({"source": "a.en", "target": null})", "expected {\"source\": ..., \"target\": ...}"},
+        {R"({"source": "a.en", "target": {"path": "a.de"}})", "expected {\"source\": ..., \"target\": ...}"},
+        {R"({"source": "a.en", "target": "a.de", "weight": 2})", "data.train.weight: unknown key"},
+        {R"({"source": "a.en", "target": 3})", "data.train_target: found 3"}}) {
+    const std::string text = fmt::format(R"({{"task": "translate", "data": {{"train": {}}}}})", train);
+    const std::string message = test::message_of<UserError>([&] { job_from_json_text(text, "job.json"); });
+    EXPECT_TRUE(test::has(message, expected)) << train << ": " << message;
+  }
+  Job other = job_from_json_text(R"({"data": {"train": {"source": "a.en", "target": "a.de"}}})", "job.json");
+  const std::string message = test::message_of<UserError>([&] { resolve_defaults(other); });
+  EXPECT_TRUE(test::has(message, "data.train_target does not apply to task language_model")) << message;
 }
 
 TEST(SmokeTest, OfALargeJobIsSmallAndStillTheSameKindOfJob) {

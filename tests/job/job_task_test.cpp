@@ -116,7 +116,7 @@ TEST(TaskOfAJob, RefusesASettingThatItWouldHaveToIgnore) {
   EXPECT_TRUE(
       says(task_problem(R"({"task": "classify", "training": {"whole_word_masking": true}})"), "it masks no tokens"));
   EXPECT_EQ(task_problem(R"({"task": "classify", "training": {"lora_rank": 4}})"),
-            "training.lora_rank does not apply to model.type bert (encoders have no adapters here); remove it");
+            "training.lora_rank does not apply to model.type bert (only decoders have adapters here); remove it");
   EXPECT_TRUE(says(task_problem(R"({"task": "classify", "model": {"positions": "rotary"}})"), "learned positions"));
   EXPECT_TRUE(says(task_problem(R"({"task": "classify", "training": {"freeze": 1}})"), "without model.from"));
   EXPECT_TRUE(says(task_problem(R"({"training": {"train_layers": 1}})"), "without model.from"));

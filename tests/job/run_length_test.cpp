@@ -29,12 +29,13 @@ TEST(RunLength, CountsEpochsUpdatesTokensAndTime) {
   EXPECT_EQ(parsed("90s").amount, 90);
   EXPECT_EQ(parsed("1h30m").amount, 5400);
   EXPECT_EQ(parsed("0.5h").amount, 1800);
+  EXPECT_EQ(parsed("auto").unit, RunLength::Unit::allocation);
 }
 
 TEST(RunLength, RefusesWhatItCannotBeSureOf) {
-  for (const char* text :
-       {"",     "30",   "m",   "30x",  "30 m", "-5m",  "0e",  "0s",  "5e3u",  "2e1m",
-        "1h5u", "5u1h", "nan", "infm", "inf",  "30Mm", "2Ke", "10M", "1e30t", "99999999999999999999999u"}) {
+  for (const char* text : {"",     "autos", "30",   "m",    "30x",  "30 m",  "-5m",
+                           "0e",   "0s",    "5e3u", "2e1m", "1h5u", "5u1h",  "nan",
+                           "infm", "inf",   "30Mm", "2Ke",  "10M",  "1e30t", "99999999999999999999999u"}) {
     const std::string message = problem(text);
     EXPECT_NE(message.find("training.stop"), std::string::npos) << text << ": " << message;
     EXPECT_NE(message.find("\"30m\""), std::string::npos) << text << ": " << message;

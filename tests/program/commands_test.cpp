@@ -12,9 +12,10 @@ namespace {
 
 TEST(Help, OfEveryCommandEndsWithAnExample) {
   TemporaryFolder folder;
-  for (const std::string command : {"", "train", "generate", "eval", "tokenizer", "tokenizer train", "tokenizer encode",
-                                    "tokenizer decode", "tokenizer convert", "machine", "bench", "bench lm", "bench mu",
-                                    "job", "job schema", "job reference", "completion", "manual"}) {
+  for (const std::string command :
+       {"", "train", "generate", "eval", "score", "tokenizer", "tokenizer train", "tokenizer encode",
+        "tokenizer decode", "tokenizer convert", "machine", "bench", "bench lm", "bench mu", "job", "job schema",
+        "job reference", "completion", "manual"}) {
     std::vector<std::string> arguments;
     std::istringstream words(command);
     for (std::string word; words >> word;) arguments.push_back(word);
@@ -29,6 +30,47 @@ TEST(Help, OfEveryCommandEndsWithAnExample) {
   const Outcome version = run_brisk({"--version"}, folder);
   EXPECT_EQ(version.exit_code, 0);
   EXPECT_EQ(version.out.substr(0, 6), "brisk ");
+}
+
+TEST(Score, PrintsTheScoresAndSignaturesThatSacreBleuPrints) {
+  TemporaryFolder folder;
+  write_text(folder / "output", "The cat sat on the mat.\n\nA dog, perhaps\n");
+  write_text(folder / "reference", "The cat is on the mat.\nNothing\nA dog, perhaps.\n");
+  const Outcome outcome = run_brisk({"score", "--hypotheses", "output", "--references", "reference"}, folder);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::string version = run_brisk({"--version"}, folder).out;
+  const std::string said = "version:brisk-" + version.substr(6, version.find('\n') - 6);
+  EXPECT_EQ(outcome.out, "BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|" + said +
+                             " = 52.86 90.9/77.8/57.1/40.0 (BP = 0.834 ratio = 0.846 hyp_len = 11 ref_len = 13)\n"
+                             "chrF2|nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|" +
+                             said + " = 67.52\n");
+  const Json json = Json::parse(
+      run_brisk({"score", "--hypotheses", "output", "-r", "reference", "-r", "output", "--json", "--lowercase"}, folder)
+          .out);
+  EXPECT_NEAR(json["bleu"].get<double>(), 100, 1e-9);
+  EXPECT_NEAR(json["chrf"].get<double>(), 87.901950558038195, 1e-9);  // the empty line counts with the first reference
+  EXPECT_EQ(json["signature"].get<std::string>(), "nrefs:2|case:lc|eff:no|tok:13a|smooth:exp|" + said);
+  EXPECT_EQ(json["lines"], 3);
+  EXPECT_EQ(json["hypothesis_length"], 11);
+}
+
+TEST(Score, SaysWhatIsWrongWithFilesAndFlags) {
+  TemporaryFolder folder;
+  write_text(folder / "two", "a\nb\n");
+  write_text(folder / "one", "a\n");
+  write_text(folder / "empty", "");
+  const auto refusal = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"score", "--hypotheses", "two"});
+    const Outcome outcome = run_brisk(more, folder);
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.out;
+    return outcome.err;
+  };
+  EXPECT_TRUE(has(refusal({"-r", "one"}), "one: the file ends with line 1, but two has a line 2"));
+  EXPECT_TRUE(has(refusal({"-r", "empty"}), "empty: the file is empty, but two has lines"));
+  EXPECT_TRUE(has(refusal({"-r", "two", "--smooth-value", "1"}), "--smooth-value applies to"));
+  EXPECT_TRUE(has(refusal({"-r", "two", "--tokenize", "spm"}), "--tokenize"));
+  EXPECT_TRUE(has(refusal({"-r", "-", "-r", "-"}), "standard input is named twice"));
+  EXPECT_TRUE(has(refusal({}), "--references is required"));
 }
 
 // A model that knows its text, made once for all tests that ask something of it.

@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -17,6 +19,7 @@ class Launch : public ::testing::Test {
  protected:
   Launch() {
     write_text(folder / "text.txt", english_like_text(100));
+    job["device"] = "cpu";  // four ranks want four GPUs
     job["training"]["max_steps"] = 60;
     job["training"]["logical_ranks"] = 4;
     job["training"]["threads"] = 1;
@@ -79,6 +82,22 @@ TEST_F(Launch, SavesTogetherWhenItIsInterrupted) {
   EXPECT_FALSE(checkpoints_of(folder / "run").empty());
 }
 
+// Whoever starts a job again because it was interrupted (130) relies on what it had being there.
+TEST_F(Launch, IsNotTakenForInterruptedWhereNothingCouldBeSaved) {
+  job["training"]["max_steps"] = 100000;
+  job["training"]["save_steps"] = 100000;
+  write_job(folder, job);
+  Process process({"launch", "-n", "2", "--restarts", "1", "train", "job.json", "--output", "run"}, folder);
+  ASSERT_TRUE(process.wait_for("step 2"));
+  std::filesystem::remove_all(folder / "run/checkpoints");
+  write_text(folder / "run/checkpoints", "in the way");
+  process.send(SIGINT);
+  const Outcome outcome = process.finish();
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "was not saved")) << outcome.err;
+  EXPECT_FALSE(has(outcome.err, "restart 1")) << outcome.err;
+}
+
 // One rank is done with its share of the evaluation long before the other.
 TEST_F(Launch, IsInterruptedInAnEvaluationByAllRanksOrByNone) {
   std::string uneven;
@@ -115,11 +134,34 @@ TEST_F(Launch, NamesTheRankThatWasKilledAndTheRunGoesOnWithAnyNumber) {
   const Outcome outcome = process.finish();
   if (outcome.exit_code == 0) GTEST_SKIP() << "it was over before the signal";
   EXPECT_EQ(outcome.exit_code, 128 + SIGKILL) << outcome.err;
-  EXPECT_TRUE(has(outcome.err, "rank 2 of 4 (process " + std::to_string(rank) + ") was ended by signal 9"))
-      << outcome.err;
+  const std::string who = " (process " + std::to_string(rank) + ") was ended by signal 9";
+  EXPECT_TRUE(has(outcome.err, "rank 2 of 4 on ") && has(outcome.err, who)) << outcome.err;
+  EXPECT_FALSE(has(outcome.err, "has ended")) << outcome.err;  // told once
   const Outcome resumed = launch(2, {"--output", "run", "--resume"});
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_EQ(last_model_bytes(folder / "run"), last_model_bytes(folder / "one"));
+}
+
+// A checkpoint after every step: whoever is killed, some rank is writing its part of one, or about to.
+TEST_F(Launch, HasWholeCheckpointsAloneWhicheverRankIsKilledWhileTheyAreSaved) {
+  job["training"]["max_steps"] = 120;
+  job["training"]["save_steps"] = 1;
+  job["training"]["eval_steps"] = 1000;
+  train_small(folder, job, "one");
+  write_job(folder, job);
+  for (int trial = 0; trial < 3; ++trial) {
+    const std::string run = "run" + std::to_string(trial);
+    Process process({"launch", "-n", "4", "train", "job.json", "--output", run}, folder);
+    ASSERT_TRUE(process.wait_for("  left "));  // a step is told
+    process.sleep(0.03 * trial);
+    if (const pid_t rank = process_of_rank(trial); rank > 0) kill(rank, SIGKILL);
+    process.finish();
+    const int after = trial % 2 == 0 ? 1 : 2;
+    const Outcome resumed = launch(after, {"--output", run, "--resume"});
+    ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+    EXPECT_EQ(last_model_bytes(folder / run), last_model_bytes(folder / "one")) << run;
+    for (const std::string& name : checkpoints_of(folder / run)) EXPECT_TRUE(name.starts_with("step-")) << name;
+  }
 }
 
 TEST_F(Launch, StartsAgainWithTheRanksThatAreLeft) {
@@ -134,6 +176,53 @@ TEST_F(Launch, StartsAgainWithTheRanksThatAreLeft) {
   if (!has(outcome.err, "was ended by signal 9")) GTEST_SKIP() << "it was over before the signal";
   EXPECT_TRUE(has(outcome.err, "restart 1 of 1, from the last checkpoint with 2 ranks")) << outcome.err;
   EXPECT_EQ(last_model_bytes(folder / "run"), last_model_bytes(folder / "one"));
+}
+
+// In training, evaluation or a save: whatever it is busy with.
+TEST_F(Launch, GoesOnWhereverARankIsKilled) {
+  job["training"]["max_steps"] = 400;
+  job["training"]["save_steps"] = 7;
+  job["training"]["eval_steps"] = 5;
+  train_small(folder, job, "one");
+  write_job(folder, job);
+  int killed = 0;
+  for (int trial = 0; trial < 6; ++trial) {
+    const std::string run = "run" + std::to_string(trial);
+    Process process({"launch", "-n", "2", "--restarts", "1", "train", "job.json", "--output", run}, folder);
+    ASSERT_TRUE(process.wait_for("  left "));  // a step is told
+    process.sleep(0.013 * trial);
+    if (const pid_t rank = process_of_rank(trial % 2); rank > 0) kill(rank, SIGKILL);
+    const Outcome outcome = process.finish();
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    killed += has(outcome.err, "was ended by signal 9") ? 1 : 0;
+    EXPECT_EQ(last_model_bytes(folder / run), last_model_bytes(folder / "one")) << trial;
+  }
+  EXPECT_GT(killed, 0);
+}
+
+TEST_F(Launch, SlowARankThatIsStoppedEndsItWithinHalfAMinute) {
+  job["training"]["max_steps"] = 1000000;
+  write_job(folder, job);
+  for (const int stopped : {0, 1}) {
+    const std::string run = "run" + std::to_string(stopped);
+    Process process({"launch", "-n", "2", "train", "job.json", "--output", run}, folder);
+    ASSERT_TRUE(process.wait_for("  left "));  // a step is told
+    const pid_t rank = process_of_rank(stopped);
+    ASSERT_GT(rank, 0);
+    const auto start = std::chrono::steady_clock::now();
+    kill(rank, SIGSTOP);
+    const Outcome outcome = process.finish();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
+    const std::string name = "rank " + std::to_string(stopped) + " of 2 on ";
+    EXPECT_TRUE(has(outcome.err, name)) << outcome.err;
+    EXPECT_EQ(outcome.err.find("no sign of life for 20 s"), outcome.err.rfind("no sign of life for 20 s"))
+        << outcome.err;
+    EXPECT_TRUE(has(outcome.err, "; its last step was ")) << outcome.err;
+    EXPECT_TRUE(has(outcome.err, "--resume")) << outcome.err;
+    EXPECT_LT(took.count(), 30);
+    EXPECT_EQ(process_of_rank(stopped), -1);
+  }
 }
 
 TEST_F(Launch, SaysOnceWhatIsWrong) {
@@ -161,6 +250,56 @@ TEST_F(Launch, FindsRanksThatNobodyStartedTogether) {
   ASSERT_EQ(first.exit_code, 0) << first.err;
   EXPECT_EQ(second.finish().exit_code, 0);
   EXPECT_EQ(last_model_bytes(folder / "run"), last_model_bytes(folder / "one"));
+}
+
+TEST_F(Launch, StartsASingleRankAgainFromItsCheckpoint) {
+  job["training"]["max_steps"] = 1500;
+  train_small(folder, job, "one");
+  write_job(folder, job);
+  Process process({"launch", "-n", "1", "--restarts", "1", "train", "job.json", "--output", "run"}, folder);
+  ASSERT_TRUE(process.wait_for("  left "));  // a step is told
+  process.sleep(0.2);
+  if (const pid_t rank = process_of_rank(0); rank > 0) kill(rank, SIGKILL);
+  const Outcome outcome = process.finish();
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  if (!has(outcome.err, "was ended by signal 9")) GTEST_SKIP() << "it was over before the signal";
+  EXPECT_TRUE(has(outcome.err, "resuming run after step ")) << outcome.err;
+  EXPECT_EQ(last_model_bytes(folder / "run"), last_model_bytes(folder / "one"));
+}
+
+// As a batch script of Slurm that was put back into the queue.
+TEST_F(Launch, GoesOnByItselfWhereSlurmHasStartedItAgain) {
+  write_job(folder, job);
+  const ProcessOptions first{.environment = {"SLURM_JOB_ID=7", "SLURM_RESTART_COUNT=0"}};
+  const ProcessOptions again{.environment = {"SLURM_JOB_ID=7", "SLURM_RESTART_COUNT=1"}};
+  const std::vector<std::string> command = {"train", "job.json", "--output", "run", "--overwrite"};
+  const std::vector<std::string> shorter = {"train", "job.json", "--output", "run", "--overwrite", "--stop", "30u"};
+  ASSERT_EQ(run_brisk(shorter, folder, again).exit_code, 0);  // nothing is there yet
+  const Outcome resumed = run_brisk(command, folder, again);
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_TRUE(has(resumed.err, "SLURM_RESTART_COUNT is 1")) << resumed.err;
+  EXPECT_TRUE(has(resumed.err, "resuming run after step 30")) << resumed.err;
+  const Outcome replaced = run_brisk(command, folder, first);
+  EXPECT_TRUE(has(replaced.err, "the run that was there is replaced")) << replaced.err;
+}
+
+TEST_F(Launch, EndsBeforeTheSlurmAllocationDoes) {
+  job["training"].erase("max_steps");
+  write_job(folder, job);
+  const std::vector<std::string> command = {"train", "job.json", "--output", "run", "--stop", "auto"};
+  const Outcome outside = run_brisk(command, folder);
+  EXPECT_EQ(outside.exit_code, 2);
+  EXPECT_TRUE(has(outside.err, "SLURM_JOB_ID is not set")) << outside.err;
+  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
+  const std::string end = std::to_string(std::time(nullptr) + 22);
+  const ProcessOptions inside{.environment = {"SLURM_JOB_ID=7", "SLURM_JOB_END_TIME=" + end}};
+  const auto start = std::chrono::steady_clock::now();
+  const Outcome outcome = run_brisk(command, folder, inside);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "training.stop auto: ended after ")) << outcome.err;
+  EXPECT_GT(took.count(), 6);
+  EXPECT_LT(took.count(), 20);
 }
 
 }  // namespace

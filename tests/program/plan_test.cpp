@@ -98,6 +98,34 @@ TEST_F(Plan, PredictsForAMachineThatIsDescribed) {
   EXPECT_EQ(none["here"]["fits"], true);
 }
 
+TEST_F(Plan, DividesAStepAmongRanks) {
+  const Outcome machine = run_brisk({"launch", "-n", "2", "machine", "--json"}, folder);
+  ASSERT_EQ(machine.exit_code, 0) << machine.err;
+  write_text(folder / "ranks.json", machine.out);
+  const Json found = planned({"--machine", "ranks.json"});
+  EXPECT_EQ(found["ranks"], 2);
+  const double step = found["step_seconds"], exposed = found["exposed_communication_seconds"],
+               part = found["part_seconds"];
+  EXPECT_GT(exposed, 0);
+  EXPECT_GT(step, exposed);
+  EXPECT_GT(part, 0);
+  EXPECT_NE(found["basis"].get<std::string>().find("the part of one of 2 ranks timed here"), std::string::npos);
+  EXPECT_TRUE(found["what_if"].empty());
+  EXPECT_EQ(found["here"]["ranks"], 1);
+  // A network that adds what a step takes.
+  Json slow = Json::parse(machine.out);
+  slow["ranks"].erase("sum");
+  slow["ranks"].erase("share");
+  slow["ranks"]["bytes_per_second"] = 1e6;
+  write_text(folder / "slow.json", slow.dump());
+  EXPECT_GT(planned({"--machine", "slow.json"})["exposed_communication_seconds"].get<double>(), 10 * exposed);
+  slow["ranks"]["size"] = 1000000;
+  write_text(folder / "slow.json", slow.dump());
+  const Json many = planned({"--machine", "slow.json"});
+  EXPECT_EQ(many["ranks"], 1) << "some ranks would have nothing to do";
+  EXPECT_NE(many["notes"].dump().find("fewer sequences than the 1000000 ranks"), std::string::npos);
+}
+
 TEST_F(Plan, TellsAClassifierWhichModelsItCouldTake) {
   std::string table = "text,label\n";
   for (int i = 0; i < 200; ++i)

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 
@@ -165,6 +167,36 @@ TEST(ParameterStore, FindsByNameAndRefusesANameTwice) {
   EXPECT_EQ(store.find("a"), a);
   EXPECT_EQ(store.find("b"), nullptr);
   EXPECT_THROW(store.add(spec("a", 2, 2, kNormal)), InternalError);
+}
+
+// Of two processes, each with the moments of its half.
+TEST(ParameterStore, HasTheMomentsOfARangeAtTheirPlaces) {
+  for (const auto& [begin, end] : {std::pair<int64_t, int64_t>(0, 48), {48, 160}, {64, 64}, {40, 100}, {0, 160}}) {
+    ParameterStore store;
+    Parameter* first = store.add({.name = "first", .rows = 4, .cols = 8});                     // [0, 32)
+    Parameter* hidden = store.add({.name = "hidden", .rows = 4, .cols = 16, .hidden = true});  // [32, 96), one moment
+    Parameter* last = store.add({.name = "last", .rows = 1, .cols = 64});                      // [96, 160)
+    store.allocate(cpu_device(), {first, hidden, last}, DType::f32, ParameterStore::Purpose::training,
+                   ParameterStore::Moments::one_of_hidden, ParameterStore::Masters::all, false);
+    EXPECT_FALSE(first->first_moment);
+    store.allocate_moments(begin, end);
+    EXPECT_EQ(store.flat_first_moment().cols, 160);
+    EXPECT_EQ(store.flat_second_moment().cols, 96);
+    for (const Parameter* parameter : {first, hidden, last}) {
+      EXPECT_EQ(parameter->first_moment.f32() - store.flat_first_moment().f32(), parameter->offset);
+      for (int64_t i = 0; i < parameter->count(); ++i) {
+        const int64_t at = parameter->offset + i;
+        if (at < begin || at >= end) continue;
+        parameter->first_moment.f32()[i] = static_cast<float>(at);
+        if (parameter->second_moment) parameter->second_moment.f32()[i] = -static_cast<float>(at);
+      }
+    }
+    EXPECT_FALSE(hidden->second_moment);
+    EXPECT_EQ(last->second_moment.f32() - store.flat_second_moment().f32(), 32);
+    for (int64_t at = begin; at < end; ++at) ASSERT_EQ(store.flat_first_moment().f32()[at], static_cast<float>(at));
+    for (int64_t at = std::max<int64_t>(begin, 96); at < end; ++at)
+      ASSERT_EQ(store.flat_second_moment().f32()[at - 64], -static_cast<float>(at));
+  }
 }
 
 }  // namespace

@@ -93,12 +93,12 @@ INSTANTIATE_TEST_SUITE_P(Tokenizers, Golden,
                                            "split_removed", "split_merged_with_previous", "split_merged_with_next",
                                            "split_contiguous", "roberta", "word_bpe", "wordpiece_uncased",
                                            "wordpiece_cased", "wordpiece_bare", "wordpiece_lowercase",
-                                           "wordpiece_other"),
+                                           "wordpiece_other", "unigram", "unigram_first", "unigram_nmt"),
                          [](const auto& info) { return std::string(info.param); });
 
 INSTANTIATE_TEST_SUITE_P(Tokenizers, PairGolden,
                          ::testing::Values("roberta", "wordpiece_uncased", "wordpiece_cased", "wordpiece_bare",
-                                           "wordpiece_lowercase", "wordpiece_other"),
+                                           "wordpiece_lowercase", "wordpiece_other", "unigram"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(GoldenFiles, SayWhichTokensEndATextByTheirNames) {

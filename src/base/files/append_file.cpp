@@ -33,14 +33,19 @@ void AppendFile::cut(int64_t size) {
 }
 
 void AppendFile::write(const void* data, int64_t size) {
+  write_at(size_, data, size);
+  size_ += size;
+}
+
+void AppendFile::write_at(int64_t offset, const void* data, int64_t size) {
   const char* next = static_cast<const char*>(data);
   for (int64_t left = size; left > 0;) {
-    const ssize_t count = ::pwrite(file_descriptor_, next, static_cast<size_t>(left), size_);
+    const ssize_t count = ::pwrite(file_descriptor_, next, static_cast<size_t>(left), offset);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail("cannot write it", errno);
     next += count;
     left -= count;
-    size_ += count;
+    offset += count;
   }
 }
 

@@ -24,8 +24,10 @@ class AppendFile {
 
   const std::string& path() const { return path_; }
   int64_t size() const { return size_; }
-  void cut(int64_t size);
+  void cut(int64_t size);                      // beyond its end: zeros are added
   void write(const void* data, int64_t size);  // at the end
+  // Over what is there; several processes may write a file at once, each at its own places.
+  void write_at(int64_t offset, const void* data, int64_t size);
   void read(int64_t offset, void* data, int64_t size) const;
   void sync();
   void rename_to(const std::string& path);  // flushes first; closes the file

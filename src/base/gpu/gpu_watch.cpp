@@ -116,6 +116,48 @@ std::string format_gpu(const GpuReading& reading) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+namespace {
+
+// Of those that are known.
+struct Range {
+  double least = 0, most = 0, sum = 0;
+  int64_t count = 0;
+  template <typename Read>
+  Range(std::span<const GpuReading> readings, const Read& read) {
+    for (const GpuReading& reading : readings) {
+      const double value = read(reading);
+      if (value < 0) continue;
+      least = count == 0 ? value : std::min(least, value);
+      most = std::max(most, value);
+      sum += value;
+      ++count;
+    }
+  }
+  std::string text(int digits) const {
+    const std::string low = fmt::format("{:.{}f}", least, digits), high = fmt::format("{:.{}f}", most, digits);
+    return low == high ? low : low + " to " + high;
+  }
+};
+
+}  // namespace
+
+std::string format_gpus(std::span<const GpuReading> readings) {
+  const Range busy(readings, [](const GpuReading& r) { return r.busy_share < 0 ? -1 : 100 * r.busy_share; });
+  const Range watts(readings, [](const GpuReading& r) { return r.watts; });
+  const Range celsius(readings, [](const GpuReading& r) { return r.celsius; });
+  const auto gigabytes = [](int64_t bytes) { return bytes < 0 ? -1 : 1e-9 * static_cast<double>(bytes); };
+  const Range used(readings, [&](const GpuReading& r) { return gigabytes(r.memory_used_bytes); });
+  const Range all(readings, [&](const GpuReading& r) { return gigabytes(r.memory_bytes); });
+  std::vector<std::string> parts;
+  if (busy.count > 0) parts.push_back(busy.text(0) + " % busy");
+  if (watts.count > 0) parts.push_back(fmt::format("{:.0f} W", watts.sum));
+  if (celsius.count > 0) parts.push_back(celsius.text(0) + " C");
+  if (used.count > 0)
+    parts.push_back(used.text(1) + (all.count > 0 ? fmt::format(" of {:.1f}", all.most) : "") + " GB");
+  if (parts.empty()) return "";
+  return fmt::format("{} GPUs {}", readings.size(), fmt::join(parts, ", "));
+}
+
 std::string format_gpu(const GpuSummary& summary) {
   std::vector<std::string> parts;
   if (summary.mean_busy_share >= 0) parts.push_back(fmt::format("{:.0f} % busy", 100 * summary.mean_busy_share));

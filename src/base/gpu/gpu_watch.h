@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -74,6 +75,8 @@ class GpuWatch {
 
 // "98 % busy, 612 W, 64 C", for a progress line; unknown values are left out.
 std::string format_gpu(const GpuReading& reading);
+// "4 GPUs 91 to 98 % busy, 2410 W, 58 to 64 C, 31.2 to 33.0 of 80.0 GB": the least and the most of several, and the sum of watts.
+std::string format_gpus(std::span<const GpuReading> readings);
 // "94 % busy, 540 W on average, 652 W at most, 67 C at most, 1965 MHz, 12.3 Wh": for the end of a run.
 std::string format_gpu(const GpuSummary& summary);
 

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <fstream>
 
@@ -18,11 +21,28 @@ bool process_has_ended(int64_t process) {
   return stat[name_end + 2] == 'Z' || stat[name_end + 2] == 'X';
 }
 
+std::string name_of_process(int64_t process) {
+  std::ifstream file(fmt::format("/proc/{}/comm", process));
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
 std::string boot_id() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string id;
   std::getline(file, id);
   return id;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+uint64_t pid_namespace_of_this_process() {
+  struct stat status {};
+  return ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 
 }  // namespace brisk

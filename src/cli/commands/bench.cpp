@@ -1,5 +1,6 @@
 #include "bench/bench.h"
 
+#include <brisk/ranks.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -11,9 +12,12 @@
 #include "base/terminal/terminal.h"
 #include "bench/bench_classify.h"
 #include "bench/bench_mu.h"
+#include "bench/bench_translate.h"
+#include "cli/as_ranks.h"
 #include "cli/command.h"
 #include "cli/device_option.h"
 #include "cli/limits.h"
+#include "train/engine/process_group.h"
 #include "train/record/run_text.h"
 
 namespace brisk {
@@ -46,10 +50,38 @@ void print_json(nlohmann::ordered_json json, const BenchFigures& figures) {
   json["isa"] = figures.isa;
   json["device"] = figures.device;
   json["step_ms"] = figures.step_ms;
+  json["world_size"] = figures.world_size;
+  json["rank"] = figures.rank;
+  if (!figures.transport.empty()) json["transport"] = figures.transport;
+  for (const RankFigures& rank : figures.ranks) {
+    json["ranks"].push_back({{"tokens_per_second", rank.tokens_per_second},
+                             {"compute_seconds", rank.compute_seconds},
+                             {"exposed_communication_seconds", rank.communication_seconds},
+                             {"seconds", rank.seconds},
+                             {"peak_memory_bytes", rank.peak_memory_bytes}});
+  }
   json["steps"] = figures.steps;
   json["parameters"] = figures.parameters;
   for (const auto& [phase, seconds] : phases_of(figures.ledger)) json["ledger"][phase] = seconds;
   fmt::print("{}\n", json.dump());
+}
+
+// Of several processes: what each did.
+std::string rank_table(const BenchFigures& figures) {
+  Table table({fmt::format("{} ranks, {}", figures.world_size, figures.transport),
+               {"tokens/s", Align::right},
+               {"computing", Align::right},
+               {"communicating, exposed", Align::right},
+               {"peak memory", Align::right}});
+  for (size_t rank = 0; rank < figures.ranks.size(); ++rank) {
+    const RankFigures& own = figures.ranks[rank];
+    const double all = own.seconds > 0 ? 100 / own.seconds : 0;
+    table.add_row({fmt::format("rank {}", rank), fmt::format("{:.0f}", own.tokens_per_second),
+                   fmt::format("{:.1f} %", all * own.compute_seconds),
+                   fmt::format("{:.1f} %", all * own.communication_seconds),
+                   format_bytes(static_cast<double>(own.peak_memory_bytes))});
+  }
+  return table.text();
 }
 
 // A table and a line for people; `rates` and `memory` are what one kind of benchmark adds to the line.
@@ -62,6 +94,7 @@ void print_text(const std::string& name, const std::string& rates, const BenchFi
       "{}{}\n",
       name, rates, figures.tokens_per_second, figures.step_ms, figures.steps, figures.gflops, 100 * figures.utilisation,
       figures.peak_gflops, format_bytes(static_cast<double>(figures.peak_memory_bytes)), memory);
+  if (!figures.ranks.empty()) fmt::print("{}", rank_table(figures));
   if (figures.peak_allocated_bytes > 0) {
     fmt::print(
         "GPU: {} allocated by brisk, the rest by CUDA itself; first step {} after the start, {} warm-up steps{}\n",
@@ -97,7 +130,7 @@ void add_run_options(CLI::App* command, const std::shared_ptr<Options>& argument
   command->add_flag_callback(
       "--no-master-weights", [arguments] { arguments->options.master_weights = false; },
       "Keep the layers' weights only in bf16, with stochastic rounding (GPU only)");
-  command->add_option("--threads", options.threads, "Number of compute threads (default: all cores)")
+  command->add_option("--threads", options.threads, "Number of compute threads, of each rank (default: all cores)")
       ->check(at_least(1));
   command
       ->add_option("--micro-batch-tokens", options.micro_batch_tokens,
@@ -111,8 +144,10 @@ struct ClassifyArguments {
   bool json = false;
 };
 
-void run_classify(const ClassifyArguments& arguments) {
+void run_classify(ClassifyArguments& arguments, Ranks& ranks) {
+  arguments.options.processes = &ranks.group();
   const ClassifyBenchResult result = bench_classify(arguments.options);
+  if (ranks.rank() > 0) return;
   if (arguments.json) {
     print_json({{"model", arguments.options.model},
                 {"batch", arguments.options.batch},
@@ -125,7 +160,7 @@ void run_classify(const ClassifyArguments& arguments) {
   }
 }
 
-void add_classify(CLI::App& bench) {
+void add_classify(CLI::App& bench, Runtime& runtime) {
   CLI::App* command = bench.add_subcommand(
       "classify", "Time fine-tuning of a classifier of a known shape on the texts of a table, with random weights");
   auto arguments = std::make_shared<ClassifyArguments>();
@@ -151,7 +186,76 @@ void add_classify(CLI::App& bench) {
                       "Tokenizer to use (default: a WordPiece vocabulary trained on the texts)");
   add_run_options(command, arguments);
   command->footer("Example:\n  brisk bench classify --model distilbert --data reviews.csv --max-length 128 --json");
-  command->callback([arguments] { run_classify(*arguments); });
+  command->callback(
+      [&runtime, arguments] { run_as_ranks(runtime, [&](Ranks& ranks) { run_classify(*arguments, ranks); }); });
+}
+
+struct TranslateArguments {
+  TranslateBenchOptions options;
+  bool json = false;
+};
+
+void run_translate(TranslateArguments& arguments, Ranks& ranks) {
+  arguments.options.processes = &ranks.group();
+  const TranslateBenchOptions& options = arguments.options;
+  const TranslateBenchResult result = bench_translate(options);
+  if (ranks.rank() > 0) return;
+  if (arguments.json) {
+    print_json({{"model", "encoder_decoder"},
+                {"width", options.width},
+                {"layers", options.layers},
+                {"batch", options.batch},
+                {"max_length", options.max_length},
+                {"optimizer", options.optimizer},
+                {"mean_source", result.mean_source},
+                {"mean_target", result.mean_target},
+                {"pairs_per_second", result.pairs_per_second}},
+               result);
+  } else {
+    print_text(fmt::format("{}+{} layers, {} wide", options.layers, options.layers, options.width),
+               fmt::format("{:.1f} pairs/s, ", result.pairs_per_second), result);
+  }
+}
+
+void add_translate(CLI::App& bench, Runtime& runtime) {
+  CLI::App* command = bench.add_subcommand(
+      "translate", "Time training of an encoder-decoder on texts and their translations, with random weights");
+  auto arguments = std::make_shared<TranslateArguments>();
+  TranslateBenchOptions& options = arguments->options;
+  command->add_option("--source", options.source, "Texts, one in a line")->type_name("FILE")->required();
+  command->add_option("--target", options.target, "Their translations, one in a line")->type_name("FILE")->required();
+  command->add_option("--width", options.width, "Width of the model, with heads of 64")
+      ->capture_default_str()
+      ->check(between(64, 65536));
+  command->add_option("--layers", options.layers, "Number of layers of the encoder, and of the decoder")
+      ->capture_default_str()
+      ->check(between(1, 1000));
+  command->add_option("--d-ff", options.d_ff, "Width inside the feed-forward blocks (default: 4 times the width)")
+      ->check(between(1, 1 << 20));
+  command->add_option("--vocabulary", options.vocabulary, "Size of the vocabulary that is trained on the texts")
+      ->capture_default_str()
+      ->check(between(300, 1 << 24));
+  command->add_option("--tokenizer", options.tokenizer,
+                      "Tokenizer to use for both texts (default: a byte-level BPE vocabulary trained on them)");
+  command->add_option("--max-length", options.max_length, "Maximum tokens per text; longer pairs are left out")
+      ->capture_default_str()
+      ->check(between(3, 1 << 16));
+  command->add_option("--batch", options.batch, "Pairs per optimizer step")
+      ->capture_default_str()
+      ->check(between(1, 1 << 16));
+  command->add_option("--dropout", options.dropout, "Fraction of activations set to zero at random")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 0.99));
+  command->add_option("--optimizer", options.optimizer, "Optimizer: adamw (as in bench/peers) or muon")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"adamw", "muon"}));
+  command->add_option("--seconds", options.seconds, "How long to measure, in seconds; at least 20 steps")
+      ->capture_default_str()
+      ->check(above(0));
+  add_run_options(command, arguments);
+  command->footer("Example:\n  brisk bench translate --source train.en --target train.de --json");
+  command->callback(
+      [&runtime, arguments] { run_as_ranks(runtime, [&](Ranks& ranks) { run_translate(*arguments, ranks); }); });
 }
 
 // "small", or if any dimension was given: "512 wide, 2 layers, 8 heads, a vocabulary of 10000".
@@ -161,8 +265,10 @@ std::string name_of(const BenchOptions& options, const DecoderConfig& model) {
                      model.num_heads, model.vocab_size);
 }
 
-void run_bench(const BenchArguments& arguments) {
+void run_bench(BenchArguments& arguments, Ranks& ranks) {
+  arguments.options.processes = &ranks.group();
   const BenchResult result = bench_language_model(arguments.options);
+  if (ranks.rank() > 0) return;
   const DecoderConfig& model = result.model;
   if (arguments.json) {
     nlohmann::ordered_json json = {{"shape", arguments.options.shape},
@@ -186,9 +292,11 @@ struct MuArguments {
   bool json = false;
 };
 
-void run_mu(const MuArguments& arguments) {
+void run_mu(MuArguments& arguments, Ranks& ranks) {
+  arguments.options.processes = &ranks.group();
   const MuBenchOptions& options = arguments.options;
   const TextTrainingFigures figures = bench_mu(options);
+  if (ranks.rank() > 0) return;
   if (arguments.json) {
     nlohmann::ordered_json json = {{"model", "mu"},
                                    {"reference", options.reference},
@@ -206,7 +314,7 @@ void run_mu(const MuArguments& arguments) {
   }
 }
 
-void add_mu(CLI::App& bench) {
+void add_mu(CLI::App& bench, Runtime& runtime) {
   CLI::App* command = bench.add_subcommand("mu", "Time training of MU by its recipe, with the real training step");
   auto arguments = std::make_shared<MuArguments>();
   MuBenchOptions& options = arguments->options;
@@ -229,15 +337,19 @@ void add_mu(CLI::App& bench) {
       ->check(above(0));
   add_run_options(command, arguments);
   command->footer("Example:\n  brisk bench mu --layers 6 --json");
-  command->callback([arguments] { run_mu(*arguments); });
+  command->callback([&runtime, arguments] { run_as_ranks(runtime, [&](Ranks& ranks) { run_mu(*arguments, ranks); }); });
 }
 
 }  // namespace
 
-void add_bench_command(CLI::App& app) {
+void add_bench_command(CLI::App& app, Runtime& runtime) {
   CLI::App* command = app.add_subcommand("bench", "Measure training speed");
   command->require_subcommand(1);
-  command->footer("Example:\n  brisk bench lm --shape small --json");
+  command->footer(
+      "A step's batch is that of all ranks together, where there are several.\n\n"
+      "Examples:\n"
+      "  brisk bench lm --shape small --json\n"
+      "  brisk launch -n 2 bench lm --shape small --json");
   CLI::App* lm = command->add_subcommand(
       "lm", "Time training of a decoder language model, of a known shape or your own, with the real training step");
   auto arguments = std::make_shared<BenchArguments>();
@@ -268,9 +380,10 @@ void add_bench_command(CLI::App& app) {
       "Examples:\n"
       "  brisk bench lm --shape small --precision fp32 --json\n"
       "  brisk bench lm --width 512 --layers 4 --vocabulary 16000 --batch 16 --max-length 256");
-  lm->callback([arguments] { run_bench(*arguments); });
-  add_classify(*command);
-  add_mu(*command);
+  lm->callback([&runtime, arguments] { run_as_ranks(runtime, [&](Ranks& ranks) { run_bench(*arguments, ranks); }); });
+  add_classify(*command, runtime);
+  add_mu(*command, runtime);
+  add_translate(*command, runtime);
 }
 
 }  // namespace brisk

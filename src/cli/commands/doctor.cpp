@@ -17,6 +17,7 @@
 #include "base/parse_json.h"
 #include "base/runtime.h"
 #include "base/terminal/terminal.h"
+#include "cli/as_ranks.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/shell_word.h"
@@ -58,6 +59,8 @@ void check_output(const std::string& path, const char* flag, const std::string& 
   if (is_at(job_path)) user_error("{} {}: that is the job itself, which stays as it is; give another file", flag, path);
   std::vector<std::string> data = job.data.validation;
   for (const DataSource& source : job.data.train) data.push_back(source.path);
+  for (const auto* paths : {&job.data.train_target, &job.data.validation_target})
+    data.insert(data.end(), paths->begin(), paths->end());
   if (std::any_of(data.begin(), data.end(), is_at))
     user_error("{} {}: that is the job's data, which stay as they are; give another file", flag, path);
   if (is_at(run_directory_of(job) + "/job.json"))
@@ -123,7 +126,11 @@ void apply(const DoctorArguments& arguments, const Diagnosis& diagnosis) {
   }
   const std::string original = read_file(arguments.job_path, file_kind::job);
   write_file_atomically(arguments.apply, tuned_job_text(diagnosis, original, arguments.apply), Links::follow);
-  say("written: {}; train it with\n  brisk train {}", arguments.apply, shell_word(arguments.apply));
+  const auto several = std::find_if(diagnosis.ladder.begin(), diagnosis.ladder.end(),
+                                    [](const Rung& rung) { return rung.kept && rung.fix.processes > 1; });
+  const std::string launch =
+      several != diagnosis.ladder.end() ? fmt::format("launch -n {} ", several->fix.processes) : std::string();
+  say("written: {}; train it with\n  brisk {}train {}", arguments.apply, launch, shell_word(arguments.apply));
 }
 
 int run_doctor(Runtime& runtime, const DoctorArguments& arguments) {
@@ -204,7 +211,7 @@ void add_doctor_command(CLI::App& app, Runtime& runtime, int& exit_code) {
   worker->add_option("gradient", worker_options->gradient_path);
   worker->callback([&runtime, worker_options] {
     const RuntimeScope scope(runtime);
-    run_worker(*worker_options);
+    run_as_ranks(runtime, [&](Ranks& ranks) { run_worker(*worker_options, ranks.group()); });
   });
 }
 

@@ -11,6 +11,7 @@
 #include "cli/limits.h"
 #include "cli/messages.h"
 #include "cli/nonfinite_option.h"
+#include "cli/translation_options.h"
 
 namespace brisk {
 
@@ -19,9 +20,9 @@ namespace {
 struct EvalArguments {
   std::string model, tokenizer;
   EvaluateOptions options;
-  std::vector<std::string> data;
+  std::vector<std::string> data, source;
   int64_t threads = 0;
-  bool json = false, fp32 = false;
+  bool json = false, fp32 = false, no_translations = false;
   std::string device = "auto";
   bool allow_nonfinite = false;
 };
@@ -48,10 +49,23 @@ void run_eval(Runtime& runtime, const EvalArguments& arguments) {
                      .device = arguments.device,
                      .as_trained = !arguments.fp32,
                      .allow_nonfinite = arguments.allow_nonfinite});
-  const Evaluation evaluation = model.evaluate(arguments.data, arguments.options);
+  if (arguments.source.empty() == arguments.data.empty()) {
+    throw UserError(arguments.data.empty()
+                        ? "name the data to evaluate on: --data PATH, or of a translator --source FILE --target FILE"
+                        : "--source and --data: give one of them");
+  }
+  if (arguments.source.empty() != arguments.options.target.empty()) {
+    throw UserError(arguments.source.empty() ? "--target needs --source: the texts that these are the translations of"
+                                             : "--source needs --target: the translations of these texts");
+  }
+  const Evaluation evaluation =
+      model.evaluate(arguments.source.empty() ? arguments.data : arguments.source, arguments.options);
   say(runtime, "{}, computed in {}, in sequences of at most {} tokens", model.source(), model.precision(),
       evaluation.max_length);
-  if (evaluation.cut > 0) {
+  if (evaluation.cut > 0 && !arguments.options.target.empty()) {
+    warn(runtime, "{} pair{} {} longer than {} tokens on a side: only the beginning counts in the loss", evaluation.cut,
+         evaluation.cut == 1 ? "" : "s", evaluation.cut == 1 ? "is" : "are", evaluation.max_length);
+  } else if (evaluation.cut > 0) {
     warn(runtime, "{} of {} text{} {} longer than {} tokens: only the beginning was read{}", evaluation.cut,
          evaluation.targets, evaluation.targets == 1 ? "" : "s", evaluation.cut == 1 ? "is" : "are",
          evaluation.max_length, arguments.options.max_length > 0 ? "" : " (--max-length reads more, if the model can)");
@@ -69,11 +83,18 @@ void run_eval(Runtime& runtime, const EvalArguments& arguments) {
 }  // namespace
 
 void add_eval_command(CLI::App& app, Runtime& runtime) {
-  CLI::App* command = app.add_subcommand("eval", "Evaluate a trained model on text, or a classifier on a table");
+  CLI::App* command = app.add_subcommand(
+      "eval", "Evaluate a trained model on text, a classifier on a table, or a translator on texts and translations");
   auto arguments = std::make_shared<EvalArguments>();
   command->add_option("run", arguments->model, "Run directory, checkpoint, Hugging Face folder, .gguf or llama2.c file")
       ->required();
-  command->add_option("--data", arguments->data, "Text, or a table with labels: files, folders or globs")->required();
+  command->add_option("--data", arguments->data, "Text, or a table with labels: files, folders or globs");
+  command->add_option("--source", arguments->source, "Of a translator: files with a text on each line");
+  command->add_option("--target", arguments->options.target, "Files with the translation of each line of --source");
+  command->add_option("--source-field", arguments->options.source_field,
+                      "Column of the text to translate (default: as in training)");
+  command->add_option("--target-field", arguments->options.target_field,
+                      "Column of its translation (default: as in training)");
   command->add_option("--text-field", arguments->options.text_field,
                       "Column of the text in a table or JSON lines (default: as in training)");
   command->add_option("--label-field", arguments->options.label_field, "Column of the label (default: as in training)");
@@ -83,6 +104,15 @@ void add_eval_command(CLI::App& app, Runtime& runtime) {
       ->add_option("--max-length", arguments->options.max_length,
                    "Maximum tokens per sequence (default: as in training)")
       ->check(at_least(1));
+  add_translation_options(*command, arguments->options.translation);
+  command
+      ->add_option(
+          "--tokenize", arguments->options.bleu_tokenizer,
+          "Words of BLEU: of western languages (13a), at all of Unicode's punctuation (intl), each Chinese character (zh), "
+          "each character, or at spaces (none)")
+      ->default_str("13a")
+      ->check(CLI::IsMember({"13a", "intl", "zh", "char", "none"}));
+  command->add_flag("--no-translations", arguments->no_translations, "Measure the loss alone, not BLEU and chrF");
   command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer to use instead of the model's own");
   add_nonfinite_option(*command, arguments->allow_nonfinite);
   add_threads_option(*command, arguments->threads);
@@ -92,8 +122,12 @@ void add_eval_command(CLI::App& app, Runtime& runtime) {
   command->footer(
       "Examples:\n"
       "  brisk eval runs/prototype --data held-out.txt --json\n"
-      "  brisk eval runs/reviews --data test.csv --json");
-  command->callback([&runtime, arguments] { run_eval(runtime, *arguments); });
+      "  brisk eval runs/reviews --data test.csv --json\n"
+      "  brisk eval runs/translate --source test.en --target test.de --json");
+  command->callback([&runtime, arguments] {
+    arguments->options.translate = !arguments->no_translations;
+    run_eval(runtime, *arguments);
+  });
 }
 
 }  // namespace brisk

@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -21,10 +22,13 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/machine/process.h"
+#include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "base/text/plural.h"
 #include "base/threads.h"
 #include "cli/command.h"
+#include "comm/communicator.h"
 #include "comm/shared_memory.h"
 
 extern char** environ;
@@ -39,7 +43,11 @@ struct LaunchArguments {
 };
 
 constexpr int kMostRanksOfMachine = 256;
-constexpr auto kTimeToEnd = std::chrono::seconds(10);  // of the other ranks, when one has failed
+constexpr std::array<std::string_view, 4> kCommandsOfRanks = {"train", "bench", "machine",
+                                                              "doctor-run"};  // which brisk doctor starts
+constexpr auto kTimeToEnd = std::chrono::seconds(10);                         // of the other ranks, when one has failed
+// When they miss one, which does not hear a SIGTERM: they have seen it at the same time.
+constexpr auto kTimeToMiss = std::chrono::seconds(2);
 
 constexpr int kForwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 bool ignores_hangup = false;  // started with nohup: it outlives its terminal
@@ -65,6 +73,10 @@ struct Rank {
   bool succeeded() const { return ended && WIFEXITED(status) && WEXITSTATUS(status) == 0; }
   bool was_interrupted() const { return ended && WIFEXITED(status) && WEXITSTATUS(status) == kExitInterrupted; }
   bool was_killed() const { return ended && WIFSIGNALED(status); }
+  bool was_ended_by_forwarded() const {
+    return was_killed() && std::ranges::find(kForwarded, WTERMSIG(status)) != std::end(kForwarded);
+  }
+  bool misses_another() const { return ended && WIFEXITED(status) && WEXITSTATUS(status) == kExitRankLost; }
   int exit_code() const { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
   std::string how() const {
     if (WIFSIGNALED(status))
@@ -91,9 +103,9 @@ struct Rank {
 
 class Launch {
  public:
-  Launch(const LaunchArguments& arguments, int ranks, bool resumes)
+  Launch(const LaunchArguments& arguments, int ranks, bool is_restart, bool resumes)
       : segment_(SharedSegment::create(ranks)), ranks_(static_cast<size_t>(ranks)) {
-    start(arguments, resumes);
+    start(arguments, is_restart, resumes);
   }
   ~Launch() { signal_all(SIGKILL); }
   Launch(const Launch&) = delete;
@@ -112,7 +124,11 @@ class Launch {
       const bool all_ended = collect(failed);
       if (all_ended) return failed;
       const auto now = std::chrono::steady_clock::now();
-      if (failed && deadline == std::chrono::steady_clock::time_point::max()) deadline = now + kTimeToEnd;
+      if (failed && deadline == std::chrono::steady_clock::time_point::max()) {
+        const bool misses = rank(*failed).misses_another();
+        deadline = now + (misses ? kTimeToMiss : kTimeToEnd);
+        if (misses) last_resort = SIGKILL;
+      }
       if (now > deadline) {  // a rank that is stopped or computes for long
         signal_all(std::exchange(last_resort, SIGKILL));
         deadline = now + kTimeToEnd / 2;
@@ -122,13 +138,19 @@ class Launch {
   }
 
   bool was_interrupted() const { return was_interrupted_; }
+  // A rank whose end is what the signal asked for: before it knew better, or because the one that it misses had ended so.
+  bool ended_as_asked(const Rank& failed, const std::optional<SharedSegment::Lost>& lost) const {
+    const Rank& cause = lost ? rank(lost->rank) : failed;
+    return cause.was_interrupted() || cause.was_ended_by_forwarded();
+  }
   const Rank& rank(int number) const { return ranks_[static_cast<size_t>(number)]; }
   int ranks() const { return static_cast<int>(ranks_.size()); }
   int64_t step_of(int number) const { return segment_.step_of(number); }
   int64_t parts() const { return segment_.parts(); }
+  std::optional<SharedSegment::Lost> lost() const { return segment_.lost(); }
 
  private:
-  void start(const LaunchArguments& arguments, bool resumes) {
+  void start(const LaunchArguments& arguments, bool is_restart, bool resumes) {
     std::vector<std::string> words = {"brisk"};
     words.insert(words.end(), arguments.command.begin(), arguments.command.end());
     if (resumes && std::find(words.begin(), words.end(), "--resume") == words.end()) words.emplace_back("--resume");
@@ -137,7 +159,8 @@ class Launch {
     for (std::string& word : words) word_pointers.push_back(word.data());
     word_pointers.push_back(nullptr);
     const std::vector<int> cores = allowed_cores();
-    const int all = std::min(static_cast<int>(cores.size()), available_cores()),
+    const int all = std::min(static_cast<int>(cores.size()),
+                             cores_of_task(Runtime::current().environment("SLURM_CPUS_PER_TASK"))),
               count = static_cast<int>(ranks_.size());
     const int each = arguments.threads_per_rank > 0 ? arguments.threads_per_rank : std::max(1, all / count);
     const bool bind = each * count <= all;
@@ -149,10 +172,16 @@ class Launch {
             !std::string_view(*variable).starts_with("BRISK_WORLD"))
           variables.emplace_back(*variable);
       }
+      for (std::string& variable : variables) {  // who gives one wants ranks to share a GPU: each needs its own
+        if (variable.starts_with("NCCL_HOSTID=") && variable.size() > std::strlen("NCCL_HOSTID="))
+          variable += fmt::format(".{}", number);
+      }
       variables.push_back(fmt::format("BRISK_RANK={}", number));
       variables.push_back(fmt::format("BRISK_WORLD_SIZE={}", count));
       variables.push_back(fmt::format("BRISK_RANKS_MEMORY={}", segment_.descriptor()));
       if (!bind) variables.push_back(fmt::format("BRISK_RANK_THREADS={}", each));
+      // One that was alone has told nobody how far it came: it goes on where there is something to go on from.
+      if (is_restart) variables.emplace_back("BRISK_RANK_RESTARTED=1");
       std::vector<char*> pointers;
       for (std::string& variable : variables) pointers.push_back(variable.data());
       pointers.push_back(nullptr);
@@ -175,8 +204,8 @@ class Launch {
       Rank& rank = ranks_[number];
       if (!rank.ended) rank.ended = ::waitpid(rank.process, &rank.status, WNOHANG) == rank.process;
       all = all && rank.ended;
-      // One that was killed explains what the others say.
-      const bool explains = rank.was_killed() && failed && !ranks_[static_cast<size_t>(*failed)].was_killed();
+      // One that was killed, or ended by itself, explains why others miss it.
+      const bool explains = failed && !rank.misses_another() && ranks_[static_cast<size_t>(*failed)].misses_another();
       if (rank.ended && !rank.succeeded() && !rank.was_interrupted() && (!failed || (explains && !told_)))
         failed = static_cast<int>(number);
     }
@@ -206,8 +235,9 @@ void check(const LaunchArguments& arguments) {
   if (arguments.threads_per_rank < 0)
     user_error("--threads-per-rank {}: expected 1 or more", arguments.threads_per_rank);
   if (arguments.restarts < 0) user_error("--restarts {}: expected 0 or more", arguments.restarts);
-  if (arguments.command.front() != "train")
-    user_error("brisk launch starts ranks of brisk train; '{}' runs in one process", arguments.command.front());
+  const std::string& name = arguments.command.front();
+  if (std::find(kCommandsOfRanks.begin(), kCommandsOfRanks.end(), name) == kCommandsOfRanks.end())
+    user_error("brisk launch starts ranks of brisk train, bench or machine; '{}' runs in one process", name);
 }
 
 // Those that are left when one is gone: of training.logical_ranks, as many as divide them.
@@ -227,19 +257,22 @@ int run_launch(const LaunchArguments& arguments) {
   int ranks = arguments.ranks;
   bool resumes = false;
   for (int attempt = 0;; ++attempt) {
-    Launch launch(arguments, ranks, resumes);
+    Launch launch(arguments, ranks, attempt > 0, resumes);
     const std::optional<int> failed = launch.wait();
-    if (launch.was_interrupted()) return kExitInterrupted;
-    if (!failed) return launch.rank(0).was_interrupted() ? kExitInterrupted : kExitDone;
+    if (!failed) return launch.rank(0).was_interrupted() || launch.was_interrupted() ? kExitInterrupted : kExitDone;
     const Rank& rank = launch.rank(*failed);
-    // One that was refused has said why, and would be refused again.
-    if (!rank.was_killed()) return rank.exit_code();
+    const std::optional<SharedSegment::Lost> lost = rank.misses_another() ? launch.lost() : std::nullopt;
+    if (launch.was_interrupted() && launch.ended_as_asked(rank, lost)) return kExitInterrupted;
+    // One that was refused, or could not save what it had when it was interrupted, has said why; it would be so again.
+    if (!rank.was_killed() && !lost) return rank.exit_code();
     const int64_t step = launch.step_of(*failed);
-    const std::string what = fmt::format("rank {} of {} (process {}) {} {}", *failed, ranks, rank.process, rank.how(),
-                                         step > 0    ? fmt::format("after step {}", step)
-                                         : ranks > 1 ? std::string("before its first step")
-                                                     : std::string("on its own"));
-    if (attempt >= arguments.restarts) {
+    const std::string what = lost ? lost->reason
+                                  : fmt::format("rank {} of {} on {} (process {}) {} {}", *failed, ranks, host_name(),
+                                                rank.process, rank.how(),
+                                                step > 0    ? fmt::format("after step {}", step)
+                                                : ranks > 1 ? std::string("before its first step")
+                                                            : std::string("on its own"));
+    if (attempt >= arguments.restarts || launch.was_interrupted()) {
       say("brisk launch: {}; the others were ended. Continue from the last checkpoint with --resume{}", what,
           arguments.restarts > 0 ? fmt::format("; {} made", plural(attempt, "restart was", "restarts were")) : "");
       return rank.exit_code();
@@ -248,7 +281,7 @@ int run_launch(const LaunchArguments& arguments) {
     // Before the first step there is nothing to go on from: it is the same command again.
     for (int number = 0; number < launch.ranks(); ++number) resumes = resumes || launch.step_of(number) > 0;
     say("brisk launch: {}; restart {} of {}, {} with {}", what, attempt + 1, arguments.restarts,
-        resumes ? "from the last checkpoint" : "from the beginning", plural(ranks, "rank"));
+        resumes || launch.ranks() == 1 ? "from the last checkpoint" : "from the beginning", plural(ranks, "rank"));
   }
 }
 
@@ -265,7 +298,8 @@ void add_launch_command(CLI::App& app, int& exit_code) {
   command->add_option("--restarts", arguments->restarts,
                       "How often to go on from the last checkpoint, with the ranks that are left, when one was killed "
                       "(default: 0)");
-  command->add_option("command", arguments->command, "The command of each rank: train JOB ...")->required();
+  command->add_option("command", arguments->command, "The command of each rank: train JOB ..., bench ... or machine")
+      ->required();
   command->prefix_command();
   command->positionals_at_end();
   command->footer(
@@ -273,7 +307,8 @@ void add_launch_command(CLI::App& app, int& exit_code) {
       "message says which one, and why. Between machines: mpirun or srun (docs/distributed.md).\n\n"
       "Examples:\n"
       "  brisk launch -n 4 train examples/prototype.json --data book.txt\n"
-      "  brisk launch -n 8 --threads-per-rank 2 --restarts 3 train job.json");
+      "  brisk launch -n 8 --threads-per-rank 2 --restarts 3 train job.json\n"
+      "  brisk launch -n 4 machine                       # latency and bandwidth between them");
   command->callback([arguments, &exit_code, command] {
     for (const std::string& word : command->remaining()) arguments->command.push_back(word);
     exit_code = run_launch(*arguments);

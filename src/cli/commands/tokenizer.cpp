@@ -32,8 +32,8 @@ constexpr const char* kOutputHelp =
     "File to write: tokenizer.json, a folder (which also gets tokenizer_config.json), vocab.json (GPT-2's two files) or "
     "vocab.txt (BERT's)";
 constexpr const char* kTokenizerHelp =
-    "Tokenizer to use: tokenizer.json, SentencePiece .model, GPT-2's two files, BERT's vocab.txt, llama2.c's .bin, or a "
-    "folder with one of them";
+    "Tokenizer to use: tokenizer.json, SentencePiece .model, Marian's .spm, GPT-2's two files, BERT's vocab.txt, "
+    "llama2.c's .bin, or a folder with one of them";
 
 void run_train(const TokenizerArguments& arguments) {
   const bool is_wordpiece = arguments.kind == "wordpiece";

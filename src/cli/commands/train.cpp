@@ -23,7 +23,7 @@ namespace {
 
 struct TrainArguments {
   std::string job_path, output, stop, device;
-  std::vector<std::string> data, settings;
+  std::vector<std::string> data, target, settings;
   bool resume = false, overwrite = false, smoke_test = false, dry_run = false;
   int64_t sample_tokens = 0;
   std::vector<std::string> sample_prompts;
@@ -33,6 +33,11 @@ struct TrainArguments {
     std::vector<std::string> all = settings;
     if (!stop.empty()) all.push_back(override_text("training.stop", stop));
     if (!data.empty()) all.push_back(override_text("data.train", data));
+    if (!target.empty()) {
+      all.push_back(override_text("data.train_target", target));
+    } else if (!data.empty()) {
+      all.emplace_back("data.train_target=null");  // what belongs to the job's own data.train
+    }
     if (!output.empty()) all.push_back(override_text("output", output));
     if (!device.empty()) all.push_back(override_text("device", device));
     if (!sample_prompts.empty()) all.push_back(override_text("training.sample_prompts", sample_prompts));
@@ -76,6 +81,19 @@ TrainingJob given_job(Runtime& runtime, TrainArguments& arguments) {
   return TrainingJob::parse(runtime, "{}", arguments.overrides(), file.substr(0, file.find('.', 1)));
 }
 
+// A batch script that Slurm starts again has the same command line: the run that the first start began goes on. So does that of
+// brisk launch's only rank.
+void go_on_when_requeued(Runtime& runtime, const std::string& run, TrainArguments& arguments) {
+  const std::string_view count = runtime.environment("SLURM_RESTART_COUNT");
+  const bool again = !count.empty() && count != "0";
+  const bool alone_again =
+      runtime.environment("BRISK_WORLD_SIZE") == "1" && !runtime.environment("BRISK_RANK_RESTARTED").empty();
+  if (arguments.resume || !(again || alone_again) || !std::filesystem::exists(run + "/job.json")) return;
+  arguments.resume = true;
+  arguments.overwrite = false;
+  if (again) say(runtime, "Slurm has started the job again (SLURM_RESTART_COUNT is {}): going on with {}", count, run);
+}
+
 int run_train(Runtime& runtime, TrainArguments& arguments, Ranks& ranks) {
   const TrainingJob job = given_job(runtime, arguments);
   if (arguments.smoke_test) {
@@ -84,8 +102,9 @@ int run_train(Runtime& runtime, TrainArguments& arguments, Ranks& ranks) {
     say(runtime, "interrupted: the smoke test left nothing behind");
     return kExitInterrupted;
   }
+  if (!arguments.dry_run) go_on_when_requeued(runtime, job.output(), arguments);
   std::optional<StartInterruptGuard> starting;
-  if (ranks.rank() == 0) starting.emplace(job.output());
+  starting.emplace(ranks.rank() == 0 ? job.output() : "");
   std::optional<InterruptGuard> training;
   constexpr std::string_view kAnswer =
       "interrupted: finishing this step (or evaluation) and saving; a second Ctrl-C ends it at once, and what was trained "
@@ -131,6 +150,8 @@ void add_train_command(CLI::App& app, Runtime& runtime, int& exit_code) {
       ->required();
   command->add_option("--data", arguments->data,
                       "Text to train on, or a table with labels: files, folders or globs; overrides data.train");
+  command->add_option("--target", arguments->target,
+                      "Files whose lines are the translations of the lines of --data; overrides data.train_target");
   command
       ->add_option("--set", arguments->settings,
                    "Set a key of the job, such as training.batch_size=64 (may be repeated)")
@@ -138,8 +159,10 @@ void add_train_command(CLI::App& app, Runtime& runtime, int& exit_code) {
       ->allow_extra_args(false);  // one each, so that the job file may come after it
   command->add_option("--output", arguments->output, "Run directory (default: runs/<name of the job>)");
   command
-      ->add_option("--stop", arguments->stop,
-                   "How long to train: 2e epochs, 500u steps, 10Mt tokens, 30m time (shorthand for training.stop)")
+      ->add_option(
+          "--stop", arguments->stop,
+          "How long to train: 2e epochs, 500u steps, 10Mt tokens, 30m time, auto: until the Slurm allocation ends "
+          "(shorthand for training.stop)")
       ->type_name("LENGTH")
       ->check([](const std::string& text) { return std::string(text.empty() ? "expected a length such as 30m" : ""); });
   command->add_flag("--smoke-test", arguments->smoke_test,
@@ -165,10 +188,12 @@ void add_train_command(CLI::App& app, Runtime& runtime, int& exit_code) {
       ->allow_extra_args(false);
   command->footer(
       "The job's task says what is learned: language_model (the next token of a text; the default), classify (the class\n"
-      "of a text, from a .csv, .tsv or .jsonl with labels), mlm (masked tokens of a text: an encoder to fine-tune).\n\n"
+      "of a text, from a .csv, .tsv or .jsonl with labels), mlm (masked tokens of a text: an encoder to fine-tune), translate\n"
+      "(the translation of a text, from two aligned files or a table).\n\n"
       "Examples:\n"
       "  brisk train examples/prototype.json --data book.txt\n"
       "  brisk train examples/sentiment-distilbert.json --data reviews.csv\n"
+      "  brisk train examples/translate.json --data a.en --target a.de\n"
       "  brisk train job.json --set training.batch_size=64 --set training.precision=fp32 --output runs/b64\n"
       "  brisk train job.json --stop 30m\n"
       "  brisk train runs/b64 --resume\n"

@@ -41,6 +41,11 @@ class Sequences {
   virtual LengthTotals totals(int set = 0) const = 0;
   int64_t longest(int set = 0) const { return totals(set).longest; }
   int64_t total_rows(int set = 0) const { return totals(set).rows; }
+  int64_t all_rows() const {  // of all sets with rows of their own
+    int64_t rows = 0;
+    for (int set = 0; set < sets(); ++set) rows += total_rows(set);
+    return rows;
+  }
   virtual int64_t text_bytes() const { return 0; }  // that all targets stand for; 0: not known
 
   // One more sequence, its rows in every set; `sequence` is its number within the optimizer step. Only what draws anew

@@ -92,9 +92,13 @@ std::string missing_text(const InputTable& table, const MissingRows& missing) {
 
 class ExampleFileBuilder {
  public:
-  ExampleFileBuilder(const InputTable& table, const Tokenizer& tokenizer, TokenFileWriter& writer,
+  ExampleFileBuilder(const InputTable& table, const TextTokenizers& tokenizers, TokenFileWriter& writer,
                      const TokenizeProgress& progress, double journal_seconds)
-      : table_(table), tokenizer_(tokenizer), writer_(writer), progress_(progress), journal_seconds_(journal_seconds) {}
+      : table_(table),
+        tokenizers_(tokenizers),
+        writer_(writer),
+        progress_(progress),
+        journal_seconds_(journal_seconds) {}
 
   void build() {
     if (!writer_.resumed_at().empty()) resume();
@@ -137,11 +141,11 @@ class ExampleFileBuilder {
         return;
       }
       PieceRows::Row& added = made.rows.emplace_back();
-      tokenizer_.encode(row.text, made.tokens);
+      tokenizers_.text.encode(row.text, made.tokens);
       added.text_end = made.tokens.size();
       added.text_hash = text_hash(row.text);
       if (table_.has_pairs()) {
-        tokenizer_.encode(row.pair, made.tokens);
+        tokenizers_.pair.encode(row.pair, made.tokens);
         added.pair_hash = text_hash(row.pair);
       }
       added.pair_end = made.tokens.size();
@@ -211,19 +215,26 @@ class ExampleFileBuilder {
     const std::string paths = fmt::format("{}", fmt::join(table_.options().paths, ", "));
     if (missing_.rows == 0) user_error("{}: no rows; give a file with a row for each text", paths);
     if (count > kMostMissing * rows) {
+      if (!table_.options().target_paths.empty()) {
+        user_error("{}, {}: {}; more than 10 % of the lines cannot be skipped; are the files aligned, line by line?",
+                   paths, fmt::join(table_.options().target_paths, ", "), missing_text(table_, missing_));
+      }
       std::string columns = table_.options().option("text_field");
       if (table_.has_labels()) columns += " and " + table_.options().option("label_field");
+      if (table_.options().translations) columns += " and " + table_.options().option("pair_field");
       const std::string prefix = table_.files().size() > 1 ? "" : paths + ": ";
       user_error("{}{}; more than 10 % of the rows cannot be skipped; fix them, or set {} to other columns than {}",
                  prefix, missing_text(table_, missing_), columns,
                  table_.has_labels() ? format_message("\"{}\" and \"{}\"", table_.text_column(), table_.label_column())
-                                     : in_quotes(table_.text_column()));
+                 : table_.options().translations
+                     ? format_message("\"{}\" and \"{}\"", table_.text_column(), table_.pair_column())
+                     : in_quotes(table_.text_column()));
     }
     in_cache([&] { writer_.commit(kMarker, json_of(missing_, labels_).dump()); });
   }
 
   const InputTable& table_;
-  const Tokenizer& tokenizer_;
+  TextTokenizers tokenizers_;
   TokenFileWriter& writer_;
   const TokenizeProgress& progress_;
   double journal_seconds_;
@@ -235,15 +246,17 @@ class ExampleFileBuilder {
 
 }  // namespace
 
-std::shared_ptr<const ExampleData> open_examples(const InputTable& table, const Tokenizer& tokenizer,
+std::shared_ptr<const ExampleData> open_examples(const InputTable& table, const TextTokenizers& tokenizers,
                                                  const std::string& directory, const TokenizeProgress& progress,
                                                  double journal_seconds) {
-  const uint64_t key = hash_mix(hash_mix(table.content_hash(directory), tokenizer.fingerprint()),
-                                hash_mix(kExampleFormat, kTokenFileVersion));
-  TokenCache cache =
-      open_or_make_tokens(directory, key, tokenizer.vocab_size(), table.unchanged(), [&](TokenFileWriter& writer) {
-        ExampleFileBuilder(table, tokenizer, writer, progress, journal_seconds).build();
-      });
+  uint64_t tokenizer = tokenizers.text.fingerprint();
+  if (const uint64_t other = tokenizers.pair.fingerprint(); other != tokenizer) tokenizer = hash_mix(tokenizer, other);
+  const uint64_t key =
+      hash_mix(hash_mix(table.content_hash(directory), tokenizer), hash_mix(kExampleFormat, kTokenFileVersion));
+  const int64_t vocab_size = std::max(tokenizers.text.vocab_size(), tokenizers.pair.vocab_size());
+  TokenCache cache = open_or_make_tokens(directory, key, vocab_size, table.unchanged(), [&](TokenFileWriter& writer) {
+    ExampleFileBuilder(table, tokenizers, writer, progress, journal_seconds).build();
+  });
   const auto data = std::make_shared<ExampleData>();
   data->stream_ = cache.stream;
   data->pairs_ = table.has_pairs();

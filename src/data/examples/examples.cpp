@@ -113,6 +113,9 @@ ExampleSet::ExampleSet(std::shared_ptr<const ExampleData> data, const Tokenizer&
   rows_ = all_rows();
 }
 
+ExampleSet::ExampleSet(std::shared_ptr<const ExampleData> data)
+    : data_(std::move(data)), frame_(data_->has_pairs()), rows_(all_rows()) {}
+
 ChunkList ExampleSet::all_rows() const {
   ChunkListBuilder rows(data_->cache_directory());
   for (int64_t row = 0; row < data_->rows(); ++row) {

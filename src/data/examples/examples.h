@@ -43,6 +43,8 @@ struct MissingRows {
 };
 
 // All usable rows of a table, numbered in their order.
+struct TextTokenizers;
+
 class ExampleData {
  public:
   int64_t rows() const { return stream_->documents() / documents_per_row_; }
@@ -68,7 +70,7 @@ class ExampleData {
   bool reused() const { return reused_; }  // the tokens were in the cache
 
  private:
-  friend std::shared_ptr<const ExampleData> open_examples(const InputTable&, const Tokenizer&, const std::string&,
+  friend std::shared_ptr<const ExampleData> open_examples(const InputTable&, const TextTokenizers&, const std::string&,
                                                           const TokenizeProgress&, double);
 
   std::shared_ptr<const TokenStream> stream_;
@@ -79,10 +81,19 @@ class ExampleData {
   MissingRows missing_;
 };
 
+// What makes tokens of the first text of a row, and of the second.
+struct TextTokenizers {
+  TextTokenizers(const Tokenizer& both) : text(both), pair(both) {}  // NOLINT: one is both wherever they are asked for
+  TextTokenizers(const Tokenizer& text, const Tokenizer& pair) : text(text), pair(pair) {}
+
+  const Tokenizer& text;
+  const Tokenizer& pair;
+};
+
 // Makes `directory` where it is missing. Uses thread_pool(), so not from inside a run() of it. The tokens are keyed
 // by the bytes of the files, how they are read, the columns and the tokenizer; two jobs that start at once make them
 // once, and what a killed one made of them stays.
-std::shared_ptr<const ExampleData> open_examples(const InputTable& table, const Tokenizer& tokenizer,
+std::shared_ptr<const ExampleData> open_examples(const InputTable& table, const TextTokenizers& tokenizers,
                                                  const std::string& directory, const TokenizeProgress& progress = {},
                                                  double journal_seconds = 5);
 
@@ -98,6 +109,8 @@ class ExampleSet {
   ExampleSet() = default;
   // All rows. A label that is not in `labels` is a UserError: the model has no output for it.
   ExampleSet(std::shared_ptr<const ExampleData> data, const Tokenizer& tokenizer, LabelSet labels = {});
+  // All rows, with nothing around their texts: for sequences that are framed elsewhere (pair_sequences.h).
+  explicit ExampleSet(std::shared_ptr<const ExampleData> data);
 
   int64_t count() const { return std::ssize(rows_); }
   bool has_pairs() const { return frame_.pairs(); }

@@ -25,6 +25,7 @@ class TextFrame {
  public:
   TextFrame() = default;
   TextFrame(const Tokenizer& tokenizer, bool pairs);
+  explicit TextFrame(bool pairs) : pairs_(pairs) {}  // no special tokens
 
   struct Texts {
     std::span<const TokenId> first, second;

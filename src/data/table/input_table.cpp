@@ -9,6 +9,7 @@
 #include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "base/text/plural.h"
+#include "data/read/aligned_reader.h"
 #include "data/read/json_lines.h"
 #include "data/read/source_files.h"
 #include "data/token_store/content_hash.h"
@@ -22,6 +23,32 @@ constexpr size_t kRowBytes = size_t{256} << 10;      // read at a time
 constexpr size_t kLongestRow = size_t{64} << 20;     // a quote that is never closed would hold the file in memory
 
 bool is_table_or_text(const std::string& path) { return is_table_file(path) || is_text_file(path); }
+
+std::unique_ptr<ByteReader> open_table_file(const TableFile& file) {
+  if (file.kind == TableKind::kAligned) return std::make_unique<AlignedReader>(file.path, file.target_path);
+  return open_byte_reader(file.path);
+}
+
+// The files that each entry names, in the order of the entries.
+std::vector<std::string> files_in_order(const std::vector<std::string>& entries) {
+  std::vector<std::string> files;
+  for (const std::string& entry : entries) {
+    const std::vector<std::string> found = expand_paths({entry});
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return files;
+}
+
+void for_each_aligned_line(std::string_view text, int64_t first_line, const RowBody& body) {
+  for (size_t begin = 0; begin < text.size(); ++first_line) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    const size_t between = line.find(kBetweenTexts);
+    BRISK_CHECK(between != std::string_view::npos, "line {}: one text alone", first_line);
+    body({line.substr(0, between), line.substr(between + 1), {}, first_line});
+    begin = end + 1;
+  }
+}
 
 // A line at least, or all there is; `whole` is whether it is all.
 std::string beginning_of(ByteReader& reader, bool& whole) {
@@ -72,16 +99,58 @@ TableKind table_kind_of(const std::string& path, bool plain_text) {
 }
 
 std::string TableOptions::option(std::string_view name) const {
+  if (translations && name == "text_field") name = "source_field";
+  if (translations && name == "pair_field") name = "target_field";
   return of_job ? fmt::format("data.{}", name) : option_name(name);
 }
 
+void InputTable::open_aligned() {
+  const std::vector<std::string> sources = files_in_order(options_.paths),
+                                 targets = files_in_order(options_.target_paths);
+  if (sources.size() != targets.size()) {
+    user_error("{} and {}: {} of source text, but {} of target text; give a file with the translations for each",
+               fmt::join(options_.paths, ", "), fmt::join(options_.target_paths, ", "),
+               plural(std::ssize(sources), "file"), plural(std::ssize(targets), "file"));
+  }
+  for (size_t i = 0; i < sources.size(); ++i) {
+    for (const std::string& path : {sources[i], targets[i]}) {
+      if (is_table_file(path)) {
+        user_error("{}: a table, not a file with a text on each line; name it alone as data.train, with {} and {}",
+                   path, options_.option("text_field"), options_.option("pair_field"));
+      }
+      unchanged_.add(path);
+    }
+    if (sources[i] == targets[i]) user_error("{}: named as source and as target; give two files", sources[i]);
+    TableFile file;
+    file.path = sources[i];
+    file.target_path = targets[i];
+    file.kind = TableKind::kAligned;
+    file.columns = {"source", "target"};
+    file.text = 0;
+    file.pair = 1;
+    file.bytes = file_size(sources[i]) + file_size(targets[i]);
+    if (file.bytes == 0) user_error("{} and {}: both files are empty", sources[i], targets[i]);
+    bytes_ += file.bytes;
+    files_.push_back(std::move(file));
+  }
+}
+
 InputTable::InputTable(TableOptions options) : options_(std::move(options)) {
+  if (!options_.target_paths.empty()) {
+    open_aligned();
+    return;
+  }
   SkippedFiles skipped;
   const FileChoice tables = {is_table_file, ".csv, .tsv or .jsonl"};
   const FileChoice texts = {is_table_or_text, ".csv, .tsv, .jsonl or .txt"};
   const std::vector<std::string> paths = expand_paths(options_.paths, &skipped, options_.labelled ? tables : texts);
   std::string note;
   for (const std::string& path : paths) {
+    if (options_.translations && !is_table_file(path)) {
+      user_error(
+          "{}: no table (.csv, .tsv, .jsonl); if it has a text on each line, name the file with their translations, too: {}",
+          path, options_.of_job ? "{\"source\": FILE, \"target\": FILE}" : option_name("target") + " FILE");
+    }
     table_kind_of(path, !options_.labelled);
     unchanged_.add(path);
     const int64_t size = file_size(path);
@@ -117,6 +186,7 @@ uint64_t InputTable::content_hash(const std::string& memo_directory) const {
   for (const TableFile& file : files_) {
     const auto hash_of = file.kind == TableKind::kJsonLines ? file_content_hash : text_content_hash;
     hash = hash_mix(hash, hash_of(file.path, memo_directory));
+    if (file.kind == TableKind::kAligned) hash = hash_mix(hash, text_content_hash(file.target_path, memo_directory));
     hash = hash_bytes(
         fmt::format("{} {} {} {} {} {}", static_cast<int>(packing_of(file.path)), static_cast<int>(file.kind),
                     static_cast<int>(file.format.separator), file.format.quotes, file.header, file.columns.size()),
@@ -140,7 +210,7 @@ bool TablePieceReader::next(TextPiece& piece) {
   while (at_.file < std::ssize(table_.files())) {
     const TableFile& file = table_.files()[static_cast<size_t>(at_.file)];
     if (!reader_) {
-      reader_ = open_byte_reader(file.path);
+      reader_ = open_table_file(file);
       if (at_.offset > 0) reader_->skip(at_.offset);
       buffer_.clear();
       file_ended_ = false;
@@ -192,6 +262,7 @@ size_t last_row_end(const TableFile& file, std::string_view text, int64_t offset
 
 void for_each_row(const TableFile& file, std::string_view text, int64_t offset, int64_t first_line,
                   const RowBody& body) {
+  if (file.kind == TableKind::kAligned) return for_each_aligned_line(text, first_line, body);
   check_text(file.path, text, offset, first_line);
   if (offset == 0) text = without_byte_order_mark(text);
   if (file.kind == TableKind::kText) {

@@ -13,8 +13,8 @@
 // A column is named by the first row of a file, by its number (from 0) where that is no header, or by the field of a
 // JSON object ("article.body.text", data/read/json_lines.h). Columns that are not named are looked for: by the usual names,
 // else by what is in the first rows. Errors are UserErrors with the file, the line, what was found
-// and the fix. Where no labels are needed, plain text (.txt) is a table of texts, too: its blocks between blank lines or,
-// where there are none, its lines.
+// and the fix. Two aligned files (data/read/aligned_reader.h) are a table of pairs. Where no labels are needed, plain
+// text (.txt) is a table of texts, too: its blocks between blank lines or, where there are none, its lines.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@
 
 namespace brisk {
 
-enum class TableKind : uint8_t { kCsv, kTsv, kJsonLines, kText };
+enum class TableKind : uint8_t { kCsv, kTsv, kJsonLines, kText, kAligned };
 
 bool is_table_file(const std::string& path);  // by its name
 // UserError, with the fix, where it is none. Plain text (.txt) is one of texts alone.
@@ -42,16 +42,20 @@ struct TableOptions {
   std::string label_field = "";    // "": found
   std::string pair_field = "";     // the second text; "": none, unless the text's column was found as one of two
   bool labelled = true;            // false: labels are not looked for (to predict, to pretrain)
-  bool of_job = true;              // these options are data.text_field, ... and not those of a call
+  // The rows are texts and their translations, in source_field and target_field: both are needed.
+  bool translations = false;
+  std::vector<std::string> target_paths = {};  // what is aligned with `paths`, file by file; empty: these are tables
+  bool of_job = true;                          // these options are data.text_field, ... and not those of a call
 
-  // What messages call an option: option("text_field").
+  // What messages call an option: option("text_field"); of translations option("source_field").
   std::string option(std::string_view name) const;
 };
 
 // One file of a table: how it is read, and where the columns are.
 struct TableFile {
   std::string path;
-  int64_t bytes = 0;  // on the disk
+  std::string target_path;  // of two aligned files
+  int64_t bytes = 0;        // on the disk
   TableKind kind = TableKind::kCsv;
   DelimitedFormat format;
   bool blocks = false;  // of plain text: a text is what is between blank lines, and not a line
@@ -90,6 +94,7 @@ class InputTable {
 
  private:
   std::string name_of_column(int64_t column) const;
+  void open_aligned();
 
   TableOptions options_;
   std::vector<TableFile> files_;

@@ -36,6 +36,13 @@ const std::vector<std::string> kTextNames = {
 const std::vector<std::pair<std::string, std::string>> kPairNames = {
     {"sentence1", "sentence2"}, {"premise", "hypothesis"},  {"question1", "question2"}, {"texta", "textb"},
     {"text1", "text2"},         {"sentencea", "sentenceb"}, {"question", "sentence"}};
+// Of a text and what it becomes.
+const std::vector<std::pair<std::string, std::string>> kTranslationNames = {
+    {"source", "target"},      {"src", "tgt"},          {"src", "trg"},
+    {"source", "translation"}, {"text", "translation"}, {"sourcetext", "targettext"},
+    {"input", "output"},       {"input", "target"},     {"inputtext", "targettext"},
+    {"article", "highlights"}, {"article", "summary"},  {"document", "summary"},
+    {"text", "summary"},       {"question", "answer"},  {"prompt", "completion"}};
 const std::vector<std::string> kLabelNames = {
     "label",    "labels",   "sentiment",        "genre",     "class",      "category", "target", "topic",
     "emotion",  "polarity", "intent",           "goldlabel", "tag",        "type",     "stars",  "rating",
@@ -124,10 +131,20 @@ bool is_usual_name(const std::string& cell) {
 bool has_header(const std::vector<Row>& rows, const TableOptions& options) {
   const Row first = trimmed(rows[0]);
   const std::set<std::string> different(first.begin(), first.end());
-  const auto unnamed = std::count(first.begin(), first.end(), "");  // spreadsheets have such columns
-  const bool all_different = std::ssize(different) - (unnamed > 0 ? 1 : 0) + unnamed == std::ssize(first);
   for (const std::string& field : {options.text_field, options.label_field, options.pair_field}) {
     if (!field.empty() && !is_number(field) && different.contains(field)) return true;
+  }
+  const auto unnamed = std::count(first.begin(), first.end(), "");  // spreadsheets have such columns
+  const bool all_different = std::ssize(different) - (unnamed > 0 ? 1 : 0) + unnamed == std::ssize(first);
+  if (options.translations) {  // a short text and its translation would pass for two names
+    const auto is_name = [&](const std::string& cell) {
+      return is_usual_name(cell) ||
+             std::any_of(kTranslationNames.begin(), kTranslationNames.end(), [&](const auto& names) {
+               return plain_name(cell) == names.first || plain_name(cell) == names.second;
+             });
+    };
+    return all_different && std::count_if(first.begin(), first.end(), is_name) > 1 &&
+           std::none_of(first.begin(), first.end(), is_number);
   }
   if (std::any_of(first.begin(), first.end(), is_number)) return false;
   if (all_different && std::any_of(first.begin(), first.end(), is_usual_name) &&
@@ -159,6 +176,7 @@ class ColumnFinder {
     const bool find_text = file_.text < 0, find_label = options_.labelled && file_.label < 0;
     const bool find_pair = find_text && file_.pair < 0;
     bool by_names = true;
+    if (options_.translations) return find_translations();
     if (find_text) by_names &= find_text_by_name(find_pair);
     if (find_label) by_names &= find_label_by_name();
     if (find_text && file_.text < 0) find_text_by_content();
@@ -183,6 +201,44 @@ class ColumnFinder {
   }
 
  private:
+  // The columns of a text and its translation.
+  std::string find_translations() {
+    const bool open = file_.text < 0 || file_.pair < 0;
+    const char* how = "by name";
+    for (const auto& [source, target] : kTranslationNames) {
+      if (file_.text >= 0 && file_.pair >= 0) break;
+      const int64_t one = file_.text >= 0 ? file_.text : column_called(source);
+      const int64_t two = file_.pair >= 0 ? file_.pair : column_called(target);
+      if (one < 0 || two < 0 || one == two) continue;
+      file_.text = one;
+      file_.pair = two;
+    }
+    // (The keys of an object have no order.)
+    const bool two = file_.columns.size() == 2 && !is_json();
+    if (file_.text < 0 && file_.pair < 0 && two) {
+      file_.text = 0;
+      file_.pair = 1;
+      how = "as the first and the second column";
+    } else if ((file_.text < 0) != (file_.pair < 0) && file_.columns.size() == 2) {
+      (file_.text < 0 ? file_.text : file_.pair) = 1 - std::max(file_.text, file_.pair);
+      how = "as the other column";
+    }
+    if (file_.text < 0 || file_.pair < 0) {
+      user_error("{}: which columns hold the texts and their translations is not clear; {}; set {} and {}", file_.path,
+                 columns_text(), options_.option("text_field"), options_.option("pair_field"));
+    }
+    check_different();
+    const auto column_text = [&](int64_t column) {
+      return file_.header || is_json() ? in_quotes(name(column)) : fmt::format("number {}", column);
+    };
+    return fmt::format("{}: {}texts in column {}, translations in {}{}", file_.path,
+                       file_.header || is_json() ? "" : "no header row; ", column_text(file_.text),
+                       column_text(file_.pair),
+                       open ? fmt::format(" (found {}; {} and {} choose others)", how, options_.option("text_field"),
+                                          options_.option("pair_field"))
+                            : "");
+  }
+
   bool is_json() const { return file_.kind == TableKind::kJsonLines; }
   const std::string& name(int64_t column) const { return file_.columns[static_cast<size_t>(column)]; }
   bool is_free(int64_t column) const { return column != file_.text && column != file_.pair && column != file_.label; }

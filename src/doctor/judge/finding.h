@@ -30,6 +30,7 @@ struct Fix {
       advice;  // in words, for what no key does: "free memory, or use a machine with more"; may stand without key
   std::vector<std::pair<std::string, std::string>> also = {};  // keys that must follow it by a rule (learning rates)
   std::string rule = {};                                       // that rule, in a sentence
+  int64_t processes = 0;  // to start the job with so many, which advice says how; 0: nothing of the kind
   bool is_setting() const { return !key.empty(); }
 };
 

@@ -12,6 +12,7 @@ std::span<const Rule> rules_of_batch();
 std::span<const Rule> rules_of_model();
 std::span<const Rule> rules_of_course();
 std::span<const Rule> rules_of_machine();
+std::span<const Rule> rules_of_ranks();
 std::span<const Rule> rules_of_gpu();
 
 }  // namespace brisk

@@ -25,6 +25,7 @@ std::vector<RuleGroup> rule_groups() {
           {"The model and its arithmetic", rules_of_model()},
           {"Between the steps", rules_of_course()},
           {"The machine", rules_of_machine()},
+          {"Several processes", rules_of_ranks()},
           {"On a GPU", rules_of_gpu()}};
 }
 

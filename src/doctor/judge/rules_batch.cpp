@@ -233,6 +233,7 @@ std::optional<Finding> look_long_outliers(const Readings& readings) {
   const int64_t limit = (data.p99 + 7) / 8 * 8;
   if (limit >= data.longest) return {};
   const TaskTraits* task = find_task_traits(readings.job.task);
+  if (task != nullptr && task->trains_encoder_decoder) return {};  // longer pairs would be left out
   const bool loses_the_end = task != nullptr && task->trains_encoder;
   const Shortened left(data, limit, loses_the_end);
   const double attention = shares.of({Phase::forward_attention, Phase::backward_attention});

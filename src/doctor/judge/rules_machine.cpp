@@ -176,8 +176,12 @@ std::optional<Finding> look_idle_gpu(const Readings& readings) {
       {"CUDA_VISIBLE_DEVICES", machine.visible_devices.empty() ? "empty" : machine.visible_devices, ""}};
   finding.sameness = Sameness::same_maths;
   if (!on_cpu) {
-    finding.cause = fmt::format("One of {} GPUs is used: a training of brisk runs on one.", machine.gpus.size());
-    finding.fix = advise("run other jobs on the others at the same time: --device cuda:1, ...");
+    finding.cause = fmt::format("One of {} GPUs is used: a process trains on one.", machine.gpus.size());
+    finding.fix =
+        advise(fmt::format("a process for each GPU: brisk launch -n {} train JOB (docs/distributed.md); or run other "
+                           "jobs on the others: --device cuda:1, ...",
+                           machine.gpus.size()));
+    finding.fix->processes = static_cast<int64_t>(machine.gpus.size());
     return finding;
   }
   finding.cause = fmt::format("The job trains on the CPU beside {} ({}).",
@@ -241,8 +245,9 @@ constexpr std::array kMachineRules = {
     Rule{
         "idle_gpu", look_idle_gpu, "only GPU 0 is busy; or there is a GPU and its load is 0 %",
         "the job trains on the CPU beside a GPU, `CUDA_VISIBLE_DEVICES` hides it, or there are more GPUs than the one that "
-        "a training of brisk uses",
-        "`device: \"cuda\"`; `unset CUDA_VISIBLE_DEVICES`; other jobs on the other GPUs (`--device cuda:1`)"},
+        "a process uses",
+        "`device: \"cuda\"`; `unset CUDA_VISIBLE_DEVICES`; a process for each GPU (`brisk launch -n 8 train job.json`), or other "
+        "jobs on the other GPUs (`--device cuda:1`)"},
     Rule{"busy_machine", look_busy_machine, "the same job is slower today than yesterday",
          "other programs use the processors that the training wants", "end them, or wait for them"},
 };

@@ -24,7 +24,8 @@ namespace brisk {
 namespace {
 
 constexpr std::string_view kAskedFor = "asked_for";  // in place of a finding's id
-constexpr int kLeastPairs = 6;                       // with which the interval has 95 %
+constexpr std::string_view kSeveralProcesses = "several_processes";
+constexpr int kLeastPairs = 6;  // with which the interval has 95 %
 constexpr int kMostPairs = 15;
 constexpr double kLongestStep = 2;  // seconds; longer ones are measured on fewer sequences
 
@@ -45,6 +46,7 @@ std::string first_line(std::string_view text) { return std::string(text.substr(0
 
 // "padding: none" of training.padding = "none"
 std::string step_name(const Fix& fix) {
+  if (fix.processes > 0) return plural(fix.processes, "process", "processes");
   const size_t dot = fix.key.rfind('.');
   std::string value = fix.value;
   if (value.size() >= 2 && value.front() == '"') value = value.substr(1, value.size() - 2);
@@ -79,6 +81,13 @@ HistoryReadings history_of(const std::string& run) {
     }
     history.steps_per_epoch = std::isfinite(record.totals.steps_per_epoch) ? record.totals.steps_per_epoch : 0;
     history.best_by = record.best_by;
+    for (const RankTime& rank : record.ranks) {
+      if (!std::isfinite(rank.communication_seconds)) continue;
+      history.rank_communication.push_back(rank.communication_seconds);
+      if (std::isfinite(rank.work_seconds)) history.rank_work.push_back(rank.work_seconds);
+      history.rank_hosts.push_back(rank.host);
+    }
+    history.rank_seconds = std::isfinite(record.ranks_training_seconds) ? record.ranks_training_seconds : 0;
   } catch (const UserError&) {  // there is no such run, or nothing can be read of it
   }
   return history;
@@ -105,8 +114,9 @@ double Climber::rung_seconds() const {
   return kOtherStart * current_->start_seconds() + 2 * kLeastPairs * block;
 }
 
-std::unique_ptr<Subject> Climber::subject_of(const Job& job, bool keeps_gradient) {
-  return std::make_unique<Subject>(job, length_, fmt::format("{}/{}", scratch_.path(), ++folders_), keeps_gradient);
+std::unique_ptr<Subject> Climber::subject_of(const Job& job, bool keeps_gradient, int64_t processes) {
+  return std::make_unique<Subject>(job, length_, fmt::format("{}/{}", scratch_.path(), ++folders_), keeps_gradient,
+                                   processes);
 }
 
 // What the job as it is written is about to do; a job that cannot be trained is refused here, in its own words.
@@ -163,6 +173,43 @@ void Climber::measure_batch_curve(const Job& first) {
     }
   } catch (const RunFailed& failure) {
     diagnosis_.notes.push_back(fmt::format("The speed by micro-batch could not be measured: {}", failure.what()));
+  }
+}
+
+// Speeds of the same steps by 2, 4, ... processes that share the cores, as long as they grow; a stretch of one between them.
+void Climber::measure_process_curve() {
+  constexpr double kLeastBudget = 40, kShareOfBudget = 0.1;
+  constexpr int kBlocks = 3;
+  const int64_t cores = diagnosis_.before.machine.cores;
+  const bool asks_for_threads = diagnosis_.written.training.threads > 0;
+  const int64_t parts = diagnosis_.written.training.logical_ranks;
+  if (facts_.on_gpu || asks_for_threads || options_.naive || options_.budget_seconds < kLeastBudget) return;
+  const auto speed = [](const Subject& subject) { return 1 / subject.seconds_per_token(); };
+  const double until = left() - kShareOfBudget * options_.budget_seconds;
+  double best = speed(*current_);
+  for (int64_t processes = 2; processes <= cores && left() > until; processes *= 2) {
+    const bool divides = cores % processes == 0 && (parts == 0 || parts % processes == 0);
+    if (!divides || facts_.sequences_per_step < processes) break;
+    if ((processes + 1) * current_->facts().planned_bytes >= memory_available()) break;
+    tell(fmt::format("the same steps by {} processes", processes));
+    try {
+      const std::unique_ptr<Subject> several = subject_of(current_->job(), false, processes);
+      several->start();
+      std::vector<double> ratios;
+      for (int block = 0; block < kBlocks; ++block) {
+        const double alone = current_->seconds_per_token(current_->measure(block_seconds()));
+        ratios.push_back(alone / several->seconds_per_token(several->measure(block_seconds())));
+      }
+      if (process_curve_.empty()) process_curve_.push_back({.x = 1, .tokens_per_second = speed(*current_)});
+      const double reached = process_curve_.front().tokens_per_second * median(ratios);
+      process_curve_.push_back({.x = static_cast<double>(processes), .tokens_per_second = reached});
+      if (reached < best) break;
+      best = reached;
+    } catch (const RunFailed& failure) {
+      diagnosis_.notes.push_back(
+          fmt::format("{} processes could not be measured: {}", processes, first_line(failure.what())));
+      break;
+    }
   }
 }
 
@@ -233,6 +280,7 @@ Readings Climber::readings_of(Subject& subject) {
   }
   readings.course = course_;
   readings.batch_curve = batch_curve_;
+  readings.process_curve = process_curve_;
   readings.history = history_;
   return readings;
 }
@@ -285,6 +333,7 @@ void Climber::look() {
   current_ = subject.get();
   subjects_.push_back(std::move(subject));
   rung_of_.push_back(0);
+  measure_process_curve();
   measure_course();
   const MachineReadings machine = diagnosis_.before.machine;
   diagnosis_.before = readings_of(*current_);
@@ -309,6 +358,7 @@ void Climber::leave_out(const Finding& finding, const std::string& reason) {
 const Finding* Climber::next_finding(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     if (std::find(tried_.begin(), tried_.end(), finding.id) != tried_.end()) continue;
+    if (finding.id == kSeveralProcesses) continue;  // after all that changes the job
     if (!finding.fix || !finding.fix->is_setting()) {
       if (finding.fix && !finding.is_quality) leave_out(finding, "no setting of the job: " + finding.fix->advice);
       continue;
@@ -366,6 +416,25 @@ void Climber::climb() {
       if (!known) diagnosis_.findings.push_back(other);
     }
   }
+  try_processes();
+}
+
+// The last rung: the tuned job by several processes, as many as were fastest of the job as it is written.
+void Climber::try_processes() {
+  const auto& findings = diagnosis_.findings;
+  const auto found = std::find_if(findings.begin(), findings.end(),
+                                  [](const Finding& finding) { return finding.id == kSeveralProcesses; });
+  if (found == findings.end()) return;
+  const Finding finding = *found;
+  if (left() < rung_seconds()) {
+    leave_out(finding, fmt::format("the budget was over; it needs about {}", format_duration(rung_seconds())));
+    return;
+  }
+  tried_.push_back(finding.id);
+  try_fix(finding);
+  if (!diagnosis_.ladder.back().kept) return;
+  diagnosis_.after = readings_of(*current_);
+  diagnosis_.notes.push_back(fmt::format("The last rung is no setting of the job; {}.", finding.fix->advice));
 }
 
 void Climber::try_fix(const Finding& finding) {
@@ -378,8 +447,10 @@ void Climber::try_fix(const Finding& finding) {
   if (is_of_course(finding.fix->key)) return try_course_fix(finding, std::move(rung));
   std::unique_ptr<Subject> candidate;
   try {
-    candidate = subject_of(with_fix(current_->job(), *finding.fix));
-    const int64_t both = 2 * current_->facts().planned_bytes;
+    const Fix& fix = *finding.fix;
+    const int64_t processes = std::max<int64_t>(1, fix.processes);
+    candidate = subject_of(fix.is_setting() ? with_fix(current_->job(), fix) : current_->job(), true, processes);
+    const int64_t both = (1 + processes) * current_->facts().planned_bytes;
     rung.interleaved = facts_.on_gpu || both < memory_available();
     if (!rung.interleaved) current_->stop();
     candidate->start();

@@ -30,16 +30,18 @@ class Climber {
   void finish();
 
  private:
-  std::unique_ptr<Subject> subject_of(const Job& job, bool keeps_gradient = true);
+  std::unique_ptr<Subject> subject_of(const Job& job, bool keeps_gradient = true, int64_t processes = 1);
   void plan_measuring(const Job& first);
   void measure_course();
   void measure_batch_curve(const Job& first);
+  void measure_process_curve();
   Readings readings_of(Subject& subject);
   void fill(Rung& rung, Subject& subject);
   const Finding* next_finding(const std::vector<Finding>& findings);
   void leave_out(const Finding& finding, const std::string& reason);
   void try_what_was_asked();
   void try_fix(const Finding& finding);
+  void try_processes();
   void try_course_fix(const Finding& finding, Rung rung);
   bool take_turns(Subject& candidate, Rung& rung);
   void prove(Rung& rung, const Subject& candidate) const;
@@ -64,7 +66,7 @@ class Climber {
   ReadyFacts facts_;       // of the job as it is written
   CourseReadings course_;  // of the last rung that was kept
   double save_write_seconds_ = 0;
-  std::vector<CurvePoint> batch_curve_;
+  std::vector<CurvePoint> batch_curve_, process_curve_;
   HistoryReadings history_;
   std::vector<std::unique_ptr<Subject>> subjects_;  // those that were measured, in the order of their rungs
   std::vector<size_t> rung_of_;                     // the place of each in the ladder

@@ -10,14 +10,14 @@
 
 namespace brisk {
 
-Subject::Subject(Job job, const MeasuringLength& length, std::string folder, bool keeps_gradient)
-    : job_(std::move(job)), length_(length), folder_(std::move(folder)) {
+Subject::Subject(Job job, const MeasuringLength& length, std::string folder, bool keeps_gradient, int64_t processes)
+    : job_(std::move(job)), length_(length), folder_(std::move(folder)), processes_(processes) {
   if (keeps_gradient) gradient_ = folder_ + "/gradient";
 }
 
 void Subject::start() {
   const int64_t begin = kSystemClock.nanoseconds();
-  run_ = std::make_unique<MeasuredRun>(for_measuring(job_, length_), folder_, gradient_);
+  run_ = std::make_unique<MeasuredRun>(for_measuring(job_, length_), folder_, gradient_, processes_);
   facts_ = run_->start();
   constexpr int kMostSteps = 4;
   constexpr double kSeconds = 0.5;

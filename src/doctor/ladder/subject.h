@@ -21,7 +21,9 @@ namespace brisk {
 
 class Subject {
  public:
-  Subject(Job job, const MeasuringLength& length, std::string folder, bool keeps_gradient = true);
+  // `processes`: that train it together.
+  Subject(Job job, const MeasuringLength& length, std::string folder, bool keeps_gradient = true,
+          int64_t processes = 1);
 
   void start();  // and the steps until its memory is touched and its speed settled
   const Block& measure(double seconds);
@@ -33,6 +35,7 @@ class Subject {
 
   const Job& job() const { return job_; }
   void set_job(Job job) { job_ = std::move(job); }  // one that differs in nothing that its steps show
+  int64_t processes() const { return processes_; }
   const ReadyFacts& facts() const { return facts_; }
   const std::string& gradient_path() const { return gradient_; }
   const std::vector<Block>& blocks() const { return blocks_; }  // without the warm-up
@@ -56,6 +59,7 @@ class Subject {
   Job job_;
   MeasuringLength length_;
   std::string folder_, gradient_;
+  int64_t processes_;
   std::unique_ptr<MeasuredRun> run_;
   ReadyFacts facts_;
   std::vector<Block> blocks_;

@@ -68,6 +68,11 @@ Job for_measuring(const Job& job, const MeasuringLength& length) {
   training.early_stopping_patience = 0;
   training.sample_tokens = 0;
   training.sample_prompts.clear();
+  // At a constant learning rate and over and over the same data, a job that is in order may diverge: its steps are as long.
+  const TrainingOptions usual;
+  training.divergence_guard = false;
+  training.divergence_gradient_ratio = usual.divergence_gradient_ratio;
+  training.divergence_rollbacks = usual.divergence_rollbacks;
   if (length.micro_batch_tokens > 0 && training.measure_micro_batch) {
     training.micro_batch_tokens = length.micro_batch_tokens;
     training.measure_micro_batch = false;

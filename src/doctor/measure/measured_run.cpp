@@ -50,14 +50,16 @@ std::string last_words(const std::string& path) {
 
 }  // namespace
 
-MeasuredRun::MeasuredRun(const Job& job, std::string folder, const std::string& gradient) : folder_(std::move(folder)) {
+MeasuredRun::MeasuredRun(const Job& job, std::string folder, const std::string& gradient, int64_t processes)
+    : folder_(std::move(folder)) {
   make_directories(folder_);
   Job own = job;
   own.output = folder_ + "/run";
   write_file_atomically(folder_ + "/job.json", job_to_json_text(own));
   const PipeEnds commands = make_pipe(), answers = make_pipe();
-  std::vector<std::string> words = {"brisk", "doctor-run", folder_ + "/job.json", std::to_string(kCommands),
-                                    std::to_string(kAnswers)};
+  std::vector<std::string> words = {"brisk"};
+  if (processes > 1) words.insert(words.end(), {"launch", "-n", std::to_string(processes)});
+  words.insert(words.end(), {"doctor-run", folder_ + "/job.json", std::to_string(kCommands), std::to_string(kAnswers)});
   if (!gradient.empty()) words.push_back(gradient);
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
@@ -102,6 +104,7 @@ void MeasuredRun::end() {
 }
 
 void MeasuredRun::fail() {
+  if (pid_ < 0) throw RunFailed("it had ended before", false);  // and was told of: any other may still run
   int status = 0;
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }

@@ -58,7 +58,9 @@ struct Timed {
 class MeasuredRun {
  public:
   // `folder`: for its files, made and removed by the caller. `gradient`: where the first step's goes, or nowhere.
-  MeasuredRun(const Job& job, std::string folder, const std::string& gradient = "");
+  // `processes`: that train it together on this machine's cores (brisk launch); the first one answers. Of several, go()
+  // and readings() alone may be asked for.
+  MeasuredRun(const Job& job, std::string folder, const std::string& gradient = "", int64_t processes = 1);
   ~MeasuredRun();  // ends it
   MeasuredRun(const MeasuredRun&) = delete;
   MeasuredRun& operator=(const MeasuredRun&) = delete;

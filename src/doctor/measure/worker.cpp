@@ -81,13 +81,20 @@ int64_t rows_of(const StepBatch& batch) {
   return rows;
 }
 
-// By which it is seen whether a tensor changes.
+// By which it is seen whether a tensor changes. With the rounded copy, where there is one: of several ranks, the master of a
+// matrix that another one updates stays there (GradientExchange::share_masters).
 std::vector<uint64_t> hashes_of(const ParameterStore& store) {
   constexpr size_t kPiece = 1 << 16;
   std::vector<uint64_t> hashes;
   std::vector<float> numbers(kPiece);
+  std::vector<char> rounded;
   for (const auto& parameter : store.all()) {
     uint64_t hash = 0;
+    if (const Tensor& copy = parameter->copy) {
+      rounded.resize(static_cast<size_t>(parameter->count() * size_of(copy.type)));
+      store.device().copy_out(rounded.data(), copy.data, std::ssize(rounded));
+      hash = hash_bytes({rounded.data(), rounded.size()}, hash);
+    }
     for (int64_t first = 0; first < parameter->count(); first += std::ssize(numbers)) {
       const auto count = static_cast<size_t>(std::min<int64_t>(std::ssize(numbers), parameter->count() - first));
       store.read(*parameter, first, std::span(numbers).first(count));
@@ -148,13 +155,14 @@ class Worker final : public RunObserver {
 
   void after_update(const StepBatch& batch, const StepResult& result) override {
     const int64_t step = run_->state.step + 1;
+    if (wants_gradient(step)) resources_->engine->collect_gradient();
     if (wants_gradient(step)) write_gradient(gradient_path_, result.loss(), result.scaling, store());
     if (examples_.empty()) remember_examples(batch);
     ++block_.steps;
     block_.micro_batches += std::ssize(batch.micro_batches);
     block_.sequences += result.sequences;
     block_.tokens += static_cast<double>(result.tokens);
-    block_.rows += static_cast<double>(rows_of(batch));
+    block_.rows += static_cast<double>(result.rows);
     block_.targets += static_cast<double>(result.targets);
     block_.step_losses.push_back(result.loss());
     block_.step_tokens.push_back(static_cast<double>(result.tokens));
@@ -301,8 +309,10 @@ class Worker final : public RunObserver {
     const bool starts_anew = plan_->job.model.from.empty();
     if (traits_of_task(plan_->job.task).has_labels) {
       signs.expected_first_loss = std::log(static_cast<double>(std::max<size_t>(2, plan_->data.labels.names().size())));
-    } else if (starts_anew) {
-      signs.expected_first_loss = std::log(static_cast<double>(plan_->data.tokenizer->vocab_size()));
+    } else if (starts_anew) {  // of what is written, which may have another tokenizer than what is read
+      const bool translates = traits_of_task(plan_->job.task).trains_encoder_decoder;
+      const int64_t entries = translates ? plan_->job.model.vocab_size : plan_->data.tokenizer->vocab_size();
+      signs.expected_first_loss = std::log(static_cast<double>(entries));
     }
     signs.examples = examples_;
     return signs;
@@ -338,6 +348,7 @@ class Worker final : public RunObserver {
     constexpr int64_t kMostRows = 3'000'000;
     std::vector<bool> seen;
     MicroBatch batch;
+    batch.sets.resize(static_cast<size_t>(train.sets()));
     int64_t rows = 0;
     for (int64_t i = 0; i < train.count(); ++i) {
       if ((rows += train.rows(i)) > kMostRows) return -1;
@@ -428,14 +439,39 @@ class Worker final : public RunObserver {
   Counters counters_start_;
 };
 
+// A rank that only does what all must do.
+class Follower final : public RunObserver {
+ public:
+  explicit Follower(bool has_gradient) : has_gradient_(has_gradient) {}
+  void prepared(const RunPlan& /*plan*/, RunState& /*run*/, RunResources& resources) override {
+    resources_ = &resources;
+  }
+  bool wants_gradient(int64_t step) const override { return step == 1 && has_gradient_; }
+  void after_update(const StepBatch& /*batch*/, const StepResult& /*result*/) override {
+    if (wants_gradient(++steps_)) resources_->engine->collect_gradient();
+  }
+
+ private:
+  bool has_gradient_;
+  RunResources* resources_ = nullptr;
+  int64_t steps_ = 0;
+};
+
 }  // namespace
 
-void run_worker(const WorkerOptions& options) {
+void run_worker(const WorkerOptions& options, ProcessGroup& processes) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a doctor that is killed leaves nothing running
   const std::string text = read_file(options.job_path, file_kind::job);
   Job job = job_from_json_text(text, options.job_path);
+  if (!processes.is_first()) {
+    ::close(options.commands);
+    ::close(options.answers);
+    Follower follower(!options.gradient_path.empty());
+    train(std::move(job), {.processes = &processes, .observer = &follower, .trial = true});
+    return;
+  }
   Worker worker(options);
-  train(std::move(job), {.observer = &worker, .trial = true});
+  train(std::move(job), {.processes = &processes, .observer = &worker, .trial = true});
 }
 
 }  // namespace brisk

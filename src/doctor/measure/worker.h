@@ -16,6 +16,8 @@
 
 namespace brisk {
 
+class ProcessGroup;
+
 struct WorkerOptions {
   std::string job_path;  // resolved
   std::string
@@ -23,6 +25,7 @@ struct WorkerOptions {
   int commands = -1, answers = -1;  // descriptors
 };
 
-void run_worker(const WorkerOptions& options);
+// Of several processes the first one obeys and answers; the others go along, and wait where it stands still.
+void run_worker(const WorkerOptions& options, ProcessGroup& processes);
 
 }  // namespace brisk

@@ -149,7 +149,7 @@ JobSize PreparedJob::size_of(const Job& job, bool counts_largest) const {
   if (const auto steps = steps_of_run(job.training, size.steps_per_epoch, size.tokens_per_step())) {
     size.total_steps = *steps;
   } else {
-    size.box_seconds = parse_run_length(job.training.stop, "training.stop").amount;
+    size.box_seconds = seconds_of_box(job.training);
   }
   count_disk(job, memory, size);
   return size;

@@ -1,6 +1,9 @@
 #include "doctor/plan/machine_file.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/files/files.h"
@@ -14,6 +17,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr const char* kFix = "write one on that machine with: brisk machine --json > machine.json";
+
+constexpr const char* kFixOfRanks = "write one with: brisk launch -n N machine --json > ranks.json";
 
 // CUDA's context, before anything is allocated.
 constexpr int64_t kContextBytes = int64_t{512} << 20;
@@ -48,12 +53,81 @@ class MachineFile {
     if (json_.contains("cpu") && json_["cpu"].is_string()) rates.name = json_["cpu"].get<std::string>();
     const bool has_gpu = json_.contains("gpus") && json_["gpus"].is_array() && !json_["gpus"].empty();
     if (has_gpu && may_use_gpu) take_gpu(json_["gpus"][0], rates);
+    if (json_.contains("ranks")) take_ranks(json_["ranks"], rates);
     if (rates.fp32_products <= 0 || rates.copy_gb_per_second <= 0)
       user_error("{}: a machine that multiplies or copies nothing; {}", path_, kFix);
     return rates;
   }
 
  private:
+  double number_or(const Json& in, const char* key, double otherwise, const char* inner = nullptr) const {
+    return in.contains(key) ? number(in, key, inner) : otherwise;
+  }
+
+  // Ranks that were measured together, or described by latency and bandwidth.
+  void take_ranks(const Json& json, MachineRates& rates) const {
+    if (!json.is_object())
+      user_error("{}: \"ranks\" is {}, expected an object; {}", path_, json_in_message(json), kFixOfRanks);
+    RankNetwork ranks{.size = static_cast<int64_t>(number(json, "size")),
+                      .of_machine = static_cast<int64_t>(number_or(json, "of_machine", 1)),
+                      .latency_seconds = number_or(json, "latency_seconds", 0),
+                      .bytes_per_second = number_or(json, "bytes_per_second", 0),
+                      .gather_seconds = number_or(json, "gather_seconds", 0)};
+    if (ranks.size < 1 || ranks.of_machine < 1 || ranks.of_machine > ranks.size)
+      user_error("{}: {} ranks, of which {} on a machine; {}", path_, ranks.size, ranks.of_machine, kFixOfRanks);
+    if (json.contains("transport") && json["transport"].is_string())
+      ranks.transport = json["transport"].get<std::string>();
+    ranks.sum_overlap = std::min(1.0, number_or(json, "sum_overlap", 0));
+    ranks.share_overlap = std::min(1.0, number_or(json, "share_overlap", 0));
+    ranks.sum = transfers(json, "sum");
+    ranks.share = transfers(json, "share");
+    if (ranks.size > 1 && ranks.bytes_per_second <= 0 && (ranks.sum.empty() || ranks.share.empty())) {
+      user_error("{}: \"ranks\" has neither \"bytes_per_second\" nor measured \"sum\" and \"share\"; {}", path_,
+                 kFixOfRanks);
+    }
+    ranks.threads = static_cast<int64_t>(least(json, "threads"));
+    if (!rates.on_gpu && json.contains("product_gflops") && json["product_gflops"].is_object()) {
+      ranks.fp32_products = least(json["product_gflops"], "fp32");
+      ranks.bf16_products = least(json["product_gflops"], "bf16");
+    }
+    if (!rates.on_gpu) ranks.copy = least(json, "copy_gb_per_second");
+    // The slowest decides when a step ends.
+    if (ranks.fp32_products > 0) rates.fp32_products = ranks.fp32_products;
+    if (ranks.bf16_products > 0) rates.bf16_products = ranks.bf16_products;
+    if (ranks.copy > 0) rates.copy_gb_per_second = ranks.copy;
+    if (!rates.on_gpu) rates.memory_bytes /= ranks.of_machine;
+    rates.ranks = std::move(ranks);
+  }
+
+  // Of a list of numbers; 0: there is none.
+  double least(const Json& in, const char* key) const {
+    if (!in.contains(key) || !in[key].is_array() || in[key].empty()) return 0;
+    double least = 0;
+    for (const Json& value : in[key]) {
+      if (!value.is_number() || value.get<double>() < 0)
+        user_error("{}: \"{}\" holds {}, expected numbers of 0 or more; {}", path_, key, json_in_message(value),
+                   kFixOfRanks);
+      least = least == 0 ? value.get<double>() : std::min(least, value.get<double>());
+    }
+    return least;
+  }
+
+  std::vector<RankNetwork::Transfer> transfers(const Json& in, const char* key) const {
+    std::vector<RankNetwork::Transfer> all;
+    if (!in.contains(key)) return all;
+    if (!in[key].is_array())
+      user_error("{}: \"{}\" is {}, expected a list; {}", path_, key, json_in_message(in[key]), kFixOfRanks);
+    for (const Json& each : in[key]) {
+      if (!each.is_object())
+        user_error("{}: \"{}\" holds {}, expected objects; {}", path_, key, json_in_message(each), kFixOfRanks);
+      all.push_back({.bytes = number(each, "bytes"), .seconds = number(each, "seconds")});
+      if (all.size() > 1 && all.back().bytes <= all[all.size() - 2].bytes)
+        user_error("{}: \"{}\": its bytes do not grow; {}", path_, key, kFixOfRanks);
+      if (all.back().bytes <= 0) user_error("{}: \"{}\": a transfer of 0 bytes; {}", path_, key, kFixOfRanks);
+    }
+    return all;
+  }
+
   // A job trains on the first GPU where there is one.
   void take_gpu(const Json& gpu, MachineRates& rates) const {
     if (!gpu.is_object()) user_error("{}: \"gpus\" holds {}, expected a GPU; {}", path_, json_in_message(gpu), kFix);

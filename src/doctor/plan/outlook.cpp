@@ -5,6 +5,7 @@
 
 #include "doctor/ladder/course.h"
 #include "doctor/plan/job_size.h"
+#include "doctor/plan/rank_model.h"
 #include "train/run/plan/plan_run_length.h"
 
 namespace brisk {
@@ -50,20 +51,24 @@ Outlook outlook_of(const Job& job, const JobSize& size, const StepTimes* times, 
   return outlook;
 }
 
-Outlook on_machines(int64_t machines, const Outlook& whole, const JobSize& size, const JobSize& part,
-                    const StepTimes& times_of_part) {
+Outlook on_ranks(const RankNetwork& network, const Outlook& whole, const JobSize& size, const JobSize& part,
+                 const StepTimes& times_of_part) {
   Outlook outlook = whole;
-  const auto steps = static_cast<double>(size.steps_per_epoch), count = static_cast<double>(machines);
-  outlook.step_seconds = times_of_part.step_seconds(part.tokens_per_step());
+  const bool is_known = network.bytes_per_second > 0 || !network.sum.empty();
+  const RankWork work = work_of_rank(part, times_of_part);
+  const RankStep step = step_on_ranks(work, network);
+  const auto steps = static_cast<double>(size.steps_per_epoch);
+  outlook.ranks = network.size;
+  outlook.part_seconds = times_of_part.step_seconds(part.tokens_per_step());
+  outlook.exposed_seconds = is_known ? step.exposed() : -1;
+  outlook.step_seconds = step.compute + step.update + (is_known ? step.exposed() : 0);
   outlook.tokens_per_second = size.tokens_per_step() / outlook.step_seconds;
   const double saved = steps * (whole.step_seconds - outlook.step_seconds);  // evaluations and checkpoints stay
   outlook.epoch_seconds = whole.epoch_seconds - saved;
   if (size.total_steps > 0)
     outlook.run_seconds = whole.run_seconds - saved * static_cast<double>(size.total_steps) / steps;
   outlook.memory_bytes = part.memory.total();
-  // A ring sends each gradient twice, but for the part that is the machine's own.
-  outlook.network_bytes_per_step =
-      2 * (count - 1) / count * static_cast<double>(sizeof(float)) * static_cast<double>(size.trained_parameters);
+  outlook.network_bytes_per_step = bytes_sent(work, network.size);
   return outlook;
 }
 

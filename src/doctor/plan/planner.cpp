@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "base/text/plural.h"
 #include "doctor/measure/machine_readings.h"
@@ -18,6 +19,7 @@
 #include "doctor/plan/known_models.h"
 #include "doctor/plan/machine_file.h"
 #include "doctor/plan/outlook.h"
+#include "doctor/plan/rank_model.h"
 #include "doctor/plan/scaling.h"
 #include "doctor/plan/shape_for_time.h"
 #include "doctor/plan/time_steps.h"
@@ -53,6 +55,7 @@ class JobPlanner {
     scratch_.emplace(run_directory_of(plan_.job));
     time_the_job();
     plan_.outlook = outlook(plan_.job, plan_.size, times_, basis_);
+    if (times_ && has_ranks()) divide_among_ranks();
     if (planning_.other) {
       plan_.here = outlook_of(plan_.job, plan_.size, times_ ? &*times_ : nullptr, planning_.here.memory_bytes);
       plan_.here->basis = basis_;
@@ -61,7 +64,9 @@ class JobPlanner {
     plan_.precision = planning_.other ? precision_on(*planning_.other, plan_.job.training.precision)
                       : times_        ? times_->precision
                                       : plan_.job.training.precision;
-    if (options_.paths.size() > 1) return std::move(plan_);
+    if (has_ranks())
+      plan_.notes.emplace_back("Variations are told for one process: plan without the ranks' file, or with --set.");
+    if (options_.paths.size() > 1 || has_ranks()) return std::move(plan_);
     if (traits_of_task(plan_.job.task).has_labels) choose_models();
     ask_what_if();
     choose_shapes();
@@ -70,6 +75,7 @@ class JobPlanner {
 
  private:
   const MachineRates& machine() const { return planning_.other ? *planning_.other : planning_.here; }
+  bool has_ranks() const { return planning_.other && planning_.other->ranks && planning_.other->ranks->size > 1; }
   double left() const { return options_.seconds - kSystemClock.seconds_since(started_); }
   void tell(const std::string& what) const {
     say("[{}] {}", format_duration(kSystemClock.seconds_since(started_)), what);
@@ -215,10 +221,63 @@ class JobPlanner {
     for (const int64_t machines : {2, 4}) several(machines);
   }
 
+  // The job whose step is what a rank has of this one's; none where some rank would have nothing.
+  std::optional<std::pair<Job, std::string>> part_of(int64_t ranks) const {
+    Job part = plan_.job;
+    TrainingOptions& training = part.training;
+    const int64_t step = training.batch_size * training.gradient_accumulation_steps;
+    if (step < ranks) return {};
+    if (training.gradient_accumulation_steps % ranks == 0) {
+      training.gradient_accumulation_steps /= ranks;
+      return std::pair(part,
+                       fmt::format("training.gradient_accumulation_steps={}", training.gradient_accumulation_steps));
+    }
+    if (training.batch_size % ranks == 0) {
+      training.batch_size /= ranks;
+      return std::pair(part, fmt::format("training.batch_size={}", training.batch_size));
+    }
+    // The rank that has most.
+    training.batch_size = (step + ranks - 1) / ranks;
+    training.gradient_accumulation_steps = 1;
+    return std::pair(part, std::string());
+  }
+
+  // With the threads that a rank has, its part is timed here and scaled by what the ranks reach while all compute.
+  void divide_among_ranks() {
+    const RankNetwork& network = *planning_.other->ranks;
+    const auto found = part_of(network.size);
+    if (!found) {
+      plan_.notes.push_back(fmt::format("A step has fewer sequences than the {} ranks of {}: some would have none.",
+                                        network.size, planning_.other->path));
+      return;
+    }
+    Job part = found->first;
+    const JobSize size = prepared_->size_of(part, false);
+    tell(fmt::format("the part of one of {} ranks", network.size));
+    MachineRates here = planning_.here;
+    const bool has_threads = !planning_.other->on_gpu && !here.on_gpu && network.threads > 0;
+    if (has_threads && network.threads < here.cores) {
+      part.training.threads = network.threads;
+      const ThreadsScope threads(static_cast<int>(network.threads));
+      here = machine_rates_of(measure_machine(part), prepared_->device());
+    }
+    const auto times = can_be_timed(size) ? time(part, size, false) : times_of(part, size).first;
+    if (!times) return;
+    const StepTimes there = scaled_to_machine(*times, size, here, *planning_.other,
+                                              precision_on(*planning_.other, part.training.precision));
+    plan_.outlook = on_ranks(network, plan_.outlook, plan_.size, size, there);
+    plan_.outlook.fits = fits_into(size.memory, machine().memory_bytes);
+    plan_.outlook.basis = fmt::format(
+        "the part of one of {} ranks timed here{}, scaled by what ranks reach there at once, and {} communication",
+        network.size, has_threads ? fmt::format(" with {}", plural(part.training.threads, "thread")) : "",
+        network.sum.empty() ? "described" : "measured");
+  }
+
   void larger(const char* id, const std::string& change, const std::vector<std::string>& settings) {
     try {
       Job job = options_.load(plan_.path, settings);
       job.model.vocab_size = plan_.job.model.vocab_size;  // the data's
+      job.model.source_vocab_size = plan_.job.model.source_vocab_size;
       job.model.num_labels = plan_.job.model.num_labels;
       const JobSize size = prepared_->size_of(job, false);
       tell(change);
@@ -230,18 +289,9 @@ class JobPlanner {
   }
 
   void several(int64_t machines) {
-    Job part = plan_.job;
-    TrainingOptions& training = part.training;
-    std::string setting;
-    if (training.gradient_accumulation_steps % machines == 0) {
-      training.gradient_accumulation_steps /= machines;
-      setting = fmt::format("training.gradient_accumulation_steps={}", training.gradient_accumulation_steps);
-    } else if (training.batch_size % machines == 0) {
-      training.batch_size /= machines;
-      setting = fmt::format("training.batch_size={}", training.batch_size);
-    } else {
-      return;
-    }
+    const auto found = part_of(machines);
+    if (!found || found->second.empty()) return;
+    const auto& [part, setting] = *found;
     const JobSize size = prepared_->size_of(part, false);
     tell(fmt::format("the part of one of {} machines", machines));
     auto [times, basis] = times_of(part, size);
@@ -251,7 +301,13 @@ class JobPlanner {
                                 precision_on(*planning_.other, part.training.precision));
       basis += ", then scaled by the measured rates of both machines";
     }
-    Outlook outlook = on_machines(machines, plan_.outlook, plan_.size, size, *times);
+    Outlook outlook = on_ranks({.size = machines}, plan_.outlook, plan_.size, size, *times);
+    const RankWork work = work_of_rank(size, *times);
+    for (const double gigabits : {1.0, 10.0, 100.0}) {
+      constexpr double kLatency = 3e-5;  // of a message over Ethernet
+      outlook.networks.push_back(
+          {gigabits, step_on_ranks(work, made_up_network(machines, gigabits, kLatency)).exposed()});
+    }
     outlook.basis = basis;
     add_what_if(outlook, "machines",
                 fmt::format("{} machines, {:.0f} sequences each", machines, size.sequences_per_step), {setting});
@@ -282,7 +338,8 @@ class JobPlanner {
   }
 
   void choose_shapes() {
-    const bool is_language_model = !traits_of_task(plan_.job.task).trains_encoder;
+    const TaskTraits& task = traits_of_task(plan_.job.task);
+    const bool is_language_model = !task.trains_encoder && !task.trains_encoder_decoder;
     if (!times_ || !is_language_model || !plan_.job.model.from.empty()) return;
     tell("shapes for a given time");
     std::vector<double> lengths = {600, 3600, 8 * 3600};

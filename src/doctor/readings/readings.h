@@ -153,6 +153,11 @@ struct HistoryReadings {
   std::vector<std::pair<double, double>> validation;  // step, loss
   double steps_per_epoch = 0;
   std::string best_by;
+  // Of a run of several ranks: seconds in which each did nothing but communicate or wait, and of its own work (empty: not
+  // told); and of the training in all.
+  std::vector<double> rank_communication, rank_work;
+  std::vector<std::string> rank_hosts;
+  double rank_seconds = 0;
 };
 
 struct Readings {
@@ -163,9 +168,10 @@ struct Readings {
   StretchReadings stretch;
   CourseReadings course;
   VitalSigns vital_signs;
-  std::vector<CurvePoint> batch_curve;   // tokens/s by sequences of a micro-batch
-  std::vector<CurvePoint> thread_curve;  // by training.threads
-  std::vector<CurvePoint> rate_curve;    // loss by a factor on the learning rates; x = 1: the job's own
+  std::vector<CurvePoint> batch_curve;    // tokens/s by sequences of a micro-batch
+  std::vector<CurvePoint> thread_curve;   // by training.threads
+  std::vector<CurvePoint> process_curve;  // by the processes that share the threads
+  std::vector<CurvePoint> rate_curve;     // loss by a factor on the learning rates; x = 1: the job's own
   std::map<std::string, double> precision_tokens_per_second;  // measured for this model, by number format; may be empty
   HistoryReadings history;
 

@@ -119,15 +119,17 @@ constexpr auto fields_of() {
                       Field{"memory_bytes", &S::memory_bytes});
   } else if constexpr (std::is_same_v<S, HistoryReadings>) {
     return field_list(Field{"training", &S::training}, Field{"validation", &S::validation},
-                      Field{"steps_per_epoch", &S::steps_per_epoch}, Field{"best_by", &S::best_by});
+                      Field{"steps_per_epoch", &S::steps_per_epoch}, Field{"best_by", &S::best_by},
+                      Field{"rank_communication", &S::rank_communication}, Field{"rank_work", &S::rank_work},
+                      Field{"rank_hosts", &S::rank_hosts}, Field{"rank_seconds", &S::rank_seconds});
   } else {
     static_assert(std::is_same_v<S, Readings>, "a struct without a list of its fields");
-    return field_list(Field{"job", &S::job}, Field{"machine", &S::machine}, Field{"data", &S::data},
-                      Field{"model", &S::model}, Field{"stretch", &S::stretch}, Field{"course", &S::course},
-                      Field{"vital_signs", &S::vital_signs}, Field{"batch_curve", &S::batch_curve},
-                      Field{"thread_curve", &S::thread_curve}, Field{"rate_curve", &S::rate_curve},
-                      Field{"precision_tokens_per_second", &S::precision_tokens_per_second},
-                      Field{"history", &S::history});
+    return field_list(
+        Field{"job", &S::job}, Field{"machine", &S::machine}, Field{"data", &S::data}, Field{"model", &S::model},
+        Field{"stretch", &S::stretch}, Field{"course", &S::course}, Field{"vital_signs", &S::vital_signs},
+        Field{"batch_curve", &S::batch_curve}, Field{"thread_curve", &S::thread_curve},
+        Field{"process_curve", &S::process_curve}, Field{"rate_curve", &S::rate_curve},
+        Field{"precision_tokens_per_second", &S::precision_tokens_per_second}, Field{"history", &S::history});
   }
 }
 

@@ -116,7 +116,8 @@ Json json_of_fix(const Fix& fix) {
           {"value", fix.is_setting() ? json_of_value(fix.value) : Json()},
           {"advice", fix.advice},
           {"also", also},
-          {"rule", fix.rule}};
+          {"rule", fix.rule},
+          {"processes", whole_above_zero_or_null(fix.processes)}};
 }
 
 Json json_of_finding(const Finding& finding) {
@@ -155,6 +156,7 @@ Json json_of_rung(const Rung& rung) {
           {"key", rung.fix.is_setting() ? Json(rung.fix.key) : Json()},
           {"value", rung.fix.is_setting() ? json_of_value(rung.fix.value) : Json()},
           {"also", json_of_fix(rung.fix)["also"]},
+          {"processes", whole_above_zero_or_null(rung.fix.processes)},
           {"same_maths", sameness_name(rung.sameness)},
           {"tokens_per_second", above_zero_or_null(rung.tokens_per_second)},
           {"rows_per_second", above_zero_or_null(rung.rows_per_second)},
@@ -290,6 +292,7 @@ std::string diagnosis_json(const Diagnosis& diagnosis) {
                      {"roofline", {{"before", json_of_roofline(before)}, {"after", json_of_roofline(after)}}},
                      {"batch_curve", json_of_curve(before.batch_curve, "sequences")},
                      {"thread_curve", json_of_curve(before.thread_curve, "threads")},
+                     {"process_curve", json_of_curve(before.process_curve, "processes")},
                      {"rate_curve", json_of_curve(before.rate_curve, "factor")},
                      {"lengths", json_of_lengths(before.data)},
                      {"findings", json_of_each(diagnosis.findings, json_of_finding)},

@@ -218,13 +218,13 @@ Html roofline_section(const Diagnosis& diagnosis) {
 
 // One bar for each point; that of the job as written is in another colour.
 Html curve_section(const char* title, const char* why, const std::vector<CurvePoint>& curve, const char* noun,
-                   double own) {
+                   double own, const char* nouns = "") {
   std::vector<Bar> bars;
   for (const CurvePoint& point : curve) {
     if (!std::isfinite(point.x)) continue;
     std::string detail = point.memory_bytes > 0 ? format_bytes(static_cast<double>(point.memory_bytes)) : "";
     if (point.x == own) detail += detail.empty() ? "the job as written" : ", the job as written";
-    bars.push_back({.name = fmt::format("{:g} {}", point.x, plural_noun(point.x == 1 ? 1 : 2, noun)),
+    bars.push_back({.name = fmt::format("{:g} {}", point.x, plural_noun(point.x == 1 ? 1 : 2, noun, nouns)),
                     .value = point.tokens_per_second,
                     .text = point.tokens_per_second > 0 ? format_count(point.tokens_per_second) : "did not run",
                     .detail = detail,
@@ -395,6 +395,8 @@ std::string diagnosis_page(const Diagnosis& diagnosis) {
                         "sequence", static_cast<double>(before.job.training.batch_size));
   body += curve_section("Threads", "Tokens per second by the threads that compute.", before.thread_curve, "thread",
                         static_cast<double>(before.job.training.threads));
+  body += curve_section("Processes", "Tokens per second by the processes that share the cores.", before.process_curve,
+                        "process", 1, "processes");
   body += rate_section(before.rate_curve) + lengths_section(before.data) + vital_signs_section(diagnosis);
   body += not_measured_section(diagnosis) + verification_section(diagnosis) + changes_section(diagnosis);
   if (const std::vector<Check> checks = diagnosis_checks(diagnosis); !checks.empty()) {

@@ -95,7 +95,8 @@ Json schema_of_finding() {
                                      {"value", schema_of_anything()},
                                      {"advice", schema_of_text()},
                                      {"also", schema_of_keys_and_values()},
-                                     {"rule", schema_of_text()}});
+                                     {"rule", schema_of_text()},
+                                     {"processes", schema_or_null(schema_of_count())}});
   return schema_of_object({{"id", schema_of_text()},
                            {"evidence", schema_of_list(evidence)},
                            {"cause", schema_of_text()},
@@ -122,6 +123,7 @@ Json schema_of_rung() {
        {"key", schema_of_text_or_null()},
        {"value", schema_of_anything()},
        {"also", schema_of_keys_and_values()},
+       {"processes", schema_or_null(schema_of_count())},
        {"same_maths", schema_of_sameness()},
        {"tokens_per_second", schema_with_words(schema_of_measure(), "padding not counted")},
        {"rows_per_second", schema_with_words(schema_of_measure(), "sequences")},
@@ -221,6 +223,7 @@ std::string diagnosis_schema() {
                         {"roofline", schema_of_roofline()},
                         {"batch_curve", schema_of_curve("sequences")},
                         {"thread_curve", schema_of_curve("threads")},
+                        {"process_curve", schema_of_curve("processes")},
                         {"rate_curve", schema_of_curve("factor")},
                         {"lengths", schema_of_lengths()},
                         {"findings", schema_of_list(schema_of_finding())},

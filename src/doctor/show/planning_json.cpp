@@ -35,6 +35,9 @@ PlanJson json_of_outlook(const Outlook& outlook) {
           {"epoch_seconds", above_zero_or_null(outlook.epoch_seconds)},
           {"run_seconds", above_zero_or_null(outlook.run_seconds)},
           {"disk_bytes", outlook.disk_bytes},
+          {"ranks", outlook.ranks},
+          {"part_seconds", above_zero_or_null(outlook.part_seconds)},
+          {"exposed_communication_seconds", from_zero_or_null(outlook.exposed_seconds)},
           {"basis", outlook.basis}};
 }
 
@@ -102,6 +105,11 @@ PlanJson json_of_what_if(const JobPlan& plan) {
     PlanJson one = {{"id", outlook.id}, {"change", outlook.change}, {"settings", outlook.settings}};
     one.update(json_of_outlook(outlook));
     one["network_bytes_per_step"] = above_zero_or_null(outlook.network_bytes_per_step);
+    one["networks"] = PlanJson::array();
+    for (const Outlook::OnNetwork& network : outlook.networks) {
+      one["networks"].push_back({{"gigabits_per_second", network.gigabits_a_second},
+                                 {"exposed_communication_seconds", network.exposed_seconds}});
+    }
     const std::string command = command_that_checks(plan, outlook);
     one["command"] = command.empty() ? PlanJson() : PlanJson(command);
     all.push_back(one);
@@ -181,6 +189,11 @@ PlanJson schema_of_outlook() {
                            {"epoch_seconds", schema_with_words(schema_of_measure(), "evaluations and saves included")},
                            {"run_seconds", schema_of_measure()},
                            {"disk_bytes", schema_with_words(schema_of_count(), "when the run is over")},
+                           {"ranks", schema_of_count()},
+                           {"part_seconds", schema_with_words(schema_of_measure(),
+                                                              "one rank's part of a step, alone, with the "
+                                                              "update of the whole model")},
+                           {"exposed_communication_seconds", schema_with_words(schema_of_measure(), "of a step")},
                            {"basis", schema_with_words(schema_of_text(), "what the times rest on")}});
 }
 
@@ -241,10 +254,13 @@ PlanJson schema_of_times() {
 }
 
 PlanJson schema_of_plan() {
+  const PlanJson network = schema_of_object(
+      {{"gigabits_per_second", schema_of_measure()}, {"exposed_communication_seconds", schema_of_measure()}});
   const PlanJson what_if = schema_with(schema_of_object({{"id", schema_of_text()},
                                                          {"change", schema_of_text()},
                                                          {"settings", schema_of_texts()},
                                                          {"network_bytes_per_step", schema_of_measure()},
+                                                         {"networks", schema_of_list(network)},
                                                          {"command", schema_of_text_or_null()}}),
                                        schema_of_outlook());
   const PlanJson shape = schema_of_object({{"seconds", schema_of_measure()},

@@ -68,6 +68,12 @@ std::string time_lines(const JobPlan& plan) {
   text += line("time", fmt::format("{} an epoch, evaluations and checkpoints included; {} for the run ({})",
                                    format_duration(outlook.epoch_seconds), format_duration(outlook.run_seconds),
                                    length_text(plan)));
+  if (outlook.ranks > 1) {
+    text += line("ranks", fmt::format("{}: of a step {} are communication that nothing hides ({:.1f} %); each sends {}",
+                                      outlook.ranks, format_duration(std::max(0.0, outlook.exposed_seconds)),
+                                      100 * std::max(0.0, outlook.exposed_seconds) / outlook.step_seconds,
+                                      format_bytes(outlook.network_bytes_per_step)));
+  }
   if (plan.here) {
     text +=
         line("here", fmt::format("{} tokens/s, {} an epoch; {}", speed_text(plan.here->tokens_per_second),
@@ -142,13 +148,15 @@ std::string what_if_table(const JobPlan& plan) {
                    time_text(outlook.epoch_seconds), bytes_text(outlook.disk_bytes)});
     std::string note = fmt::format("{}: {}", outlook.change, outlook.basis);
     if (outlook.network_bytes_per_step > 0) {
-      // What the network may take until it is as long as a tenth of the step.
-      const double gigabits = 8e-9 * outlook.network_bytes_per_step / (0.1 * outlook.step_seconds);
       note += fmt::format(
-          "; the rest of a step's sequences elsewhere, and {} sent by each machine in every step, which is not in the time: "
-          "{} Gbit/s keep it below a tenth (an estimate: one such part was timed)",
-          format_bytes(outlook.network_bytes_per_step),
-          gigabits < 10 ? fmt::format("{:.1f}", gigabits) : fmt::format("{:.0f}", gigabits));
+          "; the rest of a step's sequences elsewhere, and {} sent by each machine in every step. What a network adds is not in "
+          "the time",
+          format_bytes(outlook.network_bytes_per_step));
+      for (const Outlook::OnNetwork& network : outlook.networks) {
+        note += fmt::format("{} {} at {:g} Gbit/s", &network == outlook.networks.data() ? " (predicted:" : ",",
+                            format_duration(network.exposed_seconds), network.gigabits_a_second);
+      }
+      if (!outlook.networks.empty()) note += ")";
     }
     if (const std::string command = command_that_checks(plan, outlook); !command.empty())
       note += fmt::format("; {}", command);

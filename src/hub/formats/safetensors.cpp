@@ -229,15 +229,21 @@ std::string SafetensorsWriter::header() const {
   return text;
 }
 
+std::string SafetensorsWriter::head() const {
+  const std::string text = header();
+  const uint64_t length = text.size();
+  std::string all(kLengthBytes, '\0');
+  std::memcpy(all.data(), &length, kLengthBytes);
+  return all + text;
+}
+
 int64_t SafetensorsWriter::finish(const std::function<void(std::span<const std::byte>)>& written) {
   AtomicFile file(path_);
   const auto write = [&](const void* data, int64_t size) {
     file.write(data, size);
     if (written) written({static_cast<const std::byte*>(data), static_cast<size_t>(size)});
   };
-  const std::string text = header();
-  const uint64_t length = text.size();
-  write(&length, kLengthBytes);
+  const std::string text = head();
   write(text.data(), std::ssize(text));
   std::vector<std::byte> block;
   for (const Item& item : items_) {

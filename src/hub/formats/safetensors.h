@@ -55,6 +55,10 @@ class SafetensorsWriter {
   // in order.
   int64_t finish(const std::function<void(std::span<const std::byte>)>& written = {});
 
+  // What stands before the tensors, which follow each other without a gap in the order of add(): for whoever writes the file
+  // in another way.
+  std::string head() const;
+
  private:
   struct Item {
     std::string name;

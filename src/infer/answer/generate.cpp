@@ -130,7 +130,7 @@ struct Generator::State {
             [&](Tape& tape) { return model.next_token_logits(tape); }) {
     Device& device = store.device();
     const DType activation_type = store.compute_type();
-    const auto [layers, width] = model.sees_later_tokens() ? CausalModel::CacheShape{} : model.cache_shape();
+    const auto [layers, width] = model.sees_later_tokens() ? CacheShape{} : model.cache_shape();
     const int64_t rows = cached_rows(model), bytes = rows * width * size_of(activation_type);
     cache_memory = Buffer(device, 2 * layers * bytes);
     cache_range = Buffer(device, 2 * size_of(DType::i32));

@@ -6,6 +6,7 @@
 #include "base/files/files.h"
 #include "base/files/unfinished_folder.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/fine_tuned.h"
 #include "checkpoint/run_directory.h"
 #include "checkpoint/run_files.h"
 #include "infer/open/label_file.h"
@@ -23,15 +24,19 @@ ImportResult import_model(const std::string& path, const std::string& tokenizer_
   RunDirectory run = RunDirectory::open(run_path, RunDirectory::Mode::import);
   UnfinishedFolder unfinished(run.path());
   save_tokenizer_folder(*model->tokenizer, run.path());
+  if (model->target_tokenizer) model->target_tokenizer->save(run.path() + kTargetTokenizerFile);
+  save_frozen(run.path(), model->store);  // what no training changes: sinusoids, a bias that is kept as it is
   if (model->labels.count() > 0) write_labels(run.path(), model->labels);
   CheckpointState state;
   state.run_files = checksums_of_run_files(run.path());
   const SaveResult saved = save_checkpoint(run.path(), model->store, state);
   if (!saved.ok()) {
     remove_checkpoints_after(run.path(), -1);  // it may be there, and only its folder could not be flushed
-    for (const char* name : {"/tokenizer.json", "/tokenizer_config.json", "/vocab.txt", kLabelFile}) {
+    for (const char* name :
+         {"/tokenizer.json", "/tokenizer_config.json", "/vocab.txt", kTargetTokenizerFile, kLabelFile}) {
       remove_file(run.path() + name);
     }
+    remove_file(run.path() + "/" + kFrozenFile);
     unfinished.finish();
     run.abandon();
     throw UserError(saved.problem);

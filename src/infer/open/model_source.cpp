@@ -49,6 +49,12 @@ ModelSource from_run(const std::string& path) {
     check_run_file(run, "tokenizer.json", files, "copy it back from where it was saved, or name one with --tokenizer");
     return load_tokenizer(tokenizer_path);
   };
+  if (const std::string target = run.path() + kTargetTokenizerFile; files.contains("target_tokenizer.json")) {
+    source.target_tokenizer = [run = run.path(), target, files] {
+      check_run_file(run, "target_tokenizer.json", files, "copy it back from where it was saved");
+      return load_tokenizer(target);
+    };
+  }
   source.check = [place = *checkpoint](const ParameterStore& store) { check_whole_model(place, store); };
   source.load_into = [place = *checkpoint, scale = adapter_scale(source.job.training)](ParameterStore& store,
                                                                                        NonFinite nonfinite) {
@@ -86,7 +92,7 @@ std::optional<int64_t> told_length(const std::string& folder) {
 // The keys of `model` into the job, unless it says something else.
 void take(Job& job, const ModelOptions& model) {
   const Architecture& architecture = architecture_of(model);
-  if (model.is_encoder() != traits_of_task(job.task).trains_encoder) {
+  if (!trains_type(traits_of_task(job.task), model.type)) {
     user_error("{}: a {}, which task {} does not train: use task {}, or name a {}", job.model.from, model.type,
                job.task, alternatives(tasks_for_type(model.type)), alternatives(types_for_task(job.task)));
   }
@@ -124,6 +130,15 @@ ModelSource checked(ModelSource source) {
     check_tokenizer(*tokenizer, model, task, place);
     return tokenizer;
   };
+  if (source.target_tokenizer) {
+    source.target_tokenizer = [own = std::move(source.target_tokenizer), model = source.model, task = source.job.task,
+                               place = source.place]() mutable {
+      std::unique_ptr<Tokenizer> tokenizer = own();
+      model.source_vocab_size = 0;  // that of the texts
+      check_tokenizer(*tokenizer, model, task, place);
+      return tokenizer;
+    };
+  }
   if (!source.check) return source;
   ParameterStore parameters;
   make_model(source.config, parameters);
@@ -140,8 +155,9 @@ void check_tokenizer(const Tokenizer& tokenizer, const ModelOptions& model, cons
   const TaskTraits& traits = traits_of_task(task);
   std::string problem;
   // Ids beyond the embedding would be read from beyond it. A model may have rows to spare: vocabularies are padded.
-  if (tokenizer.vocab_size() > model.vocab_size || 2 * tokenizer.vocab_size() < model.vocab_size) {
-    problem = fmt::format("the model has a vocabulary of {}, but the tokenizer has {} entries", model.vocab_size,
+  const int64_t vocabulary = model.source_vocab_size > 0 ? model.source_vocab_size : model.vocab_size;
+  if (tokenizer.vocab_size() > vocabulary || 2 * tokenizer.vocab_size() < vocabulary) {
+    problem = fmt::format("the model has a vocabulary of {}, but the tokenizer has {} entries", vocabulary,
                           tokenizer.vocab_size());
   } else if ((traits.has_labels || traits.masks_tokens) && tokenizer.single_template().prefix.empty()) {
     problem =

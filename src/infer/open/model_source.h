@@ -29,6 +29,8 @@ struct ModelSource {
   ModelConfig config;  // of the model as load_into fills it
   // UserError where there is none that brisk reads.
   std::function<std::unique_ptr<Tokenizer>()> tokenizer;
+  // Of what a model of text to text writes; none: the same.
+  std::function<std::unique_ptr<Tokenizer>()> target_tokenizer = nullptr;
   // UserError where the weights are not those of `config`, whose parameters the store has, without memory. Asked by
   // open_model_source().
   std::function<void(const ParameterStore&)> check = nullptr;

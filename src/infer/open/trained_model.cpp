@@ -61,12 +61,22 @@ DType trained_type(const ModelSource& source, const Device& device) {
 const CausalModel& TrainedModel::causal() const {
   if (model->causal() == nullptr) {
     const bool names_classes = traits_of_task(job.task).has_labels && !has_no_head(job);
-    user_error("{}: a {} (task {}), which does not continue texts; {}", source, job.model.type, job.task,
-               names_classes
+    user_error("{}: model.type {} (task {}) does not continue texts; {}", source, job.model.type, job.task,
+               model->text_to_text() != nullptr ? "`brisk translate` translates them"
+               : names_classes
                    ? "`brisk predict` names the class of a text"
                    : fmt::format("a classifier can be trained from it: \"model\": {{\"from\": \"{}\"}}", source));
   }
   return *model->causal();
+}
+
+const TextToTextModel& TrainedModel::text_to_text() const {
+  if (model->text_to_text() == nullptr) {
+    user_error("{}: a {} (task {}), which does not translate; {}", source, job.model.type, job.task,
+               model->causal() != nullptr ? "`brisk generate` continues texts"
+                                          : "a translator is trained by a job of task translate");
+  }
+  return *model->text_to_text();
 }
 
 namespace {
@@ -92,6 +102,7 @@ std::unique_ptr<TrainedModel> open_whole(const std::string& path, const std::str
     check_tokenizer(*model->tokenizer, source.model, source.job.task, path);
     compare_with_own(source, *model->tokenizer, tokenizer_path);
   }
+  if (source.target_tokenizer) model->target_tokenizer = source.target_tokenizer();
   model->labels = LabelSet::in_order(source.labels);
   model->config = source.config;
   model->model = make_model(model->config, model->store);

@@ -20,6 +20,7 @@ namespace brisk {
 struct TrainedModel {
   Job job;
   std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<Tokenizer> target_tokenizer;  // of a model of text to text, where it writes with another one; or none
   ParameterStore store;
   ModelConfig config;
   std::unique_ptr<Model> model;
@@ -28,7 +29,10 @@ struct TrainedModel {
   std::string path;    // as it was asked for
   std::string kind;    // what that is: "Hugging Face folder"
 
-  const CausalModel& causal() const;  // UserError where it does not continue texts
+  const CausalModel& causal() const;            // UserError where it does not continue texts
+  const TextToTextModel& text_to_text() const;  // UserError where it does not translate
+  // Of what it writes.
+  const Tokenizer& writes_with() const { return target_tokenizer ? *target_tokenizer : *tokenizer; }
 };
 
 // `path`: a run directory (its best checkpoint), one of its checkpoints/step-... directories, a Hugging Face folder, a

@@ -82,6 +82,11 @@ Option& Option::not_a_choice(std::vector<std::string> no_words, std::string answ
   no_choices.emplace_back(std::move(no_words), std::move(answer));
   return *this;
 }
+Option& Option::object_of(std::vector<std::pair<std::string, std::string>> keys_and_paths) {
+  object_keys = std::move(keys_and_paths);
+  return *this;
+}
+
 Option& Option::flag(std::string flag_name, std::string value, std::string otherwise) {
   flags.push_back({std::move(flag_name), std::move(value), std::move(otherwise)});
   return *this;

@@ -91,6 +91,9 @@ class Option {
   Option& also(std::vector<std::string> names);
   // A word that is known from elsewhere and is no choice here: why, and what to take instead.
   Option& not_a_choice(std::vector<std::string> words, std::string answer);
+  // An object with these keys, all of them, gives other options: object_of({{"source", "data.train"}, ...}) reads
+  // "train": {"source": "a.en", ...}.
+  Option& object_of(std::vector<std::pair<std::string, std::string>> keys_and_paths);
   // A key whose value is true or false, and which sets this option to `value` when true: "bf16": true. When false, it
   // is `otherwise` unless something else is given; without one it is not `value`, and else what it would be.
   Option& flag(std::string name, std::string value, std::string otherwise = "");
@@ -162,6 +165,7 @@ class Option {
     std::string name, value, otherwise;
   };
   std::vector<Flag> flags;
+  std::vector<std::pair<std::string, std::string>> object_keys;
   std::optional<double> automatic_value;
   std::string automatic_rule;
   std::string unit;

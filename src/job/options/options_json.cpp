@@ -172,6 +172,7 @@ class Reader {
     if (target == nullptr) return read_foreign_key(key, value);
     const Option& option = *target->option;
     if (value.is_null()) return;  // null is "left out"
+    if (is_object_of(option, value)) return read_object(option, key, value);
     Json meant = value;
     if (target->flag != nullptr) {
       if (!value.is_boolean()) {
@@ -202,6 +203,43 @@ class Reader {
       other_spellings_.push_back({source_, key, option.path});
       result_.spelled.insert(key);
     }
+  }
+
+  static const std::string* path_of(const Option& option, const std::string& key) {
+    const auto found = std::ranges::find(option.object_keys, key, &std::pair<std::string, std::string>::first);
+    return found == option.object_keys.end() ? nullptr : &found->second;
+  }
+  static bool is_object_of(const Option& option, const Json& value) {
+    if (!value.is_object()) return false;
+    for (const auto& [name, inner] : value.items()) {
+      if (path_of(option, name) != nullptr) return true;
+    }
+    return false;
+  }
+  // Of Option::object_of.
+  void read_object(const Option& option, const std::string& key, const Json& value) {
+    for (const auto& [name, path] : option.object_keys) {
+      if (!value.contains(name) || value[name].is_null() || value[name].is_object()) {
+        return problems_.push_back(fmt::format("{}: {}: {}, expected {} with a path for each", source_, key,
+                                               value.contains(name)
+                                                   ? fmt::format("{}: found {}", name, json_in_message(value[name]))
+                                                   : fmt::format("no \"{}\" in it", name),
+                                               object_text(option)));
+      }
+    }
+    for (const auto& [name, inner] : value.items()) {
+      const std::string* path = path_of(option, name);
+      if (path == nullptr) {
+        return problems_.push_back(fmt::format("{}: {}.{}: unknown key; beside {} there are no others", source_, key,
+                                               printable(name), object_text(option)));
+      }
+      read_key(*path, inner);
+    }
+  }
+  static std::string object_text(const Option& option) {
+    std::vector<std::string> keys;
+    for (const auto& [name, path] : option.object_keys) keys.push_back(fmt::format("\"{}\": ...", name));
+    return fmt::format("{{{}}}", fmt::join(keys, ", "));
   }
 
   void take(const Option& option) {

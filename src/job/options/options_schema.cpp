@@ -61,6 +61,14 @@ Json schema_of(const Option& option) {
   if (option.accepts_flag) forms.push_back({{"type", "boolean"}});
   for (const auto& [word, meaning] : option.words) forms.push_back({{"const", word}});
   if (option.automatic_value) forms.push_back({{"const", "auto"}});
+  if (!option.object_keys.empty()) {
+    Json object = {{"type", "object"}, {"additionalProperties", false}};
+    for (const auto& [name, path] : option.object_keys) {
+      object["properties"][name] = {{"type", {"string", "array"}}, {"items", {{"type", "string"}, {"minLength", 1}}}};
+      object["required"].push_back(name);
+    }
+    forms.push_back(object);
+  }
   if (forms.empty()) {
     schema = value;
   } else {

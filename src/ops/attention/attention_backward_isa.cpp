@@ -50,6 +50,15 @@ void differentiate_row(float* scores, float* dscores, int64_t limit, int64_t zer
   }
 }
 
+// Adds the gradients of a query's scores, of key `block` and those after it, to its sequence's part of the bias's.
+void add_bias_gradient(const AttentionBackward& op, const Head& head, const BiasPart& part, int64_t query_head,
+                       int64_t query, int64_t block, int64_t keys, const float* dscores) {
+  float* sums =
+      op.dbias_parts.f32() + query_head * op.dbias_parts.stride + part.middle + block - (head.position + query);
+  for_columns(keys, [&](int64_t j, int64_t lanes)
+                        BRISK_INLINE { store(sums + j, load(sums + j, lanes) + load(dscores + j), lanes); });
+}
+
 float dot_row(const float* a, const Tensor& t, int64_t row, int64_t col, int64_t width) {
   Vec sum = zero();
   with_element(t.type, [&](auto of_t) {
@@ -59,7 +68,7 @@ float dot_row(const float* a, const Tensor& t, int64_t row, int64_t col, int64_t
   return reduce_add(sum);
 }
 
-void backward_tile(const AttentionBackward& op, const Head& head, const Tile& tile, int64_t g,
+void backward_tile(const AttentionBackward& op, const Head& head, const BiasPart& part, const Tile& tile, int64_t g,
                    const BackwardScratch& scratch) {
   const AttentionForward& forward = op.forward;
   const int64_t query_head = head.first_head + g, column = query_head * head.width;
@@ -75,10 +84,13 @@ void backward_tile(const AttentionBackward& op, const Head& head, const Tile& ti
     const int64_t row = first_row + i;
     // The products over rows below look up to a group of keys past a row's limit: zeros there.
     const int64_t group_end = tile.group_limit(i / kGroupRows * kGroupRows);
-    differentiate_row(scratch.scores + i * kTileStride, scratch.dscores + i * kTileStride, tile.limit(i),
-                      round_up(group_end + kGroupRows, kLanes), RowDropout(forward, query_head, row), dropout_scale,
-                      tile.block, forward.log_sum_exp.f32()[row * forward.log_sum_exp.stride + query_head],
+    float *scores = scratch.scores + i * kTileStride, *dscores = scratch.dscores + i * kTileStride;
+    if (forward.bias) add_bias(forward, head, query_head, tile.first + i, tile.block, tile.limit(i), scores);
+    differentiate_row(scores, dscores, tile.limit(i), round_up(group_end + kGroupRows, kLanes),
+                      RowDropout(forward, query_head, row), dropout_scale, tile.block,
+                      forward.log_sum_exp.f32()[row * forward.log_sum_exp.stride + query_head],
                       dot_row(scratch.dy_rows + i * head.padded, forward.y, row, column, head.width));
+    if (op.dbias) add_bias_gradient(op, head, part, query_head, tile.first + i, tile.block, tile.limit(i), dscores);
   }
 
   float* dqueries = scratch.dqueries + (g * head.queries + tile.first) * head.padded;
@@ -114,7 +126,8 @@ void clear_row(const Tensor& t, int64_t row, int64_t col, int64_t width) {
 
 // One query, as where a classifier reads the first row alone: straight from the rows of k and v to those of dk and dv,
 // which are a number times q and dy each. Nothing is packed.
-void backward_single(const AttentionBackward& op, const Head& head, const BackwardScratch& scratch) {
+void backward_single(const AttentionBackward& op, const Head& head, const BiasPart& part,
+                     const BackwardScratch& scratch) {
   const AttentionForward& forward = op.forward;
   const int64_t row = head.row, column = head.first_head * head.width, width = head.width;
   float *q = scratch.query_rows, *dy = scratch.dy_rows, *dq = scratch.dqueries;
@@ -133,7 +146,9 @@ void backward_single(const AttentionBackward& op, const Head& head, const Backwa
       scratch.scores[j] = dot_row(q, forward.k, key_row + j, head.kv_column, width);
       scratch.dscores[j] = dot_row(dy, forward.v, key_row + j, head.kv_column, width);
     }
+    if (forward.bias) add_bias(forward, head, head.first_head, 0, block, seen, scratch.scores);
     differentiate_row(scratch.scores, scratch.dscores, seen, 0, dropout, dropout_scale, block, log_sum_exp, dy_dot_y);
+    if (op.dbias) add_bias_gradient(op, head, part, head.first_head, 0, block, seen, scratch.dscores);
     for (int64_t j = seen; j < keys; ++j) scratch.scores[j] = scratch.dscores[j] = 0;
     for (int64_t j = 0; j < keys; ++j) {
       unpack_row(q, scratch.dscores[j], op.dk, key_row + j, head.kv_column, width);
@@ -171,10 +186,19 @@ void attention_backward_task(const AttentionBackward& op, const AttentionTask& t
     clear_row(op.dq, head.row + i, head.first_head * head.width, head.group * head.width);
   }
 
-  if (head.queries == 1 && head.group == 1) return backward_single(op, head, scratch);
+  BiasPart part;
+  if (op.dbias) {
+    part = bias_part(forward, task.sequence);
+    for (int64_t g = 0; g < head.group; ++g) {
+      float* sums = op.dbias_parts.f32() + (head.first_head + g) * op.dbias_parts.stride + part.first;
+      for_columns(part.count, [&](int64_t c, int64_t lanes) BRISK_INLINE { store(sums + c, zero(), lanes); });
+    }
+  }
+  if (head.queries == 1 && head.group == 1) return backward_single(op, head, part, scratch);
 #if defined(__AVX512BF16__)
   const bool bf16_gradients = op.dy.type == DType::bf16 && op.dq.type == DType::bf16;
-  if (all_bf16(forward) && bf16_gradients && head.keys > kFewKeys) return bf16_backward_task(op, head, next, memory);
+  if (all_bf16(forward) && !forward.bias && bf16_gradients && head.keys > kFewKeys)
+    return bf16_backward_task(op, head, next, memory);
 #endif
   ReadAhead ahead = read_ahead(op, next, head.group * head.queries / kQueryTile);
   for (int64_t block = 0; block < head.keys; block += kKeyBlock) {
@@ -189,7 +213,7 @@ void attention_backward_task(const AttentionBackward& op, const AttentionTask& t
     }
     for (int64_t g = 0; g < head.group; ++g) {
       for_each_tile(head, block, [&](const Tile& tile) {
-        backward_tile(op, head, tile, g, scratch);
+        backward_tile(op, head, part, tile, g, scratch);
         ahead.step();
       });
     }

@@ -26,14 +26,16 @@ struct CostedTask {
 
 // Which kernels compute an op.
 enum class Kernels : uint8_t { usual, narrow, entropy, reference };
-Kernels kernels_of(const AttentionShape& shape, bool has_entropy) {
+Kernels kernels_of(const AttentionShape& shape, bool has_entropy, bool has_bias) {
   const bool own_keys = shape.heads == shape.kv_heads;
   const int64_t width = shape.head_width;
   if (!has_vector_kernels()) return Kernels::reference;
   if (has_entropy) return own_keys && (width == 2 || width == 4 || width == 8) ? Kernels::entropy : Kernels::reference;
-  return own_keys && width <= kNarrowWidth ? Kernels::narrow : Kernels::usual;
+  return own_keys && width <= kNarrowWidth && !has_bias ? Kernels::narrow : Kernels::usual;
 }
-Kernels kernels_of(const AttentionForward& op) { return kernels_of(op.shape, static_cast<bool>(op.entropy)); }
+Kernels kernels_of(const AttentionForward& op) {
+  return kernels_of(op.shape, static_cast<bool>(op.entropy), static_cast<bool>(op.bias));
+}
 
 // How many tasks the heads of a sequence are.
 int64_t head_tasks(const AttentionShape& shape, Kernels kernels) {
@@ -160,15 +162,15 @@ void attention_forward(const AttentionForward& op) {
             [&](const AttentionTask& task, const AttentionTask*, void* scratch) { run(op, task, scratch); });
 }
 
-int64_t attention_workspace_bytes(const AttentionShape& shape, bool has_entropy, DType type, int64_t queries,
-                                  int64_t keys) {
+int64_t attention_workspace_bytes(const AttentionShape& shape, bool has_entropy, bool has_bias, DType type,
+                                  int64_t queries, int64_t keys) {
   AttentionForward op;
   op.shape = shape;
   op.q.type = op.k.type = op.v.type = op.y.type = type;
   const auto larger_of = [&](int64_t forward, int64_t backward) {
     return thread_pool().size() * std::max(forward, backward);
   };
-  switch (kernels_of(shape, has_entropy)) {
+  switch (kernels_of(shape, has_entropy, has_bias)) {
     case Kernels::reference: break;
     case Kernels::usual:
       return larger_of(BRISK_ACTIVE_ISA(attention_forward_scratch)(op, queries, keys),
@@ -183,6 +185,27 @@ int64_t attention_workspace_bytes(const AttentionShape& shape, bool has_entropy,
   return 0;
 }
 
+namespace {
+
+// The parts of all sequences, in their order, whoever made them.
+void sum_bias_parts(const AttentionBackward& op) {
+  const AttentionForward& forward = op.forward;
+  thread_pool().for_range(forward.shape.heads, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t head = begin; head < end; ++head) {
+      float* sums = op.dbias.f32() + head * op.dbias.stride;
+      const float* parts = op.dbias_parts.f32() + head * op.dbias_parts.stride;
+      std::fill(sums, sums + op.dbias.cols, 0.0f);
+      for (int64_t s = 0; s < forward.queries.sequences; ++s) {
+        const BiasPart part = bias_part(forward, s);
+        float* middle = sums + op.dbias.cols / 2;
+        for (int64_t at = part.first; at < part.first + part.count; ++at) middle[at - part.middle] += parts[at];
+      }
+    }
+  });
+}
+
+}  // namespace
+
 void attention_backward(const AttentionBackward& op) {
   const AttentionForward& forward = op.forward;
   const Kernels kernels = kernels_of(forward);
@@ -194,6 +217,7 @@ void attention_backward(const AttentionBackward& op) {
     run_tasks(
         tasks, BRISK_ACTIVE_ISA(attention_backward_scratch)(forward, queries, keys),
         [&](const AttentionTask& task, const AttentionTask* next, void* scratch) { run(op, task, next, scratch); });
+    if (op.dbias) sum_bias_parts(op);
     return;
   }
   const bool narrow = kernels == Kernels::narrow;

@@ -64,6 +64,9 @@ void forward_tile(const AttentionForward& op, const Head& head, const Tile& tile
   pack_rows(op.q, head.row + tile.first, tile.rows, query_head * head.width, head.width, op.shape.scale,
             scratch.query_rows, head.padded);
   tile_products(head, tile, scratch.query_rows, scratch.key_panels, scratch.scores);
+  for (int64_t i = 0; op.bias && i < tile.rows; ++i) {
+    add_bias(op, head, query_head, tile.first + i, tile.block, tile.limit(i), scratch.scores + i * kTileStride);
+  }
   for (int64_t i = 0; i < tile.rows; i += kGroupRows) {
     const int64_t limit = tile.group_limit(i), rows = tile.group_rows(i);
     for (int64_t r = i; r < i + rows; ++r) {
@@ -119,6 +122,7 @@ void forward_single(const AttentionForward& op, const Head& head, int64_t query,
       scores[j] = reduce_add(sum);
     }
   });
+  if (op.bias) add_bias(op, head, query_head, query, 0, limit, scores);
   float largest = kLowest, total = 0;
   soften_row(scores, limit, 0, RowDropout(op, query_head, row), 0, largest, total);
   float* sums = scratch.sums;
@@ -163,7 +167,7 @@ void attention_forward_task(const AttentionForward& op, const AttentionTask& tas
     return;
   }
 #if defined(__AVX512BF16__)
-  if (all_bf16(op) && head.keys > kFewKeys) return bf16_forward_task(op, head, next, memory);
+  if (all_bf16(op) && !op.bias && head.keys > kFewKeys) return bf16_forward_task(op, head, next, memory);
 #endif
   ReadAhead ahead = read_ahead(op, next, head.group * head.queries / kQueryTile);
   for (int64_t block = 0; block < head.keys; block += kKeyBlock) {

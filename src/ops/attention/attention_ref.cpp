@@ -14,6 +14,7 @@ struct QueryRow {
   int64_t row;          // of q, y
   int64_t first_key;    // row of k, v
   int64_t visible;      // keys it sees: first_key .. first_key + visible - 1
+  int64_t position;     // among the keys
   uint32_t random_row;  // the key of its dropout draws
 };
 
@@ -29,7 +30,7 @@ void for_each_query(const AttentionForward& op, int64_t head, const Body& body) 
       if (op.dropout.active()) {
         random_row = attention_dropout(op.dropout, head).row_key(queries, begin + i);
       }
-      body(QueryRow{begin + i, op.k_begin[s], visible, random_row});
+      body(QueryRow{begin + i, op.k_begin[s], visible, first_position(op.shape, count, keys) + i, random_row});
     }
   }
 }
@@ -47,6 +48,7 @@ std::vector<double> scores_of(const AttentionForward& op, const QueryRow& query,
   for (int64_t j = 0; j < query.visible; ++j) {
     scores[static_cast<size_t>(j)] =
         double{op.shape.scale} * dot(op.q, query.row, head * width, op.k, query.first_key + j, kv_head * width, width);
+    if (op.bias) scores[static_cast<size_t>(j)] += element(op.bias, head, op.bias.cols / 2 + j - query.position);
   }
   return scores;
 }
@@ -115,6 +117,7 @@ void attention_backward(const AttentionBackward& op) {
   const int64_t width = forward.shape.head_width, kv_columns = forward.shape.kv_heads * width;
   // Many queries add to one key's gradient: sum in double, store once.
   std::vector<double> dk(static_cast<size_t>(forward.k.rows * kv_columns)), dv(dk.size());
+  std::vector<double> dbias(static_cast<size_t>(op.dbias.rows * op.dbias.cols));
 
   for (int64_t head = 0; head < forward.shape.heads; ++head) {
     const int64_t kv_column = head / (forward.shape.heads / forward.shape.kv_heads) * width;
@@ -137,7 +140,11 @@ void attention_backward(const AttentionBackward& op) {
         const double keep = keep_of(j);
         double slope = dot(op.dy, query.row, head * width, forward.v, key_row, kv_column, width);
         if (op.dentropy) slope += of_entropy[static_cast<size_t>(j)];
-        const double dscore = probability * (keep * slope - dy_dot_y - entropy_dot) * forward.shape.scale;
+        const double dsum = probability * (keep * slope - dy_dot_y - entropy_dot);
+        if (op.dbias) {
+          dbias[static_cast<size_t>(head * op.dbias.cols + op.dbias.cols / 2 + j - query.position)] += dsum;
+        }
+        const double dscore = dsum * forward.shape.scale;
         for (int64_t c = 0; c < width; ++c) {
           const size_t at = static_cast<size_t>(key_row * kv_columns + kv_column + c);
           dq[static_cast<size_t>(c)] += dscore * element(forward.k, key_row, kv_column + c);
@@ -151,6 +158,10 @@ void attention_backward(const AttentionBackward& op) {
     });
   }
 
+  for (size_t i = 0; i < dbias.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    set_element(op.dbias, at / op.dbias.cols, at % op.dbias.cols, dbias[i]);
+  }
   for (int64_t s = 0; s < forward.queries.sequences; ++s) {
     for (int64_t row = forward.k_begin[s]; row < forward.k_end[s]; ++row) {
       for (int64_t c = 0; c < kv_columns; ++c) {

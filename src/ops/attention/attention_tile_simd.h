@@ -25,7 +25,8 @@ struct Head {
     row = starts[0] + task.first_query;
     key_row = op.k_begin[task.sequence];
     keys = op.k_end[task.sequence] - key_row;
-    first_visible = op.shape.causal ? keys - (starts[1] - starts[0]) + task.first_query + 1 : keys;
+    position = first_position(op.shape, starts[1] - starts[0], keys) + task.first_query;
+    first_visible = op.shape.causal ? position + 1 : keys;
     growth = op.shape.causal ? 1 : 0;
   }
   // Sizes alone.
@@ -45,6 +46,7 @@ struct Head {
   int64_t queries, keys;
   int64_t first_head = 0, kv_column = 0;  // the task's query heads are first_head .. first_head + group - 1
   int64_t row = 0, key_row = 0;           // the first of q, y; of k, v
+  int64_t position = 0;                   // of the first query among the keys
   int64_t first_visible = 0, growth = 0;
 };
 
@@ -86,6 +88,14 @@ struct RowDropout {
   bool active;
   uint32_t threshold, row_key = 0;
 };
+
+// Adds the bias of key `block` and those after it to the scores of the task's query `query`.
+inline void add_bias(const AttentionForward& op, const Head& head, int64_t query_head, int64_t query, int64_t block,
+                     int64_t keys, float* scores) {
+  const float* bias = op.bias.f32() + query_head * op.bias.stride + op.bias.cols / 2 + block - (head.position + query);
+  for_columns(keys, [&](int64_t j, int64_t lanes)
+                        BRISK_INLINE { store(scores + j, load(scores + j) + load(bias + j, lanes)); });
+}
 
 // Asks for the rows that the next task will read and write, some at a time while the present task computes.
 class ReadAhead {

@@ -25,8 +25,8 @@ int64_t gemm_workspace_bytes(int64_t m, int64_t n, int64_t k, const GemmOperand&
 // y = x W^T and the gradients of x and W: the largest of the three products.
 int64_t product_workspace_bytes(int64_t rows, int64_t inputs, int64_t outputs, DType x_type, DType product_type);
 // Of sequences of at most so many queries and keys, forward and backward.
-int64_t attention_workspace_bytes(const AttentionShape& shape, bool has_entropy, DType type, int64_t queries,
-                                  int64_t keys);
+int64_t attention_workspace_bytes(const AttentionShape& shape, bool has_entropy, bool has_bias, DType type,
+                                  int64_t queries, int64_t keys);
 }  // namespace cpu
 
 }  // namespace brisk

@@ -1,4 +1,4 @@
-// embedding: y = dropout(table[token] + positions[position_offset + position] + types[type]). Backward is
+// embedding: y = dropout(scale table[token] + positions[position_offset + position] + types[type]). Backward is
 // deterministic: no atomics, a fixed order of sums.
 //
 //   Value h = embedding(tape, 0, table, {.positions = positions, .dropout = 0.1});            // on the tape
@@ -21,6 +21,7 @@ struct EmbeddingForward {
   int64_t position_offset = 0;
   Tensor type_table;               // [types, D] f32, or none
   const int32_t* types = nullptr;  // [N], or none: all of type 0
+  float scale = 1;                 // of the table's rows
 };
 
 struct EmbeddingBackward {
@@ -36,6 +37,7 @@ struct EmbeddingBackward {
   Tensor dtypes;  // [types, D] f32, or none
   bool dtypes_adds = false;
   const int32_t* types = nullptr;
+  float scale = 1;
 };
 
 namespace ref {

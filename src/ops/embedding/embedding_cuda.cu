@@ -19,15 +19,15 @@ __global__ void embedding_forward_kernel(EmbeddingForward op, Draws draws) {
   const int64_t per_row = op.y.cols / kCount, at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (at >= op.rows.rows * per_row) return;
   const int64_t row = at / per_row, column = at % per_row * kCount;
-  const auto add_row = [&](Floats<kCount>& sum, const Tensor& table, int64_t table_row) {
+  const auto add_row = [&](Floats<kCount>& sum, const Tensor& table, int64_t table_row, float scale) {
     const Floats<kCount> values =
         load<kCount>(static_cast<const float*>(table.data) + table_row * table.stride + column);
-    for (int i = 0; i < kCount; ++i) sum.v[i] += values.v[i];
+    for (int i = 0; i < kCount; ++i) sum.v[i] += scale * values.v[i];
   };
   Floats<kCount> sum = {};
-  add_row(sum, op.table, op.tokens[row]);
-  if (op.positions.data != nullptr) add_row(sum, op.positions, op.position_offset + op.rows.position[row]);
-  if (op.type_table.data != nullptr) add_row(sum, op.type_table, op.types != nullptr ? op.types[row] : 0);
+  add_row(sum, op.table, op.tokens[row], op.scale);
+  if (op.positions.data != nullptr) add_row(sum, op.positions, op.position_offset + op.rows.position[row], 1);
+  if (op.type_table.data != nullptr) add_row(sum, op.type_table, op.types != nullptr ? op.types[row] : 0, 1);
   if (draws.threshold > 0) {
     const uint32_t row_key = draws.row_key(row);
     for (int i = 0; i < kCount; ++i) sum.v[i] *= draws.factor(row_key, column + i);
@@ -100,6 +100,7 @@ struct SortedRows {
 struct TableGradient {
   Tensor dy, dtable;
   bool adds;
+  float scale;  // of every sum
   Draws draws;
   float*
       partial;  // [segments, 2, width]: of the run that comes in from the left, of the one that goes out to the right
@@ -108,6 +109,7 @@ struct TableGradient {
 template <int kCount>
 __device__ void put(const TableGradient& op, uint32_t key, int64_t column, Floats<kCount> sum) {
   float* out = static_cast<float*>(op.dtable.data) + key * op.dtable.stride + column;
+  for (int i = 0; i < kCount; ++i) sum.v[i] *= op.scale;
   if (op.adds) {
     const Floats<kCount> before = load<kCount>(out);
     for (int i = 0; i < kCount; ++i) sum.v[i] += before.v[i];
@@ -250,9 +252,9 @@ class Parts {
   int64_t bytes_ = 0;
 };
 
-// dtable[keys[r]] (+)= dy[r] for every row r; without keys all are of row 0.
-void add_to_table(const int32_t* keys, const Tensor& dy, const Tensor& dtable, bool adds, const Draws& draws,
-                  int64_t segment_length) {
+// dtable[keys[r]] (+)= scale dy[r] for every row r; without keys all are of row 0.
+void add_to_table(const int32_t* keys, const Tensor& dy, const Tensor& dtable, bool adds, float scale,
+                  const Draws& draws, int64_t segment_length) {
   if (!adds) fill_zero(dtable);
   const int64_t count = dy.rows, segments = divide_up(count, segment_length);
   if (count == 0) return;
@@ -288,7 +290,7 @@ void add_to_table(const int32_t* keys, const Tensor& dy, const Tensor& dtable, b
     sorted.keys = sorted_keys;
     sorted.rows = sorted_rows;
   }
-  const TableGradient gradient{dy, dtable, adds, draws, reinterpret_cast<float*>(memory + partial_at)};
+  const TableGradient gradient{dy, dtable, adds, scale, draws, reinterpret_cast<float*>(memory + partial_at)};
   const bool eights = in_eights(dy) && in_eights(dtable);
   const int threads = static_cast<int>(std::min<int64_t>(round_up(dy.cols / (eights ? 8 : 1), 32), kThreads));
   const Launch shape{.blocks = segments, .threads = std::max(32, threads)};
@@ -324,9 +326,9 @@ void embedding_backward(const EmbeddingBackward& op) {
   const Draws draws = draws_of(op.dropout, op.rows);
   const Tensor dy = op.dy.row_range(0, op.rows.rows);
   // 16 rows a segment: a token is seldom more frequent. The few types have thousands of rows each.
-  if (op.dtable) add_to_table(op.tokens, dy, op.dtable, op.dtable_adds, draws, 16);
+  if (op.dtable) add_to_table(op.tokens, dy, op.dtable, op.dtable_adds, op.scale, draws, 16);
   if (op.dtypes) {
-    add_to_table(op.types, dy, op.dtypes, op.dtypes_adds, draws, std::max<int64_t>(16, divide_up(dy.rows, 256)));
+    add_to_table(op.types, dy, op.dtypes, op.dtypes_adds, 1, draws, std::max<int64_t>(16, divide_up(dy.rows, 256)));
   }
   if (!op.dpositions) return;
   if (!op.dpositions_adds) fill_zero(op.dpositions);

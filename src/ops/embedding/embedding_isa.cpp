@@ -43,6 +43,7 @@ void embedding_forward_rows(const EmbeddingForward& op, int64_t begin, int64_t e
   const int64_t width = op.y.cols;
   const float* table = op.table.f32();
   EmbeddingDropout dropout(op.dropout, op.rows);
+  const Vec scale = set1(op.scale);
   with_element(op.y.type, [&](auto of_y) {
     for (int64_t row = begin; row < end; ++row) {
       if (row + kRowsAhead < end) ask_for(table + op.tokens[row + kRowsAhead] * op.table.stride, width);
@@ -56,7 +57,7 @@ void embedding_forward_rows(const EmbeddingForward& op, int64_t begin, int64_t e
       auto* y = op.y.as<decltype(of_y)>() + row * op.y.stride;
       dropout.enter(row);
       for_columns(width, [&](int64_t c, int64_t lanes) BRISK_INLINE {
-        Vec value = load(word + c, lanes);
+        Vec value = scale * load(word + c, lanes);
         if (place != nullptr) value = value + load(place + c, lanes);
         if (kind != nullptr) value = value + load(kind + c, lanes);
         store(y + c, dropout(value, c), lanes);
@@ -69,6 +70,7 @@ void embedding_backward_share(const EmbeddingBackward& op, const EmbeddingShare&
   const int64_t rows = op.rows.rows;
   const auto mine = [&](int32_t number) { return share.groups == 1 || number % share.groups == share.remainder; };
   EmbeddingDropout dropout(op.dropout, op.rows);
+  const Vec scale = set1(op.scale);
   with_element(op.dy.type, [&](auto of_dy) {
     for (int64_t row = 0; row < rows; ++row) {
       float *dword = nullptr, *dplace = nullptr, *dkind = nullptr;
@@ -90,7 +92,7 @@ void embedding_backward_share(const EmbeddingBackward& op, const EmbeddingShare&
       dropout.enter(row);
       for_columns(share.count, [&](int64_t c, int64_t lanes) BRISK_INLINE {
         const Vec gradient = dropout(load(dy + c, lanes), share.first + c);
-        if (dword != nullptr) store(dword + c, load(dword + c, lanes) + gradient, lanes);
+        if (dword != nullptr) store(dword + c, fma(scale, gradient, load(dword + c, lanes)), lanes);
         if (dplace != nullptr) store(dplace + c, load(dplace + c, lanes) + gradient, lanes);
         if (dkind != nullptr) store(dkind + c, load(dkind + c, lanes) + gradient, lanes);
       });

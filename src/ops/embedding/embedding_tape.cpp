@@ -23,6 +23,7 @@ class EmbeddingOp final : public Op {
                : options.positions != nullptr ? 2
                                               : 1),
         position_offset_(options.position_offset),
+        scale_(static_cast<float>(options.scale)),
         several_types_(options.types != nullptr && options.types->spec.rows > 1),
         dropout_(dropout) {}
   OpFamily family() const override { return OpFamily::embedding; }
@@ -34,6 +35,7 @@ class EmbeddingOp final : public Op {
     op.table = run.master(0);
     if (positions_ >= 0) op.positions = run.master(positions_);
     op.position_offset = position_offset_;
+    op.scale = scale_;
     if (types_ >= 0) op.type_table = run.master(types_);
     if (several_types_) op.types = run.set(row_set_).types;
     op.dropout = dropout_.at(run.batch());
@@ -53,6 +55,7 @@ class EmbeddingOp final : public Op {
       op.dpositions_adds = run.parameter_gradient_adds(positions_);
     }
     op.position_offset = position_offset_;
+    op.scale = scale_;
     if (types_ >= 0) {
       op.dtypes = run.parameter_gradient(types_);
       op.dtypes_adds = run.parameter_gradient_adds(types_);
@@ -72,6 +75,7 @@ class EmbeddingOp final : public Op {
   int row_set_;
   int positions_, types_;  // their places among the parameters; -1: none
   int64_t position_offset_;
+  float scale_;
   bool several_types_;  // with one type, what the batch says of them means nothing
   DropoutSite dropout_;
 };

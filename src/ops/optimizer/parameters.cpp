@@ -17,12 +17,23 @@ void refresh_compute_copies(const ParameterStore& store) {
       if (!parameter->master) continue;
       BRISK_RUN_ON_GPU(convert_to_bf16, parameter->master.f32(), parameter->copy.bf16(), parameter->count());
     }
-  } else if (copy.type == DType::f16) {
-    BRISK_RUN_ON_GPU(convert_to_f16, store.flat_master().f32(), copy.f16(), copy.cols);
-  } else if (store.device().is_cuda()) {
-    BRISK_RUN_ON_GPU(convert_to_bf16, store.flat_master().f32(), copy.bf16(), copy.cols);
   } else {
-    cpu::convert_to_bf16(store.flat_master().f32(), copy.bf16(), copy.cols);
+    refresh_compute_copies(store, 0, copy.cols);
+  }
+}
+
+void refresh_compute_copies(const ParameterStore& store, int64_t begin, int64_t end) {
+  const Tensor copy = store.flat_copy();
+  if (!copy || begin >= end) return;
+  BRISK_CHECK(store.has_all_masters(), "copies of a range of which not all have masters");
+  const DeviceAccess access(store.device());
+  const float* masters = store.flat_master().f32() + begin;
+  if (copy.type == DType::f16) {
+    BRISK_RUN_ON_GPU(convert_to_f16, masters, copy.f16() + begin, end - begin);
+  } else if (store.device().is_cuda()) {
+    BRISK_RUN_ON_GPU(convert_to_bf16, masters, copy.bf16() + begin, end - begin);
+  } else {
+    cpu::convert_to_bf16(masters, copy.bf16() + begin, end - begin);
   }
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -17,6 +18,8 @@
 namespace brisk {
 
 struct StepNumbers {
+  // What is summed over the parts of a step, first.
+  static constexpr int kSums = 5;
   double squared_norm = 0;              // of the gradient as it lies there (`scaling`), by squared_norm()
   double loss_sum = 0, weight_sum = 0;  // over the step's micro-batches
   double correct = 0, targets = 0;
@@ -63,5 +66,8 @@ struct StepNumbers {
     loss_limit = settings.loss_limit;
   }
 };
+static_assert(offsetof(StepNumbers, squared_norm) == 0 &&
+                  offsetof(StepNumbers, targets) == (StepNumbers::kSums - 1) * sizeof(double),
+              "the sums lie side by side");
 
 }  // namespace brisk

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "ops/optimizer/step_numbers.h"
 #include "tensor/device.h"
@@ -35,18 +36,27 @@ class StepState {
   void begin_update(const StepNumbers& settings);  // StepNumbers::set_update
   void add_loss(const Tensor& sums, bool first);   // of a micro-batch; `first` of its step. Can be recorded
   void measure(const Tensor& gradient);            // its squared norm. Can be recorded
-  void decide();                                   // Can be recorded
-  void publish();                                  // starts the way back of the numbers. Can be recorded
-  void finish();                                   // marks where result() waits
-  bool is_done();                                  // what was marked so
-  StepNumbers result();                            // of the step that was finished last; waits for it
+  // The same of the shards of a gradient between these places: of each by itself, then added neighbours first. Can be recorded.
+  void measure(const Tensor& gradient, std::span<const int64_t> bounds);
+  void decide();         // Can be recorded
+  void publish();        // starts the way back of the numbers. Can be recorded
+  void finish();         // marks where result() waits
+  bool is_done();        // what was marked so
+  StepNumbers result();  // of the step that was finished last; waits for it
+
+  // Of a step whose parts are summed apart, or by several ranks: room for the sums of so many.
+  void reserve_parts(int64_t parts);
+  void keep_part(int64_t part);      // the sums as they are now are those of this part
+  void sum_parts(int64_t parts);     // they are those of the kept parts, neighbours first
+  double* part(int64_t part) const;  // [StepNumbers::kSums] in device memory, for who brings it from another rank
+  void clear_sums();                 // of a part that has nothing in it
 
   StepNumbers* numbers() const { return static_cast<StepNumbers*>(numbers_.data()); }  // in device memory
   Device& device() const { return device_; }
 
  private:
   Device& device_;
-  Buffer numbers_;
+  Buffer numbers_, parts_;  // parts_: [parts, StepNumbers::kSums]
   // Of a GPU:
   StepNumbers* staging_ = nullptr;
   std::unique_ptr<DeviceMark> done_;

@@ -49,6 +49,21 @@ void append_to_cache(const Tensor& from, const RowSet& rows, const int32_t* begi
   }
 }
 
+void move_rows(const Tensor& rows, const RowMove* moves, int64_t count, int64_t /*longest*/) {
+  const int64_t size = size_of(rows.type), bytes = rows.cols * size;
+  const auto at = [&](int64_t row) { return rows.as<char>() + row * rows.stride * size; };
+  for (int64_t m = 0; m < count; ++m) {
+    const RowMove& move = moves[m];
+    if (rows.stride == rows.cols) {
+      std::memcpy(at(move.to), at(move.from), static_cast<size_t>(move.count * bytes));
+      continue;
+    }
+    for (int64_t row = 0; row < move.count; ++row) {
+      std::memcpy(at(move.to + row), at(move.from + row), static_cast<size_t>(bytes));
+    }
+  }
+}
+
 void gather_last_rows(const Tensor& from, const RowSet& rows, const Tensor& to) {
   for (int64_t s = 0; s < rows.sequences; ++s) copy_row(from, rows.starts[s + 1] - 1, to, s);
 }

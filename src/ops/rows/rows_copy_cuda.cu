@@ -37,6 +37,17 @@ struct LastRow {
   __device__ int64_t to(int64_t row) const { return row; }
 };
 
+// Row r is row r % longest of move r / longest, if that has so many.
+struct MovedRow {
+  const RowMove* moves;
+  int64_t longest;
+  __device__ int64_t from(int64_t row) const { return moves[row / longest].from + row % longest; }
+  __device__ int64_t to(int64_t row) const {
+    const RowMove& move = moves[row / longest];
+    return row % longest < move.count ? move.to + row % longest : -1;
+  }
+};
+
 template <typename From, typename To, typename Way, int kCount>
 __global__ void copy_rows_kernel(Tensor from, Tensor to, int64_t rows, Way way, bool adds) {
   const int64_t per_row = from.cols / kCount, at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -85,6 +96,11 @@ void clear_rows(const Tensor& rows) {
 
 void append_to_cache(const Tensor& from, const RowSet& rows, const int32_t* begin, const Tensor& cache) {
   copy_rows_by(from, cache, rows.rows, CacheRow{rows, begin}, false);
+}
+
+void move_rows(const Tensor& rows, const RowMove* moves, int64_t count, int64_t longest) {
+  if (count == 0 || longest == 0) return;
+  copy_rows_by(rows, rows, count * longest, MovedRow{moves, longest}, false);
 }
 
 void gather_last_rows(const Tensor& from, const RowSet& rows, const Tensor& to) {

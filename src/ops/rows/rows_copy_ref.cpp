@@ -29,6 +29,14 @@ void append_to_cache(const Tensor& from, const RowSet& rows, const int32_t* begi
   }
 }
 
+void move_rows(const Tensor& rows, const RowMove* moves, int64_t count, int64_t /*longest*/) {
+  for (int64_t m = 0; m < count; ++m) {
+    for (int64_t row = 0; row < moves[m].count; ++row) {
+      copy_one_row(rows, moves[m].from + row, rows, moves[m].to + row);
+    }
+  }
+}
+
 void gather_last_rows(const Tensor& from, const RowSet& rows, const Tensor& to) {
   for (int64_t s = 0; s < rows.sequences; ++s) copy_one_row(from, rows.starts[s + 1] - 1, to, s);
 }

@@ -35,6 +35,7 @@ struct EmbeddingOptions {
   Parameter* positions = nullptr;  // rows [position_offset, ...) for positions 0, 1, ...
   int64_t position_offset = 0;
   Parameter* types = nullptr;  // a row for each token type
+  double scale = 1;            // of the table's rows
   double dropout = 0;
 };
 
@@ -52,7 +53,7 @@ struct LossValues {
   Value sums;
 };
 
-// table[token] + positions[position] + types[type]. f32.
+// scale table[token] + positions[position] + types[type]. f32.
 Value embedding(Tape& tape, int row_set, Parameter* table, const EmbeddingOptions& options = {});
 // Rows that come with the micro-batch (DeviceBatch::Set::inputs), of the tape's activation type; they have no gradient.
 Value input_rows(Tape& tape, int row_set, int64_t cols);
@@ -66,8 +67,15 @@ Value gated(Tape& tape, Value x, Activation activation);
 Value pointwise(Tape& tape, Value x, Activation activation, double factor);
 // Turns the first `rotated` columns of x, heads of width `head_width`.
 Value rotary(Tape& tape, Value x, int64_t rotated, int64_t head_width, double theta);
-// qkv: [N, (heads + 2 kv_heads) K], queries first, then keys, then values.
-Value self_attention(Tape& tape, Value qkv, const AttentionShape& shape, double dropout);
+// What self_attention adds to the scores of keys at each distance from their query (ops/attention/relative_bias.h), [H, 2
+// longest - 1], from a table [buckets, H].
+struct RelativeBiasOptions {
+  int64_t distance = 128;
+  bool causal = false;
+};
+Value relative_bias(Tape& tape, Parameter* table, const RelativeBiasOptions& options, int64_t longest);
+// qkv: [N, (heads + 2 kv_heads) K], queries first, then keys, then values. bias: of relative_bias(), or none.
+Value self_attention(Tape& tape, Value qkv, const AttentionShape& shape, double dropout, Value bias = {});
 // And the entropy of each row's weights, averaged over the heads after dropout: [N, 1] f32.
 struct AttentionWithEntropy {
   Value y, entropy;
@@ -75,6 +83,9 @@ struct AttentionWithEntropy {
 AttentionWithEntropy self_attention_with_entropy(Tape& tape, Value qkv, const AttentionShape& shape, double dropout);
 // q: [Nq, heads K]; kv: [Nk, 2 kv_heads K] of another row set with as many sequences.
 Value cross_attention(Tape& tape, Value q, Value kv, const AttentionShape& shape, double dropout);
+// The same of keys and values in the memory of a KeyValueCache, those of `layer`; for generation. `longest`: rows of the
+// memory that a sequence sees, at most.
+Value memory_attention(Tape& tape, Value q, const AttentionShape& shape, int64_t layer, int64_t longest);
 
 // General ops, for a block that no fused op computes. The result has the type of the first operand. Where an operand has
 // fewer columns than x, each of them stands for as many neighbouring columns of x: [N, 1] is one number for each row,

@@ -134,6 +134,32 @@ Check quality_check(const RunRecord& run) {
 
 }  // namespace
 
+namespace {
+
+// NaN, of those that tell nothing, is less than nothing.
+double least_busy(const RunRecord& run) {
+  double least = 1;
+  for (const RunRecord::RankGpu& gpu : run.rank_gpus) {
+    if (gpu.busy_share < least) least = gpu.busy_share;
+  }
+  return least;
+}
+
+// "rank 0: 94 % of the time, at most 33.0 GiB and 64 C; rank 1: ..."
+std::string gpus_text(const RunRecord& run) {
+  std::string text;
+  for (const RunRecord::RankGpu& gpu : run.rank_gpus) {
+    text += fmt::format("{}rank {:.0f}: {} of the time", text.empty() ? "" : "; ", gpu.rank,
+                        words::percent(gpu.busy_share));
+    if (std::isfinite(gpu.memory_used_bytes)) text += ", at most " + words::bytes(gpu.memory_used_bytes);
+    if (std::isfinite(gpu.celsius))
+      text += fmt::format("{}{:.0f} C", std::isfinite(gpu.memory_used_bytes) ? " and " : ", at most ", gpu.celsius);
+  }
+  return text;
+}
+
+}  // namespace
+
 std::vector<Check> run_checks(const RunRecord& run) {
   if (run.is_imported()) return {};
   std::vector<Check> checks = {epochs_check(run), loss_check(run)};
@@ -141,8 +167,10 @@ std::vector<Check> run_checks(const RunRecord& run) {
   checks.push_back(memory_check(run));
   checks.push_back(divergence_check(run));
   checks.push_back(quality_check(run));
-  if (std::isfinite(run.gpu_busy_share)) {
-    constexpr double kBusy = 0.8;
+  constexpr double kBusy = 0.8;
+  if (run.rank_gpus.size() > 1) {
+    checks.push_back(check("the GPUs of all ranks had work", least_busy(run) >= kBusy, gpus_text(run)));
+  } else if (std::isfinite(run.gpu_busy_share)) {
     checks.push_back(check(
         "the GPU had work", run.gpu_busy_share >= kBusy,
         fmt::format("{}: {} of the time{}", run.device.empty() ? "GPU" : run.device, words::percent(run.gpu_busy_share),

@@ -137,7 +137,8 @@ Html metric_section(const RunRecord& run, const Metric& metric, bool large) {
     views.emplace_back(axis.tab, chart_html(chart));
   }
   std::string title = metric.title();
-  if (!title.empty()) title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(title[0])));
+  const bool is_name = std::any_of(title.begin(), title.end(), [](char c) { return c >= 'A' && c <= 'Z'; });  // chrF
+  if (!title.empty() && !is_name) title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(title[0])));
   std::string why = metric_explanation(metric, run.task);
   if (smoothed) why += " The thin line is each logged step, the bold one its running mean.";
   if (mixed) {
@@ -204,6 +205,9 @@ Html samples_section(const RunRecord& run) {
                                                : fmt::format(", validation loss {}", words::loss(loss->second))));
     }
     body += html("<h3>{}</h3>\n", prompt.empty() ? "(no prompt)" : "“" + prompt + "”");
+    const auto referred = std::ranges::find(run.samples, prompt, &Sample::prompt);
+    if (!referred->reference.empty())
+      body += html("<div class=\"sample\"><small>reference</small><p>{}</p></div>\n", referred->reference);
     body += texts.front();
     if (texts.size() > 2) {
       Html between;
@@ -212,7 +216,11 @@ Html samples_section(const RunRecord& run) {
     }
     if (texts.size() > 1) body += texts.back();
   }
-  return html_section("Samples", "Sampled with the same random numbers at each evaluation; newest first.", body);
+  return html_section("Samples",
+                      run.samples.front().reference.empty()
+                          ? std::string("Sampled with the same random numbers at each evaluation; newest first.")
+                          : std::string("Texts of the validation data at each evaluation; newest first."),
+                      body);
 }
 
 Html settings_section(const RunRecord& run) {

@@ -109,7 +109,10 @@ std::string targets_of_task(const std::string& task) {
 }
 
 std::string metric_explanation(const Metric& metric, const std::string& task) {
-  return metric.description.empty() ? "" : fmt::format("{}, of the {}.", metric.description, targets_of_task(task));
+  if (metric.description.empty()) return "";
+  // What does not depend on tokens is of the text.
+  if (metric.any_tokenizer) return metric.description + ".";
+  return fmt::format("{}, of the {}.", metric.description, targets_of_task(task));
 }
 
 namespace words {

@@ -276,12 +276,39 @@ void read_warnings(const Json& summary, RunRecord& run) {
 // What the GPU told of itself in the last process.
 void read_gpu(const Json& summary, RunRecord& run) {
   run.device = word(summary, "device");
+  constexpr size_t kMostRanks = 1024;
+  if (const auto ranks = summary.find("ranks"); ranks != summary.end() && ranks->is_array()) {
+    for (const Json& rank : *ranks) {
+      if (!rank.is_object() || run.rank_gpus.size() == kMostRanks) continue;
+      const auto gpu = rank.find("gpu");
+      if (gpu == rank.end() || !gpu->is_object()) continue;
+      run.rank_gpus.push_back({number(rank, "rank"), number(*gpu, "mean_busy_share"),
+                               number(*gpu, "max_memory_used_bytes"), number(*gpu, "max_celsius")});
+    }
+  }
   const auto last = summary.find("last_process");
   const Json& process = last != summary.end() && last->is_object() ? *last : summary;
   const auto gpu = process.find("gpu");
   if (gpu == process.end() || !gpu->is_object()) return;
   run.gpu_busy_share = number(*gpu, "mean_busy_share");
   run.gpu_memory_used_bytes = number(*gpu, "max_memory_used_bytes");
+}
+
+// Of several ranks, what the last processes of the run told.
+void read_ranks(const Json& summary, RunRecord& run) {
+  constexpr size_t kMost = 4096;
+  const auto ranks = summary.find("ranks");
+  if (ranks == summary.end() || !ranks->is_array() || ranks->size() < 2) return;
+  for (const Json& rank : *ranks) {
+    if (rank.is_object() && run.ranks.size() < kMost)
+      run.ranks.push_back({.host = word(rank, "host"),
+                           .communication_seconds = number(rank, "communication_seconds"),
+                           .work_seconds = number(rank, "work_seconds")});
+  }
+  const auto last = summary.find("last_process");
+  PhaseSeconds ledger;
+  add_ledger(ledger, last != summary.end() && last->is_object() ? *last : summary);
+  run.ranks_training_seconds = training_seconds(ledger);
 }
 
 // What ledger.jsonl did not say: all of it, for a run of an earlier brisk.
@@ -312,6 +339,7 @@ void read_summary(const std::string& path, RunRecord& run) {
   }
   read_warnings(json, run);
   read_gpu(json, run);
+  read_ranks(json, run);
 }
 
 // Of an earlier brisk's run that did not end: what its lines say.
@@ -384,7 +412,7 @@ void read_figures(RunRecord& run) {
     if (run.samples.size() >= kMostSamples) return;
     const auto ended = line.find("ended");
     run.samples.push_back({whole(line, "step"), word(line, "prompt"), word(line, "text"),
-                           ended != line.end() && ended->is_boolean() && ended->get<bool>()});
+                           ended != line.end() && ended->is_boolean() && ended->get<bool>(), word(line, "reference")});
   });
   read_ledger(path + "/ledger.jsonl", run);
   const RunTotals& totals = run.totals;

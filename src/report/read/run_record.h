@@ -32,8 +32,9 @@ struct EvaluationPoint {  // an evaluation of metrics.jsonl
 
 struct Sample {  // a line of samples.jsonl
   int64_t step = 0;
-  std::string prompt, text;  // the text begins with the prompt
-  bool ended = false;        // by the model itself
+  std::string prompt, text;    // the text begins with the prompt, or is what became of it
+  bool ended = false;          // by the model itself
+  std::string reference = {};  // what should have become of it; empty: there is none
 };
 
 using PhaseSeconds = std::vector<std::pair<std::string, double>>;  // in the ledger's order
@@ -81,6 +82,12 @@ struct ProcessStart {  // a process that worked on the run
   double peak_gflops = kUnknown;
 };
 
+struct RankTime {  // of a rank of the last process
+  std::string host;
+  double communication_seconds = kUnknown;  // in which it did nothing else
+  double work_seconds = kUnknown;           // of its own
+};
+
 struct RunRecord {
   std::string path, name;
   std::string task = "language_model", best_by = "loss";  // as the job has them
@@ -102,6 +109,8 @@ struct RunRecord {
   PhaseSeconds ledger;  // of the whole run
   RunTotals totals;
   std::vector<ProcessStart> processes;
+  std::vector<RankTime> ranks;               // of several that trained together
+  double ranks_training_seconds = kUnknown;  // of each of them
   std::vector<Setting> settings;
   std::vector<std::string> notes;
 
@@ -116,6 +125,12 @@ struct RunRecord {
   double threads = kUnknown;
   std::string device;                                                  // "cpu", "cuda:0"; empty: not told
   double gpu_busy_share = kUnknown, gpu_memory_used_bytes = kUnknown;  // of the last process; memory: the most, by all
+  // Of every rank that had a GPU, where there were several.
+  struct RankGpu {
+    double rank = kUnknown, busy_share = kUnknown, memory_used_bytes = kUnknown,
+           celsius = kUnknown;  // the last two: the most
+  };
+  std::vector<RankGpu> rank_gpus;
   // Of what was evaluated (train/run/setup.h); empty: the brisk that wrote the run did not tell.
   std::string validation_fingerprint, tokenizer_fingerprint, classes_fingerprint;
 

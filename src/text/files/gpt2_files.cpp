@@ -171,6 +171,25 @@ TokenizerParts roberta_parts(BpeModelParts model, const std::string& path, const
   return parts;
 }
 
+TokenizerParts text_to_text_parts(BpeModelParts model) {
+  TokenizerParts parts = byte_level_parts(std::move(model));
+  parts.added_tokens.clear();
+  for (size_t id = 0; id < kTextToTextSpecials.size(); ++id)
+    parts.added_tokens.push_back(special_token(static_cast<TokenId>(id), kTextToTextSpecials[id]));
+  const char* const end = kTextToTextSpecials[2];
+  const auto text = [](const char* name, int type) {
+    return nlohmann::json{{"Sequence", {{"id", name}, {"type_id", type}}}};
+  };
+  const nlohmann::json ends = {{"SpecialToken", {{"id", end}, {"type_id", 0}}}};
+  parts.post_processor = nlohmann::json{{"type", "TemplateProcessing"},
+                                        {"single", {text("A", 0), ends}},
+                                        {"pair", {text("A", 0), text("B", 0), ends}},
+                                        {"special_tokens", {{end, {{"id", end}, {"ids", {2}}, {"tokens", {end}}}}}}}
+                             .dump();
+  read_special_roles("trained", nullptr, parts.model.tokens, parts);
+  return parts;
+}
+
 std::optional<Gpt2Texts> gpt2_texts(const BpeTokenizer& tokenizer) {
   // Whether reading the files again would give the same tokenizer is asked of its fingerprint.
   const BpeModelParts& model = tokenizer.model();

@@ -1,8 +1,8 @@
 // The file formats behind load_tokenizer(): each is read into the parts of a tokenizer. For text/ itself, and for
 // formats of models that carry a tokenizer inside (hub/).
 //
-//   TokenizerParts parts = parts_from_sentencepiece("tokenizer.model", content);
-//   auto tokenizer = std::make_unique<BpeTokenizer>(std::move(parts), "tokenizer.model");
+//   TokenizerParts parts = parts_from_llama2c("tokenizer.bin", content);
+//   auto tokenizer = std::make_unique<BpeTokenizer>(std::move(parts), "tokenizer.bin");
 #pragma once
 
 #include <array>
@@ -14,6 +14,7 @@
 #include <unordered_set>
 
 #include "text/models/bpe_tokenizer.h"
+#include "text/models/unigram_model.h"
 #include "text/models/wordpiece_tokenizer.h"
 
 namespace brisk {
@@ -25,15 +26,22 @@ std::unique_ptr<Tokenizer> tokenizer_from_json(const std::string& path, const nl
 TokenizerParts parts_from_gpt2(const std::string& vocabulary_path, const nlohmann::json& vocabulary,
                                const std::string& merges_path, std::string_view merges, const nlohmann::json& config);
 WordPieceParts parts_from_vocab_txt(const std::string& path, std::string_view content, const nlohmann::json& config);
-TokenizerParts parts_from_sentencepiece(const std::string& path, std::string_view content);
+std::unique_ptr<Tokenizer> tokenizer_from_sentencepiece(const std::string& path, std::string_view content,
+                                                        const nlohmann::json& config);
+// Marian's source.spm or target.spm with the vocab.json that has the ids.
+std::unique_ptr<Tokenizer> tokenizer_from_marian(const std::string& path, std::string_view content,
+                                                 const std::string& vocabulary_path, const nlohmann::json& vocabulary);
 TokenizerParts parts_from_llama2c(const std::string& path, std::string_view content);
 
 // Byte-level BPE as GPT-2 has it, around a vocabulary written in the byte alphabet; as RoBERTa has it, around one with
 // its special tokens. `config` as above.
 TokenizerParts byte_level_parts(BpeModelParts model);
 TokenizerParts roberta_parts(BpeModelParts model, const std::string& path, const nlohmann::json& config);
+// And as our own vocabularies of text to text have it, with kTextToTextSpecials: </s> after each text.
+TokenizerParts text_to_text_parts(BpeModelParts model);
 inline constexpr const char* kGpt2EndOfDocument = "<|endoftext|>";
 inline constexpr std::array<const char*, 5> kRobertaSpecials = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"};
+inline constexpr std::array<const char*, 4> kTextToTextSpecials = {"<s>", "<pad>", "</s>", "<unk>"};
 
 // The content of GPT-2's two files; nothing for a vocabulary that they cannot hold.
 struct Gpt2Texts {
@@ -46,6 +54,7 @@ AddedToken special_token(TokenId id, std::string content);
 
 // The "model" of a tokenizer.json, and its vocabulary: an object of tokens and ids. `place` is named in errors.
 BpeModelParts bpe_model_from_json(const nlohmann::json& model, const std::string& place);
+UnigramModelParts unigram_model_from_json(const nlohmann::json& model, const std::string& place);
 WordPieceModelParts wordpiece_model_from_json(const nlohmann::json& model, const std::string& place);
 std::vector<std::string> vocabulary_from_json(const nlohmann::json& model, const std::string& place);
 std::string vocabulary_json(const std::vector<std::string>& tokens);

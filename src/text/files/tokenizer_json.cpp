@@ -3,12 +3,13 @@
 //   {"version": "1.0", "truncation": null, "padding": null,
 //    "added_tokens": [{"id": 0, "content": "<|endoftext|>", "special": true, ...}],
 //    "normalizer": null, "pre_tokenizer": {...}, "post_processor": {...}, "decoder": {...},
-//    "model": {"type": "BPE" or "WordPiece", "vocab": {"a": 0, ...}, ...}}
+//    "model": {"type": "BPE", "WordPiece" or "Unigram", "vocab": {"a": 0, ...}, ...}}
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "text/files/tokenizer_files.h"
+#include "text/models/unigram_tokenizer.h"
 #include "text/models/wordpiece_tokenizer.h"
 #include "text/pipeline/json_fields.h"
 
@@ -142,7 +143,13 @@ std::unique_ptr<Tokenizer> tokenizer_from_json(const std::string& path, const nl
     return finish(std::move(parts),
                   [&](WordPieceParts made) { return std::make_unique<WordPieceTokenizer>(std::move(made), path); });
   }
-  refuse_component(place, type, "BPE, WordPiece");
+  if (type == "Unigram") {
+    UnigramParts parts;
+    parts.model = unigram_model_from_json(model, place);
+    return finish(std::move(parts),
+                  [&](UnigramParts made) { return std::make_unique<UnigramTokenizer>(std::move(made), path); });
+  }
+  refuse_component(place, type, "BPE, WordPiece, Unigram");
 }
 
 std::string PipelineTokenizer::to_json() const {

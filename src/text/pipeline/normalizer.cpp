@@ -5,7 +5,9 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/text/base64.h"
 #include "base/text/unicode.h"
+#include "text/pipeline/character_map.h"
 #include "text/pipeline/json_fields.h"
 #include "text/pipeline/replace.h"
 #include "text/regex/regex.h"
@@ -17,7 +19,8 @@ namespace brisk {
 namespace {
 
 constexpr const char* kKnownNormalizers =
-    "NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Prepend, Replace, BertNormalizer, ByteLevel, Sequence";
+    "NFC, NFD, NFKC, NFKD, Nmt, Precompiled, Lowercase, Strip, StripAccents, Prepend, Replace, BertNormalizer, ByteLevel, "
+    "Sequence";
 
 // The text with each character handled by `handle(code_point, bytes, out)`.
 template <typename Handle>
@@ -72,6 +75,22 @@ std::string clean(std::string_view text) {
   });
 }
 
+// Control characters are removed, and other characters without a width are spaces, as for translation (Nmt).
+std::string clean_for_translation(std::string_view text) {
+  return map_characters(text, [](uint32_t c, std::string_view bytes, std::string& out) {
+    const bool is_control =
+        (c >= 0x1 && c <= 0x8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F || c == 0x9F;
+    const bool is_space = c == 0x9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 || (c >= 0x200B && c <= 0x200F) ||
+                          c == 0x2028 || c == 0x2029 || c == 0x2581 || c == 0xFEFF || c == 0xFFFD;
+    if (is_control) return;
+    if (is_space) {
+      out += ' ';
+    } else {
+      out += bytes;
+    }
+  });
+}
+
 std::string space_chinese(std::string_view text) {
   return map_characters(text, [](uint32_t c, std::string_view bytes, std::string& out) {
     if (is_bert_chinese(c)) {
@@ -115,6 +134,14 @@ void Normalizer::add(const nlohmann::json& component, const std::string& place, 
     add_form(NormalForm::kNfkc);
   } else if (type == "NFKD") {
     add_form(NormalForm::kNfkd);
+  } else if (type == "Nmt") {
+    add_step(clean_for_translation);
+  } else if (type == "Precompiled") {
+    const auto bytes = decode_base64(json_text(component, "precompiled_charsmap", place));
+    if (!bytes) user_error("{}: \"precompiled_charsmap\" is not base64: copy the file again", place);
+    add_step([map = std::make_shared<const CharacterMap>(*bytes, place)](std::string_view text) {
+      return map->normalize_graphemes(text);
+    });
   } else if (type == "Lowercase") {
     add_step(lowercase);
   } else if (type == "StripAccents") {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -15,17 +16,19 @@ namespace brisk {
 
 TrainedTokenizer train_bpe(std::span<const std::string_view> texts, const BpeTrainingOptions& options) {
   constexpr int64_t kBytes = 256, kMost = int64_t{1} << 30;
-  const bool roberta = options.kind == BpeKind::roberta;
-  const int64_t specials = roberta ? std::ssize(kRobertaSpecials) : 1;
+  std::vector<std::string> first;  // special tokens before the bytes
+  if (options.kind == BpeKind::roberta) first.assign(kRobertaSpecials.begin(), kRobertaSpecials.end());
+  if (options.kind == BpeKind::text_to_text) first.assign(kTextToTextSpecials.begin(), kTextToTextSpecials.end());
+  const int64_t specials = std::max<int64_t>(1, std::ssize(first));
   if (options.vocab_size < kBytes + specials || options.vocab_size > kMost) {
     user_error("a vocabulary of {} tokens; expected {} (256 bytes and {}) to {}", options.vocab_size, kBytes + specials,
-               roberta ? fmt::format("{}", fmt::join(kRobertaSpecials, ", ")) : kGpt2EndOfDocument, kMost);
+               first.empty() ? kGpt2EndOfDocument : fmt::format("{}", fmt::join(first, ", ")), kMost);
   }
   BRISK_CHECK(options.min_pair_count >= 1, "min_pair_count = {}", options.min_pair_count);
 
-  // RoBERTa's special tokens come first; GPT-2's is added at the end.
+  // GPT-2's special token is added at the end.
   BpeModelParts model;
-  if (roberta) model.tokens.assign(kRobertaSpecials.begin(), kRobertaSpecials.end());
+  model.tokens = first;
   const auto first_byte = static_cast<TokenId>(model.tokens.size());
   std::vector<std::string> pieces;  // from the first byte on
   std::vector<Merge> merges;
@@ -47,14 +50,21 @@ TrainedTokenizer train_bpe(std::span<const std::string_view> texts, const BpeTra
   }
   for (const std::string& piece : pieces) model.tokens.push_back(byte_alphabet_encode(piece));
   // No merge can make a special token: letters and symbols are different words.
-  if (!roberta) model.tokens.emplace_back(kGpt2EndOfDocument);
+  if (first.empty()) model.tokens.emplace_back(kGpt2EndOfDocument);
   model.merges = std::move(merges);
 
   TrainedTokenizer result;
   result.requested = options.vocab_size;
   result.reached = static_cast<int64_t>(model.tokens.size());
-  result.tokenizer = std::make_unique<BpeTokenizer>(
-      roberta ? roberta_parts(std::move(model), "trained", nullptr) : byte_level_parts(std::move(model)), "trained");
+  const auto parts = [&] {
+    switch (options.kind) {
+      case BpeKind::roberta: return roberta_parts(std::move(model), "trained", nullptr);
+      case BpeKind::text_to_text: return text_to_text_parts(std::move(model));
+      case BpeKind::gpt2: break;
+    }
+    return byte_level_parts(std::move(model));
+  };
+  result.tokenizer = std::make_unique<BpeTokenizer>(parts(), "trained");
   return result;
 }
 

@@ -1,16 +1,23 @@
 #include "train/engine/engine.h"
 
 #include <algorithm>
+#include <charconv>
 #include <exception>
+#include <string>
+#include <string_view>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/rounding.h"
+#include "base/runtime.h"
+#include "comm/communicator.h"
 #include "infer/forward/batch_buffer.h"
 #include "ops/backend.h"
 #include "ops/cpu/cpu_workspace.h"
 #include "ops/optimizer/parameters.h"
 #include "ops/tape/gpu_workspace.h"
 #include "optim/shards.h"
+#include "train/engine/shard_transport.h"
 #include "train/engine/shared_evaluation.h"
 
 namespace brisk {
@@ -48,6 +55,38 @@ TrainingProgram program_of(const Model& model, const EngineOptions& options, Tap
            .backend = options.backend,
            .products = options.products}};
 }
+// On a GPU matrices of one shape are orthogonalised together, and how many decides which algorithm multiplies them. Where bits
+// must not depend on the number of ranks, they are those of one part of the step.
+int64_t optimizers_of_rank(const EngineOptions& options, int64_t own_parts) {
+  return options.backend == Backend::cuda && options.muon && options.parts > 0 ? own_parts : 1;
+}
+// What BRISK_BUCKET_BYTES says; without it, `otherwise`.
+int64_t bucket_bytes_or(int64_t otherwise) {
+  const std::string_view given = Runtime::current().environment("BRISK_BUCKET_BYTES");
+  if (given.empty()) return otherwise;
+  int64_t bytes = 0;
+  const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), bytes);
+  if (error != std::errc() || end != given.data() + given.size() || bytes < 0)
+    user_error("BRISK_BUCKET_BYTES is \"{}\", expected a number of bytes; 0: no buckets", given);
+  return bytes;
+}
+
+// Elements of the gradient that leave at once while backward goes on; 0: all of them afterwards. Of ranks on CPUs, collective:
+// all must cut at the same places, and the variable, or what an MPI allows, may be another on other machines.
+int64_t bucket_of(const EngineOptions& options) {
+  // Between GPUs, sums of our own move whole shards between all ranks at once; a bucket is often of one rank alone, whose link
+  // the others would queue for. NCCL's go from rank to rank.
+  if (options.process_group().gpus() != nullptr) {
+    if (options.parts > 0) return 0;
+    return (options.bucket_bytes >= 0 ? options.bucket_bytes : kGpuBucketBytes) / size_of(DType::f32);
+  }
+  Communicator* ranks = options.process_group().communicator();
+  if (ranks == nullptr) return 0;
+  int64_t bytes = bucket_bytes_or(options.bucket_bytes >= 0 ? options.bucket_bytes : ranks->background_bytes());
+  if (!ranks->serves_any_thread()) bytes = 0;
+  const std::vector<double> all = ranks->gather(static_cast<double>(bytes));
+  return divide_up(static_cast<int64_t>(*std::min_element(all.begin(), all.end())), size_of(DType::f32));
+}
 }  // namespace
 
 MemoryPlan plan_memory(const EngineOptions& asked) {
@@ -72,12 +111,14 @@ MemoryPlan plan_memory(const EngineOptions& asked) {
   plan.state = store.byte_parts(options.compute_type, ParameterStore::Purpose::training, moments_of(options),
                                 masters_of(options));
   const std::unique_ptr<Optimizer> optimizer = make_optimizer(store, options.adamw, options.muon);
-  plan.optimizer_bytes = optimizer->workspace_bytes(on_gpu);
+  plan.optimizer_bytes = optimizer->workspace_bytes(on_gpu) *
+                         optimizers_of_rank(options, options.parts_of_step() / options.process_group().size());
   plan.saved_bytes = store.trained_count() * size_of(DType::f32) + optimizer->state_bytes();
   const int64_t processes = options.process_group().size(), parts = options.parts_of_step() / processes;
   plan.state.gradients += GradientExchange::part_bytes(store.trained_count(), parts);
-  // The first process has all of them for a moment, when a checkpoint is saved.
-  if (options.process_group().rank() > 0) plan.state.moments = divide_up(plan.state.moments, processes);
+  if (options.process_group().gpus() != nullptr && options.parts > 0)
+    plan.state.gradients += nccl_sum_bytes(divide_up(store.trained_count(), processes), processes);
+  plan.state.moments = divide_up(plan.state.moments, processes);
   plan.state_bytes = plan.state.total() + plan.optimizer_bytes;
   const int64_t arena = training.program.arena_bytes(), evaluation_arena = evaluation.program.arena_bytes();
   plan.activation_bytes = arena + plan.batch_bytes;
@@ -95,22 +136,44 @@ Engine::Engine(const EngineOptions& options)
   BRISK_CHECK((options.compute_type != DType::f16 && options.master_weights) || device_.is_cuda(),
               "a GPU's on the CPU");
   store_.allocate(device_, training_.program.completion_order(), options.compute_type,
-                  ParameterStore::Purpose::training, moments_of(options), masters_of(options));
+                  ParameterStore::Purpose::training, moments_of(options), masters_of(options), false);
   ProcessGroup& processes = options_.process_group();
   const int64_t parts = options_.parts_of_step(), own_parts = parts / processes.size();
   const std::vector<int64_t> shards = shard_bounds(store_, options_.muon.has_value(), parts);
   const auto own = static_cast<size_t>(processes.rank() * own_parts);
-  optimizer_ =
-      make_optimizer(store_, options_.adamw, options_.muon, shards[own], shards[own + static_cast<size_t>(own_parts)]);
+  store_.allocate_moments(shards[own], shards[own + static_cast<size_t>(own_parts)]);
+  const int64_t optimizers = optimizers_of_rank(options_, own_parts);
+  std::vector<std::unique_ptr<Optimizer>> of_shards;
+  for (int64_t i = 0; i < optimizers; ++i) {
+    const auto begin = own + static_cast<size_t>(i * own_parts / optimizers);
+    const auto end = own + static_cast<size_t>((i + 1) * own_parts / optimizers);
+    of_shards.push_back(make_optimizer(store_, options_.adamw, options_.muon, shards[begin], shards[end]));
+  }
+  if (optimizers == 1) {
+    optimizer_ = std::move(of_shards.front());
+  } else {
+    optimizer_ = std::make_unique<OptimizerList>(std::move(of_shards));
+  }
   training_.program.allocate(device_);
   if (device_.is_cuda()) reserve_workspaces();
-  backend_ = (device_.is_cuda() ? make_gpu_backend : make_cpu_backend)(device_, training_, options_.gradient_ready);
+  Nccl* const gpus = processes.gpus();
+  backend_ = device_.is_cuda() ? make_gpu_backend(device_, training_, gpus) : make_cpu_backend(device_, training_);
+  std::vector<int64_t> shards_of_ranks;
+  for (size_t i = 0; i < shards.size(); i += static_cast<size_t>(own_parts)) shards_of_ranks.push_back(shards[i]);
+  const int64_t bucket = bucket_of(options_);
+  std::unique_ptr<ShardTransport> transport;
+  if (gpus != nullptr) {
+    transport = make_nccl_transport(store_, backend_->state(), *gpus, std::move(shards_of_ranks), options_.parts > 0);
+  } else if (processes.size() > 1) {
+    transport = make_cpu_transport(store_, processes, std::move(shards_of_ranks), bucket > 0);
+  }
   step_ = std::make_unique<TrainingStep>(
-      *backend_, store_, *optimizer_, processes,
+      *backend_, store_, *optimizer_, processes, std::move(transport),
       TrainingStep::Options{.max_grad_norm = options_.max_grad_norm,
                             .seed = options_.seed,
                             .scales_loss = options_.compute_type == DType::f16,
-                            .exchange = {.parts = parts, .has_muon = options_.muon.has_value()}});
+                            .exchange = {.parts = parts, .has_muon = options_.muon.has_value(), .bucket = bucket},
+                            .gradient_ready = options_.gradient_ready});
 }
 
 Engine::~Engine() {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/ledger.h"
+#include "checkpoint/checkpoint_tensors.h"
 #include "data/batch/batch.h"
 #include "data/batch/sequences.h"
 #include "infer/forward/batch_layout.h"
@@ -31,6 +32,9 @@
 #include "train/engine/training_step.h"
 
 namespace brisk {
+
+// Of GPUs: some hundred microseconds of a fast link, a few times what an operation costs by itself.
+constexpr int64_t kGpuBucketBytes = int64_t{32} << 20;
 
 struct EngineOptions {
   ModelConfig model;
@@ -54,7 +58,11 @@ struct EngineOptions {
   ProcessGroup* processes = nullptr;  // that train this model together; none: this one alone
   // Of a step, which are summed apart (train/engine/gradient_exchange.h); 0: one for each process.
   int64_t parts = 0;
-  // Hears of every trained parameter once a step, when its gradient is complete (Program::backward).
+  // Of the gradient that ranks exchange at once while backward goes on; 0: all of it, after backward. -1: what is fastest
+  // with their transport.
+  int64_t bucket_bytes = -1;
+  // Hears of every trained parameter once a step, when this process's gradient is complete (Program::backward): not where
+  // its last part has no sequences.
   GradientReady gradient_ready;
   MakeEvaluator make_evaluator = make_token_evaluator;  // what evaluate() measures
 
@@ -126,11 +134,14 @@ class Engine {
   const EngineOptions& options() const { return options_; }
   LossScale* loss_scale() { return step_->loss_scale(); }  // of f16; null: there is none
   const LossScale* loss_scale() const { return step_->loss_scale(); }
-  // To the first process: the gradient of the last step, and what a checkpoint needs of the others. Collective.
+  // To the first process: the gradient of the last step. Collective.
   void collect_gradient() { step_->exchange().collect_gradient(); }
-  void collect_moments() { step_->exchange().collect_moments(); }
-  // After a checkpoint was read or saved: only the process that updates them keeps moments in memory.
-  void forget_others_moments() { step_->exchange().forget_others_moments(); }
+  // Masters are those of the last step on all ranks only after this, where products read rounded copies. Collective.
+  void share_masters() { step_->exchange().share_masters(); }
+  // Of several ranks, so far.
+  CommunicationTotals communication() const { return step_->exchange().communication(); }
+  // What this process updates, and has the moments of.
+  FlatRange own_range() { return {step_->exchange().begin(), step_->exchange().end()}; }
 
   // The tensor to name when a step was not finite.
   std::string first_not_finite() const;

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
+#include <utility>
 
 #include "base/error.h"
-#include "base/sum_tree.h"
-#include "comm/communicator.h"
-#include "ops/optimizer/update.h"
+#include "ops/optimizer/parameters.h"
+#include "ops/optimizer/parts.h"
 #include "optim/shards.h"
 
 namespace brisk {
@@ -21,82 +22,117 @@ size_t waiting_sums(int64_t own_parts) {
 }  // namespace
 
 GradientExchange::GradientExchange(const ParameterStore& store, StepState& state, ProcessGroup& processes,
-                                   const Options& options)
+                                   std::unique_ptr<ShardTransport> transport, const Options& options)
     : store_(store),
       state_(state),
       processes_(processes),
+      transport_(std::move(transport)),
       own_parts_(options.parts / processes.size()),
+      bucket_(options.bucket),
       bounds_(shard_bounds(store, options.has_muon, options.parts)) {
   BRISK_CHECK(own_parts_ * processes.size() == options.parts, "{} parts on {} ranks", options.parts, processes.size());
   BRISK_CHECK(own_parts_ == 1 || std::has_single_bit(static_cast<uint64_t>(own_parts_)), "{} parts a rank", own_parts_);
-  BRISK_CHECK(options.parts == 1 || !store.device().is_cuda(), "parts of a step on a GPU");
+  BRISK_CHECK(has_ranks() || processes.size() == 1, "{} processes without a transport", processes.size());
   for (size_t i = 0; i < bounds_.size(); i += static_cast<size_t>(own_parts_)) rank_bounds_.push_back(bounds_[i]);
   for (size_t i = 0; i < waiting_sums(own_parts_); ++i)
     waiting_.emplace_back(store.device(), store.flat_gradient().cols * size_of(DType::f32));
+  if (keeps_masters_apart()) find_shared_masters();
+  state.reserve_parts(own_parts_);
 }
 
 int64_t GradientExchange::part_bytes(int64_t elements, int64_t own_parts) {
   return static_cast<int64_t>(waiting_sums(own_parts)) * elements * size_of(DType::f32);
 }
 
-void GradientExchange::begin_pass() { sums_.clear(); }
+GradientListener GradientExchange::listener() {
+  if (!leaves_early()) return {};
+  return {.ready = [this](Parameter& parameter) { send_until(parameter.offset + parameter.count()); },
+          .after_last = [this] { send_rest(); },
+          .take_recorded = [this] { return transport_->take_recorded(); }};
+}
+
+void GradientExchange::begin_pass() {
+  parts_done_ = sent_ = 0;
+  is_sent_ = false;
+  if (has_ranks()) transport_->wait_for_reduce();  // of a pass that was given up: it writes to the same gradient
+}
+
+// The sums of earlier parts of this process, into the gradient of its last one.
+void GradientExchange::add_waiting(int64_t begin, int64_t end) {
+  if (own_parts_ == 1) return;
+  for (const Buffer& waiting : waiting_) {
+    add_floats(store_.device(), static_cast<const float*>(waiting.data()) + begin, store_.flat_gradient().f32() + begin,
+               end - begin);
+  }
+}
+
+// Every bucket below this element: they are cut at the same places in all ranks.
+void GradientExchange::send_until(int64_t complete) {
+  const int64_t count = store_.flat_gradient().cols;
+  while (sent_ < count) {
+    const int64_t end = bucket_ > 0 ? std::min(count, sent_ + bucket_) : count;
+    if (end > complete) return;
+    add_waiting(sent_, end);
+    transport_->begin_reduce(sent_, end);
+    sent_ = end;
+  }
+}
+
+// What backward told nothing of has been complete since the last part began.
+void GradientExchange::send_rest() {
+  send_until(store_.flat_gradient().cols);
+  sent_ = 0;
+}
 
 void GradientExchange::clear_gradient() {
-  const DeviceAccess access(store_.device());
-  cpu::clear_floats(store_.flat_gradient().f32(), store_.flat_gradient().cols);
-  StepNumbers& numbers = *state_.numbers();
-  numbers.loss_sum = numbers.weight_sum = numbers.correct = numbers.targets = 0;
+  clear_floats(store_.device(), store_.flat_gradient().f32(), store_.flat_gradient().cols);
+  state_.clear_sums();
 }
 
 void GradientExchange::end_part(bool is_empty) {
-  if (own_parts_ == 1 && !is_empty) return;
+  ++parts_done_;
   if (is_empty) clear_gradient();
+  const bool is_last = parts_done_ == own_parts_;
+  is_sent_ = is_last && !is_empty && leaves_early();
   if (own_parts_ == 1) return;
-  const DeviceAccess access(store_.device());
-  const StepNumbers& numbers = *state_.numbers();
-  sums_.push_back({numbers.loss_sum, numbers.weight_sum, numbers.correct, numbers.targets});
+  state_.keep_part(parts_done_ - 1);
+  if (is_last) return;
   // As a binary counter adds one: a sum meets its neighbour of the same size.
   const Tensor gradient = store_.flat_gradient();
-  const size_t done = sums_.size();
   size_t level = 0;
-  for (; done % (size_t{2} << level) == 0; ++level)
-    cpu::add_floats(static_cast<const float*>(waiting_[level].data()), gradient.f32(), gradient.cols);
-  if (done < static_cast<size_t>(own_parts_))
-    store_.device().copy_in(waiting_[level].data(), gradient.data, gradient.cols * size_of(DType::f32));
+  for (; parts_done_ % (int64_t{2} << level) == 0; ++level)
+    add_floats(store_.device(), static_cast<const float*>(waiting_[level].data()), gradient.f32(), gradient.cols);
+  copy_floats(store_.device(), gradient.f32(), static_cast<float*>(waiting_[level].data()), gradient.cols);
 }
 
 void GradientExchange::end_pass() {
-  if (own_parts_ == 1) return;
-  BRISK_CHECK(std::ssize(sums_) == own_parts_, "a step of {} parts, expected {}", sums_.size(), own_parts_);
-  const DeviceAccess access(store_.device());
-  const auto sum_of = [&](double Sums::*which) {
-    std::vector<double> numbers;
-    for (const Sums& sums : sums_) numbers.push_back(sums.*which);
-    return sum_in_tree(numbers);
-  };
-  StepNumbers& numbers = *state_.numbers();
-  numbers.loss_sum = sum_of(&Sums::loss);
-  numbers.weight_sum = sum_of(&Sums::weights);
-  numbers.correct = sum_of(&Sums::correct);
-  numbers.targets = sum_of(&Sums::targets);
+  BRISK_CHECK(parts_done_ == own_parts_, "a step of {} parts, expected {}", parts_done_, own_parts_);
+  if (!has_ranks()) {
+    add_waiting(0, store_.flat_gradient().cols);
+  } else if (leaves_early() && !is_sent_) {
+    send_rest();
+  }
+  if (own_parts_ > 1) state_.sum_parts(own_parts_);
 }
 
 void GradientExchange::reduce() {
   if (!has_ranks()) return;
-  const DeviceAccess access(store_.device());
-  processes_.communicator()->sum_ranges(store_.flat_gradient().f32(), rank_bounds_);
+  if (!leaves_early()) send_rest();
+  transport_->wait_for_reduce();
 }
 
 void GradientExchange::measure() {
-  if (bounds_.size() == 2) return state_.measure(store_.flat_gradient());
-  const DeviceAccess access(store_.device());
-  std::vector<double> norms;
-  const auto first = static_cast<size_t>(processes_.rank() * own_parts_);
-  for (size_t shard = first; shard < first + static_cast<size_t>(own_parts_); ++shard) {
-    const int64_t begin = bounds_[shard], count = bounds_[shard + 1] - begin;
-    norms.push_back(count > 0 ? cpu::squared_norm(store_.flat_gradient().f32() + begin, count) : 0);
+  if (own_parts_ == 1) {
+    const Tensor all = store_.flat_gradient();
+    return state_.measure(matrix(all.f32() + begin(), DType::f32, 1, end() - begin()));
   }
-  state_.numbers()->squared_norm = sum_in_tree(norms);
+  const auto first = static_cast<size_t>(processes_.rank() * own_parts_);
+  state_.measure(store_.flat_gradient(), std::span(bounds_).subspan(first, static_cast<size_t>(own_parts_) + 1));
+}
+
+void GradientExchange::sum() {
+  if (has_ranks()) return transport_->sum(state_);
+  processes_.sum(state_);
 }
 
 std::vector<int64_t> GradientExchange::rank_bounds_in_bytes(int64_t element_bytes) const {
@@ -105,59 +141,107 @@ std::vector<int64_t> GradientExchange::rank_bounds_in_bytes(int64_t element_byte
   return bounds;
 }
 
-std::vector<int64_t> GradientExchange::second_moment_bounds() const {
-  const float* all = store_.flat_second_moment().f32();
-  std::vector<int64_t> bounds;
-  for (const int64_t bound : rank_bounds_) {
-    // Where the moments of the parameter at or after this place begin.
-    int64_t place = store_.flat_second_moment().cols;
-    for (const Parameter* parameter : store_.flat_order()) {
-      if (!parameter->second_moment || parameter->offset + parameter->count() <= bound) continue;
-      place = parameter->second_moment.f32() - all + std::max<int64_t>(0, bound - parameter->offset);
-      break;
+CommunicationTotals GradientExchange::communication() const {
+  if (!has_ranks()) return {};
+  return {.hidden_seconds = transport_->hidden_seconds(), .bytes_sent = transport_->bytes_sent()};
+}
+
+bool GradientExchange::keeps_masters_apart() const {
+  return has_ranks() && !transport_->in_stream_order() && static_cast<bool>(store_.flat_copy());
+}
+
+// Of a matrix between hidden layers a product reads the copy, and the optimizer of its own rank the master.
+void GradientExchange::find_shared_masters() {
+  constexpr int64_t kShort = int64_t{1} << 14;
+  const std::vector<Parameter*>& order = store_.flat_order();
+  const int64_t count = store_.flat_gradient().cols;
+  std::vector<Run> runs;
+  for (size_t i = 0; i < order.size() && order[i]->spec.trained; ++i) {
+    const Parameter& parameter = *order[i];
+    if (parameter.spec.hidden && parameter.spec.multiplies) continue;
+    const int64_t end = i + 1 < order.size() ? std::min(count, order[i + 1]->offset) : count;
+    if (!runs.empty() && runs.back().end == parameter.offset) {
+      runs.back().end = end;
+    } else {
+      runs.push_back({parameter.offset, end});
     }
-    bounds.push_back(place * size_of(DType::f32));
   }
-  bounds.front() = 0;
-  return bounds;
+  for (const Run& run : runs) (run.end - run.begin > kShort ? long_runs_ : short_runs_).push_back(run);
+  short_bounds_ = {0};
+  for (size_t rank = 0; rank + 1 < rank_bounds_.size(); ++rank) {
+    int64_t elements = 0;
+    for (const Run& run : short_runs_) {
+      elements += std::clamp(run.end, rank_bounds_[rank], rank_bounds_[rank + 1]) -
+                  std::clamp(run.begin, rank_bounds_[rank], rank_bounds_[rank + 1]);
+    }
+    short_bounds_.push_back(short_bounds_.back() + elements);
+  }
+  if (short_bounds_.back() > 0) short_ = Buffer(store_.device(), short_bounds_.back() * size_of(DType::f32));
+}
+
+void GradientExchange::share_with_copies() {
+  const DeviceAccess access(store_.device());
+  float* const masters = store_.flat_master().f32();
+  const auto in_bytes = [](std::vector<int64_t> bounds) {
+    for (int64_t& bound : bounds) bound *= size_of(DType::f32);
+    return bounds;
+  };
+  for (const Run& run : long_runs_) {
+    std::vector<int64_t> bounds = rank_bounds_;
+    for (int64_t& bound : bounds) bound = std::clamp(bound, run.begin, run.end);
+    transport_->share(masters, in_bytes(std::move(bounds)));
+  }
+  if (short_bounds_.back() > 0) {
+    auto* const together = static_cast<float*>(short_.data());
+    // Between the masters of a rank and their place among those of short runs.
+    const auto move = [&](size_t rank, const auto& copy) {
+      float* place = together + short_bounds_[rank];
+      for (const Run& run : short_runs_) {
+        const int64_t begin = std::clamp(run.begin, rank_bounds_[rank], rank_bounds_[rank + 1]);
+        const int64_t elements = std::clamp(run.end, rank_bounds_[rank], rank_bounds_[rank + 1]) - begin;
+        copy(masters + begin, place, elements);
+        place += elements;
+      }
+    };
+    const auto own = static_cast<size_t>(processes_.rank());
+    move(own, [](const float* master, float* place, int64_t count) { std::copy_n(master, count, place); });
+    transport_->share(together, in_bytes(short_bounds_));
+    for (size_t rank = 0; rank + 1 < rank_bounds_.size(); ++rank) {
+      if (rank == own) continue;
+      move(rank, [](float* master, const float* place, int64_t count) { std::copy_n(place, count, master); });
+    }
+  }
+  const Tensor copy = store_.flat_copy();
+  transport_->share(copy.data, rank_bounds_in_bytes(size_of(copy.type)));
+}
+
+void GradientExchange::share_masters() {
+  if (!keeps_masters_apart()) return;
+  transport_->share(store_.flat_master().data, rank_bounds_in_bytes(size_of(DType::f32)));
 }
 
 void GradientExchange::share() {
   if (!has_ranks()) return;
-  BRISK_CHECK(store_.has_all_masters(), "ranks whose weights have no masters");
-  const DeviceAccess access(store_.device());
-  Communicator& ranks = *processes_.communicator();
-  ranks.share_ranges(store_.flat_master().data, rank_bounds_in_bytes(size_of(DType::f32)));
-  if (const Tensor copy = store_.flat_copy()) ranks.share_ranges(copy.data, rank_bounds_in_bytes(size_of(copy.type)));
+  if (keeps_masters_apart()) return share_with_copies();
+  const Tensor masters = store_.flat_master();
+  std::vector<int64_t> bounds;
+  for (const int64_t bound : rank_bounds_)
+    bounds.push_back(store_.place_of(bound, masters, &Parameter::master) * size_of(DType::f32));
+  transport_->share(masters.data, bounds);
+  const Tensor copy = store_.flat_copy();
+  if (!copy) return;
+  // What a GPU rounds itself need not come from another.
+  if (processes_.gpus() != nullptr && store_.has_all_masters()) {
+    refresh_compute_copies(store_, 0, begin());
+    refresh_compute_copies(store_, end(), rank_bounds_.back());
+    return;
+  }
+  transport_->share(copy.data, rank_bounds_in_bytes(size_of(copy.type)));
 }
 
 void GradientExchange::collect_gradient() {
   if (!has_ranks()) return;
-  const DeviceAccess access(store_.device());
-  processes_.communicator()->collect_ranges(store_.flat_gradient().data, rank_bounds_in_bytes(size_of(DType::f32)), 0);
-}
-
-void GradientExchange::collect_moments() {
-  if (!has_ranks()) return;
-  const DeviceAccess access(store_.device());
-  Communicator& ranks = *processes_.communicator();
-  ranks.collect_ranges(store_.flat_first_moment().data, rank_bounds_in_bytes(size_of(DType::f32)), 0);
-  if (const Tensor second = store_.flat_second_moment()) ranks.collect_ranges(second.data, second_moment_bounds(), 0);
-}
-
-void GradientExchange::forget_others_moments() {
-  if (!has_ranks()) return;
-  const auto forget = [&](const Tensor& moments, int64_t own_begin, int64_t own_end) {
-    if (!moments) return;
-    auto* data = static_cast<char*>(moments.data);
-    store_.device().forget(data, own_begin);
-    store_.device().forget(data + own_end, moments.cols * size_of(DType::f32) - own_end);
-  };
-  forget(store_.flat_first_moment(), begin() * size_of(DType::f32), end() * size_of(DType::f32));
-  if (!store_.flat_second_moment()) return;
-  const std::vector<int64_t> bounds = second_moment_bounds();
-  const auto rank = static_cast<size_t>(processes_.rank());
-  forget(store_.flat_second_moment(), bounds[rank], bounds[rank + 1]);
+  transport_->collect(store_.flat_gradient().data, rank_bounds_in_bytes(size_of(DType::f32)));
 }
 
 }  // namespace brisk

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "comm/communicator.h"
+#include "comm/nccl.h"
 
 namespace brisk {
 
@@ -13,6 +14,7 @@ namespace {
 class SingleProcess : public ProcessGroup {
  public:
   double sum(double own) override { return own; }
+  void sum_each(std::span<double> /*numbers*/) override {}
   void sum(StepState& /*step*/) override {}
 
  protected:
@@ -47,9 +49,22 @@ class Communication {
 
 }  // namespace
 
+ConnectedProcesses::ConnectedProcesses(Communicator& communicator, int of_machine, int local_rank)
+    : communicator_(communicator), of_machine_(of_machine), local_rank_(local_rank) {}
+ConnectedProcesses::~ConnectedProcesses() = default;
+
+void ConnectedProcesses::connect_gpus() {
+  if (!gpus_) gpus_ = open_nccl(communicator_);
+}
+
 double ConnectedProcesses::sum(double own) {
   const Communication time(ledger_);
   return communicator_.sum(own);
+}
+
+void ConnectedProcesses::sum_each(std::span<double> numbers) {
+  const Communication time(ledger_);
+  communicator_.sum(numbers);
 }
 
 double ConnectedProcesses::first(double own) {

@@ -13,8 +13,10 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "base/ledger.h"
+#include "comm/nccl.h"
 #include "data/batch/batch.h"
 #include "ops/optimizer/step_state.h"
 #include "tensor/program.h"
@@ -27,6 +29,14 @@ struct GpuWork {
   double busy_seconds = 0;  // from the first kernel to the last of whatever was queued at once, added up
   int64_t kernels = 0;      // of what was replayed from graphs
   bool all_counted = true;  // nothing was queued kernel by kernel
+};
+
+// Hears of the gradients of a step while its backward goes on.
+struct GradientListener {
+  GradientReady ready;               // Program::backward, of the micro-batch that completes them
+  std::function<void()> after_last;  // after that backward
+  // Of a GPU, after these two were called while a graph was recorded: what is to be called whenever that graph was queued.
+  std::function<std::function<void()>()> take_recorded;
 };
 
 class StepBackend {
@@ -47,7 +57,9 @@ class StepBackend {
   // `has_pass`: that of the step was run ahead.
   virtual void begin_step(bool /*has_pass*/) {}
   virtual void begin_pass(const Pass& pass) = 0;
-  // Gradients and sums of the loss; `first` and `last` of its step.
+  // Both, of a GPU, only where work is queued op by op or recorded, not where a graph is replayed.
+  void listen(GradientListener listener) { listener_ = std::move(listener); }
+  // Gradients and sums of the loss; `first` of the gradient that is made, `last`: it is complete with this one.
   virtual void run_micro_batch(const MicroBatch& batch, bool first, bool last, Ledger& ledger) = 0;
   virtual void end_pass() {}
 
@@ -65,12 +77,25 @@ class StepBackend {
   virtual void watch_gpu() {}
   virtual GpuWork gpu_work() { return {}; }
 
+ protected:
+  // Backward of a micro-batch; the listener hears of it where it is the `last`.
+  void run_backward(Program& program, const DeviceBatch& batch, bool last, Ledger& ledger) {
+    program.backward(batch, ledger, last ? listener_.ready : GradientReady());
+    if (last && listener_.after_last) listener_.after_last();
+  }
+  std::function<void()> take_recorded() {
+    return listener_.take_recorded ? listener_.take_recorded() : std::function<void()>();
+  }
+  bool is_heard() const { return listener_.ready || listener_.after_last; }
+
  private:
   StepState state_;
+  GradientListener listener_;
 };
 
-// `training` must outlive it; `ready` hears of gradients (Program::backward) in the last micro-batch of each step.
-std::unique_ptr<StepBackend> make_cpu_backend(Device& device, TrainingProgram& training, GradientReady ready);
-std::unique_ptr<StepBackend> make_gpu_backend(Device& device, TrainingProgram& training, GradientReady ready);
+// `training` must outlive it.
+std::unique_ptr<StepBackend> make_cpu_backend(Device& device, TrainingProgram& training);
+// `gpus`: what connects it to the GPUs of other ranks, asked how it is while the host waits; null: nothing does.
+std::unique_ptr<StepBackend> make_gpu_backend(Device& device, TrainingProgram& training, Nccl* gpus = nullptr);
 
 }  // namespace brisk

@@ -1,6 +1,4 @@
 // Training steps on the CPU: everything is done when its call returns.
-#include <utility>
-
 #include "base/random.h"
 #include "infer/forward/batch_buffer.h"
 #include "train/engine/step_backend.h"
@@ -11,8 +9,8 @@ namespace {
 
 class CpuStepBackend : public StepBackend {
  public:
-  CpuStepBackend(Device& device, TrainingProgram& training, GradientReady ready)
-      : StepBackend(device), training_(training), ready_(std::move(ready)), buffer_(device, training.tape) {}
+  CpuStepBackend(Device& device, TrainingProgram& training)
+      : StepBackend(device), training_(training), buffer_(device, training.tape) {}
 
   void begin_pass(const Pass& pass) override {
     batch_.loss_scale = static_cast<float>(pass.scaling) / static_cast<float>(pass.loss_divisor);
@@ -28,7 +26,7 @@ class CpuStepBackend : public StepBackend {
     }
     batch_.first_of_step = first;
     training_.program.forward(batch_, ledger);
-    training_.program.backward(batch_, ledger, last ? ready_ : GradientReady());
+    run_backward(training_.program, batch_, last, ledger);
     Ledger::Scope scope(ledger, Phase::copy);
     state().add_loss(training_.program.value(training_.loss.sums, batch_), first);
   }
@@ -42,15 +40,14 @@ class CpuStepBackend : public StepBackend {
 
  private:
   TrainingProgram& training_;
-  GradientReady ready_;
   BatchBuffer buffer_;
   DeviceBatch batch_;
 };
 
 }  // namespace
 
-std::unique_ptr<StepBackend> make_cpu_backend(Device& device, TrainingProgram& training, GradientReady ready) {
-  return std::make_unique<CpuStepBackend>(device, training, std::move(ready));
+std::unique_ptr<StepBackend> make_cpu_backend(Device& device, TrainingProgram& training) {
+  return std::make_unique<CpuStepBackend>(device, training);
 }
 
 }  // namespace brisk

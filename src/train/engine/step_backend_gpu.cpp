@@ -1,7 +1,14 @@
 // Training steps on a GPU: a step is queued as a whole and waited for once. What recurs with the same sizes is recorded
 // as a graph when it comes the second time. Now and then a step is queued op by op, with stamps of the GPU's clock
 // between; the ledger divides the others as that one was.
+//
+// With other ranks, what these exchange is queued between the graphs and never recorded in one: their micro-batches have other
+// sizes, so they record and replay at other steps, and NCCL wants all or none to (docs/decisions.md). A graph of backward marks
+// where parts of the gradient are complete, and their reductions wait for these marks beside it.
+#include <chrono>
+#include <exception>
 #include <map>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -23,11 +30,11 @@ bool wants_graphs() { return Runtime::current().environment("BRISK_CUDA_GRAPHS")
 
 class GpuStepBackend : public StepBackend {
  public:
-  GpuStepBackend(Device& device, TrainingProgram& training, GradientReady ready)
+  GpuStepBackend(Device& device, TrainingProgram& training, Nccl* gpus)
       : StepBackend(device),
         device_(device),
         training_(training),
-        ready_(std::move(ready)),
+        gpus_(gpus),
         buffer_(device, training.tape),
         pass_done_(device.mark()) {
     batch_.step_loss_scale = &state().numbers()->loss_scale;
@@ -53,10 +60,9 @@ class GpuStepBackend : public StepBackend {
       buffer_.queue(batch, slot, batch_.sets);
     }
     batch_.first_of_step = first;
-    const bool announces = last && ready_;
-    const Shape shape = shape_of(batch_, announces);
+    const Shape shape = shape_of(batch_, last);
     if (graphs_.size() >= kMostGraphs && !graphs_.contains(shape)) {
-      device_.wait();
+      wait();
       graphs_.clear();
     }
     Recorded& recorded = graphs_[shape];
@@ -69,7 +75,7 @@ class GpuStepBackend : public StepBackend {
     Ledger unseen;
     const bool was_known = run(recorded, samples_, [&] {
       program.forward(batch_, unseen);
-      program.backward(batch_, unseen, announces ? ready_ : GradientReady());
+      run_backward(program, batch_, last, unseen);
       state().add_loss(program.value(training_.loss.sums, batch_), first);
     });
     if (!was_known) is_settled_ = false;
@@ -87,6 +93,8 @@ class GpuStepBackend : public StepBackend {
     if (clock_) {
       clock_->restart();
       work();
+    } else if (gpus_ != nullptr) {
+      work();  // phase by phase
     } else {
       run(update_, false, work);
     }
@@ -94,8 +102,13 @@ class GpuStepBackend : public StepBackend {
   }
 
   void run_phase(Phase phase, Ledger& /*ledger*/, const std::function<void()>& work) override {
+    if (gpus_ != nullptr && !clock_ && phase != Phase::communication) {
+      run(phases_[phase], false, work);
+      return;
+    }
     work();
     if (clock_) clock_->stamp(phase);
+    if (stamps_ && gpus_ != nullptr) work_.all_counted = false;
   }
 
   bool can_run_ahead() const override { return !clock_ && !wants_sample(); }
@@ -103,6 +116,7 @@ class GpuStepBackend : public StepBackend {
   StepNumbers result(Ledger& ledger) override {
     // The GPU had work from the last step to here.
     if (is_busy_ && !state().is_done()) ledger.hide_host(last_totals_, shares_);
+    if (gpus_ != nullptr) wait_with_others([&] { return state().is_done(); });
     const StepNumbers numbers = state().result();
     if (clock_) {
       shares_ = clock_->totals();
@@ -115,7 +129,14 @@ class GpuStepBackend : public StepBackend {
     return numbers;
   }
 
-  void wait() override { device_.wait(); }
+  void wait() override {
+    if (gpus_ == nullptr) return device_.wait();
+    // This rank ends with an error: what it has queued for the others may wait for ever.
+    if (std::uncaught_exceptions() > 0) gpus_->abort();
+    const std::unique_ptr<DeviceMark> end = device_.mark();
+    end->set();
+    wait_with_others([&] { return end->reached(); });
+  }
   int64_t settled_passes() const override { return settled_; }
 
   void watch_gpu() override {
@@ -131,11 +152,11 @@ class GpuStepBackend : public StepBackend {
   }
 
  private:
-  // All that decides what is recorded: whether it is the step's first micro-batch, whether it announces gradients, and of
-  // each row set its sizes and which columns it has.
+  // All that decides what is recorded: whether it is the step's first micro-batch, whether somebody hears of its gradients,
+  // and of each row set its sizes and which columns it has.
   using Shape = std::vector<int64_t>;
-  static Shape shape_of(const DeviceBatch& batch, bool announces) {
-    Shape shape = {batch.first_of_step, announces};
+  Shape shape_of(const DeviceBatch& batch, bool last) const {
+    Shape shape = {batch.first_of_step, last && is_heard()};
     for (const DeviceBatch::Set& set : batch.sets) {
       shape.insert(shape.end(), {set.rows.rows, set.rows.sequences, set.rows.longest, set.rows.even});
       const void* const columns[] = {set.tokens, set.types, set.targets, set.weights, set.source};
@@ -147,7 +168,24 @@ class GpuStepBackend : public StepBackend {
   struct Recorded {
     int64_t seen = 0;
     std::unique_ptr<DeviceGraph> graph;
+    std::function<void()> after;  // GradientListener::take_recorded
   };
+
+  // The GPU may wait for one that is gone: a look at the others ends that.
+  template <typename Done>
+  void wait_with_others(const Done& done) {
+    using Clock = std::chrono::steady_clock;
+    constexpr auto kNap = std::chrono::microseconds(20);
+    constexpr auto kBetweenLooks = std::chrono::milliseconds(100);
+    auto looked = Clock::now();
+    while (!done()) {
+      std::this_thread::sleep_for(kNap);
+      if (const auto now = Clock::now(); now - looked >= kBetweenLooks) {
+        gpus_->check();
+        looked = now;
+      }
+    }
+  }
 
   // Whether the next step is to be measured op by op: the second, and one in a thousand, as soon as its sizes have run
   // before, so that no choice of an algorithm is in it.
@@ -161,10 +199,14 @@ class GpuStepBackend : public StepBackend {
     const bool is_new = recorded.seen++ == 0;
     const bool as_graph = !op_by_op && wants_graphs() && !is_new;
     const bool is_recorded = recorded.graph != nullptr;
-    if (as_graph && !is_recorded) recorded.graph = device_.record(work);
+    if (as_graph && !is_recorded) {
+      recorded.graph = device_.record(work);
+      recorded.after = take_recorded();
+    }
     if (stamps_) stamps_->stamp();
     if (as_graph) {
       recorded.graph->run();
+      if (recorded.after) recorded.after();
     } else {
       work();
     }
@@ -178,11 +220,12 @@ class GpuStepBackend : public StepBackend {
 
   Device& device_;
   TrainingProgram& training_;
-  GradientReady ready_;
+  Nccl* gpus_;  // that connects other ranks; null: there are none
   BatchBuffer buffer_;
   DeviceBatch batch_;
   std::map<Shape, Recorded> graphs_;  // of micro-batches
   Recorded update_;
+  std::map<Phase, Recorded> phases_;  // of the update, where there are other ranks
   std::unique_ptr<DeviceMark> pass_done_;
   bool is_busy_ = false;                  // from the last step to the begin of this one
   int64_t passes_ = 0, last_sample_ = 0;  // so far; the one that was measured op by op last
@@ -199,8 +242,8 @@ class GpuStepBackend : public StepBackend {
 
 }  // namespace
 
-std::unique_ptr<StepBackend> make_gpu_backend(Device& device, TrainingProgram& training, GradientReady ready) {
-  return std::make_unique<GpuStepBackend>(device, training, std::move(ready));
+std::unique_ptr<StepBackend> make_gpu_backend(Device& device, TrainingProgram& training, Nccl* gpus) {
+  return std::make_unique<GpuStepBackend>(device, training, gpus);
 }
 
 }  // namespace brisk

@@ -1,5 +1,6 @@
 #include "train/engine/training_step.h"
 
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -39,19 +40,33 @@ bool StepResult::finite() const { return std::isfinite(loss_sum) && std::isfinit
 double StepResult::loss() const { return weight_sum > 0 ? loss_sum / weight_sum : loss_sum; }
 
 TrainingStep::TrainingStep(StepBackend& backend, const ParameterStore& store, Optimizer& optimizer,
-                           ProcessGroup& processes, const Options& options)
+                           ProcessGroup& processes, std::unique_ptr<ShardTransport> transport, const Options& options)
     : backend_(backend),
       optimizer_(optimizer),
       processes_(processes),
-      exchange_(store, backend.state(), processes, options.exchange),
-      options_(options) {
+      exchange_(store, backend.state(), processes, std::move(transport), options.exchange),
+      options_(options),
+      is_on_gpu_(store.device().is_cuda()) {
   if (options.scales_loss) loss_scale_.emplace();
+  GradientListener listener = exchange_.listener();
+  if (const GradientReady& told = options.gradient_ready) {
+    listener.ready = [told, sends = std::move(listener.ready)](Parameter& parameter) {
+      told(parameter);
+      if (sends) sends(parameter);
+    };
+  }
+  backend_.listen(std::move(listener));
 }
 
 // Forward and backward of all micro-batches: gradients and sums of the loss. Parameters stay as they are, so this may
 // run while the host does not know yet what came of the step before.
 void TrainingStep::run_pass(const StepBatch& batch, int64_t step, bool may_sample, Ledger& ledger) {
-  const double divisor = processes_.sum(batch.loss_divisor());
+  const int64_t rows = rows_of(batch);
+  // All that the ranks tell each other before the update, at once.
+  std::array sums = {batch.loss_divisor(), static_cast<double>(real_rows_of(batch)),
+                     static_cast<double>(batch.sequences), static_cast<double>(rows)};
+  processes_.sum_each(sums);
+  const double divisor = sums[0];
   backend_.begin_pass({.step = step,
                        .seed = options_.seed,
                        .loss_divisor = divisor > 0 ? divisor : 1.0,
@@ -59,22 +74,21 @@ void TrainingStep::run_pass(const StepBatch& batch, int64_t step, bool may_sampl
                        .may_sample = may_sample});
   const std::vector<StepBatch::Part> parts = batch.parts();
   exchange_.begin_pass();
-  for (const StepBatch::Part& part : parts) {
+  for (size_t p = 0; p < parts.size(); ++p) {
+    const StepBatch::Part part = parts[p];
     for (int64_t i = part.begin; i < part.end; ++i) {
-      backend_.run_micro_batch(batch.micro_batches[static_cast<size_t>(i)], i == part.begin, i + 1 == parts.back().end,
-                               ledger);
+      const bool completes = p + 1 == parts.size() && i + 1 == part.end;
+      backend_.run_micro_batch(batch.micro_batches[static_cast<size_t>(i)], i == part.begin, completes, ledger);
     }
     exchange_.end_part(part.begin == part.end);
   }
   exchange_.end_pass();
   backend_.end_pass();
-  const auto sum = [&](int64_t own) { return std::llround(processes_.sum(static_cast<double>(own))); };
-  const int64_t rows = rows_of(batch);
   pass_ = Pass{.step = step,
                .own_rows = rows,
-               .tokens = sum(real_rows_of(batch)),
-               .sequences = sum(batch.sequences),
-               .rows = sum(rows)};
+               .tokens = std::llround(sums[1]),
+               .sequences = std::llround(sums[2]),
+               .rows = std::llround(sums[3])};
 }
 
 // What a graph records must not depend on the step: its settings are in device memory before.
@@ -87,7 +101,7 @@ void TrainingStep::update(int64_t step, double rate, Ledger& ledger, const Updat
   state.begin_update(settings);
   const bool has_ranks = exchange_.has_ranks();
   const auto decide = [&] {
-    processes_.sum(state);
+    exchange_.sum();
     state.decide();
   };
   backend_.run_update([&] {
@@ -122,7 +136,7 @@ StepResult TrainingStep::run(const StepBatch& batch, int64_t step, double rate, 
   update(step, rate, ledger, limits);
   bool ran_ahead = false;
   // With a loss that is scaled the next pass depends on how this one went.
-  if (next && !loss_scale_ && processes_.broadcast(backend_.can_run_ahead())) {
+  if (is_on_gpu_ && next && !loss_scale_ && processes_.sum(backend_.can_run_ahead() ? 0.0 : 1.0) == 0) {
     if (const StepBatch* following = next()) {
       run_pass(*following, step + 1, false, ledger);
       ran_ahead = true;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 
 #include "base/ledger.h"
@@ -53,10 +54,11 @@ class TrainingStep {
     uint64_t seed = 1;
     bool scales_loss = false;  // for products in f16
     GradientExchange::Options exchange = {};
+    GradientReady gradient_ready = {};  // EngineOptions::gradient_ready
   };
-  // What it is given must outlive it.
+  // What it is given must outlive it. `transport`: where there are several ranks.
   TrainingStep(StepBackend& backend, const ParameterStore& store, Optimizer& optimizer, ProcessGroup& processes,
-               const Options& options);
+               std::unique_ptr<ShardTransport> transport, const Options& options);
 
   // Engine::train_step().
   StepResult run(const StepBatch& batch, int64_t step, double rate, Ledger& ledger, const UpdateLimits& limits,
@@ -65,6 +67,7 @@ class TrainingStep {
   void cancel_next_pass();
 
   GradientExchange& exchange() { return exchange_; }
+  const GradientExchange& exchange() const { return exchange_; }
 
   LossScale* loss_scale() { return loss_scale_ ? &*loss_scale_ : nullptr; }
 
@@ -83,6 +86,7 @@ class TrainingStep {
   ProcessGroup& processes_;
   GradientExchange exchange_;
   Options options_;
+  bool is_on_gpu_;
   std::optional<LossScale> loss_scale_;
   std::optional<Pass> pass_;  // that has run or is queued, and whose update is not
 };

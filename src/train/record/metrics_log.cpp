@@ -27,19 +27,30 @@ std::string key_text(const std::string& name) {
   return Json(name).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// What the GPU tells: `, "gpu_busy_share": 0.98, ...`.
-std::string gpu_fields(const GpuReading& gpu) {
+// What a GPU tells: `, "gpu_busy_share": 0.98, ...`, by another beginning of the names.
+std::string gpu_fields(const GpuReading& gpu, const char* prefix = "gpu_") {
   std::string text;
   const auto add = [&](const char* key, double value) {
-    if (value >= 0) text += fmt::format(R"(, "{}": {})", key, number(value));
+    if (value >= 0) text += fmt::format(R"(, "{}{}": {})", prefix, key, number(value));
   };
-  add("gpu_busy_share", gpu.busy_share);
-  add("gpu_watts", gpu.watts);
-  add("gpu_celsius", gpu.celsius);
-  add("gpu_sm_mhz", gpu.sm_mhz);
-  add("gpu_memory_mhz", gpu.memory_mhz);
-  if (gpu.memory_used_bytes >= 0) text += fmt::format(R"(, "gpu_memory_used_bytes": {})", gpu.memory_used_bytes);
+  add("busy_share", gpu.busy_share);
+  add("watts", gpu.watts);
+  add("celsius", gpu.celsius);
+  add("sm_mhz", gpu.sm_mhz);
+  add("memory_mhz", gpu.memory_mhz);
+  if (gpu.memory_used_bytes >= 0) text += fmt::format(R"(, "{}memory_used_bytes": {})", prefix, gpu.memory_used_bytes);
   return text;
+}
+
+// `, "gpus": [{"busy_share": 0.98, ...}, ...]`.
+std::string fields_of_gpus(const std::vector<GpuReading>& gpus) {
+  if (gpus.empty()) return "";
+  std::string all;
+  for (const GpuReading& gpu : gpus) {
+    const std::string fields = gpu_fields(gpu, "");
+    all += fmt::format("{}{{{}}}", all.empty() ? "" : ", ", fields.empty() ? "" : fields.substr(2));
+  }
+  return fmt::format(R"(, "gpus": [{}])", all);
 }
 
 Json gpu_json(const GpuSummary& gpu) {
@@ -66,18 +77,22 @@ std::string to_json_line(const StepMetrics& metrics) {
   for (const Metric& metric : metrics.metrics) {
     values += fmt::format(R"({}: {}, )", key_text(metric.name), number(metric.value));
   }
-  return fmt::format(R"({{"step": {}, "epoch": {}, "tokens": {}, {}"learning_rate": {}, )"
-                     R"("gradient_norm": {}, "tokens_per_second": {}, "step_ms": {}, "seconds": {}, )"
-                     R"("skipped_updates": {}, "rollbacks": {}{}{}{}}})",
-                     metrics.step, metrics.epoch, metrics.tokens, values, number(metrics.learning_rate),
-                     number(metrics.gradient_norm), number(metrics.tokens_per_second), number(metrics.step_ms),
-                     number(metrics.seconds), metrics.skipped_updates, metrics.rollbacks,
-                     metrics.loss_scale
-                         ? fmt::format(R"(, "skipped_steps": {}, "loss_scale": {})", metrics.loss_scale->skipped_steps,
+  return fmt::format(
+      R"({{"step": {}, "epoch": {}, "tokens": {}, {}"learning_rate": {}, )"
+      R"("gradient_norm": {}, "tokens_per_second": {}, "step_ms": {}, "seconds": {}, )"
+      R"("skipped_updates": {}, "rollbacks": {}{}{}{}{}{}}})",
+      metrics.step, metrics.epoch, metrics.tokens, values, number(metrics.learning_rate), number(metrics.gradient_norm),
+      number(metrics.tokens_per_second), number(metrics.step_ms), number(metrics.seconds), metrics.skipped_updates,
+      metrics.rollbacks,
+      metrics.loss_scale ? fmt::format(R"(, "skipped_steps": {}, "loss_scale": {})", metrics.loss_scale->skipped_steps,
                                        number(metrics.loss_scale->scale))
                          : "",
-                     metrics.padding ? fmt::format(R"(, "padding": {})", number(*metrics.padding)) : "",
-                     metrics.gpu ? gpu_fields(*metrics.gpu) : "");
+      metrics.padding ? fmt::format(R"(, "padding": {})", number(*metrics.padding)) : "",
+      metrics.communication
+          ? fmt::format(R"(, "communication_ms": {}, "hidden_communication_ms": {})",
+                        number(metrics.communication->exposed_ms), number(metrics.communication->hidden_ms))
+          : "",
+      metrics.gpu ? gpu_fields(*metrics.gpu) : "", fields_of_gpus(metrics.gpus));
 }
 
 std::string to_json_line(const EvaluationMetrics& evaluation) {
@@ -160,9 +175,19 @@ std::string summary_to_json_text(const RunSummary& summary) {
   json["processes"] = summary.processes;
   json["world_size"] = summary.world_size;
   for (size_t rank = 0; rank < summary.ranks.size(); ++rank) {
+    const RunSummary::RankFigures& figures = summary.ranks[rank];
     json["ranks"].push_back({{"rank", rank},
-                             {"communication_seconds", summary.ranks[rank].communication_seconds},
-                             {"peak_memory_bytes", summary.ranks[rank].peak_memory_bytes}});
+                             {"host", figures.host},
+                             {"communication_seconds", figures.communication_seconds},
+                             {"hidden_communication_seconds", figures.hidden_communication_seconds},
+                             {"work_seconds", figures.work_seconds},
+                             {"bytes_sent", figures.bytes_sent},
+                             {"peak_memory_bytes", figures.peak_memory_bytes}});
+    if (figures.gpu) json["ranks"].back()["gpu"] = gpu_json(*figures.gpu);
+  }
+  if (summary.slow_rank) {
+    json["slow_rank"] = {
+        {"rank", summary.slow_rank->rank}, {"host", summary.slow_rank->host}, {"times", summary.slow_rank->times}};
   }
   json["gflops"] = summary.gflops;
   json["peak_gflops"] = summary.peak_gflops;

@@ -37,7 +37,13 @@ struct StepMetrics {
   int64_t rollbacks = 0;
   std::optional<LossScale> loss_scale = {};  // of f16: as `skipped_steps` and `loss_scale`
   std::optional<GpuReading> gpu = {};        // the GPU's last reading, where there is one
+  std::vector<GpuReading> gpus = {};   // of all ranks' GPUs on this machine, that one first, where there are several
   std::optional<double> padding = {};  // share of the rows computed since the last line, where the job asks for any
+  // Of several ranks, the first one's, in a step since the last line: what it waited, and what computing hid.
+  struct Communication {
+    double exposed_ms = 0, hidden_ms = 0;
+  };
+  std::optional<Communication> communication = {};
 
   double loss() const { return metrics.value("loss"); }
 };
@@ -84,12 +90,23 @@ struct RunSummary {
   int64_t planned_memory_bytes = 0;  // before the start, of what it would compute in
   int64_t processes = 1;             // one after the other: it was resumed
   int64_t world_size = 1;            // ranks that trained together, at the end
-  // Of each of them, where there are several: seconds in which it waited for the others or exchanged with them, and its memory.
+  // Of each of them, where there are several, in its last process.
   struct RankFigures {
-    double communication_seconds = 0;
-    int64_t peak_memory_bytes = 0;
+    std::string host;
+    double communication_seconds = 0;         // exposed: it waited for the others, or exchanged with them
+    double hidden_communication_seconds = 0;  // while it computed
+    double work_seconds = 0;                  // of its own in steps (train/run/rank_watch.h)
+    int64_t bytes_sent = 0;                   // to the others
+    int64_t peak_memory_bytes = 0;            // on the GPU where it ran on one
+    std::optional<GpuSummary> gpu = {};
   };
   std::vector<RankFigures> ranks = {};
+  struct SlowRank {
+    int64_t rank = 0;
+    std::string host;
+    double times = 1;  // as long as the median of the others
+  };
+  std::optional<SlowRank> slow_rank = {};
   // Of the last process alone; in summary.json apart (`last_process`) where there were several.
   std::vector<std::pair<std::string, double>> process_ledger;
   double process_wall_seconds = 0, process_tokens_per_second = 0, process_utilisation = 0;

@@ -8,6 +8,7 @@
 #include "base/text/plural.h"
 #include "checkpoint/fine_tuned.h"
 #include "train/engine/divergence_guard.h"
+#include "train/run/checkpoint_saver.h"
 #include "train/run/run_health.h"
 
 namespace brisk {
@@ -75,15 +76,14 @@ int64_t roll_back(const RunPlan& plan, RunState& run, RunResources& resources) {
   }
   plan.processes().wait_for_all();
   resources.metrics.emplace(plan.writes() ? plan.directory.metrics_path() : "");
-  run.summary = {.first_step_seconds = run.summary.first_step_seconds,
+  run.summary = {.slow_rank = run.summary.slow_rank,
+                 .first_step_seconds = run.summary.first_step_seconds,
                  .checkpoints_saved = run.summary.checkpoints_saved,
                  .checkpoint_write_seconds = run.summary.checkpoint_write_seconds};
   recall_metrics(plan.directory.metrics_path(), plan.task->metrics(), state.best_step, run.summary);
-  if (plan.writes()) {  // all have the moments: they were just read, or are zero
-    const SaveResult saved = save_checkpoint(path, resources.engine->parameters(), state);
-    if (!saved.ok()) warn("{}", saved.problem);
-  }
-  resources.engine->forget_others_moments();
+  CheckpointSaver saver({.run = path, .processes = &plan.processes(), .own = resources.engine->own_range()});
+  saver.begin(resources.engine->parameters(), state, SaveMode::at_once);
+  if (const SavedCheckpoint saved = saver.take(); !saved.result.ok()) warn("{}", saved.result.problem);
   LoaderOptions from_here = plan.loader_options;
   from_here.start = state.cursor;
   resources.loader.reset();

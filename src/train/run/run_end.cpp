@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <optional>
+#include <type_traits>
 
 #include "base/error.h"
 #include "base/machine/machine.h"
+#include "base/machine/process.h"
 #include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "base/text/plural.h"
@@ -14,6 +18,7 @@
 #include "report/read/run_record.h"
 #include "train/record/metrics_log.h"
 #include "train/run/compare_baseline.h"
+#include "train/run/rank_watch.h"
 
 namespace brisk {
 
@@ -87,6 +92,20 @@ std::vector<EpochRow> epoch_rows(const RunRecord& run, const Speed& process, boo
   return rows;
 }
 
+// What the GPU of each rank told; none of one whose driver tells nothing, or that has none.
+std::vector<std::optional<GpuSummary>> gathered(const std::optional<GpuSummary>& own, Communicator& ranks) {
+  static_assert(std::is_trivially_copyable_v<GpuSummary>);
+  std::string bytes;
+  if (own) bytes.assign(reinterpret_cast<const char*>(&*own), sizeof(GpuSummary));
+  std::vector<std::optional<GpuSummary>> all;
+  for (const std::string& text : ranks.gather(bytes)) {
+    all.emplace_back();
+    if (text.size() != sizeof(GpuSummary)) continue;
+    std::memcpy(&all.back().emplace(), text.data(), sizeof(GpuSummary));
+  }
+  return all;
+}
+
 // What all processes of the run add up to.
 struct WholeRun {
   Ledger::Totals process;  // the last one
@@ -142,10 +161,24 @@ WholeRun whole_run(const RunPlan& plan, const RunState& run, const RunResources&
   summary.threads = thread_pool().size();
   summary.world_size = plan.processes().size();
   if (Communicator* ranks = plan.processes().communicator()) {
+    const CommunicationTotals own = resources.engine->communication();
     const std::vector<double> waits = ranks->gather(whole.process.seconds(Phase::communication));
-    const std::vector<double> peaks = ranks->gather(static_cast<double>(peak_memory_bytes()));
-    for (size_t rank = 0; rank < waits.size(); ++rank)
-      summary.ranks.push_back({waits[rank], static_cast<int64_t>(peaks[rank])});
+    const std::vector<double> hidden = ranks->gather(own.hidden_seconds);
+    const std::vector<double> work = ranks->gather(work_seconds(whole.process));
+    const std::vector<double> sent = ranks->gather(static_cast<double>(own.bytes_sent));
+    const int64_t peak = device.is_cuda() ? device.memory().peak() : peak_memory_bytes();
+    const std::vector<double> peaks = ranks->gather(static_cast<double>(peak));
+    const std::vector<std::optional<GpuSummary>> gpus = gathered(summary.gpu, *ranks);
+    const std::vector<std::string> hosts = ranks->gather(host_name());
+    for (size_t rank = 0; rank < waits.size(); ++rank) {
+      summary.ranks.push_back({.host = hosts[rank],
+                               .communication_seconds = waits[rank],
+                               .hidden_communication_seconds = hidden[rank],
+                               .work_seconds = work[rank],
+                               .bytes_sent = static_cast<int64_t>(sent[rank]),
+                               .peak_memory_bytes = static_cast<int64_t>(peaks[rank]),
+                               .gpu = gpus[rank]});
+    }
   }
   summary.skipped_updates = run.state.guard.skipped;
   summary.rollbacks = run.state.guard.rollbacks;
@@ -203,12 +236,20 @@ TrainOutcome end_run(const RunPlan& plan, const RunState& run, const RunResource
   if (summary.ranks.size() > 1) {
     std::string waits;
     for (size_t rank = 0; rank < summary.ranks.size(); ++rank) {
-      waits += fmt::format("{}rank {}: {:.1f} %, {}", rank > 0 ? "; " : "", rank,
-                           100 * summary.ranks[rank].communication_seconds / std::max(1e-9, process.seconds()),
-                           format_bytes(static_cast<double>(summary.ranks[rank].peak_memory_bytes)));
+      const RunSummary::RankFigures& figures = summary.ranks[rank];
+      const double steps = static_cast<double>(std::max<int64_t>(1, end.speed.steps));
+      waits += fmt::format(
+          "\n  rank {} on {}: {:.2f} ms a step ({:.1f} %), and {:.2f} ms hidden behind its work; {} sent; {}", rank,
+          figures.host, 1e3 * figures.communication_seconds / steps,
+          100 * figures.communication_seconds / std::max(1e-9, process.seconds()),
+          1e3 * figures.hidden_communication_seconds / steps, format_bytes(static_cast<double>(figures.bytes_sent)),
+          format_bytes(static_cast<double>(figures.peak_memory_bytes)));
     }
-    say("{} ranks ({}); waiting for each other, and memory: {}", summary.world_size,
+    say("{} ranks ({}); waiting for each other and exchanging, and peak memory:{}", summary.world_size,
         plan.processes().communicator()->transport(), waits);
+    if (const auto& slow = summary.slow_rank)
+      say("rank {} on {} was slow: its work took {:.2f} times as long as the others'", slow->rank, slow->host,
+          slow->times);
   }
   say("whole run{}:\n{}{}", totals.processes > 1 ? fmt::format(", {} processes", totals.processes) : "",
       ledger_table(totals.ledger, speed, process.sampled), speed_line(speed));
@@ -216,6 +257,9 @@ TrainOutcome end_run(const RunPlan& plan, const RunState& run, const RunResource
     say("checkpoints{}: {} saved, written in {}; training waited {} for them",
         totals.processes > 1 ? " of this process" : "", summary.checkpoints_saved,
         format_duration(summary.checkpoint_write_seconds), format_duration(process.seconds(Phase::checkpoint)));
+  }
+  for (size_t rank = 1; rank < summary.ranks.size(); ++rank) {
+    if (summary.ranks[rank].gpu) say("the GPU of rank {}: {}", rank, format_gpu(*summary.ranks[rank].gpu));
   }
   if (summary.gpu) {
     const double tokens = summary.tokens_per_joule;

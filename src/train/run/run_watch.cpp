@@ -150,8 +150,8 @@ void RunWatch::start() {
                {"parameters", plan_.memory.parameters},
                {"total_steps", run_.total_steps},
                {"steps_per_epoch", plan_.steps_per_epoch},
-               {"training_tokens", plan_.data.train->total_rows()},
-               {"validation_tokens", plan_.data.validation->total_rows()},
+               {"training_tokens", plan_.data.train->all_rows()},
+               {"validation_tokens", plan_.data.validation->all_rows()},
                {"metrics", metric_kinds_to_json(plan_.task->metrics())}};
   for (const auto& [key, fingerprint] : fingerprints_of(plan_.data)) line[key] = fingerprint;
   ledger_file_->append(line_of(line));
@@ -190,7 +190,44 @@ void RunWatch::evaluation(const EvaluationMetrics& line) {
   events_->write();
 }
 
+void RunWatch::write_sample(int64_t step, int64_t epoch, size_t number, const Task::Sample& sample) {
+  if (!samples_file_) samples_file_ = std::make_unique<RecordLog>(plan_.directory.samples_path());
+  const std::string text = valid_utf8(sample.text);
+  Json line = {{"step", step}, {"epoch", epoch}, {"prompt", sample.prompt}, {"text", text}};
+  if (!sample.reference.empty()) line["reference"] = sample.reference;
+  line["tokens"] = sample.tokens;
+  line["ended"] = sample.ended;
+  samples_file_->append(line_of(line));
+  if (!events_) return;
+  const std::string name = sample.prompt.empty() ? "(no prompt)" : on_one_line(valid_utf8(sample.prompt), 63);
+  events_->text(fmt::format("samples/{} {}", number + 1, name), step, as_code_block(text));
+}
+
+// What the task shows of the validation data.
+void RunWatch::sample_validation(int64_t step, int64_t epoch, Ledger& ledger) {
+  if (!plan_.writes() || plan_.data.validation->empty()) return;
+  Ledger::Hold hold(ledger, Phase::evaluation);
+  std::vector<Task::Sample> samples;
+  try {
+    samples = plan_.task->samples(resources_.engine->model(), resources_.engine->parameters(), *plan_.data.tokenizer,
+                                  *plan_.data.validation);
+  } catch (const Cancelled&) {  // the run ends with this step, and does without them
+    return;
+  }
+  for (size_t i = 0; i < samples.size(); ++i) {
+    write_sample(step, epoch, i, samples[i]);
+    const auto shown = [&](const char* name, const std::string& text) {
+      say("{} {}", coloured_in_log(name, Colour::dim), on_one_line(valid_utf8(text), 150));
+    };
+    shown("source:   ", samples[i].prompt);
+    shown("reference:", samples[i].reference);
+    shown("output:   ", samples[i].text);
+  }
+  if (events_ && !samples.empty()) events_->write();
+}
+
 void RunWatch::sample(int64_t step, int64_t epoch, Ledger& ledger) {
+  sample_validation(step, epoch, ledger);
   const TrainingOptions& training = plan_.job.training;
   if (training.sample_tokens <= 0 || !plan_.writes()) return;
   Ledger::Hold hold(ledger, Phase::evaluation);
@@ -198,7 +235,6 @@ void RunWatch::sample(int64_t step, int64_t epoch, Ledger& ledger) {
     const CausalModel* model = resources_.engine->model().causal();
     BRISK_CHECK(model != nullptr, "training.sample_tokens of a model that does not continue texts");
     generator_ = std::make_unique<Generator>(*model, resources_.engine->parameters(), *plan_.data.tokenizer);
-    samples_file_ = std::make_unique<RecordLog>(plan_.directory.samples_path());
   }
   std::vector<std::string> prompts = training.sample_prompts;
   if (prompts.empty()) prompts.emplace_back();
@@ -217,18 +253,8 @@ void RunWatch::sample(int64_t step, int64_t epoch, Ledger& ledger) {
     } catch (const Cancelled&) {  // the run ends with this step, and does without those that are left
       return;
     }
-    const std::string text = valid_utf8(generated.text);
-    samples_file_->append(line_of({{"step", step},
-                                   {"epoch", epoch},
-                                   {"prompt", prompts[i]},
-                                   {"text", text},
-                                   {"tokens", generated.new_tokens},
-                                   {"ended", generated.ended}}));
-    if (events_) {
-      const std::string name = prompts[i].empty() ? "(no prompt)" : on_one_line(valid_utf8(prompts[i]), 63);
-      events_->text(fmt::format("samples/{} {}", i + 1, name), step, as_code_block(text));
-    }
-    say("{} {}", coloured_in_log("sample:", Colour::dim), on_one_line(text, 160));
+    write_sample(step, epoch, i, {prompts[i], generated.text, "", generated.new_tokens, generated.ended});
+    say("{} {}", coloured_in_log("sample:", Colour::dim), on_one_line(valid_utf8(generated.text), 160));
   }
   if (events_) events_->write();
 }

@@ -38,7 +38,8 @@ class RunWatch {
   void gradients_are_scaled(double scaling) { gradient_scaling_ = scaling; }
   void step(const StepMetrics& line);
   void evaluation(const EvaluationMetrics& line);
-  void sample(int64_t step, int64_t epoch, Ledger& ledger);  // nothing where the job asks for no samples
+  // What the task shows of the validation data, and the samples that the job asks for.
+  void sample(int64_t step, int64_t epoch, Ledger& ledger);
   bool wants_histograms(int64_t step) const;
   void histograms(int64_t step);  // where the job wants them at this step; the gradient is that of `step`
 
@@ -56,6 +57,8 @@ class RunWatch {
  private:
   void open_files();
   void start();
+  void sample_validation(int64_t step, int64_t epoch, Ledger& ledger);
+  void write_sample(int64_t step, int64_t epoch, size_t number, const Task::Sample& sample);
 
   const RunPlan& plan_;
   const RunState& run_;

@@ -1,5 +1,6 @@
 #include "train/run/setup.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <utility>
@@ -9,7 +10,9 @@
 #include "base/hash.h"
 #include "base/machine/isa.h"
 #include "base/machine/machine.h"
+#include "base/machine/process.h"
 #include "base/metrics.h"
+#include "base/rounding.h"
 #include "base/runtime.h"
 #include "base/terminal/terminal.h"
 #include "base/text/plural.h"
@@ -19,21 +22,44 @@
 #include "checkpoint/store_checksum.h"
 #include "checkpoint/warm_start.h"
 #include "comm/communicator.h"
+#include "comm/nccl.h"
 #include "infer/device_choice.h"
 #include "infer/open/model_source.h"
 #include "job/job_options.h"
+#include "job/tables.h"
+#include "ops/backend.h"
+#include "ops/gemm/cuda/gemm_tuning_cuda.h"
 #include "report/read/run_record.h"
 #include "train/engine/tune_micro_batch.h"
 #include "train/run/describe_run.h"
+#include "train/run/plan/allocation.h"
 #include "train/run/plan/engine_plan.h"
 #include "train/run/plan/plan_run_length.h"
 #include "train/run/plan/rank_checks.h"
+#include "train/run/plan/rank_gpu.h"
 #include "train/run/plan/resource_checks.h"
 #include "train/run/plan/resume_check.h"
 
 namespace brisk {
 
 namespace {
+
+// The GPUs of the other ranks of this machine, for the first rank, who tells of all.
+std::vector<std::unique_ptr<GpuWatch>> watch_gpus_of_others(const Device& device, ProcessGroup& processes) {
+  std::vector<std::unique_ptr<GpuWatch>> watches;
+  if (processes.size() == 1) return watches;
+  const std::string own = device.gpu() != nullptr ? device.gpu()->bus_id : "", machine = boot_id();
+  const std::vector<std::string> machines = processes.communicator()->gather(machine);
+  const std::vector<std::string> gpus = processes.communicator()->gather(own);
+  for (size_t rank = 1; rank < gpus.size() && processes.is_first(); ++rank) {
+    const bool is_here = machines[rank] == machine && !gpus[rank].empty();
+    const bool is_shared = std::find(gpus.begin(), gpus.begin() + static_cast<ptrdiff_t>(rank), gpus[rank]) !=
+                           gpus.begin() + static_cast<ptrdiff_t>(rank);
+    std::unique_ptr<GpuSensor> sensor = is_here && !is_shared ? open_gpu_sensor(gpus[rank]) : nullptr;
+    if (sensor) watches.push_back(std::make_unique<GpuWatch>(std::move(sensor)));
+  }
+  return watches;
+}
 
 // How long a run is, as its job says it.
 std::string length_text(const TrainingOptions& training) {
@@ -55,6 +81,7 @@ class Starter {
       resolve_best_by();
       refuse_to_replace_sources();
       check_ranks();
+      check_allocation();
       choose_device();
       find_checkpoint();
       recall_job();
@@ -117,16 +144,22 @@ class Starter {
   // A wrong one is refused before the data is read. A run may go on without what another device rounded to.
   void choose_device() {
     const TrainingOptions& training = plan_.job.training;
-    if (plan_.processes().size() > 1 && plan_.job.device.starts_with("cuda")) {
-      user_error("device {}: several processes train on CPUs so far; on a GPU start one, without a launcher",
-                 plan_.job.device);
-    }
+    ProcessGroup& processes = plan_.processes();
     Job job = plan_.job;
-    if (plan_.processes().size() > 1 && job.device != "cpu") {
-      job.device = "cpu";
-      say("device: cpu (several processes train on CPUs so far)");
-    }
+    // Where the task computes on the CPU alone, ranks need no GPU.
+    if (processes.size() > 1 && task_->needs_cpu(job).empty())
+      job.device = device_of_rank(job.device, cuda_gpus(), processes);
     place_ = training_device(*task_, job);
+    if (place_.device->is_cuda()) BRISK_RUN_ON_GPU(allow_timing, training.logical_ranks == 0);
+    if (processes.size() > 1 && place_.device->is_cuda()) {
+      if (training.logical_ranks > 0) check_alike("its GPU", arithmetic_unit(*place_.device), processes);
+      connect_gpus(*place_.device, processes);
+      place_.reason += fmt::format("; {} ranks with a GPU each, {}", processes.size(), processes.gpus()->version());
+    }
+    if (plan_.job.device == "auto" && plan_.processes().size() == 1 && place_.device->is_cuda()) {
+      const std::string idle = idle_gpus_text(cuda_gpus(), 0);
+      if (!idle.empty() && !plan_.request.trial) say("device: {}", idle);
+    }
     if (!plan_.request.resume) check_precision(training.precision, *place_.device);
     check_master_weights(training.master_weights, training.precision, *place_.device);
     if (training.threads > available_cores()) {
@@ -164,7 +197,10 @@ class Starter {
     if (!plan_.request.resume || !plan_.directory.has_run()) return;
     const std::string path = plan_.directory.job_path(), saved = read_file(path, file_kind::job);
     const Job saved_job = job_from_json_text(saved, path);
-    if (plan_.job.data.train.empty()) plan_.job.data.train = saved_job.data.train;  // --data need not be said again
+    if (plan_.job.data.train.empty()) {  // --data need not be said again
+      plan_.job.data.train = saved_job.data.train;
+      plan_.job.data.train_target = saved_job.data.train_target;
+    }
     if (plan_.job.batch_is_of_a_device) plan_.job.training.batch_size = saved_job.training.batch_size;
     plan_.job = with_recalled(std::move(plan_.job), saved_job);
     check_same_job(saved, path, plan_.job);
@@ -186,6 +222,13 @@ class Starter {
     check_started_alike(plan_.job, plan_.request, processes);
   }
 
+  // A run that ends with its allocation is refused before anything is read where there is none.
+  void check_allocation() {
+    if (!ends_with_allocation(plan_.job.training)) return;
+    const double seconds = plan_.processes().broadcast(plan_.processes().is_first() ? seconds_left_to_train() : 0);
+    say("training.stop auto: the Slurm allocation leaves {}", format_duration(seconds));
+  }
+
   // The first rank tokenizes and fills the cache, and the others find it there.
   void prepare_data() {
     ProcessGroup& processes = plan_.processes();
@@ -202,12 +245,15 @@ class Starter {
         check_run_file(plan_.directory.path(), name, files, "copy it back from where it was saved");
     }
     const bool own_tokenizer = plan_.request.resume && file_exists(plan_.directory.tokenizer_path());
-    DataRequest request;
+    DataRequest request{.processes = &plan_.processes()};
     if (own_tokenizer) {
       request.run = plan_.directory.path();
     } else if (!plan_.job.model.from.empty()) {
       const ModelSource source = open_model_source(plan_.job.model.from);
-      if (plan_.job.data.tokenizer.empty()) request.model_tokenizer = source.tokenizer();
+      if (plan_.job.data.tokenizer.empty()) {
+        request.model_tokenizer = source.tokenizer();
+        if (source.target_tokenizer) request.model_target_tokenizer = source.target_tokenizer();
+      }
       request.model_labels = source.labels;
     }
     plan_.data = task_->prepare(plan_.job, std::move(request));
@@ -303,7 +349,9 @@ class Starter {
     EngineOptions alone = options_;  // each process measures by itself
     alone.processes = nullptr;
     alone.parts = 1;
-    const MicroBatchChoice choice = measure_micro_batch(alone, plan_.data.train, loader_options, fits_in_memory);
+    const MicroBatchChoice choice = measure_micro_batch(
+        alone, plan_.data.train, loader_options,
+        [&](const EngineOptions& tried) { return fits_in_memory(tried, plan_.processes().of_machine()); });
     say("micro-batch: {}", choice.reason);
     set_micro_batch(choice.tokens);
   }
@@ -311,8 +359,10 @@ class Starter {
   void check_memory() {
     plan_.memory = refuse_what_cannot_fit(options_);
     plan_.processes().wait_for_all();  // whoever went on would take memory that the others look for
+    MemoryPlan own = plan_.memory;     // each process copies, and writes, its share
+    own.saved_bytes = divide_up(own.saved_bytes, plan_.processes().size());
     plan_.memory.copy_bytes = plan_.processes().broadcast(
-        room_for_copy(plan_.memory, *place_.device, memory_available() / plan_.processes().of_machine()));
+        room_for_copy(own, *place_.device, memory_available() / plan_.processes().of_machine()));
   }
 
   // Before the engine takes its memory: a GPU's peak is measured on large matrices.
@@ -323,6 +373,7 @@ class Starter {
     resources_.peak = device.is_cuda() ? PeakMeter(device, arithmetic) : PeakMeter(arithmetic);
     resources_.peak->count_processes(plan_.processes().size());
     resources_.gpu = watch_gpu(device);
+    resources_.other_gpus = watch_gpus_of_others(device, plan_.processes());
     device.forget_peak();  // what the measurement took is free again
   }
 
@@ -398,13 +449,14 @@ class Starter {
       }
       load_frozen(plan_.directory.path(), engine.parameters());
       engine.parameters_changed();
-      engine.forget_others_moments();
       say("resuming {} after step {}", plan_.directory.path(), run_.state.step);
       run_.elapsed_before = run_.state.elapsed_seconds;
+      fit_into_allocation();
       if (run_.time_box) run_.time_box->go_back_to(run_.state.progress);
       if (other_length_) go_on_for_longer();
     } else {
       run_.state = begin_run(plan_.job, engine);
+      fit_into_allocation();
       if (plan_.request.resume) say("{} holds no checkpoint yet: starting from the beginning", plan_.directory.path());
     }
     if (plan_.processes().size() > 1)
@@ -425,6 +477,14 @@ class Starter {
     elapsed = std::fmax(elapsed, read_run_figures(plan_.directory.path()).totals.seconds);
     if (run_.summary.last_step) elapsed = std::fmax(elapsed, run_.summary.last_step->seconds);
     if (run_.summary.last_evaluation) elapsed = std::fmax(elapsed, run_.summary.last_evaluation->seconds);
+    fit_into_allocation();
+  }
+
+  // A box counts from the beginning of the run, an allocation from now on.
+  void fit_into_allocation() {
+    if (!run_.time_box || !ends_with_allocation(plan_.job.training)) return;
+    const double elapsed = run_.elapsed(), left = plan_.processes().is_first() ? seconds_left_to_train() : 0;
+    run_.time_box->set_seconds(plan_.processes().broadcast(elapsed + left));
   }
 
   // The job gives the run another length than it had. Its schedule is that of a run which is as long from the start.
@@ -432,7 +492,9 @@ class Starter {
     if (run_.time_box) {
       run_.state.progress = std::min(1.0, run_.elapsed_before / run_.time_box->seconds());
       run_.time_box->go_back_to(run_.state.progress);
-      say("the run is {} long now, of which {} are over", length_text(plan_.job.training),
+      say("the run is {} long now, of which {} are over",
+          ends_with_allocation(plan_.job.training) ? format_duration(run_.time_box->seconds())
+                                                   : length_text(plan_.job.training),
           format_duration(run_.elapsed_before));
     } else if (run_.state.step < run_.total_steps) {
       say("the run is {} long now, {} steps: from step {} on, the learning rate is what it would be if it had been that "
@@ -449,7 +511,10 @@ class Starter {
       return std::filesystem::absolute(path).lexically_normal().string();
     };
     for (DataSource& source : job.data.train) source.path = whole(source.path);
-    for (std::string& path : job.data.validation) path = whole(path);
+    for (std::vector<std::string>* paths :
+         {&job.data.validation, &job.data.train_target, &job.data.validation_target}) {
+      for (std::string& path : *paths) path = whole(path);
+    }
     return job;
   }
 
@@ -562,7 +627,8 @@ CheckpointState begin_run(const Job& job, Engine& engine) {
 }
 
 CheckpointState restore_run(const std::string& checkpoint, Engine& engine) {
-  CheckpointState state = load_checkpoint(checkpoint, engine.parameters());
+  CheckpointState state =
+      load_checkpoint(checkpoint, engine.parameters(), engine.own_range(), engine.options().process_group().is_first());
   if (engine.loss_scale() != nullptr && state.loss_scale) *engine.loss_scale() = *state.loss_scale;
   return state;
 }

@@ -81,8 +81,9 @@ struct RunResources {
   std::optional<Engine> engine;
   std::optional<Loader> loader;  // not of a dry run, nor metrics
   std::optional<MetricsLog> metrics;
-  std::optional<PeakMeter> peak;  // sampled now and then while the run goes on
-  std::unique_ptr<GpuWatch> gpu;  // of a GPU whose driver tells something; else none
+  std::optional<PeakMeter> peak;                      // sampled now and then while the run goes on
+  std::unique_ptr<GpuWatch> gpu;                      // of a GPU whose driver tells something; else none
+  std::vector<std::unique_ptr<GpuWatch>> other_gpus;  // of the other ranks of this machine, in the first rank
 };
 
 class TrainingSetup {

@@ -76,10 +76,19 @@ Progress StepLog::progress(const StepBatch& batch) const {
   progress.loss = state.recent_weights > 0 ? state.recent_loss / state.recent_weights : std::nan("");
   progress.tokens_per_second = window_seconds_ > 0 ? static_cast<double>(window_.tokens) / window_seconds_ : 0;
   progress.elapsed_seconds = plan_.clock().seconds_since(started_);
-  if (resources_.gpu) progress.gpu = format_gpu(resources_.gpu->latest().value_or(GpuReading{}));
+  const std::vector<GpuReading> gpus = gpu_readings();
+  if (!gpus.empty()) progress.gpu = gpus.size() == 1 ? format_gpu(gpus.front()) : format_gpus(gpus);
   if (const LossScale* scale = resources_.engine->loss_scale()) progress.skipped_steps = scale->skipped_steps;
   progress.seconds_left = seconds_left(run_.ledger.totals());
   return progress;
+}
+
+// Of every rank of this machine, this one's first.
+std::vector<GpuReading> StepLog::gpu_readings() const {
+  std::vector<GpuReading> readings;
+  if (resources_.gpu) readings.push_back(resources_.gpu->latest().value_or(GpuReading{}));
+  for (const auto& gpu : resources_.other_gpus) readings.push_back(gpu->latest().value_or(GpuReading{}));
+  return readings;
 }
 
 StepMetrics StepLog::line(const StepBatch& batch, double rate, double seconds) {
@@ -99,6 +108,7 @@ StepMetrics StepLog::line(const StepBatch& batch, double rate, double seconds) {
   line.skipped_updates = run_.state.guard.skipped;
   line.rollbacks = run_.state.guard.rollbacks;
   if (resources_.gpu) line.gpu = resources_.gpu->latest();
+  if (!resources_.other_gpus.empty()) line.gpus = gpu_readings();
   if (const LossScale* scale = resources_.engine->loss_scale()) line.loss_scale = *scale;
   window_ = {};
   window_seconds_ = 0;

@@ -52,6 +52,7 @@ class StepLog {
   Speed speed(const Ledger::Totals& totals) const;  // of this process
 
  private:
+  std::vector<GpuReading> gpu_readings() const;
   struct Counts {
     int64_t tokens = 0, steps = 0, sequences = 0, rows = 0;
   };

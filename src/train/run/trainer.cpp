@@ -17,6 +17,7 @@
 #include "train/run/best_model.h"
 #include "train/run/checkpoint_saver.h"
 #include "train/run/plan/expectation.h"
+#include "train/run/rank_watch.h"
 #include "train/run/rollback.h"
 #include "train/run/run_end.h"
 #include "train/run/run_health.h"
@@ -28,18 +29,6 @@ namespace brisk {
 
 namespace {
 
-// The time in which this process waits for the others is communication in the ledger.
-class Accounting {
- public:
-  Accounting(ProcessGroup& processes, Ledger& ledger) : processes_(processes) { processes_.account_in(&ledger); }
-  ~Accounting() { processes_.account_in(nullptr); }
-  Accounting(const Accounting&) = delete;
-  Accounting& operator=(const Accounting&) = delete;
-
- private:
-  ProcessGroup& processes_;
-};
-
 class Trainer {
  public:
   Trainer(Job job, const TrainRequest& request)
@@ -48,19 +37,23 @@ class Trainer {
         watch_(plan_, run_, resources_),
         best_(plan_, run_),
         log_(plan_, run_, resources_),
+        ranks_(plan_, run_, resources_),
         saver_({.run = plan_.directory.path(),
                 .keep = plan_.writes() ? plan_.job.training.save_total_limit : 0,
-                .copy_bytes = plan_.writes() ? plan_.memory.copy_bytes : 0,
-                .write = request.trial || !plan_.writes() ? CheckpointWrite([](const auto&...) { return SaveResult(); })
-                                                          : request.write_checkpoint}),
+                .copy_bytes = plan_.memory.copy_bytes > 0 ? plan_.memory.saved_bytes : 0,  // shares are not all alike
+                .write = request.write_checkpoint,
+                .is_trial = request.trial,
+                .processes = &plan_.processes(),
+                .own = resources_.engine->own_range()}),
         stop_early_(best_.patience_is_over()) {}
 
   TrainOutcome run() {
     run_.ledger.enter(Phase::other);
     if (observer_ != nullptr) observer_->prepared(plan_, run_, resources_);
     {
-      const Accounting accounting(plan_.processes(), run_.ledger);
+      const CommunicationAccounting accounting(plan_.processes(), run_.ledger);
       loop();
+      resources_.engine->share_masters();
     }
     if (!interrupted_ && plan_.job.training.load_best_model_at_end) best_.load(*resources_.engine);
     if (!details_.text.empty()) say("the best evaluation, of step {}:\n{}", run_.state.best_step, details_.text);
@@ -92,7 +85,7 @@ class Trainer {
     while (!is_over() && !stop_early_ && !interrupted_) {
       interrupted_ = interrupt_requested();
       if (interrupted_) break;
-      if (saver_.in_flight() && plan_.processes().broadcast(saver_.is_done())) settle_save();
+      if (saver_.in_flight() && saver_.is_done()) settle_save();
       step_start_ = now();
       const StepBatch batch = next_batch();
       const int64_t step = run_.state.step + 1;
@@ -263,7 +256,10 @@ class Trainer {
       log.clear_progress();
       watch_.sample(run_.state.step, place.cursor.epoch + 1, run_.ledger);
     }
-    if (watch_.wants_histograms(run_.state.step)) resources_.engine->collect_gradient();
+    if (watch_.wants_histograms(run_.state.step)) {
+      resources_.engine->collect_gradient();
+      resources_.engine->share_masters();
+    }
     watch_.histograms(run_.state.step);
     if (ends_epoch) {
       end_epoch(log, place, best, last || evaluated);
@@ -310,7 +306,8 @@ class Trainer {
   }
 
   void log_step(const StepBatch& batch, double rate) {
-    const StepMetrics line = log_.line(batch, rate, run_.elapsed());
+    StepMetrics line = log_.line(batch, rate, run_.elapsed());
+    ranks_.see(line);
     resources_.metrics->append(line);
     watch_.step(line);
     run_.summary.last_step = line;
@@ -396,9 +393,7 @@ class Trainer {
     resources_.metrics->sync();
     watch_.close_stretch();  // before the checkpoint: what comes after it is written again by a resumed run
     watch_.sync();
-    resources_.engine->collect_moments();
     saver_.begin(resources_.engine->parameters(), run_.state, mode);
-    resources_.engine->forget_others_moments();
     if (const std::string note = saver_.take_note(); !note.empty()) warn("{}", note);
     save_exposed_ = agreed_seconds_since(start);
     log_.sample_memory();
@@ -444,6 +439,7 @@ class Trainer {
   RunWatch watch_;
   BestModel best_;
   StepLog log_;
+  RankWatch ranks_;
   CheckpointSaver saver_;
   int64_t saved_step_ = -1;         // of the last checkpoint that this process saved
   double save_exposed_ = 0;         // seconds that the steps waited for the last one

@@ -48,7 +48,8 @@ double passes_over(const Job& job, const Sequences& train) {
     case RunLength::Unit::epochs: return stop.amount;
     case RunLength::Unit::updates: return stop.amount / steps_per_epoch;
     case RunLength::Unit::tokens: return stop.amount / static_cast<double>(train.total_rows());
-    case RunLength::Unit::seconds: break;
+    case RunLength::Unit::seconds:
+    case RunLength::Unit::allocation: break;
   }
   return kPassesWorthwhile;
 }
@@ -128,8 +129,11 @@ std::vector<std::string> ClassifyTask::compute_ahead(const Job& job, DType compu
         "in {}, which has {} free (data.cache_dir chooses another folder)",
         layers, format_bytes(static_cast<double>(needed)), directory, format_bytes(static_cast<double>(there)))};
   }
+  // The first process computes them, and the others find them in the cache.
+  if (!processes.is_first()) processes.wait_for_all();
   const auto train_rows = frozen.rows_of(data_.train, max_length);
   const auto validation_rows = frozen.rows_of(data_.validation, max_length);
+  if (processes.is_first()) processes.wait_for_all();
   train_->read_inputs(train_rows, frozen.of_picked_rows());
   validation_->read_inputs(validation_rows, frozen.of_picked_rows());
   cached_layers_ = layers;
@@ -160,11 +164,11 @@ Task::Description ClassifyTask::details(const EvaluationResult& result, const La
   return {scores_text(*result.classes, labels.names()), scores_json(*result.classes, labels.names())};
 }
 
-Task::EvaluationData ClassifyTask::open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
-                                                   int64_t max_length) const {
+Task::EvaluationData ClassifyTask::open_evaluation(const TrainedModel& model, const EvaluationRequest& request) const {
+  const int64_t max_length = request.max_length;
   require_classifier(model);
   EvaluationData data;
-  ExampleSet examples = open_evaluation_examples(paths, model.job, *model.tokenizer, model.labels, data.notes);
+  ExampleSet examples = open_evaluation_examples(request.paths, model.job, *model.tokenizer, model.labels, data.notes);
   check_room_for_text(examples, max_length);
   for (int64_t i = 0; i < examples.count(); ++i) data.cut += examples.full_length(i) > max_length;
   data.sequences = std::make_shared<const ExampleSequences>(std::move(examples), max_length);

@@ -23,8 +23,7 @@ class ClassifyTask final : public Task {
   void write_files(const std::string& run) const override;
   Metrics metrics() const override { return class_metrics(); }
   Description details(const EvaluationResult& result, const LabelSet& labels) const override;
-  EvaluationData open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
-                                 int64_t max_length) const override;
+  EvaluationData open_evaluation(const TrainedModel& model, const EvaluationRequest& request) const override;
   std::unique_ptr<Evaluator> make_evaluator(const EvaluatorParts& parts) const override {
     return make_class_evaluator(parts);
   }

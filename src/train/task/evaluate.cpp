@@ -16,8 +16,13 @@ constexpr int64_t kRowsOnCpu = 2048, kRowsOnGpu = 32768;
 
 TaskEvaluation evaluate(const Task& task, const TrainedModel& model, const std::vector<std::string>& paths,
                         int64_t max_length) {
-  const int64_t longest = max_length > 0 ? max_length : model.job.training.max_length;
-  Task::EvaluationData data = task.open_evaluation(model, paths, longest);
+  return evaluate(task, model, {.paths = paths, .max_length = max_length});
+}
+
+TaskEvaluation evaluate(const Task& task, const TrainedModel& model, Task::EvaluationRequest request) {
+  const int64_t longest = request.max_length > 0 ? request.max_length : model.job.training.max_length;
+  request.max_length = longest;
+  Task::EvaluationData data = task.open_evaluation(model, request);
   std::vector<int64_t> longest_of_set = longest_of_sets(*data.sequences);
   longest_of_set[0] = longest;
   const int64_t rows =
@@ -31,7 +36,7 @@ TaskEvaluation evaluate(const Task& task, const TrainedModel& model, const std::
   TaskEvaluation evaluation{.notes = std::move(data.notes), .max_length = longest, .cut = data.cut};
   evaluation.result = evaluator->evaluate(*data.sequences, ledger);
   task.add_metrics(*model.model, model.store, *model.tokenizer, *data.sequences, evaluation.result.metrics);
-  evaluation.details = task.details(evaluation.result, model.labels);
+  evaluation.details = data.details.json.empty() ? task.details(evaluation.result, model.labels) : data.details;
   evaluation.seconds = ledger.totals().seconds();
   return evaluation;
 }

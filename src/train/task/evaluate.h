@@ -26,5 +26,6 @@ struct TaskEvaluation {
 // `max_length`: tokens of a sequence; 0: as in training.
 TaskEvaluation evaluate(const Task& task, const TrainedModel& model, const std::vector<std::string>& paths,
                         int64_t max_length = 0);
+TaskEvaluation evaluate(const Task& task, const TrainedModel& model, Task::EvaluationRequest request);
 
 }  // namespace brisk

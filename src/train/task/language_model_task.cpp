@@ -74,12 +74,13 @@ Task::Description LanguageModelTask::describe_data(const Job& job, const TaskDat
 }
 
 Task::EvaluationData LanguageModelTask::open_evaluation(const TrainedModel& model,
-                                                        const std::vector<std::string>& paths,
-                                                        int64_t max_length) const {
+                                                        const EvaluationRequest& request) const {
+  const int64_t max_length = request.max_length;
   std::shared_ptr<const TokenStream> stream;
   // Windows overlap as in training; shorter sequences than there may be shorter than their stride.
   const int64_t stride = std::min(model.job.training.window_stride, max_length);
-  const CorpusPart part = prepare_evaluation(paths, model.job.data, *model.tokenizer, max_length, stride, stream);
+  const CorpusPart part =
+      prepare_evaluation(request.paths, model.job.data, *model.tokenizer, max_length, stride, stream);
   std::vector<std::string> notes;
   if (model.job.model.reference) notes.emplace_back(ModelOptions::kNotALanguageModel);
   return {.sequences = sequences_with_bytes(stream, part.chunks, *model.tokenizer), .layout = {}, .notes = notes};

@@ -16,8 +16,7 @@ class LanguageModelTask final : public Task {
   Metrics metrics() const override;  // those of tokens, and bits per byte
   void add_metrics(const Model& model, const ParameterStore& store, const Tokenizer& tokenizer,
                    const Sequences& sequences, Metrics& metrics) const override;
-  EvaluationData open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
-                                 int64_t max_length) const override;
+  EvaluationData open_evaluation(const TrainedModel& model, const EvaluationRequest& request) const override;
   std::optional<TryOut> try_out(const std::string& run, const std::string& data) const override;
   std::string usage(const std::string& run) const override;
 

@@ -56,10 +56,10 @@ BatchLayout MlmTask::batch_layout(const Job& job) const {
   return masked_layout(job.training.mlm_probability, specials_);
 }
 
-Task::EvaluationData MlmTask::open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
-                                              int64_t max_length) const {
+Task::EvaluationData MlmTask::open_evaluation(const TrainedModel& model, const EvaluationRequest& request) const {
+  const int64_t max_length = request.max_length;
   EvaluationData data;
-  ExampleSet examples = open_evaluation_examples(paths, model.job, *model.tokenizer, {}, data.notes);
+  ExampleSet examples = open_evaluation_examples(request.paths, model.job, *model.tokenizer, {}, data.notes);
   check_room_for_text(examples, max_length);
   if (!examples.has_pairs()) examples = examples.in_pieces(max_length);
   const Masker masker = masker_of(model.job, *model.tokenizer);

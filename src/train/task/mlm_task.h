@@ -16,8 +16,7 @@ class MlmTask final : public Task {
   Description describe_data(const Job& job, const TaskData& data, const PackingFigures& packing) const override;
   Metrics metrics() const override { return token_metrics(); }
   // Masked as in training.
-  EvaluationData open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
-                                 int64_t max_length) const override;
+  EvaluationData open_evaluation(const TrainedModel& model, const EvaluationRequest& request) const override;
   SmokeSubset take_subset(const Job& job, const std::string& folder, const SubsetSize& size, Job& small) const override;
   std::string usage(const std::string& run) const override;
 

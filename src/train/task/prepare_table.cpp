@@ -25,23 +25,6 @@ namespace {
 // A vocabulary is learned from at most so much text.
 constexpr int64_t kVocabularySampleBytes = int64_t{64} << 20;
 
-std::vector<std::string> train_paths(const Job& job) {
-  if (job.data.train.empty()) {
-    user_error("{}: data.train is missing: name the table to train on, in the job or with --data PATH", job.name);
-  }
-  std::vector<std::string> paths;
-  for (const DataSource& source : job.data.train) {
-    if (!(source == DataSource(source.path))) {
-      user_error(
-          "data.train: {} has a weight, a text_field or a document rule of its own, which task {} does not support: "
-          "give only its path",
-          source.path, job.task);
-    }
-    paths.push_back(source.path);
-  }
-  return paths;
-}
-
 TableOptions table_options(const std::vector<std::string>& paths, const Job& job, bool of_job = true) {
   return {.paths = paths,
           .text_field = job.data.text_field,
@@ -136,21 +119,31 @@ bool are_class_numbers(const ExampleData& data, const LabelSet& labels) {
   return labels.count() > 0 && !all_in(data.label_names(), labels) && all_in(data.label_names(), class_numbers(labels));
 }
 
+const char* file_name_of(const TableVocabulary& vocabulary) {
+  using Texts = TableVocabulary::Texts;
+  switch (vocabulary.kind) {
+    case TableVocabulary::Kind::wordpiece: return vocabulary.lowercase ? "wordpiece" : "wordpiece-cased";
+    case TableVocabulary::Kind::byte_level: return "roberta-bpe";
+    case TableVocabulary::Kind::text_to_text: break;
+  }
+  return vocabulary.texts == Texts::all     ? "pairs-bpe"
+         : vocabulary.texts == Texts::first ? "sources-bpe"
+                                            : "targets-bpe";
+}
+
 }  // namespace
 
 std::string TableVocabulary::name() const {
-  if (kind == Kind::byte_level) return "byte-level BPE";
+  if (kind != Kind::wordpiece) return "byte-level BPE";
   return lowercase ? "lower-case WordPiece" : "cased WordPiece";
 }
 
 std::unique_ptr<Tokenizer> vocabulary_of_table(const InputTable& table, const TableVocabulary& vocabulary,
                                                const std::string& cache_directory, std::string& note) {
-  const bool byte_level = vocabulary.kind == TableVocabulary::Kind::byte_level;
+  using Kind = TableVocabulary::Kind;
+  using Texts = TableVocabulary::Texts;
   make_directories(cache_directory);
-  const std::string path = fmt::format("{}/{}-{:016x}-{}.json", cache_directory,
-                                       byte_level             ? "roberta-bpe"
-                                       : vocabulary.lowercase ? "wordpiece"
-                                                              : "wordpiece-cased",
+  const std::string path = fmt::format("{}/{}-{:016x}-{}.json", cache_directory, file_name_of(vocabulary),
                                        table.content_hash(cache_directory), vocabulary.vocab_size);
   const FileLock lock(path + ".lock",
                       [] { say("another brisk is training the vocabulary of this text; waiting for it"); });
@@ -165,7 +158,8 @@ std::unique_ptr<Tokenizer> vocabulary_of_table(const InputTable& table, const Ta
   TableRow row;
   bool more = true;
   while (bytes < kVocabularySampleBytes && (more = rows.next(row))) {
-    for (const std::string_view text : {row.text, row.pair}) {
+    for (const std::string_view text : {vocabulary.texts == Texts::second ? std::string_view() : row.text,
+                                        vocabulary.texts == Texts::first ? std::string_view() : row.pair}) {
       if (text.empty()) continue;
       bytes += std::ssize(text);
       texts.emplace_back(text);
@@ -174,8 +168,10 @@ std::unique_ptr<Tokenizer> vocabulary_of_table(const InputTable& table, const Ta
   if (texts.empty()) user_error("{}: no text in it; give a table with texts", table.files().front().path);
   const std::vector<std::string_view> views(texts.begin(), texts.end());
   TrainedTokenizer trained =
-      byte_level ? train_bpe(views, {.vocab_size = vocabulary.vocab_size, .kind = BpeKind::roberta})
-                 : train_wordpiece(views, {.vocab_size = vocabulary.vocab_size, .lowercase = vocabulary.lowercase});
+      vocabulary.kind != Kind::wordpiece
+          ? train_bpe(views, {.vocab_size = vocabulary.vocab_size,
+                              .kind = vocabulary.kind == Kind::byte_level ? BpeKind::roberta : BpeKind::text_to_text})
+          : train_wordpiece(views, {.vocab_size = vocabulary.vocab_size, .lowercase = vocabulary.lowercase});
   note = fmt::format(
       "tokenizer: {} of {} entries, trained on {}{}", vocabulary.name(), trained.tokenizer->vocab_size(),
       plural(std::ssize(texts), "text"),
@@ -193,13 +189,31 @@ void check_room_for_text(const ExampleSet& examples, int64_t max_length) {
              texts == 2 ? "each pair of texts" : "each text", specials + texts);
 }
 
+std::vector<std::string> table_train_paths(const Job& job, const std::string& what) {
+  if (job.data.train.empty()) {
+    user_error("{}: data.train is missing: name {}", job.name, what);
+  }
+  std::vector<std::string> paths;
+  for (const DataSource& source : job.data.train) {
+    if (!(source == DataSource(source.path))) {
+      user_error(
+          "data.train: {} has a weight, a text_field or a document rule of its own, which task {} does not support: "
+          "give only its path",
+          source.path, job.task);
+    }
+    paths.push_back(source.path);
+  }
+  return paths;
+}
+
 TableData prepare_table(const Job& job, DataRequest request) {
   const bool classify = traits_of_task(job.task).has_labels;
   TableData prepared;
   const bool run_has_labels = !request.run.empty() && file_exists(request.run + kLabelFile);
   const LabelSet of_run = run_has_labels ? read_labels(request.run, 0) : LabelSet();
   const LabelSet of_model = LabelSet::in_order(request.model_labels);
-  const InputTable table(table_options(train_paths(job), job));
+  const InputTable table(
+      table_options(table_train_paths(job, "the table to train on, in the job or with --data PATH"), job));
   prepare_tokenizer(job, std::move(request), table, prepared);
   const auto data = tokens_of(table, job, *prepared.tokenizer);
   take_notes(data->notes(), prepared.notes);

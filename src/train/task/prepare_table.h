@@ -34,6 +34,9 @@ struct TableData {
 // from, where it has the same.
 TableData prepare_table(const Job& job, DataRequest request);
 
+// The job's data.train; UserError, which says `what` to name, where there is none, and of a source with settings of its own.
+std::vector<std::string> table_train_paths(const Job& job, const std::string& what);
+
 // What the trainer is handed of it, the tokenizer included: the sequences are the task's.
 TaskData hand_over(TableData& prepared, std::shared_ptr<const Sequences> train,
                    std::shared_ptr<const Sequences> validation);
@@ -47,16 +50,18 @@ Task::Description describe_examples(const TableData& prepared, const Job& job, c
 ExampleSet open_evaluation_examples(const std::vector<std::string>& paths, const Job& job, const Tokenizer& tokenizer,
                                     const LabelSet& labels, std::vector<std::string>& notes, bool of_job = false);
 
-// A vocabulary from the beginning of a table: WordPiece, as BERT has it, or byte-level BPE with RoBERTa's special tokens.
-// Trained once for the same texts, and then found in `cache_directory`.
+// A vocabulary from the beginning of a table: WordPiece, as BERT has it, or byte-level BPE with the special tokens of RoBERTa
+// or of text to text. Trained once for the same texts, and then found in `cache_directory`.
 struct TableVocabulary {
-  enum class Kind : uint8_t { wordpiece, byte_level };
+  enum class Kind : uint8_t { wordpiece, byte_level, text_to_text };
+  enum class Texts : uint8_t { all, first, second };  // of each row
 
   std::string name() const;  // "WordPiece"
 
   int64_t vocab_size = 30000;  // at most
   Kind kind = Kind::wordpiece;
   bool lowercase = true;  // of WordPiece
+  Texts texts = Texts::all;
 };
 std::unique_ptr<Tokenizer> vocabulary_of_table(const InputTable& table, const TableVocabulary& vocabulary,
                                                const std::string& cache_directory, std::string& note);

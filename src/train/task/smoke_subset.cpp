@@ -131,7 +131,66 @@ void copy_table(const Job& job, const std::vector<std::string>& paths, const std
   copy.all_rows += static_cast<double>(seen) * (whole ? 1 : std::max(1.0, on_disk / static_cast<double>(bytes)));
 }
 
+// Copies the first pairs of a table, or of aligned files, to a .jsonl file; what share of them that is, estimated where they
+// are long.
+double copy_pairs(const Job& job, const std::vector<std::string>& paths, const std::vector<std::string>& targets,
+                  int64_t most_rows, const std::string& path, int64_t& copied) {
+  const InputTable table({.paths = paths,
+                          .text_field = job.data.source_field,
+                          .pair_field = job.data.target_field,
+                          .labelled = false,
+                          .translations = true,
+                          .target_paths = targets});
+  std::string lines;
+  int64_t bytes = 0;
+  bool whole = false;
+  copied = 0;
+  TableRowReader rows(table);
+  TableRow row;
+  while (copied < most_rows && bytes < kSubsetScan && !(whole = !rows.next(row))) {
+    bytes += std::ssize(row.text) + std::ssize(row.pair) + 2;
+    if (!has_text(row.text) || !has_text(row.pair)) continue;
+    ++copied;
+    const Json line = {{"source", row.text}, {"target", row.pair}};
+    lines += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  }
+  write_file_atomically(path, lines);
+  return whole ? 1
+               : std::min(1.0, static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(1, table.bytes())));
+}
+
 }  // namespace
+
+SmokeSubset take_pairs_subset(const Job& job, const std::string& folder, const SubsetSize& size, Job& small) {
+  std::vector<std::string> paths;
+  for (const DataSource& source : job.data.train) paths.push_back(source.path);
+  make_directories(folder);
+  const std::string subset_path = folder + "/subset.jsonl", validation_path = folder + "/validation.jsonl";
+  int64_t copied = 0;
+  SmokeSubset subset;
+  subset.share = copy_pairs(job, paths, job.data.train_target, size.rows, subset_path, copied);
+  subset.text = fmt::format("{} of the job's own pairs of texts", copied);
+  subset.origin = {{subset_path, paths.front()}};
+  small.data.train = {DataSource(subset_path)};
+  small.data.train_target.clear();
+  small.data.validation_target.clear();
+  small.data.source_field = "source";
+  small.data.target_field = "target";
+  small.data.validation.clear();
+  const bool divides = job.data.validation.empty();
+  if (size.validation_rows) small.data.validation_fraction = 0;
+  const bool copies =
+      size.validation_rows ? *size.validation_rows > 0 && (!divides || job.data.validation_fraction > 0) : !divides;
+  if (copies) {
+    copy_pairs(job, divides ? paths : job.data.validation, divides ? job.data.train_target : job.data.validation_target,
+               size.validation_rows.value_or(size.rows), validation_path, copied);
+    small.data.validation = {validation_path};
+    subset.origin.emplace_back(validation_path, divides ? paths.front() : job.data.validation.front());
+  } else if (!size.validation_rows) {
+    small.data.validation_fraction = std::max(0.1, small.data.validation_fraction);
+  }
+  return subset;
+}
 
 SmokeSubset take_text_subset(const Job& job, const std::string& folder, const SubsetSize& size, Job& small) {
   TextCopies copies;

@@ -32,4 +32,7 @@ SmokeSubset take_text_subset(const Job& job, const std::string& folder, const Su
 // A few rows of each class of the table, as a .jsonl file with the keys text, pair and label.
 SmokeSubset take_table_subset(const Job& job, const std::string& folder, const SubsetSize& size, Job& small);
 
+// A few texts and their translations, as a .jsonl file with the keys source and target.
+SmokeSubset take_pairs_subset(const Job& job, const std::string& folder, const SubsetSize& size, Job& small);
+
 }  // namespace brisk

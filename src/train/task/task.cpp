@@ -15,6 +15,11 @@ std::unique_ptr<Generator> Task::open_generator(const TrainedModel& model) const
   return std::make_unique<Generator>(model.causal(), model.store, *model.tokenizer);
 }
 
+std::unique_ptr<Translator> Task::open_translator(const TrainedModel& model) const {
+  const TextToTextModel& translates = model.text_to_text();
+  return std::make_unique<Translator>(translates, model.store, text_of(model));
+}
+
 std::unique_ptr<Predictor> Task::open_predictor(const TrainedModel& model, bool pairs, int64_t max_length) const {
   return std::make_unique<Predictor>(model, pairs, max_length);
 }

@@ -3,7 +3,7 @@
 // what a trained model is good for. The one trainer does the rest: steps, checkpoints, the clock, the ledger. Nothing
 // outside compares a job's task with a name.
 //
-//   std::unique_ptr<Task> task = make_task(job.task);        // language_model, classify, mlm
+//   std::unique_ptr<Task> task = make_task(job.task);        // language_model, classify, mlm, translate
 //   TaskData data = task->prepare(job, {});                  // sequences to train on and to evaluate with
 //   job = with_found(job, data.found);                       // model.vocab_size is the tokenizer's now
 //   EngineOptions options{.model = task->model_config(job), .layout = task->batch_layout(job)};
@@ -32,6 +32,7 @@
 #include "data/table/labels.h"
 #include "infer/answer/generate.h"
 #include "infer/answer/predict.h"
+#include "infer/answer/translate.h"
 #include "infer/forward/batch_layout.h"
 #include "infer/forward/evaluator.h"
 #include "infer/open/trained_model.h"
@@ -65,9 +66,11 @@ struct TaskData {
 };
 
 struct DataRequest {
+  ProcessGroup* processes = nullptr;           // that train together; none: this one alone
   std::string run;                             // the run directory, where it is resumed and has its files; else ""
   std::unique_ptr<Tokenizer> model_tokenizer;  // that of model.from; or none
-  std::vector<std::string> model_labels;       // the classes of model.from, in its order; or none
+  std::unique_ptr<Tokenizer> model_target_tokenizer;  // likewise, where it writes with another one
+  std::vector<std::string> model_labels;              // the classes of model.from, in its order; or none
 };
 
 class Task {
@@ -115,18 +118,39 @@ class Task {
   // Tables about an evaluation, shown at the end of a run, and a JSON object for its evaluation.json; or nothing.
   virtual Description details(const EvaluationResult& /*result*/, const LabelSet& /*labels*/) const { return {}; }
 
+  // Texts of the validation data, shown with what the model makes of them at each evaluation.
+  struct Sample {
+    std::string prompt, text, reference;
+    int64_t tokens = 0;
+    bool ended = true;
+  };
+  virtual std::vector<Sample> samples(const Model& /*model*/, const ParameterStore& /*store*/,
+                                      const Tokenizer& /*tokenizer*/, const Sequences& /*validation*/) const {
+    return {};
+  }
+
   // Other data as a trained model reads it, in sequences of at most max_length tokens.
+  struct EvaluationRequest {
+    std::vector<std::string> paths;
+    int64_t max_length = 0;
+    // Of text to text: files aligned with `paths`, whether BLEU and chrF are wanted, and how their texts are translated.
+    std::vector<std::string> target = {};
+    bool translate = true;
+    TranslateOptions translation = {};
+    std::string bleu_tokenizer = {};
+  };
   struct EvaluationData {
     std::shared_ptr<const Sequences> sequences;
     BatchLayout layout;
     std::vector<std::string> notes;
-    int64_t cut = 0;  // texts that are longer than max_length and lose their end
+    int64_t cut = 0;           // texts that are longer than max_length and lose their end
+    Description details = {};  // what is known of it beforehand; or nothing
   };
-  virtual EvaluationData open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
-                                         int64_t max_length) const = 0;
+  virtual EvaluationData open_evaluation(const TrainedModel& model, const EvaluationRequest& request) const = 0;
 
-  // Asking a trained model: to continue texts, and to name the classes of texts. UserError where it cannot.
+  // Asking a trained model: to continue texts, to translate them, and to name their classes. UserError where it cannot.
   virtual std::unique_ptr<Generator> open_generator(const TrainedModel& model) const;
+  virtual std::unique_ptr<Translator> open_translator(const TrainedModel& model) const;
   virtual std::unique_ptr<Predictor> open_predictor(const TrainedModel& model, bool pairs, int64_t max_length) const;
 
   // For a smoke test: a small subset of the job's own data in `folder`, named in `small.data`.

@@ -95,9 +95,8 @@ class RiddleTask final : public Task {
     }
     metrics.add(solved(right / static_cast<double>(riddles.questions.size())));
   }
-  EvaluationData open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
-                                 int64_t /*max_length*/) const override {
-    return {.sequences = std::make_shared<Riddles>(read_file(paths.front(), kRiddlesFile), *model.tokenizer),
+  EvaluationData open_evaluation(const TrainedModel& model, const EvaluationRequest& request) const override {
+    return {.sequences = std::make_shared<Riddles>(read_file(request.paths.front(), kRiddlesFile), *model.tokenizer),
             .layout = {},
             .notes = {}};
   }

@@ -174,5 +174,24 @@ TEST(GpuWatch, SaysWhatItKnowsInALine) {
             "94 % busy, 540 W on average, 652 W at most, 67 C at most, 1965 MHz, 12.3 Wh");
 }
 
+TEST(GpuWatch, SaysTheLeastAndTheMostOfSeveralInALine) {
+  const auto sensor = open_gpu_sensor("0000:65:00.0", BRISK_FAKE_NVML);
+  ASSERT_NE(sensor, nullptr);
+  const std::vector<GpuReading> readings = {{.busy_share = 0.98,
+                                             .watts = 610,
+                                             .celsius = 64,
+                                             .memory_used_bytes = 33'040'000'000,
+                                             .memory_bytes = 80'000'000'000},
+                                            {.busy_share = 0.91,
+                                             .watts = 580,
+                                             .celsius = 58,
+                                             .memory_used_bytes = 31'200'000'000,
+                                             .memory_bytes = 80'000'000'000}};
+  EXPECT_EQ(format_gpus(readings), "2 GPUs 91 to 98 % busy, 1190 W, 58 to 64 C, 31.2 to 33.0 of 80.0 GB");
+  const std::vector<GpuReading> some = {sensor->read(), GpuReading{}};  // unknown ones are left out
+  EXPECT_EQ(format_gpus(some), "2 GPUs 12 % busy, 61 C, 0.0 of 0.0 GB");
+  EXPECT_EQ(format_gpus(std::vector<GpuReading>(2)), "");
+}
+
 }  // namespace
 }  // namespace brisk

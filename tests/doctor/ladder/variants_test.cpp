@@ -51,6 +51,7 @@ TEST(ForMeasuring, HasNoEndAndNothingBetweenTheSteps) {
   EXPECT_GT(measured.training.max_steps, 1'000'000);
   EXPECT_GT(measured.training.eval_steps, measured.training.max_steps);
   EXPECT_GT(measured.training.save_steps, measured.training.max_steps);
+  EXPECT_FALSE(measured.training.divergence_guard);
   EXPECT_EQ(measured.training.warmup_steps, 7);
   EXPECT_EQ(measured.training.batch_size, 2);
   EXPECT_EQ(for_measuring(job, {}).training.batch_size, 8);

@@ -59,18 +59,31 @@ TEST(WithMoreData, AnEpochHasMoreStepsAndTheRunToo) {
   EXPECT_EQ(twice.memory.total(), made_up_size().memory.total());
 }
 
-TEST(OnMachines, StepsAreShorterAndTheUpdateIsNot) {
+TEST(OnRanks, EachComputesAPartAndUpdatesARange) {
   const Job job = job_that_evaluates_after_epochs();
   const JobSize size = made_up_size();
   JobSize part = size;
   part.sequences_per_step = 5;
   part.steps_per_epoch = 20;
   const StepTimes times = made_up_times();
-  const Outlook one = outlook_of(job, size, &times, kMemory), two = on_machines(2, one, size, part, times);
-  EXPECT_NEAR(two.step_seconds, 1.0, 1e-9);
-  EXPECT_NEAR(two.tokens_per_second, 1000, 1e-6);
-  EXPECT_NEAR(two.epoch_seconds, one.epoch_seconds - 10 * 0.5, 1e-9);
-  EXPECT_DOUBLE_EQ(two.network_bytes_per_step, 4 * 4e6);  // a ring of two sends as much as there is
+  const Outlook one = outlook_of(job, size, &times, kMemory), two = on_ranks({.size = 2}, one, size, part, times);
+  EXPECT_NEAR(two.step_seconds, 0.5 + 0.25, 1e-9);
+  EXPECT_NEAR(two.part_seconds, 0.5 + 0.5, 1e-9);
+  EXPECT_LT(two.exposed_seconds, 0);  // of a network that nobody knows
+  EXPECT_NEAR(two.tokens_per_second, 1000 / 0.75, 1e-6);
+  EXPECT_NEAR(two.epoch_seconds, one.epoch_seconds - 10 * 0.75, 1e-9);
+  EXPECT_DOUBLE_EQ(two.network_bytes_per_step, 4 * 4e6);  // half of the gradients and half of the weights
+}
+
+TEST(OnRanks, WhatANetworkAddsIsInTheTime) {
+  const Job job = job_that_evaluates_after_epochs();
+  const JobSize size = made_up_size();
+  const StepTimes times = made_up_times();
+  const Outlook one = outlook_of(job, size, &times, kMemory);
+  // 16 MB each way at half of 80 MB/s: 0.1 s for the gradients, 0.1 s for the weights.
+  const Outlook two = on_ranks({.size = 2, .bytes_per_second = 80e6}, one, size, size, times);
+  EXPECT_NEAR(two.exposed_seconds, 0.2, 1e-9);
+  EXPECT_NEAR(two.step_seconds, 1.0 + 0.25 + 0.2, 1e-9);
 }
 
 TEST(FitsInto, WhatTheProgramTakesBesidesCounts) {

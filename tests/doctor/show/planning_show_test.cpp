@@ -39,6 +39,7 @@ JobPlan made_up_plan(const std::string& name = "a job") {
   machines.change = "2 machines, 5 sequences each";
   machines.settings = {"training.batch_size=5"};
   machines.network_bytes_per_step = 16e6;
+  machines.networks = {{1, 0.256}, {10, 0.026}};
   plan.what_if = {twice, machines};
   plan.shapes = {{.seconds = 600,
                   .layers = 4,

@@ -236,6 +236,22 @@ TEST_F(CudaAttention, IsTheReferencesForEveryHeadWidth) {
   }
 }
 
+TEST_F(CudaAttention, IsTheReferencesWithNarrowHeads) {
+  for (const int64_t width : {2, 4, 8}) {
+    for (const bool causal : {true, false}) {
+      for (const float dropout : {0.0f, 0.3f}) {
+        expect_as_reference_in_both_types({.queries = {1, 7, 0, 64, 2, 130, 16, 3, 65, 300},
+                                           .heads = 4,
+                                           .kv_heads = 2,
+                                           .head_width = width,
+                                           .causal = causal,
+                                           .dropout = dropout,
+                                           .spare = 5});
+      }
+    }
+  }
+}
+
 TEST_F(CudaAttention, IsTheReferencesOnLongSequences) {
   for (const int64_t width : {64, 128}) {
     expect_as_reference_in_both_types({.queries = {300, 513}, .heads = 1, .kv_heads = 1, .head_width = width});

@@ -28,6 +28,7 @@ struct Problem {
   float dropout = 0;
   bool joint = false;  // q, k, v are columns of one matrix
   bool has_entropy = false;
+  bool has_bias = false;
   uint64_t seed = 7;
 };
 
@@ -48,6 +49,9 @@ class Attention {
         log_sum_exp(rows(), p.heads, DType::f32, 0, 0),
         entropy(rows(), 1, DType::f32, 0, 0),
         dentropy(rows(), 1, DType::f32, p.seed + 4),
+        bias(p.heads, 2 * std::max<int64_t>(1, longest()) + 3, DType::f32, p.seed + 5),
+        dbias(p.heads, bias.cols(), DType::f32, 99),
+        dbias_parts(p.heads, rows() + keys(), DType::f32, 99),
         dq(rows(), q_columns_, p.type, 99),
         dk(keys(), k_columns_, p.type, 99),
         dv(keys(), k_columns_, p.type, 99) {
@@ -83,10 +87,16 @@ class Attention {
     op.y = y;
     op.log_sum_exp = log_sum_exp;
     if (problem_.has_entropy) op.entropy = entropy;
+    if (problem_.has_bias) op.bias = bias;
     return op;
   }
   AttentionBackward backward_op() const {
-    return {forward_op(), dy_, dq, dk, dv, problem_.has_entropy ? dentropy.view() : Tensor{}};
+    AttentionBackward op{forward_op(), dy_, dq, dk, dv, problem_.has_entropy ? dentropy.view() : Tensor{}};
+    if (problem_.has_bias) {
+      op.dbias = dbias;
+      op.dbias_parts = dbias_parts;
+    }
+    return op;
   }
 
   void run_reference() {
@@ -109,6 +119,7 @@ class Attention {
 
   int64_t rows() const { return rows_.view().rows; }
   int64_t keys() const { return key_rows_.view().rows; }
+  int64_t longest() const { return std::max(rows_.view().longest, key_rows_.view().longest); }
   Matrix& q() { return q_; }
   Matrix& k() { return k_; }
   Matrix& v() { return v_; }
@@ -126,7 +137,7 @@ class Attention {
   Matrix q_, k_, v_, dy_;
 
  public:
-  Matrix y, log_sum_exp, entropy, dentropy, dq, dk, dv;
+  Matrix y, log_sum_exp, entropy, dentropy, bias, dbias, dbias_parts, dq, dk, dv;
 };
 
 void copy_values(const Matrix& from, Matrix& to) {
@@ -161,6 +172,7 @@ void expect_same_as_reference(const Problem& problem, double tolerance) {
     expect_close(back.dq, expected.dq, tolerance, "dq");
     expect_close(back.dk, expected.dk, tolerance, "dk");
     expect_close(back.dv, expected.dv, tolerance, "dv");
+    if (problem.has_bias) expect_close(back.dbias, expected.dbias, 4 * tolerance, "dbias");
   });
 }
 
@@ -202,6 +214,73 @@ TEST(Attention, ReferenceGradientsAreTheSlopesOfItsForward) {
       }
     }
   }
+}
+
+TEST(Attention, TheReferencesBiasHasTheSlopesOfItsForward) {
+  for (const bool causal : {false, true}) {
+    for (const std::vector<int>& keys : {std::vector<int>{4, 1, 3}, {5, 1, 4}}) {
+      const Problem problem{.queries = {4, 1, 3},
+                            .keys = keys,
+                            .heads = 2,
+                            .kv_heads = 2,
+                            .head_width = 4,
+                            .causal = causal,
+                            .dropout = 0.3f,
+                            .has_bias = true};
+      Attention a(problem), probe(problem);
+      a.run_reference();
+      for (int64_t h = 0; h < 2; ++h) {
+        for (int64_t c = 0; c < a.bias.cols(); ++c) {
+          const double slope = slope_of(probe.bias, h, c, 1e-2f, [&] {
+            ref::attention_forward(probe.forward_op());
+            return probe.loss();
+          });
+          ASSERT_NEAR(a.dbias.get(h, c), slope, 1e-3) << h << " " << c;
+        }
+      }
+    }
+  }
+}
+
+// A bias that grows with the distance so much that each query sees the key after it, or the last, alone.
+TEST(Attention, ABiasIsOfTheDistanceFromTheQueryToTheKey) {
+  for (const bool causal : {false, true}) {
+    Attention a({.queries = {6}, .heads = 1, .kv_heads = 1, .head_width = 8, .causal = causal, .has_bias = true});
+    const int64_t middle = a.bias.cols() / 2;
+    for (int64_t c = 0; c < a.bias.cols(); ++c) a.bias.set(0, c, c - middle == (causal ? -1 : 1) ? 1000.0f : 0.0f);
+    for_each_isa([&](Isa) {
+      cpu::attention_forward(a.forward_op());
+      for (int64_t r = 1; r < 5; ++r) EXPECT_NEAR(a.y.get(r, 3), a.v().get(causal ? r - 1 : r + 1, 3), 1e-6) << r;
+    });
+  }
+}
+
+TEST(Attention, MatchesTheReferenceWithABiasOfDistances) {
+  for (const int64_t width : {2, 16, 40}) {
+    for (const bool causal : {false, true}) {
+      for (const float dropout : {0.0f, 0.3f}) {
+        SCOPED_TRACE(::testing::Message() << width << " wide, causal " << causal << ", dropout " << dropout);
+        expect_same_as_reference({.queries = {1, 33, 130, 16, 5, 0, 300},
+                                  .heads = 3,
+                                  .kv_heads = 3,
+                                  .head_width = width,
+                                  .causal = causal,
+                                  .dropout = dropout,
+                                  .has_bias = true},
+                                 3e-5);
+      }
+    }
+  }
+  expect_same_as_reference({.queries = {1, 1, 5, 30, 3}, .keys = {1, 300, 40, 31, 300}, .has_bias = true}, 3e-5);
+  expect_same_as_reference({.queries = {50, 3, 1},
+                            .heads = 4,
+                            .kv_heads = 4,
+                            .head_width = 32,
+                            .type = DType::bf16,
+                            .dropout = 0.2f,
+                            .joint = true,
+                            .has_bias = true},
+                           1.5e-2);
 }
 
 TEST(Attention, ReferenceSoftmaxOfEqualScoresIsTheMean) {

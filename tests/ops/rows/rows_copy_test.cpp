@@ -47,6 +47,27 @@ TEST(CopyRows, MatchesTheReference) {
   }
 }
 
+// Ranges of a key/value cache, of which rows and columns are a part of a wider matrix, too.
+TEST(MoveRows, CopiesRangesWithinAMatrix) {
+  const std::vector<RowMove> moves = {{0, 20, 3}, {0, 30, 5}, {12, 8, 1}, {40, 41, 0}};
+  for (const DType type : kTypes) {
+    for (const int64_t stride : {7, 16}) {
+      Matrix moved(50, 7, type, 1, 1.0, stride), expected(50, 7, type, 1, 1.0, stride);
+      const Matrix before(50, 7, type, 1, 1.0, stride);
+      cpu::move_rows(moved, moves.data(), std::ssize(moves), 5);
+      ref::move_rows(expected, moves.data(), std::ssize(moves), 5);
+      expect_close(moved, expected, 0, "moved");
+      for (int64_t c = 0; c < 7; ++c) {
+        EXPECT_EQ(moved.get(22, c), before.get(2, c));
+        EXPECT_EQ(moved.get(23, c), before.get(23, c));
+        EXPECT_EQ(moved.get(34, c), before.get(4, c));
+        EXPECT_EQ(moved.get(8, c), before.get(12, c));
+        EXPECT_EQ(moved.get(41, c), before.get(41, c));
+      }
+    }
+  }
+}
+
 TEST(ClearRows, MatchesTheReferenceAndLeavesTheColumnsBeside) {
   for (const DType type : kTypes) {
     for (const int64_t width : {0, 1, 40}) {

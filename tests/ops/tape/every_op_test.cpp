@@ -67,6 +67,14 @@ Value attention_with_entropy(Recorder& r, int64_t heads, int64_t width, bool cau
   return concatenate(r.tape, {y, entropy});
 }
 
+// Two that read one bias, as the layers of a model do.
+Value attention_with_bias(Recorder& r, bool causal) {
+  const AttentionShape shape{kHeads, kHeads, kHeadWidth, 0.4f, causal};
+  const Value bias = relative_bias(r.tape, r.table("relative", 8, kHeads), {.distance = 5, .causal = causal}, 16);
+  const Value first = self_attention(r.tape, r.numbers("qkv", 0, 3 * kWidth), shape, 0, bias);
+  return add(r.tape, first, self_attention(r.tape, r.numbers("other", 0, 3 * kWidth), shape, 0, bias));
+}
+
 AttentionShape attention_shape(int64_t kv_heads, bool causal) { return {kHeads, kv_heads, kHeadWidth, 0.4f, causal}; }
 
 const std::vector<OpCase>& every_op() {
@@ -76,6 +84,10 @@ const std::vector<OpCase>& every_op() {
          return embedding(
              r.tape, 0, r.parameter("table"),
              {.positions = r.parameter("positions", 10), .position_offset = 2, .types = r.parameter("types", 2)});
+       }},
+      {"scaled_embedding",
+       [](Recorder& r) {
+         return embedding(r.tape, 0, r.parameter("table"), {.positions = r.parameter("positions", 8), .scale = 1.7});
        }},
       {"linear",
        [](Recorder& r) {
@@ -119,6 +131,8 @@ const std::vector<OpCase>& every_op() {
        }},
       {"self_attention_of_narrow_heads", [](Recorder& r) { return narrow_attention(r, 9, 2, true); }},
       {"self_attention_of_narrow_heads_without_a_mask", [](Recorder& r) { return narrow_attention(r, 3, 3, false); }},
+      {"self_attention_with_relative_bias", [](Recorder& r) { return attention_with_bias(r, true); }},
+      {"self_attention_with_relative_bias_without_a_mask", [](Recorder& r) { return attention_with_bias(r, false); }},
       {"self_attention_with_entropy", [](Recorder& r) { return attention_with_entropy(r, 2, 8, true); }},
       {"self_attention_with_entropy_without_a_mask",
        [](Recorder& r) { return attention_with_entropy(r, 3, 2, false); }},

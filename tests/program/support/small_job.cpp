@@ -64,6 +64,8 @@ std::vector<Json> curve_of(const std::string& run) {
   for (Json& line : lines) {
     line.erase("tokens_per_second");
     line.erase("step_ms");
+    line.erase("communication_ms");
+    line.erase("hidden_communication_ms");
     line.erase("seconds");
   }
   return lines;

@@ -31,7 +31,7 @@ std::string write_job(const TemporaryFolder& folder, const Json& job, const std:
 
 // The lines of metrics.jsonl; empty where there is no file.
 std::vector<Json> metrics_of(const std::string& run);
-std::vector<Json> curve_of(const std::string& run);  // without tokens_per_second, step_ms and seconds
+std::vector<Json> curve_of(const std::string& run);  // without what a clock says
 std::vector<Json> step_lines(const std::vector<Json>& lines);
 std::vector<Json> evaluation_lines(const std::vector<Json>& lines);
 

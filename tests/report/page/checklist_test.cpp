@@ -68,6 +68,19 @@ TEST(RunChecks, CrossWhatWentWrong) {
   EXPECT_EQ(numbers_of(run, "the GPU had work"), "✗ cuda:0: 30.0 % of the time, at most 2.00 GiB of its memory used");
 }
 
+TEST(RunChecks, NameTheGpuOfEveryRank) {
+  RunRecord run = finished_run();
+  run.device = "cuda:0";
+  run.gpu_busy_share = 0.9;
+  run.rank_gpus = {{0, 0.9, 2.0 * (1 << 30), 61}, {1, 0.3, 1.0 * (1 << 30), 48}};
+  EXPECT_EQ(
+      numbers_of(run, "the GPUs of all ranks had work"),
+      "✗ rank 0: 90.0 % of the time, at most 2.00 GiB and 61 C; rank 1: 30.0 % of the time, at most 1.00 GiB and 48 C");
+  EXPECT_EQ(numbers_of(run, "the GPU had work"), "");
+  run.rank_gpus[1].busy_share = 0.85;
+  EXPECT_EQ(numbers_of(run, "the GPUs of all ranks had work").substr(0, 3), "✓");
+}
+
 TEST(RunChecks, SayWhatIsNotKnown) {
   RunRecord run;
   run.status = "unfinished";

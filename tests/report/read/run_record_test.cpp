@@ -522,6 +522,38 @@ TEST_F(RunFolder, KnowsHowBusyItsGpuWas) {
   EXPECT_TRUE(std::isnan(run.gpu_busy_share));
 }
 
+TEST_F(RunFolder, KnowsHowBusyTheGpuOfEveryRankWas) {
+  put("summary.json", R"({"device": "cuda:0", "ranks": [
+    {"rank": 0, "gpu": {"mean_busy_share": 0.5, "max_memory_used_bytes": 1024, "max_celsius": 61}}, {"rank": 1}, 7,
+    {"rank": 2, "gpu": {"mean_busy_share": 0.9}}]})");
+  const RunRecord run = read();
+  ASSERT_EQ(run.rank_gpus.size(), 2);
+  EXPECT_EQ(run.rank_gpus[0].busy_share, 0.5);
+  EXPECT_EQ(run.rank_gpus[0].memory_used_bytes, 1024);
+  EXPECT_EQ(run.rank_gpus[0].celsius, 61);
+  EXPECT_EQ(run.rank_gpus[1].rank, 2);
+  EXPECT_EQ(run.rank_gpus[1].busy_share, 0.9);
+  EXPECT_TRUE(std::isnan(run.rank_gpus[1].celsius));
+}
+
+TEST_F(RunFolder, KnowsWhatItsRanksLostToEachOther) {
+  put("summary.json",
+      R"({"ended": "finished", "world_size": 2, "ledger": {"start_up": 5, "communication": 1, "loss": 9},
+                          "ranks": [{"rank": 0, "communication_seconds": 1}, {"rank": 1, "host": "node2", "communication_seconds": 3,
+                                    "work_seconds": 7}]})");
+  RunRecord run = read();
+  ASSERT_EQ(run.ranks.size(), 2U);
+  EXPECT_EQ(run.ranks[1].communication_seconds, 3);
+  EXPECT_EQ(run.ranks[1].host, "node2");
+  EXPECT_EQ(run.ranks[1].work_seconds, 7);
+  EXPECT_TRUE(std::isnan(run.ranks[0].work_seconds));
+  EXPECT_EQ(run.ranks_training_seconds, 10);
+  put("summary.json", R"({"ended": "finished", "world_size": 1, "ranks": [3, {"communication_seconds": "long"}]})");
+  run = read();
+  ASSERT_EQ(run.ranks.size(), 1U);
+  EXPECT_TRUE(std::isnan(run.ranks[0].communication_seconds));
+}
+
 // The two runs that `first` and `second` make of a start line, with evaluations at a loss of 4 and of 3.
 class ComparedRuns : public RunFolder {
  protected:

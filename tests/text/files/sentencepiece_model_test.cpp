@@ -108,9 +108,11 @@ std::string error_of(const std::string& content) {
   return test::message_of<UserError>([&] { tokenizer_from_memory(content, "t.model"); });
 }
 
-TEST(SentencePieceModel, RefusesWhatIsNoBpeOfTheLlamaFamily) {
-  EXPECT_NE(error_of(model({.model_type = 1})).find("is of the type unigram"), std::string::npos);
-  EXPECT_NE(error_of(model({.character_map = "x"})).find("by the rule \"identity\""), std::string::npos);
+TEST(SentencePieceModel, RefusesWhatIsNeitherUnigramNorABpeOfTheLlamaFamily) {
+  EXPECT_NE(error_of(model({.model_type = 3})).find("is of the type words; brisk reads Unigram and BPE"),
+            std::string::npos);
+  EXPECT_NE(error_of(model({.character_map = "x"})).find("a BPE that normalizes text by the rule \"identity\""),
+            std::string::npos);
   EXPECT_NE(error_of(model({.user_defined = "the"}) + Message().bytes(1, Message().bytes(1, "t").text()).text())
                 .find("is the same as that of id 264"),
             std::string::npos);

@@ -50,8 +50,8 @@ TEST(TokenizerJson, SingleWordsCountOnlyWhenTheyStandAlone) {
 
 TEST(TokenizerJson, NamesWhatItCannotUse) {
   const std::vector<std::pair<std::function<void(nlohmann::json&)>, const char*>> damages = {
-      {[](auto& j) { j["model"]["type"] = "Unigram"; }, "model: the type \"Unigram\""},
-      {[](auto& j) { j["normalizer"]["type"] = "Precompiled"; }, "normalizer: the type \"Precompiled\""},
+      {[](auto& j) { j["model"]["type"] = "WordLevel"; }, "model: the type \"WordLevel\""},
+      {[](auto& j) { j["normalizer"]["type"] = "Mystery"; }, "normalizer: the type \"Mystery\""},
       {[](auto& j) { j["pre_tokenizer"]["type"] = "UnicodeScripts"; }, "pre_tokenizer: the type \"UnicodeScripts\""},
       {[](auto& j) {
          j["decoder"] = {{"type", "CTC"}};

@@ -64,6 +64,26 @@ TEST(MetricsLog, AStepOnAGpuSaysWhatTheGpuTells) {
   EXPECT_FALSE(line.contains("gpu_sm_mhz")) << "what it does not tell";
 }
 
+TEST(MetricsLog, AStepOfSeveralRanksSaysWhatAllTheirGpusTell) {
+  StepMetrics metrics = step_metrics(3);
+  EXPECT_FALSE(json::parse(to_json_line(metrics)).contains("gpus"));
+  metrics.gpu = GpuReading{.busy_share = 0.97};
+  metrics.gpus = {*metrics.gpu, GpuReading{.celsius = 64, .memory_used_bytes = 5}, GpuReading{}};
+  const json line = json::parse(to_json_line(metrics));
+  EXPECT_EQ(line["gpu_busy_share"], 0.97);
+  EXPECT_EQ(line["gpus"],
+            (json{{{"busy_share", 0.97}}, {{"celsius", 64.0}, {"memory_used_bytes", 5}}, json::object()}));
+}
+
+TEST(MetricsLog, TheSummaryHasTheGpuOfEveryRank) {
+  RunSummary summary;
+  summary.ranks.push_back({.peak_memory_bytes = 100, .gpu = GpuSummary{.readings = 7, .mean_busy_share = 0.9}});
+  summary.ranks.push_back({.peak_memory_bytes = 200});
+  const json text = json::parse(summary_to_json_text(summary));
+  EXPECT_EQ(text["ranks"][0]["gpu"], (json{{"mean_busy_share", 0.9}, {"readings", 7}}));
+  EXPECT_FALSE(text["ranks"][1].contains("gpu"));
+}
+
 TEST(MetricsLog, TheSummaryOfARunOnAGpuHasItsMeansAndEnergy) {
   RunSummary summary;
   summary.gpu = GpuSummary{.readings = 7, .mean_busy_share = 0.9, .max_watts = 650, .joules = 1200};

@@ -39,9 +39,8 @@ class BleuTask final : public Task {
     metrics.add(bleu());
     return metrics;
   }
-  EvaluationData open_evaluation(const TrainedModel& model, const std::vector<std::string>& paths,
-                                 int64_t max_length) const override {
-    return task_->open_evaluation(model, paths, max_length);
+  EvaluationData open_evaluation(const TrainedModel& model, const EvaluationRequest& request) const override {
+    return task_->open_evaluation(model, request);
   }
 
  private:

@@ -298,6 +298,9 @@ bool gradients_fit_tensor_cores(const AttentionBackward& op, DType type = DType:
 bool attention_backward(const AttentionBackward& op, AttentionVariant variant) {
   switch (variant) {
     case AttentionVariant::plain: attention_backward_plain(op); return true;
+    case AttentionVariant::narrow:
+      if (has_narrow_heads(op)) attention_backward_narrow(op);
+      return has_narrow_heads(op);
     case AttentionVariant::cudnn: return attention_backward_cudnn(op, true);
     case AttentionVariant::cudnn_unordered: return attention_backward_cudnn(op, false);
     default: break;
@@ -316,6 +319,7 @@ bool attention_backward(const AttentionBackward& op, AttentionVariant variant) {
 }
 
 AttentionVariant usual_attention_backward(const AttentionBackward& op) {
+  if (has_narrow_heads(op)) return AttentionVariant::narrow;
   if (gradients_fit_tensor_cores(op, DType::f16)) {
     return op.forward.shape.head_width <= 64 || has_shared_memory_for_widest() ? AttentionVariant::by_tile
                                                                                : AttentionVariant::plain;

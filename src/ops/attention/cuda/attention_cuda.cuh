@@ -62,8 +62,10 @@ inline bool fits_tensor_cores(const AttentionForward& op, DType type = DType::bf
          fits(op.y);
 }
 
-// Any type and head width up to 256, in f32 (attention_plain_cuda.cu).
-void attention_forward_plain(const AttentionForward& op);
-void attention_backward_plain(const AttentionBackward& op);
+// Heads of 2, 4 or 8 columns, whose rows lie whole (attention_narrow_cuda.cu).
+bool has_narrow_heads(const AttentionForward& op);
+bool has_narrow_heads(const AttentionBackward& op);
+void attention_forward_narrow(const AttentionForward& op);
+void attention_backward_narrow(const AttentionBackward& op);
 
 }  // namespace brisk::cuda

@@ -184,6 +184,7 @@ void launch_forward(const AttentionForward& op) {
 }  // namespace
 
 AttentionVariant usual_attention_forward(const AttentionForward& op) {
+  if (has_narrow_heads(op)) return AttentionVariant::narrow;
   if (fits_tensor_cores(op, DType::f16)) return AttentionVariant::by_tile;
   if (!fits_tensor_cores(op)) return AttentionVariant::plain;
   const int64_t width = op.shape.head_width;
@@ -195,6 +196,10 @@ bool attention_forward(const AttentionForward& op, AttentionVariant variant) {
   if (variant == AttentionVariant::plain) {
     attention_forward_plain(op);
     return true;
+  }
+  if (variant == AttentionVariant::narrow) {
+    if (has_narrow_heads(op)) attention_forward_narrow(op);
+    return has_narrow_heads(op);
   }
   if (variant == AttentionVariant::cudnn) return attention_forward_cudnn(op);
   const int64_t width = op.shape.head_width;

@@ -6,6 +6,7 @@
 
 #include "base/rounding.h"
 #include "ops/attention/cuda/attention_cuda.cuh"
+#include "ops/attention/cuda/attention_variants_cuda.h"
 
 namespace brisk::cuda {
 
@@ -68,6 +69,14 @@ __device__ void add_weighted_rows(const float (&weights)[kRows], const Tile<kPar
   }
 }
 
+// What is added to the score of a key, or 0.
+__device__ float bias_of(const AttentionForward& op, const AttentionSpan& span, int64_t head, int64_t query,
+                         int64_t key) {
+  if (op.bias.data == nullptr) return 0;
+  const int64_t distance = key - first_position(op.shape, span.queries, span.keys) - query;
+  return static_cast<const float*>(op.bias.data)[head * op.bias.stride + op.bias.cols / 2 + distance];
+}
+
 __device__ float max_of_warp(float value) {
   for (int distance = 16; distance > 0; distance /= 2) value = fmaxf(value, __shfl_xor_sync(~0u, value, distance));
   return value;
@@ -107,7 +116,10 @@ __global__ void __launch_bounds__(kThreads) forward_plain_kernel(AttentionForwar
     row_products(q, mine, k, lane, scores);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const float score = key + lane < seen[r] ? scores[r] * op.shape.scale : -INFINITY;
+      float score = -INFINITY;
+      if (key + lane < seen[r]) {
+        score = scores[r] * op.shape.scale + bias_of(op, span, head, first + mine + r, key + lane);
+      }
       const float highest = fmaxf(largest[r], max_of_warp(score));
       const float from = highest == -INFINITY ? 0.0f : highest;
       const float shrink = expf(largest[r] - from), weight = expf(score - from);
@@ -183,7 +195,11 @@ __global__ void __launch_bounds__(kThreads)
     row_products(q, mine, k, lane, scores);
     row_products(dy, mine, v, lane, slopes);
     for (int r = 0; r < kRows; ++r) {
-      const float p = key + lane < seen[r] ? expf(scores[r] * shape.scale - log_sum[r]) : 0.0f;
+      float p = 0;
+      if (key + lane < seen[r]) {
+        const float bias = bias_of(forward, span, head, first + mine + r, key + lane);
+        p = expf(scores[r] * shape.scale + bias - log_sum[r]);
+      }
       slopes[r] = p * (draws.factor(row_keys[r], key + lane) * slopes[r] - product[r]) * shape.scale;
     }
     add_weighted_rows(slopes, k, out);
@@ -245,7 +261,10 @@ __global__ void __launch_bounds__(kThreads)
       row_products(v, mine, dy, lane, slopes);
       for (int r = 0; r < kRows; ++r) {
         const int64_t key = first + mine + r;
-        const float p = key < seen ? expf(scores[r] * shape.scale - log_sum) : 0.0f;
+        float p = 0;
+        if (key < seen) {
+          p = expf(scores[r] * shape.scale + bias_of(forward, span, head, query + lane, key) - log_sum);
+        }
         const float keep = draws.factor(row_key, key);
         slopes[r] = p * (keep * slopes[r] - product) * shape.scale;
         scores[r] = p * keep;
@@ -264,6 +283,55 @@ __global__ void __launch_bounds__(kThreads)
       store_one(static_cast<T*>(op.dv.data) + row * op.dv.stride + kv_head * width + column, dv[r][part]);
     }
   }
+}
+
+// dbias: a warp sums the gradients of the scores of one head and sequence whose keys are at one distance from their query, in
+// the order of the queries; its lanes share the head's columns.
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    backward_bias_parts_kernel(AttentionBackward op, Draws draws, const float* dy_y) {
+  const AttentionForward& forward = op.forward;
+  const AttentionShape& shape = forward.shape;
+  const int64_t head = blockIdx.y, width = shape.head_width;
+  const int lane = threadIdx.x % 32;
+  const AttentionSpan span = attention_span(forward, blockIdx.z);
+  const BiasPart part = bias_part(forward, blockIdx.z);
+  const int64_t at = static_cast<int64_t>(blockIdx.x) * (kThreads / 32) + threadIdx.x / 32;
+  if (at >= part.count) return;
+  const int64_t shift = part.first + at - part.middle + first_position(shape, span.queries, span.keys);
+  const auto dot = [&](const Tensor& a, int64_t a_row, const Tensor& b, int64_t b_row) {
+    float sum = 0;
+    for (int64_t c = lane; c < width; c += 32) {
+      sum += load_one(static_cast<const T*>(a.data) + a_row * a.stride + head * width + c) *
+             load_one(static_cast<const T*>(b.data) + b_row * b.stride + head * width + c);
+    }
+    return sum_of_lanes<32>(sum);
+  };
+  float sum = 0;
+  for (int64_t query = max(int64_t{0}, -shift); query < min(int64_t{span.queries}, span.keys - shift); ++query) {
+    const int64_t key = query + shift, row = span.first_query + query, key_row = span.first_key + key;
+    if (key >= span.seen_by(static_cast<int>(query), shape.causal)) continue;
+    const float score =
+        dot(forward.q, row, forward.k, key_row) * shape.scale + bias_of(forward, span, head, query, key);
+    const float log_sum = static_cast<const float*>(forward.log_sum_exp.data)[row * forward.log_sum_exp.stride + head];
+    const float keep = draws.factor(attention_row_key(draws, head, row), key);
+    sum += expf(score - log_sum) * (keep * dot(op.dy, row, forward.v, key_row) - dy_y[row * shape.heads + head]);
+  }
+  if (lane == 0) static_cast<float*>(op.dbias_parts.data)[head * op.dbias_parts.stride + part.first + at] = sum;
+}
+
+// The parts of all sequences, in their order.
+__global__ void sum_bias_parts_kernel(AttentionBackward op) {
+  const int64_t column = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x, head = blockIdx.y;
+  if (column >= op.dbias.cols) return;
+  float sum = 0;
+  for (int64_t s = 0; s < op.forward.queries.sequences; ++s) {
+    const BiasPart part = bias_part(op.forward, s);
+    const int64_t at = part.middle + column - op.dbias.cols / 2;
+    if (at < part.first || at >= part.first + part.count) continue;
+    sum += static_cast<const float*>(op.dbias_parts.data)[head * op.dbias_parts.stride + at];
+  }
+  static_cast<float*>(op.dbias.data)[head * op.dbias.stride + column] = sum;
 }
 
 template <int kParts>
@@ -314,8 +382,19 @@ void attention_backward_plain(const AttentionBackward& op) {
       launch(backward_keys_plain_kernel<T, kParts>,
              tiles(forward.longest_keys, forward.shape.kv_heads, sequences, floats), op, draws,
              static_cast<const float*>(dy_y));
+      if (!op.dbias || sequences == 0) return;
+      launch(backward_bias_parts_kernel<T>,
+             {.blocks = std::max<int64_t>(1, divide_up(forward.queries.longest + forward.longest_keys, kThreads / 32)),
+              .blocks_y = forward.shape.heads,
+              .blocks_z = sequences,
+              .threads = kThreads},
+             op, draws, static_cast<const float*>(dy_y));
     });
   });
+  if (op.dbias) {
+    launch(sum_bias_parts_kernel,
+           {.blocks = divide_up(op.dbias.cols, kThreads), .blocks_y = forward.shape.heads, .threads = kThreads}, op);
+  }
 }
 
 }  // namespace brisk::cuda

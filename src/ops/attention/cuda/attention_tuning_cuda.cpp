@@ -26,15 +26,15 @@ namespace {
 
 using Variant = AttentionVariant;
 
-constexpr int kKernels = 2;           // to be raised when the kernels change: what was timed before is forgotten
+constexpr int kKernels = 3;           // to be raised when the kernels change: what was timed before is forgotten
 constexpr double kWorthTiming = 1e9;  // multiplications and additions of a forward pass
 
-constexpr std::array kEveryVariant = {Variant::plain,       Variant::by_tile,        Variant::by_wide_tile,
-                                      Variant::by_sequence, Variant::hopper,         Variant::hopper_pair,
-                                      Variant::cudnn,       Variant::cudnn_unordered};
+constexpr std::array kEveryVariant = {Variant::plain,        Variant::narrow,      Variant::by_tile,
+                                      Variant::by_wide_tile, Variant::by_sequence, Variant::hopper,
+                                      Variant::hopper_pair,  Variant::cudnn,       Variant::cudnn_unordered};
 // In the order of their trials.
-constexpr std::array kTried = {Variant::plain,  Variant::by_tile,     Variant::by_wide_tile, Variant::by_sequence,
-                               Variant::hopper, Variant::hopper_pair, Variant::cudnn};
+constexpr std::array kTried = {Variant::plain,       Variant::narrow, Variant::by_tile,     Variant::by_wide_tile,
+                               Variant::by_sequence, Variant::hopper, Variant::hopper_pair, Variant::cudnn};
 
 enum class Asked : uint8_t { fastest, own, cudnn };
 
@@ -116,18 +116,20 @@ void run_fastest(const AttentionForward& op, bool backward, Variant usual, const
 std::span<const AttentionVariant> every_attention_variant() { return kEveryVariant; }
 
 const char* name_of(AttentionVariant variant) {
-  constexpr std::array kNames = {"plain",  "by tile",     "by wide tile", "by sequence",
-                                 "hopper", "hopper pair", "cudnn",        "cudnn unordered"};
+  constexpr std::array kNames = {"plain",  "narrow",      "by tile", "by wide tile",   "by sequence",
+                                 "hopper", "hopper pair", "cudnn",   "cudnn unordered"};
   return kNames[static_cast<size_t>(variant)];
 }
 
 void attention_forward(const AttentionForward& op) {
   if (op.entropy) return attention_forward_with_entropy(op);
+  if (op.bias) return attention_forward_plain(op);
   run_fastest(op, false, usual_attention_forward(op), [&](Variant variant) { return attention_forward(op, variant); });
 }
 
 void attention_backward(const AttentionBackward& op) {
   if (op.dentropy) return attention_backward_with_entropy(op);
+  if (op.forward.bias) return attention_backward_plain(op);
   run_fastest(op.forward, true, usual_attention_backward(op),
               [&](Variant variant) { return attention_backward(op, variant); });
 }

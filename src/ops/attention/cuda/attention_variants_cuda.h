@@ -14,6 +14,7 @@ namespace brisk::cuda {
 
 enum class AttentionVariant : uint8_t {
   plain,            // f32, no tensor cores: any type and width
+  narrow,           // the same, a thread for each row: heads 2, 4 or 8 wide
   by_tile,          // a block has a tile of 64 queries, or keys: seven products backward
   by_wide_tile,     // of 128; heads at most 64 wide
   by_sequence,      // backward: a block has a sequence of a head, five products
@@ -28,6 +29,10 @@ const char* name_of(AttentionVariant variant);
 // False: nothing was done, since the variant does not support these operands, or does not exist in that direction.
 bool attention_forward(const AttentionForward& op, AttentionVariant variant);
 bool attention_backward(const AttentionBackward& op, AttentionVariant variant);
+
+// AttentionVariant::plain, which is what computes a bias.
+void attention_forward_plain(const AttentionForward& op);
+void attention_backward_plain(const AttentionBackward& op);
 
 // The variant for operands too small to be worth timing: one that always works.
 AttentionVariant usual_attention_forward(const AttentionForward& op);

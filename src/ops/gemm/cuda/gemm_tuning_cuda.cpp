@@ -45,7 +45,12 @@ void TunedAlgorithms::add(const Key& key, const Algorithm& algorithm) {
   file_->append(fmt::format("{} {}\n", fmt::join(key, " "), fmt::join(algorithm, " ")));
 }
 
-bool wants_timing() { return Runtime::current().environment("BRISK_CUDA_TIMING") != "0"; }
+namespace {
+bool timing_is_allowed = true;  // one runtime computes on the GPU at a time
+}
+
+void allow_timing(bool allowed) { timing_is_allowed = allowed; }
+bool wants_timing() { return timing_is_allowed && Runtime::current().environment("BRISK_CUDA_TIMING") != "0"; }
 
 std::string gpu_name() {
   cudaDeviceProp properties;

@@ -33,8 +33,12 @@ class TunedAlgorithms {
   std::unique_ptr<RecordLog> file_;
 };
 
-bool wants_timing();     // BRISK_CUDA_TIMING is not 0
+bool wants_timing();     // BRISK_CUDA_TIMING is not 0, and allow_timing() did not forbid it
 std::string gpu_name();  // of the one in use
+
+// Choices that are timed may differ between ranks that meet a shape for the first time at once, and so may the last bits. Where
+// these are to be the same for any number of ranks, the library's first suggestion is taken.
+void allow_timing(bool allowed);
 
 // Those in <the runtime's cache directory>/products/<of>-<library's version>.txt; without a file where !wants_timing().
 // `of` names the GPU, and what is chosen where that is not a product's algorithm.

@@ -23,7 +23,7 @@ double seconds_of_evaluation(const Sequences& all, const Clock& clock, Engine& e
   } catch (const Cancelled&) {
     return -1;
   }
-  return seconds * static_cast<double>(all.total_rows()) / rows;
+  return seconds * static_cast<double>(all.all_rows()) / rows;
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ void time_evaluation(const RunPlan& plan, RunState& run, Engine& engine) {
     warn(
         "an evaluation of {} tokens takes about {}, much of the {} that training.stop allows; use less text in "
         "data.validation or a smaller data.validation_fraction",
-        format_count(static_cast<double>(all.total_rows())), format_duration(whole), plan.job.training.stop);
+        format_count(static_cast<double>(all.all_rows())), format_duration(whole), plan.job.training.stop);
   }
 }
 

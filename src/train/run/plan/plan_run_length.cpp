@@ -7,6 +7,7 @@
 #include "checkpoint/checkpoint.h"
 #include "infer/optimizer_options.h"
 #include "job/run_length.h"
+#include "train/run/plan/allocation.h"
 
 namespace brisk {
 
@@ -33,7 +34,7 @@ double set_time_box(const RunPlan& plan, RunState& run, double peak_gflops, doub
   options.exposed_save_seconds = plan.memory.copy_bytes > 0
                                      ? static_cast<double>(plan.memory.copy_bytes) / kCopiedBytesPerSecond
                                      : options.save_seconds;
-  options.evaluation_steps = kForwardShare * static_cast<double>(plan.data.validation->total_rows()) / tokens_per_step;
+  options.evaluation_steps = kForwardShare * static_cast<double>(plan.data.validation->all_rows()) / tokens_per_step;
   options.evaluate_every = training.eval_steps > 0    ? training.eval_steps
                            : training.eval_steps == 0 ? plan.steps_per_epoch
                                                       : 0;
@@ -55,10 +56,15 @@ int64_t whole_steps(double steps) {
 std::optional<int64_t> steps_of_run(const TrainingOptions& training, int64_t steps_per_epoch, double tokens_per_step) {
   if (training.stop.empty()) return training.max_steps > 0 ? training.max_steps : training.num_epochs * steps_per_epoch;
   const RunLength stop = parse_run_length(training.stop, "training.stop");
-  if (stop.unit == RunLength::Unit::seconds) return {};
+  if (stop.unit == RunLength::Unit::seconds || stop.unit == RunLength::Unit::allocation) return {};
   return whole_steps(stop.unit == RunLength::Unit::epochs    ? stop.amount * static_cast<double>(steps_per_epoch)
                      : stop.unit == RunLength::Unit::updates ? stop.amount
                                                              : stop.amount / tokens_per_step);
+}
+
+double seconds_of_box(const TrainingOptions& training) {
+  const RunLength stop = parse_run_length(training.stop, "training.stop");
+  return stop.unit == RunLength::Unit::allocation ? seconds_left_to_train() : stop.amount;
 }
 
 void set_length(RunPlan& plan, RunState& run, const PeakMeter& peak) {
@@ -67,7 +73,7 @@ void set_length(RunPlan& plan, RunState& run, const PeakMeter& peak) {
   if (const auto steps = steps_of_run(training, plan.steps_per_epoch, tokens_per_step)) {
     run.total_steps = *steps;
   } else {
-    const double box = parse_run_length(training.stop, "training.stop").amount;
+    const double box = plan.processes().broadcast(plan.processes().is_first() ? seconds_of_box(training) : 0);
     run.total_steps = whole_steps(set_time_box(plan, run, peak.gflops(), box, tokens_per_step));
   }
   run.epochs = divide_up(run.total_steps, plan.steps_per_epoch);
@@ -77,7 +83,7 @@ void set_length(RunPlan& plan, RunState& run, const PeakMeter& peak) {
       {.total_steps = run.total_steps,
        .steps_per_epoch = plan.steps_per_epoch,
        .training_rows = static_cast<double>(run.total_steps) * tokens_per_step,
-       .validation_rows = static_cast<double>(plan.data.validation->total_rows()),
+       .validation_rows = static_cast<double>(plan.data.validation->all_rows()),
        .step_cost = plan.memory.trained_parameters < plan.memory.parameters ? kStepCostOfFrozenLayers : kStepCost,
        .every_epoch = training.early_stopping_patience > 0});
 }

@@ -58,9 +58,9 @@ int64_t memory_for_engine(const Device& device, int of_machine) {
   return device.is_cuda() ? device.free_bytes() - kGpuLibraryBytes : memory_available() / of_machine - kProgramBytes;
 }
 
-bool fits_in_memory(const EngineOptions& options) {
-  return plan_memory(options).total() <= memory_for_engine(options.device != nullptr ? *options.device : cpu_device(),
-                                                           options.process_group().of_machine());
+bool fits_in_memory(const EngineOptions& options, int of_machine) {
+  return plan_memory(options).total() <=
+         memory_for_engine(options.device != nullptr ? *options.device : cpu_device(), of_machine);
 }
 
 int64_t room_for_copy(const MemoryPlan& plan, const Device& device, int64_t host_bytes) {

@@ -22,7 +22,7 @@ constexpr int64_t kGpuLibraryBytes = int64_t{256} << 20;
 // Bytes that an engine there may take, of one of so many processes that share the machine.
 int64_t memory_for_engine(const Device& device, int of_machine = 1);
 
-bool fits_in_memory(const EngineOptions& options);
+bool fits_in_memory(const EngineOptions& options, int of_machine = 1);
 
 // UserError where the memory is not there.
 MemoryPlan refuse_what_cannot_fit(const EngineOptions& options);

@@ -41,6 +41,7 @@ class TimeBox {
   bool is_over() const { return progress_ >= 1; }
   double progress() const { return progress_; }
   double seconds() const { return options_.seconds; }
+  void set_seconds(double seconds) { options_.seconds = seconds; }
 
   // The rate of the coming step (number `step` of the run), `elapsed` seconds of the box being used.
   double rate(int64_t step, double elapsed) const;

@@ -21,9 +21,7 @@ class PairTask final : public Task {
   }
   Description describe_data(const Job&, const TaskData&, const PackingFigures&) const override { return {}; }
   Metrics metrics() const override { return token_metrics(); }
-  EvaluationData open_evaluation(const TrainedModel&, const std::vector<std::string>&, int64_t) const override {
-    return {};
-  }
+  EvaluationData open_evaluation(const TrainedModel&, const EvaluationRequest&) const override { return {}; }
 };
 
 EngineOptions plan(int64_t micro_batch_tokens, const std::vector<LengthFigures>& lengths) {

@@ -197,6 +197,7 @@ TEST_F(FitChecks, AJobThatIsTooLargeIsRefusedWithATableAndWhatWouldFit) {
 TEST_F(FitChecks, WhatFitsIsPlannedAndNotRefused) {
   EXPECT_EQ(refuse_what_cannot_fit(options_).total(), plan_memory(options_).total());
   EXPECT_TRUE(fits_in_memory(options_));
+  EXPECT_FALSE(fits_in_memory(options_, 1 << 30)) << "as one of many processes of the machine";
 }
 
 TEST(GpuMemory, TheExplanationIsAskedForWhenItIsNeeded) {
