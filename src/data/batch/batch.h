@@ -29,6 +29,7 @@ struct MicroBatch {
     std::vector<float> weights;         // [N] of each in the loss; empty: all 1
     std::vector<int32_t> source;        // [N] of a derived set: the row of `derived_from` that each is
     std::vector<std::byte> inputs;      // [N, ...] numbers that a model reads in place of tokens
+    std::vector<uint8_t> pixels;        // [N, 3 P P] of patches of images, processed but not normalised
     std::vector<float> soft_targets;    // [N, C] what a teacher says of each
     std::vector<int32_t> real_ends;     // [S] where the padding of each sequence begins; empty: there is none
     int derived_from = -1;              // the set whose rows these are; -1: they are its own
@@ -52,6 +53,7 @@ struct MicroBatch {
       for (auto* column : {&position, &sequence, &tokens, &types, &targets, &source, &real_ends}) column->clear();
       for (auto* column : {&weights, &soft_targets}) column->clear();
       inputs.clear();
+      pixels.clear();
       starts.assign(1, 0);
       longest = 0;
     }
