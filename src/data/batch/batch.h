@@ -30,7 +30,7 @@ struct MicroBatch {
     std::vector<float> weights;         // [N] of each in the loss; empty: all 1
     std::vector<int32_t> source;        // [N] of a derived set: the row of `derived_from` that each is; empty: none
     std::vector<std::byte> inputs;      // [N, ...] numbers that a model reads in place of tokens
-    std::vector<uint8_t> pixels;        // [N, 3 P P] of an image's patches of P x P pixels, as a convolution's weight has them
+    std::vector<uint8_t> pixels;        // [N, 3 P P] of patches of images, processed but not normalised
     std::vector<float> soft_targets;    // [N, C] what a teacher says of each
     std::vector<int32_t> real_ends;     // [S] where the padding of each sequence begins; empty: there is none
     int derived_from = -1;              // the set whose rows these are; -1: they are its own
