@@ -190,13 +190,18 @@ struct DataOptions {
   bool allow_unusual_labels = false;       // train on labels that look like measurements, lists or free text
   std::string pair_field;                  // a second text; empty: none
   std::string source_field, target_field;  // columns of a table of texts and their translations; empty: found
-  std::string too_long = "skip";           // pairs of text to text that do not fit max_length: skip | cut
-  std::string tokenizer;                   // path; empty: train a vocabulary of model.vocab_size entries
-  std::string target_tokenizer;            // path, of the translations; empty: `tokenizer`
-  bool separate_tokenizers = false;        // train one of the texts and one of the translations
-  std::string tokenizer_kind = "bpe";      // of a decoder's vocabulary that is trained: bpe (byte-level) | word-bpe
-  bool lowercase = false;                  // of a WordPiece vocabulary that is trained, which has true by default
-  std::string cache_dir;                   // of token files; empty: $XDG_CACHE_HOME/brisk or ~/.cache/brisk
+  // Of images: the column of their paths; where these begin, or a folder of images and one with the text of each, and the
+  // JSON file that divides them.
+  std::string image_field, images, texts, split;
+  std::string broken_images = "refuse";  // refuse | skip
+  int64_t image_cache = -1;              // MB of decoded images in memory; -1: brisk chooses
+  std::string too_long = "skip";         // pairs of text to text that do not fit max_length: skip | cut
+  std::string tokenizer;                 // path; empty: train a vocabulary of model.vocab_size entries
+  std::string target_tokenizer;          // path, of the translations; empty: `tokenizer`
+  bool separate_tokenizers = false;      // train one of the texts and one of the translations
+  std::string tokenizer_kind = "bpe";    // of a decoder's vocabulary that is trained: bpe (byte-level) | word-bpe
+  bool lowercase = false;                // of a WordPiece vocabulary that is trained, which has true by default
+  std::string cache_dir;                 // of token files; empty: $XDG_CACHE_HOME/brisk or ~/.cache/brisk
 };
 
 // Of the job that this one was made of (brisk doctor --apply): what its run is compared with at the end. 0 and empty: not
@@ -210,7 +215,7 @@ struct BaselineOptions {
 
 struct Job {
   std::string name;                     // empty: the job file's name without .json
-  std::string task = "language_model";  // language_model | classify | mlm | translate
+  std::string task = "language_model";  // language_model | classify | mlm | translate | image_to_text
   std::string comment;                  // free text
   std::string output;                   // the run directory; empty: runs/<name>
   std::string device = "auto";          // auto | cpu | cuda | cuda:1
