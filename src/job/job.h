@@ -72,6 +72,22 @@ struct ModelOptions {
   int64_t first_token = -1;       // that the decoder reads before a target; -1: the tokenizer says
   double activation_dropout = 0;
 
+  // Of models that read images: of their image encoder. Its width, layers, heads and d_ff are encoder_d_model, ... of an
+  // encoder-decoder, and d_model, ... of a classifier; of swin, its first stage's width is.
+  std::string image_encoder = "vit";  // vit | beit | dit | swin
+  std::vector<int64_t> image_size;    // one number, or height and width; empty: 224
+  int64_t patch_size = 16;
+  std::string image_processor;                               // the text of a preprocessor_config.json, or its path
+  std::string encoder_positions = "learned";                 // learned | relative | shared_relative | none
+  std::vector<int64_t> encoder_depths, encoder_stage_heads;  // of swin; empty: 2, 2, 6, 2; width / 32
+  double mlp_ratio = 4;                                      // of swin
+  int64_t window_size = 7;                                   // of swin
+  double encoder_norm_epsilon = 1e-12;
+  bool qkv_bias = true;
+  double layer_scale = 0;
+  bool encoder_final_norm = true;
+  std::string pooling = "class";  // class | mean
+
   bool is_encoder() const;          // by the table of architectures (job/tables.h)
   bool is_encoder_decoder() const;  // likewise
   // Of the vocabulary that is trained for it where none is given: otherwise it is WordPiece.

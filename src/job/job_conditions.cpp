@@ -81,6 +81,11 @@ Condition with_images(const Job& job) {
           not_for_type(job, "it reads texts")};
 }
 
+Condition with_image_classifier(const Job& job) {
+  return {"a classifier of images", [&job] { return reads_images(job.model.type) && job.model.is_encoder(); },
+          not_for_type(job, "it is no classifier of images")};
+}
+
 Condition with_texts(const Job& job) {
   return {"a model that reads texts",
           [&job] { return !reads_images(job.model.type) || traits_of_task(job.task).trains_encoder_decoder; },

@@ -208,6 +208,7 @@ void declare_shape(Job& job, std::vector<Option>& all) {
       .below(1)
       .default_with(with_encoder_task(job), 0.1)
       .default_with(with_encoder_decoder_task(job), 0.1)
+      .default_with(with_image_classifier(job), 0.0)
       .default_with(mu, 0.1)
       .also({"dropout_rate", "hidden_dropout_prob", "resid_pdrop", "training.dropout"})
       .everywhere()

@@ -95,6 +95,7 @@ std::vector<Option> declare_job_options(Job& job) {
   std::vector<Option> all;
   declare_top_options(job, all);
   declare_model_options(job, all);
+  declare_image_options(job, all);
   declare_training_options(job, all);
   declare_fine_tuning_options(job, all);
   declare_run_options(job, all);

@@ -12,7 +12,7 @@ EncoderDecoder::Tables EncoderDecoder::declare_tables(const EncoderDecoderConfig
       !config.share_embeddings || (config.encoder.d_model == D && config.source_vocab_size == config.target_vocab_size),
       "one table of {} x {} and of {} x {}", config.source_vocab_size, config.encoder.d_model, config.target_vocab_size,
       D);
-  TextDeclaration declare(config, store);
+  StackDeclaration declare(config, store);
   if (config.share_embeddings) {
     Parameter* const table = declare.table("embedding", config.target_vocab_size, D, config.tie_head);
     return {table, table};
@@ -29,7 +29,7 @@ EncoderDecoder::EncoderDecoder(const EncoderDecoderConfig& config, ParameterStor
       encoder_(config, config.encoder, store, "encoder", {.table = tables.source}),
       decoder_(config.decoder_config(), config.encoder.d_model, store, tables.target) {
   if (!config.lone_pooler) return;
-  TextDeclaration declare(config, store);
+  StackDeclaration declare(config, store);
   declare.begin("", "head");
   declare.matrix("pooler", config.encoder.d_model, config.encoder.d_model);
 }

@@ -8,7 +8,7 @@
 //
 // Parameters, [rows, columns]; D is the decoder's width, V the text's own vocabulary:
 //   embedding.weight [V, D], of both texts; or source_embedding.weight and target_embedding.weight
-//   encoder...   (models/text_stack.h)
+//   encoder...   (models/transformer_stack.h)
 //   decoder..., bridge.weight, head...   (models/text_decoder.h)
 //   pooler.weight [D, D], which nobody reads: BERT's files have it; D is the encoder's
 #pragma once
@@ -19,15 +19,15 @@
 #include "models/model.h"
 #include "models/model_config.h"
 #include "models/text_decoder.h"
-#include "models/text_stack.h"
+#include "models/transformer_stack.h"
 #include "ops/tape/tape_ops.h"
 #include "tensor/parameter.h"
 #include "tensor/tape.h"
 
 namespace brisk {
 
-struct EncoderDecoderConfig : TextStackOptions {
-  using Stack = TextStackSizes;
+struct EncoderDecoderConfig : StackOptions {
+  using Stack = StackSizes;
   int64_t source_vocab_size = 0, target_vocab_size = 0;  // V
   Stack encoder, decoder;
   bool share_embeddings = true;  // source and target have one table
@@ -65,7 +65,7 @@ class EncoderDecoder final : public ConditionalModel {
   Value encoded(Tape& tape) const { return encoder_.output(tape, 0, {}); }
 
   EncoderDecoderConfig config_;
-  TextStack encoder_;
+  TransformerStack encoder_;
   TextDecoder decoder_;
 };
 

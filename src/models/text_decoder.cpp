@@ -11,7 +11,7 @@ namespace {
 constexpr int kTargets = 1;  // row set
 
 Parameter* own_table(const TextDecoderConfig& config, ParameterStore& store) {
-  return TextDeclaration(config.options, store)
+  return StackDeclaration(config.options, store)
       .table("target_embedding", config.vocab_size, config.sizes.d_model, config.options.tie_head);
 }
 
@@ -29,13 +29,14 @@ uint64_t TextDecoderConfig::fingerprint() const {
 TextDecoder::TextDecoder(const TextDecoderConfig& config, int64_t source_width, ParameterStore& store, Parameter* table)
     : config_(config),
       table_(table != nullptr ? table : own_table(config, store)),
-      stack_(
-          config.options, config.sizes, store, "decoder",
-          {.table = table_, .source_width = has_bridge(config, source_width) ? config.sizes.d_model : source_width}) {
-  using HeadBias = TextStackOptions::HeadBias;
-  const TextStackOptions& options = config.options;
+      stack_(config.options, config.sizes, store, "decoder",
+             {.table = table_,
+              .source_width = has_bridge(config, source_width) ? config.sizes.d_model : source_width,
+              .causal = true}) {
+  using HeadBias = StackOptions::HeadBias;
+  const StackOptions& options = config.options;
   const int64_t D = config.sizes.d_model, V = config.vocab_size;
-  TextDeclaration declare(options, store);
+  StackDeclaration declare(options, store);
   declare.begin("", "bridge");
   if (has_bridge(config, source_width)) bridge_ = declare.matrix("bridge", D, source_width);
   declare.begin("", "head");

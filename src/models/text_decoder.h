@@ -6,7 +6,7 @@
 //   Value memory = decoder.memory(tape, encoded);                      // decoding: of every source once, ...
 //   Value next = decoder.next_token_logits(tape, most_source_rows);    // ... and one token of every text so far
 //
-// Parameters, [rows, columns]; D is the decoder's width, V its vocabulary (models/text_stack.h has those of its layers):
+// Parameters, [rows, columns]; D is the decoder's width, V its vocabulary (models/transformer_stack.h has those of its layers):
 //   target_embedding.weight [V, D], where it is given no other table
 //   decoder...
 //   bridge.weight [D, the source's width], where the two widths differ, and the keys and values have the decoder's
@@ -18,7 +18,7 @@
 #include <cstdint>
 
 #include "models/model.h"
-#include "models/text_stack.h"
+#include "models/transformer_stack.h"
 #include "ops/tape/tape_ops.h"
 #include "tensor/parameter.h"
 #include "tensor/tape.h"
@@ -26,8 +26,8 @@
 namespace brisk {
 
 struct TextDecoderConfig {
-  TextStackOptions options;
-  TextStackSizes sizes;
+  StackOptions options;
+  StackSizes sizes;
   int64_t vocab_size = 0;  // V
   bool bridge = true;  // a matrix where the source's width is another; otherwise cross-attention's own have its columns
 
@@ -58,9 +58,9 @@ class TextDecoder {
 
   TextDecoderConfig config_;
   Parameter* table_;
-  TextStack stack_;
-  TextStack::Matrix bridge_, head_dense_, head_;
-  TextStack::Norm head_norm_;
+  TransformerStack stack_;
+  TransformerStack::Matrix bridge_, head_dense_, head_;
+  TransformerStack::Norm head_norm_;
 };
 
 }  // namespace brisk

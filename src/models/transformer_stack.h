@@ -1,10 +1,10 @@
-// A stack of transformer layers over a text, for the encoder or the decoder of a model that has both: embeddings,
-// self-attention, cross-attention where it decodes, feed-forward blocks; pre-norm or post-norm, and the other options by
-// which the original transformer, Marian, BART, T5, BERT and GPT-2 differ.
+// A stack of transformer layers over embedded tokens, for the encoder or the decoder of a model that has both: self-attention,
+// cross-attention where it reads a source, feed-forward blocks; pre-norm or post-norm, and the other options by which the
+// original transformer, Marian, BART, T5, BERT and GPT-2 differ. Learned queries that read an image are such a stack, too.
 //
-//   TextStack encoder(options, sizes, store, "encoder", {.table = table});
+//   TransformerStack encoder(options, sizes, store, "encoder", {.table = table});
 //   Value h = encoder.output(tape, 0, {});                        // of the rows of set 0
-//   TextStack decoder(options, sizes, store, "decoder", {.table = table, .source_width = 512});
+//   TransformerStack decoder(options, sizes, store, "decoder", {.table = table, .source_width = 512, .causal = true});
 //   Value y = decoder.output(tape, 1, {.rows = h});               // each row sees those before it, and its source's
 //
 // Parameters, [rows, columns]; D, H, K and F are the stack's:
@@ -14,7 +14,7 @@
 //   NAME.embedding_norm.gain, .bias [1, D], and NAME.final_norm.gain, .bias
 //   NAME.layers.N.qkv.weight [3 H K, D]   .attention_out.weight [D, H K]   .attention_norm.gain, .bias [1, D]
 //   NAME.layers.N.cross_q.weight [H K, D]   .cross_kv.weight [2 H K, the source's width]   .cross_out.weight [D, H K]
-//                .cross_norm.gain, .bias [1, D], where it decodes
+//                .cross_norm.gain, .bias [1, D], where it reads a source
 //   NAME.layers.N.up.weight [F, D] ([2 F, D] where it is gated)   .down.weight [D, F]   .feed_forward_norm.gain, .bias
 // Each matrix has a bias where the options say so.
 #pragma once
@@ -30,7 +30,7 @@
 
 namespace brisk {
 
-struct TextStackSizes {
+struct StackSizes {
   int64_t d_model = 512;     // D
   int64_t num_layers = 6;    // L
   int64_t num_heads = 8;     // H
@@ -38,11 +38,11 @@ struct TextStackSizes {
   int64_t d_ff = 2048;       // F
   int64_t max_length = 128;  // T: the longest text, and rows of the table of positions
   int64_t types = 0;         // rows of a table of token types; 0: there is none
-  bool operator==(const TextStackSizes&) const = default;
+  bool operator==(const StackSizes&) const = default;
 };
 
 // What layers are like, and the head that predicts tokens from the last one's output.
-struct TextStackOptions {
+struct StackOptions {
   bool pre_norm = true;  // x + f(norm(x)), and a norm after the last layer of each stack; otherwise norm(x + f(x))
   bool embedding_norm = false;
   NormKind norm = NormKind::layer;
@@ -82,17 +82,17 @@ struct TextStackOptions {
 
   bool is_gated() const { return feed_forward == FeedForward::gated_gelu || feed_forward == FeedForward::gated_silu; }
   Activation activation() const;
-  bool operator==(const TextStackOptions&) const = default;
+  bool operator==(const StackOptions&) const = default;
 };
 
 // For ArchitectureConfig::fingerprint(): every field that changes the function.
-uint64_t fingerprint_of_stack(const TextStackSizes& sizes);
-uint64_t fingerprint_of_stack(const TextStackOptions& options);
+uint64_t fingerprint_of_stack(const StackSizes& sizes);
+uint64_t fingerprint_of_stack(const StackOptions& options);
 
 // Declares parameters, those of one part of a model after those of another.
-class TextDeclaration {
+class StackDeclaration {
  public:
-  TextDeclaration(const TextStackOptions& options, ParameterStore& store) : options_(options), store_(store) {}
+  StackDeclaration(const StackOptions& options, ParameterStore& store) : options_(options), store_(store) {}
 
   struct Matrix {
     Parameter *weight = nullptr, *bias = nullptr;  // bias may be none
@@ -119,21 +119,22 @@ class TextDeclaration {
   Parameter* positions(int64_t max_length, int64_t D);  // none where there is no table of them
 
  private:
-  const TextStackOptions& options_;
+  const StackOptions& options_;
   ParameterStore& store_;
   std::string prefix_, component_;
 };
 
-class TextStack {
+class TransformerStack {
  public:
-  using Matrix = TextDeclaration::Matrix;
-  using Norm = TextDeclaration::Norm;
+  using Matrix = StackDeclaration::Matrix;
+  using Norm = StackDeclaration::Norm;
   struct Reads {
     Parameter* table = nullptr;  // of tokens
-    int64_t source_width = 0;    // of what cross-attention reads; 0: there is none, and rows see those after them
+    int64_t source_width = 0;    // of what cross-attention reads; 0: there is none
+    bool causal = false;         // rows do not see those after them
   };
-  TextStack(const TextStackOptions& options, const TextStackSizes& sizes, ParameterStore& store,
-            const std::string& name, const Reads& reads);
+  TransformerStack(const StackOptions& options, const StackSizes& sizes, ParameterStore& store, const std::string& name,
+                   const Reads& reads);
 
   // What cross-attention reads: rows of another set; or a cache's memory, of at most so many rows for each sequence.
   struct Source {
@@ -146,14 +147,14 @@ class TextStack {
   Value memory(Tape& tape, Value source) const;
 
   Value normed(Tape& tape, Value x, const Norm& norm) const;
-  const TextStackSizes& sizes() const { return sizes_; }
+  const StackSizes& sizes() const { return sizes_; }
   int64_t inner_width() const { return sizes_.num_heads * sizes_.head_width; }
 
  private:
   struct Layer {
     Matrix qkv, attention_out;
     Norm attention_norm;
-    Matrix cross_q, cross_kv, cross_out;  // where it decodes
+    Matrix cross_q, cross_kv, cross_out;  // where it reads a source
     Norm cross_norm;
     Matrix up, down;
     Norm feed_forward_norm;
@@ -169,10 +170,10 @@ class TextStack {
   Value add_cross_attention(Tape& tape, size_t layer, Value h, const Source& source) const;
   Value add_feed_forward(Tape& tape, const Layer& layer, Value h) const;
 
-  TextStackOptions options_;
-  TextStackSizes sizes_;
+  StackOptions options_;
+  StackSizes sizes_;
   Parameter* table_;
-  bool decodes_;
+  bool reads_source_, causal_;
   Parameter *positions_ = nullptr, *types_ = nullptr, *relative_ = nullptr;  // each may be none
   Norm embedding_norm_, final_norm_;                                         // likewise
   std::vector<Layer> layers_;
