@@ -55,8 +55,6 @@ std::shared_ptr<const ExampleData> tokens_of_pairs(const InputTable& table, cons
   return data;
 }
 
-std::string cache_hash_of(const ExampleData& data) { return std::filesystem::path(data.cache_path()).stem().string(); }
-
 PairLimits limits_of(int64_t max_length) { return {.source = max_length, .target = max_length}; }
 
 // As many rows of targets as there are of sources, times `share`.
@@ -67,12 +65,6 @@ BatchLayout pair_layout(double share, int64_t longest_target) {
     return RowCapacity{std::max(rows, longest_target), source.sequences, longest_target};
   }});
   return layout;
-}
-
-uint64_t fingerprint_of_pairs(const ExampleSet& pairs) {
-  uint64_t sum = 0;
-  for (int64_t i = 0; i < pairs.count(); ++i) sum += hash_mix(pairs.text_hash(i), 0);
-  return hash_mix(sum, static_cast<uint64_t>(pairs.count()));
 }
 
 // How the pairs of an evaluation are translated.
@@ -241,7 +233,7 @@ TaskData TranslateTask::prepare(const Job& job, DataRequest request) {
                       shared, held_out->rows()));
     }
   }
-  if (validation.count() > 0) data.validation_fingerprint = fingerprint_of_pairs(validation);
+  if (validation.count() > 0) data.validation_fingerprint = fingerprint_of_examples(validation);
   if (validation.count() > 0) check_best_by(job, kScores);
 
   const TooLong rule = job.data.too_long == "cut" ? TooLong::cut : TooLong::skip;
