@@ -68,7 +68,7 @@ void pad(MicroBatch& batch, int number, int64_t length) {
   set.longest = length;
   number_padding(set);
   for (MicroBatch::Set& derived : batch.sets) {
-    if (derived.derived_from == number) follow(derived, starts, set.starts);
+    if (derived.derived_from == number && !derived.source.empty()) follow(derived, starts, set.starts);
   }
 }
 
