@@ -22,7 +22,7 @@ elseif(CBLAS_INCLUDE AND CBLAS_LIBRARY)
   brisk_plain_library(cblas ${CBLAS_LIBRARY} openblas,cblas)
 endif()
 
-set(brisk_modules base comm tensor ops models text data score optim job hub report checkpoint infer train api)
+set(brisk_modules base comm tensor image ops models text data score optim job hub report checkpoint infer train api)
 function(brisk_library target)  # from the modules' objects: links, and compiles nothing
   add_library(${target} ${ARGN} EXCLUDE_FROM_ALL)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME brisk EXPORT_NAME brisk LINKER_LANGUAGE CXX

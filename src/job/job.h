@@ -72,6 +72,22 @@ struct ModelOptions {
   int64_t first_token = -1;       // that the decoder reads before a target; -1: the tokenizer says
   double activation_dropout = 0;
 
+  // Of models that read images: of their image encoder. Its width, layers, heads and d_ff are encoder_d_model, ... of an
+  // encoder-decoder, and d_model, ... of a classifier; of swin, its first stage's width is.
+  std::string image_encoder = "vit";  // vit | beit | dit | swin
+  std::vector<int64_t> image_size;    // one number, or height and width; empty: 224
+  int64_t patch_size = 16;
+  std::string image_processor;                               // the text of a preprocessor_config.json, or its path
+  std::string encoder_positions = "learned";                 // learned | relative | shared_relative | none
+  std::vector<int64_t> encoder_depths, encoder_stage_heads;  // of swin; empty: 2, 2, 6, 2; width / 32
+  double mlp_ratio = 4;                                      // of swin
+  int64_t window_size = 7;                                   // of swin
+  double encoder_norm_epsilon = 1e-12;
+  bool qkv_bias = true;
+  double layer_scale = 0;
+  bool encoder_final_norm = true;
+  std::string pooling = "class";  // class | mean
+
   bool is_encoder() const;          // by the table of architectures (job/tables.h)
   bool is_encoder_decoder() const;  // likewise
   // Of the vocabulary that is trained for it where none is given: otherwise it is WordPiece.
@@ -190,13 +206,18 @@ struct DataOptions {
   bool allow_unusual_labels = false;       // train on labels that look like measurements, lists or free text
   std::string pair_field;                  // a second text; empty: none
   std::string source_field, target_field;  // columns of a table of texts and their translations; empty: found
-  std::string too_long = "skip";           // pairs of text to text that do not fit max_length: skip | cut
-  std::string tokenizer;                   // path; empty: train a vocabulary of model.vocab_size entries
-  std::string target_tokenizer;            // path, of the translations; empty: `tokenizer`
-  bool separate_tokenizers = false;        // train one of the texts and one of the translations
-  std::string tokenizer_kind = "bpe";      // of a decoder's vocabulary that is trained: bpe (byte-level) | word-bpe
-  bool lowercase = false;                  // of a WordPiece vocabulary that is trained, which has true by default
-  std::string cache_dir;                   // of token files; empty: $XDG_CACHE_HOME/brisk or ~/.cache/brisk
+  // Of images: the column of their paths; where these begin, or a folder of images and one with the text of each, and the
+  // JSON file that divides them.
+  std::string image_field, images, texts, split;
+  std::string broken_images = "refuse";  // refuse | skip
+  int64_t image_cache = -1;              // MB of decoded images in memory; -1: brisk chooses
+  std::string too_long = "skip";         // pairs of text to text that do not fit max_length: skip | cut
+  std::string tokenizer;                 // path; empty: train a vocabulary of model.vocab_size entries
+  std::string target_tokenizer;          // path, of the translations; empty: `tokenizer`
+  bool separate_tokenizers = false;      // train one of the texts and one of the translations
+  std::string tokenizer_kind = "bpe";    // of a decoder's vocabulary that is trained: bpe (byte-level) | word-bpe
+  bool lowercase = false;                // of a WordPiece vocabulary that is trained, which has true by default
+  std::string cache_dir;                 // of token files; empty: $XDG_CACHE_HOME/brisk or ~/.cache/brisk
 };
 
 // Of the job that this one was made of (brisk doctor --apply): what its run is compared with at the end. 0 and empty: not
@@ -210,7 +231,7 @@ struct BaselineOptions {
 
 struct Job {
   std::string name;                     // empty: the job file's name without .json
-  std::string task = "language_model";  // language_model | classify | mlm | translate
+  std::string task = "language_model";  // language_model | classify | mlm | translate | image_to_text
   std::string comment;                  // free text
   std::string output;                   // the run directory; empty: runs/<name>
   std::string device = "auto";          // auto | cpu | cuda | cuda:1

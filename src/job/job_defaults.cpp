@@ -119,6 +119,7 @@ std::vector<std::string> resolve_defaults(Job& job) {
   std::vector<std::string> lines;
   check_task(job);
   resolve_encoder(job.model);
+  resolve_image_encoder(job.model);
   const auto tell = [&](const std::string& path, const auto& value, std::string rule = "") {
     for (const Option& option : rule.empty() ? declare_job_options(job) : std::vector<Option>()) {
       if (option.path == path) rule = option.automatic_rule;

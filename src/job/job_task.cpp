@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/files/files.h"
 #include "base/text/plural.h"
 #include "job/job_conditions.h"
 #include "job/job_options.h"
@@ -42,6 +45,31 @@ void resolve_encoder(ModelOptions& model) {
   if (model.token_types < 0) model.token_types = model.type == "bert" ? 2 : model.type == "roberta" ? 1 : 0;
   if (model.attention_dropout < 0) model.attention_dropout = model.dropout;
   if (model.classifier_dropout < 0) model.classifier_dropout = model.dropout;
+}
+
+void resolve_image_encoder(ModelOptions& model) {
+  if (!reads_images(model.type)) return;
+  if (!model.image_processor.empty() && !model.image_processor.starts_with("{")) {
+    model.image_processor = read_file(model.image_processor, file_kind::config);
+  }
+  if (model.image_encoder != "swin") return;
+  if (model.encoder_depths.empty()) model.encoder_depths = {2, 2, 6, 2};
+  const int64_t first_width = model.encoder_d_model > 0 ? model.encoder_d_model : model.d_model;
+  const auto stages = std::ssize(model.encoder_depths);
+  constexpr int64_t kMostStages = 16, kHeadWidth = 32;
+  if (stages > kMostStages) user_error("model.encoder_depths: {} stages: use {} or fewer", stages, kMostStages);
+  if (model.encoder_stage_heads.empty()) {
+    for (int64_t stage = 0, width = first_width; stage < stages; ++stage, width *= 2) {
+      model.encoder_stage_heads.push_back(std::max<int64_t>(1, width / kHeadWidth));
+    }
+  }
+  if (std::ssize(model.encoder_stage_heads) != stages) {
+    user_error("model.encoder_stage_heads has {} numbers, and model.encoder_depths {}: give one for each stage",
+               model.encoder_stage_heads.size(), stages);
+  }
+  if (model.is_encoder()) {
+    model.num_layers = std::accumulate(model.encoder_depths.begin(), model.encoder_depths.end(), int64_t{0});
+  }
 }
 
 void resolve_encoder_decoder(ModelOptions& model) {

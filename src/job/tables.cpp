@@ -39,6 +39,11 @@ bool has_fixed_layers(const std::string& type) {
   return architecture >= 0 && all_architectures()[static_cast<size_t>(architecture)].fixed_layers;
 }
 
+bool reads_images(const std::string& type) {
+  const int architecture = architecture_with(type);
+  return architecture >= 0 && all_architectures()[static_cast<size_t>(architecture)].reads_images;
+}
+
 bool ModelOptions::is_encoder() const {
   const int architecture = architecture_with(type);  // none: a spelling such as "llama"
   return architecture >= 0 && all_architectures()[static_cast<size_t>(architecture)].is_encoder;
@@ -63,7 +68,8 @@ const TaskTraits& traits_of_task(const std::string& task) {
 
 bool trains_type(const TaskTraits& task, const std::string& type) {
   const ModelOptions model{.type = type};
-  return task.trains_encoder == model.is_encoder() && task.trains_encoder_decoder == model.is_encoder_decoder();
+  return task.trains_encoder == model.is_encoder() && task.trains_encoder_decoder == model.is_encoder_decoder() &&
+         (reads_images(type) ? task.reads_images : task.reads_texts);
 }
 
 std::vector<std::string> types_for_task(const std::string& task) {

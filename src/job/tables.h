@@ -16,6 +16,7 @@ struct ArchitectureTraits {
   bool is_encoder = false;         // its rows see the rows after them, too; ...
   bool is_encoder_decoder =
       false;                  // ... or it reads one text and writes another; otherwise a decoder, which continues text
+  bool reads_images = false;  // in place of texts
   bool fixed_layers = false;  // width, heads and the like are its own: a job decides how many layers, and no more
 };
 
@@ -23,6 +24,7 @@ const std::vector<ArchitectureTraits>& all_architectures();
 // In all_architectures(), the one with this model.type; -1: there is none.
 int architecture_with(const std::string& type);
 bool has_fixed_layers(const std::string& type);  // by its traits
+bool reads_images(const std::string& type);      // likewise
 
 struct TaskTraits {
   std::string name;
@@ -32,6 +34,8 @@ struct TaskTraits {
   bool masks_tokens = false;            // predicts tokens that are hidden from the model
   bool trains_encoder = false;          // or ...
   bool trains_encoder_decoder = false;  // ... that; otherwise a decoder
+  bool reads_texts = true;              // ...
+  bool reads_images = false;            // ... or these, or, of two that are true, what the model reads
   bool predicts_tokens = false;         // so that its metrics depend on the tokenizer
 };
 

@@ -131,6 +131,9 @@ TEST(EveryOption, AppliesToSomeJob) {
       R"({"task": "classify", "model": {"from": "bert"}, "training": {"freeze": 1, "frozen_dropout": true}})",
       R"({"task": "translate"})",
       R"({"task": "translate", "model": {"type": "t5"}})",
+      R"({"task": "image_to_text", "model": {"type": "vision_encoder_decoder"}})",
+      R"({"task": "classify", "model": {"type": "vit"}})",
+      R"({"task": "classify", "model": {"type": "swin"}})",
       R"({"task": "mlm"})"};
   std::set<std::string> unused;
   Job plain;

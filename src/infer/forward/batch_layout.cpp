@@ -66,6 +66,10 @@ std::vector<RowMeans> row_means(const Sequences& sequences, const BatchLayout& l
   return means;
 }
 
+BatchLayout::Set fixed_rows_set(int64_t rows) {
+  return {[rows](const RowCapacity& first) { return RowCapacity{first.sequences * rows, first.sequences, rows}; }, 0};
+}
+
 BatchLayout first_rows_layout(int64_t sequences_per_step) {
   // An evaluation packs as many short texts as fit: 512 rows after the last layer are a few MiB.
   constexpr int64_t kUsual = 512;

@@ -45,6 +45,9 @@ std::vector<int64_t> longest_of_sets(const Sequences& sequences);
 // What each row set of these sequences' micro-batches is like (models/model_costs.h).
 std::vector<RowMeans> row_means(const Sequences& sequences, const BatchLayout& layout);
 
+// A set that has `rows` rows of each sequence, whatever is in it (MicroBatch::Set::add_fixed_rows).
+BatchLayout::Set fixed_rows_set(int64_t rows);
+
 // Of a classifier, which reads the first row of each text; of micro-batches whose steps have so many sequences.
 BatchLayout first_rows_layout(int64_t sequences_per_step);
 

@@ -62,7 +62,7 @@ const CausalModel& TrainedModel::causal() const {
   if (model->causal() == nullptr) {
     const bool names_classes = traits_of_task(job.task).has_labels && !has_no_head(job);
     user_error("{}: model.type {} (task {}) does not continue texts; {}", source, job.model.type, job.task,
-               model->text_to_text() != nullptr ? "`brisk translate` translates them"
+               model->conditional() != nullptr ? "`brisk translate` translates them"
                : names_classes
                    ? "`brisk predict` names the class of a text"
                    : fmt::format("a classifier can be trained from it: \"model\": {{\"from\": \"{}\"}}", source));
@@ -70,13 +70,13 @@ const CausalModel& TrainedModel::causal() const {
   return *model->causal();
 }
 
-const TextToTextModel& TrainedModel::text_to_text() const {
-  if (model->text_to_text() == nullptr) {
+const ConditionalModel& TrainedModel::conditional() const {
+  if (model->conditional() == nullptr) {
     user_error("{}: a {} (task {}), which does not translate; {}", source, job.model.type, job.task,
                model->causal() != nullptr ? "`brisk generate` continues texts"
                                           : "a translator is trained by a job of task translate");
   }
-  return *model->text_to_text();
+  return *model->conditional();
 }
 
 namespace {

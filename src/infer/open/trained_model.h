@@ -30,7 +30,7 @@ struct TrainedModel {
   std::string kind;    // what that is: "Hugging Face folder"
 
   const CausalModel& causal() const;            // UserError where it does not continue texts
-  const TextToTextModel& text_to_text() const;  // UserError where it does not translate
+  const ConditionalModel& conditional() const;  // UserError where it reads no source to write a text of
   // Of what it writes.
   const Tokenizer& writes_with() const { return target_tokenizer ? *target_tokenizer : *tokenizer; }
 };

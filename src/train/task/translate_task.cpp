@@ -131,8 +131,8 @@ class TranslatedPairs final : public PairSequences {
 
 Translator translator_of(const Model& model, const ParameterStore& store, const Tokenizer& tokenizer,
                          const TranslatedPairs& pairs) {
-  BRISK_CHECK(model.text_to_text() != nullptr, "a model that does not translate");
-  return {*model.text_to_text(), store, {tokenizer, pairs.target(tokenizer), pairs.frame()}};
+  BRISK_CHECK(model.conditional() != nullptr, "a model that does not translate");
+  return {*model.conditional(), store, {tokenizer, pairs.target(tokenizer), pairs.frame()}};
 }
 
 // Counts, which add up to the same in any order.
