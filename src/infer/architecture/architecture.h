@@ -40,7 +40,7 @@ class Architecture {
   // One line for people: the settings that no table shows.
   virtual std::string describe(const Job& job) const = 0;
 
-  // The images that a model reads, and the row sets that it needs besides those of its data; of a model of texts, nothing.
+  // How its models read images, and what else their micro-batches have; nothing where they read texts.
   virtual ImageLayout image_layout(const ModelOptions& /*model*/) const { return {}; }
 
   // Parts of a new model that begin as those of trained ones.
