@@ -16,6 +16,7 @@
 #include "data/images/image_check.h"
 #include "data/images/image_store.h"
 #include "data/read/source_files.h"
+#include "data/table/input_table.h"
 #include "image/image_file.h"
 #include "infer/answer/image_predictor.h"
 #include "infer/answer/image_reader.h"
@@ -74,11 +75,16 @@ std::vector<std::string> LoadedModel::find_images(const std::string& path, bool 
     images = {path};
   } else if (is_table_file(path)) {
     const DataOptions& data = content_->model->job.data;
-    const ImageTable table = open_image_column({.paths = {path}, .image_field = data.image_field, .of_job = false});
-    TableRowReader rows(table.table);
+    const InputTable table({.paths = {path},
+                            .text_field = data.image_field.empty() ? "image" : data.image_field,
+                            .labelled = false,
+                            .of_job = false});
+    const bool has_folder = !data.images.empty() && data.texts.empty();
+    const std::filesystem::path folder = has_folder ? data.images : std::filesystem::path(path).parent_path().string();
+    TableRowReader rows(table);
     TableRow row;
     while (rows.next(row)) {
-      if (has_text(row.text)) images.push_back((std::filesystem::path(table.folder) / row.text).string());
+      if (has_text(row.text)) images.push_back((folder / row.text).string());
     }
   } else {
     user_error(
