@@ -84,6 +84,7 @@ class PreprocessorReader {
     resampling(processing);
     size("size", processing, documents);
     crop_size(processing);
+    if (!processing.center_crop) processing.crop_height = processing.crop_width = ImageProcessing().crop_height;
     if (documents) {
       flag("do_thumbnail", processing.thumbnail);
       flag("do_align_axis", processing.align_long_axis);
