@@ -145,7 +145,8 @@ class PreprocessorReader {
   }
 
   int64_t side(const char* key, const Json& value) const {
-    if (!value.is_number_integer() || value.get<double>() < 1 || value.get<double>() > static_cast<double>(kMostImageSide))
+    if (!value.is_number_integer() || value.get<double>() < 1 ||
+        value.get<double>() > static_cast<double>(kMostImageSide))
       refuse(key, fmt::format("expected sides of 1 to {} pixels", kMostImageSide));
     return value.get<int64_t>();
   }
