@@ -479,6 +479,16 @@ def make_aligned():
     write("aligned", "longer", "2\na\nx\ny\n")
 
 
+def make_markdown_pages():
+    write("markdown_page", "sections", "# A\ntext\n\n## B\nmore *text*\n---\n# A\n## B\n\n### A\ntext\n")
+    write("markdown_page", "no_heading", "one\ntwo\n---\n#\n# #\nthree\r\n\rfour")
+    write("markdown_page", "tables", "\\begin {table}a & b\\end {table} x \\begin{tabular}{c} 1 \\end{tabular} \\( y \\) \\[ z \\]\n---\n\\( x\n\\) \\]")
+    write("markdown_page", "pieces", "<bos># trans ##lat ##ion<eos>\n * * bold * * { \\ a }\n---\n　图像 ##翻译 \n")
+    write("markdown_page", "empty", "---\n")
+    write_dictionary("markdown_page", ["\n---\n", "# ", " ##", "\\begin{table}", "\\end{table}", "\\begin{tabular}", "\\end{tabular}",
+                                       "\\(", "\\)", "\\[", "\\]", "<bos>", " * * ", "\u3000"])
+
+
 def make_images():
     golden = json.loads((ROOT / "tests/image/golden/images.json").read_text())
     for file in golden["files"]:
@@ -518,5 +528,6 @@ if __name__ == "__main__":
     make_checkpoint_states()
     make_labels()
     make_aligned()
+    make_markdown_pages()
     files = [f for f in CORPUS.rglob("*") if f.is_file()]
     print(f"{len(files)} inputs, {sum(f.stat().st_size for f in files)} bytes")

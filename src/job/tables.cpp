@@ -7,6 +7,10 @@
 
 namespace brisk {
 
+#define BRISK_ARCHITECTURE(name, ...) void declare_##name##_options(Job& job, std::vector<Option>& all);
+#include "job/architectures.def"
+#undef BRISK_ARCHITECTURE
+
 const std::vector<ArchitectureTraits>& all_architectures() {
   static const std::vector<ArchitectureTraits> table = {
 #define BRISK_ARCHITECTURE(name, ...) ArchitectureTraits{__VA_ARGS__},
@@ -65,6 +69,8 @@ const TaskTraits& traits_of_task(const std::string& task) {
   BRISK_CHECK(found != nullptr, "no task {}", task);
   return *found;
 }
+
+bool has_texts(const TaskTraits& task, const std::string& type) { return !task.has_labels || !reads_images(type); }
 
 bool trains_type(const TaskTraits& task, const std::string& type) {
   const ModelOptions model{.type = type};

@@ -11,6 +11,9 @@
 
 namespace brisk {
 
+class Option;
+struct Job;
+
 struct ArchitectureTraits {
   std::vector<std::string> types;  // values of model.type
   bool is_encoder = false;         // its rows see the rows after them, too; ...
@@ -18,6 +21,8 @@ struct ArchitectureTraits {
       false;                  // ... or it reads one text and writes another; otherwise a decoder, which continues text
   bool reads_images = false;  // in place of texts
   bool fixed_layers = false;  // width, heads and the like are its own: a job decides how many layers, and no more
+  // Declares options of its own, and defaults of others; null: it has none.
+  void (*declare_options)(Job& job, std::vector<Option>& all) = nullptr;
 };
 
 const std::vector<ArchitectureTraits>& all_architectures();
@@ -43,6 +48,8 @@ const std::vector<TaskTraits>& all_tasks();
 const TaskTraits* find_task_traits(const std::string& task);  // nullptr: there is no such task
 const TaskTraits& traits_of_task(const std::string& task);
 
+// Whether texts are read or written, so that there is a tokenizer: not by a classifier of images.
+bool has_texts(const TaskTraits& task, const std::string& type);
 bool trains_type(const TaskTraits& task, const std::string& type);
 // The values of model.type that a task trains, and the tasks that train a model.type.
 std::vector<std::string> types_for_task(const std::string& task);

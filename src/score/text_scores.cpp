@@ -183,14 +183,16 @@ double TextScores::value(TextScoreKind kind) const {
   return 0;
 }
 
+const Bleu* TextScores::bleu(TextScoreKind kind) const {
+  if (!has(kind)) return nullptr;
+  if (kind == Kind::kBleu) return &bleu_;
+  if (kind == Kind::kBleuMarkdown) return &bleu_markdown_;
+  return kind == Kind::kBleuText ? &bleu_text_ : nullptr;
+}
+
 std::string TextScores::signature(TextScoreKind kind) const {
-  switch (kind) {
-    case Kind::kBleu: return bleu_.signature();
-    case Kind::kBleuMarkdown: return bleu_markdown_.signature();
-    case Kind::kBleuText: return bleu_text_.signature();
-    case Kind::kChrf: return chrf_.signature();
-    default: return {};
-  }
+  if (const Bleu* of_kind = bleu(kind)) return of_kind->signature();
+  return kind == Kind::kChrf ? chrf_.signature() : "";
 }
 
 }  // namespace brisk

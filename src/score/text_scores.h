@@ -69,8 +69,7 @@ class TextScores {
   double value(TextScoreKind kind) const;           // of one of the kinds
   std::string signature(TextScoreKind kind) const;  // of those that have one; else empty
   const TextScoreOptions& options() const { return options_; }
-  const Bleu& bleu() const { return bleu_; }
-  const Chrf& chrf() const { return chrf_; }
+  const Bleu* bleu(TextScoreKind kind) const;  // of one of the kinds that is a BLEU; else nullptr
 
  private:
   bool has(TextScoreKind kind) const;

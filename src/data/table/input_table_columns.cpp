@@ -96,6 +96,36 @@ bool is_usual_name(const std::string& cell) {
                      [&](const auto& pair) { return name == pair.first || name == pair.second; });
 }
 
+// "de", "pt-BR", "zh_cn", "eng_Latn", "German".
+bool is_language(const std::string& cell) {
+  static constexpr std::string_view kCodes =
+      " aa af am ar as az ba be bg bn bo br bs ca co cs cy da de dv el en eo es et eu fa fi fo fr fy ga gd gl gn gu ha he hi "
+      "hr ht hu hy ia id ig is it iu ja jv ka kk km kn ko ku ky la lb lo lt lv mg mi mk ml mn mr ms mt my nb ne nl nn no oc "
+      "om or pa pl ps pt qu rm ro ru rw sa sd se si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt "
+      "ug uk ur uz vi wo xh yi yo zh zu "
+      "ara ces cmn dan deu ell eng est fas fin fra heb hin hrv hun ind ita jpn kor lit lvs mar mlt nld nob pes pol por ron "
+      "rus slk slv spa srp swe swh tam tel tha tur ukr urd vie zho "
+      "arabic bengali bulgarian catalan chinese croatian czech danish deutsch dutch english estonian finnish french german "
+      "greek hebrew hindi hungarian indonesian italian japanese korean latin latvian lithuanian norwegian persian polish "
+      "portuguese romanian russian slovak slovenian spanish swedish thai turkish ukrainian urdu vietnamese ";
+  std::string name = cell.substr(0, cell.find_first_of("-_"));
+  for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return name.size() > 1 && name.find(' ') == std::string::npos &&
+         kCodes.find(" " + name + " ") != std::string_view::npos;
+}
+
+// Columns that are called by languages, where what is below them are texts: the first row of a dictionary may look so, too.
+std::vector<int64_t> language_columns(const Row& names, const std::vector<ColumnLook>& looks) {
+  std::vector<int64_t> columns;
+  for (size_t column = 0; column < std::min(names.size(), looks.size()); ++column) {
+    const ColumnLook& look = looks[column];
+    constexpr double kTextWords = 1.5, kTextBytes = 12;  // some languages have no spaces
+    const bool has_texts = look.mean_words() > kTextWords || look.mean_bytes() > kTextBytes;
+    if (has_texts && is_language(names[column])) columns.push_back(static_cast<int64_t>(column));
+  }
+  return columns;
+}
+
 // Does the first row name the columns? It does where one of them has a usual name or the one that the user gave. Else
 // a number in it says no; numbers under a word, or texts under single words that never come again, say yes.
 bool has_header(const std::vector<Row>& rows, const TableOptions& options) {
@@ -114,8 +144,9 @@ bool has_header(const std::vector<Row>& rows, const TableOptions& options) {
                return plain_name(cell) == names.first || plain_name(cell) == names.second;
              });
     };
-    return all_different && std::count_if(first.begin(), first.end(), is_name) > 1 &&
-           std::none_of(first.begin(), first.end(), is_number);
+    const bool has_names = std::count_if(first.begin(), first.end(), is_name) > 1 ||
+                           language_columns(first, look_at(rows, 1, first.size())).size() > 1;
+    return all_different && has_names && std::none_of(first.begin(), first.end(), is_number);
   }
   if (std::any_of(first.begin(), first.end(), is_number)) return false;
   if (all_different && std::any_of(first.begin(), first.end(), is_usual_name) &&
@@ -187,7 +218,13 @@ class ColumnFinder {
     }
     // (The keys of an object have no order.)
     const bool two = file_.columns.size() == 2 && !is_json();
-    if (file_.text < 0 && file_.pair < 0 && two) {
+    const std::vector<int64_t> languages =
+        file_.header ? language_columns(file_.columns, looks_) : std::vector<int64_t>();
+    if (file_.text < 0 && file_.pair < 0 && languages.size() == 2) {
+      file_.text = languages[0];
+      file_.pair = languages[1];
+      how = "as the two languages, in their order";
+    } else if (file_.text < 0 && file_.pair < 0 && two) {
       file_.text = 0;
       file_.pair = 1;
       how = "as the first and the second column";
