@@ -25,6 +25,7 @@
 #include "comm/nccl.h"
 #include "infer/architecture/architecture.h"
 #include "infer/device_choice.h"
+#include "infer/open/label_file.h"
 #include "infer/open/model_parts.h"
 #include "infer/open/model_source.h"
 #include "job/job_options.h"
